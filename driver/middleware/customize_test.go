@@ -49,6 +49,21 @@ func TestCustomize(t *testing.T) {
 			t.Errorf("the pool's init is %q, for %v", got, g.got.Candidates)
 		}
 	})
+	t.Run("a pool's template takes the place of the cloud's", func(t *testing.T) {
+		g := &gallery{}
+		c, err := middleware.Customize(g, middleware.Custom{Template: "{zone}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pooled := request
+		pooled.Template = "of {pool}"
+		if _, _, err := c.Create(t.Context(), pooled); err != nil {
+			t.Fatal(err)
+		}
+		if g.got.Template != "of p" || len(g.got.Candidates) != 3 {
+			t.Errorf("the template is %q, for %v", g.got.Template, g.got.Candidates)
+		}
+	})
 	t.Run("a text that speaks of the zone is sent to that zone alone", func(t *testing.T) {
 		g := &gallery{}
 		c, err := middleware.Customize(g, middleware.Custom{Template: "{zone}"})

@@ -2,8 +2,10 @@ package config
 
 import (
 	"io"
+	"net/url"
 	"os"
 	"reflect"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -94,20 +96,42 @@ func (Images) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{image, each}}
 }
 
-// Hooks are people's scripts. An empty one is none.
-type Hooks struct {
-	Created   FilePath `yaml:"created" doc:"run when a cloud has accepted an instance"`
-	Ready     FilePath `yaml:"ready" doc:"run when an instance is ready, and its address is known"`
-	Destroyed FilePath `yaml:"destroyed" doc:"run when an instance was destroyed and its cloud lists it no longer"`
-	Vanished  FilePath `yaml:"vanished" doc:"run when an instance is gone that Drover did not destroy"`
-	Exhausted FilePath `yaml:"exhausted" doc:"run, once, when a cloud has no more of something"`
-	Broken    FilePath `yaml:"broken" doc:"run when an instance is held to be broken, before it is destroyed"`
+// HookTarget is a script, by its absolute path, or a URL.
+type HookTarget string
+
+func (t *HookTarget) decode(d *decoder, n *node) {
+	if !HookTarget(n.text).isURL() {
+		(*FilePath)(t).decode(d, n)
+		return
+	}
+	if u, err := url.Parse(n.text); err != nil || u.Hostname() == "" {
+		d.add(n, quote(n.text)+" is no URL", "write https://HOST/PATH, or the path of a script")
+		return
+	}
+	*t = HookTarget(n.text)
 }
 
-// Scripts are the hooks there are.
+func (HookTarget) schema() *jsonschema.Schema { return FilePath("").schema() }
+
+// isURL reports whether it is no script.
+func (t HookTarget) isURL() bool {
+	return strings.HasPrefix(string(t), "http://") || strings.HasPrefix(string(t), "https://")
+}
+
+// Hooks are people's scripts, or URLs. An empty one is none.
+type Hooks struct {
+	Created   HookTarget `yaml:"created" doc:"told when a cloud has accepted an instance"`
+	Ready     HookTarget `yaml:"ready" doc:"told when an instance is ready, and its address is known"`
+	Destroyed HookTarget `yaml:"destroyed" doc:"told when an instance was destroyed and its cloud lists it no longer"`
+	Vanished  HookTarget `yaml:"vanished" doc:"told when an instance is gone that Drover did not destroy"`
+	Exhausted HookTarget `yaml:"exhausted" doc:"told, once, when a cloud has no more of something"`
+	Broken    HookTarget `yaml:"broken" doc:"told when an instance is held to be broken, before it is destroyed"`
+}
+
+// Scripts are the hooks there are: paths and URLs.
 func (h Hooks) Scripts() map[drover.Hook]string {
 	all := map[drover.Hook]string{}
-	for hook, path := range map[drover.Hook]FilePath{
+	for hook, path := range map[drover.Hook]HookTarget{
 		drover.HookCreated: h.Created, drover.HookReady: h.Ready, drover.HookDestroyed: h.Destroyed, drover.HookVanished: h.Vanished,
 		drover.HookExhausted: h.Exhausted, drover.HookBroken: h.Broken,
 	} {
@@ -123,7 +147,7 @@ func checkScripts(f *faults, root *node, h Hooks) {
 	scripts := h.Scripts()
 	for _, hook := range drover.Hooks() {
 		path, ok := scripts[hook]
-		if !ok {
+		if !ok || HookTarget(path).isURL() {
 			continue
 		}
 		n := root.find(string(hook))

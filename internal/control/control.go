@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -102,27 +103,28 @@ type SSH struct {
 
 // Controller runs one fleet. Its methods are safe for concurrent use; Run is called once.
 type Controller struct {
-	cfg     Config
-	state   engine.State // at the beginning
-	epoch   int64
-	events  chan engine.Event
-	queries chan query
-	ended   chan struct{} // closed when Run has ended
-	clock   clock
-	api     *apiListener
-	work    sync.WaitGroup // effects and connections
-	inbox   inbox
-	replies replies
-	groups  nodeGroups
-	changes changes
-	history history
-	spools  spools
-	live    liveLogs
-	hooks   chan struct{} // an element for each that runs
-	flights *flights
-	roster  *roster
-	ready   readiness
-	full    fullDisk
+	cfg          Config
+	state        engine.State // at the beginning
+	epoch        int64
+	events       chan engine.Event
+	queries      chan query
+	ended        chan struct{} // closed when Run has ended
+	clock        clock
+	api          *apiListener
+	work         sync.WaitGroup // effects and connections
+	inbox        inbox
+	replies      replies
+	groups       nodeGroups
+	changes      changes
+	history      history
+	spools       spools
+	live         liveLogs
+	hookWake     chan struct{} // hooks may have become due
+	hooksRunning atomic.Int64
+	flights      *flights
+	roster       *roster
+	ready        readiness
+	full         fullDisk
 
 	uploads uploads
 	tally   tally
@@ -163,28 +165,28 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		cfg.Observer = unobserved{}
 	}
 	c := &Controller{
-		cfg:     cfg,
-		state:   state,
-		epoch:   state.Epoch,
-		events:  make(chan engine.Event, 1024),
-		queries: make(chan query),
-		ended:   make(chan struct{}),
-		inbox:   newInbox(),
-		replies: newReplies(),
-		groups:  newNodeGroups(),
-		changes: changes{waiting: map[int64]*change{}},
-		history: newHistory(state.Epoch),
-		flights: newFlights(),
-		roster:  newRoster(state.Instances),
-		hooks:   make(chan struct{}, hooksAtOnce),
-		spools:  spools{open: map[spoolKey]*spool{}},
-		live:    liveLogs{kept: map[spoolKey]int64{}, ended: map[drover.AttemptID]bool{}},
-		links:   map[int64]*link{},
-		ends:    map[int64]map[drover.AttemptID]drover.Exit{},
-		said:    map[int64][]string{},
-		specs:   map[int64]jobSpec{},
-		uploads: uploads{users: map[string]*sending{}},
-		tally:   tally{bytes: map[drover.JobID]int64{}},
+		cfg:      cfg,
+		state:    state,
+		epoch:    state.Epoch,
+		events:   make(chan engine.Event, 1024),
+		queries:  make(chan query),
+		ended:    make(chan struct{}),
+		inbox:    newInbox(),
+		replies:  newReplies(),
+		groups:   newNodeGroups(),
+		changes:  changes{waiting: map[int64]*change{}},
+		history:  newHistory(state.Epoch),
+		flights:  newFlights(),
+		roster:   newRoster(state.Instances),
+		hookWake: make(chan struct{}, 1),
+		spools:   spools{open: map[spoolKey]*spool{}},
+		live:     liveLogs{kept: map[spoolKey]int64{}, ended: map[drover.AttemptID]bool{}},
+		links:    map[int64]*link{},
+		ends:     map[int64]map[drover.AttemptID]drover.Exit{},
+		said:     map[int64][]string{},
+		specs:    map[int64]jobSpec{},
+		uploads:  uploads{users: map[string]*sending{}},
+		tally:    tally{bytes: map[drover.JobID]int64{}},
 	}
 	c.setup = c.newSetup(cfg.Setup, nil)
 	c.api = newAPIListener()
@@ -224,6 +226,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	l.Outside = &effects{c: c, ctx: work}
 	c.cfg.Observer.Begun(c.state)
 	c.work.Go(func() { c.readInbox(work) })
+	c.work.Go(func() { c.runHooks(work) })
 	c.work.Go(func() { c.sweepHourly(work) })
 	c.work.Go(func() { c.keepTally(work) })
 	c.work.Go(func() { every(work, tellInterval, func() { c.Tell(work) }) })

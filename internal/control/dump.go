@@ -67,7 +67,7 @@ func (c *Controller) Dump(ctx context.Context, w io.Writer) error {
 	now := c.current()
 	d := dump{
 		Fleet: c.cfg.Fleet, Version: c.cfg.Version, Links: c.dumpLinks(), Clouds: []dumpedCloud{}, Effects: c.flights.dump(),
-		Hooks: dumpedHooks{now.Hooks, len(c.hooks)}, Store: rows,
+		Hooks: dumpedHooks{now.Hooks, int(c.hooksRunning.Load())}, Store: rows,
 	}
 	for _, name := range slices.Sorted(maps.Keys(now.clouds)) {
 		d.Clouds = append(d.Clouds, now.clouds[name].dump(name))

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 
-	"drover"
 	"drover/internal/engine"
 	"drover/internal/pack"
 )
@@ -55,10 +54,7 @@ func (c *Controller) do(ctx context.Context, f engine.Effect) {
 	case f.Forget != nil:
 		c.forget(ctx, *f.Forget)
 	case f.Fire != nil:
-		c.fire(ctx, *f.Fire)
-		if f.Fire.Hook == drover.HookBroken {
-			c.post(ctx, engine.Fired{Effect: f.ID, Instance: f.Fire.Instance})
-		}
+		c.fired(ctx, f.ID, *f.Fire)
 	case f.Solve != nil:
 		c.post(ctx, engine.Solved{Effect: f.ID, Plan: pack.Solve(*f.Solve)})
 	}

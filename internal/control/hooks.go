@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -28,31 +27,13 @@ const (
 	hookLine    = 1000
 )
 
-// fire runs the scripts of a hook, the fleet's and the pool's beside each other, as far as there are any. They are looked up, and read, at each
-// firing.
-func (c *Controller) fire(ctx context.Context, f engine.Fire) {
-	s := c.current()
-	var running sync.WaitGroup
-	for _, script := range []string{s.Hooks[f.Hook], s.Pools[f.Pool].Hooks[f.Hook]} {
-		if script != "" {
-			running.Go(func() { c.fireScript(ctx, f, script) })
-		}
-	}
-	running.Wait()
-}
-
-// fireScript runs one script, and tells in the log what it wrote and how it ended. It outlives the end of the controller by no more than its time,
-// and as long as it may wait for its turn.
-func (c *Controller) fireScript(ctx context.Context, f engine.Fire, script string) {
+// runScript runs a hook's script, and tells in the log what it wrote and how it ended.
+func (c *Controller) runScript(ctx context.Context, h engine.HookRow, script string) {
+	f := h.Fire
 	log := c.cfg.Log.With(logkey.Hook, string(f.Hook), logkey.Instance, f.Name, logkey.Cloud, f.Cloud)
-	if !c.hookTurn(ctx) {
-		log.Warn("the hook was not run: others took too long when the controller ended", logkey.Script, script)
-		return
-	}
-	defer func() { <-c.hooks }()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.HookTime)
+	ctx, cancel := context.WithTimeout(ctx, engine.HookTime)
 	defer cancel()
-	err := runHook(ctx, script, c.hookEnv(f), func(line string) { log.Info("the hook says", logkey.Said, line) })
+	err := runHook(ctx, script, c.hookEnv(h), func(line string) { log.Info("the hook says", logkey.Said, line) })
 	switch {
 	case ctx.Err() != nil:
 		log.Warn("the hook was ended", logkey.Script, script, logkey.TookSeconds, engine.HookTime.Seconds())
@@ -61,36 +42,22 @@ func (c *Controller) fireScript(ctx context.Context, f engine.Fire, script strin
 	}
 }
 
-// hookTurn waits for one of the places for hooks that run, and reports whether there was one. A controller that ends does not wait for hooks
-// that hang, one after the other: there may be one for each of a large fleet's instances.
-func (c *Controller) hookTurn(ctx context.Context) bool {
-	select {
-	case c.hooks <- struct{}{}:
-		return true
-	case <-ctx.Done():
-	}
-	select {
-	case c.hooks <- struct{}{}:
-		return true
-	case <-time.After(engine.HookTime):
-		return false
-	}
-}
-
 // hookEnv is what a hook is told, as old scripts know it and as new ones do. It comes last, so that it wins over what the controller inherited.
-func (c *Controller) hookEnv(f engine.Fire) []string {
-	var address, project string
-	if cl, err := c.cloud(f.Cloud); err == nil {
-		project = cl.own.Capabilities().Project
-		if in, ok := cl.recall(f.ProviderID); ok {
-			address, _ = cl.Reach(in)
-		}
-	}
+func (c *Controller) hookEnv(h engine.HookRow) []string {
+	f := h.Fire
 	return append(os.Environ(),
 		"DROVER_HOOK="+string(f.Hook), "DROVER_FLEET="+c.cfg.Fleet, "DROVER_CLOUD="+f.Cloud, "DROVER_ZONE="+f.Zone, "DROVER_POOL="+f.Pool,
-		"DROVER_INSTANCE="+f.Name, "DROVER_PROVIDER_ID="+f.ProviderID, "DROVER_ADDRESS="+address, "DROVER_REASON="+f.Reason.Text,
-		"DROVER_EVENT="+eventID(c.cfg.Fleet, f), "PROJECT="+project, "ZONE="+f.Zone, "NAME="+f.Prefix+f.Name,
+		"DROVER_INSTANCE="+f.Name, "DROVER_PROVIDER_ID="+f.ProviderID, "DROVER_ADDRESS="+h.Address, "DROVER_REASON="+f.Reason.Text,
+		"DROVER_EVENT="+eventID(c.cfg.Fleet, f), "PROJECT="+c.project(f.Cloud), "ZONE="+f.Zone, "NAME="+f.Prefix+f.Name,
 	)
+}
+
+// project is the account or project of a cloud; empty: none is known.
+func (c *Controller) project(cloud string) string {
+	if cl, err := c.cloud(cloud); err == nil {
+		return cl.own.Capabilities().Project
+	}
+	return ""
 }
 
 // eventID is the same whenever a hook is run again for what happened once.

@@ -2,20 +2,23 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"drover"
 	"drover/driver"
 	"drover/internal/engine"
+	"drover/internal/webhook"
 )
 
 // script writes a program of a shell's and returns its path.
@@ -26,6 +29,29 @@ func script(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// falls writes an event down as its decision does.
+func falls(t *testing.T, c *Controller, effect int64, f engine.Fire) {
+	t.Helper()
+	if err := c.cfg.Store.Commit(t.Context(), c.withHooks([]engine.Write{{Hook: &engine.HookRow{Effect: effect, Fire: f}}})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fires has an event's hooks run, until none is due.
+func fires(t *testing.T, c *Controller, f engine.Fire) {
+	t.Helper()
+	falls(t, c, 1, f)
+	for {
+		due := must(c.cfg.Store.Hooks(t.Context(), c.clock.now(), 10))(t)
+		for _, h := range due {
+			c.runRow(t.Context(), h)
+		}
+		if len(due) == 0 {
+			return
+		}
+	}
 }
 
 // covers D21 P4
@@ -39,9 +65,9 @@ func TestAHookIsToldOfItsInstanceAndWhatItSaysIsLogged(t *testing.T) {
 	}
 	c := must(New(t.Context(), f.cfg))(t)
 	fire := engine.Fire{Hook: drover.HookBroken, Name: "test-1", Cloud: "here", Zone: "z", ProviderID: "i-1", Reason: drover.Reason{Text: "it burns"}}
-	c.fire(t.Context(), fire)
+	fires(t, c, fire)
 	fire.Hook = drover.HookCreated
-	c.fire(t.Context(), fire)
+	fires(t, c, fire)
 	for _, want := range []string{`said="broken test here z test-1 i-1, test-1 z: it burns"`, "exit status 3"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has not %q:\n%s", want, &log)
@@ -59,7 +85,10 @@ func TestTheEngineIsToldThatTheHookOfABrokenInstanceHasEnded(t *testing.T) {
 	f.cfg.Hooks = map[drover.Hook]string{drover.HookBroken: script(t, "sleep 0.1; touch "+done)}
 	c := must(New(t.Context(), f.cfg))(t)
 	c.events = make(chan engine.Event, 1)
-	c.do(t.Context(), engine.Effect{ID: 7, Fire: &engine.Fire{Hook: drover.HookBroken, Instance: 3, Cloud: "here"}})
+	fire := engine.Fire{Hook: drover.HookBroken, Instance: 3, Cloud: "here"}
+	falls(t, c, 7, fire)
+	go c.runHooks(t.Context())
+	c.do(t.Context(), engine.Effect{ID: 7, Fire: &fire})
 	if got := (<-c.events).Body; got != (engine.Fired{Effect: 7, Instance: 3}) {
 		t.Errorf("it is told %+v", got)
 	}
@@ -75,7 +104,9 @@ func TestAHookOfAnInstanceThatIsGoneIsToldWhereItWas(t *testing.T) {
 	cl := must(c.cloud("here"))(t)
 	cl.replace(map[string]driver.Instance{"i-1": {ID: "i-1", Addresses: driver.Addresses{Private: "10.0.0.7"}}})
 	cl.replace(nil)
-	if env := c.hookEnv(engine.Fire{Hook: drover.HookDestroyed, Cloud: "here", ProviderID: "i-1"}); !slices.Contains(env, "DROVER_ADDRESS=10.0.0.7:22") {
+	c.setup.Hooks = map[drover.Hook]string{drover.HookDestroyed: "/bin/true"}
+	rows := c.hookRows(engine.HookRow{Fire: engine.Fire{Hook: drover.HookDestroyed, Cloud: "here", ProviderID: "i-1"}})
+	if env := c.hookEnv(*rows[0].Hook); !slices.Contains(env, "DROVER_ADDRESS=10.0.0.7:22") {
 		t.Errorf("the hook is told %v", env[len(env)-12:])
 	}
 }
@@ -123,12 +154,12 @@ func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
 		drover.HookCreated: script(t, fmt.Sprintf("touch %[1]s/$DROVER_INSTANCE; while [ ! -e %[1]s/go ]; do sleep 0.02; done", folder)),
 	}
 	c := must(New(t.Context(), f.cfg))(t)
-	var firing sync.WaitGroup
 	for i := range hooksAtOnce + 3 {
-		firing.Go(func() {
-			c.fire(t.Context(), engine.Fire{Hook: drover.HookCreated, Name: fmt.Sprint("i", i), Cloud: "here"})
-		})
+		falls(t, c, int64(i+1), engine.Fire{Hook: drover.HookCreated, Name: fmt.Sprint("i", i), Cloud: "here"})
 	}
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.runHooks(ctx) })
 	begun := func() int { return len(must(filepath.Glob(filepath.Join(folder, "i*")))(t)) }
 	for deadline := time.Now().Add(10 * time.Second); begun() < hooksAtOnce && time.Now().Before(deadline); {
 		time.Sleep(5 * time.Millisecond)
@@ -139,27 +170,79 @@ func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	firing.Wait()
+	end() // what is due is run all the same
+	running.Wait()
 	if n := begun(); n != hooksAtOnce+3 {
 		t.Errorf("%d hooks ran in all, want %d", n, hooksAtOnce+3)
 	}
 }
 
 // covers P4
-func TestAControllerThatEndsDoesNotWaitForHooksThatHangInTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &Controller{hooks: make(chan struct{}, 1)}
-		if !c.hookTurn(t.Context()) {
-			t.Fatal("a hook waits although none runs")
+func TestAHookIsRunAgainUntilItIsWrittenDownThatItWas(t *testing.T) {
+	f := newFixture(t)
+	told := filepath.Join(t.TempDir(), "told")
+	f.cfg.Hooks = map[drover.Hook]string{drover.HookReady: script(t, "echo $DROVER_EVENT $DROVER_INSTANCE $DROVER_POOL >>"+told)}
+	first := must(New(t.Context(), f.cfg))(t)
+	falls(t, first, 1, engine.Fire{Hook: drover.HookReady, Name: "a", Cloud: "here", Pool: "web"})
+	h := must(first.cfg.Store.Hooks(t.Context(), first.clock.now(), 10))(t)[0]
+	first.runScript(t.Context(), h.HookRow, f.cfg.Hooks[drover.HookReady]) // and then it is killed
+
+	second := must(New(t.Context(), f.cfg))(t)
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	second.runHooks(ctx)
+	lines := strings.Split(strings.TrimSpace(string(must(os.ReadFile(told))(t))), "\n")
+	if len(lines) != 2 || lines[0] != lines[1] || !strings.HasSuffix(lines[0], " a web") {
+		t.Errorf("the hook was told %q, want the same event twice", lines)
+	}
+	if left := must(second.cfg.Store.Hooks(t.Context(), second.clock.now(), 10))(t); len(left) > 0 {
+		t.Errorf("still to be run: %+v", left)
+	}
+}
+
+// covers P4
+func TestAURLIsToldOfEventsSignedInOrderAndAgainIfItFails(t *testing.T) {
+	type message struct {
+		signature string
+		body      hookMessage
+	}
+	told := make(chan message, 10)
+	fails := 1
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m := message{signature: r.Header.Get(webhook.SignatureHeader)}
+		_ = json.NewDecoder(r.Body).Decode(&m.body)
+		told <- m
+		if fails--; fails >= 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		ctx, end := context.WithCancel(t.Context())
-		began := time.Now()
-		time.AfterFunc(time.Hour, end)
-		if c.hookTurn(ctx) {
-			t.Error("two hooks run where one may")
+	}))
+	defer s.Close()
+	f := newFixture(t)
+	f.cfg.Notify.Secret = drover.NewSecret("s3cret")
+	f.cfg.Pools = map[string]Pool{"web": {Hooks: map[drover.Hook]string{drover.HookReady: s.URL, drover.HookDestroyed: s.URL}}}
+	c := must(New(t.Context(), f.cfg))(t)
+	falls(t, c, 1, engine.Fire{Hook: drover.HookReady, Name: "a", Prefix: "web-", Cloud: "here", Pool: "web"})
+	falls(t, c, 2, engine.Fire{Hook: drover.HookDestroyed, Name: "a", Prefix: "web-", Cloud: "here", Pool: "web"})
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.runHooks(ctx) })
+	var all []message
+	for range 3 {
+		select {
+		case m := <-told:
+			all = append(all, m)
+		case <-time.After(20 * time.Second):
+			t.Fatalf("only %+v was told", all)
 		}
-		if took := time.Since(began); took != time.Hour+engine.HookTime {
-			t.Errorf("a hook waited %v for its turn, which ends %v after the controller's end", took, engine.HookTime)
+	}
+	end()
+	running.Wait()
+	for i, want := range []drover.Hook{drover.HookReady, drover.HookReady, drover.HookDestroyed} {
+		if m := all[i]; m.body.Hook != want || m.body.Pool != "web" || m.body.Name != "web-a" || !strings.HasPrefix(m.signature, "t=") {
+			t.Errorf("message %d is %+v, want %s, signed", i, m, want)
 		}
-	})
+	}
+	if all[0].body.Event != all[1].body.Event || all[0].body.Event == all[2].body.Event {
+		t.Errorf("the events are %q, %q and %q", all[0].body.Event, all[1].body.Event, all[2].body.Event)
+	}
 }

@@ -153,7 +153,7 @@ type committer struct {
 }
 
 func (m committer) Commit(ctx context.Context, writes []engine.Write) error {
-	if err := m.c.commit(ctx, m.l, writes); err != nil {
+	if err := m.c.commit(ctx, m.l, m.c.withHooks(writes)); err != nil {
 		return err
 	}
 	m.c.showGroups(m.l.Engine)

@@ -70,7 +70,7 @@ func TestHooksOfAPoolRunBesideThoseOfTheFleet(t *testing.T) {
 	f.cfg.Pools = map[string]Pool{"web": {Hooks: map[drover.Hook]string{drover.HookReady: script(t, `echo "pool $DROVER_POOL"`)}}}
 	c := must(New(t.Context(), f.cfg))(t)
 	fire := engine.Fire{Hook: drover.HookReady, Name: "test-1", Cloud: "here", Zone: "z", Pool: "web"}
-	c.fire(t.Context(), fire)
+	fires(t, c, fire)
 	for _, want := range []string{"fleet web " + eventID("test", fire), `"pool web"`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has not %s:\n%s", want, log.String())

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"drover"
@@ -28,6 +29,7 @@ type Write struct {
 	Queue    *Queue       `json:"queue,omitempty"`
 	Pool     *PoolRow     `json:"pool,omitempty"`  // as it now is
 	Reply    *Reply       `json:"reply,omitempty"` // the row of its wish goes
+	Hook     *HookRow     `json:"hook,omitempty"`  // of an effect Fire; added by the loop, no part of a decision
 
 	Doubt  *Doubt `json:"doubt,omitempty"`  // the records may be an older copy
 	Proved bool   `json:"proved,omitempty"` // they are not, or no longer in a way that matters
@@ -273,6 +275,18 @@ type Fire struct {
 	Pool       string        `json:"pool,omitempty"`
 	Reason     drover.Reason `json:"reason"`
 }
+
+// HookRow is an event that a hook is to be told of, until it was.
+type HookRow struct {
+	Epoch   int64  `json:"epoch"`
+	Effect  int64  `json:"effect"`
+	Fire    Fire   `json:"fire"`
+	Pool    string `json:"pool,omitempty"`    // whose hook it is; empty: the fleet's
+	Address string `json:"address,omitempty"` // of the instance
+}
+
+// Key is that row's alone.
+func (h HookRow) Key() string { return fmt.Sprintf("%d/%d/%s", h.Epoch, h.Effect, h.Pool) }
 
 // Note is a line for the log, and for people who watch.
 type Note struct {

@@ -140,12 +140,9 @@ func (c counter) aDecision(s size, with, event string) int {
 	return steps
 }
 
-// long has the tests take their time, as make simtest does.
-var long = flag.Bool("long", false, "take minutes")
-
 func TestStepsOfDecisions(t *testing.T) {
-	if !*long {
-		t.Skip("builds the package to count them: run by make simtest")
+	if testing.Short() {
+		t.Skip("builds the package to count them")
 	}
 	count := newCounter(t)
 	small := size{instances: 100, jobs: 2000, shapes: 40}

@@ -55,6 +55,11 @@ func (l *Loop) Step(ctx context.Context, events []engine.Event) (wake drover.Tim
 		}
 		all.Writes = append(all.Writes, d.Writes...)
 		all.Effects = append(all.Effects, d.Effects...)
+		for _, f := range d.Effects {
+			if f.Fire != nil { // they outlive the controller
+				all.Writes = append(all.Writes, engine.Write{Hook: &engine.HookRow{Effect: f.ID, Fire: *f.Fire}})
+			}
+		}
 		all.Notes = append(all.Notes, d.Notes...)
 		wake = d.Wake
 	}

@@ -18,11 +18,8 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// fewSeeds is how many worlds of each kind make test tries; make simtest tries more.
-const fewSeeds = 20
-
 var (
-	seeds     = flag.Int("seeds", fewSeeds, "how many worlds of each kind to try")
+	seeds     = flag.Int("seeds", 60, "how many worlds of each kind to try")
 	firstSeed = flag.Uint64("first-seed", 1, "the first world's seed")
 	without   = flag.String("without", "", "faults to leave out, by name and comma")
 	shortened = flag.Bool("shorten", true, "whether a world that fails is tried with less of everything")
@@ -272,7 +269,6 @@ func guessed(seed uint64, jobs []engine.Job) []engine.Job {
 	dice := rand.New(rand.NewPCG(seed, 4))
 	for i := range jobs {
 		jobs[i].Expected = []time.Duration{0, 0, time.Second, 10 * time.Minute, 20 * time.Hour}[dice.IntN(5)]
-		jobs[i].MaxWait = []time.Duration{0, 0, time.Minute, time.Hour}[dice.IntN(4)]
 	}
 	return jobs
 }

@@ -16,7 +16,6 @@ import (
 )
 
 var (
-	long        = flag.Bool("long", false, "take minutes, as make simtest does")
 	streams     = flag.Bool("streams", false, "print what streams of jobs cost under each policy")
 	streamSeeds = flag.Int("seeds", 5, "of each stream")
 	streamFirst = flag.Uint64("first-seed", 101, "of them")
@@ -27,7 +26,6 @@ var (
 	streamParts = flag.Bool("parts", false, "say what the money was for")
 	streamIdle  = flag.Duration("idle", time.Minute, "how long instances are kept idle at most")
 	streamTaken = flag.Float64("interrupted", DefaultModels.Interrupted, "the share of spot instances that is taken back within an hour")
-	streamWait  = flag.Duration("max-wait", 0, "how much longer than for a boot jobs may wait for room that is paid for anyway")
 	streamShare = flag.String("sharing", "everyone", "whose jobs an instance takes")
 	dataDir     = flag.String("data", "../pack/testdata", "folder with ec2-us-east-1.csv")
 )
@@ -115,7 +113,7 @@ func compare(tb testing.TB, s stream, seeds, jobs int, spot drover.SpotPolicy, x
 	c := compared{cost: map[Policy]float64{}, wait: map[Policy]float64{}}
 	for seed := *streamFirst; seed < *streamFirst+uint64(seeds); seed++ {
 		in := streamInput(tb, s.jobs(seed, jobs, 3), seed, spot, "a")
-		in.Expected, in.MaxWait = x, *streamWait
+		in.Expected = x
 		in.Settings.Lifecycle.Sharing = drover.Sharing(*streamShare)
 		for _, p := range Policies {
 			r, err := Run(tb.Context(), in, p)
@@ -187,9 +185,6 @@ func TestStreamsCostNoMoreThanTheCheapestPolicy(t *testing.T) {
 			jobs = 3000 // until it is known that what is said is true
 		}
 		for _, k := range knowledge {
-			if !*long && (k.name != "nothing" || s.name == "dense") {
-				continue
-			}
 			t.Run(s.name+" when of run times is said: "+k.name, func(t *testing.T) {
 				c := compare(t, s, 1, jobs, drover.SpotNever, k.expected)
 				if ratio := c.cost[Drover] / c.best(); ratio > 1.005 {

@@ -42,13 +42,15 @@ const (
 	putQueue    = `UPDATE fleet SET paused = ?`
 	putPool     = `INSERT INTO pools (name, engine) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET engine = excluded.engine`
 	dropPool    = `DELETE FROM pools WHERE name = ?`
+	putHook     = `INSERT INTO hooks (key, instance, engine) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING`
+	capHooks    = `DELETE FROM hooks WHERE id <= (SELECT max(id) FROM hooks) - ?`
 	putDoubt    = `UPDATE fleet SET unproved = ?, last_job = max(last_job, ?), last_instance = max(last_instance, ?), last_attempt = max(last_attempt, ?)`
 	putProved   = `UPDATE fleet SET unproved = 'null'`
 )
 
 // writeQueries are prepared once.
 var writeQueries = []string{
-	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putSpending, dropCount, putClosing, putQueue, putPool, dropPool, dropWish, insertJob, insertLabel,
+	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putSpending, dropCount, putClosing, putQueue, putPool, dropPool, putHook, capHooks, dropWish, insertJob, insertLabel,
 	epochQuery, countChange, putDoubt, putProved, useInput, inputSize, putResults,
 }
 
@@ -109,6 +111,8 @@ func keyOf(w engine.Write) rowKey {
 		return rowKey{kind: 'q'}
 	case w.Pool != nil:
 		return rowKey{kind: 'P', scope: w.Pool.Name}
+	case w.Hook != nil:
+		return rowKey{kind: 'h', scope: w.Hook.Key()}
 	case w.Doubt != nil:
 		return rowKey{kind: 'd'}
 	case w.Proved:
@@ -157,6 +161,8 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, w engine.Write) error {
 		return s.putQueue(ctx, tx, *w.Queue)
 	case w.Pool != nil:
 		return s.putPool(ctx, tx, *w.Pool)
+	case w.Hook != nil:
+		return s.putHook(ctx, tx, *w.Hook)
 	case w.Doubt != nil:
 		return s.putDoubt(ctx, tx, *w.Doubt)
 	case w.Proved:

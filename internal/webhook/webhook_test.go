@@ -103,7 +103,7 @@ func TestFormat(t *testing.T) {
 		"https://ntfy.example.org/mine":      "batch hello: 2 jobs, 2 succeeded",
 	} {
 		u, _ := url.Parse(to)
-		if body, _, err := format(u, final); string(body) != want || err != nil {
+		if body, _, err := format(u, final.Text, final); string(body) != want || err != nil {
 			t.Errorf("%s gets %s (%v)", to, body, err)
 		}
 	}

@@ -1,0 +1,171 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/logkey"
+	"drover/internal/store"
+	"drover/internal/webhook"
+)
+
+// A hook is written down with the decision that has it run, and its row goes once it was run: so it is run at least once, and nothing of it is kept in
+// memory but while it runs. Those of one instance come one after the other. A decision waits for none of them.
+
+// hookInterval is how often it is looked for hooks that are to be tried again.
+const hookInterval = 2 * time.Second
+
+// hookRows are the rows of an event, one for each that listens to it: the fleet's hook, and the pool's.
+func (c *Controller) hookRows(row engine.HookRow) (all []engine.Write) {
+	s, f := c.current(), row.Fire
+	if cl, err := c.cloud(f.Cloud); err == nil {
+		if in, ok := cl.recall(f.ProviderID); ok {
+			row.Address, _ = cl.Reach(in)
+		}
+	}
+	row.Epoch = c.epoch
+	if s.Hooks[f.Hook] != "" {
+		all = append(all, engine.Write{Hook: &row})
+	}
+	if s.Pools[f.Pool].Hooks[f.Hook] != "" {
+		own := row
+		own.Pool = f.Pool
+		all = append(all, engine.Write{Hook: &own})
+	}
+	return all
+}
+
+// withHooks are writes with a row for each hook that is to be run, and none for what nobody listens to.
+func (c *Controller) withHooks(writes []engine.Write) []engine.Write {
+	all := make([]engine.Write, 0, len(writes))
+	for _, w := range writes {
+		if w.Hook != nil {
+			all = append(all, c.hookRows(*w.Hook)...)
+			continue
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// fired has the hooks of an event run, whose rows are written. The engine is told at once if nobody listens to what it waits for.
+func (c *Controller) fired(ctx context.Context, effect int64, f engine.Fire) {
+	if f.Hook == drover.HookBroken && len(c.hookRows(engine.HookRow{Fire: f})) == 0 {
+		c.post(ctx, engine.Fired{Effect: effect, Instance: f.Instance})
+	}
+	select {
+	case c.hookWake <- struct{}{}:
+	default: // it is about to look
+	}
+}
+
+// runHooks runs hooks as they come, so many at once, until ctx ends. Then it takes no longer than a hook may to begin those that are due; what is left
+// is the next controller's.
+func (c *Controller) runHooks(ctx context.Context) {
+	running, ended := map[int64]bool{}, make(chan int64)
+	stop, last := ctx.Done(), (<-chan time.Time)(nil)
+	tick := time.NewTicker(hookInterval)
+	defer tick.Stop()
+	for over := false; ; {
+		if !over {
+			c.beginHooks(context.WithoutCancel(ctx), running, ended)
+		}
+		c.hooksRunning.Store(int64(len(running)))
+		if stop == nil && len(running) == 0 {
+			return
+		}
+		select {
+		case id := <-ended:
+			delete(running, id)
+		case <-c.hookWake:
+		case <-tick.C:
+		case <-stop:
+			stop, last = nil, time.After(engine.HookTime)
+		case <-last:
+			over = true
+		}
+	}
+}
+
+// beginHooks begins those that are due, as far as there is a place for them.
+func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, ended chan<- int64) {
+	due, err := c.cfg.Store.Hooks(ctx, c.clock.now(), 2*hooksAtOnce)
+	if err != nil {
+		c.cfg.Log.Error("which hooks are to be run cannot be read", logkey.Error, err)
+	}
+	for _, h := range due {
+		if running[h.ID] {
+			continue
+		}
+		if len(running) == hooksAtOnce {
+			return
+		}
+		running[h.ID] = true
+		go func() {
+			c.runRow(ctx, h)
+			ended <- h.ID
+		}()
+	}
+}
+
+// runRow runs a hook and notes that, or that it is to be run again.
+func (c *Controller) runRow(ctx context.Context, h store.Hook) {
+	target := c.current().Hooks[h.Fire.Hook]
+	if h.Pool != "" {
+		target = c.current().Pools[h.Pool].Hooks[h.Fire.Hook]
+	}
+	var failure error
+	switch {
+	case target == "": // the configuration has changed
+	case isURL(target):
+		failure = c.postHook(ctx, h.HookRow, target)
+	default:
+		c.runScript(ctx, h.HookRow, target)
+	}
+	done, err := c.cfg.Store.HookRun(ctx, h, failure, c.clock.now())
+	if err != nil {
+		c.cfg.Log.Error("it cannot be written down that a hook was run, so it is run again", logkey.Error, err)
+	}
+	log := c.cfg.Log.With(logkey.Hook, string(h.Fire.Hook), logkey.Instance, h.Fire.Name)
+	switch {
+	case failure != nil && done:
+		log.Warn("nobody could be told: given up", logkey.Error, failure)
+	case failure != nil:
+		log.Info("nobody could be told: it is tried again", logkey.Error, failure)
+	}
+	if h.Fire.Hook == drover.HookBroken && h.Epoch == c.epoch {
+		c.post(ctx, engine.Fired{Effect: h.Effect, Instance: h.Fire.Instance})
+	}
+}
+
+func isURL(target string) bool {
+	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
+}
+
+// hookMessage is what a URL is told of an event.
+type hookMessage struct {
+	Event      string      `json:"event"` // the same if it is told again
+	Hook       drover.Hook `json:"hook"`
+	Fleet      string      `json:"fleet"`
+	Cloud      string      `json:"cloud"`
+	Zone       string      `json:"zone,omitempty"`
+	Project    string      `json:"project,omitempty"`
+	Pool       string      `json:"pool,omitempty"`
+	Instance   string      `json:"instance,omitempty"`
+	Name       string      `json:"name,omitempty"` // by which its cloud knows it
+	ProviderID string      `json:"provider_id,omitempty"`
+	Address    string      `json:"address,omitempty"`
+	Reason     string      `json:"reason,omitempty"`
+}
+
+// postHook tells a URL, which the configuration names and so may be anywhere.
+func (c *Controller) postHook(ctx context.Context, h engine.HookRow, url string) error {
+	f, with := h.Fire, c.current().Notify
+	with.Trusted = true
+	m := hookMessage{eventID(c.cfg.Fleet, f), f.Hook, c.cfg.Fleet, f.Cloud, f.Zone, c.project(f.Cloud), f.Pool, f.Name, f.Prefix + f.Name, f.ProviderID, h.Address, f.Reason.Text}
+	return webhook.Post(ctx, with, url, fmt.Sprintf("%s %s: %s", f.Hook, f.Name, f.Reason.Text), m)
+}

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// Hook is a hook that is to be run. It stays on record until it was, so that it is run at least once whatever becomes of the controller.
+type Hook struct {
+	ID int64
+	engine.HookRow
+	tries int
+}
+
+// mostHooks is how many may wait to be run. Beyond that the oldest are given up: whoever listens to none of so many does not listen.
+const mostHooks = 20_000
+
+func (s *Store) putHook(ctx context.Context, tx *sql.Tx, h engine.HookRow) error {
+	kept, err := text(h)
+	if err != nil {
+		return err
+	}
+	if err := s.run(ctx, tx, putHook, h.Key(), h.Fire.Name, kept); err != nil {
+		return err
+	}
+	return s.run(ctx, tx, capHooks, mostHooks)
+}
+
+// Hooks are the first of those that are due. Of one instance, and of one that listens to it, the next is due once the one before was run.
+func (s *Store) Hooks(ctx context.Context, now drover.Time, most int) (due []Hook, err error) {
+	err = s.look(ctx, "looking for hooks to run", func(tx *sql.Tx) error {
+		due, err = collect(ctx, tx, func(row scanner) (h Hook, err error) {
+			return h, row.Scan(&h.ID, &h.tries, into(&h.HookRow))
+		}, `SELECT id, tries, engine FROM hooks h WHERE next <= ? AND (instance = '' OR NOT EXISTS (
+			SELECT 1 FROM hooks e WHERE e.instance = h.instance AND e.id < h.id AND json_extract(e.engine, '$.pool') IS json_extract(h.engine, '$.pool')))
+			ORDER BY id LIMIT ?`, now, most)
+		return err
+	})
+	return due, err
+}
+
+// mostHookTries is how often it is tried to tell a URL: with the pauses in between, for a day.
+const mostHookTries = 20
+
+// HookRun notes that a hook was run or, with an error that may pass, when it is run again, if it is. It reports whether that is the end of it.
+func (s *Store) HookRun(ctx context.Context, h Hook, failure error, now drover.Time) (done bool, err error) {
+	again := failure != nil && drover.KindOf(failure) == drover.KindTransient && h.tries+1 < mostHookTries
+	err = s.change(ctx, "noting that a hook was run", func(tx *sql.Tx) error {
+		if again {
+			pause := min(time.Second<<min(h.tries, 20), 2*time.Hour)
+			_, err := tx.ExecContext(ctx, `UPDATE hooks SET tries = tries + 1, next = ? WHERE id = ?`, now.Add(pause), h.ID)
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `DELETE FROM hooks WHERE id = ?`, h.ID)
+		return err
+	})
+	return !again, err
+}
