@@ -287,6 +287,7 @@ type JobSpec struct {
 	Retry      Retry             `json:"retry"`
 	Timeout    time.Duration     `json:"timeout,omitempty"`  // 0: none
 	Expected   time.Duration     `json:"expected,omitempty"` // how long one attempt is likely to run: it guides what is rented, and ends nothing; 0: not known
+	MaxWait    time.Duration     `json:"max_wait,omitempty"` // how much longer than for a boot it may wait for room that is paid for anyway
 	Priority   int               `json:"priority"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	Files      []File            `json:"files,omitempty"`   // what Inputs' paths, and Foreach, turned out to hold, once hashed

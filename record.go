@@ -27,6 +27,7 @@ type Job struct {
 	AfterAny   []string          `json:"after_any,omitempty"`
 	Timeout    Seconds           `json:"timeout,omitempty"`
 	Expected   Seconds           `json:"expected,omitempty"`
+	MaxWait    Seconds           `json:"max_wait,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`
 	Reason     *Reason           `json:"reason,omitempty"`
 	Submitted  time.Time         `json:"submitted"`
@@ -170,6 +171,7 @@ type Explanation struct {
 	Count   int      `json:"count,omitempty"` // of the jobs, or elements, that wait
 	Jobs    int      `json:"jobs,omitempty"`  // of how many jobs those are, if of others like the subject too
 	Since   Time     `json:"since,omitempty"`
+	Likely  Seconds  `json:"likely,omitempty"` // of a job: how long one attempt is taken to run, by what was said and what was seen
 	Reasons []Reason `json:"reasons"`
 }
 

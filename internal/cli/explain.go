@@ -84,6 +84,9 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 		b.WriteByte(':')
 	}
 	b.WriteByte('\n')
+	if e.Likely > 0 {
+		fmt.Fprintf(&b, "  taken to run for about %s, by what was said of it and what is known of such jobs\n", human.Age(time.Duration(e.Likely)))
+	}
 	for _, r := range e.Reasons {
 		line := r.Code + ": " + r.Text
 		if r.Since > 0 && human.Clock(r.Since) != human.Clock(e.Since) {

@@ -143,6 +143,9 @@ func estimateWords(e *preview.Estimate) string {
 	if e.Never > 0 {
 		text += fmt.Sprintf(" for %s, and %d would never run", human.Plural(e.Done, "job"), e.Never)
 	}
+	if e.Saved != nil {
+		text += fmt.Sprintf(" (%s more without max_wait)", human.Dollars(*e.Saved))
+	}
 	const most = 3
 	switch n := len(e.Assumed); {
 	case n == 0:

@@ -41,6 +41,9 @@ func (a *app) showJob(j drover.Job) error {
 	if j.Expected > 0 {
 		f.add("expected", human.Age(time.Duration(j.Expected)))
 	}
+	if j.MaxWait > 0 {
+		f.add("max wait", human.Age(time.Duration(j.MaxWait)))
+	}
 	f.add("priority", fmt.Sprint(j.Priority))
 	f.add("labels", labelWords(j.Labels))
 	f.add("submitted", human.Stamp(&j.Submitted))

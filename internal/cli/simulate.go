@@ -29,6 +29,7 @@ type simulateFlags struct {
 	memory   string
 	spot     string
 	expected string
+	maxWait  time.Duration
 	seed     uint64
 	boot     time.Duration
 	taken    string
@@ -82,6 +83,7 @@ With --for, what becomes of the configuration's pools in that time, with a TRACE
 	flags.StringVar(&f.chart, "chart", "", "draw fleet, queue and money over time into `FILE.svg`")
 	flags.StringVar(&f.csv, "csv", "", "write the same as a table into `FILE.csv`")
 	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "how long jobs are said to be likely to run: `none`, requested as the trace says, or actual as they ran")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than for a boot every job may wait for room that is paid for anyway")
 	flags.StringVar(&f.recorded, "recorded", "", "simulate what the controller has on record since `when`: a date, a time, or how long ago (7d)")
 	complete(cmd, "expected", completeWords("none", "requested", "actual"))
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
@@ -113,11 +115,15 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 			return drover.Errorf(drover.KindInvalid, "--for: %s has no pools", cmp.Or(file, "the configuration"))
 		}
 		in.Trace, in.Spot, in.Expected = t, drover.SpotPolicy(f.spot), simulate.Expected(f.expected)
+		in.MaxWait = f.maxWait
 		if in.MemoryPerCPU, err = drover.ParseBytes(f.memory); err != nil {
 			return drover.Errorf(drover.KindInvalid, "--memory-per-vcpu: %v", err)
 		}
 		for _, p := range policies {
 			r, err := simulate.Run(ctx, in, p)
+			if err == nil {
+				err = r.Saves(ctx, in)
+			}
 			if err != nil {
 				return err
 			}
@@ -152,6 +158,9 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	}
 	if !slices.Contains(simulate.Expectations, simulate.Expected(f.expected)) {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--expected %s is not known", f.expected).WithHint("write none, requested or actual")
+	}
+	if f.maxWait < 0 {
+		return m, nil, drover.Errorf(drover.KindInvalid, "--max-wait %v is less than 0", f.maxWait)
 	}
 	if f.boot < 0 || f.boot > 24*time.Hour {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--boot %v is not between 0 and 24h", f.boot)

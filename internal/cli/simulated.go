@@ -82,7 +82,14 @@ var figures = []figure{
 	{"idle", func(r *simulate.Result) string { return cents(r.Parts.Idle) }},
 	{"waste", func(r *simulate.Result) string { return cents(r.Parts.Waste) }},
 	{"cost", func(r *simulate.Result) string { return cents(r.Cost) }},
+	{"waiting saves", func(r *simulate.Result) string {
+		if r.Saved == nil {
+			return ""
+		}
+		return cents(*r.Saved)
+	}},
 	{"at least", func(r *simulate.Result) string { return known(r.Bound, cents(r.Bound)) }},
+	{"with boots", func(r *simulate.Result) string { return known(r.Prompt, cents(r.Prompt)) }},
 	{"cost over that", func(r *simulate.Result) string { return known(r.Ratio, strconv.FormatFloat(r.Ratio, 'f', 3, 64)) }},
 	{"utilisation", func(r *simulate.Result) string {
 		return known(r.Utilisation, strconv.FormatFloat(r.Utilisation*100, 'f', 1, 64)+"%")

@@ -38,12 +38,13 @@ type jobFlags struct {
 	priority int
 	timeout  time.Duration
 	expected time.Duration
+	maxWait  time.Duration
 
 	set *pflag.FlagSet // which of them were given
 }
 
 // jobFlagNames are the flags that describe a job.
-var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus", "array", "gang", "env", "input", "collect", "label", "priority", "timeout", "expected"}
+var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus", "array", "gang", "env", "input", "collect", "label", "priority", "timeout", "expected", "max-wait"}
 
 func (f *jobFlags) add(flags *pflag.FlagSet) {
 	f.set = flags
@@ -62,6 +63,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "higher is first; 0 is not to be started")
 	flags.DurationVar(&f.timeout, "timeout", 0, "end it after this long")
 	flags.DurationVar(&f.expected, "expected", 0, "how long it is likely to run, which guides what is rented and ends nothing")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than for a boot it may wait for room that is paid for anyway")
 }
 
 // work is what a command line asks to be run.
@@ -161,7 +163,7 @@ func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
 		job["command"] = command
 	}
 	for key, value := range map[string]any{
-		"image": f.image, "resources": f.resources(), "array": f.array, "timeout": f.timeout.String(), "expected": f.expected.String(), "outputs": f.outputs, "priority": f.priority,
+		"image": f.image, "resources": f.resources(), "array": f.array, "timeout": f.timeout.String(), "expected": f.expected.String(), "max_wait": f.maxWait.String(), "outputs": f.outputs, "priority": f.priority,
 		"env": env, "labels": labels, "inputs": inputs,
 	} {
 		if f.says(key) {
@@ -225,6 +227,8 @@ func (f *jobFlags) says(key string) bool {
 		return len(f.inputs) > 0
 	case "labels":
 		return f.set.Changed("label")
+	case "max_wait":
+		return f.set.Changed("max-wait")
 	}
 	return f.set.Changed(key)
 }

@@ -39,6 +39,7 @@ type encodedJob struct {
 	Retry      *encodedRetry     `json:"retry,omitempty"`
 	Timeout    string            `json:"timeout,omitempty"`
 	Expected   string            `json:"expected,omitempty"`
+	MaxWait    string            `json:"max_wait,omitempty"`
 	Priority   int               `json:"priority"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	Files      *[]drover.File    `json:"files,omitempty"`
@@ -104,6 +105,9 @@ func encode(j drover.JobSpec) encodedJob {
 	}
 	if j.Expected != 0 {
 		e.Expected = j.Expected.String()
+	}
+	if j.MaxWait != 0 {
+		e.MaxWait = j.MaxWait.String()
 	}
 	if j.Retry.Times > 0 {
 		e.Retry = &encodedRetry{j.Retry.ExitCodes, j.Retry.Times, j.Retry.Delay.String()}

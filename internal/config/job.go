@@ -90,6 +90,7 @@ type jobFile struct {
 	Retry      retry             `yaml:"retry" doc:"which exit codes are tried again; left out: none"`
 	Timeout    time.Duration     `yaml:"timeout" doc:"ended after this time; 0: never"`
 	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt is likely to run, at most timeout: it guides what is rented, and ends nothing; left out: not known"`
+	MaxWait    time.Duration     `yaml:"max_wait" doc:"how much longer than for a boot it may wait for room on an instance that is paid for anyway; 0: it starts as soon as a boot allows"`
 	Priority   int               `yaml:"priority" min:"0" max:"1000" doc:"higher is first; 0: not to be started"`
 	Labels     map[string]string `yaml:"labels" doc:"words to find it by"`
 }
@@ -209,6 +210,7 @@ func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 		Retry:      j.Retry.spec(),
 		Timeout:    j.Timeout,
 		Expected:   j.Expected,
+		MaxWait:    j.MaxWait,
 		Priority:   j.Priority,
 		Labels:     j.Labels,
 	}

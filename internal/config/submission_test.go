@@ -64,6 +64,7 @@ func job(t *rapid.T, before int) drover.JobSpec {
 		}
 		j.Expected = time.Duration(rapid.Int64Range(1, int64(most)).Draw(t, "expected"))
 	}
+	j.MaxWait = time.Duration(rapid.Int64Range(0, int64(1000*time.Hour)).Draw(t, "max_wait"))
 	j.Priority = rapid.IntRange(0, 1000).Draw(t, "priority")
 	for i := range before {
 		if rapid.Bool().Draw(t, "after?") {

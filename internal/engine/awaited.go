@@ -10,7 +10,8 @@ import (
 )
 
 // Nothing is rented for a job as long as room for it that costs less is likely to be there before what would be rented had booted. So nobody waits longer
-// than for a boot, and one boot less is paid. Only such ends are counted on of which it is known well enough when they come.
+// than for a boot, and one boot less is paid; jobs that may wait (max_wait) do so for as much longer. Only such ends are counted on of which it is known well enough
+// when they come. One job waits for the end of another, and the next for its end in turn.
 
 // awaitedEnd is when an attempt is likely to end that runs.
 type awaitedEnd struct {
@@ -23,10 +24,12 @@ func (x awaitedEnd) compare(y awaitedEnd) int {
 }
 
 const (
-	sureSpread = runtimes.Octave / 2 // what is less certain is not counted on
-	sureBy     = 80                  // hundredths of likelihood that it has ended in time
-	sureReach  = 64                  // so many ends are looked at
-	sureLate   = 10 * time.Second    // what should have ended that long ago is not counted on
+	sureSpread   = runtimes.Octave / 2 // what is less certain is not counted on
+	sureBy       = 80                  // hundredths of likelihood that it has ended in time
+	sureReach    = 64                  // so many ends are looked at, for so many jobs of a group,
+	patientReach = 4 * sureReach       // and so many ends for jobs that may wait for longer
+	lookEvery    = 10 * time.Second    // is how often those are looked at
+	sureLate     = 10 * time.Second    // what should have ended that long ago is not counted on
 )
 
 func endOf(a *Attempt) awaitedEnd { return awaitedEnd{a.Started.Add(a.Likely.Median()), a} }
@@ -47,38 +50,82 @@ func (e *Engine) hasEnded(a *Attempt) {
 	}
 }
 
-// awaitsEnds counts, of so many jobs of the group, those for which room is to be there in time, and notes when that is to be looked at again.
-func (e *Engine) awaitsEnds(g *group, count int, taken map[*Attempt]bool) (n int) {
+// awaitsEnds counts, of so many elements of the group that wait, those for which room is to be there in time, and notes when that is to be looked at again. rooms are
+// those that others wait for already, by what runs there, with when they will have ended.
+func (e *Engine) awaitsEnds(g *group, count int, rooms map[*Attempt]runtimes.Points) (n int) {
 	if len(e.ends) == 0 || len(g.Jobs) == 0 || g.Key.Gang > 0 || g.Unschedulable || e.s.Closing {
 		return 0
 	}
-	left := g.Jobs[0].Since.Add(e.bootTimes().quickest).Sub(e.s.Now)
 	anew, known := e.costAlone(g)
-	if left <= 0 || !known {
+	if !known {
 		return 0
 	}
+	patience := e.patience(g, count)
+	if e.look > e.s.Now && g.Key.MaxWait > 0 {
+		if len(patience) > 0 {
+			e.await = sooner(e.await, e.look)
+		}
+		return len(patience)
+	}
 	runs := e.runsOf(g).Left(0)
+	for _, left := range patience {
+		if e.awaitsEnd(g, left, anew, runs, rooms) {
+			n++
+		}
+	}
+	return n
+}
+
+// patience is how much longer each of the elements may wait for room that are bound to nothing, as far as they may at all, the oldest first. They are taken to be the youngest.
+func (e *Engine) patience(g *group, count int) (lefts []time.Duration) {
+	for _, j := range slices.Backward(g.Jobs) {
+		left := j.Since.Add(g.Key.MaxWait + e.bootTimes().quickest).Sub(e.s.Now)
+		n := min(count-len(lefts), sureReach-len(lefts), j.WaitingIn(g.Key))
+		if left <= 0 || n <= 0 {
+			break
+		}
+		lefts = append(lefts, slices.Repeat([]time.Duration{left}, n)...)
+	}
+	slices.Reverse(lefts)
+	return lefts
+}
+
+// awaitsEnd reports whether there is to be room for one of the group's jobs in time, and takes it.
+func (e *Engine) awaitsEnd(g *group, left time.Duration, anew drover.Money, runs runtimes.Points, rooms map[*Attempt]runtimes.Points) bool {
 	from, _ := slices.BinarySearchFunc(e.ends, e.s.Now.Add(-sureLate), func(x awaitedEnd, at drover.Time) int { return cmp.Compare(x.at, at) })
-	for _, end := range e.ends[from:min(len(e.ends), from+sureReach)] {
-		if n == count || end.at > e.s.Now.Add(left) {
+	reach := sureReach
+	if g.Key.MaxWait > 0 {
+		reach = patientReach
+	}
+	for _, end := range e.ends[from:min(len(e.ends), from+reach)] {
+		if end.at > e.s.Now.Add(left) {
 			break
 		}
 		a := end.a
 		in := e.instance(a.Instance)
-		if taken[a] || !e.makesRoom(a, in, g) {
+		if !e.makesRoom(a, in, g) {
 			continue
 		}
-		ends := a.Likely.Left(e.s.Now.Sub(a.Started))
-		by, others := ends.By(sureBy), e.leftOf(in)
-		later := runs.Later(ends.Mean())
-		if by > left || in.Price.For(runtimes.Beyond(&later, &others))+e.keptForOthers(g, in) > anew {
+		ends, follows := rooms[a]
+		if !follows {
+			ends = a.Likely.Left(e.s.Now.Sub(a.Started))
+		}
+		by := ends.By(sureBy)
+		if by > left {
 			continue
 		}
-		taken[a] = true
+		later, others := runs.Later(ends.Mean()), e.leftOf(in)
+		if follows {
+			others = runtimes.Longest(&others, &ends)
+		}
+		if in.Price.For(runtimes.Beyond(&later, &others))+e.keptForOthers(g, in) > anew {
+			continue
+		}
+		rooms[a] = later
 		e.await = sooner(e.await, e.s.Now.Add(by+time.Second))
-		n++
+		return true
 	}
-	return n
+	return false
 }
 
 // awaitsNow is for how many elements of a job that was just submitted there would be room in time: an instance that is kept idle spares them nothing.
@@ -87,7 +134,7 @@ func (e *Engine) awaitsNow(j *Job) int {
 	if g == nil || len(e.ends) == 0 {
 		return 0
 	}
-	return e.awaitsEnds(g, j.Queued.Count(), map[*Attempt]bool{})
+	return e.awaitsEnds(g, j.Queued.Count(), map[*Attempt]runtimes.Points{})
 }
 
 // makesRoom reports whether one of the group's jobs fits on an instance once an attempt has ended there.

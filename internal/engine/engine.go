@@ -65,6 +65,7 @@ type Engine struct {
 	rates   bool         // what instances cost may have changed
 	ends    []awaitedEnd // of attempts, the first first
 	await   drover.Time  // when it is to be looked at again what waits for such an end; 0: nothing does
+	look    drover.Time  // when it is worked out again for what jobs wait that may
 }
 
 // instance is an Instance with what follows from the rest of the state.
@@ -82,6 +83,7 @@ type instance struct {
 	noLogin bool  // nobody logs in to it
 	once    bool  // it may be given one job
 	sharing drover.Sharing
+	rated   ratedBy // what its price was last looked up by
 }
 
 // New begins an engine from a State, which it takes over. It is the only way to begin. A State whose Now is zero comes from a store: what was
@@ -141,7 +143,7 @@ func New(s State) (*Engine, error) {
 			e.timers.Set(in.ID, in.Check)
 		}
 		e.replace, e.replan, e.without, e.gaveUp = p.Replace, p.Replan, p.Without, p.GaveUp
-		e.yield, e.refit, e.rates, e.await = p.Yield, p.Refit, p.Rates, p.Await
+		e.yield, e.refit, e.rates, e.await, e.look = p.Yield, p.Refit, p.Rates, p.Await, p.Look
 	} else {
 		e.replace, e.replan = true, true
 	}
@@ -179,7 +181,7 @@ func (e *Engine) State() State {
 		s.Groups = append(s.Groups, known)
 	}
 	s.Pools, s.PoolStates = slices.Clone(s.Pools), e.poolStates()
-	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, 0, e.await}
+	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, 0, e.await, e.look}
 	s.Spent, s.Spending, s.Pending.Turn = e.ledger.State()
 	for _, c := range e.clouds {
 		own := *c

@@ -16,7 +16,7 @@ func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
 	if j == nil {
 		return drover.Explanation{}, false
 	}
-	x := drover.Explanation{Subject: id.String(), Since: j.Since}
+	x := drover.Explanation{Subject: id.String(), Since: j.Since, Likely: drover.Seconds(e.likely(j).Mean())}
 	if x.Count = j.Waits(id); x.Count > 0 {
 		x.Waiting, x.Reasons = true, verdict.Reasons(e.whyQueued(j, id)...)
 	}
@@ -85,6 +85,10 @@ func (e *Engine) whyUnbound(g *group, j *Job) []Verdict {
 	}
 	if g.Reason.Cause == verdict.Blocked && e.totalRoom() == 0 {
 		why = append(why, e.whyNoRoom(e.useOfAll))
+	}
+	if anew, known := e.costAlone(g); known && g.Reason.Cause == drover.ReasonEnding {
+		boots := e.alone(g.Key.Shape).For(e.bootTimes().usual)
+		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("another instance would cost about %v for each, %v of it to boot", anew, boots)})
 	}
 	if g.Reason.Cause == verdict.Limit {
 		if a, cheapest := e.pricedOut(g); a != nil {

@@ -7,6 +7,7 @@ import (
 	"drover/internal/engine/budget"
 	"drover/internal/engine/market"
 	"drover/internal/engine/verdict"
+	"drover/internal/runtimes"
 )
 
 // plan asks for a solve when work is left that has neither a place nor an instance on its way, and for which the last solve did not
@@ -27,19 +28,24 @@ func (e *Engine) plan() {
 	e.stretch()
 	var demands []*group
 	e.await = 0
-	ending := map[*Attempt]bool{}
+	rooms, patient := map[*Attempt]runtimes.Points{}, false
 	for _, g := range e.groups {
 		left := g.wants()
 		if g.awaits = 0; left > g.Unmet && !g.Deferred {
-			g.awaits = e.awaitsEnds(g, left, ending)
+			g.awaits = e.awaitsEnds(g, left, rooms)
+			patient = patient || g.awaits > 0 && g.Key.MaxWait > 0
 		}
 		if left -= g.awaits; g.awaits > 0 && left == 0 {
-			g.wait(e.verdict(drover.ReasonEnding, endingText))
+			g.wait(e.whyEnding(g))
 		} else if left > g.Unmet && !g.Deferred {
 			demands = append(demands, g)
 		} else if left == 0 && g.bound > 0 {
 			g.wait(e.verdict(drover.ReasonBooting, bootingText))
 		}
+	}
+	if patient && e.look <= e.s.Now {
+		e.look = e.s.Now.Add(lookEvery)
+		e.await = sooner(e.await, e.look)
 	}
 	if len(demands) == 0 {
 		return

@@ -32,15 +32,24 @@ func (e *Engine) rerate() {
 func (e *Engine) rate(c *Cloud) {
 	left := slices.Clone(e.limits(c.Name).Reserved)
 	for _, in := range e.instances {
-		if in.Cloud != c.Name || in.Created == 0 || in.Ended != 0 {
+		by := ratedBy{e.market.Revision(), in.key(), in.volume()}
+		if in.Cloud != c.Name || in.Created == 0 || in.Ended != 0 || in.rated == by && len(left) == 0 {
 			continue
 		}
+		in.rated = by
 		if price, reserved := take(left, in); reserved {
 			e.reprice(in, price)
 		} else if o, listed := c.Find(in.key()); listed {
 			e.reprice(in, e.withVolume(o, in.volume()).Price)
 		}
 	}
+}
+
+// ratedBy is what an instance's price follows from where nothing is reserved.
+type ratedBy struct {
+	revision int // of the market
+	key      OfferingKey
+	volume   drover.Bytes
 }
 
 // withVolume is an offering at what it costs with a disk of this size. A volume of the usual size is in its price already, as is a disk that comes

@@ -260,6 +260,8 @@ func (p *player) submitted(args []string) engine.Job {
 			j.Timeout = p.duration(value)
 		case "expected":
 			j.Expected = p.duration(value)
+		case "max_wait":
+			j.MaxWait = p.duration(value)
 		case "user":
 			j.User = value
 		case "label":

@@ -286,6 +286,7 @@ type Pending struct {
 
 	Turn  drover.Time `json:"turn,omitempty"`  // when the first of the present windows of budgets ends
 	Await drover.Time `json:"await,omitempty"` // when it is to be looked at again what waits for the end of an attempt
+	Look  drover.Time `json:"look,omitempty"`  // and for what those wait that may
 }
 
 // Cloud is what was observed of a cloud since the engine began.

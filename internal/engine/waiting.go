@@ -20,6 +20,14 @@ const (
 	closingText  = "the fleet is closing: nothing more is rented, and each instance goes as it falls idle"
 )
 
+// whyEnding says that what waits of a group does so for room that is paid for anyway.
+func (e *Engine) whyEnding(g *group) Verdict {
+	if g.Key.MaxWait == 0 {
+		return e.verdict(drover.ReasonEnding, endingText)
+	}
+	return e.verdict(drover.ReasonEnding, "what runs where it fits is likely to end in time: by its max_wait it waits for that up to %v longer than another instance would boot, which spares one", g.Key.MaxWait)
+}
+
 // whyHeld says why a job's elements may not start at all, if so.
 func (e *Engine) whyHeld(j *Job) (Verdict, bool) {
 	switch {

@@ -11,18 +11,23 @@ import (
 // maxCandidates is how many offerings an instance may be tried from, so that a shortage costs one call.
 const maxCandidates = 5
 
+// fewBins is for how many bins it is faster to look through all offerings for each of them than to sort them.
+const fewBins = 8
+
 // answer writes the draft down as a plan: each demand's jobs in the order of the demands.
 func (m *model) answer(d *draft) drover.Plan {
 	plan := drover.Plan{Problem: m.p.ID, Cost: drover.Money(d.cost)}
 	give := m.givers()
 	var byPrice []int
 	shared := m.sharesLeft(d.led)
-	if len(d.bins) == 1 && shared == nil {
-		byPrice = m.nearest(d.bins[0])
-	} else if len(d.bins) > 0 {
+	few := len(d.bins) <= fewBins && shared == nil
+	if !few {
 		byPrice = m.byPrice()
 	}
 	for _, b := range d.bins {
+		if few {
+			byPrice = m.nearest(b)
+		}
 		var candidates []int
 		var runnerUp *int
 		for n := range b.n {
@@ -83,17 +88,19 @@ func (g givers) loads(b bin) (loads []drover.Load) {
 
 // byPrice lists the offerings, cheapest first for the longest time.
 func (m *model) byPrice() []int {
-	order := make([]int, 0, len(m.p.Offerings))
-	ranks := make([]int64, len(m.p.Offerings))
-	for i := range m.p.Offerings {
-		ranks[i] = m.rank(&m.p.Offerings[i], 0)
-		order = append(order, i)
+	all := make([]ranked, len(m.p.Offerings))
+	for i := range all {
+		all[i] = ranked{m.rank(&m.p.Offerings[i], 0), i}
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(ranks[a], ranks[b]), a-b) })
+	slices.SortFunc(all, dearer)
+	order := make([]int, len(all))
+	for x, one := range all {
+		order[x] = one.at
+	}
 	return order
 }
 
-// nearest lists, cheapest first, as many of the offerings as candidates can want for the bin. For one bin it is faster than to sort all.
+// nearest lists, cheapest first, as many of the offerings as candidates can want for the bin.
 func (m *model) nearest(b bin) (list []int) {
 	chosen := &m.p.Offerings[m.kinds[b.kind].offering]
 	need, rules := m.loaded(b)

@@ -10,12 +10,18 @@ import (
 // limit that is not the same. If it takes several rivals to make one needless, they may be under any limits.
 func (m *model) addKinds(rivals int) {
 	all := m.suitable()
-	order := make([]int, len(all))
+	order := make([]ranked, len(all))
 	for x := range order {
-		order[x] = x
+		order[x] = ranked{all[x].rank, x}
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(compareKinds(&all[a], &all[b]), cmp.Compare(a, b)) })
-	for _, x := range order {
+	slices.SortFunc(order, func(a, b ranked) int {
+		if a.rank != b.rank {
+			return cmp.Compare(a.rank, b.rank)
+		}
+		return cmp.Or(compareKinds(&all[a.at], &all[b.at]), cmp.Compare(a.at, b.at))
+	})
+	for _, o := range order {
+		x := o.at
 		if m.apart() { // else the cheaper of two is so for all classes
 			m.setCosts(&all[x])
 		}

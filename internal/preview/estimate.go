@@ -17,7 +17,8 @@ import (
 type Estimate struct {
 	Seconds float64  `json:"seconds"`
 	Cost    float64  `json:"cost_usd"`
-	Assumed []string `json:"assumed,omitempty"` // jobs that do not say how long they are likely to run, of which AssumedTime is taken, or their timeout if that is shorter
+	Saved   *float64 `json:"waiting_saves_usd,omitempty"` // what it would cost more if no job waited by its max_wait
+	Assumed []string `json:"assumed,omitempty"`           // jobs that do not say how long they are likely to run, of which AssumedTime is taken, or their timeout if that is shorter
 	Done    int      `json:"jobs"`
 	Never   int      `json:"never_run,omitempty"` // jobs that would never run, within the limits that there are
 }
@@ -57,6 +58,10 @@ func EstimateBatch(ctx context.Context, c *config.Config, s engine.Settings, off
 	if err != nil {
 		return nil, fmt.Errorf("estimating the batch: %w", err)
 	}
+	if err := r.Saves(ctx, in); err != nil {
+		return nil, fmt.Errorf("estimating what waiting saves: %w", err)
+	}
+	e.Saved = r.Saved
 	e.Seconds, e.Cost, e.Done, e.Never = r.Makespan, r.Cost, r.Done, r.Refused+r.Unfinished
 	return e, nil
 }

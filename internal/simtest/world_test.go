@@ -269,6 +269,7 @@ func guessed(seed uint64, jobs []engine.Job) []engine.Job {
 	dice := rand.New(rand.NewPCG(seed, 4))
 	for i := range jobs {
 		jobs[i].Expected = []time.Duration{0, 0, time.Second, 10 * time.Minute, 20 * time.Hour}[dice.IntN(5)]
+		jobs[i].MaxWait = []time.Duration{0, 0, time.Minute, time.Hour}[dice.IntN(4)]
 	}
 	return jobs
 }

@@ -7,7 +7,6 @@ import (
 
 	"drover"
 	"drover/internal/engine"
-	"drover/internal/pack"
 )
 
 // cloud is a modelled cloud, which has whatever it offers while its zones have capacity.
@@ -76,7 +75,7 @@ func (w *world) do(f engine.Effect) {
 	case f.Collect != nil:
 		w.after(storeTime, func() { w.collect(f.ID, *f.Collect) })
 	case f.Solve != nil:
-		w.answer(solveTime, engine.Solved{Effect: f.ID, Plan: pack.Solve(*f.Solve)})
+		w.answer(solveTime, engine.Solved{Effect: f.ID, Plan: w.solver.solve(*f.Solve)})
 	}
 }
 

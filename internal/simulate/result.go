@@ -29,9 +29,11 @@ type Result struct {
 	Markets       []Market     `json:"markets"`
 	Cost          float64      `json:"cost_usd"`
 	Parts         Parts        `json:"cost_usd_parts"`
-	Utilisation   float64      `json:"utilisation"` // of the vCPUs paid for, by jobs that came to their end
+	Utilisation   float64      `json:"utilisation"`                 // of the vCPUs paid for, by jobs that came to their end
+	Saved         *float64     `json:"waiting_saves_usd,omitempty"` // what it would cost more if no job waited for room that is paid for anyway
 	Bound         float64      `json:"bound_usd"`
-	Ratio         float64      `json:"ratio"` // cost to bound; 0: there is no bound
+	Ratio         float64      `json:"ratio"`            // cost to bound; 0: there is no bound
+	Prompt        float64      `json:"prompt_bound_usd"` // bound, and the least boots without which a job would have waited longer than the longest did
 	Pools         []Pool       `json:"pools,omitempty"`
 
 	Begin  drover.Time  `json:"begin"`
@@ -103,8 +105,10 @@ func (m *meter) result(in Input, p Policy) *Result {
 	if m.had > 0 {
 		r.Utilisation = m.used / m.had
 	}
-	if r.Bound = bound(in.work(), in.cheapest()); r.Bound > 0 {
+	full, rates := bound(in.work(), in.cheapest())
+	if r.Bound = full; r.Bound > 0 {
 		r.Ratio = r.Cost / r.Bound
+		r.Prompt = full + in.turns(rates, time.Duration(r.Wait.Max*float64(time.Second)), in.Models.quickest(max(r.Jobs, r.Instances)))
 	}
 	return r
 }

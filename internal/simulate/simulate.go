@@ -12,6 +12,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"drover"
@@ -41,6 +42,7 @@ type Input struct {
 	MemoryPerCPU drover.Bytes      // of jobs whose trace does not say what they need
 	Spot         drover.SpotPolicy // of every job; empty: as the trace says, else prefer
 	Expected     Expected          // how long each job is said to be likely to run
+	MaxWait      time.Duration     // of every job: how much longer than for a boot it may wait for room that is paid for anyway
 	Models       Models
 	For          time.Duration // for so long pools are kept, whatever jobs there are; 0: until the last job is final, and none are
 
@@ -116,6 +118,23 @@ func Run(ctx context.Context, in Input, p Policy) (*Result, error) {
 	r := m.result(in, p)
 	r.Pools = m.pools
 	return r, nil
+}
+
+// Saves notes in a result of Drover's what it saves that jobs may wait, if they may.
+func (r *Result) Saves(ctx context.Context, in Input) error {
+	patient := func(j engine.Job) bool { return j.MaxWait > 0 }
+	if r.Policy != Drover || in.MaxWait == 0 && !slices.ContainsFunc(in.Jobs, patient) {
+		return nil
+	}
+	in.MaxWait, in.Jobs = 0, slices.Clone(in.Jobs)
+	for i := range in.Jobs {
+		in.Jobs[i].MaxWait = 0
+	}
+	prompt, err := Run(ctx, in, Drover)
+	if err == nil {
+		r.Saved = new(prompt.Cost - r.Cost)
+	}
+	return err
 }
 
 // stalled is how long a simulation goes on in which nothing begins or ends and nothing runs: longer than a calendar month, with which budgets

@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -206,16 +207,43 @@ func TestBound(t *testing.T) {
 	}
 	hour := 3600.0
 	t.Run("is what full instances cost", func(t *testing.T) {
-		got := bound([]chunk{{shape(1000, 4*drover.GiB), 8 * hour}}, []drover.Offering{offering(4000, 16*drover.GiB, drover.Dollar), offering(4000, 16*drover.GiB, 2*drover.Dollar)})
+		got, _ := bound([]chunk{{shape(1000, 4*drover.GiB), 8 * hour}}, []drover.Offering{offering(4000, 16*drover.GiB, drover.Dollar), offering(4000, 16*drover.GiB, 2*drover.Dollar)})
 		if got < 1.9999 || got > 2.0001 {
 			t.Errorf("%v, not 2", got)
 		}
 	})
 	t.Run("has a job count only where it fits", func(t *testing.T) {
 		small, large := offering(2000, 8*drover.GiB, drover.Dollar/10), offering(64_000, 256*drover.GiB, 32*drover.Dollar)
-		got := bound([]chunk{{shape(32_000, 128*drover.GiB), hour}}, []drover.Offering{small, large})
+		got, _ := bound([]chunk{{shape(32_000, 128*drover.GiB), hour}}, []drover.Offering{small, large})
 		if got < 15.999 || got > 16.001 {
 			t.Errorf("%v, not 16", got)
 		}
 	})
+}
+
+// TestTurnsCountBootsThatNoFleetIsSpared has a second job come while the first runs, soon after it, and long after it.
+func TestTurnsCountBootsThatNoFleetIsSpared(t *testing.T) {
+	const boot, patience = 30 * time.Second, time.Minute
+	for _, x := range []struct {
+		name   string
+		second time.Duration
+		boots  float64
+	}{
+		{"one after the other on one instance", 70 * time.Minute, 2},
+		{"so soon that the instance may have waited", 61*time.Minute + boot/3, 1 + 1.0/3},
+		{"so soon that the first may have begun late", time.Hour, 1},
+		{"side by side", 30 * time.Minute, 2},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			need := drover.Resources{CPU: 1000, Memory: drover.GiB}
+			in := Input{Trace: &trace.Trace{Jobs: []trace.Job{
+				{Runtime: time.Hour, Need: need, Count: 1},
+				{Submit: x.second, Runtime: time.Hour, Need: need, Count: 1},
+			}}}
+			rates := map[drover.Shape]float64{in.shape(in.Trace.Jobs[0]): 1}
+			if got, want := in.turns(rates, patience, boot), x.boots*boot.Seconds(); math.Abs(got-want) > 1e-6 {
+				t.Errorf("%v boots, want %v", got/boot.Seconds(), x.boots)
+			}
+		})
+	}
 }

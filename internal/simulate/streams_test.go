@@ -26,6 +26,7 @@ var (
 	streamParts = flag.Bool("parts", false, "say what the money was for")
 	streamIdle  = flag.Duration("idle", time.Minute, "how long instances are kept idle at most")
 	streamTaken = flag.Float64("interrupted", DefaultModels.Interrupted, "the share of spot instances that is taken back within an hour")
+	streamWait  = flag.Duration("max-wait", 0, "how much longer than for a boot jobs may wait for room that is paid for anyway")
 	streamShare = flag.String("sharing", "everyone", "whose jobs an instance takes")
 	dataDir     = flag.String("data", "../pack/testdata", "folder with ec2-us-east-1.csv")
 )
@@ -113,7 +114,7 @@ func compare(tb testing.TB, s stream, seeds, jobs int, spot drover.SpotPolicy, x
 	c := compared{cost: map[Policy]float64{}, wait: map[Policy]float64{}}
 	for seed := *streamFirst; seed < *streamFirst+uint64(seeds); seed++ {
 		in := streamInput(tb, s.jobs(seed, jobs, 3), seed, spot, "a")
-		in.Expected = x
+		in.Expected, in.MaxWait = x, *streamWait
 		in.Settings.Lifecycle.Sharing = drover.Sharing(*streamShare)
 		for _, p := range Policies {
 			r, err := Run(tb.Context(), in, p)

@@ -26,6 +26,7 @@ type world struct {
 	next   int           // job of the trace that is submitted next
 	open   map[int64]int // elements of submitted jobs that are not final, by number
 	closed bool
+	solver solver
 
 	pools    map[string]*keeper // by name
 	spells   map[pool.Place]*spells
@@ -158,7 +159,7 @@ func (w *world) submit() {
 		w.next++
 		j := engine.Job{
 			Number: int64(w.next), Name: "job", User: t.User, Shape: w.in.shape(t), Priority: max(t.Priority, drover.DefaultPriority),
-			Attempts: drover.DefaultAttempts, Expected: w.in.Expected.of(t), Queued: engine.Ranges{{First: -1, Last: -1}},
+			Attempts: drover.DefaultAttempts, Expected: w.in.Expected.of(t), MaxWait: w.in.MaxWait, Queued: engine.Ranges{{First: -1, Last: -1}},
 		}
 		if w.in.Jobs != nil {
 			j = w.in.Jobs[w.next-1]

@@ -24,6 +24,7 @@ type Job struct {
 	Retry      drover.Retry      `json:"retry"`
 	Timeout    time.Duration     `json:"timeout,omitempty"`
 	Expected   time.Duration     `json:"expected,omitempty"`  // how long one attempt is likely to run; 0: not known
+	MaxWait    time.Duration     `json:"max_wait,omitempty"`  // how much longer than for a boot it may wait for room that is paid for anyway
 	After      []int64           `json:"after,omitempty"`     // jobs that must succeed first; each goes as it does
 	AfterAny   []int64           `json:"after_any,omitempty"` // jobs that must be final first; likewise
 
@@ -67,7 +68,7 @@ func NewJob(number int64, user string, spec drover.JobSpec) Job {
 		Number: number, Name: spec.Name, User: user, Labels: spec.Labels,
 		Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot},
 		Array: spec.Array, Gang: spec.Gang, MaxRunning: spec.MaxRunning, Queued: RangesOf(spec.Array),
-		Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout, Expected: spec.Expected,
+		Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout, Expected: spec.Expected, MaxWait: spec.MaxWait,
 	}
 }
 

@@ -14,13 +14,14 @@ type Key struct {
 	User     string        `json:"user,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"`
 	Expected time.Duration `json:"expected,omitempty"` // a step of the scale of expected times
+	MaxWait  time.Duration `json:"max_wait,omitempty"`
 	Gang     int           `json:"gang,omitempty"`
 	Labels   string        `json:"labels,omitempty"` // those that budgets and shares speak of: a NAME=VALUE a line, by name
 }
 
 // KeyOf names the class that the job's waiting elements are in, but for those that have more memory. labels are the names of those that matter.
 func KeyOf(j *Job, labels []string) Key {
-	key := Key{Shape: j.Shape, Priority: j.Priority, User: j.User, Timeout: j.Timeout, Expected: Step(j.Expected), Gang: j.Gang}
+	key := Key{Shape: j.Shape, Priority: j.Priority, User: j.User, Timeout: j.Timeout, Expected: Step(j.Expected), MaxWait: j.MaxWait, Gang: j.Gang}
 	for _, name := range labels {
 		if value, has := j.Labels[name]; has {
 			if key.Labels != "" {

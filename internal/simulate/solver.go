@@ -1,0 +1,64 @@
+package simulate
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+
+	"drover"
+	"drover/internal/pack"
+)
+
+// solver remembers what the real solver answered: in a workload many problems are alike, and equal problems have equal answers.
+type solver struct {
+	of       []drover.Offering // what was offered last
+	onDemand uint64            // a sum of that, without what is offered on spot alone
+	all      uint64
+	known    map[string]drover.Plan
+}
+
+// mostKnown is how many answers are remembered.
+const mostKnown = 20_000
+
+func (s *solver) solve(p drover.Problem) drover.Plan {
+	if len(p.Offerings) == 0 {
+		return pack.Solve(p)
+	}
+	if len(s.of) != len(p.Offerings) || &s.of[0] != &p.Offerings[0] {
+		s.of, s.onDemand, s.all = p.Offerings, sum(p.Offerings, drover.OnDemand), sum(p.Offerings, drover.OnDemand, drover.Spot)
+	}
+	asked := struct {
+		drover.Problem
+		Offered uint64
+	}{p, s.all}
+	if !slices.ContainsFunc(p.Demands, func(d drover.Demand) bool { return d.Shape.Spot != drover.SpotNever }) {
+		asked.Offered = s.onDemand
+	}
+	asked.ID, asked.Offerings = 0, nil
+	key, err := json.Marshal(asked)
+	if err != nil {
+		return pack.Solve(p)
+	}
+	plan, known := s.known[string(key)]
+	if !known {
+		if s.known == nil || len(s.known) == mostKnown {
+			s.known = map[string]drover.Plan{}
+		}
+		plan = pack.Solve(p)
+		s.known[string(key)] = plan
+	}
+	return plan
+}
+
+// sum tells apart what is offered on some markets, and at which place.
+func sum(offerings []drover.Offering, markets ...drover.Market) uint64 {
+	h := fnv.New64a()
+	encoder := json.NewEncoder(h)
+	for i, o := range offerings {
+		if slices.Contains(markets, o.Market) {
+			encoder.Encode(i)
+			encoder.Encode(o)
+		}
+	}
+	return h.Sum64()
+}
