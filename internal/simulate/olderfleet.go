@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"slices"
+	"time"
 
 	"drover"
 )
@@ -129,6 +130,9 @@ func (o *older) rent(of drover.Offering) *rented {
 	o.fleet = append(o.fleet, r)
 	boot := o.in.Models.boot(o.made)
 	life, ends := o.in.Models.life(o.made)
+	if o.in.AsSlow {
+		boot += loginTime + messageTime
+	}
 	o.after(callTime, func() {
 		r.hire = o.m.rented(of)
 		o.after(boot, func() { o.boots(r) })
@@ -173,11 +177,28 @@ func (o *older) begin(p *placed, r *rented) {
 	})
 }
 
-// finish ends a job and, in time, what it leaves behind.
+// finish ends a job.
 func (o *older) finish(p *placed, r *rented) {
 	o.m.ended(r.hire, p.shape.Need, p.job.Runtime)
-	r.free = r.free.Plus(p.shape.Need, 1)
 	r.jobs = slices.DeleteFunc(r.jobs, func(q *placed) bool { return q == p })
+	o.slowly(messageTime, func() { o.vacate(p, r) })
+}
+
+// slowly does something at once, or when Drover would: it hears of an end, and stores what a job wrote before its instance goes.
+func (o *older) slowly(d time.Duration, do func()) {
+	if o.in.AsSlow {
+		o.after(d, do)
+	} else {
+		do()
+	}
+}
+
+// vacate gives a job's room to others or, in time, ends what it leaves behind.
+func (o *older) vacate(p *placed, r *rented) {
+	if r.gone {
+		return
+	}
+	r.free = r.free.Plus(p.shape.Need, 1)
 	if len(r.line) > 0 {
 		next := r.line[0]
 		r.line = r.line[1:]
@@ -185,7 +206,11 @@ func (o *older) finish(p *placed, r *rented) {
 		return
 	}
 	if o.policy != FirstFit {
-		o.destroy(r)
+		o.slowly(storeTime, func() {
+			if !r.gone {
+				o.destroy(r)
+			}
+		})
 		return
 	}
 	o.retry()

@@ -44,6 +44,7 @@ type Input struct {
 	Expected     Expected          // how long each job is said to be likely to run
 	MaxWait      time.Duration     // of every job: how much longer than for a boot it may wait for room that is paid for anyway
 	Models       Models
+	AsSlow       bool          // policies of older systems take as long as Drover does to log in, to begin jobs and to hear of their ends
 	For          time.Duration // for so long pools are kept, whatever jobs there are; 0: until the last job is final, and none are
 
 	Jobs []engine.Job // the jobs of Trace, in its order, as the engine is to meet them; nil: as the trace has them. Their numbers are their places, from 1
