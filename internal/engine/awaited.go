@@ -25,7 +25,7 @@ func (x awaitedEnd) compare(y awaitedEnd) int {
 
 const (
 	sureSpread   = runtimes.Octave / 2 // what is less certain is not counted on
-	sureBy       = 80                  // hundredths of likelihood that it has ended in time
+	sureBy       = 55                  // hundredths of likelihood that it has ended in time
 	sureReach    = 64                  // so many ends are looked at, for so many jobs of a group,
 	patientReach = 4 * sureReach       // and so many ends for jobs that may wait for longer
 	lookEvery    = 10 * time.Second    // is how often those are looked at
