@@ -53,7 +53,7 @@ test: ## run the tests
 lint: ## check the format, what go vet finds, the layers, and that the documents say what the code says
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w $$unformatted"; exit 1; fi
 	go vet ./...
-	go vet -tags e2e,chaos,qemu ./internal/cli ./cmd/...
+	go vet -tags e2e,chaos,qemu ./internal/cli ./cmd/... ./driver/external ./driver/local
 	go vet -tags containers ./internal/runner
 	go vet -tags qemu ./internal/remote
 	go vet -tags openstack ./driver/openstack
@@ -63,8 +63,10 @@ lint: ## check the format, what go vet finds, the layers, and that the documents
 race: ## run the tests under the race detector, which needs a C compiler (RACE=packages)
 	CGO_ENABLED=1 go test -race $(RACE)
 
-simtest: ## run the engine through bad luck (SEEDS=how many, FIRST_SEED=from where)
+simtest: ## run the engine through bad luck, and its long tests (SEEDS=how many, FIRST_SEED=from where)
 	go test ./internal/simtest -v -run '^(TestEvery|TestAFleet|TestWhatever)' -timeout 60m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
+	go test ./internal/engine -run '^TestSteps' -timeout 60m -args -long
+	go test ./internal/simulate -run '^TestStreamsCost' -timeout 60m -args -long
 
 mutants: ## break the engine on purpose, in ways that the worlds must find (MUTANTS=names, TURN=which five)
 	go test ./internal/simtest -tags mutants -v -run TestMutants -timeout 60m -args -mutants '$(MUTANTS)' -turn '$(TURN)'
@@ -92,7 +94,7 @@ bin/arm64.rec:
 	$(call RECORD_WORLD,$(ARM64) bin/sim-arm64.test,$@)
 
 e2e: ## run the real binary: real processes, real SSH, real kill -9
-	go test -tags e2e -timeout 20m ./internal/cli ./cmd/...
+	go test -tags e2e -timeout 20m ./internal/cli ./cmd/... ./driver/external ./driver/local
 
 chaos: ## have real processes killed, stopped and cut off at random (CHAOS_TIME=how long, SEED=what luck)
 	go test -tags chaos -run '^TestChaos$$' -count=1 -v -timeout 2h ./internal/cli -args -chaos $(CHAOS_TIME) -seed $(SEED)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
@@ -29,28 +31,6 @@ func open(ctx context.Context, keys, fleet, folder string, log *slog.Logger) (dr
 		return nil, err
 	}
 	return external.Open(ctx, driver.Options{Name: "it", Fleet: fleet, Folder: folder, Dir: folder, Decode: c.Clouds[0].Decode, Log: log})
-}
-
-// covers C9
-func TestConformance(t *testing.T) {
-	for _, protocol := range []external.Protocol{external.ByCall, external.ByStream} {
-		t.Run(string(protocol), func(t *testing.T) {
-			t.Parallel()
-			folder := t.TempDir()
-			keys := fmt.Sprintf("command: [%s, driver-program], protocol: %s, options: {folder: %s}", os.Args[0], protocol, filepath.Join(folder, "instances"))
-			drivertest.Run(t, drivertest.Harness{
-				Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
-					c, err := open(ctx, keys, fleet, folder, nil)
-					if err != nil {
-						return nil, err
-					}
-					return middleware.ForFleet(c, fleet), nil
-				},
-				Fleet:    "suite-" + string(protocol),
-				Patience: time.Minute,
-			})
-		})
-	}
 }
 
 const hello = `[ "$1" = open ] && echo '{"result": {}}' && exit
@@ -112,6 +92,53 @@ func TestOpen(t *testing.T) {
 			if lag := c.Capabilities().Lag(); lag != want {
 				t.Errorf("%s: %v", said, lag)
 			}
+		}
+	})
+}
+
+// covers C1 C7
+func TestWhatCallsHandOn(t *testing.T) {
+	const says = `case $1 in
+open) echo '{"result": {"stop_start": true, "stop_saves": true, "grow_disk": true, "calls": ["strays"]}}';;
+strays) echo '{"result": {"strays": [{"kind": "key", "id": "k", "tags": {"drover-fleet": "f"}, "shared": true}, {"kind": "disk", "id": "d", "created": "2026-02-03T04:05:06Z"}]}}';;
+*) echo '{"result": {}}';;
+esac
+printf '%s\n' "$request" >>"${0%/*}/requests"`
+	program := script(t, says)
+	c, err := open(t.Context(), "command: ["+program+"], options: {region: north}", "f", t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	starter, _ := driver.As[driver.Starter](c)
+	grower, _ := driver.As[driver.DiskGrower](c)
+	reaper, _ := driver.As[driver.Reaper](c)
+	left, err := reaper.Leftovers(t.Context(), "f")
+	made := drover.TimeOf(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC))
+	want := []driver.Leftover{
+		{Kind: "key", ID: "k", Tags: map[string]string{driver.TagFleet: "f"}, Shared: true}, {Kind: "disk", ID: "d", Created: made},
+	}
+	if diff := cmp.Diff(want, left); diff != "" || err != nil {
+		t.Errorf("left over: %v %s", err, diff)
+	}
+	err = errors.Join(starter.Stop(t.Context(), "i"), starter.Start(t.Context(), "i"), grower.GrowDisk(t.Context(), "i", drover.GiB), reaper.Remove(t.Context(), want[1]))
+	if err != nil || !c.Capabilities().StopSaves {
+		t.Errorf("%v, %+v", err, c.Capabilities())
+	}
+	requests, err := os.ReadFile(filepath.Join(filepath.Dir(program), "requests"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		`"call":"stop","cloud":"it","fleet":"f"`, `"options":{"region":"north"},"args":{"id":"i"}`, `"call":"start",`, `"args":{"id":"i","disk_bytes":1073741824}`,
+		`"args":{"kind":"disk","id":"d","tags":null,"created":"2026-02-03T04:05:06Z"}`,
+	} {
+		if !strings.Contains(string(requests), part) {
+			t.Errorf("no request has %s in it:\n%s", part, requests)
+		}
+	}
+	t.Run("without a fleet no cloud is opened", func(t *testing.T) {
+		if _, err := open(t.Context(), "command: ["+program+"]", "", t.TempDir(), nil); drover.KindOf(err) != drover.KindInvalid {
+			t.Errorf("%v", err)
 		}
 	})
 }

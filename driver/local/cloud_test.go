@@ -341,18 +341,6 @@ func TestLocks(t *testing.T) {
 	})
 }
 
-// covers C1 C2 C3 C4 C11
-func TestConformance(t *testing.T) {
-	w := newWorld(t, "")
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
-			return local.Open(ctx, w.options(fleet))
-		},
-		Fleet:    "suite",
-		Patience: 20 * time.Second,
-	})
-}
-
 func TestThePageHasTheListLag(t *testing.T) {
 	drivertest.ShowsLag(t, "the local driver", newWorld(t, "").cloud.Capabilities().Lag())
 }

@@ -140,9 +140,12 @@ func (c counter) aDecision(s size, with, event string) int {
 	return steps
 }
 
+// long has the tests take their time, as make simtest does.
+var long = flag.Bool("long", false, "take minutes")
+
 func TestStepsOfDecisions(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the package to count them")
+	if !*long {
+		t.Skip("builds the package to count them: run by make simtest")
 	}
 	count := newCounter(t)
 	small := size{instances: 100, jobs: 2000, shapes: 40}

@@ -7,6 +7,9 @@ import (
 )
 
 func TestEveryFaultComes(t *testing.T) {
+	if *seeds <= fewSeeds {
+		t.Skip("takes hundreds of worlds: run by make simtest")
+	}
 	var struck [faults]int
 	missing := func() int { return slices.Index(struck[:], 0) }
 	for seed := uint64(1); missing() >= 0 && seed <= 5000; seed++ { // some are as rare as what they befall

@@ -18,8 +18,11 @@ import (
 	"drover/internal/engine/pool"
 )
 
+// fewSeeds is how many worlds of each kind make test tries; make simtest tries more.
+const fewSeeds = 20
+
 var (
-	seeds     = flag.Int("seeds", 60, "how many worlds of each kind to try")
+	seeds     = flag.Int("seeds", fewSeeds, "how many worlds of each kind to try")
 	firstSeed = flag.Uint64("first-seed", 1, "the first world's seed")
 	without   = flag.String("without", "", "faults to leave out, by name and comma")
 	shortened = flag.Bool("shorten", true, "whether a world that fails is tried with less of everything")
