@@ -31,7 +31,7 @@ RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
 REPLAY_WORLD = go test -count=1 ./internal/simtest -run TestAWorldRecordedOnAnotherArchitecture -replay
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack chaos chaos-cloud containers bench bench-fleet bench-pack bench-streams fuzz check-all dist packages install clean
+.PHONY: help build man test lint protos race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack chaos chaos-cloud containers bench bench-fleet bench-pack bench-streams fuzz check-all dist packages install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,11 @@ lint: ## check the format, what go vet finds, the layers, and that the documents
 	go vet -tags openstack ./driver/openstack
 	go vet -tags packages ./packaging
 	go test .
+
+protos: ## generate what is said to Kubernetes' autoscaler from its .proto files (Debian: protobuf-compiler)
+	GOBIN=$(CURDIR)/bin go install google.golang.org/protobuf/cmd/protoc-gen-go
+	GOBIN=$(CURDIR)/bin go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
+	PATH=$(CURDIR)/bin:$$PATH protoc --go_out=. --go_opt=module=drover --go-grpc_out=. --go-grpc_opt=module=drover internal/externalgrpc/protos/*.proto
 
 race: ## run the tests under the race detector, which needs a C compiler (RACE=packages)
 	CGO_ENABLED=1 go test -race $(RACE)

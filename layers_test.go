@@ -229,6 +229,20 @@ var layers = map[string]layer{
 		ours:    []string{"internal/backoff", ".", "internal/config", "internal/logkey"},
 		outside: []string{"github.com/danielgtaylor/huma/v2", "golang.org/x/time"},
 	},
+	"internal/externalgrpc": {
+		does:    "answers a Kubernetes cluster's autoscaler: pools are its node groups",
+		ours:    []string{".", "internal/externalgrpc/protos"},
+		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
+	},
+	"internal/externalgrpc/protos": {
+		does:    "what an autoscaler and its cloud provider say to each other, generated",
+		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
+	},
+	"internal/kubenodes": {
+		does:    "looks after the nodes of node groups in their cluster: tokens, taints, evictions, what is left of those that are gone",
+		ours:    []string{".", "internal/logkey"},
+		outside: []string{"github.com/goccy/go-yaml"},
+	},
 	"internal/web": {
 		does: "the dashboard: pages of any service, made on the server and kept live",
 		ours: []string{"internal/backoff", ".", "internal/logkey"},
@@ -241,7 +255,7 @@ var layers = map[string]layer{
 	},
 	"internal/daemon": {
 		does: "a running controller: its clouds, its folders, its API, and its configuration while that changes",
-		ours: []string{"internal/atomicfile", ".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/engine/pool", "internal/httpapi", "internal/logkey", "internal/record",
+		ours: []string{"internal/atomicfile", ".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/engine/pool", "internal/externalgrpc", "internal/httpapi", "internal/kubenodes", "internal/logkey", "internal/record",
 			"internal/remote", "internal/store", "internal/telemetry", "internal/web", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/sys"},
 	},

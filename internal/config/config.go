@@ -17,20 +17,21 @@ import (
 
 // Config is a configuration that was found good, with its defaults filled in.
 type Config struct {
-	Fleet     string  // empty: the caller gives one
-	State     string  // absolute path of the SQLite file; empty: the caller gives one
-	Listen    string  // host:port
-	URL       string  // http or https, without a path; empty: it is reached where it listens
-	Clouds    []Cloud // at least one, sorted by name
-	Pools     []Pool  // sorted by name
-	Instances Instances
-	Jobs      Jobs
-	Auth      Auth
-	Limits    drover.UserLimits
-	Hooks     Hooks
-	Results   Results
-	Notify    Notify
-	Budgets   []Budget // no two of one scope
+	Fleet      string  // empty: the caller gives one
+	State      string  // absolute path of the SQLite file; empty: the caller gives one
+	Listen     string  // host:port
+	URL        string  // http or https, without a path; empty: it is reached where it listens
+	Clouds     []Cloud // at least one, sorted by name
+	Pools      []Pool  // sorted by name
+	Instances  Instances
+	Jobs       Jobs
+	Auth       Auth
+	Limits     drover.UserLimits
+	Hooks      Hooks
+	Results    Results
+	Notify     Notify
+	Budgets    []Budget // no two of one scope
+	Kubernetes Kubernetes
 
 	file string
 	dir  string
@@ -84,7 +85,7 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	var file configFile
 	d.value(root, reflect.ValueOf(&file).Elem(), field{})
 	c := &Config{
-		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs, Auth: file.Auth, Limits: file.Limits, Hooks: file.Hooks, Results: file.Results, Notify: file.Notify, Budgets: file.Budget,
+		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs, Auth: file.Auth, Limits: file.Limits, Hooks: file.Hooks, Results: file.Results, Notify: file.Notify, Budgets: file.Budget, Kubernetes: file.Kubernetes,
 		file: name, dir: dir, text: data, root: root,
 	}
 	for cloud := range file.Clouds {
@@ -149,7 +150,8 @@ func (c *Config) Hash() string {
 		Results                   Results
 		Allow                     []string
 		Budgets                   []Budget
-	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Pools: c.Pools, Instances: c.Instances, Jobs: c.Jobs, Auth: c.Auth, Limits: c.Limits, Hooks: c.Hooks, Results: c.Results, Allow: c.Notify.Allow, Budgets: c.Budgets}
+		Kubernetes                Kubernetes
+	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Pools: c.Pools, Instances: c.Instances, Jobs: c.Jobs, Auth: c.Auth, Limits: c.Limits, Hooks: c.Hooks, Results: c.Results, Allow: c.Notify.Allow, Budgets: c.Budgets, Kubernetes: c.Kubernetes}
 	for _, cl := range c.Clouds {
 		whole.Clouds = append(whole.Clouds, cl.hashed())
 	}

@@ -44,6 +44,7 @@ type Pool struct {
 	Template      FileText          `yaml:"template" doc:"a file with an instance template, in place of its cloud's"`
 	CloudInit     FileText          `yaml:"cloud_init" doc:"a file for its instances' first boot, beside their cloud's cloud_init: #cloud-config or a script"`
 	Hooks         Hooks             `yaml:"hooks" doc:"scripts that are run for its instances, beside those of the fleet"`
+	Kubernetes    *NodeGroup        `yaml:"kubernetes" doc:"it is a node group, in place of size, floor and spare: the cluster's autoscaler sets its number"`
 }
 
 // PoolResources is what each instance of a pool has at least.
@@ -109,6 +110,8 @@ func (r *Replace) Default() {
 // Kind is how the pool's number is meant, and the number.
 func (p Pool) Kind() (drover.PoolKind, int) {
 	switch {
+	case p.Kubernetes != nil:
+		return drover.PoolGroup, 0
 	case p.Floor != nil:
 		return drover.PoolFloor, *p.Floor
 	case p.Spare != nil:
@@ -123,7 +126,7 @@ func (p Pool) Kind() (drover.PoolKind, int) {
 func (p Pool) RunsJobs() bool {
 	kind, _ := p.Kind()
 	if p.Jobs == nil {
-		return kind != drover.PoolSize && p.Login == drover.LoginSSH
+		return kind != drover.PoolSize && kind != drover.PoolGroup && p.Login == drover.LoginSSH
 	}
 	return *p.Jobs
 }
@@ -150,8 +153,19 @@ func (p Pool) TemplateHash() string {
 		Market drover.Market
 		Login  drover.PoolLogin
 		Init   string
-		Raw    string `json:",omitempty"`
-	}{slices.Sorted(slices.Values(p.TypeNames())), p.Need(), p.Markets(), p.Login, p.CloudInit.Text, p.Template.Text})[:16]
+		Raw    string     `json:",omitempty"`
+		Group  *NodeGroup `json:",omitempty"`
+	}{slices.Sorted(slices.Values(p.TypeNames())), p.Need(), p.Markets(), p.Login, p.CloudInit.Text, p.Template.Text, p.Kubernetes.made()})[:16]
+}
+
+// made is what of a node group makes its nodes what they are.
+func (g *NodeGroup) made() *NodeGroup {
+	if g == nil {
+		return nil
+	}
+	own := *g
+	own.Min, own.Max = 0, 0
+	return &own
 }
 
 // named puts pools in order, each with its name, and with all clouds if it names none.
@@ -192,7 +206,7 @@ func (c *Config) checkPools(f *faults) {
 // checkKind sees to it that the pool has one number, within its most.
 func (p Pool) checkKind(f *faults, n *node) {
 	var given []string
-	for _, key := range []string{"size", "floor", "spare"} {
+	for _, key := range []string{"size", "floor", "spare", "kubernetes"} {
 		if v := n.get(key); v != nil && v.shape != absent {
 			given = append(given, key)
 		}
@@ -200,11 +214,13 @@ func (p Pool) checkKind(f *faults, n *node) {
 	kind, count := p.Kind()
 	switch {
 	case len(given) == 0:
-		f.add(n, "size is missing", "write size: 3; or floor: or spare:")
+		f.add(n, "size is missing", "write size: 3; or floor: or spare: or kubernetes:")
 	case len(given) > 1:
 		f.add(n.find(given[1]), strings.Join(given, " and ")+" are given, and a pool has one of them", "leave out all but one")
 	case p.Ratio > 0 && kind != drover.PoolSpare:
 		f.add(n.find("ratio"), "ratio is of a spare pool", "write spare: 0 for as many idle ones as the ratio says")
+	case p.Max > 0 && kind == drover.PoolGroup:
+		f.add(n.find("max"), "the max of a node group stands in its kubernetes:", "leave it out")
 	case p.Max > 0 && kind == drover.PoolSize:
 		f.add(n.find("max"), "max is of a floor or spare pool; this one has exactly its size", "leave it out")
 	case p.Max > 0 && count > p.Max:

@@ -15,21 +15,22 @@ import (
 
 // configFile is the configuration as it is written. The clouds are decoded one by one, since they hold drivers' keys as well.
 type configFile struct {
-	Version   version              `yaml:"version,required" min:"1" max:"1" doc:"of this format: 1"`
-	Fleet     string               `yaml:"fleet" doc:"the tag that every instance bears; two controllers with different fleets never touch each other's instances"`
-	State     stateURL             `yaml:"state" doc:"where the records are kept: sqlite:PATH"`
-	Listen    listenAddress        `yaml:"listen" doc:"where drover serve answers: HOST:PORT"`
-	URL       baseURL              `yaml:"url" doc:"where others reach it, if not there: http or https, without a path"`
-	Clouds    map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from, each under a name of your choice"`
-	Budget    Budgets              `yaml:"budget" doc:"what may be spent in an hour, a day or a month"`
-	Pools     map[string]Pool      `yaml:"pools" doc:"instances that are kept, whether there are jobs for them or not, each pool under a name of your choice"`
-	Instances Instances            `yaml:"instances" doc:"the life of an instance"`
-	Jobs      Jobs                 `yaml:"jobs" doc:"what holds for every job"`
-	Auth      Auth                 `yaml:"auth" doc:"what the bearers of tokens may see"`
-	Limits    drover.UserLimits    `yaml:"limits" doc:"how much each user may have of drover serve"`
-	Hooks     Hooks                `yaml:"hooks" doc:"scripts that are run when something happens to an instance"`
-	Results   Results              `yaml:"results" doc:"what becomes of the logs and outputs of jobs under drover serve"`
-	Notify    Notify               `yaml:"notify" doc:"how it is told what becomes of batches that ask for it"`
+	Version    version              `yaml:"version,required" min:"1" max:"1" doc:"of this format: 1"`
+	Fleet      string               `yaml:"fleet" doc:"the tag that every instance bears; two controllers with different fleets never touch each other's instances"`
+	State      stateURL             `yaml:"state" doc:"where the records are kept: sqlite:PATH"`
+	Listen     listenAddress        `yaml:"listen" doc:"where drover serve answers: HOST:PORT"`
+	URL        baseURL              `yaml:"url" doc:"where others reach it, if not there: http or https, without a path"`
+	Clouds     map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from, each under a name of your choice"`
+	Budget     Budgets              `yaml:"budget" doc:"what may be spent in an hour, a day or a month"`
+	Pools      map[string]Pool      `yaml:"pools" doc:"instances that are kept, whether there are jobs for them or not, each pool under a name of your choice"`
+	Instances  Instances            `yaml:"instances" doc:"the life of an instance"`
+	Jobs       Jobs                 `yaml:"jobs" doc:"what holds for every job"`
+	Auth       Auth                 `yaml:"auth" doc:"what the bearers of tokens may see"`
+	Limits     drover.UserLimits    `yaml:"limits" doc:"how much each user may have of drover serve"`
+	Hooks      Hooks                `yaml:"hooks" doc:"scripts that are run when something happens to an instance"`
+	Results    Results              `yaml:"results" doc:"what becomes of the logs and outputs of jobs under drover serve"`
+	Kubernetes Kubernetes           `yaml:"kubernetes" doc:"the cluster whose node groups pools are"`
+	Notify     Notify               `yaml:"notify" doc:"how it is told what becomes of batches that ask for it"`
 }
 
 // Results is what becomes of results.
@@ -57,6 +58,7 @@ func (c *configFile) Default() {
 	c.Listen = defaultListen
 	c.Instances.Default()
 	c.Limits.Default()
+	c.Kubernetes.Default()
 }
 
 // version is that of the format.

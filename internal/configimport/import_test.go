@@ -40,6 +40,7 @@ const old = `{
   colour: "blue"
 }`
 
+// covers S10
 func TestImport(t *testing.T) {
 	for _, c := range []struct {
 		name, kind, in, want string

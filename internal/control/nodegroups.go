@@ -145,6 +145,17 @@ func (c *Controller) nodeKey(ctx context.Context, now *drover.NodeGroups, group,
 	return key, nil
 }
 
+// GoneNode reports whether an ID was that of a node of a group, and its instance is known to be gone.
+func (c *Controller) GoneNode(ctx context.Context, group, id string) (gone bool, err error) {
+	err = c.Query(ctx, func(e *engine.Engine) {
+		gone = e.FindNode(group, func(n drover.GroupNode) bool { return c.nodeID(n) == id }) != 0
+	})
+	return gone, err
+}
+
+// JoinToken is what the node on an instance joins its cluster with.
+func (c *Controller) JoinToken(name string) drover.Secret { return c.cfg.Key.JoinToken(name) }
+
 // TellNode says what was seen of an instance's node in its cluster.
 func (c *Controller) TellNode(ctx context.Context, instance int64, word string) {
 	c.post(ctx, engine.NodeTold{Instance: instance, Word: engine.NodeWord(word)})

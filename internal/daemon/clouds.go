@@ -70,9 +70,13 @@ func checkPoolInits(c *config.Config, cloud config.Cloud, runs driver.Init, most
 		if !slices.Contains(p.Clouds, cloud.Name) {
 			continue
 		}
-		if err := kit.CheckInit(p.CloudInit.Text, runs, most); err != nil {
+		text, key := p.CloudInit.Text, ".cloud_init"
+		if p.Kubernetes != nil && p.Kubernetes.Join.Text != "" {
+			text, key = p.Kubernetes.Join.Text, ".kubernetes.join"
+		}
+		if err := kit.CheckInit(text, runs, most); err != nil {
 			e := drover.AsError(err, drover.KindInvalid)
-			return c.Fault("pools."+p.Name+".cloud_init", e.Message, e.Hint)
+			return c.Fault("pools."+p.Name+key, e.Message, e.Hint)
 		}
 	}
 	return nil

@@ -88,6 +88,7 @@ type daemon struct {
 	listener   net.Listener
 	server     *http.Server
 	api        *httpapi.Handler
+	cluster    *kubernetes     // nil: no pool is a node group
 	retired    []control.Cloud // drivers that were replaced
 	reschedule time.Time       // when a schedule of a pool changes what the controller goes by; zero: never
 	ended      chan error      // what the controller's Run returned
@@ -137,6 +138,9 @@ func (d *daemon) open(ctx context.Context) (err error) {
 		Ready: d.fleet.Controller.Ready, Metrics: d.counted.Handler(), OpenMetrics: httpapi.Alone(d.config.Listen, d.config.URL), Shared: d.config.Auth.Shared,
 	})
 	d.server = httpapi.Server(d.api)
+	if d.cluster, err = d.openKubernetes(); err != nil {
+		return err
+	}
 	return d.folder.Announce(d.listener.Addr().String())
 }
 
@@ -188,6 +192,9 @@ func (d *daemon) close() {
 	if d.listener != nil {
 		d.listener.Close()
 	}
+	if d.cluster != nil {
+		d.cluster.listener.Close()
+	}
 	if d.fleet != nil {
 		d.fleet.Close()
 	}
@@ -215,6 +222,9 @@ func (d *daemon) run(ctx context.Context) error {
 	status := &statusLine{log: d.Log, interval: d.Status, figures: d.fleet.figures}
 	var telling sync.WaitGroup
 	telling.Go(func() { status.Run(ctx) })
+	if d.cluster != nil {
+		telling.Go(func() { d.cluster.run(ctx, d) })
+	}
 	d.Log.Info("serving", logkey.Fleet, d.config.Fleet, logkey.URL, "http://"+d.listener.Addr().String(), logkey.TokenFile, d.folder.tokenFile())
 	err := d.attend(ctx, signals)
 	if err == nil {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,7 +220,11 @@ func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []c
 		Runtime: string(c.Instances.Containers),
 	}
 	for _, p := range c.Pools {
-		s.Pools[p.Name] = control.Pool{Template: p.Template.Text, Init: p.CloudInit.Text, Orphan: p.OrphanTimeout, Hooks: p.Hooks.Scripts()}
+		one := control.Pool{Template: p.Template.Text, Init: p.CloudInit.Text, Orphan: p.OrphanTimeout, Hooks: p.Hooks.Scripts()}
+		if g := p.Kubernetes; g != nil {
+			one.Init, one.Group = cmp.Or(g.Join.Text, one.Init), nodeGroupOf(p)
+		}
+		s.Pools[p.Name] = one
 	}
 	for _, cloud := range left {
 		leaving := cloudSettings(cloud)
@@ -280,9 +285,15 @@ func Settings(c *config.Config, limits RunLimits) engine.Settings {
 		s.Clouds = append(s.Clouds, cloudSettings(cloud))
 	}
 	for _, p := range c.Pools {
-		s.Pools = append(s.Pools, poolSpec(p))
+		spec := poolSpec(p)
+		if p.Kubernetes != nil {
+			spec.Min, spec.Max, spec.JoinTimeout = p.Kubernetes.Min, p.Kubernetes.Max, c.Kubernetes.JoinTimeout
+			spec.MaxUnavailable, spec.MaxSurge = p.Replace.MaxUnavailable.Of(spec.Max), p.Replace.MaxSurge.Of(spec.Max)
+		}
+		s.Pools = append(s.Pools, spec)
 		s.BrokenHook = s.BrokenHook || p.Hooks.Broken != ""
 	}
+	s.Nodes, s.DefaultGroup = c.Kubernetes.Kubeconfig != "", c.Kubernetes.DefaultGroup
 	for _, b := range c.Budgets {
 		s.Budgets = append(s.Budgets, engine.Budget{
 			User: b.User, Label: b.Label, Hard: engine.Amounts(b.Amounts), Soft: engine.Amounts(b.Soft), Stop: b.OnExceeded == config.ExceededStop,

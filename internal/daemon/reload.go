@@ -68,7 +68,7 @@ func (d *daemon) needsStart(c *config.Config) error {
 	var changed []string
 	for key, values := range map[string][2]string{
 		"fleet": {d.config.Fleet, c.Fleet}, "state": {d.config.State, c.State}, "listen": {d.config.Listen, c.Listen}, "url": {d.config.URL, c.URL},
-		"auth": {fmt.Sprint(d.config.Auth), fmt.Sprint(c.Auth)},
+		"auth": {fmt.Sprint(d.config.Auth), fmt.Sprint(c.Auth)}, "kubernetes": {fmt.Sprint(d.config.Kubernetes, len(d.config.Groups()) > 0), fmt.Sprint(c.Kubernetes, len(c.Groups()) > 0)},
 	} {
 		if values[0] != values[1] {
 			changed = append(changed, key)

@@ -1,0 +1,158 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+// Kubernetes is how a cluster's autoscaler, and the cluster itself, are reached for the pools that are node groups.
+type Kubernetes struct {
+	Listen       listenAddress `yaml:"listen" doc:"where the cluster's autoscaler is answered: HOST:PORT"`
+	TLS          MutualTLS     `yaml:"tls" doc:"who it is, and who may ask: both sides show a certificate"`
+	Kubeconfig   FilePath      `yaml:"kubeconfig" doc:"a file that says how to reach the cluster's API server"`
+	JoinTimeout  time.Duration `yaml:"join_timeout" doc:"a node that has not joined the cluster so long after its creation is destroyed, and reported as failed"`
+	Drain        NodeDrain     `yaml:"drain" doc:"what Drover may evict before it takes a node away"`
+	Options      bool          `yaml:"options" doc:"true: the autoscaler is told options for each group; it then holds nodes that are not ready yet to be lost"`
+	DefaultGroup string        `yaml:"default_group" doc:"the node group to which instances of the fleet belong that bear no pool's tag and are in no records"`
+}
+
+// MutualTLS are the files with which both sides prove who they are.
+type MutualTLS struct {
+	Cert     FilePath `yaml:"cert" doc:"a file with the certificate that is shown to the autoscaler"`
+	Key      FilePath `yaml:"key" doc:"a file with its private key"`
+	ClientCA FilePath `yaml:"client_ca" doc:"a file with the certificates of the authorities whose clients are answered"`
+}
+
+// NodeDrain is what may be evicted.
+type NodeDrain struct {
+	Timeout      time.Duration `yaml:"timeout" doc:"a node goes so long after it was to be emptied, whatever is left on it; 0: only when it is empty"`
+	BarePods     bool          `yaml:"bare_pods" doc:"true: also pods that nothing would replace"`
+	LocalStorage bool          `yaml:"local_storage" doc:"true: also pods with storage on the node"`
+	SystemPods   bool          `yaml:"system_pods" doc:"true: also pods of kube-system that nothing replicates"`
+}
+
+// NodeGroup makes a pool a node group.
+type NodeGroup struct {
+	Min      int               `yaml:"min" min:"0" max:"100000" doc:"what the autoscaler is told; fewer is its own to decide"`
+	Max      int               `yaml:"max,required" min:"1" max:"100000" doc:"never more nodes than this"`
+	Labels   map[string]string `yaml:"labels" doc:"of its nodes"`
+	Taints   []Taint           `yaml:"taints" doc:"of its nodes, each as KEY=VALUE:EFFECT"`
+	Join     FileText          `yaml:"join" doc:"a file for its instances' first boot, which joins the cluster; {fleet} {pool} {name} {zone} {project} {token} {node_id} {labels} {taints} in it are filled in"`
+	Reserved NodeReserved      `yaml:"reserved" doc:"what of a node pods cannot have"`
+}
+
+// NodeReserved is what the system keeps of a node.
+type NodeReserved struct {
+	VCPUs  drover.MilliCPU `yaml:"vcpus" doc:"processors"`
+	Memory drover.Bytes    `yaml:"memory"`
+	Disk   drover.Bytes    `yaml:"disk"`
+}
+
+// Taint keeps pods off a node that do not tolerate it.
+type Taint string
+
+// Parts are the taint's.
+func (t Taint) Parts() (key, value, effect string) {
+	rest, effect, _ := strings.Cut(string(t), ":")
+	key, value, _ = strings.Cut(rest, "=")
+	return key, value, effect
+}
+
+// Default is what holds unless the file says otherwise.
+func (k *Kubernetes) Default() {
+	*k = Kubernetes{Listen: "127.0.0.1:8086", JoinTimeout: 10 * time.Minute}
+}
+
+// Groups are the pools that are node groups.
+func (c *Config) Groups() (groups []Pool) {
+	for _, p := range c.Pools {
+		if p.Kubernetes != nil {
+			groups = append(groups, p)
+		}
+	}
+	return groups
+}
+
+// What Kubernetes takes as a label or taint.
+var (
+	nodeLabel      = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+	nodeLabelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
+	effects        = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
+)
+
+// StartupTaint begins the key of every taint that nodes lose once they can be used. Autoscalers know it, and expect it of no template.
+const StartupTaint = "startup-taint.cluster-autoscaler.kubernetes.io/"
+
+// checkKubernetes sees to it that what is promised of node groups can be kept.
+func (c *Config) checkKubernetes(f *faults) {
+	groups, n := c.Groups(), c.root.find("kubernetes")
+	given := n.shape == mapping && n != c.root
+	switch {
+	case !given && len(groups) > 0:
+		f.add(c.root.find("pools", groups[0].Name, "kubernetes"), "the pool is a node group, and nothing says where the cluster is", "write kubernetes: {kubeconfig: FILE, tls: …} at the top")
+	case given && len(groups) == 0:
+		f.add(n, "no pool is a node group", "write kubernetes: {max: 10} into a pool")
+	case given:
+		c.checkCluster(f, n)
+	}
+	for _, p := range groups {
+		if at := c.root.find("pools", p.Name); at.shape == mapping {
+			p.checkGroup(f, at)
+		}
+	}
+}
+
+func (c *Config) checkCluster(f *faults, n *node) {
+	k := c.Kubernetes
+	if k.Kubeconfig == "" {
+		f.add(n, "kubeconfig is missing: without it nobody could take startup taints off, notice nodes that never join, or empty those that go", "write kubeconfig: FILE")
+	}
+	if k.TLS.Cert == "" || k.TLS.Key == "" || k.TLS.ClientCA == "" {
+		f.addf(n.find("tls"), "cert, key and client_ca are all needed: without them, whoever reaches %s could destroy every node", k.Listen)
+	}
+	if k.JoinTimeout <= c.Instances.BootTimeout/10 || k.JoinTimeout <= 0 {
+		f.addf(n.find("join_timeout"), "join_timeout (%v) leaves no time to boot", k.JoinTimeout)
+	}
+	if g := k.DefaultGroup; g != "" && !slices.ContainsFunc(c.Groups(), func(p Pool) bool { return p.Name == g }) {
+		f.addf(n.find("default_group"), "there is no node group %s", quote(g))
+	}
+}
+
+// checkGroup refuses what a node group cannot be.
+func (p Pool) checkGroup(f *faults, n *node) {
+	k, g := n.find("kubernetes"), p.Kubernetes
+	switch {
+	case len(p.Clouds) != 1 || len(p.Zones) != 1:
+		f.add(cmp.Or(n.get("zones"), k), "a node group is in one zone of one cloud", "write zones: [ZONE], and a pool for each")
+	case p.Jobs != nil && *p.Jobs:
+		f.add(n.find("jobs"), "jobs beside pods would have more than there is: a node group runs none", "leave it out")
+	case p.OrphanTimeout != 0:
+		f.add(n.find("orphan_timeout"), "a node whose controller is away would power itself off under its pods", "leave it out")
+	case p.CloudInit.Text != "" && g.Join.Text != "":
+		f.add(n.find("cloud_init"), "cloud_init and join are both given", "write all into join")
+	case g.Max > 0 && g.Max < g.Min:
+		f.addf(k.find("max"), "max (%d) is less than min (%d)", g.Max, g.Min)
+	}
+	for key, value := range g.Labels {
+		if !nodeLabel.MatchString(key) || !nodeLabelValue.MatchString(value) {
+			f.add(k.find("labels", key), fmt.Sprintf("%s=%s is no label", quote(key), quote(value)), "write KEY: VALUE")
+		}
+	}
+	for i, t := range g.Taints {
+		key, value, effect := t.Parts()
+		at := k.find("taints", strconv.Itoa(i))
+		switch {
+		case !nodeLabel.MatchString(key) || !nodeLabelValue.MatchString(value) || !slices.Contains(effects, effect):
+			f.add(at, quote(string(t))+" is no taint", "write KEY=VALUE:NoSchedule")
+		case strings.HasPrefix(key, StartupTaint):
+			f.add(at, "a startup taint is Drover's to set and to take off", "leave it out")
+		}
+	}
+}

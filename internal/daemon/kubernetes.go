@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/externalgrpc"
+	"drover/internal/kubenodes"
+	"drover/internal/logkey"
+)
+
+// startupTaint is on a node from its registration until it can be used.
+const startupTaint = config.StartupTaint + "drover=:NoSchedule"
+
+// groupLabel says of a node which pool its instance belongs to.
+const groupLabel = "drover/group"
+
+// nodeGroupOf is what the nodes of a node group bear.
+func nodeGroupOf(p config.Pool) *control.NodeGroup {
+	g := &control.NodeGroup{Labels: maps.Clone(p.Kubernetes.Labels), Taints: []string{startupTaint}}
+	if g.Labels == nil {
+		g.Labels = map[string]string{}
+	}
+	g.Labels[groupLabel] = p.Name
+	for _, t := range p.Kubernetes.Taints {
+		g.Taints = append(g.Taints, string(t))
+	}
+	return g
+}
+
+// kubernetes is what a daemon does for a cluster.
+type kubernetes struct {
+	listener net.Listener
+	server   *externalgrpc.Server
+	files    externalgrpc.Files
+	keeper   *kubenodes.Keeper
+}
+
+// openKubernetes listens for the cluster's autoscaler; nil if no pool is a node group.
+func (d *daemon) openKubernetes() (*kubernetes, error) {
+	k := d.config.Kubernetes
+	if len(d.config.Groups()) == 0 {
+		return nil, nil
+	}
+	for _, p := range d.config.Groups() {
+		if cl := d.cloud(p.Clouds[0]); cl.Driver.Capabilities().NodeID == "" {
+			return nil, d.config.Fault("pools."+p.Name+".clouds", fmt.Sprintf("cloud %s does not say what Kubernetes calls its instances", cl.Name), "an external driver says so with node_id")
+		}
+	}
+	cluster, err := kubenodes.Open(string(k.Kubeconfig))
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", string(k.Listen))
+	if err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "listening on %s: %v", k.Listen, err).WithHint("kubernetes: {listen: HOST:PORT} in %s", d.File)
+	}
+	return &kubernetes{
+		listener: l, server: externalgrpc.New(d.fleet.Controller, d.templateLook, k.Options),
+		files: externalgrpc.Files{Cert: string(k.TLS.Cert), Key: string(k.TLS.Key), ClientCA: string(k.TLS.ClientCA)},
+		keeper: &kubenodes.Keeper{
+			Fleet: d.fleet.Controller, Cluster: cluster, Name: d.config.Fleet, Look: d.nodeLook, JoinTimeout: k.JoinTimeout, Log: d.Log,
+			Drain: kubenodes.Drain{Timeout: k.Drain.Timeout, BarePods: k.Drain.BarePods, LocalStorage: k.Drain.LocalStorage, SystemPods: k.Drain.SystemPods},
+		},
+	}, nil
+}
+
+// group is a node group as it is configured now; nil if it is not.
+func (d *daemon) group(name string) *config.Pool {
+	groups := d.inUse.Load().Groups()
+	if at := slices.IndexFunc(groups, func(p config.Pool) bool { return p.Name == name }); at >= 0 {
+		return &groups[at]
+	}
+	return nil
+}
+
+func (d *daemon) nodeLook(group string) kubenodes.Look {
+	p := d.group(group)
+	if p == nil {
+		return kubenodes.Look{}
+	}
+	g := nodeGroupOf(*p)
+	return kubenodes.Look{Labels: g.Labels, Taints: g.Taints}
+}
+
+// templateLook is what a template node looks like: no node that can be used has a startup taint.
+func (d *daemon) templateLook(group string) externalgrpc.Look {
+	p := d.group(group)
+	if p == nil {
+		return externalgrpc.Look{}
+	}
+	g, reserved := nodeGroupOf(*p), p.Kubernetes.Reserved
+	taints := slices.DeleteFunc(g.Taints, func(t string) bool { return strings.HasPrefix(t, config.StartupTaint) })
+	return externalgrpc.Look{Labels: g.Labels, Taints: taints, Reserved: drover.Resources{CPU: reserved.VCPUs, Memory: reserved.Memory, Disk: reserved.Disk}}
+}
+
+// run serves the autoscaler and looks after the nodes until ctx ends.
+func (k *kubernetes) run(ctx context.Context, d *daemon) {
+	go func() {
+		if err := k.server.Serve(ctx, k.listener, k.files); err != nil {
+			d.Log.Error("serving the autoscaler", logkey.Error, err)
+		}
+	}()
+	// It ends with ctx alone.
+	_ = k.keeper.Run(ctx)
+}

@@ -1,0 +1,266 @@
+// Package externalgrpc answers a Kubernetes cluster's autoscaler: the pools that are node groups are its groups, by the protocol that it speaks with
+// --cloud-provider=externalgrpc.
+//
+// The model: every question is answered from memory, since an autoscaler asks about five for each node in each of its loops. What it wishes for is handed on,
+// and answered once it is decided. A node is known by its spec.providerID alone, never by its name.
+//
+// The invariants: nothing is answered to a client without a certificate that the configured authority signed; a node that is none of a group's instances is in
+// no group and cannot be deleted; a template is a node, or there is none.
+package externalgrpc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"drover"
+	"drover/internal/externalgrpc/protos"
+)
+
+// Groups are the node groups and what can be wished of them.
+type Groups interface {
+	NodeGroups() (*drover.NodeGroups, <-chan struct{})
+	IncreaseGroup(ctx context.Context, group string, delta int) error
+	DecreaseGroup(ctx context.Context, group string, delta int) error
+	DeleteNodes(ctx context.Context, group string, ids []string) error
+}
+
+// Look is what the nodes of a group look like beside what their instances have.
+type Look struct {
+	Labels   map[string]string
+	Taints   []string         // each as KEY=VALUE:EFFECT, without startup taints
+	Reserved drover.Resources // what pods cannot have
+}
+
+// Server answers an autoscaler.
+type Server struct {
+	protos.UnimplementedCloudProviderServer
+	groups  Groups
+	look    func(group string) Look
+	options bool
+}
+
+// New makes a Server. With options, the autoscaler's own are told back to it for each group, which has a price: see docs/kubernetes.md.
+func New(groups Groups, look func(group string) Look, options bool) *Server {
+	return &Server{groups: groups, look: look, options: options}
+}
+
+// Files are those of mutual TLS.
+type Files struct{ Cert, Key, ClientCA string }
+
+// config reads them.
+func (f Files) config() (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate for the autoscaler: %w", err)
+	}
+	pem, err := os.ReadFile(f.ClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("reading client_ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("reading client_ca: %s has no certificate", f.ClientCA)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+// Serve answers on a listener until ctx ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener, files Files) error {
+	config, err := files.config()
+	if err != nil {
+		l.Close()
+		return err
+	}
+	return serve(ctx, l, config, s)
+}
+
+func serve(ctx context.Context, l net.Listener, config *tls.Config, s protos.CloudProviderServer) error {
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
+	protos.RegisterCloudProviderServer(server, s)
+	stop := context.AfterFunc(ctx, server.Stop)
+	defer stop()
+	if err := server.Serve(l); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("answering the autoscaler: %w", err)
+	}
+	return nil
+}
+
+// said turns an error into one that the autoscaler can read.
+func said(err error) error {
+	code := codes.Internal
+	switch drover.KindOf(err) {
+	case drover.KindNotFound:
+		code = codes.NotFound
+	case drover.KindInvalid:
+		code = codes.InvalidArgument
+	case drover.KindConflict:
+		code = codes.FailedPrecondition
+	case drover.KindTransient, drover.KindUnreachable:
+		code = codes.Unavailable
+	}
+	return status.Error(code, err.Error())
+}
+
+func (s *Server) now() *drover.NodeGroups {
+	now, _ := s.groups.NodeGroups()
+	return now
+}
+
+// group is the group of a name, or an error that says that there is none.
+func (s *Server) group(id string) (*drover.NodeGroup, error) {
+	if g := s.now().Group(id); g != nil {
+		return g, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "there is no node group %.80q", id)
+}
+
+func told(g *drover.NodeGroup) *protos.NodeGroup {
+	return &protos.NodeGroup{Id: g.Name, MinSize: int32(g.Min), MaxSize: int32(g.Max), Debug: debug(g)}
+}
+
+// debug is a group in words.
+func debug(g *drover.NodeGroup) string {
+	states := map[drover.NodeState]int{}
+	failed := 0
+	for _, n := range g.Nodes {
+		if n.Failure != nil {
+			failed++
+		} else {
+			states[n.State]++
+		}
+	}
+	text := fmt.Sprintf("%s: min %d, max %d, target %d; %d creating, %d running, %d deleting, %d failed", g.Name, g.Min, g.Max, g.Target,
+		states[drover.NodeCreating], states[drover.NodeRunning], states[drover.NodeDeleting], failed)
+	if g.Reason != nil {
+		text += "; " + g.Reason.Text
+	}
+	return text
+}
+
+// NodeGroups lists the groups.
+func (s *Server) NodeGroups(context.Context, *protos.NodeGroupsRequest) (*protos.NodeGroupsResponse, error) {
+	all := &protos.NodeGroupsResponse{}
+	groups := s.now().All()
+	for i := range groups {
+		if !groups[i].Gone {
+			all.NodeGroups = append(all.NodeGroups, told(&groups[i]))
+		}
+	}
+	return all, nil
+}
+
+// NodeGroupForNode says to which group a node belongs: to none, unless its provider id is an instance's of one.
+func (s *Server) NodeGroupForNode(_ context.Context, r *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
+	g, _ := s.now().Find(r.GetNode().GetProviderID())
+	if g == nil || g.Gone {
+		return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
+	}
+	return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{Id: g.Name, MinSize: int32(g.Min), MaxSize: int32(g.Max)}}, nil
+}
+
+// Refresh has nothing to do: what is answered is never older than the last decision.
+func (s *Server) Refresh(context.Context, *protos.RefreshRequest) (*protos.RefreshResponse, error) {
+	return &protos.RefreshResponse{}, nil
+}
+
+// Cleanup has nothing to do either.
+func (s *Server) Cleanup(context.Context, *protos.CleanupRequest) (*protos.CleanupResponse, error) {
+	return &protos.CleanupResponse{}, nil
+}
+
+// NodeGroupTargetSize is the group's target.
+func (s *Server) NodeGroupTargetSize(_ context.Context, r *protos.NodeGroupTargetSizeRequest) (*protos.NodeGroupTargetSizeResponse, error) {
+	g, err := s.group(r.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return &protos.NodeGroupTargetSizeResponse{TargetSize: int32(g.Target)}, nil
+}
+
+// NodeGroupIncreaseSize raises a group's target, or does nothing and says why.
+func (s *Server) NodeGroupIncreaseSize(ctx context.Context, r *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
+	if err := s.groups.IncreaseGroup(ctx, r.GetId(), int(r.GetDelta())); err != nil {
+		return nil, said(err)
+	}
+	return &protos.NodeGroupIncreaseSizeResponse{}, nil
+}
+
+// NodeGroupDecreaseTargetSize gives up what was asked for and is not created.
+func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, r *protos.NodeGroupDecreaseTargetSizeRequest) (*protos.NodeGroupDecreaseTargetSizeResponse, error) {
+	if err := s.groups.DecreaseGroup(ctx, r.GetId(), int(r.GetDelta())); err != nil {
+		return nil, said(err)
+	}
+	return &protos.NodeGroupDecreaseTargetSizeResponse{}, nil
+}
+
+// NodeGroupDeleteNodes destroys exactly the named nodes. What stands for a node that was never created is named by its provider id, too.
+func (s *Server) NodeGroupDeleteNodes(ctx context.Context, r *protos.NodeGroupDeleteNodesRequest) (*protos.NodeGroupDeleteNodesResponse, error) {
+	var ids []string
+	for _, n := range r.GetNodes() {
+		ids = append(ids, n.GetProviderID())
+	}
+	if err := s.groups.DeleteNodes(ctx, r.GetId(), ids); err != nil {
+		return nil, said(err)
+	}
+	return &protos.NodeGroupDeleteNodesResponse{}, nil
+}
+
+// The classes of an error that the autoscaler knows.
+const (
+	outOfResources = 1
+	otherError     = 99
+)
+
+var states = map[drover.NodeState]protos.InstanceStatus_InstanceState{
+	drover.NodeCreating: protos.InstanceStatus_instanceCreating,
+	drover.NodeRunning:  protos.InstanceStatus_instanceRunning,
+	drover.NodeDeleting: protos.InstanceStatus_instanceDeleting,
+}
+
+// NodeGroupNodes lists a group's nodes, those that could not be had included.
+func (s *Server) NodeGroupNodes(_ context.Context, r *protos.NodeGroupNodesRequest) (*protos.NodeGroupNodesResponse, error) {
+	g, err := s.group(r.GetId())
+	if err != nil {
+		return nil, err
+	}
+	all := &protos.NodeGroupNodesResponse{Instances: make([]*protos.Instance, 0, len(g.Nodes))}
+	for _, n := range g.Nodes {
+		one := &protos.Instance{Id: n.ID, Status: &protos.InstanceStatus{InstanceState: states[n.State]}}
+		if f := n.Failure; f != nil {
+			one.Status.ErrorInfo = &protos.InstanceErrorInfo{ErrorCode: f.Code, ErrorMessage: f.Reason.Text, InstanceErrorClass: otherError}
+			if f.Exhausted {
+				one.Status.ErrorInfo.InstanceErrorClass = outOfResources
+			}
+		}
+		all.Instances = append(all.Instances, one)
+	}
+	return all, nil
+}
+
+// NodeGroupGetOptions tells the autoscaler its own options back, if that is wanted.
+func (s *Server) NodeGroupGetOptions(_ context.Context, r *protos.NodeGroupAutoscalingOptionsRequest) (*protos.NodeGroupAutoscalingOptionsResponse, error) {
+	if !s.options {
+		return nil, status.Error(codes.Unimplemented, "the autoscaler's own options hold")
+	}
+	if _, err := s.group(r.GetId()); err != nil {
+		return nil, err
+	}
+	return &protos.NodeGroupAutoscalingOptionsResponse{NodeGroupAutoscalingOptions: r.GetDefaults()}, nil
+}
+
+// split parts a taint.
+func split(taint string) *protos.Taint {
+	rest, effect, _ := strings.Cut(taint, ":")
+	key, value, _ := strings.Cut(rest, "=")
+	return &protos.Taint{Key: key, Value: value, Effect: effect}
+}

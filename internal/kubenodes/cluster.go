@@ -1,0 +1,211 @@
+package kubenodes
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"drover"
+)
+
+// Cluster is an API server, as a kubeconfig file says how to reach it.
+type Cluster struct {
+	server string
+	token  string
+	http   *http.Client
+}
+
+// kubeconfig is what is read of such a file.
+type kubeconfig struct {
+	Current  string `yaml:"current-context"`
+	Contexts []struct {
+		Name    string `yaml:"name"`
+		Context struct {
+			Cluster string `yaml:"cluster"`
+			User    string `yaml:"user"`
+		} `yaml:"context"`
+	} `yaml:"contexts"`
+	Clusters []struct {
+		Name    string `yaml:"name"`
+		Cluster struct {
+			Server string `yaml:"server"`
+			CA     string `yaml:"certificate-authority"`
+			CAData string `yaml:"certificate-authority-data"`
+		} `yaml:"cluster"`
+	} `yaml:"clusters"`
+	Users []struct {
+		Name string `yaml:"name"`
+		User struct {
+			Token     string `yaml:"token"`
+			TokenFile string `yaml:"tokenFile"`
+			Cert      string `yaml:"client-certificate"`
+			CertData  string `yaml:"client-certificate-data"`
+			Key       string `yaml:"client-key"`
+			KeyData   string `yaml:"client-key-data"`
+		} `yaml:"user"`
+	} `yaml:"users"`
+}
+
+// callTimeout bounds each call.
+const callTimeout = 10 * time.Second
+
+// Open reads a kubeconfig file. Of the ways to prove who we are it knows tokens and certificates.
+func Open(path string) (*Cluster, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "reading the kubeconfig: %v", err)
+	}
+	var file kubeconfig
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "reading the kubeconfig %s: %v", path, err)
+	}
+	c := &Cluster{}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	dir := filepath.Dir(path)
+	for _, context := range file.Contexts {
+		if context.Name != file.Current {
+			continue
+		}
+		for _, one := range file.Clusters {
+			if one.Name == context.Context.Cluster {
+				c.server = strings.TrimSuffix(one.Cluster.Server, "/")
+				if err := trust(config, dir, one.Cluster.CA, one.Cluster.CAData); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for _, one := range file.Users {
+			if u := one.User; one.Name == context.Context.User {
+				if c.token = u.Token; u.TokenFile != "" {
+					token, err := content(dir, u.TokenFile, "")
+					if err != nil {
+						return nil, err
+					}
+					c.token = strings.TrimSpace(string(token))
+				}
+				if err := identify(config, dir, [2]string{u.Cert, u.CertData}, [2]string{u.Key, u.KeyData}); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	if c.server == "" {
+		return nil, drover.Errorf(drover.KindInvalid, "the kubeconfig %s has no server for its current context", path)
+	}
+	c.http = &http.Client{Timeout: callTimeout, Transport: &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 4}}
+	return c, nil
+}
+
+// content is that of a file, or what stands in its place.
+func content(dir, file, data string) ([]byte, error) {
+	if data != "" {
+		decoded, err := base64.StdEncoding.DecodeString(data)
+		if err != nil {
+			return nil, drover.Errorf(drover.KindInvalid, "reading the kubeconfig: %v", err)
+		}
+		return decoded, nil
+	}
+	if file == "" {
+		return nil, nil
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(dir, file)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "reading what the kubeconfig names: %v", err)
+	}
+	return text, nil
+}
+
+func trust(config *tls.Config, dir, file, data string) error {
+	pem, err := content(dir, file, data)
+	if err != nil || pem == nil {
+		return err
+	}
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(pem) {
+		return drover.Errorf(drover.KindInvalid, "the kubeconfig's certificate authority has no certificate")
+	}
+	return nil
+}
+
+func identify(config *tls.Config, dir string, cert, key [2]string) error {
+	c, err := content(dir, cert[0], cert[1])
+	if err != nil || c == nil {
+		return err
+	}
+	k, err := content(dir, key[0], key[1])
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(c, k)
+	if err != nil {
+		return drover.Errorf(drover.KindInvalid, "the kubeconfig's client certificate: %v", err)
+	}
+	config.Certificates = []tls.Certificate{pair}
+	return nil
+}
+
+// maxAnswer bounds what is read of an answer: far more than a list of 5,000 nodes or pods.
+const maxAnswer = 256 << 20
+
+// call asks the API server. It decodes the answer into out unless that is nil.
+func (c *Cluster) call(ctx context.Context, method, path, kind string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.server+path, body)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", cmp.Or(kind, "application/json"))
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return drover.Errorf(drover.KindUnreachable, "asking the cluster: %v", err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return drover.Errorf(drover.KindUnreachable, "reading the cluster's answer: %v", err)
+	}
+	if answer.StatusCode >= 300 {
+		var why struct {
+			Message string `json:"message"`
+		}
+		// What is no such message is told by its status alone.
+		_ = json.Unmarshal(text, &why)
+		return drover.Errorf(kinds[answer.StatusCode], "%s %s: %s", method, path, cmp.Or(why.Message, answer.Status))
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// kinds are those of the statuses that matter; the others have none.
+var kinds = map[int]drover.ErrorKind{404: drover.KindNotFound, 409: drover.KindConflict, 429: drover.KindRateLimit}

@@ -1,0 +1,378 @@
+package kubenodes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drover"
+)
+
+// api is an API server that keeps nodes, pods and secrets in memory.
+type api struct {
+	t       *testing.T
+	nodes   map[string]*node
+	pods    map[string]*pod // by namespace/name
+	secrets map[string]secret
+	refuses bool // a disruption budget lets nothing be evicted
+	down    bool
+	version int
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := func(v any) {
+		if err := json.NewEncoder(w).Encode(v); err != nil {
+			a.t.Error(err)
+		}
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		a.t.Error(err)
+	}
+	path, rest := strings.TrimPrefix(r.URL.Path, "/api/v1/"), ""
+	switch {
+	case a.down || r.Header.Get("Authorization") != "Bearer secret":
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case r.Method == "GET" && path == "nodes":
+		all := list[node]{}
+		for _, n := range a.nodes {
+			all.Items = append(all.Items, *n)
+		}
+		answer(all)
+	case r.Method == "PATCH" && strings.HasPrefix(path, "nodes/"):
+		n := a.nodes[strings.TrimPrefix(path, "nodes/")]
+		var change struct {
+			Meta meta `json:"metadata"`
+			Spec struct {
+				Unschedulable *bool    `json:"unschedulable"`
+				Taints        *[]taint `json:"taints"`
+			} `json:"spec"`
+		}
+		if err := json.Unmarshal(body, &change); err != nil {
+			a.t.Error(err)
+		}
+		if change.Meta.Version != n.Meta.Version {
+			w.WriteHeader(http.StatusConflict)
+			return
+		}
+		for key, value := range change.Meta.Labels {
+			n.Meta.Labels[key] = value
+		}
+		if change.Spec.Taints != nil {
+			n.Spec.Taints = *change.Spec.Taints
+		}
+		if change.Spec.Unschedulable != nil {
+			n.Spec.Unschedulable = *change.Spec.Unschedulable
+		}
+		a.version++
+		n.Meta.Version = fmt.Sprint(a.version)
+		answer(n)
+	case r.Method == "DELETE" && strings.HasPrefix(path, "nodes/"):
+		delete(a.nodes, strings.TrimPrefix(path, "nodes/"))
+	case r.Method == "GET" && path == "pods":
+		all, on := list[pod]{}, strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "spec.nodeName=")
+		for _, p := range a.pods {
+			if p.Spec.Node == on {
+				all.Items = append(all.Items, *p)
+			}
+		}
+		answer(all)
+	case strings.HasSuffix(path, "/eviction"):
+		if a.refuses {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		parts := strings.Split(path, "/")
+		delete(a.pods, parts[1]+"/"+parts[3])
+	case strings.HasPrefix(path, "namespaces/kube-system/secrets"):
+		rest = strings.TrimPrefix(strings.TrimPrefix(path, "namespaces/kube-system/secrets"), "/")
+		switch r.Method {
+		case "GET":
+			all := list[secret]{}
+			for _, s := range a.secrets {
+				all.Items = append(all.Items, s)
+			}
+			answer(all)
+		case "POST":
+			var s secret
+			if err := json.Unmarshal(body, &s); err != nil {
+				a.t.Error(err)
+			}
+			a.secrets[s.Meta.Name] = s
+		case "DELETE":
+			delete(a.secrets, rest)
+		}
+	default:
+		a.t.Errorf("%s %s is not known here", r.Method, r.URL)
+	}
+}
+
+// fleet is one group with instances, and what it is told of them.
+type fleet struct {
+	nodes []drover.GroupNode
+	gone  []string
+	told  []string
+}
+
+func (f *fleet) NodeGroups() (*drover.NodeGroups, <-chan struct{}) {
+	return drover.NewNodeGroups([]drover.NodeGroup{{Name: "web", Nodes: f.nodes}}), nil
+}
+
+func (f *fleet) TellNode(_ context.Context, instance int64, word string) {
+	f.told = append(f.told, fmt.Sprintf("%d %s", instance, word))
+}
+
+func (f *fleet) GoneNode(_ context.Context, group, id string) (bool, error) {
+	return group == "web" && slices.Contains(f.gone, id), nil
+}
+
+func (f *fleet) JoinToken(name string) drover.Secret {
+	return drover.NewSecret((name + "xxxxxx")[:6] + "." + "0123456789abcdef")
+}
+
+type world struct {
+	*testing.T
+	api   *api
+	fleet *fleet
+	k     *Keeper
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, api: &api{t: t, nodes: map[string]*node{}, pods: map[string]*pod{}, secrets: map[string]secret{}}, fleet: &fleet{}}
+	server := httptest.NewServer(w.api)
+	t.Cleanup(server.Close)
+	config := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: %s}}]\nusers: [{name: u, user: {token: secret}}]\n", server.URL)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(string) Look {
+		return Look{Labels: map[string]string{"tier": "batch"}, Taints: []string{startupTaint + "drover=:NoSchedule", "batch=yes:NoSchedule"}}
+	}
+	w.k = &Keeper{Fleet: w.fleet, Cluster: cluster, Name: "f", Look: look, JoinTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)}
+	return w
+}
+
+// join has a node register, with the startup taint.
+func (w *world) join(name, id string, ready bool) *node {
+	n := &node{Meta: meta{Name: name, Version: "0", Labels: map[string]string{}}}
+	n.Spec.ProviderID, n.Spec.Taints = id, []taint{{Key: startupTaint + "drover", Effect: "NoSchedule"}}
+	w.api.nodes[name] = n
+	if ready {
+		w.ready(n)
+	}
+	return n
+}
+
+func (w *world) ready(n *node) {
+	n.Status.Conditions = append(n.Status.Conditions, struct {
+		Type   string `json:"type"`
+		Status string `json:"status"`
+	}{"Ready", "True"})
+}
+
+// pod puts a pod on a node; owned by a ReplicaSet unless it is bare.
+func (w *world) pod(name, on string, change func(*pod)) {
+	namespace, base, _ := strings.Cut(name, "/")
+	p := &pod{Meta: meta{Name: base, Namespace: namespace, Owners: []owner{{"ReplicaSet"}}}}
+	p.Spec.Node = on
+	if change != nil {
+		change(p)
+	}
+	w.api.pods[name] = p
+}
+
+func (w *world) round() error { return w.k.round(w.Context()) }
+
+func (w *world) wantTold(want ...string) {
+	w.Helper()
+	if err := w.round(); err != nil {
+		w.Error(err)
+	}
+	if !slices.Equal(w.fleet.told, want) {
+		w.Errorf("told %q, want %q", w.fleet.told, want)
+	}
+	w.fleet.told = nil
+}
+
+// covers S6 S12
+func TestANodeIsAdmittedOnceItWorks(t *testing.T) {
+	w := newWorld(t)
+	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning}}
+	other := w.join("f-n-1", "c:///2", true)
+	w.wantTold()
+	n := w.join("one", "c:///1", false)
+	w.wantTold()
+	w.ready(n)
+	n.Status.Conditions = append(n.Status.Conditions, struct {
+		Type   string `json:"type"`
+		Status string `json:"status"`
+	}{"NetworkUnavailable", "True"})
+	w.wantTold()
+	n.Status.Conditions = n.Status.Conditions[:1]
+	w.wantTold("1 joined")
+	if want := []taint{{Key: "batch", Value: "yes", Effect: "NoSchedule"}}; !slices.Equal(n.Spec.Taints, want) {
+		t.Errorf("its taints are %v, want %v", n.Spec.Taints, want)
+	}
+	if n.Meta.Labels["tier"] != "batch" || n.Meta.Labels[groupLabel] != "web" || n.Meta.Labels[fleetLabel] != "f" {
+		t.Errorf("its labels are %v", n.Meta.Labels)
+	}
+	if len(other.Spec.Taints) != 1 || len(other.Meta.Labels) != 0 {
+		t.Errorf("a node with another provider id was changed: %+v", other)
+	}
+}
+
+// covers S8
+func TestANodeThatDoesNotJoinIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.fleet.nodes = []drover.GroupNode{
+		{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning, Overdue: drover.TimeOf(time.Now().Add(-time.Second))},
+		{ID: "c:///2", Instance: 2, Name: "f-n-2", State: drover.NodeRunning, Overdue: drover.TimeOf(time.Now().Add(time.Hour))},
+	}
+	w.wantTold("1 absent")
+	w.join("one", "c:///1", false)
+	w.wantTold("1 absent")
+	w.api.down = true
+	if err := w.round(); err == nil || len(w.fleet.told) > 0 {
+		t.Errorf("of a cluster that does not answer %v is told (%v)", w.fleet.told, err)
+	}
+}
+
+func TestAnInstanceHasATokenUntilItsNodeHasJoined(t *testing.T) {
+	w := newWorld(t)
+	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "aaaaaa", State: drover.NodeCreating}, {ID: "c:///2", Instance: 2, Name: "bbbbbb", State: drover.NodeRunning, Joined: true}}
+	w.wantTold()
+	s := w.api.secrets["bootstrap-token-aaaaaa"]
+	if len(w.api.secrets) != 1 || s.Data["token-secret"] != "0123456789abcdef" || s.Data["expiration"] == "" || s.Type != "bootstrap.kubernetes.io/token" {
+		t.Errorf("the tokens are %+v", w.api.secrets)
+	}
+	w.fleet.nodes[0].Joined = true
+	w.wantTold()
+	if len(w.api.secrets) != 0 {
+		t.Errorf("the tokens are %+v", w.api.secrets)
+	}
+}
+
+// covers S13
+func TestANodeThatGoesIsEmptied(t *testing.T) {
+	leaving := func(w *world) *node {
+		w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeDeleting, Joined: true, Leaving: &drover.Reason{Text: "old"}}}
+		return w.join("one", "c:///1", true)
+	}
+	t.Run("it is cordoned, and its pods are evicted but for those that stay", func(t *testing.T) {
+		w := newWorld(t)
+		n := leaving(w)
+		w.pod("default/a", "one", nil)
+		w.pod("default/d", "one", func(p *pod) { p.Meta.Owners[0].Kind = "DaemonSet" })
+		w.pod("kube-system/dns", "one", nil)
+		w.pod("default/elsewhere", "two", nil)
+		w.wantTold()
+		if !n.Spec.Unschedulable || len(w.api.pods) != 2 {
+			t.Errorf("cordoned %t, with %d pods", n.Spec.Unschedulable, len(w.api.pods))
+		}
+		w.wantTold("1 emptied")
+	})
+	t.Run("a disruption budget is waited for", func(t *testing.T) {
+		w := newWorld(t)
+		leaving(w)
+		w.pod("default/a", "one", nil)
+		w.api.refuses = true
+		w.wantTold()
+		w.wantTold()
+		w.api.refuses = false
+		w.wantTold()
+		w.wantTold("1 emptied")
+	})
+	for name, c := range map[string]struct {
+		pod    string
+		change func(*pod)
+		allow  Drain
+	}{
+		"a bare pod":                         {"default/a", func(p *pod) { p.Meta.Owners = nil }, Drain{BarePods: true}},
+		"a pod with local storage":           {"default/a", func(p *pod) { p.Spec.Volumes = []map[string]any{{"emptyDir": map[string]any{}}} }, Drain{LocalStorage: true}},
+		"a kube-system pod that is not kept": {"kube-system/a", func(p *pod) { p.Meta.Owners = nil }, Drain{SystemPods: true}},
+	} {
+		t.Run(name+" stops that before it begins, unless it is allowed", func(t *testing.T) {
+			w := newWorld(t)
+			n := leaving(w)
+			w.pod(c.pod, "one", c.change)
+			if err := w.round(); err == nil || n.Spec.Unschedulable || len(w.api.pods) != 1 {
+				t.Errorf("cordoned %t, with %d pods: %v", n.Spec.Unschedulable, len(w.api.pods), err)
+			}
+			w.k.Drain = c.allow
+			w.wantTold()
+			w.wantTold("1 emptied")
+		})
+	}
+	t.Run("one that its cloud takes is tainted, and loses all its pods", func(t *testing.T) {
+		w := newWorld(t)
+		n := leaving(w)
+		w.fleet.nodes[0].Taken = true
+		w.pod("default/a", "one", func(p *pod) { p.Meta.Owners = nil })
+		w.wantTold()
+		if !has(n.Spec.Taints, interruptedTaint) || !n.Spec.Unschedulable || len(w.api.pods) != 0 {
+			t.Errorf("taints %v, cordoned %t, with %d pods", n.Spec.Taints, n.Spec.Unschedulable, len(w.api.pods))
+		}
+	})
+	t.Run("what is left after the timeout is left", func(t *testing.T) {
+		w := newWorld(t)
+		leaving(w)
+		w.pod("default/a", "one", func(p *pod) { p.Meta.Owners = nil })
+		w.k.Drain.Timeout = time.Hour
+		w.k.began = map[string]time.Time{"c:///1": time.Now().Add(-2 * time.Hour)}
+		w.wantTold("1 emptied")
+	})
+	t.Run("one without a Node object is empty", func(t *testing.T) {
+		w := newWorld(t)
+		leaving(w)
+		delete(w.api.nodes, "one")
+		w.wantTold("1 emptied")
+	})
+}
+
+// covers S7
+func TestTheNodeOfAnInstanceThatIsGoneIsRemoved(t *testing.T) {
+	w := newWorld(t)
+	for name, id := range map[string]string{"gone": "c:///1", "unknown": "c:///2", "foreign": "c:///3", "plane": ""} {
+		n := w.join(name, id, true)
+		if name != "foreign" && name != "plane" {
+			n.Meta.Labels[fleetLabel], n.Meta.Labels[groupLabel] = "f", "web"
+		}
+	}
+	w.fleet.gone = []string{"c:///1", "c:///3"}
+	w.wantTold()
+	for name, want := range map[string]bool{"gone": false, "unknown": true, "foreign": true, "plane": true} {
+		if _, there := w.api.nodes[name]; there != want {
+			t.Errorf("node %s is there: %t, want %t", name, there, want)
+		}
+	}
+}
+
+func TestAKubeconfigThatCannotServeIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	for text, want := range map[string]string{
+		"current-context: none": "no server", "{": "reading the kubeconfig",
+		"current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: x, certificate-authority-data: '!'}}]": "illegal base64",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}

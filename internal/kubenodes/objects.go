@@ -1,0 +1,102 @@
+package kubenodes
+
+// What of Kubernetes' objects is read and written.
+
+type meta struct {
+	Name        string            `json:"name,omitempty"`
+	Namespace   string            `json:"namespace,omitempty"`
+	Version     string            `json:"resourceVersion,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Deleted     string            `json:"deletionTimestamp,omitempty"`
+	Owners      []owner           `json:"ownerReferences,omitempty"`
+}
+
+type owner struct {
+	Kind string `json:"kind"`
+}
+
+type taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+	Added  string `json:"timeAdded,omitempty"`
+}
+
+type node struct {
+	Meta meta `json:"metadata"`
+	Spec struct {
+		ProviderID    string  `json:"providerID,omitempty"`
+		Unschedulable bool    `json:"unschedulable,omitempty"`
+		Taints        []taint `json:"taints,omitempty"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions,omitempty"`
+	} `json:"status"`
+}
+
+// works reports whether the node is ready and its network works.
+func (n *node) works() (yes bool) {
+	for _, c := range n.Status.Conditions {
+		switch {
+		case c.Type == "Ready":
+			yes = c.Status == "True"
+		case c.Type == "NetworkUnavailable" && c.Status == "True":
+			return false
+		}
+	}
+	return yes
+}
+
+type pod struct {
+	Meta meta `json:"metadata"`
+	Spec struct {
+		Node    string           `json:"nodeName,omitempty"`
+		Volumes []map[string]any `json:"volumes,omitempty"`
+	} `json:"spec"`
+	Status struct {
+		Phase string `json:"phase,omitempty"`
+	} `json:"status"`
+}
+
+// stays reports whether the pod belongs to its node, or is over, so that it need not be moved.
+func (p *pod) stays() bool {
+	_, mirror := p.Meta.Annotations["kubernetes.io/config.mirror"]
+	return mirror || p.ownedBy("DaemonSet", "Node") || p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed"
+}
+
+func (p *pod) ownedBy(kinds ...string) bool {
+	for _, o := range p.Meta.Owners {
+		for _, k := range kinds {
+			if o.Kind == k {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// local reports whether the pod has storage on its node.
+func (p *pod) local() bool {
+	for _, v := range p.Spec.Volumes {
+		if v["emptyDir"] != nil || v["hostPath"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+type secret struct {
+	Version string            `json:"apiVersion,omitempty"`
+	Kind    string            `json:"kind,omitempty"`
+	Meta    meta              `json:"metadata"`
+	Type    string            `json:"type,omitempty"`
+	Data    map[string]string `json:"stringData,omitempty"`
+}
+
+type list[T any] struct {
+	Items []T `json:"items"`
+}
