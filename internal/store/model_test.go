@@ -311,7 +311,7 @@ func TestWhatIsDurable(t *testing.T) {
 			"Grow Rigid Reason Broken Used Owner User Pool Template Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen Joined Emptied Revived Addresses Quiet EndTold EndKnown Unproven",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop Unproven Likely",
 		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Gang MaxRunning Priority Attempts Retry Timeout Expected After AfterAny Queued Succeeded Failed Cancelled " +
-			"Cancel Since Again Blocked Grown ConsecutiveLosses",
+			"Cancel Since Again Blocked Grown ConsecutiveLosses MaxWait",
 	}
 	s := sqliteOpeners(t)(t)(t)
 	jobs := submitted(t, s)
