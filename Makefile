@@ -69,7 +69,7 @@ race: ## run the tests under the race detector, which needs a C compiler (RACE=p
 	CGO_ENABLED=1 go test -race $(RACE)
 
 simtest: ## run the engine through bad luck, and its long tests (SEEDS=how many, FIRST_SEED=from where)
-	go test ./internal/simtest -v -run '^(TestEvery|TestAFleet|TestWhatever)' -timeout 60m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
+	go test ./internal/simtest -v -run '^(TestEvery|TestAFleet|TestAWorldFull|TestWhatever)' -timeout 60m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
 	go test ./internal/engine -run '^TestSteps' -timeout 60m -args -long
 	go test ./internal/simulate -run '^TestStreamsCost' -timeout 60m -args -long
 

@@ -55,7 +55,7 @@ func TestARecordedRunOfHelloIsDecidedTheSame(t *testing.T) {
 }
 
 func TestAWorldFullOfFaultsIsDecidedTheSame(t *testing.T) {
-	for seed := uint64(1); seed <= 60; seed++ {
+	for seed := uint64(1); seed <= uint64(min(*seeds, 60)); seed++ {
 		var lives []*life
 		w := NewWorld(unlucky(seed))
 		w.Record = func(s engine.State) loop.Recorder {
