@@ -247,6 +247,11 @@ func (c *controller) Append(ev engine.Event, d engine.Decision) {
 	for range d.Writes {
 		c.decided = append(c.decided, ev.At)
 	}
+	for _, f := range d.Effects {
+		if f.Fire != nil { // the loop writes it down as well
+			c.decided = append(c.decided, ev.At)
+		}
+	}
 }
 
 // Commit writes to the disk, if that lets itself be written to.
