@@ -51,8 +51,7 @@ func (e *Engine) addInstance(in *instance) {
 	e.pools.enter(in)
 	e.changed(in)
 	for _, b := range in.Bound {
-		e.group(b.Group).bound += b.Count
-		in.room = in.room.Minus(b.Group.Shape.Need, b.Count)
+		e.countBound(in, b.Group, b.Count)
 	}
 	e.touch(in)
 }

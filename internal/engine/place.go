@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
-	"time"
 
 	"drover"
 	"drover/internal/engine/budget"
@@ -173,103 +172,4 @@ func (in *instance) offering() drover.Offering {
 func (in *instance) holds(g *group) bool {
 	s := &g.Key.Shape
 	return in.serves(g) && in.free.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
-}
-
-// bindWaiting reserves room on instances that are on their way for elements that found no place.
-func (e *Engine) bindWaiting(g *group, r *fleetIndex) {
-	for _, in := range r.coming {
-		if g.wants() == 0 {
-			return
-		}
-		if !in.accepts(g) {
-			continue
-		}
-		if n := e.bindableWithin(in, g); n > 0 {
-			e.bind(g, in, n)
-			e.writeInstance(in)
-		}
-	}
-}
-
-// bindableWithin is for how many more elements of the group there is room on the instance, and money.
-func (e *Engine) bindableWithin(in *instance, g *group) int {
-	n := in.bindable(g)
-	if n == 0 || !e.worthWaiting(g, in, n) {
-		return 0
-	}
-	if !e.limited() {
-		return n
-	}
-	want := []wanted{{g, n}}
-	p := e.onInstance(in, e.bootsFor(in), want...)
-	allowed, _ := e.within(p, want)
-	if p.Loads = loadsOf(allowed...); len(allowed) == 0 || e.ledger.Refuses(nil, p) != nil {
-		return 0
-	}
-	return allowed[0].count
-}
-
-// bootsFor is how long it may take at most until work that is bound to the instance begins.
-func (e *Engine) bootsFor(in *instance) time.Duration {
-	return max(0, in.Asked.Add(e.life().BootTimeout).Sub(e.s.Now))
-}
-
-// bind reserves room for n of the group's elements.
-func (e *Engine) bind(g *group, in *instance, n int) {
-	g.bound += n
-	if in.Market == drover.OnDemand && g.OnDemand > 0 {
-		g.OnDemandBound += n
-	}
-	in.room = in.room.Minus(g.Key.Shape.Need, n)
-	e.changed(in)
-	for i := range in.Bound {
-		if in.Bound[i].Group == g.Key {
-			in.Bound[i].Count += n
-			return
-		}
-	}
-	in.Bound = append(in.Bound, Binding{g.Key, n})
-}
-
-// unbind drops all reservations on an instance: it is ready, or will never be.
-func (e *Engine) unbind(in *instance) {
-	for _, b := range in.Bound {
-		e.group(b.Group).bound -= b.Count
-		in.room = in.room.Plus(b.Group.Shape.Need, b.Count)
-	}
-	if len(in.Bound) > 0 {
-		in.For, in.Bound = in.Bound, nil
-		e.changed(in)
-		e.replace, e.replan = true, true
-	}
-}
-
-// unbindSurplus drops reservations for elements that neither wait nor will, on the youngest instances first. What that frees goes to other
-// waiting work before anything new is planned.
-func (e *Engine) unbindSurplus(g *group, r *fleetIndex) {
-	e.unbindSome(g, r, g.bound-g.Queued-g.Coming+g.Standby)
-}
-
-// unbindSome drops so many of a group's reservations.
-func (e *Engine) unbindSome(g *group, r *fleetIndex, surplus int) {
-	for _, in := range slices.Backward(r.bound) {
-		if surplus <= 0 {
-			return
-		}
-		at := slices.IndexFunc(in.Bound, func(b Binding) bool { return b.Group == g.Key })
-		if at < 0 {
-			continue
-		}
-		n := min(surplus, in.Bound[at].Count)
-		surplus -= n
-		g.bound -= n
-		in.room = in.room.Plus(g.Key.Shape.Need, n)
-		in.Bound = slices.Clone(in.Bound)
-		e.changed(in)
-		if in.Bound[at].Count -= n; in.Bound[at].Count == 0 {
-			in.Bound = slices.Delete(in.Bound, at, at+1)
-			e.touch(in)
-		}
-		e.writeInstance(in)
-	}
 }

@@ -306,7 +306,9 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 		candidates[i] = e.withVolume(o, e.volume(o, loads))
 	}
 	if candidates, loads = e.affordable(candidates, loads); len(candidates) > 0 {
-		e.ask(e.draft(candidates, loads), loads)
+		in := e.draft(candidates, e.volume(candidates[0], loads))
+		e.own(in, loads[0].g.Key.User)
+		e.ask(in, loads)
 		left.Take(1, candidates...)
 	}
 }
@@ -331,15 +333,14 @@ func (e *Engine) stillWanted(s *Solving, loads []drover.Load) (still []wanted) {
 	return still
 }
 
-// draft makes the instance that the candidates and loads call for, of the first candidate until the cloud says which it took.
-func (e *Engine) draft(candidates []drover.Offering, loads []wanted) *instance {
-	first := candidates[0]
+// draft makes the instance that the candidates call for, of the first until the cloud says which it took.
+func (e *Engine) draft(candidates []drover.Offering, disk drover.Bytes) *instance {
+	first, id := candidates[0], e.s.LastInstance+1
 	in := &instance{Instance: Instance{
-		ID: e.s.LastInstance + 1, Name: e.instanceName(e.s.LastInstance + 1), Cloud: first.Cloud, Zone: first.Zone, Type: first.Type, Market: first.Market,
+		ID: id, Name: e.instanceName(id), Cloud: first.Cloud, Zone: first.Zone, Type: first.Type, Market: first.Market,
 		Price: first.Price, Resources: first.Type.Resources, Candidates: candidates, State: drover.InstanceCreating, Idle: drover.IdleRun, Asked: e.s.Now,
 	}}
-	in.Resources.Disk = e.volume(first, loads)
-	e.own(in, loads[0].g.Key.User)
+	in.Resources.Disk = disk
 	return in
 }
 

@@ -156,7 +156,11 @@ func (e *Engine) rentFor(p *poolOf, d pool.Demand) *Verdict {
 	}
 	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.refusesPool(o) != nil })
 	e.writeBlocks() // what the choice followed from
-	e.ask(e.draftFor(p, candidates), nil)
+	in := e.draft(candidates, e.poolDisk(p, candidates[0]))
+	if in.Pool, in.Template = p.Name, p.spec.Template; e.life().Sharing == drover.ShareEveryone {
+		in.Owner = drover.Everyones
+	}
+	e.ask(in, nil)
 	return nil
 }
 
@@ -188,21 +192,6 @@ func (e *Engine) whyAllBlocked(all []drover.Offering) Verdict {
 // poolDisk is how much disk an instance of an offering has in the pool.
 func (e *Engine) poolDisk(p *poolOf, o drover.Offering) drover.Bytes {
 	return cmp.Or(o.Type.Resources.Disk, max(p.spec.Disk, p.spec.Need.Disk, e.limits(o.Cloud).Disk))
-}
-
-// draftFor makes the instance that the candidates call for.
-func (e *Engine) draftFor(p *poolOf, candidates []drover.Offering) *instance {
-	first := candidates[0]
-	in := &instance{Instance: Instance{
-		ID: e.s.LastInstance + 1, Name: e.instanceName(e.s.LastInstance + 1), Cloud: first.Cloud, Zone: first.Zone, Type: first.Type, Market: first.Market,
-		Price: first.Price, Resources: first.Type.Resources, Candidates: candidates, State: drover.InstanceCreating, Idle: drover.IdleRun, Asked: e.s.Now,
-		Pool: p.Name, Prefix: p.spec.NamePrefix, Template: p.spec.Template,
-	}}
-	in.Resources.Disk = e.poolDisk(p, first)
-	if e.life().Sharing == drover.ShareEveryone {
-		in.Owner = drover.Everyones
-	}
-	return in
 }
 
 // refusesPool is the account that an instance of an offering would overdraw, kept to the end of the next hour; nil if none.

@@ -157,36 +157,3 @@ func (e *Engine) wayThroughBudget(g *group, lower []*instance) []*instance {
 	}
 	return nil
 }
-
-// takeOver gives a group that is stuck the room of lower ones on instances that are on their way.
-func (e *Engine) takeOver(g *group, r *fleetIndex) {
-	for _, in := range r.coming {
-		if g.wants() == 0 {
-			return
-		}
-		if in.accepts(g) && e.evict(in, g) {
-			if n := e.bindableWithin(in, g); n > 0 {
-				e.bind(g, in, n)
-			}
-			e.writeInstance(in)
-		}
-	}
-}
-
-// evict drops reservations of lower priority than the group's, the lowest first, until there is room for all that it wants, and reports
-// whether it dropped any.
-func (e *Engine) evict(in *instance, g *group) (dropped bool) {
-	bound := slices.Clone(in.Bound)
-	slices.SortStableFunc(bound, func(a, b Binding) int { return cmp.Compare(a.Group.Priority, b.Group.Priority) })
-	for len(bound) > 0 && bound[0].Group.Priority < g.Key.Priority && in.room.Times(g.Key.Shape.Need, g.wants()) < g.wants() {
-		e.group(bound[0].Group).bound -= bound[0].Count
-		in.room = in.room.Plus(bound[0].Group.Shape.Need, bound[0].Count)
-		bound, dropped = bound[1:], true
-	}
-	if dropped {
-		in.Bound = bound
-		e.changed(in)
-		e.replan = true
-	}
-	return dropped
-}
