@@ -99,7 +99,7 @@ type Fleet interface {
 
 // Watch is what there is to see.
 type Watch interface {
-	// Costs says what money was for, from when to when it is asked. KindInvalid: money cannot be told apart by that.
+	// Costs says what money was for, from when to when it is asked. KindInvalid: costs cannot be grouped by that.
 	Costs(ctx context.Context, f CostFilter) (Costs, error)
 
 	// Summary is what the fleet did and what it cost, from its beginning until now.
@@ -194,7 +194,7 @@ type InstanceFilter struct {
 	After  int64           // only those with a higher id
 	Limit  int             // at most so many; 0, or more than MaxPage: MaxPage
 
-	Attempts int // with so many of the last attempts on each, at most MaxAttempts
+	Attempts int // with this many of the last attempts on each, at most MaxAttempts
 }
 
 // MaxAttempts is the most attempts that are listed with an instance.

@@ -49,7 +49,7 @@ func wantPrices(points []driver.PricePoint) error {
 	case !slices.Equal(points, driver.SortPrices(points)):
 		return fmt.Errorf("it is not newest first, each change once: %v", points)
 	case slices.ContainsFunc(points, func(p driver.PricePoint) bool { return p.Price < 0 || p.From == 0 }):
-		return fmt.Errorf("a price is less than nothing, or since never: %v", points)
+		return fmt.Errorf("a price is negative, or has no beginning: %v", points)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ controller runs or not. To put a copy back, see "Restoring a backup" in docs/ope
 				return err
 			}
 			if a.config == "" {
-				return drover.Errorf(drover.KindInvalid, "it is not said whose records").WithHint("drover backup -c drover.yaml FILE")
+				return drover.Errorf(drover.KindInvalid, "no configuration names the records").WithHint("drover backup -c drover.yaml FILE")
 			}
 			_, folder, err := a.daemon()
 			if err != nil {

@@ -24,7 +24,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	var f changeFlags
 	cmd := named(&cobra.Command{
 		Use:   "cancel {JOB… | --batch NAME | --all}",
-		Short: "End jobs: what waits at once, what runs as soon as it lets itself be stopped",
+		Short: "Cancel jobs: waiting ones at once, running ones as soon as they stop",
 		Example: `  drover cancel 17 18.3
   drover cancel --batch hello --reason 'wrong parameters'`,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
@@ -177,9 +177,9 @@ func (f *changeFlags) addReason(cmd *cobra.Command) {
 func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string) (ids []drover.JobID, err error) {
 	switch ways := min(len(args), 1) + count(f.batch != "") + count(f.all); {
 	case ways == 0:
-		return nil, drover.Errorf(drover.KindInvalid, "nothing says which jobs to cancel").WithHint("name a JOB, or write --batch NAME or --all")
+		return nil, drover.Errorf(drover.KindInvalid, "no jobs to cancel are named").WithHint("name a JOB, or write --batch NAME or --all")
 	case ways > 1:
-		return nil, drover.Errorf(drover.KindInvalid, "jobs are named, or a batch, or all, and not several of these")
+		return nil, drover.Errorf(drover.KindInvalid, "JOB, --batch and --all exclude each other")
 	case len(args) > 0:
 		return jobIDs(args)
 	}

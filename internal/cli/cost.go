@@ -46,7 +46,7 @@ what costs something across its beginning or its end is cut there.`,
 		}),
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&f.by, "by", string(drover.CostByJob), "what money is told apart by: job, label, label:NAME, user, pool, cloud or type")
+	flags.StringVar(&f.by, "by", string(drover.CostByJob), "group costs by job, label, label:NAME, user, pool, cloud or type")
 	flags.StringVar(&f.since, "since", "", "from `when` on; left out: from the beginning")
 	flags.StringVar(&f.until, "until", "", "until `when`; left out: now")
 	flags.IntVar(&f.limit, "limit", 0, "at most `N` lines, the dearest; left out, or more than 1000: 1000")
@@ -91,7 +91,7 @@ func timeFlag(flag, text string, now time.Time) (drover.Time, error) {
 		ago *= 24
 	}
 	if err != nil || ago < 0 || now.Add(-ago).Unix() < 0 || now.Add(-ago).After(now) {
-		return 0, drover.Errorf(drover.KindInvalid, "--%s %s is neither a time nor a while", flag, text).
+		return 0, drover.Errorf(drover.KindInvalid, "--%s %s is neither a time nor a duration", flag, text).
 			WithHint("write a time such as 2026-11-22T08:00:00Z, a date, or how long ago, such as 36h or 7d")
 	}
 	return drover.TimeOf(now.Add(-ago)), nil

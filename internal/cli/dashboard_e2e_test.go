@@ -193,7 +193,7 @@ jobs:
     command: ["sh", "-c", "sleep 2; echo tile"]
     labels: {project: survey}
   - name: talk
-    command: ["sh", "-c", "for i in $(seq 1 100); do echo line $i; sleep 1; done"]
+    command: ["sh", "-c", "for i in $(seq 1 1000); do echo line $i; sleep 1; done"]
   - name: poor
     command: ["true"]
     labels: {project: poor}
@@ -202,7 +202,7 @@ jobs:
 `
 
 func TestDashboard(t *testing.T) {
-	p := newDaemonPlace(t, "", "budget:\n  - {hourly: 50, monthly: 500}\n  - {label: project=poor, hourly: 0.000001}\n")
+	p := newDaemonPlace(t, "", "budget:\n  - {hourly: 50, monthly: 500}\n  - {label: project=poor, hourly: 0.000001}\npools: {web: {size: 0}}\n")
 	p.write("batch.yaml", browsedBatch)
 	b := newTab(t, p)
 
@@ -252,6 +252,13 @@ func TestDashboard(t *testing.T) {
 		b.wantText("a new image")
 		p.waitFor(name, "drains", func(in drover.Instance) bool { return in.Idle == drover.IdleDrain })
 	})
+	t.Run("a pool's size is changed, with a reason", func(t *testing.T) {
+		b.t = t
+		b.open("/pools")
+		b.do(chromedp.Click(`a[href="/pools/web"]`), chromedp.WaitVisible(`input[name=size]`))
+		b.do(chromedp.SetValue(`input[name=size]`, "1"), chromedp.SendKeys(`input[name=reason]`, "a launch"), chromedp.Click(`form.act button`))
+		b.wantText("1, of which 1 ready")
+	})
 	t.Run("the pages are as they should be in both themes, and on a phone", func(t *testing.T) {
 		b.t = t
 		for name, path := range pagesOf(p, talk) {
@@ -286,6 +293,7 @@ func TestDashboard(t *testing.T) {
 		b.do(chromedp.SendKeys(`input[name=reason]`, "enough"), chromedp.Click(`button[value=cancel]`))
 		b.wantText("enough")
 		p.drover("cancel", "3")
+		p.drover("pool", "set", "web", "--size", "0", "--reason", "the launch is over")
 	})
 	t.Run("without JavaScript the pages can be read", func(t *testing.T) {
 		withoutScript(t, b, p, talk)
@@ -304,7 +312,7 @@ func TestDashboard(t *testing.T) {
 func pagesOf(p *daemonPlace, job string) map[string]string {
 	return map[string]string{
 		"overview": "/", "jobs": "/jobs", "array": "/jobs/1", "job": "/jobs/" + job, "log": "/jobs/" + job + "/logs", "failed": "/jobs/4",
-		"instances": "/instances", "instance": "/instances/" + p.instances("--all")[0].Name, "offers": "/offers", "costs": "/costs?by=label", "events": "/events", "whatif": "/whatif",
+		"instances": "/instances", "pools": "/pools", "pool": "/pools/web", "instance": "/instances/" + p.instances("--all")[0].Name, "offers": "/offers", "costs": "/costs?by=label", "events": "/events", "whatif": "/whatif",
 	}
 }
 

@@ -218,7 +218,7 @@ func (t *driverTest) ask() error {
 	case t.flags.yes:
 		return nil
 	case !isTerminal(os.Stdin):
-		return drover.Errorf(drover.KindInvalid, "nobody is there to say yes").WithHint("--yes says it")
+		return drover.Errorf(drover.KindInvalid, "there is no terminal on which to confirm").WithHint("--yes says it")
 	}
 	fmt.Fprint(t.app.err, "go on? [y/N] ")
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')

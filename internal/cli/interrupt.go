@@ -82,7 +82,7 @@ func (s *session) detach(ctx context.Context, sig os.Signal) error {
 	s.ui.close()
 	going := fmt.Sprintf("%s keep running, %d queued wait for the resume", human.Plural(st.Jobs[drover.JobRunning], "job"), st.Jobs[drover.JobQueued])
 	if err != nil {
-		going = "what runs keeps running" // it could not be asked, and must not keep this process here
+		going = "running jobs keep running" // it could not be asked, and must not keep this process here
 	}
 	fmt.Fprintf(s.app.err, "%s: detached: %s. To go on:\n    drover run --resume %s\n", signalName(sig), going, s.folder.ID)
 	if len(st.Instances) > 0 || err != nil {

@@ -80,7 +80,7 @@ configuration the controller does so by itself.`,
 				return err
 			}
 			if before == 0 {
-				return drover.Errorf(drover.KindInvalid, "it is not said how old").WithHint("drover jobs prune --older-than 30d")
+				return drover.Errorf(drover.KindInvalid, "no age is given").WithHint("drover jobs prune --older-than 30d")
 			}
 			pruned, err := svc.Prune(ctx, before)
 			if err != nil {

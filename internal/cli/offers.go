@@ -54,9 +54,9 @@ blocked is then not known. With -o wide the table also has disks, how often the 
 		}),
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&f.vcpus, "vcpus", "", "with at least so many vCPUs")
-	flags.StringVar(&f.memory, "memory", "", "with at least so much memory, such as 4Gi")
-	flags.StringVar(&f.disk, "disk", "", "with at least so much disk, such as 10Gi")
+	flags.StringVar(&f.vcpus, "vcpus", "", "with at least this many vCPUs")
+	flags.StringVar(&f.memory, "memory", "", "with at least this much memory, such as 4Gi")
+	flags.StringVar(&f.disk, "disk", "", "with at least this much disk, such as 10Gi")
 	flags.IntVar(&f.gpus, "gpus", 0, "with at least `N` GPUs")
 	flags.StringVar(&f.arch, "arch", "", "of this architecture: `amd64` or arm64")
 	flags.StringVar(&f.cloud, "cloud", "", "only those of this `cloud`")

@@ -14,14 +14,14 @@ func (a *app) queueCommand() *cobra.Command {
 	cmd.AddCommand(
 		a.pausingCommand(true, &cobra.Command{
 			Use:   "pause",
-			Short: "Start nothing that waits, and rent nothing for it",
-			Long: `Start nothing that waits, and rent nothing for it. What runs goes on, jobs can be submitted, and instances that fall idle go in their
+			Short: "Start no waiting jobs, and rent nothing for them",
+			Long: `Start no waiting jobs, and rent nothing for them. What runs goes on, jobs can be submitted, and instances that fall idle go in their
 time. The queue stays paused over restarts of the controller, until it is resumed.`,
 			Example: "  drover queue pause --reason 'the file server is being moved'",
 		}),
 		a.pausingCommand(false, &cobra.Command{
 			Use:     "resume",
-			Short:   "Start what waits again",
+			Short:   "Start waiting jobs again",
 			Example: "  drover queue resume",
 		}))
 	return cmd

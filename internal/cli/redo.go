@@ -22,11 +22,11 @@ func (a *app) redo(ctx context.Context, id string) (*daemon.RunFolder, daemon.Ru
 		return nil, daemon.RunPlan{}, err
 	}
 	if slices.Contains(daemon.UnfinishedRuns(home), id) {
-		return nil, daemon.RunPlan{}, drover.Errorf(drover.KindConflict, "run %s has not come to its end", id).WithHint("first go on with it: drover run --resume %s", id)
+		return nil, daemon.RunPlan{}, drover.Errorf(drover.KindConflict, "run %s has not ended", id).WithHint("resume it first: drover run --resume %s", id)
 	}
 	path := filepath.Join(daemon.EndedHome(home), id)
 	if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
-		return nil, daemon.RunPlan{}, drover.Errorf(drover.KindNotFound, "there is no run %s of which jobs failed", id).WithHint("drover runs lists those there are")
+		return nil, daemon.RunPlan{}, drover.Errorf(drover.KindNotFound, "there is no run %s with failed jobs", id).WithHint("drover runs lists all runs")
 	}
 	folder, err := daemon.LockRunFolder(id, path)
 	if err != nil {

@@ -175,7 +175,7 @@ func parseUntil(text string) (at drover.Time, after time.Duration, err error) {
 		}
 	}
 	return 0, 0, drover.Errorf(drover.KindInvalid, "--until %s is not a time", text).
-		WithHint("write --until 2026-03-01T14:02:00Z, --until '2026-03-01 14:02:00', or --until 90s for so long after the beginning")
+		WithHint("write --until 2026-03-01T14:02:00Z, --until '2026-03-01 14:02:00', or --until 90s for 90 seconds after the beginning")
 }
 
 // newPlayer makes a player that stops where the flags say.

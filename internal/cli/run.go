@@ -72,9 +72,9 @@ these signals cancels what is left instead. Each way ends with exit code 130.`,
 					return err
 				}
 			} else if f.failed {
-				return drover.Errorf(drover.KindInvalid, "--failed is of a run that was run before").WithHint("write --resume ID --failed")
+				return drover.Errorf(drover.KindInvalid, "--failed needs a run that has ended").WithHint("write --resume ID --failed")
 			} else if f.trust {
-				return drover.Errorf(drover.KindInvalid, "a run that is new has no records to trust").WithHint("--trust-records goes with --resume ID")
+				return drover.Errorf(drover.KindInvalid, "--trust-records needs --resume: a new run has no records").WithHint("--trust-records goes with --resume ID")
 			}
 			return a.runBatch(cmd.Context(), f, args)
 		},
@@ -85,11 +85,11 @@ these signals cancels what is left instead. Each way ends with exit code 130.`,
 	flags.IntVar(&f.limits.MaxInstances, "max-instances", 0, "never more than `N` instances at once")
 	flags.StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be rented, as drover plan does")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only print what would be rented, as drover plan does")
 	flags.DurationVar(&f.limits.Keep, "keep", 0, "keep the instances of failed jobs this long, for a look")
-	flags.StringVar(&f.resume, "resume", "", "go on with the run of this `ID`; without one, with the last run of this folder")
+	flags.StringVar(&f.resume, "resume", "", "resume the run with this `ID`; without one, the last run of this folder")
 	flags.Lookup("resume").NoOptDefVal = lastOfFolder
-	flags.StringVar(&f.out, "out", "drover-out", "lay the results under this `folder`")
+	flags.StringVar(&f.out, "out", "drover-out", "write the results under this `folder`")
 	flags.BoolVar(&f.failed, "failed", false, "with --resume: run again what failed or was cancelled, as the batch file and its inputs are now")
 	trustFlag(cmd, &f.trust)
 	flags.StringVar(&f.notify, "notify", "", "post a message to this `URL` once all is final: of Slack or ntfy, or your own, which gets JSON")
@@ -132,7 +132,7 @@ func (f *runFlags) whichRun(cmd *cobra.Command, args []string) (rest []string, e
 // given again, and is compared once the run is found.
 func (f *runFlags) onlyResumes(flags *pflag.FlagSet, args []string) error {
 	if f.resume == "" {
-		return drover.Errorf(drover.KindInvalid, "--resume needs the ID of a run").WithHint("drover runs lists those that can go on")
+		return drover.Errorf(drover.KindInvalid, "--resume needs the ID of a run").WithHint("drover runs lists the runs you can resume")
 	}
 	extra := strings.Join(args, " ")
 	flags.Visit(func(flag *pflag.Flag) {
@@ -146,7 +146,7 @@ func (f *runFlags) onlyResumes(flags *pflag.FlagSet, args []string) error {
 	if extra == "" {
 		return nil
 	}
-	return drover.Errorf(drover.KindInvalid, "a run is resumed as it was begun: %s changes nothing", extra).WithHint("drover run --resume %s", f.resume)
+	return drover.Errorf(drover.KindInvalid, "a run resumes with the flags it began with: %s changes nothing", extra).WithHint("drover run --resume %s", f.resume)
 }
 
 func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
@@ -255,7 +255,7 @@ func parseCost(text string) (drover.Money, error) {
 	}
 	m, err := drover.ParseMoney(text)
 	if err != nil || m == 0 {
-		return 0, drover.Errorf(drover.KindInvalid, "--max-cost %s is not an amount of dollars above nothing", text).WithHint("write --max-cost 5 or --max-cost 0.25")
+		return 0, drover.Errorf(drover.KindInvalid, "--max-cost %s is not an amount of dollars above zero", text).WithHint("write --max-cost 5 or --max-cost 0.25")
 	}
 	return m, nil
 }

@@ -177,5 +177,5 @@ func lastRun(ctx context.Context, folder string, failed bool) (string, error) {
 			return r.Run, nil
 		}
 	}
-	return "", drover.Errorf(drover.KindNotFound, "no run that was begun in this folder can go on").WithHint("drover runs lists those of every folder")
+	return "", drover.Errorf(drover.KindNotFound, "no run that began in this folder can be resumed").WithHint("drover runs lists the runs of every folder")
 }

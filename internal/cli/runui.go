@@ -50,6 +50,6 @@ func (s *session) letIn(own drover.Secret) func(context.Context, drover.Secret) 
 		case remote.IsAttemptToken(token):
 			return s.fleet.Attempt(ctx, token)
 		}
-		return drover.Identity{}, drover.Errorf(drover.KindAuthentication, "this token is not of this run")
+		return drover.Identity{}, drover.Errorf(drover.KindAuthentication, "this token belongs to another run")
 	}
 }

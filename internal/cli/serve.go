@@ -38,7 +38,7 @@ one that is not good is refused, and the last good one stays.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
 	}
-	cmd.Flags().BoolVar(&f.drain, "drain", false, "when told to end, finish what runs and destroy the instances first")
+	cmd.Flags().BoolVar(&f.drain, "drain", false, "on SIGTERM, first finish the running jobs and destroy the instances")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log everything")
 	cmd.Flags().StringVar(&f.logs, "log", "", "log as `text` or json; left out: text on a terminal, json elsewhere")
 	cmd.Flags().DurationVar(&f.status, "status-interval", time.Minute, "how often to log how the fleet does, while something runs or waits; 0: never")

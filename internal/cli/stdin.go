@@ -17,8 +17,8 @@ func refuseInput(stdin *os.File) error {
 	if !hasInput(stdin) {
 		return nil
 	}
-	return drover.Errorf(drover.KindInvalid, "there is something on standard input, and a job gets none of it").
-		WithHint(`lay it in a file: --input FILE -- sh -c "CMD < FILE"; or end the command line with < /dev/null`)
+	return drover.Errorf(drover.KindInvalid, "standard input is not empty, and jobs do not get it").
+		WithHint(`write it to a file: --input FILE -- sh -c "CMD < FILE"; or end the command line with < /dev/null`)
 }
 
 // hasInput reports whether there is something to read in a pipe or a file. Of a terminal, and of what is silent, it is not.

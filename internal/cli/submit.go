@@ -45,7 +45,7 @@ The same submission under the same --key is taken in once, however often it is s
 	f.jobFlags.add(flags)
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
 	flags.StringVar(&f.user, "user", "", "submit for this `user`, as only an administrator may; left out: for the token's")
-	flags.StringVar(&f.key, "key", "", "a `word` of yours: what was submitted under it is not submitted twice")
+	flags.StringVar(&f.key, "key", "", "a `word` of your choice: a batch is submitted once under each")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every job is final, as drover wait does")
 	flags.BoolVar(&f.follow, "follow", false, "show the output of the only job as it comes, and wait")
 	addPatience(cmd, &f.patience)
@@ -63,7 +63,7 @@ func (a *app) submit(ctx context.Context, svc drover.Service, f submitFlags, arg
 		return err
 	}
 	if f.follow && (len(w.batch.Jobs) != 1 || w.batch.Jobs[0].Array.Set) {
-		return drover.Errorf(drover.KindInvalid, "--follow shows the output of one job, and there are more").WithHint("write --wait, and later drover logs JOB")
+		return drover.Errorf(drover.KindInvalid, "--follow shows the output of one job, and this batch has more").WithHint("use --wait, then drover logs JOB")
 	}
 	w.batch.User = f.user
 	if err := a.upload(ctx, svc, &w.batch, f.patience); err != nil {

@@ -55,14 +55,14 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.disk, "disk", "", "disk it needs, such as 10Gi")
 	flags.IntVar(&f.gpus, "gpus", 0, "GPUs it needs")
 	flags.StringVar(&f.array, "array", "", "run it many times: `N` for 0…N-1, or a range such as 1-1000; DROVER_ARRAY_INDEX tells which")
-	flags.IntVar(&f.gang, "gang", 0, "so many (`N`) elements of the array, one after another, begin together or not at all")
+	flags.IntVar(&f.gang, "gang", 0, "start every `N` consecutive elements of the array together, or not at all")
 	flags.StringArrayVar(&f.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
-	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to lay in its working folder; may be repeated")
+	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to put in its working folder; may be repeated")
 	flags.StringArrayVar(&f.outputs, "collect", nil, "`pattern` of files to fetch when it ends, such as '*.png'; may be repeated")
 	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE` to find it by; may be repeated")
 	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "higher is first; 0 is not to be started")
 	flags.DurationVar(&f.timeout, "timeout", 0, "end it after this long")
-	flags.DurationVar(&f.expected, "expected", 0, "how long it is likely to run, which guides what is rented and ends nothing")
+	flags.DurationVar(&f.expected, "expected", 0, "how long it is likely to run, which guides renting and ends nothing")
 	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than for a boot it may wait for room that is paid for anyway")
 }
 

@@ -92,7 +92,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	count, whole := atoi(number)
 	switch {
 	case err == nil:
-		return 0, drover.Errorf(drover.KindInvalid, "%s is less than nothing", text)
+		return 0, drover.Errorf(drover.KindInvalid, "%s must not be negative", text)
 	case !whole:
 		return 0, wrong
 	case unit == "":

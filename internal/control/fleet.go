@@ -158,7 +158,7 @@ func offer(s engine.OfferState) drover.Offer {
 // Costs says what money was for.
 func (c *Controller) Costs(ctx context.Context, f drover.CostFilter) (drover.Costs, error) {
 	if !f.By.Known() {
-		return drover.Costs{}, drover.Errorf(drover.KindInvalid, "money is not told apart by %.80q", string(f.By)).
+		return drover.Costs{}, drover.Errorf(drover.KindInvalid, "costs cannot be grouped by %.80q", string(f.By)).
 			WithHint("there are job, label, label:NAME, user, pool, cloud and type")
 	}
 	if f.Step != 0 {

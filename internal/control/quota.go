@@ -145,7 +145,7 @@ func (c *Controller) writeTally(ctx context.Context) {
 		return
 	}
 	if err := c.cfg.Store.PutResults(ctx, bytes); err != nil {
-		c.cfg.Log.Warn("how large results are cannot be written down", logkey.Error, err)
+		c.cfg.Log.Warn("sizes of results cannot be recorded", logkey.Error, err)
 		c.tally.restore(bytes)
 	}
 }

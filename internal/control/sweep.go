@@ -30,7 +30,7 @@ func (c *Controller) sweepStored(ctx context.Context) {
 		return
 	}
 	if err := errors.Join(c.pruneOld(ctx), c.SweepInputs(ctx, time.Now()), c.Recount(ctx)); err != nil && ctx.Err() == nil {
-		c.cfg.Log.Warn("what no job uses cannot be taken away", logkey.Error, err)
+		c.cfg.Log.Warn("unused inputs and results cannot be removed", logkey.Error, err)
 	}
 }
 
@@ -41,10 +41,10 @@ func (c *Controller) Sweep(ctx context.Context, life driver.FleetState) {
 		swept, err := driver.Reap(ctx, cl.own, c.cfg.Fleet, drover.TimeOf(time.Now()), life)
 		cancel()
 		for _, s := range swept {
-			c.cfg.Log.Info("something left over was taken away", logkey.Cloud, cl.Name, logkey.Note, s.Kind+" "+s.ID)
+			c.cfg.Log.Info("a leftover of an instance was removed", logkey.Cloud, cl.Name, logkey.Note, s.Kind+" "+s.ID)
 		}
 		if err != nil {
-			c.cfg.Log.Warn("what is left over cannot be taken away", logkey.Cloud, cl.Name, logkey.Error, err)
+			c.cfg.Log.Warn("leftovers of instances cannot be removed", logkey.Cloud, cl.Name, logkey.Error, err)
 		}
 	}
 }

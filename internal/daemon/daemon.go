@@ -37,7 +37,7 @@ type Options struct {
 	Program Program
 	File    string                         // of the configuration; it is read again when it changes
 	Load    func() (*config.Config, error) // reads it
-	Drain   bool                           // when told to end, finish what runs and destroy the instances first
+	Drain   bool                           // on SIGTERM, first finish the running jobs and destroy the instances
 	Trust   bool                           // records that may be an older copy
 	Status  time.Duration                  // how often the status line comes; 0: never
 	Log     *slog.Logger

@@ -243,9 +243,9 @@ type RunLimits struct {
 func (l RunLimits) Check() error {
 	switch {
 	case l.MaxInstances < 0:
-		return drover.Errorf(drover.KindInvalid, "--max-instances %d is less than nothing", l.MaxInstances).WithHint("leave it out for no limit")
+		return drover.Errorf(drover.KindInvalid, "--max-instances %d must not be negative", l.MaxInstances).WithHint("leave it out for no limit")
 	case l.Keep < 0:
-		return drover.Errorf(drover.KindInvalid, "--keep %v is less than nothing", l.Keep).WithHint("write --keep 30m")
+		return drover.Errorf(drover.KindInvalid, "--keep %v must not be negative", l.Keep).WithHint("write --keep 30m")
 	}
 	return nil
 }

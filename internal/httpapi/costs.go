@@ -11,11 +11,11 @@ import (
 )
 
 type costsInput struct {
-	By    string `query:"by" maxLength:"100" doc:"what it is told apart by: job, label, label:NAME, user, pool, cloud or type; left out: job"`
+	By    string `query:"by" maxLength:"100" doc:"what to group costs by: job, label, label:NAME, user, pool, cloud or type; left out: job"`
 	Since string `query:"since" doc:"from when on, as 2026-11-22T08:00:00Z; left out: from the beginning"`
 	Until string `query:"until" doc:"until when; left out, or to come: now"`
-	Limit int    `query:"limit" minimum:"0" doc:"at most so many lines; left out, or more than 1000: 1000"`
-	Step  int    `query:"step" minimum:"0" maximum:"31622400" doc:"also over time, in steps of so many seconds, at most 500"`
+	Limit int    `query:"limit" minimum:"0" doc:"at most this many lines; if left out or above 1000: 1000"`
+	Step  int    `query:"step" minimum:"0" maximum:"31622400" doc:"also over time, in steps of this many seconds, at most 500 steps"`
 }
 
 type costsOutput struct{ Body drover.Costs }

@@ -13,10 +13,10 @@ type listInstancesInput struct {
 	Cloud string   `query:"cloud" doc:"only those of this cloud"`
 	Since string   `query:"since" doc:"only those that are not gone, or went since, as 2026-11-22T08:00:00Z"`
 	After int64    `query:"after" minimum:"0" doc:"only those with a higher id"`
-	Limit int      `query:"limit" minimum:"0" doc:"at most so many; left out, or more than 1000: 1000"`
+	Limit int      `query:"limit" minimum:"0" doc:"at most this many; if left out or above 1000: 1000"`
 
 	Newest   bool `query:"newest" doc:"the newest first: after is then what their ids are below"`
-	Attempts int  `query:"attempts" minimum:"0" maximum:"200" doc:"with so many of the last attempts on each"`
+	Attempts int  `query:"attempts" minimum:"0" maximum:"200" doc:"with this many of the last attempts on each"`
 }
 
 type listInstancesOutput struct {

@@ -95,7 +95,7 @@ type listJobsInput struct {
 	Match    string       `query:"match" maxLength:"100" doc:"only those whose name, or batch's name, has this in it; a page may be empty though there are more"`
 	Newest   bool         `query:"newest" doc:"the newest first: after is then what they come before"`
 	After    drover.JobID `query:"after" doc:"only those that come after this one"`
-	Limit    int          `query:"limit" minimum:"0" doc:"at most so many; left out, or more than 1000: 1000"`
+	Limit    int          `query:"limit" minimum:"0" doc:"at most this many; if left out or above 1000: 1000"`
 }
 
 type listJobsOutput struct {

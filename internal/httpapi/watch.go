@@ -101,7 +101,7 @@ type eventsInput struct {
 	Instance    string       `query:"instance" doc:"only those about the instance of this name"`
 	Level       string       `query:"level" enum:"debug,info,warn" doc:"only those that matter as much; left out: info"`
 	Recent      bool         `query:"recent" doc:"only what is remembered: end instead of waiting for more"`
-	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"of what is remembered, only so many, the latest; left out: all"`
+	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"only this many remembered events, the latest; if left out: all"`
 }
 
 type eventsOutput struct{ Body func(huma.Context) }
