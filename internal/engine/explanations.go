@@ -88,7 +88,7 @@ func (e *Engine) whyUnbound(g *group, j *Job) []Verdict {
 	}
 	if anew, known := e.costAlone(g); known && g.Reason.Cause == drover.ReasonEnding {
 		boots := e.alone(g.Key.Shape).For(e.bootTimes().usual)
-		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("another instance would cost about %v for each, %v of it to boot", anew, boots)})
+		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("another instance would cost about %v for each, %v of it to boot", anew, boots), Since: g.Reason.Since})
 	}
 	if g.Reason.Cause == verdict.Limit {
 		if a, cheapest := e.pricedOut(g); a != nil {

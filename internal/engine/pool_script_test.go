@@ -95,7 +95,7 @@ func inPool(c engine.Create) string {
 
 // group reads "NAME increase 3", "NAME decrease 1" or "NAME delete 1 2 f1", where f1 is a failure; "late" if nobody waits for the answer.
 func (p *player) group(args []string) engine.GroupAsked {
-	b := engine.GroupAsked{Wish: 1, Group: args[0], Verb: engine.GroupVerb(args[1]), By: p.now, Reason: drover.Reason{Code: drover.ReasonScaledDown, Text: "so the autoscaler asks"}}
+	b := engine.GroupAsked{Wish: 1, Group: args[0], Verb: engine.GroupVerb(args[1]), By: p.now, Reason: drover.Reason{Code: drover.ReasonScaledDown, Text: "the autoscaler deleted it"}}
 	for _, arg := range args[2:] {
 		failure, failed := strings.CutPrefix(arg, "f")
 		switch {
