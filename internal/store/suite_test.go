@@ -289,7 +289,7 @@ func wishSuite(t *testing.T, openers func(testing.TB) opener) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "wishes", wishes, []Wish{{2, engine.Wished(bodies[1], 2)}, {3, engine.Wished(bodies[2], 3)}, {4, engine.Wished(bodies[3], 4)}, {5, engine.Wished(bodies[4], 5)}})
+		equal(t, "wishes", wishes, []Wish{{2, engine.Wished(bodies[1], 2)}, {3, engine.Wished(bodies[2], 3)}, {4, engine.Wished(bodies[3], 4)}, {5, engine.Wished(bodies[4], 5)}, {6, engine.Wished(bodies[5], 6)}})
 		if _, err := s.Wish(t.Context(), engine.Ticked{}); err == nil {
 			t.Error("what is no wish is accepted")
 		}
