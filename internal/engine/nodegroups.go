@@ -30,6 +30,14 @@ func (e *Engine) emptied(in *instance) bool {
 	return in.Joined == 0 || in.Emptied || !e.s.Settings.Nodes
 }
 
+// vacates says why the instance's node is to be emptied, if so: the instance departs, or the fleet closes.
+func (e *Engine) vacates(in *instance) (why Verdict, so bool) {
+	if why, so = e.departs(in); so || in.held() || !e.s.Closing {
+		return why, so
+	}
+	return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
+}
+
 // emptyAnew has an instance be emptied anew that begins to go.
 func (e *Engine) emptyAnew(in *instance) {
 	if in.Emptied && !e.going(in) {
@@ -256,7 +264,7 @@ func (e *Engine) nodeTold(b NodeTold) {
 			e.breakInstance(in, e.verdict(drover.ReasonNeverJoined, "its node did not join the cluster within %v", e.pool(in.Pool).spec.JoinTimeout))
 		}
 	case NodeEmptied:
-		if _, departs := e.departs(in); departs && !in.Emptied {
+		if _, so := e.vacates(in); so && !in.Emptied {
 			in.Emptied = true
 			e.writeInstance(in)
 			e.touch(in)
@@ -322,14 +330,13 @@ func (e *Engine) groupNode(in *instance) drover.GroupNode {
 		State: drover.NodeRunning, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, Provider: in.ProviderID, Created: in.Created,
 		Joined: in.Joined != 0, Emptied: in.Emptied, Overdue: e.overdue(in), Taken: in.Reclaimed != nil, Held: in.held(),
 	}
-	why, departs := e.departs(in)
 	switch {
 	case e.going(in):
 		n.State = drover.NodeDeleting
 	case in.State == drover.InstanceCreating, in.State == drover.InstanceBooting && in.Joined == 0:
 		n.State = drover.NodeCreating
 	}
-	if departs {
+	if why, so := e.vacates(in); so {
 		n.Leaving = new(why.Reason())
 	}
 	return n
