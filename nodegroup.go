@@ -1,5 +1,7 @@
 package drover
 
+import "strings"
+
 // NodeGroup is a pool as a Kubernetes cluster's autoscaler sees it: the autoscaler sets the target and names the nodes that go.
 type NodeGroup struct {
 	Name   string      `json:"name"`
@@ -50,6 +52,19 @@ type NodeFailure struct {
 	Code      string `json:"code"`                // an ErrorKind, or the code of a Reason
 	Exhausted bool   `json:"exhausted,omitempty"` // resources were lacking: the autoscaler does well to try another group
 	Reason    Reason `json:"reason"`
+}
+
+// StartupTaint begins the key of every taint that nodes lose once they can be used. Autoscalers know it, and expect it of no template.
+const StartupTaint = "startup-taint.cluster-autoscaler.kubernetes.io/"
+
+// Taint keeps pods that do not tolerate it off a node.
+type Taint struct{ Key, Value, Effect string }
+
+// ParseTaint reads a taint as people write it: KEY=VALUE:EFFECT.
+func ParseTaint(text string) (t Taint) {
+	text, t.Effect, _ = strings.Cut(text, ":")
+	t.Key, t.Value, _ = strings.Cut(text, "=")
+	return t
 }
 
 // NodeGroups are all node groups at a moment. They are shared and never change.

@@ -140,7 +140,7 @@ func TestStopAndStart(t *testing.T) {
 	if err := starter.Start(t.Context(), "fleet.none"); drover.KindOf(err) != drover.KindNotFound {
 		t.Errorf("start none: %v", err)
 	}
-	// What is killed when it is to be stopped has died: nobody knows any more how it is started.
+	// An instance that is killed while it stops has died: nobody knows any more how to start it.
 	if err := os.WriteFile(filepath.Join(w.folder, "fleet", "one", "stopped"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"drover"
 )
 
-// cutting is a proxy to an address that breaks off each connection after so many bytes of answers. It counts the connections.
+// cutting is a proxy that breaks each connection off after a number of bytes of answers. It counts the connections.
 func cutting(t *testing.T, to string, after int64) (address string, connections *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -284,7 +284,7 @@ func (p *progress) close() {
 	}
 }
 
-// log is for what is not about the run's own decisions, which are events.
+// log takes what is no event: everything but the run's own decisions.
 func (p *progress) log() *slog.Logger {
 	return slog.New(&progressHandler{p, nil})
 }

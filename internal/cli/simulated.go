@@ -113,7 +113,7 @@ func ofPools(of func(p simulate.Pool) string) func(r *simulate.Result) string {
 	}
 }
 
-// ofJobs is what is said of jobs, if there are any.
+// ofJobs is the text, or nothing if there were no jobs.
 func ofJobs(r *simulate.Result, text string) string {
 	if r.Jobs == 0 {
 		return ""

@@ -101,7 +101,7 @@ func (p *webPlace) configure(size string) {
 	p.write("drover.yaml", text)
 }
 
-// comesTo waits until the pool has so many ready instances, of one template, and nginx knows as many.
+// comesTo waits until the pool has this many ready instances, all of one template, and nginx knows as many.
 func (p *webPlace) comesTo(n int) {
 	p.t.Helper()
 	eventually(p.t, 2*time.Minute, fmt.Sprintf("%d instances serve the page", n), func() bool {

@@ -58,13 +58,6 @@ type NodeReserved struct {
 // Taint keeps pods off a node that do not tolerate it.
 type Taint string
 
-// Parts are the taint's.
-func (t Taint) Parts() (key, value, effect string) {
-	rest, effect, _ := strings.Cut(string(t), ":")
-	key, value, _ = strings.Cut(rest, "=")
-	return key, value, effect
-}
-
 // Default is what holds unless the file says otherwise.
 func (k *Kubernetes) Default() {
 	*k = Kubernetes{Listen: "127.0.0.1:8086", JoinTimeout: 10 * time.Minute}
@@ -86,9 +79,6 @@ var (
 	nodeLabelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 	effects        = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 )
-
-// StartupTaint begins the key of every taint that nodes lose once they can be used. Autoscalers know it, and expect it of no template.
-const StartupTaint = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
 // checkKubernetes sees to it that what is promised of node groups can be kept.
 func (c *Config) checkKubernetes(f *faults) {
@@ -145,13 +135,13 @@ func (p Pool) checkGroup(f *faults, n *node) {
 			f.add(k.find("labels", key), fmt.Sprintf("%s=%s is no label", quote(key), quote(value)), "write KEY: VALUE")
 		}
 	}
-	for i, t := range g.Taints {
-		key, value, effect := t.Parts()
+	for i, text := range g.Taints {
+		t := drover.ParseTaint(string(text))
 		at := k.find("taints", strconv.Itoa(i))
 		switch {
-		case !nodeLabel.MatchString(key) || !nodeLabelValue.MatchString(value) || !slices.Contains(effects, effect):
-			f.add(at, quote(string(t))+" is no taint", "write KEY=VALUE:NoSchedule")
-		case strings.HasPrefix(key, StartupTaint):
+		case !nodeLabel.MatchString(t.Key) || !nodeLabelValue.MatchString(t.Value) || !slices.Contains(effects, t.Effect):
+			f.add(at, quote(string(text))+" is no taint", "write KEY=VALUE:NoSchedule")
+		case strings.HasPrefix(t.Key, drover.StartupTaint):
 			f.add(at, "a startup taint is Drover's to set and to take off", "leave it out")
 		}
 	}

@@ -16,25 +16,43 @@ import (
 // A hook is written down with the decision that has it run, and its row goes once it was run: so it is run at least once, and nothing of it is kept in
 // memory but while it runs. Those of one instance come one after the other. A decision waits for none of them.
 
-// hookInterval is how often it is looked for hooks that are to be tried again.
+// hookInterval is how often the controller looks for hooks to try again.
 const hookInterval = 2 * time.Second
 
-// hookRows are the rows of an event, one for each that listens to it: the fleet's hook, and the pool's.
+// hook is the target of a pool's hook, or with no pool of the fleet's; empty if there is none.
+func (c *Controller) hook(pool string, h drover.Hook) string {
+	if pool == "" {
+		return c.current().Hooks[h]
+	}
+	return c.current().Pools[pool].Hooks[h]
+}
+
+// listeners are the pools whose hooks an event fires. The empty one stands for the fleet.
+func (c *Controller) listeners(f engine.Fire) (pools []string) {
+	if c.hook("", f.Hook) != "" {
+		pools = append(pools, "")
+	}
+	if f.Pool != "" && c.hook(f.Pool, f.Hook) != "" {
+		pools = append(pools, f.Pool)
+	}
+	return pools
+}
+
+// hookRows are the rows of an event, one for each hook that it fires.
 func (c *Controller) hookRows(row engine.HookRow) (all []engine.Write) {
-	s, f := c.current(), row.Fire
+	f := row.Fire
+	pools := c.listeners(f)
+	if len(pools) == 0 {
+		return nil
+	}
 	if cl, err := c.cloud(f.Cloud); err == nil {
 		if in, ok := cl.recall(f.ProviderID); ok {
 			row.Address, _ = cl.Reach(in)
 		}
 	}
 	row.Epoch = c.epoch
-	if s.Hooks[f.Hook] != "" {
-		all = append(all, engine.Write{Hook: &row})
-	}
-	if s.Pools[f.Pool].Hooks[f.Hook] != "" {
-		own := row
-		own.Pool = f.Pool
-		all = append(all, engine.Write{Hook: &own})
+	for _, row.Pool = range pools {
+		all = append(all, engine.Write{Hook: new(row)})
 	}
 	return all
 }
@@ -54,7 +72,7 @@ func (c *Controller) withHooks(writes []engine.Write) []engine.Write {
 
 // fired has the hooks of an event run, whose rows are written. The engine is told at once if nobody listens to what it waits for.
 func (c *Controller) fired(ctx context.Context, effect int64, f engine.Fire) {
-	if f.Hook == drover.HookBroken && len(c.hookRows(engine.HookRow{Fire: f})) == 0 {
+	if f.Hook == drover.HookBroken && len(c.listeners(f)) == 0 {
 		c.post(ctx, engine.Fired{Effect: effect, Instance: f.Instance})
 	}
 	select {
@@ -114,10 +132,7 @@ func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, end
 
 // runRow runs a hook and notes that, or that it is to be run again.
 func (c *Controller) runRow(ctx context.Context, h store.Hook) {
-	target := c.current().Hooks[h.Fire.Hook]
-	if h.Pool != "" {
-		target = c.current().Pools[h.Pool].Hooks[h.Fire.Hook]
-	}
+	target := c.hook(h.Pool, h.Fire.Hook)
 	var failure error
 	switch {
 	case target == "": // the configuration has changed

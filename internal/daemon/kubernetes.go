@@ -17,10 +17,7 @@ import (
 )
 
 // startupTaint is on a node from its registration until it can be used.
-const startupTaint = config.StartupTaint + "drover=:NoSchedule"
-
-// groupLabel says of a node which pool its instance belongs to.
-const groupLabel = "drover/group"
+const startupTaint = drover.StartupTaint + "drover=:NoSchedule"
 
 // nodeGroupOf is what the nodes of a node group bear.
 func nodeGroupOf(p config.Pool) *control.NodeGroup {
@@ -28,7 +25,7 @@ func nodeGroupOf(p config.Pool) *control.NodeGroup {
 	if g.Labels == nil {
 		g.Labels = map[string]string{}
 	}
-	g.Labels[groupLabel] = p.Name
+	g.Labels[kubenodes.GroupLabel] = p.Name
 	for _, t := range p.Kubernetes.Taints {
 		g.Taints = append(g.Taints, string(t))
 	}
@@ -97,7 +94,7 @@ func (d *daemon) templateLook(group string) externalgrpc.Look {
 		return externalgrpc.Look{}
 	}
 	g, reserved := nodeGroupOf(*p), p.Kubernetes.Reserved
-	taints := slices.DeleteFunc(g.Taints, func(t string) bool { return strings.HasPrefix(t, config.StartupTaint) })
+	taints := slices.DeleteFunc(g.Taints, func(t string) bool { return strings.HasPrefix(t, drover.StartupTaint) })
 	return externalgrpc.Look{Labels: g.Labels, Taints: taints, Reserved: drover.Resources{CPU: reserved.VCPUs, Memory: reserved.Memory, Disk: reserved.Disk}}
 }
 

@@ -94,7 +94,7 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 		err = d.folder.keepClouds(c)
 	}
 	if err == nil {
-		err = d.fleet.Controller.Reconfigure(ctx, d.setupAt(time.Now(), c, left, slices.Concat(clouds, opened)))
+		err = d.goBy(ctx, c, left, slices.Concat(clouds, opened))
 	}
 	if err != nil {
 		CloseClouds(opened)
@@ -111,20 +111,22 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-// setupAt is what the controller goes by from a time on. It notes when the schedules of pools change that.
-func (d *daemon) setupAt(now time.Time, c *config.Config, left []config.Cloud, clouds []control.Cloud) control.Setup {
-	then, next := c.At(now)
-	d.reschedule = next
-	return setupOf(then, left, RunLimits{}, clouds)
+// goBy has the controller go by a configuration, as the schedules of its pools have it now. It notes when they change that next.
+func (d *daemon) goBy(ctx context.Context, c *config.Config, left []config.Cloud, clouds []control.Cloud) error {
+	now, next := c.At(time.Now())
+	err := d.fleet.Controller.Reconfigure(ctx, setupOf(now, left, RunLimits{}, clouds))
+	if err == nil {
+		d.reschedule = next
+	}
+	return err
 }
 
 // followSchedules has pools change their numbers once that is due.
 func (d *daemon) followSchedules(ctx context.Context) {
-	now := time.Now()
-	if d.reschedule.IsZero() || now.Before(d.reschedule) {
+	if d.reschedule.IsZero() || time.Now().Before(d.reschedule) {
 		return
 	}
-	if err := d.fleet.Controller.Reconfigure(ctx, d.setupAt(now, d.config, d.left, d.fleet.clouds)); err != nil {
+	if err := d.goBy(ctx, d.config, d.left, d.fleet.clouds); err != nil {
 		d.Log.Error("changing the numbers of pools by their schedule", logkey.Error, err)
 	}
 }

@@ -371,7 +371,7 @@ func (e *Engine) leastOffer(p *poolOf) *drover.Offering {
 // GroupRevision changes whenever NodeGroups may.
 func (e *Engine) GroupRevision() [3]int { return [3]int{e.pools.revision, e.fleet, e.fitting} }
 
-// FindNode is the instance, gone or not, that was of a node group and that a test picks; 0 if there is none.
+// FindNode is the latest departed instance of a node group for which is holds; 0 if there is none.
 func (e *Engine) FindNode(group string, is func(drover.GroupNode) bool) int64 {
 	for _, d := range slices.Backward(e.s.Departed) {
 		in := d.Instance

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -256,11 +255,4 @@ func (s *Server) NodeGroupGetOptions(_ context.Context, r *protos.NodeGroupAutos
 		return nil, err
 	}
 	return &protos.NodeGroupAutoscalingOptionsResponse{NodeGroupAutoscalingOptions: r.GetDefaults()}, nil
-}
-
-// split parts a taint.
-func split(taint string) *protos.Taint {
-	rest, effect, _ := strings.Cut(taint, ":")
-	key, value, _ := strings.Cut(rest, "=")
-	return &protos.Taint{Key: key, Value: value, Effect: effect}
 }

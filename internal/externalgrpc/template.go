@@ -66,8 +66,9 @@ func template(g *drover.NodeGroup, look Look) *protos.Node {
 			Conditions: []*protos.NodeCondition{{Type: "Ready", Status: "True"}},
 		},
 	}
-	for _, t := range look.Taints {
-		n.Spec.Taints = append(n.Spec.Taints, split(t))
+	for _, text := range look.Taints {
+		t := drover.ParseTaint(text)
+		n.Spec.Taints = append(n.Spec.Taints, &protos.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 	}
 	return n
 }

@@ -57,10 +57,9 @@ type Keeper struct {
 
 // Labels, taints and names that Drover gives.
 const (
-	groupLabel       = "drover/group"
+	GroupLabel       = "drover/group" // which pool a node's instance belongs to
 	fleetLabel       = "drover/fleet"
 	interruptedTaint = "drover/interrupted"
-	startupTaint     = "startup-taint.cluster-autoscaler.kubernetes.io/"
 	tokenPrefix      = "bootstrap-token-"
 	system           = "kube-system"
 )
@@ -149,22 +148,16 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, is 
 // admit gives a node that works what its group's nodes bear, and takes its startup taints off.
 func (k *Keeper) admit(ctx context.Context, group string, n *node) error {
 	look := k.Look(group)
-	labels := map[string]string{fleetLabel: k.Name, groupLabel: group}
+	labels := map[string]string{fleetLabel: k.Name, GroupLabel: group}
 	maps.Copy(labels, look.Labels)
-	taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t taint) bool { return strings.HasPrefix(t.Key, startupTaint) })
+	taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t taint) bool { return strings.HasPrefix(t.Key, drover.StartupTaint) })
 	for _, text := range look.Taints {
-		t := parse(text)
-		if !strings.HasPrefix(t.Key, startupTaint) && !has(taints, t.Key) {
-			taints = append(taints, t)
+		t := drover.ParseTaint(text)
+		if !strings.HasPrefix(t.Key, drover.StartupTaint) && !has(taints, t.Key) {
+			taints = append(taints, taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 		}
 	}
 	return k.patch(ctx, n, map[string]any{"labels": labels}, map[string]any{"taints": taints})
-}
-
-func parse(text string) taint {
-	rest, effect, _ := strings.Cut(text, ":")
-	key, value, _ := strings.Cut(rest, "=")
-	return taint{Key: key, Value: value, Effect: effect}
 }
 
 func has(taints []taint, key string) bool {
@@ -258,7 +251,7 @@ func (k *Keeper) removeGone(ctx context.Context, groups *drover.NodeGroups, id s
 	if g, _ := groups.Find(id); g != nil {
 		return nil
 	}
-	gone, err := k.Fleet.GoneNode(ctx, n.Meta.Labels[groupLabel], id)
+	gone, err := k.Fleet.GoneNode(ctx, n.Meta.Labels[GroupLabel], id)
 	if err != nil || !gone {
 		return err
 	}

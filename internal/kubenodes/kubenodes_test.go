@@ -161,7 +161,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	look := func(string) Look {
-		return Look{Labels: map[string]string{"tier": "batch"}, Taints: []string{startupTaint + "drover=:NoSchedule", "batch=yes:NoSchedule"}}
+		return Look{Labels: map[string]string{"tier": "batch"}, Taints: []string{drover.StartupTaint + "drover=:NoSchedule", "batch=yes:NoSchedule"}}
 	}
 	w.k = &Keeper{Fleet: w.fleet, Cluster: cluster, Name: "f", Look: look, JoinTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)}
 	return w
@@ -170,7 +170,7 @@ func newWorld(t *testing.T) *world {
 // join has a node register, with the startup taint.
 func (w *world) join(name, id string, ready bool) *node {
 	n := &node{Meta: meta{Name: name, Version: "0", Labels: map[string]string{}}}
-	n.Spec.ProviderID, n.Spec.Taints = id, []taint{{Key: startupTaint + "drover", Effect: "NoSchedule"}}
+	n.Spec.ProviderID, n.Spec.Taints = id, []taint{{Key: drover.StartupTaint + "drover", Effect: "NoSchedule"}}
 	w.api.nodes[name] = n
 	if ready {
 		w.ready(n)
@@ -228,7 +228,7 @@ func TestANodeIsAdmittedOnceItWorks(t *testing.T) {
 	if want := []taint{{Key: "batch", Value: "yes", Effect: "NoSchedule"}}; !slices.Equal(n.Spec.Taints, want) {
 		t.Errorf("its taints are %v, want %v", n.Spec.Taints, want)
 	}
-	if n.Meta.Labels["tier"] != "batch" || n.Meta.Labels[groupLabel] != "web" || n.Meta.Labels[fleetLabel] != "f" {
+	if n.Meta.Labels["tier"] != "batch" || n.Meta.Labels[GroupLabel] != "web" || n.Meta.Labels[fleetLabel] != "f" {
 		t.Errorf("its labels are %v", n.Meta.Labels)
 	}
 	if len(other.Spec.Taints) != 1 || len(other.Meta.Labels) != 0 {
@@ -350,7 +350,7 @@ func TestTheNodeOfAnInstanceThatIsGoneIsRemoved(t *testing.T) {
 	for name, id := range map[string]string{"gone": "c:///1", "unknown": "c:///2", "foreign": "c:///3", "plane": ""} {
 		n := w.join(name, id, true)
 		if name != "foreign" && name != "plane" {
-			n.Meta.Labels[fleetLabel], n.Meta.Labels[groupLabel] = "f", "web"
+			n.Meta.Labels[fleetLabel], n.Meta.Labels[GroupLabel] = "f", "web"
 		}
 	}
 	w.fleet.gone = []string{"c:///1", "c:///3"}

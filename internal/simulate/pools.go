@@ -2,7 +2,7 @@ package simulate
 
 import (
 	"cmp"
-
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -41,7 +41,8 @@ type keeper struct {
 	wanted  float64            // seconds
 	served  float64
 	beyond  float64
-	missing []drover.Time // since when each that is missing is, the first first
+	missing []drover.Time   // since when each that is missing is, the first first
+	took    []time.Duration // until each was replaced
 	out     Pool
 }
 
@@ -149,7 +150,7 @@ func (k *keeper) serves(v *vm) {
 	k.ready++
 	v.serves = true
 	if len(k.missing) > 0 {
-		k.w.replaced = append(k.w.replaced, replaced{k.out.Name, k.w.now.Sub(k.missing[0])})
+		k.took = append(k.took, k.w.now.Sub(k.missing[0]))
 		k.missing = k.missing[1:]
 	}
 }
@@ -173,12 +174,6 @@ func (k *keeper) returned(v *vm) {
 	}
 }
 
-// replaced is how long it took until an instance of a pool was replaced.
-type replaced struct {
-	pool string
-	took time.Duration
-}
-
 // wrote follows the rows of a pool's instances, and looks whether each came, and goes, where it should.
 func (w *world) wrote(in engine.Instance) {
 	k := w.pools[in.Pool]
@@ -195,7 +190,7 @@ func (w *world) wrote(in engine.Instance) {
 		}
 		k.in[here]++
 	case before && !counts(in):
-		surplus := in.Reason != nil && in.Reason.Reason().Code == drover.ReasonPool || in.Told != nil && in.Told.Reason().Code == drover.ReasonPool
+		surplus := in.Reason != nil && in.Reason.Cause == drover.ReasonPool || in.Told != nil && in.Told.Cause == drover.ReasonPool
 		if surplus && k.spec.Spread == drover.SpreadBalanced && slices.ContainsFunc(k.places(), func(p pool.Place) bool { return k.in[p] > k.in[here] }) {
 			k.out.Unbalanced++
 		}
@@ -222,15 +217,9 @@ func (w *world) left(id int64) {
 
 // kept is what became of the pools, by name.
 func (w *world) kept() (all []Pool) {
-	for name, k := range w.pools {
+	for _, k := range w.pools {
 		k.pass()
-		var took []time.Duration
-		for _, r := range w.replaced {
-			if r.pool == name {
-				took = append(took, r.took)
-			}
-		}
-		if k.out.Replaced, k.out.Hours, k.out.Beyond = Summarize(took), k.wanted/3600, k.beyond/3600; k.wanted > 0 {
+		if k.out.Replaced, k.out.Hours, k.out.Beyond = Summarize(k.took), k.wanted/3600, k.beyond/3600; k.wanted > 0 {
 			k.out.Ready = k.served / k.wanted
 		}
 		all = append(all, k.out)
@@ -252,12 +241,7 @@ func (w *world) endAll() {
 	for _, k := range w.pools {
 		k.pass()
 	}
-	ids := []int64{}
-	for id := range w.vms {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(w.vms)) {
 		w.m.returned(w.vms[id].hire, false)
 	}
 }

@@ -28,9 +28,8 @@ type world struct {
 	closed bool
 	solver solver
 
-	pools    map[string]*keeper // by name
-	spells   map[pool.Place]*spells
-	replaced []replaced
+	pools  map[string]*keeper // by name
+	spells map[pool.Place]*spells
 }
 
 // runEngine has the engine decide.

@@ -43,15 +43,11 @@ func (s *Store) Hooks(ctx context.Context, now drover.Time, most int) (due []Hoo
 	return due, err
 }
 
-// mostHookTries is how often it is tried to tell a URL: with the pauses in between, for a day.
-const mostHookTries = 20
-
 // HookRun notes that a hook was run or, with an error that may pass, when it is run again, if it is. It reports whether that is the end of it.
 func (s *Store) HookRun(ctx context.Context, h Hook, failure error, now drover.Time) (done bool, err error) {
-	again := failure != nil && drover.KindOf(failure) == drover.KindTransient && h.tries+1 < mostHookTries
+	pause, again := pauseAfter(failure, h.tries, time.Second)
 	err = s.change(ctx, "noting that a hook was run", func(tx *sql.Tx) error {
 		if again {
-			pause := min(time.Second<<min(h.tries, 20), 2*time.Hour)
 			_, err := tx.ExecContext(ctx, `UPDATE hooks SET tries = tries + 1, next = ? WHERE id = ?`, now.Add(pause), h.ID)
 			return err
 		}

@@ -47,7 +47,7 @@ func TestHooks(t *testing.T) {
 	equal(t, "due once it was", due(), []string{"1aweb", "2a", "3b", "4", "5"})
 	run(drover.Errorf(drover.KindInvalid, "refused"), true)
 	equal(t, "due once one has failed for good", due(), []string{"2a", "3b", "4", "5"})
-	for try := 1; try < mostHookTries; try++ {
+	for try := 1; try < mostTries; try++ {
 		run(drover.Errorf(drover.KindTransient, "nobody there"), false)
 		now = now.Add(3 * time.Hour)
 	}

@@ -84,15 +84,20 @@ func countInto(ctx context.Context, tx *sql.Tx, m *webhook.Message) error {
 	return err
 }
 
-// mostTellings is how often it is tried to tell somebody: with the pauses in between, for a day.
-const mostTellings = 20
+// mostTries is how often Drover tries to tell somebody: with the pauses in between, for a day.
+const mostTries = 20
+
+// pauseAfter is how long to wait after a try that failed: first, then twice as long each time, up to two hours. Again is false if another try is useless.
+func pauseAfter(failure error, tries int, first time.Duration) (pause time.Duration, again bool) {
+	again = failure != nil && drover.KindOf(failure) == drover.KindTransient && tries+1 < mostTries
+	return min(first<<min(tries, mostTries), 2*time.Hour), again
+}
 
 // Told notes that a message has arrived or, with an error, when it is tried again, if it is. It reports whether that is the end of it.
 func (s *Store) Told(ctx context.Context, t Telling, failure error, now drover.Time) (done bool, err error) {
-	again := failure != nil && drover.KindOf(failure) == drover.KindTransient && t.tries+1 < mostTellings
+	pause, again := pauseAfter(failure, t.tries, time.Minute)
 	err = s.change(ctx, "noting who was told", func(tx *sql.Tx) error {
 		if again {
-			pause := min(time.Minute<<min(t.tries, 10), 2*time.Hour)
 			_, err := tx.ExecContext(ctx, `UPDATE notify SET tries = tries + 1, next = ? WHERE submission = ?`, now.Add(pause), t.Message.FirstJob)
 			return err
 		}
