@@ -17,6 +17,9 @@ func (p *player) checkWritten() {
 	for i := range min(len(known.Instances), len(written.Instances)) {
 		forgetWords(&known.Instances[i], written.Instances[i])
 	}
+	if encoded(p, known) == encoded(p, written) {
+		return // which is told in a tenth of the time of a difference
+	}
 	if diff := gocmp.Diff(known, written, cmpopts.EquateEmpty()); diff != "" {
 		p.t.Fatalf("%s\nwhat is durable is not written (-known +written):\n%s", p.out.String(), diff)
 	}
