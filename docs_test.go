@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,9 +32,19 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
+// anchors are what links call the headings of a document.
+func anchors(text string) (all []string) {
+	for _, m := range headings.FindAllStringSubmatch(text, -1) {
+		all = append(all, strings.ReplaceAll(punctuation.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return all
+}
+
 var (
 	configurations = regexp.MustCompile("(?ms)^```yaml\n(version: .*?)^```")
-	links          = regexp.MustCompile(`\]\(([^)#]+)\)`)
+	links          = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]+))?\)`)
+	headings       = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	punctuation    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	targets        = regexp.MustCompile("(?:`|^    |^\\$ )make ([a-z0-9-]+)")
 )
 
@@ -60,14 +71,24 @@ func TestDocuments(t *testing.T) {
 			t.Error("none was found")
 		}
 	})
-	t.Run("every link to a file leads somewhere", func(t *testing.T) {
-		for _, doc := range documents(t) {
+	t.Run("every link to a file leads to it, and to a heading of it", func(t *testing.T) {
+		clouds, err := filepath.Glob("docs/clouds/*.md")
+		if err != nil || len(clouds) == 0 {
+			t.Fatalf("no pages of clouds: %v", err)
+		}
+		for _, doc := range append(documents(t), clouds...) {
 			for _, m := range links.FindAllStringSubmatch(read(t, doc), -1) {
 				if strings.Contains(m[1], "://") {
 					continue
 				}
-				if _, err := os.Stat(filepath.Join(filepath.Dir(doc), m[1])); err != nil {
+				file := doc
+				if m[1] != "" {
+					file = filepath.Join(filepath.Dir(doc), m[1])
+				}
+				if _, err := os.Stat(file); err != nil {
 					t.Errorf("%s: %v", doc, err)
+				} else if m[2] != "" && !slices.Contains(anchors(read(t, file)), m[2]) {
+					t.Errorf("%s: %s has no heading #%s", doc, file, m[2])
 				}
 			}
 		}

@@ -42,7 +42,7 @@ func TestTheRolesAreThoseOfTheCallsThatAreMade(t *testing.T) {
 		want = append(want, needs...)
 	}
 	slices.Sort(want)
-	shown := drivertest.ReadPage(t, "azure").Words(t, "What the credentials must allow", regexp.MustCompile(`"Microsoft\.([A-Za-z/]+)"`))
+	shown := drivertest.ReadPage(t, "azure").Words(t, "Permissions", regexp.MustCompile(`"Microsoft\.([A-Za-z/]+)"`))
 	if diff := cmp.Diff(slices.Compact(want), shown); diff != "" {
 		t.Errorf("the calls (-) and the page's roles (+): %s", diff)
 	}

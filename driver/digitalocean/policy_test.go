@@ -58,7 +58,7 @@ func TestTheScopesAreThoseOfTheCallsThatAreMade(t *testing.T) {
 	c.Start(t.Context(), in.ID)
 	c.Destroy(t.Context(), in.ID)
 	slices.Sort(want)
-	shown := drivertest.ReadPage(t, "digitalocean").Words(t, "What the token must allow", regexp.MustCompile("`([a-z_]+:[a-z]+)`"))
+	shown := drivertest.ReadPage(t, "digitalocean").Words(t, "Permissions", regexp.MustCompile("`([a-z_]+:[a-z]+)`"))
 	if diff := cmp.Diff(slices.Compact(want), shown); diff != "" {
 		t.Errorf("the calls (-) and the page's scopes (+): %s", diff)
 	}

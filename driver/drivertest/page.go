@@ -57,17 +57,17 @@ func (p Page) Rows(t testing.TB, heading string) (rows [][]string) {
 	return rows[2:]
 }
 
-// sources are the words of a table's last column: names of pages, which are links, and what is said where there is none.
-var sources = regexp.MustCompile(`^(\[[a-z0-9-]+\]( \[[a-z0-9-]+\])*|seen|unconfirmed)$`)
+// sources are the words of a table's last column: names of links, and the words for an answer that no vendor documents.
+var sources = regexp.MustCompile(`^(\[[a-z0-9-]+\]|seen|unconfirmed)( \[[a-z0-9-]+\]| seen| unconfirmed)*$`)
 
-// Sourced is an error for each row of the table under a heading whose last column does not say where it comes from: by the names of pages whose
-// addresses stand at the end, or by "seen", which is what others met and no page of the vendor's says, or by "unconfirmed".
+// Sourced reports each row of the table under a heading whose last column does not name its sources: links whose addresses are at the end of
+// the page, "seen" for what others reported and no vendor documents, or "unconfirmed".
 func (p Page) Sourced(t testing.TB, heading string) {
 	t.Helper()
 	for i, row := range p.Rows(t, heading) {
 		from := row[len(row)-1]
 		if !sources.MatchString(from) {
-			t.Errorf("%s, row %d under %q: where does it come from? %q", p.name, i+1, heading, from)
+			t.Errorf("%s, row %d under %q names no source: %q", p.name, i+1, heading, from)
 		}
 		for _, name := range strings.Fields(from) {
 			if strings.HasPrefix(name, "[") && !p.Has("\n"+name+": https://") {
@@ -77,22 +77,15 @@ func (p Page) Sourced(t testing.TB, heading string) {
 	}
 }
 
-// Shows is an error for each row that the table under a heading has otherwise, as far as its first columns go. Both are in the same order.
-func (p Page) Shows(t testing.TB, heading string, want [][]string) {
+// Classes lists the first two columns of the table under "Errors": an answer and its class. A row may hold several answers of one class.
+func (p Page) Classes(t testing.TB) (classes [][2]string) {
 	t.Helper()
-	rows := p.Rows(t, heading)
-	for i := range max(len(rows), len(want)) {
-		var shown, has []string
-		if i < len(want) {
-			has = want[i]
-		}
-		if i < len(rows) {
-			shown = rows[i][:min(len(rows[i]), len(want[0]))]
-		}
-		if !slices.Equal(shown, has) {
-			t.Errorf("%s, row %d under %q: shown is %q, and it is %q", p.name, i+1, heading, shown, has)
+	for _, row := range p.Rows(t, "Errors") {
+		for _, answer := range strings.Split(row[0], "`, `") {
+			classes = append(classes, [2]string{answer, row[1]})
 		}
 	}
+	return classes
 }
 
 // ShowsLag is an error if the page about drivers has another figure for how far a cloud's lists lag.
@@ -126,8 +119,8 @@ func (p Page) Words(t testing.TB, heading string, pattern *regexp.Regexp) (words
 	return slices.Compact(words)
 }
 
-// Rates are the buckets of the table under "Rates", by the first column: what each takes at once, and then a second, stands in a column and in
-// the one after it.
+// Rates reads the table under "Rates": the buckets named in the first column, with the burst in the given column and the rate per second in the
+// next.
 func (p Page) Rates(t testing.TB, column int) map[string]kit.Rate {
 	t.Helper()
 	rates := map[string]kit.Rate{}
@@ -136,7 +129,9 @@ func (p Page) Rates(t testing.TB, column int) map[string]kit.Rate {
 		if _, err := fmt.Sscan(row[column]+" "+row[column+1], &r.Burst, &r.PerSecond); err != nil {
 			t.Fatalf("%s, under \"Rates\": %q: %v", p.name, row, err)
 		}
-		rates[row[0]] = r
+		for _, bucket := range strings.Split(row[0], ", ") {
+			rates[bucket] = r
+		}
 	}
 	return rates
 }

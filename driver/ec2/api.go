@@ -34,7 +34,7 @@ import (
 // that is to end under one of "Resource token bucket sizes".
 const (
 	byID       = "DescribeInstances by id"
-	eachEnding = "TerminateInstances, each instance"
+	eachEnding = "each instance of TerminateInstances"
 )
 
 // The rates are those of "Request token bucket sizes and refill rates" in Amazon's developer guide to EC2, for each account and region:

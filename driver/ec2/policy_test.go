@@ -42,7 +42,7 @@ func TestThePolicyIsThatOfTheCallsThatAreMade(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	shown := drivertest.ReadPage(t, "ec2").Words(t, "What the credentials must allow", regexp.MustCompile(`"([a-z0-9]+:[A-Z][A-Za-z]+)"[^:]`))
+	shown := drivertest.ReadPage(t, "ec2").Words(t, "Permissions", regexp.MustCompile(`"([a-z0-9]+:[A-Z][A-Za-z]+)"[^:]`))
 	if diff := cmp.Diff(slices.Compact(want), shown); diff != "" {
 		t.Errorf("the calls (-) and the page's policy (+): %s", diff)
 	}

@@ -36,7 +36,7 @@ func TestPage(t *testing.T) {
 			want = append(want, needs...)
 		}
 		slices.Sort(want)
-		shown := page.Words(t, "What the credentials must allow", regexp.MustCompile(`(?m)^- (compute\.[A-Za-z.]+)$`))
+		shown := page.Words(t, "Permissions", regexp.MustCompile(`(?m)^- (compute\.[A-Za-z.]+)$`))
 		if diff := cmp.Diff(slices.Compact(want), shown); diff != "" {
 			t.Errorf("the calls (-) and the page's role (+): %s", diff)
 		}

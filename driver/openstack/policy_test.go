@@ -52,7 +52,7 @@ func (a *asked) note(service, method, at string) {
 func TestTheAccessRulesAreThoseOfTheCallsThatAreMade(t *testing.T) {
 	a := &asked{fake: newFake()}
 	rule := regexp.MustCompile(`\{"service": "(\w+)", "method": "(\w+)", "path": "([^"]+)"\}`)
-	for _, row := range drivertest.ReadPage(t, "openstack").Words(t, "What the credentials must allow", regexp.MustCompile(`(\{"service".*\})`)) {
+	for _, row := range drivertest.ReadPage(t, "openstack").Words(t, "Permissions", regexp.MustCompile(`(\{"service".*\})`)) {
 		a.rules = append(a.rules, strings.Join(rule.FindStringSubmatch(row)[1:], " "))
 	}
 	slices.Sort(a.rules)
