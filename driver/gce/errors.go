@@ -40,7 +40,7 @@ var table = slices.Concat(
 		"rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED", "RESOURCE_OPERATION_RATE_EXCEEDED",
 		"CONCURRENT_OPERATIONS_QUOTA_EXCEEDED"),
 	kit.Means(drover.KindAuthentication, "",
-		"authError", "forbidden", "insufficientPermissions", "accessNotConfigured", "SERVICE_DISABLED", "PERMISSIONS_ERROR",
+		"authError", "forbidden", "insufficientPermissions", "PERMISSIONS_ERROR", "accessNotConfigured", "SERVICE_DISABLED",
 		"SERVICE_ACCOUNT_ACCESS_DENIED"),
 	kit.Means(drover.KindNotFound, "", "notFound", "RESOURCE_NOT_FOUND", "*_NOT_FOUND"),
 	kit.Means(drover.KindConflict, "", "alreadyExists", "RESOURCE_ALREADY_EXISTS"),
