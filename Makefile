@@ -70,7 +70,7 @@ race: ## run the tests under the race detector, which needs a C compiler (RACE=p
 
 simtest: ## run the engine through bad luck, and its long tests (SEEDS=how many, FIRST_SEED=from where)
 	go test ./internal/simtest -v -run '^(TestEvery|TestAFleet|TestAWorldFull|TestWhatever)' -timeout 60m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
-	go test ./internal/engine -run '^TestSteps' -timeout 60m -args -long
+	go test ./internal/engine -run '^Test(Steps|WhatIsRented|NothingBegins|TheEngineTakes)' -timeout 60m -args -long
 	go test ./internal/simulate -run '^TestStreamsCost' -timeout 60m -args -long
 
 mutants: ## break the engine on purpose, in ways that the worlds must find (MUTANTS=names, TURN=which five)

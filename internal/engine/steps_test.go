@@ -143,6 +143,14 @@ func (c counter) aDecision(s size, with, event string) int {
 // long has the tests take their time, as make simtest does.
 var long = flag.Bool("long", false, "take minutes")
 
+// seeds is how many runs of luck a test tries: few, or all of them if it may take its time.
+func seeds(few, all uint64) uint64 {
+	if *long {
+		return all
+	}
+	return few
+}
+
 func TestStepsOfDecisions(t *testing.T) {
 	if !*long {
 		t.Skip("builds the package to count them: run by make simtest")

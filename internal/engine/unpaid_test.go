@@ -149,7 +149,7 @@ func (p *poor) day(each func()) {
 // rented for the same, and again, by the hundred. Some is rented in vain nevertheless: for gangs whose money others have had before the last of their places was there.
 func TestWhatIsRentedIsUsed(t *testing.T) {
 	rented, used := 0, 0
-	for seed := range uint64(8) {
+	for seed := range seeds(2, 8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			p := afford(t, rand.New(rand.NewPCG(seed/2, 3)))
 			p.swift = seed%2 == 0
@@ -173,7 +173,7 @@ func TestWhatIsRentedIsUsed(t *testing.T) {
 // what waits, and some of what does not fit into a window by itself begins out of two.
 func TestNothingBeginsOfWhichWasSaidThatItNeverWould(t *testing.T) {
 	told, begun := 0, 0
-	for seed := range uint64(6) {
+	for seed := range seeds(2, 6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			p := afford(t, rand.New(rand.NewPCG(seed, 3)))
 			p.day(nil)
