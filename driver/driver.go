@@ -111,6 +111,7 @@ type Init string
 // What an instance can run at its first boot.
 const (
 	InitShell Init = "shell"      // scripts: see Scripts
+	InitBoots Init = "boots"      // the same; one that begins with #cloud-boothook is run at every boot
 	InitCloud Init = "cloud-init" // all that cloud-init reads, as one text: see UserData
 )
 
@@ -162,16 +163,17 @@ func (c Candidate) Same(o Candidate) bool {
 
 // CreateRequest asks for one instance.
 type CreateRequest struct {
-	Name       string            // unique in the fleet for ever; also the idempotency token. It ends with the one that its tags say
-	Candidates []Candidate       // in order of preference, at least one
-	Disk       drover.Bytes      // of the root volume; 0: the image's or the cloud's own
-	Tags       map[string]string // all that is needed to adopt the instance without any database
-	Template   string            // the driver's raw instance template, filled in; empty for none. Before it is filled in: its pool's, in place of its cloud's
-	Init       drover.Secret     // Drover's own script, run by root at first boot; may hold secrets
-	UserInit   drover.Secret     // the user's, filled in: a script, or anything that cloud-init reads if the driver's Init is InitCloud
-	PoolInit   drover.Secret     // its pool's, of the same kinds, run after UserInit
-	HostKey    drover.Secret     // private host key in PEM, for drivers whose HostKeys are planted
-	PublicKey  string            // in authorized_keys form; the only key that may log in
+	Name       string                 // unique in the fleet for ever; also the idempotency token. It ends with the one that its tags say
+	Candidates []Candidate            // in order of preference, at least one
+	Disk       drover.Bytes           // of the root volume; 0: the image's or the cloud's own
+	Tags       map[string]string      // all that is needed to adopt the instance without any database
+	Images     map[drover.Arch]string // its pool's, as the configuration names them, in place of its cloud's; under "" for any architecture
+	Template   string                 // the driver's raw instance template, filled in; empty for none. Before it is filled in: its pool's, in place of its cloud's
+	Init       drover.Secret          // Drover's own script, run by root at first boot; may hold secrets
+	UserInit   drover.Secret          // the user's, filled in: a script, or anything that cloud-init reads if the driver's Init is InitCloud
+	PoolInit   drover.Secret          // its pool's, of the same kinds, run after UserInit
+	HostKey    drover.Secret          // private host key in PEM, for drivers whose HostKeys are planted
+	PublicKey  string                 // in authorized_keys form; the only key that may log in
 }
 
 // Instance is what a cloud says of an instance.

@@ -28,7 +28,7 @@ func checkCapabilities(_ context.Context, t *trial) error {
 	if !slices.Contains([]driver.Notices{driver.NoNotices, driver.NoticesEC2, driver.NoticesGCE, driver.NoticesAzure, driver.NoticesFile}, c.Notices) {
 		errs = append(errs, fmt.Errorf("Notices is %q", c.Notices))
 	}
-	if !slices.Contains([]driver.Init{"", driver.InitShell, driver.InitCloud}, c.Init) || c.MaxInit < 0 {
+	if !slices.Contains([]driver.Init{"", driver.InitShell, driver.InitBoots, driver.InitCloud}, c.Init) || c.MaxInit < 0 {
 		errs = append(errs, fmt.Errorf("Init is %q, MaxInit %d", c.Init, c.MaxInit))
 	}
 	if _, can := driver.As[driver.Starter](t.cloud); can != c.StopStart {

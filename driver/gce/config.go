@@ -79,7 +79,7 @@ const (
 // FirstBoot says what an instance can be given for its first boot, and how much of it: as long as nothing is said of the image, either may be right.
 func (c Config) FirstBoot() (runs driver.Init, most int) {
 	if c.Init == initScript {
-		return driver.InitShell, maxUserData
+		return driver.InitBoots, maxUserData
 	}
 	return driver.InitCloud, maxUserData
 }

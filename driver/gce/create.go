@@ -248,8 +248,14 @@ func readTemplate(raw string) (*compute.Instance, error) {
 	}
 	if made.Name != "" || made.MachineType != "" || slices.ContainsFunc(made.Disks, func(d *compute.AttachedDisk) bool { return d != nil && d.Boot }) ||
 		made.Scheduling != nil && (made.Scheduling.ProvisioningModel != "" || made.Scheduling.Preemptible) {
-		return nil, drover.Errorf(drover.KindInvalid, "the template says name, machineType, a boot disk or provisioningModel, which Drover gives for each instance").
-			WithHint("use image, disk and disk_type of the cloud, and let Drover choose types and markets")
+		return nil, drover.Errorf(drover.KindInvalid, "the template says name, machineType, a boot disk, provisioningModel or preemptible, which Drover gives for each instance").
+			WithHint("use image, disk and disk_type of the cloud, and type and market of the pool")
+	}
+	for _, key := range []string{"startup-script", "user-data"} {
+		if made.Metadata != nil && slices.ContainsFunc(made.Metadata.Items, func(i *compute.MetadataItems) bool { return i != nil && i.Key == key }) {
+			return nil, drover.Errorf(drover.KindInvalid, "the template's metadata has %s, which Drover writes", key).
+				WithHint("put it in a file and write cloud_init: FILE; a script that begins with #cloud-boothook is run at every boot")
+		}
 	}
 	return made, nil
 }
@@ -297,13 +303,17 @@ func item(key, value string) *compute.MetadataItems {
 	return &compute.MetadataItems{Key: key, Value: &value}
 }
 
-// startup is a startup script, which Google runs at every boot, that runs each of these at the first alone. They come in base 64, since they
-// may be of any language and hold anything.
+// startup is a startup script, which Google runs at every boot. It runs each of these at the first alone, and those that begin with
+// #cloud-boothook every time. They come in base 64, since they may be of any language and hold anything.
 func startup(folder string, scripts []drover.Secret) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `#!/bin/sh
 dir=%s
 mkdir -p "$dir" && chmod 700 "$dir" || exit 1
+always() {
+	base64 -d >"$dir/$1" && chmod 700 "$dir/$1" && "$dir/$1"
+	rm -f "$dir/$1"
+}
 once() {
 	[ -e "$dir/$1.done" ] && return
 	base64 -d >"$dir/$1" && chmod 700 "$dir/$1" && "$dir/$1"
@@ -312,7 +322,12 @@ once() {
 }
 `, folder)
 	for i, s := range scripts {
-		fmt.Fprintf(&b, "once %d <<'END'\n%s\nEND\n", i, base64.StdEncoding.EncodeToString([]byte(s.Reveal())))
+		when, text := "once", s.Reveal()
+		if hook, is := strings.CutPrefix(text, "#cloud-boothook"); is {
+			_, rest, _ := strings.Cut(hook, "\n")
+			when, text = "always", rest
+		}
+		fmt.Fprintf(&b, "%s %d <<'END'\n%s\nEND\n", when, i, base64.StdEncoding.EncodeToString([]byte(text)))
 	}
 	return b.String()
 }

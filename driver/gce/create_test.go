@@ -316,12 +316,28 @@ func TestTemplatesAreFilledIn(t *testing.T) {
 	}
 }
 
+// covers P7
+func TestWhatATemplateMayNotSay(t *testing.T) {
+	for _, raw := range []string{
+		`{"name": "web-1"}`, `{"machineType": "n1-standard-1"}`, `{"disks": [{"boot": true}]}`, `{"scheduling": {"preemptible": true}}`,
+		`{"metadata": {"items": [{"key": "startup-script", "value": "true"}]}}`, `{"metadata": {"items": [{"key": "user-data", "value": "true"}]}}`,
+	} {
+		r := requestFor("one")
+		r.Template = raw
+		_, _, err := imitate(t, newFake(), "").Create(t.Context(), r)
+		if drover.KindOf(err) != drover.KindInvalid || drover.AsError(err, drover.KindInternal).Hint == "" {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
 // TestStartup runs the script that an instance runs at every boot.
 // covers K10
 func TestStartup(t *testing.T) {
 	folder := t.TempDir()
 	scripts := []drover.Secret{
 		drover.NewSecret("#!/bin/sh\necho 'own: $x \"END\"' >>" + folder + "/log\nexit 3\n"), drover.NewSecret("#!/bin/sh\necho user >>" + folder + "/log\n"),
+		drover.NewSecret("#cloud-boothook\n#!/bin/sh\necho boot >>" + folder + "/log\n"),
 	}
 	for range 2 {
 		run := exec.Command("sh", "-c", startup(folder+"/init", scripts))
@@ -330,7 +346,7 @@ func TestStartup(t *testing.T) {
 		}
 	}
 	out, err := exec.Command("cat", folder+"/log").Output()
-	if want := "own: $x \"END\"\nuser\n"; string(out) != want || err != nil {
+	if want := "own: $x \"END\"\nuser\nboot\nboot\n"; string(out) != want || err != nil {
 		t.Errorf("%v: %q, want %q", err, out, want)
 	}
 	if out, _ := exec.Command("ls", folder+"/init").Output(); string(out) != "0.done\n1.done\n" {

@@ -135,7 +135,7 @@ func CheckInit(text string, runs driver.Init, max int) error {
 	case kind == "":
 		return drover.Errorf(drover.KindInvalid, "cloud_init begins with %.20q, which says nothing of what it is", text).
 			WithHint("begin it with #cloud-config or, for a script, with #!/bin/sh")
-	case runs != driver.InitCloud && kind != "text/x-shellscript":
+	case runs != driver.InitCloud && kind != "text/x-shellscript" && (runs != driver.InitBoots || kind != "text/cloud-boothook"):
 		return drover.Errorf(drover.KindInvalid, "cloud_init: instances of this driver have no cloud-init, and run scripts alone").
 			WithHint("write a script that begins with #!/bin/sh")
 	}

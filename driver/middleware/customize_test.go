@@ -85,6 +85,7 @@ func TestCustomize(t *testing.T) {
 		"a template for a driver without":    {middleware.Custom{Template: "{}"}, driver.Capabilities{}, "template"},
 		"an init text of no known kind":      {middleware.Custom{Init: "apt install x"}, driver.Capabilities{Init: driver.InitCloud}, "apt install x"},
 		"cloud-config without cloud-init":    {middleware.Custom{Init: "#cloud-config\n"}, driver.Capabilities{}, "no cloud-init"},
+		"a boot hook for first boots alone":  {middleware.Custom{Init: "#cloud-boothook\n#!/bin/sh\n"}, driver.Capabilities{Init: driver.InitShell}, "no cloud-init"},
 		"an init text larger than the cloud": {middleware.Custom{Init: "#!" + strings.Repeat("x", 13<<10)}, driver.Capabilities{MaxInit: 16 << 10}, "16384"},
 	} {
 		t.Run(name+" is refused at once", func(t *testing.T) {

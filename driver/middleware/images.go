@@ -37,13 +37,10 @@ type foundImage struct {
 }
 
 // WithImages wraps a cloud so that every candidate of a create request bears its image: that of its architecture in refs, else that under
-// "". A cloud that is an ImageFinder is asked what a reference means, of several matches the newest is taken, and the answer is good for ten
+// "". The request's own images take the place of refs. A cloud that is an ImageFinder is asked what a reference means, of several matches the newest is taken, and the answer is good for ten
 // minutes; if it cannot be asked again then, the last answer goes on. Any other cloud gets the reference as it is. What has no image is not
 // created, and the error says why; nothing else is held up.
 func WithImages(c driver.Cloud, refs map[drover.Arch]string) driver.Cloud {
-	if len(refs) == 0 {
-		return c
-	}
 	return &imaged{Cloud: c, refs: refs, found: map[imageKey]foundImage{}}
 }
 
@@ -52,10 +49,17 @@ func (c *imaged) Unwrap() driver.Cloud { return c.Cloud }
 
 // Create leaves out the candidates that have no image, and fails if none is left.
 func (c *imaged) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	refs := c.refs
+	if len(r.Images) > 0 {
+		refs = r.Images
+	}
+	if len(refs) == 0 {
+		return c.Cloud.Create(ctx, r)
+	}
 	var left []driver.Candidate
 	var none error
 	for _, candidate := range r.Candidates {
-		id, err := c.image(ctx, candidate.Arch)
+		id, err := c.image(ctx, refs, candidate.Arch)
 		if err != nil {
 			none = cmp.Or(none, fmt.Errorf("create instance %s: %w", r.Name, err))
 			continue
@@ -71,8 +75,8 @@ func (c *imaged) Create(ctx context.Context, r driver.CreateRequest) (driver.Ins
 }
 
 // image is the id of what instances of an architecture boot from.
-func (c *imaged) image(ctx context.Context, arch drover.Arch) (string, error) {
-	ref := cmp.Or(c.refs[arch], c.refs[""])
+func (c *imaged) image(ctx context.Context, refs map[drover.Arch]string, arch drover.Arch) (string, error) {
+	ref := cmp.Or(refs[arch], refs[""])
 	if ref == "" {
 		return "", drover.Errorf(drover.KindInvalid, "no image is configured for %s", arch)
 	}

@@ -61,6 +61,18 @@ func TestWithImages(t *testing.T) {
 		_, _, err := c.Create(t.Context(), r)
 		return err
 	}
+	t.Run("a request's own images take the place of the cloud's, and where there are neither the driver chooses", func(t *testing.T) {
+		g := &gallery{images: append(images, driver.Image{ID: "i9", Name: "web"})}
+		own := driver.CreateRequest{Name: "x", Candidates: []driver.Candidate{candidate("amd64")}, Images: map[drover.Arch]string{"": "web"}}
+		for _, refs := range []map[drover.Arch]string{nil, {"": "debian"}} {
+			if _, _, err := middleware.WithImages(g, refs).Create(t.Context(), own); err != nil || g.got.Candidates[0].Image != "i9" {
+				t.Errorf("with %v: %v, %+v", refs, err, g.got.Candidates)
+			}
+		}
+		if err := create(t, middleware.WithImages(g, nil), "amd64"); err != nil || g.got.Candidates[0].Image != "" {
+			t.Errorf("without images: %v, %+v", err, g.got.Candidates)
+		}
+	})
 	t.Run("each candidate bears the newest image for its architecture", func(t *testing.T) {
 		g := &gallery{images: images}
 		if err := create(t, middleware.WithImages(g, map[drover.Arch]string{"": "debian"}), "arm64", "amd64"); err != nil {

@@ -74,7 +74,7 @@ func (c *Config) check(f *faults) {
 	}
 	c.checkInstances(f)
 	c.checkBudgets(f)
-	checkScripts(f, c.root.find("hooks"), c.Hooks)
+	c.checkScripts(f, c.root.find("hooks"), c.Hooks)
 	c.checkPools(f)
 	c.checkKubernetes(f)
 	c.Notify.check(f, c.root.find("notify"))

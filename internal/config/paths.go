@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -96,10 +97,16 @@ func (Images) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{image, each}}
 }
 
-// HookTarget is a script, by its absolute path, or a URL.
+// HookTarget is a script, by its absolute path, a URL, or a script in an attribute of a cloud: attribute:CLOUD/NAME.
 type HookTarget string
 
 func (t *HookTarget) decode(d *decoder, n *node) {
+	if _, name, is := HookTarget(n.text).Attribute(); is {
+		if *t = HookTarget(n.text); name == "" {
+			d.add(n, quote(n.text)+" names no attribute", "write attribute:CLOUD/NAME")
+		}
+		return
+	}
 	if !HookTarget(n.text).isURL() {
 		(*FilePath)(t).decode(d, n)
 		return
@@ -118,6 +125,13 @@ func (t HookTarget) isURL() bool {
 	return strings.HasPrefix(string(t), "http://") || strings.HasPrefix(string(t), "https://")
 }
 
+// Attribute is the cloud and the attribute that hold the script, if it is kept there.
+func (t HookTarget) Attribute() (cloud, name string, is bool) {
+	rest, is := strings.CutPrefix(string(t), "attribute:")
+	cloud, name, _ = strings.Cut(rest, "/")
+	return cloud, name, is
+}
+
 // Hooks are people's scripts, or URLs. An empty one is none.
 type Hooks struct {
 	Created   HookTarget `yaml:"created" doc:"told when a cloud has accepted an instance"`
@@ -128,7 +142,7 @@ type Hooks struct {
 	Broken    HookTarget `yaml:"broken" doc:"told when an instance is held to be broken, before it is destroyed"`
 }
 
-// Scripts are the hooks there are: paths and URLs.
+// Scripts are the hooks there are: paths, URLs and attributes.
 func (h Hooks) Scripts() map[drover.Hook]string {
 	all := map[drover.Hook]string{}
 	for hook, path := range map[drover.Hook]HookTarget{
@@ -143,7 +157,7 @@ func (h Hooks) Scripts() map[drover.Hook]string {
 }
 
 // checkScripts refuses scripts that could never run; root is where the hooks stand.
-func checkScripts(f *faults, root *node, h Hooks) {
+func (c *Config) checkScripts(f *faults, root *node, h Hooks) {
 	scripts := h.Scripts()
 	for _, hook := range drover.Hooks() {
 		path, ok := scripts[hook]
@@ -151,6 +165,12 @@ func checkScripts(f *faults, root *node, h Hooks) {
 			continue
 		}
 		n := root.find(string(hook))
+		if cloud, _, is := HookTarget(path).Attribute(); is {
+			if !slices.Contains(c.CloudNames(), cloud) {
+				f.addUnknown(n, "there is no cloud "+quote(cloud), cloud, c.CloudNames())
+			}
+			continue
+		}
 		switch info, err := os.Stat(path); {
 		case err != nil:
 			f.addf(n, "%s: %v", path, reason(err))

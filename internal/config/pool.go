@@ -36,6 +36,7 @@ type Pool struct {
 	Rebalance     bool              `yaml:"rebalance" doc:"true: instances in use are replaced to restore the balance of zones; else new ones alone restore it"`
 	Replace       Replace           `yaml:"replace" doc:"how instances are replaced when a change makes them outdated"`
 	Disk          drover.Bytes      `yaml:"disk" doc:"size of an instance's root volume; left out: its cloud's"`
+	Image         Images            `yaml:"image" json:",omitempty" doc:"what its instances boot from, in place of their cloud's image"`
 	MaxAge        time.Duration     `yaml:"max_age" doc:"an older instance is replaced; 0: never"`
 	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"no word from any controller for this long: the instance powers itself off; 0: never"`
 	Login         drover.PoolLogin  `yaml:"login" doc:"ssh: the boot probe says when an instance is ready; none: Drover never logs in, and an instance is ready when its cloud says that it runs"`
@@ -155,7 +156,8 @@ func (p Pool) TemplateHash() string {
 		Init   string
 		Raw    string     `json:",omitempty"`
 		Group  *NodeGroup `json:",omitempty"`
-	}{slices.Sorted(slices.Values(p.TypeNames())), p.Need(), p.Markets(), p.Login, p.CloudInit.Text, p.Template.Text, p.Kubernetes.made()})[:16]
+		Image  Images     `json:",omitempty"`
+	}{slices.Sorted(slices.Values(p.TypeNames())), p.Need(), p.Markets(), p.Login, p.CloudInit.Text, p.Template.Text, p.Kubernetes.made(), p.Image})[:16]
 }
 
 // made is what of a node group makes its nodes what they are.
@@ -199,7 +201,7 @@ func (c *Config) checkPools(f *faults) {
 		c.checkPlaces(f, n, p)
 		c.checkPoolTypes(f, n, p)
 		c.checkPoolLife(f, n, p)
-		checkScripts(f, n.find("hooks"), p.Hooks)
+		c.checkScripts(f, n.find("hooks"), p.Hooks)
 	}
 }
 

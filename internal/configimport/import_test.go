@@ -1,6 +1,7 @@
 package configimport_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,22 +26,31 @@ const old = `{
   hooks: { create: "prevmtable-create-hook", "Delete": "gone", vanished: "gone" exhausted: "tell" }
   targetVMCount: 3
   instance: {
-    metadata: { items: [ { key: "startup-script", value: "docker run --rm -p 8080:8080 example/http" } ] }
+    metadata: { items: [ { key: "startup-script", value: "docker run --rm -p 8080:8080 example/http" }, { key: "kind", value: "{name} in {zone}" } ] }
     tags: { items: [ "prevmtable-http" ] }
     machineType: "https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}/machineTypes/n1-standard-1"
     name: "{name}"
     disks: [ {
       autoDelete: true
       boot: true # and no other
-      initializeParams: { sourceImage: "https://www.googleapis.com/compute/v1/projects/coreos-cloud/global/images/coreos-stable", diskSizeGb: 20 }
+      mode: "READ_WRITE"
+      type: "PERSISTENT"
+      initializeParams: {
+        sourceImage: "https://www.googleapis.com/compute/v1/projects/coreos-cloud/global/images/coreos-stable"
+        diskSizeGb: 20
+        diskType: "projects/{project}/zones/{zone}/diskTypes/pd-ssd"
+      }
     } ]
-    networkInterfaces: [ { network: "https://www.googleapis.com/compute/v1/projects/{project}/global/networks/default" } ]
+    networkInterfaces: [ {
+      accessConfigs: [ { name: "external-nat", type: "ONE_TO_ONE_NAT" } ]
+      network: "https://www.googleapis.com/compute/v1/projects/{project}/global/networks/default"
+    } ]
     scheduling: { automaticRestart: false, preemptible: true }
   }
   colour: "blue"
 }`
 
-// covers S10
+// covers S10 P11
 func TestImport(t *testing.T) {
 	for _, c := range []struct {
 		name, kind, in, want string
@@ -57,11 +67,7 @@ clouds:
     - us-central1-f
     max_instances: 6
     list_interval: 11s
-    image: coreos-cloud/coreos-stable
-    disk: 20Gi
-    network_tags:
-    - prevmtable-http
-    template: ./template.json
+    disk_type: pd-ssd
 pools:
   delete:
     size: 3
@@ -70,10 +76,19 @@ pools:
     - us-central1-f
     type: n1-standard-1
     market: spot
+    name_prefix: delete-
     login: none
+    image: coreos-cloud/coreos-stable
+    disk: 20Gi
     exhaustion_cooldown: 2m0s
     cloud_init: ./startup-script.sh
-`, []string{"Prefix: ", "startup-script: it is run at", "SecondsToRest: raised from 10s", "Hooks.Create: ", "Hooks.Delete: ", "Hooks.Vanished: ", "Hooks.Exhausted: ", "colour: not known"}},
+    template: ./template.json
+    hooks:
+      created: attribute:us-central1/prevmtable-create-hook
+      destroyed: attribute:us-central1/gone
+      exhausted: attribute:us-central1/tell
+      vanished: attribute:us-central1/gone
+`, []string{"SecondsToRest: raised from 10s", "colour: not known"}},
 		{"kip's standby cells", "kip", "- {instanceType: t3.nano, count: 2, spot: true}\n- {instanceType: m5.large, count: 1}\n", `version: 1
 fleet: kip
 clouds:
@@ -141,6 +156,45 @@ pools:
 			good(t, r)
 		})
 	}
+	t.Run("the startup script runs at every boot, and the rest of the template stays one", func(t *testing.T) {
+		r, err := configimport.Import("prevmtable", []byte(old), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := r.Files["startup-script.sh"], "#cloud-boothook\n#!/bin/sh\ndocker run --rm -p 8080:8080 example/http\n"; got != want {
+			t.Errorf("the script is %q", got)
+		}
+		var template map[string]any
+		if err := json.Unmarshal([]byte(r.Files["template.json"]), &template); err != nil {
+			t.Fatal(err)
+		}
+		items := func(list ...any) any { return map[string]any{"items": list} }
+		want := map[string]any{
+			"metadata": items(map[string]any{"key": "kind", "value": "{name} in {zone}"}), "tags": items("prevmtable-http"),
+			"networkInterfaces": []any{map[string]any{
+				"accessConfigs": []any{map[string]any{"name": "external-nat", "type": "ONE_TO_ONE_NAT"}},
+				"network":       "https://www.googleapis.com/compute/v1/projects/{project}/global/networks/default",
+			}},
+		}
+		if diff := cmp.Diff(want, template); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+	t.Run("what is lost is said", func(t *testing.T) {
+		for in, want := range map[string]string{
+			`prefix: "Web_"`:                      `Prefix: "Web_" cannot begin a name`,
+			`hooks: {reborn: "x"}`:                "Hooks.reborn: not known",
+			`instance: {machineType: "f1-micro"}`: "machineType: types with shared vCPUs such as f1-micro",
+			`instance: {machineType: "n1-standard-1", disks: [{boot: true, autoDelete: false}]}`:   "disks: the boot disk goes with its instance",
+			`instance: {machineType: "n1-standard-1", disks: [{boot: true, deviceName: "first"}]}`: "disks: deviceName of the boot disk is not carried over",
+		} {
+			whole := `{prefix: "a-", allowedZones: ["us-central1-b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}, ` + in + `}`
+			r, err := configimport.Import("prevmtable", []byte(whole), true)
+			if err != nil || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], want) {
+				t.Errorf("%s: %v, %q", in, err, r.Notes)
+			}
+		}
+	})
 	t.Run("what would be a file is left out without a folder, and said", func(t *testing.T) {
 		r, err := configimport.Import("prevmtable", []byte(old), false)
 		if err != nil || len(r.Files) > 0 || strings.Contains(string(r.YAML), "./") {
@@ -177,6 +231,9 @@ func TestWhatCannotBeImported(t *testing.T) {
 		{"prevmtable", "{} {}", "line 1: there is more behind the document"},
 		{"prevmtable", strings.Repeat("[", 1000), "line 1: values lie too deep in one another"},
 		{"prevmtable", "{targetVMCount: 1}", "AllowedZones is missing: it says where instances may be"},
+		{"prevmtable", `{allowedZones: ["us-central1-b"]}`, "TargetVMCount is missing, or is no number of instances"},
+		{"prevmtable", `{allowedZones: ["us-central1-b"], targetVMCount: 1}`, "Instance.machineType is missing"},
+		{"prevmtable", `{allowedZones: ["b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}}`, `AllowedZones: "b" is no zone of GCE`},
 		{"kip", "[]", "there are no standby cells"},
 		{"kip", "- {count: 1}", "standby cell 1 has no instanceType"},
 		{"groups", "1:2:a", `line 1: "1:2:a" is not min:max:type:name`},

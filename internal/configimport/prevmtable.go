@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -42,48 +43,242 @@ func (f fields) text(key string) string {
 	return s
 }
 
-func (f fields) number(key string) int {
-	n, _ := f.take(key).(float64)
-	return int(n)
-}
-
 // object takes an object; an empty one if there is none.
 func (f fields) object(key string) fields {
-	o, _ := f.take(key).(map[string]any)
-	return o
+	if o, is := f.take(key).(map[string]any); is {
+		return o
+	}
+	return fields{}
+}
+
+// put puts back what is left of an object.
+func (f fields) put(key string, left fields) {
+	if len(left) > 0 {
+		f[key] = map[string]any(left)
+	}
 }
 
 // probeInterval is Drover's default; a cloud is listed less often than its instances are asked.
 const probeInterval = 10 * time.Second
 
-// prevmtable reads prevmtable's document: one pool of preemptible instances in zones of GCE.
+// DefaultPrefix begins the names of instances where the document gives no prefix.
+const DefaultPrefix = "prevmtable-"
+
+// Prevmtable is what a document of prevmtable's says of its one pool, in Drover's words.
+type Prevmtable struct {
+	Zones    []string
+	Count    int
+	Prefix   string                 // of its instances' names; never empty
+	Listing  time.Duration          // how often clouds are listed; 0: Drover's default
+	Cooldown time.Duration          // 0: Drover's default
+	Hooks    map[drover.Hook]string // the attributes of the project that hold their scripts
+	Type     string
+	Market   drover.Market
+	Image    string
+	Disk     drover.Bytes // 0: the image's
+	DiskType string
+	Startup  string   // a script that is run at every boot, with the line that says so; empty: none
+	Template string   // all else of its instances, as JSON; empty: nothing
+	Notes    []string // what was not carried over, or not as it was, in order
+}
+
+// ReadPrevmtable reads prevmtable's document: one pool of instances in zones of GCE.
+func ReadPrevmtable(text string) (Prevmtable, error) {
+	document, err := parseLenient(text)
+	if err != nil {
+		return Prevmtable{}, err
+	}
+	old, is := document.(map[string]any)
+	if !is {
+		return Prevmtable{}, drover.Errorf(drover.KindInvalid, "the document is no object")
+	}
+	p := Prevmtable{Hooks: map[drover.Hook]string{}}
+	if err := p.read(old); err != nil {
+		return Prevmtable{}, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(old)) {
+		p.notef("%s: not known, and not carried over", key)
+	}
+	return p, nil
+}
+
+func (p *Prevmtable) notef(format string, args ...any) {
+	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
+}
+
+func (p *Prevmtable) read(old fields) error {
+	rest, cooldown := old.take("SecondsToRest"), old.take("SecondsForExhaustion")
+	if p.Zones = old.texts("AllowedZones"); len(p.Zones) == 0 {
+		return drover.Errorf(drover.KindInvalid, "AllowedZones is missing: it says where instances may be")
+	}
+	count, is := old.take("TargetVMCount").(float64)
+	if p.Count = int(count); !is || p.Count < 0 {
+		return drover.Errorf(drover.KindInvalid, "TargetVMCount is missing, or is no number of instances")
+	}
+	p.prefix(old.text("Prefix"))
+	p.listing(seconds(rest))
+	p.Cooldown = seconds(cooldown)
+	hooks := old.object("Hooks")
+	for key, hook := range map[string]drover.Hook{
+		"Create": drover.HookCreated, "Delete": drover.HookDestroyed, "Vanished": drover.HookVanished, "Exhausted": drover.HookExhausted,
+	} {
+		if attribute := hooks.text(key); attribute != "" {
+			p.Hooks[hook] = attribute
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(hooks)) {
+		p.notef("Hooks.%s: not known, and not carried over", key)
+	}
+	return p.instance(old.object("Instance"))
+}
+
+func seconds(v any) time.Duration {
+	n, _ := v.(float64)
+	return time.Duration(n * float64(time.Second))
+}
+
+// prefixes are those that every cloud's names can begin with.
+var prefixes = regexp.MustCompile(`^[a-z][a-z0-9-]{0,15}$`)
+
+func (p *Prevmtable) prefix(old string) {
+	if p.Prefix = old; prefixes.MatchString(old) {
+		return
+	}
+	p.Prefix = DefaultPrefix
+	p.notef("Prefix: %q cannot begin a name in every cloud, so names begin with %s", old, p.Prefix)
+}
+
+func (p *Prevmtable) listing(rest time.Duration) {
+	if p.Listing = rest; rest > 0 && rest <= probeInterval {
+		p.Listing = probeInterval + time.Second
+		p.notef("SecondsToRest: raised from %v to %v, since list_interval must be more than probe_interval", rest, p.Listing)
+	}
+}
+
+// instance takes what Drover has keys for out of an instance's template. The rest stays a template.
+func (p *Prevmtable) instance(in fields) error {
+	in.take("name") // Drover names instances
+	if p.Type = path.Base(in.text("machineType")); p.Type == "." {
+		return drover.Errorf(drover.KindInvalid, "Instance.machineType is missing")
+	}
+	if sharedCore.MatchString(p.Type) {
+		p.notef("machineType: types with shared vCPUs such as %s are offered only if they are listed under the cloud's types, with their price", p.Type)
+	}
+	p.scheduling(in)
+	p.bootDisk(in)
+	p.startup(in)
+	if len(in) == 0 {
+		return nil
+	}
+	text, err := json.MarshalIndent(in, "", "  ")
+	p.Template = string(text) + "\n"
+	return err
+}
+
+// sharedCore are the types that Drover's driver does not offer by itself.
+var sharedCore = regexp.MustCompile(`^(f1-micro|g1-small|e2-(micro|small|medium))$`)
+
+func (p *Prevmtable) scheduling(in fields) {
+	p.Market = drover.OnDemand
+	scheduling := in.object("scheduling")
+	preemptible, _ := scheduling.take("preemptible").(bool)
+	if strings.EqualFold(scheduling.text("provisioningModel"), "SPOT") || preemptible {
+		p.Market = drover.Spot
+	}
+	scheduling.take("automaticRestart") // Drover replaces what ends
+	in.put("scheduling", scheduling)
+}
+
+// bootDisk takes the image and the boot disk.
+func (p *Prevmtable) bootDisk(in fields) {
+	disks, _ := in.take("disks").([]any)
+	var others []any
+	for _, d := range disks {
+		disk, _ := d.(map[string]any)
+		if boot, _ := fields(disk).take("boot").(bool); !boot {
+			others = append(others, d)
+			continue
+		}
+		params := fields(disk).object("initializeParams")
+		p.Image = imageOf(params.text("sourceImage"))
+		if size, is := params.take("diskSizeGb").(float64); is {
+			p.Disk = drover.Bytes(size) * drover.GiB
+		}
+		if kind := params.text("diskType"); kind != "" {
+			p.DiskType = path.Base(kind)
+		}
+		p.bootRest(disk, params)
+	}
+	if len(others) > 0 {
+		in["disks"] = others
+	}
+}
+
+// bootRest says what else there was of a boot disk. Drover's goes with its instance, and is written to.
+func (p *Prevmtable) bootRest(disk, params fields) {
+	if autoDelete, is := disk.take("autoDelete").(bool); is && !autoDelete {
+		p.notef("disks: the boot disk goes with its instance, and stayed")
+	}
+	disk.take("mode")
+	disk.take("type")
+	maps.Copy(disk, params)
+	for _, key := range slices.Sorted(maps.Keys(disk)) {
+		p.notef("disks: %s of the boot disk is not carried over", key)
+	}
+}
+
+// imageOf is an image's URL as PROJECT/NAME or PROJECT/family/NAME.
+func imageOf(url string) string {
+	_, image, found := strings.Cut(url, "projects/")
+	if !found {
+		return strings.TrimPrefix(url, "global/images/")
+	}
+	return strings.Replace(image, "/global/images/", "/", 1)
+}
+
+// startup takes the startup script out of the metadata.
+func (p *Prevmtable) startup(in fields) {
+	metadata := in.object("metadata")
+	items, _ := metadata.take("items").([]any)
+	var others []any
+	for _, i := range items {
+		item, _ := i.(map[string]any)
+		key, script := fields(maps.Clone(item)).text("key"), fields(maps.Clone(item)).text("value")
+		if key != "startup-script" {
+			others = append(others, i)
+			continue
+		}
+		if !strings.HasPrefix(script, "#!") {
+			script = "#!/bin/sh\n" + script
+		}
+		p.Startup = "#cloud-boothook\n" + strings.TrimRight(script, "\n") + "\n"
+	}
+	if len(others) > 0 {
+		metadata["items"] = others
+	}
+	in.put("metadata", metadata)
+}
+
+// Files that the configuration names.
+const (
+	initFile     = "startup-script.sh"
+	templateFile = "template.json"
+)
+
 func (w *writer) prevmtable(data []byte) error {
-	document, err := parseLenient(string(data))
+	p, err := ReadPrevmtable(string(data))
 	if err != nil {
 		return err
 	}
-	o, is := document.(map[string]any)
-	if !is {
-		return drover.Errorf(drover.KindInvalid, "the document is no object")
+	w.fleet = nameOf(p.Prefix, "prevmtable")
+	w.result.Notes = append(w.result.Notes, p.Notes...)
+	for _, zone := range p.Zones {
+		if !strings.Contains(zone, "-") {
+			return drover.Errorf(drover.KindInvalid, "AllowedZones: %.40q is no zone of GCE", zone)
+		}
 	}
-	old := fields(o)
-	zones, count := old.texts("AllowedZones"), old.number("TargetVMCount")
-	if len(zones) == 0 {
-		return drover.Errorf(drover.KindInvalid, "AllowedZones is missing: it says where instances may be")
-	}
-	prefix := old.text("Prefix")
-	w.fleet = nameOf(prefix, "prevmtable")
-	if prefix != "" {
-		w.notef("Prefix: the names of instances begin with the fleet's name, %s, and not with %q", w.fleet, prefix)
-	}
-	instance := old.object("Instance")
-	made := w.instance(instance)
-	w.gceClouds(zones, count, w.listInterval(old.number("SecondsToRest")), made)
-	w.pool(old, zones, count, made)
-	w.oldHooks(old.object("Hooks"))
-	for _, key := range slices.Sorted(maps.Keys(old)) {
-		w.notef("%s: not known, and not carried over", key)
-	}
+	w.gceClouds(p)
+	w.pools = append(w.pools, pair(w.fleet, w.pool(p)))
 	return nil
 }
 
@@ -102,160 +297,50 @@ func nameOf(text, otherwise string) string {
 	return name
 }
 
-// made is what an instance's template says in words of Drover's.
-type made struct {
-	cloud  yaml.MapSlice // keys of the cloud
-	typ    string
-	market drover.Market
-	init   bool // there is a script for the first boot
-}
-
-const (
-	initFile     = "startup-script.sh"
-	templateFile = "template.json"
-)
-
-// instance takes what Drover has keys for out of an instance's template. The rest stays a template.
-func (w *writer) instance(in fields) (m made) {
-	in.take("name") // Drover names instances
-	m.typ = path.Base(in.text("machineType"))
-	m.market = drover.OnDemand
-	if scheduling := in.object("scheduling"); scheduling != nil {
-		if preemptible, _ := scheduling.take("preemptible").(bool); preemptible || strings.EqualFold(scheduling.text("provisioningModel"), "SPOT") {
-			m.market = drover.Spot
-		}
-		scheduling.take("automaticRestart") // Drover replaces what ends
-		w.keep(in, "scheduling", scheduling)
-	}
-	w.bootDisk(in, &m)
-	if tags := in.object("tags"); tags != nil {
-		m.cloud = append(m.cloud, pair("network_tags", tags.texts("items")))
-	}
-	w.startup(in, &m)
-	if len(in) == 0 {
-		return m
-	}
-	text, err := json.MarshalIndent(in, "", "  ")
-	if err == nil && w.file(templateFile, string(text)+"\n", "Instance: "+strings.Join(slices.Sorted(maps.Keys(in)), ", ")) {
-		m.cloud = append(m.cloud, pair("template", "./"+templateFile))
-	}
-	return m
-}
-
-// keep puts back what is left of an object.
-func (w *writer) keep(in fields, key string, left fields) {
-	if len(left) > 0 {
-		in[key] = map[string]any(left)
-	}
-}
-
-// bootDisk takes the image and the boot disk.
-func (w *writer) bootDisk(in fields, m *made) {
-	disks, _ := in.take("disks").([]any)
-	var others []any
-	for _, d := range disks {
-		disk, _ := d.(map[string]any)
-		if boot, _ := fields(disk).take("boot").(bool); !boot {
-			others = append(others, d)
-			continue
-		}
-		params := fields(disk).object("initializeParams")
-		if image := params.text("sourceImage"); image != "" {
-			m.cloud = append(m.cloud, pair("image", imageOf(image)))
-		}
-		if size := params.take("diskSizeGb"); size != nil {
-			m.cloud = append(m.cloud, pair("disk", fmt.Sprint(size)+"Gi"))
-		}
-		if kind := params.text("diskType"); kind != "" {
-			m.cloud = append(m.cloud, pair("disk_type", path.Base(kind)))
-		}
-	}
-	if len(others) > 0 {
-		in["disks"] = others
-	}
-}
-
-// imageOf is an image's URL as PROJECT/NAME or PROJECT/family/NAME.
-func imageOf(url string) string {
-	_, image, found := strings.Cut(url, "projects/")
-	if !found {
-		return strings.TrimPrefix(url, "global/images/")
-	}
-	return strings.Replace(image, "/global/images/", "/", 1)
-}
-
-// startup takes the startup script out of the metadata.
-func (w *writer) startup(in fields, m *made) {
-	metadata := in.object("metadata")
-	items, _ := metadata.take("items").([]any)
-	var others []any
-	for _, i := range items {
-		item, _ := i.(map[string]any)
-		key, script := fields(maps.Clone(item)).text("key"), fields(maps.Clone(item)).text("value")
-		if key != "startup-script" {
-			others = append(others, i)
-			continue
-		}
-		if !strings.HasPrefix(script, "#!") {
-			script = "#!/bin/sh\n" + script
-		}
-		if m.init = w.file(initFile, strings.TrimRight(script, "\n")+"\n", "startup-script"); m.init {
-			w.notef("startup-script: it is run at an instance's first boot alone, and was run at each")
-		}
-	}
-	if len(others) > 0 {
-		metadata["items"] = others
-	}
-	w.keep(in, "metadata", metadata)
-}
-
-// listInterval is how often clouds are listed; 0: Drover's default.
-func (w *writer) listInterval(seconds int) time.Duration {
-	rest := time.Duration(seconds) * time.Second
-	if rest > 0 && rest <= probeInterval {
-		w.notef("SecondsToRest: raised from %v to %v, since list_interval must be more than probe_interval", rest, probeInterval+time.Second)
-		return probeInterval + time.Second
-	}
-	return rest
-}
-
 // gceClouds are one cloud for each region of the zones.
-func (w *writer) gceClouds(zones []string, count int, list time.Duration, m made) {
+func (w *writer) gceClouds(p Prevmtable) {
 	regions := map[string][]string{}
-	for _, zone := range zones {
-		at := strings.LastIndex(zone, "-")
-		regions[zone[:max(0, at)]] = append(regions[zone[:max(0, at)]], zone)
+	for _, zone := range p.Zones {
+		region := zone[:strings.LastIndex(zone, "-")]
+		regions[region] = append(regions[region], zone)
 	}
 	for _, region := range slices.Sorted(maps.Keys(regions)) {
-		cloud := yaml.MapSlice{pair("driver", "gce"), pair("region", region), pair("zones", regions[region]), pair("max_instances", max(2, 2*count))}
-		if list > 0 {
-			cloud = append(cloud, pair("list_interval", list.String()))
+		cloud := yaml.MapSlice{pair("driver", "gce"), pair("region", region), pair("zones", regions[region]), pair("max_instances", max(2, 2*p.Count))}
+		if p.Listing > 0 {
+			cloud = append(cloud, pair("list_interval", p.Listing.String()))
 		}
-		w.clouds = append(w.clouds, pair(region, append(cloud, m.cloud...)))
+		if p.DiskType != "" {
+			cloud = append(cloud, pair("disk_type", p.DiskType))
+		}
+		w.clouds = append(w.clouds, pair(region, cloud))
 	}
 }
 
 // pool is the one pool there was.
-func (w *writer) pool(old fields, zones []string, count int, m made) {
-	p := yaml.MapSlice{pair("size", count), pair("zones", zones)}
-	if m.typ != "" && m.typ != "." {
-		p = append(p, pair("type", m.typ))
+func (w *writer) pool(p Prevmtable) yaml.MapSlice {
+	all := yaml.MapSlice{pair("size", p.Count), pair("zones", p.Zones), pair("type", p.Type), pair("market", string(p.Market)), pair("name_prefix", p.Prefix),
+		pair("login", string(drover.LoginNone))}
+	if p.Image != "" {
+		all = append(all, pair("image", p.Image))
 	}
-	p = append(p, pair("market", string(m.market)), pair("login", string(drover.LoginNone)))
-	if seconds := old.number("SecondsForExhaustion"); seconds > 0 {
-		p = append(p, pair("exhaustion_cooldown", (time.Duration(seconds)*time.Second).String()))
+	if p.Disk > 0 {
+		all = append(all, pair("disk", fmt.Sprintf("%dGi", p.Disk/drover.GiB)))
 	}
-	if m.init {
-		p = append(p, pair("cloud_init", "./"+initFile))
+	if p.Cooldown > 0 {
+		all = append(all, pair("exhaustion_cooldown", p.Cooldown.String()))
 	}
-	w.pools = append(w.pools, pair(w.fleet, p))
-}
-
-// oldHooks says what becomes of hooks: their scripts are not in the document.
-func (w *writer) oldHooks(hooks fields) {
-	for _, h := range []struct{ old, hook string }{{"Create", "created"}, {"Delete", "destroyed"}, {"Vanished", "vanished"}, {"Exhausted", "exhausted"}} {
-		if attribute := hooks.text(h.old); attribute != "" {
-			w.notef("Hooks.%s: save the script in the project's metadata attribute %s as a file, chmod +x it, and write hooks: {%s: ./FILE} for the pool", h.old, attribute, h.hook)
+	if p.Startup != "" && w.file(initFile, p.Startup, "startup-script") {
+		all = append(all, pair("cloud_init", "./"+initFile))
+	}
+	if p.Template != "" && w.file(templateFile, p.Template, "Instance: all but machineType, boot disk, scheduling and startup-script") {
+		all = append(all, pair("template", "./"+templateFile))
+	}
+	if len(p.Hooks) > 0 {
+		hooks := yaml.MapSlice{}
+		for _, hook := range slices.Sorted(maps.Keys(p.Hooks)) {
+			hooks = append(hooks, pair(string(hook), fmt.Sprintf("attribute:%v/%s", w.clouds[0].Key, p.Hooks[hook])))
 		}
+		all = append(all, pair("hooks", hooks))
 	}
+	return all
 }

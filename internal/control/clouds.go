@@ -256,7 +256,8 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 	}
 	if f.Pool != "" {
 		r.Tags[driver.TagPool], r.Tags[driver.TagMade] = f.Pool, f.Template
-		r.PoolInit, r.Template = c.poolInit(cl, f), c.current().Pools[f.Pool].Template
+		own := c.current().Pools[f.Pool]
+		r.PoolInit, r.Template, r.Images = c.poolInit(cl, f), own.Template, own.Images
 	}
 	if cl.own.Capabilities().HostKeys == driver.HostKeysSecret {
 		r.Init = driver.PlantSecret(c.cfg.Key.BootSecret(f.Name), r.Init)

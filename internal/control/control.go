@@ -71,6 +71,7 @@ type Setup struct {
 
 // Pool is what the engine need not know of a pool.
 type Pool struct {
+	Images   map[drover.Arch]string // what its instances boot from, in place of what their cloud's do
 	Template string                 // an instance template, in place of that of their cloud
 	Init     string                 // what its instances' first boot is given beside what their cloud's configuration gives
 	Orphan   time.Duration          // after which an orphaned instance powers itself off; 0: never

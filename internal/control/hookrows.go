@@ -84,6 +84,7 @@ func (c *Controller) fired(ctx context.Context, effect int64, f engine.Fire) {
 // runHooks runs hooks as they come, so many at once, until ctx ends. Then it takes no longer than a hook may to begin those that are due; what is left
 // is the next controller's.
 func (c *Controller) runHooks(ctx context.Context) {
+	c.sweepScripts()
 	running, ended := map[int64]bool{}, make(chan int64)
 	stop, last := ctx.Done(), (<-chan time.Time)(nil)
 	tick := time.NewTicker(hookInterval)
@@ -138,6 +139,8 @@ func (c *Controller) runRow(ctx context.Context, h store.Hook) {
 	case target == "": // the configuration has changed
 	case isURL(target):
 		failure = c.postHook(ctx, h.HookRow, target)
+	case isAttribute(target):
+		failure = c.runAttribute(ctx, h.HookRow, target)
 	default:
 		c.runScript(ctx, h.HookRow, target)
 	}

@@ -10,12 +10,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"drover"
+	"drover/driver"
 	"drover/internal/engine"
 	"drover/internal/logkey"
 )
@@ -40,6 +42,71 @@ func (c *Controller) runScript(ctx context.Context, h engine.HookRow, script str
 	case err != nil:
 		log.Warn("the hook ended badly", logkey.Script, script, logkey.Error, err)
 	}
+}
+
+// attributeScheme begins a hook whose script an attribute of a cloud holds: attribute:CLOUD/NAME.
+const attributeScheme = "attribute:"
+
+func isAttribute(target string) bool { return strings.HasPrefix(target, attributeScheme) }
+
+// runAttribute fetches a script from its cloud as it is now, and runs it in a folder that nobody else reads.
+func (c *Controller) runAttribute(ctx context.Context, h engine.HookRow, target string) error {
+	text, err := c.attribute(ctx, target)
+	switch drover.KindOf(err) {
+	case "":
+	case drover.KindNotFound, drover.KindUnsupported, drover.KindInvalid:
+		return fmt.Errorf("fetching the script %s: %w", target, err)
+	default: // which may pass
+		return drover.Errorf(drover.KindTransient, "fetching the script %s: %v", target, err)
+	}
+	dir, err := os.MkdirTemp(c.cfg.Spool, "hook-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	script := filepath.Join(dir, string(h.Fire.Hook))
+	if err := writeProgram(script, text); err != nil {
+		return err
+	}
+	c.runScript(ctx, h, script)
+	return nil
+}
+
+// sweepScripts removes the scripts of hooks during which an earlier controller was killed.
+func (c *Controller) sweepScripts() {
+	if c.cfg.Spool == "" {
+		return
+	}
+	left, err := filepath.Glob(filepath.Join(c.cfg.Spool, "hook-*"))
+	for _, dir := range left {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	if err != nil {
+		c.cfg.Log.Warn("removing scripts of hooks", logkey.Error, err)
+	}
+}
+
+// attribute is the text of what attribute:CLOUD/NAME names.
+func (c *Controller) attribute(ctx context.Context, target string) (string, error) {
+	cloud, name, _ := strings.Cut(strings.TrimPrefix(target, attributeScheme), "/")
+	cl, err := c.cloud(cloud)
+	if err != nil {
+		return "", err
+	}
+	from, can := driver.As[driver.Attributes](cl.Driver)
+	if !can {
+		return "", drover.Errorf(drover.KindUnsupported, "cloud %s has no attributes", cloud)
+	}
+	ctx, cancel := context.WithTimeout(ctx, engine.HookTime)
+	defer cancel()
+	return from.Attribute(ctx, name)
+}
+
+// writeProgram writes a program that can be run at once: no process that is started meanwhile inherits the open file, which would keep it busy.
+func writeProgram(path, text string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, []byte(text), 0o700)
 }
 
 // hookEnv is what a hook is told, as old scripts know it and as new ones do. It comes last, so that it wins over what the controller inherited.

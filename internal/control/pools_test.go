@@ -23,7 +23,7 @@ func pooled(pool string) engine.Create {
 func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
 	f := newFixture(t)
 	f.cfg.Setup.Orders = wire.Orders{Orphan: time.Hour}
-	f.cfg.Setup.Pools = map[string]Pool{"web": {Init: "#!/bin/sh\necho {pool}\n"}, "lent": {Orphan: time.Minute}}
+	f.cfg.Setup.Pools = map[string]Pool{"web": {Images: map[drover.Arch]string{"": "debian"}, Init: "#!/bin/sh\necho {pool}\n"}, "lent": {Orphan: time.Minute}}
 	c := must(New(t.Context(), f.cfg))(t)
 	cl := must(c.cloud("here"))(t)
 
@@ -34,6 +34,9 @@ func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
 		}
 		if s := sighting(driver.Instance{Tags: r.Tags}); s.Pool != "web" || s.Template != "t1" {
 			t.Errorf("what is seen is %+v", s)
+		}
+		if r.Images[""] != "debian" {
+			t.Errorf("its images are %v", r.Images)
 		}
 		if !strings.Contains(r.PoolInit.Reveal(), "{pool}") {
 			t.Errorf("the pool's init is %q", r.PoolInit.Reveal())

@@ -98,7 +98,7 @@ func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
 	if f.results, err = blob.OpenResults(o.Results, o.Kept); err != nil {
 		return err
 	}
-	if err := checkTemplates(o.Config, f.clouds); err != nil {
+	if err := checkDrivers(o.Config, f.clouds); err != nil {
 		return err
 	}
 	f.recording = startRecording(o.Program.Version, o.File("recording"), o.Config.Hash(), o.Log)
@@ -220,7 +220,7 @@ func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []c
 		Runtime: string(c.Instances.Containers),
 	}
 	for _, p := range c.Pools {
-		one := control.Pool{Template: p.Template.Text, Init: p.CloudInit.Text, Orphan: p.OrphanTimeout, Hooks: p.Hooks.Scripts()}
+		one := control.Pool{Images: p.Image, Template: p.Template.Text, Init: p.CloudInit.Text, Orphan: p.OrphanTimeout, Hooks: p.Hooks.Scripts()}
 		if g := p.Kubernetes; g != nil {
 			one.Init, one.Group = cmp.Or(g.Join.Text, one.Init), nodeGroupOf(p)
 		}
@@ -242,13 +242,34 @@ func inForce(c *config.Config) *config.Config {
 	return c
 }
 
-// checkTemplates refuses a pool's template that a cloud of the pool takes none of.
-func checkTemplates(c *config.Config, clouds []control.Cloud) error {
+// checkDrivers refuses what the drivers of clouds cannot do.
+func checkDrivers(c *config.Config, clouds []control.Cloud) error {
+	if err := checkAttributes(c, "hooks", c.Hooks, clouds); err != nil {
+		return err
+	}
 	for _, p := range c.Pools {
 		for _, cloud := range clouds {
 			if p.Template.Text != "" && slices.Contains(p.Clouds, cloud.Name) && !cloud.Driver.Capabilities().Template {
 				return c.Fault("pools."+p.Name+".template", "the driver of cloud "+cloud.Name+" takes no template", "leave it out, or name other clouds")
 			}
+		}
+		if err := checkAttributes(c, "pools."+p.Name+".hooks", p.Hooks, clouds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkAttributes refuses hooks in attributes of a cloud that has none.
+func checkAttributes(c *config.Config, at string, hooks config.Hooks, clouds []control.Cloud) error {
+	for hook, target := range hooks.Scripts() {
+		name, _, is := config.HookTarget(target).Attribute()
+		i := slices.IndexFunc(clouds, func(cl control.Cloud) bool { return cl.Name == name })
+		if !is || i < 0 {
+			continue
+		}
+		if _, can := driver.As[driver.Attributes](clouds[i].Driver); !can {
+			return c.Fault(at+"."+string(hook), "the driver of cloud "+name+" has no attributes", "write the path of a script")
 		}
 	}
 	return nil

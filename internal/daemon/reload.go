@@ -88,7 +88,7 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	clouds, left := d.kept(c)
 	opened, err := d.openChanged(ctx, c)
 	if err == nil {
-		err = checkTemplates(c, slices.Concat(clouds, opened))
+		err = checkDrivers(c, slices.Concat(clouds, opened))
 	}
 	if err == nil {
 		err = d.folder.keepClouds(c)
