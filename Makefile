@@ -98,8 +98,17 @@ bin/arm64.rec:
 	GOARCH=arm64 go test -c -o bin/sim-arm64.test ./internal/simtest
 	$(call RECORD_WORLD,$(ARM64) bin/sim-arm64.test,$@)
 
-e2e: ## run the real binary: real processes, real SSH, real kill -9
+e2e: ## run the real binary: real processes, real SSH, real kill -9; the dashboard in chromium, with axe-core from npm
+	@$(MAKE) --no-print-directory bin/axe.min.js || echo "WARNING: the dashboard is not checked for accessibility: axe-core could not be fetched" >&2
 	go test -tags e2e -timeout 20m ./internal/cli ./cmd/... ./driver/external ./driver/local
+
+# The checker of accessibility, for the test of the dashboard alone: Deque's axe-core (MPL-2.0), which is not kept here.
+AXE        = axe-core-4.14.1
+AXE_SHA512 = 1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5
+bin/axe.min.js:
+	@mkdir -p bin
+	cd bin && npm pack --silent $(subst core-,core@,$(AXE)) && echo '$(AXE_SHA512)  $(AXE).tgz' | sha512sum --check --quiet
+	tar -xzOf bin/$(AXE).tgz package/axe.min.js >$@.part && mv $@.part $@
 
 chaos: ## have real processes killed, stopped and cut off at random (CHAOS_TIME=how long, SEED=what luck)
 	go test -tags chaos -run '^TestChaos$$' -count=1 -v -timeout 2h ./internal/cli -args -chaos $(CHAOS_TIME) -seed $(SEED)

@@ -36,7 +36,9 @@ const (
 type Pool struct {
 	Name      string         `json:"name"`
 	Kind      PoolKind       `json:"kind"`
-	Wanted    int            `json:"wanted"`             // the configured number, or the one that an operator set since
+	Wanted    int            `json:"wanted"`             // the configured number, or the one that an operator set since; of a node group its target, which the autoscaler sets
+	Min       int            `json:"min,omitempty"`      // of a node group: the least that its autoscaler goes down to
+	Max       int            `json:"max,omitempty"`      // of a node group: the most that it may ask for
 	Instances int            `json:"instances"`          // that count toward it: held ones do; draining, broken and interrupted ones do not
 	Ready     int            `json:"ready"`              // of those
 	ByZone    map[string]int `json:"by_zone"`            // those that count, by CLOUD/ZONE

@@ -20,7 +20,7 @@ func TestPrometheusScrapes(t *testing.T) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		t.Skip("prometheus, of the package of that name, is not here")
 	}
-	p := newDaemonPlace(t, "", "budget: {hourly: 5}\n")
+	p := newDaemonPlace(t, "", "budget: {hourly: 5}\npools: {web: {size: 1}}\n")
 	rules, err := filepath.Abs("../../deploy/alerts.yml")
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func (s *Stock) add(in *instance) {
 	used := in.Resources.Minus(in.free, 1)
 	s.Instances++
 	s.Has, s.Used = s.Has.Plus(in.Resources, 1), s.Used.Plus(used, 1)
-	if in.Connected {
+	if in.Connected || in.noLogin {
 		s.Connected++
 	}
 	if in.Created == 0 {

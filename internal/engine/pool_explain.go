@@ -30,6 +30,9 @@ func (e *Engine) Pools() (list []drover.Pool) {
 // poolNow is a configured pool as it stands.
 func (e *Engine) poolNow(p *poolOf) drover.Pool {
 	now := drover.Pool{Name: p.Name, Kind: p.spec.Kind, Wanted: p.count, ByZone: map[string]int{}}
+	if p.grouped() {
+		now.Min, now.Max = p.spec.Min, p.spec.Max
+	}
 	for _, in := range e.pools.members[p.Name] {
 		v := e.viewOf(in)
 		if v.Going || !v.Held && !p.spec.Allows(v.Place) {

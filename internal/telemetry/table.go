@@ -117,12 +117,12 @@ const (
 // table is every metric of Drover's own, in the order of docs/metrics.md. Those of Go and of the process come beside them.
 var table = []metric{
 	{instances, gauge, byStock, nil, "Instances that are not gone."},
-	{instancesConnected, gauge, byStock, nil, "Of them, those whose control stream is up."},
+	{instancesConnected, gauge, byStock, nil, "Of them, those whose control stream is up, and those that nobody logs in to."},
 	{instancesHourly, gauge, byStock, nil, "What they cost an hour, from when their cloud accepted them."},
 	{instancesVCPUs, gauge, byStock, nil, "The vCPUs that they have."},
 	{instancesMemory, gauge, byStock, nil, "The memory that they have."},
 	{instancesWaiting, gauge, []string{labelReason}, nil, "Instances on which nothing runs, by what they wait for."},
-	{poolWanted, gauge, []string{labelPool}, nil, "The number of instances that each pool is to have, as it is configured or as an operator has set it since."},
+	{poolWanted, gauge, []string{labelPool}, nil, "The number of instances that each pool is to have, as configured or as set since by an operator or, for a node group, by its autoscaler."},
 	{poolInstances, gauge, []string{labelPool}, nil, "The instances that count toward it: not those that are draining, broken or interrupted."},
 	{poolReady, gauge, []string{labelPool}, nil, "Of them, those that are ready."},
 	{allocatedHourly, gauge, byType, nil, "What of the hourly cost attempts account for, by their part of the vCPUs."},

@@ -84,7 +84,7 @@ func stackOf(costs drover.Costs, step time.Duration) *stack {
 	s := &stack{}
 	shown := min(series, len(costs.Lines))
 	for _, l := range costs.Lines[:shown] {
-		s.Names = append(s.Names, keyOf(l))
+		s.Names = append(s.Names, keyOf(l, costs.By))
 	}
 	rest := false
 	for _, st := range costs.Steps {
@@ -100,7 +100,7 @@ func stackOf(costs drover.Costs, step time.Duration) *stack {
 	width := 1000 / float64(len(costs.Steps))
 	for i, st := range costs.Steps {
 		b := bar{From: float64(i)*width + width*.1, Width: width * .8, Label: label(st, step) + ": " + usd(total(st))}
-		if i%max(1, len(costs.Steps)/6) == 0 {
+		if i%max(1, len(costs.Steps)/6) == 0 && b.From < 920 { // a label further right would not fit
 			b.Tick = label(st, step)
 		}
 		y := 100.0
@@ -132,12 +132,12 @@ func label(st drover.CostStep, step time.Duration) string {
 }
 
 // keyOf is what a line is called.
-func keyOf(l drover.CostLine) string {
+func keyOf(l drover.CostLine, by drover.CostBy) string {
 	switch {
 	case l.Name != "":
 		return l.Name + " (" + l.Key + ")"
 	case l.Key == "":
-		return "of none: boots, and idle time"
+		return "no " + string(by)
 	}
 	return l.Key
 }

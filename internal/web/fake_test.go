@@ -100,9 +100,10 @@ func (f *fake) Instruct(_ context.Context, name string, verb drover.Verb, reason
 }
 
 func (f *fake) Pools(context.Context) ([]drover.Pool, error) {
-	p := filled[drover.Pool]()
+	p, group := filled[drover.Pool](), filled[drover.Pool]()
 	p.Name = "x"
-	return []drover.Pool{filled[drover.Pool](), p}, nil
+	group.Name, group.Kind, group.Wanted, group.Min, group.Max = "group", drover.PoolGroup, 7, 2, 1200
+	return []drover.Pool{filled[drover.Pool](), p, group}, nil
 }
 
 func (f *fake) ResizePool(_ context.Context, name string, count int, reason string) (drover.Pool, error) {

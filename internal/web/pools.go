@@ -9,16 +9,30 @@ import (
 )
 
 // poolList is all pools.
-type poolList struct{ Pools []drover.Pool }
+type poolList struct {
+	Pools  []poolRow
+	Groups bool // some are node groups
+}
+
+// poolRow is a pool, in a list or on its own page.
+type poolRow struct{ drover.Pool }
+
+// Group reports whether it is a node group, whose size is not for people to set.
+func (p poolRow) Group() bool { return p.Kind == drover.PoolGroup }
 
 func (h *Handler) pools(ctx context.Context, r *request) (any, error) {
 	pools, err := r.svc.Pools(ctx)
-	return poolList{pools}, err
+	list := poolList{}
+	for _, p := range pools {
+		row := poolRow{p}
+		list.Pools, list.Groups = append(list.Pools, row), list.Groups || row.Group()
+	}
+	return list, err
 }
 
 // poolPage is one pool.
 type poolPage struct {
-	drover.Pool
+	poolRow
 	Zones   []zoneCount
 	Explain []drover.Explanation
 }
@@ -40,7 +54,7 @@ func (h *Handler) pool(ctx context.Context, r *request) (any, error) {
 	if at < 0 {
 		return nil, drover.Errorf(drover.KindNotFound, "there is no pool %.80q", r.PathValue("name"))
 	}
-	p := poolPage{Pool: all[at]}
+	p := poolPage{poolRow: poolRow{all[at]}}
 	for _, zone := range slices.Sorted(maps.Keys(p.ByZone)) {
 		p.Zones = append(p.Zones, zoneCount{zone, p.ByZone[zone]})
 	}

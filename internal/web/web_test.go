@@ -22,7 +22,7 @@ import (
 // everyPage is an address of each page.
 var everyPage = []string{
 	"/", "/jobs", "/jobs?q=x&state=failed&user=u&before=9", "/jobs/17", "/jobs/17?state=failed", "/jobs/17.3", "/jobs/17.3/logs", "/jobs/17.3/logs?stream=stderr&attempt=1",
-	"/instances", "/instances?span=24h", "/instances/x", "/pools", "/pools/x", "/offers", "/offers?vcpus=2&memory=4Gi&all=1", "/costs", "/costs?by=label&label=a&since=30d", "/costs?since=month",
+	"/instances", "/instances?span=24h", "/instances/x", "/pools", "/pools/x", "/pools/group", "/offers", "/offers?vcpus=2&memory=4Gi&all=1", "/costs", "/costs?by=label&label=a&since=30d", "/costs?since=month",
 	"/events", "/events?level=warn", "/nothing",
 }
 
@@ -61,7 +61,7 @@ func TestHostileText(t *testing.T) {
 		wantHarmless(t, data)
 	})
 	t.Run("a live part", func(t *testing.T) {
-		for _, path := range []string{"/", "/jobs", "/jobs/17", "/instances", "/instances/x", "/costs", "/events"} {
+		for _, path := range []string{"/", "/jobs", "/jobs/17", "/instances", "/instances/x", "/pools", "/pools/x", "/pools/group", "/costs", "/events"} {
 			data := liveOf(t, b, path)
 			if !strings.Contains(data, "alert(1)") {
 				t.Errorf("%s shows none of it: %s", path, data)
@@ -293,6 +293,22 @@ func TestPages(t *testing.T) {
 			t.Error("the next page is not named: " + text)
 		}
 	})
+	t.Run("a node group shows its target and limits, and has no form, since its autoscaler sets them", func(t *testing.T) {
+		b := letIn(t, &fake{}, drover.RoleAdmin)
+		_, list, _ := b.get("/pools")
+		_, text, _ := b.get("/pools/group")
+		for _, want := range []string{"node group", "<dt>Target</dt><dd>7</dd>", "2 to 1,200", "autoscaler of its Kubernetes cluster sets the target"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is missing in %s", want, text)
+			}
+		}
+		if strings.Contains(text, "Resize") || !strings.Contains(list, "2 to 1,200") || !strings.Contains(list, "sets the size of a node group") {
+			t.Error(list, text)
+		}
+		if _, text, _ := b.get("/pools/x"); !strings.Contains(text, "Resize") {
+			t.Error(text)
+		}
+	})
 	t.Run("files are kept by their version, and no folder is listed", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleView)
 		_, text, head := b.get("/static/style.css?v=" + b.h.version)
@@ -332,7 +348,7 @@ func TestPages(t *testing.T) {
 		}}
 		b := letIn(t, svc, drover.RoleView)
 		began := time.Now()
-		if _, text, _ := b.get("/costs"); !strings.Contains(text, "being added up") || time.Since(began) > time.Second {
+		if _, text, _ := b.get("/costs"); !strings.Contains(text, "Adding up") || time.Since(began) > time.Second {
 			t.Errorf("after %v: %s", time.Since(began), text)
 		}
 		close(goOn)

@@ -15,8 +15,9 @@ import (
 
 // functions are what templates write values with.
 var functions = template.FuncMap{
-	"usd": usd, "count": count, "took": took, "ago": ago, "clock": clock, "until": until, "percent": percent, "plural": plural,
+	"usd": usd, "count": count, "took": took, "ago": ago, "clock": clock, "until": until, "percent": percent, "plural": plural, "tenth": func(v float64) float64 { return v / 10 },
 	"bytes": func(b drover.Bytes) string { return b.Rounded() }, "vcpus": func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) },
+	"kind":    kind,
 	"word":    func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 	"command": command, "path": url.PathEscape, "std": func(t drover.Time) time.Time { return t.Std() }, "iso": iso, "spent": spent,
 	"now": time.Now, "in": func(counts map[drover.JobState]int, state string) int { return counts[drover.JobState(state)] }, "at": func(t *time.Time) time.Time { return *t },
@@ -148,6 +149,14 @@ func command(words []string) string {
 		b.WriteString(w)
 	}
 	return drover.SanitizeLines(b.String())
+}
+
+// kind is the kind of a pool; empty of one that is no longer configured.
+func kind(k drover.PoolKind) string {
+	if k == drover.PoolGroup {
+		return "node group"
+	}
+	return string(k)
 }
 
 // byCount sorts by number, the most first, then by name.
