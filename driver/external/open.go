@@ -1,7 +1,7 @@
 // Package external is a cloud that is driven by a program of the user's, in any language.
 //
 // The program speaks JSON, an object a line: it is either started for each call, reads one request and writes one reply, or stays and answers
-// many. docs/drivers.md is the specification of what they say to each other; the words are in protocol.go. What a program says is the word of
+// many. docs/clouds/external.md is the specification of what they say to each other; the words are in protocol.go. What a program says is the word of
 // a stranger: its replies are bounded in size and time, whatever is not right in one makes all of it an error, and its standard error goes,
 // in measure, to the log.
 //

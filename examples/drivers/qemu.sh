@@ -1,5 +1,5 @@
 #!/bin/bash
-# A driver for Drover whose instances are virtual machines on this host, by QEMU. It speaks the protocol of docs/drivers.md, one call each time:
+# A driver for Drover whose instances are virtual machines on this host, by QEMU. It speaks the protocol of docs/clouds/external.md, one call each time:
 #
 #	clouds:
 #	  vms:

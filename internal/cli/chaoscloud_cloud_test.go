@@ -19,7 +19,7 @@ import (
 	"drover/driver"
 )
 
-// chaosCloud is a cloud that misbehaves. It speaks the protocol of docs/drivers.md over a socket, and keeps a ledger of what really was.
+// chaosCloud is a cloud that misbehaves. It speaks the protocol of docs/clouds/external.md over a socket, and keeps a ledger of what really was.
 type chaosCloud struct {
 	plan   cloudPlan
 	folder string
