@@ -91,7 +91,7 @@ func (c *controller) made(effect int64, f engine.Create, v *vm) {
 		return
 	}
 	v.madeFor = c
-	v.createTold = v.tells()
+	v.createTold = v.tells(c.w.now)
 	c.reply(2*time.Second, engine.Created{
 		Effect: effect, Instance: f.Instance, ProviderID: v.provider, Taken: v.offering, Addresses: drover.Addresses{Private: v.createTold},
 	})
@@ -247,6 +247,7 @@ func (c *controller) setTags(effect int64, f engine.SetTags) {
 		ev.Err = drover.Errorf(drover.KindTransient, "not tagged")
 	default:
 		v.tag, v.owner = f.Idle, cmp.Or(f.Owner, v.owner)
+		v.change()
 		if lost {
 			ev.Err = drover.Errorf(drover.KindTransient, "timed out")
 		}

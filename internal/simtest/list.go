@@ -42,7 +42,7 @@ func (c *controller) list(effect int64, cl *cloud) {
 func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
 	w := c.w
 	for _, v := range cl.vms {
-		was, is := v.seen, v.look(c)
+		was, is := v.seen, v.look(c, at)
 		shown := v.shows(at)
 		v.book.show(c, shown && !v.ending(), ev.Began)
 		if !shown {
@@ -52,8 +52,8 @@ func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
 		case shown:
 			v.book.again = v.book.again || v.lacking != 0
 			if v.lacking = 0; was != is {
-				v.seen, v.shownTag = is, v.tag
-				ev.Added = append(ev.Added, v.sighting())
+				v.seen, v.shownTag = is, v.as(at).tag
+				ev.Added = append(ev.Added, v.sighting(at))
 			}
 		default:
 			v.lacked = w.now
@@ -97,8 +97,8 @@ type look struct {
 	address   string
 }
 
-func (v *vm) look(c *controller) look {
-	return look{c, v.stopped, v.reclaimed, v.unmade != nil, v.ending(), v.tells()}
+func (v *vm) look(c *controller, at drover.Time) look {
+	return look{c, v.stopped, v.reclaimed, v.unmade != nil, v.ending(), v.tells(at)}
 }
 
 // listed reports whether the cloud's list of a moment has the instance.
@@ -127,19 +127,41 @@ func (v *vm) says() drover.Time {
 	return v.billed
 }
 
-// tells is the address that the cloud tells of the instance, empty until it does.
-func (v *vm) tells() string {
-	if v.w.now < v.located {
-		return ""
-	}
-	return v.address
+// version is what of an instance may be old in a list: what it was from a time on.
+type version struct {
+	since   drover.Time
+	address string
+	tag     drover.IdleBehavior
 }
 
-func (v *vm) sighting() engine.Sighting {
+// change notes that the address or the tag of an instance is another from now on.
+func (v *vm) change() {
+	v.versions = append(v.versions, version{v.w.now, v.address, v.tag})
+}
+
+// as is what an instance was at a time.
+func (v *vm) as(at drover.Time) version {
+	for _, was := range slices.Backward(v.versions) {
+		if was.since <= at {
+			return was
+		}
+	}
+	return v.versions[0]
+}
+
+// tells is the address that the cloud told of the instance at a time, empty until it did.
+func (v *vm) tells(at drover.Time) string {
+	if at < v.located {
+		return ""
+	}
+	return v.as(at).address
+}
+
+func (v *vm) sighting(at drover.Time) engine.Sighting {
 	return engine.Sighting{
 		ProviderID: v.provider, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
-		Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.tag, Owner: v.owner, Pool: v.pool, Template: v.template,
-		Addresses: drover.Addresses{Private: v.tells()}, Ending: v.ending(), Stopped: v.stopped, Reclaimed: v.reclaimed, Failed: v.unmade, Ended: v.says(),
+		Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.as(at).tag, Owner: v.owner, Pool: v.pool, Template: v.template,
+		Addresses: drover.Addresses{Private: v.tells(at)}, Ending: v.ending(), Stopped: v.stopped, Reclaimed: v.reclaimed, Failed: v.unmade, Ended: v.says(),
 	}
 }
 

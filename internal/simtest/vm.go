@@ -47,23 +47,24 @@ type vm struct {
 	createTold string // its address, as its create call said
 
 	// As it is.
-	alive   bool
-	boots   drover.Time // when it answers; 0: never
-	hangs   drover.Time // until then it cannot be reached
-	stuck   drover.Time // until then commands on it hang
-	full    drover.Time // until then its disk is
-	bad     bool        // its boot probe fails
-	ill     string      // what it says is wrong with it
-	notice  *drover.Notice
-	taken   bool          // a controller knows that its cloud takes it back
-	key     string        // that it proves to hold
-	clock   time.Duration // how far its clock is ahead
-	address string        // where it answers
-	moves   int           // how often that has changed
-	runs    []*run
-	fence   map[fenced]int // the highest attempt seen
-	proved  int            // the life of the controller that has seen its boot probe
-	failed  bool           // a controller was told that the probe failed
+	alive    bool
+	boots    drover.Time // when it answers; 0: never
+	hangs    drover.Time // until then it cannot be reached
+	stuck    drover.Time // until then commands on it hang
+	full     drover.Time // until then its disk is
+	bad      bool        // its boot probe fails
+	ill      string      // what it says is wrong with it
+	notice   *drover.Notice
+	taken    bool          // a controller knows that its cloud takes it back
+	key      string        // that it proves to hold
+	clock    time.Duration // how far its clock is ahead
+	address  string        // where it answers
+	moves    int           // how often that has changed
+	versions []version     // of what lists may show as it was
+	runs     []*run
+	fence    map[fenced]int // the highest attempt seen
+	proved   int            // the life of the controller that has seen its boot probe
+	failed   bool           // a controller was told that the probe failed
 
 	// Its control stream.
 	link     *controller   // nil: none
@@ -169,6 +170,7 @@ func (v *vm) interrupt() {
 func (v *vm) move() {
 	v.moves++
 	v.address = fmt.Sprintf("%s-%d", v.provider, v.moves)
+	v.change()
 }
 
 // hang has nobody reach the instance for a while.

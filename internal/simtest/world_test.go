@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/driver/drivertest"
 	"drover/internal/engine"
 	"drover/internal/engine/pool"
 )
@@ -232,7 +233,7 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 	s.BrokenHook = some()
 	s.Lifecycle.PartitionTimeout = []time.Duration{0, 20 * time.Minute, time.Hour}[dice.IntN(3)]
 	for i := range s.Clouds {
-		s.Clouds[i].ListLag = []time.Duration{0, 4 * time.Second, 30 * time.Second, 2 * time.Minute}[dice.IntN(4)]
+		s.Clouds[i].ListLag = lags[dice.IntN(len(lags))].lag
 		s.Clouds[i].Describe = some() || some()
 	}
 	s.Lifecycle.Sharing = []drover.Sharing{drover.ShareUser, drover.ShareEveryone}[dice.IntN(2)]
@@ -241,6 +242,12 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 	}
 	return s
 }
+
+// lags are how far lists lag behind in the worlds: in those of real clouds as far as the page of drivers says.
+var lags = []struct {
+	cloud string
+	lag   time.Duration
+}{{"the local driver", 0}, {"", 4 * time.Second}, {"OpenStack", 30 * time.Second}, {"GCE", time.Minute}, {"Azure", 2 * time.Minute}, {"EC2", 5 * time.Minute}}
 
 // budgets are, by the hour, more than the dearest instance, or the part of it that a job has, when its price has doubled: a job that fits in no
 // budget never ends.
@@ -490,6 +497,14 @@ func TestAWorldWithoutBadLuckNeedsNoSecondAttempt(t *testing.T) {
 	// A few more than the limit of 6, since what is idle is left to go if it costs far more than what a small job needs.
 	if w.Made > 8 {
 		t.Errorf("%d instances were made with a limit of 6 and nothing lost", w.Made)
+	}
+}
+
+func TestListsLagInTheWorldsAsInEachCloud(t *testing.T) {
+	for _, l := range lags {
+		if l.cloud != "" {
+			drivertest.ShowsLag(t, l.cloud, l.lag)
+		}
 	}
 }
 
