@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,10 +11,11 @@ import (
 )
 
 // mutant is a variant of the engine, or of the loop, that is broken on purpose: testdata/mutants has one a file. A file says in its first
-// paragraph what is wrong, then names a source, and then gives text of it between <<<< and ==== for which what follows up to >>>> is put.
+// paragraph what is wrong, then names a source, and the package whose worlds have to find it unless that is this one, and then gives text of the
+// source between <<<< and ==== for which what follows up to >>>> is put.
 type mutant struct {
-	name, wrong, source string
-	swaps               []swap
+	name, wrong, source, worlds string
+	swaps                       []swap
 }
 
 type swap struct{ old, new string }
@@ -42,7 +44,8 @@ func readMutants(t *testing.T) (all []mutant) {
 func parseMutant(text string) (m mutant, err error) {
 	wrong, rest, _ := strings.Cut(text, "\n\n")
 	source, rest, _ := strings.Cut(rest, "\n")
-	m = mutant{wrong: wrong, source: source}
+	source, worlds, _ := strings.Cut(source, " ")
+	m = mutant{wrong: wrong, source: source, worlds: cmp.Or(worlds, "internal/simtest")}
 	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
 		body, found := strings.CutPrefix(rest, "<<<<\n")
 		text, after, ended := strings.Cut(body, ">>>>")
