@@ -154,8 +154,12 @@ var layers = map[string]layer{
 		ours: []string{".", "internal/engine"},
 	},
 	"internal/record": {
-		does: "the flight recorder: segments that begin with a State, and their replay",
+		does: "the flight recorder: segments that begin with a State",
 		ours: []string{".", "internal/engine", "internal/logkey"},
+	},
+	"internal/replay": {
+		does: "decides again what was recorded, up to a time or a subject",
+		ours: []string{".", "internal/engine", "internal/record"},
 	},
 	"internal/remote": {
 		does:    "the controller's end of an instance: SSH, host keys, deploying the runner, the control stream",

@@ -11,49 +11,11 @@ import (
 	"drover/internal/engine"
 	"drover/internal/human"
 	"drover/internal/record"
+	"drover/internal/replay"
 )
 
-// moment is one event of a recording, what was decided on it, and what the engine knew then.
-type moment struct {
-	Segment  string               `json:"segment"`
-	Index    int                  `json:"index"` // of the event in the segment
-	Event    engine.Event         `json:"event"`
-	Decision engine.Decision      `json:"decision"`           // as it comes out now
-	Recorded *record.Mark         `json:"recorded,omitempty"` // of a decision that came out otherwise
-	Differs  []string             `json:"differs,omitempty"`  // the parts in which it did
-	Status   engine.Status        `json:"status"`
-	Explains []drover.Explanation `json:"explanations"`
-	State    engine.State         `json:"state"`
-
-	after   time.Duration // the beginning
-	subject string
-}
-
-// maxExplained is how much is explained where nobody asks about anything.
-const maxExplained = 20
-
-// stop is the moment at which a replay has arrived.
-func (p *player) stop(e *engine.Engine, s *playedSegment, step record.Step) *moment {
-	m := &moment{
-		Segment: s.Segment, Index: step.Index, Event: step.Event, Decision: step.Decision, Status: e.Status(), Explains: []drover.Explanation{}, State: e.State(),
-		after: p.now.Sub(p.first),
-	}
-	if !step.Same() {
-		m.Recorded, m.Differs = &step.Recorded, step.Recorded.Differs(step.Now)
-	}
-	if p.subject == nil {
-		m.Explains, _ = e.ExplainAll(maxExplained)
-		return m
-	}
-	m.subject = p.subject.String()
-	if x, ok := p.subject.Explain(e); ok {
-		m.Explains = append(m.Explains, x)
-	}
-	return m
-}
-
 // showMoment prints what the engine knew at a moment.
-func (a *app) showMoment(m *moment) error {
+func (a *app) showMoment(m *replay.Moment) error {
 	if a.forPrograms() {
 		return a.print(m)
 	}
@@ -62,8 +24,8 @@ func (a *app) showMoment(m *moment) error {
 		return err
 	}
 	var f facts
-	m.describe(&f)
-	f.add("fleet", m.statusWords())
+	describeMoment(&f, m)
+	f.add("fleet", momentStatus(m))
 	if err := f.print(a.out); err != nil {
 		return err
 	}
@@ -72,16 +34,16 @@ func (a *app) showMoment(m *moment) error {
 		b.WriteString("\n" + explanationText(x, drover.Job{}, m.Event.At))
 	}
 	if len(m.Explains) == 0 {
-		b.WriteString("\n" + drover.Sanitize(m.nothingWords()) + "\n")
+		b.WriteString("\n" + drover.Sanitize(nothingExplained(m)) + "\n")
 	}
 	_, err := fmt.Fprint(a.out, b.String())
 	return err
 }
 
-// describe says what happened, and what was decided.
-func (m *moment) describe(f *facts) {
+// describeMoment says what happened, and what was decided.
+func describeMoment(f *facts, m *replay.Moment) {
 	f.add("event", fmt.Sprintf("%d of %s", m.Index, relative(m.Segment)))
-	f.add("time", fmt.Sprintf("%s, %v after the beginning", precise(m.Event.At), m.after.Round(time.Millisecond)))
+	f.add("time", fmt.Sprintf("%s, %v after the beginning", precise(m.Event.At), m.After.Round(time.Millisecond)))
 	f.add("happened", eventWords(m.Event))
 	if m.Recorded != nil {
 		f.add("recorded", outlineWords(m.Recorded.Outline))
@@ -104,7 +66,7 @@ func (m *moment) describe(f *facts) {
 	}
 }
 
-func (m *moment) statusWords() string {
+func momentStatus(m *replay.Moment) string {
 	words := fmt.Sprintf("%s queued, %d running", human.Plural(m.Status.Queued, "job"), m.Status.Running)
 	for _, state := range slices.Sorted(maps.Keys(m.Status.Instances)) {
 		words += fmt.Sprintf(", %s %s", human.Plural(m.Status.Instances[state], "instance"), state)
@@ -112,18 +74,18 @@ func (m *moment) statusWords() string {
 	return words + fmt.Sprintf(", %s an hour, %s spent", m.Status.Hourly, m.Status.Spent)
 }
 
-func (m *moment) nothingWords() string {
-	if m.subject == "" {
+func nothingExplained(m *replay.Moment) string {
+	if m.Subject == "" {
 		return "nothing waits"
 	}
-	return "of " + m.subject + " nothing was known then that is not final"
+	return "of " + m.Subject + " nothing was known then that is not final"
 }
 
 // showDifference says which decision came out otherwise than it was recorded, and in what.
-func (a *app) showDifference(s playedSegment) error {
+func (a *app) showDifference(s replay.Segment) error {
 	if !a.forPrograms() {
 		var f facts
-		s.Differs.describe(&f)
+		describeMoment(&f, s.Differs)
 		fmt.Fprintln(a.out)
 		if err := f.print(a.out); err != nil {
 			return err
@@ -133,7 +95,7 @@ func (a *app) showDifference(s playedSegment) error {
 	if this := a.program.Version; s.Program != this {
 		why = fmt.Sprintf("it was recorded by drover %s, and this is %s, which may decide otherwise; that one replays it", s.Program, this)
 	}
-	fmt.Fprintf(a.err, "the decision on event %d of %s is not the one that was recorded\n    hint: %s\n", s.Differs.Index, relative(s.Segment), drover.Sanitize(why))
+	fmt.Fprintf(a.err, "the decision on event %d of %s is not the one that was recorded\n    hint: %s\n", s.Differs.Index, relative(s.Path), drover.Sanitize(why))
 	return exit(exitWorkFailed)
 }
 

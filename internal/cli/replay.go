@@ -2,20 +2,15 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"drover"
-	"drover/internal/daemon"
 	"drover/internal/human"
-	"drover/internal/record"
+	"drover/internal/replay"
 )
 
 // replayFlags are the flags of `drover replay`.
@@ -54,7 +49,7 @@ A recording is decided the same by the version that made it. Another may decide 
 
 // replay replays recordings, and says how that went.
 func (a *app) replay(ctx context.Context, f replayFlags, args []string) error {
-	p, err := a.newPlayer(f)
+	r, err := a.newReplay(f)
 	if err != nil {
 		return err
 	}
@@ -62,106 +57,134 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	for _, path := range paths {
-		if err := p.play(ctx, path); err != nil {
-			return fmt.Errorf("replaying %s: %w", relative(path), err)
+		if err := r.Play(ctx, path); err != nil {
+			return fmt.Errorf("replaying %s: %w", relative(path), a.otherVersion(err, r.Segments))
 		}
-		if p.stopped {
-			return p.report()
+		if r.Stopped {
+			return a.showReplay(r, time.Since(began))
 		}
 	}
-	if (p.timed || p.subject != nil) && !p.list {
-		return drover.Errorf(drover.KindNotFound, "the recording ends at %s, before %s", human.Clock(p.now), p.target()).
+	if r.Target != (replay.Target{}) && !f.events {
+		return drover.Errorf(drover.KindNotFound, "the recording ends at %s, before %s", human.Clock(r.Now), targetWords(r)).
 			WithHint("drover replay --events lists what is in it")
 	}
-	return p.report()
+	return a.showReplay(r, time.Since(began))
 }
 
-// recordings are the files that the arguments of a command line name, in the order in which they were written.
-func (a *app) recordings(args []string) (paths []string, err error) {
-	if len(args) == 0 {
-		own, err := a.ownRecording()
+// newReplay makes a replay that stops where the flags say.
+func (a *app) newReplay(f replayFlags) (r *replay.Replay, err error) {
+	r = &replay.Replay{}
+	r.Progress = a.replayProgress(r)
+	if f.until != "" {
+		if r.Target.Until, r.Target.After, err = parseUntil(f.until); err != nil {
+			return nil, err
+		}
+		r.Target.Timed = true
+	}
+	if f.about != "" {
+		subject, err := replay.ParseSubject(f.about)
 		if err != nil {
 			return nil, err
 		}
-		args = []string{own}
+		r.Target.Subject = &subject
 	}
-	for _, arg := range args {
-		files, err := recordingFiles(arg)
-		if err != nil {
-			return nil, err
-		}
-		paths = append(paths, files...)
+	if !f.events {
+		return r, nil
 	}
-	return paths, nil
+	if !slices.Contains([]output{outputTable, outputJSON, outputYAML}, a.output) {
+		return nil, drover.Errorf(drover.KindInvalid, "--events prints lines, json or yaml, not %s", string(a.output)).WithHint("write -o json or yaml, or leave it out")
+	}
+	r.Step = a.showStep
+	return r, nil
 }
 
-// ownRecording is what the controller of the configuration records.
-func (a *app) ownRecording() (string, error) {
-	if a.config == "" {
-		return "", drover.Errorf(drover.KindInvalid, "no recording is named").
-			WithHint("name a file, a folder or a run, as in drover replay run-x7k2pq; or, for a controller's, its configuration: -c drover.yaml")
-	}
-	_, folder, err := a.daemon()
-	return folder.File("recording"), err
-}
-
-// recordingFiles are the segments that a name stands for: a file, a folder, or a run.
-func recordingFiles(name string) ([]string, error) {
-	info, err := os.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		name, info, err = findRecording(name)
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.IsDir():
-		return []string{name}, nil
-	}
-	files, err := record.NewFolder(name, record.DefaultLimit).Segments()
-	if err == nil && len(files) == 0 {
-		err = drover.Errorf(drover.KindNotFound, "there is no recording in %s", name)
-	}
-	return files, err
-}
-
-// findRecording finds the recording of a run, whether or not that came to its end.
-func findRecording(run string) (string, fs.FileInfo, error) {
-	home, err := daemon.StateHome()
-	if err != nil {
-		return "", nil, err
-	}
-	for _, path := range []string{daemon.RecordingOf(home, run), filepath.Join(home, run, "recording")} {
-		if info, err := os.Stat(path); err == nil && filepath.IsLocal(run) {
-			return path, info, nil
+// replayProgress says now and then how far a long replay is.
+func (a *app) replayProgress(r *replay.Replay) func() {
+	said := time.Now()
+	return func() {
+		if r.Events%1000 == 0 && time.Since(said) > interval {
+			said = time.Now()
+			fmt.Fprintf(a.err, "%d events, up to %s\n", r.Events, human.Clock(r.Now))
 		}
 	}
-	e := drover.Errorf(drover.KindNotFound, "there is neither a file nor a run %s with a recording", run)
-	if runs := recordedRuns(home); len(runs) > 0 {
-		return "", nil, e.WithHint("the last run that has one: %s", runs[0])
-	}
-	return "", nil, e
 }
 
-// completeRecordings offers runs that have a recording, and files.
-func completeRecordings(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	home, err := daemon.StateHome()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveDefault
+// targetWords is where a replay is to stop.
+func targetWords(r *replay.Replay) string {
+	switch t := r.Target; {
+	case t.Timed && t.Until != 0:
+		return human.Clock(t.Until)
+	case t.Timed:
+		return human.Clock(r.First.Add(t.After))
+	default:
+		return "anything in it concerns " + t.Subject.String()
 	}
-	return recordedRuns(home), cobra.ShellCompDirectiveDefault
 }
 
-// recordedRuns are the runs that came to their end and whose recordings are kept, the last first.
-func recordedRuns(home string) (ids []string) {
-	entries, err := os.ReadDir(filepath.Join(home, "recordings"))
-	if err != nil {
+// otherVersion says of a fault that the last segment was recorded by another version, if it was.
+func (a *app) otherVersion(err error, played []replay.Segment) error {
+	if len(played) == 0 {
+		return err
+	}
+	program := played[len(played)-1].Program
+	if program == "" || program == a.program.Version {
+		return err
+	}
+	e := drover.AsError(err, drover.KindInvalid)
+	if e.Hint == "" {
+		e = e.WithHint("it was recorded by drover %s, and this is %s: use that one", program, a.program.Version)
+	}
+	return e
+}
+
+// showReplay says how a replay went, and is the exit code of one that did not go the same way.
+func (a *app) showReplay(r *replay.Replay, took time.Duration) error {
+	listed := r.Step != nil
+	if r.Moment != nil && !listed {
+		return a.showMoment(r.Moment)
+	}
+	if !listed {
+		if err := printList(a, segmentsListing, each(r.Segments)); err != nil {
+			return err
+		}
+	}
+	last := r.Segments[len(r.Segments)-1]
+	if last.Differs == nil {
+		fmt.Fprintf(a.err, "%s decided the same, %.0f a second\n", human.Plural(r.Events, "event"), float64(r.Events)/took.Seconds())
 		return nil
 	}
-	for _, e := range daemon.ByAge(entries) {
-		ids = append(ids, e.Name())
+	return a.showDifference(last)
+}
+
+// segmentsListing is how the segments of a recording are printed.
+var segmentsListing = listing[replay.Segment]{
+	name: func(s replay.Segment) string { return s.Path },
+	columns: []column[replay.Segment]{
+		{title: "SEGMENT", text: func(s replay.Segment) string { return relative(s.Path) }},
+		{title: "BEGAN", text: func(s replay.Segment) string { return thenOrNever(s.Began) }},
+		{title: "ENDED", text: func(s replay.Segment) string { return thenOrNever(s.Ended) }},
+		{title: "EVENTS", text: func(s replay.Segment) string { return fmt.Sprint(s.Events) }, right: true},
+		{title: "DECIDED", text: func(s replay.Segment) string {
+			switch {
+			case s.Differs != nil:
+				return "otherwise"
+			case s.Cut:
+				return "the same, until it is cut short"
+			}
+			return "the same"
+		}},
+		{title: "BY", text: func(s replay.Segment) string { return s.Program }, wide: true},
+		{title: "CONFIGURATION", text: func(s replay.Segment) string { return s.Settings[:min(12, len(s.Settings))] }, wide: true},
+	},
+}
+
+func thenOrNever(t drover.Time) string {
+	if t == 0 {
+		return ""
 	}
-	return ids
+	return t.Std().Local().Format(time.DateTime)
 }
 
 // parseUntil reads a time, or how long after the beginning.
@@ -176,26 +199,4 @@ func parseUntil(text string) (at drover.Time, after time.Duration, err error) {
 	}
 	return 0, 0, drover.Errorf(drover.KindInvalid, "--until %s is not a time", text).
 		WithHint("write --until 2026-03-01T14:02:00Z, --until '2026-03-01 14:02:00', or --until 90s for 90 seconds after the beginning")
-}
-
-// newPlayer makes a player that stops where the flags say.
-func (a *app) newPlayer(f replayFlags) (p *player, err error) {
-	p = &player{app: a, list: f.events, began: time.Now(), said: time.Now()}
-	if f.until != "" {
-		if p.until, p.after, err = parseUntil(f.until); err != nil {
-			return nil, err
-		}
-		p.timed = true
-	}
-	if f.about != "" {
-		subject, err := record.ParseSubject(f.about)
-		if err != nil {
-			return nil, err
-		}
-		p.subject = &subject
-	}
-	if f.events && !slices.Contains([]output{outputTable, outputJSON, outputYAML}, a.output) {
-		return nil, drover.Errorf(drover.KindInvalid, "--events prints lines, json or yaml, not %s", string(a.output)).WithHint("write -o json or yaml, or leave it out")
-	}
-	return p, nil
 }
