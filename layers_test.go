@@ -56,7 +56,7 @@ var layers = map[string]layer{
 	},
 	"driver/local": {
 		does:    "a cloud on this host: every instance a process tree with an SSH server",
-		ours:    []string{"internal/atomicfile", ".", "driver", "driver/kit", "driver/middleware", "internal/logkey"},
+		ours:    []string{"internal/atomicfile", "internal/backoff", "internal/processes", ".", "driver", "driver/kit", "driver/middleware", "internal/logkey"},
 		outside: []string{"github.com/gliderlabs/ssh", "golang.org/x/crypto", "golang.org/x/sys"},
 	},
 	"driver/ec2": {
@@ -103,6 +103,11 @@ var layers = map[string]layer{
 		ours: []string{"."},
 	},
 	"internal/backoff":    {does: "waits for a time, and no longer than is wanted"},
+	"internal/processes": {
+		does:    "the processes of this host: which there are, whose they are, and how they end",
+		ours:    []string{"internal/backoff"},
+		outside: []string{"golang.org/x/sys"},
+	},
 	"internal/atomicfile": {does: "replaces files whole or not at all"},
 	"internal/deadman": {
 		does: "the dead-man switch: a script planted at an instance's first boot, and the runner's end of it",
@@ -178,7 +183,7 @@ var layers = map[string]layer{
 	},
 	"internal/runner": {
 		does:    "the instance's end: supervises attempts and outlives connections",
-		ours:    []string{"internal/atomicfile", ".", "internal/cgroup", "internal/container", "internal/deadman", "internal/notice", "internal/backoff", "internal/wire"},
+		ours:    []string{"internal/atomicfile", ".", "internal/cgroup", "internal/container", "internal/deadman", "internal/notice", "internal/backoff", "internal/processes", "internal/wire"},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "golang.org/x/sys"},
 	},
 	"internal/store": {

@@ -42,8 +42,7 @@ var needed = []string{
 var more = map[string]map[string]string{
 	"local": {
 		"faults.go": "the bad luck that can be asked for, and instances that are taken back", "guest.go": "an instance's inner process, and its SSH sessions",
-		"instance.go": "an instance's outer process", "process.go": "processes of this host, and how they end",
-		"program.go": "the copy of this program that instances run from",
+		"instance.go": "an instance's outer process",
 	},
 }
 

@@ -16,6 +16,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/internal/atomicfile"
+	"drover/internal/backoff"
 )
 
 // The files of an instance's folder.
@@ -118,7 +119,7 @@ func lock(ctx context.Context, path string) (*os.File, error) {
 		if f != nil || err != nil {
 			return f, err
 		}
-		if err := pause(ctx, lockInterval); err != nil {
+		if err := backoff.For(ctx, lockInterval); err != nil {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 	}

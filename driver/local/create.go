@@ -21,6 +21,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
+	"drover/internal/processes"
 )
 
 // longestName is what fits the name of a folder, and half of an id.
@@ -56,7 +57,7 @@ func check(r driver.CreateRequest) (ssh.PublicKey, error) {
 
 // create does under the fleet's lock what must not be done twice for one name.
 func (c *cloud) create(ctx context.Context, r driver.CreateRequest, hostKey ssh.PublicKey) (driver.Instance, error) {
-	program, err := c.programCopy()
+	program, err := c.ourProgram(ctx)
 	if err != nil {
 		return driver.Instance{}, err
 	}
@@ -88,6 +89,11 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest, hostKey ssh.
 		return driver.Instance{}, errors.Join(err, c.remove(context.WithoutCancel(ctx), path))
 	}
 	return readInstance(c.o.Fleet, path)
+}
+
+// ourProgram is the copy that instances run from, which is made once.
+func (c *cloud) ourProgram(ctx context.Context) (string, error) {
+	return c.program.Get(ctx, "", func() (string, error) { return processes.CopySelf(filepath.Join(c.o.Folder, ".bin")) })
 }
 
 // choose takes the first candidate that is in stock.
@@ -201,6 +207,11 @@ p=${e#/proc/} p=${p%/environ}
 done 2>/dev/null
 `
 
+// marker is the environment variable that every process of an instance is born with: the instance's folder.
+const marker = "DROVER_LOCAL_INSTANCE"
+
+func marked(path string) string { return marker + "=" + path }
+
 // environment is what a login finds: little, as on an instance of any cloud. The image is this host, so its caches are shared.
 func environment(path string, me *user.User) []string {
 	env := []string{
@@ -210,7 +221,7 @@ func environment(path string, me *user.User) []string {
 		"USER=" + me.Username,
 		"LOGNAME=" + me.Username,
 		"SHELL=/bin/sh",
-		marker + "=" + path,
+		marked(path),
 		"DROVER_SWITCH=" + filepath.Join(path, "switch"),
 		"DROVER_POWEROFF=" + filepath.Join(path, binFolder, "poweroff"),
 		"DROVER_NOTICES=" + filepath.Join(path, noticesFile),
@@ -261,7 +272,7 @@ func (c *cloud) start(path, program string, l launch, held, socket *os.File) err
 		return err
 	}
 	defer log.Close()
-	pid, err := spawn(program, []string{"drover", Command, path}, path, l.Environment, in, log, log, held, socket)
+	pid, err := processes.Spawn(program, []string{"drover", Command, path}, path, l.Environment, in, log, log, held, socket)
 	if err != nil {
 		return fmt.Errorf("start the instance's process: %w", err)
 	}

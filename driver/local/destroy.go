@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/internal/processes"
 )
 
 // powerOffTime is how long an instance's own processes have to end it in good order.
@@ -93,7 +94,7 @@ func (c *cloud) startAgain(ctx context.Context, path string) error {
 	if _, err := c.lookAtRemains(ctx, c.o.Fleet, path); err != nil {
 		return err
 	}
-	program, err := c.programCopy()
+	program, err := c.ourProgram(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func powerOff(ctx context.Context, path string) error {
 		return nil
 	}
 	defer unix.Close(fd)
-	if !isMarked(pid, path) || unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0) != nil {
+	if !processes.Marked(pid, marked(path)) || unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0) != nil {
 		return nil
 	}
 	limit := powerOffTime
@@ -145,7 +146,7 @@ func powerOff(ctx context.Context, path string) error {
 
 // remove ends every process of an instance and takes its folder away. The fleet's lock is held.
 func (c *cloud) remove(ctx context.Context, path string) error {
-	err := endAll(ctx, func() ([]int, error) { return markedProcesses(path) })
+	err := processes.EndAll(ctx, func() ([]int, error) { return processes.WithMarker(marked(path)) })
 	if err != nil {
 		return err
 	}

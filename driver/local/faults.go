@@ -13,6 +13,8 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/middleware"
+	"drover/internal/backoff"
+	"drover/internal/processes"
 )
 
 // faults is the cloud's bad luck. The zero configuration has none.
@@ -61,18 +63,6 @@ func (f *faults) outOf(c driver.Candidate, age time.Duration) bool {
 	return false
 }
 
-// pause waits, or returns the context's error if that ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // The files by which an instance is known that does not run and yet is not gone: its cloud took it back, or it powered itself off where that
 // only stops it. Until it is destroyed it is listed as stopped.
 const (
@@ -94,7 +84,7 @@ func has(path, name string) bool {
 
 // lookAtRemains ends whatever is left of a dead instance and reads what there is to say of it. The fleet's lock is held.
 func (c *cloud) lookAtRemains(ctx context.Context, fleet, path string) (driver.Instance, error) {
-	if err := endAll(ctx, func() ([]int, error) { return markedProcesses(path) }); err != nil {
+	if err := processes.EndAll(ctx, func() ([]int, error) { return processes.WithMarker(marked(path)) }); err != nil {
 		return driver.Instance{}, err
 	}
 	c.reap()
@@ -131,13 +121,13 @@ func (f fate) unfold(ctx context.Context, folder string) (dies bool, err error) 
 		defer stop()
 	}
 	if f.Reclaim > 0 {
-		if pause(ctx, f.Reclaim) == nil {
+		if backoff.For(ctx, f.Reclaim) == nil {
 			n := drover.Notice{Cause: "its faults say so", Deadline: drover.TimeOf(time.Now().Add(f.Notice))}
 			if err := writeJSON(filepath.Join(folder, noticesFile), n); err != nil {
 				return false, err
 			}
 		}
-		if pause(ctx, f.Notice) == nil {
+		if backoff.For(ctx, f.Notice) == nil {
 			return true, nil
 		}
 	}

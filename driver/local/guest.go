@@ -17,6 +17,9 @@ import (
 	"github.com/gliderlabs/ssh"
 	gossh "golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
+
+	"drover/internal/backoff"
+	"drover/internal/processes"
 )
 
 // What the guest's SSH server allows. Whoever is on this host can connect to it, so what is allowed before a login is little.
@@ -32,7 +35,7 @@ const (
 type guest struct {
 	launch
 	home   string
-	reaper *reaper
+	reaper *processes.Reaper
 	key    ssh.PublicKey
 	conns  chan struct{} // one element per connection
 }
@@ -40,7 +43,7 @@ type guest struct {
 func runGuest(folder string) error {
 	lock, socket, alive := inherited(fdLock, "lock"), inherited(fdSocket, "ssh"), inherited(fdAlive, "alive")
 	defer lock.Close()
-	r, err := newReaper()
+	r, err := processes.NewReaper()
 	if err != nil {
 		return err
 	}
@@ -67,7 +70,7 @@ func runGuest(folder string) error {
 		ended <- err
 	}()
 	go func() { ended <- g.run(ctx, socket) }()
-	return errors.Join(<-ended, r.endTree())
+	return errors.Join(<-ended, r.EndTree())
 }
 
 // run boots and then serves for as long as it can.
@@ -80,7 +83,7 @@ func (g *guest) run(ctx context.Context, socket *os.File) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	if err := pause(ctx, g.BootDelay); err != nil {
+	if err := backoff.For(ctx, g.BootDelay); err != nil {
 		return err
 	}
 	if err := unix.Listen(int(socket.Fd()), backlog); err != nil {
@@ -120,7 +123,7 @@ func (g *guest) runInit(text string) error {
 		return err
 	}
 	defer null.Close()
-	_, _, err = g.reaper.start("/bin/sh", []string{"sh", "/dev/fd/3"}, g.home, g.Environment, null, os.Stdout, os.Stderr, script)
+	_, _, err = g.reaper.Start("/bin/sh", []string{"sh", "/dev/fd/3"}, g.home, g.Environment, null, os.Stdout, os.Stderr, script)
 	return err
 }
 
@@ -246,7 +249,7 @@ func (g *guest) runCommand(s ssh.Session) (c command, err error) {
 	if text := s.RawCommand(); text != "" {
 		args = append(args, "-c", text)
 	}
-	pid, exited, err := g.reaper.start("/bin/sh", args, g.home, g.environ(s.Environ()), theirs[:]...)
+	pid, exited, err := g.reaper.Start("/bin/sh", args, g.home, g.environ(s.Environ()), theirs[:]...)
 	return command{pid, exited, ours[0], ours[1], ours[2]}, err
 }
 
@@ -290,11 +293,11 @@ func (c command) pipe(s ssh.Session) <-chan struct{} {
 func (g *guest) hangUp(c command, drained <-chan struct{}) {
 	c.stdout.Close()
 	c.stderr.Close()
-	g.reaper.signal(c.pid, unix.SIGHUP)
+	g.reaper.Signal(c.pid, unix.SIGHUP)
 	select {
 	case <-c.exited:
 	case <-time.After(hangUpTime):
-		g.reaper.signal(c.pid, unix.SIGKILL)
+		g.reaper.Signal(c.pid, unix.SIGKILL)
 	}
 	<-drained
 }
@@ -308,7 +311,7 @@ func (g *guest) forwardSignals(s ssh.Session, pid int) {
 		select {
 		case name := <-signals:
 			if sig := unix.SignalNum("SIG" + string(name)); sig != 0 {
-				g.reaper.signal(pid, sig)
+				g.reaper.Signal(pid, sig)
 			}
 		case <-s.Context().Done():
 			return

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"drover/internal/processes"
 )
 
 // Command is the first argument by which Drover's binary knows that it is to be an instance: it then calls [InstanceMain] with the
@@ -61,7 +63,7 @@ func InstanceMain(args []string) int {
 func runOuter(folder string) error {
 	lock, socket := inherited(fdLock, "lock"), inherited(fdSocket, "ssh")
 	defer lock.Close()
-	r, err := newReaper()
+	r, err := processes.NewReaper()
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func runOuter(folder string) error {
 	go r.Run(ctx)
 
 	args := []string{"drover", Command, guestFlag, folder}
-	_, ended, err := r.start("/proc/self/exe", args, folder, l.Environment, os.Stdin, os.Stdout, os.Stderr, lock, socket, watch)
+	_, ended, err := r.Start("/proc/self/exe", args, folder, l.Environment, os.Stdin, os.Stdout, os.Stderr, lock, socket, watch)
 	if err := errors.Join(err, watch.Close(), socket.Close(), os.Stdin.Close()); err != nil {
 		return fmt.Errorf("start the guest: %w", err)
 	}
@@ -105,7 +107,7 @@ func runOuter(folder string) error {
 		// A sudden death leaves no time for an end in good order.
 		return errors.Join(err, unix.Kill(os.Getpid(), unix.SIGKILL))
 	}
-	return errors.Join(err, r.endTree())
+	return errors.Join(err, r.EndTree())
 }
 
 // readLaunch reads standard input and leaves it as it was, for the guest.

@@ -52,9 +52,10 @@ type cloud struct {
 	faults  *faults
 	opened  time.Time
 
+	program kit.Cache[string] // the copy that instances run from
+
 	mu       sync.Mutex
-	program  string // the copy that instances run from; empty until the first Create; guarded by mu
-	children []int  // outer processes that this process started and must reap; guarded by mu
+	children []int // outer processes that this process started and must reap; guarded by mu
 }
 
 // Open opens the cloud on this host. Its configuration is optional throughout.

@@ -1,16 +1,15 @@
 package runner
 
 import (
-	"bytes"
 	"context"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"drover/internal/backoff"
+	"drover/internal/processes"
 )
 
 // killMarked kills every process that bears the attempt's marker in its environment, until none is left or none of the rest can be
@@ -20,7 +19,7 @@ func killMarked(attempt string) (left int) {
 	defer cancel()
 	for range backoff.Tries(ctx, time.Millisecond, 100*time.Millisecond) {
 		left = 0
-		for _, pid := range processes() {
+		for _, pid := range numbers() {
 			if killIfMarked(pid, attempt) {
 				left++
 			}
@@ -40,22 +39,15 @@ func killIfMarked(pid int, attempt string) bool {
 		return false
 	}
 	defer unix.Close(handle)
-	environ, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	if err != nil {
+	if !processes.Marked(pid, marker+"="+attempt) {
 		return false
 	}
-	want := []byte(marker + "=" + attempt)
-	for _, pair := range bytes.Split(environ, []byte{0}) {
-		if bytes.Equal(pair, want) {
-			unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
-			return true
-		}
-	}
-	return false
+	unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
+	return true
 }
 
-// processes lists the numbers of all processes.
-func processes() (pids []int) {
+// numbers are those of all processes but this one.
+func numbers() (pids []int) {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return nil

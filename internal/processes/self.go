@@ -1,10 +1,9 @@
-package local
+package processes
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,23 +14,9 @@ import (
 // keepPrograms is how long a copy that nobody asked for stays, so that a development build a day does not fill the disk.
 const keepPrograms = 24 * time.Hour
 
-// programCopy returns the path of the copy that instances run from. Our own binary may be replaced under us, and under "go run" is
-// deleted when we end; a copy named by its content is neither. It is made once per cloud.
-func (c *cloud) programCopy() (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.program != "" {
-		return c.program, nil
-	}
-	program, err := copyProgram(filepath.Join(c.o.Folder, ".bin"))
-	if err != nil {
-		return "", fmt.Errorf("copy our own program: %w", err)
-	}
-	c.program = program
-	return program, nil
-}
-
-func copyProgram(folder string) (string, error) {
+// CopySelf copies the program that runs into a folder, unless it is there, and returns the copy's path. The program itself may be replaced while it
+// runs, and under "go run" is deleted when it ends; a copy named by its content is neither.
+func CopySelf(folder string) (string, error) {
 	// The link in /proc leads to the very file that runs, even where its name is gone or another's.
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {

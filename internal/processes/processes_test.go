@@ -1,0 +1,84 @@
+package processes
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestWhatAMarkerFinds(t *testing.T) {
+	marker := "DROVER_PROCESSES_TEST=" + t.TempDir()
+	tree := exec.Command("sh", "-c", "env -i sleep 60 & env -i sleep 60 & wait")
+	tree.Env = []string{marker, "PATH=" + os.Getenv("PATH")}
+	if err := tree.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- tree.Wait() }()
+	var found []int
+	for deadline := time.Now().Add(10 * time.Second); len(found) < 3; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d processes are found", len(found))
+		}
+		var err error
+		if found, err = WithMarker(marker); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("is who was born with it, and all below, though they have it no more", func(t *testing.T) {
+		if !slices.Contains(found, tree.Process.Pid) || slices.Contains(found, os.Getpid()) {
+			t.Errorf("%v, and not %d", found, tree.Process.Pid)
+		}
+		if !Marked(tree.Process.Pid, marker) || Marked(os.Getpid(), marker) || Marked(tree.Process.Pid, marker+"x") {
+			t.Error("the marker is not told from others")
+		}
+	})
+	t.Run("is nobody once all were ended", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := EndAll(ctx, func() ([]int, error) { return WithMarker(marker) }); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		if left, err := WithMarker(marker); err != nil || len(left) > 0 {
+			t.Errorf("%v, %v", left, err)
+		}
+	})
+}
+
+func TestTheProgramIsCopiedOnce(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "bin")
+	first, err := CopySelf(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := os.Stat(first)
+	if err != nil || made.Mode() != 0o700 {
+		t.Fatalf("%v, %v", made, err)
+	}
+	old := filepath.Join(folder, "drover-old")
+	long := time.Now().Add(-2 * keepPrograms)
+	if err := os.WriteFile(old, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(old, long, long); err != nil {
+		t.Fatal(err)
+	}
+	again, err := CopySelf(folder)
+	if now, missing := os.Stat(again); err != nil || missing != nil || !os.SameFile(made, now) {
+		t.Errorf("%s is not %s: %v, %v", again, first, err, missing)
+	}
+	if err := os.Remove(first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CopySelf(folder); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Errorf("a copy that nobody asks for stays: %v", err)
+	}
+}
