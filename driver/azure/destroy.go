@@ -18,9 +18,7 @@ import (
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := c.api.do(ctx, "DeleteVM", id, nil, nil)
 	if err == nil {
-		c.mu.Lock()
-		c.ended[id] = true
-		c.mu.Unlock()
+		c.destroyed.Add(id)
 	}
 	return errs.Gone("destroy instance "+id, err)
 }

@@ -37,11 +37,8 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 			continue
 		}
 		vm.Properties.InstanceView = views[key(vm.ID)]
-		in := c.instanceOf(vm)
-		in.Addresses.Private, in.Addresses.Public = addresses[key(vm.ID)].Private, addresses[key(vm.ID)].Public
-		all = append(all, in)
+		all = append(all, c.found(vm, addresses))
 	}
-	c.markReclaimed(all)
 	return all, nil
 }
 
@@ -56,12 +53,15 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	if err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
-	in := c.instanceOf(&vm)
+	return c.found(&vm, addresses), nil
+}
+
+// found is an instance with its addresses, and whether it was taken back.
+func (c *cloud) found(vm *armcompute.VirtualMachine, addresses map[string]driver.Addresses) driver.Instance {
+	in := c.instanceOf(vm)
 	in.Addresses.Private, in.Addresses.Public = addresses[key(vm.ID)].Private, addresses[key(vm.ID)].Public
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	in.Reclaimed = c.takenBack(in)
-	return in, nil
+	return in
 }
 
 // key is a resource id as it can be compared: Azure writes it with capitals here and without there.
@@ -152,23 +152,9 @@ func failure(in driver.Instance, view []*armcompute.InstanceViewStatus) *drover.
 	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure does not say why", doing)
 }
 
-// markReclaimed says of spot instances that end, and were not destroyed from here, that they were taken back. It forgets what is listed no more.
-func (c *cloud) markReclaimed(all []driver.Instance) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	still := map[string]bool{}
-	for i, in := range all {
-		if c.ended[in.ID] {
-			still[in.ID] = true
-		}
-		all[i].Reclaimed = c.takenBack(in)
-	}
-	c.ended = still
-}
-
-// takenBack says of an instance that it is on spot and ends, and was neither destroyed from here nor stopped by Drover. c.mu is held.
+// takenBack says of an instance that it is on spot and ends, and was neither destroyed from here nor stopped by Drover.
 func (c *cloud) takenBack(in driver.Instance) bool {
-	return in.State == driver.Stopping && in.Market == drover.Spot && !c.ended[in.ID] && in.Tags[driver.TagStopped] == ""
+	return in.State == driver.Stopping && in.Market == drover.Spot && !c.destroyed.Has(in.ID) && in.Tags[driver.TagStopped] == ""
 }
 
 // SetTags replaces the tags, but for those that the configuration gives everything.

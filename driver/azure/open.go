@@ -50,10 +50,8 @@ type cloud struct {
 	limits *diskcache.Value[map[string]int64]
 	spots  *diskcache.Value[map[string]spotInfo]
 
-	noSpots sync.Once // to say that they cannot be asked about
-
-	mu    sync.Mutex
-	ended map[string]bool // instances that were destroyed from here and are still listed; guarded by mu
+	noSpots   sync.Once // to say that they cannot be asked about
+	destroyed kit.Remembered
 }
 
 // outside is what stands for the network and for who we are, in tests.
@@ -83,7 +81,7 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
-	c := &cloud{o: o, config: config, api: api, ended: map[string]bool{}}
+	c := &cloud{o: o, config: config, api: api}
 	c.types = diskcache.New(c.keep("types", typesAge), c.fetchTypes)
 	c.prices = diskcache.New(c.keep("prices", pricesAge), c.fetchPrices)
 	c.disks = diskcache.New(c.keep("disks", pricesAge), c.fetchDiskPrices)

@@ -60,7 +60,7 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 	}
 	in := instance(*d)
 	in.Zone, in.ProviderType = as.Zone, as.ProviderType
-	in.Tags = tagsOf(wanted.Tags)
+	in.Tags = words.Read(wanted.Tags)
 	return in, nil
 }
 
@@ -85,7 +85,7 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 		return wanted, err
 	}
 	wanted.SSHKeys = []godo.DropletCreateSSHKey{{Fingerprint: print}}
-	wanted.Tags, err = words(r.Tags, time.Now())
+	wanted.Tags, err = words.Write(r.Tags, time.Now())
 	return wanted, err
 }
 
@@ -151,7 +151,7 @@ func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Ins
 
 // addKey adds a login key to the account. Somebody else may do so at the same time.
 func (c *cloud) addKey(ctx context.Context, key, print string) error {
-	_, answer, err := c.api.Keys.Create(ctx, &godo.KeyCreateRequest{Name: fleetWord(c.o.Fleet) + ":" + print, PublicKey: key})
+	_, answer, err := c.api.Keys.Create(ctx, &godo.KeyCreateRequest{Name: words.OfFleet(c.o.Fleet) + ":" + print, PublicKey: key})
 	if err != nil && answer != nil && strings.Contains(err.Error(), "already in use") {
 		return nil
 	}

@@ -19,7 +19,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	if !ok {
 		return nil // none ever had this id
 	}
-	ctx, err := c.gate.Prepay(ctx, anyRequest, 2+len(single))
+	ctx, err := c.gate.Prepay(ctx, anyRequest, 2+len(words.Single))
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
@@ -31,7 +31,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 		return errs.Gone(doing, err)
 	}
 	for _, word := range d.Tags {
-		if w, ours := tagOf(word); ours && w.at != 0 {
+		if w, ours := words.Parse(word); ours && w.At != 0 {
 			_, err := c.api.Tags.Delete(ctx, word)
 			if err = errs.Gone(doing, err); err != nil {
 				return err
@@ -81,8 +81,8 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	of := map[string]string{driver.TagFleet: fleet}
 	for _, tag := range tags {
-		if w, ours := tagOf(tag.Name); ours && w.fleet == fleet && !borne(tag) {
-			all = append(all, driver.Leftover{Kind: leftoverTag, ID: tag.Name, Tags: of, Created: w.at, Shared: w.at == 0})
+		if w, ours := words.Parse(tag.Name); ours && w.Fleet == fleet && !borne(tag) {
+			all = append(all, driver.Leftover{Kind: leftoverTag, ID: tag.Name, Tags: of, Created: w.At, Shared: w.At == 0})
 		}
 	}
 	keys, err := pages(func(o *godo.ListOptions) ([]godo.Key, *godo.Response, error) { return c.api.Keys.List(ctx, o) })
@@ -90,7 +90,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 		return nil, errs.Classify("listing login keys", err)
 	}
 	for _, key := range keys {
-		if strings.HasPrefix(key.Name, fleetWord(fleet)+":") {
+		if strings.HasPrefix(key.Name, words.OfFleet(fleet)+":") {
 			all = append(all, driver.Leftover{Kind: leftoverKey, ID: key.Fingerprint, Tags: of, Shared: true})
 		}
 	}

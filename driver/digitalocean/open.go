@@ -50,7 +50,7 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	if err := kit.Begin(&o, longestFleet, &c); err != nil {
 		return nil, err
 	}
-	if len(escaped(o.Fleet)) > longestFleet {
+	if len(words.Escape(o.Fleet)) > longestFleet {
 		return nil, drover.Errorf(drover.KindInvalid, "the fleet's name %q is too long for DigitalOcean's tags", o.Fleet).WithHint("%d lower-case letters, digits and dashes fit", longestFleet)
 	}
 	token, err := c.token()

@@ -101,18 +101,9 @@ func instancesIn(found []types.Reservation) (all []types.Instance) {
 	return all
 }
 
-// buriedFor is longer than EC2 lists what has ended.
-const buriedFor = 2 * time.Hour
-
 // unburied are those of the instances that were taken back which were not destroyed since.
 func (c *cloud) unburied(taken []types.Instance) []types.Instance {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.buried, func(_ string, at time.Time) bool { return time.Since(at) >= buriedFor })
-	return slices.DeleteFunc(taken, func(i types.Instance) bool {
-		_, is := c.buried[aws.ToString(i.InstanceId)]
-		return is
-	})
+	return slices.DeleteFunc(taken, func(i types.Instance) bool { return c.destroyed.Has(aws.ToString(i.InstanceId)) })
 }
 
 // instanceOf translates an instance.

@@ -1,8 +1,6 @@
 package ec2
 
 import (
-	"context"
-	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -67,8 +65,8 @@ func TestList(t *testing.T) {
 				}
 			}
 			time.Sleep(2 * time.Hour)
-			if listed(t, c); len(c.buried) != 0 {
-				t.Errorf("still remembered: %v", c.buried)
+			if listed(t, c); c.destroyed.Has(in.ID) {
+				t.Error("it is still remembered")
 			}
 		})
 	})
@@ -299,88 +297,5 @@ func TestOpen(t *testing.T) {
 		if e := drover.AsError(err, ""); e.Kind != drover.KindAuthentication || e.Hint == "" {
 			t.Errorf("%+v", e)
 		}
-	})
-}
-
-func TestEndings(t *testing.T) {
-	t.Run("what comes while a call is under way shares the next one", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var sizes []int
-			e := newEndings(func(_ context.Context, ids []string) error {
-				sizes = append(sizes, len(ids))
-				time.Sleep(time.Second)
-				return nil
-			})
-			for range 1500 {
-				go func() {
-					if err := e.end(t.Context(), "i"); err != nil {
-						t.Error(err)
-					}
-				}()
-			}
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			if total := sizes[0] + sizes[1]; len(sizes) > 3 || total > 1500 {
-				t.Errorf("calls for %v", sizes)
-			}
-		})
-	})
-	t.Run("one that is wrong does not spoil the others'", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ended := map[string]bool{}
-			e := newEndings(func(_ context.Context, ids []string) error {
-				time.Sleep(time.Second)
-				for _, id := range ids {
-					if id == "bad" {
-						return answer("InvalidInstanceID.NotFound")
-					}
-				}
-				for _, id := range ids {
-					ended[id] = true
-				}
-				return nil
-			})
-			results := map[string]chan error{}
-			for _, id := range []string{"first", "bad", "good"} {
-				results[id] = make(chan error, 1)
-				go func() { results[id] <- e.end(t.Context(), id) }()
-				synctest.Wait()
-			}
-			for id, result := range results {
-				if err := <-result; (err != nil) != (id == "bad") {
-					t.Errorf("%s: %v", id, err)
-				}
-			}
-			if !ended["first"] || !ended["good"] {
-				t.Errorf("ended: %v", ended)
-			}
-		})
-	})
-	t.Run("one who gives up takes nobody along", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			e := newEndings(func(ctx context.Context, _ []string) error {
-				select {
-				case <-ctx.Done():
-					return ctx.Err()
-				case <-time.After(time.Second):
-					return nil
-				}
-			})
-			ctx, cancel := context.WithCancel(t.Context())
-			impatient, patient := make(chan error, 1), make(chan error, 1)
-			go func() { _ = e.end(t.Context(), "busy") }()
-			synctest.Wait()
-			go func() { impatient <- e.end(ctx, "a") }()
-			synctest.Wait()
-			go func() { patient <- e.end(t.Context(), "b") }()
-			time.Sleep(1500 * time.Millisecond)
-			cancel()
-			if err := <-impatient; !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-			if err := <-patient; err != nil {
-				t.Error(err)
-			}
-		})
 	})
 }

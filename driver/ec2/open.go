@@ -16,7 +16,6 @@ package ec2
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -33,6 +32,9 @@ const longestFleet = 64
 // listLag is how far lists may lag: as long as "Eventual consistency in the Amazon EC2 API" has one wait between two looks, at most.
 const listLag = 5 * time.Minute
 
+// mostEndings is how many instances one call ends: TerminateInstances takes up to 1,000.
+const mostEndings = 1000
+
 type cloud struct {
 	kit.Planted
 
@@ -44,12 +46,10 @@ type cloud struct {
 	listPrices *diskcache.Value[map[string]drover.Money]
 	spotPrices *diskcache.Value[map[string]map[string]drover.Money]
 	subnets    *diskcache.Value[[]subnet]
-	endings    *endings
+	endings    kit.Bulk
+	destroyed  kit.Remembered      // that may have been taken back
 	made       kit.Cache[struct{}] // shared resources that are there, by name
 	images     kit.Cache[image]    // by id
-
-	mu     sync.Mutex
-	buried map[string]time.Time // when instances were destroyed that may have been taken back, by id; guarded by mu
 }
 
 // Open opens a region of an account, with the credentials that the AWS tools would use.
@@ -65,12 +65,12 @@ func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
-	c := &cloud{o: o, config: config, api: api, buried: map[string]time.Time{}}
+	c := &cloud{o: o, config: config, api: api}
 	c.types = diskcache.New(c.keep("types", typesAge), c.fetchTypes)
 	c.listPrices = diskcache.New(c.keep("prices", pricesAge), c.fetchPrices)
 	c.spotPrices = diskcache.New(c.keep("spot", spotAge), c.fetchSpotPrices)
 	c.subnets = diskcache.New(c.keep("subnets", subnetsAge), c.fetchSubnets)
-	c.endings = newEndings(c.terminate)
+	c.endings = kit.Bulk{Most: mostEndings, Call: c.terminate, Alone: func(err error) bool { return errs.KindOf(err) == drover.KindNotFound }}
 	return c, nil
 }
 

@@ -2,7 +2,9 @@ package kit
 
 import (
 	"context"
+	"maps"
 	"sync"
+	"time"
 )
 
 // Cache is what a driver asks its cloud, or does there, once for all, by names: what an image is like, the key that the fleet's instances
@@ -64,4 +66,36 @@ func (k *Cache[T]) Forget(names ...string) {
 	for _, name := range names {
 		delete(k.all, name)
 	}
+}
+
+// rememberFor is longer than any cloud lists what has ended.
+const rememberFor = 2 * time.Hour
+
+// Remembered are ids of instances that were destroyed from here: those of which that is not so and that end the cloud took back. An id is forgotten once
+// nobody has asked about it for long. The zero value is ready for use.
+type Remembered struct {
+	mu  sync.Mutex
+	all map[string]time.Time // when each was added or asked about last; guarded by mu
+}
+
+// Add remembers an id.
+func (r *Remembered) Add(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = map[string]time.Time{}
+	}
+	r.all[id] = time.Now()
+}
+
+// Has reports whether an id is remembered.
+func (r *Remembered) Has(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.all, func(_ string, at time.Time) bool { return time.Since(at) >= rememberFor })
+	_, has := r.all[id]
+	if has {
+		r.all[id] = time.Now()
+	}
+	return has
 }

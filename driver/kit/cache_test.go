@@ -70,3 +70,23 @@ func TestCache(t *testing.T) {
 		})
 	})
 }
+
+func TestRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r kit.Remembered
+		if r.Has("a") {
+			t.Error("what was never added is remembered")
+		}
+		r.Add("a")
+		for range 3 {
+			time.Sleep(2*time.Hour - time.Second)
+			if !r.Has("a") || r.Has("b") {
+				t.Error("what is asked about is forgotten, or all are remembered")
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		if r.Has("a") {
+			t.Error("what nobody asks about is not forgotten")
+		}
+	})
+}

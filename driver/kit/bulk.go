@@ -1,0 +1,79 @@
+package kit
+
+import (
+	"context"
+	"sync"
+)
+
+// Bulk brings together what is asked for one by one: what comes while a call is under way goes into the next one, so a thousand take a few calls, and a
+// single one is called for at once.
+type Bulk struct {
+	Most  int                                           // ids that one call takes
+	Call  func(ctx context.Context, ids []string) error // one call for all of them
+	Alone func(err error) bool                          // whether the call came to nothing because of one id, so that each is then called for alone
+
+	mu      sync.Mutex
+	busy    bool    // a call is under way; guarded by mu
+	waiting []*lone // guarded by mu
+}
+
+// lone is one id, and how its call went once done is closed.
+type lone struct {
+	ctx  context.Context
+	id   string
+	done chan struct{}
+	err  error
+}
+
+// Do calls for an id, with others.
+func (b *Bulk) Do(ctx context.Context, id string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	mine := &lone{ctx: ctx, id: id, done: make(chan struct{})}
+	b.mu.Lock()
+	b.waiting = append(b.waiting, mine)
+	first := !b.busy
+	b.busy = true
+	b.mu.Unlock()
+	if first {
+		go b.work()
+	}
+	select {
+	case <-mine.done:
+		return mine.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// work makes calls until none waits.
+func (b *Bulk) work() {
+	for {
+		b.mu.Lock()
+		n := min(len(b.waiting), b.Most)
+		batch := b.waiting[:n:n]
+		b.waiting = b.waiting[n:]
+		b.busy = n > 0
+		b.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		b.call(batch)
+		for _, one := range batch {
+			close(one.done)
+		}
+	}
+}
+
+// call obeys the context of the first, whose deadline is the nearest as far as it can be known; the contexts of the others can change nothing any more.
+func (b *Bulk) call(batch []*lone) {
+	ids := Each(batch, func(one *lone) string { return one.id })
+	err := b.Call(batch[0].ctx, ids)
+	alone := len(batch) > 1 && err != nil && (b.Alone(err) || batch[0].ctx.Err() != nil)
+	for _, one := range batch {
+		if one.err = err; alone {
+			one.err = b.Call(one.ctx, []string{one.id})
+		}
+	}
+}
