@@ -102,7 +102,7 @@ var layers = map[string]layer{
 		does: "what a controller and a runner say to each other: messages, their limits, their encoding",
 		ours: []string{"."},
 	},
-	"internal/backoff":    {does: "waits for a time, and no longer than is wanted"},
+	"internal/backoff": {does: "waits for a time, and no longer than is wanted"},
 	"internal/processes": {
 		does:    "the processes of this host: which there are, whose they are, and how they end",
 		ours:    []string{"internal/backoff"},
