@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -264,10 +265,12 @@ func documentedKeys(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	keys := []string{"time", "level", "msg"}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "| `"); ok {
-			key, _, _ := strings.Cut(rest, "`")
-			keys = append(keys, key)
+	_, logs, _ := strings.Cut(string(text), "## Logs\n")
+	for line := range strings.Lines(logs) {
+		if strings.HasPrefix(line, "| ") {
+			for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(line, -1) {
+				keys = append(keys, m[1])
+			}
 		}
 	}
 	return keys
