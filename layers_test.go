@@ -26,13 +26,13 @@ const all = "*"
 // layers is the architecture. Imports point down: a package may import of ours only what its line names. Tests may import what they
 // like, since nothing can come to depend on them.
 var layers = map[string]layer{
-	".": {does: "the words: jobs, attempts, instances, offerings, states and their transitions, kinds of error, money and sizes"},
+	".": {does: "jobs, attempts, instances, offerings, their states, kinds of error, money, sizes"},
 	"driver": {
 		does: "the contract that a cloud must meet",
 		ours: []string{"."},
 	},
 	"driver/kit": {
-		does:    "what drivers share: the table of errors, the gate for rates, configuration, offerings, tags, user data",
+		does:    "what drivers share: error tables, rates, configuration, offerings, tags, user data",
 		ours:    []string{".", "driver", "internal/diskcache", "internal/logkey"},
 		outside: []string{"golang.org/x/crypto"},
 	},
@@ -46,63 +46,63 @@ var layers = map[string]layer{
 		outside: []string{"golang.org/x/crypto"},
 	},
 	"driver/azure": {
-		does:    "Microsoft Azure: virtual machines made with their parts in one call, and failures that are told later",
+		does:    "Microsoft Azure: one call per virtual machine, late failures",
 		ours:    []string{".", "driver", "driver/kit", "internal/diskcache", "internal/logkey"},
 		outside: []string{"github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/azure-sdk-for-go/sdk/azidentity", "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager"},
 	},
 	"driver/external": {
-		does: "a cloud that is driven by a program of the user's, in any language",
+		does: "a cloud driven by a user's program",
 		ours: []string{".", "driver", "driver/kit", "internal/logkey"},
 	},
 	"driver/local": {
-		does:    "a cloud on this host: every instance a process tree with an SSH server",
+		does:    "a cloud on this host: each instance a process tree with an SSH server",
 		ours:    []string{"internal/atomicfile", "internal/backoff", "internal/processes", ".", "driver", "driver/kit", "driver/middleware", "internal/logkey"},
 		outside: []string{"github.com/gliderlabs/ssh", "golang.org/x/crypto", "golang.org/x/sys"},
 	},
 	"driver/ec2": {
-		does:    "Amazon EC2: instant fleets, planted host keys, prices kept on disk",
+		does:    "Amazon EC2: instant fleets, planted host keys, cached prices",
 		ours:    []string{".", "driver", "driver/kit", "internal/diskcache", "internal/logkey"},
 		outside: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"},
 	},
 	"driver/gce": {
-		does:    "Google Compute Engine: operations awaited for a moment, tags as labels, prices kept on disk",
+		does:    "Google Compute Engine: short waits for operations, tags as labels, cached prices",
 		ours:    []string{".", "driver", "driver/kit", "internal/diskcache"},
 		outside: []string{"cloud.google.com/go/auth", "google.golang.org/api"},
 	},
 	"driver/openstack": {
-		does:    "OpenStack: Nova's servers, whose lists show what does not answer",
+		does:    "OpenStack: Nova servers, and lists that show what does not answer",
 		ours:    []string{".", "driver", "driver/kit", "internal/diskcache", "internal/logkey"},
 		outside: []string{"github.com/gophercloud/gophercloud/v2"},
 	},
 	"internal/webhook": {
-		does: "messages posted to a URL that somebody named: signed, and to public addresses alone",
+		does: "signed messages, posted to public addresses only",
 		ours: []string{"."},
 	},
 	"internal/diskcache": {
-		does: "what is fetched from a cloud now and then, kept on disk as well",
+		does: "answers of a cloud, cached on disk",
 		ours: []string{"internal/atomicfile", "internal/logkey"},
 	},
 	"driver/hetzner": {
-		does:    "Hetzner Cloud: servers named as instances, tags as labels",
+		does:    "Hetzner Cloud: servers, with tags as labels",
 		ours:    []string{".", "driver", "driver/kit"},
 		outside: []string{"github.com/hetznercloud/hcloud-go/v2"},
 	},
 	"driver/digitalocean": {
-		does:    "DigitalOcean: Droplets, tags written as single words, login keys and words swept",
+		does:    "DigitalOcean: Droplets, tags and login keys",
 		ours:    []string{".", "driver", "driver/kit"},
 		outside: []string{"github.com/digitalocean/godo"},
 	},
-	"internal/logkey": {does: "the keys of the structured log, spelled nowhere else"},
+	"internal/logkey": {does: "the keys of the structured log"},
 	"internal/telemetry": {
-		does:    "what Prometheus and OpenTelemetry are told of a fleet; the only importer of both",
+		does:    "metrics and traces; the only importer of Prometheus and OpenTelemetry",
 		ours:    []string{".", "internal/engine"}, // for the values that it counts
 		outside: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io/otel"},
 	},
 	"internal/wire": {
-		does: "what a controller and a runner say to each other: messages, their limits, their encoding",
+		does: "the messages between controller and runner, their limits and encoding",
 		ours: []string{"."},
 	},
-	"internal/backoff": {does: "waits for a time, and no longer than is wanted"},
+	"internal/backoff": {does: "cancellable waits and delays between retries"},
 	"internal/processes": {
 		does:    "the processes of this host: which there are, whose they are, and how they end",
 		ours:    []string{"internal/backoff"},
@@ -110,20 +110,20 @@ var layers = map[string]layer{
 	},
 	"internal/atomicfile": {does: "replaces files whole or not at all"},
 	"internal/deadman": {
-		does: "the dead-man switch: a script planted at an instance's first boot, and the runner's end of it",
+		does: "the dead-man switch: the first-boot script, and the runner's end",
 		ours: []string{"internal/backoff"},
 	},
 	"internal/notice": {
-		does: "watches what a cloud tells an instance: that it will be taken back",
+		does: "watches for a cloud's interruption notices, on the instance",
 		ours: []string{".", "internal/backoff"},
 	},
-	"internal/runtimes": {does: "how long jobs take: learned, and what follows for an instance that has them; pure"},
+	"internal/runtimes": {does: "expected run times, learned from ended jobs; pure"},
 	"internal/pack": {
-		does: "the solver: which offerings hold these jobs for the least money; pure",
+		does: "the solver: the cheapest offerings for a set of jobs; pure",
 		ours: []string{".", "internal/runtimes"},
 	},
 	"internal/billing": {
-		does: "what an instance's bill was for; pure",
+		does: "splits an instance's bill into jobs, boot, idle and waste; pure",
 		ours: []string{"."},
 	},
 	"internal/engine/verdict": {
@@ -167,17 +167,17 @@ var layers = map[string]layer{
 		ours: []string{".", "internal/engine", "internal/record"},
 	},
 	"internal/remote": {
-		does:    "the controller's end of an instance: SSH, host keys, deploying the runner, the control stream",
+		does:    "the controller's end of an instance: SSH, host keys, runner deployment, the control stream",
 		ours:    []string{".", "internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
 	"internal/cgroup": {
-		does:    "limits of CPU and memory for a process and its descendants, by the kernel's control groups",
+		does:    "CPU and memory limits, by control groups",
 		ours:    []string{"internal/backoff", "."},
 		outside: []string{"golang.org/x/sys"},
 	},
 	"internal/container": {
-		does:    "containers and their images, by docker or podman",
+		does:    "containers and images, by docker or podman",
 		ours:    []string{"."},
 		outside: []string{"golang.org/x/sys"},
 	},
@@ -203,7 +203,7 @@ var layers = map[string]layer{
 		outside: []string{"golang.org/x/crypto"},
 	},
 	"internal/eventqueue": {
-		does: "the order of things in modelled time",
+		does: "the order of events in simulated time",
 		ours: []string{"."},
 	},
 	"internal/simtest": {
@@ -211,40 +211,40 @@ var layers = map[string]layer{
 		ours: []string{".", "driver", "internal/eventqueue", "internal/engine", "internal/engine/pool", "internal/billing", "internal/loop", "internal/pack", "internal/record"},
 	},
 	"internal/trace": {
-		does: "reads recorded workloads, and price lists to try them on",
+		does: "reads recorded workloads and price lists",
 		ours: []string{"."},
 	},
 	"internal/simulate": {
-		does: "what a configuration would have done with a recorded workload, and what older systems do with it",
+		does: "runs a workload under a configuration, or under older policies",
 		ours: []string{".", "internal/eventqueue", "internal/engine", "internal/engine/pool", "internal/loop", "internal/pack", "internal/trace"},
 	},
 	"internal/recorded": {
-		does: "what a controller has on record, as a workload to simulate and as what became of it",
+		does: "a controller's records as a workload to simulate",
 		ours: []string{".", "internal/simulate", "internal/trace"},
 	},
-	"internal/chart": {does: "draws what changed over time, as SVG for light and dark pages"},
+	"internal/chart": {does: "line charts as SVG"},
 	"internal/config": {
-		does:    "the configuration and batch files, their errors and their schema",
+		does:    "configuration and batch files, their errors and schema",
 		ours:    []string{"."},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/google/jsonschema-go", "github.com/robfig/cron/v3"},
 	},
 	"internal/configimport": {
-		does:    "a configuration made of what other programs keep instances by",
+		does:    "makes a configuration from those of other programs",
 		ours:    []string{"."},
 		outside: []string{"github.com/goccy/go-yaml"},
 	},
 	"internal/httpapi": {
-		does:    "both ends of the HTTP API: a handler that serves any service, and a client that is one",
+		does:    "the HTTP API: a handler that serves any service, and a client that is one",
 		ours:    []string{"internal/backoff", ".", "internal/config", "internal/logkey"},
 		outside: []string{"github.com/danielgtaylor/huma/v2", "golang.org/x/time"},
 	},
 	"internal/externalgrpc": {
-		does:    "answers a Kubernetes cluster's autoscaler: pools are its node groups",
+		does:    "answers a Kubernetes autoscaler: pools are its node groups",
 		ours:    []string{".", "internal/externalgrpc/protos"},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
 	},
 	"internal/externalgrpc/protos": {
-		does:    "what an autoscaler and its cloud provider say to each other, generated",
+		does:    "the autoscaler's protocol, generated",
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
 	},
 	"internal/kubenodes": {
@@ -253,7 +253,7 @@ var layers = map[string]layer{
 		outside: []string{"github.com/goccy/go-yaml"},
 	},
 	"internal/web": {
-		does: "the dashboard: pages of any service, made on the server and kept live",
+		does: "the dashboard: pages of any service, rendered on the server and updated live",
 		ours: []string{"internal/backoff", ".", "internal/logkey"},
 	},
 	"internal/benchfleet": {
@@ -263,21 +263,21 @@ var layers = map[string]layer{
 		outside: []string{"golang.org/x/crypto"},
 	},
 	"internal/daemon": {
-		does: "a running controller: its clouds, its folders, its API, and its configuration while that changes",
+		does: "a running controller: clouds, folders, API, configuration reloads",
 		ours: []string{"internal/atomicfile", ".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/engine/pool", "internal/externalgrpc", "internal/httpapi", "internal/kubenodes", "internal/logkey", "internal/record",
 			"internal/remote", "internal/store", "internal/telemetry", "internal/web", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/sys"},
 	},
 	"internal/preview": {
-		does: "what would be rented for a batch, and what that would cost, by the engine's own decisions",
+		does: "what a batch would rent and cost, by the engine's own decisions",
 		ours: []string{".", "internal/config", "internal/engine", "internal/pack", "internal/simulate", "internal/trace"},
 	},
 	"internal/gc": {
-		does: "finds instances that nobody looks after, and destroys them if asked to",
+		does: "finds orphaned instances, and destroys them on request",
 		ours: []string{"internal/backoff", ".", "driver", "driver/middleware", "internal/config", "internal/control", "internal/daemon", "internal/human", "internal/remote", "internal/store"},
 	},
 	"internal/human": {
-		does: "times, spans, money and counts as people read them",
+		does: "formats times, spans, money and counts for people",
 		ours: []string{"."},
 	},
 	"internal/cli": {
@@ -286,7 +286,7 @@ var layers = map[string]layer{
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "charm.land/bubbletea/v2", "github.com/charmbracelet/colorprofile", "github.com/mattn/go-runewidth", "golang.org/x/sys", "golang.org/x/term"},
 	},
 	"cmd/drover": {
-		does: "the program: main, the list of drivers, and the runners that are compiled in",
+		does: "the program: main, the list of drivers, and the embedded runners",
 		ours: []string{"driver/azure", "driver/digitalocean", "driver/ec2", "driver/external", "driver/gce", "driver/hetzner", "driver/local", "driver/openstack", "internal/cli", "internal/daemon"},
 	},
 	"cmd/drover-runner": {
@@ -294,14 +294,14 @@ var layers = map[string]layer{
 		ours: []string{".", "internal/runner"},
 	},
 	"cmd/drover-bench": {
-		does:    "measures a built drover: latencies, jobs per second, what they cost the controller",
+		does:    "measures a built drover: latencies, jobs per second, CPU time",
 		outside: []string{"golang.org/x/sys"},
 	},
 	"cmd/drover-bench-fleet": {
-		does: "measures dispatching to a fleet in one process, beside a peer's figures",
+		does: "measures dispatching to a fleet in one process",
 		ours: []string{"internal/benchfleet"},
 	},
-	"examples/mandelbrot": {does: "the example's program, which travels as its source and imports nothing but the standard library"},
+	"examples/mandelbrot": {does: "the example's program, in the standard library alone"},
 }
 
 // bans are packages of the standard library that a layer does without, and why.
