@@ -252,6 +252,11 @@ var layers = map[string]layer{
 		ours:    []string{".", "internal/logkey"},
 		outside: []string{"github.com/goccy/go-yaml"},
 	},
+	"internal/kubetest": {
+		does:    "a Kubernetes cluster in memory and an autoscaler that asks as the real one does; only tests use it",
+		ours:    []string{".", "internal/externalgrpc/protos"},
+		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
+	},
 	"internal/web": {
 		does: "the dashboard: pages of any service, rendered on the server and updated live",
 		ours: []string{"internal/backoff", ".", "internal/logkey"},

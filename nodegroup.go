@@ -34,6 +34,7 @@ type GroupNode struct {
 	Name     string    `json:"name,omitempty"`
 	Cloud    string    `json:"cloud,omitempty"`
 	Zone     string    `json:"zone,omitempty"`
+	Type     string    `json:"type,omitempty"`        // its cloud's name of the instance type
 	Provider string    `json:"provider_id,omitempty"` // its cloud's id
 	Created  Time      `json:"created,omitempty"`
 	Joined   bool      `json:"joined,omitempty"`  // its node was ready and lost its startup taint

@@ -18,6 +18,7 @@ import (
 	"drover/driver/external"
 	"drover/driver/local"
 	"drover/internal/daemon"
+	"drover/internal/kubetest"
 )
 
 // Many tests of this package run the program: real processes, real SSH, real kill -9. It is this test binary with the drivers that need no
@@ -32,6 +33,7 @@ var programs = map[string]func(args []string) error{
 	"chaos-driver":   relay,
 	"chaos-instance": instance,
 	"checkpoint":     checkpoint,
+	"kubelet":        kubetest.Kubelet,
 	"witness":        witness,
 }
 

@@ -327,8 +327,8 @@ func (e *Engine) nodeGroup(p *poolOf) drover.NodeGroup {
 
 func (e *Engine) groupNode(in *instance) drover.GroupNode {
 	n := drover.GroupNode{
-		State: drover.NodeRunning, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, Provider: in.ProviderID, Created: in.Created,
-		Joined: in.Joined != 0, Emptied: in.Emptied, Overdue: e.overdue(in), Taken: in.Reclaimed != nil, Held: in.held(),
+		State: drover.NodeRunning, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.ProviderType, Provider: in.ProviderID,
+		Created: in.Created, Joined: in.Joined != 0, Emptied: in.Emptied, Overdue: e.overdue(in), Taken: in.Reclaimed != nil, Held: in.held(),
 	}
 	switch {
 	case e.going(in):

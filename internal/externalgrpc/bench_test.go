@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/internal/externalgrpc/protos"
+	"drover/internal/kubetest"
 )
 
 // empty answers at once with nothing.
@@ -87,13 +88,13 @@ func BenchmarkLoop(b *testing.B) {
 		f.groups = append(f.groups, group)
 	}
 	f.show()
-	a := newAuthority(b)
+	a := kubetest.NewAuthority(b)
 	for _, of := range []struct {
 		name string
 		s    protos.CloudProviderServer
 	}{{"drover", New(f, look, false)}, {"empty", empty{}}} {
 		b.Run(of.name, func(b *testing.B) {
-			c := served(b, of.s, a, credentials.NewTLS(a.client(a)))
+			c := served(b, of.s, a, credentials.NewTLS(a.Client(a)))
 			for b.Loop() {
 				loop(b, c, f)
 			}

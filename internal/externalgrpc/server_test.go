@@ -2,18 +2,8 @@ package externalgrpc
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +19,7 @@ import (
 
 	"drover"
 	"drover/internal/externalgrpc/protos"
+	"drover/internal/kubetest"
 )
 
 // fleet is node groups in memory, which do what is wished.
@@ -69,7 +60,7 @@ func (f *fleet) DeleteNodes(_ context.Context, group string, ids []string) error
 
 // twoGroups are a with a running node, one that is created, one that could not be had and one that never joined, and b, of which nothing is known.
 func twoGroups() *fleet {
-	offer := &drover.Offering{Cloud: "c", Zone: "z1", Price: 2e9, Type: drover.InstanceType{Name: "big", Resources: drover.Resources{CPU: 8000, Memory: 32 * drover.GiB, Disk: 100 * drover.GiB, GPUs: 2, Arch: "amd64"}}}
+	offer := &drover.Offering{Cloud: "c", Zone: "z1", Price: 2e9, Type: drover.InstanceType{Name: "large", ProviderType: "big", Resources: drover.Resources{CPU: 8000, Memory: 32 * drover.GiB, Disk: 100 * drover.GiB, GPUs: 2, Arch: "amd64"}}}
 	lacks := &drover.NodeFailure{Number: 1, Code: "capacity", Exhausted: true, Reason: drover.Reason{Text: "no big ones"}}
 	late := &drover.NodeFailure{Number: 2, Code: drover.ReasonNeverJoined, Reason: drover.Reason{Text: "its node did not join"}}
 	f := &fleet{groups: []drover.NodeGroup{
@@ -93,98 +84,18 @@ func look(string) Look {
 	}
 }
 
-// authority signs certificates.
-type authority struct {
-	t    testing.TB
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	dir  string
-}
-
-func newAuthority(t testing.TB) *authority {
-	a := &authority{t: t, dir: t.TempDir()}
-	a.key = a.newKey()
-	a.cert = a.sign("authority", func(c *x509.Certificate) {
-		c.IsCA, c.KeyUsage, c.BasicConstraintsValid = true, x509.KeyUsageCertSign, true
-	}, &a.key.PublicKey)
-	a.write("ca.crt", "CERTIFICATE", a.cert.Raw)
-	return a
-}
-
-func (a *authority) newKey() *ecdsa.PrivateKey {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return key
-}
-
-func (a *authority) sign(name string, change func(*x509.Certificate), public *ecdsa.PublicKey) *x509.Certificate {
-	c := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	change(c)
-	parent := a.cert
-	if parent == nil {
-		parent = c
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, c, parent, public, a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	signed, err := x509.ParseCertificate(raw)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return signed
-}
-
-func (a *authority) write(name, kind string, data []byte) string {
-	path := filepath.Join(a.dir, name)
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-	return path
-}
-
-// issue writes a certificate and its key.
-func (a *authority) issue(name string) (cert, key string) {
-	k := a.newKey()
-	c := a.sign(name, func(*x509.Certificate) {}, &k.PublicKey)
-	raw, err := x509.MarshalECPrivateKey(k)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return a.write(name+".crt", "CERTIFICATE", c.Raw), a.write(name+".key", "EC PRIVATE KEY", raw)
-}
-
-func (a *authority) files() Files {
-	cert, key := a.issue("server")
-	return Files{Cert: cert, Key: key, ClientCA: filepath.Join(a.dir, "ca.crt")}
-}
-
-// client is the TLS configuration of a client that trusts the authority, with a certificate that another may have signed; nil: with none.
-func (a *authority) client(signer *authority) *tls.Config {
-	roots := x509.NewCertPool()
-	roots.AddCert(a.cert)
-	config := &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}
-	if signer != nil {
-		cert, key := signer.issue("client")
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config
+func files(a *kubetest.Authority) Files {
+	cert, key := a.Issue("server")
+	return Files{Cert: cert, Key: key, ClientCA: a.File}
 }
 
 // served serves on a free port and dials it.
-func served(t testing.TB, s protos.CloudProviderServer, a *authority, with credentials.TransportCredentials) protos.CloudProviderClient {
+func served(t testing.TB, s protos.CloudProviderServer, a *kubetest.Authority, with credentials.TransportCredentials) protos.CloudProviderClient {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := a.files().config()
+	config, err := files(a).config()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,8 +118,8 @@ func served(t testing.TB, s protos.CloudProviderServer, a *authority, with crede
 
 // asked serves a fleet to a client with a good certificate.
 func asked(t testing.TB, f *fleet, options bool) protos.CloudProviderClient {
-	a := newAuthority(t)
-	return served(t, New(f, look, options), a, credentials.NewTLS(a.client(a)))
+	a := kubetest.NewAuthority(t)
+	return served(t, New(f, look, options), a, credentials.NewTLS(a.Client(a)))
 }
 
 func within(t testing.TB) context.Context {
@@ -414,9 +325,9 @@ func TestPrices(t *testing.T) {
 // covers S1
 func TestNobodyIsAnsweredWithoutAGoodCertificate(t *testing.T) {
 	f := twoGroups()
-	a, other := newAuthority(t), newAuthority(t)
+	a, other := kubetest.NewAuthority(t), kubetest.NewAuthority(t)
 	for name, with := range map[string]credentials.TransportCredentials{
-		"none": credentials.NewTLS(a.client(nil)), "another authority's": credentials.NewTLS(a.client(other)), "no TLS": insecure.NewCredentials(),
+		"none": credentials.NewTLS(a.Client(nil)), "another authority's": credentials.NewTLS(a.Client(other)), "no TLS": insecure.NewCredentials(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, ctx := served(t, New(f, look, false), a, with), within(t)

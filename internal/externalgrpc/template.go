@@ -51,8 +51,8 @@ func template(g *drover.NodeGroup, look Look) *protos.Node {
 	labels := map[string]string{
 		"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": string(r.Arch), "topology.kubernetes.io/zone": g.Zone,
 	}
-	if g.Offer.Type.Name != "" {
-		labels["node.kubernetes.io/instance-type"] = g.Offer.Type.Name
+	if t := g.Offer.Type; t.Name != "" {
+		labels["node.kubernetes.io/instance-type"] = t.ProviderType
 	}
 	if r.GPUs > 0 {
 		labels[gpuLabel] = "any"

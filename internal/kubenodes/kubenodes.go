@@ -135,7 +135,7 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, is 
 	case n.Joined || n.State == drover.NodeDeleting:
 		return nil
 	case is != nil && is.works():
-		if err := k.admit(ctx, group, is); err != nil {
+		if err := k.admit(ctx, group, n, is); err != nil {
 			return err
 		}
 		k.Fleet.TellNode(ctx, n.Instance, "joined")
@@ -145,19 +145,25 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, is 
 	return nil
 }
 
-// admit gives a node that works what its group's nodes bear, and takes its startup taints off.
-func (k *Keeper) admit(ctx context.Context, group string, n *node) error {
+// admit gives a node that works what its group's template promised, and takes its startup taints off. What the cloud's own controller has said of it stays.
+func (k *Keeper) admit(ctx context.Context, group string, n drover.GroupNode, is *node) error {
 	look := k.Look(group)
-	labels := map[string]string{fleetLabel: k.Name, GroupLabel: group}
+	labels := map[string]string{}
+	for key, value := range map[string]string{"topology.kubernetes.io/zone": n.Zone, "node.kubernetes.io/instance-type": n.Type} {
+		if is.Meta.Labels[key] == "" && value != "" {
+			labels[key] = value
+		}
+	}
 	maps.Copy(labels, look.Labels)
-	taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t taint) bool { return strings.HasPrefix(t.Key, drover.StartupTaint) })
+	labels[fleetLabel], labels[GroupLabel] = k.Name, group
+	taints := slices.DeleteFunc(slices.Clone(is.Spec.Taints), func(t taint) bool { return strings.HasPrefix(t.Key, drover.StartupTaint) })
 	for _, text := range look.Taints {
 		t := drover.ParseTaint(text)
 		if !strings.HasPrefix(t.Key, drover.StartupTaint) && !has(taints, t.Key) {
 			taints = append(taints, taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 		}
 	}
-	return k.patch(ctx, n, map[string]any{"labels": labels}, map[string]any{"taints": taints})
+	return k.patch(ctx, is, map[string]any{"labels": labels}, map[string]any{"taints": taints})
 }
 
 func has(taints []taint, key string) bool {

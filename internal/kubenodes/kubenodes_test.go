@@ -212,10 +212,11 @@ func (w *world) wantTold(want ...string) {
 // covers S6 S12
 func TestANodeIsAdmittedOnceItWorks(t *testing.T) {
 	w := newWorld(t)
-	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning}}
+	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning, Zone: "z", Type: "big"}}
 	other := w.join("f-n-1", "c:///2", true)
 	w.wantTold()
 	n := w.join("one", "c:///1", false)
+	n.Meta.Labels["topology.kubernetes.io/zone"] = "z1"
 	w.wantTold()
 	w.ready(n)
 	n.Status.Conditions = append(n.Status.Conditions, struct {
@@ -230,6 +231,9 @@ func TestANodeIsAdmittedOnceItWorks(t *testing.T) {
 	}
 	if n.Meta.Labels["tier"] != "batch" || n.Meta.Labels[GroupLabel] != "web" || n.Meta.Labels[fleetLabel] != "f" {
 		t.Errorf("its labels are %v", n.Meta.Labels)
+	}
+	if n.Meta.Labels["node.kubernetes.io/instance-type"] != "big" || n.Meta.Labels["topology.kubernetes.io/zone"] != "z1" {
+		t.Errorf("its labels are %v, want those of its template, and the zone that its cloud's controller gave it", n.Meta.Labels)
 	}
 	if len(other.Spec.Taints) != 1 || len(other.Meta.Labels) != 0 {
 		t.Errorf("a node with another provider id was changed: %+v", other)
