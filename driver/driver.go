@@ -1,8 +1,9 @@
 // Package driver is the contract that a cloud must meet so that Drover can rent instances from it.
 //
-// A driver is small on purpose: it translates between one cloud's API and the words of package drover, classifies the cloud's
-// errors, and decides nothing. It never retries, never sleeps to keep a rate and never remembers what it created: the engine asks
-// again, and the cloud's own list is the truth. The suite in package drivertest says in tests what the comments here say in words.
+// A driver is small on purpose: it translates between one cloud's API and the types of package drover, classifies the
+// cloud's errors, and decides nothing. It never retries, never waits for a rate limit and never remembers what it
+// created: the engine repeats calls, and the cloud's own list is the truth. Package drivertest tests what the
+// comments here specify.
 package driver
 
 import (
@@ -18,56 +19,58 @@ import (
 // Opener opens a cloud from its own part of the configuration. It must not create anything there.
 type Opener func(ctx context.Context, o Options) (Cloud, error)
 
-// Options are what a driver gets to work with.
+// Options are what a driver is opened with.
 type Options struct {
 	Name   string               // the cloud's name in the configuration
-	Fleet  string               // never empty: letters, digits and dashes that fit every cloud's names; what is created bears it
+	Fleet  string               // never empty: letters, digits and dashes that fit every cloud's names; part of what is created
 	Decode func(into any) error // reads the driver's own keys of the configuration, strictly; its errors name line and column
 	Dir    string               // the folder that relative paths in the configuration are relative to
 	Folder string               // where a driver may keep caches and, if it makes instances on this host, the instances
 	Log    *slog.Logger
-	Metric func(call string, err error) // counts one call to the cloud's API, by its name without ids, and what came of it; may be nil
+	Metric func(call string, err error) // counts one call to the cloud's API, by its name without ids, with its result; may be nil
 }
 
-// Cloud is an open cloud. All methods are safe for concurrent use and obey their context's deadline. Every error that comes from
-// the cloud is a *drover.Error with the right kind; one that tells nothing is transient.
+// Cloud is an open cloud. All methods are safe for concurrent use and obey their context's deadline. Every error that
+// comes from the cloud is a *drover.Error with the right kind; an error without meaning is transient.
 type Cloud interface {
-	// Capabilities says what this driver can do. It is fixed once the cloud is open.
+	// Capabilities says what this driver can do. It never changes while the cloud is open.
 	Capabilities() Capabilities
 
-	// Offerings lists every type × zone × market that could be created now, with its hourly price and, where types share one, the quota
-	// group under which it counts, sorted as SortOfferings does. An offering that is merely out of stock is listed.
+	// Offerings lists every type × zone × market that could be created now, with its hourly price and, where types
+	// share one, its quota group, sorted as SortOfferings does. It includes offerings that are merely out of stock.
 	Offerings(ctx context.Context) ([]drover.Offering, error)
 
-	// Create makes one instance from the first of the candidates that the cloud can give and returns it with the candidate
-	// taken. It returns as soon as the cloud has accepted, with the addresses empty if they are not known yet. Calling it again
-	// with the same name never makes a second instance: it returns the one there is, or the same error. If the context ends
-	// first the instance may or may not come to be; a list will tell.
+	// Create makes one instance from the first candidate that the cloud has, and returns it with that candidate. It
+	// returns as soon as the cloud has accepted, with empty addresses if they are not known yet. Calling it again
+	// with the same name never makes a second instance: it returns the existing one, or the same error. If the
+	// context ends first, the instance may or may not come into being; a list will tell.
 	//
-	// The tags are given in the create call itself, so that no instance is ever without them. Answers may show a new instance late: one that
-	// a list does not have yet is not gone, see Capabilities.ListLag.
+	// The create call itself includes the tags, so that no instance is ever without them. The cloud may show a new
+	// instance late: one that a list does not have yet is not gone, see Capabilities.ListLag.
 	//
-	// A cloud may accept what it then cannot make. Such an instance is listed with the error that Create would have returned.
+	// A cloud may accept what it then cannot make. Such an instance is listed with the error that Create would have
+	// returned.
 	//
-	// Quota and capacity errors say their scope and market. A capacity error means that none of the candidates is to be had; any other
-	// error speaks of all of them.
+	// Quota and capacity errors name their scope and market. A capacity error means that none of the candidates is
+	// available; any other error concerns all of them.
 	Create(ctx context.Context, r CreateRequest) (Instance, Candidate, error)
 
-	// List returns every instance that bears all the given tags, booting and stopping ones included. It may return others and
-	// may repeat itself: callers filter by tag and go by ID. A partial answer is an error, never a short list.
+	// List returns every instance with all the given tags, including booting and stopping ones. It may return
+	// others, and duplicates: callers filter by tag and id. A partial answer is an error, never a shorter list.
 	List(ctx context.Context, tags map[string]string) ([]Instance, error)
 
-	// Destroy ends the instance and everything that was created with it. It returns once the cloud has accepted; the instance may be
-	// listed for a while yet. Destroying what is already gone succeeds.
+	// Destroy ends the instance and everything that was created with it. It returns once the cloud has accepted; the
+	// instance may stay listed for a while. It succeeds if the instance is already gone.
 	Destroy(ctx context.Context, id string) error
 
-	// SetTags replaces all tags of the instance. KindNotFound if there is none; KindTransient while it boots, where a cloud takes none then.
+	// SetTags replaces all tags of the instance. KindNotFound if it does not exist; KindTransient while it boots, if
+	// the cloud accepts no tags then.
 	SetTags(ctx context.Context, id string, tags map[string]string) error
 
-	// VerifyHostKey says whether an instance really holds the host key that was offered in its name (in SSH wire format): nil
-	// if the cloud vouches for it, KindHostKey if the cloud says otherwise, KindUnsupported if it cannot tell, KindTransient if it cannot
-	// tell yet. A *RunFirst names a command: whoever asks logs in, runs it over the connection that is being proved, and asks again with its
-	// standard output, which is nil the first time.
+	// VerifyHostKey says whether an instance really holds the host key that was offered in its name (in SSH wire
+	// format): nil if the cloud confirms it, KindHostKey if the cloud denies it, KindUnsupported if it cannot tell,
+	// KindTransient if it cannot tell yet. A *RunFirst names a command: the caller logs in, runs it over the
+	// connection that is being verified, and asks again with its standard output, which is nil the first time.
 	VerifyHostKey(ctx context.Context, in Instance, key, output []byte) error
 
 	// Close ends every background task of the driver. Instances stay.
@@ -80,13 +83,13 @@ type PowerOff string
 // What power-off from inside means for the bill.
 const (
 	PowerOffEnds  PowerOff = "ends"  // the instance is gone and its billing ends
-	PowerOffStops PowerOff = "stops" // it stays listed and something of it is still billed, until destroyed
+	PowerOffStops PowerOff = "stops" // it stays listed, and something is still billed until it is destroyed
 )
 
-// HostKeys says how an instance's host key is proved.
+// HostKeys says how an instance's host key is verified.
 type HostKeys string
 
-// The ways to prove a host key.
+// The ways to verify a host key.
 const (
 	HostKeysPlanted  HostKeys = "planted"  // CreateRequest.HostKey becomes the instance's; no other is accepted
 	HostKeysVerified HostKeys = "verified" // VerifyHostKey asks the cloud
@@ -112,51 +115,53 @@ type Init string
 const (
 	InitShell Init = "shell"      // scripts: see Scripts
 	InitBoots Init = "boots"      // the same; one that begins with #cloud-boothook is run at every boot
-	InitCloud Init = "cloud-init" // all that cloud-init reads, as one text: see UserData
+	InitCloud Init = "cloud-init" // anything that cloud-init reads, as one text: see UserData
 )
 
-// Capabilities are what a driver can do beyond the methods every driver has.
+// Capabilities are what a driver can do beyond the methods that every driver has.
 type Capabilities struct {
 	HostKeys       HostKeys       `json:"host_keys"`
 	PowerOff       PowerOff       `json:"power_off"`
 	Notices        Notices        `json:"notices,omitempty"`
 	Init           Init           `json:"init,omitempty"`            // empty: InitShell
-	MaxInit        int            `json:"max_init,omitempty"`        // bytes of UserData or Scripts that the cloud takes; 0: no limit is known
-	Template       bool           `json:"template,omitempty"`        // CreateRequest.Template is heeded
-	NodeID         string         `json:"node_id,omitempty"`         // what the cloud's own Kubernetes controller calls an instance's node, with {zone}, {id} and {name} for the instance's; empty: not known
+	MaxInit        int            `json:"max_init,omitempty"`        // bytes of UserData or Scripts that the cloud accepts; 0: unlimited, as far as is known
+	Template       bool           `json:"template,omitempty"`        // Create uses CreateRequest.Template
+	NodeID         string         `json:"node_id,omitempty"`         // the name that the cloud's own Kubernetes controller gives an instance's node, with {zone}, {id} and {name}; empty: unknown
 	Project        string         `json:"project,omitempty"`         // what {project} in a template stands for: the account, project or subscription
 	ManyCandidates bool           `json:"many_candidates,omitempty"` // Create tries several candidates in one call
 	StopStart      bool           `json:"stop_start,omitempty"`      // the Cloud is a Starter
 	StopSaves      bool           `json:"stop_saves,omitempty"`      // a stopped instance costs nothing but its volumes
 	GrowDisk       bool           `json:"grow_disk,omitempty"`       // the Cloud is a DiskGrower
 	Describe       bool           `json:"describe,omitempty"`        // the Cloud is a Describer
-	Exposes        bool           `json:"-"`                         // what runs on its instances can do whatever the controller can
-	ListLag        time.Duration  `json:"-"`                         // how long List may lack an instance that is there, or show one that is gone; 0: DefaultListLag, negative: lists never lag
-	Billing        drover.Billing `json:"-"`                         // where the configuration does not say it
+	Exposes        bool           `json:"-"`                         // jobs on its instances can do whatever the controller can
+	ListLag        time.Duration  `json:"-"`                         // how long List may lack an existing instance, or show one that is gone; 0: DefaultListLag, negative: never
+	Billing        drover.Billing `json:"-"`                         // unless the configuration says otherwise
 }
 
-// DefaultListLag is how far lists are taken to lag behind where a driver does not know better. Most clouds' lists agree within seconds of a
-// change, and none of their documentation says how long it takes at worst.
+// DefaultListLag is how far lists may lag where a driver does not know better. Most clouds' lists agree within
+// seconds of a change, and no cloud documents a bound.
 const DefaultListLag = 30 * time.Second
 
-// Lag is how far the cloud's lists may lag behind, at least 0.
+// Lag is how far the cloud's lists may lag, at least 0.
 func (c Capabilities) Lag() time.Duration { return max(0, cmp.Or(c.ListLag, DefaultListLag)) }
 
-// NodeIDOf is what Kubernetes calls the node that runs on an instance, its spec.providerID; empty if that is not known.
+// NodeIDOf returns the spec.providerID of an instance's Kubernetes node, or "" if that is unknown.
 func (c Capabilities) NodeIDOf(in Instance) string {
 	return strings.NewReplacer("{zone}", in.Zone, "{id}", in.ID, "{name}", in.Tags[TagName]).Replace(c.NodeID)
 }
 
-// Candidate is one way of making an instance: a type in a zone and market, by the cloud's own names, and the image that it boots from.
+// Candidate is one way of making an instance: a type in a zone and market, by the cloud's own names, and the image
+// that it boots from.
 type Candidate struct {
 	ProviderType string        `json:"provider_type"`
 	Zone         string        `json:"zone"`
 	Market       drover.Market `json:"market"`
 	Arch         drover.Arch   `json:"arch,omitempty"`
-	Image        string        `json:"image,omitempty"` // the cloud's id of it; empty: none was configured
+	Image        string        `json:"image,omitempty"` // the cloud's id; empty: none is configured
 }
 
-// Same reports whether both are the same offering; a driver that says which candidate was taken need not repeat the rest.
+// Same reports whether both are the same offering. A driver that reports which candidate it used need not repeat the
+// rest.
 func (c Candidate) Same(o Candidate) bool {
 	return c.ProviderType == o.ProviderType && c.Zone == o.Zone && c.Market == o.Market
 }
@@ -165,18 +170,18 @@ func (c Candidate) Same(o Candidate) bool {
 type CreateRequest struct {
 	Name       string                 // unique in the fleet for ever; also the idempotency token. It ends with the one that its tags say
 	Candidates []Candidate            // in order of preference, at least one
-	Disk       drover.Bytes           // of the root volume; 0: the image's or the cloud's own
-	Tags       map[string]string      // all that is needed to adopt the instance without any database
+	Disk       drover.Bytes           // size of the root volume; 0: the image's or the cloud's own
+	Tags       map[string]string      // enough to adopt the instance without any database
 	Images     map[drover.Arch]string // its pool's, as the configuration names them, in place of its cloud's; under "" for any architecture
-	Template   string                 // the driver's raw instance template, filled in; empty for none. Before it is filled in: its pool's, in place of its cloud's
-	Init       drover.Secret          // Drover's own script, run by root at first boot; may hold secrets
-	UserInit   drover.Secret          // the user's, filled in: a script, or anything that cloud-init reads if the driver's Init is InitCloud
-	PoolInit   drover.Secret          // its pool's, of the same kinds, run after UserInit
-	HostKey    drover.Secret          // private host key in PEM, for drivers whose HostKeys are planted
-	PublicKey  string                 // in authorized_keys form; the only key that may log in
+	Template   string                 // the driver's raw instance template; empty for none. Before Customize fills it in: the pool's, replacing the cloud's
+	Init       drover.Secret          // Drover's own script, run as root at the first boot; may contain secrets
+	UserInit   drover.Secret          // the user's: a script, or anything that cloud-init reads if the driver's Init is InitCloud
+	PoolInit   drover.Secret          // the pool's, of the same kinds, run after UserInit
+	HostKey    drover.Secret          // private host key in PEM, if HostKeys are planted
+	PublicKey  string                 // in authorized_keys format; the only key that may log in
 }
 
-// Instance is what a cloud says of an instance.
+// Instance is what a cloud says about an instance.
 type Instance struct {
 	ID           string // the cloud's, stable for life
 	Tags         map[string]string
@@ -185,18 +190,18 @@ type Instance struct {
 	Market       drover.Market
 	State        State
 	Reclaimed    bool          // the cloud took it back, or is about to
-	Failed       *drover.Error // why the cloud, having accepted it, could not make it after all; it is to be destroyed
+	Failed       *drover.Error // why the cloud could not make the instance that it had accepted; Drover destroys it
 	Addresses    Addresses
 	Created      drover.Time // by the cloud's clock; 0 if it does not say
-	Ended        drover.Time // when it was last paid for, by the cloud's clock; 0 if it still is, or if the cloud does not say exactly
+	Ended        drover.Time // when its bill ended, by the cloud's clock; 0 if it has not, or the cloud does not say exactly
 }
 
-// Candidate is what the instance was made from, as Create tells it.
+// Candidate is what the instance was made from, as Create reports it.
 func (in Instance) Candidate() Candidate {
 	return Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}
 }
 
-// Bears says whether the instance has all these tags.
+// Bears reports whether the instance has all these tags.
 func (in Instance) Bears(tags map[string]string) bool {
 	for k, v := range tags {
 		if has, ok := in.Tags[k]; !ok || has != v {
@@ -220,7 +225,7 @@ const (
 // Addresses are where an instance can be reached.
 type Addresses = drover.Addresses
 
-// The tags that Drover puts on every instance. A cloud's own restrictions on keys are met by its driver.
+// The tags that Drover puts on every instance. Drivers encode them as their cloud requires.
 const (
 	TagFleet   = "drover-fleet"
 	TagName    = "drover-name"

@@ -9,41 +9,42 @@ import (
 	"drover"
 )
 
-// Leftover is a resource beside the instances of a cloud that belongs to a fleet and that no instance owns: a volume, a network interface, an
-// address that outlived its instance; or, if it is shared, something that the fleet's instances have in common, such as a key pair.
+// Leftover is a resource of a fleet beside its instances: a volume, a network interface or an address that outlived
+// its instance; or, if it is shared, something that the fleet's instances have in common, such as a key pair.
 type Leftover struct {
 	Kind    string // in the cloud's words, such as "volume"
 	ID      string
-	Tags    map[string]string // TagFleet among them; where a cloud tags no such thing, its driver reads it from the name
-	Created drover.Time       // 0 if the cloud does not say: then it goes only with its fleet
-	Shared  bool              // of use to every instance of the fleet, so it goes when the last one has gone
+	Tags    map[string]string // including TagFleet, which the driver reads from the name if the cloud does not tag such things
+	Created drover.Time       // 0 if the cloud does not say: then it is removed only with its fleet
+	Shared  bool              // used by every instance of the fleet, so it is removed after the last one
 }
 
 // Reaper is a Cloud in which something can be left over.
 type Reaper interface {
-	// Leftovers lists what is left over of a fleet, and what its instances share, also while it has instances: Reap decides what may go. What an
-	// instance owns, or will own once it has come to be, is none, as far as the cloud can tell.
+	// Leftovers lists a fleet's leftovers and what its instances share, also while it has instances: Reap decides
+	// what to remove. It leaves out, as far as the cloud can tell, what an instance owns or will own once it exists.
 	Leftovers(ctx context.Context, fleet string) ([]Leftover, error)
 
-	// Remove takes a leftover away. What is gone already, or has an owner after all, is no error.
+	// Remove removes a leftover. It succeeds if the leftover is already gone or has an owner after all.
 	Remove(ctx context.Context, l Leftover) error
 }
 
-// leftoverAge is how old a leftover has to be before it is taken away while its fleet may live: a cloud makes an instance's parts before the instance.
+// leftoverAge is the least age at which a leftover of a live fleet is removed: a cloud makes an instance's parts
+// before the instance.
 const leftoverAge = time.Hour
 
-// FleetState is what is known of a fleet whose leftovers are taken away.
+// FleetState is what is known of the fleet whose leftovers are removed.
 type FleetState int
 
-// The states of a fleet, and what goes in each.
+// The states of a fleet, and what Reap removes in each.
 const (
-	Active  FleetState = iota // what is older than an hour, and nothing that is shared
-	Unknown                   // it has no instances, and nothing says that somebody looks after it: what is older than an hour
-	Ended                     // all of it
+	Active  FleetState = iota // what is older than an hour and not shared
+	Unknown                   // without instances or any sign of a controller: what is older than an hour
+	Ended                     // everything
 )
 
-// Reap takes away what is left over of a fleet in a cloud that is a Reaper, and returns what it took. What one leftover fails at does not stop
-// the others.
+// Reap removes a fleet's leftovers from a cloud that is a Reaper, and returns what it removed. A failure does not
+// stop it: it goes on with the others.
 func Reap(ctx context.Context, c Cloud, fleet string, now drover.Time, state FleetState) (reaped []Leftover, err error) {
 	reaper, ok := As[Reaper](c)
 	if !ok || fleet == "" {

@@ -8,30 +8,32 @@ import (
 	"drover"
 )
 
-// What a cloud may be able to do beyond what every cloud does, each thing an interface of its own. They are found by As, through whatever
-// decorators a cloud wears.
+// The abilities that only some clouds have, each an interface. As finds them through all decorators of a cloud.
 
-// Starter is a Cloud whose instances can be stopped and started again, with their volumes, tags and host keys; their addresses may change.
-// Both return once the cloud has accepted; doing it again succeeds. KindNotFound if there is no such instance, KindUnsupported if this one
-// cannot be stopped, as EC2's spot instances cannot. Start meets the errors that Create does: a cloud may have no room for it any more.
+// Starter is a Cloud that can stop instances and start them again, with their volumes, tags and host keys; their
+// addresses may change. Both methods return once the cloud has accepted; repeating a call succeeds. KindNotFound if
+// there is no such instance, KindUnsupported if this one cannot be stopped, like EC2's spot instances. Start fails as
+// Create does: the cloud may have no room left.
 type Starter interface {
 	Stop(ctx context.Context, id string) error
 	Start(ctx context.Context, id string) error
 }
 
-// Describer is a Cloud that can be asked for one instance by its id. A list may lag behind what the cloud does; this is the closer look.
+// Describer is a Cloud that can be asked for one instance by its id, as a second opinion on a list that may lag.
 type Describer interface {
-	// Describe returns the instance of this id as List would, whatever tags it bears: a stopped one too, and one that the cloud took back for
-	// as long as List has it as Reclaimed. KindNotFound if there is none, or if the cloud still shows one that has ended for good. Only the
-	// cloud's own word is KindNotFound: what it cannot tell now is KindTransient. A new instance may be KindNotFound for as long as
-	// Capabilities.ListLag. Beside KindNotFound the instance has nothing but Ended, if the cloud knows when it ended.
+	// Describe returns the instance of this id as List would, whatever its tags: also a stopped one, and one that
+	// the cloud took back for as long as List has it as Reclaimed. KindNotFound if there is none, or if the cloud
+	// still shows one that has ended permanently. Only the cloud's own word is KindNotFound: an unclear answer is
+	// KindTransient. A new instance may be KindNotFound for as long as Capabilities.ListLag. With KindNotFound the
+	// instance has only Ended, if the cloud knows it.
 	Describe(ctx context.Context, id string) (Instance, error)
 }
 
-// DiskGrower is a Cloud that makes the root volume of an instance larger, while it runs, and what is on it is kept.
+// DiskGrower is a Cloud that enlarges the root volume of a running instance and keeps its contents.
 type DiskGrower interface {
-	// GrowDisk brings the volume to the size, if it is smaller: doing it again succeeds. It returns once the cloud has accepted; the instance may
-	// see it later. KindNotFound if there is no such instance, KindUnsupported if its volume stays as it is. What is KindTransient may have happened.
+	// GrowDisk enlarges the volume to the size, if it is smaller; repeating a call succeeds. It returns once the
+	// cloud has accepted; the instance may see the new size later. KindNotFound if there is no such instance,
+	// KindUnsupported if its volume cannot grow. A KindTransient call may have taken effect.
 	GrowDisk(ctx context.Context, id string, size drover.Bytes) error
 }
 
@@ -45,8 +47,8 @@ type Image struct {
 
 // ImageFinder is a Cloud that finds images by more than their ids.
 type ImageFinder interface {
-	// FindImages lists the images that ref may mean: that of this id, else those whose names match it, where * stands for any text. It may
-	// list images of other architectures. None is no error.
+	// FindImages lists the images that ref may mean: the one with this id, else those whose names match it, where *
+	// matches any text. It may include other architectures. An empty list is no error.
 	FindImages(ctx context.Context, ref string, arch drover.Arch) ([]Image, error)
 }
 
@@ -56,15 +58,15 @@ type PricePoint struct {
 	Price drover.Money
 }
 
-// PriceHistorian is a Cloud whose prices move.
+// PriceHistorian is a Cloud with a price history.
 type PriceHistorian interface {
-	// PriceHistory lists the prices of an offering since a moment, as SortPrices leaves them: newest first, each change once. They have in them
-	// what Offerings' have.
+	// PriceHistory lists an offering's prices since a moment, as SortPrices sorts them: newest first, each change
+	// once. They include what Offerings' prices include.
 	PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]PricePoint, error)
 }
 
-// SortPrices brings a price history, in which steps may be repeated and in any order, into the form in which it is told. Of two prices that
-// begin at the same moment the higher one counts.
+// SortPrices sorts a price history, newest first, and removes steps that change nothing. Of two prices from the same
+// moment, the higher one counts.
 func SortPrices(points []PricePoint) []PricePoint {
 	all := slices.Clone(points)
 	slices.SortFunc(all, func(a, b PricePoint) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.Price, a.Price)) })
@@ -74,7 +76,7 @@ func SortPrices(points []PricePoint) []PricePoint {
 	return all
 }
 
-// PricesSince is, of a price history as SortPrices leaves it, what held at a moment and what came later.
+// PricesSince cuts a history that SortPrices sorted: the price at a moment, and what came later.
 func PricesSince(all []PricePoint, since drover.Time) []PricePoint {
 	if at := slices.IndexFunc(all, func(p PricePoint) bool { return p.From <= since }); at >= 0 {
 		return all[:at+1]
@@ -82,7 +84,7 @@ func PricesSince(all []PricePoint, since drover.Time) []PricePoint {
 	return all
 }
 
-// ListedPrice is the price history of what has none: what its cloud lists it at, since then.
+// ListedPrice is the price history of an offering without one: its listed price, since then.
 func ListedPrice(listed []drover.Offering, of Candidate, since drover.Time) ([]PricePoint, error) {
 	for _, o := range listed {
 		if of.Same(Candidate{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market}) {
@@ -92,21 +94,22 @@ func ListedPrice(listed []drover.Offering, of Candidate, since drover.Time) ([]P
 	return nil, drover.Errorf(drover.KindNotFound, "there is no %s in %s, %s", of.ProviderType, of.Zone, of.Market)
 }
 
-// SortOfferings brings offerings into the order in which they are told: by type, zone and market.
+// SortOfferings sorts offerings by type, zone and market.
 func SortOfferings(all []drover.Offering) {
 	slices.SortFunc(all, func(a, b drover.Offering) int {
 		return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Market, b.Market))
 	})
 }
 
-// Attributes is a Cloud that has metadata of its own, such as a project's, which people write and programs read.
+// Attributes is a Cloud with metadata of its own, such as a project's, which people write and programs read.
 type Attributes interface {
-	// Attribute returns the text of an attribute as it is now. KindNotFound if there is none of this name.
+	// Attribute returns the current text of an attribute. KindNotFound if there is none of this name.
 	Attribute(ctx context.Context, name string) (string, error)
 }
 
-// As finds the first cloud that is a T, such as a [Starter], in c and in what c wraps. What wraps a cloud may be more careful about what it
-// can do and adds nothing to it: there is no T unless the innermost cloud is one and, where capabilities tell, says so.
+// As finds the outermost T, such as a [Starter], in c and in the clouds that c wraps. A decorator may restrict an
+// ability but adds none: there is no T unless the innermost cloud is one and its capabilities, where they tell, say
+// so.
 func As[T any](c Cloud) (found T, ok bool) {
 	for {
 		outer, is := c.(T)
@@ -125,7 +128,7 @@ func As[T any](c Cloud) (found T, ok bool) {
 	}
 }
 
-// able reports whether a cloud can do what a T does, as far as its capabilities tell.
+// able reports whether a cloud is a T, as far as its capabilities tell.
 func able[T any](c Cloud) bool {
 	switch any((*T)(nil)).(type) {
 	case *Starter:

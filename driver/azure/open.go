@@ -1,18 +1,19 @@
 // Package azure is a cloud on Microsoft Azure.
 //
-// The model. An instance is a virtual machine of one resource group, made by one call together with its disks, its network interface and, if
-// that is wanted, its public address, all of which are marked to go with it. It is called in Azure what it is called here, and the call says
-// that there must be nothing of that name yet, so a name makes one instance. Tags are given in that same call to all that it makes.
+// An instance is a virtual machine in one resource group, made by one call together with its disks, its network
+// interface and, if wanted, its public address, which are all deleted with it. It has the instance's name, and the
+// call demands that there is nothing of that name yet, so a name makes one instance. The same call tags everything
+// that it makes.
 //
-// Azure answers a create when it has accepted; whether there is room is known a while later. Nothing waits for that here: an instance that
-// could not be made is listed as failed, with the reason. What Azure says of an instance is spread over lists: the model and the tags, the
-// state of power, the addresses. A list of instances is all of them, whole, or an error.
+// Azure answers a create when it has accepted; whether it has capacity shows up later. The driver does not wait for
+// that: an instance that could not be made is listed as failed, with the reason. Azure's information is spread over
+// several lists (model and tags, power states, addresses); List merges them all or fails.
 //
-// There is nothing that instances share. What a create that failed left over (disks, interfaces, addresses) bears the fleet's tag and the time
-// at which it was asked for. Types, prices and quotas are kept on disk, so that a start waits for none.
+// Instances share nothing. What a failed create leaves over (disks, interfaces, addresses) has the fleet's tag and
+// the time of the request. Types, prices and quotas are cached on disk.
 //
-// Nothing is tried twice here, and no call waits for a rate. Nothing is remembered of an instance, with one exception: that it was destroyed
-// from here, since a spot instance that ends and was not is one that Azure took back.
+// The driver remembers one thing about instances: which ones it destroyed, since a spot instance that ends and is not
+// among them was taken back.
 package azure
 
 import (

@@ -1,8 +1,8 @@
-// Package digitalocean rents instances from DigitalOcean.
+// Package digitalocean is a cloud on DigitalOcean.
 //
-// An instance is a Droplet, and a zone is a region. Tags are plain words there, things of the account that outlive what bears them: each of
-// Drover's is written as one word, escaped, and what nothing bears any more is a leftover. Nothing but a Droplet costs money. One that is off costs
-// as much as one that runs.
+// An instance is a Droplet, and a zone is a region. DigitalOcean's tags are single words that belong to the account
+// and outlive what they tag: each of Drover's tags is encoded as one word, and unused words are leftovers. Only
+// Droplets cost money, even while they are off.
 package digitalocean
 
 import (

@@ -1,16 +1,15 @@
 // Package ec2 is a cloud on Amazon EC2.
 //
-// The model. An instance is made by an instant fleet, so that one call tries several types and zones; nothing of the fleet but the instance
-// is left. What the fleet's instances have in common is in a launch template, made once for each content; what is an instance's own, its
-// user data with the host key that is planted, its image and its volumes, is in the call that creates it. Tags are given to instance and
-// volumes in that same call, and its client token follows from the instance's name, so a name makes one instance.
+// An instance is made by an instant fleet, so that one call tries several types and zones; only the instance remains.
+// A launch template, one per content, holds what the fleet's instances have in common; the create call has what is
+// the instance's own: user data with the planted host key, image and volumes. The same call tags instance and
+// volumes, and its client token follows from the instance's name, so a name makes one instance.
 //
-// Beside instances and their volumes, which are all that costs money, there are launch templates and a key pair, tagged with the fleet; they
-// go with its end. Types and prices are kept on disk, so that a start waits for neither.
+// Only instances and their volumes cost money. Launch templates and a key pair are tagged with the fleet and removed
+// with it. Types and prices are cached on disk, so that a start does not wait for them.
 //
-// Nothing is tried twice here, and no call waits for a rate: one that EC2 would refuse for it is refused at once, with the time at which it
-// may be made. What is not known of an instance is not remembered but asked for, with one exception: that one was destroyed, since EC2 goes on for
-// an hour to list one that it took back.
+// The driver remembers one thing about instances: which ones it destroyed, since EC2 lists an instance that it took
+// back for another hour.
 package ec2
 
 import (

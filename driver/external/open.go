@@ -1,12 +1,12 @@
-// Package external is a cloud that is driven by a program of the user's, in any language.
+// Package external is a cloud driven by a user's program, in any language.
 //
-// The program speaks JSON, an object a line: it is either started for each call, reads one request and writes one reply, or stays and answers
-// many. docs/clouds/external.md is the specification of what they say to each other; the words are in protocol.go. What a program says is the word of
-// a stranger: its replies are bounded in size and time, whatever is not right in one makes all of it an error, and its standard error goes,
-// in measure, to the log.
+// The program speaks JSON, one object per line: it is either started for each call, or stays and answers many.
+// docs/clouds/external.md specifies the protocol; protocol.go has its types. The program is not trusted: its replies
+// are limited in size and time, a reply with any mistake is an error as a whole, and its standard error is logged up
+// to a limit.
 //
-// The package decides nothing, as no driver does. What the program must see to is that a create of one name again makes no second instance, and that
-// an instance bears its tags from the first.
+// The program itself must ensure that repeating a create with one name never makes a second instance, and that an
+// instance has its tags from the start.
 package external
 
 import (

@@ -1,17 +1,18 @@
 // Package gce is a cloud on Google Compute Engine.
 //
-// The model. A cloud is a region of a project. An instance is made by instances.insert under a name that follows from ours, and a zone has a
-// name once: asked for again, it is the instance there is. So one call tries one candidate, the first: a name in two zones would be two
-// instances. The answer to the call is an operation, which is awaited for a few seconds, since that is how long Google takes to say that a
-// zone or a quota is used up.
+// A cloud is a region of a project. An instance is made by instances.insert under a name that follows from ours. A
+// name is unique only within a zone, so one call tries only the first candidate: the name in two zones would be two
+// instances. The call returns an operation, which is awaited for a few seconds, since it takes that long until Google
+// says that a zone or a quota is used up.
 //
-// Tags are labels, of the instance and of its disks, which go with it; what a label cannot hold is written in those characters that it can.
-// Nothing is shared by a fleet's instances, so all that can be left over are disks.
+// Tags are labels of the instance and its disks, which go with it, encoded where labels are too strict. Instances
+// share nothing, so only disks can be left over.
 //
-// Host keys are asked for: an instance tells its own to Google as it boots, by guest attributes. Where cloud-init runs, they are planted.
+// An instance publishes its host key through guest attributes while booting, and the driver asks Google for it. With
+// cloud-init, host keys are planted.
 //
-// A spot instance that is taken back stays, stopped, so that it can be told from one that powered itself off: the engine destroys it, and its
-// jobs lose no attempt. Types and prices are kept on disk. Nothing is tried twice here, and no call waits for a rate.
+// A spot instance that is taken back stays, stopped, so that it differs from one that powered itself off. Types and
+// prices are cached on disk.
 package gce
 
 import (

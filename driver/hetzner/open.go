@@ -1,14 +1,12 @@
 // Package hetzner is a cloud on Hetzner Cloud, in one project.
 //
-// The model. An instance is a server of the instance's name, which is unique in a project: so the name makes one. Its zone is a location such
-// as fsn1, its disk comes with its type, and there is no spot market. Tags are labels, given in the call that creates; since labels take fewer
-// characters than tags have, values are written so that they do.
+// An instance is a server of the instance's name, which is unique in a project, so a name makes one. Its zone is a
+// location such as fsn1, its disk is part of its type, and there is no spot market. Tags are labels, given in the
+// create call and encoded, since labels accept fewer characters.
 //
-// Servers cost money, also while they are off, and so do their public addresses, which come and go with them. Beside servers there is an SSH
-// key for each key of the fleet's: a server that is given none has a root password that has to be changed before anything else. It costs
-// nothing, bears the fleet's label and goes with the fleet.
-//
-// Nothing is tried twice here, and no request waits: one that is beyond the project's rate is refused at once.
+// Servers cost money even while they are off, and so do their public addresses, which go with them. There is also an
+// SSH key for each login key, because a server without one gets a root password that must be changed first. It is
+// free, has the fleet's label, and is removed with the fleet.
 package hetzner
 
 import (

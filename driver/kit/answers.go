@@ -11,14 +11,14 @@ import (
 	"drover"
 )
 
-// MaxPages is how many pages an answer has at most: no list of ours is longer, so a cloud that goes on is broken.
+// MaxPages is the most pages that a list may have: Drover's lists are shorter, so a cloud that goes on is broken.
 const MaxPages = 1000
 
-// ErrEndless is an error for an answer that goes on.
+// ErrEndless is the error for a list with more pages.
 var ErrEndless = fmt.Errorf("more than %d pages", MaxPages)
 
-// Collect asks for page after page, each by the token that the one before it named, the first by none, until a page names none. What comes to
-// an early end is nothing.
+// Collect reads all pages of a list, each by the token that the previous one returned, until there is none. If a page
+// fails, it returns nothing else.
 func Collect[T any](page func(token string) (some []T, after string, err error)) (all []T, err error) {
 	token := ""
 	for range MaxPages {
@@ -35,9 +35,9 @@ func Collect[T any](page func(token string) (some []T, after string, err error))
 	return nil, ErrEndless
 }
 
-// CollectNumbered asks for pages that have numbers, from 1 on, each of which tells the number of the last as far as it knows. What goes meanwhile
-// moves all that comes after it to the front: read from the first page on, something could be passed over. So they are read from the last one
-// on, and what moves is met twice at worst. That needs an order in which what is new comes last.
+// CollectNumbered reads all pages of a list whose pages are numbered from 1, where each says the number of the last.
+// If entries are deleted meanwhile, later ones move to the front, and reading forward could miss some. So it reads
+// backward, where an entry that moves is at worst read twice. The list must be sorted oldest first.
 func CollectNumbered[T any](page func(number int) (some []T, last int, err error)) (all []T, err error) {
 	all, last, err := page(1)
 	if err != nil || last <= 1 {
@@ -61,7 +61,7 @@ func CollectNumbered[T any](page func(number int) (some []T, last int, err error
 	return all, nil
 }
 
-// Answered is an error if a request failed or was answered by one.
+// Answered returns an error if a request failed or was answered with one.
 func Answered(answer *http.Response, err error) error {
 	if err == nil && answer.StatusCode >= http.StatusBadRequest {
 		return errors.New(answer.Status)
@@ -69,10 +69,11 @@ func Answered(answer *http.Response, err error) error {
 	return err
 }
 
-// maxWait is the longest wait that a cloud is believed to ask for: it might say anything.
+// maxWait limits the wait that a cloud can ask for.
 const maxWait = time.Hour
 
-// RetryAfter is how long an answer asks to wait, in seconds or until a date, believed up to an hour; 0 if it does not ask.
+// RetryAfter returns how long an answer asks to wait, in seconds or until a date, at most an hour; 0 if it does not
+// ask.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	wait := time.Duration(0)
@@ -84,7 +85,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(0, wait), maxWait)
 }
 
-// ReadTime reads a time as most clouds write it; 0 for what is none.
+// ReadTime reads a time as most clouds write it; 0 if it is none.
 func ReadTime(text string) drover.Time {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -93,7 +94,7 @@ func ReadTime(text string) drover.Time {
 	return drover.TimeOf(t)
 }
 
-// ReadPrice reads an amount of money, with as many decimals as a cloud likes to write.
+// ReadPrice reads an amount of money with any number of decimals.
 func ReadPrice(text string) (drover.Money, error) {
 	if point := strings.IndexByte(text, '.'); point >= 0 {
 		text = text[:min(len(text), point+1+9)]
@@ -101,7 +102,7 @@ func ReadPrice(text string) (drover.Money, error) {
 	return drover.ParseMoney(text)
 }
 
-// Each is what becomes of each.
+// Each applies a function to every element.
 func Each[S, T any](all []S, become func(S) T) (each []T) {
 	for _, one := range all {
 		each = append(each, become(one))

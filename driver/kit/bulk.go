@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Bulk brings together what is asked for one by one: what comes while a call is under way goes into the next one, so a thousand take a few calls, and a
-// single one is called for at once.
+// Bulk merges single requests into calls of many: requests that come during a call go into the next one, so a
+// thousand take a few calls, and a single one is sent at once.
 type Bulk struct {
 	Most  int                                           // ids that one call takes
 	Call  func(ctx context.Context, ids []string) error // one call for all of them
@@ -17,7 +17,7 @@ type Bulk struct {
 	waiting []*lone // guarded by mu
 }
 
-// lone is one id, and how its call went once done is closed.
+// lone is one id, and the result of its call once done is closed.
 type lone struct {
 	ctx  context.Context
 	id   string
@@ -25,7 +25,7 @@ type lone struct {
 	err  error
 }
 
-// Do calls for an id, with others.
+// Do makes the call for an id, together with others.
 func (b *Bulk) Do(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (b *Bulk) Do(ctx context.Context, id string) error {
 	}
 }
 
-// work makes calls until none waits.
+// work makes calls until no request waits.
 func (b *Bulk) work() {
 	for {
 		b.mu.Lock()
@@ -66,7 +66,7 @@ func (b *Bulk) work() {
 	}
 }
 
-// call obeys the context of the first, whose deadline is the nearest as far as it can be known; the contexts of the others can change nothing any more.
+// call obeys the context of the first request, which probably ends first; the others' contexts no longer matter.
 func (b *Bulk) call(batch []*lone) {
 	ids := Each(batch, func(one *lone) string { return one.id })
 	err := b.Call(batch[0].ctx, ids)

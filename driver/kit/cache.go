@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Cache is what a driver asks its cloud, or does there, once for all, by names: what an image is like, the key that the fleet's instances
-// share. Its zero value is ready for use.
+// Cache keeps, by name, what a driver asks its cloud or creates there once: the properties of an image, the key that
+// the fleet's instances share. Its zero value is ready for use.
 type Cache[T any] struct {
 	names Names // of what is being found
 
@@ -16,8 +16,8 @@ type Cache[T any] struct {
 	all map[string]T // guarded by mu
 }
 
-// Get returns what is known by a name, or what find says, which is known from then on. Of many that want the same at once one finds it; what
-// find fails at, the next one tries.
+// Get returns what is cached under a name; else what find returns, which it caches. Of concurrent callers, one calls
+// find. A failure is not cached.
 func (k *Cache[T]) Get(ctx context.Context, name string, find func() (T, error)) (T, error) {
 	var none T
 	if what, known := k.get(name); known {
@@ -46,7 +46,7 @@ func (k *Cache[T]) get(name string) (what T, known bool) {
 	return what, known
 }
 
-// Learn has something be known that was met by the way.
+// Learn caches something found elsewhere.
 func (k *Cache[T]) Learn(name string, what T) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,7 +56,7 @@ func (k *Cache[T]) Learn(name string, what T) {
 	k.all[name] = what
 }
 
-// Forget has something be found again, since it may be there no more; without names, everything.
+// Forget removes names from the cache, since they may no longer exist; without names, all.
 func (k *Cache[T]) Forget(names ...string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,8 +71,8 @@ func (k *Cache[T]) Forget(names ...string) {
 // rememberFor is longer than any cloud lists what has ended.
 const rememberFor = 2 * time.Hour
 
-// Remembered are ids of instances that were destroyed from here: those of which that is not so and that end the cloud took back. An id is forgotten once
-// nobody has asked about it for long. The zero value is ready for use.
+// Remembered are the ids of instances that Drover destroyed: an instance that ends and is not among them was taken
+// back by its cloud. An id is forgotten if nobody asks about it for long. The zero value is ready for use.
 type Remembered struct {
 	mu  sync.Mutex
 	all map[string]time.Time // when each was added or asked about last; guarded by mu

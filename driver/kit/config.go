@@ -10,27 +10,27 @@ import (
 	"drover"
 )
 
-// TypeKeys are the keys of a driver's configuration that say which types are offered.
+// TypeKeys are the configuration keys that choose which types are offered.
 type TypeKeys struct {
 	ListTypes bool   `yaml:"list_types" doc:"whether the cloud's own types are offered, with its prices"`
 	Types     []Type `yaml:"types" doc:"types by hand, beside or in place of the cloud's own"`
 }
 
-// MarketKeys are the keys that say in which markets.
+// MarketKeys are the configuration keys that choose the markets.
 type MarketKeys struct {
 	Markets  []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
 	Discount Percent         `yaml:"spot_discount" doc:"of types by hand without a spot price"`
 }
 
-// DefaultTypes has the cloud's own types offered.
+// DefaultTypes offers the cloud's own types.
 func DefaultTypes() TypeKeys { return TypeKeys{ListTypes: true} }
 
-// DefaultMarkets are both.
+// DefaultMarkets offers both markets.
 func DefaultMarkets() MarketKeys {
 	return MarketKeys{Markets: []drover.Market{drover.OnDemand, drover.Spot}, Discount: 60}
 }
 
-// CheckTypes refuses a cloud that offers nothing.
+// CheckTypes refuses a configuration that offers no types.
 func (k TypeKeys) CheckTypes() error {
 	if !k.ListTypes && len(k.Types) == 0 {
 		return drover.Errorf(drover.KindInvalid, "list_types: without the cloud's types and without any by hand nothing can be rented").WithHint("give some by hand, in types")
@@ -38,7 +38,7 @@ func (k TypeKeys) CheckTypes() error {
 	return nil
 }
 
-// CheckMarkets refuses what is no market.
+// CheckMarkets refuses unknown markets.
 func (k MarketKeys) CheckMarkets() error {
 	for _, m := range k.Markets {
 		if m != drover.OnDemand && m != drover.Spot {
@@ -48,10 +48,10 @@ func (k MarketKeys) CheckMarkets() error {
 	return nil
 }
 
-// Wants reports whether the market is among them.
+// Wants reports whether the market is configured.
 func (k MarketKeys) Wants(m drover.Market) bool { return slices.Contains(k.Markets, m) }
 
-// Catalogue is what a cloud's offerings are made of.
+// Catalogue is what a cloud's offerings are made from.
 type Catalogue struct {
 	Cloud    string
 	Zones    []string    // of types by hand
@@ -61,7 +61,8 @@ type Catalogue struct {
 	Complete func(*drover.Offering) // says what is the same of both, such as the quota group; may be nil
 }
 
-// Offerings are the cloud's own types, if they are wanted, and those by hand, which take the place of the cloud's of the same name.
+// Offerings merges the cloud's own types, if they are wanted, with the configured ones, which replace the cloud's of
+// the same name.
 func (k TypeKeys) Offerings(ctx context.Context, c Catalogue) (all []drover.Offering, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -99,14 +100,15 @@ func orAMD64(a drover.Arch) drover.Arch {
 	return a
 }
 
-// TagRules say what a cloud takes as a tag of the user's.
+// TagRules say which configured tags a cloud accepts.
 type TagRules struct {
 	Key, Value *regexp.Regexp
 	Reserved   string // what keys of the cloud itself begin with; empty: nothing is reserved
 	Hint       string // what both have
 }
 
-// Check refuses tags of the user's that the cloud would not take, or that could be taken for Drover's own. The key is the configuration's.
+// Check refuses configured tags that the cloud would not accept, or that could be mistaken for Drover's own. The key
+// is the configuration's.
 func (r TagRules) Check(key string, tags map[string]string) error {
 	for k, v := range tags {
 		if !r.Key.MatchString(k) || !r.Value.MatchString(v) || strings.HasPrefix(strings.ToLower(k), "drover-") ||
@@ -117,7 +119,7 @@ func (r TagRules) Check(key string, tags map[string]string) error {
 	return nil
 }
 
-// OneOf reads a word that is one of a few.
+// OneOf reads one of a few words.
 func OneOf[T ~string](into *T, text []byte, words ...T) error {
 	if !slices.Contains(words, T(text)) {
 		return fmt.Errorf("%q is none of %s", text, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(words), "[]")), ", "))

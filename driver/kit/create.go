@@ -15,7 +15,7 @@ import (
 	"drover/driver"
 )
 
-// MergeTags are tags of several origins; of a key that occurs more than once, the last.
+// MergeTags merges tags; of duplicate keys, the last counts.
 func MergeTags(all ...map[string]string) map[string]string {
 	tags := map[string]string{}
 	for _, some := range all {
@@ -24,10 +24,10 @@ func MergeTags(all ...map[string]string) map[string]string {
 	return tags
 }
 
-// instanceName is what an instance can be called in every cloud, but for how long.
+// instanceName matches the names that every cloud accepts, apart from their length.
 var instanceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 
-// CheckRequest refuses what could never become an instance: one that has no candidates, or a name that is longer than that or has other characters.
+// CheckRequest refuses a request without candidates, or with a name that is too long or has other characters.
 func CheckRequest(r driver.CreateRequest, longest int) error {
 	switch {
 	case len(r.Name) > longest || !instanceName.MatchString(r.Name):
@@ -38,7 +38,7 @@ func CheckRequest(r driver.CreateRequest, longest int) error {
 	return nil
 }
 
-// CheckImage refuses a candidate that has no image, and says how one is configured: such as this.
+// CheckImage refuses a candidate without an image; the hint shows how to configure one.
 func CheckImage(c driver.Candidate, such string) error {
 	if c.Image != "" {
 		return nil
@@ -47,7 +47,7 @@ func CheckImage(c driver.Candidate, such string) error {
 		WithHint("write image: in the cloud's configuration, such as %s", such)
 }
 
-// LimitedUserData is UserData, which a cloud takes up to so many bytes of.
+// LimitedUserData is UserData with a size limit.
 func LimitedUserData(r driver.CreateRequest, most int) (string, error) {
 	text := UserData(r).Reveal()
 	if len(text) > most {
@@ -56,7 +56,7 @@ func LimitedUserData(r driver.CreateRequest, most int) (string, error) {
 	return text, nil
 }
 
-// DecodeTemplate reads a raw template that is JSON; what there is no field for is KindInvalid, with a hint that says what there is.
+// DecodeTemplate reads a raw JSON template. Unknown fields are KindInvalid, with a hint that names the known ones.
 func DecodeTemplate(raw string, into any, hint string) error {
 	if raw == "" {
 		return nil
@@ -69,7 +69,8 @@ func DecodeTemplate(raw string, into any, hint string) error {
 	return nil
 }
 
-// Planted is for a Cloud whose host keys are planted: whoever has the instance's name knows its key, so none is asked for.
+// Planted implements VerifyHostKey for a Cloud whose host keys are planted: Drover knows the key, and the cloud is
+// never asked.
 type Planted struct{}
 
 // VerifyHostKey cannot tell.
@@ -77,13 +78,13 @@ func (Planted) VerifyHostKey(_ context.Context, _ driver.Instance, _, _ []byte) 
 	return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
 }
 
-// matters orders what candidates were refused for by how much it matters: what is wrong with all of them first, and a lack of capacity before a
-// lack of quota, since a quota speaks only of the types that it holds for.
+// matters orders kinds of error by severity: what is wrong with every candidate first, and capacity before quota,
+// since a quota concerns only the types that it covers.
 var matters = []drover.ErrorKind{
 	drover.KindAuthentication, drover.KindRateLimit, drover.KindTransient, drover.KindCapacity, drover.KindQuota, drover.KindUnsupported, drover.KindInvalid,
 }
 
-// TryNext reports whether an error says only that this candidate is not to be had: the next one may be.
+// TryNext reports whether an error says only that this candidate is not available: the next one may be.
 func TryNext(err error) bool {
 	switch drover.KindOf(err) {
 	case drover.KindCapacity, drover.KindQuota, drover.KindUnsupported:
@@ -92,8 +93,9 @@ func TryNext(err error) bool {
 	return false
 }
 
-// MostSevere is one error for candidates that were refused, at least one: that which matters most, with the words of all. Of candidates that were
-// refused for different reasons, of which a lack of capacity is one, none is to be had: that is a lack of capacity of each.
+// MostSevere merges the errors of refused candidates, at least one: the most severe, with the messages of all. If the
+// candidates were refused for different reasons and one of them is a lack of capacity, the result is a lack of
+// capacity.
 func MostSevere(all []*drover.Error) *drover.Error {
 	e := *slices.MinFunc(all, func(a, b *drover.Error) int {
 		return cmp.Compare(slices.Index(matters, a.Kind), slices.Index(matters, b.Kind))
@@ -116,7 +118,7 @@ func MostSevere(all []*drover.Error) *drover.Error {
 	return &e
 }
 
-// Fingerprint is that of a key in authorized_keys form, in MD5 as clouds know login keys by.
+// Fingerprint is the MD5 fingerprint of a key in authorized_keys format, by which clouds know login keys.
 func Fingerprint(authorized string) (string, error) {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(authorized))
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"drover"
 )
 
-// Answer is what a cloud says of a call that it refused, or of something that it could not make.
+// Answer is what a cloud says about a call that it refused, or about something that it could not make.
 type Answer struct {
 	Status  int    // of HTTP; 0: it has none
 	Code    string // empty: it has none
 	Message string
-	Retry   time.Duration // after which the cloud wants to be asked again; 0: it does not say
+	Retry   time.Duration // how long the cloud asks to wait; 0: it does not say
 }
 
-// maxMessage is how many bytes of a cloud's words are passed on.
+// maxMessage is how many bytes of a cloud's message are passed on.
 const maxMessage = 500
 
 // String is the answer for people.
@@ -42,16 +42,16 @@ func (a Answer) String() string {
 	return code + ": " + words
 }
 
-// Row says what an answer means.
+// Row classifies an answer.
 type Row struct {
-	Says   string // CODE or STATUS, and ": WORDS" that the message contains; * stands for any text, and capitals make no difference
+	Says   string // CODE or STATUS, and ": WORDS" that the message contains; * matches any text, ignoring case
 	Kind   drover.ErrorKind
 	Scope  drover.Scope
-	Market bool   // it is about the market that was asked for alone; so are types and quota groups in any case
+	Market bool   // it concerns only the requested market, as types and quota groups always do
 	Hint   string // what a person can do about it; empty: the hint for its kind
 }
 
-// fits reports whether the answer is what the row is about.
+// fits reports whether the row matches the answer.
 func (r Row) fits(a Answer) bool {
 	code, words, _ := strings.Cut(strings.ToLower(r.Says), ": ")
 	if status, err := strconv.Atoi(code); err == nil {
@@ -60,10 +60,10 @@ func (r Row) fits(a Answer) bool {
 	return MatchGlob(code, strings.ToLower(a.Code)) && MatchGlob("*"+words+"*", strings.ToLower(a.Message))
 }
 
-// Rows are rows of a table.
+// Rows are part of a table.
 type Rows []Row
 
-// Means are rows that differ only in what the cloud says.
+// Means makes a row for each answer of one class.
 func Means(kind drover.ErrorKind, scope drover.Scope, says ...string) (rows Rows) {
 	for _, text := range says {
 		rows = append(rows, Row{Says: text, Kind: kind, Scope: scope})
@@ -71,7 +71,7 @@ func Means(kind drover.ErrorKind, scope drover.Scope, says ...string) (rows Rows
 	return rows
 }
 
-// OfMarket has the rows be about the market that was asked for.
+// OfMarket limits the rows to the requested market.
 func (rows Rows) OfMarket() Rows {
 	for i := range rows {
 		rows[i].Market = true
@@ -87,7 +87,8 @@ func (rows Rows) WithHint(hint string) Rows {
 	return rows
 }
 
-// Errors is how a driver reads its cloud's errors. The first row that fits an answer counts; an answer that fits none is transient.
+// Errors is how a driver classifies its cloud's errors. The first row that matches an answer counts; an answer that
+// matches none is transient.
 type Errors struct {
 	Table  Rows
 	Hints  map[drover.ErrorKind]string         // what a person can do about an error of a kind
@@ -100,7 +101,7 @@ type Errors struct {
 // Classify gives an error its kind, and says what we were doing.
 func (e *Errors) Classify(doing string, err error) error { return e.ClassifyIn(doing, e.Market, err) }
 
-// ClassifyIn is Classify of a call that asked for something of a market.
+// ClassifyIn is Classify for a call that concerns a market.
 func (e *Errors) ClassifyIn(doing string, m drover.Market, err error) error {
 	var classed *drover.Error
 	switch {
@@ -120,7 +121,8 @@ func (e *Errors) ClassifyIn(doing string, m drover.Market, err error) error {
 	return drover.Errorf(drover.KindTransient, "%s: %v", doing, err)
 }
 
-// ClassifyCreate is ClassifyIn of a create. Nothing is found there by an id, so what the cloud did not find was named wrongly.
+// ClassifyCreate is ClassifyIn for a create. It looks nothing up by id, so what the cloud did not find was named
+// wrongly.
 func (e *Errors) ClassifyCreate(doing string, m drover.Market, err error) error {
 	told := e.ClassifyIn(doing, m, err)
 	if a, answered := e.read(err); answered && e.row(a).Kind == drover.KindNotFound {
@@ -131,7 +133,7 @@ func (e *Errors) ClassifyCreate(doing string, m drover.Market, err error) error 
 	return told
 }
 
-// Error is the error that an answer stands for.
+// Error is the error for an answer.
 func (e *Errors) Error(doing string, m drover.Market, a Answer) *drover.Error {
 	row := e.row(a)
 	told := &drover.Error{Kind: row.Kind, Scope: row.Scope, Hint: cmp.Or(row.Hint, e.Hints[row.Kind]), Message: fmt.Sprintf("%s: %v", doing, a)}
@@ -148,7 +150,7 @@ func (e *Errors) Error(doing string, m drover.Market, a Answer) *drover.Error {
 	return told
 }
 
-// row is the first row that fits an answer.
+// row is the first row that matches an answer.
 func (e *Errors) row(a Answer) Row {
 	for _, row := range e.Table {
 		if row.fits(a) {
@@ -158,7 +160,8 @@ func (e *Errors) row(a Answer) Row {
 	return Row{Kind: drover.KindTransient}
 }
 
-// KindOf is the kind of an error; empty for none, and for one that neither has a kind nor is an answer of the cloud's.
+// KindOf is the kind of an error; empty for nil, and for an error that neither has a kind nor is an answer of the
+// cloud.
 func (e *Errors) KindOf(err error) drover.ErrorKind {
 	var classed *drover.Error
 	if errors.As(err, &classed) {
@@ -176,7 +179,7 @@ func (e *Errors) CodeOf(err error) string {
 	return a.Code
 }
 
-// StatusOf is the status of an answer, 0 if the cloud has not answered.
+// StatusOf is the HTTP status of an answer, 0 if the cloud has not answered.
 func (e *Errors) StatusOf(err error) int {
 	a, _ := e.read(err)
 	return a.Status
@@ -189,7 +192,7 @@ func (e *Errors) read(err error) (a Answer, answered bool) {
 	return e.Read(err)
 }
 
-// Gone is Classify of a call for which it is as good that the thing is not there: destroying it, for one.
+// Gone is Classify for a call that succeeds if the thing is already gone, such as a destroy.
 func (e *Errors) Gone(doing string, err error) error {
 	if e.KindOf(err) == drover.KindNotFound {
 		return nil
@@ -197,7 +200,7 @@ func (e *Errors) Gone(doing string, err error) error {
 	return e.Classify(doing, err)
 }
 
-// In has calls that the cloud had too many of be left alone for a time.
+// In is a fixed wait after a rate limit.
 func In(d time.Duration) func(now time.Time) time.Time {
 	return func(now time.Time) time.Time { return now.Add(d) }
 }
@@ -207,7 +210,7 @@ func (rows Rows) Knows(code string) bool {
 	return slices.ContainsFunc(rows, func(r Row) bool { return r.fits(Answer{Code: code}) })
 }
 
-// MatchGlob reports whether a text is as a pattern has it, in which * stands for any text.
+// MatchGlob reports whether a text matches a pattern in which * matches any text.
 func MatchGlob(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	first, last := parts[0], parts[len(parts)-1]

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Gate is what a driver's calls to its cloud go through: none is beyond a rate, and each that is made is counted.
+// Gate lets a driver's calls through to its cloud: it keeps them within the rates and counts each that is made.
 type Gate struct {
 	Limiter *RateLimiter                 // nil: there are no limits
 	Metric  func(call string, err error) // as in Options
 }
 
-// Pass makes a call, unless its context has ended or one of the rates that it counts under is used up.
+// Pass makes a call, unless its context has ended or one of its rates is used up.
 func (g Gate) Pass(ctx context.Context, call string, do func() error, rates ...string) error {
 	if err := g.take(ctx, rates); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (g Gate) Pass(ctx context.Context, call string, do func() error, rates ...s
 	return err
 }
 
-// Send does what Pass does with a call that is a request of HTTP. It is counted as its status says.
+// Send is Pass for an HTTP request, whose status is its result.
 func (g Gate) Send(r *http.Request, next http.RoundTripper, call string, rates ...string) (*http.Response, error) {
 	if err := g.take(r.Context(), rates); err != nil {
 		if r.Body != nil {
@@ -47,14 +47,14 @@ func (g Gate) take(ctx context.Context, rates []string) error {
 	return g.Limiter.TakeAll(rates, time.Now())
 }
 
-// prepaid are calls that were taken from a rate before the first of them is made; a context's key, too.
+// prepaid are calls that were reserved before the first of them is made; also the context's key.
 type prepaid struct {
 	rate string
 	left atomic.Int32
 }
 
-// Prepay takes what n calls cost from a rate, or nothing; those made with the context that it returns cost no more. What takes several calls would
-// otherwise spend all that comes in on the first of them, again and again, and never get to the last.
+// Prepay reserves n calls of a rate, or none; calls with the context that it returns take nothing more. Otherwise
+// concurrent actions of several calls could each spend the rate on their first call and never reach the last.
 func (g Gate) Prepay(ctx context.Context, rate string, n int) (context.Context, error) {
 	n = g.Limiter.atMost(rate, n)
 	if err := g.Limiter.TakeMany(rate, n, time.Now()); err != nil {

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Names are the instances' names that a create is at work on, for clouds in which a name is no key: two creates that look for a name at once both
-// find none. Its zero value is ready for use.
+// Names are the instance names that creates are working on, for clouds whose names are not unique: of two concurrent
+// creates that look for a name, both would find none. Its zero value is ready for use.
 type Names struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // each closed when it is released; guarded by mu
 }
 
-// Hold waits until no other holds the name, and holds it until released.
+// Hold waits until nobody else holds the name, and holds it until released.
 func (n *Names) Hold(ctx context.Context, name string) (release func(), err error) {
 	for {
 		busy, mine := n.try(name)
@@ -27,7 +27,7 @@ func (n *Names) Hold(ctx context.Context, name string) (release func(), err erro
 	}
 }
 
-// try holds the name, unless it is held already: busy is closed when that is over.
+// try holds the name, unless it is held already: busy is closed when it is released.
 func (n *Names) try(name string) (busy <-chan struct{}, mine chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,7 +49,7 @@ func (n *Names) release(name string, mine chan struct{}) {
 	close(mine)
 }
 
-// Value is what a pointer points to, the zero value if it is nil: in many SDKs all that may be missing is a pointer.
+// Value dereferences a pointer; the zero value if it is nil.
 func Value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -57,7 +57,7 @@ func Value[T any](p *T) (v T) {
 	return v
 }
 
-// Given points to a value, and is nil for the zero value: what is not given is left to the cloud.
+// Given returns a pointer to a value, nil for the zero value, which leaves it to the cloud.
 func Given[T comparable](v T) *T {
 	var none T
 	if v == none {

@@ -11,8 +11,8 @@ import (
 	"drover/driver"
 )
 
-// Type is an instance type as a configuration gives it, for clouds that do not list their types or do not tell their prices. Drivers decode
-// lists of it from their key `types`.
+// Type is a configured instance type, for clouds that do not list their types or prices. Drivers decode lists of it
+// from their key `types`.
 type Type struct {
 	Name         string          `yaml:"name" json:"name" doc:"as configurations and jobs name it"`
 	ProviderType string          `yaml:"provider_type" json:"provider_type" doc:"as the cloud names it; left out: the same"`
@@ -27,7 +27,7 @@ type Type struct {
 	Market       drover.Market   `yaml:"market" json:"market" doc:"left out: every market of the cloud"`
 }
 
-// StaticOptions is how types by hand become offerings.
+// StaticOptions say how configured types become offerings.
 type StaticOptions struct {
 	Cloud    string
 	Zones    []string
@@ -37,8 +37,8 @@ type StaticOptions struct {
 	Price    drover.Money     // of a type without one
 }
 
-// StaticOfferings multiplies types by zones and markets, sorted. A type without a name, a market that is none, and an offering that is there twice
-// are KindInvalid.
+// StaticOfferings multiplies configured types by zones and markets, sorted. A type without a name, an unknown market
+// and a duplicate offering are KindInvalid.
 func StaticOfferings(types []Type, l StaticOptions) (all []drover.Offering, err error) {
 	if len(l.Zones) == 0 || len(l.Markets) == 0 {
 		return nil, drover.Errorf(drover.KindInvalid, "zones and markets: there must be one of each")
@@ -68,7 +68,8 @@ func StaticOfferings(types []Type, l StaticOptions) (all []drover.Offering, err 
 	return slices.Clip(all), nil
 }
 
-// MergeOfferings are a cloud's own offerings and those by hand, sorted: a type by hand takes the place of the cloud's of the same name.
+// MergeOfferings merges a cloud's own offerings with configured ones, sorted: a configured type replaces the cloud's
+// of the same name.
 func MergeOfferings(types []Type, hand, own []drover.Offering) []drover.Offering {
 	all := slices.Clone(hand)
 	for _, o := range own {
@@ -80,7 +81,7 @@ func MergeOfferings(types []Type, hand, own []drover.Offering) []drover.Offering
 	return all
 }
 
-// IsStatic reports whether the cloud's own type of that name is among those given by hand.
+// IsStatic reports whether the cloud's own type of that name is among the configured ones.
 func IsStatic(types []Type, providerType string) bool {
 	return slices.ContainsFunc(types, func(t Type) bool { return t.providerType() == providerType })
 }

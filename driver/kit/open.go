@@ -1,10 +1,11 @@
-// Package kit is what drivers share, so that each is the same where its cloud is, and small.
+// Package kit is what drivers share, so that they are small and alike where their clouds are.
 //
-// The parts, in the order in which a driver needs them: Begin reads the configuration, into which TypeKeys and MarketKeys are embedded; Errors is the
-// table of errors; Gate, RateLimiter and Transport keep every call to a published rate and count it; TypeKeys.Offerings puts types by hand beside the
-// cloud's own; CheckRequest, UserData and Names are for creating; Labels and Escaped write tags where a cloud takes less; Collect reads pages to the end.
+// In the order in which a driver needs them: Begin reads the configuration, which embeds TypeKeys and MarketKeys;
+// Errors classifies errors; Gate, RateLimiter and Transport count calls and keep them within published rates;
+// TypeKeys.Offerings merges configured types with the cloud's; CheckRequest, UserData and Names help to create;
+// Labels and Escaped write tags where a cloud is strict; Collect reads all pages.
 //
-// Nothing here knows a cloud, waits, or tries again.
+// Nothing here knows a cloud, waits, or retries.
 package kit
 
 import (
@@ -14,8 +15,9 @@ import (
 	"drover/driver"
 )
 
-// Begin does what opening any cloud begins with: it refuses a fleet's id that is not up to so many letters, digits and dashes, sees to it that
-// there is a log, and reads the driver's own keys of the configuration into own, whose Default and Check have their say.
+// Begin starts the opening of any cloud: it checks that the fleet's id has only letters, digits and dashes and is not
+// too long, ensures that there is a log, and decodes the driver's own keys of the configuration into own, with its
+// Default and Check.
 func Begin(o *driver.Options, longest int, own any) error {
 	if len(o.Fleet) > longest || !plain(o.Fleet) {
 		return drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: up to %d letters, digits and dashes", o.Name, o.Fleet, longest)

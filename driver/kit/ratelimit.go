@@ -8,10 +8,10 @@ import (
 	"drover"
 )
 
-// Rate is a token bucket: so many calls at once, then so many a second, and so many more a minute.
+// Rate is a token bucket: its size, and how many tokens it gains a second and a minute.
 type Rate struct{ Burst, PerSecond, PerMinute int }
 
-// Rates are rates by what has them.
+// Rates inverts a table of rates and the calls that have them.
 func Rates(all map[Rate][]string) map[string]Rate {
 	rates := map[string]Rate{}
 	for rate, calls := range all {
@@ -22,14 +22,15 @@ func Rates(all map[Rate][]string) map[string]Rate {
 	return rates
 }
 
-// each is how long a token takes to come, at so many times the rate.
+// each is how long one token takes, at a multiple of the rate.
 func (r Rate) each(times int) time.Duration {
 	return time.Minute / time.Duration((60*r.PerSecond+r.PerMinute)*times)
 }
 
-// RateLimiter keeps a driver's calls within the rates that its cloud publishes: what is beyond is refused here, at once, and never waits. Others
-// share the account, so the cloud may refuse sooner. It is the generic cell rate algorithm (ITU-T I.371): of each call it is enough to know
-// when its bucket will be full again. None, nil, has no limits.
+// RateLimiter keeps a driver's calls within the rates that its cloud publishes: a call beyond them is refused at
+// once, and nothing waits. Others share the account, so the cloud may refuse sooner. It uses the generic cell rate
+// algorithm (ITU-T I.371): for each bucket it stores only when it will be full again. A nil RateLimiter has no
+// limits.
 type RateLimiter struct {
 	rates map[string]Rate
 	times int
@@ -43,15 +44,16 @@ func NewRateLimiter(rates map[string]Rate, times int) *RateLimiter {
 	return &RateLimiter{rates: rates, times: max(1, times), full: map[string]time.Time{}}
 }
 
-// Take takes a token for a call, or is KindRateLimit with the time at which there is one. A call without a rate has no limit.
+// Take takes a token for a call, or returns KindRateLimit with the time of the next one. A call without a rate has no
+// limit.
 func (b *RateLimiter) Take(call string, now time.Time) error { return b.take([]string{call}, 1, now) }
 
-// TakeMany takes so many tokens at once, which are no more than the bucket holds, or none.
+// TakeMany takes n tokens or none; n is at most the bucket's size.
 func (b *RateLimiter) TakeMany(call string, n int, now time.Time) error {
 	return b.take([]string{call}, n, now)
 }
 
-// atMost is n, or as many as the bucket of a rate holds.
+// atMost is n, at most the size of a rate's bucket.
 func (b *RateLimiter) atMost(rate string, n int) int {
 	if b == nil {
 		return n
@@ -62,7 +64,7 @@ func (b *RateLimiter) atMost(rate string, n int) int {
 	return n
 }
 
-// TakeAll takes a token of each of the buckets that a call counts under, or none.
+// TakeAll takes a token from each bucket of a call, or none.
 func (b *RateLimiter) TakeAll(calls []string, now time.Time) error { return b.take(calls, 1, now) }
 
 func (b *RateLimiter) take(calls []string, n int, now time.Time) error {

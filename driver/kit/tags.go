@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Labels are how tags are written in a cloud whose labels take less than a tag may hold. Any character that a label's value does not take, and the
-// mark, is the mark and two hexadecimal digits; what is too long goes on in further labels, whose keys have the joint and 2, 3 and so on behind.
+// Labels write tags for a cloud whose labels accept less than a tag may hold. Any character that a label's value does
+// not accept, and the mark itself, is written as the mark and two hexadecimal digits; what is too long continues in
+// further labels, whose keys end in the joint and 2, 3 and so on.
 type Labels struct {
 	Max   int // characters of a value
 	Mark  byte
@@ -16,7 +17,7 @@ type Labels struct {
 	Plain func(c byte, edge bool) bool // whether a value takes a character, within it or as its first or last
 }
 
-// Write is tags as labels.
+// Write encodes tags as labels.
 func (l Labels) Write(tags map[string]string) map[string]string {
 	labels := map[string]string{}
 	for key, value := range tags {
@@ -49,7 +50,7 @@ func (l Labels) parts(value string) (all []string) {
 	return append(all, b.String())
 }
 
-// Read is labels as tags. What was not written so stays as it is: anybody may label an instance.
+// Read decodes labels into tags. Labels that Write did not write stay as they are: anybody may label an instance.
 func (l Labels) Read(labels map[string]string) map[string]string {
 	tags := map[string]string{}
 	for key, value := range labels {
@@ -70,7 +71,7 @@ func (l Labels) Read(labels map[string]string) map[string]string {
 	return tags
 }
 
-// cut cuts the number of a part off a key, if it has one.
+// cut removes the number of a part from a key, if it has one.
 func (l Labels) cut(key string) (first string, n int, ok bool) {
 	at := strings.LastIndex(key, l.Joint)
 	if at < 0 {
@@ -87,8 +88,8 @@ func (l Labels) text(value string) string {
 	return value
 }
 
-// Escaped writes a text in those characters that a cloud's tags take: any other is the mark and its two hexadecimal digits. The mark itself is to
-// be no plain one.
+// Escaped encodes a text in the characters that a cloud's tags accept: any other is the mark and two hexadecimal
+// digits. The mark itself must not be plain.
 func Escaped(text string, mark byte, plain func(c byte) bool) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -101,7 +102,7 @@ func Escaped(text string, mark byte, plain func(c byte) bool) string {
 	return b.String()
 }
 
-// Unescaped reads what Escaped wrote. What has a mark without its digits was not written by it.
+// Unescaped decodes what Escaped wrote. A mark without its digits was not written by it.
 func Unescaped(text string, mark byte) (plain string, ok bool) {
 	parts := strings.Split(text, string(mark))
 	var b strings.Builder

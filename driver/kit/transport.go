@@ -6,10 +6,12 @@ import (
 	"drover"
 )
 
-// maxAnswer is how large one answer may be: a page of the largest price list has some 6 MiB, a thousand servers about two.
+// maxAnswer limits the size of one answer: a page of the largest price list has some 6 MiB, a thousand servers about
+// two.
 const maxAnswer = 64 << 20
 
-// Transport is how the requests of an SDK go out: through a gate, with a token if there is one, and with an end to every answer.
+// Transport sends an SDK's requests through a gate, with a token if there is one, and limits the size of every
+// answer.
 type Transport struct {
 	Gate
 	Next  http.RoundTripper
@@ -32,7 +34,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Send(r, Bounded(t.Next), call, rates...)
 }
 
-// Bounded puts an end to every answer.
+// Bounded limits the size of every answer.
 func Bounded(next http.RoundTripper) http.RoundTripper { return bounded{next} }
 
 type bounded struct{ http.RoundTripper }
@@ -46,7 +48,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// CloseIdleConnections is for the client's method of this name.
+// CloseIdleConnections implements the client's method of this name.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.Next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

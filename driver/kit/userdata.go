@@ -11,7 +11,8 @@ import (
 	"drover/driver"
 )
 
-// What a text for cloud-init is, by how it begins. See "User-data formats" in cloud-init's documentation.
+// initKinds are the formats that cloud-init reads, by how they begin. See "User-data formats" in cloud-init's
+// documentation.
 var initKinds = []struct{ begins, mime string }{
 	{"#cloud-config", "text/cloud-config"},
 	{"#!", "text/x-shellscript"},
@@ -29,11 +30,13 @@ func initKind(text string) string {
 	return ""
 }
 
-// mergeHow has the user's settings added to Drover's and take the place of none: lists are joined, and of two single values Drover's stays.
+// mergeHow adds the user's settings to Drover's without replacing any: lists are joined, and of two single values
+// Drover's stays.
 const mergeHow = "list(append)+dict(no_replace,recurse_dict,recurse_list)+str()"
 
-// UserData is what cloud-init is given: Drover's settings (the host key, the key that may log in), its script, and what the user adds, as one
-// MIME message of parts. Equal requests give equal texts, as clouds demand of a create call that is repeated.
+// UserData is the text for cloud-init: Drover's settings (the host key, the key that may log in), its script, and
+// what the user adds, as one MIME message. Equal requests give equal texts, since clouds compare a repeated create
+// call with the first.
 func UserData(r driver.CreateRequest) drover.Secret {
 	parts := []part{{"text/cloud-config", "", settings(r)}}
 	if r.Init.Reveal() != "" {
@@ -65,7 +68,7 @@ func settings(r driver.CreateRequest) string {
 
 type part struct{ mime, merge, text string }
 
-// lineWidth is how long a line of base64 may be (RFC 2045).
+// lineWidth is the longest line of base64 (RFC 2045).
 const lineWidth = 76
 
 func message(parts []part) string {
@@ -87,7 +90,7 @@ func message(parts []part) string {
 	return b.String()
 }
 
-// encoded is the end of a part's header and its text: as it is if mail could carry it, in base64 otherwise.
+// encoded is the end of a part's header and its text: unchanged if mail could carry it, otherwise in base64.
 func encoded(text string) string {
 	if isPlain(text) {
 		return "Content-Transfer-Encoding: 7bit\n\n" + strings.TrimSuffix(text, "\n") + "\n\n"
@@ -102,7 +105,8 @@ func encoded(text string) string {
 	return b.String() + "\n"
 }
 
-// isPlain reports whether a text is ASCII in lines of at most 998 characters (RFC 5322), none of which ends in a carriage return.
+// isPlain reports whether a text is ASCII in lines of at most 998 characters (RFC 5322), none of which ends in a
+// carriage return.
 func isPlain(text string) bool {
 	for line := range strings.Lines(text) {
 		if len(line) > 998 || strings.ContainsFunc(line, func(r rune) bool { return r > '~' || r < ' ' && r != '\n' && r != '\t' }) {
@@ -112,7 +116,8 @@ func isPlain(text string) bool {
 	return true
 }
 
-// Scripts are what an instance without cloud-init runs at its first boot, in this order: Drover's own, the user's, then the pool's.
+// Scripts are what an instance without cloud-init runs at its first boot, in this order: Drover's own, the user's,
+// then the pool's.
 func Scripts(r driver.CreateRequest) (all []drover.Secret) {
 	for _, s := range []drover.Secret{r.Init, r.UserInit, r.PoolInit} {
 		if s.Reveal() != "" {
@@ -122,11 +127,11 @@ func Scripts(r driver.CreateRequest) (all []drover.Secret) {
 	return all
 }
 
-// ownInit is room for what Drover adds to a user's init text, when its size is checked before any instance has a name.
+// ownInit is what Drover may add to a user's init text, when its size is checked before any instance has a name.
 const ownInit = 4 << 10
 
-// CheckInit is KindInvalid for a user's init text that instances could not run, or that with Drover's own is larger than max bytes; 0: there
-// is no such limit.
+// CheckInit returns KindInvalid for a user's init text that instances could not run, or that with Drover's own is
+// larger than max bytes; 0: no limit.
 func CheckInit(text string, runs driver.Init, max int) error {
 	kind := initKind(text)
 	switch {

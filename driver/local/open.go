@@ -1,30 +1,32 @@
 // Package local is a cloud on this host: every instance is a process tree with an SSH server of its own.
 //
-// It exists so that everything Drover does can be done, and tested, without an account anywhere. It is a real cloud in every way
-// that matters: instances outlive the controller that asked for them, are found again by listing, are reached only by SSH, can die at
-// any moment, and cost something.
+// It exists so that everything Drover does can be done, and tested, without an account anywhere. In every way that
+// matters it is a real cloud: instances outlive the controller, are found again by listing, are reached only by SSH,
+// can die at any moment, and cost something.
 //
-// The model. An instance is the folder <Options.Folder>/<fleet>/<name> and two processes that hold a lock on it: the outer one, whose id
-// is in the file pid, and inside it the guest, which serves SSH. Both are Drover's own binary, started from a copy in the folder .bin.
+// An instance is the folder <Options.Folder>/<fleet>/<name> and two processes that hold a lock on it: the outer one,
+// whose id is in the file pid, and inside it the guest, which serves SSH. Both are Drover's own binary, started from
+// a copy in the folder .bin.
 //
-//	record.json      type, zone, market, public host key, and the address, which is another after each start
+//	record.json      type, zone, market, public host key, and the address, which changes with each start
 //	tags.json        the tags, replaced whole
-//	pid              the outer process; killing it is a VM that dies
-//	log              what the two processes have to say
+//	pid              the outer process; killing it simulates a VM that dies
+//	log              the log of the two processes
 //	home, tmp, bin   the instance's own: $HOME, $TMPDIR, and a poweroff that ends this instance instead of this host
 //	switch           the instance's dead-man switch
-//	notices          what the cloud says to the instance: that it takes it back
-//	up               it has come so far that it can be stopped
-//	stopped          it is to be stopped or, once this says how it is started again, is
+//	notices          the cloud's interruption notice to the instance
+//	up               it has booted far enough to be stopped
+//	stopped          it is to be stopped or, once this says how to start it again, is
 //
-// The invariants. A folder that is locked is an instance that lives; a folder that is not is one that died, and the next list ends
-// whatever is left of it before it takes the folder away; but one that was taken back, or that was
-// stopped, is listed until it is destroyed. So an instance is never gone while a process of it lives, with one limit: without privileges, a
-// process that outlives both of the two is known only by the marker in its environment. Folders come and go, and tags change, only under
-// the lock of the fleet's folder.
+// A locked folder is a live instance; an unlocked one is dead, and the next list ends what is left of it before
+// removing the folder, unless the instance was taken back or stopped: then it is listed until it is destroyed. So an
+// instance is never gone while one of its processes lives, with one limit: without privileges, a process that
+// outlives the two is known only by the marker in its environment. Folders are created and removed, and tags change,
+// only under the lock of the fleet's folder.
 //
-// Nothing is isolated: instances run as the user who runs Drover and all of them see the whole host, whose processors each
-// advertises in full. The host keys, like the client key that may log in, are planted; they are written to disk only while an instance is stopped.
+// Nothing is isolated: instances run as the user who runs Drover, see the whole host, and each offers all its
+// processors. The host keys, like the client key that may log in, are planted; they are on disk only while an
+// instance is stopped.
 package local
 
 import (

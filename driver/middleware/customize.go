@@ -11,20 +11,22 @@ import (
 	"drover/driver/kit"
 )
 
-// Custom is what a user adds to every instance of a cloud. In both texts {fleet} {pool} {name} {zone} and {project} stand for the instance's.
+// Custom is what a user adds to every instance of a cloud. In both texts {fleet}, {pool}, {name}, {zone} and
+// {project} stand for the instance's.
 type Custom struct {
 	Template string // in the driver's own format; empty for none
 	Init     string // a script that begins with #!, or, where instances have cloud-init, anything that it reads; empty for none
 }
 
-// customized is a Cloud whose create requests bear what a user adds.
+// customized is a Cloud that adds to create requests what the user configured.
 type customized struct {
 	driver.Cloud
 	custom Custom
 }
 
-// Customize wraps a cloud so that every create request bears what the user adds, filled in, as is what its pool adds; a pool's template takes the place of the cloud's. What the cloud cannot take is KindInvalid, now
-// rather than at the first create: a template for a driver that has none, an init text that is of no known kind or too large.
+// Customize wraps a cloud so that every create request has the user's and the pool's additions, filled in; a pool's
+// template replaces the cloud's. What the cloud cannot accept is KindInvalid now rather than at the first create: a
+// template for a driver that has none, an init text of unknown format or too large.
 func Customize(c driver.Cloud, custom Custom) (driver.Cloud, error) {
 	can := c.Capabilities()
 	if custom.Template != "" && !can.Template {
@@ -36,10 +38,11 @@ func Customize(c driver.Cloud, custom Custom) (driver.Cloud, error) {
 	return &customized{c, custom}, nil
 }
 
-// Unwrap returns the cloud beneath.
+// Unwrap returns the cloud within.
 func (c *customized) Unwrap() driver.Cloud { return c.Cloud }
 
-// Create fills in the texts. One that speaks of the zone is right for one zone alone, so only candidates in the first one's are tried.
+// Create fills in the texts. A text that contains the zone is right for one zone only, so then only candidates in the
+// first one's zone are tried.
 func (c *customized) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	if len(r.Candidates) == 0 {
 		return c.Cloud.Create(ctx, r)

@@ -8,12 +8,12 @@ import (
 	"drover/driver"
 )
 
-// dryPause is how long a change that a dry run refused should be left alone.
+// dryPause is how long a change is left alone that a dry run refused.
 const dryPause = 5 * time.Minute
 
-// DryRun wraps a cloud so that it is looked at and never changed: tell is told of each call that would have changed something, and the call
-// is refused. A create is refused as by a quota over everything, so that nothing else is tried in its place and it is asked again, now and
-// then, for as long as it is wanted. What is there stays.
+// DryRun wraps a cloud so that it is read and never changed: tell receives each call that would have changed
+// something, and the call is refused. A create is refused as by a quota of everything, so that the engine tries
+// nothing else in its place and asks again now and then.
 func DryRun(c driver.Cloud, tell func(Call)) driver.Cloud {
 	return Intercept(c, func(ctx context.Context, a Call, do func(context.Context) error) error {
 		if !a.Method.Changes() {

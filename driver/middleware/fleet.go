@@ -11,10 +11,10 @@ import (
 	"drover/internal/logkey"
 )
 
-// forgetAfter is how many lists in a row must miss an instance before Owned forgets that it was its fleet's.
+// forgetAfter is how many lists in a row must lack an instance before FleetCloud forgets that it was its fleet's.
 const forgetAfter = 1000
 
-// FleetCloud is a Cloud that sees and touches one fleet's instances only, whoever else lives in the account.
+// FleetCloud is a Cloud that sees and touches only one fleet's instances, whoever else uses the account.
 type FleetCloud struct {
 	driver.Cloud
 	fleet string
@@ -32,8 +32,9 @@ func ForFleet(c driver.Cloud, fleet string) *FleetCloud {
 	return &FleetCloud{Cloud: c, fleet: fleet, seen: map[string]int{}}
 }
 
-// LogOthers has the next list, and that alone, ask for all that there is, and tell how much of it others own. If it fails, so does one more, after
-// a list of the fleet's own has gone well: the cloud may have been down, or the account be too large to be listed whole.
+// LogOthers makes the next list, and only that one, cover the whole account, and logs how much of it others own. If
+// that fails, one more tries after a good list of the fleet: the cloud may have been down, or the account may be too
+// large to list.
 func (o *FleetCloud) LogOthers(log *slog.Logger) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,7 +44,7 @@ func (o *FleetCloud) LogOthers(log *slog.Logger) {
 // Unwrap returns the cloud without the filter.
 func (o *FleetCloud) Unwrap() driver.Cloud { return o.Cloud }
 
-// Create refuses an instance that would not bear the fleet's tag: nobody could find it again.
+// Create refuses an instance without the fleet's tag: nobody could find it again.
 func (o *FleetCloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	if r.Tags[driver.TagFleet] != o.fleet {
 		return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindInvalid, "create instance %s: its tags do not name fleet %s", r.Name, o.fleet)
@@ -55,7 +56,7 @@ func (o *FleetCloud) Create(ctx context.Context, r driver.CreateRequest) (driver
 	return in, taken, err
 }
 
-// List returns the fleet's instances that bear all the tags, each once.
+// List returns the fleet's instances with all the tags, each once.
 func (o *FleetCloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	wanted := maps.Clone(tags)
 	if wanted == nil {
@@ -86,7 +87,7 @@ func (o *FleetCloud) List(ctx context.Context, tags map[string]string) ([]driver
 	return ours, nil
 }
 
-// takeLog is where to tell what others own, for one list alone.
+// takeLog returns where to log what others own, for one list only.
 func (o *FleetCloud) takeLog() *slog.Logger {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,7 +96,8 @@ func (o *FleetCloud) takeLog() *slog.Logger {
 	return log
 }
 
-// noteOthers says what a list that has ended means for telling what others own: log is where that one was to tell it, if it was.
+// noteOthers decides, after a list, whether another one logs what others own; log is where this one was to log it, if
+// it was.
 func (o *FleetCloud) noteOthers(log *slog.Logger, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,7 +111,7 @@ func (o *FleetCloud) noteOthers(log *slog.Logger, err error) {
 	}
 }
 
-// tellOthers tells how many instances are not the fleet's, and not which: they are nobody's business here.
+// tellOthers logs how many instances are not the fleet's, but not which.
 func (o *FleetCloud) tellOthers(log *slog.Logger, all []driver.Instance) {
 	fleets := map[string]string{} // by id
 	for _, in := range all {
@@ -130,8 +132,9 @@ func (o *FleetCloud) tellOthers(log *slog.Logger, all []driver.Instance) {
 	}
 }
 
-// Describe refuses, with KindForbidden, to show an instance of another fleet, or one without a fleet that was never seen to be this one's. What
-// bears the fleet's tag is the fleet's to touch from then on, whether or not a list has had it: lists lag, and after a restart there was none.
+// Describe refuses, with KindForbidden, an instance of another fleet, and one without a fleet that was never seen to
+// be this one's. An instance with the fleet's tag may be touched from then on, even if no list had it: lists lag, and
+// after a restart there was none.
 func (o *FleetCloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	d, can := driver.As[driver.Describer](o.Cloud)
 	if !can {
@@ -204,7 +207,7 @@ func (o *FleetCloud) GrowDisk(ctx context.Context, id string, size drover.Bytes)
 	return g.GrowDisk(ctx, id, size)
 }
 
-// Adopt makes an instance the fleet's to touch, because a person or a record says that it is.
+// Adopt lets the fleet touch an instance, because a person or a record says that it is the fleet's.
 func (o *FleetCloud) Adopt(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -220,7 +223,7 @@ func (o *FleetCloud) check(doing, id string) error {
 	return nil
 }
 
-// remember keeps what was just listed and forgets what has long been gone, so that the memory of a busy fleet stays bounded.
+// remember keeps what was just listed and forgets what has long been gone, so that memory stays bounded.
 func (o *FleetCloud) remember(ours []driver.Instance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"drover/driver/kit"
 )
 
-// imageAge is for how long the answer of a search for images is good.
+// imageAge is how long the result of an image search is used.
 const imageAge = 10 * time.Minute
 
-// imaged is a Cloud whose create requests say what to boot from.
+// imaged is a Cloud that adds images to create requests.
 type imaged struct {
 	driver.Cloud
 	refs  map[drover.Arch]string
@@ -36,15 +36,15 @@ type foundImage struct {
 	at time.Time
 }
 
-// WithImages wraps a cloud so that every candidate of a create request bears its image: that of its architecture in refs, else that under
-// "". The request's own images take the place of refs. A cloud that is an ImageFinder is asked what a reference means, of several matches the newest is taken, and the answer is good for ten
-// minutes; if it cannot be asked again then, the last answer goes on. Any other cloud gets the reference as it is. What has no image is not
-// created, and the error says why; nothing else is held up.
+// WithImages wraps a cloud so that every candidate of a create request has its image: that of its architecture in
+// refs, else that under "". The request's own images take precedence over refs. An ImageFinder is asked what a
+// reference means; of several matches the newest counts, and the answer is used for ten minutes, longer if the cloud
+// cannot be asked again. Any other cloud gets the reference unchanged. A candidate without an image is left out.
 func WithImages(c driver.Cloud, refs map[drover.Arch]string) driver.Cloud {
 	return &imaged{Cloud: c, refs: refs, found: map[imageKey]foundImage{}}
 }
 
-// Unwrap returns the cloud beneath.
+// Unwrap returns the cloud within.
 func (c *imaged) Unwrap() driver.Cloud { return c.Cloud }
 
 // Create leaves out the candidates that have no image, and fails if none is left.
@@ -74,7 +74,7 @@ func (c *imaged) Create(ctx context.Context, r driver.CreateRequest) (driver.Ins
 	return c.Cloud.Create(ctx, r)
 }
 
-// image is the id of what instances of an architecture boot from.
+// image is the id of the image for an architecture.
 func (c *imaged) image(ctx context.Context, refs map[drover.Arch]string, arch drover.Arch) (string, error) {
 	ref := cmp.Or(refs[arch], refs[""])
 	if ref == "" {
@@ -100,7 +100,7 @@ func (c *imaged) image(ctx context.Context, refs map[drover.Arch]string, arch dr
 	return c.find(ctx, finder, key, known)
 }
 
-// find asks the cloud. What it said last stands if it cannot be asked.
+// find asks the cloud. If that fails, the last answer stands.
 func (c *imaged) find(ctx context.Context, finder driver.ImageFinder, key imageKey, last foundImage) (string, error) {
 	all, err := finder.FindImages(ctx, key.ref, key.arch)
 	if err != nil && last.id != "" {
@@ -125,7 +125,7 @@ func (c *imaged) known(key imageKey) foundImage {
 	return c.found[key]
 }
 
-// Newest is the image made last of those for an architecture, by name and id where that says nothing.
+// Newest is the newest image for an architecture; of equally new ones, the last by name and id.
 func Newest(all []driver.Image, arch drover.Arch) (newest driver.Image, ok bool) {
 	all = slices.DeleteFunc(slices.Clone(all), func(i driver.Image) bool { return arch != "" && i.Arch != "" && i.Arch != arch })
 	if len(all) == 0 {

@@ -14,7 +14,7 @@ import (
 	"drover/driver"
 )
 
-// Faults are what a cloud does wrong, for whoever wants to see that it is borne. The same seed and calls bring the same luck.
+// Faults are what a cloud does wrong. The same seed and calls give the same faults.
 type Faults struct {
 	Seed     uint64
 	Calls    map[Method]Trouble
@@ -22,7 +22,7 @@ type Faults struct {
 	Lingers  time.Duration // how long one that was destroyed is still listed
 }
 
-// Trouble is the lot of one kind of call. The fractions are of the calls.
+// Trouble is what happens to one kind of call. The fractions are of the calls.
 type Trouble struct {
 	Delay  time.Duration // before each
 	Fail   float64       // come to nothing
@@ -31,7 +31,7 @@ type Trouble struct {
 	Double float64       // of creates: make a second instance of the same name
 }
 
-// Inject wraps a cloud so that it does things wrong.
+// Inject wraps a cloud so that it misbehaves.
 func Inject(c driver.Cloud, f Faults) driver.Cloud {
 	i := &injected{within: c, faults: f, calls: map[Method]int{}, failed: map[Method]int{}, made: map[string]time.Time{}, gone: map[string]ghost{}}
 	i.Cloud = Intercept(c, i.meet)
@@ -51,7 +51,7 @@ type injected struct {
 	gone   map[string]ghost     // by id; guarded by mu
 }
 
-// ghost is an instance that was destroyed and is listed until then.
+// ghost is a destroyed instance that is still listed, until then.
 type ghost struct {
 	driver.Instance
 	until time.Time
@@ -60,7 +60,7 @@ type ghost struct {
 // Unwrap returns the cloud within.
 func (i *injected) Unwrap() driver.Cloud { return i.Cloud }
 
-// Capabilities are the cloud's, but that lists lag by as much as is injected.
+// Capabilities are the cloud's, with the injected list lag.
 func (i *injected) Capabilities() driver.Capabilities {
 	can := i.Cloud.Capabilities()
 	if lag := max(i.faults.Unlisted, i.faults.Lingers); lag > can.Lag() {
@@ -69,7 +69,7 @@ func (i *injected) Capabilities() driver.Capabilities {
 	return can
 }
 
-// meet does one call to the fate that it has drawn.
+// meet makes one call with the faults drawn for it.
 func (i *injected) meet(ctx context.Context, a Call, do func(context.Context) error) error {
 	t, ok := i.faults.Calls[a.Method]
 	if !ok {
@@ -99,7 +99,7 @@ func (i *injected) meet(ctx context.Context, a Call, do func(context.Context) er
 	return nil
 }
 
-// draw is the dice of one call.
+// draw is the random source of one call.
 func (i *injected) draw(call Method) *rand.Rand {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -118,7 +118,7 @@ func (i *injected) fail(call Method, t Trouble) error {
 	return drover.Errorf(drover.KindTransient, "%s: the cloud was asked to fail this call", call)
 }
 
-// Chance is the dice of one event: the same seed and event always throw the same.
+// Chance is the random source of one event: the same seed and event always give the same.
 func Chance(seed uint64, what, which string) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(what + "/" + which))
@@ -136,7 +136,7 @@ func (i *injected) Create(ctx context.Context, r driver.CreateRequest) (driver.I
 	return in, taken, err
 }
 
-// List has not yet what is new, and still what is gone.
+// List lacks what is new and keeps what is gone, for the injected lag.
 func (i *injected) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	all, err := i.Cloud.List(ctx, tags)
 	if err != nil {
@@ -156,7 +156,7 @@ func (i *injected) List(ctx context.Context, tags map[string]string) ([]driver.I
 	return all, nil
 }
 
-// Destroy leaves what was listed on the list for a while.
+// Destroy keeps a listed instance on the list for a while.
 func (i *injected) Destroy(ctx context.Context, id string) error {
 	err := i.Cloud.Destroy(ctx, id)
 	i.mu.Lock()

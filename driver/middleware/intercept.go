@@ -1,7 +1,8 @@
-// Package middleware is what stands around every cloud: decorators that are clouds themselves.
+// Package middleware has the decorators around every cloud, which are clouds themselves.
 //
-// A decorator sees each call, those of the optional interfaces included, and may do it, refuse it or change it. It adds nothing that the cloud within
-// cannot do: whoever asks driver.As for an interface finds it only if the innermost cloud has it. Most are one function, by Intercept.
+// A decorator sees each call, including those of the optional interfaces, and may make, refuse or change it. It adds
+// no ability that the cloud within lacks: driver.As finds an interface only if the innermost cloud has it. Most
+// decorators are one function, by Intercept.
 package middleware
 
 import (
@@ -11,10 +12,10 @@ import (
 	"drover/driver"
 )
 
-// Call is a kind of call to a cloud.
+// Method is a kind of call to a cloud.
 type Method string
 
-// The kinds of call: those that every cloud takes, then those that some do.
+// The kinds of call: those of every cloud, then those of some.
 const (
 	MethodOfferings Method = "list_offerings"
 	MethodCreate    Method = "create"
@@ -34,7 +35,7 @@ const (
 	MethodRemove    Method = "remove"
 )
 
-// Changes reports whether such calls change what there is in the account.
+// Changes reports whether such calls change anything in the account.
 func (c Method) Changes() bool {
 	switch c {
 	case MethodCreate, MethodDestroy, MethodSetTags, MethodStop, MethodStart, MethodGrow, MethodRemove:
@@ -43,24 +44,25 @@ func (c Method) Changes() bool {
 	return false
 }
 
-// Call is one call, as what stands around a cloud sees it.
+// Call is one call, as a decorator sees it.
 type Call struct {
 	Method Method
 	ID     string                // of the instance or leftover that it is about; of a create, the name
 	Create *driver.CreateRequest // of a create
 }
 
-// Interceptor is what is done in the place of each call: it may do the call, or leave it, and says what came of it. If it does one again, the last
-// answer counts.
+// Interceptor replaces each call: it may make the call or not, and returns the result. If it makes the call again,
+// the last answer counts.
 type Interceptor func(ctx context.Context, a Call, do func(context.Context) error) error
 
-// around is a Cloud that puts every call, also those that only some clouds take, through one function.
+// intercepted is a Cloud that puts every call, also those of optional interfaces, through one function.
 type intercepted struct {
 	driver.Cloud
 	step Interceptor
 }
 
-// Intercept wraps a cloud so that each of its calls goes through step. Capabilities and Close are no calls to the cloud.
+// Intercept wraps a cloud so that each of its calls goes through step. Capabilities and Close are no calls to the
+// cloud.
 func Intercept(c driver.Cloud, step Interceptor) driver.Cloud { return &intercepted{c, step} }
 
 // Unwrap returns the cloud within.
@@ -156,7 +158,7 @@ func (c *intercepted) Remove(ctx context.Context, s driver.Leftover) error {
 	return onlyIf(ctx, c, Call{Method: MethodRemove, ID: s.Kind + " " + s.ID}, func(ctx context.Context, sweeper driver.Reaper) error { return sweeper.Remove(ctx, s) })
 }
 
-// answer puts a call through whose answer is a list. One that failed has none.
+// answer puts a call through that returns a list. A failed call returns none.
 func answer[T any](ctx context.Context, c *intercepted, a Call, call func(context.Context) ([]T, error)) (all []T, err error) {
 	err = c.step(ctx, a, func(ctx context.Context) (err error) {
 		all, err = call(ctx)
@@ -168,7 +170,7 @@ func answer[T any](ctx context.Context, c *intercepted, a Call, call func(contex
 	return all, nil
 }
 
-// onlyIf puts a call through if the cloud within takes it.
+// onlyIf puts a call through if the cloud within has it.
 func onlyIf[T any](ctx context.Context, c *intercepted, a Call, call func(context.Context, T) error) error {
 	within, can := driver.As[T](c.Cloud)
 	if !can {

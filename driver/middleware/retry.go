@@ -16,9 +16,10 @@ const (
 	mostPause  = time.Minute
 )
 
-// WithRetry wraps a cloud for a command that asks once and ends, where no engine plans the next try: a call that failed for a reason that passes
-// (a transient error, a rate limit, a cloud that cannot be reached) is made again, five times in all, with growing pauses of seven seconds and
-// a half together unless the cloud names a time. A create is not made again, since the first may have happened.
+// WithRetry wraps a cloud for a command that asks once and ends, where no engine plans the next try. A call that
+// failed for a passing reason (a transient error, a rate limit, an unreachable cloud) is repeated, five times in all,
+// with growing pauses of seven and a half seconds together unless the cloud names a time. A create is not repeated,
+// since the first call may have taken effect.
 func WithRetry(c driver.Cloud) driver.Cloud {
 	return Intercept(c, func(ctx context.Context, a Call, do func(context.Context) error) error {
 		pause := firstPause
@@ -46,7 +47,7 @@ func passes(err error) bool {
 	return false
 }
 
-// untilSaid is how long the cloud wants to be left alone, 0 if it does not say.
+// untilSaid is how long the cloud asks to wait, 0 if it does not say.
 func untilSaid(err error) time.Duration {
 	at := drover.AsError(err, drover.KindInternal).RetryAt
 	if at == 0 {

@@ -18,8 +18,8 @@ const (
 	mostSaid  = time.Hour
 )
 
-// Throttle wraps a cloud so that a call of a kind which the cloud had too many of is refused here until the time that the cloud named: at once,
-// with the same error, and without a call that would only make it worse. Each kind is learned by itself. Nothing waits here.
+// Throttle wraps a cloud so that, after a rate limit, calls of that kind are refused here until the time that the
+// cloud named, with the same error and without a request. Each kind of call is independent. Nothing waits here.
 func Throttle(c driver.Cloud) driver.Cloud {
 	p := &throttle{lulls: map[Method]lull{}}
 	return Intercept(c, func(ctx context.Context, a Call, do func(context.Context) error) error {
@@ -45,7 +45,7 @@ type lull struct {
 	why          string
 }
 
-// refuse is an error while there is a lull.
+// refuse returns an error during a lull.
 func (p *throttle) refuse(call Method, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *throttle) refuse(call Method, now time.Time) error {
 	return &drover.Error{Kind: drover.KindRateLimit, RetryAt: drover.TimeOf(l.until), Message: l.why}
 }
 
-// heard learns from an answer. Calls that were under way together are refused together, and count once.
+// heard learns from a result. Concurrent calls that are refused together count once.
 func (p *throttle) heard(call Method, began, now time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *throttle) heard(call Method, began, now time.Time, err error) {
 	}
 }
 
-// said is the time that a cloud named, as far as it is believed.
+// said is the time that a cloud named, at most an hour ahead.
 func said(at drover.Time, now time.Time) time.Time {
 	if most := now.Add(mostSaid); at.Std().After(most) {
 		return most

@@ -1,17 +1,17 @@
-// Package openstack is a cloud on OpenStack: servers of Nova, images of Glance, volumes of Cinder, by whoever runs them.
+// Package openstack is a cloud on OpenStack: servers of Nova, images of Glance, volumes of Cinder.
 //
-// The model. An instance is a server, made by one call that gives it its name, its metadata, which are its tags, and its user data with the
-// host key that is planted. Nova knows no idempotency token, so a name is looked for before a server is made, by one call at a time. Nova
-// accepts what it then cannot make: such a server is listed in the state ERROR with the reason, counts against the quota, and is to be
-// destroyed. That no quota is left it says at once.
+// An instance is a server, made by one call with its name, its metadata, which are the tags, and its user data with
+// the planted host key. Nova has no idempotency token, so the driver looks for the name before it makes a server, one
+// call per name at a time. Nova refuses at once what exceeds a quota, but it accepts servers that it then cannot
+// make: such a server is listed in the state ERROR with the reason, counts against the quota, and must be destroyed.
 //
-// Nova's list is filtered here and not there, and asked for from its beginning without a limit: only so does Nova show that a part of the
-// cloud does not answer. With a filter it leaves that part out, and instances that still run would be held to be gone.
+// List asks for everything, without filter or limit, and filters here: only so does Nova show that a part of the
+// cloud does not answer. With a filter it omits that part, and live instances would be taken for gone.
 //
-// OpenStack has no prices: they are in the configuration, in the flavors' extra specs, or made from sizes. It has no spot market either.
-// Nothing is shared by the fleet's instances, and the volumes that they boot from go with them, so nothing is left over.
+// OpenStack has no prices and no spot market. Prices come from the configuration, from the flavors' extra specs, or
+// from sizes. Instances share nothing, and their volumes go with them, so nothing is left over.
 //
-// Nothing is tried twice here, but for a call that was refused because the token had expired: it is made again with a new one.
+// One kind of call is repeated here: one that was refused because the token had expired.
 package openstack
 
 import (
