@@ -12,7 +12,7 @@ import (
 // TestEveryCommandIsInTheGuide wants each command typed in one of the guides, whose commands TestGuide runs.
 func TestEveryCommandIsInTheGuide(t *testing.T) {
 	var typed strings.Builder
-	for _, name := range []string{"guide", "pools", "simulate"} {
+	for _, name := range []string{"guide", "pools", "simulate", "kubernetes"} {
 		text, err := os.ReadFile("../../docs/" + name + ".md")
 		if err != nil {
 			t.Fatal(err)

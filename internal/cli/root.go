@@ -127,7 +127,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		commands []*cobra.Command
 	}{
 		{"Without a controller:", []*cobra.Command{a.runCommand(), a.runsCommand(), a.planCommand(), a.simulateCommand(), a.gcCommand(), a.replayCommand(), a.batchCommand(), a.configCommand(), a.driverCommand()}},
-		{"A controller:", []*cobra.Command{a.serveCommand(), a.tokenCommand(), a.backupCommand(), a.doctorCommand()}},
+		{"A controller:", []*cobra.Command{a.serveCommand(), a.tokenCommand(), a.backupCommand(), a.doctorCommand(), a.kubernetesCommand()}},
 		{"The queue:", []*cobra.Command{
 			a.submitCommand(), a.jobsCommand(), a.explainCommand(), a.logsCommand(), a.outputsCommand(), a.cancelCommand(), a.retryCommand(),
 			a.priorityCommand(), a.waitCommand(), a.queueCommand(),
