@@ -24,27 +24,27 @@ const maxUserData = 65535
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Subscription  string      `yaml:"subscription" doc:"its id; left out: that in AZURE_SUBSCRIPTION_ID, or the one that az uses"`
-	Tenant        string      `yaml:"tenant" doc:"of the credentials; left out: as the Azure tools have it"`
+	Subscription  string      `yaml:"subscription" doc:"its id; default: AZURE_SUBSCRIPTION_ID, or the one that az uses"`
+	Tenant        string      `yaml:"tenant" doc:"of the credentials; default: the Azure tools'"`
 	Environment   environment `yaml:"environment" doc:"public, government or china"`
 	Location      string      `yaml:"location" doc:"the region, such as westeurope"`
-	ResourceGroup string      `yaml:"resource_group" doc:"in which all is made; it must exist"`
-	CallRate      int         `yaml:"call_rate" min:"1" max:"100" doc:"how many times the published rate of calls the subscription may make"`
+	ResourceGroup string      `yaml:"resource_group" doc:"the resource group for everything; it must exist"`
+	CallRate      int         `yaml:"call_rate" min:"1" max:"100" doc:"multiplies the published rate of calls, if the subscription has a higher one"`
 
-	Zones         []string          `yaml:"zones" doc:"such as westeurope-1; the region's own name stands for no zone in particular; left out: all that a type is in"`
+	Zones         []string          `yaml:"zones" doc:"such as westeurope-1; the region's own name means no particular zone; default: all of a type's"`
 	Subnet        string            `yaml:"subnet" doc:"its resource id, or NETWORK/SUBNET of the resource group"`
-	SecurityGroup string            `yaml:"security_group" doc:"resource id or name; left out: the subnet's"`
+	SecurityGroup string            `yaml:"security_group" doc:"resource id or name; default: the subnet's"`
 	PublicAddress bool              `yaml:"public_address" doc:"whether instances get a public address, which costs"`
-	Accelerated   bool              `yaml:"accelerated_networking" doc:"of types that have it not, Azure refuses it"`
-	Identity      string            `yaml:"identity" doc:"resource id of the managed identity that instances have; left out: none"`
-	AdminUser     string            `yaml:"admin_user" doc:"whom the image lets in, and who is made for that"`
-	ImageGroup    string            `yaml:"image_group" doc:"the resource group that images are looked for in; left out: that of the instances"`
-	Tags          map[string]string `yaml:"tags" doc:"on all that is made, beside Drover's own"`
+	Accelerated   bool              `yaml:"accelerated_networking" doc:"whether network cards are accelerated; Azure refuses this for some types"`
+	Identity      string            `yaml:"identity" doc:"resource id of the instances' managed identity; default: none"`
+	AdminUser     string            `yaml:"admin_user" doc:"the user to create and log in as"`
+	ImageGroup    string            `yaml:"image_group" doc:"the resource group of images; default: the instances'"`
+	Tags          map[string]string `yaml:"tags" doc:"on everything Drover creates, in addition to its own"`
 
 	Volume  volume   `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
 	Volumes []volume `yaml:"volumes" doc:"further volumes of each instance"`
 
-	Generation int `yaml:"generation" min:"1" max:"2" doc:"of virtual hardware that the image boots on; types without it are not offered"`
+	Generation int `yaml:"generation" min:"1" max:"2" doc:"the virtual hardware that the image boots on; types without it are not offered"`
 
 	kit.TypeKeys
 	kit.MarketKeys
@@ -53,9 +53,9 @@ type Config struct {
 // volume is a managed disk. It goes with its instance.
 type volume struct {
 	Size       drover.Bytes  `yaml:"size"`
-	Type       string        `yaml:"type" doc:"Standard_LRS, StandardSSD_LRS, Premium_LRS or another; left out: StandardSSD_LRS"`
-	Price      *drover.Money `yaml:"price" doc:"of a GiB a month; left out: as Azure's price list has it"`
-	Encryption string        `yaml:"encryption_set" doc:"resource id of a disk encryption set; left out: keys of Azure's own"`
+	Type       string        `yaml:"type" doc:"Standard_LRS, StandardSSD_LRS, Premium_LRS or another; default: StandardSSD_LRS"`
+	Price      *drover.Money `yaml:"price" doc:"per GiB and month; default: Azure's price list"`
+	Encryption string        `yaml:"encryption_set" doc:"resource id of a disk encryption set; default: Azure's own keys"`
 }
 
 // environment is one of Azure's separate clouds.

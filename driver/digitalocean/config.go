@@ -16,11 +16,11 @@ const maxUserData = 64 << 10
 
 // Config is what the configuration says of a DigitalOcean cloud.
 type Config struct {
-	Token    drover.Secret     `yaml:"token" doc:"of the API; left out: what doctl uses, the variable DIGITALOCEAN_ACCESS_TOKEN"`
-	Regions  []string          `yaml:"regions" doc:"in which instances may be created; left out: all"`
-	VPCs     map[string]string `yaml:"vpcs" doc:"the id of the network that instances join, by region; left out: the region's default"`
-	Tags     []string          `yaml:"tags" doc:"words that all instances bear, beside Drover's own"`
-	Endpoint string            `yaml:"endpoint" doc:"of the API; left out: DigitalOcean's own"`
+	Token    drover.Secret     `yaml:"token" doc:"the API token; default: DIGITALOCEAN_ACCESS_TOKEN, which doctl uses too"`
+	Regions  []string          `yaml:"regions" doc:"where instances may be created; default: all"`
+	VPCs     map[string]string `yaml:"vpcs" doc:"the id of the network that instances join, by region; default: the region's default"`
+	Tags     []string          `yaml:"tags" doc:"on all instances, in addition to Drover's own"`
+	Endpoint string            `yaml:"endpoint" doc:"of the API; default: DigitalOcean's"`
 
 	kit.TypeKeys
 }

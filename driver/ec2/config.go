@@ -16,26 +16,26 @@ const maxUserData = 16 << 10
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Region   string `yaml:"region" doc:"left out: the one that the AWS tools would use, or that this host is in"`
-	Profile  string `yaml:"profile" doc:"of the AWS tools' configuration; left out: theirs"`
-	Endpoint string `yaml:"endpoint" doc:"of the API, for what imitates EC2; left out: Amazon's"`
-	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"how many times the published rate of calls the account may make"`
+	Region   string `yaml:"region" doc:"default: the AWS tools', or this host's"`
+	Profile  string `yaml:"profile" doc:"of the AWS tools' configuration; default: theirs"`
+	Endpoint string `yaml:"endpoint" doc:"of an API compatible with EC2; default: Amazon's"`
+	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"multiplies the published rate of calls, if the account has a higher one"`
 
-	Zones           []string          `yaml:"zones" doc:"left out: all that there is a subnet in"`
-	Subnets         []string          `yaml:"subnets" doc:"ids; left out: the default subnet of each zone"`
-	SecurityGroups  []string          `yaml:"security_groups" doc:"ids; left out: the network's default"`
-	PublicAddress   *bool             `yaml:"public_address" doc:"whether instances get a public address; left out: as the subnet has it"`
-	InstanceProfile string            `yaml:"instance_profile" doc:"name or ARN of the IAM profile that instances have; left out: none"`
-	KeyPair         string            `yaml:"key_pair" doc:"the name of one that exists; left out: one of the fleet's own is imported"`
-	Tags            map[string]string `yaml:"tags" doc:"on all that is made, beside Drover's own"`
+	Zones           []string          `yaml:"zones" doc:"default: all with a subnet"`
+	Subnets         []string          `yaml:"subnets" doc:"ids; default: the default subnet of each zone"`
+	SecurityGroups  []string          `yaml:"security_groups" doc:"ids; default: the network's default"`
+	PublicAddress   *bool             `yaml:"public_address" doc:"whether instances get a public address; default: the subnet's setting"`
+	InstanceProfile string            `yaml:"instance_profile" doc:"name or ARN of the instances' IAM profile; default: none"`
+	KeyPair         string            `yaml:"key_pair" doc:"the name of an existing one; default: the fleet's own is imported"`
+	Tags            map[string]string `yaml:"tags" doc:"on everything Drover creates, in addition to its own"`
 
 	Volume       volume    `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
 	Volumes      []volume  `yaml:"volumes" doc:"further volumes of each instance"`
-	Placement    placement `yaml:"placement" doc:"where instances lie to one another"`
-	MetadataHops int       `yaml:"metadata_hops" min:"1" max:"64" doc:"how far the metadata service answers: 1: not into containers; 2: into them too"`
+	Placement    placement `yaml:"placement" doc:"a placement group for instances"`
+	MetadataHops int       `yaml:"metadata_hops" min:"1" max:"64" doc:"how far the metadata service reaches; 1: not into containers; 2: into them too"`
 
-	SpotBy    spotBy `yaml:"spot_allocation" doc:"how EC2 chooses among the spot candidates"`
-	BareMetal bool   `yaml:"bare_metal" doc:"whether bare metal is offered too"`
+	SpotBy    spotBy `yaml:"spot_allocation" doc:"how EC2 chooses among spot candidates"`
+	BareMetal bool   `yaml:"bare_metal" doc:"whether to offer bare metal too"`
 
 	kit.TypeKeys
 	kit.MarketKeys
@@ -43,14 +43,14 @@ type Config struct {
 
 // volume is an EBS volume. It is encrypted unless that is refused, and goes with its instance.
 type volume struct {
-	Device     string        `yaml:"device" doc:"such as /dev/sdf; of the root volume it is the image's"`
+	Device     string        `yaml:"device" doc:"such as /dev/sdf; the root volume's is the image's"`
 	Size       drover.Bytes  `yaml:"size"`
-	Type       string        `yaml:"type" doc:"gp3, gp2, io2, io1, st1, sc1 or standard; left out: gp3"`
+	Type       string        `yaml:"type" doc:"gp3, gp2, io2, io1, st1, sc1 or standard; default: gp3"`
 	IOPS       int           `yaml:"iops" min:"0"`
-	Throughput int           `yaml:"throughput" min:"0" doc:"in MiB a second"`
-	Price      *drover.Money `yaml:"price" doc:"of a GiB a month; left out: what it costs in us-east-1"`
-	Key        string        `yaml:"kms_key" doc:"id or ARN; left out: the account's default"`
-	Encrypted  *bool         `yaml:"encrypted" doc:"left out: true"`
+	Throughput int           `yaml:"throughput" min:"0" doc:"in MiB per second"`
+	Price      *drover.Money `yaml:"price" doc:"per GiB and month; default: the price in us-east-1"`
+	Key        string        `yaml:"kms_key" doc:"id or ARN; default: the account's default"`
+	Encrypted  *bool         `yaml:"encrypted" doc:"default: true"`
 }
 
 type placement struct {

@@ -16,24 +16,24 @@ const maxUserData = 256 << 10
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Project  string   `yaml:"project" doc:"its id; left out: the environment's GOOGLE_CLOUD_PROJECT, or that of the credentials"`
+	Project  string   `yaml:"project" doc:"its id; default: GOOGLE_CLOUD_PROJECT, or the credentials' project"`
 	Region   string   `yaml:"region" doc:"such as us-central1"`
-	Zones    []string `yaml:"zones" doc:"of the region; left out: all"`
-	CallRate int      `yaml:"call_rate" min:"1" max:"100" doc:"how many times the default rate of calls the project may make"`
+	Zones    []string `yaml:"zones" doc:"of the region; default: all"`
+	CallRate int      `yaml:"call_rate" min:"1" max:"100" doc:"multiplies the default rate of calls, if the project has a higher one"`
 
-	Network        string   `yaml:"network" doc:"name, or path in another project; left out: default"`
-	Subnetwork     string   `yaml:"subnetwork" doc:"name, or path in another project; left out: the network's in the region"`
+	Network        string   `yaml:"network" doc:"name, or path in another project; default: default"`
+	Subnetwork     string   `yaml:"subnetwork" doc:"name, or path in another project; default: the network's in the region"`
 	PublicAddress  bool     `yaml:"public_address" doc:"whether instances get a public address"`
-	NetworkTags    []string `yaml:"network_tags" doc:"that firewall rules go by"`
-	ServiceAccount string   `yaml:"service_account" doc:"the email of the account whose credentials jobs can use; left out: none"`
+	NetworkTags    []string `yaml:"network_tags" doc:"for firewall rules"`
+	ServiceAccount string   `yaml:"service_account" doc:"the email of the account whose credentials jobs can use; default: none"`
 
-	User   string            `yaml:"user" doc:"whom to log in as; the instance makes the account"`
+	User   string            `yaml:"user" doc:"the user to create and log in as"`
 	Init   initBy            `yaml:"init" doc:"startup-script or cloud-init: what the image runs at its first boot"`
-	Labels map[string]string `yaml:"labels" doc:"on all that is made, beside Drover's own"`
+	Labels map[string]string `yaml:"labels" doc:"on everything Drover creates, in addition to its own"`
 
-	DiskType  string        `yaml:"disk_type" doc:"of the boot disk, such as pd-ssd; left out: hyperdisk-balanced for series of the fourth generation, else pd-balanced"`
-	DiskPrice *drover.Money `yaml:"disk_price" doc:"of a GiB of it a month; left out: as Google's price list has it"`
-	MaxRun    time.Duration `yaml:"max_run" doc:"when Google ends an instance in any case, deleting it; left out: never"`
+	DiskType  string        `yaml:"disk_type" doc:"the boot disk's type, such as pd-ssd; default: hyperdisk-balanced for series of the fourth generation, else pd-balanced"`
+	DiskPrice *drover.Money `yaml:"disk_price" doc:"per GiB and month; default: Google's price list"`
+	MaxRun    time.Duration `yaml:"max_run" doc:"Google deletes an instance after this time in any case; default: never"`
 
 	kit.TypeKeys
 	kit.MarketKeys

@@ -14,15 +14,15 @@ const maxUserData = 32 << 10
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Token     drover.Secret     `yaml:"token" doc:"of the project's API, to read and write; left out: the environment's HCLOUD_TOKEN"`
-	Endpoint  string            `yaml:"endpoint" doc:"of the API, for what imitates it; left out: Hetzner's"`
-	Locations []string          `yaml:"locations" doc:"such as fsn1; left out: all"`
-	Networks  []int64           `yaml:"networks" doc:"ids of networks that servers are in; left out: none"`
-	Firewalls []int64           `yaml:"firewalls" doc:"ids of firewalls before servers; left out: none"`
+	Token     drover.Secret     `yaml:"token" doc:"an API token of the project, to read and write; default: HCLOUD_TOKEN"`
+	Endpoint  string            `yaml:"endpoint" doc:"of a compatible API; default: Hetzner's"`
+	Locations []string          `yaml:"locations" doc:"such as fsn1; default: all"`
+	Networks  []int64           `yaml:"networks" doc:"ids of the servers' networks; default: none"`
+	Firewalls []int64           `yaml:"firewalls" doc:"ids of the servers' firewalls; default: none"`
 	IPv4      bool              `yaml:"ipv4" doc:"whether servers have a public IPv4 address, which costs extra"`
 	IPv6      bool              `yaml:"ipv6" doc:"whether servers have a public IPv6 address"`
-	Labels    map[string]string `yaml:"labels" doc:"on all that is made, beside Drover's own"`
-	Rate      drover.Money      `yaml:"dollars" doc:"what one unit of the price list's currency, mostly the euro, is worth"`
+	Labels    map[string]string `yaml:"labels" doc:"on everything Drover creates, in addition to its own"`
+	Rate      drover.Money      `yaml:"dollars" doc:"the price of one unit of the price list's currency, usually the euro, in USD"`
 
 	kit.TypeKeys
 }

@@ -12,14 +12,14 @@ import (
 
 // TypeKeys are the configuration keys that choose which types are offered.
 type TypeKeys struct {
-	ListTypes bool   `yaml:"list_types" doc:"whether the cloud's own types are offered, with its prices"`
-	Types     []Type `yaml:"types" doc:"types by hand, beside or in place of the cloud's own"`
+	ListTypes bool   `yaml:"list_types" doc:"whether to offer the cloud's own types, with its prices"`
+	Types     []Type `yaml:"types" doc:"your own types, in addition to the cloud's or instead of them"`
 }
 
 // MarketKeys are the configuration keys that choose the markets.
 type MarketKeys struct {
-	Markets  []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
-	Discount Percent         `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+	Markets  []drover.Market `yaml:"markets" doc:"on_demand, spot; default: both"`
+	Discount Percent         `yaml:"spot_discount" doc:"of your own types without a spot price"`
 }
 
 // DefaultTypes offers the cloud's own types.

@@ -14,17 +14,17 @@ import (
 // Type is a configured instance type, for clouds that do not list their types or prices. Drivers decode lists of it
 // from their key `types`.
 type Type struct {
-	Name         string          `yaml:"name" json:"name" doc:"as configurations and jobs name it"`
-	ProviderType string          `yaml:"provider_type" json:"provider_type" doc:"as the cloud names it; left out: the same"`
+	Name         string          `yaml:"name" json:"name" doc:"the name for configurations and jobs"`
+	ProviderType string          `yaml:"provider_type" json:"provider_type" doc:"the cloud's name; default: the same"`
 	VCPUs        drover.MilliCPU `yaml:"vcpus" json:"vcpus_milli"`
 	Memory       drover.Bytes    `yaml:"memory" json:"memory_bytes"`
-	Disk         drover.Bytes    `yaml:"disk" json:"disk_bytes" doc:"of the root volume; left out: whatever is asked for"`
-	Scratch      drover.Bytes    `yaml:"scratch" json:"scratch_bytes" doc:"added to the disk, and not part of the root volume"`
+	Disk         drover.Bytes    `yaml:"disk" json:"disk_bytes" doc:"of the root volume; default: whatever a job needs"`
+	Scratch      drover.Bytes    `yaml:"scratch" json:"scratch_bytes" doc:"in addition to disk, and not on the root volume"`
 	GPUs         int             `yaml:"gpus" json:"gpus"`
-	Arch         drover.Arch     `yaml:"arch" json:"arch" doc:"amd64 or arm64; left out: the driver's default"`
+	Arch         drover.Arch     `yaml:"arch" json:"arch" doc:"amd64 or arm64; default: the driver's default"`
 	Price        *drover.Money   `yaml:"price" json:"price_nano_usd" doc:"on demand, per hour"`
-	SpotPrice    *drover.Money   `yaml:"spot_price" json:"spot_price_nano_usd" doc:"per hour; left out: the price less spot_discount"`
-	Market       drover.Market   `yaml:"market" json:"market" doc:"left out: every market of the cloud"`
+	SpotPrice    *drover.Money   `yaml:"spot_price" json:"spot_price_nano_usd" doc:"per hour; default: the price less spot_discount"`
+	Market       drover.Market   `yaml:"market" json:"market" doc:"default: every market of the cloud"`
 }
 
 // StaticOptions say how configured types become offerings.

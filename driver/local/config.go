@@ -17,7 +17,7 @@ type Config struct {
 	Zones        []string        `yaml:"zones"`
 	Markets      []drover.Market `yaml:"markets"`
 	SpotDiscount kit.Percent     `yaml:"spot_discount"` // of a type without a spot price
-	Trusted      bool            `yaml:"trusted" doc:"its instances may run the jobs of several users, who could all do whatever the controller can"`
+	Trusted      bool            `yaml:"trusted" doc:"instances may run jobs of several users, who can then all do whatever the controller can"`
 	Faults       faultConfig     `yaml:"faults"`
 }
 

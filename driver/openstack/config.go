@@ -17,25 +17,25 @@ const maxUserData = 65535 / 4 * 3
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Cloud  string `yaml:"cloud" doc:"an entry of clouds.yaml; left out: what OS_CLOUD names, or else the variables OS_AUTH_URL and so on"`
-	Region string `yaml:"region" doc:"left out: that of the credentials"`
+	Cloud  string `yaml:"cloud" doc:"an entry of clouds.yaml; default: OS_CLOUD, else OS_AUTH_URL and so on"`
+	Region string `yaml:"region" doc:"default: the credentials'"`
 
-	Zones          []string          `yaml:"zones" doc:"availability zones; left out: all that are available"`
-	Networks       networks          `yaml:"networks" doc:"auto (the project's only one), none, or ids with commas between"`
-	SecurityGroups []string          `yaml:"security_groups" doc:"names or ids; left out: the project's default"`
-	KeyPair        string            `yaml:"key_pair" doc:"the name of one that exists, whose owner can then log in as well; left out: none"`
-	ConfigDrive    bool              `yaml:"config_drive" doc:"whether user data comes on a drive, for clouds without a metadata service"`
-	Tags           map[string]string `yaml:"tags" doc:"metadata of all instances, beside Drover's own"`
+	Zones          []string          `yaml:"zones" doc:"availability zones; default: all that are available"`
+	Networks       networks          `yaml:"networks" doc:"auto (the project's only one), none, or ids separated by commas"`
+	SecurityGroups []string          `yaml:"security_groups" doc:"names or ids; default: the project's default"`
+	KeyPair        string            `yaml:"key_pair" doc:"the name of an existing one, whose owner can then log in too; default: none"`
+	ConfigDrive    bool              `yaml:"config_drive" doc:"whether to pass user data on a drive, for clouds without a metadata service"`
+	Tags           map[string]string `yaml:"tags" doc:"metadata of all instances, in addition to Drover's own"`
 
-	BootFrom   bootFrom `yaml:"boot_from" doc:"image: the root disk is the flavor's; volume: it is a volume as large as is asked for"`
-	VolumeType string   `yaml:"volume_type" doc:"of that volume; left out: the cloud's default"`
-	Grow       bool     `yaml:"grow_volumes" doc:"whether that volume is grown for an idle instance's next job, which not every storage can do while it is used"`
+	BootFrom   bootFrom `yaml:"boot_from" doc:"image: the root disk is the flavor's; volume: it is a volume of the size that jobs need"`
+	VolumeType string   `yaml:"volume_type" doc:"of that volume; default: the cloud's"`
+	Grow       bool     `yaml:"grow_volumes" doc:"whether to grow that volume for an idle instance's next job; not every storage can do this while the volume is used"`
 
-	BillsStopped bool                    `yaml:"bills_stopped" doc:"whether the cloud bills a stopped instance like a running one, so that none is kept stopped"`
+	BillsStopped bool                    `yaml:"bills_stopped" doc:"whether the cloud bills stopped instances like running ones, so that none is kept stopped"`
 	FlavorPrices map[string]drover.Money `yaml:"flavor_prices" doc:"per hour, by the flavor's name"`
-	PriceSpec    string                  `yaml:"price_spec" doc:"the extra spec of flavors that holds their price per hour"`
-	Rates        flavorRates             `yaml:"rates" doc:"what the price of other flavors is made of"`
-	GPUAliases   []string                `yaml:"gpu_aliases" doc:"the aliases of PCI devices that are GPUs, as flavors ask for them"`
+	PriceSpec    string                  `yaml:"price_spec" doc:"the extra spec of flavors with their price per hour"`
+	Rates        flavorRates             `yaml:"rates" doc:"the parts of other flavors' prices"`
+	GPUAliases   []string                `yaml:"gpu_aliases" doc:"the aliases by which flavors request GPUs as PCI devices"`
 	Arch         drover.Arch             `yaml:"arch" doc:"of the cloud's own flavors: amd64 or arm64"`
 
 	kit.TypeKeys
@@ -43,10 +43,10 @@ type Config struct {
 
 // flavorRates are what an hour costs, by size.
 type flavorRates struct {
-	VCPU   drover.Money `yaml:"vcpu" doc:"of one, per hour"`
-	Memory drover.Money `yaml:"memory" doc:"of one GiB, per hour"`
-	GPU    drover.Money `yaml:"gpu" doc:"of one, per hour"`
-	Disk   drover.Money `yaml:"disk" doc:"of one GiB of the volume that instances boot from, per hour; left out: nothing"`
+	VCPU   drover.Money `yaml:"vcpu" doc:"per unit and hour"`
+	Memory drover.Money `yaml:"memory" doc:"per GiB and hour"`
+	GPU    drover.Money `yaml:"gpu" doc:"per unit and hour"`
+	Disk   drover.Money `yaml:"disk" doc:"per GiB of the boot volume and hour; default: nothing"`
 }
 
 // networks is autoNetwork, noNetwork, or ids of networks.

@@ -18,10 +18,10 @@ type Budgets []Budget
 // Budget limits what may be spent in each hour, day and month of the UTC calendar, by the fleet or on the jobs of a user or with a label.
 type Budget struct {
 	Amounts
-	Soft       Amounts  `yaml:"soft" doc:"amounts that are told of when they are passed, and stop nothing"`
-	User       string   `yaml:"user" doc:"only what the jobs of this user have of instances"`
-	Label      string   `yaml:"label" doc:"only what jobs with this label have of instances: NAME=VALUE"`
-	OnExceeded Exceeded `yaml:"on_exceeded" doc:"what becomes of what runs, if prices move and a budget is passed nevertheless"`
+	Soft       Amounts  `yaml:"soft" doc:"amounts that only warn when they are exceeded"`
+	User       string   `yaml:"user" doc:"count only this user's jobs"`
+	Label      string   `yaml:"label" doc:"count only jobs with this label: NAME=VALUE"`
+	OnExceeded Exceeded `yaml:"on_exceeded" doc:"if prices change and a budget is exceeded anyway: finish running jobs, or stop and requeue them"`
 }
 
 // Amounts are dollars in windows of time; 0 is no limit.

@@ -17,16 +17,16 @@ import (
 
 // batchFile is a batch as it is written.
 type batchFile struct {
-	Name string    `yaml:"name" doc:"names the folder of its results; left out: the file's name"`
+	Name string    `yaml:"name" doc:"names the results folder; default: the file's name"`
 	Jobs []jobFile `yaml:"jobs,required" doc:"what to run"`
 
-	Notify *notifyFile `yaml:"notify" doc:"a URL to which it is posted what becomes of the batch"`
+	Notify *notifyFile `yaml:"notify" doc:"post messages about the batch to a URL"`
 }
 
 // notifyFile is who is told, and at what, as it is written.
 type notifyFile struct {
-	URL string     `yaml:"url,required" doc:"https://…; of Slack or ntfy, or your own, which gets JSON"`
-	On  []notifyOn `yaml:"on" doc:"failed: once the first job has failed; final: once all are final; left out: final"`
+	URL string     `yaml:"url,required" doc:"https://…: Slack, ntfy, or your own, which gets JSON"`
+	On  []notifyOn `yaml:"on" doc:"failed: when the first job has failed; final: when all are final; default: final"`
 }
 
 // notifyOn is what somebody is told at.
@@ -71,28 +71,28 @@ func CheckNotify(text string) error {
 
 // jobFile is a job as it is written.
 type jobFile struct {
-	Name       string            `yaml:"name,required" doc:"unique in the batch; names the folder of its results"`
-	Array      array             `yaml:"array" doc:"a count, 20 for DROVER_ARRAY_INDEX 0 to 19, a range, 1-20, or a list, 1,3,5-9"`
-	Foreach    foreach           `yaml:"foreach" doc:"in place of array: one element for each file that matches the pattern, or one of several; the element gets that file alone, and DROVER_FILE names it"`
-	MaxRunning int               `yaml:"max_running" min:"1" max:"1000000" doc:"of an array, how many elements run at once; left out: as many as there is room for"`
-	Gang       int               `yaml:"gang" min:"2" max:"1000" doc:"so many elements of the array, one after another, begin together or not at all; DROVER_GANG tells which of the gangs, DROVER_GANG_INDEX the place in it"`
-	Command    command           `yaml:"command" doc:"the program and its arguments; may be left out with an image that has its own"`
-	Image      string            `yaml:"image" doc:"the container image in which command runs, in place of what it runs by itself; left out: straight on the instance"`
-	Resources  resources         `yaml:"resources" doc:"what one job, or one element of an array, needs"`
+	Name       string            `yaml:"name,required" doc:"unique in the batch; names the results folder"`
+	Array      array             `yaml:"array" doc:"a count (20 means DROVER_ARRAY_INDEX 0 to 19), a range, 1-20, or a list, 1,3,5-9"`
+	Foreach    foreach           `yaml:"foreach" doc:"instead of array: one element per file that matches the pattern, or one of several patterns; the element gets only that file, and DROVER_FILE names it"`
+	MaxRunning int               `yaml:"max_running" min:"1" max:"1000000" doc:"how many elements of an array run at once; default: as many as there is room for"`
+	Gang       int               `yaml:"gang" min:"2" max:"1000" doc:"this many consecutive elements of the array start together or not at all; DROVER_GANG is the gang, DROVER_GANG_INDEX the place in it"`
+	Command    command           `yaml:"command" doc:"the program and its arguments; optional with an image that has its own"`
+	Image      string            `yaml:"image" doc:"the container image to run command in; default: directly on the instance"`
+	Resources  resources         `yaml:"resources" doc:"what the job, or each element of an array, needs"`
 	Placement  placement         `yaml:"placement" doc:"where it may run"`
-	MaxPrice   drover.Money      `yaml:"max_price" doc:"the most that the instance it runs on may cost per hour; left out: anything"`
+	MaxPrice   drover.Money      `yaml:"max_price" doc:"the most that its instance may cost per hour; default: no limit"`
 	Env        map[string]string `yaml:"env" doc:"environment variables"`
-	Inputs     []input           `yaml:"inputs" doc:"what is laid in the working folder before it starts"`
-	Outputs    []output          `yaml:"outputs" doc:"patterns of the files that are fetched when it ends, also when it fails"`
-	After      after             `yaml:"after" doc:"jobs that must succeed before; {any: JOB}: that must be final before, however they ended; a number is a job of another batch, as drover jobs has it"`
-	Spot       drover.SpotPolicy `yaml:"spot" doc:"whether interruptible instances will do"`
-	Attempts   int               `yaml:"attempts" min:"1" max:"100" doc:"how many starts may be lost to dying instances"`
-	Retry      retry             `yaml:"retry" doc:"which exit codes are tried again; left out: none"`
-	Timeout    time.Duration     `yaml:"timeout" doc:"ended after this time; 0: never"`
-	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt is likely to run, at most timeout: it guides what is rented, and ends nothing; left out: not known"`
-	MaxWait    time.Duration     `yaml:"max_wait" doc:"how much longer than for a boot it may wait for room on an instance that is paid for anyway; 0: it starts as soon as a boot allows"`
-	Priority   int               `yaml:"priority" min:"0" max:"1000" doc:"higher is first; 0: not to be started"`
-	Labels     map[string]string `yaml:"labels" doc:"words to find it by"`
+	Inputs     []input           `yaml:"inputs" doc:"files to put into the working folder before it starts"`
+	Outputs    []output          `yaml:"outputs" doc:"patterns of files to fetch when it ends, even if it fails"`
+	After      after             `yaml:"after" doc:"jobs that must succeed first; {any: JOB}: jobs that must have ended first, failed or not; a number is a job of another batch, as in drover jobs"`
+	Spot       drover.SpotPolicy `yaml:"spot" doc:"whether to use interruptible instances"`
+	Attempts   int               `yaml:"attempts" min:"1" max:"100" doc:"how many attempts may be lost with their instances"`
+	Retry      retry             `yaml:"retry" doc:"which exit codes to retry; default: none"`
+	Timeout    time.Duration     `yaml:"timeout" doc:"stop it after this time; 0: never"`
+	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt will probably run, at most timeout; guides what is rented, stops nothing; default: unknown"`
+	MaxWait    time.Duration     `yaml:"max_wait" doc:"how much longer than a boot it may wait for room on a running instance; 0: it starts as soon as a boot allows"`
+	Priority   int               `yaml:"priority" min:"0" max:"1000" doc:"higher goes first; 0: do not start it"`
+	Labels     map[string]string `yaml:"labels" doc:"for searches, budgets and shares"`
 }
 
 // Default fills in what a job has unless the file says otherwise.
@@ -122,11 +122,11 @@ func DefaultJob() drover.JobSpec {
 }
 
 type resources struct {
-	VCPUs  drover.MilliCPU `yaml:"vcpus" doc:"processors; fractions are fine"`
+	VCPUs  drover.MilliCPU `yaml:"vcpus" doc:"fractions are allowed"`
 	Memory drover.Bytes    `yaml:"memory"`
 	Disk   drover.Bytes    `yaml:"disk"`
 	GPUs   int             `yaml:"gpus" min:"0" max:"1000"`
-	Arch   drover.Arch     `yaml:"arch" doc:"left out: any"`
+	Arch   drover.Arch     `yaml:"arch" doc:"default: any"`
 }
 
 type placement struct {
@@ -136,8 +136,8 @@ type placement struct {
 }
 
 type input struct {
-	Path string `yaml:"path" doc:"a file or folder of yours, laid under its own name"`
-	From string `yaml:"from" doc:"a job, whose outputs are laid under its name"`
+	Path string `yaml:"path" doc:"a file or folder of yours, under its own name"`
+	From string `yaml:"from" doc:"a job, whose outputs appear under its name"`
 }
 
 // instead is for those who write the path alone.
@@ -148,7 +148,7 @@ type output outputFile
 
 type outputFile struct {
 	Glob     string `yaml:"glob,required" doc:"a pattern of files"`
-	Required bool   `yaml:"required" doc:"a job that ends well and has no file of this pattern fails"`
+	Required bool   `yaml:"required" doc:"the job fails if no file matches"`
 }
 
 func (o *output) decode(d *decoder, n *node) {
@@ -167,9 +167,9 @@ func (output) schema() *jsonschema.Schema {
 type retry retryFile
 
 type retryFile struct {
-	ExitCodes []int         `yaml:"exit_codes" min:"1" max:"255" doc:"left out: every one but 0"`
+	ExitCodes []int         `yaml:"exit_codes" min:"1" max:"255" doc:"default: all but 0"`
 	Times     int           `yaml:"times,required" min:"1" max:"100"`
-	Delay     time.Duration `yaml:"delay" doc:"before the first of them; each later one comes after twice as long, up to an hour; left out: 10s"`
+	Delay     time.Duration `yaml:"delay" doc:"before the first retry; it doubles with each retry, up to an hour; default: 10s"`
 }
 
 // Default fills in the delay.
@@ -427,7 +427,7 @@ type afterOne struct {
 
 // afterFile is how jobs are written that need not succeed.
 type afterFile struct {
-	Any nameList `yaml:"any,required" doc:"jobs that must be final before, however they ended"`
+	Any nameList `yaml:"any,required" doc:"jobs that must have ended first, failed or not"`
 }
 
 func (a *after) decode(d *decoder, n *node) {

@@ -14,25 +14,25 @@ import (
 
 // Kubernetes is how a cluster's autoscaler, and the cluster itself, are reached for the pools that are node groups.
 type Kubernetes struct {
-	Listen       listenAddress `yaml:"listen" doc:"where the cluster's autoscaler is answered: HOST:PORT"`
-	TLS          MutualTLS     `yaml:"tls" doc:"who it is, and who may ask: both sides show a certificate"`
+	Listen       listenAddress `yaml:"listen" doc:"the address for the cluster's autoscaler: HOST:PORT"`
+	TLS          MutualTLS     `yaml:"tls" doc:"mutual TLS: both sides show a certificate"`
 	Kubeconfig   FilePath      `yaml:"kubeconfig" doc:"a file that says how to reach the cluster's API server"`
-	JoinTimeout  time.Duration `yaml:"join_timeout" doc:"a node that has not joined the cluster so long after its creation is destroyed, and reported as failed"`
-	Drain        NodeDrain     `yaml:"drain" doc:"what Drover may evict before it takes a node away"`
-	Options      bool          `yaml:"options" doc:"true: the autoscaler is told options for each group; it then holds nodes that are not ready yet to be lost"`
-	DefaultGroup string        `yaml:"default_group" doc:"the node group to which instances of the fleet belong that bear no pool's tag and are in no records"`
+	JoinTimeout  time.Duration `yaml:"join_timeout" doc:"destroy a node that has not joined this long after its creation, and report it as failed"`
+	Drain        NodeDrain     `yaml:"drain" doc:"what Drover may evict before it removes a node"`
+	Options      bool          `yaml:"options" doc:"true: tell the autoscaler options for each group; it then counts nodes that are not ready yet as lost"`
+	DefaultGroup string        `yaml:"default_group" doc:"the node group of instances without a pool's tag that are in no records"`
 }
 
 // MutualTLS are the files with which both sides prove who they are.
 type MutualTLS struct {
-	Cert     FilePath `yaml:"cert" doc:"a file with the certificate that is shown to the autoscaler"`
+	Cert     FilePath `yaml:"cert" doc:"a file with the certificate to show to the autoscaler"`
 	Key      FilePath `yaml:"key" doc:"a file with its private key"`
-	ClientCA FilePath `yaml:"client_ca" doc:"a file with the certificates of the authorities whose clients are answered"`
+	ClientCA FilePath `yaml:"client_ca" doc:"a file with the certificates of the authorities that sign clients' certificates"`
 }
 
 // NodeDrain is what may be evicted.
 type NodeDrain struct {
-	Timeout      time.Duration `yaml:"timeout" doc:"a node goes so long after it was to be emptied, whatever is left on it; 0: only when it is empty"`
+	Timeout      time.Duration `yaml:"timeout" doc:"remove the node after this long, whatever still runs there; 0: only when it is empty"`
 	BarePods     bool          `yaml:"bare_pods" doc:"true: also pods that nothing would replace"`
 	LocalStorage bool          `yaml:"local_storage" doc:"true: also pods with storage on the node"`
 	SystemPods   bool          `yaml:"system_pods" doc:"true: also pods of kube-system that nothing replicates"`
@@ -40,12 +40,12 @@ type NodeDrain struct {
 
 // NodeGroup makes a pool a node group.
 type NodeGroup struct {
-	Min      int               `yaml:"min" min:"0" max:"100000" doc:"what the autoscaler is told; fewer is its own to decide"`
-	Max      int               `yaml:"max,required" min:"1" max:"100000" doc:"never more nodes than this"`
+	Min      int               `yaml:"min" min:"0" max:"100000" doc:"what the autoscaler is told; it decides"`
+	Max      int               `yaml:"max,required" min:"1" max:"100000" doc:"at most this many nodes"`
 	Labels   map[string]string `yaml:"labels" doc:"of its nodes"`
 	Taints   []Taint           `yaml:"taints" doc:"of its nodes, each as KEY=VALUE:EFFECT"`
-	Join     FileText          `yaml:"join" doc:"a file for its instances' first boot, which joins the cluster; {fleet} {pool} {name} {zone} {project} {token} {node_id} {labels} {taints} in it are filled in"`
-	Reserved NodeReserved      `yaml:"reserved" doc:"what of a node pods cannot have"`
+	Join     FileText          `yaml:"join" doc:"a file that joins the cluster at the first boot; {fleet} {pool} {name} {zone} {project} {token} {node_id} {labels} {taints} in it are filled in"`
+	Reserved NodeReserved      `yaml:"reserved" doc:"resources of a node that are not available to pods"`
 }
 
 // NodeReserved is what the system keeps of a node.

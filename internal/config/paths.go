@@ -134,12 +134,12 @@ func (t HookTarget) Attribute() (cloud, name string, is bool) {
 
 // Hooks are people's scripts, or URLs. An empty one is none.
 type Hooks struct {
-	Created   HookTarget `yaml:"created" doc:"told when a cloud has accepted an instance"`
-	Ready     HookTarget `yaml:"ready" doc:"told when an instance is ready, and its address is known"`
-	Destroyed HookTarget `yaml:"destroyed" doc:"told when an instance was destroyed and its cloud lists it no longer"`
-	Vanished  HookTarget `yaml:"vanished" doc:"told when an instance is gone that Drover did not destroy"`
-	Exhausted HookTarget `yaml:"exhausted" doc:"told, once, when a cloud has no more of something"`
-	Broken    HookTarget `yaml:"broken" doc:"told when an instance is held to be broken, before it is destroyed"`
+	Created   HookTarget `yaml:"created" doc:"a cloud accepted an instance"`
+	Ready     HookTarget `yaml:"ready" doc:"an instance is ready, and its address is known"`
+	Destroyed HookTarget `yaml:"destroyed" doc:"an instance was destroyed, and its cloud no longer lists it"`
+	Vanished  HookTarget `yaml:"vanished" doc:"an instance is gone, and Drover did not destroy it"`
+	Exhausted HookTarget `yaml:"exhausted" doc:"a zone lacks capacity; once per zone"`
+	Broken    HookTarget `yaml:"broken" doc:"an instance is broken, and about to be destroyed"`
 }
 
 // Scripts are the hooks there are: paths, URLs and attributes.

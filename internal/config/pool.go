@@ -18,34 +18,34 @@ import (
 // Pool is a number of instances that are kept, whether there are jobs for them or not.
 type Pool struct {
 	Name          string            `yaml:"-"`
-	Size          *int              `yaml:"size" min:"0" max:"100000" doc:"exactly this many instances; one of size, floor and spare is needed"`
+	Size          *int              `yaml:"size" min:"0" max:"100000" doc:"exactly this many instances; one of size, floor and spare is required"`
 	Floor         *int              `yaml:"floor" min:"0" max:"100000" doc:"at least this many instances; jobs may have more rented beyond"`
 	Spare         *int              `yaml:"spare" min:"0" max:"100000" doc:"this many idle instances beyond those in use"`
-	Ratio         Percent           `yaml:"ratio" doc:"of a spare pool: idle ones are at least this part of the instances that jobs run on, such as 10%"`
+	Ratio         Percent           `yaml:"ratio" doc:"of a spare pool: at least this many idle ones for the instances that jobs run on, such as 10%"`
 	Schedule      []Scheduled       `yaml:"schedule" doc:"other numbers at certain times; each holds until the next"`
-	Max           int               `yaml:"max" min:"1" max:"100000" doc:"never more instances of a floor or spare pool than this"`
-	Clouds        []string          `yaml:"clouds" doc:"the clouds that it may use; left out: all"`
-	Zones         []string          `yaml:"zones" doc:"the zones that it may use, each as ZONE or CLOUD/ZONE; left out: all of its clouds"`
+	Max           int               `yaml:"max" min:"1" max:"100000" doc:"of a floor or spare pool: at most this many"`
+	Clouds        []string          `yaml:"clouds" doc:"the clouds it may use; default: all"`
+	Zones         []string          `yaml:"zones" doc:"the zones it may use, each as ZONE or CLOUD/ZONE; default: all of its clouds"`
 	Type          string            `yaml:"type" doc:"its instance type"`
-	Types         []string          `yaml:"types" doc:"its instance types, if there are several; left out: any that has the resources"`
-	Resources     PoolResources     `yaml:"resources" doc:"what each of its instances has at least"`
-	Market        drover.Market     `yaml:"market" doc:"on_demand, which it is if left out, or spot"`
-	Mix           drover.Mix        `yaml:"mix" doc:"both markets: so many on demand at least, and the rest wherever it is cheapest; instead of market"`
+	Types         []string          `yaml:"types" doc:"its instance types, if there are several; default: any with the resources"`
+	Resources     PoolResources     `yaml:"resources" doc:"the least that each instance has"`
+	Market        drover.Market     `yaml:"market" doc:"on_demand (default) or spot"`
+	Mix           drover.Mix        `yaml:"mix" doc:"instead of market: at least this many on demand, the rest wherever it is cheapest"`
 	Spread        drover.PoolSpread `yaml:"spread" doc:"balanced: a new instance goes to the zone with the fewest; cheapest: wherever it is cheapest"`
-	Cooldown      time.Duration     `yaml:"exhaustion_cooldown" doc:"for how long a zone that has no capacity is left alone"`
-	Rebalance     bool              `yaml:"rebalance" doc:"true: instances in use are replaced to restore the balance of zones; else new ones alone restore it"`
+	Cooldown      time.Duration     `yaml:"exhaustion_cooldown" doc:"how long to leave a zone without capacity alone"`
+	Rebalance     bool              `yaml:"rebalance" doc:"true: replace instances to restore the balance of zones; otherwise only new ones restore it"`
 	Replace       Replace           `yaml:"replace" doc:"how instances are replaced when a change makes them outdated"`
-	Disk          drover.Bytes      `yaml:"disk" doc:"size of an instance's root volume; left out: its cloud's"`
-	Image         Images            `yaml:"image" json:",omitempty" doc:"what its instances boot from, in place of their cloud's image"`
-	MaxAge        time.Duration     `yaml:"max_age" doc:"an older instance is replaced; 0: never"`
-	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"no word from any controller for this long: the instance powers itself off; 0: never"`
-	Login         drover.PoolLogin  `yaml:"login" doc:"ssh: the boot probe says when an instance is ready; none: Drover never logs in, and an instance is ready when its cloud says that it runs"`
-	Jobs          *bool             `yaml:"jobs" doc:"whether jobs may use its idle instances; left out: those of a floor or spare pool"`
-	NamePrefix    string            `yaml:"name_prefix" doc:"put before the names by which clouds know its instances"`
-	Template      FileText          `yaml:"template" doc:"a file with an instance template, in place of its cloud's"`
-	CloudInit     FileText          `yaml:"cloud_init" doc:"a file for its instances' first boot, beside their cloud's cloud_init: #cloud-config or a script"`
-	Hooks         Hooks             `yaml:"hooks" doc:"scripts that are run for its instances, beside those of the fleet"`
-	Kubernetes    *NodeGroup        `yaml:"kubernetes" doc:"it is a node group, in place of size, floor and spare: the cluster's autoscaler sets its number"`
+	Disk          drover.Bytes      `yaml:"disk" doc:"size of the root volume; default: its cloud's"`
+	Image         Images            `yaml:"image" json:",omitempty" doc:"what its instances boot from, instead of their cloud's image"`
+	MaxAge        time.Duration     `yaml:"max_age" doc:"replace older instances; 0: never"`
+	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"an instance that hears no controller for this long powers itself off; 0: never"`
+	Login         drover.PoolLogin  `yaml:"login" doc:"ssh: an instance is ready when its boot probe passes; none: Drover never logs in, and an instance is ready as soon as its cloud says it runs"`
+	Jobs          *bool             `yaml:"jobs" doc:"whether jobs may use its idle instances; default: those of a floor or spare pool"`
+	NamePrefix    string            `yaml:"name_prefix" doc:"put before the names of its instances in the cloud"`
+	Template      FileText          `yaml:"template" doc:"a file with an instance template, instead of its cloud's"`
+	CloudInit     FileText          `yaml:"cloud_init" doc:"a file for the first boot, in addition to its cloud's cloud_init: #cloud-config or a script"`
+	Hooks         Hooks             `yaml:"hooks" doc:"run for its instances, in addition to the fleet's"`
+	Kubernetes    *NodeGroup        `yaml:"kubernetes" doc:"instead of size, floor and spare: a node group, whose size the cluster's autoscaler sets"`
 }
 
 // PoolResources is what each instance of a pool has at least.
@@ -53,13 +53,13 @@ type PoolResources struct {
 	VCPUs  drover.MilliCPU `yaml:"vcpus" doc:"processors"`
 	Memory drover.Bytes    `yaml:"memory"`
 	GPUs   int             `yaml:"gpus" min:"0" max:"1000"`
-	Arch   drover.Arch     `yaml:"arch" doc:"left out: any"`
+	Arch   drover.Arch     `yaml:"arch" doc:"default: any"`
 }
 
 // Replace is how a pool's outdated instances are replaced.
 type Replace struct {
-	MaxUnavailable Portion `yaml:"max_unavailable" doc:"how many may be missing meanwhile: a number, or a part of the pool such as 10%"`
-	MaxSurge       Portion `yaml:"max_surge" doc:"how many there may be beyond its number meanwhile"`
+	MaxUnavailable Portion `yaml:"max_unavailable" doc:"how many may be missing meanwhile: a number, or a share of the pool such as 10%"`
+	MaxSurge       Portion `yaml:"max_surge" doc:"how many there may be too many meanwhile"`
 }
 
 // Portion is a number of a pool's instances, or a part of them.

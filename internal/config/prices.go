@@ -17,10 +17,10 @@ const priceInterval = 15 * time.Minute
 
 // Prices are what is paid in a cloud, where that is not what its list says.
 type Prices struct {
-	Discount Percent       `yaml:"discount" doc:"how much less than the list is paid, such as 12%"`
-	Reserved []Reservation `yaml:"reserved" doc:"commitments: so many instances of a type, on demand, at a price of their own"`
-	Period   time.Duration `yaml:"billing_period" doc:"the period of which each that is begun is paid, at most 1h; what is idle stays until its end, but never for longer than idle_timeout; 0: as its driver says, which mostly is by the second"`
-	Interval time.Duration `yaml:"interval" doc:"how often the cloud is asked for its types and prices"`
+	Discount Percent       `yaml:"discount" doc:"off the list prices, such as 12%"`
+	Reserved []Reservation `yaml:"reserved" doc:"commitments: this many instances of a type, on demand, at a price of their own"`
+	Period   time.Duration `yaml:"billing_period" doc:"each period begun is billed in full, at most 1h; idle instances stay until its end, but at most for idle_timeout; 0: the driver's, usually a second"`
+	Interval time.Duration `yaml:"interval" doc:"how often to ask the cloud for types and prices"`
 }
 
 // Default fills in what holds of prices where the file has no word of it.
@@ -30,7 +30,7 @@ func (p *Prices) Default() { *p = Prices{Interval: priceInterval} }
 type Reservation struct {
 	Type  string       `yaml:"type,required" doc:"the instance type"`
 	Count int          `yaml:"count,required" min:"1" max:"100000" doc:"how many instances the price is for; others cost what the list says"`
-	Price drover.Money `yaml:"price,required" doc:"of each per hour, whatever list and discount say"`
+	Price drover.Money `yaml:"price,required" doc:"of each per hour"`
 }
 
 // Percent is a part of a whole, in hundredths of a percent, less than all of it.

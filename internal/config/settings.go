@@ -15,33 +15,33 @@ import (
 
 // configFile is the configuration as it is written. The clouds are decoded one by one, since they hold drivers' keys as well.
 type configFile struct {
-	Version    version              `yaml:"version,required" min:"1" max:"1" doc:"of this format: 1"`
-	Fleet      string               `yaml:"fleet" doc:"the tag that every instance bears; two controllers with different fleets never touch each other's instances"`
-	State      stateURL             `yaml:"state" doc:"where the records are kept: sqlite:PATH"`
-	Listen     listenAddress        `yaml:"listen" doc:"where drover serve answers: HOST:PORT"`
-	URL        baseURL              `yaml:"url" doc:"where others reach it, if not there: http or https, without a path"`
-	Clouds     map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from, each under a name of your choice"`
-	Budget     Budgets              `yaml:"budget" doc:"what may be spent in an hour, a day or a month"`
-	Pools      map[string]Pool      `yaml:"pools" doc:"instances that are kept, whether there are jobs for them or not, each pool under a name of your choice"`
+	Version    version              `yaml:"version,required" min:"1" max:"1" doc:"the version of this format: 1"`
+	Fleet      string               `yaml:"fleet" doc:"the tag of every instance; two controllers with different fleets never touch each other's instances"`
+	State      stateURL             `yaml:"state" doc:"the file for the records: sqlite:PATH"`
+	Listen     listenAddress        `yaml:"listen" doc:"the address of drover serve: HOST:PORT"`
+	URL        baseURL              `yaml:"url" doc:"the address that others use, if not listen: http or https, without a path"`
+	Clouds     map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from; you choose the names"`
+	Budget     Budgets              `yaml:"budget" doc:"spending limits per hour, day and month"`
+	Pools      map[string]Pool      `yaml:"pools" doc:"instances to keep whether there are jobs or not; you choose the names"`
 	Instances  Instances            `yaml:"instances" doc:"the life of an instance"`
-	Jobs       Jobs                 `yaml:"jobs" doc:"what holds for every job"`
-	Auth       Auth                 `yaml:"auth" doc:"what the bearers of tokens may see"`
-	Limits     drover.UserLimits    `yaml:"limits" doc:"how much each user may have of drover serve"`
-	Hooks      Hooks                `yaml:"hooks" doc:"scripts that are run when something happens to an instance"`
-	Results    Results              `yaml:"results" doc:"what becomes of the logs and outputs of jobs under drover serve"`
-	Kubernetes Kubernetes           `yaml:"kubernetes" doc:"the cluster whose node groups pools are"`
-	Notify     Notify               `yaml:"notify" doc:"how it is told what becomes of batches that ask for it"`
+	Jobs       Jobs                 `yaml:"jobs" doc:"settings for all jobs"`
+	Auth       Auth                 `yaml:"auth" doc:"what tokens may see"`
+	Limits     drover.UserLimits    `yaml:"limits" doc:"limits for each user of drover serve"`
+	Hooks      Hooks                `yaml:"hooks" doc:"programs to run, or URLs to post to, when something happens to an instance"`
+	Results    Results              `yaml:"results" doc:"what happens to logs and outputs of jobs under drover serve"`
+	Kubernetes Kubernetes           `yaml:"kubernetes" doc:"the cluster of the node groups"`
+	Notify     Notify               `yaml:"notify" doc:"settings for the messages that batches ask for"`
 }
 
 // Results is what becomes of results.
 type Results struct {
-	Keep time.Duration `yaml:"keep" doc:"taken away so long after their job was final; 0: never"`
+	Keep time.Duration `yaml:"keep" doc:"delete them this long after their job's end; 0: never"`
 }
 
 // Notify is how those are told what becomes of their batches who ask for it.
 type Notify struct {
-	Secret drover.Secret `yaml:"secret" doc:"with which messages are signed"`
-	Allow  []string      `yaml:"allow" doc:"hosts that may be told although they are not public"`
+	Secret drover.Secret `yaml:"secret" doc:"signs the messages"`
+	Allow  []string      `yaml:"allow" doc:"hosts with non-public addresses that may be called"`
 }
 
 // check refuses what is no host.
@@ -78,26 +78,26 @@ func (version) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "in
 
 // Jobs is what holds for every job.
 type Jobs struct {
-	ScheduleTimeout time.Duration `yaml:"schedule_timeout" doc:"cancelled after having been blocked everywhere for this long in all; 0: never"`
-	Mix             drover.Mix    `yaml:"mix" doc:"how jobs that prefer spot are divided among the markets; left out: wherever it is cheapest"`
-	Spread          Spread        `yaml:"spread" doc:"how much of the fleet may be alike; left out: all that is cheapest"`
-	Shares          drover.Shares `yaml:"shares" doc:"how jobs of one priority divide what there is; left out: the first to come is served first"`
-	OnOOM           OnOOM         `yaml:"on_oom" doc:"what follows when a job ran out of memory; left out: it has failed"`
+	ScheduleTimeout time.Duration `yaml:"schedule_timeout" doc:"cancel a job that has been blocked everywhere for this long in total; 0: never"`
+	Mix             drover.Mix    `yaml:"mix" doc:"how jobs that prefer spot are divided between the markets; default: wherever it is cheapest"`
+	Spread          Spread        `yaml:"spread" doc:"how much of the fleet may be in one spot offering; default: all of it"`
+	Shares          drover.Shares `yaml:"shares" doc:"how jobs of one priority share the fleet; default: first come, first served"`
+	OnOOM           OnOOM         `yaml:"on_oom" doc:"what to do when a job ran out of memory; default: it has failed"`
 }
 
 // Auth is what the bearers of tokens may see.
 type Auth struct {
-	Shared bool `yaml:"shared" doc:"every token reads all users' logs, outputs, labels and commands; left out: view and submit read their own"`
+	Shared bool `yaml:"shared" doc:"every token reads all users' logs, outputs, labels and commands; default: view and submit read their own"`
 }
 
 // Spread is how much of the fleet may be alike.
 type Spread struct {
-	SpotOffering Percent `yaml:"spot_offering" doc:"the most of the fleet's vCPUs that are rented of one type in one zone on spot, such as 20%; one instance always may be"`
+	SpotOffering Percent `yaml:"spot_offering" doc:"the largest share of the fleet's vCPUs in one spot offering, such as 20%; one instance is always allowed"`
 }
 
 // OnOOM is what follows when a job ran out of memory.
 type OnOOM struct {
-	Grow Growth `yaml:"grow" doc:"tried again with so many times the memory, such as 2 or 1.5, as long as a configured type has it"`
+	Grow Growth `yaml:"grow" doc:"retry it with this many times the memory, such as 2 or 1.5, while a configured type has it"`
 }
 
 // Growth is how many times as much is given, in thousandths; 0: nothing is tried again.
@@ -127,20 +127,20 @@ func (Growth) schema() *jsonschema.Schema {
 
 // Common is what every cloud has, whatever its driver.
 type Common struct {
-	Driver       string        `yaml:"driver,required" doc:"which kind of cloud this is"`
-	DryRun       bool          `yaml:"dry_run" doc:"nothing is created or changed there, and what would have been is logged"`
-	MaxInstances int           `yaml:"max_instances" min:"0" max:"100000" doc:"never more instances than this at once"`
-	Limits       []Limit       `yaml:"limits" doc:"never more than this of a part of what the cloud has, such as a zone or a quota group"`
-	MaxCreating  int           `yaml:"max_creating" min:"1" max:"1000" doc:"never more creates under way than this"`
-	ListInterval time.Duration `yaml:"list_interval" doc:"how often the cloud is asked what there is"`
-	Image        Images        `yaml:"image" doc:"what instances boot from: an image's id or name, * standing for any text, of which the newest is taken; or one for each architecture"`
-	Disk         drover.Bytes  `yaml:"disk" doc:"size of an instance's root volume, unless its work asks for more"`
+	Driver       string        `yaml:"driver,required" doc:"the kind of cloud"`
+	DryRun       bool          `yaml:"dry_run" doc:"only read from the cloud, and log what would have been changed"`
+	MaxInstances int           `yaml:"max_instances" min:"0" max:"100000" doc:"at most this many instances at once"`
+	Limits       []Limit       `yaml:"limits" doc:"limits for parts of the cloud, such as a zone or a quota group"`
+	MaxCreating  int           `yaml:"max_creating" min:"1" max:"1000" doc:"at most this many create calls at once"`
+	ListInterval time.Duration `yaml:"list_interval" doc:"how often to list the cloud's instances"`
+	Image        Images        `yaml:"image" doc:"what instances boot from: an image's id or name, with * for any text, of which the newest match is used; or one for each architecture"`
+	Disk         drover.Bytes  `yaml:"disk" doc:"size of the root volume, unless a job needs more"`
 	Template     FileText      `yaml:"template" doc:"a file with an instance template in the driver's own format; {fleet} {pool} {name} {zone} {project} in it are filled in"`
-	CloudInit    FileText      `yaml:"cloud_init" doc:"a file that cloud-init of every instance is given beside Drover's own: #cloud-config or a script; filled in like template"`
-	SSH          SSH           `yaml:"ssh" doc:"how instances are reached"`
-	RunnerDir    string        `yaml:"runner_dir" doc:"the folder on an instance in which the runner and its attempts live"`
-	Types        TypeFilter    `yaml:"types" doc:"which of the cloud's instance types may be used"`
-	Prices       Prices        `yaml:"prices" doc:"what is paid, where that is not what the cloud's list says"`
+	CloudInit    FileText      `yaml:"cloud_init" doc:"a file with #cloud-config or a script that runs after Drover's own part of cloud-init; filled in like template"`
+	SSH          SSH           `yaml:"ssh" doc:"how to reach instances"`
+	RunnerDir    string        `yaml:"runner_dir" doc:"the folder of the runner and its attempts on an instance"`
+	Types        TypeFilter    `yaml:"types" doc:"which of the cloud's instance types to use"`
+	Prices       Prices        `yaml:"prices" doc:"what you pay, if it differs from the cloud's list"`
 }
 
 // Default fills in what a cloud has unless its part of the file says otherwise.
@@ -150,12 +150,12 @@ func (c *Common) Default() {
 
 // Limit is how much of a part of a cloud may be used at once: of what agrees with each of the first four that is not left out.
 type Limit struct {
-	Zone       string          `yaml:"zone" doc:"only what is in this zone"`
+	Zone       string          `yaml:"zone" doc:"only in this zone"`
 	Type       string          `yaml:"type" doc:"only of this instance type"`
-	Market     drover.Market   `yaml:"market" doc:"only of this market"`
-	QuotaGroup string          `yaml:"quota_group" doc:"only what counts under this quota of the account, as drover offers -o json names it"`
-	Instances  int             `yaml:"instances" min:"1" max:"100000" doc:"never more instances than this at once"`
-	VCPUs      drover.MilliCPU `yaml:"vcpus" doc:"nor more vCPUs in all"`
+	Market     drover.Market   `yaml:"market" doc:"only in this market"`
+	QuotaGroup string          `yaml:"quota_group" doc:"only what counts against this quota of the account, named as in drover offers -o json"`
+	Instances  int             `yaml:"instances" min:"1" max:"100000" doc:"at most this many instances at once"`
+	VCPUs      drover.MilliCPU `yaml:"vcpus" doc:"at most this many vCPUs in total"`
 }
 
 // checkLimits sees to it that each limit has a figure.
@@ -171,8 +171,8 @@ func checkLimits(f *faults, n *node, limits []Limit) {
 type SSH struct {
 	User    string      `yaml:"user" doc:"whom to log in as"`
 	Port    int         `yaml:"port" min:"1" max:"65535" doc:"where sshd listens"`
-	Address AddressKind `yaml:"address" doc:"which of an instance's addresses to connect to; left out: the public one if there is one"`
-	Keys    []FilePath  `yaml:"keys" doc:"files of private keys that log in: the first to new instances, the others to older ones; left out: a key of the fleet's own"`
+	Address AddressKind `yaml:"address" doc:"which of an instance's addresses to connect to; default: the public one if there is one"`
+	Keys    []FilePath  `yaml:"keys" doc:"files of private keys: new instances get the first, all are tried; default: the fleet's own key"`
 }
 
 // AddressKind is one of an instance's two addresses.
@@ -187,7 +187,7 @@ const (
 // TypeFilter narrows the instance types of a cloud. The zero filter lets all of them pass.
 type TypeFilter struct {
 	Include  []string     `yaml:"include" doc:"patterns such as m7*; a type must match one of them"`
-	Exclude  []string     `yaml:"exclude" doc:"patterns; a type that matches one of them is left out"`
+	Exclude  []string     `yaml:"exclude" doc:"patterns; a type that matches one of them is not used"`
 	MaxPrice drover.Money `yaml:"max_price" doc:"the highest price per hour"`
 }
 
@@ -216,21 +216,21 @@ func (f TypeFilter) Refuses(name string, price drover.Money) string {
 type Instances struct {
 	BootProbe        string         `yaml:"boot_probe" doc:"a shell command that exits 0 when the instance is ready"`
 	BootTimeout      time.Duration  `yaml:"boot_timeout" doc:"not ready within this time: broken"`
-	ProbeInterval    time.Duration  `yaml:"probe_interval" doc:"how often an instance is asked whether it lives"`
-	ProbeDeadline    time.Duration  `yaml:"probe_deadline" doc:"how long one such question may take; default: half of probe_interval, at most 5s"`
-	ProbeTimeout     time.Duration  `yaml:"probe_timeout" doc:"silent this long: broken"`
-	PartitionTimeout time.Duration  `yaml:"partition_timeout" doc:"all of a cloud's instances silent: how long the controller blames itself before it gives them up; 0: until one answers"`
-	IdleTimeout      time.Duration  `yaml:"idle_timeout" doc:"without work this long: destroyed; of more than a minute, no more is used than it would cost to boot another"`
+	ProbeInterval    time.Duration  `yaml:"probe_interval" doc:"how often an instance is asked whether it is alive"`
+	ProbeDeadline    time.Duration  `yaml:"probe_deadline" doc:"how long to wait for its answer; default: half of probe_interval, at most 5s"`
+	ProbeTimeout     time.Duration  `yaml:"probe_timeout" doc:"silent for this long: broken"`
+	PartitionTimeout time.Duration  `yaml:"partition_timeout" doc:"if all of a cloud's instances are silent, wait this long before giving them up; 0: until one answers"`
+	IdleTimeout      time.Duration  `yaml:"idle_timeout" doc:"idle for this long: destroyed. Of a longer timeout, only as much is used as saves money"`
 	TermTimeout      time.Duration  `yaml:"term_timeout" doc:"from the first SIGTERM to SIGKILL"`
-	ShutdownTimeout  time.Duration  `yaml:"shutdown_timeout" doc:"destroy is asked again this often, until the cloud no longer lists the instance"`
-	OrphanTimeout    time.Duration  `yaml:"orphan_timeout" doc:"no word from any controller for this long, and no job: the instance powers itself off; 0: never"`
-	Health           string         `yaml:"health" doc:"a shell command on the instance that exits 0 while it is well; after two failures in a row it gets no more work"`
-	HealthInterval   time.Duration  `yaml:"health_interval" doc:"how often an instance looks whether it is well; one look may take half of that, at most 30s"`
-	KeepBroken       time.Duration  `yaml:"keep_broken" doc:"a broken instance is left this long for a look, before it is destroyed"`
-	MaxAge           time.Duration  `yaml:"max_age" doc:"older than this it gets no more work, and goes; 0: never"`
-	Reuse            Reuse          `yaml:"reuse" doc:"whether an instance that has run a job is given another"`
-	Sharing          drover.Sharing `yaml:"sharing" doc:"whose jobs may meet on an instance: those of its first user alone, or everyone's"`
-	Containers       Runtime        `yaml:"containers" doc:"what runs jobs with an image; left out: docker if it works there, or else podman"`
+	ShutdownTimeout  time.Duration  `yaml:"shutdown_timeout" doc:"how often to repeat destroy until the cloud no longer lists the instance"`
+	OrphanTimeout    time.Duration  `yaml:"orphan_timeout" doc:"an instance without a job that hears no controller for this long powers itself off; 0: never"`
+	Health           string         `yaml:"health" doc:"a shell command that exits 0 while the instance is well; after two failures in a row it gets no more work"`
+	HealthInterval   time.Duration  `yaml:"health_interval" doc:"how often health runs; one run may take half of that, at most 30s"`
+	KeepBroken       time.Duration  `yaml:"keep_broken" doc:"keep a broken instance for this long, for inspection"`
+	MaxAge           time.Duration  `yaml:"max_age" doc:"an older instance gets no more work, and goes; 0: never"`
+	Reuse            Reuse          `yaml:"reuse" doc:"always: an instance runs one job after another; never: each instance runs one job"`
+	Sharing          drover.Sharing `yaml:"sharing" doc:"user: an instance runs only the jobs of its first user; everyone: of all users, isolated from each other"`
+	Containers       Runtime        `yaml:"containers" doc:"what runs jobs with an image; default: docker if it works there, else podman"`
 }
 
 // Runtime runs containers on an instance.

@@ -17,21 +17,21 @@ const MaxSubmission = 8 << 20
 
 // submissionFile is a batch as it is handed in over a network: what a batch file says, and what its inputs hold.
 type submissionFile struct {
-	Name string         `yaml:"name,required" doc:"names the batch, and the folder of its results"`
+	Name string         `yaml:"name,required" doc:"names the batch and the results folder"`
 	Jobs []submittedJob `yaml:"jobs,required" doc:"what to run"`
 
-	Notify *notifyFile `yaml:"notify" doc:"a URL to which it is posted what becomes of the batch"`
+	Notify *notifyFile `yaml:"notify" doc:"post messages about the batch to a URL"`
 }
 
 // submittedJob is a job of a submission.
 type submittedJob struct {
 	jobFile
-	Files []fileEntry `yaml:"files" doc:"what the paths among the inputs hold; their contents are handed in beforehand, by hash"`
+	Files []fileEntry `yaml:"files" doc:"the files of the inputs' paths; their contents are uploaded first, by hash"`
 }
 
 // fileEntry is one file of a job's inputs.
 type fileEntry struct {
-	Path string `yaml:"path,required" doc:"where it is laid, relative to the working folder, under its input's name"`
+	Path string `yaml:"path,required" doc:"its path in the working folder, under its input's name"`
 	Mode uint32 `yaml:"mode,required" doc:"permission bits, in decimal"`
 	Size int64  `yaml:"size,required" min:"0"`
 	Hash string `yaml:"hash,required" doc:"SHA-256 of its contents, in hex"`
