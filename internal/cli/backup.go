@@ -13,9 +13,10 @@ import (
 func (a *app) backupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Copy the controller's records to a file, while it runs",
-		Long: `Copy the controller's records to a new file, which only you can read. It is done on the controller's own host, by its configuration, while the
-controller runs or not. To put a copy back, see "Restoring a backup" in docs/operations.md.`,
+		Short: "Back up the controller's records, even while it runs",
+		Long: `Copy the controller's records to a new file that only you can read. Run it on the controller's own
+host with its configuration; the controller may be running. To restore a copy, see "Restoring a
+backup" in docs/operations.md.`,
 		Example: "  drover backup -c drover.yaml drover-2026-11-23.db",
 		Args:    wantArgs(1, 1, "a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

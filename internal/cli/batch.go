@@ -12,14 +12,14 @@ import (
 func (a *app) batchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "batch",
-		Short:   "Check a batch file, or show what one looks like",
+		Short:   "Check a batch file, or print an example",
 		Example: "  drover batch example > batch.yaml\n  drover batch check batch.yaml",
 	}
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:     "check FILE",
-			Short:   "Say whether a batch file is good, and if not, where and why",
-			Long:    "Say whether a batch file is good, and if not, where and why. Its inputs are looked for. Whether the clouds have room for it, drover plan says.",
+			Short:   "Check a batch file, and report each fault with its place",
+			Long:    "Check a batch file and its inputs, and report each fault with its place. To see whether the clouds can run it, use drover plan.",
 			Example: "  drover batch check batch.yaml",
 			Args:    cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error {
@@ -47,7 +47,7 @@ func (a *app) batchCommand() *cobra.Command {
 		},
 		&cobra.Command{
 			Use:     "example",
-			Short:   "Print a batch with every key there is",
+			Short:   "Print a batch file with every key",
 			Example: "  drover batch example > batch.yaml",
 			Args:    cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error {

@@ -37,7 +37,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	})
 	f.addReason(cmd)
 	f.add(a, cmd, "every job")
-	cmd.Flags().BoolVar(&f.all, "all", false, "every job there is")
+	cmd.Flags().BoolVar(&f.all, "all", false, "all jobs")
 	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
 	return cmd
 }
@@ -47,12 +47,13 @@ func (a *app) retryCommand() *cobra.Command {
 	var with string
 	cmd := named(&cobra.Command{
 		Use:   "retry [--with BATCH.yaml] JOB…",
-		Short: "Put jobs that failed or were cancelled back in the queue",
-		Long: `Put jobs that failed or were cancelled back in the queue; of an array, those of its elements that did. Attempts count from nothing
-again.
+		Short: "Requeue jobs that failed or were cancelled",
+		Long: `Requeue jobs that failed or were cancelled; in an array, the elements that did. Their attempts are
+counted from zero again.
 
-With --with each job runs again as the batch file has it now under the same name: its command, inputs, resources and so on. Its inputs
-are uploaded first. Its labels stay; its array or foreach, gang and after must be as they were. Elements that have succeeded do not run again.`,
+With --with, each job takes its command, inputs, resources and so on from the batch file, under the
+same name. Its labels stay; its array or foreach, gang and after must not have changed. Elements
+that succeeded do not run again.`,
 		Example: `  drover retry 17
   drover retry 18.3 --reason 'the disk was full'
   drover retry --with examples/hello.yaml 17`,
@@ -148,8 +149,8 @@ func (a *app) priorityCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:   "priority JOB… N",
 		Short: "Change the priority of jobs",
-		Long: `Change the priority of jobs: higher is first. With 0 a job's attempt is stopped, and the job waits until its priority is raised
-again.`,
+		Long: `Change the priority of jobs: higher goes first. Priority 0 stops a job's attempt and keeps the job
+queued until you raise its priority.`,
 		Example: "  drover priority 17 50\n  drover priority 17 18 0",
 		Args:    wantArgs(2, -1, "a JOB and a number"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
@@ -170,7 +171,7 @@ again.`,
 }
 
 func (f *changeFlags) addReason(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.reason, "reason", "", "a `text` that is kept with the job")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "a `text` for the record of the job")
 }
 
 // choose is the jobs that are named, or those of a batch, or all, as far as they are not final.

@@ -19,7 +19,7 @@ import (
 func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
-		Short:   "Check a configuration, or show what one looks like",
+		Short:   "Check a configuration, or print an example",
 		Example: "  drover config check drover.yaml",
 	}
 	cmd.AddCommand(a.configCheck(), a.configExample(), a.configSchema(), a.configImport())
@@ -29,8 +29,8 @@ func (a *app) configCommand() *cobra.Command {
 func (a *app) configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:     "check [FILE]",
-		Short:   "Say whether a configuration is good, and if not, where and why",
-		Long:    "Say whether a configuration is good, and if not, where and why. No cloud is called for it: drover doctor does that.",
+		Short:   "Check a configuration, and report each fault with its place",
+		Long:    "Check a configuration, and report each fault with its place. This calls no cloud; drover doctor does.",
 		Example: "  drover config check drover.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +60,7 @@ func (a *app) configCheck() *cobra.Command {
 func (a *app) configExample() *cobra.Command {
 	return &cobra.Command{
 		Use:     "example",
-		Short:   "Print a configuration with every key there is",
+		Short:   "Print a configuration with every key",
 		Example: "  drover config example > drover.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -91,10 +91,10 @@ func (a *app) configImport() *cobra.Command {
 	var kind, files string
 	cmd := &cobra.Command{
 		Use:   "import FILE --from KIND",
-		Short: "Make a configuration with pools of what another program keeps instances by",
-		Long: `Make a configuration with pools of what another program keeps instances by, and print it: prevmtable's document (rjson), kip's provider.yaml
-or its list of standby cells, or groups, a line min:max:type:name each. What could not be carried over is said on stderr. FILE may be - for
-stdin.`,
+		Short: "Convert another program's configuration to pools",
+		Long: `Convert another program's configuration to one with pools, and print it. KIND is prevmtable (its
+rjson document), kip (provider.yaml or its list of standby cells) or groups (lines
+min:max:type:name). What cannot be converted is listed on stderr. FILE may be - for stdin.`,
 		Example: "  drover config import prevmtable.rjson --from prevmtable --files . > drover.yaml\n  drover config import groups.txt --from groups",
 		Args:    wantArgs(1, 1, "a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -110,7 +110,7 @@ stdin.`,
 		},
 	}
 	cmd.Flags().StringVar(&kind, "from", "", "the `kind` of the file: "+strings.Join(configimport.Kinds(), ", "))
-	cmd.Flags().StringVar(&files, "files", "", "a `folder` to which scripts and templates are written that the configuration then names")
+	cmd.Flags().StringVar(&files, "files", "", "write scripts and templates into this `folder`, and name them in the configuration")
 	if err := cmd.MarkFlagRequired("from"); err != nil {
 		panic(err) // a flag that is not there
 	}

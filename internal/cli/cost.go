@@ -24,13 +24,14 @@ func (a *app) costCommand() *cobra.Command {
 	var f costFlags
 	cmd := named(&cobra.Command{
 		Use:   "cost",
-		Short: "Show what money was for: by job, label, user, pool, cloud or type",
-		Long: `Show what the fleet has cost, and what for, dearest first. JOBS is for vCPUs that jobs had, BOOT for instances that were not ready yet, IDLE for
-vCPUs that no job had, and WASTE for what came to nothing: attempts that were lost or interrupted, and instances that never ran a job. What
-no job had is of no job, label or user: its line is called -.
+		Short: "Show costs by job, label, user, pool, cloud or type",
+		Long: `Show what the fleet has cost, most expensive first. JOBS is the cost of vCPUs that jobs used, BOOT
+of instances that were not ready yet, IDLE of unused vCPUs, and WASTE of lost or interrupted
+attempts and of instances that never ran a job. The line - is the cost that belongs to no job, label
+or user.
 
---since and --until take a time (2026-11-22T08:00:00Z), a date (2026-11-22, UTC), or how long ago (36h, 7d). Any stretch can be asked about:
-what costs something across its beginning or its end is cut there.`,
+--since and --until take a time (2026-11-22T08:00:00Z), a date (2026-11-22, UTC), or how long ago
+(36h, 7d).`,
 		Example: "  drover cost\n  drover cost --by user --since 2026-11-01\n  drover cost --by label:project --since 7d -o json",
 		Args:    wantArgs(0, 0, "no argument"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
@@ -47,9 +48,9 @@ what costs something across its beginning or its end is cut there.`,
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&f.by, "by", string(drover.CostByJob), "group costs by job, label, label:NAME, user, pool, cloud or type")
-	flags.StringVar(&f.since, "since", "", "from `when` on; left out: from the beginning")
-	flags.StringVar(&f.until, "until", "", "until `when`; left out: now")
-	flags.IntVar(&f.limit, "limit", 0, "at most `N` lines, the dearest; left out, or more than 1000: 1000")
+	flags.StringVar(&f.since, "since", "", "count costs from `when`; default: the beginning")
+	flags.StringVar(&f.until, "until", "", "count costs until `when`; default: now")
+	flags.IntVar(&f.limit, "limit", 0, "at most `N` lines, the most expensive; default and maximum: 1000")
 	var words []string
 	for _, by := range drover.CostsBy() {
 		words = append(words, string(by))

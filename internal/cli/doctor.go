@@ -29,10 +29,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the configuration, the controller, the clouds and this host; or dump what the controller knows",
-		Long: `Check what has to be right for Drover to work here: the configuration, that its clouds answer, that the controller is reached, is ready and
-accepts the token, that there is ssh. The exit code is 1 if something is wrong.
+		Long: `Check what Drover needs here: a correct configuration, clouds that answer, a controller that is
+ready and accepts the token, and ssh. The exit code is 1 if something is wrong.
 
-With --dump, print all that the controller knows as JSON, without secrets, for a report of a fault.`,
+With --dump, print everything the controller knows as JSON, without secrets, for a fault report.`,
 		Example: "  drover doctor -c drover.yaml\n  drover doctor --wait 30s\n  drover doctor --dump > dump.json",
 		Args:    wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -44,7 +44,7 @@ With --dump, print all that the controller knows as JSON, without secrets, for a
 			return a.doctor(ctx, f)
 		},
 	}
-	cmd.Flags().BoolVar(&f.dump, "dump", false, "print all that the controller knows")
+	cmd.Flags().BoolVar(&f.dump, "dump", false, "print everything the controller knows")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait this long for the controller to answer")
 	return cmd
 }

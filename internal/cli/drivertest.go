@@ -50,12 +50,12 @@ func (a *app) driverTestCommand() *cobra.Command {
 	var f driverTestFlags
 	cmd := &cobra.Command{
 		Use:   "test CLOUD",
-		Short: "See whether a configured cloud does all that Drover needs of it, by making instances there",
-		Long: `See whether a configured cloud does all that Drover needs of it, before the first job does: instances are created, listed, tagged, logged in to
-and destroyed, a check after the other, in fleets of their own beside which nothing is touched. What that costs at most is said before, and asked
-about. A line is printed for each check; the exit code is 1 if one failed.
+		Short: "Test a configured cloud by creating instances there",
+		Long: `Test whether a configured cloud does everything Drover needs. Each check creates, lists, tags, logs
+in to or destroys instances of fleets of its own; nothing else is touched. The maximum cost is
+printed first, and you are asked to confirm. The exit code is 1 if a check failed.
 
-Interrupted, it destroys what it made; once more leaves at once and says how to clean up.`,
+Ctrl-C destroys what the test created; a second one leaves at once and prints how to clean up.`,
 		Example: "  drover driver test here\n  drover driver test aws -c drover.yaml --type t4g.nano\n  drover driver test aws -c drover.yaml --many 120 --yes",
 		Args:    wantArgs(1, 1, "the name of a cloud in the configuration"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,10 +64,10 @@ Interrupted, it destroys what it made; once more leaves at once and says how to 
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
-	flags.StringVar(&f.typ, "type", "", "make instances of this `type`; left out: of the cheapest")
-	flags.IntVar(&f.many, "many", 0, "also make `N` instances at once, to see whether a list of more than a page is whole")
-	flags.DurationVar(&f.patience, "wait", 5*time.Minute, "how long an instance may take to be listed, to let in and to be gone")
-	flags.BoolVar(&f.noLogin, "no-login", false, "leave out the checks that log in")
+	flags.StringVar(&f.typ, "type", "", "create instances of this `type`; default: the cheapest")
+	flags.IntVar(&f.many, "many", 0, "also create `N` instances at once, to check lists of more than one page")
+	flags.DurationVar(&f.patience, "wait", 5*time.Minute, "how long an instance may take to be listed, accept a login or be gone")
+	flags.BoolVar(&f.noLogin, "no-login", false, "skip the checks that log in")
 	flags.StringVar(&f.only, "only", "", "only checks with this `text` in their names")
 	cmd.ValidArgsFunction = a.completeClouds
 	return cmd

@@ -29,9 +29,9 @@ func (a *app) eventsCommand() *cobra.Command {
 	var f eventsFlags
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Show what happens, as it happens",
-		Long: `Show what happens, a line each, from what is remembered on until Ctrl-C; with --recent, only what is remembered. With -o json, an object
-a line. A controller that is away for a while is waited for.`,
+		Short: "Show events as they happen",
+		Long: `Show events, one per line: the recent ones, then new ones until Ctrl-C. With -o json, each line is
+an object. If the controller goes away, wait until it is back.`,
 		Example: "  drover events\n  drover events --recent --level warn\n  drover events --job 17 -o json",
 		Args:    wantArgs(0, 0, ""),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
@@ -39,10 +39,10 @@ a line. A controller that is away for a while is waited for.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.recent, "recent", false, "only what is remembered")
+	flags.BoolVar(&f.recent, "recent", false, "show the recent events and exit")
 	flags.StringVar(&f.job, "job", "", "only about this `JOB`, or the elements of this array")
 	flags.StringVar(&f.instance, "instance", "", "only about the instance of this `name`")
-	flags.StringVar(&f.level, "level", "info", "only what matters as much: `debug`, info or warn")
+	flags.StringVar(&f.level, "level", "info", "lowest level to show: `debug`, info or warn")
 	addPatience(cmd, &f.patience)
 	complete(cmd, "job", a.completeJobs)
 	complete(cmd, "instance", a.completeInstances)

@@ -17,10 +17,11 @@ func (a *app) explainCommand() *cobra.Command {
 	var watch watchFlag
 	cmd := named(&cobra.Command{
 		Use:   "explain [SUBJECT]",
-		Short: "Say why something waits, since when, and what will change it",
-		Long: `Say why something is as it is, since when, and what will change it: a job by its id, an instance or a cloud by its name, an offering as
-CLOUD/ZONE/TYPE/MARKET, a pool as pool/NAME. Fewer parts, as in CLOUD/TYPE, or patterns name several offerings. Without a subject: the fleet, that is all that waits
-by the reasons why, and then everything that waits, is held or is blocked. The code that each reason begins with is explained in docs/reasons.md.`,
+		Short: "Explain why something waits, since when, and what will change it",
+		Long: `Explain why something waits or is in its state, since when, and what will change it. The subject is
+a job's id, an instance's or a cloud's name, CLOUD/ZONE/TYPE/MARKET for an offering, or pool/NAME.
+Fewer parts, as in CLOUD/TYPE, or patterns select several offerings. Without a subject: the fleet,
+then everything that waits, is held or is blocked. docs/reasons.md explains the code of each reason.`,
 		Example: "  drover explain\n  drover explain 17\n  drover explain aws\n  drover explain pool/web\n  drover explain aws/us-east-1a/m7i.large/spot\n  drover explain 'aws/m7i.*/spot'",
 		Args:    wantArgs(0, 2, "one subject"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {

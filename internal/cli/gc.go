@@ -17,15 +17,16 @@ func (a *app) gcCommand() *cobra.Command {
 	var f gc.Options
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "List instances that were left behind, and destroy them with --destroy",
+		Short: "List instances that were left behind; with --destroy, destroy them",
 		Long: `List the instances of a fleet that no controller looks after. With --destroy, destroy them.
 
-Without --fleet and without a configuration that names a fleet, this looks at every unfinished run of 'drover run' on this computer. A run that is
-still running is left alone.
+Without --fleet and without a configuration that names a fleet, gc lists the instances of every
+unfinished 'drover run' on this computer. It leaves a run that is still running alone.
 
-For the fleet of a configuration, the controller says which instances are still wanted. If it does not answer, its records say so. If neither
-can be read, gc only lists: --destroy then also needs --without-state. Even then it leaves alone every instance that was created within the last
-hour, and every instance that says that it has lately heard from a controller. Asking an instance takes the fleet's key.`,
+For the fleet of a configuration, gc asks the controller, or else its records, which instances are
+still wanted. If neither can be read, --destroy also needs --without-state. Even then gc spares
+instances created within the last hour and, if it has the fleet's key, instances that have recently
+heard from a controller.`,
 		Example: "  drover gc\n  drover gc --fleet run-x7k2pq --destroy\n  drover gc -c drover.yaml --destroy",
 		Args:    wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,7 +35,7 @@ hour, and every instance that says that it has lately heard from a controller. A
 	}
 	cmd.Flags().StringVar(&f.Fleet, "fleet", "", "the `fleet`; for a run, its ID")
 	cmd.Flags().BoolVar(&f.Destroy, "destroy", false, "destroy them")
-	cmd.Flags().BoolVar(&f.WithoutState, "without-state", false, "with --destroy: even if nothing says whether they are still wanted")
+	cmd.Flags().BoolVar(&f.WithoutState, "without-state", false, "with --destroy: even if neither the controller nor its records can be read")
 	complete(cmd, "fleet", completeRuns)
 	return cmd
 }

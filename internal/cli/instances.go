@@ -35,7 +35,7 @@ With -o wide the table also has the cloud, its id for the instance, its pool, an
 			return f.watch.show(ctx, a, "drover instances", func(a *app) error { return a.instances(ctx, svc, f, args) })
 		}),
 	})
-	cmd.Flags().BoolVar(&f.gone, "all", false, "also those that are gone")
+	cmd.Flags().BoolVar(&f.gone, "all", false, "also show instances that are gone")
 	cmd.Flags().StringVar(&f.cloud, "cloud", "", "only those of this `cloud`")
 	f.watch.add(cmd)
 	cmd.ValidArgsFunction = a.completeInstances

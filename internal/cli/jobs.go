@@ -34,10 +34,10 @@ func (a *app) jobsCommand() *cobra.Command {
 		Use:        "jobs [JOB…]",
 		SuggestFor: []string{"ps", "ls", "list", "queue"},
 		Short:      "List the jobs, or show some of them",
-		Long: `List the jobs that are not final or ended within a day, each array as a whole, newest first; or show one job in full. An element of an
-array is JOB.INDEX.
+		Long: `List the jobs that are not final or ended within a day, newest first, with one line per array; or
+show one job in full. An element of an array is JOB.INDEX.
 
-Of what waits the table has the code of the reason and its first words; drover explain JOB says all of it.
+For a waiting job the table shows the start of the reason; drover explain JOB shows all of it.
 With -o wide the table also has priority, instance, cost, times and labels.`,
 		Example: `  drover jobs
   drover jobs --state queued,running --user ada --watch
@@ -54,9 +54,9 @@ With -o wide the table also has priority, instance, cost, times and labels.`,
 	flags.StringVar(&f.batch, "batch", "", "only those of the batches of this `name`")
 	flags.StringVar(&f.user, "user", "", "only those of this `user`")
 	flags.StringArrayVar(&f.labels, "label", nil, "only those with the label `NAME=VALUE`; may be repeated")
-	flags.BoolVar(&f.all, "all", false, "whenever they ended")
+	flags.BoolVar(&f.all, "all", false, "also show jobs that ended more than a day ago")
 	flags.StringVar(&f.since, "since", "", "only jobs that are not final, or that ended since this `time`: 2026-11-20, or 36h or 7d ago")
-	flags.BoolVar(&f.elements, "elements", false, "the elements of arrays one by one")
+	flags.BoolVar(&f.elements, "elements", false, "show each element of an array")
 	f.watch.add(cmd)
 	cmd.AddCommand(a.pruneCommand())
 	cmd.ValidArgsFunction = a.completeJobs
@@ -69,9 +69,9 @@ func (a *app) pruneCommand() *cobra.Command {
 	var older string
 	cmd := &cobra.Command{
 		Use:   "prune --older-than TIME",
-		Short: "Take away the logs and outputs of jobs that ended long ago",
-		Long: `Take away the logs and outputs of jobs that ended long ago; what they were and what they cost is still listed. With results: {keep: 720h} in its
-configuration the controller does so by itself.`,
+		Short: "Delete the logs and outputs of jobs that ended long ago",
+		Long: `Delete the logs and outputs of jobs that ended long ago; the jobs and their costs stay listed. With
+results: {keep: 720h} in its configuration, the controller does this by itself.`,
 		Example: "  drover jobs prune --older-than 30d",
 		Args:    cobra.NoArgs,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
@@ -97,7 +97,7 @@ configuration the controller does so by itself.`,
 			return err
 		}),
 	}
-	cmd.Flags().StringVar(&older, "older-than", "", "of jobs that ended before this `time`, or so long ago: 720h, 30d")
+	cmd.Flags().StringVar(&older, "older-than", "", "delete results of jobs that ended before this `time`, or this long ago: 720h, 30d")
 	return cmd
 }
 

@@ -29,9 +29,10 @@ func (a *app) logsCommand() *cobra.Command {
 	var f logsFlags
 	cmd := &cobra.Command{
 		Use:   "logs [flags] [JOB]",
-		Short: "Show what jobs write",
-		Long: `Show what a job wrote, byte for byte: its standard output on standard output, its standard error on standard error. With -f go on until
-the job is final. Of an array, or a batch, each line comes after the name of the element that wrote it.`,
+		Short: "Show the output of jobs",
+		Long: `Show what a job wrote, unchanged: its standard output on standard output, its standard error on
+standard error. With -f, follow until the job is final. For an array or a batch, each line begins
+with the name of the element that wrote it.`,
 		Example: "  drover logs 17\n  drover logs -f --tail 10 17\n  drover logs --batch hello -f\n  drover logs --attempt 1 17.3",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.batch != "" {
@@ -44,11 +45,11 @@ the job is final. Of an array, or a batch, each line comes after the name of the
 		}),
 	}
 	f.add(a, cmd, "of every job")
-	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on until every job is final")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow until every job is final")
 	cmd.Flags().BoolVar(&f.stdout, "stdout", false, "only standard output")
 	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "only standard error")
-	cmd.Flags().IntVar(&f.tail, "tail", -1, "only the last `N` lines of each stream, and with -f what comes after them")
-	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "of the attempt of this `number`; left out: of the last")
+	cmd.Flags().IntVar(&f.tail, "tail", -1, "show only the last `N` lines of each stream, and with -f what follows")
+	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "show the attempt of this `number`; default: the last")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = a.completeJobs
 	return cmd

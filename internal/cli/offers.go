@@ -32,11 +32,12 @@ func (a *app) offersCommand() *cobra.Command {
 	var f offersFlags
 	cmd := named(&cobra.Command{
 		Use:   "offers",
-		Short: "List what could be rented, cheapest first, and what is blocked until when and why",
-		Long: `List what could be rented: every instance type in every zone and market that has what is asked for, cheapest first, and of what is
-blocked, at a limit, or dearer than what the fleet may spend on an hour of work, why, and until when. Where no controller of
-the configuration runs, it is what its clouds offer, and without a configuration what this machine does; what a controller may have found
-blocked is then not known. With -o wide the table also has disks, how often the cloud takes instances back where it says so, and what is reserved.`,
+		Short: "List what can be rented, cheapest first, and what is blocked, until when and why",
+		Long: `List the instance types that can be rented in each zone and market, cheapest first, and why some are
+blocked, at a limit or too expensive, and until when. Without a running controller, ask the clouds
+of the configuration, or without a configuration offer this computer; blocks are then unknown. With
+-o wide the table also has disks, interruption rates where the cloud publishes them, and
+reservations.`,
 		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64\n  drover offers --all --gpus 1",
 		Args:    wantArgs(0, 1, "no argument"),
 		RunE: a.askOrForesee(&f, func(ctx context.Context, svc drover.Service, _ []string) error {
@@ -60,7 +61,7 @@ blocked is then not known. With -o wide the table also has disks, how often the 
 	flags.IntVar(&f.gpus, "gpus", 0, "with at least `N` GPUs")
 	flags.StringVar(&f.arch, "arch", "", "of this architecture: `amd64` or arm64")
 	flags.StringVar(&f.cloud, "cloud", "", "only those of this `cloud`")
-	flags.BoolVar(&f.all, "all", false, "also what types.include, types.exclude and types.max_price leave out, and which of them does")
+	flags.BoolVar(&f.all, "all", false, "also show what types.include, types.exclude and types.max_price exclude")
 	f.watch.add(cmd)
 	a.addCatalogue(flags)
 	complete(cmd, "arch", completeWords("amd64", "arm64"))

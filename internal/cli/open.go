@@ -17,8 +17,9 @@ func (a *app) openCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open",
 		Short: "Show the dashboard in a browser",
-		Long: `Show the dashboard in a browser. The link is printed as well; it is good once, for a minute, and lets a browser do what the token may with
-which it was made. The session that it begins lasts twelve hours and ends when that token is revoked.`,
+		Long: `Show the dashboard in a browser, and print its link. The link works once, within a minute, and gives
+the browser the rights of your token. The session lasts twelve hours and ends when the token is
+revoked.`,
 		Example: "  drover -c drover.yaml open\n  drover open --print --server https://drover.example.org --token file:token",
 		Args:    cobra.NoArgs,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {

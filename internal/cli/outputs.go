@@ -27,10 +27,10 @@ func (a *app) outputsCommand() *cobra.Command {
 	var f outputsFlags
 	cmd := named(&cobra.Command{
 		Use:   "outputs [flags] [JOB] [PATTERN]",
-		Short: "List the files that jobs have left, or fetch them",
-		Long: `List the files that a job, or every job of a batch, has left, or with --to fetch them into a folder, which is made if it is not there. Those
-of an array are laid in a folder for each element, called by its index, and those of a batch in one for each job, called by its name. A pattern, such as '**/*.csv',
-chooses among them. What is fetched is checked, and nothing is ever written outside of the folder.`,
+		Short: "List the output files of jobs, or fetch them",
+		Long: `List the output files of a job or of every job of a batch. With --to, fetch them into a folder, with
+a subfolder per job of a batch and per element of an array. A pattern, such as '**/*.csv', selects
+files. Fetched files are verified, and nothing is written outside the folder.`,
 		Example: "  drover outputs 17\n  drover outputs 17 --to results\n  drover outputs --batch hello '*.csv' --to results",
 		Args:    cobra.RangeArgs(0, 2),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {

@@ -14,7 +14,7 @@ import (
 
 // addPatience adds the flag that says how long a controller is waited for.
 func addPatience(cmd *cobra.Command, patience *time.Duration) {
-	cmd.Flags().DurationVar(patience, "retry-for", 5*time.Minute, "wait this long for a controller that does not answer, as while it is restarted")
+	cmd.Flags().DurationVar(patience, "retry-for", 5*time.Minute, "how long to wait for a controller that does not answer, for example during a restart")
 }
 
 // away reports whether an error means that the controller is not there at this moment, and how long it asks to be left alone.

@@ -20,9 +20,9 @@ func (a *app) planCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "plan [flags] {BATCH.yaml | -- CMD ARG…}",
-		Short: "Say what run or submit would rent now, and what that would cost",
-		Long: `Say what run or submit would rent now where nothing is rented yet, and what that would cost: what is chosen, and what would have been chosen
-instead if there were none of that. Nothing is created.`,
+		Short: "Show what run or submit would rent now, and its cost",
+		Long: `Show what run or submit would rent now if there were no instances yet, what it would cost, and the
+second choice. Nothing is created.`,
 		Example: `  drover plan examples/mandelbrot.yaml
   drover plan --array 1000 --vcpus 2 -c drover.yaml -- ./simulate
   drover plan --max-cost 5 --array 1000 -- ./simulate`,
@@ -31,8 +31,8 @@ instead if there were none of that. Nothing is created.`,
 		},
 	}
 	f.jobFlags.add(cmd.Flags())
-	cmd.Flags().StringVar(&f.cost, "max-cost", "", "rent nothing that would take the run over this many `dollars`")
-	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "never more than `N` instances at once")
+	cmd.Flags().StringVar(&f.cost, "max-cost", "", "rent nothing that could make the run cost more than this many `dollars`")
+	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "at most `N` instances at once")
 	cmd.Flags().StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
 	cmd.Flags().StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
 	a.addCatalogue(cmd.Flags())

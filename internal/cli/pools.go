@@ -16,10 +16,10 @@ func (a *app) poolsCommand() *cobra.Command {
 	var watch watchFlag
 	cmd := named(&cobra.Command{
 		Use:   "pools [POOL…]",
-		Short: "List the pools, or some of them: what is wanted of each, and what there is",
-		Long: `List the pools, or some of them: how many instances each is to have, how many it has, and why there are not as many as wanted. Instances
-that are draining, broken or interrupted do not count. With -o wide the table also has the instances by zone, those that are leaving, and
-those made from an older template.`,
+		Short: "List the pools: wanted and existing instances",
+		Long: `List the pools, or some of them: how many instances each should have, how many it has, and why some
+are missing. Draining, broken and interrupted instances do not count. With -o wide the table also
+has the instances by zone, those that are leaving, and those with an older template.`,
 		Example: "  drover pools\n  drover pools --watch -o wide\n  drover pools web",
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			args = watch.takeInterval(args)
@@ -59,9 +59,9 @@ func (a *app) poolCommand() *cobra.Command {
 	var reason string
 	set := named(&cobra.Command{
 		Use:   "set POOL --size N",
-		Short: "Give a pool another number of instances",
-		Long: `Give a pool another number of instances: its size, its floor, or how many spare ones it keeps. The number holds over restarts of the
-controller, until the number in the configuration changes.`,
+		Short: "Change a pool's number of instances",
+		Long: `Change a pool's number of instances: its size, floor or spare. The number survives restarts and
+holds until the number in the configuration changes.`,
 		Example: "  drover pool set web --size 5 --reason 'a launch'",
 		Args:    wantArgs(1, 1, "a POOL"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {

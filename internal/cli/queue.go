@@ -14,14 +14,15 @@ func (a *app) queueCommand() *cobra.Command {
 	cmd.AddCommand(
 		a.pausingCommand(true, &cobra.Command{
 			Use:   "pause",
-			Short: "Start no waiting jobs, and rent nothing for them",
-			Long: `Start no waiting jobs, and rent nothing for them. What runs goes on, jobs can be submitted, and instances that fall idle go in their
-time. The queue stays paused over restarts of the controller, until it is resumed.`,
+			Short: "Start no queued jobs, and rent nothing for them",
+			Long: `Start no queued jobs, and rent nothing for them. Running jobs keep running, jobs can be submitted,
+and idle instances are destroyed as usual. The queue stays paused until it is resumed, even if the
+controller restarts.`,
 			Example: "  drover queue pause --reason 'the file server is being moved'",
 		}),
 		a.pausingCommand(false, &cobra.Command{
 			Use:     "resume",
-			Short:   "Start waiting jobs again",
+			Short:   "Start queued jobs again",
 			Example: "  drover queue resume",
 		}))
 	return cmd
@@ -30,7 +31,7 @@ time. The queue stays paused over restarts of the controller, until it is resume
 func (a *app) pausingCommand(paused bool, cmd *cobra.Command) *cobra.Command {
 	var reason string
 	cmd.Args = cobra.NoArgs
-	cmd.Flags().StringVar(&reason, "reason", "", "a `text` that explain and the log show")
+	cmd.Flags().StringVar(&reason, "reason", "", "a `text` for drover explain and the log")
 	cmd.RunE = a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
 		status, err := svc.SetPaused(ctx, paused, reason)
 		if err != nil {

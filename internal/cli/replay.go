@@ -24,15 +24,16 @@ func (a *app) replayCommand() *cobra.Command {
 	var f replayFlags
 	cmd := named(&cobra.Command{
 		Use:   "replay [RECORDING…]",
-		Short: "Decide a recording's events again, and say whether each decision is the same",
-		Long: `Decide again what a controller decided, from what it recorded, and say whether each decision is the same; if one is not, which, and
-in what. A RECORDING is a segment, a folder of them, or the ID of a run; without one, it is what the controller of -c records.
+		Short: "Replay a recording, and check that each decision is the same",
+		Long: `Make a controller's decisions again from its recording, and check that each is the same; if one
+differs, show it. A RECORDING is a segment, a folder of segments, or the ID of a run; by default,
+the recording of the controller of -c.
 
-With --until, it stops at a time, and says what the controller knew then; with --about, at the first event that concerns a job, an attempt or
-an instance; with both, it stops at the time and explains the subject. With --events, it lists what happened and what followed from it,
-with --about only what concerns the subject.
+With --until, stop at a time and show what the controller knew; with --about, stop at the first
+event about a job, an attempt or an instance; with both, stop at the time and explain the subject.
+With --events, list the events and the decisions; with --about, only those about the subject.
 
-A recording is decided the same by the version that made it. Another may decide otherwise: then the first decision that differs is shown.`,
+The version that made a recording always makes the same decisions; another version may not.`,
 		Example: `  drover replay run-x7k2pq
   drover replay -c drover.yaml --until 2026-03-01T14:02:00Z --about 17.3
   drover replay --events --about here-n-5 recording/00000012.jsonl.gz
@@ -40,9 +41,9 @@ A recording is decided the same by the version that made it. Another may decide 
 		RunE: func(cmd *cobra.Command, args []string) error { return a.replay(cmd.Context(), f, args) },
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&f.until, "until", "", "stop at this `time`, such as 2026-03-01T14:02:00Z, or this long after the beginning, such as 90s")
-	flags.StringVar(&f.about, "about", "", "stop at what concerns this `subject`: a job, an attempt or an instance")
-	flags.BoolVar(&f.events, "events", false, "list the events, a line each, and what was done about them")
+	flags.StringVar(&f.until, "until", "", "stop at this `time`, such as 2026-03-01T14:02:00Z, or this long after the start, such as 90s")
+	flags.StringVar(&f.about, "about", "", "stop at the first event about this `subject`: a job, an attempt or an instance")
+	flags.BoolVar(&f.events, "events", false, "list the events, one per line, with the decisions")
 	cmd.ValidArgsFunction = completeRecordings
 	return cmd
 }

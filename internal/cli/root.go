@@ -79,8 +79,9 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		Long: `Drover drives a herd of cloud VMs: it brings them in when there is work and sends them away when there is none.
 
-'drover run' needs no controller. The commands that talk to one find it by --server and --token, by DROVER_SERVER and DROVER_TOKEN, or, on
-the controller's own host, by its configuration: -c FILE or DROVER_CONFIG.
+'drover run' needs no controller. Other commands find the controller by --server and --token, by
+DROVER_SERVER and DROVER_TOKEN, or, on the controller's own host, by its configuration: -c FILE or
+DROVER_CONFIG.
 
 Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the controller or a cloud could not be reached,
 4 not allowed, 130 interrupted.`,
@@ -111,11 +112,11 @@ func presentName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 // addFlags adds the flags that every command has.
 func (a *app) addFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this machine is the cloud")
+	flags.StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this computer is the cloud")
 	flags.Lookup("config").DefValue = "" // the help is the same for everybody
 	flags.StringVar(&a.server, "server", "", "`URL` of the controller to talk to")
-	flags.StringVar(&a.tokenFrom, "token", "", "the token to show it, as `file:PATH`")
-	flags.StringVarP((*string)(&a.output), "output", "o", "", "what to print: json, yaml, name or wide; without it, tables for people")
+	flags.StringVar(&a.tokenFrom, "token", "", "the token to use, as `file:PATH`")
+	flags.StringVarP((*string)(&a.output), "output", "o", "", "output format: json, yaml, name or wide; default: a table")
 	complete(root, "output", completeWords("json", "yaml", "name", "wide"))
 	complete(root, "token", completeWords("file:"))
 }

@@ -46,22 +46,24 @@ func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run [flags] {BATCH.yaml | -- CMD ARG…}",
-		Short: "Run a batch, or one command, to its end on instances of its own",
-		Long: `Run a batch, or one command, to its end: instances appear, the jobs run on them, results come back, the instances go, and what it
-cost is printed. There is no server; everything happens in this process, which may be killed at any time: 'drover run --resume ID' goes on.
+		Short: "Run a batch or a command on instances of its own, without a controller",
+		Long: `Run a batch or a command: rent instances, run the jobs, fetch the results, destroy the instances,
+and print the cost. Everything happens in this process. If it is killed, 'drover run --resume ID'
+continues.
 
-Logs and outputs are laid in ./drover-out/BATCH/.
+Logs and outputs go to ./drover-out/BATCH/.
 
-Ctrl-C stops the run: nothing new starts, running jobs get SIGTERM, and after term_timeout SIGKILL, the instances are destroyed, and
-'drover run --resume' goes on with every job that is not final. A second Ctrl-C leaves at once and prints the command that cleans up.
-SIGTERM, SIGHUP and a closed terminal detach: running jobs keep running, and a resume collects them. With --cancel-on-interrupt each of
-these signals cancels what is left instead. Each way ends with exit code 130.`,
+Ctrl-C stops the run: running jobs get SIGTERM, and SIGKILL after term_timeout, and the instances
+are destroyed. 'drover run --resume' then runs every job that is not final. A second Ctrl-C leaves
+at once and prints the command that cleans up. SIGTERM, SIGHUP and a closed terminal detach: running
+jobs keep running, and a resume collects their results. With --cancel-on-interrupt, each of these
+signals cancels the remaining jobs instead. The exit code is then 130.`,
 		Example: `  drover run examples/mandelbrot.yaml
   drover run -- sh -c 'echo hello from $(hostname)'
   drover run --array 100 --vcpus 2 --memory 4Gi -- ./simulate --seed-from-env
   drover run --resume                    # the last run of this folder
   drover run --resume run-x7k2pq
-  drover run --resume --failed           # what failed, once its cause is mended`,
+  drover run --resume --failed           # rerun failed jobs, once the cause is fixed`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("resume") {
 				args, err := f.whichRun(cmd, args)
@@ -81,21 +83,21 @@ these signals cancels what is left instead. Each way ends with exit code 130.`,
 	}
 	flags := cmd.Flags()
 	f.jobFlags.add(flags)
-	flags.StringVar(&f.cost, "max-cost", "", "rent nothing that would take the run over this many `dollars`")
-	flags.IntVar(&f.limits.MaxInstances, "max-instances", 0, "never more than `N` instances at once")
+	flags.StringVar(&f.cost, "max-cost", "", "rent nothing that could make the run cost more than this many `dollars`")
+	flags.IntVar(&f.limits.MaxInstances, "max-instances", 0, "at most `N` instances at once")
 	flags.StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only print what would be rented, as drover plan does")
-	flags.DurationVar(&f.limits.Keep, "keep", 0, "keep the instances of failed jobs this long, for a look")
+	flags.DurationVar(&f.limits.Keep, "keep", 0, "keep the instances of failed jobs this long, for inspection")
 	flags.StringVar(&f.resume, "resume", "", "resume the run with this `ID`; without one, the last run of this folder")
 	flags.Lookup("resume").NoOptDefVal = lastOfFolder
 	flags.StringVar(&f.out, "out", "drover-out", "write the results under this `folder`")
-	flags.BoolVar(&f.failed, "failed", false, "with --resume: run again what failed or was cancelled, as the batch file and its inputs are now")
+	flags.BoolVar(&f.failed, "failed", false, "with --resume: rerun failed and cancelled jobs with the current batch file and inputs")
 	trustFlag(cmd, &f.trust)
-	flags.StringVar(&f.notify, "notify", "", "post a message to this `URL` once all is final: of Slack or ntfy, or your own, which gets JSON")
-	flags.BoolVar(&f.cancel, "cancel-on-interrupt", false, "Ctrl-C, SIGTERM and SIGHUP cancel what is left and destroy the instances, as for CI")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell everything that happens")
-	flags.BoolVar(&f.ui, "ui", false, "show the run in a browser while it goes on, by a link that is printed")
+	flags.StringVar(&f.notify, "notify", "", "post a message to this `URL` when all jobs are final: Slack, ntfy, or your own, which gets JSON")
+	flags.BoolVar(&f.cancel, "cancel-on-interrupt", false, "Ctrl-C, SIGTERM and SIGHUP cancel the remaining jobs and destroy the instances; for CI")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show everything that happens")
+	flags.BoolVar(&f.ui, "ui", false, "print a link that shows the run in a browser")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if f.resume == lastOfFolder {
 			return completeRuns(cmd, args, typed)

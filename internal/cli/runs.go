@@ -19,16 +19,16 @@ import (
 func (a *app) runsCommand() *cobra.Command {
 	return named(&cobra.Command{
 		Use:   "runs",
-		Short: "List this user's runs that can go on, with their state",
-		Long: `List this user's runs that can go on, the latest first.
+		Short: "List this user's runs that can be resumed",
+		Long: `List this user's runs that can be resumed, latest first.
 
-  running   a process drives it
-  detached  no process drives it, and its instances may still be there, with jobs that keep running
+    running   a process drives it
+  detached  no process drives it; its instances may exist, and running jobs keep running
   stopped   no process drives it, and it has no instances
-  failed    it came to its end, and jobs of it failed or were cancelled; the last 20 of them are kept
+  failed    it ended, and some jobs failed or were cancelled; the last 20 such runs are kept
 
-'drover run --resume RUN' goes on with a run, with --failed it runs again what failed; 'drover gc --fleet RUN --destroy' gives up one that did
-not come to its end.`,
+'drover run --resume RUN' continues a run; with --failed, it reruns failed jobs. 'drover gc --fleet
+RUN --destroy' gives up an unfinished run.`,
 		Example: "  drover runs\n  drover runs -o json",
 		Args:    wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {

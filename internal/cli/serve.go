@@ -26,22 +26,22 @@ func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve -c drover.yaml",
-		Short: "Run the controller: a queue that many people feed, over HTTP",
-		Long: `Run the controller: a queue with an API, over every cloud of the configuration. It goes on with whatever an earlier controller of the same
-state left, however that one ended.
+		Short: "Run the controller: a queue for many people, with an API",
+		Long: `Run the controller: a queue with an API, on the clouds of the configuration. It takes over the jobs
+and instances of an earlier controller of the same state, however that one ended.
 
-SIGTERM or Ctrl-C ends it and leaves instances and jobs as they are; the next one goes on with them. With --drain it first lets what runs
-finish and destroys the instances; a second signal ends it at once. SIGHUP, or editing the file, has it read its configuration again;
-one that is not good is refused, and the last good one stays.`,
+SIGTERM or Ctrl-C ends it and leaves jobs and instances to the next controller. With --drain it
+first finishes the running jobs and destroys the instances; a second signal ends it at once. SIGHUP
+or an edited file reloads the configuration; a faulty one changes nothing.`,
 		Example: `  drover serve -c drover.yaml
-  drover serve -c drover.yaml --drain     # for a last time`,
+  drover serve -c drover.yaml --drain     # leaves nothing behind when it ends`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
 	}
 	cmd.Flags().BoolVar(&f.drain, "drain", false, "on SIGTERM, first finish the running jobs and destroy the instances")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log everything")
-	cmd.Flags().StringVar(&f.logs, "log", "", "log as `text` or json; left out: text on a terminal, json elsewhere")
-	cmd.Flags().DurationVar(&f.status, "status-interval", time.Minute, "how often to log how the fleet does, while something runs or waits; 0: never")
+	cmd.Flags().StringVar(&f.logs, "log", "", "log as `text` or json; default: text on a terminal, json elsewhere")
+	cmd.Flags().DurationVar(&f.status, "status-interval", time.Minute, "how often to log the fleet's status while jobs run or wait; 0: never")
 	trustFlag(cmd, &f.trust)
 	complete(cmd, "log", completeWords("text", "json"))
 	return cmd
@@ -49,7 +49,7 @@ one that is not good is refused, and the last good one stays.`,
 
 // trustFlag lets somebody who knows better begin at once with records that may be an older copy.
 func trustFlag(cmd *cobra.Command, trust *bool) {
-	cmd.Flags().BoolVar(trust, "trust-records", false, "go on at once with records that may be an older copy, without first seeing what runs")
+	cmd.Flags().BoolVar(trust, "trust-records", false, "trust records that may be an older copy, without first checking what runs")
 }
 
 // logger is the daemon's, on standard error.

@@ -44,13 +44,15 @@ func (a *app) simulateCommand() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
 		Use:   "simulate [flags] {TRACE | --recorded SINCE | --for TIME}",
-		Short: "Say what a configuration would have done with a recorded workload",
-		Long: `Say what a configuration would have done with a recorded workload: how long jobs would have waited, which instances would have been rented,
-and what they would have cost. The controller's own decisions are made, in modelled time; nothing is rented.
+		Short: "Simulate a configuration with a recorded workload",
+		Long: `Simulate a configuration with a recorded workload: how long jobs would have waited, which instances
+Drover would have rented, and their cost. The controller's own engine decides in simulated time;
+nothing is rented.
 
-TRACE is a file of the Parallel Workloads Archive (.swf) or a table of jobs (.csv), compressed (.gz) or not. docs/simulate.md says what is in
-them, what is modelled and what is not. With --recorded it is what a controller has on record since then, and what really happened is shown beside it.
-With --for, what becomes of the configuration's pools in that time, with a TRACE or without.`,
+TRACE is a file of the Parallel Workloads Archive (.swf) or a table of jobs (.csv), optionally
+compressed (.gz). docs/simulate.md describes both, and what is modelled. --recorded uses a
+controller's records instead, and shows beside them what really happened. --for simulates the
+configuration's pools for that time, with or without a TRACE.`,
 		Example: `  drover simulate -c drover.yaml jobs.csv
   drover simulate --catalogue ec2-us-east-1.csv --policy drover,one-per-job --chart fleet.svg NASA-iPSC-1993-3.1-cln.swf.gz
   drover simulate --compare small.yaml,large.yaml jobs.csv
@@ -75,16 +77,16 @@ With --for, what becomes of the configuration's pools in that time, with a TRACE
 	a.addCatalogue(flags)
 	flags.StringVar(&f.memory, "memory-per-vcpu", "2Gi", "how much `memory` a job needs for each vCPU, if the trace does not say")
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job")
-	flags.Uint64Var(&f.seed, "seed", models.Seed, "of boot times, interruptions and spot prices")
-	flags.DurationVar(&f.boot, "boot", models.Boot, "how long instances boot: the median")
-	flags.StringVar(&f.taken, "interruptions", "0.5%", "the `share` of running spot instances that are taken back within an hour")
-	flags.DurationVar(&f.pools, "for", 0, "keep the configuration's pools for this long, whatever jobs there are")
+	flags.Uint64Var(&f.seed, "seed", models.Seed, "seed of boot times, interruptions and spot prices")
+	flags.DurationVar(&f.boot, "boot", models.Boot, "the median boot time")
+	flags.StringVar(&f.taken, "interruptions", "0.5%", "the `share` of running spot instances that are interrupted within an hour")
+	flags.DurationVar(&f.pools, "for", 0, "simulate the configuration's pools for this long")
 	flags.StringVar(&f.full, "exhausted", "0%", "the `share` of the time in which a zone has no capacity, half an hour at a time")
-	flags.StringVar(&f.chart, "chart", "", "draw fleet, queue and money over time into `FILE.svg`")
-	flags.StringVar(&f.csv, "csv", "", "write the same as a table into `FILE.csv`")
+	flags.StringVar(&f.chart, "chart", "", "draw a chart of fleet, queue and money over time into `FILE.svg`")
+	flags.StringVar(&f.csv, "csv", "", "write the same figures as a table into `FILE.csv`")
 	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "the expected run time that jobs declare: `none`, requested (as in the trace) or actual (as they ran)")
-	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than for a boot every job may wait for room that is paid for anyway")
-	flags.StringVar(&f.recorded, "recorded", "", "simulate what the controller has on record since `when`: a date, a time, or how long ago (7d)")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than a boot every job may wait for room on a running instance")
+	flags.StringVar(&f.recorded, "recorded", "", "simulate the controller's records since `when`: a date, a time, or how long ago (7d)")
 	complete(cmd, "expected", completeWords("none", "requested", "actual"))
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 	complete(cmd, "policy", completeWords("drover", "one-per-job", "reuse", "first-fit"))

@@ -24,10 +24,11 @@ func (a *app) sshCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ssh INSTANCE [-- CMD ARG…]",
 		Short: "Log in to an instance, or run a command there",
-		Long: `Log in to an instance with ssh(1), or run a command there. The instance has to prove that it is the one that the controller knows; your
-agent is not forwarded. On the controller's own host, with -c, the fleet's key logs in; elsewhere your own keys have to.
+		Long: `Log in to an instance with ssh(1), or run a command there. The instance must prove its identity;
+your agent is not forwarded. On the controller's own host, with -c, the fleet's key logs in;
+elsewhere your own keys must.
 
-One argument is a line for the instance's shell; several are a command and its arguments, as they stand.`,
+One argument is a line for the instance's shell; several are a command and its arguments.`,
 		Example: "  drover ssh 3\n  drover ssh 3 -- uptime\n  drover ssh 3 -- 'ps aux | head'",
 		Args:    wantArgs(1, -1, "an INSTANCE"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {

@@ -27,11 +27,11 @@ func (a *app) submitCommand() *cobra.Command {
 	var f submitFlags
 	cmd := named(&cobra.Command{
 		Use:   "submit [flags] {BATCH.yaml | -- CMD ARG…}",
-		Short: "Give a batch, or one command, to the controller",
-		Long: `Give a batch, or one command, to the controller, with those of its inputs that the controller does not have. When it returns the jobs are
-in the queue and no crash loses them.
+		Short: "Submit a batch or a command to the controller",
+		Long: `Submit a batch or a command to the controller, and upload the inputs that it lacks. When the command
+returns, the jobs are in the queue and survive a crash.
 
-The same submission under the same --key is taken in once, however often it is sent.`,
+A submission repeated with the same --key is accepted only once.`,
 		Example: `  drover submit examples/hello.yaml
   drover submit --array 1-1000 --vcpus 2 --memory 4Gi --label project=demo -- ./simulate --seed-from-env
   drover submit --array 8 --gang 4 -- sh -c 'echo $DROVER_GANG_INDEX of $DROVER_GANG_SIZE in gang $DROVER_GANG'
@@ -44,10 +44,10 @@ The same submission under the same --key is taken in once, however often it is s
 	flags := cmd.Flags()
 	f.jobFlags.add(flags)
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
-	flags.StringVar(&f.user, "user", "", "submit for this `user`, as only an administrator may; left out: for the token's")
-	flags.StringVar(&f.key, "key", "", "a `word` of your choice: a batch is submitted once under each")
+	flags.StringVar(&f.user, "user", "", "submit for this `user` (administrators only); default: the token's")
+	flags.StringVar(&f.key, "key", "", "submit only once for each `word` of your choice")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every job is final, as drover wait does")
-	flags.BoolVar(&f.follow, "follow", false, "show the output of the only job as it comes, and wait")
+	flags.BoolVar(&f.follow, "follow", false, "show the output of the only job as it comes, and wait for its end")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = completeBatch
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))

@@ -17,7 +17,7 @@ import (
 func (a *app) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "token",
-		Short:   "Make, list and revoke the tokens by which people and programs reach the controller",
+		Short:   "Create, list and revoke tokens for people and programs",
 		Example: "  drover token create --user ada --role submit --expires 30d",
 		RunE: func(*cobra.Command, []string) error {
 			return drover.Errorf(drover.KindInvalid, "drover token needs to know what to do").WithHint("drover token create, list or revoke")
@@ -32,11 +32,12 @@ func (a *app) tokenCreate() *cobra.Command {
 	var expires string
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a token, and show it this once",
-		Long: `Make a token. It is printed alone on standard output, this once; the controller keeps only its hash.
+		Short: "Create a token, and print it once",
+		Long: `Create a token. It is printed on standard output, once; the controller keeps only its hash.
 
-Roles, each of which may do all that those before it may: view sees the fleet, and of other users' jobs all but logs, outputs, labels and commands;
-submit submits jobs and changes one's own; operate reads and changes everybody's jobs, and instances; admin makes tokens.`,
+Each role includes the ones before it: view sees the fleet and all jobs, but not other users' logs,
+outputs, labels and commands; submit submits jobs and changes the user's own; operate reads and
+changes all jobs and instances; admin creates tokens.`,
 		Example: "  drover token create --user ada --role submit --expires 30d > token && chmod 600 token\n  drover --server https://drover.example.org --token file:token jobs",
 		Args:    wantArgs(0, 0, ""),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) (err error) {
@@ -46,9 +47,9 @@ submit submits jobs and changes one's own; operate reads and changes everybody's
 			return a.createToken(ctx, svc, request)
 		}),
 	}
-	cmd.Flags().StringVar(&request.User, "user", "", "`who` bears it")
+	cmd.Flags().StringVar(&request.User, "user", "", "the `user` it is for")
 	cmd.Flags().StringVar((*string)(&request.Role), "role", "", "what it may do: `view`, submit, operate or admin")
-	cmd.Flags().StringVar(&expires, "expires", "", "end it after this `time`, such as 12h or 30d; left out: never")
+	cmd.Flags().StringVar(&expires, "expires", "", "it expires after this `time`, such as 12h or 30d; default: never")
 	complete(cmd, "role", completeWords(roleNames()...))
 	return cmd
 }
@@ -111,7 +112,7 @@ func (a *app) createToken(ctx context.Context, svc drover.Access, r drover.Token
 func (a *app) tokenList() *cobra.Command {
 	return named(&cobra.Command{
 		Use:     "list",
-		Short:   "List the tokens that were not revoked",
+		Short:   "List the tokens that are not revoked",
 		Example: "  drover token list",
 		Args:    wantArgs(0, 0, ""),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
@@ -149,7 +150,7 @@ func expiryWords(t drover.Token) string {
 func (a *app) tokenRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "revoke ID…",
-		Short:   "End tokens at once",
+		Short:   "Revoke tokens, at once",
 		Example: "  drover token revoke t4",
 		Args:    wantArgs(1, -1, "the ID of a token"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {

@@ -18,9 +18,9 @@ func (a *app) topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch the fleet, the queue and the money in a terminal",
-		Long: `Watch the fleet, the queue and the money in a terminal. What does not go to a terminal is one look at it.
+		Long: `Watch the fleet, the queue and the money in a terminal. If the output is not a terminal, print them once.
 
-Keys: tab or left and right for instances, jobs, reasons and events; up and down to scroll; space to hold still; q to leave.`,
+Keys: tab or left and right for instances, jobs, reasons and events; up and down to scroll; space to pause; q to quit.`,
 		Example: "  drover -c drover.yaml top\n  drover top --every 5s --server https://drover.example.org --token file:token",
 		Args:    cobra.NoArgs,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
@@ -30,7 +30,7 @@ Keys: tab or left and right for instances, jobs, reasons and events; up and down
 			return a.top(ctx, svc, every)
 		}),
 	}
-	cmd.Flags().DurationVar(&every, "every", every, "how often to look")
+	cmd.Flags().DurationVar(&every, "every", every, "how often to refresh")
 	return cmd
 }
 

@@ -20,23 +20,23 @@ var verbs = []struct {
 	example string
 }{
 	{
-		drover.VerbDrain, "Have instances finish what they run, and go",
-		"Have instances take no more work, finish what they run, and go.",
+		drover.VerbDrain, "Let instances finish their jobs, then destroy them",
+		"Let instances finish their running jobs, then destroy them.",
 		"drover drain 3 --reason 'a new image'",
 	},
 	{
-		drover.VerbHold, "Have instances take no more work, and stay",
-		"Have instances take no more work, finish what they run, and stay until they are released or killed. What is held stays held over\nrestarts of the controller, and goes on costing money.",
+		drover.VerbHold, "Keep instances, without new work",
+		"Keep instances until they are released or killed: running jobs finish, and nothing new starts. A hold\nsurvives restarts of the controller, and held instances cost money.",
 		"drover hold 3 --reason 'I want a look'",
 	},
 	{
-		drover.VerbRelease, "Have instances that are held or drained take work again",
-		"Have instances that are held or drained take work again.",
+		drover.VerbRelease, "Let held or draining instances take work again",
+		"Let held or draining instances take work again.",
 		"drover release 3",
 	},
 	{
-		drover.VerbKill, "End instances now, whatever they run",
-		"End instances now, whatever they run. Their jobs are run again elsewhere.",
+		drover.VerbKill, "Destroy instances now, even with running jobs",
+		"Destroy instances now. Their jobs run again elsewhere.",
 		"drover kill 3 --reason 'it burns'",
 	},
 }
@@ -69,9 +69,9 @@ func (a *app) verbCommands() (commands []*cobra.Command) {
 			}),
 		})
 		if v.verb != drover.VerbKill {
-			cmd.Flags().BoolVar(&all, "all", false, "every instance that there is now")
+			cmd.Flags().BoolVar(&all, "all", false, "all current instances")
 		}
-		cmd.Flags().StringVar(&reason, "reason", "", "a `text` that is kept with the instance")
+		cmd.Flags().StringVar(&reason, "reason", "", "a `text` for the record of the instance")
 		cmd.ValidArgsFunction = a.completeInstances
 		commands = append(commands, cmd)
 	}

@@ -26,8 +26,8 @@ func (a *app) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait [JOB…]",
 		Short: "Wait until jobs are final",
-		Long: `Wait until jobs are final: those that are named, those of a batch, or all that are in the queue now. The exit code is 1 if one of them
-failed or was cancelled. A controller that is away for a while, as when it is restarted, is waited for.`,
+		Long: `Wait until jobs are final: the named ones, those of a batch, or all that are now in the queue. The
+exit code is 1 if one failed or was cancelled. If the controller goes away, wait until it is back.`,
 		Example: "  drover wait 17 18\n  drover wait --batch hello && echo done",
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			if err := a.nothingForPrograms("drover wait"); err != nil {

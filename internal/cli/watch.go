@@ -18,7 +18,7 @@ import (
 type watchFlag struct{ every time.Duration }
 
 func (w *watchFlag) add(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&w.every, "watch", 0, "show it again every so often")
+	cmd.Flags().DurationVar(&w.every, "watch", 0, "repeat at this interval")
 	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
 }
 

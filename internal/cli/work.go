@@ -48,22 +48,22 @@ var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus
 
 func (f *jobFlags) add(flags *pflag.FlagSet) {
 	f.set = flags
-	flags.StringVar(&f.name, "name", "", "`name` of the batch; the command's or the image's, if left out")
-	flags.StringVar(&f.image, "image", "", "container `image` to run the command in; without a command, what the image runs by itself")
+	flags.StringVar(&f.name, "name", "", "`name` of the batch; default: the command's or the image's")
+	flags.StringVar(&f.image, "image", "", "container `image` to run the command in; without a command, the image's own runs")
 	flags.StringVar(&f.vcpus, "vcpus", "", "vCPUs the command needs, such as 2 or 0.5")
 	flags.StringVar(&f.memory, "memory", "", "memory it needs, such as 4Gi")
 	flags.StringVar(&f.disk, "disk", "", "disk it needs, such as 10Gi")
 	flags.IntVar(&f.gpus, "gpus", 0, "GPUs it needs")
-	flags.StringVar(&f.array, "array", "", "run it many times: `N` for 0…N-1, or a range such as 1-1000; DROVER_ARRAY_INDEX tells which")
+	flags.StringVar(&f.array, "array", "", "run it many times: `N` means 0…N-1, or a range such as 1-1000; DROVER_ARRAY_INDEX is the index")
 	flags.IntVar(&f.gang, "gang", 0, "start every `N` consecutive elements of the array together, or not at all")
 	flags.StringArrayVar(&f.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
 	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to put in its working folder; may be repeated")
 	flags.StringArrayVar(&f.outputs, "collect", nil, "`pattern` of files to fetch when it ends, such as '*.png'; may be repeated")
-	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE` to find it by; may be repeated")
-	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "higher is first; 0 is not to be started")
-	flags.DurationVar(&f.timeout, "timeout", 0, "end it after this long")
-	flags.DurationVar(&f.expected, "expected", 0, "how long it is likely to run, which guides renting and ends nothing")
-	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than for a boot it may wait for room that is paid for anyway")
+	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE`, for searches, budgets and shares; may be repeated")
+	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "higher goes first; 0: do not start it")
+	flags.DurationVar(&f.timeout, "timeout", 0, "stop it after this long")
+	flags.DurationVar(&f.expected, "expected", 0, "how long it will probably run; guides renting, stops nothing")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than a boot it may wait for room on a running instance")
 }
 
 // work is what a command line asks to be run.
