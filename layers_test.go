@@ -4,7 +4,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -322,7 +321,7 @@ func TestLayers(t *testing.T) {
 	t.Run("every package has its line in the table", func(t *testing.T) {
 		for dir := range found {
 			if _, ok := layers[dir]; !ok {
-				t.Errorf("package %s is not in the table of layers_test.go. Give it a line: what it does and what it may import; add it to docs/architecture.md too", dir)
+				t.Errorf("package %s is not in the table of layers_test.go. Give it a line: what it does and what it may import; name it in docs/architecture.md too", dir)
 			}
 		}
 	})
@@ -342,23 +341,12 @@ func TestLayers(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the picture in docs/architecture.md has the same packages and responsibilities", func(t *testing.T) {
-		want := map[string]string{}
-		for dir, l := range layers {
-			want[dir] = l.does
-		}
-		for _, row := range table(t, "docs/architecture.md", "The packages") {
-			dir := strings.Trim(row[0], "`")
-			if dir == "drover" {
-				dir = "."
+	t.Run("docs/architecture.md names every package", func(t *testing.T) {
+		text := read(t, "docs/architecture.md")
+		for dir := range layers {
+			if name := strings.Replace("`"+dir+"`", "`.`", "`drover`", 1); !strings.Contains(text, name) {
+				t.Errorf("docs/architecture.md does not name %s", name)
 			}
-			if want[dir] != row[1] {
-				t.Errorf("docs/architecture.md says of %s %q, layers_test.go says %q", dir, row[1], want[dir])
-			}
-			delete(want, dir)
-		}
-		for _, dir := range slices.Sorted(maps.Keys(want)) {
-			t.Errorf("docs/architecture.md does not have package %s in its table", dir)
 		}
 	})
 }
