@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -15,28 +14,6 @@ import (
 	"sync"
 	"time"
 )
-
-// dice are the luck of a run. Goroutines share them, so a seed brings the same kinds of luck, but not the same moments.
-type dice struct {
-	mu sync.Mutex
-	r  *rand.Rand // guarded by mu
-}
-
-func newDice(seed uint64) *dice { return &dice{r: rand.New(rand.NewPCG(seed, 0))} }
-
-func (d *dice) float() float64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.r.Float64()
-}
-
-// below is a number from 0 to n-1.
-func (d *dice) below(n int) int { return min(n-1, int(d.float()*float64(n))) }
-
-// between is a time of at least shortest and less than longest.
-func (d *dice) between(shortest, longest time.Duration) time.Duration {
-	return shortest + time.Duration(d.float()*float64(longest-shortest))
-}
 
 // network stands between the controller and its instances: they are announced on one address of the loopback and listen on another. Bytes
 // within a connection are never lost or reordered, as TCP sees to that; everything else that a network does happens.

@@ -1,8 +1,9 @@
-//go:build chaos
+//go:build chaos || e2e
 
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type chaosCloud struct {
 	plan   cloudPlan
 	folder string
 	user   string
+	port   string // of every instance's sshd: no other cloud's
 	dice   *dice
 
 	mu        sync.Mutex
@@ -41,10 +43,11 @@ func newChaosCloud(t *testing.T, plan cloudPlan, folder string) *chaosCloud {
 	}
 	ledger, ledgerErr := os.Create(filepath.Join(folder, "ledger.jsonl"))
 	listener, listenErr := net.Listen("unix", filepath.Join(folder, "socket"))
-	if err := errors.Join(err, ledgerErr, listenErr); err != nil {
+	reserved, portErr := net.Listen("tcp", "127.0.0.1:0")
+	if err := errors.Join(err, ledgerErr, listenErr, portErr); err != nil {
 		t.Fatal(err)
 	}
-	c := &chaosCloud{plan: plan, folder: folder, user: me.Username, dice: newDice(plan.seed), ledger: json.NewEncoder(ledger), met: map[faultKind]int{}}
+	c := &chaosCloud{plan: plan, folder: folder, user: me.Username, port: port(reserved), dice: newDice(plan.seed), ledger: json.NewEncoder(ledger), met: map[faultKind]int{}}
 	go func() {
 		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
 			go c.converse(conn)
@@ -55,12 +58,19 @@ func newChaosCloud(t *testing.T, plan cloudPlan, folder string) *chaosCloud {
 	}
 	t.Cleanup(func() {
 		listener.Close()
+		reserved.Close()
 		for _, in := range c.living() {
 			in.kill()
 		}
 		ledger.Close()
 	})
 	return c
+}
+
+// port is where a listener listens.
+func port(l net.Listener) string {
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
 }
 
 type (
@@ -135,7 +145,7 @@ func (c *chaosCloud) answer(r cloudRequest) (object, error) {
 func (c *chaosCloud) open() object {
 	c.note("open", nil)
 	c.hideOne(c.plan.chances[shortLists])
-	can := object{"host_keys": "planted", "power_off": "ends", "list_lag": listLag.String()}
+	can := object{"host_keys": "planted", "power_off": "ends", "list_lag": cmp.Or(c.plan.lag, listLag).String()}
 	if c.plan.describe {
 		can["calls"] = []string{"describe"}
 	}
@@ -183,6 +193,10 @@ func (c *chaosCloud) list(tags map[string]string) (object, error) {
 
 // listed reports whether a list that is given now, of what was then, has the instance.
 func (in *chaosInstance) listed(now, then time.Time) bool {
+	if now.Before(in.stale) {
+		in.shown++
+		return true
+	}
 	if in.lives() {
 		return !in.created.After(then) && now.After(in.hidden)
 	}
@@ -193,7 +207,7 @@ func (in *chaosInstance) listed(now, then time.Time) bool {
 func (c *chaosCloud) show(in *chaosInstance, then time.Time) object {
 	shown := object{"id": in.id, "tags": maps.Clone(in.tags), "type": in.kind, "zone": in.zone, "market": "on_demand", "state": "running",
 		"public": in.address, "user": c.user, "created": timestamp(in.created)}
-	if !in.lives() && !in.ended.After(then) {
+	if !in.lives() && !in.ended.After(then) && then.After(in.stale) {
 		shown["state"], shown["ended"] = "stopping", timestamp(in.ended)
 	}
 	return shown
@@ -244,11 +258,11 @@ func (c *chaosCloud) create(r cloudRequest) (object, error) {
 			return object{"instance": c.show(in, time.Now())}, nil
 		}
 	}
-	fate := c.plan.fate(len(c.instances))
+	fate := c.plan.draw(len(c.instances))
 	in, err := c.make(r, fate)
 	if err == nil && fate.twin {
 		var twin *chaosInstance
-		if twin, err = c.make(r, instanceFate{listedFor: fate.listedFor}); err == nil {
+		if twin, err = c.make(r, instanceFate{listedFor: fate.listedFor, hiddenFor: fate.hiddenFor}); err == nil {
 			c.fault(twins, twin)
 		}
 	}
@@ -268,10 +282,13 @@ func (c *chaosCloud) create(r cloudRequest) (object, error) {
 func (c *chaosCloud) make(r cloudRequest, fate instanceFate) (*chaosInstance, error) {
 	n, taken, pid := len(c.instances)+1, r.Args.Candidates[0], os.Getpid()
 	in := &chaosInstance{id: fmt.Sprintf("i-%04d", n), name: r.Args.Name, kind: taken.Type, zone: taken.Zone, tags: r.Args.Tags, fate: fate, created: time.Now()}
-	in.address = fmt.Sprintf("127.%d.%d.%d:2222", 16+pid/256%200, pid%256, n) // no other test's
+	in.address = fmt.Sprintf("127.%d.%d.%d:%s", 16+pid/256%200, pid%256, n, c.port) // no other process's
 	in.folder = filepath.Join(c.folder, in.id)
 	if err := in.boot(r.Args.HostKey, r.Args.PublicKey, r.Args.Scripts); err != nil {
 		return nil, drover.Errorf(drover.KindTransient, "make %s: %v", in.id, err)
+	}
+	if fate.hiddenFor > 0 {
+		in.hidden = in.created.Add(fate.hiddenFor)
 	}
 	c.instances = append(c.instances, in)
 	c.note("create", object{"id": in.id, "name": in.name})
@@ -322,6 +339,11 @@ func (c *chaosCloud) massDeath() {
 // destroy ends an instance, unless its fate has it otherwise. What is gone is no error.
 func (c *chaosCloud) destroy(id string) error {
 	c.mu.Lock()
+	for _, in := range c.instances {
+		if in.id == id && !in.told {
+			in.stale = time.Time{}
+		}
+	}
 	in, err := c.find(id)
 	if err != nil {
 		c.mu.Unlock()
@@ -378,4 +400,14 @@ func (c *chaosCloud) note(what string, more object) {
 	line := object{"at": time.Now().UTC().Format("15:04:05.000"), "what": what}
 	maps.Copy(line, more)
 	c.ledger.Encode(line)
+}
+
+// within polls until something holds, and reports whether it does in time.
+func within(limit time.Duration, holds func() bool) bool {
+	for end := time.Now().Add(limit); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,4 +1,4 @@
-//go:build chaos
+//go:build chaos || e2e
 
 package cli
 
@@ -26,6 +26,8 @@ type chaosInstance struct {
 	created time.Time // its bill begins
 	ended   time.Time // its bill ends; zero while it lives
 	hidden  time.Time // from lists, until then
+	stale   time.Time // lists show it as it was, until then
+	shown   int       // how many lists have shown it so
 	told    bool      // it was told to end, and did not end by itself
 
 	folder string

@@ -1,10 +1,13 @@
-//go:build chaos
+//go:build chaos || e2e
 
 package cli
 
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -55,6 +58,10 @@ type cloudPlan struct {
 	describe bool // the driver program has the call
 	older    bool // an older copy of the records is put back once
 	chances  map[faultKind]float64
+
+	// What an aimed test sets instead.
+	lag  time.Duration // of lists, instead of listLag
+	fate instanceFate  // of each instance, instead of one that is drawn
 }
 
 // planOf draws the plan of a seed. Each kind of fault is in three seeds of four.
@@ -79,11 +86,17 @@ type instanceFate struct {
 	hangsFor                time.Duration // 0: for good
 	destroys                []faultKind   // what goes wrong with its destroys, one after the other
 	listedFor               time.Duration // after its end
+	hiddenFor               time.Duration // from lists, after its beginning
 }
 
-// fate draws the fate of the n-th instance. None ends by itself before a list that is no older than the cloud promises has shown it: a
+// draw draws the fate of the n-th instance. None ends by itself before a list that is no older than the cloud promises has shown it: a
 // controller can know all that it has to pay for.
-func (p cloudPlan) fate(n int) (f instanceFate) {
+func (p cloudPlan) draw(n int) (f instanceFate) {
+	if p.chances == nil {
+		f = p.fate
+		f.destroys = slices.Clone(f.destroys)
+		return f
+	}
 	d := newDice(p.seed<<20 + uint64(n))
 	has := func(kind faultKind) bool { return d.float() < p.chances[kind] }
 	age := func(kind faultKind) time.Duration {
@@ -109,4 +122,26 @@ func (p cloudPlan) fate(n int) (f instanceFate) {
 		f.listedFor = d.between(oldest, recalled)
 	}
 	return f
+}
+
+// dice are the luck of a run. Goroutines share them, so a seed brings the same kinds of luck, but not the same moments.
+type dice struct {
+	mu sync.Mutex
+	r  *rand.Rand // guarded by mu
+}
+
+func newDice(seed uint64) *dice { return &dice{r: rand.New(rand.NewPCG(seed, 0))} }
+
+func (d *dice) float() float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.r.Float64()
+}
+
+// below is a number from 0 to n-1.
+func (d *dice) below(n int) int { return min(n-1, int(d.float()*float64(n))) }
+
+// between is a time of at least shortest and less than longest.
+func (d *dice) between(shortest, longest time.Duration) time.Duration {
+	return shortest + time.Duration(d.float()*float64(longest-shortest))
 }

@@ -250,16 +250,6 @@ func (h *herd) settled() bool {
 	return err == nil && json.Unmarshal(out, &left) == nil && len(left) == 0
 }
 
-// within polls until something holds, and reports whether it does in time.
-func within(limit time.Duration, holds func() bool) bool {
-	for end := time.Now().Add(limit); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-	}
-	return true
-}
-
 func (h *herd) violate(format string, args ...any) {
 	h.violations = append(h.violations, fmt.Sprintf(format, args...))
 }

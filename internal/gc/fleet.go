@@ -124,7 +124,9 @@ func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, 
 			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
 				WithHint("put the cloud back into the configuration, or destroy the instance by other means and remove %s", folder.Path)
 		}
-		listed := slices.ContainsFunc(destroyed, func(s *Stray) bool { return s.Cloud == in.Cloud && s.ProviderID == in.ProviderID })
+		listed := slices.ContainsFunc(destroyed, func(s *Stray) bool {
+			return s.Cloud == in.Cloud && (s.ProviderID == in.ProviderID || in.ProviderID == "" && s.Name == in.Name)
+		})
 		if !listed && (in.ProviderID == "" || in.State != drover.InstanceStopping) && time.Since(folder.Touched) < createTime {
 			return drover.Errorf(drover.KindConflict, "instance %s may have been created just before the run was killed, and cloud %s does not list it yet", in.Name, in.Cloud).
 				WithHint("run the same command again in a minute; until then the records of %s are kept", folder.ID)
