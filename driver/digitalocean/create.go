@@ -66,11 +66,12 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 
 // request is all but what the candidate says.
 func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateRequest, err error) {
-	if err := kit.CheckRequest(r, longestName); err != nil {
+	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-12-x64", OnDemand: true}); err != nil {
 		return wanted, err
 	}
-	if err := check(r.Candidates[0]); err != nil {
-		return wanted, err
+	// A region without its number would be taken for any of several.
+	if zone := r.Candidates[0].Zone; zone == "" || !strings.ContainsAny(zone[len(zone)-1:], "0123456789") {
+		return wanted, drover.Errorf(drover.KindInvalid, "%q is no region of DigitalOcean", zone)
 	}
 	if wanted, err = readTemplate(r.Template); err != nil {
 		return wanted, err
@@ -89,19 +90,8 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 	return wanted, err
 }
 
-// check refuses what no Droplet can be. A region without its number would be taken for any of several.
-func check(as driver.Candidate) error {
-	switch {
-	case as.Market != drover.OnDemand:
-		return drover.Errorf(drover.KindInvalid, "DigitalOcean has no market %q", as.Market)
-	case as.Zone == "" || !strings.ContainsAny(as.Zone[len(as.Zone)-1:], "0123456789"):
-		return drover.Errorf(drover.KindInvalid, "%q is no region of DigitalOcean", as.Zone)
-	}
-	return kit.CheckImage(as, "debian-12-x64")
-}
-
-// template is what a user may add to a Droplet.
-type template struct {
+// extras are what a user may add to a Droplet.
+type extras struct {
 	VPC        string `json:"vpc_uuid"`
 	IPv6       bool   `json:"ipv6"`
 	Monitoring bool   `json:"monitoring"`
@@ -109,13 +99,13 @@ type template struct {
 	Agent      bool   `json:"with_droplet_agent"`
 }
 
+var template = kit.Template{Hint: "it is a JSON object of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"}
+
 // readTemplate begins a request. DigitalOcean's agent lets others in by a console, so there is none unless it is asked for.
 func readTemplate(text string) (wanted godo.DropletCreateRequest, err error) {
-	var t template
-	if err := kit.DecodeTemplate(text, &t, "it is a JSON object of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"); err != nil {
-		return wanted, err
-	}
-	return godo.DropletCreateRequest{VPCUUID: t.VPC, IPv6: t.IPv6, Monitoring: t.Monitoring, PublicNetworking: t.Public, WithDropletAgent: &t.Agent}, nil
+	var t extras
+	err = template.Read(text, &t)
+	return godo.DropletCreateRequest{VPCUUID: t.VPC, IPv6: t.IPv6, Monitoring: t.Monitoring, PublicNetworking: t.Public, WithDropletAgent: &t.Agent}, err
 }
 
 // imageOf is an image by its number, or by its name.

@@ -195,10 +195,9 @@ func TestWhatIsAskedFor(t *testing.T) {
 // covers C4
 func TestCreate(t *testing.T) {
 	for name, spoil := range map[string]func(*driver.CreateRequest){
-		"in a market that there is not": func(r *driver.CreateRequest) { r.Candidates[0].Market = drover.Spot },
-		"without an image":              func(r *driver.CreateRequest) { r.Candidates[0].Image = "" },
-		"in any of several regions":     func(r *driver.CreateRequest) { r.Candidates[0].Zone = "nyc" },
-		"of a size that there is not":   func(r *driver.CreateRequest) { r.Candidates[0].ProviderType = "s-none" },
+		"without an image":            func(r *driver.CreateRequest) { r.Candidates[0].Image = "" },
+		"in any of several regions":   func(r *driver.CreateRequest) { r.Candidates[0].Zone = "nyc" },
+		"of a size that there is not": func(r *driver.CreateRequest) { r.Candidates[0].ProviderType = "s-none" },
 		"with too much to run": func(r *driver.CreateRequest) {
 			r.Init = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#\n", maxUserData))
 		},
@@ -216,6 +215,14 @@ func TestCreate(t *testing.T) {
 			}
 		})
 	}
+	t.Run("an instance in a market that there is not is unsupported", func(t *testing.T) {
+		f := newFake(t)
+		r := request("a")
+		r.Candidates[0].Market = drover.Spot
+		if _, _, err := f.open(t).Create(t.Context(), r); drover.KindOf(err) != drover.KindUnsupported || len(f.droplets) != 0 {
+			t.Error(len(f.droplets), err)
+		}
+	})
 	t.Run("one with GPUs is found again by its name, and listed", func(t *testing.T) {
 		f := newFake(t)
 		c, r := f.open(t), request("a")

@@ -55,18 +55,8 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return driver.Instance{}, driver.Candidate{}, kit.MostSevere(refused)
 }
 
-// check refuses what could never become an instance.
-func check(r driver.CreateRequest) error {
-	if err := kit.CheckRequest(r, longestName); err != nil {
-		return err
-	}
-	for _, candidate := range r.Candidates {
-		if err := kit.CheckImage(candidate, "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// demands are what EC2 wants of every call.
+var demands = kit.Demands{Longest: longestName, Image: "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64"}
 
 // byMarket cuts the candidates where the market changes, since a fleet of one instance has one market.
 func byMarket(all []driver.Candidate) (groups [][]driver.Candidate) {
@@ -91,7 +81,7 @@ type supply struct {
 }
 
 func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, err error) {
-	if err := check(r); err != nil {
+	if err := kit.CheckRequest(r, demands); err != nil {
 		return s, err
 	}
 	tags := kit.MergeTags(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags)
@@ -332,18 +322,17 @@ func (c *cloud) templateData(raw, key string) (*types.RequestLaunchTemplateData,
 	return data, nil
 }
 
-// readTemplate reads a raw template, in the words of the API's RequestLaunchTemplateData.
+// template is in the words of the API's RequestLaunchTemplateData.
+var template = kit.Template{
+	Hint:  `it is JSON, with the keys of RequestLaunchTemplateData in the EC2 API, such as {"EbsOptimized": true}`,
+	Given: []string{"UserData", "ImageId", "InstanceType", "InstanceMarketOptions"},
+	Use:   "use image and cloud_init of the cloud, and let Drover choose types and markets",
+}
+
+// readTemplate reads a raw template.
 func readTemplate(raw string) (*types.RequestLaunchTemplateData, error) {
 	data := &types.RequestLaunchTemplateData{}
-	hint := `it is JSON, with the keys of RequestLaunchTemplateData in the EC2 API, such as {"EbsOptimized": true}`
-	if err := kit.DecodeTemplate(raw, data, hint); err != nil {
-		return nil, err
-	}
-	if data.UserData != nil || data.ImageId != nil || data.InstanceType != "" || data.InstanceMarketOptions != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "the template says UserData, ImageId, InstanceType or InstanceMarketOptions, which Drover gives for each instance").
-			WithHint("use image and cloud_init of the cloud, and let Drover choose types and markets")
-	}
-	return data, nil
+	return data, template.Read(raw, data)
 }
 
 func (c *cloud) setProfile(data *types.RequestLaunchTemplateData) {

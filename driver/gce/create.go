@@ -1,7 +1,6 @@
 package gce
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -27,6 +26,9 @@ const settleTime = 15 * time.Second
 
 // resourceName is what an instance can be called.
 var resourceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// longestName is well within what a label holds of it; what an instance can be called may be shorter.
+const longestName = 128
 
 // Create makes an instance of the first candidate.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
@@ -58,17 +60,10 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 
 // check refuses what could never become an instance.
 func (c *cloud) check(r driver.CreateRequest) error {
-	if r.Name == "" {
-		return drover.Errorf(drover.KindInvalid, "it has no name")
+	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-cloud/family/debian-12"}); err != nil {
+		return err
 	}
-	if len(r.Candidates) == 0 {
-		return drover.Errorf(drover.KindInvalid, "no candidates")
-	}
-	candidate := r.Candidates[0]
-	switch {
-	case candidate.Image == "":
-		return drover.Errorf(drover.KindInvalid, "no image is configured for %s", cmp.Or(string(candidate.Arch), candidate.ProviderType)).
-			WithHint("write image: in the cloud's configuration, such as debian-cloud/family/debian-12")
+	switch candidate := r.Candidates[0]; {
 	case !strings.HasPrefix(candidate.Zone, c.config.Region+"-"):
 		return drover.Errorf(drover.KindInvalid, "zone %s is not in region %s", candidate.Zone, c.config.Region)
 	case candidate.ProviderType == "" || strings.ContainsAny(candidate.ProviderType+candidate.Zone, "/?#"):
@@ -239,17 +234,18 @@ func pathOf(folder, name string) string {
 	return folder + name
 }
 
-// readTemplate reads a raw template, in the words of the API's Instance.
+// template is in the words of the API's Instance.
+var template = kit.Template{
+	Hint:  `it is JSON, with the keys of Instance in the Compute Engine API, such as {"minCpuPlatform": "Intel Ice Lake"}`,
+	Given: []string{"name", "machineType", "disks.boot", "scheduling.provisioningModel", "scheduling.preemptible"},
+	Use:   "use image, disk and disk_type of the cloud, and type and market of the pool",
+}
+
+// readTemplate reads a raw template.
 func readTemplate(raw string) (*compute.Instance, error) {
 	made := &compute.Instance{}
-	hint := `it is JSON, with the keys of Instance in the Compute Engine API, such as {"minCpuPlatform": "Intel Ice Lake"}`
-	if err := kit.DecodeTemplate(raw, made, hint); err != nil {
+	if err := template.Read(raw, made); err != nil {
 		return nil, err
-	}
-	if made.Name != "" || made.MachineType != "" || slices.ContainsFunc(made.Disks, func(d *compute.AttachedDisk) bool { return d != nil && d.Boot }) ||
-		made.Scheduling != nil && (made.Scheduling.ProvisioningModel != "" || made.Scheduling.Preemptible) {
-		return nil, drover.Errorf(drover.KindInvalid, "the template says name, machineType, a boot disk, provisioningModel or preemptible, which Drover gives for each instance").
-			WithHint("use image, disk and disk_type of the cloud, and type and market of the pool")
 	}
 	for _, key := range []string{"startup-script", "user-data"} {
 		if made.Metadata != nil && slices.ContainsFunc(made.Metadata.Items, func(i *compute.MetadataItems) bool { return i != nil && i.Key == key }) {

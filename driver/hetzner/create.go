@@ -41,16 +41,10 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 
 // options is the request in the API's words.
 func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hcloud.ServerCreateOpts, err error) {
-	if err := kit.CheckRequest(r, longestName); err != nil {
+	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-12", OnDemand: true}); err != nil {
 		return opts, err
 	}
 	first := r.Candidates[0]
-	if first.Market != drover.OnDemand {
-		return opts, drover.Errorf(drover.KindUnsupported, "there is no spot market")
-	}
-	if err := kit.CheckImage(first, "debian-12"); err != nil {
-		return opts, err
-	}
 	image, err := strconv.ParseInt(first.Image, 10, 64)
 	if err != nil {
 		return opts, drover.Errorf(drover.KindInvalid, "%q is no image's id", first.Image)

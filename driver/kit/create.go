@@ -3,7 +3,6 @@ package kit
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -27,24 +26,32 @@ func MergeTags(all ...map[string]string) map[string]string {
 // instanceName matches the names that every cloud accepts, apart from their length.
 var instanceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 
-// CheckRequest refuses a request without candidates, or with a name that is too long or has other characters.
-func CheckRequest(r driver.CreateRequest, longest int) error {
+// Demands are what a cloud requires of every create call.
+type Demands struct {
+	Longest  int    // characters in a name
+	Image    string // an example of an image, for the hint; empty: candidates need none
+	OnDemand bool   // the cloud has no spot market
+}
+
+// CheckRequest refuses a request with a bad name or without candidates, and a candidate without an image or in a
+// market that the cloud does not have.
+func CheckRequest(r driver.CreateRequest, d Demands) error {
 	switch {
-	case len(r.Name) > longest || !instanceName.MatchString(r.Name):
-		return drover.Errorf(drover.KindInvalid, "a name has letters, digits and dashes, at most %d", longest)
+	case len(r.Name) > d.Longest || !instanceName.MatchString(r.Name):
+		return drover.Errorf(drover.KindInvalid, "a name has letters, digits and dashes, at most %d", d.Longest)
 	case len(r.Candidates) == 0:
 		return drover.Errorf(drover.KindInvalid, "no candidates")
 	}
-	return nil
-}
-
-// CheckImage refuses a candidate without an image; the hint shows how to configure one.
-func CheckImage(c driver.Candidate, such string) error {
-	if c.Image != "" {
-		return nil
+	for _, c := range r.Candidates {
+		switch {
+		case d.OnDemand && c.Market != drover.OnDemand:
+			return drover.Errorf(drover.KindUnsupported, "this cloud has no market %q", c.Market)
+		case d.Image != "" && c.Image == "":
+			return drover.Errorf(drover.KindInvalid, "no image is configured for %s", cmp.Or(string(c.Arch), c.ProviderType)).
+				WithHint("write image: in the cloud's configuration, such as %s", d.Image)
+		}
 	}
-	return drover.Errorf(drover.KindInvalid, "no image is configured for %s", cmp.Or(string(c.Arch), c.ProviderType)).
-		WithHint("write image: in the cloud's configuration, such as %s", such)
+	return nil
 }
 
 // LimitedUserData is UserData with a size limit.
@@ -54,19 +61,6 @@ func LimitedUserData(r driver.CreateRequest, most int) (string, error) {
 		return "", drover.Errorf(drover.KindInvalid, "the user data has %d bytes, and this cloud takes %d", len(text), most)
 	}
 	return text, nil
-}
-
-// DecodeTemplate reads a raw JSON template. Unknown fields are KindInvalid, with a hint that names the known ones.
-func DecodeTemplate(raw string, into any, hint string) error {
-	if raw == "" {
-		return nil
-	}
-	d := json.NewDecoder(strings.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return drover.Errorf(drover.KindInvalid, "read the template: %v", err).WithHint("%s", hint)
-	}
-	return nil
 }
 
 // Planted implements VerifyHostKey for a Cloud whose host keys are planted: Drover knows the key, and the cloud is

@@ -39,18 +39,25 @@ func TestMostSevere(t *testing.T) {
 
 func TestWhatRequestsHaveInCommon(t *testing.T) {
 	t.Run("what has a wrong name, no candidates or no image is no instance", func(t *testing.T) {
-		some := []driver.Candidate{{ProviderType: "small", Image: "debian"}}
+		some := []driver.Candidate{{ProviderType: "small", Image: "debian", Market: drover.OnDemand}}
 		for _, r := range []driver.CreateRequest{{Name: "", Candidates: some}, {Name: "-a", Candidates: some}, {Name: "a_b", Candidates: some},
 			{Name: "abcd", Candidates: some}, {Name: "a"}} {
-			if err := kit.CheckRequest(r, 3); drover.KindOf(err) != drover.KindInvalid {
+			if err := kit.CheckRequest(r, kit.Demands{Longest: 3, Image: "debian-12"}); drover.KindOf(err) != drover.KindInvalid {
 				t.Errorf("%+v: %v", r, err)
 			}
 		}
-		if err := kit.CheckRequest(driver.CreateRequest{Name: "a-1", Candidates: some}, 3); err != nil {
+		if err := kit.CheckRequest(driver.CreateRequest{Name: "a-1", Candidates: some}, kit.Demands{Longest: 3, Image: "debian-12"}); err != nil {
 			t.Error(err)
 		}
-		e := drover.AsError(kit.CheckImage(driver.Candidate{ProviderType: "small"}, "debian-12"), "")
-		if kit.CheckImage(some[0], "") != nil || e.Kind != drover.KindInvalid || !strings.Contains(e.Message, "small") || !strings.Contains(e.Hint, "debian-12") {
+		bare := driver.CreateRequest{Name: "a", Candidates: append(some[:1:1], driver.Candidate{ProviderType: "small", Market: drover.Spot})}
+		if err := kit.CheckRequest(bare, kit.Demands{Longest: 3}); err != nil {
+			t.Error(err)
+		}
+		if err := kit.CheckRequest(bare, kit.Demands{Longest: 3, OnDemand: true}); drover.KindOf(err) != drover.KindUnsupported {
+			t.Error(err)
+		}
+		e := drover.AsError(kit.CheckRequest(bare, kit.Demands{Longest: 3, Image: "debian-12"}), "")
+		if e.Kind != drover.KindInvalid || !strings.Contains(e.Message, "small") || !strings.Contains(e.Hint, "debian-12") {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -77,19 +84,6 @@ func TestWhatRequestsHaveInCommon(t *testing.T) {
 			t.Error(err)
 		}
 		if text, err := kit.LimitedUserData(r, 5000); err != nil || text != kit.UserData(r).Reveal() {
-			t.Error(err)
-		}
-	})
-	t.Run("a template says what there is a field for, and nothing else", func(t *testing.T) {
-		var into struct{ IPv6 bool }
-		if err := kit.DecodeTemplate("", &into, "hint"); err != nil || into.IPv6 {
-			t.Error(err)
-		}
-		if err := kit.DecodeTemplate(`{"ipv6": true}`, &into, "hint"); err != nil || !into.IPv6 {
-			t.Error(err)
-		}
-		err := kit.DecodeTemplate(`{"ipv7": true}`, &into, "100 % of it")
-		if e := drover.AsError(err, ""); e.Kind != drover.KindInvalid || e.Hint != "100 % of it" {
 			t.Error(err)
 		}
 	})

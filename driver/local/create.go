@@ -42,7 +42,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 
 // check refuses what could never become an instance, and finds the public half of the host key.
 func check(r driver.CreateRequest) (ssh.PublicKey, error) {
-	if err := kit.CheckRequest(r, longestName); err != nil {
+	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName}); err != nil {
 		return nil, err
 	}
 	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(r.PublicKey)); err != nil {

@@ -3,7 +3,6 @@ package openstack
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,7 +31,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 }
 
 func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
-	if err := check(r); err != nil {
+	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-12-*", OnDemand: true}); err != nil {
 		return driver.Instance{}, err
 	}
 	release, err := c.names.Hold(ctx, r.Name)
@@ -53,18 +52,6 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	}
 	first := r.Candidates[0]
 	return driver.Instance{ID: id, Tags: opts.Metadata, ProviderType: first.ProviderType, Zone: first.Zone, Market: first.Market, State: driver.Pending}, nil
-}
-
-// check refuses what could never become an instance.
-func check(r driver.CreateRequest) error {
-	if err := kit.CheckRequest(r, longestName); err != nil {
-		return err
-	}
-	first := r.Candidates[0]
-	if first.Market != drover.OnDemand {
-		return drover.Errorf(drover.KindUnsupported, "OpenStack has no market %s", first.Market)
-	}
-	return kit.CheckImage(first, "debian-12-*")
 }
 
 // named looks for the instance of this name, the oldest if there should be several.
@@ -185,24 +172,15 @@ func (r *serverRequest) ToServerCreateMap() (map[string]any, error) {
 	return body, nil
 }
 
-// ours are the keys that no template can have, since Drover or the configuration gives them.
-var ours = []string{"name", "flavorRef", "imageRef", "user_data", "metadata", "tags", "availability_zone", "networks", "security_groups",
-	"key_name", "config_drive", "block_device_mapping_v2", "min_count", "max_count"}
+// template is in the words of the body of Nova's call that creates a server.
+var template = kit.Template{
+	Hint: `it is JSON, with keys of "server" in the Compute API, and "os:scheduler_hints", such as {"os:scheduler_hints": {"group": ID}}`,
+	Given: []string{"name", "flavorRef", "imageRef", "user_data", "metadata", "tags", "availability_zone", "networks", "security_groups",
+		"key_name", "config_drive", "block_device_mapping_v2", "min_count", "max_count"},
+	Use: "use the keys of the cloud's configuration: networks, security_groups, key_pair, tags, image, cloud_init and so on",
+}
 
-// readTemplate reads a raw template, in the words of the body of Nova's call that creates a server.
-func readTemplate(raw string) (template map[string]any, err error) {
-	if raw == "" {
-		return nil, nil
-	}
-	if err := json.Unmarshal([]byte(raw), &template); err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "read the template: %v", err).
-			WithHint(`it is JSON, with keys of "server" in the Compute API, and "os:scheduler_hints", such as {"os:scheduler_hints": {"group": ID}}`)
-	}
-	for _, key := range ours {
-		if _, has := template[key]; has {
-			return nil, drover.Errorf(drover.KindInvalid, "the template says %s, which Drover gives for each instance", key).
-				WithHint("use the keys of the cloud's configuration: networks, security_groups, key_pair, tags, image, cloud_init and so on")
-		}
-	}
-	return template, nil
+// readTemplate reads a raw template.
+func readTemplate(raw string) (keys map[string]any, err error) {
+	return keys, template.Read(raw, &keys)
 }
