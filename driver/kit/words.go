@@ -10,30 +10,30 @@ import (
 	"drover/driver"
 )
 
-// Words are how tags are written in a cloud that has words in their place, which are things of the account that outlive what bears them. A tag is
-// PREFIX:FLEET:KEY:VALUE, and one that no two instances share has the second in which it was written behind. The fleet's own is PREFIX:FLEET. What is
-// not plain is escaped. So the words of a fleet can be told from those of any other.
+// Words writes tags in a cloud whose tags are plain words that belong to the account and outlive the instances. A tag
+// is PREFIX:FLEET:KEY:VALUE, followed by the time in seconds if its value is unique to one instance; the fleet's own
+// tag is PREFIX:FLEET. Other characters are escaped, so each word names its fleet unambiguously.
 type Words struct {
 	Prefix string
-	Max    int // characters of a word
+	Max    int // characters in a word
 	Mark   byte
 	Plain  func(c byte) bool
-	Single []string // keys whose values no two instances share
+	Single []string // keys whose values are unique to one instance
 }
 
-// Word is what a word says.
+// Word is a parsed word.
 type Word struct {
 	Fleet, Key, Value string
-	At                drover.Time // 0: it is not said
+	At                drover.Time // 0 if the word has none
 }
 
 // Escape writes a text in plain characters.
 func (w Words) Escape(text string) string { return Escaped(text, w.Mark, w.Plain) }
 
-// OfFleet is the word that all instances of a fleet bear.
+// OfFleet returns the word that all instances of a fleet have.
 func (w Words) OfFleet(fleet string) string { return w.Prefix + ":" + w.Escape(fleet) }
 
-// Write is tags as words, sorted.
+// Write returns tags as sorted words.
 func (w Words) Write(tags map[string]string, now time.Time) (all []string, err error) {
 	for key, value := range tags {
 		word := w.word(tags[driver.TagFleet], key, value, now)
@@ -57,7 +57,7 @@ func (w Words) word(fleet, key, value string, now time.Time) string {
 	return word
 }
 
-// Parse reads a word, unless it is not of these.
+// Parse parses a word; ours is false if Drover did not write it.
 func (w Words) Parse(word string) (says Word, ours bool) {
 	parts := strings.Split(word, ":")
 	if len(parts) < 2 || len(parts) > 5 || len(parts) == 3 || parts[0] != w.Prefix {
@@ -86,7 +86,7 @@ func (w Words) Parse(word string) (says Word, ours bool) {
 	return says, true
 }
 
-// unescape reads what Escape wrote.
+// unescape reverses Escape.
 func (w Words) unescape(word string) (text string, ours bool) {
 	for _, c := range []byte(word) {
 		if !w.Plain(c) && c != w.Mark {
@@ -96,7 +96,7 @@ func (w Words) unescape(word string) (text string, ours bool) {
 	return Unescaped(word, w.Mark)
 }
 
-// Read is the tags that words say. While tags are being replaced there may be two words of a key: the later counts, or the last.
+// Read returns the tags in words. While tags are being replaced a key may have two words: the later one counts.
 func (w Words) Read(words []string) map[string]string {
 	tags, at := map[string]string{}, map[string]drover.Time{}
 	for _, word := range slices.Sorted(slices.Values(words)) {
@@ -107,8 +107,8 @@ func (w Words) Read(words []string) map[string]string {
 	return tags
 }
 
-// Change is what to add to the words that there are, and which of these to remove, for there to be those that are wanted. When they were written makes
-// no difference.
+// Change returns which words to add and which to remove to get from the present words to the wanted ones. Times do not
+// matter.
 func (w Words) Change(there, wanted []string) (add, remove []string) {
 	among := func(all []string, word string) bool {
 		says, _ := w.Parse(word)
