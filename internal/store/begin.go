@@ -13,13 +13,14 @@ import (
 	"drover/internal/engine"
 )
 
-// Begin raises the epoch and returns what is durable of the engine's state. What is observed comes back zero: it is observed again.
-// Submitted jobs that the engine never took are not in it, see Pending. A store that is another fleet's is refused.
+// Begin raises the epoch and returns the durable part of the engine's state. Observations come back zero: they are
+// made again. Submitted jobs that the engine never took are not in it, see Pending. A store of another fleet is
+// refused.
 //
-// Records that may be an older copy of themselves, by the note beside them, are unproved from then on until a Commit says that they are
-// proved, and no number that may have been given since is given again.
+// Records that may be an older copy of themselves, by the note beside them, are unproved until a Commit says that
+// they are proved, and numbers that may have been used since are not used again.
 //
-// From then on what changes the records through another Store on which Begin was called before is refused with KindConflict.
+// From then on, changes through another Store that called Begin earlier are refused with KindConflict.
 func (s *Store) Begin(ctx context.Context, fleet string) (engine.State, error) {
 	var state engine.State
 	var now mark
@@ -44,8 +45,8 @@ func (s *Store) Begin(ctx context.Context, fleet string) (engine.State, error) {
 	return state, s.proof.begin(now)
 }
 
-// verify compares the records with the note beside them, and begins to doubt them if they lag behind it, unless no controller ever began with
-// them. It returns how far they have come.
+// verify compares the records with the note beside them, and marks them as unproved if they lag behind it, unless no
+// controller ever began with them. It returns how far they have come.
 func (s *Store) verify(ctx context.Context, tx *sql.Tx, fresh bool) (m mark, err error) {
 	if m, err = readMark(ctx, tx); err != nil {
 		return m, err
@@ -88,19 +89,20 @@ func begin(ctx context.Context, tx *sql.Tx, fleet string) (st engine.State, fres
 	return st, fresh, err
 }
 
-// firstEpoch is beyond every epoch that records of the fleet which are lost can have come to: instances refuse controllers of an earlier one. Epochs
-// are the time, in milliseconds, and a controller takes longer than one to start.
+// firstEpoch is beyond every epoch that lost records of the fleet can have reached, since instances refuse
+// controllers of an earlier one. Epochs are the time in milliseconds, and a controller takes longer than one to
+// start.
 func firstEpoch() int64 { return time.Now().UnixMilli() }
 
-// newNonce makes five characters that names of instances can bear in any cloud.
+// newNonce makes five characters that are valid in instance names of every cloud.
 func newNonce() string {
 	var b [5]byte
 	rand.Read(b[:]) // never returns an error
 	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))[:5]
 }
 
-// lastTaken reads how far the engine has come in taking jobs, the new ones and those put back, each of which it takes in order. What was
-// put back was taken before; and what it is taken by again is all that was ever given but for what still waits.
+// lastTaken reads how far the engine has come in taking jobs, which it does in order: new jobs, and those put back in
+// the queue.
 const lastTaken = `SELECT
 	coalesce((SELECT max(number) FROM jobs WHERE taken OR again > 0), 0),
 	coalesce((SELECT min(again) - 1 FROM jobs WHERE NOT taken AND again > 0), last_again) FROM fleet`
@@ -158,7 +160,7 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	return nil
 }
 
-// boots is how long instances booted of late, by type: those that were asked for, as what was adopted may have booted long before.
+// boots is how long instances booted recently, by type, without adopted ones, which may have booted long before.
 func boots(ctx context.Context, tx *sql.Tx) (habits []engine.Stat, err error) {
 	return habits, each(ctx, tx, func(row scanner) error {
 		var cloud, instanceType string
@@ -170,7 +172,7 @@ func boots(ctx context.Context, tx *sql.Tx) (habits []engine.Stat, err error) {
 		WHERE asked < created AND created < ready ORDER BY ready`)
 }
 
-// runs is how long the jobs ran that ended of late by themselves.
+// runs is how long the jobs ran that recently ended by themselves.
 func runs(ctx context.Context, tx *sql.Tx) (seen []engine.RunStat, err error) {
 	return seen, each(ctx, tx, func(row scanner) error {
 		var j engine.Job
@@ -183,12 +185,12 @@ func runs(ctx context.Context, tx *sql.Tx) (seen []engine.RunStat, err error) {
 		WHERE a.state = 'succeeded' OR a.reason ->> '$.code' = 'exit' ORDER BY a.ended, a.job, a.idx`)
 }
 
-// readDocument reads a row that is one column of JSON.
+// readDocument reads a row of one JSON column.
 func readDocument[T any](row scanner) (v T, err error) {
 	return v, row.Scan(into(&v))
 }
 
-// jobsInEngine puts the jobs together with their elements, which have rows of their own so that writing a job stays cheap.
+// jobsInEngine reads jobs and their elements, which have rows of their own so that writing a job stays cheap.
 func jobsInEngine(ctx context.Context, tx *sql.Tx) ([]engine.Job, error) {
 	jobs, err := collect(ctx, tx, readDocument[engine.Job], `SELECT engine FROM jobs WHERE taken AND engine IS NOT NULL ORDER BY number`)
 	if err != nil {

@@ -54,8 +54,9 @@ var writeQueries = []string{
 	epochQuery, countChange, putDoubt, putProved, useInput, inputSize, putResults,
 }
 
-// Commit writes down what decisions changed, all of it or nothing. Doing it again changes nothing. It is cheapest with the writes of
-// many decisions at once: the disk is waited for once, and of several writes to one row only the last is made.
+// Commit records what decisions changed, all of it or nothing. Repeating it changes nothing. It is cheapest with the
+// writes of many decisions at once: they share one wait for the disk, and of several writes to one row only the last
+// is made.
 func (s *Store) Commit(ctx context.Context, writes []engine.Write) error {
 	return s.changeTo(ctx, "writing the records", given(writes), func(tx *sql.Tx) error {
 		for _, w := range latest(writes) {
@@ -67,7 +68,7 @@ func (s *Store) Commit(ctx context.Context, writes []engine.Write) error {
 	})
 }
 
-// given are the last numbers that the writes give.
+// given are the highest numbers that the writes assign.
 func given(writes []engine.Write) (m mark) {
 	for _, w := range writes {
 		if w.Instance != nil {
@@ -77,7 +78,7 @@ func given(writes []engine.Write) (m mark) {
 	return m
 }
 
-// rowKey tells apart the rows that writes set.
+// rowKey identifies a row that a write sets.
 type rowKey struct {
 	kind    byte
 	row     int64
@@ -121,8 +122,8 @@ func keyOf(w engine.Write) rowKey {
 	return rowKey{kind: 'w', row: w.Reply.Wish}
 }
 
-// latest leaves out what a later write to the same row makes void. References between rows are checked at the end of the transaction,
-// so a row may come after those that name it.
+// latest drops writes that a later write to the same row replaces. References between rows are checked at the end of
+// the transaction, so a row may come after those that refer to it.
 func latest(writes []engine.Write) []engine.Write {
 	seen := make(map[rowKey]struct{}, len(writes))
 	last := make([]engine.Write, 0, len(writes))
@@ -254,7 +255,7 @@ func (s *Store) putAttempt(ctx context.Context, tx *sql.Tx, row engine.AttemptRo
 		code, row.Cost, exit.MaxRSS, int64(exit.CPU), reason, kept)
 }
 
-// whileIn is v as the engine's column while v is in the engine, and NULL afterwards.
+// whileIn is v as the engine's column while it is in the engine, and NULL afterwards.
 func whileIn(in bool, v any) (any, error) {
 	if !in {
 		return nil, nil

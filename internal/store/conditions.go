@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// conditions are what a row must meet, with the arguments of the query that asks for it. Only what is asked for becomes part of the query,
-// so that SQLite sees which index serves.
+// conditions are what a row must meet, with the query's arguments. Only conditions in use become part of the query,
+// so that SQLite sees which index to use.
 type conditions struct {
 	terms []string
 	args  []any

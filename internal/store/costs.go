@@ -11,8 +11,8 @@ import (
 	"drover/internal/billing"
 )
 
-// Costs says what money was for. Nothing is kept for it: it is made up from the lifetimes of instances and attempts, those that go on counting
-// up to now, so any stretch of time can be asked about. The work is that of what ended since the stretch began.
+// Costs says what money was spent on, in any stretch of time. It is computed from the lifetimes of instances and
+// attempts, where unfinished ones count up to now. The work is proportional to what ended since the stretch began.
 func (s *Store) Costs(ctx context.Context, now drover.Time, f drover.CostFilter) (costs drover.Costs, err error) {
 	open := f.Until == 0 || f.Until >= now
 	if open {
@@ -38,7 +38,7 @@ func (s *Store) Costs(ctx context.Context, now drover.Time, f drover.CostFilter)
 	return costs, err
 }
 
-// allBooks are the books of a stretch of time and, after those, of its steps.
+// allBooks are the books of a stretch of time followed by those of its steps.
 type allBooks []*books
 
 func newAllBooks(now drover.Time, f drover.CostFilter, open bool) allBooks {
@@ -55,7 +55,7 @@ func newBooks(now drover.Time, f drover.CostFilter, open bool) *books {
 	return &books{now: now, filter: f, ahead: open, open: map[int64]*entry{}, sums: map[string]billing.Parts{}}
 }
 
-// during are the books that something concerns which went on from one time to another.
+// during are the books that overlap a period.
 func (all allBooks) during(from, to drover.Time) (some allBooks) {
 	step := all[0].filter.Step
 	if step == 0 || len(all) == 1 {
@@ -67,7 +67,7 @@ func (all allBooks) during(from, to drover.Time) (some allBooks) {
 	return append(allBooks{all[0]}, all[1+first:2+final]...)
 }
 
-// report makes lines of the sums, and has each step say what of them was paid in it.
+// report turns the sums into lines, each step with its share.
 func (all allBooks) report(ctx context.Context, tx *sql.Tx) (drover.Costs, error) {
 	whole := all[0]
 	lines, names, err := whole.lines(ctx, tx)
@@ -85,7 +85,7 @@ func (all allBooks) report(ctx context.Context, tx *sql.Tx) (drover.Costs, error
 	return costs, nil
 }
 
-// step is what was paid in a step of time of each of the lines at their places.
+// step is what was paid in a step of time for each of the lines at their places.
 func (b *books) step(at map[string]int, names map[string]jobNames) drover.CostStep {
 	sums, others := make([]drover.Money, len(at)), drover.Money(0)
 	for key, parts := range b.sums {
@@ -105,7 +105,7 @@ func (b *books) step(at map[string]int, names map[string]jobNames) drover.CostSt
 	return step
 }
 
-// books is the adding up of costs.
+// books add up costs.
 type books struct {
 	now    drover.Time
 	filter drover.CostFilter
@@ -114,13 +114,13 @@ type books struct {
 	sums   map[string]billing.Parts // by what is told apart; by a job's number where that is by what jobs are
 }
 
-// entry is an instance whose cost is divided up.
+// entry is an instance whose cost is divided.
 type entry struct {
 	account *billing.Account
 	key     string // of what is told apart by what instances are
 }
 
-// ofJobs reports whether money is told apart by what jobs are, and not instances.
+// ofJobs reports whether costs are grouped by properties of jobs, not of instances.
 func (b *books) ofJobs() bool {
 	switch b.filter.By {
 	case drover.CostByPool, drover.CostByCloud, drover.CostByType:
@@ -129,7 +129,7 @@ func (b *books) ofJobs() bool {
 	return true
 }
 
-// openAccounts begins to divide up what instances cost that were there in the stretch.
+// openAccounts prepares to divide the cost of the instances that existed in the stretch.
 func (all allBooks) openAccounts(ctx context.Context, tx *sql.Tx) error {
 	return each(ctx, tx, func(row scanner) error {
 		var id int64
@@ -164,13 +164,13 @@ func (b *books) openAccount(id int64, bill billing.Bill, of drover.Instance) {
 	b.open[id] = &entry{bill.Open(b.filter.Since, until), key}
 }
 
-// attemptsIn are the attempts of a stretch of time, those that have not ended among them.
+// attemptsIn are the attempts of a stretch of time, including unfinished ones.
 const attemptsIn = `SELECT a.job, a.instance, a.started, a.ended, a.state, j.cpu_milli FROM (
 		SELECT job, instance, started, ended, state FROM attempts WHERE ended > 0 AND ended > ?2
 		UNION ALL SELECT job, instance, started, ended, state FROM attempts WHERE engine IS NOT NULL AND ended = 0
 	) a JOIN jobs j ON j.number = a.job WHERE a.started < ?1`
 
-// charge has each attempt pay what it had.
+// charge assigns each attempt its share.
 func (all allBooks) charge(ctx context.Context, tx *sql.Tx) error {
 	return each(ctx, tx, func(row scanner) error {
 		var job, instance int64
@@ -200,7 +200,7 @@ func (b *books) chargeOne(job, instance int64, use billing.Use) {
 	b.add(key, in.account.Charge(use))
 }
 
-// close books what no attempt had.
+// close assigns what no attempt had.
 func (b *books) close() {
 	for _, in := range b.open {
 		b.add(in.key, in.account.Rest())
@@ -249,7 +249,7 @@ func (l costLine) shown() drover.CostLine {
 	}
 }
 
-// lines are the sums by what is told apart, with the names that jobs have for it.
+// lines are the sums by group, with the jobs' names.
 func (b *books) lines(ctx context.Context, tx *sql.Tx) (lines []costLine, names map[string]jobNames, err error) {
 	if b.ofJobs() {
 		if names, err = b.nameJobs(ctx, tx); err != nil {
@@ -272,7 +272,7 @@ func (b *books) lines(ctx context.Context, tx *sql.Tx) (lines []costLine, names 
 	return lines, names, nil
 }
 
-// jobNames is what a job is told apart by, and what it is called.
+// jobNames is the group that a job belongs to, and its name.
 type jobNames struct{ key, name string }
 
 // How the key of a job is found, by what jobs are told apart.
@@ -284,7 +284,7 @@ const (
 	theseJobs   = ` WHERE number IN (SELECT value FROM json_each(?1))`
 )
 
-// nameJobs finds the keys of the jobs in the sums.
+// nameJobs finds the groups of the jobs in the sums.
 func (b *books) nameJobs(ctx context.Context, tx *sql.Tx) (map[string]jobNames, error) {
 	numbers := []int64{}
 	for key := range b.sums {

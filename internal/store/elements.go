@@ -9,7 +9,8 @@ import (
 	"drover/internal/engine"
 )
 
-// addElements gathers elements of an array from an index on: those that have rows, and among them, where they belong, those that have none.
+// addElements adds the elements of an array from an index on: those with rows, and between them, in order, those
+// without.
 func (l *lister) addElements(ctx context.Context, row jobRow, first int) error {
 	untried, every := l.untried(row)
 	query, args := l.chooseElements(row.job.ID.Number, first, every)
@@ -32,7 +33,7 @@ func (l *lister) addElements(ctx context.Context, row jobRow, first int) error {
 	return rows.Err()
 }
 
-// untried are the indexes among which elements without rows are to be listed, and whether all rows must be seen to tell which those are.
+// untried are the indexes to search for elements without rows, and whether all rows must be read to find those.
 func (l *lister) untried(row jobRow) (among engine.Ranges, every bool) {
 	switch {
 	case l.filter.Tried:
@@ -51,7 +52,8 @@ const (
 	byState = ` INDEXED BY elements_state`
 )
 
-// chooseElements is the query for a job's rows by index. States are sought one by one, since each is together in an index.
+// chooseElements is the query for a job's rows by index. It searches states one by one, since each is contiguous in
+// an index.
 func (l *lister) chooseElements(job int64, first int, every bool) (string, []any) {
 	var c conditions
 	c.add(`job = ? AND idx >= ?`, job, first)
@@ -89,13 +91,13 @@ func (l *lister) fill(row jobRow, gaps *cursor, below int) {
 	}
 }
 
-// cursor goes through a set of indexes.
+// cursor walks through a set of indexes.
 type cursor struct {
 	left engine.Ranges
 	next int
 }
 
-// peek is the lowest index of the set that is not below next.
+// peek is the lowest index of the set that is at least next.
 func (c *cursor) peek() (int, bool) {
 	for len(c.left) > 0 && c.left[0].Last < c.next {
 		c.left = c.left[1:]

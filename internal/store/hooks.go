@@ -9,14 +9,15 @@ import (
 	"drover/internal/engine"
 )
 
-// Hook is a hook that is to be run. It stays on record until it was, so that it is run at least once whatever becomes of the controller.
+// Hook is a hook to run. It stays recorded until it has run, so that it runs at least once, whatever happens to the
+// controller.
 type Hook struct {
 	ID int64
 	engine.HookRow
 	tries int
 }
 
-// mostHooks is how many may wait to be run. Beyond that the oldest are given up: whoever listens to none of so many does not listen.
+// mostHooks is how many hooks may wait. Beyond that the oldest are dropped.
 const mostHooks = 20_000
 
 func (s *Store) putHook(ctx context.Context, tx *sql.Tx, h engine.HookRow) error {
@@ -30,7 +31,8 @@ func (s *Store) putHook(ctx context.Context, tx *sql.Tx, h engine.HookRow) error
 	return s.run(ctx, tx, capHooks, mostHooks)
 }
 
-// Hooks are the first of those that are due. Of one instance, and of one that listens to it, the next is due once the one before was run.
+// Hooks are the first hooks that are due. Hooks of one instance and one listener run in order: the next is due once
+// the previous has run.
 func (s *Store) Hooks(ctx context.Context, now drover.Time, most int) (due []Hook, err error) {
 	err = s.look(ctx, "looking for hooks to run", func(tx *sql.Tx) error {
 		due, err = collect(ctx, tx, func(row scanner) (h Hook, err error) {
@@ -43,7 +45,8 @@ func (s *Store) Hooks(ctx context.Context, now drover.Time, most int) (due []Hoo
 	return due, err
 }
 
-// HookRun notes that a hook was run or, with an error that may pass, when it is run again, if it is. It reports whether that is the end of it.
+// HookRun records that a hook has run or, after an error that may pass, when it runs again, if it does. It reports
+// whether the hook is done.
 func (s *Store) HookRun(ctx context.Context, h Hook, failure error, now drover.Time) (done bool, err error) {
 	pause, again := pauseAfter(failure, h.tries, time.Second)
 	err = s.change(ctx, "noting that a hook was run", func(tx *sql.Tx) error {

@@ -17,8 +17,8 @@ const (
 	inputSize = `SELECT size FROM inputs WHERE hash = ? AND user_name IN (?, ?)`
 )
 
-// AddInput writes down that a user has sent contents, which that user's jobs may use from now on. Sending them again keeps them from being
-// swept for another while.
+// AddInput records that a user has sent contents, which that user's jobs may use from now on. Sending them again
+// delays their removal.
 func (s *Store) AddInput(ctx context.Context, now drover.Time, user string, in drover.File) error {
 	return s.change(ctx, "writing down an input", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, addInput, user, in.Hash, in.Size, now)
@@ -26,7 +26,7 @@ func (s *Store) AddInput(ctx context.Context, now drover.Time, user string, in d
 	})
 }
 
-// MissingInputs are those of the hashes whose contents the user has not sent, whoever else has.
+// MissingInputs are the hashes whose contents the user has not sent, whoever else has.
 func (s *Store) MissingInputs(ctx context.Context, user string, hashes []string) (missing []string, err error) {
 	asked, err := text(hashes)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) MissingInputs(ctx context.Context, user string, hashes []string)
 
 func readText(row scanner) (t string, err error) { return t, row.Scan(&t) }
 
-// ForgetInputs drops what was sent before a time and is used by no job.
+// ForgetInputs drops inputs that were sent before a time and that no job uses.
 func (s *Store) ForgetInputs(ctx context.Context, before drover.Time) error {
 	return s.change(ctx, "forgetting inputs", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM inputs WHERE NOT used AND sent < ?`, before)
@@ -50,7 +50,7 @@ func (s *Store) ForgetInputs(ctx context.Context, before drover.Time) error {
 	})
 }
 
-// StrayInputs are those of the hashes that are nobody's input.
+// StrayInputs are the hashes that nobody has sent as an input.
 func (s *Store) StrayInputs(ctx context.Context, hashes []string) (strays []string, err error) {
 	asked, err := text(hashes)
 	if err != nil {
@@ -70,8 +70,8 @@ func NoInput(job string, f drover.File) error {
 		WithHint("send them first: PUT /v1/inputs/%s", f.Hash)
 }
 
-// useInputs notes that a batch's jobs have their inputs. Unless nobody in particular submits it, the submitter or the jobs' user must have sent
-// each of them.
+// useInputs records which inputs a batch's jobs use. Unless the submission has no sender, the sender or the jobs'
+// user must have sent each of them.
 func (s *Store) useInputs(ctx context.Context, tx *sql.Tx, in arrival, sender string) error {
 	noted := map[string]bool{}
 	for _, spec := range in.batch.Jobs {

@@ -12,8 +12,8 @@ import (
 	"drover/internal/engine"
 )
 
-// Instances lists instances by id, each with the jobs that it has now. To read on after Limit of them, set After to the last one's id. A
-// negative Limit lists all there are. The cost of one that is not gone is its cost up to now.
+// Instances lists instances by id, each with its current jobs. To read on after Limit of them, set After to the last
+// one's id. A negative Limit lists all. The cost of an instance that is not gone counts up to now.
 func (s *Store) Instances(ctx context.Context, now drover.Time, f drover.InstanceFilter) (list []drover.Instance, err error) {
 	if f.Limit == 0 || f.Limit > drover.MaxPage {
 		f.Limit = drover.MaxPage
@@ -32,7 +32,7 @@ func (s *Store) Instances(ctx context.Context, now drover.Time, f drover.Instanc
 	return list, err
 }
 
-// addHistory gives instances the last attempts on each, as far as the filter wants them.
+// addHistory adds each instance's last attempts, as many as the filter wants.
 func addHistory(ctx context.Context, tx *sql.Tx, f drover.InstanceFilter, list []drover.Instance) (err error) {
 	if f.Attempts <= 0 {
 		return nil
@@ -68,8 +68,8 @@ func chooseInstances(f drover.InstanceFilter) (c conditions) {
 	return c
 }
 
-// Instance is the instance with this id, name, or cloud's id for it, one that is gone included. If several had the name, it is that which is
-// not gone, or else the last.
+// Instance is the instance with this id, name, or cloud's id, also if it is gone. If several had the name, it is the
+// live one, or else the last.
 func (s *Store) Instance(ctx context.Context, now drover.Time, name string) (in drover.Instance, err error) {
 	err = s.look(ctx, "reading instance "+name, func(tx *sql.Tx) error {
 		in, err = readInstanceNamed(ctx, tx, now, name)
@@ -99,7 +99,7 @@ func readInstanceNamed(ctx context.Context, tx *sql.Tx, now drover.Time, name st
 	return in, tx.QueryRowContext(ctx, `SELECT runner_log FROM instances WHERE id = ?`, in.ID).Scan(into(&in.RunnerLog))
 }
 
-// KeepRunnerLogs keeps the last lines of runners' logs, by instance.
+// KeepRunnerLogs stores the last lines of runners' logs, by instance.
 func (s *Store) KeepRunnerLogs(ctx context.Context, logs map[int64][]string) error {
 	return s.change(ctx, "keeping the ends of runners' logs", func(tx *sql.Tx) error {
 		for id, lines := range logs {
@@ -141,7 +141,7 @@ func readInstance(row scanner, now drover.Time) (in drover.Instance, err error) 
 	return in, err
 }
 
-// addJobs gives instances the jobs that live attempts have on them.
+// addJobs adds the jobs of live attempts to their instances.
 func addJobs(ctx context.Context, tx *sql.Tx, list []drover.Instance) error {
 	if len(list) == 0 {
 		return nil
@@ -163,7 +163,7 @@ func addJobs(ctx context.Context, tx *sql.Tx, list []drover.Instance) error {
 		min(first, last), max(first, last))
 }
 
-// Blocks are the offerings that are left alone, in the engine's order, those whose time is over included until the engine drops them.
+// Blocks are the blocks in the engine's order, including expired ones that the engine has not dropped yet.
 func (s *Store) Blocks(ctx context.Context) (list []engine.Block, err error) {
 	err = s.look(ctx, "listing blocks", func(tx *sql.Tx) error {
 		list, err = blocks(ctx, tx)

@@ -26,7 +26,7 @@ type jobRow struct {
 	bytes   int         // of job, as JSON
 }
 
-// elementRow is how a job, or one element of an array, is doing.
+// elementRow is the progress of a job or of one element of an array.
 type elementRow struct {
 	index  int
 	number int // of its last attempt
@@ -44,14 +44,15 @@ const selectJobs = `SELECT j.number, j.batch, j.user_name, j.submitted, j.priori
 	FROM jobs j LEFT JOIN elements e ON e.job = j.number AND e.idx = -1
 	WHERE j.number IN (`
 
-// specBytes is how many bytes of jobs' specifications are read at once. One has the list of its inputs, which may be long.
+// specBytes limits the bytes of jobs' specifications that are read at once. One includes the list of its inputs,
+// which may be long.
 const specBytes = 16 << 20
 
 // errEnough ends the reading of rows.
 var errEnough = errors.New("enough was read")
 
-// jobRows reads up to n rows of a stretch that pass a filter, or some elements of which may pass it. It reads fewer of large ones; more says that
-// there may be others.
+// jobRows reads up to n rows of a range that pass a filter, or that have elements which may pass it. It reads fewer
+// large ones; more says that there may be others.
 func jobRows(ctx context.Context, from source, f drover.JobFilter, within stretch, n int) (rows []jobRow, more bool, err error) {
 	query, args := choose(f, within, n)
 	read := 0
@@ -69,7 +70,8 @@ func jobRows(ctx context.Context, from source, f drover.JobFilter, within stretc
 	return rows, len(rows) == n, err
 }
 
-// choose is the query for the numbers of the jobs that pass a filter. States are sought one by one, since each has its index.
+// choose is the query for the numbers of the jobs that pass a filter. It searches states one by one, since each has
+// its index.
 func choose(f drover.JobFilter, within stretch, n int) (string, []any) {
 	var c conditions
 	c.add(`number BETWEEN ? AND ?`, within.from, within.to)
@@ -97,7 +99,7 @@ func choose(f drover.JobFilter, within stretch, n int) (string, []any) {
 	return strings.Join(parts, ` UNION `) + ` ORDER BY number` + direction(f) + ` LIMIT ?`, append(args, n)
 }
 
-// direction is how a list of jobs is sorted, as SQL says it.
+// direction is the SQL order of a list of jobs.
 func direction(f drover.JobFilter) string {
 	if f.Newest {
 		return ` DESC`
@@ -105,7 +107,7 @@ func direction(f drover.JobFilter) string {
 	return ``
 }
 
-// holding is the condition for a job to have elements in a state.
+// holding is the condition that a job has elements in a state.
 func holding(state drover.JobState) string {
 	switch state {
 	case drover.JobQueued:
@@ -122,7 +124,7 @@ func holding(state drover.JobState) string {
 	return `FALSE`
 }
 
-// readJob reads a row, of whose specification there are so many bytes.
+// readJob reads a row, and the size of its specification.
 func readJob(row scanner) (j jobRow, specBytes int, err error) {
 	var spec drover.JobSpec
 	var asked sql.RawBytes
@@ -162,7 +164,7 @@ func readJob(row scanner) (j jobRow, specBytes int, err error) {
 	return j, len(asked), err
 }
 
-// attempts is how many a job had that is no array.
+// attempts is the number of attempts of a job that is no array.
 func (j jobRow) attempts() int {
 	if j.only == nil {
 		return 0
@@ -170,14 +172,14 @@ func (j jobRow) attempts() int {
 	return j.only.number
 }
 
-// has reports whether the job has an element of this index; -1 stands for all of it.
+// has reports whether the job has an element of this index; -1 means the whole job.
 func (j jobRow) has(index int) bool { return indexed(j.array, index) }
 
 func indexed(a drover.Array, index int) bool {
 	return index < 0 || a.Has(index)
 }
 
-// whole is the job, of an array all of it.
+// whole is the job; of an array, all of it.
 func (j jobRow) whole() drover.Job {
 	if j.only != nil {
 		return j.tried(*j.only)
@@ -191,7 +193,7 @@ func (j jobRow) whole() drover.Job {
 	return job
 }
 
-// tried is an element that has a row.
+// tried is an element with a row.
 func (j jobRow) tried(row elementRow) drover.Job {
 	e := j.job
 	if e.ID.Index = row.index; row.index >= 0 {
@@ -202,7 +204,7 @@ func (j jobRow) tried(row elementRow) drover.Job {
 	return e
 }
 
-// untried is an element of an array that has no row: it waits, or was cancelled together with all others that waited.
+// untried is an element of an array without a row: it waits, or was cancelled together with all others that waited.
 func (j jobRow) untried(index int) drover.Job {
 	row := elementRow{index: index, state: drover.JobQueued}
 	if j.waiting.Has(index) {

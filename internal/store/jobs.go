@@ -13,26 +13,28 @@ import (
 // pageSize is how many rows of jobs are held at once.
 const pageSize = 256
 
-// pageBytes is about how long a page may be as JSON: a job's command and labels come again with each element of its array.
+// pageBytes is the approximate size limit of a page as JSON: a job's command and labels are repeated with each
+// element of its array.
 const pageBytes = 4 << 20
 
-// Jobs lists jobs by their ids: each array as a whole, or its elements one by one. To read on after Limit of them, set After to the last
-// one's id. A negative Limit lists all there are. Money of what is not over counts up to now.
+// Jobs lists jobs by id: each array as a whole, or its elements one by one. To read on after Limit of them, set After
+// to the last one's id. A negative Limit lists all. The cost of unfinished jobs counts up to now.
 //
-// The work is bounded by what is listed, whatever else there is, but for two things: jobs are sought through the filter's most telling
-// column alone, and the cancelled elements of an array that were never started are found by going through those that were.
+// The work is proportional to what is listed, with two exceptions: jobs are searched through the filter's most
+// selective column only, and the cancelled elements of an array that never started are found by reading those that
+// did.
 func (s *Store) Jobs(ctx context.Context, now drover.Time, f drover.JobFilter) (list []drover.Job, err error) {
 	list, _, err = s.listJobs(ctx, now, f, 0)
 	return list, err
 }
 
-// JobsPage is Jobs for a stranger: a page ends after Limit jobs, or when it has grown to a few MiB, or when enough jobs were searched for the filter's
-// Match. Next is what After is to be to read on; it has no number when there is nothing more.
+// JobsPage is Jobs for the API: a page ends after Limit jobs, at a few MiB, or when enough jobs were searched for the
+// filter's Match. Next is the After of the next page; its number is 0 if there is none.
 func (s *Store) JobsPage(ctx context.Context, now drover.Time, f drover.JobFilter) (list []drover.Job, next drover.JobID, err error) {
 	return s.listJobs(ctx, now, f, pageBytes)
 }
 
-// listJobs lists jobs, of about so many bytes; 0: any number.
+// listJobs lists jobs of about so many bytes; 0: no limit.
 func (s *Store) listJobs(ctx context.Context, now drover.Time, f drover.JobFilter, most int) (list []drover.Job, next drover.JobID, err error) {
 	if f.Limit == 0 || f.Limit > drover.MaxPage {
 		f.Limit = drover.MaxPage
@@ -52,8 +54,8 @@ func (s *Store) Job(ctx context.Context, now drover.Time, id drover.JobID) (job 
 	return job, err
 }
 
-// JobLife is one job, like Job, with the life that it is in: its place among all jobs that were put back in the queue, 0 before it ever was.
-// A wish for the job as it is says that, so that it does not concern a later life.
+// JobLife is Job with the job's current life: its number among all jobs that were put back in the queue, 0 before. A
+// wish names that life, so that it does not affect a later one.
 func (s *Store) JobLife(ctx context.Context, now drover.Time, id drover.JobID) (job drover.Job, again int64, err error) {
 	err = s.look(ctx, "reading job "+id.String(), func(tx *sql.Tx) error {
 		job, again, err = readOne(ctx, tx, now, id)
@@ -84,7 +86,7 @@ func readOne(ctx context.Context, tx *sql.Tx, now drover.Time, id drover.JobID) 
 	return one[0], row.again, err
 }
 
-// lister gathers what passes its filter.
+// lister collects what passes its filter.
 type lister struct {
 	tx     *sql.Tx
 	filter drover.JobFilter
@@ -106,7 +108,7 @@ func (l *lister) list(ctx context.Context, now drover.Time) ([]drover.Job, error
 	return l.found, nil
 }
 
-// gather goes through the rows of jobs, from where the filter begins.
+// gather reads the rows of jobs, from where the filter begins.
 func (l *lister) gather(ctx context.Context) error {
 	all, err := l.stretch(ctx)
 	for err == nil && !l.full() {
@@ -131,7 +133,7 @@ func (l *lister) gather(ctx context.Context) error {
 	return err
 }
 
-// next is what a further page is to come after; it has no number if there is none.
+// next is the After of the next page; its number is 0 if there is none.
 func (l *lister) next() drover.JobID {
 	if n := len(l.found); n > 0 && l.full() {
 		return l.found[n-1].ID
@@ -139,10 +141,10 @@ func (l *lister) next() drover.JobID {
 	return drover.JobID{Number: l.passed, Index: -1}
 }
 
-// searched is how many jobs are looked at for a page of a search.
+// searched is how many jobs one page of a search reads.
 const searched = 20_000
 
-// stretch is a range of jobs' numbers, both ends included.
+// stretch is a range of job numbers, both ends included.
 type stretch struct{ from, to int64 }
 
 var everything = stretch{0, math.MaxInt64}
@@ -157,7 +159,7 @@ func (s stretch) after(number int64, newest bool) stretch {
 	return s
 }
 
-// stretch is where to look for the page.
+// stretch is where to search for the page.
 func (l *lister) stretch(ctx context.Context) (s stretch, err error) {
 	s = everything
 	after := l.filter.After.Number
@@ -190,12 +192,12 @@ func (l *lister) full() bool {
 	return l.filter.Limit > 0 && len(l.found) >= l.filter.Limit || l.most > 0 && l.bytes >= l.most
 }
 
-// wants reports whether the filter lets jobs in this state pass.
+// wants reports whether the filter accepts jobs in this state.
 func (l *lister) wants(state drover.JobState) bool {
 	return len(l.filter.States) == 0 || slices.Contains(l.filter.States, state)
 }
 
-// offer takes a job of a row if it passes the filter. It will have so many attempts.
+// offer takes a job of a row if it passes the filter; attempts is how many it will have.
 func (l *lister) offer(row jobRow, job drover.Job, attempts int) {
 	if l.full() || !l.wants(job.State) {
 		return
@@ -207,16 +209,16 @@ func (l *lister) offer(row jobRow, job drover.Job, attempts int) {
 	}
 }
 
-// attemptBytes is about how long an attempt is as JSON.
+// attemptBytes is the approximate size of an attempt as JSON.
 const attemptBytes = 400
 
-// bytesOf is how long a job is as JSON, without its attempts.
+// bytesOf is the size of a job as JSON, without its attempts.
 func bytesOf(job drover.Job) (int, error) {
 	b, err := json.Marshal(job)
 	return len(b), err
 }
 
-// add gathers one job, or its elements from where the filter begins.
+// add adds one job, or its elements from where the filter begins.
 func (l *lister) add(ctx context.Context, row jobRow) error {
 	after, id := l.filter.After, row.job.ID
 	switch {

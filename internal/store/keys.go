@@ -17,7 +17,7 @@ const (
 	maxKey = 255            // bytes
 )
 
-// once is a submission under a key, which is taken in at most once.
+// once is a submission with an idempotency key.
 type once struct {
 	user, key, digest string
 }
@@ -38,7 +38,7 @@ func newOnce(s drover.Submission) (*once, error) {
 	return &once{s.Batch.User, s.Key, hex.EncodeToString(sum[:])}, nil
 }
 
-// before returns the numbers that the jobs were given when the key came first; none if it is new.
+// before returns the jobs' numbers from when the key was first used; none if it is new.
 func (o *once) before(ctx context.Context, tx *sql.Tx, now drover.Time) ([]int64, error) {
 	if o == nil {
 		return nil, nil
@@ -59,7 +59,7 @@ func (o *once) before(ctx context.Context, tx *sql.Tx, now drover.Time) ([]int64
 	return consecutive(first, jobs), nil
 }
 
-// remember writes the key down with what its batch became, and forgets keys whose time is over.
+// remember records the key with its batch's numbers, and drops expired keys.
 func (o *once) remember(ctx context.Context, tx *sql.Tx, numbers []int64, now drover.Time) error {
 	if o == nil || len(numbers) == 0 {
 		return nil

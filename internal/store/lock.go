@@ -12,11 +12,11 @@ import (
 	"drover"
 )
 
-// Lock is the right to be the one controller of a state. It ends with the process that holds it, however that ends.
+// Lock is the right to be the only controller of a state. It ends with the process that holds it, however that ends.
 type Lock struct{ f *os.File }
 
-// LockFile takes the lock of the state at path, which is on a file beside it, whichever links led there. It does not wait: if another
-// process holds it, the error is of KindConflict and says which.
+// LockFile locks the state at path, by a file beside it, whichever links lead there. It does not wait: if another
+// process holds the lock, the error is of KindConflict and names it.
 func LockFile(path string) (*Lock, error) {
 	path, err := Resolve(path)
 	if err != nil {
@@ -53,7 +53,7 @@ func take(f *os.File, path string) error {
 	return nil
 }
 
-// holder names the process that has written itself into the lock, if it has come to that.
+// holder names the process that holds the lock, if it has written itself down.
 func holder(f *os.File) string {
 	pid, err := io.ReadAll(io.LimitReader(f, 20))
 	if err != nil || len(pid) == 0 {
@@ -62,5 +62,5 @@ func holder(f *os.File) string {
 	return ", process " + strings.TrimSpace(string(pid))
 }
 
-// Unlock gives the lock back. The file stays: deleting it would let two processes lock two files of one name.
+// Unlock releases the lock. The file stays: deleting it would let two processes lock two files of one name.
 func (l *Lock) Unlock() error { return l.f.Close() }

@@ -11,7 +11,7 @@ import (
 	"drover/internal/webhook"
 )
 
-// notify writes down whom a batch wants told.
+// notify records who is notified of a batch.
 func (s *Store) notify(ctx context.Context, tx *sql.Tx, submission int64, n *drover.Notify) error {
 	if n == nil {
 		return nil
@@ -28,7 +28,7 @@ type Telling struct {
 	tries   int
 }
 
-// Tellings are the messages that are due, of each user the first so many: whoever is slow to take theirs keeps nobody else waiting.
+// Tellings are the messages that are due, of each user the first few, so that a slow receiver delays nobody else.
 func (s *Store) Tellings(ctx context.Context, now drover.Time, perUser int) (due []Telling, err error) {
 	err = s.look(ctx, "looking for whom to tell", func(tx *sql.Tx) error {
 		due, err = collect(ctx, tx, func(row scanner) (t Telling, err error) {
@@ -59,7 +59,7 @@ func (s *Store) Tellings(ctx context.Context, now drover.Time, perUser int) (due
 	return due, err
 }
 
-// countInto fills in how a batch stands.
+// countInto fills in a batch's progress.
 func countInto(ctx context.Context, tx *sql.Tx, m *webhook.Message) error {
 	var elements, queued, succeeded, failed, cancelled int
 	err := tx.QueryRowContext(ctx, `SELECT count(*), sum(last_index - first_index + 1), sum(queued), sum(succeeded), sum(failed), sum(cancelled)
@@ -84,16 +84,18 @@ func countInto(ctx context.Context, tx *sql.Tx, m *webhook.Message) error {
 	return err
 }
 
-// mostTries is how often Drover tries to tell somebody: with the pauses in between, for a day.
+// mostTries is how often Drover tries to deliver a message: with the pauses in between, for a day.
 const mostTries = 20
 
-// pauseAfter is how long to wait after a try that failed: first, then twice as long each time, up to two hours. Again is false if another try is useless.
+// pauseAfter is how long to wait after a failed try: first, then twice as long each time, up to two hours. Again is
+// false if another try is useless.
 func pauseAfter(failure error, tries int, first time.Duration) (pause time.Duration, again bool) {
 	again = failure != nil && drover.KindOf(failure) == drover.KindTransient && tries+1 < mostTries
 	return min(first<<min(tries, mostTries), 2*time.Hour), again
 }
 
-// Told notes that a message has arrived or, with an error, when it is tried again, if it is. It reports whether that is the end of it.
+// Told records that a message has arrived or, after an error, when it is tried again, if it is. It reports whether
+// the message is done.
 func (s *Store) Told(ctx context.Context, t Telling, failure error, now drover.Time) (done bool, err error) {
 	pause, again := pauseAfter(failure, t.tries, time.Minute)
 	err = s.change(ctx, "noting who was told", func(tx *sql.Tx) error {
@@ -107,7 +109,7 @@ func (s *Store) Told(ctx context.Context, t Telling, failure error, now drover.T
 	return !again, err
 }
 
-// ForgetTold forgets the batches of which nothing more will be told: all is told that was wanted, or nothing failed before all was final.
+// ForgetTold drops the batches that need no further messages.
 func (s *Store) ForgetTold(ctx context.Context) error {
 	const told = ` FROM notify WHERE NOT failed AND NOT final
 		OR NOT final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = notify.submission AND (j.engine IS NOT NULL OR j.failed > 0))`

@@ -8,7 +8,7 @@ import (
 	"drover"
 )
 
-// PutOutputs writes down what an attempt's outputs turned out to hold, and what they lack. Doing it again replaces it.
+// PutOutputs records an attempt's outputs and the warnings about them. Repeating it replaces them.
 func (s *Store) PutOutputs(ctx context.Context, id drover.AttemptID, files []drover.File, warnings []string) error {
 	kept, err := text(files)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Store) OutputsSize(ctx context.Context, job int64) (bytes int64, err er
 const succeededOutputs = ` FROM outputs o JOIN elements e ON e.job = o.job AND e.idx = o.idx AND e.number = o.number
 	WHERE o.job = ? AND e.state = 'succeeded'`
 
-// Outputs are what the elements of a job that succeeded have left, by index: -1 for a job that is not an array.
+// Outputs are the outputs of a job's successful elements, by index: -1 for a job that is no array.
 func (s *Store) Outputs(ctx context.Context, job int64) (map[int][]drover.File, error) {
 	outputs := map[int][]drover.File{}
 	err := each(ctx, s.read, func(row scanner) error {
@@ -59,7 +59,7 @@ func (s *Store) Outputs(ctx context.Context, job int64) (map[int][]drover.File, 
 	return outputs, nil
 }
 
-// Ended are the attempts of a job before this one that came to an end of their own, so that there may be logs of them: by number.
+// Ended are the numbers of a job's earlier attempts that ended by themselves, so that they may have logs.
 func (s *Store) Ended(ctx context.Context, id drover.AttemptID) (numbers []int, err error) {
 	if id.Number == 1 {
 		return nil, nil
@@ -72,7 +72,7 @@ func (s *Store) Ended(ctx context.Context, id drover.AttemptID) (numbers []int, 
 	return numbers, nil
 }
 
-// warnings are what the outputs of last attempts lack, of up to MaxWarned jobs or elements.
+// warnings are those about the outputs of last attempts, of up to MaxWarned jobs or elements.
 func warnings(ctx context.Context, tx *sql.Tx) (list []drover.Warning, err error) {
 	err = each(ctx, tx, func(row scanner) error {
 		var w drover.Warning
@@ -89,8 +89,8 @@ func warnings(ctx context.Context, tx *sql.Tx) (list []drover.Warning, err error
 	return list, err
 }
 
-// OutputsOf are the files that a job that is no array, or one element of an array, has left: those of its last attempt of which any were
-// written down, however it ended. KindNotFound; KindInvalid for an array as a whole.
+// OutputsOf are the output files of a job that is no array, or of one element: those of its last attempt with any
+// outputs, however it ended. KindNotFound; KindInvalid for an array as a whole.
 func (s *Store) OutputsOf(ctx context.Context, id drover.JobID) (files []drover.File, err error) {
 	err = s.look(ctx, "reading the outputs of job "+id.String(), func(tx *sql.Tx) error {
 		rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, everything, 1)

@@ -9,11 +9,11 @@ import (
 	"drover/internal/engine"
 )
 
-// Pending are the jobs that the engine is still to take: those newly submitted by their numbers, then those put back in the queue in the
-// order in which that was done, with what is remembered of their elements. A job is taken by the first Commit that writes it. Asking when
-// there is nothing costs next to nothing.
+// Pending are the jobs that the engine has not taken: new ones by number, then those put back in the queue, in that
+// order, with what is known of their elements. A job is taken by the first Commit that writes it. Asking when there
+// is nothing costs next to nothing.
 //
-// A job may be to run after others. Those of them that have ended by now, as it wants, are left out.
+// Of the jobs that a job must wait for, those that have ended as it requires are left out.
 func (s *Store) Pending(ctx context.Context) (jobs []engine.Job, err error) {
 	err = s.look(ctx, "reading the submitted jobs", func(tx *sql.Tx) error {
 		jobs, err = collect(ctx, tx, readDocument[engine.Job], `SELECT engine FROM jobs WHERE NOT taken ORDER BY again, number`)
@@ -43,7 +43,7 @@ func recall(ctx context.Context, tx *sql.Tx, j *engine.Job) (err error) {
 	return err
 }
 
-// dropEnded takes out what a job need not wait for any more.
+// dropEnded removes the jobs that a job need not wait for any more.
 func dropEnded(ctx context.Context, tx *sql.Tx, j *engine.Job) error {
 	if len(j.After)+len(j.AfterAny) == 0 {
 		return nil

@@ -16,13 +16,14 @@ import (
 	"drover/internal/atomicfile"
 )
 
-// proof is a note, in a file beside the records, of how far they have come: records that lag behind it are an older copy that was put in their
-// place. It is begun by Begin and follows every change, after that is on disk and before it is acknowledged, so that whatever was done because
-// of a change is done after the note has it. The note itself is overwritten in place and not waited for: the kernel has it when the process is
-// killed, and if the power fails it may be older than the records, which proves nothing false.
+// proof is a note, in a file beside the records, of how far they have come: records that lag behind it are an older
+// copy that replaced them. Begin creates it, and it follows every change after that is on disk and before it is
+// acknowledged, so whatever is done because of a change is done after the note has it. The note is overwritten in
+// place without waiting for the disk: the kernel has it if the process is killed, and after a power failure it may be
+// older than the records, which proves nothing false.
 //
-// A copy of the note that is put back with the records says as little as they do. But its file was made, or changed, long after what it says
-// was written, and no backup can set that time.
+// A copy of the note that is restored together with the records says as little as they do. But then its file was
+// created or changed long after the time in it, and no backup can set that time.
 type proof struct {
 	path string
 
@@ -50,7 +51,7 @@ const (
 
 func proofOf(path string) *proof { return &proof{path: path + ".proof"} }
 
-// read returns what the note says, and why it says nothing if so.
+// read returns the note, or why there is none.
 func (p *proof) read() (m mark, whyNot string, err error) {
 	file, err := os.Open(p.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +76,7 @@ func (p *proof) read() (m mark, whyNot string, err error) {
 	return m, "", nil
 }
 
-// begin makes the note anew.
+// begin creates the note.
 func (p *proof) begin(m mark) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +99,7 @@ func (p *proof) begin(m mark) error {
 	return nil
 }
 
-// note is the mark as the file has it that is written now.
+// note is the mark as the file holds it.
 func (m mark) note(now time.Time) ([]byte, error) {
 	m.Written = now.UTC()
 	text, err := json.Marshal(m)
@@ -108,8 +109,8 @@ func (m mark) note(now time.Time) ([]byte, error) {
 	return fmt.Appendf(nil, "%-*s\n", noteSize-1, text), err
 }
 
-// advance notes that the records have come further. Several may come in any order. A note that cannot be kept is taken away, since one that lags
-// would prove what is not so.
+// advance records that the records have come further, in any order. A note that cannot be written is removed, since
+// one that lags would prove something false.
 func (p *proof) advance(m mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +130,7 @@ func (p *proof) advance(m mark) {
 	}
 }
 
-// close lets go of the note, which stays.
+// close closes the note, which stays.
 func (p *proof) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +140,7 @@ func (p *proof) close() {
 	}
 }
 
-// against returns what the note says, and why by that records that have come as far as m may be an older copy; nil if they are not.
+// against returns the note, and why records that have come as far as m may be an older copy; nil if they are not.
 func (p *proof) against(m mark) (noted mark, why *drover.Reason, err error) {
 	noted, whyNot, err := p.read()
 	switch {
@@ -161,7 +162,7 @@ func readMark(ctx context.Context, from *sql.Tx) (m mark, err error) {
 	return m, err
 }
 
-// Unproved says why the records may be an older copy of themselves, to whoever did not Begin; nil if they are not.
+// Unproved says why the records may be an older copy of themselves, for callers without Begin; nil if they are not.
 func (s *Store) Unproved(ctx context.Context) (why *drover.Reason, err error) {
 	err = s.look(ctx, "looking whether the records are the newest", func(tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, `SELECT unproved FROM fleet`).Scan(into(&why)); err != nil || why != nil {

@@ -9,9 +9,8 @@ import (
 	"drover"
 )
 
-// Resolve is the one path of a state, absolute and free of links, by whichever path it is known. What is not there yet will be where its
-// folder leads. KindInvalid: the path is a link that leads to nothing, beyond which no state is begun, since it may be a disk that is
-// missing.
+// Resolve returns the one absolute path of a state, free of links. A missing file resolves to where its folder leads.
+// KindInvalid: the path is a link that leads to nothing, perhaps because a disk is missing.
 func Resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

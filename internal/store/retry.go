@@ -13,11 +13,12 @@ import (
 	"drover/internal/engine"
 )
 
-// Retry puts what failed or was cancelled of a final job, or one such element of it, back in the queue, with its losses and retries
-// forgotten. The job is then the engine's to take once more: see Pending. Numbers of attempts go on from where they were, since they fence.
+// Retry puts the failed or cancelled elements of a final job, or one such element, back in the queue, and resets its
+// losses and retries. The engine then takes the job again: see Pending. Attempt numbers continue, since they are
+// fences.
 //
-// KindNotFound: there is no such job. KindConflict: it is not final, there is nothing to retry in it, or a job that it is to run after is
-// final and did not succeed. KindQuota: it would take its user over a limit.
+// KindNotFound: there is no such job. KindConflict: it is not final, there is nothing to retry in it, or a job that
+// it must run after is final and did not succeed. KindQuota: it would take its user over a limit.
 func (s *Store) Retry(ctx context.Context, id drover.JobID, limits drover.UserLimits) error {
 	return s.change(ctx, "putting job "+id.String()+" back in the queue", func(tx *sql.Tx) error {
 		r, err := retryOne(ctx, tx, id)
@@ -28,9 +29,9 @@ func (s *Store) Retry(ctx context.Context, id drover.JobID, limits drover.UserLi
 	})
 }
 
-// RetryWith is Retry of a job that takes, from now on, what there is under its name in batch, but for its array, gang, labels and what it runs
-// after. Of one element only that one is put back; the others have the new specification when they are. KindInvalid: there is no such job in
-// batch, or it has another array, gang or order.
+// RetryWith is Retry with a new specification from batch, by the job's name; array, gang, labels and order stay. If
+// it names one element, only that one is put back; the others have the new specification when they are retried.
+// KindInvalid: there is no such job in batch, or it has another array, gang or order.
 func (s *Store) RetryWith(ctx context.Context, id drover.JobID, batch drover.Batch, terms Terms) error {
 	return s.change(ctx, "putting job "+id.String()+" back in the queue", func(tx *sql.Tx) error {
 		spec, user, err := newSpec(ctx, tx, id, batch)
@@ -55,7 +56,7 @@ func (s *Store) RetryWith(ctx context.Context, id drover.JobID, batch drover.Bat
 	})
 }
 
-// newSpec is what a batch says under a job's name, if the job can take it, and whose the job is.
+// newSpec is the specification in a batch under a job's name, if the job can take it, and the job's user.
 func newSpec(ctx context.Context, tx *sql.Tx, id drover.JobID, batch drover.Batch) (spec drover.JobSpec, user string, err error) {
 	var was drover.JobSpec
 	err = tx.QueryRowContext(ctx, `SELECT user_name, spec FROM jobs WHERE number = ?`, id.Number).Scan(&user, into(&was))
@@ -75,9 +76,10 @@ func newSpec(ctx context.Context, tx *sql.Tx, id drover.JobID, batch drover.Batc
 	return spec, user, nil
 }
 
-// Redo reopens a fleet whose jobs are all final: every job that did not succeed is put back in the queue, as Retry does, and takes what there
-// is now under its name in specs, but for its array, its labels, and what it is to run after. What ran after one of these all the same is done again
-// as well, and so is what ran after that. It returns how many jobs were put back.
+// Redo reopens a fleet whose jobs are all final: every job that did not succeed is put back in the queue, as by
+// Retry, with the new specification of its name in specs, except its array, labels and order. Jobs that nevertheless
+// ran after one of these are repeated as well, and so are those that ran after them. It returns how many jobs were
+// put back.
 func (s *Store) Redo(ctx context.Context, specs []drover.JobSpec) (jobs int, err error) {
 	err = s.change(ctx, "putting back what failed", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE fleet SET closing = FALSE`); err != nil {
@@ -109,7 +111,7 @@ func (s *Store) Redo(ctx context.Context, specs []drover.JobSpec) (jobs int, err
 	return jobs, err
 }
 
-// staleAfter is the jobs that succeeded, and ran after one of those to be done again: by number.
+// staleAfter are the numbers of the jobs that succeeded after one of those to be repeated.
 func staleAfter(ctx context.Context, tx *sql.Tx, again []int64) (stale []int64, err error) {
 	type job struct {
 		number    int64
@@ -138,7 +140,7 @@ func staleAfter(ctx context.Context, tx *sql.Tx, again []int64) (stale []int64, 
 	return stale, nil
 }
 
-// unfinish has a job that succeeded count as one that was cancelled, to be retried.
+// unfinish makes a job that succeeded count as cancelled, to be retried.
 func unfinish(ctx context.Context, tx *sql.Tx, number int64) error {
 	_, err := tx.ExecContext(ctx, `UPDATE elements SET state = 'cancelled' WHERE job = ?`, number)
 	if err == nil {
@@ -172,7 +174,7 @@ func respecify(ctx context.Context, tx *sql.Tx, number int64, spec drover.JobSpe
 	return err
 }
 
-// retryAll puts jobs back, each after those that it is to run after.
+// retryAll puts jobs back, each after those that it must run after.
 func retryAll(ctx context.Context, tx *sql.Tx, numbers []int64) error {
 	for len(numbers) > 0 {
 		var later []int64
@@ -258,7 +260,7 @@ func (r *retry) nothing() error {
 	return drover.Errorf(drover.KindConflict, "job %v has succeeded, so there is nothing to retry", r.id)
 }
 
-// planAll has everything wait but what succeeded, of which there is a row for each.
+// planAll puts everything back but what succeeded, which has rows.
 func (r *retry) planAll(ctx context.Context, tx *sql.Tx) error {
 	r.job.Failed, r.job.Cancelled = 0, 0
 	var done engine.Ranges
@@ -272,7 +274,7 @@ func (r *retry) planAll(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// planElement has one element wait and leaves the others as they ended.
+// planElement puts one element back and leaves the others as they ended.
 func (r *retry) planElement(ctx context.Context, tx *sql.Tx) error {
 	state := drover.JobCancelled // together with all that have no row
 	err := tx.QueryRowContext(ctx, `SELECT state FROM elements WHERE job = ? AND idx = ?`, r.id.Number, r.id.Index).Scan(&state)
@@ -291,7 +293,7 @@ func (r *retry) planElement(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// planAfter has the job wait for those that it is to run after and that are not final yet.
+// planAfter makes the job wait for those that it must run after and that are not final yet.
 func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
 	names, err := text(slices.Concat(r.spec.After, r.spec.AfterAny))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"drover"
 )
 
-// source is what rows are read from: a transaction, or a database outside of any.
+// source is what rows are read from: a transaction or a database.
 type source interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -17,7 +17,7 @@ type source interface {
 // scanner is a row to be read.
 type scanner interface{ Scan(into ...any) error }
 
-// collect reads every row of a query's answer.
+// collect reads every row of a query.
 func collect[T any](ctx context.Context, from source, read func(scanner) (T, error), query string, args ...any) (all []T, err error) {
 	err = each(ctx, from, func(row scanner) error {
 		v, err := read(row)
@@ -27,7 +27,7 @@ func collect[T any](ctx context.Context, from source, read func(scanner) (T, err
 	return all, err
 }
 
-// each hands every row of a query's answer to do.
+// each calls do for every row of a query.
 func each(ctx context.Context, from source, do func(scanner) error, query string, args ...any) error {
 	rows, err := from.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -42,7 +42,7 @@ func each(ctx context.Context, from source, do func(scanner) error, query string
 	return rows.Err()
 }
 
-// document is a value in a column of JSON.
+// document is a value in a JSON column.
 type document[T any] struct{ to *T }
 
 // Scan makes a document a sql.Scanner.
@@ -56,16 +56,16 @@ func (d document[T]) Scan(column any) error {
 	return nil
 }
 
-// into reads a column of JSON to where v is; NULL leaves it as it is.
+// into reads a JSON column into v; NULL leaves it unchanged.
 func into[T any](v *T) document[T] { return document[T]{v} }
 
-// text is v as a column of JSON.
+// text is v as a JSON column.
 func text(v any) (string, error) {
 	b, err := json.Marshal(v)
 	return string(b), err
 }
 
-// standard is an instant as people's records have it, nil for never.
+// standard is a time for people, nil for never.
 func standard(t drover.Time) *time.Time {
 	if t == 0 {
 		return nil
@@ -74,7 +74,7 @@ func standard(t drover.Time) *time.Time {
 	return &std
 }
 
-// reasonOf is a reason as people's records have it, nil for none.
+// reasonOf is a reason for people, nil for none.
 func reasonOf(r drover.Reason) *drover.Reason {
 	if r == (drover.Reason{}) {
 		return nil

@@ -14,7 +14,7 @@ import (
 // A live attempt that cannot be read, or whose number can be nobody's, is no reason for a controller not to start. It is set aside: its row is taken
 // out and kept, its element waits, and its job has priority 0 until an operator has looked whether the attempt still runs somewhere.
 
-// foul is what cannot be begun with of one element.
+// foul is what the engine cannot load of one element.
 type foul struct {
 	job     int64
 	index   int
@@ -23,7 +23,7 @@ type foul struct {
 	why     string
 }
 
-// setAside takes out of the records what cannot be begun with.
+// setAside removes from the records what the engine cannot load.
 func (s *Store) setAside(ctx context.Context, tx *sql.Tx) error {
 	all, err := foulRows(ctx, tx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Store) setAsideOne(ctx context.Context, tx *sql.Tx, f foul) error {
 	return s.putJob(ctx, tx, j)
 }
 
-// SetAside says what could not be begun with, for as long as its job is held for that.
+// SetAside says what could not be loaded, for as long as its job is held because of it.
 func (s *Store) SetAside(ctx context.Context) (what []string, err error) {
 	err = s.look(ctx, "looking what was set aside", func(tx *sql.Tx) error {
 		return each(ctx, tx, func(row scanner) error {

@@ -11,7 +11,7 @@ import (
 	"drover/internal/engine"
 )
 
-// Spent is what was spent of each budget, in the present hour, day and month, by what is over: what its count begins with.
+// Spent is what each budget has spent in the current hour, day and month on what is over: its initial count.
 func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Budget) (spent []engine.Spending, err error) {
 	if len(budgets) == 0 {
 		return nil, nil
@@ -43,7 +43,7 @@ func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Bud
 	return spent, err
 }
 
-// billsSince reads the bills of instances that were paid for since then, and hands those to do that are settled.
+// billsSince reads the bills of instances that cost money since then, and calls do for those that are settled.
 func billsSince(ctx context.Context, tx *sql.Tx, now, since drover.Time, do func(billing.Bill)) (map[int64]billing.Bill, error) {
 	bills := map[int64]billing.Bill{}
 	return bills, each(ctx, tx, func(row scanner) error {
@@ -61,7 +61,7 @@ func billsSince(ctx context.Context, tx *sql.Tx, now, since drover.Time, do func
 	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli FROM instances WHERE created <> 0 AND (gone > 0 AND gone > ? OR engine IS NOT NULL)`, since)
 }
 
-// finalAttempt is an attempt that is over, and whose it was.
+// finalAttempt is an attempt that is over, and its job's user.
 type finalAttempt struct {
 	instance int64
 	use      billing.Use

@@ -36,7 +36,7 @@ type Store struct {
 	proof    *proof
 }
 
-// Open opens the records in the file at path. Whatever is missing is made: the folder, the file, its tables.
+// Open opens the records in the file at path. It creates what is missing: the folder, the file, its tables.
 func Open(ctx context.Context, path string) (*Store, error) {
 	s, err := open(ctx, path)
 	if err != nil {
@@ -69,7 +69,8 @@ func open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// touch makes the file where there is none, because SQLite would let others read it. SQLite's files beside it get its permissions.
+// touch creates the file if it is missing, because SQLite would let others read it. SQLite's files beside it get its
+// permissions.
 func touch(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -93,7 +94,8 @@ var (
 	}
 )
 
-// Backup copies records to a new file, which only its owner can read, while a controller may use them. KindInvalid: the file is there already.
+// Backup copies records to a new file, which only its owner can read, while a controller may use them. KindInvalid:
+// the file exists.
 func Backup(ctx context.Context, records, to string) error {
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -127,7 +129,7 @@ func connect(path string, most int, options url.Values) (*sql.DB, error) {
 	return db, nil
 }
 
-// migrate brings the tables up to what this program knows, and refuses those of a newer one.
+// migrate upgrades the tables to this program's version, and refuses newer ones.
 func migrate(ctx context.Context, db *sql.DB) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -153,7 +155,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// prepare has SQLite compile once what is done for every job.
+// prepare compiles the most frequent queries once.
 func (s *Store) prepare(ctx context.Context) (err error) {
 	if s.spec, err = s.read.PrepareContext(ctx, specQuery); err != nil {
 		return err
@@ -168,7 +170,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// Close lets go of the file. No method may be called afterwards.
+// Close closes the file. No method may be called afterwards.
 func (s *Store) Close() error {
 	s.proof.close()
 	var errs []error
@@ -184,12 +186,12 @@ func (s *Store) Close() error {
 	return errors.Join(append(errs, s.write.Close())...)
 }
 
-// change does everything in do, or nothing of it, and refuses to once another controller has begun.
+// change runs do in a transaction, and refuses to once another controller has begun.
 func (s *Store) change(ctx context.Context, what string, do func(*sql.Tx) error) error {
 	return s.changeTo(ctx, what, mark{}, do)
 }
 
-// changeTo is change of what gives numbers, up to those of a mark.
+// changeTo is change for a transaction that assigns numbers, up to those of a mark.
 func (s *Store) changeTo(ctx context.Context, what string, m mark, do func(*sql.Tx) error) error {
 	err := s.transact(ctx, what, func(tx *sql.Tx) error {
 		if err := s.fence(ctx, tx); err != nil {
@@ -211,7 +213,7 @@ const (
 	countChange = `UPDATE fleet SET changes = changes + 1 RETURNING changes, last_job, last_attempt`
 )
 
-// fence refuses what comes from a controller after another has begun. Whoever never began is none and may write.
+// fence refuses a controller after another has begun. A caller that never began is no controller and may write.
 func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 	own := s.epoch.Load()
 	if own == 0 {
@@ -228,7 +230,7 @@ func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// transact does everything in do, or nothing of it.
+// transact runs do in a transaction.
 func (s *Store) transact(ctx context.Context, what string, do func(*sql.Tx) error) error {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
@@ -257,11 +259,12 @@ func (s *Store) look(ctx context.Context, what string, do func(*sql.Tx) error) e
 	return nil
 }
 
-// ErrFull is in the chain of an error when the disk has no room for a change. Nothing of the change was made, and it may be tried again.
+// ErrFull is in the chain of an error when the disk has no room for a change. Nothing of the change was made, and it
+// may be tried again.
 var ErrFull = drover.Errorf(drover.KindTransient, "the disk of the controller's records is full").
 	WithHint("make room on that disk; the controller then goes on by itself")
 
-// doing says what was being done when an error came up. An answer to whoever asked says that itself.
+// doing adds to an error what was being done. An error meant for the caller already says so.
 func (s *Store) doing(ctx context.Context, what string, err error) error {
 	if _, answer := err.(*drover.Error); answer {
 		return err
@@ -275,7 +278,7 @@ func (s *Store) doing(ctx context.Context, what string, err error) error {
 	return damaged(what, err)
 }
 
-// damaged says what was being done, and what to do about it if SQLite cannot read the records.
+// damaged adds what was being done, and a hint if SQLite cannot read the records.
 func damaged(what string, err error) error {
 	if c := sqliteCode(err); c == sqlitelib.SQLITE_CORRUPT || c == sqlitelib.SQLITE_NOTADB {
 		return drover.Errorf(drover.KindInternal, "%s: the records are damaged: %v", what, err).WithHint("restore a backup; then drover gc lists instances that it does not know")
@@ -283,7 +286,8 @@ func damaged(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// isFull reports whether SQLite failed for want of room. It calls some of those failures I/O errors, so the disk is asked then.
+// isFull reports whether SQLite failed because the disk is full. It reports some of those failures as I/O errors, so
+// the disk is checked then.
 func (s *Store) isFull(err error) bool {
 	switch sqliteCode(err) {
 	case sqlitelib.SQLITE_FULL:
@@ -295,7 +299,7 @@ func (s *Store) isFull(err error) bool {
 	return false
 }
 
-// sqliteCode is SQLite's primary code of an error, 0 if the error is not SQLite's.
+// sqliteCode is SQLite's primary error code, 0 if the error is not SQLite's.
 func sqliteCode(err error) int {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

@@ -19,15 +19,16 @@ const (
 	insertLabel = `INSERT INTO labels (label, value, job) VALUES (?, ?, ?)`
 )
 
-// Terms are what a submission must keep to. The zero Terms ask for nothing.
+// Terms are limits for a submission. The zero Terms limit nothing.
 type Terms struct {
 	Sender string            // who submits it: the inputs must be this user's, or the batch's user's; empty: anybody's
 	Limits drover.UserLimits // that the batch's user has
 }
 
-// Submit writes down the jobs of a batch and returns their numbers, in the batch's order. They are the engine's to take: see Pending.
+// Submit records the jobs of a batch and returns their numbers, in the batch's order. The engine takes them: see
+// Pending.
 //
-// The same batch under the same key of the same user gets the numbers of the first time, for a day; another batch is a conflict.
+// The same batch with the same key of the same user gets the same numbers, for a day; another batch is a conflict.
 // KindInvalid: the batch has an input that its sender has not sent. KindQuota: it would take its user over a limit.
 func (s *Store) Submit(ctx context.Context, sub drover.Submission, terms Terms) (numbers []int64, err error) {
 	key, err := newOnce(sub)
@@ -50,8 +51,8 @@ func (s *Store) Submit(ctx context.Context, sub drover.Submission, terms Terms) 
 	return numbers, nil
 }
 
-// Submitted returns the numbers that the jobs of a submission were given when it came first, if it came before: then it is done, whatever
-// has changed since. Asking for one without a key costs nothing. KindConflict: its key came with another batch.
+// Submitted returns the jobs' numbers if a submission was made before; done says so. A submission without a key costs
+// nothing. KindConflict: its key was used for another batch.
 func (s *Store) Submitted(ctx context.Context, sub drover.Submission) (numbers []int64, done bool, err error) {
 	key, err := newOnce(sub)
 	if err != nil || key == nil {
@@ -128,7 +129,7 @@ func newJob(number int64, user string, spec drover.JobSpec, named map[string]int
 	return job, err
 }
 
-// numbersOf are the jobs that one is to run after: those of its batch by their names, others by their numbers.
+// numbersOf are the jobs that one must run after: those of its batch by name, others by number.
 func numbersOf(job string, after []string, named map[string]int64) (numbers []int64, err error) {
 	for _, name := range after {
 		n, ok := named[name]
@@ -143,7 +144,7 @@ func numbersOf(job string, after []string, named map[string]int64) (numbers []in
 	return numbers, nil
 }
 
-// bounds are from and to where a job's elements count in its row: as many as it has, from its first index on.
+// bounds are the first and last index of a job's elements.
 func bounds(a drover.Array) (first, last int) {
 	if !a.Set {
 		return -1, -1
@@ -151,7 +152,7 @@ func bounds(a drover.Array) (first, last int) {
 	return a.First, a.First + a.Size() - 1
 }
 
-// checkAfter refuses jobs that are to run after one of another batch that there is not, or that has not succeeded.
+// checkAfter refuses jobs that must run after a job of another batch that does not exist or has not succeeded.
 func checkAfter(ctx context.Context, tx *sql.Tx, in arrival) error {
 	for _, spec := range in.batch.Jobs {
 		for i, name := range slices.Concat(spec.After, spec.AfterAny) {
@@ -175,7 +176,7 @@ func checkAfter(ctx context.Context, tx *sql.Tx, in arrival) error {
 	return nil
 }
 
-// insert writes down the i-th job of a batch.
+// insert records the i-th job of a batch.
 func (s *Store) insert(ctx context.Context, tx *sql.Tx, in arrival, i int) error {
 	batch, spec := in.batch, in.batch.Jobs[i]
 	job, err := newJob(in.numbers[i], batch.User, spec, in.named, in.at)
@@ -215,7 +216,7 @@ func (s *Store) Spec(ctx context.Context, number int64) (spec drover.JobSpec, ba
 	return spec, batch, err
 }
 
-// User is whose a job is.
+// User is a job's user.
 func (s *Store) User(ctx context.Context, number int64) (user string, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT user_name FROM jobs WHERE number = ?`, number).Scan(&user)
 	if errors.Is(err, sql.ErrNoRows) {

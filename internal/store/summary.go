@@ -13,7 +13,8 @@ import (
 
 const countsQuery = `SELECT queued, running, succeeded, failed, cancelled FROM counts WHERE id = 1`
 
-// Counts is how many jobs are in each state, every element of an array counting as one. The work is the same however many there were.
+// Counts is the number of jobs in each state, counting array elements. Its work does not grow with the number of
+// jobs.
 func (s *Store) Counts(ctx context.Context) (map[drover.JobState]int, error) {
 	var queued, running, succeeded, failed, cancelled int
 	err := s.read.QueryRowContext(ctx, countsQuery).Scan(&queued, &running, &succeeded, &failed, &cancelled)
@@ -26,8 +27,8 @@ func (s *Store) Counts(ctx context.Context) (map[drover.JobState]int, error) {
 	}, nil
 }
 
-// OldestWaiting is when the job was submitted that has waited longest of those that are not held by their priority; 0 if none waits. Jobs have their numbers in the order of
-// their submission.
+// OldestWaiting is when the longest-waiting job was submitted, without those that their priority holds; 0 if none
+// waits. Jobs are numbered in the order of submission.
 func (s *Store) OldestWaiting(ctx context.Context) (submitted drover.Time, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT submitted FROM jobs WHERE engine IS NOT NULL AND queued > 0 AND priority > 0 ORDER BY number LIMIT 1`).Scan(&submitted)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -59,7 +60,7 @@ func (s *Store) Summary(ctx context.Context, now drover.Time) (sum drover.Summar
 	return sum, err
 }
 
-// addAttempts sums up attempts. Those that have not ended have no cost in their rows yet.
+// addAttempts sums up attempts. Unfinished ones have no cost in their rows yet.
 func addAttempts(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drover.Time) error {
 	var cpu float64
 	err := tx.QueryRowContext(ctx, `SELECT count(*), total(cpu), coalesce(sum(cost), 0) FROM attempts`).
@@ -71,7 +72,7 @@ func addAttempts(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drove
 	return eachLive(ctx, tx, func(_ int64, s share) { sum.JobCost += s.cost(now) })
 }
 
-// addRent sums up the instances that there really were, that is those whose bill began.
+// addRent sums up the instances whose bill began.
 func addRent(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drover.Time) error {
 	return each(ctx, tx, func(row scanner) error {
 		var created, billed, gone drover.Time

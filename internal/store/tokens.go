@@ -22,8 +22,8 @@ const (
 	maxUser      = 64                  // bytes
 )
 
-// CreateToken makes a bearer token. Its secret is in what it returns and nowhere else. KindInvalid: there is no such role, nobody can be
-// called so, or the time is negative or ends too far away.
+// CreateToken makes a bearer token. Its secret is only in the result. KindInvalid: the role does not exist, the name
+// is not valid, or the time is negative or too long.
 func (s *Store) CreateToken(ctx context.Context, now drover.Time, r drover.TokenRequest) (drover.NewToken, error) {
 	if err := checkToken(now, r); err != nil {
 		return drover.NewToken{}, err
@@ -69,21 +69,21 @@ func outsideName(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r))
 }
 
-// newSecret makes 256 bits that nobody can guess.
+// newSecret makes 256 random bits.
 func newSecret() string {
 	var b [32]byte
 	rand.Read(b[:]) // never returns an error
 	return secretPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 
-// hashOf is a secret as it is kept. One round of SHA-256 does: slow hashes are for what people choose, and 256 random bits are not guessed,
-// however fast one tries.
+// hashOf is a secret as it is stored. One round of SHA-256 is enough: slow hashes are for passwords, and 256 random
+// bits cannot be guessed.
 func hashOf(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// Tokens lists the tokens that were not revoked, the oldest first, those that expired of late included.
+// Tokens lists the tokens that were not revoked, oldest first, including recently expired ones.
 func (s *Store) Tokens(ctx context.Context) ([]drover.Token, error) {
 	tokens, err := collect(ctx, s.read, readToken, `SELECT id, user_name, role, created, expires FROM tokens ORDER BY created, id`)
 	if err != nil {
@@ -113,10 +113,9 @@ func (s *Store) RevokeToken(ctx context.Context, id string) error {
 	})
 }
 
-// Token is the token with this secret. KindAuthentication: it is not known, or it has expired.
+// Token is the token with this secret. KindAuthentication: it is unknown or has expired.
 //
-// It is sought by its hash, so how long that takes tells nothing of any secret: who could choose the hash of what they send would have had
-// to turn SHA-256 round.
+// It is looked up by its hash, so the time that this takes reveals nothing about any secret.
 func (s *Store) Token(ctx context.Context, now drover.Time, secret drover.Secret) (drover.Token, error) {
 	t, err := readToken(s.read.QueryRowContext(ctx, `SELECT id, user_name, role, created, expires FROM tokens WHERE hash = ?`, hashOf(secret.Reveal())))
 	switch {

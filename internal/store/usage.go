@@ -31,7 +31,8 @@ func usage(ctx context.Context, tx *sql.Tx, user string) (u drover.Usage, err er
 	)
 }
 
-// checkUsage refuses what a transaction has done if that takes a user over a limit. Inputs are no reason if there were as many before.
+// checkUsage refuses a transaction that has taken a user over a limit. Inputs do not count against it if there were
+// as many before.
 func checkUsage(ctx context.Context, tx *sql.Tx, user string, limits drover.UserLimits, before drover.Bytes) error {
 	if limits == (drover.UserLimits{}) {
 		return nil
@@ -46,7 +47,7 @@ func checkUsage(ctx context.Context, tx *sql.Tx, user string, limits drover.User
 	return err
 }
 
-// PutResults writes down how many bytes the logs and outputs take that jobs or elements have left. Of a job that is not in the records nothing is.
+// PutResults records the size of the logs and outputs of jobs or elements. Unknown jobs are ignored.
 func (s *Store) PutResults(ctx context.Context, bytes map[drover.JobID]int64) error {
 	return s.change(ctx, "writing down how large results are", func(tx *sql.Tx) error {
 		for id, n := range bytes {
@@ -67,7 +68,7 @@ func (s *Store) UsersOver(ctx context.Context, results drover.Bytes) ([]string, 
 	return users, nil
 }
 
-// OldResults are the final jobs that ended before a time, of batches of which all is final, and have left anything: the first so many.
+// OldResults are the first final jobs with results that ended before a time, of batches that are final as a whole.
 func (s *Store) OldResults(ctx context.Context, before drover.Time, most int) (jobs []int64, err error) {
 	jobs, err = collect(ctx, s.read, func(row scanner) (n int64, err error) { return n, row.Scan(&n) },
 		`SELECT number FROM jobs j WHERE engine IS NULL AND ended < ? AND EXISTS (SELECT 1 FROM results r WHERE r.job = j.number AND r.bytes > 0)
@@ -78,7 +79,7 @@ func (s *Store) OldResults(ctx context.Context, before drover.Time, most int) (j
 	return jobs, nil
 }
 
-// Leavings are the elements of a job that have left anything, and how many bytes in all.
+// Leavings are the elements of a job with results, and their total size.
 func (s *Store) Leavings(ctx context.Context, job int64) (indexes []int, bytes int64, err error) {
 	indexes, err = collect(ctx, s.read, func(row scanner) (index int, err error) {
 		var n int64
@@ -92,7 +93,7 @@ func (s *Store) Leavings(ctx context.Context, job int64) (indexes []int, bytes i
 	return indexes, bytes, nil
 }
 
-// ForgetResults writes down that a job's results are gone.
+// ForgetResults records that a job's results are gone.
 func (s *Store) ForgetResults(ctx context.Context, job int64) error {
 	return s.change(ctx, fmt.Sprintf("forgetting the results of job %d", job), func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM outputs WHERE job = ?`, job); err != nil {
@@ -103,7 +104,7 @@ func (s *Store) ForgetResults(ctx context.Context, job int64) error {
 	})
 }
 
-// ResultsOf are the jobs and elements of a user's that have left anything.
+// ResultsOf are a user's jobs and elements with results.
 func (s *Store) ResultsOf(ctx context.Context, user string) (ids []drover.JobID, err error) {
 	ids, err = collect(ctx, s.read, func(row scanner) (id drover.JobID, err error) { return id, row.Scan(&id.Number, &id.Index) },
 		`SELECT r.job, r.idx FROM jobs j JOIN results r ON r.job = j.number WHERE j.user_name = ? AND r.bytes > 0`, user)

@@ -8,14 +8,14 @@ import (
 	"drover/internal/engine"
 )
 
-// Wish is what somebody asked for and the engine has not answered yet.
+// Wish is a request that the engine has not answered yet.
 type Wish struct {
 	Row  int64
 	Body engine.Body // bears the row
 }
 
-// Wish writes down what is asked for: a CancelAsked, InstructAsked, PriorityAsked, QueueAsked, ResizeAsked or GroupAsked. It returns the wish's row, which stays until a Commit
-// has its answer.
+// Wish records a request: a CancelAsked, InstructAsked, PriorityAsked, QueueAsked, ResizeAsked or GroupAsked. It
+// returns the wish's row, which stays until a Commit has its answer.
 func (s *Store) Wish(ctx context.Context, body engine.Body) (row int64, err error) {
 	wish := engine.Wished(body, 0)
 	if wish == nil {
@@ -31,7 +31,7 @@ func (s *Store) Wish(ctx context.Context, body engine.Body) (row int64, err erro
 	return row, err
 }
 
-// Wishes are those beyond a row that are not answered yet, in the order of asking.
+// Wishes are the unanswered ones after a row, in the order of asking.
 func (s *Store) Wishes(ctx context.Context, after int64) ([]Wish, error) {
 	wishes, err := collect(ctx, s.read, readWish, `SELECT id, wish FROM wishes WHERE id > ? ORDER BY id`, after)
 	if err != nil {

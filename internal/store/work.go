@@ -10,8 +10,8 @@ import (
 	"drover/internal/billing"
 )
 
-// addWork gives listed jobs their attempts, an array as a whole only what these come to, and their cost up to now. It takes a few queries
-// however many the jobs are.
+// addWork adds to listed jobs their attempts (for an array as a whole, only the totals) and their cost up to now. It
+// takes a few queries, however many the jobs are.
 func addWork(ctx context.Context, tx *sql.Tx, now drover.Time, jobs []drover.Job) error {
 	w := work{now: now, jobs: make(map[drover.JobID]*drover.Job, len(jobs))}
 	running := false
@@ -105,7 +105,7 @@ func (w *work) addBills(ctx context.Context, tx *sql.Tx) error {
 	}, `SELECT job, started, cost FROM bills WHERE job IN (SELECT value FROM json_each(?))`, asked)
 }
 
-// addLive adds what arrays as a whole cost by attempts that are not over.
+// addLive adds the cost of live attempts to arrays as a whole.
 func (w *work) addLive(ctx context.Context, tx *sql.Tx) error {
 	costs := map[int64]drover.Money{}
 	err := eachLive(ctx, tx, func(job int64, s share) {
@@ -119,7 +119,7 @@ func (w *work) addLive(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// eachLive hands the attempts to do that have not ended, whose cost is not in their rows yet.
+// eachLive calls do for the live attempts, whose cost is not in their rows yet.
 func eachLive(ctx context.Context, from source, do func(job int64, s share)) error {
 	return each(ctx, from, func(row scanner) error {
 		var s share
@@ -133,7 +133,7 @@ func eachLive(ctx context.Context, from source, do func(job int64, s share)) err
 		JOIN jobs j ON j.number = a.job WHERE a.engine IS NOT NULL AND a.ended = 0`)
 }
 
-// share is what an attempt has of its instance.
+// share is an attempt's share of its instance.
 type share struct {
 	started, ended drover.Time
 	settled        drover.Money  // once it ended
@@ -143,8 +143,7 @@ type share struct {
 	need, has      drover.MilliCPU
 }
 
-// cost is that of an attempt up to now: as long as it has not ended, the part of its instance's price that its vCPUs are of the
-// instance's.
+// cost is an attempt's cost up to now: until it ends, its share of the instance's vCPUs times the instance's price.
 func (s share) cost(now drover.Time) drover.Money {
 	if s.settled != 0 || s.ended != 0 {
 		return s.settled
