@@ -12,7 +12,7 @@ import (
 	"drover/internal/remote"
 )
 
-// apiListener hands connections that jobs made to DROVER_API on their instances to an HTTP server here.
+// apiListener passes connections that jobs made to DROVER_API on their instances to an HTTP server here.
 type apiListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -39,22 +39,23 @@ func (l *apiListener) Close() error {
 	return nil
 }
 
-// Addr is that of no network.
+// Addr names no network address.
 func (l *apiListener) Addr() net.Addr { return apiAddr{"instances"} }
 
-// apiAddr is where a connection comes from that came over SSH.
+// apiAddr is the origin of a connection that came over SSH.
 type apiAddr struct{ instance string }
 
 func (apiAddr) Network() string  { return "ssh" }
 func (a apiAddr) String() string { return a.instance }
 
-// carried is a job's connection, carried over its instance's SSH connection, which knows no deadlines: a pipe between the two does.
+// carried is a job's connection over its instance's SSH connection. SSH has no deadlines, so a pipe in between
+// provides them.
 type carried struct {
 	net.Conn
 	instance string
 }
 
-// carry joins a stream to a connection, whichever of them ends first.
+// carry joins a stream to a connection until one of them ends.
 func carry(rw io.ReadWriteCloser, instance string) net.Conn {
 	here, there := net.Pipe()
 	forward := func(to io.WriteCloser, from io.Reader) {
@@ -71,7 +72,7 @@ func carry(rw io.ReadWriteCloser, instance string) net.Conn {
 // RemoteAddr names the instance.
 func (c carried) RemoteAddr() net.Addr { return apiAddr{c.instance} }
 
-// acceptAPI takes up a connection that a job on the instance made.
+// acceptAPI accepts a connection that a job on the instance made.
 func (c *Controller) acceptAPI(l *link, conn int64) {
 	rw, err := l.conn.OpenAPI(conn)
 	if err != nil {
@@ -88,7 +89,7 @@ func (c *Controller) acceptAPI(l *link, conn int64) {
 // Attempts are the connections that jobs make to DROVER_API on their instances, for an HTTP server to answer.
 func (c *Controller) Attempts() net.Listener { return c.api }
 
-// Attempt is the live attempt that a token names: KindAuthentication if there is none.
+// Attempt is the live attempt that a token names; KindAuthentication if there is none.
 func (c *Controller) Attempt(ctx context.Context, token drover.Secret) (drover.AttemptID, error) {
 	id, err := c.cfg.Key.VerifyAttemptToken(c.state.Nonce, token.Reveal())
 	if err != nil {

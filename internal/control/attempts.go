@@ -18,13 +18,13 @@ import (
 	"drover/internal/wire"
 )
 
-// streams are an attempt's two output streams, as a runner names them too, and what results name them.
+// streams are an attempt's two output streams, by their names in runners and in results.
 var streams = []struct {
 	drover.Stream
 	blob string
 }{{drover.Stdout, blob.Stdout}, {drover.Stderr, blob.Stderr}}
 
-// blobOf is what results name a stream.
+// blobOf is a stream's name in results.
 func blobOf(stream drover.Stream) string {
 	for _, s := range streams {
 		if s.Stream == stream {
@@ -34,7 +34,7 @@ func blobOf(stream drover.Stream) string {
 	return ""
 }
 
-// output is the end of one of an attempt's streams, and how long that was in all.
+// output is the end of one of an attempt's streams, and the stream's total length.
 func output(x drover.Exit, stream drover.Stream) (tail string, size int64) {
 	if stream == drover.Stderr {
 		return x.Stderr, x.StderrLen
@@ -42,7 +42,7 @@ func output(x drover.Exit, stream drover.Stream) (tail string, size int64) {
 	return x.Stdout, x.StdoutLen
 }
 
-// start has an attempt run on its instance, putting there what of its inputs is missing.
+// start starts an attempt on its instance, and uploads missing inputs.
 func (c *Controller) start(ctx context.Context, effect int64, f engine.Start) engine.Body {
 	late, err := c.tryStart(ctx, f)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *Controller) start(ctx context.Context, effect int64, f engine.Start) en
 	return engine.Started{Effect: effect, Attempt: f.Attempt}
 }
 
-// tryStart also reports whether a start that failed missed its deadline.
+// tryStart also reports whether a failed start missed its deadline.
 func (c *Controller) tryStart(ctx context.Context, f engine.Start) (late bool, err error) {
 	l := c.link(f.Instance)
 	if l == nil {
@@ -92,7 +92,7 @@ const (
 	slowestInput = drover.MiB       // of inputs that comes to an instance in a second, at least
 )
 
-// startTime is how long a start may take that has these inputs.
+// startTime is how long a start with these inputs may take.
 func startTime(files []drover.File) time.Duration {
 	limit := startTimeout
 	for _, f := range files {
@@ -103,7 +103,7 @@ func startTime(files []drover.File) time.Duration {
 
 var errNotConnected = drover.Errorf(drover.KindTransient, "the instance is not connected")
 
-// environment is what PRODUCT.md promises a job, over what it asks for itself.
+// environment is a job's environment: Drover's variables override the job's own.
 func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) map[string]string {
 	env := maps.Clone(spec.Env)
 	if env == nil {
@@ -143,7 +143,7 @@ type jobSpec struct {
 	own    map[string]drover.File // the files that are for one element alone, by where they are laid
 }
 
-// newJobSpec sorts a job's files by whom they are for.
+// newJobSpec sorts a job's files by the elements that they are for.
 func newJobSpec(spec drover.JobSpec, number int64) jobSpec {
 	s := jobSpec{spec, number, map[string]drover.File{}}
 	for _, name := range spec.Foreach {
@@ -159,7 +159,7 @@ func newJobSpec(spec drover.JobSpec, number int64) jobSpec {
 	return s
 }
 
-// filesOf are the files that came with the batch for an element.
+// filesOf are the files of the batch for an element.
 func (s jobSpec) filesOf(index int) []drover.File {
 	file := s.FileOf(index)
 	if file == "" {
@@ -168,7 +168,7 @@ func (s jobSpec) filesOf(index int) []drover.File {
 	return append(slices.Clone(s.Files), s.own[file])
 }
 
-// maxSpecs is how many jobs' specifications are kept in memory; a job that starts often is an array, which has one.
+// maxSpecs is how many specifications are kept in memory. An array has one for all its elements.
 const maxSpecs = 1000
 
 func (c *Controller) spec(ctx context.Context, number int64) (jobSpec, error) {
@@ -198,8 +198,8 @@ func (c *Controller) stopAttempt(f engine.Stop) {
 	}
 }
 
-// forget lets the runner clean up after an attempt, once nobody follows its output any more. It is said over the link there is now or not at
-// all: what the hello of a later one brings up, the engine may want.
+// forget lets the runner clean up after an attempt, once nobody follows its output any more. It is sent over the
+// current link or not at all: if a later hello names the attempt again, the engine decides anew.
 func (c *Controller) forget(ctx context.Context, f engine.Forget) {
 	l, not := c.link(f.Instance), ""
 	if f.Foreign {
@@ -215,15 +215,15 @@ func (c *Controller) forget(ctx context.Context, f engine.Forget) {
 	}
 }
 
-// told logs that a message which is not answered could not be sent. The connection is then about to end, and the next one's hello
-// brings up again what it was about.
+// told logs that a message without a reply could not be sent. The connection is then about to end, and the next hello
+// covers the same.
 func (c *Controller) told(l *link, err error) {
 	if err != nil {
 		c.cfg.Log.Debug("telling the runner", logkey.Instance, l.name, logkey.Error, err)
 	}
 }
 
-// collect stores what an ended attempt left: its output streams and its outputs.
+// collect stores an ended attempt's output streams and outputs.
 func (c *Controller) collect(ctx context.Context, effect int64, f engine.Collect) engine.Body {
 	answer := engine.Collected{Effect: effect, Attempt: f.Attempt}
 	if err := c.tryCollect(ctx, f); err != nil {
@@ -271,7 +271,7 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 	return nil
 }
 
-// setAside sets the logs of the last of the attempts before this one aside: they are where this one's will be.
+// setAside moves the logs of the last earlier attempt aside, since this one's will be in their place.
 func (c *Controller) setAside(spec jobSpec, id drover.AttemptID, before []int) error {
 	if len(before) == 0 {
 		return nil
@@ -279,7 +279,8 @@ func (c *Controller) setAside(spec jobSpec, id drover.AttemptID, before []int) e
 	return c.cfg.Results.KeepLogs(c.folder(spec), id.Job.Index, before[len(before)-1])
 }
 
-// collectLogs stores both streams. A short one came whole with the exit; of a long one the instance is asked for the parts that are kept.
+// collectLogs stores both streams. A short one came whole with the exit; of a long one, it fetches the parts that are
+// kept.
 func (c *Controller) collectLogs(ctx context.Context, l *link, id drover.AttemptID, spec jobSpec, exit drover.Exit) error {
 	// A section that is not read to its end holds its channel until the context ends.
 	ctx, cancel := context.WithCancel(ctx)
@@ -299,7 +300,8 @@ func (c *Controller) collectLogs(ctx context.Context, l *link, id drover.Attempt
 	return nil
 }
 
-// collectOutputs stores an attempt's outputs, with what they lack, and returns the first required pattern that matched nothing.
+// collectOutputs stores an attempt's outputs with warnings about them, and returns the first required pattern that
+// matched nothing.
 func (c *Controller) collectOutputs(ctx context.Context, l *link, id drover.AttemptID, spec jobSpec) (files []drover.File, missing string, err error) {
 	absent, err := l.conn.Outputs(ctx, id, func(tar io.Reader) (err error) {
 		files, err = c.cfg.Results.Receive(ctx, c.folder(spec), id.Job.Index, tar)
@@ -353,7 +355,8 @@ func (in *inputFiles) open(hash string) (io.ReadCloser, int64, error) {
 	return r, in.sizes[hash], err
 }
 
-// inputs lists what is laid in a job's working folder: what came with the batch, and other jobs' outputs in a folder of each one's name.
+// inputs lists what is placed in a job's working folder: files of the batch, and other jobs' outputs in a folder
+// named after each.
 func (c *Controller) inputs(ctx context.Context, spec jobSpec, index int) (*inputFiles, error) {
 	in := &inputFiles{opens: map[string]func() (io.ReadCloser, error){}, sizes: map[string]int64{}}
 	for _, f := range spec.filesOf(index) {

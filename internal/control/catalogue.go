@@ -10,7 +10,7 @@ import (
 	"drover/internal/engine"
 )
 
-// offerings asks a cloud for its types and prices and says what has changed since the engine was told last.
+// offerings asks a cloud for its types and prices and returns what has changed since the engine was last told.
 func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListOfferings) engine.Body {
 	answer := engine.Offered{Effect: effect, Cloud: f.Cloud}
 	cl, err := c.cloud(f.Cloud)
@@ -37,7 +37,7 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 	return cl.tell(answer, f.Have)
 }
 
-// Usable are the offerings of the cloud's list that may be used, at the prices that are paid, and those that are left out.
+// Usable are the offerings that the configuration allows, at the prices that are paid, and those that it leaves out.
 func (cl Cloud) Usable(all []drover.Offering) (usable []drover.Offering, leftOut []drover.LeftOut) {
 	if cl.Offer == nil {
 		return all, nil
@@ -58,7 +58,7 @@ func (s *cloudView) leaveOut(leftOut []drover.LeftOut) {
 	s.leftOut = leftOut
 }
 
-// leftOut are the offerings that clouds were found to have and the configuration leaves out.
+// leftOut are the offerings of all clouds that the configuration leaves out.
 func (c *Controller) leftOut() (all []drover.LeftOut) {
 	now := c.current()
 	for _, s := range now.Settings.Clouds {
@@ -73,7 +73,7 @@ func (c *Controller) leftOut() (all []drover.LeftOut) {
 	return all
 }
 
-// tell cuts an answer with a whole catalogue down to what has changed, if the engine has the one that it was told last.
+// tell reduces a whole catalogue to what has changed, if the engine has the one that it was last told.
 func (s *cloudView) tell(answer engine.Offered, have string) engine.Offered {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *cloudView) tell(answer engine.Offered, have string) engine.Offered {
 	return answer
 }
 
-// catalogueHash is the same for equal catalogues.
+// catalogueHash is equal for equal catalogues.
 func catalogueHash(all []drover.Offering) (string, error) {
 	text, err := json.Marshal(all)
 	sum := sha256.Sum256(text)

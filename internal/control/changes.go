@@ -2,19 +2,19 @@ package control
 
 import "sync"
 
-// changes tells those who wait for a job that something of it was committed.
+// changes wakes callers who wait for a job when a change of it was committed.
 type changes struct {
 	mu      sync.Mutex
 	waiting map[int64]*change // by job; guarded by mu
 }
 
-// change is waited for by so many.
+// change is one job's next change, with the number of callers who wait for it.
 type change struct {
 	came    chan struct{} // closed when it comes
 	waiters int
 }
 
-// of returns what is closed at the job's next change, and what must be called when it is no longer waited for.
+// of returns a channel that is closed at the job's next change, and a function to call when it is no longer needed.
 func (k *changes) of(job int64) (came <-chan struct{}, done func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -34,8 +34,8 @@ type cloud struct {
 	*cloudView
 }
 
-// cloudView are what was observed of a cloud: its last good list, what was created since, and its catalogue. They outlive a change of its configuration, since
-// the engine is told of differences.
+// cloudView is what was observed of a cloud: its last good list, what was created since, and its catalogue. It
+// survives a change of the cloud's configuration, since the engine is told differences.
 type cloudView struct {
 	mu      sync.Mutex
 	seen    map[string]driver.Instance // by provider id; guarded by mu
@@ -47,7 +47,7 @@ type cloudView struct {
 	leftOut []drover.LeftOut           // what the configuration leaves out of the cloud's list; never changed; guarded by mu
 }
 
-// list asks a cloud what it has of this fleet and says what is new and what is missing since the last good list.
+// list asks a cloud for this fleet's instances and returns what is new and what is missing since the last good list.
 func (c *Controller) list(ctx context.Context, effect int64, f engine.ListInstances) engine.Body {
 	began := c.clock.now()
 	cl, err := c.cloud(f.Cloud)
@@ -66,7 +66,7 @@ func (c *Controller) list(ctx context.Context, effect int64, f engine.ListInstan
 	return ev
 }
 
-// listFleet is the fleet's instances in a cloud, by provider id.
+// listFleet lists the fleet's instances in a cloud, by provider id.
 func (c *Controller) listFleet(ctx context.Context, cl *cloud) (map[string]driver.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -78,8 +78,8 @@ func (c *Controller) listFleet(ctx context.Context, cl *cloud) (map[string]drive
 	return all, err
 }
 
-// replace makes all the last good list, and returns how it differs from the one before, in a stable order. An instance whose state
-// changed between running and stopped, or that the cloud takes back or fails to make now, is new as well.
+// replace makes all the last good list, and returns how it differs from the one before, in a stable order. An
+// instance also counts as new if it has started or stopped, or if the cloud now takes it back or fails to make it.
 func (cl *cloudView) replace(all map[string]driver.Instance) (added []driver.Instance, removed []string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -107,17 +107,17 @@ func (cl *cloudView) replace(all map[string]driver.Instance) (added []driver.Ins
 	return added, removed
 }
 
-// differs reports whether a list shows something new of an instance that the engine goes by.
+// differs reports whether a list shows a change of an instance that matters to the engine.
 func differs(old, in driver.Instance) bool {
 	is := func(in driver.Instance, s driver.State) bool { return in.State == s }
 	return is(old, driver.Stopped) != is(in, driver.Stopped) || is(old, driver.Stopping) != is(in, driver.Stopping) ||
 		old.Reclaimed != in.Reclaimed || (old.Failed == nil) != (in.Failed == nil) || old.Addresses != in.Addresses || old.Ended != in.Ended
 }
 
-// maxMissing is of how many instances that are gone it is remembered what they were, for hooks.
+// maxMissing is how many gone instances are remembered, for hooks.
 const maxMissing = 1000
 
-// recall is what was known last of an instance, there or gone.
+// recall is the last observation of an instance, present or gone.
 func (cl *cloudView) recall(id string) (driver.Instance, bool) {
 	if in, ok := cl.find(id); ok {
 		return in, true
@@ -132,11 +132,11 @@ func (cl *cloudView) recall(id string) (driver.Instance, bool) {
 	return driver.Instance{}, false
 }
 
-// maxPrice bounds what a tag may say that an instance costs an hour: anybody who may tag an instance could write anything there.
+// maxPrice bounds the hourly price in a tag: anybody who may tag an instance could write anything there.
 const maxPrice = 1_000_000 * drover.Dollar
 
-// sighting is what the engine is told of an instance that a cloud lists. Its tags come from outside: a price that cannot be is none, and text
-// is made such that a recording gives it back as it was.
+// sighting is what the engine is told of a listed instance. Its tags come from outside: an impossible price is
+// dropped, and text is sanitized so that a recording reproduces it.
 func sighting(in driver.Instance) engine.Sighting {
 	tag := func(name string) string { return strings.ToValidUTF8(in.Tags[name], "\uFFFD") }
 	price, err := strconv.ParseInt(tag(driver.TagPrice), 10, 64)
@@ -166,10 +166,10 @@ func sighting(in driver.Instance) engine.Sighting {
 	}
 }
 
-// maxAddress is longer than any address is. What is not one is none.
+// maxAddress is longer than any address.
 const maxAddress = 300
 
-// addresses are those that can be written down and dialled.
+// addresses drops those that cannot be recorded and dialled.
 func addresses(a driver.Addresses) driver.Addresses {
 	for _, text := range []*string{&a.Private, &a.Public, &a.User} {
 		if len(*text) > maxAddress || !utf8.ValidString(*text) {
@@ -193,7 +193,7 @@ func (c *Controller) describe(ctx context.Context, effect int64, f engine.Descri
 	return answer
 }
 
-// tryDescribe is KindNotFound if the cloud says that there is no such instance.
+// tryDescribe returns KindNotFound if the cloud says that there is no such instance.
 func (c *Controller) tryDescribe(ctx context.Context, f engine.Describe) (driver.Instance, error) {
 	cl, err := c.cloud(f.Cloud)
 	if err != nil {
@@ -230,7 +230,8 @@ func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) 
 	return engine.Created{Effect: effect, Instance: f.Instance, ProviderID: in.ID, Taken: f.Candidates[at], Addresses: addresses(in.Addresses)}
 }
 
-// createRequest says all that the instance needs to be adopted, and proved to be itself, without any database.
+// createRequest has everything that is needed to adopt the instance, and to verify its identity, without any
+// database.
 func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateRequest, error) {
 	key, err := c.cfg.Key.HostKey(f.Name)
 	if err != nil {
@@ -271,7 +272,7 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 	return r, nil
 }
 
-// authorizedKey is what logs in to a new instance, as a line of an authorized_keys file.
+// authorizedKey is the key that logs in to a new instance, as a line of an authorized_keys file.
 func (c *Controller) authorizedKey(cl *cloud) string {
 	if len(cl.SSH.Keys) == 0 {
 		return c.cfg.Key.AuthorizedKey()
@@ -283,14 +284,14 @@ func candidate(o drover.Offering) driver.Candidate {
 	return driver.Candidate{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market, Arch: o.Type.Resources.Arch}
 }
 
-// remember keeps what a create call said of an instance until a list says it too. It is not yet seen: the next list adds it.
+// remember keeps what a create call returned until a list has the instance too. The next list still counts it as new.
 func (cl *cloudView) remember(in driver.Instance) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	cl.created[in.ID] = in
 }
 
-// find is what is known of an instance: by the last list, or else by its create call.
+// find is what is known of an instance, from the last list or else its create call.
 func (cl *cloudView) find(id string) (driver.Instance, bool) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -301,7 +302,7 @@ func (cl *cloudView) find(id string) (driver.Instance, bool) {
 	return in, ok
 }
 
-// wasListed reports whether there was a good list: what is not known then, its cloud does not have.
+// wasListed reports whether there was a good list: then the cloud does not have unknown instances.
 func (cl *cloudView) wasListed() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -331,7 +332,7 @@ func (c *Controller) tryDestroy(ctx context.Context, f engine.Destroy) error {
 	return err
 }
 
-// setTags notes an instance's idle behaviour on it, beside the tags that it has.
+// setTags records an instance's idle behaviour in its tags.
 func (c *Controller) setTags(ctx context.Context, effect int64, f engine.SetTags) engine.Body {
 	answer := engine.Tagged{Effect: effect, Instance: f.Instance}
 	if err := c.trySetTags(ctx, f); err != nil {
@@ -370,7 +371,7 @@ func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
 	return nil
 }
 
-// retag notes the tags that an instance has now, until a list says them too.
+// retag keeps an instance's new tags until a list has them too.
 func (cl *cloudView) retag(id string, tags map[string]string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -382,9 +383,10 @@ func (cl *cloudView) retag(id string, tags map[string]string) {
 	}
 }
 
-// providerIDs are the cloud's ids of an instance: where its id never became known, all that the cloud lists under its name, which are two if the
-// cloud made one create call twice. A list may lack some of them still. They are no leak: the engine takes no destruction by name for the end,
-// and whatever a later list shows under the name is destroyed by its id.
+// providerIDs are the cloud's ids of an instance: if its id never became known, all that the cloud lists under its
+// name, which are two if the cloud made one create call twice. A list may still lack some. They do not leak: the
+// engine does not take a destruction by name for the end, and destroys whatever a later list shows under the name by
+// its id.
 func (c *Controller) providerIDs(ctx context.Context, cl *cloud, f engine.Destroy) (ids []string, err error) {
 	if f.ProviderID != "" {
 		return []string{f.ProviderID}, nil

@@ -1,9 +1,10 @@
-// Package control carries out the engine's decisions in the real world and brings back what came of them as events. It owns every
-// goroutine of a controller: one runs the loop, one each effect that is under way, and a few each connection to an instance.
+// Package control carries out the engine's decisions in the real world and brings back the results as events. It owns
+// every goroutine of a controller: one for the loop, one for each effect under way, and a few for each connection to
+// an instance.
 //
-// It decides nothing. An effect is done once; whether it is done again is the engine's to say. What control remembers between effects
-// is only what can be observed again: connections, addresses, the last good list of each cloud, and the ends of output that came with
-// an exit.
+// It decides nothing. An effect is carried out once; the engine decides whether to repeat it. What control remembers
+// between effects can be observed again: connections, addresses, the last good list of each cloud, and the ends of
+// output that came with an exit.
 package control
 
 import (
@@ -48,7 +49,8 @@ type Config struct {
 	Observer Observer // may be nil
 }
 
-// Recorder records what happens, in pieces that each begin with a State. Nothing that goes wrong there is the controller's business.
+// Recorder records what happens, in segments that each begin with a State. Its failures do not concern the
+// controller.
 type Recorder interface {
 	loop.Recorder
 	Begin(engine.State) // ends the piece there is, if any, and begins one; it keeps nothing of the State
@@ -69,7 +71,7 @@ type Setup struct {
 	Orders   wire.Orders            // for every instance's runner, but for Notices, which its driver says
 }
 
-// Pool is what the engine need not know of a pool.
+// Pool is the part of a pool that the engine need not know.
 type Pool struct {
 	Images   map[drover.Arch]string // what its instances boot from, in place of what their cloud's do
 	Template string                 // an instance template, in place of that of their cloud
@@ -147,8 +149,8 @@ type query struct {
 	done chan struct{}
 }
 
-// New makes a controller that goes on from what the store holds. It raises the store's epoch: an older controller's words to
-// instances are refused from now on.
+// New makes a controller that continues from what the store holds. It raises the store's epoch: instances refuse an
+// older controller from now on.
 func New(ctx context.Context, cfg Config) (*Controller, error) {
 	state, err := cfg.Store.Begin(ctx, cfg.Fleet)
 	if err != nil {
@@ -194,14 +196,14 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 	return c, nil
 }
 
-// trust has the records hold that may be an older copy, since somebody knows better.
+// trust accepts records that may be an older copy, on an operator's word.
 func trust(ctx context.Context, cfg Config, state *engine.State) error {
 	cfg.Log.Warn("the records are trusted, as was asked for: what was begun since they were copied may be begun again", logkey.Note, state.Unproved.Text)
 	state.Unproved = nil
 	return cfg.Store.Commit(ctx, []engine.Write{{Proved: true}})
 }
 
-// tellSetAside says what of the records could not be begun with.
+// tellSetAside logs what could not be loaded from the records.
 func tellSetAside(ctx context.Context, cfg Config) error {
 	all, err := cfg.Store.SetAside(ctx)
 	for _, what := range all {
@@ -255,7 +257,7 @@ func (c *Controller) newLoop() (*loop.Loop, error) {
 	return l, err
 }
 
-// drive is the loop: it takes in what comes, several events at a time if they are there, and wakes the engine when it asked for that.
+// drive is the loop: it takes in events, several at a time if there are, and wakes the engine when it asked for that.
 func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.Event) error {
 	wake, err := c.step(ctx, l, opening)
 	timer := time.NewTimer(0)
@@ -282,8 +284,8 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.E
 	return err
 }
 
-// turnOver begins the next piece of a recording when it is time. The engine goes on from the State that the piece begins with, as a replay
-// of it will.
+// turnOver begins the next segment of a recording when it is time. The engine continues from the State at its
+// beginning, as a replay will.
 func (c *Controller) turnOver(l *loop.Loop) (err error) {
 	if c.cfg.Record == nil || !c.cfg.Record.Full() {
 		return nil
@@ -294,7 +296,7 @@ func (c *Controller) turnOver(l *loop.Loop) (err error) {
 	return err
 }
 
-// opening is what the engine hears first: the settings, and what was wished for and not yet granted.
+// opening are the engine's first events: the settings, and the requests that are not yet granted.
 func (c *Controller) opening(ctx context.Context) ([]engine.Event, error) {
 	now := c.clock.now()
 	configured, err := c.configured(ctx, c.current())
@@ -309,7 +311,7 @@ func (c *Controller) opening(ctx context.Context) ([]engine.Event, error) {
 	return events, err
 }
 
-// group is how many events one commit may serve. More would only delay the first of them.
+// group is how many events one commit may hold. More would only delay the first of them.
 const group = 256
 
 func (c *Controller) drain(first engine.Event) []engine.Event {
@@ -325,7 +327,7 @@ func (c *Controller) drain(first engine.Event) []engine.Event {
 	return events
 }
 
-// until is how long to sleep before a wake time; an hour when there is none.
+// until is how long to sleep before a wake time; an hour if there is none.
 func (c *Controller) until(wake drover.Time) time.Duration {
 	if wake == 0 {
 		return time.Hour
@@ -333,7 +335,7 @@ func (c *Controller) until(wake drover.Time) time.Duration {
 	return max(0, wake.Sub(c.clock.now()))
 }
 
-// post brings an event to the loop, unless the controller ends first.
+// post sends an event to the loop, unless the controller ends first.
 func (c *Controller) post(ctx context.Context, body engine.Body) {
 	c.answered(body)
 	select {
@@ -358,26 +360,28 @@ func (c *Controller) Query(ctx context.Context, ask func(*engine.Engine)) error 
 
 var errEnded = drover.Errorf(drover.KindUnreachable, "the controller has ended")
 
-// Drain has the controller start nothing any more: see engine.DrainAsked.
+// Drain makes the controller start nothing any more: see engine.DrainAsked.
 func (c *Controller) Drain(ctx context.Context) { c.post(ctx, engine.DrainAsked{}) }
 
-// Stop drains as Drain does, and has what runs end as well: its jobs are queued again for the next controller, with why as the reason.
+// Stop drains and also stops running jobs, which are queued again for the next controller, with why as the reason.
 func (c *Controller) Stop(ctx context.Context, why string) {
 	c.post(ctx, engine.DrainAsked{Stop: why})
 }
 
-// CloseFleet asks for the end of the fleet: every instance goes as soon as it has no work; with now, also those that are kept for a look.
+// CloseFleet ends the fleet: every instance is destroyed as soon as it has no work; with now, also those that are
+// kept for inspection.
 func (c *Controller) CloseFleet(ctx context.Context, now bool) {
 	c.post(ctx, engine.CloseAsked{Now: now})
 }
 
-// AtRest reports whether nothing is left of the fleet; waiting, whether nothing is left of it but what waits: see engine.AtRest and engine.Drained.
+// AtRest reports whether nothing is left of the fleet (rest), or nothing but queued jobs (waiting): see engine.AtRest
+// and engine.Drained.
 func (c *Controller) AtRest(ctx context.Context) (rest, waiting bool, err error) {
 	err = c.Query(ctx, func(e *engine.Engine) { rest, waiting = e.AtRest(), e.Drained() })
 	return rest, waiting, err
 }
 
-// clock gives times that never decrease and that stand still for no one: when the wall clock is set back, time goes on from where it was.
+// clock gives times that never decrease: when the wall clock is set back, time continues from where it was.
 type clock struct {
 	mu   sync.Mutex
 	last drover.Time // guarded by mu

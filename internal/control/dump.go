@@ -15,7 +15,7 @@ import (
 	"drover/internal/engine"
 )
 
-// dump is all that a controller knows, without secrets: what the engine knows, and what the parts around it do.
+// dump is everything that a controller knows, without secrets: the engine's state, and that of the parts around it.
 type dump struct {
 	Fleet   string           `json:"fleet"`
 	Version string           `json:"version"`
@@ -58,7 +58,7 @@ type dumpedHooks struct {
 	Running int                    `json:"running"`
 }
 
-// Dump writes all that the controller knows. No part of it holds a secret.
+// Dump writes everything that the controller knows, without secrets.
 func (c *Controller) Dump(ctx context.Context, w io.Writer) error {
 	rows, err := c.cfg.Store.Rows(ctx)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"drover/internal/pack"
 )
 
-// effects releases effects into goroutines of their own, so that no cloud and no instance delays another. The engine has at most one
-// effect under way for each object, which bounds them.
+// effects carries out each effect in a goroutine of its own, so that no cloud and no instance delays another. The
+// engine has at most one effect under way for each object, which bounds their number.
 type effects struct {
 	c   *Controller
 	ctx context.Context
 }
 
-// Release begins the effects and tells the notes.
+// Release begins the effects and reports the notes.
 func (o *effects) Release(effects []engine.Effect, notes []engine.Note) {
 	for _, n := range notes {
 		o.c.note(n)
@@ -24,7 +24,7 @@ func (o *effects) Release(effects []engine.Effect, notes []engine.Note) {
 	}
 }
 
-// do carries out one effect and posts the event that answers it.
+// do carries out one effect and posts the event with its result.
 func (c *Controller) do(ctx context.Context, f engine.Effect) {
 	switch {
 	case f.ListOfferings != nil:

@@ -10,10 +10,11 @@ import (
 	"drover/internal/engine"
 )
 
-// remembered is how many events are kept for those who come late or read slowly.
+// remembered is how many events are kept for readers that come late or are slow.
 const remembered = 10_000
 
-// history is the last events. Whoever reads it does so at a speed of their own: the oldest events are overwritten, and nobody is waited for.
+// history is the last events. Readers read at their own speed: the oldest events are overwritten, and nobody waits
+// for a reader.
 type history struct {
 	epoch int64
 
@@ -25,7 +26,7 @@ type history struct {
 
 func newHistory(epoch int64) history { return history{epoch: epoch, added: make(chan struct{})} }
 
-// add keeps what a note tells.
+// add records a note as an event.
 func (h *history) add(at drover.Time, n engine.Note) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,8 +47,8 @@ func (h *history) add(at drover.Time, n engine.Note) {
 	h.added = make(chan struct{})
 }
 
-// read returns events from the number on, at most a page of them, the number after the last, how many between from and the first are no
-// longer remembered, and what is closed when there are more.
+// read returns a page of events from a number on, the number after the last, how many events between from and the
+// first are forgotten, and a channel that is closed when there are more.
 func (h *history) read(from int64) (page []drover.Event, next, missed int64, added <-chan struct{}) {
 	const most = 256
 	h.mu.Lock()
@@ -62,7 +63,8 @@ func (h *history) read(from int64) (page []drover.Event, next, missed int64, add
 	return page, from, missed, h.added
 }
 
-// after is the number of the event that follows the one with this id. Of another controller's life it is the first of this one.
+// after is the number of the event after the one with this id. For the id of another controller's life it is the
+// first of this one.
 func (h *history) after(id string) int64 {
 	var epoch, n int64
 	if _, err := fmt.Sscanf(id, "%d-%d", &epoch, &n); err != nil || epoch != h.epoch || n < 0 {
@@ -73,7 +75,7 @@ func (h *history) after(id string) int64 {
 	return min(n+1, h.next)
 }
 
-// last is the number of the event from which on there are n that are wanted, or the first that is remembered.
+// last is the number from which on there are n wanted events, or the oldest that is remembered.
 func (h *history) last(n int, wanted func(drover.Event) bool) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +89,7 @@ func (h *history) last(n int, wanted func(drover.Event) bool) int64 {
 	return at
 }
 
-// Events yields what happens: see [drover.Watch].
+// Events yields events: see [drover.Watch].
 func (c *Controller) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[drover.Event, error] {
 	return func(yield func(drover.Event, error) bool) {
 		from := c.history.after(f.After)
@@ -122,7 +124,7 @@ func (c *Controller) Events(ctx context.Context, f drover.EventFilter) iter.Seq2
 	}
 }
 
-// gap stands in place of events that are no longer remembered.
+// gap stands for events that are forgotten.
 func (c *Controller) gap(missed int64) drover.Event {
 	return drover.Event{
 		Time: c.clock.now(), Level: string(engine.Warn), Missed: int(missed), Text: fmt.Sprintf("%d events are no longer remembered", missed),
@@ -131,7 +133,7 @@ func (c *Controller) gap(missed int64) drover.Event {
 
 var weights = map[string]int{string(engine.Debug): -1, string(engine.Info): 0, string(engine.Warn): 1}
 
-// wanted reports whether the filter lets the event pass.
+// wanted reports whether the filter accepts the event.
 func wanted(f drover.EventFilter, ev drover.Event) bool {
 	if weights[ev.Level] < weights[f.Level] {
 		return false

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// every does something each time an interval has passed, until ctx ends.
+// every calls do after each interval, until ctx ends.
 func every(ctx context.Context, interval time.Duration, do func()) {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()

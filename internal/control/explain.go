@@ -8,7 +8,7 @@ import (
 	"drover/internal/engine"
 )
 
-// Explain says why something is as it is. A number is a job's, also of one that is final, before it is an instance's.
+// Explain says why something is as it is. A number is a job's before it is an instance's, also if the job is final.
 func (c *Controller) Explain(ctx context.Context, subject string) (list []drover.Explanation, err error) {
 	ask := func(e *engine.Engine) { list = explain(e, subject) }
 	if err := c.Query(ctx, ask); err != nil {
@@ -25,10 +25,10 @@ func (c *Controller) Explain(ctx context.Context, subject string) (list []drover
 	return list, nil
 }
 
-// mostExplained is how many explanations an answer holds: more than a person reads, and little enough work for the loop.
+// mostExplained limits the explanations in one answer, for the reader's and the loop's sake.
 const mostExplained = 1000
 
-// explain asks the engine, which knows of what is neither final nor gone.
+// explain asks the engine, which knows what is neither final nor gone.
 func explain(e *engine.Engine, subject string) []drover.Explanation {
 	list, left := e.ExplainSubject(subject, mostExplained)
 	if left > 0 {
@@ -39,7 +39,7 @@ func explain(e *engine.Engine, subject string) []drover.Explanation {
 	return list
 }
 
-// explainRecord explains what the engine does not have: what is final, gone, or not yet taken by it.
+// explainRecord explains what the engine does not have: what is final, gone, or not yet taken.
 func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drover.Explanation, error) {
 	if id, err := drover.ParseJobID(subject); err == nil {
 		job, err := c.Job(ctx, id)

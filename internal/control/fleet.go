@@ -31,7 +31,7 @@ func (c *Controller) Instances(ctx context.Context, f drover.InstanceFilter) (pa
 	return page, err
 }
 
-// pageBytes is about how long a page of instances may be as JSON.
+// pageBytes is the approximate size limit of a page of instances as JSON.
 const pageBytes = 4 << 20
 
 // fitting is how many of the instances fit on a page, at least one. Each may have many jobs.
@@ -62,7 +62,7 @@ func (c *Controller) Instance(ctx context.Context, name string) (drover.Instance
 	return in, nil
 }
 
-// addLogin says where the instance can be reached, as far as its cloud has said.
+// addLogin adds where the instance can be reached, if its cloud has said so.
 func (c *Controller) addLogin(in *drover.Instance) {
 	cl := c.current().clouds[in.Cloud]
 	if cl == nil || in.State == drover.InstanceGone {
@@ -90,7 +90,7 @@ func (c *Controller) addLogin(in *drover.Instance) {
 	}
 }
 
-// Instruct gives an instance a verb.
+// Instruct applies a verb to an instance.
 func (c *Controller) Instruct(ctx context.Context, name string, verb drover.Verb, reason string) (drover.Instance, error) {
 	in, err := c.Instance(ctx, name)
 	switch {
@@ -108,7 +108,7 @@ func (c *Controller) Instruct(ctx context.Context, name string, verb drover.Verb
 	return c.Instance(ctx, strconv.FormatInt(in.ID, 10))
 }
 
-// Offers lists what could be rented.
+// Offers lists offerings and whether they are rented now.
 func (c *Controller) Offers(ctx context.Context, f drover.OfferFilter) ([]drover.Offer, error) {
 	var states []engine.OfferState
 	if err := c.Query(ctx, func(e *engine.Engine) { states = e.Offers() }); err != nil {
@@ -117,7 +117,7 @@ func (c *Controller) Offers(ctx context.Context, f drover.OfferFilter) ([]drover
 	return Chosen(states, c.leftOut(), f), nil
 }
 
-// Chosen are the offers that the filter chooses, cheapest first.
+// Chosen are the offers that pass the filter, cheapest first.
 func Chosen(states []engine.OfferState, leftOut []drover.LeftOut, f drover.OfferFilter) []drover.Offer {
 	offers := []drover.Offer{}
 	need := drover.Shape{Need: f.Need, Placement: drover.Placement{Cloud: f.Cloud}, Spot: drover.SpotPrefer}
@@ -155,7 +155,7 @@ func offer(s engine.OfferState) drover.Offer {
 	return offer
 }
 
-// Costs says what money was for.
+// Costs says what money was spent on.
 func (c *Controller) Costs(ctx context.Context, f drover.CostFilter) (drover.Costs, error) {
 	if !f.By.Known() {
 		return drover.Costs{}, drover.Errorf(drover.KindInvalid, "costs cannot be grouped by %.80q", string(f.By)).
@@ -169,7 +169,7 @@ func (c *Controller) Costs(ctx context.Context, f drover.CostFilter) (drover.Cos
 	return c.cfg.Store.Costs(ctx, c.now(), f)
 }
 
-// checkSteps refuses what would be too many steps of time, or without a beginning.
+// checkSteps refuses too many steps of time, or steps without a beginning.
 func checkSteps(f drover.CostFilter, now drover.Time) error {
 	until := min(cmp.Or(f.Until, now), now)
 	switch {
@@ -219,7 +219,8 @@ func budgets(states []engine.BudgetState) (used []drover.BudgetUse) {
 	return used
 }
 
-// CreateToken makes a token. KindInvalid, too: a cloud keeps its jobs from nothing, and somebody else has a token that lets them run some.
+// CreateToken makes a token. It is KindInvalid if a cloud does not isolate its jobs and another user has a token to
+// run some.
 func (c *Controller) CreateToken(ctx context.Context, r drover.TokenRequest) (drover.NewToken, error) {
 	if cloud := Exposes(c.current().Clouds); cloud != "" && r.Role != drover.RoleView {
 		if err := c.mayShareHost(ctx, cloud, r.User); err != nil {
@@ -233,7 +234,7 @@ func (c *Controller) CreateToken(ctx context.Context, r drover.TokenRequest) (dr
 	return token, err
 }
 
-// Exposes is the first of the clouds whose jobs can do whatever the controller can; empty if there is none.
+// Exposes is the first cloud whose jobs can do whatever the controller can; empty if there is none.
 func Exposes(clouds []Cloud) string {
 	for _, cl := range clouds {
 		if cl.Driver.Capabilities().Exposes {

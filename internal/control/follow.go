@@ -26,7 +26,8 @@ type follower struct {
 	done     func()          // lets go of changed
 }
 
-// follow fetches a stream until its attempt has ended and all of it has come, it is not to be had any more, or nobody follows it.
+// follow fetches a stream until its attempt has ended and everything is here, it is no longer available, or nobody
+// follows it.
 func (c *Controller) follow(ctx context.Context, key spoolKey, s *spool) {
 	defer c.leave(key, s)
 	defer close(s.ended)
@@ -46,8 +47,8 @@ func (c *Controller) follow(ctx context.Context, key spoolKey, s *spool) {
 	}
 }
 
-// next fetches what has come since the last time, at most fetchSize bytes, unless every reader is too far behind. Over means that nothing more
-// will come.
+// next fetches what is new, at most fetchSize bytes, unless every reader is too far behind. Over means that nothing
+// more will come.
 func (f *follower) next(ctx context.Context) (n int64, over bool) {
 	if f.spool.ahead() {
 		return 0, false
@@ -85,8 +86,8 @@ func (f *follower) fetch(ctx context.Context) (int64, error) {
 	return io.Copy(f.spool, r)
 }
 
-// rest waits until there may be more to fetch: a while, or until the job changes, or if every reader is behind, until one of them has read. It
-// reports false if nobody follows any more, or the controller has ended.
+// rest waits until there may be more to fetch: for a while, until the job changes, or, if every reader is behind,
+// until one has read. It returns false if nobody follows any more, or the controller has ended.
 func (f *follower) rest(ctx context.Context, wait time.Duration) bool {
 	while, read := time.After(wait), (chan struct{})(nil)
 	if f.spool.ahead() {
@@ -107,7 +108,7 @@ func (f *follower) rest(ctx context.Context, wait time.Duration) bool {
 	return true
 }
 
-// followPatience is how long an instance keeps the output of an ended attempt for those who follow it, who may read more slowly than it came.
+// followPatience is how long an instance keeps the output of an ended attempt for slow followers.
 const followPatience = 10 * time.Minute
 
 // awaitFollowers returns when nobody needs an ended attempt's output from its instance any more.
@@ -129,7 +130,7 @@ func (c *Controller) awaitFollowers(ctx context.Context, id drover.AttemptID) {
 	}
 }
 
-// exit is how an attempt ended by the word of its instance, before it is forgotten.
+// exit is how an attempt ended according to its instance, until it is forgotten.
 func (c *Controller) exit(instance int64, id drover.AttemptID) (drover.Exit, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +150,7 @@ func (c *Controller) where(ctx context.Context, id drover.AttemptID) (instance i
 	return instance, nil
 }
 
-// linkOf is the connection to the instance that has a live attempt.
+// linkOf is the connection to the instance of a live attempt.
 func (c *Controller) linkOf(ctx context.Context, id drover.AttemptID) (*link, error) {
 	instance, err := c.where(ctx, id)
 	if err != nil {

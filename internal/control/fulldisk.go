@@ -19,12 +19,13 @@ const (
 	lastTry  = 5 * time.Second
 )
 
-// fullDisk is the full disk that a commit waits for. While it waits nothing is decided, no effect leaves and no submission is taken; events queue up.
+// fullDisk is the full disk that a commit waits for. Meanwhile nothing is decided, no effect leaves, and no
+// submission is accepted; events queue up.
 type fullDisk struct {
 	why atomic.Pointer[drover.Reason] // nil: no commit waits
 }
 
-// err is why no change is taken while a commit waits.
+// err is why changes are refused while a commit waits.
 func (f *fullDisk) err() error {
 	if f.why.Load() == nil {
 		return nil
@@ -32,8 +33,8 @@ func (f *fullDisk) err() error {
 	return store.ErrFull
 }
 
-// commitWhenRoom commits, and while the disk is full it waits and commits again: the same writes, since nothing of a commit that failed is in
-// the records. The engine has decided already and is asked what people ask meanwhile.
+// commitWhenRoom commits, and while the disk is full it waits and repeats the same writes, since a failed commit
+// leaves nothing in the records. The engine has already decided; queries are answered meanwhile.
 func (c *Controller) commitWhenRoom(ctx context.Context, l *loop.Loop, try func() error) error {
 	err := try()
 	if !errors.Is(err, store.ErrFull) {
@@ -70,7 +71,7 @@ func (c *Controller) answerFor(ctx context.Context, l *loop.Loop, while time.Dur
 	}
 }
 
-// orFull is err, as a full disk to whoever sent what there is no room for.
+// orFull turns err into a full disk for the sender of what does not fit.
 func orFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return drover.Errorf(drover.KindTransient, "the controller's disk is full: %v", err).WithHint("try again when there is room on it")
@@ -83,7 +84,7 @@ func (q query) answer(e *engine.Engine) {
 	close(q.done)
 }
 
-// suspended is why the controller can change nothing for now; nil if it can, as far as is known.
+// suspended is why the controller can change nothing now; nil if it can, as far as is known.
 func (c *Controller) suspended() *drover.Reason {
 	if why := c.full.why.Load(); why != nil {
 		return why

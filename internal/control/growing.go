@@ -9,10 +9,11 @@ import (
 	"drover/internal/engine"
 )
 
-// growTimeout is how long a volume may take to be grown, its file system included: EC2 may take minutes until the instance sees it.
+// growTimeout is how long growing a volume and its file system may take: EC2 may take minutes until the instance sees
+// it.
 const growTimeout = 10 * time.Minute
 
-// growDisk has an instance's volume grown by its cloud, and then the file system by the instance.
+// growDisk asks the cloud to grow an instance's volume, then grows the file system on the instance.
 func (c *Controller) growDisk(ctx context.Context, effect int64, f engine.GrowDisk) engine.Body {
 	answer := engine.DiskGrown{Effect: effect, Instance: f.Instance}
 	ctx, cancel := context.WithTimeout(ctx, growTimeout)

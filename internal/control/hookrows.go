@@ -16,10 +16,10 @@ import (
 // A hook is written down with the decision that has it run, and its row goes once it was run: so it is run at least once, and nothing of it is kept in
 // memory but while it runs. Those of one instance come one after the other. A decision waits for none of them.
 
-// hookInterval is how often the controller looks for hooks to try again.
+// hookInterval is how often the controller looks for hooks to repeat.
 const hookInterval = 2 * time.Second
 
-// hook is the target of a pool's hook, or with no pool of the fleet's; empty if there is none.
+// hook is the target of a pool's hook or, without a pool, of the fleet's; empty if there is none.
 func (c *Controller) hook(pool string, h drover.Hook) string {
 	if pool == "" {
 		return c.current().Hooks[h]
@@ -27,7 +27,7 @@ func (c *Controller) hook(pool string, h drover.Hook) string {
 	return c.current().Pools[pool].Hooks[h]
 }
 
-// listeners are the pools whose hooks an event fires. The empty one stands for the fleet.
+// listeners are the pools whose hooks an event fires. The empty name is the fleet.
 func (c *Controller) listeners(f engine.Fire) (pools []string) {
 	if c.hook("", f.Hook) != "" {
 		pools = append(pools, "")
@@ -57,7 +57,7 @@ func (c *Controller) hookRows(row engine.HookRow) (all []engine.Write) {
 	return all
 }
 
-// withHooks are writes with a row for each hook that is to be run, and none for what nobody listens to.
+// withHooks replaces each event among the writes with a row for each hook to run, or none.
 func (c *Controller) withHooks(writes []engine.Write) []engine.Write {
 	all := make([]engine.Write, 0, len(writes))
 	for _, w := range writes {
@@ -70,7 +70,8 @@ func (c *Controller) withHooks(writes []engine.Write) []engine.Write {
 	return all
 }
 
-// fired has the hooks of an event run, whose rows are written. The engine is told at once if nobody listens to what it waits for.
+// fired runs the hooks of an event whose rows are committed. It tells the engine at once if nobody listens to what it
+// waits for.
 func (c *Controller) fired(ctx context.Context, effect int64, f engine.Fire) {
 	if f.Hook == drover.HookBroken && len(c.listeners(f)) == 0 {
 		c.post(ctx, engine.Fired{Effect: effect, Instance: f.Instance})
@@ -81,8 +82,8 @@ func (c *Controller) fired(ctx context.Context, effect int64, f engine.Fire) {
 	}
 }
 
-// runHooks runs hooks as they come, so many at once, until ctx ends. Then it takes no longer than a hook may to begin those that are due; what is left
-// is the next controller's.
+// runHooks runs hooks, a limited number at once, until ctx ends. Then it starts those that are due for at most the
+// time that one hook may take; the next controller runs the rest.
 func (c *Controller) runHooks(ctx context.Context) {
 	c.sweepScripts()
 	running, ended := map[int64]bool{}, make(chan int64)
@@ -110,7 +111,7 @@ func (c *Controller) runHooks(ctx context.Context) {
 	}
 }
 
-// beginHooks begins those that are due, as far as there is a place for them.
+// beginHooks starts those that are due, up to the limit.
 func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, ended chan<- int64) {
 	due, err := c.cfg.Store.Hooks(ctx, c.clock.now(), 2*hooksAtOnce)
 	if err != nil {
@@ -131,7 +132,7 @@ func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, end
 	}
 }
 
-// runRow runs a hook and notes that, or that it is to be run again.
+// runRow runs a hook and records that, or that it must run again.
 func (c *Controller) runRow(ctx context.Context, h store.Hook) {
 	target := c.hook(h.Pool, h.Fire.Hook)
 	var failure error
@@ -164,7 +165,7 @@ func isURL(target string) bool {
 	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
 }
 
-// hookMessage is what a URL is told of an event.
+// hookMessage is what a URL is sent about an event.
 type hookMessage struct {
 	Event      string      `json:"event"` // the same if it is told again
 	Hook       drover.Hook `json:"hook"`
@@ -180,7 +181,7 @@ type hookMessage struct {
 	Reason     string      `json:"reason,omitempty"`
 }
 
-// postHook tells a URL, which the configuration names and so may be anywhere.
+// postHook posts to a URL, which may be anywhere, since the configuration names it.
 func (c *Controller) postHook(ctx context.Context, h engine.HookRow, url string) error {
 	f, with := h.Fire, c.current().Notify
 	with.Trusted = true

@@ -29,7 +29,7 @@ const (
 	hookLine    = 1000
 )
 
-// runScript runs a hook's script, and tells in the log what it wrote and how it ended.
+// runScript runs a hook's script, and logs its output and how it ended.
 func (c *Controller) runScript(ctx context.Context, h engine.HookRow, script string) {
 	f := h.Fire
 	log := c.cfg.Log.With(logkey.Hook, string(f.Hook), logkey.Instance, f.Name, logkey.Cloud, f.Cloud)
@@ -44,12 +44,12 @@ func (c *Controller) runScript(ctx context.Context, h engine.HookRow, script str
 	}
 }
 
-// attributeScheme begins a hook whose script an attribute of a cloud holds: attribute:CLOUD/NAME.
+// attributeScheme begins a hook whose script is in a cloud's attribute: attribute:CLOUD/NAME.
 const attributeScheme = "attribute:"
 
 func isAttribute(target string) bool { return strings.HasPrefix(target, attributeScheme) }
 
-// runAttribute fetches a script from its cloud as it is now, and runs it in a folder that nobody else reads.
+// runAttribute fetches a script from its cloud and runs it in a private folder.
 func (c *Controller) runAttribute(ctx context.Context, h engine.HookRow, target string) error {
 	text, err := c.attribute(ctx, target)
 	switch drover.KindOf(err) {
@@ -72,7 +72,7 @@ func (c *Controller) runAttribute(ctx context.Context, h engine.HookRow, target 
 	return nil
 }
 
-// sweepScripts removes the scripts of hooks during which an earlier controller was killed.
+// sweepScripts removes scripts of hooks that were running when an earlier controller was killed.
 func (c *Controller) sweepScripts() {
 	if c.cfg.Spool == "" {
 		return
@@ -86,7 +86,7 @@ func (c *Controller) sweepScripts() {
 	}
 }
 
-// attribute is the text of what attribute:CLOUD/NAME names.
+// attribute is the text behind attribute:CLOUD/NAME.
 func (c *Controller) attribute(ctx context.Context, target string) (string, error) {
 	cloud, name, _ := strings.Cut(strings.TrimPrefix(target, attributeScheme), "/")
 	cl, err := c.cloud(cloud)
@@ -102,14 +102,16 @@ func (c *Controller) attribute(ctx context.Context, target string) (string, erro
 	return from.Attribute(ctx, name)
 }
 
-// writeProgram writes a program that can be run at once: no process that is started meanwhile inherits the open file, which would keep it busy.
+// writeProgram writes a program that can run at once: no process that starts meanwhile inherits the open file, which
+// would keep it busy.
 func writeProgram(path, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(path, []byte(text), 0o700)
 }
 
-// hookEnv is what a hook is told, as old scripts know it and as new ones do. It comes last, so that it wins over what the controller inherited.
+// hookEnv is a hook's environment, with the names that old and new scripts use. It comes last, so that it overrides
+// what the controller inherited.
 func (c *Controller) hookEnv(h engine.HookRow) []string {
 	f := h.Fire
 	return append(os.Environ(),
@@ -119,7 +121,7 @@ func (c *Controller) hookEnv(h engine.HookRow) []string {
 	)
 }
 
-// project is the account or project of a cloud; empty: none is known.
+// project is the account or project of a cloud; empty if unknown.
 func (c *Controller) project(cloud string) string {
 	if cl, err := c.cloud(cloud); err == nil {
 		return cl.own.Capabilities().Project
@@ -127,7 +129,7 @@ func (c *Controller) project(cloud string) string {
 	return ""
 }
 
-// eventID is the same whenever a hook is run again for what happened once.
+// eventID is the same whenever a hook is repeated for one event.
 func eventID(fleet string, f engine.Fire) string {
 	what := []string{fleet, string(f.Hook), f.Cloud, f.Zone, f.Pool, f.Name, f.ProviderID}
 	if f.Hook == drover.HookExhausted { // a zone can be exhausted more than once
@@ -137,7 +139,8 @@ func eventID(fleet string, f engine.Fire) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// runHook runs a script in a process group of its own, which ends with ctx, and tells the first lines that it writes.
+// runHook runs a script in a process group of its own, which ends with ctx, and reports the first lines of its
+// output.
 func runHook(ctx context.Context, script string, env []string, tell func(line string)) error {
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -172,7 +175,7 @@ func runHook(ctx context.Context, script string, env []string, tell func(line st
 	return err
 }
 
-// tellLines tells the first lines of r and passes over the rest, so that whoever writes them is never held up.
+// tellLines reports the first lines of r and skips the rest, so that the writer is never blocked.
 func tellLines(r io.Reader, tell func(line string)) {
 	lines := bufio.NewScanner(r)
 	for n := 0; n < hookLines && lines.Scan(); n++ {

@@ -12,7 +12,7 @@ import (
 	"drover/internal/loop"
 )
 
-// inbox brings what people wish for to the engine in the order in which it was written down, however many of them ask at once.
+// inbox brings requests to the engine in the order in which they were recorded, however many are made at once.
 type inbox struct {
 	nudged chan struct{}
 	last   int64 // the last wish that was read; one goroutine at a time reads
@@ -20,7 +20,7 @@ type inbox struct {
 
 func newInbox() inbox { return inbox{nudged: make(chan struct{}, 1)} }
 
-// nudge says that there is something new in the store.
+// nudge says that the store has something new.
 func (b *inbox) nudge() {
 	select {
 	case b.nudged <- struct{}{}:
@@ -28,7 +28,7 @@ func (b *inbox) nudge() {
 	}
 }
 
-// unreadable is how long to wait before the store is asked again after it could not be read.
+// unreadable is how long to wait after the store could not be read.
 const unreadable = time.Second
 
 // readInbox takes in what is new until ctx ends.
@@ -50,8 +50,8 @@ func (c *Controller) readInbox(ctx context.Context) {
 	}
 }
 
-// collectInbox reads what is new: submitted jobs before wishes, though wishes are read first, so that a wish for a job never comes before
-// the job.
+// collectInbox reads what is new and returns jobs before wishes, though it reads wishes first, so that a wish for a
+// job never comes before the job.
 func (c *Controller) collectInbox(ctx context.Context) (bodies []engine.Body, err error) {
 	wishes, wishErr := c.cfg.Store.Wishes(ctx, c.inbox.last)
 	jobs, jobErr := c.cfg.Store.Pending(ctx)
@@ -68,7 +68,7 @@ func (c *Controller) collectInbox(ctx context.Context) (bodies []engine.Body, er
 	return bodies, nil
 }
 
-// replies brings the answers to wishes, once they are committed, to those who wait for them.
+// replies brings committed answers to those who wait for them.
 type replies struct {
 	mu      sync.Mutex
 	asking  int                     // how many write a wish down, or wait for its answer; guarded by mu
@@ -79,7 +79,7 @@ type replies struct {
 
 func newReplies() replies { return replies{raised: make(chan struct{})} }
 
-// ask begins to keep refusals, until done.
+// ask keeps refusals from now on, until done.
 func (r *replies) ask() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *replies) done() {
 	}
 }
 
-// deliver brings an answer. Wishes are answered in their order.
+// deliver brings an answer. Wishes are answered in order.
 func (r *replies) deliver(to engine.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +134,8 @@ func (r *replies) wait(ctx context.Context, wish int64, ended <-chan struct{}) e
 	}
 }
 
-// wish writes down what somebody wishes for and returns its answer: nil once it is granted. It is durable even if waiting for that is given up.
+// wish records a request and returns its answer: nil once it is granted. It is durable even if the caller stops
+// waiting.
 func (c *Controller) wish(ctx context.Context, body engine.Body) error {
 	c.replies.ask()
 	defer c.replies.done()
@@ -146,7 +147,7 @@ func (c *Controller) wish(ctx context.Context, body engine.Body) error {
 	return c.replies.wait(ctx, row, c.ended)
 }
 
-// committer commits to the store, and then tells those who wait for it.
+// committer commits to the store, and then wakes those who wait for it.
 type committer struct {
 	c *Controller
 	l *loop.Loop

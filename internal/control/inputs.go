@@ -9,11 +9,11 @@ import (
 	"drover/internal/logkey"
 )
 
-// maxInput is the most bytes that one file of a job's inputs may have.
+// maxInput is the size limit of one input file.
 const maxInput = 1 << 40
 
-// MissingInputs returns the hashes of what the caller has not sent, whoever else has. In this process, where nobody in particular asks, they are those
-// without contents.
+// MissingInputs returns the hashes of what the caller has not sent, whoever else has. In `drover run`, where there is
+// no caller, those without contents.
 func (c *Controller) MissingInputs(ctx context.Context, hashes []string) (missing []string, err error) {
 	if user := drover.IdentityOf(ctx).User; user != "" {
 		if missing, err = c.cfg.Store.MissingInputs(ctx, user, hashes); err != nil {
@@ -40,8 +40,8 @@ func distinct(list []string) []string {
 	return kept
 }
 
-// PutInput keeps contents under their hash, and the caller may use them from then on. All of them must come, also if they are there already: that is how the caller
-// proves to have them.
+// PutInput stores contents under their hash, and the caller may use them from then on. The caller must send all of
+// them even if they are stored already, to prove that it has them.
 func (c *Controller) PutInput(ctx context.Context, hash string, contents io.Reader) error {
 	user := drover.IdentityOf(ctx).User
 	if user == "" {
@@ -67,7 +67,7 @@ func (c *Controller) PutInput(ctx context.Context, hash string, contents io.Read
 // strayTime is how long contents are kept that no job uses.
 const strayTime = 24 * time.Hour
 
-// SweepInputs takes away inputs that were sent a day before now or earlier and that no job uses.
+// SweepInputs removes inputs that were sent at least a day before now and that no job uses.
 func (c *Controller) SweepInputs(ctx context.Context, now time.Time) error {
 	before := now.Add(-strayTime)
 	if err := c.cfg.Store.ForgetInputs(ctx, drover.TimeOf(before)); err != nil {

@@ -15,7 +15,7 @@ import (
 	"drover/internal/store"
 )
 
-// Submit takes a batch in: see [drover.Queue].
+// Submit accepts a batch: see [drover.Queue].
 func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Receipt, error) {
 	if err := c.full.err(); err != nil {
 		return drover.Receipt{}, fmt.Errorf("taking in jobs: %w", err)
@@ -37,7 +37,7 @@ func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Re
 	return r, nil
 }
 
-// checkBatch refuses what could never run (BEHAVIOUR D10) and what lacks its inputs. Nobody is told what others have sent.
+// checkBatch refuses a batch that could never run or lacks inputs. Nobody learns what others have sent.
 func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
 	unsent, err := c.unsent(ctx, b)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
 	return fits(b, offerings, c.leftOut())
 }
 
-// unsent is the contents among a batch's inputs that neither whoever asks nor the user that the batch is for has sent.
+// unsent are the inputs of a batch that neither the caller nor the batch's user has sent.
 func (c *Controller) unsent(ctx context.Context, b drover.Batch) (map[string]bool, error) {
 	asks := drover.IdentityOf(ctx).User
 	if asks == "" {
@@ -91,7 +91,7 @@ func (c *Controller) unsent(ctx context.Context, b drover.Batch) (map[string]boo
 	return hashes, nil
 }
 
-// fits refuses a job that none of the offerings can hold. Jobs of one shape are judged once.
+// fits refuses a job that no offering can hold. It checks jobs of one shape once.
 func fits(b drover.Batch, offerings []drover.Offering, leftOut []drover.LeftOut) error {
 	judged := map[drover.Shape]bool{}
 	for _, spec := range b.Jobs {
@@ -107,7 +107,7 @@ func fits(b drover.Batch, offerings []drover.Offering, leftOut []drover.LeftOut)
 	return nil
 }
 
-// Jobs lists jobs. Those that wait, and of which nothing else is to be said, have the reason for which they do.
+// Jobs lists jobs. Waiting jobs have the reason why they wait.
 func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.Page[drover.Job], err error) {
 	f.Limit = pageSize(f.Limit)
 	if f.Mine && f.User == "" {
@@ -125,7 +125,7 @@ func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.
 	return page, err
 }
 
-// sayWhy gives jobs that wait the first reason for which they do, while there is a controller that knows. It is asked for all of them at once.
+// sayWhy adds to waiting jobs the first reason why they wait, with one query for all of them.
 func (c *Controller) sayWhy(ctx context.Context, jobs []drover.Job) {
 	var at []int
 	var ids []drover.JobID
@@ -183,7 +183,7 @@ func (c *Controller) Retry(ctx context.Context, id drover.JobID, reason string) 
 	return c.queuedAgain(ctx, id, reason)
 }
 
-// RetryWith puts a final job back in the queue as the batch has it now.
+// RetryWith puts a final job back in the queue with its specification in the batch.
 func (c *Controller) RetryWith(ctx context.Context, id drover.JobID, batch drover.Batch, reason string) (drover.Job, error) {
 	job, err := c.Job(ctx, id)
 	if err != nil {
@@ -233,7 +233,7 @@ func (c *Controller) SetPriority(ctx context.Context, id drover.JobID, priority 
 	return c.Job(ctx, whole)
 }
 
-// SetPaused pauses the queue, or resumes it.
+// SetPaused pauses or resumes the queue.
 func (c *Controller) SetPaused(ctx context.Context, paused bool, reason string) (drover.Status, error) {
 	what := "the queue is resumed"
 	if paused {
@@ -246,7 +246,7 @@ func (c *Controller) SetPaused(ctx context.Context, paused bool, reason string) 
 	return c.Status(ctx)
 }
 
-// asked says who asked for something, and what they said about it.
+// asked says who requested something, and their reason.
 func asked(ctx context.Context, what, reason string) string {
 	if by := drover.IdentityOf(ctx).User; by != "" {
 		what += " by " + by
@@ -257,12 +257,12 @@ func asked(ctx context.Context, what, reason string) string {
 	return what
 }
 
-// Outputs lists what a job has left.
+// Outputs lists a job's outputs.
 func (c *Controller) Outputs(ctx context.Context, id drover.JobID) ([]drover.File, error) {
 	return c.cfg.Store.OutputsOf(ctx, id)
 }
 
-// OpenOutput reads one of a job's outputs, from a byte on.
+// OpenOutput reads one of a job's outputs, from an offset on.
 func (c *Controller) OpenOutput(ctx context.Context, id drover.JobID, path string, from int64) (io.ReadCloser, error) {
 	files, err := c.cfg.Store.OutputsOf(ctx, id)
 	if err != nil {
@@ -284,7 +284,7 @@ func (c *Controller) OpenOutput(ctx context.Context, id drover.JobID, path strin
 	return nil, drover.Errorf(drover.KindNotFound, "job %v has no output %.200q", id, path)
 }
 
-// seek has a file read from a byte on.
+// seek positions a file at an offset.
 func seek(file io.ReadSeekCloser, from int64) (io.ReadCloser, error) {
 	if _, err := file.Seek(from, io.SeekStart); err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -292,7 +292,7 @@ func seek(file io.ReadSeekCloser, from int64) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// folder is what the job's results lie under.
+// folder is the folder of the job's results.
 func (c *Controller) folder(spec jobSpec) string {
 	if c.cfg.Shared {
 		return strconv.FormatInt(spec.number, 10)

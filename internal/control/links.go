@@ -35,7 +35,8 @@ func (c *Controller) link(instance int64) *link {
 	return c.links[instance]
 }
 
-// connect makes an instance's control stream, tells the engine what its runner has, and from then on what it says.
+// connect opens an instance's control stream, and reports to the engine what its runner has and what it says from
+// then on.
 func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect) {
 	conn, err := c.dial(ctx, f)
 	if err != nil {
@@ -67,7 +68,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// reports is a runner's hello for the engine. The ends of output stay here, in place of all that was said before: a hello names what the runner has.
+// reports is a runner's hello for the engine. The ends of output stay here and replace earlier ones: a hello names
+// all that the runner has.
 func (l *link) reports(h wire.Hello) (reports []engine.Report) {
 	ends := map[drover.AttemptID]drover.Exit{}
 	for _, a := range h.Attempts {
@@ -87,7 +89,8 @@ func (l *link) reports(h wire.Hello) (reports []engine.Report) {
 	return reports
 }
 
-// plausible reports whether an attempt that the instance names can be one; what cannot never reaches the engine, and is logged once a connection.
+// plausible reports whether an attempt that the instance names can exist. An impossible one never reaches the engine,
+// and is logged once per connection.
 func (l *link) plausible(id drover.AttemptID) bool {
 	if id.Plausible() {
 		return true
@@ -99,7 +102,7 @@ func (l *link) plausible(id drover.AttemptID) bool {
 	return false
 }
 
-// verify is what the proof is worth that the instance shows of an attempt.
+// verify checks an instance's proof of an attempt.
 func (l *link) verify(id drover.AttemptID, proof string) engine.Proof {
 	switch l.c.cfg.Key.AttemptProvedBy(proof, l.name, id) {
 	case "":
@@ -110,17 +113,17 @@ func (l *link) verify(id drover.AttemptID, proof string) engine.Proof {
 	return engine.ProofForeign
 }
 
-// withoutOutput is an exit for the engine: the ends of output are neither for its memory nor for a recording.
+// withoutOutput is an exit for the engine: ends of output belong neither in its memory nor in a recording.
 func withoutOutput(exit drover.Exit) drover.Exit {
 	exit.Stdout, exit.Stderr = "", ""
 	return exit
 }
 
-// manyEnds is how many ended attempts of one instance are remembered before those are forgotten that the engine knows nothing of: a runner may
-// name what it likes.
+// manyEnds is how many ended attempts of one instance are remembered before those unknown to the engine are
+// forgotten: a runner may name anything.
 const manyEnds = 1000
 
-// keepEnd keeps how an attempt of the instance ended until the attempt is forgotten or the instance gone.
+// keepEnd keeps how an attempt of the instance ended until the attempt is forgotten or the instance is gone.
 func (l *link) keepEnd(id drover.AttemptID, exit drover.Exit) {
 	l.c.mu.Lock()
 	ends := l.c.ends[l.id]
@@ -136,7 +139,7 @@ func (l *link) keepEnd(id drover.AttemptID, exit drover.Exit) {
 	}
 }
 
-// dropStrangers forgets how attempts ended that do not live on the instance.
+// dropStrangers forgets the ends of attempts that are not live on the instance.
 func (l *link) dropStrangers() {
 	drop := func(e *engine.Engine) {
 		l.c.mu.Lock()
@@ -150,7 +153,7 @@ func (l *link) dropStrangers() {
 	_ = l.c.Query(l.ctx, drop)
 }
 
-// Exited takes in that an attempt ended.
+// Exited receives an attempt's end.
 func (l *link) Exited(m wire.Exited) {
 	if !l.plausible(m.ID) {
 		return
@@ -159,7 +162,7 @@ func (l *link) Exited(m wire.Exited) {
 	l.c.post(l.ctx, engine.Exited{Instance: l.id, Attempt: m.ID, Exit: withoutOutput(m.Exit), Proof: l.verify(m.ID, m.Proof)})
 }
 
-// API takes in that a job connected to DROVER_API, unless there are more such connections than an instance can hold.
+// API receives a job's connection to DROVER_API, unless there are more than an instance may have.
 func (l *link) API(m wire.API) {
 	select {
 	case l.claims <- struct{}{}:
@@ -200,7 +203,7 @@ func (c *Controller) closeLinks() {
 	}
 }
 
-// dial logs in to an instance and gets its runner to speak.
+// dial logs in to an instance and starts its runner.
 func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, error) {
 	cl, err := c.cloud(f.Cloud)
 	if err != nil {
@@ -228,7 +231,8 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	return remote.Connect(ctx, t)
 }
 
-// address is where an instance can be reached, as its create call, the last list or else the records say. KindNotFound if none does.
+// address is where an instance can be reached, by its create call, the last list, or the records. KindNotFound if
+// none says.
 func (c *Controller) address(cl *cloud, f engine.Connect) (driver.Instance, string, error) {
 	in, known := cl.find(f.ProviderID)
 	addr, _ := cl.Reach(in)

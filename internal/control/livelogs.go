@@ -12,18 +12,18 @@ import (
 	"drover/internal/logkey"
 )
 
-// livePace is how long passes between two looks at what attempts have written.
+// livePace is the time between two looks at what attempts have written.
 const livePace = 2 * time.Second
 
-// liveLogs are the logs of attempts that run, kept where their whole ones will be, so that whoever looks into the folder of a run sees them grow. They
-// are a convenience: when an attempt has ended its logs are stored whole, whatever there is by then.
+// liveLogs are the logs of running attempts, kept where the complete ones will be, so that a reader of a run's folder
+// sees them grow. They are a convenience: when an attempt ends, its complete logs replace them.
 type liveLogs struct {
 	mu    sync.Mutex                // held while a log is written
 	kept  map[spoolKey]int64        // of each stream, up to where; guarded by mu
 	ended map[drover.AttemptID]bool // those whose whole logs are being stored, or are; guarded by mu
 }
 
-// growLogs keeps what attempts have written since the last time.
+// growLogs stores what attempts have written since the last time.
 func (c *Controller) growLogs(ctx context.Context) {
 	running, byInstance := map[drover.AttemptID]bool{}, map[int64][]drover.AttemptID{}
 	err := c.Query(ctx, func(e *engine.Engine) {
@@ -47,7 +47,7 @@ func (c *Controller) growLogs(ctx context.Context) {
 	all.Wait()
 }
 
-// growLogsOf keeps what attempts of one instance have written since the last time, one stream after the other.
+// growLogsOf does so for one instance, one stream after the other.
 func (c *Controller) growLogsOf(ctx context.Context, l *link, attempts []drover.AttemptID) {
 	for _, id := range attempts {
 		for _, s := range streams {
@@ -58,7 +58,7 @@ func (c *Controller) growLogsOf(ctx context.Context, l *link, attempts []drover.
 	}
 }
 
-// keepPiece keeps the next piece of a stream. Of one that is longer than what will be kept of it, the beginning is enough.
+// keepPiece stores the next piece of a stream. Of a stream longer than what will be kept, the beginning is enough.
 func (c *Controller) keepPiece(ctx context.Context, l *link, id drover.AttemptID, stream drover.Stream, blob string) error {
 	spec, err := c.spec(ctx, id.Job.Number)
 	if err != nil {
@@ -100,21 +100,21 @@ func (c *Controller) keepPiece(ctx context.Context, l *link, id drover.AttemptID
 	return nil
 }
 
-// from is up to where a stream is kept.
+// from is how far a stream is stored.
 func (s *liveLogs) from(key spoolKey) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kept[key]
 }
 
-// end has nothing more of an attempt kept, since its whole logs are stored now.
+// end stores nothing more of an attempt, since its complete logs are stored now.
 func (s *liveLogs) end(id drover.AttemptID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended[id] = true
 }
 
-// forget forgets all attempts but those that run.
+// forget forgets all attempts but the running ones.
 func (s *liveLogs) forget(running map[drover.AttemptID]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,19 +15,19 @@ import (
 // levels are those of notes.
 var levels = map[engine.Level]slog.Level{engine.Debug: slog.LevelDebug, engine.Info: slog.LevelInfo, engine.Warn: slog.LevelWarn}
 
-// logs reports whether lines of this level are written at all, so that nothing is made up for those that are not.
+// logs reports whether lines of this level are written at all, to skip the work for those that are not.
 func (c *Controller) logs(level slog.Level) bool {
 	return c.cfg.Log.Enabled(context.Background(), level)
 }
 
-// log writes a line, without what would be empty in it.
+// log writes a line, without empty attributes.
 func (c *Controller) log(level slog.Level, text string, about []slog.Attr, attrs ...slog.Attr) {
 	all := slices.Concat(about, attrs)
 	all = slices.DeleteFunc(all, func(a slog.Attr) bool { return a.Value.Kind() == slog.KindString && a.Value.String() == "" })
 	c.cfg.Log.LogAttrs(context.Background(), level, text, all...)
 }
 
-// note tells people, in the log and as an event, what happened.
+// note reports what happened, in the log and as an event.
 func (c *Controller) note(n engine.Note) {
 	c.history.add(c.clock.now(), n)
 	if level := levels[n.Level]; c.logs(level) {
@@ -35,7 +35,7 @@ func (c *Controller) note(n engine.Note) {
 	}
 }
 
-// about is what a note is about.
+// about is the subject of a note.
 func (c *Controller) about(n engine.Note) (attrs []slog.Attr) {
 	switch {
 	case n.Attempt != nil:
@@ -60,7 +60,7 @@ func codeOf(why *drover.Reason) string {
 	return why.Code
 }
 
-// logSubmitted tells of jobs that were taken in.
+// logSubmitted logs accepted jobs.
 func (c *Controller) logSubmitted(events []engine.Event) {
 	if !c.logs(slog.LevelInfo) {
 		return
@@ -75,7 +75,7 @@ func (c *Controller) logSubmitted(events []engine.Event) {
 	}
 }
 
-// logWrites tells of attempts that begin and end, once that is written down.
+// logWrites logs starts and ends of attempts, once they are committed.
 func (c *Controller) logWrites(writes []engine.Write) {
 	c.roster.turn(writes)
 	for _, w := range writes {
@@ -101,7 +101,7 @@ func (c *Controller) logAttempt(row engine.AttemptRow) {
 	}
 }
 
-// logDone tells what came of an effect. People are told by the notes of what the engine makes of it.
+// logDone logs the result of an effect. The engine's notes tell people what it means.
 func (c *Controller) logDone(f engine.Effect, answer engine.Body, took time.Duration) {
 	if !c.logs(slog.LevelDebug) {
 		return

@@ -17,7 +17,7 @@ import (
 	"drover/internal/remote"
 )
 
-// target is where an instance is logged in to, and how it is known.
+// target is where and as whom to log in to an instance, and how to verify it.
 func (cl Cloud) target(key remote.FleetKey, who claimant) remote.Target {
 	address, user := cl.Reach(who.Instance)
 	var proof remote.Proof
@@ -34,7 +34,7 @@ func (cl Cloud) target(key remote.FleetKey, who claimant) remote.Target {
 	}
 }
 
-// Reach is the host and port of an instance's sshd, and whom to log in as; no address while the cloud does not say one.
+// Reach is the host and port of an instance's sshd, and its login user; no address while the cloud has none.
 func (cl Cloud) Reach(in driver.Instance) (address, user string) {
 	user = cmp.Or(cl.SSH.User, in.Addresses.User, "root")
 	host := pick(cl.SSH, in.Addresses)
@@ -54,7 +54,7 @@ func pick(s SSH, a driver.Addresses) string {
 	return cmp.Or(a.Public, a.Private)
 }
 
-// claimant is who is to answer at an instance's address.
+// claimant is the instance that should answer at an address.
 type claimant struct {
 	driver.Instance
 	name   string
@@ -63,8 +63,9 @@ type claimant struct {
 	key    remote.FleetKey
 }
 
-// verify proves a host key: against the pinned one, else against the one planted in the instance, else by its cloud's word, for which the cloud may
-// have to see the output of a command. Where a secret was planted instead, the key cannot be proved here. There is no trust on first use.
+// verify checks a host key: against the pinned one, else the planted one, else by the cloud's word, which may need
+// the output of a command. A key that is proved by a planted secret cannot be verified here. There is no trust on
+// first use.
 func (c claimant) verify(ctx context.Context, key ssh.PublicKey, output []byte) error {
 	got := ssh.FingerprintSHA256(key)
 	if c.pinned != "" {
@@ -95,8 +96,8 @@ func (c claimant) verify(ctx context.Context, key ssh.PublicKey, output []byte) 
 	return drover.Errorf(drover.KindHostKey, "its host key cannot be proved: the driver has no way to")
 }
 
-// Silence asks an instance, once its host key is proved, for how long it has heard no controller. It disturbs neither the instance nor its
-// controller. KindNotFound: it never heard one. Any other error: it could not be asked.
+// Silence asks an instance, after verifying its host key, how long it has heard no controller. It disturbs neither
+// the instance nor its controller. KindNotFound: it never heard one. Any other error: it could not be asked.
 func Silence(ctx context.Context, key remote.FleetKey, cl Cloud, in driver.Instance) (time.Duration, error) {
 	if address, _ := cl.Reach(in); address == "" {
 		return 0, drover.Errorf(drover.KindUnreachable, "its address is not known")

@@ -37,7 +37,7 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 	return &logReader{c: c, ctx: ctx, cancel: cancel, request: r, spec: spec, from: r.Offset}, nil
 }
 
-// attemptLog is what is kept of an attempt that is not the last to have left a log; nil for that one.
+// attemptLog is what is kept of an attempt that is not the last with a log; nil for that one.
 func (c *Controller) attemptLog(ctx context.Context, job drover.Job, r drover.LogRequest, spec jobSpec) (io.ReadCloser, error) {
 	at := slices.IndexFunc(job.Attempts, func(a drover.Attempt) bool { return a.Number == r.Attempt })
 	switch {
@@ -69,7 +69,7 @@ func (c *Controller) attemptLog(ctx context.Context, job drover.Job, r drover.Lo
 	return seek(latest, r.Offset)
 }
 
-// logReader reads a job's output stream, attempt after attempt: while one is live from its spool, and what could not be had so from what was
+// logReader reads a job's output stream, attempt after attempt: a live one from its spool, and the rest from what was
 // stored.
 type logReader struct {
 	c       *Controller
@@ -144,7 +144,7 @@ func (r *logReader) readStored(p []byte) (int, error) {
 	return n, err
 }
 
-// readSpool reads what has come of a live attempt; who follows waits for more.
+// readSpool reads what has come of a live attempt; a follower waits for more.
 func (r *logReader) readSpool(p []byte) (int, error) {
 	r.spool.reads(r, r.offset, true)
 	n, skipped, whole, grown, err := r.spool.readAt(p, r.offset)
@@ -171,7 +171,8 @@ func (r *logReader) readSpool(p []byte) (int, error) {
 	return n, nil
 }
 
-// next finds what to read next: the live attempt's spool, or once the job is final, or nobody waits for that, what was stored.
+// next finds what to read next: the live attempt's spool or, once the job is final or if nobody waits for that, what
+// was stored.
 func (r *logReader) next() error {
 	changed, done := r.c.changes.of(r.request.Job.Number)
 	defer done()
@@ -201,7 +202,7 @@ func (r *logReader) next() error {
 	}
 }
 
-// live begins to read the live attempt's stream: as it comes, or what there is of it now.
+// live begins to read the live attempt's stream: as it comes, or what there is now.
 func (r *logReader) live() (err error) {
 	select {
 	case <-r.c.ended:
@@ -216,7 +217,7 @@ func (r *logReader) live() (err error) {
 	return err
 }
 
-// openStored reads the rest of the last attempt's stream from what was stored of it.
+// openStored reads the rest of the last attempt's stream from what was stored.
 func (r *logReader) openStored() error {
 	if r.whole || r.attempt.Number == 0 {
 		return io.EOF
@@ -237,7 +238,8 @@ func (r *logReader) openStored() error {
 	return err
 }
 
-// pieces are what there is now of a live attempt's stream, fetched piece by piece as they are read, so that a slow reader holds no channel.
+// pieces are the current contents of a live attempt's stream, fetched piece by piece as they are read, so that a slow
+// reader holds no channel.
 type pieces struct {
 	c      *Controller
 	ctx    context.Context
@@ -249,7 +251,7 @@ type pieces struct {
 
 const pieceSize = 256 << 10
 
-// Read fetches the next piece when the one before has been read.
+// Read fetches the next piece when the previous one has been read.
 func (r *pieces) Read(p []byte) (int, error) {
 	if r.piece.Len() == 0 && !r.last {
 		if err := r.fetch(); err != nil {
@@ -274,5 +276,5 @@ func (r *pieces) fetch() error {
 	return err
 }
 
-// Close has nothing to let go of.
+// Close has nothing to close.
 func (r *pieces) Close() error { return nil }

@@ -16,8 +16,8 @@ const (
 	tellAtOnce   = 2               // messages of one user
 )
 
-// Tell tells those who want to know what became of their batches, as far as that is due. What fails is tried again later, or given up with a word in the
-// log.
+// Tell sends the notifications about batches that are due. A failed one is repeated later, or dropped with a log
+// line.
 func (c *Controller) Tell(ctx context.Context) {
 	due, err := c.cfg.Store.Tellings(ctx, c.now(), tellAtOnce)
 	if err != nil && ctx.Err() == nil {

@@ -11,8 +11,8 @@ import (
 	"drover/internal/loop"
 )
 
-// Observer is told what a Controller does, to count it. Its methods are called concurrently; they must not block, and keep nothing of what
-// they are given.
+// Observer is told what a Controller does, to count it. Its methods are called concurrently; they must not block or
+// keep their arguments.
 type Observer interface {
 	// Begun says what the Controller goes on from, before anything else.
 	Begun(s engine.State)
@@ -33,7 +33,7 @@ type Observer interface {
 	Done(f engine.Effect, answer engine.Body, took time.Duration)
 }
 
-// unobserved is the Observer of a Controller that has none.
+// unobserved is the Observer of a Controller without one.
 type unobserved struct{}
 
 func (unobserved) Begun(engine.State)                                          {}
@@ -43,7 +43,7 @@ func (unobserved) LoggedIn(int64, drover.Time)                                 {
 func (unobserved) Probed(string, bool)                                         {}
 func (unobserved) Done(engine.Effect, engine.Body, time.Duration)              {}
 
-// Load is what a Controller has to do at a moment.
+// Load is a Controller's current work.
 type Load struct {
 	Events  int            // that wait to be decided on
 	Effects map[string]int // under way, by kind
@@ -61,7 +61,7 @@ type flights struct {
 	kinds  map[string]int   // guarded by mu
 }
 
-// flight is an effect that is under way, and since when.
+// flight is an effect under way, and since when.
 type flight struct {
 	effect engine.Effect
 	began  time.Time
@@ -76,7 +76,7 @@ func (f *flights) begin(effect engine.Effect) {
 	f.kinds[effect.Kind()]++
 }
 
-// end takes an effect out, if it is still there: one whose answer has been given may go on, as a connection does.
+// end removes an effect, if it is still there: one that was answered may continue, as a connection does.
 func (f *flights) end(effect int64) (flight, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,14 +94,14 @@ func (f *flights) count() map[string]int {
 	return maps.Clone(f.kinds)
 }
 
-// carryOut does an effect and has it observed.
+// carryOut carries out an effect and reports it to the Observer.
 func (c *Controller) carryOut(ctx context.Context, f engine.Effect) {
 	c.flights.begin(f)
 	c.do(ctx, f)
 	c.done(f.ID, nil)
 }
 
-// answered has the effect observed that an event answers, if it answers one.
+// answered reports the effect that an event answers, if any.
 func (c *Controller) answered(body engine.Body) {
 	if effect, _ := engine.Answer(body); effect != 0 {
 		c.done(effect, body)
@@ -116,7 +116,7 @@ func (c *Controller) done(effect int64, answer engine.Body) {
 	}
 }
 
-// step has the loop decide, and says how long that took.
+// step lets the loop decide, and reports how long that took.
 func (c *Controller) step(ctx context.Context, l *loop.Loop, events []engine.Event) (wake drover.Time, err error) {
 	began := time.Now()
 	c.committing = 0
@@ -127,7 +127,7 @@ func (c *Controller) step(ctx context.Context, l *loop.Loop, events []engine.Eve
 	return wake, err
 }
 
-// commit writes to the store, and has it observed.
+// commit writes to the store, and reports it.
 func (c *Controller) commit(ctx context.Context, l *loop.Loop, writes []engine.Write) error {
 	began := time.Now()
 	err := c.commitWhenRoom(ctx, l, func() error { return c.cfg.Store.Commit(ctx, writes) })

@@ -14,14 +14,14 @@ import (
 	"drover/internal/wire"
 )
 
-// ordered is what a link's runner was told last.
+// ordered are the last orders to a link's runner.
 type ordered struct {
 	mu   sync.Mutex
 	last *wire.Orders // nil: nothing yet; guarded by mu
 }
 
-// orders are those of the setup in use, with what the cloud's driver adds. A hold wins over all that is done unasked, also when the controller
-// is lost that was told of it: an instance whose tag says that it is held does not power itself off.
+// orders are those of the current setup, with what the cloud's driver adds. A hold overrides everything automatic,
+// even if the controller is lost: an instance whose tag says that it is held does not power itself off.
 func (l *link) orders() wire.Orders {
 	s := l.c.current()
 	o := s.Orders
@@ -40,7 +40,7 @@ func (l *link) orders() wire.Orders {
 	return o
 }
 
-// orphan is after how long an orphaned instance of a pool powers itself off; one whose pool is not configured any more is like one of no pool.
+// orphan is the orphan timeout of a pool's instances, or the default if the pool is no longer configured.
 func (s *setup) orphan(pool string) time.Duration {
 	if p, ok := s.Pools[pool]; ok {
 		return p.Orphan
@@ -48,7 +48,7 @@ func (s *setup) orphan(pool string) time.Duration {
 	return s.Orders.Orphan
 }
 
-// order tells an instance's runner the orders in force, unless it has them.
+// order sends the current orders to an instance's runner, unless it has them.
 func (l *link) order() {
 	l.ordered.mu.Lock()
 	defer l.ordered.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *link) order() {
 	l.c.told(l, l.conn.Order(now))
 }
 
-// orderAnew tells every connected instance the orders in force. Nobody waits for a stuck connection.
+// orderAnew sends the current orders to every connected instance. Nobody waits for a stuck connection.
 func (c *Controller) orderAnew() {
 	c.mu.Lock()
 	links := slices.Collect(maps.Values(c.links))
@@ -70,7 +70,7 @@ func (c *Controller) orderAnew() {
 	}
 }
 
-// initCommand is what an instance runs at its first boot: the dead-man switch, which is there before anyone has logged in.
+// initCommand is what an instance runs at its first boot: the dead-man switch, before anyone logs in.
 func (c *Controller) initCommand(pool string) drover.Secret {
 	after := c.current().orphan(pool)
 	if after <= 0 {
@@ -79,8 +79,8 @@ func (c *Controller) initCommand(pool string) drover.Secret {
 	return drover.NewSecret(deadman.Script(after))
 }
 
-// Notice takes in that a cloud will take an instance back. That it thought better of it changes nothing here: the instance's work is on its
-// way elsewhere. It is logged once a connection, whatever a runner says.
+// Notice receives an interruption notice. A cloud that changes its mind changes nothing here: the instance's work is
+// already moving elsewhere. It is logged once per connection.
 func (l *link) Notice(n drover.Notice) {
 	if n.Cause == "" {
 		if !l.calmed {
@@ -92,10 +92,11 @@ func (l *link) Notice(n drover.Notice) {
 	l.c.post(l.ctx, engine.Noticed{Instance: l.id, Notice: n})
 }
 
-// mostAilings is how often an instance may say over one connection that it is ailing, or well again. One that wavers more is not listened to any longer.
+// mostAilings is how often an instance may report over one connection that it is unhealthy or healthy again. One that
+// reports more is ignored.
 const mostAilings = 20
 
-// Ailing takes in what an instance says is wrong with it.
+// Ailing receives what an instance says is wrong with it.
 func (l *link) Ailing(text string) {
 	if l.ailings++; l.ailings > mostAilings {
 		return

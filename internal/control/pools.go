@@ -16,7 +16,7 @@ func (c *Controller) Pools(ctx context.Context) ([]drover.Pool, error) {
 	return pools, err
 }
 
-// ResizePool gives a pool another number of instances.
+// ResizePool changes a pool's number of instances.
 func (c *Controller) ResizePool(ctx context.Context, name string, count int, reason string) (drover.Pool, error) {
 	if count < 0 || count > drover.MaxPool {
 		return drover.Pool{}, drover.Errorf(drover.KindInvalid, "a pool cannot have %d instances", count).WithHint("write a number from 0 to %d", drover.MaxPool)

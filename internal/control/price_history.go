@@ -15,9 +15,9 @@ const (
 	mostSteps = 1000 // that are told of each: the latest
 )
 
-// priceHistory is how the prices of a cloud's spot instances have moved since the last change that the engine has noted, where the cloud remembers that; it
-// lists these offerings.
-// What cannot be had is left out: then they cost what they did.
+// priceHistory is how the prices of a cloud's spot instances have changed since the engine's last known change, where
+// the cloud has a history; listed are its offerings. What is not available is left out: those instances keep their
+// price.
 func (c *Controller) priceHistory(ctx context.Context, cl *cloud, listed []drover.Offering) (all []engine.Past) {
 	historian, remembers := driver.As[driver.PriceHistorian](cl.own)
 	if !remembers {
@@ -38,7 +38,7 @@ func (c *Controller) priceHistory(ctx context.Context, cl *cloud, listed []drove
 	return all
 }
 
-// spotIn is of each spot offering of a cloud the instance whose price has been the same for longest.
+// spotIn has, for each spot offering of a cloud, the instance whose price has been the same for longest.
 func spotIn(e *engine.Engine, cloud string) (oldest []engine.Instance) {
 	for _, in := range e.Instances() {
 		if in.Cloud != cloud || in.Market != drover.Spot || !in.Billed() {
@@ -59,7 +59,7 @@ func keyOf(in engine.Instance) engine.OfferingKey {
 	return engine.OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}
 }
 
-// likeIt is the offering that an instance is of, as its cloud lists it, if it does.
+// likeIt is an instance's offering in its cloud's list, if it is there.
 func likeIt(in engine.Instance, listed []drover.Offering) drover.Offering {
 	at := slices.IndexFunc(listed, func(o drover.Offering) bool {
 		return o.Type.Name == in.Type.Name && o.Zone == in.Zone && o.Market == in.Market
@@ -70,7 +70,8 @@ func likeIt(in engine.Instance, listed []drover.Offering) drover.Offering {
 	return listed[at]
 }
 
-// asPaid are the steps of an offering's price history, newest first, as they are paid with the volume that each instance has, oldest first.
+// asPaid are the steps of an offering's price history (newest first) as they are paid, with each instance's volume,
+// oldest first.
 func (cl *cloud) asPaid(o drover.Offering, points []driver.PricePoint) (prices []engine.PastPrice) {
 	for _, p := range points[:min(len(points), mostSteps)] {
 		o := o

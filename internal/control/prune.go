@@ -8,10 +8,10 @@ import (
 	"drover/internal/logkey"
 )
 
-// pruneAtOnce is of how many jobs results are looked up at once.
+// pruneAtOnce is how many jobs' results are looked up at once.
 const pruneAtOnce = 100
 
-// Prune takes away old results: see [drover.Queue].
+// Prune removes old results: see [drover.Queue].
 func (c *Controller) Prune(ctx context.Context, before drover.Time) (pruned drover.Pruned, err error) {
 	for {
 		jobs, err := c.cfg.Store.OldResults(ctx, before, pruneAtOnce)
@@ -29,7 +29,7 @@ func (c *Controller) Prune(ctx context.Context, before drover.Time) (pruned drov
 	}
 }
 
-// pruneJob takes away what a job has left. The records forget it last, so that what cannot be taken away is tried again.
+// pruneJob removes a job's results. It updates the records last, so that a failure is repeated.
 func (c *Controller) pruneJob(ctx context.Context, job int64) (bytes int64, err error) {
 	spec, err := c.spec(ctx, job)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Controller) pruneJob(ctx context.Context, job int64) (bytes int64, err 
 	return bytes, c.cfg.Store.ForgetResults(ctx, job)
 }
 
-// pruneOld takes away what is older than the configuration has it kept.
+// pruneOld removes results that are older than the configuration keeps.
 func (c *Controller) pruneOld(ctx context.Context) error {
 	keep := c.current().Keep
 	if keep == 0 {

@@ -12,10 +12,10 @@ import (
 	"drover/internal/store"
 )
 
-// block is what a file takes at least.
+// block is the least that a file takes on disk.
 const block = 4096
 
-// limits are those of each user. In a run there is one user, whose own it is.
+// limits are those of each user. A run has only one user, and no limits.
 func (c *Controller) limits() drover.UserLimits {
 	if !c.cfg.Shared {
 		return drover.UserLimits{}
@@ -27,13 +27,13 @@ func (c *Controller) terms(ctx context.Context) store.Terms {
 	return store.Terms{Sender: drover.IdentityOf(ctx).User, Limits: c.limits()}
 }
 
-// uploads count what users are sending, so that many files that come at once are together within the limit, too.
+// uploads count what users are sending, so that concurrent files together stay within the limit.
 type uploads struct {
 	mu    sync.Mutex
 	users map[string]*sending // guarded by mu
 }
 
-// sending is what one user sends, beside what was sent before.
+// sending is what one user sends, in addition to what was sent before.
 type sending struct {
 	files  int
 	sent   drover.Bytes
@@ -86,7 +86,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end counts the file no more among those that come. If it was taken, it is among those that were sent from now on.
+// end stops counting the file as on its way. If it was accepted, it counts as sent from now on.
 func (u *upload) end(ctx context.Context) {
 	u.c.uploads.mu.Lock()
 	defer u.c.uploads.mu.Unlock()
@@ -101,8 +101,8 @@ func (u *upload) end(ctx context.Context) {
 	}
 }
 
-// tally is how large results are that were stored of late. It is written down once a second, since a commit for each would take as long as the
-// results. What a crash loses of it is not counted.
+// tally is the size of recently stored results. It is recorded once a second, since a commit for each would take as
+// long as the results. A crash loses what is not recorded.
 type tally struct {
 	mu    sync.Mutex
 	bytes map[drover.JobID]int64 // guarded by mu
@@ -122,7 +122,7 @@ func (t *tally) take() map[drover.JobID]int64 {
 	return taken
 }
 
-// restore puts back what could not be written down, unless there is something newer.
+// restore puts back what could not be recorded, unless there is something newer.
 func (t *tally) restore(bytes map[drover.JobID]int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +132,7 @@ func (t *tally) restore(bytes map[drover.JobID]int64) {
 
 const tallyInterval = time.Second
 
-// keepTally writes down how large results are until ctx ends, and then what is left.
+// keepTally records the size of results until ctx ends, and then what is left.
 func (c *Controller) keepTally(ctx context.Context) {
 	write := func() { c.writeTally(context.WithoutCancel(ctx)) }
 	every(ctx, tallyInterval, write)
@@ -150,7 +150,7 @@ func (c *Controller) writeTally(ctx context.Context) {
 	}
 }
 
-// sizeOf is how much the logs and outputs take that an attempt left.
+// sizeOf is the size of an attempt's logs and outputs.
 func (c *Controller) sizeOf(exit drover.Exit, files []drover.File) (bytes int64) {
 	for _, s := range streams {
 		if _, size := output(exit, s.Stream); size > 0 {
@@ -163,7 +163,7 @@ func (c *Controller) sizeOf(exit drover.Exit, files []drover.File) (bytes int64)
 	return bytes
 }
 
-// Recount looks for results that somebody has taken away, of the users who are over the limit: they count no more.
+// Recount looks for results that somebody has deleted, of the users who are over the limit, and stops counting them.
 func (c *Controller) Recount(ctx context.Context) error {
 	most := c.limits().Results
 	if most == 0 {

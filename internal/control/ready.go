@@ -8,10 +8,10 @@ import (
 	"drover/internal/engine"
 )
 
-// readyTime is how long the loop and the store may take to show that they are well.
+// readyTime is how long the loop and the store may take to show that they are healthy.
 const readyTime = 3 * time.Second
 
-// readyFor is how long an answer is good. Whoever asks needs no token, and is not to keep the disk busy.
+// readyFor is how long an answer is reused: callers need no token, and must not keep the disk busy.
 const readyFor = time.Second
 
 // readiness is the last answer to whether the controller is ready.
@@ -21,8 +21,8 @@ type readiness struct {
 	err   error     // guarded by mu
 }
 
-// Ready says why the controller is not ready to serve: its loop does not answer in time, its records cannot be written, or
-// a commit waits for room on the disk.
+// Ready returns why the controller is not ready to serve: its loop does not answer in time, its records cannot be
+// written, or a commit waits for room on the disk.
 func (c *Controller) Ready(ctx context.Context) error {
 	if err := c.full.err(); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"drover/internal/logkey"
 )
 
-// roster knows what the log says of an instance whenever it names it. One that is gone is forgotten with the commit after, since what is said
-// of its end comes later than the write that ends it.
+// roster knows the log attributes of each instance. A gone instance is forgotten with the following commit, since log
+// lines about its end come after the write that ends it.
 type roster struct {
 	mu    sync.Mutex
 	known map[int64][]slog.Attr // guarded by mu
@@ -25,7 +25,7 @@ func newRoster(instances []engine.Instance) *roster {
 	return r
 }
 
-// turn takes in what was written down.
+// turn takes in what was committed.
 func (r *roster) turn(writes []engine.Write) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,14 +64,14 @@ func (r *roster) forget(id int64) {
 	delete(r.known, id)
 }
 
-// of is what is said of an instance: nothing, if it is not known.
+// of are the attributes of an instance; none if it is unknown.
 func (r *roster) of(id int64) []slog.Attr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[id]
 }
 
-// called is what is said of the instance of this name.
+// called are the attributes of the instance with this name.
 func (r *roster) called(name string) []slog.Attr {
 	r.mu.Lock()
 	defer r.mu.Unlock()

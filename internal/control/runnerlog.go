@@ -11,7 +11,7 @@ import (
 	"drover/internal/wire"
 )
 
-// Log takes in a line of the runner's own log.
+// Log receives a line of the runner's own log.
 func (l *link) Log(line string) {
 	l.c.mu.Lock()
 	lines := append(l.c.said[l.id], line)
@@ -20,7 +20,7 @@ func (l *link) Log(line string) {
 	l.c.cfg.Log.Debug("the runner says", logkey.Instance, l.name, logkey.Said, line)
 }
 
-// catchUp takes in the lines that the runner, or one before it on the instance, wrote while nobody was connected.
+// catchUp receives the lines that runners on the instance wrote while nobody was connected.
 func (l *link) catchUp(lines []string) {
 	l.c.mu.Lock()
 	said := l.c.said[l.id]
@@ -35,7 +35,7 @@ func (l *link) catchUp(lines []string) {
 	}
 }
 
-// runnerLog is the end of the log of an instance's runner, as far as it is known here.
+// runnerLog is the known end of the log of an instance's runner.
 func (c *Controller) runnerLog(instance int64) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,8 +51,8 @@ func (c *Controller) takeRunnerLog(instance int64) []string {
 	return lines
 }
 
-// keepRunnerLogs logs and writes down how the runners' logs end on instances that have just died. Why an instance died is in its reason: its
-// runner's last lines may have to do with it or not, so they stand apart from that.
+// keepRunnerLogs logs and records how the runners' logs end on instances that have just died. They are separate from
+// the reason why an instance died, since they may have nothing to do with it.
 func (c *Controller) keepRunnerLogs(ctx context.Context, writes []engine.Write) {
 	logs := map[int64][]string{}
 	for _, w := range writes {
@@ -73,7 +73,7 @@ func (c *Controller) keepRunnerLogs(ctx context.Context, writes []engine.Write) 
 	}
 }
 
-// died reports which instance a write says is broken, or has vanished.
+// died is the instance that a write marks as broken or vanished.
 func died(w engine.Write) (instance int64, has bool) {
 	switch {
 	case w.Instance != nil:

@@ -13,14 +13,14 @@ import (
 	"drover/internal/logkey"
 )
 
-// setup is a Setup in use. It never changes: a new one takes its place.
+// setup is a Setup in use. It never changes: a new one replaces it.
 type setup struct {
 	Setup
 	clouds map[string]*cloud
 }
 
-// newSetup takes a Setup in use. What was observed of a cloud that there was before stays known, and a cloud that is left out is still there for
-// what is under way.
+// newSetup puts a Setup to use. Observations of a cloud that was there before stay known, and a cloud that is left
+// out stays for effects under way.
 func (c *Controller) newSetup(s Setup, before map[string]*cloud) *setup {
 	now := &setup{Setup: s, clouds: maps.Clone(before)}
 	if now.clouds == nil {
@@ -43,7 +43,7 @@ func (c *Controller) newSetup(s Setup, before map[string]*cloud) *setup {
 	return now
 }
 
-// cloud is the open cloud of this name.
+// cloud is the open cloud with this name.
 func (c *Controller) cloud(name string) (*cloud, error) {
 	if cl := c.current().clouds[name]; cl != nil {
 		return cl, nil
@@ -60,8 +60,9 @@ func (c *Controller) current() *setup {
 // Clouds are those in use.
 func (c *Controller) Clouds() []Cloud { return c.current().Clouds }
 
-// Reconfigure takes another Setup in use, from the next decision on, or stays with the one that it has and says why. Calls that are under way end
-// on the drivers they began with. A cloud of the Setup before is never left out, but given as Leaving. It is called by one goroutine at a time.
+// Reconfigure puts another Setup to use, from the next decision on, or keeps the current one and says why. Calls
+// under way end on the drivers they began with. A cloud of the previous Setup must not be left out, but be given as
+// Leaving. Only one goroutine at a time may call it.
 func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 	next := c.newSetup(s, c.current().clouds)
 	configured, err := c.configured(ctx, next)
@@ -82,14 +83,14 @@ func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 	}
 }
 
-// configured is the event that brings a setup's settings, with what was spent before of budgets that are new.
+// configured is the event with a setup's settings, and what new budgets have already spent.
 func (c *Controller) configured(ctx context.Context, s *setup) (engine.Configured, error) {
 	settings := s.able()
 	spent, err := c.cfg.Store.Spent(ctx, c.clock.now(), settings.Budgets)
 	return engine.Configured{Settings: settings, Spent: spent}, err
 }
 
-// able is the settings with what the clouds' drivers can do.
+// able is the settings with the abilities of the clouds' drivers.
 func (s *setup) able() engine.Settings {
 	settings := s.Settings
 	settings.Clouds = slices.Clone(settings.Clouds)

@@ -10,11 +10,12 @@ import (
 	"drover"
 )
 
-// spoolSize is how much of a stream that is followed lies on this disk at once. No more is fetched until the fastest reader is near its end; who
-// reads so much more slowly that this overtakes them is told how much was left out.
+// spoolSize is how much of a followed stream is on this disk at once. No more is fetched until the fastest reader is
+// near its end; a reader so slow that this overtakes it is told how much it missed.
 const spoolSize = 16 << 20
 
-// spools are the output streams that are being followed, each fetched once from its instance however many people follow it.
+// spools are the output streams that are being followed, each fetched once from its instance, however many people
+// follow it.
 type spools struct {
 	mu   sync.Mutex
 	open map[spoolKey]*spool // guarded by mu
@@ -25,7 +26,7 @@ type spoolKey struct {
 	stream  drover.Stream
 }
 
-// spool is the last spoolSize bytes of a stream, in a file that has no name any more.
+// spool is the last spoolSize bytes of a stream, in an unlinked file.
 type spool struct {
 	file *os.File
 	stop context.CancelFunc
@@ -46,7 +47,7 @@ func newSpool(file *os.File, stop context.CancelFunc) *spool {
 	return &spool{file: file, stop: stop, taken: make(chan struct{}, 1), ended: make(chan struct{}), read: map[*logReader]int64{}, grown: make(chan struct{})}
 }
 
-// use returns the spool of a stream, begun if it is not there. It must be given back by leave.
+// use returns the spool of a stream, created if necessary. It must be given back by leave.
 func (c *Controller) use(key spoolKey) (*spool, error) {
 	c.spools.mu.Lock()
 	defer c.spools.mu.Unlock()
@@ -69,7 +70,7 @@ func (c *Controller) use(key spoolKey) (*spool, error) {
 	return s, nil
 }
 
-// leave gives a spool back. When nobody but fill uses it, fill ends; the last one closes the file.
+// leave gives a spool back. When only its follower uses it, that ends; the last user closes the file.
 func (c *Controller) leave(key spoolKey, s *spool) {
 	c.spools.mu.Lock()
 	defer c.spools.mu.Unlock()
@@ -82,7 +83,7 @@ func (c *Controller) leave(key spoolKey, s *spool) {
 	}
 }
 
-// closeSpool has those who come later read what was stored.
+// closeSpool makes later readers read what was stored.
 func (c *Controller) closeSpool(key spoolKey, s *spool) {
 	c.spools.mu.Lock()
 	defer c.spools.mu.Unlock()
@@ -96,7 +97,7 @@ func (c *Controller) closeSpoolLocked(key spoolKey, s *spool) {
 	}
 }
 
-// failed reports whether what came could not be written down.
+// failed reports whether the stream could not be written.
 func (s *spool) failed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *spool) length() int64 {
 	return s.size
 }
 
-// Write adds what has come, over what came first.
+// Write appends, overwriting the oldest bytes.
 func (s *spool) Write(p []byte) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +141,7 @@ func (s *spool) tellLocked() {
 	s.grown = make(chan struct{})
 }
 
-// ahead reports whether so much has come that even the fastest reader would miss some of it if more came.
+// ahead reports whether the fastest reader would miss something if more came.
 func (s *spool) ahead() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +152,7 @@ func (s *spool) ahead() bool {
 	return len(s.read) > 0 && s.size-fastest > spoolSize-fetchSize
 }
 
-// reads notes up to where somebody has read, or that they read no more.
+// reads notes how far somebody has read, or that they have stopped.
 func (s *spool) reads(r *logReader, offset int64, more bool) {
 	s.mu.Lock()
 	s.read[r] = offset
@@ -165,8 +166,8 @@ func (s *spool) reads(r *logReader, offset int64, more bool) {
 	}
 }
 
-// readAt reads from an offset on. Without an error and bytes it says what is closed once there is more. Skipped is how many bytes from the
-// offset on are no longer there. Whole says that the offset is the end of the stream.
+// readAt reads from an offset on. Without bytes or error it returns a channel that is closed once there is more.
+// Skipped is how many bytes from the offset on are gone. Whole means that the offset is the end of the stream.
 func (s *spool) readAt(p []byte, offset int64) (n int, skipped int64, whole bool, grown <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

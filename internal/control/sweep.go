@@ -15,8 +15,8 @@ const (
 	sweepTimeout  = 5 * time.Minute // of one look at one cloud
 )
 
-// sweepHourly takes away what the fleet's instances left over, in every cloud that tells of such things, until ctx ends. What fails is said, and
-// is tried again an hour later.
+// sweepHourly removes leftovers of the fleet's instances, in every cloud that lists them, until ctx ends. A failure
+// is logged and repeated an hour later.
 func (c *Controller) sweepHourly(ctx context.Context) {
 	every(ctx, sweepInterval, func() {
 		c.Sweep(ctx, driver.Active)
@@ -24,7 +24,8 @@ func (c *Controller) sweepHourly(ctx context.Context) {
 	})
 }
 
-// sweepStored takes away inputs that no job uses, and counts results anew that somebody took away. A run's own, which were there before its batch, stay with the run.
+// sweepStored removes inputs that no job uses, and recounts results that somebody deleted. A run's own inputs, which
+// were there before its batch, stay with the run.
 func (c *Controller) sweepStored(ctx context.Context) {
 	if !c.cfg.Shared {
 		return
@@ -34,7 +35,7 @@ func (c *Controller) sweepStored(ctx context.Context) {
 	}
 }
 
-// Sweep takes away what the fleet's instances left over; once the fleet has ended, also what they shared.
+// Sweep removes leftovers of the fleet's instances; once the fleet has ended, also what they shared.
 func (c *Controller) Sweep(ctx context.Context, life driver.FleetState) {
 	for _, cl := range c.current().clouds {
 		ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
