@@ -140,11 +140,12 @@ type Status struct {
 	Standing  []Waiting             `json:"instances_waiting"` // those on which nothing runs, by what they wait for
 	Hourly    float64               `json:"hourly_usd"`        // of all that is billed now
 	Spent     float64               `json:"spent_usd"`
-	Budgets   []BudgetUse           `json:"budgets,omitempty"`   // the fleet's and the caller's own; for operators, all
-	Paused    *Reason               `json:"paused,omitempty"`    // the queue is: what waits is not started, nor rented for
-	Draining  bool                  `json:"draining,omitempty"`  // it starts nothing any more, and ends
-	SetAside  []string              `json:"set_aside,omitempty"` // records that could not be read, whose jobs are held with priority 0 since
-	Suspended *Reason               `json:"suspended,omitempty"` // why it can change nothing for now, such as a full disk; it goes on by itself
+	Budgets   []BudgetUse           `json:"budgets,omitempty"`               // the fleet's and the caller's own; for operators, all
+	Paused    *Reason               `json:"paused,omitempty"`                // the queue is: what waits is not started, nor rented for
+	Draining  bool                  `json:"draining,omitempty"`              // it starts nothing any more, and ends
+	SetAside  []string              `json:"set_aside,omitempty"`             // records that could not be read, whose jobs are held with priority 0 since
+	Refused   string                `json:"configuration_refused,omitempty"` // why the configuration's file, as it is now, is not in use; for operators
+	Suspended *Reason               `json:"suspended,omitempty"`             // why it can change nothing for now, such as a full disk; it goes on by itself
 }
 
 // BudgetUse is how much of a budget is used in its present window.

@@ -183,6 +183,10 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 	if why := status.Paused; why != nil {
 		text += "; " + why.Text
 	}
+	if status.Refused != "" {
+		return "", drover.Errorf(drover.KindInvalid, "it goes by an earlier configuration, since the file as it is now is refused: %s", status.Refused).
+			WithHint("correct the file; drover config check says where")
+	}
 	if n := len(status.SetAside); n > 0 {
 		return "", drover.Errorf(drover.KindConflict, "%d of its records could not be read, and their jobs are held: %s", n, strings.Join(status.SetAside, "; ")).
 			WithHint("see whether the attempt still runs; then drover priority JOB 1, or drover cancel JOB")

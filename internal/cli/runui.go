@@ -24,7 +24,7 @@ func (s *session) serveAPI(ctx context.Context) (*httpapi.Handler, error) {
 		return nil, err
 	}
 	token := drover.NewSecret("drover_run_" + rand.Text())
-	cfg.Hosts = httpapi.Hosts(listener.Addr().String(), "")
+	cfg.Reach.Hosts = httpapi.ReachOf(listener.Addr().String(), "").Hosts
 	cfg.Authenticate = s.letIn(token)
 	board := daemon.Dashboard{Fleet: s.folder.ID}
 	rand.Read(board.Key[:])

@@ -116,8 +116,8 @@ func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) 
 	if f.Interrupted != 0 {
 		env["DROVER_INTERRUPTED_AT"] = f.Interrupted.Std().Format(time.RFC3339)
 	}
-	if c.cfg.URL != "" {
-		env["DROVER_API"] = c.cfg.URL
+	if url := c.current().URL; url != "" {
+		env["DROVER_API"] = url
 	}
 	env["DROVER_TOKEN"] = c.cfg.Key.AttemptToken(c.state.Nonce, f.Attempt).Reveal()
 	if spec.Array.Set {

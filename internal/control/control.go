@@ -41,7 +41,6 @@ type Config struct {
 	Trust   bool                                     // the records, although they may be an older copy of themselves
 	Shared  bool                                     // Results are those of many batches, so they lie under jobs' numbers instead of their names
 	Spool   string                                   // a folder for output that is being followed; empty: the system's for temporary files
-	URL     string                                   // where jobs reach the API; empty: through a socket on their instance
 	Runners func(drover.Arch) (remote.Runner, error) // gives the program for instances of an architecture; if it is empty, of the controller's own
 	Record  Recorder                                 // nil for none
 	Log     *slog.Logger
@@ -67,6 +66,7 @@ type Setup struct {
 	Hooks    map[drover.Hook]string // scripts, by absolute path
 	Pools    map[string]Pool        // those of Settings, by name
 	Keep     time.Duration          // how long results are kept once their jobs are final; 0: for ever
+	URL      string                 // where jobs reach the API; empty: through a socket on their instance
 	Notify   webhook.Config         // how it is told what becomes of batches
 	Orders   wire.Orders            // for every instance's runner, but for Notices, which its driver says
 }
@@ -127,6 +127,7 @@ type Controller struct {
 	flights      *flights
 	roster       *roster
 	ready        readiness
+	refused      atomic.Pointer[string] // why the configuration's file, as it is now, is not in use
 	full         fullDisk
 
 	uploads uploads

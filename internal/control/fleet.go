@@ -206,8 +206,19 @@ func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 	}
 	return drover.Status{
 		Fleet: c.cfg.Fleet, Version: c.cfg.Version, Time: s.Now, Jobs: counts, Waiting: s.Waiting, Instances: s.Instances, Standing: s.Standing,
-		Hourly: s.Hourly.USD(), Spent: s.Spent.USD(), Budgets: used, Paused: s.Paused, Draining: s.Draining, SetAside: aside, Suspended: c.suspended(),
+		Hourly: s.Hourly.USD(), Spent: s.Spent.USD(), Budgets: used, Paused: s.Paused, Draining: s.Draining, SetAside: aside, Suspended: c.suspended(), Refused: c.Refused(),
 	}, nil
+}
+
+// Refuse notes why the configuration's file, as it is now, is not in use; empty: it is.
+func (c *Controller) Refuse(why string) { c.refused.Store(&why) }
+
+// Refused is what Refuse was told last.
+func (c *Controller) Refused() string {
+	if why := c.refused.Load(); why != nil {
+		return *why
+	}
+	return ""
 }
 
 func budgets(states []engine.BudgetState) (used []drover.BudgetUse) {

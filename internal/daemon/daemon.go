@@ -88,6 +88,7 @@ type daemon struct {
 	listener   net.Listener
 	server     *http.Server
 	api        *httpapi.Handler
+	pages      *web.Handler
 	cluster    *kubernetes     // nil: no pool is a node group
 	retired    []control.Cloud // drivers that were replaced
 	reschedule time.Time       // when a schedule of a pool changes what the controller goes by; zero: never
@@ -118,24 +119,19 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err := d.folder.keepClouds(d.config); err != nil {
 		return err
 	}
-	d.listener, err = net.Listen("tcp", d.config.Listen)
-	if err != nil {
-		return drover.Errorf(drover.KindInvalid, "listening on %s: %v", d.config.Listen, err).WithHint("listen: HOST:PORT in %s", d.File)
+	if d.listener, err = d.listen(d.config.Listen); err != nil {
+		return err
 	}
 	if cloud := control.Exposes(d.fleet.clouds); cloud != "" {
 		d.Log.Warn("the cloud runs jobs as this program's own user: they can do whatever it can, so only one user gets tokens", logkey.Cloud, cloud)
-	}
-	hosts := httpapi.Hosts(d.config.Listen, d.config.URL)
-	if hosts == nil {
-		d.Log.Warn("listening for other hosts in the clear: put a proxy with TLS before this, and let nobody else reach it", logkey.Listen, d.config.Listen)
 	}
 	key, err := sessionKey(token)
 	if err != nil {
 		return err
 	}
-	d.api, _ = WithDashboard(d.dashboard(key), httpapi.Config{
-		Service: d.fleet.Controller, Authenticate: d.authenticate, Log: d.Log, Version: d.Program.Version, Hosts: hosts,
-		Ready: d.fleet.Controller.Ready, Metrics: d.counted.Handler(), OpenMetrics: httpapi.Alone(d.config.Listen, d.config.URL), Shared: d.config.Auth.Shared,
+	d.api, d.pages = WithDashboard(d.dashboard(key), httpapi.Config{
+		Service: d.fleet.Controller, Authenticate: d.authenticate, Log: d.Log, Version: d.Program.Version, Notice: d.notice,
+		Ready: d.fleet.Controller.Ready, Metrics: d.counted.Handler(), Reach: d.reach(d.config), Shared: d.config.Auth.Shared,
 	})
 	d.server = httpapi.Server(d.api)
 	if d.cluster, err = d.openKubernetes(); err != nil {
@@ -218,7 +214,7 @@ func (d *daemon) run(ctx context.Context) error {
 	defer cancel()
 	go func() { d.ended <- d.fleet.Controller.Run(ctx) }()
 	go d.fleet.ServeAttempts(ctx, d.api)
-	go d.serveHTTP()
+	go d.serveHTTP(d.listener)
 	status := &statusLine{log: d.Log, interval: d.Status, figures: d.fleet.figures}
 	var telling sync.WaitGroup
 	telling.Go(func() { status.Run(ctx) })
@@ -239,8 +235,9 @@ func (d *daemon) run(ctx context.Context) error {
 	return err
 }
 
-func (d *daemon) serveHTTP() {
-	if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+// serveHTTP answers where a listener listens, until that is closed.
+func (d *daemon) serveHTTP(l net.Listener) {
+	if err := d.server.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		d.Log.Error("serving HTTP", logkey.Error, err)
 	}
 }

@@ -113,7 +113,6 @@ func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
 		Trust:   o.Trust,
 		Shared:  o.shared,
 		Spool:   o.File("."),
-		URL:     o.Config.URL,
 		Runners: findRunners(o.Program.Runners),
 		Record:  f.recording,
 		Log:     o.Log,
@@ -213,7 +212,7 @@ func (f *Fleet) Close() {
 // setupOf is what a controller goes by: a configuration, the clouds that it no longer has and that are to be left, and all of both opened.
 func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []control.Cloud) control.Setup {
 	s := control.Setup{Settings: Settings(c, limits), Clouds: clouds, Limits: c.Limits, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts(), Pools: map[string]control.Pool{},
-		Keep: c.Results.Keep, Notify: webhook.Config{Secret: c.Notify.Secret, Allow: c.Notify.Allow}}
+		Keep: c.Results.Keep, URL: c.URL, Notify: webhook.Config{Secret: c.Notify.Secret, Allow: c.Notify.Allow}}
 	s.Orders = wire.Orders{
 		Orphan: c.Instances.OrphanTimeout, Grace: c.Instances.TermTimeout,
 		Health: c.Instances.Health, Interval: c.Instances.HealthInterval, Deadline: c.Instances.HealthDeadline(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ func (d *daemon) reload(ctx context.Context) {
 	if err == nil {
 		err = d.needsStart(c)
 	}
-	d.counted.Refused(err != nil)
+	d.note(err)
 	if err == nil && c.Hash() == d.config.Hash() {
 		d.Log.Info("the configuration says what it said before", logkey.File, absolute(d.File))
 		return
@@ -31,11 +32,29 @@ func (d *daemon) reload(ctx context.Context) {
 		err = d.take(ctx, c)
 	}
 	if err != nil {
-		d.counted.Refused(true)
+		d.note(err)
 		d.refuse(err)
 		return
 	}
 	d.Log.Info("the configuration was read again", logkey.File, absolute(d.File), logkey.Hash, c.Hash()[:12])
+}
+
+// note keeps why the configuration's file, as it is now, is not in use; nil: it is.
+func (d *daemon) note(err error) {
+	d.counted.Refused(err != nil)
+	why := ""
+	if err != nil {
+		why = absolute(d.File) + ": " + err.Error()
+	}
+	d.fleet.Controller.Refuse(why)
+}
+
+// notice is what anybody may be told of a configuration that is refused.
+func (d *daemon) notice() string {
+	if d.fleet.Controller.Refused() == "" {
+		return ""
+	}
+	return "the configuration's file is refused, and the last good one stays in use: drover doctor says why"
 }
 
 // refuse says what is wrong with a configuration, each fault on a line of its own.
@@ -67,7 +86,7 @@ func attrs(pairs ...string) (said []any) {
 func (d *daemon) needsStart(c *config.Config) error {
 	var changed []string
 	for key, values := range map[string][2]string{
-		"fleet": {d.config.Fleet, c.Fleet}, "state": {d.config.State, c.State}, "listen": {d.config.Listen, c.Listen}, "url": {d.config.URL, c.URL},
+		"fleet": {d.config.Fleet, c.Fleet}, "state": {d.config.State, c.State},
 		"auth": {fmt.Sprint(d.config.Auth), fmt.Sprint(c.Auth)}, "kubernetes": {fmt.Sprint(d.config.Kubernetes, len(d.config.Groups()) > 0), fmt.Sprint(c.Kubernetes, len(c.Groups()) > 0)},
 	} {
 		if values[0] != values[1] {
@@ -93,13 +112,21 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	if err == nil {
 		err = d.folder.keepClouds(c)
 	}
+	var listener net.Listener
+	if err == nil {
+		listener, err = d.listenAnew(c)
+	}
 	if err == nil {
 		err = d.goBy(ctx, c, left, slices.Concat(clouds, opened))
 	}
 	if err != nil {
 		CloseClouds(opened)
+		if listener != nil {
+			listener.Close()
+		}
 		return err
 	}
+	d.move(c, listener)
 	for _, old := range d.fleet.clouds {
 		if !slices.ContainsFunc(clouds, func(c control.Cloud) bool { return c.Name == old.Name }) {
 			d.retired = append(d.retired, old) // calls that are under way end on it

@@ -17,9 +17,18 @@ import (
 // recheck is how often the token of a stream is looked at again.
 const recheck = 10 * time.Second
 
-// Hosts are the names under which a controller may be asked that listens on this address and is reached at this URL, if it has one: on
+// Reach is how a handler is reached.
+type Reach struct {
+	Hosts       []string // the names and addresses that requests may ask for; nil: any
+	OpenMetrics bool     // whoever asks from this host needs no token for the metrics
+}
+
+// ReachOf is how a controller is reached that listens on this address and is reached at this URL, if it has one.
+func ReachOf(listen, base string) Reach { return Reach{hosts(listen, base), alone(listen, base)} }
+
+// hosts are the names under which a controller may be asked that listens on this address and is reached at this URL, if it has one: on
 // loopback only those, lest a page in a browser there reach it under a name of its own (DNS rebinding); elsewhere nil, which is any.
-func Hosts(listen, base string) []string {
+func hosts(listen, base string) []string {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil || !loopback(host) {
 		return nil
@@ -39,7 +48,8 @@ func loopback(host string) bool {
 
 // checkHost sees to it that a request asks for a host that we are.
 func (h *Handler) checkHost(host string) error {
-	if h.cfg.Hosts == nil {
+	allowed := h.reach.Load().Hosts
+	if allowed == nil {
 		return nil
 	}
 	name := host
@@ -47,7 +57,7 @@ func (h *Handler) checkHost(host string) error {
 		name = only
 	}
 	name = strings.Trim(name, "[]")
-	if slices.ContainsFunc(h.cfg.Hosts, func(allowed string) bool { return strings.EqualFold(allowed, name) }) {
+	if slices.ContainsFunc(allowed, func(one string) bool { return strings.EqualFold(one, name) }) {
 		return nil
 	}
 	return drover.Errorf(drover.KindForbidden, "requests for the host %q are not answered here", cut(name)).

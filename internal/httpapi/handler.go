@@ -7,6 +7,7 @@ import (
 	"path"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"drover"
@@ -25,11 +26,11 @@ type Config struct {
 	Log     *slog.Logger
 	Version string                      // of the controller, for the description of the API
 	Ready   func(context.Context) error // why it is not ready to serve; nil: it always is
-	Hosts   []string                    // the names and addresses that requests may ask for, see Hosts; nil: any
+	Notice  func() string               // what whoever asks whether it is ready is told beside that it is; nil: nothing
+	Reach   Reach                       // as it begins; see Move
 	Limits  Limits
 
-	Metrics     http.Handler // answers at /metrics; nil: nothing does
-	OpenMetrics bool         // whoever asks from this host needs no token for them
+	Metrics http.Handler // answers at /metrics; nil: nothing does
 
 	Pages http.Handler                                       // answers GET and POST of what is no part of the API, by access rules of its own; nil: nothing does
 	Login func(token drover.Secret) (link string, err error) // makes a link, below the controller's URL, by which a browser gets in once with this token; nil: there are no Pages
@@ -40,6 +41,7 @@ type Config struct {
 // Handler serves a drover.Service over HTTP.
 type Handler struct {
 	cfg      Config
+	reach    atomic.Pointer[Reach]
 	mux      *http.ServeMux
 	api      huma.API
 	routes   []route
@@ -71,6 +73,7 @@ func New(cfg Config) *Handler {
 		idle:     newStrangers(cfg.Limits.AllStreams),
 		bodies:   newRoom(maxBodies),
 	}
+	h.reach.Store(&cfg.Reach)
 	h.open, h.close = context.WithCancel(context.Background())
 	h.api = h.newAPI()
 	for _, rt := range h.routes {
@@ -81,6 +84,9 @@ func New(cfg Config) *Handler {
 	h.mux.HandleFunc("/", h.serveOther)
 	return h
 }
+
+// Move has the handler be reached in another way from now on.
+func (h *Handler) Move(r Reach) { h.reach.Store(&r) }
 
 // Close ends the streams that are open, and lets no more begin, so that http.Server.Shutdown need not wait for them.
 func (h *Handler) Close() { h.close() }

@@ -10,9 +10,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Alone reports whether a controller that listens on this address and is reached at this URL, if it has one, can be reached from its own host
+// alone reports whether a controller that listens on this address and is reached at this URL, if it has one, can be reached from its own host
 // alone: what comes through a proxy comes from loopback too.
-func Alone(listen, base string) bool {
+func alone(listen, base string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil || !loopback(host) {
 		return false
@@ -24,7 +24,7 @@ func Alone(listen, base string) bool {
 // bindMetrics puts the metrics on the mux: for who may see the fleet, and if so configured for whoever asks from this host.
 func bindMetrics(h *Handler, op huma.Operation) {
 	answers(&op, "text/plain", &huma.Schema{Type: huma.TypeString, Description: "in the text format of Prometheus"})
-	if h.cfg.OpenMetrics {
+	if h.cfg.Reach.OpenMetrics {
 		op.Description = "Needs no token on the controller's own host, elsewhere one with the role " + string(drover.RoleView) + "."
 		op.Security = append(op.Security, map[string][]string{})
 	}
@@ -33,7 +33,7 @@ func bindMetrics(h *Handler, op huma.Operation) {
 	open := http.HandlerFunc(h.serveMetrics)
 	guarded := h.guard(rt, open)
 	h.mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) {
-		if h.cfg.OpenMetrics && fromHere(r) {
+		if h.reach.Load().OpenMetrics && fromHere(r) {
 			open(w, r)
 			return
 		}

@@ -11,7 +11,7 @@ import (
 // covers D19
 func TestMetrics(t *testing.T) {
 	closed, _ := serve(t, &fake{})
-	open, _ := serve(t, &fake{}, func(c *httpapi.Config) { c.OpenMetrics = true })
+	open, _ := serve(t, &fake{}, func(c *httpapi.Config) { c.Reach.OpenMetrics = true })
 	none, _ := serve(t, &fake{}, func(c *httpapi.Config) { c.Metrics = nil })
 	for _, c := range []struct {
 		name         string
@@ -44,7 +44,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestAlone(t *testing.T) {
+func TestMetricsAreOpenOnlyWhereNobodyElseComes(t *testing.T) {
 	for _, c := range []struct {
 		listen, url string
 		want        bool
@@ -55,7 +55,7 @@ func TestAlone(t *testing.T) {
 		{"0.0.0.0:8420", "", false},
 		{":8420", "", false},
 	} {
-		if got := httpapi.Alone(c.listen, c.url); got != c.want {
+		if got := httpapi.ReachOf(c.listen, c.url).OpenMetrics; got != c.want {
 			t.Errorf("listening on %s, reached at %q: %v", c.listen, c.url, got)
 		}
 	}

@@ -47,7 +47,7 @@ func (o *others) job() drover.Job {
 }
 
 func (o *others) Status(ctxt) (drover.Status, error) {
-	return drover.Status{Budgets: []drover.BudgetUse{{Scope: "fleet"}, {Scope: "user PRIVATE"}, {Scope: "label PRIVATE=x"}}}, nil
+	return drover.Status{Refused: "PRIVATE", Budgets: []drover.BudgetUse{{Scope: "fleet"}, {Scope: "user PRIVATE"}, {Scope: "label PRIVATE=x"}}}, nil
 }
 
 func (o *others) Job(ctxt, drover.JobID) (drover.Job, error) { return o.job(), nil }

@@ -206,7 +206,7 @@ func TestHeaders(t *testing.T) {
 }
 
 func TestHosts(t *testing.T) {
-	_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Hosts = httpapi.Hosts("127.0.0.1:8420", "https://drover.example.org") })
+	h, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Reach = httpapi.ReachOf("127.0.0.1:8420", "https://drover.example.org") })
 	for host, want := range map[string]int{
 		"127.0.0.1:8420": 200, "localhost": 200, "LOCALHOST:1": 200, "[::1]:8420": 200, "drover.example.org": 200,
 		"evil.example": 403, "127.0.0.1.evil.example:8420": 403, "localhost.": 403,
@@ -215,8 +215,25 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%s: %d, want %d", host, got.StatusCode, want)
 		}
 	}
-	if hosts := httpapi.Hosts("0.0.0.0:8420", "https://drover.example.org"); hosts != nil {
+	h.Move(httpapi.ReachOf("127.0.0.1:8420", "https://elsewhere.example.org"))
+	for host, want := range map[string]int{"elsewhere.example.org": 200, "drover.example.org": 403} {
+		if got := do(t, s.URL, "GET", "/livez", "", "", "Host: "+host); got.StatusCode != want {
+			t.Errorf("once it has moved, %s: %d, want %d", host, got.StatusCode, want)
+		}
+	}
+	if hosts := httpapi.ReachOf("0.0.0.0:8420", "https://drover.example.org").Hosts; hosts != nil {
 		t.Errorf("off loopback only %v would be answered", hosts)
+	}
+}
+
+func TestWhoAsksWhetherItIsReadyIsToldTheNotice(t *testing.T) {
+	notice := ""
+	_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Notice = func() string { return notice } })
+	for text, want := range map[string]string{"": "ok\n", "the file is refused": "ok\nthe file is refused\n"} {
+		notice = text
+		if got := do(t, s.URL, "GET", "/readyz", "", ""); got.StatusCode != 200 || got.text != want {
+			t.Errorf("%d, %q; want %q", got.StatusCode, got.text, want)
+		}
 	}
 }
 

@@ -55,6 +55,9 @@ type statusOutput struct{ Body drover.Status }
 func (h *Handler) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	s, err := h.cfg.Service.Status(ctx)
 	s.Budgets = h.ownBudgets(ctx, s.Budgets)
+	if !h.readsAll(drover.IdentityOf(ctx)) {
+		s.Refused = "" // it quotes the configuration
+	}
 	return asStatus(s, err)
 }
 
@@ -91,7 +94,13 @@ func (h *Handler) ready(ctx context.Context, in *struct{}) (*textOutput, error) 
 			return nil, drover.Errorf(drover.KindTransient, "the controller is not ready")
 		}
 	}
-	return h.live(ctx, in)
+	out, err := h.live(ctx, in)
+	if err == nil && h.cfg.Notice != nil {
+		if text := h.cfg.Notice(); text != "" {
+			out.Body = append(out.Body, text+"\n"...)
+		}
+	}
+	return out, err
 }
 
 type eventsInput struct {

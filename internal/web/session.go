@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"drover"
@@ -27,7 +28,7 @@ const (
 type sessions struct {
 	seal   cipher.AEAD
 	cookie string // its name: browsers tell hosts apart, but not ports
-	secure bool
+	secure atomic.Bool
 
 	mu    sync.Mutex
 	codes map[string]offer // guarded by mu
@@ -49,7 +50,9 @@ func newSessions(cfg Config) *sessions {
 		panic(err)
 	}
 	name := sha256.Sum256([]byte(cfg.Fleet))
-	return &sessions{seal: seal, cookie: "drover-" + hex.EncodeToString(name[:6]), secure: cfg.Secure, codes: map[string]offer{}}
+	s := &sessions{seal: seal, cookie: "drover-" + hex.EncodeToString(name[:6]), codes: map[string]offer{}}
+	s.secure.Store(cfg.Secure)
+	return s
 }
 
 // offer makes a code.
@@ -86,7 +89,7 @@ func (s *sessions) made(token drover.Secret, now time.Time) *http.Cookie {
 }
 
 func (s *sessions) cookieOf(value string, age int) *http.Cookie {
-	return &http.Cookie{Name: s.cookie, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.secure}
+	return &http.Cookie{Name: s.cookie, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.secure.Load()}
 }
 
 // of is the token of a request's session.

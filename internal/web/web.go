@@ -54,6 +54,9 @@ type Handler struct {
 	trying   chan struct{} // holds an element while a configuration is tried
 }
 
+// SetSecure says whether browsers come by https alone from now on.
+func (h *Handler) SetSecure(so bool) { h.sessions.secure.Store(so) }
+
 // mostStreams is how many live pages are open at once, at most.
 const mostStreams = 256
 

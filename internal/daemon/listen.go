@@ -1,0 +1,78 @@
+package daemon
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"syscall"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/httpapi"
+	"drover/internal/logkey"
+)
+
+// Where the API answers. It can move while the controller runs: connections that are open stay so.
+
+func (d *daemon) listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	return l, d.notListening(address, err)
+}
+
+func (d *daemon) notListening(address string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return drover.Errorf(drover.KindInvalid, "listening on %s: %v", address, err).WithHint("listen: HOST:PORT in %s", d.File)
+}
+
+// reach is how the API is reached with a configuration.
+func (d *daemon) reach(c *config.Config) httpapi.Reach {
+	r := httpapi.ReachOf(c.Listen, c.URL)
+	if r.Hosts == nil {
+		d.Log.Warn("listening for other hosts in the clear: put a proxy with TLS before this, and let nobody else reach it", logkey.Listen, c.Listen)
+	}
+	return r
+}
+
+// listenAnew listens where another configuration says; nil if that is where it listens already. An address that covers the present one, such as 0.0.0.0 on
+// the same port, is free only once the present one is not listened on.
+func (d *daemon) listenAnew(c *config.Config) (net.Listener, error) {
+	if c.Listen == d.config.Listen {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", c.Listen)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return l, d.notListening(c.Listen, err)
+	}
+	here := d.listener.Addr().String()
+	d.listener.Close()
+	if l, err = d.listen(c.Listen); err == nil {
+		return l, nil
+	}
+	back, failed := d.listen(here)
+	if failed == nil {
+		d.listener = back
+		go d.serveHTTP(back)
+	}
+	return nil, errors.Join(err, failed)
+}
+
+// move has the API answer at another listener, unless that is nil, and under another URL.
+func (d *daemon) move(c *config.Config, l net.Listener) {
+	if c.Listen == d.config.Listen && c.URL == d.config.URL {
+		return
+	}
+	d.api.Move(d.reach(c))
+	d.pages.SetSecure(strings.HasPrefix(c.URL, "https://"))
+	if l == nil {
+		return
+	}
+	d.listener.Close()
+	d.listener = l
+	go d.serveHTTP(l)
+	if err := d.folder.Announce(l.Addr().String()); err != nil {
+		d.Log.Error("the address cannot be written down, so commands on this host may not find the controller", logkey.Error, err)
+	}
+	d.Log.Info("serving", logkey.URL, "http://"+l.Addr().String())
+}
