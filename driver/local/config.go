@@ -18,6 +18,7 @@ type Config struct {
 	Markets      []drover.Market `yaml:"markets"`
 	SpotDiscount kit.Percent     `yaml:"spot_discount"` // of a type without a spot price
 	Trusted      bool            `yaml:"trusted" doc:"instances may run jobs of several users, who can then all do whatever the controller can"`
+	Attributes   string          `yaml:"attributes" doc:"a folder whose files are the attributes of the cloud, as a project's metadata is elsewhere"`
 	Faults       faultConfig     `yaml:"faults"`
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -160,4 +162,24 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 		return drover.Errorf(drover.KindHostKey, "instance %s holds another host key than the one planted in it", in.ID)
 	}
 	return ctx.Err()
+}
+
+// mostAttribute is how large an attribute may be, as with the clouds that have them.
+const mostAttribute = 256 << 10
+
+// Attribute is a file of the configured folder.
+func (c *cloud) Attribute(_ context.Context, name string) (string, error) {
+	if c.texts == "" || name != filepath.Base(name) {
+		return "", drover.Errorf(drover.KindNotFound, "there is no attribute %.80q", name)
+	}
+	file, err := os.Open(filepath.Join(c.texts, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", drover.Errorf(drover.KindNotFound, "there is no attribute %.80q", name)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, mostAttribute))
+	return string(text), err
 }

@@ -51,6 +51,7 @@ type cloud struct {
 	exposes bool // what runs there can do whatever this process can
 	o       driver.Options
 	catalog catalog
+	texts   string // the folder of the cloud's attributes; empty: none
 	faults  *faults
 	opened  time.Time
 
@@ -74,11 +75,14 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	o.Folder = folder
+	if c.Attributes != "" && !filepath.IsAbs(c.Attributes) {
+		c.Attributes = filepath.Join(o.Dir, c.Attributes)
+	}
 	catalog, err := c.catalog(o)
 	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %v", o.Name, err)
 	}
-	all := &cloud{o: o, catalog: catalog, faults: &faults{c.Faults}, opened: time.Now(), exposes: !c.Trusted}
+	all := &cloud{o: o, catalog: catalog, texts: c.Attributes, faults: &faults{c.Faults}, opened: time.Now(), exposes: !c.Trusted}
 	return middleware.Inject(middleware.Intercept(all, all.call), c.Faults.ofCalls()), nil
 }
 

@@ -192,3 +192,23 @@ func kill(t *testing.T, pids ...int) {
 		}
 	}
 }
+
+// covers P11
+func TestAttributesAreFiles(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "pool"), []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	attributes, can := driver.As[driver.Attributes](newWorld(t, "attributes: "+folder).cloud)
+	if !can {
+		t.Fatal("it has none")
+	}
+	if text, err := attributes.Attribute(t.Context(), "pool"); text != "{}\n" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	for _, name := range []string{"other", "../" + filepath.Base(folder) + "/pool", "."} {
+		if _, err := attributes.Attribute(t.Context(), name); err == nil {
+			t.Errorf("there is an attribute %q", name)
+		}
+	}
+}

@@ -190,7 +190,7 @@ func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*daemon.
 	if err != nil {
 		return nil, p, err
 	}
-	if len(c.Pools) > 0 {
+	if len(c.Pools) > 0 || c.PoolsFrom.Cloud != "" {
 		return nil, p, c.Fault("pools", "a run ends, and keeps no pools", "drover serve keeps them; drover submit gives it the batch")
 	}
 	folder, err := daemon.NewRunFolder()

@@ -76,6 +76,7 @@ func (c *Config) check(f *faults) {
 	c.checkBudgets(f)
 	c.checkScripts(f, c.root.find("hooks"), c.Hooks)
 	c.checkPools(f)
+	c.checkPoolsFrom(f)
 	c.checkKubernetes(f)
 	c.Notify.check(f, c.root.find("notify"))
 	for _, cloud := range c.Clouds {

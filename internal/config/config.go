@@ -23,6 +23,7 @@ type Config struct {
 	URL        string  // http or https, without a path; empty: it is reached where it listens
 	Clouds     []Cloud // at least one, sorted by name
 	Pools      []Pool  // sorted by name
+	PoolsFrom  PoolsFrom
 	Instances  Instances
 	Jobs       Jobs
 	Auth       Auth
@@ -85,7 +86,7 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	var file configFile
 	d.value(root, reflect.ValueOf(&file).Elem(), field{})
 	c := &Config{
-		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs, Auth: file.Auth, Limits: file.Limits, Hooks: file.Hooks, Results: file.Results, Notify: file.Notify, Budgets: file.Budget, Kubernetes: file.Kubernetes,
+		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), PoolsFrom: file.PoolsFrom, Instances: file.Instances, Jobs: file.Jobs, Auth: file.Auth, Limits: file.Limits, Hooks: file.Hooks, Results: file.Results, Notify: file.Notify, Budgets: file.Budget, Kubernetes: file.Kubernetes,
 		file: name, dir: dir, text: data, root: root,
 	}
 	for cloud := range file.Clouds {
@@ -151,7 +152,11 @@ func (c *Config) Hash() string {
 		Allow                     []string
 		Budgets                   []Budget
 		Kubernetes                Kubernetes
+		PoolsFrom                 *PoolsFrom `json:",omitempty"`
 	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Pools: c.Pools, Instances: c.Instances, Jobs: c.Jobs, Auth: c.Auth, Limits: c.Limits, Hooks: c.Hooks, Results: c.Results, Allow: c.Notify.Allow, Budgets: c.Budgets, Kubernetes: c.Kubernetes}
+	if c.PoolsFrom != (PoolsFrom{}) {
+		whole.PoolsFrom = &c.PoolsFrom
+	}
 	for _, cl := range c.Clouds {
 		whole.Clouds = append(whole.Clouds, cl.hashed())
 	}

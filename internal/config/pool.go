@@ -196,13 +196,18 @@ func (c *Config) checkPools(f *faults) {
 			f.add(n, quote(p.Name)+" cannot be a pool's name", "1 to 32 letters, digits and dashes, beginning with a letter")
 		}
 		p.checkKind(f, n)
-		p.checkWork(f, n)
-		p.checkMarkets(f, n)
-		c.checkPlaces(f, n, p)
-		c.checkPoolTypes(f, n, p)
-		c.checkPoolLife(f, n, p)
-		c.checkScripts(f, n.find("hooks"), p.Hooks)
+		c.checkPool(f, n, p)
 	}
+}
+
+// checkPool looks at a pool's values together, but for its number.
+func (c *Config) checkPool(f *faults, n *node, p Pool) {
+	p.checkWork(f, n)
+	p.checkMarkets(f, n)
+	c.checkPlaces(f, n, p)
+	c.checkPoolTypes(f, n, p)
+	c.checkPoolLife(f, n, p)
+	c.checkScripts(f, n.find("hooks"), p.Hooks)
 }
 
 // checkKind sees to it that the pool has one number, within its most.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/robfig/cron/v3"
+
+	"drover"
 )
 
 // Scheduled gives a pool another number at certain times.
@@ -89,6 +91,19 @@ func (p Pool) at(now time.Time) (_ Pool, next time.Time) {
 		}
 	}
 	return p, next
+}
+
+// Numbers are the most and the fewest instances that the pool is sure to have at some time, by its size or floor and its schedule.
+func (p Pool) Numbers() (most, least int) {
+	kind, count := p.Kind()
+	if kind != drover.PoolSize && kind != drover.PoolFloor {
+		return 0, 0
+	}
+	most, least = count, count
+	for _, s := range p.Schedule {
+		most, least = max(most, s.To), min(least, s.To)
+	}
+	return most, least
 }
 
 // set gives the pool another number.

@@ -23,6 +23,7 @@ type configFile struct {
 	Clouds     map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from; you choose the names"`
 	Budget     Budgets              `yaml:"budget" doc:"spending limits per hour, day and month"`
 	Pools      map[string]Pool      `yaml:"pools" doc:"instances to keep whether there are jobs or not; you choose the names"`
+	PoolsFrom  PoolsFrom            `yaml:"pools_from" doc:"another pool, described in prevmtable's words by an attribute of a cloud"`
 	Instances  Instances            `yaml:"instances" doc:"the life of an instance"`
 	Jobs       Jobs                 `yaml:"jobs" doc:"settings for all jobs"`
 	Auth       Auth                 `yaml:"auth" doc:"what tokens may see"`

@@ -282,6 +282,9 @@ func (w *writer) prevmtable(data []byte) error {
 	return nil
 }
 
+// PoolName is the name of the pool that an attribute of this name describes.
+func PoolName(attribute string) string { return nameOf(attribute, "prevmtable") }
+
 // nameOf is a text as the name of a fleet or pool, or another if it cannot be one.
 func nameOf(text, otherwise string) string {
 	keep := func(r rune) rune {

@@ -66,6 +66,9 @@ func Serve(ctx context.Context, o Options) error {
 	defer lock.Unlock()
 	d := &daemon{Options: o, folder: folder, config: c, ended: make(chan error, 1)}
 	defer d.close()
+	if d.config, err = d.load(ctx); err != nil {
+		return folder.orFull(err)
+	}
 	if err := d.open(ctx); err != nil {
 		return folder.orFull(err)
 	}
@@ -91,6 +94,9 @@ type daemon struct {
 	pages      *web.Handler
 	cluster    *kubernetes     // nil: no pool is a node group
 	retired    []control.Cloud // drivers that were replaced
+	described  string          // what an attribute said of a pool when that was taken in use, or refused
+	describe   time.Time       // when it is read again
+	untold     bool            // that it cannot be read was said
 	reschedule time.Time       // when a schedule of a pool changes what the controller goes by; zero: never
 	ended      chan error      // what the controller's Run returned
 }
@@ -279,6 +285,7 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 			}
 			last = now
 			d.followSchedules(ctx)
+			d.followDescribed(ctx)
 			if draining && d.drained(ctx) {
 				return nil
 			}

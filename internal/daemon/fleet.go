@@ -101,6 +101,9 @@ func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
 	if err := checkDrivers(o.Config, f.clouds); err != nil {
 		return err
 	}
+	if err := checkBudget(ctx, o.Config, f.clouds, o.Log); err != nil {
+		return err
+	}
 	f.recording = startRecording(o.Program.Version, o.File("recording"), o.Config.Hash(), o.Log)
 	cfg := control.Config{
 		Fleet:   o.Fleet,

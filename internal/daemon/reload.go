@@ -19,7 +19,7 @@ import (
 // reload reads the configuration again. One that is not good, or that changes what only a new start can change, is refused with the reason,
 // and nothing changes.
 func (d *daemon) reload(ctx context.Context) {
-	c, err := d.Load()
+	c, err := d.load(ctx)
 	if err == nil {
 		err = d.needsStart(c)
 	}
@@ -108,6 +108,9 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	opened, err := d.openChanged(ctx, c)
 	if err == nil {
 		err = checkDrivers(c, slices.Concat(clouds, opened))
+	}
+	if err == nil {
+		err = checkBudget(ctx, c, slices.Concat(clouds, opened), d.Log)
 	}
 	if err == nil {
 		err = d.folder.keepClouds(c)

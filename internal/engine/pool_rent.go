@@ -30,19 +30,11 @@ func (c closings) closed(d pool.Demand) bool {
 func (e *Engine) usable(p *poolOf, at pool.Place) (all []drover.Offering) {
 	for _, o := range e.market.Offerings() {
 		here := pool.Place{Cloud: o.Cloud, Zone: o.Zone}
-		if (at == pool.Place{} || at == here) && p.spec.Allows(here) && uses(p.spec, o) {
+		if (at == pool.Place{} || at == here) && p.spec.Allows(here) && p.spec.Uses(o) {
 			all = append(all, o)
 		}
 	}
 	return all
-}
-
-// uses reports whether an offering is what the pool wants, wherever it is.
-func uses(s *pool.Spec, o drover.Offering) bool {
-	if s.Market != "" && s.Market != o.Market || len(s.Types) > 0 && !slices.Contains(s.Types, o.Type.Name) {
-		return false
-	}
-	return drover.Shape{Need: s.Need, Spot: drover.SpotPrefer}.Accepts(o)
 }
 
 // zonesOf is the places in which there is something that the pool may use, by cloud and zone.
@@ -157,7 +149,7 @@ func (e *Engine) rentFor(p *poolOf, d pool.Demand) *Verdict {
 	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.refusesPool(o) != nil })
 	e.writeBlocks() // what the choice followed from
 	in := e.draft(candidates, e.poolDisk(p, candidates[0]))
-	if in.Pool, in.Template = p.Name, p.spec.Template; e.life().Sharing == drover.ShareEveryone {
+	if in.Pool, in.Prefix, in.Template = p.Name, p.spec.NamePrefix, p.spec.Template; e.life().Sharing == drover.ShareEveryone {
 		in.Owner = drover.Everyones
 	}
 	e.ask(in, nil)

@@ -41,6 +41,8 @@ func (p *player) pool(args []string) {
 			s.Rebalance = true
 		case "jobs":
 			s.Jobs = true
+		case "prefix":
+			s.NamePrefix = value
 		case "login":
 			s.Login = drover.PoolLogin(value)
 		case "max-age":
@@ -90,7 +92,11 @@ func inPool(c engine.Create) string {
 	if c.Pool == "" {
 		return ""
 	}
-	return fmt.Sprintf(" in %s for %s", c.Candidates[0].Zone, c.Pool)
+	name := ""
+	if c.Prefix != "" {
+		name = " as " + c.Prefix + "…"
+	}
+	return fmt.Sprintf(" in %s for %s%s", c.Candidates[0].Zone, c.Pool, name)
 }
 
 // group reads "NAME increase 3", "NAME decrease 1" or "NAME delete 1 2 f1", where f1 is a failure; "late" if nobody waits for the answer.

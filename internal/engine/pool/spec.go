@@ -16,6 +16,7 @@
 package pool
 
 import (
+	"slices"
 	"time"
 
 	"drover"
@@ -50,4 +51,12 @@ type Spec struct {
 	Template       string `json:"template"`              // a hash of all that makes an instance of it what it is
 	MaxUnavailable int    `json:"max_unavailable"`       // how many may be missing while a changed template replaces instances
 	MaxSurge       int    `json:"max_surge"`             // and how many there may be beyond its number
+}
+
+// Uses reports whether an offering is what the pool wants, wherever it is.
+func (s *Spec) Uses(o drover.Offering) bool {
+	if s.Market != "" && s.Market != o.Market || len(s.Types) > 0 && !slices.Contains(s.Types, o.Type.Name) {
+		return false
+	}
+	return drover.Shape{Need: s.Need, Spot: drover.SpotPrefer}.Accepts(o)
 }

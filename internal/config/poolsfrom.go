@@ -1,0 +1,46 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// PoolsFrom is where a pool is described that is not in the file.
+type PoolsFrom struct {
+	Cloud     string `yaml:"cloud,required" doc:"the cloud whose attribute it is; it is read each time the cloud is listed"`
+	Attribute string `yaml:"attribute" doc:"its name; left out: prevmtable; the environment's PREVMTABLE_ATTRIBUTE comes before it"`
+}
+
+func (c *Config) checkPoolsFrom(f *faults) {
+	name := c.PoolsFrom.Cloud
+	if name != "" && !slices.Contains(c.CloudNames(), name) {
+		f.addUnknown(c.root.find("pools_from", "cloud"), "there is no cloud "+quote(name), name, c.CloudNames())
+	}
+}
+
+// WithPool is the configuration with one more pool, which may be in all clouds that have the same driver as the one that describes it. Those are listed so
+// often; 0: as often as they are.
+func (c *Config) WithPool(p Pool, listing time.Duration) (*Config, error) {
+	with := *c
+	f := &faults{file: c.file}
+	n := c.root.find("pools_from")
+	if slices.ContainsFunc(c.Pools, func(other Pool) bool { return other.Name == p.Name }) {
+		f.add(n, "there is a pool "+quote(p.Name)+" already", "give the one in the file another name")
+	}
+	with.Clouds = slices.Clone(c.Clouds)
+	at := slices.IndexFunc(c.Clouds, func(cl Cloud) bool { return cl.Name == c.PoolsFrom.Cloud })
+	p.Clouds = nil
+	for i := range with.Clouds {
+		if cl := &with.Clouds[i]; cl.Driver == c.Clouds[at].Driver {
+			p.Clouds = append(p.Clouds, cl.Name)
+			if listing > c.Instances.ProbeInterval {
+				cl.ListInterval = listing
+			}
+		}
+	}
+	with.Pools = append(slices.Clone(c.Pools), p)
+	slices.SortFunc(with.Pools, func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
+	with.checkPool(f, n, p)
+	return &with, f.err()
+}
