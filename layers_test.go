@@ -145,13 +145,17 @@ var layers = map[string]layer{
 		does: "the jobs that are not final: elements, classes, gangs, dependencies, retries; pure",
 		ours: []string{".", "internal/engine/verdict"},
 	},
+	"internal/engine/fleet": {
+		does: "the instances that are not gone: their load, reservations and owners, an index of them, what lists prove; pure",
+		ours: []string{".", "internal/engine/queue", "internal/engine/timers", "internal/engine/verdict", "internal/runtimes"},
+	},
 	"internal/engine/pool": {
 		does: "how many instances of each pool there are to be in each zone, and which are to go; pure",
 		ours: []string{"."},
 	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/timers", "internal/engine/verdict", "internal/billing", "internal/runtimes"},
+		ours: []string{".", "internal/engine/budget", "internal/engine/fleet", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/verdict", "internal/billing", "internal/runtimes"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release, with store and outside handed in",
@@ -207,7 +211,7 @@ var layers = map[string]layer{
 	},
 	"internal/simtest": {
 		does: "a modelled world with bad luck around the real engine and loop",
-		ours: []string{".", "driver", "internal/eventqueue", "internal/engine", "internal/engine/pool", "internal/billing", "internal/loop", "internal/pack", "internal/record"},
+		ours: []string{".", "driver", "internal/eventqueue", "internal/engine", "internal/engine/fleet", "internal/engine/pool", "internal/billing", "internal/loop", "internal/pack", "internal/record"},
 	},
 	"internal/trace": {
 		does: "reads recorded workloads and price lists",

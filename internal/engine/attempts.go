@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 	"drover/internal/runtimes"
 )
 
 // addAttempt takes in a live attempt of a State.
 func (e *Engine) addAttempt(a *Attempt) {
-	in := e.instance(a.Instance)
+	in := e.fleet.Member(a.Instance)
 	if in == nil || e.job(a.ID.Job.Number) == nil {
 		return
 	}
@@ -23,10 +24,8 @@ func (e *Engine) addAttempt(a *Attempt) {
 }
 
 // load adds a live attempt to the instance's.
-func (e *Engine) load(in *instance, a *Attempt) {
-	e.attempts[a.ID.Job] = a
-	at, _ := slices.BinarySearchFunc(in.load, a.ID.Job, func(o *Attempt, id drover.JobID) int { return o.ID.Job.Compare(id) })
-	in.load = slices.Insert(in.load, at, a)
+func (e *Engine) load(in *fleet.Member, a *Attempt) {
+	e.fleet.Load(in, a)
 	e.countMix(in, a, 1)
 	e.occupy(in, a)
 	e.expectEnd(a)
@@ -42,13 +41,13 @@ func (e *Engine) need(a *Attempt) drover.Resources {
 }
 
 // begin puts the group's next element on an instance that has room for it.
-func (e *Engine) begin(g *group, in *instance) {
+func (e *Engine) begin(g *group, in *fleet.Member) {
 	j, index := e.take(g)
 	e.beginElement(j, index, in)
 }
 
 // beginElement puts an element that has left its queue on an instance.
-func (e *Engine) beginElement(j *Job, index int, in *instance) {
+func (e *Engine) beginElement(j *Job, index int, in *fleet.Member) {
 	a := &Attempt{
 		ID:       drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: index}, Number: max(j.LastAttempt(index), e.s.LastAttempt) + 1},
 		Instance: in.ID,
@@ -60,7 +59,7 @@ func (e *Engine) beginElement(j *Job, index int, in *instance) {
 }
 
 // admit puts a new attempt of an element that has left its queue on an instance, and writes that down.
-func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
+func (e *Engine) admit(in *fleet.Member, j *Job, a *Attempt) {
 	e.belong(in, j.User)
 	a.Likely = e.likely(j)
 	el := j.Element(a.ID.Job.Index)
@@ -75,7 +74,7 @@ func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
 }
 
 // start asks the runner to run the attempt. The runner runs it once, however often it is asked.
-func (e *Engine) start(in *instance, a *Attempt) {
+func (e *Engine) start(in *fleet.Member, a *Attempt) {
 	j := e.job(a.ID.Job.Number)
 	a.Effect = e.effect(Effect{Start: &Start{
 		Attempt: a.ID, Instance: in.ID, Type: in.Type.Name, Interrupted: j.Element(a.ID.Job.Index).Interrupted,
@@ -93,7 +92,7 @@ func (e *Engine) writeAttempt(a *Attempt, why Verdict) {
 
 // live finds the attempt by its full id; nil if it is not, or no longer, live.
 func (e *Engine) live(id drover.AttemptID) *Attempt {
-	if a := e.attempts[id.Job]; a != nil && a.ID == id {
+	if a := e.fleet.Attempt(id.Job); a != nil && a.ID == id {
 		return a
 	}
 	return nil
@@ -124,10 +123,10 @@ func (e *Engine) running(a *Attempt) {
 		stop.Since = e.s.Now // it is told only now
 		a.Stop = &stop
 		e.askStop(a)
-		e.touch(e.instance(a.Instance)) // which goes if the attempt does not end
+		e.touch(e.fleet.Member(a.Instance)) // which goes if the attempt does not end
 	}
 	e.writeAttempt(a, Verdict{})
-	e.use(e.instance(a.Instance))
+	e.use(e.fleet.Member(a.Instance))
 }
 
 func (e *Engine) startFailed(b StartFailed) {
@@ -159,7 +158,7 @@ func (e *Engine) startFailed(b StartFailed) {
 		return
 	}
 	a.Retry = e.s.Now.Add(backoff(a.Fails, time.Second, time.Minute))
-	e.touch(e.instance(a.Instance))
+	e.touch(e.fleet.Member(a.Instance))
 }
 
 // startTries is how often in a row a start may fail for a moment, which takes some ten minutes, before it is given up.
@@ -201,7 +200,7 @@ func (e *Engine) exited(b Exited) {
 	if givenUp(a) {
 		a.Stop = nil
 	}
-	in := e.instance(a.Instance)
+	in := e.fleet.Member(a.Instance)
 	e.vacate(in, a)
 	if began(exit) {
 		e.use(in)
@@ -235,7 +234,7 @@ func (e *Engine) ended(a *Attempt, exit drover.Exit) drover.Time {
 // forgedEnd passes over the word of an instance that an attempt has ended, since it shows no proof that the attempt is the one it was given. What
 // it really has is for the next hello to tell.
 func (e *Engine) forgedEnd(a *Attempt) {
-	in := e.instance(a.Instance)
+	in := e.fleet.Member(a.Instance)
 	e.distrust(in, a.ID)
 	if in.Connected {
 		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
@@ -244,10 +243,10 @@ func (e *Engine) forgedEnd(a *Attempt) {
 
 // orphanEnded takes note that an attempt which is not known has ended as it was told to.
 func (e *Engine) orphanEnded(b Exited) {
-	if in := e.instance(b.Instance); in != nil && b.Proof == ProofMissing {
+	if in := e.fleet.Member(b.Instance); in != nil && b.Proof == ProofMissing {
 		e.distrust(in, b.Attempt)
 	}
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		at := slices.Index(in.Orphans, b.Attempt)
 		if at >= 0 && (b.Instance == 0 || b.Instance == in.ID) {
 			in.Orphans = slices.Delete(slices.Clone(in.Orphans), at, at+1)
@@ -284,7 +283,7 @@ func (e *Engine) collected(b Collected) {
 			e.end(a, drover.AttemptCancelled, *why)
 			return
 		}
-		e.touch(e.instance(a.Instance))
+		e.touch(e.fleet.Member(a.Instance))
 	}
 }
 
@@ -301,8 +300,8 @@ func (e *Engine) abandoned(a *Attempt) *Verdict {
 }
 
 // checkAttempts repeats what failed and finds attempts that nothing can end.
-func (e *Engine) checkAttempts(in *instance) {
-	for _, a := range slices.Clone(in.load) {
+func (e *Engine) checkAttempts(in *fleet.Member) {
+	for _, a := range slices.Clone(in.Load) {
 		if a.Effect == 0 && a.Retry != 0 && a.Retry <= e.s.Now && in.Connected {
 			a.Retry = 0
 			switch {
@@ -315,18 +314,18 @@ func (e *Engine) checkAttempts(in *instance) {
 			}
 		}
 	}
-	if in.Connected && !in.held() {
+	if in.Connected && !in.Held() {
 		e.stuck(in)
 	}
 }
 
 // nextAttemptCheck is the earliest time at which checkAttempts has something to do, 0 for none.
-func (e *Engine) nextAttemptCheck(in *instance) (at drover.Time) {
-	for _, a := range in.load {
+func (e *Engine) nextAttemptCheck(in *fleet.Member) (at drover.Time) {
+	for _, a := range in.Load {
 		if a.Effect == 0 {
 			at = sooner(at, a.Retry)
 		}
-		if a.Stop != nil && a.State == drover.AttemptRunning && !in.held() {
+		if a.Stop != nil && a.State == drover.AttemptRunning && !in.Held() {
 			at = sooner(at, later(e.unstoppableAt(a), e.s.Now))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/runtimes"
 )
 
@@ -102,7 +103,7 @@ func (e *Engine) awaitsEnd(g *group, left time.Duration, anew drover.Money, runs
 			break
 		}
 		a := end.a
-		in := e.instance(a.Instance)
+		in := e.fleet.Member(a.Instance)
 		if !e.makesRoom(a, in, g) {
 			continue
 		}
@@ -138,7 +139,7 @@ func (e *Engine) awaitsNow(j *Job) int {
 }
 
 // makesRoom reports whether one of the group's jobs fits on an instance once an attempt has ended there.
-func (e *Engine) makesRoom(a *Attempt, in *instance, g *group) bool {
-	return in.open() && in.Standby == 0 && !in.once && !slices.Contains(in.Lost, g.Jobs[0].Number) && in.accepts(g) &&
-		in.free.Plus(e.need(a), 1).Fits(g.Key.Shape.Need)
+func (e *Engine) makesRoom(a *Attempt, in *fleet.Member, g *group) bool {
+	return in.Open() && in.Standby == 0 && !in.UseOnce && !slices.Contains(in.Lost, g.Jobs[0].Number) && in.Accepts(&g.demand) &&
+		in.Free.Plus(e.need(a), 1).Fits(g.Key.Shape.Need)
 }

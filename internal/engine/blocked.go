@@ -22,9 +22,9 @@ func (e *Engine) waitsForBlocks(g *group) bool {
 
 // hosted reports whether there is an instance, or one on its way, that may ever run the group's jobs. What it finds is good while the fleet is the same.
 func (e *Engine) hosted(g *group) bool {
-	if g.looked != e.fleet {
-		g.looked = e.fleet
-		g.host = slices.ContainsFunc(e.inventory().kinds, func(k stock) bool { return k.takers > 0 && k.one.accepts(g) })
+	if g.looked != e.fleet.Revision() {
+		g.looked = e.fleet.Revision()
+		g.host = e.fleet.Census().MayServe(&g.demand)
 	}
 	return g.host
 }

@@ -5,6 +5,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
 )
 
 // What the fleet costs is kept by the ledger of package budget. This file tells it of instances and attempts, and writes down what it counts.
@@ -24,8 +25,8 @@ func payer(key GroupKey) budget.Payer { return budget.Payer{User: key.User, Labe
 
 // trackSpending has the ledger follow the settings, and all instances anew.
 func (e *Engine) trackSpending() {
-	ids := make([]int64, len(e.instances))
-	for i, in := range e.instances {
+	ids := make([]int64, e.fleet.Len())
+	for i, in := range e.fleet.All() {
 		ids[i] = in.ID
 	}
 	e.ledger.Configure(budget.Settings{Max: e.s.Settings.MaxCost, Budgets: e.s.Settings.Budgets}, ids)
@@ -33,26 +34,26 @@ func (e *Engine) trackSpending() {
 
 // claimOf is what an instance costs, and what was promised to its jobs; not if it is gone.
 func (e *Engine) claimOf(id int64) (budget.Claim, bool) {
-	in := e.instance(id)
+	in := e.fleet.Member(id)
 	if in == nil || in.State == drover.InstanceGone {
 		return budget.Claim{}, false
 	}
 	return e.claim(in), true
 }
 
-func (e *Engine) claim(in *instance) budget.Claim {
+func (e *Engine) claim(in *fleet.Member) budget.Claim {
 	c := budget.Claim{
 		Asked: in.Asked, Created: in.Created, Ended: in.Ended, Tariff: in.Tariff(), CPU: in.Resources.CPU,
-		Offers: in.offers(), Billing: e.limits(in.Cloud).Billing, Boot: e.life().BootTimeout, Stays: in.stays(),
+		Offers: in.Offerings(), Billing: e.limits(in.Cloud).Billing, Boot: e.life().BootTimeout, Stays: in.Stays(),
 	}
-	for _, a := range in.load {
+	for _, a := range in.Load {
 		j := e.job(a.ID.Job.Number)
-		c.Uses = append(c.Uses, budget.Use{Payer: in.payerOn(payer(e.queue.KeyOf(j))), Started: a.Started, Ended: a.Ended, CPU: j.Shape.Need.CPU, Horizon: budget.Horizon(j.Timeout)})
+		c.Uses = append(c.Uses, budget.Use{Payer: payerOn(in, payer(e.queue.KeyOf(j))), Started: a.Started, Ended: a.Ended, CPU: j.Shape.Need.CPU, Horizon: budget.Horizon(j.Timeout)})
 	}
 	for _, b := range in.Bound {
 		c.Bound = append(c.Bound, loadOf(b.Group, b.Count))
 	}
-	c.Bound = in.payOn(c.Bound)
+	c.Bound = payOn(in, c.Bound)
 	return c
 }
 
@@ -69,21 +70,13 @@ func loadsOf(all ...wanted) (loads []budget.Load) {
 }
 
 // onInstance is what more jobs on an instance would bind, if they begin within a time.
-func (e *Engine) onInstance(in *instance, boots time.Duration, loads ...wanted) budget.Commitment {
-	return budget.Commitment{On: e.ledger.Claim(in.ID), Boots: boots, Loads: in.payOn(loadsOf(loads...))}
+func (e *Engine) onInstance(in *fleet.Member, boots time.Duration, loads ...wanted) budget.Commitment {
+	return budget.Commitment{On: e.ledger.Claim(in.ID), Boots: boots, Loads: payOn(in, loadsOf(loads...))}
 }
 
 // rental is what an instance that may be of these offerings, of one cloud, would bind.
 func (e *Engine) rental(offers []drover.Offering, loads ...wanted) budget.Commitment {
 	return budget.Commitment{Offers: offers, Billing: e.limits(offers[0].Cloud).Billing, Boots: e.life().BootTimeout, Loads: loadsOf(loads...)}
-}
-
-// offers is what the instance may be: its candidates, or what it is.
-func (in *instance) offers() []drover.Offering {
-	if len(in.Candidates) > 0 {
-		return in.Candidates
-	}
-	return []drover.Offering{in.offering()}
 }
 
 // turnWindows begins the present windows when those before have ended, and tries again what waits for money; also if what it waits for has come since a time.
@@ -110,7 +103,7 @@ func (e *Engine) writeSpending(changed []Spending) {
 }
 
 // settleInstance counts an instance that is gone, and returns what it cost.
-func (e *Engine) settleInstance(in *instance) drover.Money {
+func (e *Engine) settleInstance(in *fleet.Member) drover.Money {
 	if in.Created == 0 {
 		return 0
 	}
@@ -120,7 +113,7 @@ func (e *Engine) settleInstance(in *instance) drover.Money {
 }
 
 // unsettleInstance takes that back, since the instance is there after all.
-func (e *Engine) unsettleInstance(in *instance, cost drover.Money) {
+func (e *Engine) unsettleInstance(in *fleet.Member, cost drover.Money) {
 	bill := e.bill(in)
 	e.writeSpending(e.ledger.SettleInstance(-cost, func(from, to drover.Time) drover.Money { return -bill.Cost(from, to) }))
 }
@@ -130,18 +123,18 @@ func (e *Engine) settleAttempt(a *Attempt) {
 	if len(e.s.Settings.Budgets) == 0 {
 		return
 	}
-	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
+	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	bill, use := e.bill(in), useOf(a, j)
-	e.writeSpending(e.ledger.SettleAttempt(in.payerOn(payer(e.queue.KeyOf(j))), func(from, to drover.Time) drover.Money { return bill.Share(use, from, to) }))
+	e.writeSpending(e.ledger.SettleAttempt(payerOn(in, payer(e.queue.KeyOf(j))), func(from, to drover.Time) drover.Money { return bill.Share(use, from, to) }))
 }
 
 // allowsOn reports whether the budgets allow what the group asks for next: a job more on an instance, or a gang on as many like it as that takes.
-func (e *Engine) allowsOn(in *instance, g *group) bool {
+func (e *Engine) allowsOn(in *fleet.Member, g *group) bool {
 	if !e.limited() {
 		return true
 	}
 	n := e.askedBy(g).count
-	per := max(1, in.Resources.Times(g.Key.Shape.Need, in.atOnce(n))) // none, if its volume has yet to grow
+	per := max(1, in.Resources.Times(g.Key.Shape.Need, in.AtOnce(n))) // none, if its volume has yet to grow
 	p := e.onInstance(in, 0, wanted{g, n})
 	return e.ledger.Worst(func(_ int, a *budget.Account) (more, less drover.Money) {
 		more = e.ledger.Adds(a, p)

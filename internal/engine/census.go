@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"drover/internal/engine/fleet"
 	"slices"
 
 	"drover"
@@ -51,7 +52,7 @@ func (e *Engine) Census() Census {
 		c.Clouds = append(c.Clouds, Sight{cl.Name, cl.Listed, cl.Partition.Since != 0, len(cl.Throttles)})
 	}
 	at := map[StockKey]int{} // of c.Stock
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		key := StockKey{in.Cloud, in.Type.Name, in.Market, in.State, in.Idle}
 		i, known := at[key]
 		if !known {
@@ -63,8 +64,8 @@ func (e *Engine) Census() Census {
 	return c
 }
 
-func (s *Stock) add(in *instance) {
-	used := in.Resources.Minus(in.free, 1)
+func (s *Stock) add(in *fleet.Member) {
+	used := in.Resources.Minus(in.Free, 1)
 	s.Instances++
 	s.Has, s.Used = s.Has.Plus(in.Resources, 1), s.Used.Plus(used, 1)
 	if in.Connected || in.noLogin {

@@ -6,14 +6,16 @@ import (
 	"reflect"
 	"slices"
 
-	"drover"
 	"drover/internal/engine/budget"
 )
 
 // Check compares all that the engine keeps beside its State with what follows from it, and says what differs. Tests call it after each event; it costs as
 // much as there is.
 func (e *Engine) Check() error {
-	for _, wrong := range []func() string{e.wrongLoads, e.wrongLedger, e.wrongCounts, e.wrongIndex, e.wrongPools} {
+	if err := e.fleet.Check(e.need); err != nil {
+		return err
+	}
+	for _, wrong := range []func() string{e.wrongLoads, e.wrongLedger, e.wrongCounts, e.wrongFits, e.wrongPools} {
 		if text := wrong(); text != "" {
 			return errors.New(text)
 		}
@@ -21,41 +23,18 @@ func (e *Engine) Check() error {
 	return nil
 }
 
-// wrongLoads says what does not add up of what runs on instances and is bound to them.
+// wrongLoads says what of the jobs does not fit what runs on instances, or has room reserved there.
 func (e *Engine) wrongLoads() string {
-	live := map[drover.JobID]bool{}
 	bound := map[GroupKey]int{}
-	for _, in := range e.instances {
-		used, room := drover.Resources{}, drover.Resources{}
-		for _, a := range in.load {
-			if live[a.ID.Job] || e.attempts[a.ID.Job] != a {
-				return fmt.Sprintf("job %v has two live attempts", a.ID.Job)
-			}
-			live[a.ID.Job] = true
-			used = used.Plus(e.need(a), 1)
+	for _, in := range e.fleet.All() {
+		for _, a := range in.Load {
 			if j := e.job(a.ID.Job.Number); j == nil || j.Queued.Has(a.ID.Job.Index) {
 				return fmt.Sprintf("attempt %v is live, and its job waits, or is final", a.ID)
 			}
 		}
 		for _, b := range in.Bound {
 			bound[b.Group] += b.Count
-			room = room.Plus(b.Group.Shape.Need, b.Count)
-			if b.Count <= 0 {
-				return fmt.Sprintf("instance %s is bound to %d", in.Name, b.Count)
-			}
 		}
-		used.Arch, room.Arch = in.Resources.Arch, in.Resources.Arch
-		switch {
-		case in.free.Plus(used, 1) != in.Resources:
-			return fmt.Sprintf("instance %s has %+v: free %+v and used %+v", in.Name, in.Resources, in.free, used)
-		case in.room.Plus(room, 1) != in.stretched():
-			return fmt.Sprintf("instance %s has %+v: room %+v and bound %+v", in.Name, in.stretched(), in.room, room)
-		case in.State == drover.InstanceIdle && len(in.load) > 0, in.State == drover.InstanceRunning && len(in.load) == 0:
-			return fmt.Sprintf("instance %s is %s with %d attempts", in.Name, in.State, len(in.load))
-		}
-	}
-	if len(live) != len(e.attempts) {
-		return fmt.Sprintf("%d attempts are live, and %d are on instances", len(e.attempts), len(live))
 	}
 	return e.wrongGroups(bound)
 }
@@ -69,28 +48,8 @@ func (e *Engine) wrongCounts() string {
 	case !reflect.DeepEqual(runs, e.runs):
 		return fmt.Sprintf("%v runs of what is mixed, and %v was counted", e.runs, runs)
 	}
-	return e.wrongInventory()
-}
-
-// wrongInventory says what is not as the inventory has it.
-func (e *Engine) wrongInventory() string {
-	kinds := func(all *inventory) map[likeness]int {
-		of := map[likeness]int{}
-		for _, k := range all.kinds {
-			of[k.one.likeness()] = k.takers
-		}
-		return of
-	}
-	kept, now := e.inventory(), e.takeInventory()
-	switch {
-	case !reflect.DeepEqual(kept.limitsLeft, now.limitsLeft):
-		return fmt.Sprintf("limits leave %v, and %v by the inventory", now.limitsLeft, kept.limitsLeft)
-	case !reflect.DeepEqual(kept.owned, now.owned):
-		return fmt.Sprintf("instances are of %v, and of %v by the inventory", now.owned, kept.owned)
-	case !reflect.DeepEqual(kinds(kept), kinds(now)):
-		return fmt.Sprintf("there are %v, and %v by the inventory", kinds(now), kinds(kept))
-	case !slices.Equal(kept.losers, now.losers):
-		return "others have lost jobs than by the inventory"
+	if kept, now := e.limitsLeft(), e.takeLimits(e.fleet.Census()); !reflect.DeepEqual(kept, now) {
+		return fmt.Sprintf("limits leave %v, and %v was kept", now, kept)
 	}
 	return ""
 }
@@ -149,38 +108,12 @@ func (e *Engine) accountLike(o *budget.Account) *budget.Account {
 	return all[at]
 }
 
-// wrongIndex says what of the index is not as it would be if it were made anew.
-func (e *Engine) wrongIndex() string {
-	r, fresh := e.refreshIndex(), fleetIndex{}
-	for _, in := range e.instances {
-		fresh.count(in.Cloud, 1)
-		was := in.on
-		in.on = enrolled{}
-		fresh.enrol(in)
-		in.on = was
-	}
-	for _, roll := range []struct {
-		name       string
-		kept, anew []*instance
-	}{
-		{"ready", r.ready, fresh.ready}, {"coming", r.coming, fresh.coming}, {"bound", r.bound, fresh.bound},
-		{"creating", r.creating, fresh.creating}, {"idle", r.idle, fresh.idle}, {"ending", r.ending, fresh.ending}, {"taken", r.taken, fresh.taken},
-	} {
-		if !slices.Equal(slices.SortedFunc(slices.Values(roll.kept), byID), slices.SortedFunc(slices.Values(roll.anew), byID)) {
-			return fmt.Sprintf("%d instances are on the roll of those %s, and %d should be", len(roll.kept), roll.name, len(roll.anew))
-		}
-	}
-	if r.takers != fresh.takers {
-		return fmt.Sprintf("%d instances are said to take work, and %d do", r.takers, fresh.takers)
-	}
-	for _, c := range e.clouds {
-		if r.in[c.Name] != fresh.in[c.Name] {
-			return fmt.Sprintf("%d instances are said to be in %s, and %d are", r.in[c.Name], c.Name, fresh.in[c.Name])
-		}
-	}
+// wrongFits says which group does not know of an instance that has room for it.
+func (e *Engine) wrongFits() string {
+	r := e.fleet.Index()
 	for _, g := range e.groups {
-		for _, in := range r.ready {
-			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); g.knows && in.holds(g) && !known && !slices.Contains(r.news, in) {
+		for _, in := range r.Ready {
+			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); g.knows && in.Holds(&g.demand) && !known && !slices.Contains(r.News, in) {
 				return fmt.Sprintf("instance %s has room for a group that does not know of it", in.Name)
 			}
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"drover/internal/engine/fleet"
 	"slices"
 
 	"drover"
@@ -21,9 +22,10 @@ const (
 
 // claims are those of one placing.
 type claims struct {
-	round   int      // which placing it is: what an instance says of another is over
-	waiters []waiter // by order of service
-	left    int      // how many more may be kept
+	by      map[*fleet.Member]*group
+	spare   map[*fleet.Member]spare // beside their claimants
+	waiters []waiter                // by order of service
+	left    int                     // how many more may be kept
 }
 
 // waiter is a group that claims.
@@ -33,15 +35,10 @@ type waiter struct {
 	next int // the place in the order up to which it has looked
 }
 
-// claimed is whose an instance is in a round.
-type claimed struct {
-	by    *group
-	round int
-}
-
 // begin begins a placing in which nothing is claimed.
 func (c *claims) begin(fleet int) {
-	c.round++
+	clear(c.by)
+	clear(c.spare)
 	c.waiters = c.waiters[:0]
 	c.left = max(keptLeast, fleet/keptPart)
 }
@@ -50,25 +47,25 @@ func (c *claims) begin(fleet int) {
 func (c *claims) wait(g *group, left int) { c.waiters = append(c.waiters, waiter{g: g, left: left}) }
 
 // take gives an instance to a group.
-func (c *claims) take(in *instance, g *group) { in.claim = claimed{g, c.round} }
+func (c *claims) take(in *fleet.Member, g *group) { c.by[in] = g }
 
 // reservedFor is the group for which an instance is kept, nil if it is for none. Those with more room are claimed before.
-func (e *Engine) reservedFor(in *instance) *group {
+func (e *Engine) reservedFor(in *fleet.Member) *group {
 	c := &e.claims
-	if in.claim.round == c.round {
-		return in.claim.by
+	if g := c.by[in]; g != nil {
+		return g
 	}
 	if len(c.waiters) == 0 || c.left == 0 {
 		return nil
 	}
-	order := e.fleetIndex.ready // as it is now: placing changes it
+	order := e.fleet.LastIndex().Ready // as it is now: placing changes it
 	order = order[:min(len(order), keptReach)]
-	rank, _ := slices.BinarySearchFunc(order, in, byFree)
+	rank, _ := slices.BinarySearchFunc(order, in, fleet.ByFree)
 	for i := range c.waiters {
 		for w := &c.waiters[i]; c.left > 0 && w.left > 0 && w.next < min(rank+1, len(order)); {
 			o := order[w.next]
 			w.next++
-			if o.claim.round == c.round || !o.accepts(w.g) {
+			if c.by[o] != nil || !o.Accepts(&w.g.demand) {
 				continue
 			}
 			w.left -= o.Resources.Times(w.g.Key.Shape.Need, w.left)
@@ -84,19 +81,8 @@ func (e *Engine) reservedFor(in *instance) *group {
 	return nil
 }
 
-// accepts reports whether the group's jobs may run on the instance when it is empty.
-func (in *instance) accepts(g *group) bool {
-	s, r := &g.Key.Shape, in.stretched()
-	if r.Disk == 0 {
-		r.Disk = s.Need.Disk // as Shape.Accepts has it
-	}
-	return in.serves(g) && r.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
-}
-
 // spare is what an instance has beside all that runs there of others than its claimant, and how many of the claimant's jobs it can hold.
 type spare struct {
-	by   *group
-	seen int // when the instance was as it was then
 	left drover.Resources
 	most int
 }
@@ -105,19 +91,21 @@ const many = 1 << 20
 
 // leaves reports whether a job of g on the instance takes nothing from the claimant: beside it and all that runs there of others, as many of the
 // claimant's jobs would fit as the instance can hold. So others share what the claimant cannot use, and no stream of small ones keeps it waiting.
-func (e *Engine) leaves(in *instance, g *group, by *group) bool {
+func (e *Engine) leaves(in *fleet.Member, g *group, by *group) bool {
 	if by == nil {
 		return true
 	}
-	if in.spare.by != by || in.spare.seen != in.on.seen {
-		in.spare = e.spareFor(in, by)
+	s, known := e.claims.spare[in]
+	if !known {
+		s = e.spareFor(in, by)
+		e.claims.spare[in] = s
 	}
-	return in.spare.left.Minus(g.Key.Shape.Need, 1).Times(by.Key.Shape.Need, many) == in.spare.most
+	return s.left.Minus(g.Key.Shape.Need, 1).Times(by.Key.Shape.Need, many) == s.most
 }
 
-func (e *Engine) spareFor(in *instance, by *group) spare {
-	s := spare{by, in.on.seen, in.Resources, in.Resources.Times(by.Key.Shape.Need, many)}
-	for _, a := range in.load {
+func (e *Engine) spareFor(in *fleet.Member, by *group) spare {
+	s := spare{in.Resources, in.Resources.Times(by.Key.Shape.Need, many)}
+	for _, a := range in.Load {
 		if j := e.job(a.ID.Job.Number); j.Shape != by.Key.Shape || j.Priority != by.Key.Priority || j.User != by.Key.User {
 			s.left = s.left.Minus(e.need(a), 1)
 		}

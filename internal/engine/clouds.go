@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/market"
 )
 
@@ -72,8 +73,8 @@ func (e *Engine) offered(b Offered) {
 	if news {
 		e.replan, e.refit, e.rates = true, true, true
 		e.fitting++
-		for _, in := range e.instances {
-			if in.Cloud == c.Name && in.typeless() {
+		for _, in := range e.fleet.All() {
+			if in.Cloud == c.Name && in.Typeless() {
 				e.touch(in)
 			}
 		}
@@ -82,15 +83,10 @@ func (e *Engine) offered(b Offered) {
 }
 
 // typeRemoved reports whether an instance was adopted of a type that its cloud, by its catalogue, does not offer.
-func (e *Engine) typeRemoved(in *instance) bool {
+func (e *Engine) typeRemoved(in *fleet.Member) bool {
 	c := e.cloud(in.Cloud)
-	return in.typeless() && c != nil && c.Known &&
+	return in.Typeless() && c != nil && c.Known &&
 		!slices.ContainsFunc(c.Offerings, func(o drover.Offering) bool { return o.Type.ProviderType == in.Type.ProviderType })
-}
-
-// typeless reports whether it is not known what an instance has, since its type was not offered when it was adopted.
-func (in *instance) typeless() bool {
-	return in.Resources.CPU == 0 && in.State != drover.InstanceCreating
 }
 
 // listed compares a cloud's list with the inventory. Only a list that was begun after something was known contradicts it.
@@ -130,30 +126,19 @@ func (e *Engine) listed(b Listed) {
 
 // unlist takes note that a list has an instance no more.
 func (e *Engine) unlist(c *Cloud, id string) {
-	if in := e.byProviderID(c.Name, id); in != nil {
+	if in := e.fleet.ByProviderID(c.Name, id); in != nil {
 		e.goesOn(in, c.GoodBefore)
 		in.Listed, in.Lacked, in.Ending, in.Over = false, true, false, false
-	} else if at := e.departed(c.Name, id); at >= 0 {
-		e.shown(at, nil)
+	} else {
+		e.fleet.ShowDeparted(c.Name, id, nil)
 	}
-}
-
-func (e *Engine) byProviderID(cloud, id string) *instance {
-	for _, in := range e.instances {
-		if in.Cloud == cloud && in.ProviderID == id {
-			return in
-		}
-	}
-	return nil
 }
 
 // sighted takes in an instance that a list has and the one before it had not, or not as it is now.
 func (e *Engine) sighted(c *Cloud, s Sighting) {
-	in := e.behind(c, s)
+	in := e.fleet.Behind(c.Name, s)
 	if in == nil {
-		if at := e.departed(c.Name, s.ProviderID); at >= 0 {
-			e.shown(at, &s)
-		} else {
+		if !e.fleet.ShowDeparted(c.Name, s.ProviderID, &s) {
 			e.adopt(c, s)
 		}
 		return
@@ -170,11 +155,11 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	e.tagSeen(in, s.Idle)
 	if in.ProviderID == "" {
 		// The create call's answer was lost, or is still on its way.
-		if o := taken(in, s); o != nil {
-			in.become(*o)
-			e.fleet++
+		if o := in.Taken(s); o != nil {
+			in.Become(*o)
+			e.fleet.Moved()
 		}
-		in.ProviderID, in.Created, e.rates = s.ProviderID, e.createdAt(in, s), true
+		in.ProviderID, in.Created, e.rates = s.ProviderID, in.CreatedAt(s, e.s.Now), true
 		if in.Call == 0 {
 			e.accepted(in)
 		} else {
@@ -185,7 +170,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 }
 
 // locate takes an instance's addresses over, and has it dialled there.
-func (e *Engine) locate(in *instance, a drover.Addresses) {
+func (e *Engine) locate(in *fleet.Member, a drover.Addresses) {
 	if a == (drover.Addresses{}) || a == in.Addresses {
 		return
 	}
@@ -197,7 +182,7 @@ func (e *Engine) locate(in *instance, a drover.Addresses) {
 }
 
 // show takes in how an instance is, as a list shows it.
-func (e *Engine) show(c *Cloud, in *instance, s Sighting) {
+func (e *Engine) show(c *Cloud, in *fleet.Member, s Sighting) {
 	in.Over = s.Ended != 0
 	e.endsAt(in, s.Ended)
 	if in.Ending = s.Ending; in.Ending {
@@ -220,35 +205,16 @@ func (e *Engine) show(c *Cloud, in *instance, s Sighting) {
 	e.touch(in)
 }
 
-// behind is the instance that a list shows: the one of its name, unless that has another id and its cloud made two.
-func (e *Engine) behind(c *Cloud, s Sighting) *instance {
-	in := e.byName[s.Name]
-	if in != nil && (in.ProviderID == "" || in.ProviderID == s.ProviderID) {
-		return in
-	}
-	return e.byProviderID(c.Name, s.ProviderID)
-}
-
-// taken is the candidate that became the instance, as far as a list shows it.
-func taken(in *instance, s Sighting) *drover.Offering {
-	for i, o := range in.Candidates {
-		if o.Type.ProviderType == s.ProviderType && o.Zone == s.Zone && o.Market == s.Market {
-			return &in.Candidates[i]
-		}
-	}
-	return nil
-}
-
 // adopt takes over an instance that bears this fleet's tag but that the store does not know. What runs there by the word of another store is
 // ended before it takes work, and it may have had some. The second of a name goes at once.
 func (e *Engine) adopt(c *Cloud, s Sighting) {
 	e.doubtName(s.Name)
 	e.s.LastInstance++
-	name, first := s.Name, e.byName[s.Name]
+	name, first := s.Name, e.fleet.Named(s.Name)
 	if first != nil {
 		name += "." + s.ProviderID
 	}
-	in := &instance{Instance: Instance{
+	in := &fleet.Member{Instance: Instance{
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
 		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(first, s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Pool: cmp.Or(s.Pool, e.s.Settings.DefaultGroup), Template: s.Template, Addresses: s.Addresses,
@@ -272,7 +238,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 		e.reclaim(in, reclaimedText)
 	}
 	switch {
-	case first != nil && !in.held():
+	case first != nil && !in.Held():
 		e.stop(in, e.verdict(drover.ReasonTwin, "its cloud made instance %s twice", s.Name))
 	case s.Failed != nil:
 		e.unmade(in, s.Failed)
@@ -281,20 +247,12 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	}
 }
 
-// createdAt is when an instance was made of which a list tells first: as its cloud says, if that can be, since it was asked for.
-func (e *Engine) createdAt(in *instance, s Sighting) drover.Time {
-	if in.Asked <= s.Created && s.Created <= e.s.Now {
-		return s.Created
-	}
-	return e.s.Now
-}
-
 // billFrom is when the bill of an adopted instance begins. A twin of the first of its name is paid for since it was made; any other that this store named was
 // paid for until it was held to be gone.
-func (e *Engine) billFrom(first *instance, s Sighting) drover.Time {
+func (e *Engine) billFrom(first *fleet.Member, s Sighting) drover.Time {
 	switch {
 	case first != nil:
-		return e.createdAt(first, s)
+		return first.CreatedAt(s, e.s.Now)
 	case e.ours(s.Name):
 		return e.s.Now
 	}
@@ -302,18 +260,18 @@ func (e *Engine) billFrom(first *instance, s Sighting) drover.Time {
 }
 
 // adoptTag has an adopted instance behave as its tag says.
-func (e *Engine) adoptTag(in *instance, tag drover.IdleBehavior) {
+func (e *Engine) adoptTag(in *fleet.Member, tag drover.IdleBehavior) {
 	if tag == drover.IdleHold || tag == drover.IdleDrain {
 		why := e.verdict(drover.ReasonOperator, "%s: so its tag says", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
 		in.Idle, in.Told = tag, &why
 	}
-	in.Reason = in.remark()
+	in.Reason = in.Remark()
 }
 
 // createFailed learns from a failed create. What the cloud refused does not exist and is planned anew; what may have happened is
 // asked for again under the same name.
 func (e *Engine) createFailed(b CreateFailed) {
-	in := e.instance(b.Instance)
+	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Call) || len(in.Candidates) == 0 {
 		return
 	}
@@ -341,7 +299,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 			e.proves(in, false)
 		}
 		e.leaveAlone(in, b.Tried, b.Err)
-		if !in.Unsure || !in.held() { // else it is asked for again
+		if !in.Unsure || !in.Held() { // else it is asked for again
 			e.nodeFailed(in, string(b.Err.Kind), e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message))
 		}
 		e.refuse(in, e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message))
@@ -365,12 +323,12 @@ func (e *Engine) limitCreates(cloud string, err *drover.Error) {
 
 // refuse gives up an instance that its cloud refused to create. If a call before was not answered, only lists can tell that it came to
 // nothing, and what is held is asked for again.
-func (e *Engine) refuse(in *instance, why Verdict) {
+func (e *Engine) refuse(in *fleet.Member, why Verdict) {
 	switch {
 	case !in.Unsure:
 		e.gone(in, why)
 	case in.State == drover.InstanceStopping:
-	case in.held():
+	case in.Held():
 		in.Reason, in.Retry = &why, e.s.Now.Add(market.BlockTime)
 	default:
 		e.stop(in, why)
@@ -380,7 +338,7 @@ func (e *Engine) refuse(in *instance, why Verdict) {
 // nextWake is when the engine wants to be asked next. While there are instances that is soon enough to notice that Drover was not
 // looking.
 func (e *Engine) nextWake() drover.Time {
-	at := e.timers.First()
+	at := e.fleet.FirstCheck()
 	at = sooner(at, e.queue.NextTry())
 	for _, c := range e.clouds {
 		if c.OfferCall == 0 {
@@ -404,7 +362,7 @@ func (e *Engine) nextWake() drover.Time {
 	if len(e.groups) > 0 {
 		at = sooner(at, e.ledger.Ends())
 	}
-	if len(e.instances) > 0 {
+	if e.fleet.Len() > 0 {
 		at = sooner(at, e.s.Now.Add(e.life().ProbeInterval))
 	}
 	return at

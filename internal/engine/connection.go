@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"drover/internal/engine/fleet"
 	"fmt"
 	"slices"
 	"time"
@@ -11,7 +12,7 @@ import (
 // What an instance and its runner say of themselves, and what silence says.
 
 func (e *Engine) connected(b Connected) {
-	in := e.instance(b.Instance)
+	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Dial) {
 		return
 	}
@@ -38,7 +39,7 @@ func (e *Engine) connected(b Connected) {
 }
 
 // probeFailed has an instance drain on which attempts run although its boot probe fails. An operator's word on it stands.
-func (e *Engine) probeFailed(in *instance, how string) {
+func (e *Engine) probeFailed(in *fleet.Member, how string) {
 	why := e.verdict(drover.ReasonBroken, "its boot probe failed, and there are attempts on it: %s", how)
 	if in.Idle == drover.IdleRun {
 		e.behave(in, drover.IdleDrain, &why)
@@ -48,8 +49,8 @@ func (e *Engine) probeFailed(in *instance, how string) {
 }
 
 // heard drops the reason why an instance could not be reached.
-func (e *Engine) heard(in *instance) {
-	said := in.remark()
+func (e *Engine) heard(in *fleet.Member) {
+	said := in.Remark()
 	if !in.Broken && in.Reason != nil && (said == nil || *in.Reason != *said) {
 		in.Reason = said
 		e.writeInstance(in)
@@ -57,7 +58,7 @@ func (e *Engine) heard(in *instance) {
 }
 
 // ready ends an instance's boot, or its time of being unknown or silent.
-func (e *Engine) ready(in *instance) {
+func (e *Engine) ready(in *fleet.Member) {
 	if in.State.Ready() {
 		return
 	}
@@ -68,12 +69,12 @@ func (e *Engine) ready(in *instance) {
 		if !e.inGroup(in) { // whose nodes have to join first
 			e.proves(in, true)
 		}
-		e.fire(drover.HookReady, in, e.verdict(drover.ReasonRunning, "%s", in.place()))
+		e.fire(drover.HookReady, in, e.verdict(drover.ReasonRunning, "%s", in.Where()))
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready after %v", in.Name, in.Ready.Sub(in.Asked).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
 	}
 	e.unbind(in)
 	next := drover.InstanceIdle
-	if len(in.load) > 0 {
+	if len(in.Load) > 0 {
 		next = drover.InstanceRunning
 	}
 	idle := in.IdleSince
@@ -86,14 +87,14 @@ func (e *Engine) ready(in *instance) {
 
 // reconcile compares what a runner has with what is believed of it. The runner is right about what it runs; the engine about what
 // should be, of which nothing begins where the boot probe failed.
-func (e *Engine) reconcile(in *instance, b Connected) {
+func (e *Engine) reconcile(in *fleet.Member, b Connected) {
 	in.Orphans, in.Forged = nil, nil
 	has, forged := map[drover.AttemptID]bool{}, map[drover.AttemptID]bool{}
 	for _, r := range b.Attempts {
 		believed := e.reported(in, r)
 		has[r.ID], forged[r.ID] = has[r.ID] || believed, !believed
 	}
-	for _, a := range slices.Clone(in.load) {
+	for _, a := range slices.Clone(in.Load) {
 		switch {
 		case has[a.ID]:
 		case forged[a.ID]:
@@ -114,7 +115,7 @@ func (e *Engine) reconcile(in *instance, b Connected) {
 
 // reported takes in what a runner says of one attempt, and reports whether that is believed: it was given to the instance, and it lives or is
 // taken over.
-func (e *Engine) reported(in *instance, r Report) bool {
+func (e *Engine) reported(in *fleet.Member, r Report) bool {
 	a := e.live(r.ID)
 	if a == nil && r.Proof == ProofValid {
 		e.doubtAttempt(in, r.ID)
@@ -146,7 +147,7 @@ func believed(a *Attempt, instance int64, proof Proof) bool {
 }
 
 // disown has an attempt ended and forgotten that the engine does not know, or not on this instance (BEHAVIOUR D14).
-func (e *Engine) disown(in *instance, r Report) {
+func (e *Engine) disown(in *fleet.Member, r Report) {
 	if r.Proof == ProofMissing {
 		e.distrust(in, r.ID)
 	}
@@ -165,14 +166,14 @@ func (e *Engine) disown(in *instance, r Report) {
 }
 
 // distrust has an instance drain that shows an attempt which it was never given: something there speaks as its runner.
-func (e *Engine) distrust(in *instance, id drover.AttemptID) {
+func (e *Engine) distrust(in *fleet.Member, id drover.AttemptID) {
 	if !in.Unproven {
 		e.ail(in, e.verdict(drover.ReasonForged, "it says that it has attempt %v, and shows no proof that it was given it: a job there may speak in the runner's name", id))
 	}
 }
 
 func (e *Engine) connectFailed(b ConnectFailed) {
-	in := e.instance(b.Instance)
+	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Dial) {
 		return
 	}
@@ -215,14 +216,14 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 
 // uncalled has an instance's silence begin now if its cloud has not said since Drover began to look where its instances are: nobody can be
 // heard whom nobody could call.
-func (e *Engine) uncalled(in *instance, c *Cloud) {
+func (e *Engine) uncalled(in *fleet.Member, c *Cloud) {
 	if c.Listed < e.s.Looking {
 		e.beginSilence(in)
 	}
 }
 
 // beginSilence has an instance's silence begin now, whatever was written down of it.
-func (e *Engine) beginSilence(in *instance) {
+func (e *Engine) beginSilence(in *fleet.Member) {
 	in.Silent = e.s.Now
 	if in.Quiet != 0 {
 		in.Quiet = 0
@@ -231,16 +232,16 @@ func (e *Engine) beginSilence(in *instance) {
 }
 
 // noteQuiet writes down now and then for how long an instance was silent, for the next controller to go on from.
-func (e *Engine) noteQuiet(in *instance) {
+func (e *Engine) noteQuiet(in *fleet.Member) {
 	quiet := e.s.Now.Sub(in.Silent)
-	if in.wasHeard() && (quiet < in.Quiet || quiet >= in.Quiet+e.life().ProbeInterval) {
+	if in.ShouldBeHeard() && (quiet < in.Quiet || quiet >= in.Quiet+e.life().ProbeInterval) {
 		in.Quiet = quiet
 		e.writeInstance(in)
 	}
 }
 
 // endQuiet forgets it, and what lists lacked, since the instance was heard.
-func (e *Engine) endQuiet(in *instance) {
+func (e *Engine) endQuiet(in *fleet.Member) {
 	if in.Quiet != 0 || in.EndTold != 0 || in.EndKnown != 0 {
 		in.Quiet, in.EndTold, in.EndKnown = 0, 0, 0
 		e.writeInstance(in)
@@ -248,7 +249,7 @@ func (e *Engine) endQuiet(in *instance) {
 }
 
 func (e *Engine) disconnected(b Disconnected) {
-	in := e.instance(b.Instance)
+	in := e.fleet.Member(b.Instance)
 	if in == nil || !in.Connected {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/runtimes"
 )
 
@@ -15,20 +16,20 @@ import (
 // after the first.
 
 // costEffective reports whether the group's next job is worth its place on the instance: always, if nothing else may be had for it.
-func (e *Engine) costEffective(g *group, in *instance) bool {
-	if e.anywhere(g, in) || e.fresh(in) && in.rentedFor(g) && g.unbound() > 0 || g.Key.Gang > 0 && !in.Used {
+func (e *Engine) costEffective(g *group, in *fleet.Member) bool {
+	if e.anywhere(g, in) || e.fresh(in) && in.RentedFor(g.Key) && g.unbound() > 0 || g.Key.Gang > 0 && !in.Used {
 		return true
 	}
 	elsewhere, known := e.costElsewhere(g)
 	if !known || e.costOn(g, in)+e.keptForOthers(g, in) <= elsewhere {
 		return true
 	}
-	n := in.free.Times(g.Key.Shape.Need, in.atOnce(g.unbound()))
+	n := in.Free.Times(g.Key.Shape.Need, in.AtOnce(g.unbound()))
 	return n > 1 && e.payTogether(g, in, n, in.Price)
 }
 
 // keptForOthers is what it is worth not to have an instance taken by work for which a cheaper one would do: others may be about to come that spare a boot there.
-func (e *Engine) keptForOthers(g *group, in *instance) drover.Money {
+func (e *Engine) keptForOthers(g *group, in *fleet.Member) drover.Money {
 	if alone := e.alone(g.Key.Shape); in.Price > alone+alone/64 {
 		return in.Price.For(e.bootTimes().usual / 2)
 	}
@@ -36,19 +37,19 @@ func (e *Engine) keptForOthers(g *group, in *instance) drover.Money {
 }
 
 // worthWaiting reports whether n of the group's jobs are worth their place on an instance that is on its way for others.
-func (e *Engine) worthWaiting(g *group, in *instance, n int) bool {
+func (e *Engine) worthWaiting(g *group, in *fleet.Member, n int) bool {
 	return e.anywhere(g, in) || e.payTogether(g, in, n, in.Price)
 }
 
 // payTogether reports whether n of the group's jobs cost no more on an instance with such a price than each on one of its own.
-func (e *Engine) payTogether(g *group, in *instance, n int, price drover.Money) bool {
+func (e *Engine) payTogether(g *group, in *fleet.Member, n int, price drover.Money) bool {
 	anew, known := e.costAlone(g)
 	left, last := e.leftOf(in), e.longestOf(g, n)
 	return !known || price.For(runtimes.Beyond(&last, &left)) <= anew*drover.Money(n)
 }
 
 // costOn is what the group's next job is expected to cost on an instance.
-func (e *Engine) costOn(g *group, in *instance) drover.Money {
+func (e *Engine) costOn(g *group, in *fleet.Member) drover.Money {
 	runs, left := e.runsOf(g).Left(0), e.leftOf(in)
 	return in.Price.For(runtimes.Beyond(&runs, &left))
 }
@@ -74,10 +75,10 @@ func (e *Engine) costElsewhere(g *group) (cost drover.Money, known bool) {
 }
 
 // boundTo is the youngest of the instances on their way to which jobs of the group are bound, if it is among the last.
-func (e *Engine) boundTo(g *group) *instance {
-	bound := e.fleetIndex.bound
+func (e *Engine) boundTo(g *group) *fleet.Member {
+	bound := e.fleet.LastIndex().Bound
 	for _, in := range slices.Backward(bound[max(0, len(bound)-boundReach):]) {
-		if slices.ContainsFunc(in.Bound, func(b Binding) bool { return b.Group == g.Key }) {
+		if in.Reserved(g.Key) > 0 {
 			return in
 		}
 	}
@@ -106,11 +107,11 @@ func (e *Engine) longestOf(g *group, n int) runtimes.Points {
 const loadMost = 16
 
 // leftOf is how much longer an instance is likely to have work, or is paid in any case.
-func (e *Engine) leftOf(in *instance) (left runtimes.Points) {
+func (e *Engine) leftOf(in *fleet.Member) (left runtimes.Points) {
 	if in.Created != 0 && in.Ready != 0 {
 		left = runtimes.At(e.paidUntil(in, e.s.Now).Sub(e.s.Now))
 	}
-	for _, a := range in.load[:min(len(in.load), loadMost)] {
+	for _, a := range in.Load[:min(len(in.Load), loadMost)] {
 		if a.State == drover.AttemptCollecting {
 			continue
 		}
@@ -125,17 +126,12 @@ func (e *Engine) leftOf(in *instance) (left runtimes.Points) {
 }
 
 // anywhere reports whether the group's next job is to take what there is.
-func (e *Engine) anywhere(g *group, in *instance) bool {
+func (e *Engine) anywhere(g *group, in *fleet.Member) bool {
 	return g.Unschedulable || e.s.Closing || g.OnDemand > 0 && in.Market == drover.OnDemand
 }
 
-// rentedFor reports whether the instance was rented for jobs of the group.
-func (in *instance) rentedFor(g *group) bool {
-	return slices.ContainsFunc(in.For, func(b Binding) bool { return b.Group == g.Key })
-}
-
 // fresh reports whether an instance has become ready, or has been made to fit what waits, just now, and nothing runs on it since before that.
-func (e *Engine) fresh(in *instance) bool {
+func (e *Engine) fresh(in *fleet.Member) bool {
 	return !in.Used && (in.IdleSince == e.s.Now || in.Ready == e.s.Now)
 }
 

@@ -2,9 +2,10 @@ package engine_test
 
 import (
 	"cmp"
+	"slices"
+
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"slices"
 
 	"drover"
 	"drover/internal/engine"

@@ -19,9 +19,9 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/market"
 	"drover/internal/engine/queue"
-	"drover/internal/engine/timers"
 )
 
 // Engine is the state machine. It is not safe for concurrent use: its loop owns it.
@@ -30,12 +30,7 @@ type Engine struct {
 
 	groups       []*group // by order of service, see sortGroups
 	byKey        map[GroupKey]*group
-	attempts     map[drover.JobID]*Attempt // live
-	instances    []*instance               // by ID
-	byName       map[string]*instance
 	clouds       []*Cloud // by name, as configured
-	timers       timers.Timers
-	fleetIndex   fleetIndex
 	claims       claims
 	minimumCosts map[minimumCostKey]minimumCost // what groups ask for costs each kind of window at least
 	singles      map[drover.Shape]drover.Money  // what an hour of the cheapest offering for one job costs
@@ -47,43 +42,25 @@ type Engine struct {
 	half   half   // of the gang that was tried last
 	gaveUp bool   // a gang was let go of that could not come together
 
-	d       *Decision
-	replace bool                       // something may have found a place
-	replan  bool                       // something has changed what may be rented
-	without bool                       // a gang was left out of a plan, and others may be rented for without it
-	refit   bool                       // a group or a type is new
-	fitting int                        // how often what types there are has changed
-	fleet   int                        // how often what instances there are, or may take work, has changed
-	used    map[string]drover.MilliCPU // of what runs, by whose share it is of; nobody who has nothing, and nothing without shares
-	runs    map[GroupKey]runs          // what runs, where there is a mix
-	queue   *queue.Queue
-	ledger  *budget.Ledger
-	market  *market.Market
-	pools   pools
-	stock   *inventory   // nil until a decision needs one
-	yield   bool         // something is stuck, or has fallen idle
-	rates   bool         // what instances cost may have changed
-	ends    []awaitedEnd // of attempts, the first first
-	await   drover.Time  // when it is to be looked at again what waits for such an end; 0: nothing does
-	look    drover.Time  // when it is worked out again for what jobs wait that may
-}
-
-// instance is an Instance with what follows from the rest of the state.
-type instance struct {
-	Instance
-	free    drover.Resources // of what is ready
-	room    drover.Resources // not yet bound, while it is on its way
-	load    []*Attempt       // live, by job and index
-	on      enrolled         // its places in the index
-	claim   claimed
-	spare   spare // beside its claimant
-	seated  int   // for how many of a gang there is room taken that none has yet
-	leaving bool  // its cloud is
-	noJobs  bool  // its owner lets no jobs be placed on it
-	noLogin bool  // nobody logs in to it
-	once    bool  // it may be given one job
-	sharing drover.Sharing
-	rated   ratedBy // what its price was last looked up by
+	d        *Decision
+	replace  bool                       // something may have found a place
+	replan   bool                       // something has changed what may be rented
+	without  bool                       // a gang was left out of a plan, and others may be rented for without it
+	refit    bool                       // a group or a type is new
+	fitting  int                        // how often what types there are has changed
+	used     map[string]drover.MilliCPU // of what runs, by whose share it is of; nobody who has nothing, and nothing without shares
+	runs     map[GroupKey]runs          // what runs, where there is a mix
+	queue    *queue.Queue
+	fleet    *fleet.Fleet
+	ledger   *budget.Ledger
+	market   *market.Market
+	pools    pools
+	roomLeft limitsLeft   // as of when it was last asked for
+	yield    bool         // something is stuck, or has fallen idle
+	rates    bool         // what instances cost may have changed
+	ends     []awaitedEnd // of attempts, the first first
+	await    drover.Time  // when it is to be looked at again what waits for such an end; 0: nothing does
+	look     drover.Time  // when it is worked out again for what jobs wait that may
 }
 
 // New begins an engine from a State, which it takes over. It is the only way to begin. A State whose Now is zero comes from a store: what was
@@ -95,13 +72,12 @@ func New(s State) (*Engine, error) {
 	e := &Engine{
 		s:            s,
 		byKey:        map[GroupKey]*group{},
-		attempts:     map[drover.JobID]*Attempt{},
-		byName:       map[string]*instance{},
 		used:         map[string]drover.MilliCPU{},
 		runs:         map[GroupKey]runs{},
 		singles:      map[drover.Shape]drover.Money{},
 		minimumCosts: map[minimumCostKey]minimumCost{},
 		fitting:      1,
+		claims:       claims{by: map[*fleet.Member]*group{}, spare: map[*fleet.Member]spare{}},
 	}
 	e.market = market.New(s.Blocks, s.Interruptions)
 	e.market.At(s.Now)
@@ -109,12 +85,13 @@ func New(s State) (*Engine, error) {
 	e.ledger.At(s.Now)
 	e.trackSpending()
 	e.queue = queue.New(s.Settings.labels())
+	e.fleet = fleet.New(s.Departed)
 	e.followPools(s.PoolStates)
 	for _, known := range s.Groups {
 		e.group(known.Key)
 	}
 	for _, known := range s.Instances {
-		in := &instance{Instance: known}
+		in := &fleet.Member{Instance: known}
 		e.addInstance(in)
 		in.Aged = known.Aged // whether it has been noticed, and not whether it is time
 	}
@@ -139,26 +116,25 @@ func New(s State) (*Engine, error) {
 		}
 	}
 	if p := s.Pending; s.Now != 0 { // what was added above is nothing new
-		for _, in := range e.instances {
-			e.timers.Set(in.ID, in.Check)
+		for _, in := range e.fleet.All() {
+			e.fleet.CheckAt(in, in.Check)
 		}
 		e.replace, e.replan, e.without, e.gaveUp = p.Replace, p.Replan, p.Without, p.GaveUp
 		e.yield, e.refit, e.rates, e.await, e.look = p.Yield, p.Refit, p.Rates, p.Await, p.Look
 	} else {
 		e.replace, e.replan = true, true
 	}
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		in.Check = 0 // its timer says it from here on
 	}
 	e.s.Stats.Runs = slices.Clone(s.Stats.Runs) // which are changed where they are
-	e.s.Jobs, e.s.Attempts, e.s.Instances, e.s.Clouds, e.s.Groups, e.s.PoolStates, e.s.Pending = nil, nil, nil, nil, nil, nil, Pending{}
+	e.s.Jobs, e.s.Attempts, e.s.Instances, e.s.Departed, e.s.Clouds, e.s.Groups, e.s.PoolStates, e.s.Pending = nil, nil, nil, nil, nil, nil, nil, Pending{}
 	return e, nil
 }
 
 // State returns all that the engine knows, in canonical form. It shares no memory with the engine.
 func (e *Engine) State() State {
 	s := e.s
-	s.Departed = slices.Clone(s.Departed)
 	s.Blocks, s.Interruptions = e.market.State()
 	s.Stats.Boots, s.Stats.Gaps, s.Stats.Runs = slices.Clone(s.Stats.Boots), slices.Clone(s.Stats.Gaps), slices.Clone(s.Stats.Runs)
 	for j := range e.queue.All() {
@@ -166,15 +142,7 @@ func (e *Engine) State() State {
 		c.Postponed = nil
 		s.Jobs = append(s.Jobs, c)
 	}
-	for _, in := range e.instances {
-		c := in.clone()
-		c.Check = e.timers.At(in.ID)
-		s.Instances = append(s.Instances, c)
-		for _, a := range in.load {
-			s.Attempts = append(s.Attempts, *a)
-		}
-	}
-	slices.SortFunc(s.Attempts, func(a, b Attempt) int { return a.ID.Job.Compare(b.ID.Job) })
+	s.Instances, s.Attempts, s.Departed = e.fleet.State()
 	for _, g := range e.groups {
 		known := g.Group
 		known.Fits = g.fitted == e.fitting
@@ -259,11 +227,10 @@ func (e *Engine) placeWaiting() {
 
 // checkDue checks the instances whose time has come.
 func (e *Engine) checkDue() {
-	for id := e.timers.Due(e.s.Now); id != 0; id = e.timers.Due(e.s.Now) {
-		in := e.instance(id)
+	for in := e.fleet.Due(e.s.Now); in != nil; in = e.fleet.Due(e.s.Now) {
 		e.check(in)
-		if e.timers.At(id) == 0 { // check may have touched it, to be checked again at once
-			e.timers.Set(id, e.nextCheck(in))
+		if e.fleet.NextCheck(in) == 0 { // check may have touched it, to be checked again at once
+			e.fleet.CheckAt(in, e.nextCheck(in))
 		}
 	}
 }
@@ -360,7 +327,7 @@ func (e *Engine) lookAgain(fresh bool) {
 	if fresh && e.s.Closing {
 		e.s.Halted = e.s.Now
 	}
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		if fresh {
 			e.unknown(in)
 			if !e.proved() { // the records may be an older copy, whose silence was another
@@ -384,7 +351,7 @@ func (e *Engine) lookAgain(fresh bool) {
 }
 
 // unknown is the state of an instance that an earlier controller knew and that this one has not yet heard from.
-func (e *Engine) unknown(in *instance) {
+func (e *Engine) unknown(in *fleet.Member) {
 	switch {
 	case in.State == drover.InstanceCreating:
 		in.Unsure = in.Begun
@@ -423,8 +390,8 @@ func (e *Engine) configure(s Settings) {
 			e.note(Note{Level: Info, Text: text, Cloud: c.Name})
 		}
 	}
-	for _, in := range e.instances {
-		if e.adapt(in); in.leaving {
+	for _, in := range e.fleet.All() {
+		if e.adapt(in); in.Leaving {
 			e.unneeded(in)
 		}
 		e.touch(in)
@@ -434,7 +401,7 @@ func (e *Engine) configure(s Settings) {
 	e.seen = nil
 	e.replace, e.replan, e.refit, e.rates = true, true, true, true
 	e.fitting++
-	e.fleet++
+	e.fleet.Moved()
 }
 
 // follow has a cloud listed as often as is now wanted, unless it named a time before which it will not be, and asked for its types, unless
@@ -453,7 +420,7 @@ func (e *Engine) close(now bool) {
 		e.s.Closing, e.s.Halted = true, e.s.Now
 		e.write(Write{Closing: true})
 	}
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		if now && in.KeepUntil != 0 {
 			in.KeepUntil = 0
 			e.writeInstance(in)
@@ -477,7 +444,7 @@ func (e *Engine) limits(cloud string) CloudSettings {
 			return c
 		}
 	}
-	return CloudSettings{Name: cloud, MaxCreating: 1, ListInterval: time.Minute, ListLag: lostGap}
+	return CloudSettings{Name: cloud, MaxCreating: 1, ListInterval: time.Minute, ListLag: fleet.LostGap}
 }
 
 func (e *Engine) life() Lifecycle { return e.s.Settings.Lifecycle }

@@ -42,7 +42,7 @@ func (e *Engine) judge(a *Attempt) {
 // learn takes to heart that an attempt was lost to an instance that lives: the job is tried elsewhere. Once as many instances in a row as
 // the job has attempts have lost it, it is rather the job, or what it asks a registry for, and any instance will do: no more are to be rented for that.
 func (e *Engine) learn(a *Attempt) {
-	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
+	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	switch a.Exit.Cause {
 	case drover.CauseLost, drover.CauseNoImage:
 	default:
@@ -57,21 +57,21 @@ func (e *Engine) learn(a *Attempt) {
 	}
 	in.Lost = append(in.Lost[max(0, len(in.Lost)-maxLost+1):], j.Number)
 	j.ConsecutiveLosses++
-	e.fleet++
+	e.fleet.Moved()
 	e.writeJob(j)
 	if j.ConsecutiveLosses < j.Attempts {
 		return
 	}
-	for _, o := range e.instances {
+	for _, o := range e.fleet.All() {
 		o.Lost = slices.DeleteFunc(o.Lost, func(n int64) bool { return n == j.Number })
 	}
-	e.fleet++
+	e.fleet.Moved()
 	e.replace = true
 }
 
 // noImage ends an attempt whose image its instance could not fetch: as lost to it, unless no instance could, however often it was tried.
 func (e *Engine) noImage(a *Attempt) {
-	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
+	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	if j.ConsecutiveLosses >= j.Attempts {
 		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonImage, "its image could not be fetched by %d instances: %s", j.ConsecutiveLosses, a.Exit.Text))
 		return

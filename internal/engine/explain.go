@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 )
 
@@ -26,12 +27,12 @@ type Status struct {
 // Status sums up the present, with one look at each job.
 func (e *Engine) Status() Status {
 	s := Status{Now: e.s.Now, Instances: map[drover.InstanceState]int{}, Spent: e.spent(), Jobs: e.queue.Len(), Paused: e.s.Paused, Draining: e.s.Draining}
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		s.Instances[in.State]++
 		if in.Created != 0 {
 			s.Hourly += in.Price
 		}
-		for _, a := range in.load {
+		for _, a := range in.Load {
 			if a.State != drover.AttemptCollecting {
 				s.Running++
 			}
@@ -44,9 +45,9 @@ func (e *Engine) Status() Status {
 
 // Instances lists what there is, by ID. The values share no memory with the engine.
 func (e *Engine) Instances() []Instance {
-	list := make([]Instance, 0, len(e.instances))
-	for _, in := range e.instances {
-		list = append(list, in.clone())
+	list := make([]Instance, 0, e.fleet.Len())
+	for _, in := range e.fleet.All() {
+		list = append(list, in.Clone())
 	}
 	return list
 }
@@ -54,25 +55,25 @@ func (e *Engine) Instances() []Instance {
 // Find returns an instance by its id, its name, or its cloud's id for it.
 func (e *Engine) Find(name string) (Instance, bool) {
 	if in := e.find(name); in != nil {
-		return in.clone(), true
+		return in.Clone(), true
 	}
 	return Instance{}, false
 }
 
-func (e *Engine) find(name string) *instance {
+func (e *Engine) find(name string) *fleet.Member {
 	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
-		if in := e.instance(id); in != nil {
+		if in := e.fleet.Member(id); in != nil {
 			return in
 		}
 	}
-	if in := e.byName[name]; in != nil {
+	if in := e.fleet.Named(name); in != nil {
 		return in
 	}
-	at := slices.IndexFunc(e.instances, func(in *instance) bool { return in.ProviderID == name && name != "" })
+	at := slices.IndexFunc(e.fleet.All(), func(in *fleet.Member) bool { return in.ProviderID == name && name != "" })
 	if at < 0 {
 		return nil
 	}
-	return e.instances[at]
+	return e.fleet.All()[at]
 }
 
 // Catalogue is what may be rented over all clouds that do not leave, the blocked included, and whether the types of all of them are known.
@@ -84,8 +85,8 @@ func (e *Engine) Catalogue() (offerings []drover.Offering, known bool) {
 
 // Attempts lists the live attempts, by instance.
 func (e *Engine) Attempts() (list []Attempt) {
-	for _, in := range e.instances {
-		for _, a := range in.load {
+	for _, in := range e.fleet.All() {
+		for _, a := range in.Load {
 			list = append(list, *a)
 		}
 	}
@@ -95,22 +96,22 @@ func (e *Engine) Attempts() (list []Attempt) {
 // AtRest reports whether nothing is left: no job that is not final, no instance that is not gone, not even one that is known to its cloud
 // alone, since each was listed.
 func (e *Engine) AtRest() bool {
-	return e.queue.Len() == 0 && len(e.instances) == 0 && e.looked() && !e.ghosts()
+	return e.queue.Len() == 0 && e.fleet.Len() == 0 && e.looked() && !e.fleet.Ghosts()
 }
 
 // looked reports whether every cloud has said what it has: twice, if the records are not to be relied on, and after a create call of which nobody knows
 // what it made, by a list that would show it.
 func (e *Engine) looked() bool {
 	return e.proved() && !slices.ContainsFunc(e.clouds, func(c *Cloud) bool {
-		return c.Listed == 0 || c.Unsure != 0 && c.Good < c.Unsure.Add(lostGap+e.limits(c.Name).ListLag)
+		return c.Listed == 0 || c.Unsure != 0 && c.Good < c.Unsure.Add(fleet.LostGap+e.limits(c.Name).ListLag)
 	})
 }
 
 // Drained reports whether nothing is left but what waits and what an operator holds: no live attempt and no other instance, not even one
 // that is known to its cloud alone, since each was listed.
 func (e *Engine) Drained() bool {
-	unheld := func(in *instance) bool { return !in.held() }
-	return len(e.attempts) == 0 && !slices.ContainsFunc(e.instances, unheld) && e.looked()
+	unheld := func(in *fleet.Member) bool { return !in.Held() }
+	return e.fleet.Attempts() == 0 && !slices.ContainsFunc(e.fleet.All(), unheld) && e.looked()
 }
 
 // Where is the instance that has the attempt, if the attempt is live.

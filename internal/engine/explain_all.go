@@ -130,8 +130,8 @@ func (e *Engine) explainPostponed(x *everything) {
 
 // explainInstances explains those that do not run as usual.
 func (e *Engine) explainInstances(x *everything) {
-	for _, in := range e.instances {
-		usual := in.takes() && !e.s.Draining && (in.Connected || in.noLogin || !in.State.Ready())
+	for _, in := range e.fleet.All() {
+		usual := in.TakesWork() && !e.s.Draining && (in.Connected || in.NoLogin || !in.State.Ready())
 		if !usual && x.room() {
 			x.add(e.explainInstance(in))
 		}

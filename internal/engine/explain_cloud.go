@@ -113,10 +113,10 @@ func (e *Engine) unblockedIn(c *Cloud) (free []drover.Offering) {
 // whatIsOffered sums up what may be rented in a cloud, of what is not blocked that which can be paid, and what is there.
 func (e *Engine) whatIsOffered(c *Cloud, free, paid []drover.Offering) Verdict {
 	there, coming := 0, 0
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		if in.Cloud == c.Name {
 			there++
-			if in.coming() {
+			if in.Coming() {
 				coming++
 			}
 		}

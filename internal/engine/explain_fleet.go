@@ -31,8 +31,8 @@ func (e *Engine) ExplainFleet() drover.Explanation {
 
 // onTheirWay is how many instances are being created or boot.
 func (e *Engine) onTheirWay() (n int) {
-	for _, in := range e.instances {
-		if in.coming() {
+	for _, in := range e.fleet.All() {
+		if in.Coming() {
 			n++
 		}
 	}
@@ -42,18 +42,18 @@ func (e *Engine) onTheirWay() (n int) {
 // whyRest says that nothing waits, and what there is.
 func (e *Engine) whyRest() Verdict {
 	running, used := 0, 0
-	for _, in := range e.instances {
-		if len(in.load) > 0 {
-			running += len(in.load)
+	for _, in := range e.fleet.All() {
+		if len(in.Load) > 0 {
+			running += len(in.Load)
 			used++
 		}
 	}
 	text := "nothing waits or runs"
 	switch {
 	case running > 0:
-		text = fmt.Sprintf("nothing waits; %s on %d of %s", countOf(running, "attempt"), used, countOf(len(e.instances), "instance"))
-	case len(e.instances) > 0:
-		text = fmt.Sprintf("nothing waits or runs; not gone yet: %s", countOf(len(e.instances), "instance"))
+		text = fmt.Sprintf("nothing waits; %s on %d of %s", countOf(running, "attempt"), used, countOf(e.fleet.Len(), "instance"))
+	case e.fleet.Len() > 0:
+		text = fmt.Sprintf("nothing waits or runs; not gone yet: %s", countOf(e.fleet.Len(), "instance"))
 	}
 	if len(e.pools.list) == 0 {
 		text += "; nothing boots until a job is submitted"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 )
 
@@ -107,11 +108,11 @@ func (e *Engine) whyUnbound(g *group, j *Job) []Verdict {
 // arrivals are the instances that are on their way for a group.
 type arrivals struct {
 	count int
-	first *instance
+	first *fleet.Member
 	until drover.Time // when the first of them is given up, if it has not come by then
 }
 
-func (e *Engine) arrives(to *arrivals, in *instance) {
+func (e *Engine) arrives(to *arrivals, in *fleet.Member) {
 	if to.count++; to.count == 1 {
 		to.first = in
 	}
@@ -124,7 +125,7 @@ func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
 	for _, g := range groups {
 		coming[g.Key] = &arrivals{}
 	}
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		for _, b := range in.Bound {
 			if to := coming[b.Group]; to != nil {
 				e.arrives(to, in)
@@ -148,7 +149,7 @@ func whyBooting(coming *arrivals) Verdict {
 }
 
 // comesUntil is when an instance on its way is given up, if it has not come by then.
-func (e *Engine) comesUntil(in *instance) drover.Time {
+func (e *Engine) comesUntil(in *fleet.Member) drover.Time {
 	if in.State == drover.InstanceCreating {
 		return later(e.createDeadline(in), e.s.Now)
 	}
@@ -160,11 +161,11 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []Verdict {
 	if id.Index < 0 && j.Array.Set {
 		return e.howManyRun(j)
 	}
-	a := e.attempts[id]
+	a := e.fleet.Attempt(id)
 	if a == nil {
 		return nil
 	}
-	in := e.instance(a.Instance)
+	in := e.fleet.Member(a.Instance)
 	why := Verdict{Cause: drover.ReasonRunning, Text: fmt.Sprintf("attempt %d runs on %s", a.ID.Number, in.Name), Since: a.Started}
 	switch {
 	case a.State == drover.AttemptStarting:
@@ -204,7 +205,7 @@ func (e *Engine) ExplainInstance(name string) (drover.Explanation, bool) {
 	return drover.Explanation{}, false
 }
 
-func (e *Engine) explainInstance(in *instance) drover.Explanation {
+func (e *Engine) explainInstance(in *fleet.Member) drover.Explanation {
 	x := drover.Explanation{Subject: in.Name}
 	why, departs := e.departs(in)
 	switch {
@@ -229,7 +230,7 @@ func (e *Engine) explainInstance(in *instance) drover.Explanation {
 }
 
 // whyInState says what an instance's state means for it just now.
-func (e *Engine) whyInState(in *instance) []Verdict {
+func (e *Engine) whyInState(in *fleet.Member) []Verdict {
 	switch in.State {
 	case drover.InstanceCreating:
 		return []Verdict{e.whyCreating(in)}
@@ -238,11 +239,11 @@ func (e *Engine) whyInState(in *instance) []Verdict {
 	case drover.InstanceStopping:
 		return e.whyStopping(in)
 	}
-	if !in.Connected && !in.noLogin {
+	if !in.Connected && !in.NoLogin {
 		return []Verdict{e.whySilent(in)}
 	}
 	if in.State == drover.InstanceRunning {
-		return []Verdict{{Cause: drover.ReasonRunning, Text: fmt.Sprintf("attempts on it: %d", len(in.load)), Since: in.load[0].Started}}
+		return []Verdict{{Cause: drover.ReasonRunning, Text: fmt.Sprintf("attempts on it: %d", len(in.Load)), Since: in.Load[0].Started}}
 	}
 	if in.Rigid != nil {
 		return []Verdict{e.whyIsIdle(in), *in.Rigid}
@@ -250,7 +251,7 @@ func (e *Engine) whyInState(in *instance) []Verdict {
 	return []Verdict{e.whyIsIdle(in)}
 }
 
-func (e *Engine) whyCreating(in *instance) Verdict {
+func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 	limits := e.limits(in.Cloud)
 	why := Verdict{Cause: drover.ReasonBooting, Since: in.Asked, Until: later(e.createDeadline(in), e.s.Now)}
 	c := e.cloud(in.Cloud)
@@ -271,14 +272,14 @@ func (e *Engine) whyCreating(in *instance) Verdict {
 	default:
 		why.Text = "its cloud is about to be asked for it"
 	}
-	if in.held() && why.Cause == verdict.Booting {
+	if in.Held() && why.Cause == verdict.Booting {
 		why.Until = 0
 	}
 	return why
 }
 
 // whyComing says what an instance that boots, or is not heard from yet, waits for.
-func (e *Engine) whyComing(in *instance) Verdict {
+func (e *Engine) whyComing(in *fleet.Member) Verdict {
 	why := Verdict{Cause: drover.ReasonBooting, Text: "boots", Since: in.Created, Until: later(e.bootDeadline(in), e.s.Now)}
 	switch {
 	case in.State == drover.InstanceUnknown:
@@ -293,18 +294,18 @@ func (e *Engine) whyComing(in *instance) Verdict {
 		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; nor is any other of its cloud: the controller takes itself for cut off from them"
 		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
 	}
-	if in.held() || in.Broken {
+	if in.Held() || in.Broken {
 		why.Until = 0
 	}
 	return why
 }
 
-func (e *Engine) whyStopping(in *instance) []Verdict {
+func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
 	next := Verdict{Cause: in.Reason.Cause, Text: "its cloud is asked to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
 	switch {
-	case in.goingUnlisted():
+	case in.GoingUnlisted():
 		next.Text = "its cloud has accepted to destroy it and does not list it; its lists may lag, so it counts as gone only when they have lacked it for a while"
-		next.Until = later(in.Missing.Add(e.missingFor(in)), e.s.Now)
+		next.Until = later(in.Missing.Add(in.MissingFor(e.lag(in))), e.s.Now)
 	case in.Accepted:
 		// It is asked again and again, which changes nothing: the next good list does.
 		next.Text, next.Until = "its cloud has accepted to destroy it, and no list has shown since that it is gone", 0
@@ -312,7 +313,7 @@ func (e *Engine) whyStopping(in *instance) []Verdict {
 	return []Verdict{*in.Reason, next}
 }
 
-func (e *Engine) whySilent(in *instance) Verdict {
+func (e *Engine) whySilent(in *fleet.Member) Verdict {
 	why := Verdict{Cause: drover.ReasonSilent, Text: "instance " + in.Name + " is not heard from", Since: in.Silent}
 	if in.Reason != nil && in.Reason.Cause == verdict.Unreachable {
 		why.Text += lastWords(in)
@@ -321,20 +322,20 @@ func (e *Engine) whySilent(in *instance) Verdict {
 	case e.partitioned(in) != 0:
 		why.Cause, why.Text = drover.ReasonPartition, why.Text+", nor any other of its cloud: the controller takes itself for cut off from them"
 		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
-	case !in.held() && !in.Broken:
+	case !in.Held() && !in.Broken:
 		why.Until = later(in.Silent.Add(e.life().ProbeTimeout), e.s.Now)
 	}
 	return why
 }
 
-func (e *Engine) whyIsIdle(in *instance) Verdict {
+func (e *Engine) whyIsIdle(in *fleet.Member) Verdict {
 	why := Verdict{Cause: drover.ReasonIdle, Text: fmt.Sprintf("idle, and destroyed once it has been for %v unless work comes", e.life().IdleTimeout), Since: in.IdleSince, Until: e.idleDeadline(in)}
 	if hold, because := e.holding(in); because != "" {
 		why.Text = fmt.Sprintf("idle, and kept for %v: %s", hold.Round(time.Second), because)
 	}
-	why.Text += in.whose()
+	why.Text += whose(in)
 	switch {
-	case in.held():
+	case in.Held():
 		why.Text = "has no work, and stays until it is released or killed"
 	case in.Ailing != nil && why.Until > in.Ailing.Since:
 		why.Text = "has no work, and is kept for a look at what is wrong with it"
@@ -344,9 +345,9 @@ func (e *Engine) whyIsIdle(in *instance) Verdict {
 		why.Text = fmt.Sprintf("kept for jobs that begin together with others, for which there is no place yet: %d", in.Standby)
 	case in.Standby > 0:
 		why.Text = fmt.Sprintf("kept for attempts whose instances are taken back and that begin again here when they have ended: %d", in.Standby)
-	case in.stretching():
+	case in.Expanding():
 		why.Cause, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is being grown from %s to %s, for what waits", in.Resources.Disk.Rounded(), in.Grow.Rounded())
-	case in.pooled() && why.Until == 0:
+	case in.Pooled() && why.Until == 0:
 		why.Cause, why.Text = drover.ReasonPool, "kept by pool "+in.Pool
 	case in.KeepUntil > e.s.Now:
 		why.Text = "idle, and kept for a look because a job failed on it"

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"drover/internal/engine/fleet"
 	"fmt"
 
 	"drover"
@@ -39,20 +40,20 @@ type use struct {
 
 // useNow is the use of a cloud's instances, or of all, for a decision: mostly without a look at each.
 func (e *Engine) useNow(cloud string) use {
-	if n := len(e.instances); n > 0 && (cloud == "" || e.fleetIndex.in[cloud] == n) {
-		takes := e.refreshIndex().takers
-		return use{takes, n - takes, e.instances[n-1].Asked}
+	if n := e.fleet.Len(); n > 0 && (cloud == "" || e.fleet.In(cloud) == n) {
+		takes := e.fleet.Index().Takers
+		return use{takes, n - takes, e.fleet.All()[n-1].Asked}
 	}
 	return e.useOfAll(cloud)
 }
 
 // useOfAll is the same, and changes nothing.
 func (e *Engine) useOfAll(cloud string) (u use) {
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		switch {
 		case cloud != "" && in.Cloud != cloud:
 			continue
-		case in.serving():
+		case in.Serving():
 			u.takes++
 		default:
 			u.others++
@@ -63,8 +64,8 @@ func (e *Engine) useOfAll(cloud string) (u use) {
 }
 
 // lastAsked is when the last of some instances was asked for; 0 if there is none.
-func (e *Engine) lastAsked(some func(*instance) bool) (last drover.Time) {
-	for _, in := range e.instances {
+func (e *Engine) lastAsked(some func(*fleet.Member) bool) (last drover.Time) {
+	for _, in := range e.fleet.All() {
 		if some(in) {
 			last = max(last, in.Asked)
 		}

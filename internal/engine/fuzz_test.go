@@ -166,7 +166,7 @@ func (s *stranger) apply(body Body) {
 	for j := range s.e.queue.All() {
 		s.e.Explain(drover.JobID{Number: j.Number, Index: s.pick(4) - 1})
 	}
-	for _, in := range s.e.instances {
+	for _, in := range s.e.fleet.All() {
 		s.e.ExplainInstance(in.Name)
 	}
 }
@@ -228,7 +228,7 @@ func (s *stranger) err() *drover.Error {
 
 // instance is one that there is, or any other.
 func (s *stranger) instance() int64 {
-	if there := s.e.instances; len(there) > 0 && s.pick(8) > 0 {
+	if there := s.e.fleet.All(); len(there) > 0 && s.pick(8) > 0 {
 		return there[s.pick(len(there))].ID
 	}
 	return s.e.s.LastInstance + int64(s.pick(8)) - 6
@@ -443,8 +443,8 @@ func (s *stranger) answer() Body {
 
 func (s *stranger) connected(f Effect) Body {
 	ev := Connected{Effect: f.ID, Instance: f.Connect.Instance, HostKey: "k"}
-	if in := s.e.instance(f.Connect.Instance); in != nil && s.pick(4) > 0 {
-		for _, a := range in.load {
+	if in := s.e.fleet.Member(f.Connect.Instance); in != nil && s.pick(4) > 0 {
+		for _, a := range in.Load {
 			ev.Attempts = append(ev.Attempts, Report{ID: a.ID, Exit: a.Exit})
 		}
 	} else {

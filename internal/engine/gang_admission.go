@@ -165,7 +165,7 @@ func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []budget.Commitment) {
 	for _, l := range loads {
 		if l.g.Key.Gang > 0 && l.g.Standby > 0 && w.of[l.g][0] == len(w.taken) {
 			seats := e.seat(l.g, l.g.Standby, orders[0])
-			e.unseat(l.g, seats)
+			unseat(l.g, seats)
 			all = append(all, e.commitmentsOn(l.g, seats)...)
 		}
 	}

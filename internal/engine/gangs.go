@@ -16,7 +16,7 @@ import (
 func (e *Engine) gangLive(j *Job, index int) (live []*Attempt) {
 	first, last := j.GangOf(index)
 	for i := first; i <= last; i++ {
-		if a := e.attempts[drover.JobID{Number: j.Number, Index: i}]; a != nil {
+		if a := e.fleet.Attempt(drover.JobID{Number: j.Number, Index: i}); a != nil {
 			live = append(live, a)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
 )
 
 // What is ready is kept for the next gang of a group while the rest of its places are on their way, or are being chosen. If no more may be rented,
@@ -34,16 +35,16 @@ func (e *Engine) placeGang(g *group) bool {
 
 // allowsRest reports whether the budgets allow a gang that has some seats: those and, unless some of the rest is on its way and paid for, all of it on as many
 // instances like the first as it takes.
-func (e *Engine) allowsRest(g *group, seats []*instance) bool {
+func (e *Engine) allowsRest(g *group, seats []*fleet.Member) bool {
 	return len(seats) == 0 || e.refusesOn(g, seats) == nil && (g.bound > 0 || e.allowsOn(seats[0], g))
 }
 
 // placesFor is where up to n of the group's elements would begin together, in the first of the orders that can be paid for all; else in the first, with
 // the account that refuses that.
-func (e *Engine) placesFor(g *group, n int) (first []*instance, refuses *budget.Account) {
+func (e *Engine) placesFor(g *group, n int) (first []*fleet.Member, refuses *budget.Account) {
 	for i, order := range orders {
 		seats := e.seat(g, n, order)
-		e.unseat(g, seats)
+		unseat(g, seats)
 		switch {
 		case len(seats) < n && i == 0:
 			return seats, nil
@@ -63,34 +64,28 @@ func (e *Engine) placesFor(g *group, n int) (first []*instance, refuses *budget.
 
 // seat takes room for up to n of the group's elements on what is ready, filling one instance after the other in an order; unseat gives it back, before the
 // index is refreshed again.
-func (e *Engine) seat(g *group, n int, before order) (seats []*instance) {
+func (e *Engine) seat(g *group, n int, before order) (seats []*fleet.Member) {
 	for len(seats) < n {
 		in := e.choose(g, before)
 		if in == nil {
 			break
 		}
-		for by := e.reservedFor(in); len(seats) < n && in.holds(g) && !in.full() && e.leaves(in, g, by); {
-			e.sit(g, in)
+		for by := e.reservedFor(in); len(seats) < n && in.Holds(&g.demand) && !in.Full() && e.leaves(in, g, by); {
+			in.Seat(g.Key.Shape.Need)
 			seats = append(seats, in)
 		}
 	}
 	return seats
 }
 
-func (e *Engine) sit(g *group, in *instance) {
-	in.free = in.free.Minus(g.Key.Shape.Need, 1)
-	in.seated++
-}
-
-func (e *Engine) unseat(g *group, seats []*instance) {
+func unseat(g *group, seats []*fleet.Member) {
 	for _, in := range seats {
-		in.free = in.free.Plus(g.Key.Shape.Need, 1)
-		in.seated--
+		in.Unseat(g.Key.Shape.Need)
 	}
 }
 
 // refusesOn is the account that would be overdrawn if an element of the group began on each of the seats; nil if there is none.
-func (e *Engine) refusesOn(g *group, seats []*instance) *budget.Account {
+func (e *Engine) refusesOn(g *group, seats []*fleet.Member) *budget.Account {
 	if !e.limited() {
 		return nil
 	}
@@ -98,8 +93,8 @@ func (e *Engine) refusesOn(g *group, seats []*instance) *budget.Account {
 }
 
 // commitmentsOn is what an element of the group on each of the seats would bind.
-func (e *Engine) commitmentsOn(g *group, seats []*instance) (all []budget.Commitment) {
-	var of []*instance
+func (e *Engine) commitmentsOn(g *group, seats []*fleet.Member) (all []budget.Commitment) {
+	var of []*fleet.Member
 	for _, in := range seats {
 		at := slices.Index(of, in)
 		if at < 0 {
@@ -114,18 +109,18 @@ func (e *Engine) commitmentsOn(g *group, seats []*instance) (all []budget.Commit
 // kept is room that is kept for a gang until others were placed.
 type kept struct {
 	g     *group
-	seats []*instance
+	seats []*fleet.Member
 }
 
 // half is what there was room for of a gang that could not begin: how many it has, and where some of them would.
 type half struct {
 	size   int
-	seats  []*instance
+	seats  []*fleet.Member
 	unpaid bool // those, or all of it, cost more than may be spent
 }
 
 // gather keeps what is ready for the group's next gang, if all of it can come together; else it lets go of everything.
-func (e *Engine) gather(g *group, r *fleetIndex, before bool) {
+func (e *Engine) gather(g *group, r *fleet.Index, before bool) {
 	if g.Queued == 0 {
 		e.unbindSurplus(g, r)
 		return
@@ -145,11 +140,11 @@ func (e *Engine) gather(g *group, r *fleetIndex, before bool) {
 	}
 	e.kept = append(e.kept, kept{g, seats})
 	for _, in := range seats {
-		e.sit(g, in)
+		in.Seat(g.Key.Shape.Need)
 		in.Standby++
 		in.Gathers = true
 		g.Standby++
-		e.relist(in)
+		e.fleet.Kept(in)
 	}
 	e.seatComing(g, r)
 	if g.Unschedulable && g.PartlyPlanned > 0 && g.Standby+g.bound+g.PartlyPlanned >= size {
@@ -170,9 +165,9 @@ func (e *Engine) gatherAnew() {
 // unkeep gives back what was kept while others were placed.
 func (e *Engine) unkeep() {
 	for _, k := range e.kept {
-		e.unseat(k.g, k.seats)
+		unseat(k.g, k.seats)
 		for _, in := range k.seats {
-			e.relist(in)
+			e.fleet.Kept(in)
 		}
 	}
 	e.kept = e.kept[:0]
@@ -183,5 +178,5 @@ func (e *Engine) hopelessFor(g *group, n int) bool {
 	if !g.Unschedulable && !e.s.Closing || e.hasChance(g) || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.Key) {
 		return false
 	}
-	return n > g.PartlyPlanned && e.inventory().hold(g, n, g.Jobs[0].Number) < n-g.PartlyPlanned
+	return n > g.PartlyPlanned && e.fleet.Census().Hold(&g.demand, n, g.Jobs[0].Number) < n-g.PartlyPlanned
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/queue"
 )
 
@@ -12,9 +13,9 @@ import (
 type group struct {
 	Group
 	queue.Class
-	mark   string // its user's
-	narrow int    // how much it asks of an instance beside its size
-	bound  int    // of those and of the coming, for how many an instance is on its way
+	demand fleet.Demand // what its jobs want of instances
+	narrow int          // how much it asks of an instance beside its size
+	bound  int          // of those and of the coming, for how many an instance is on its way
 
 	awaits int // for how many there is to be room before another instance would have booted, as far as the last plan goes
 
@@ -101,7 +102,7 @@ func (e *Engine) part(j *Job, g *group) {
 	}
 	*j.BlockedIn(g.Key) = e.blockedFor(g, j)
 	g.Remove(j)
-	e.unbindSurplus(g, e.refreshIndex())
+	e.unbindSurplus(g, e.fleet.Index())
 }
 
 // group finds the group of a key, making it if there is none.
@@ -109,7 +110,7 @@ func (e *Engine) group(key GroupKey) *group {
 	g := e.byKey[key]
 	if g == nil {
 		known := Group{Key: key, Reason: e.verdict(drover.ReasonPlanning, planningText)}
-		g = &group{Group: known, Class: queue.NewClass(key), mark: drover.OwnerMark(key.User), narrow: narrowness(key.Shape)}
+		g = &group{Group: known, Class: queue.NewClass(key), demand: fleet.Demand{Shape: key.Shape, Owner: drover.OwnerMark(key.User)}, narrow: narrowness(key.Shape)}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
 	}

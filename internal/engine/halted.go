@@ -18,7 +18,7 @@ func (e *Engine) setPaused(b QueueAsked) {
 	}
 	e.write(Write{Queue: &Queue{Paused: e.s.Paused}})
 	if e.s.Paused != nil {
-		for _, in := range e.instances {
+		for _, in := range e.fleet.All() {
 			e.unneeded(in)
 		}
 	}

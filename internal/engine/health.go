@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 )
 
@@ -15,13 +16,13 @@ import (
 
 // ailing takes an instance's word that something is wrong with it, or is no longer.
 func (e *Engine) ailing(b Ailing) {
-	if in := e.instance(b.Instance); in != nil {
+	if in := e.fleet.Member(b.Instance); in != nil {
 		e.unwell(in, b.Text)
 	}
 }
 
 // unwell notes what an instance says is wrong with it; nothing, if it says so. What the controller itself found out is not taken back.
-func (e *Engine) unwell(in *instance, text string) {
+func (e *Engine) unwell(in *fleet.Member, text string) {
 	switch {
 	case text == "" && in.Ailing != nil && in.Ailing.Cause == verdict.Unhealthy:
 		e.recover(in)
@@ -31,7 +32,7 @@ func (e *Engine) unwell(in *instance, text string) {
 }
 
 // ail has an instance take no more work and go when it has none, an operator's hold apart.
-func (e *Engine) ail(in *instance, why Verdict) {
+func (e *Engine) ail(in *fleet.Member, why Verdict) {
 	if in.Ailing != nil && in.Ailing.Cause == why.Cause || in.Broken || in.State == drover.InstanceStopping {
 		return
 	}
@@ -42,20 +43,20 @@ func (e *Engine) ail(in *instance, why Verdict) {
 }
 
 // recover gives work again to an instance that is well again, unless something else keeps it from that.
-func (e *Engine) recover(in *instance) {
+func (e *Engine) recover(in *fleet.Member) {
 	in.Ailing = nil
 	if !in.Broken && in.State != drover.InstanceStopping {
-		in.Reason = in.remark()
+		in.Reason = in.Remark()
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is well again", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	e.replace, e.replan = true, true
-	e.fleet++
+	e.fleet.Moved()
 	e.writeInstance(in)
 	e.touch(in)
 }
 
 // breakInstance gives up on an instance for a reason: no more work, and it goes, at once unless it may be left for a look. A hold keeps it.
-func (e *Engine) breakInstance(in *instance, why Verdict) {
+func (e *Engine) breakInstance(in *fleet.Member, why Verdict) {
 	if in.Broken || in.State == drover.InstanceStopping {
 		return
 	}
@@ -74,20 +75,20 @@ func (e *Engine) breakInstance(in *instance, why Verdict) {
 	default:
 		e.blockUnusable(in, why)
 	}
-	if !in.held() && !e.keepsBroken(in, why) {
+	if !in.Held() && !e.keepsBroken(in, why) {
 		e.stop(in, why)
 		return
 	}
 	e.unbind(in)
 	e.writeInstance(in)
-	e.fleet++
+	e.fleet.Moved()
 	e.touch(in)
 }
 
 // keepsBroken has a broken instance left for a look, if that is wanted, there is something to look at, and no job waits for its end.
-func (e *Engine) keepsBroken(in *instance, why Verdict) bool {
+func (e *Engine) keepsBroken(in *fleet.Member, why Verdict) bool {
 	keep := e.life().KeepBroken
-	if keep == 0 || in.Created == 0 || len(in.load) > 0 || !e.proved() || e.s.Draining || e.ledger.Overspent() {
+	if keep == 0 || in.Created == 0 || len(in.Load) > 0 || !e.proved() || e.s.Draining || e.ledger.Overspent() {
 		return false
 	}
 	in.KeepUntil = max(in.KeepUntil, e.s.Now.Add(keep))
@@ -97,25 +98,25 @@ func (e *Engine) keepsBroken(in *instance, why Verdict) bool {
 }
 
 // brokenUntil is when a broken instance goes; 0 if that is an operator's to say.
-func (e *Engine) brokenUntil(in *instance) drover.Time {
+func (e *Engine) brokenUntil(in *fleet.Member) drover.Time {
 	switch {
-	case in.held():
+	case in.Held():
 		return 0
-	case len(in.load) > 0 || !e.proved() || e.s.Draining || e.ledger.Overspent():
+	case len(in.Load) > 0 || !e.proved() || e.s.Draining || e.ledger.Overspent():
 		return 1
 	}
 	return max(in.KeepUntil, 1)
 }
 
 // checkBroken destroys what is broken once it need not be kept.
-func (e *Engine) checkBroken(in *instance) {
+func (e *Engine) checkBroken(in *fleet.Member) {
 	if at := e.brokenUntil(in); at != 0 && at <= e.s.Now {
 		e.stop(in, *in.Reason)
 	}
 }
 
 // cry runs the hook of what is broken or ails, once in the life of an instance.
-func (e *Engine) cry(in *instance, why Verdict) {
+func (e *Engine) cry(in *fleet.Member, why Verdict) {
 	if in.Cried || in.Created == 0 {
 		return
 	}
@@ -128,20 +129,20 @@ func (e *Engine) cry(in *instance, why Verdict) {
 
 // fired lets an instance be destroyed whose hook has ended.
 func (e *Engine) fired(b Fired) {
-	if in := e.instance(b.Instance); in != nil {
+	if in := e.fleet.Member(b.Instance); in != nil {
 		in.Crying = 0
 		e.touch(in)
 	}
 }
 
 // fire has a hook run for an instance.
-func (e *Engine) fire(hook drover.Hook, in *instance, why Verdict) {
+func (e *Engine) fire(hook drover.Hook, in *fleet.Member, why Verdict) {
 	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Prefix: in.Prefix, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Pool: in.Pool, Reason: why.Reason()}})
 }
 
 // tellGone runs the hook of an instance that is gone: it was destroyed, or it vanished, as one did that its cloud only stopped. Of one that
 // never was there is nothing to tell.
-func (e *Engine) tellGone(in *instance, why Verdict) {
+func (e *Engine) tellGone(in *fleet.Member, why Verdict) {
 	switch {
 	case in.Created == 0 || in.Revived:
 	case in.State == drover.InstanceStopping && in.Ended != 0 && why.Cause != verdict.Interrupted && why.Cause != verdict.Vanished:
@@ -153,7 +154,7 @@ func (e *Engine) tellGone(in *instance, why Verdict) {
 
 // failed ends an instance that its cloud accepted and then could not make. What was lacking is left alone, as if the create had been refused;
 // one that was ready has been made.
-func (e *Engine) failed(in *instance, err *drover.Error) {
+func (e *Engine) failed(in *fleet.Member, err *drover.Error) {
 	if in.State == drover.InstanceStopping || in.Ready != 0 {
 		e.stopped(in)
 		return
@@ -166,10 +167,10 @@ func (e *Engine) failed(in *instance, err *drover.Error) {
 }
 
 // unmade ends an instance in its cloud's words for why it is none. An operator's hold keeps it, to be looked at.
-func (e *Engine) unmade(in *instance, err *drover.Error) {
+func (e *Engine) unmade(in *fleet.Member, err *drover.Error) {
 	why := e.verdict(drover.ReasonCreateFailed, "%s", err.Message)
 	e.nodeFailed(in, string(err.Kind), why)
-	if in.held() {
+	if in.Held() {
 		e.breakInstance(in, why)
 	} else {
 		e.stop(in, why)
@@ -177,11 +178,11 @@ func (e *Engine) unmade(in *instance, err *drover.Error) {
 }
 
 // stopped ends an instance that its cloud stopped: Drover stops none. An operator's hold keeps it.
-func (e *Engine) stopped(in *instance) {
+func (e *Engine) stopped(in *fleet.Member) {
 	e.nodeFailed(in, drover.ReasonVanished, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
 	switch {
 	case in.State == drover.InstanceStopping:
-	case in.held():
+	case in.Held():
 		e.breakInstance(in, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
 	case in.Reclaimed != nil:
 		e.stop(in, e.verdict(drover.ReasonInterrupted, "its cloud took it back, and left it stopped"))

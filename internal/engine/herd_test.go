@@ -146,7 +146,7 @@ func (h *herd) answers(d Decision) (all []Body) {
 		case f.Create != nil:
 			all = append(all, Created{Effect: f.ID, Instance: f.Create.Instance, ProviderID: fmt.Sprint("p-", f.Create.Instance), Taken: f.Create.Candidates[0]})
 		case f.Connect != nil:
-			if in := h.e.instance(f.Connect.Instance); in != nil && in.Ready == 0 {
+			if in := h.e.fleet.Member(f.Connect.Instance); in != nil && in.Ready == 0 {
 				all = append(all, Connected{Effect: f.ID, Instance: in.ID, HostKey: "k"})
 			} else {
 				all = append(all, ConnectFailed{Effect: f.ID, Instance: f.Connect.Instance, Err: drover.Errorf(drover.KindUnreachable, "no answer")})
@@ -168,9 +168,9 @@ func (h *herd) submit() {
 // finish ends a job that runs.
 func (h *herd) finish() {
 	for {
-		in := h.e.instances[h.dice.IntN(len(h.e.instances))]
-		if len(in.load) > 0 && in.load[0].State == drover.AttemptRunning {
-			h.hear(Exited{Instance: in.ID, Attempt: in.load[0].ID})
+		in := h.e.fleet.All()[h.dice.IntN(len(h.e.fleet.All()))]
+		if len(in.Load) > 0 && in.Load[0].State == drover.AttemptRunning {
+			h.hear(Exited{Instance: in.ID, Attempt: in.Load[0].ID})
 			return
 		}
 	}
@@ -178,7 +178,7 @@ func (h *herd) finish() {
 
 // lose has an instance vanish: its connection breaks, and two lists have it not.
 func (h *herd) lose() {
-	in := h.e.instances[h.dice.IntN(len(h.e.instances))]
+	in := h.e.fleet.All()[h.dice.IntN(len(h.e.fleet.All()))]
 	h.hear(Disconnected{Instance: in.ID, Heard: h.now, Text: "gone"})
 	for range 3 {
 		for h.lists == 0 {
@@ -191,7 +191,7 @@ func (h *herd) lose() {
 		}
 		h.hear(ev)
 	}
-	if h.e.instance(in.ID) != nil {
+	if h.e.fleet.Member(in.ID) != nil {
 		h.t.Fatalf("instance %s is still there: %+v", in.Name, in.Instance)
 	}
 }

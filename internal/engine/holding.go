@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"drover/internal/engine/fleet"
 	"fmt"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 // Never for less than is paid in any case, and never for longer than idle_timeout.
 
 // holding is how long an idle instance is kept, and why, if that is not simply as long as is configured.
-func (e *Engine) holding(in *instance) (hold time.Duration, why string) {
+func (e *Engine) holding(in *fleet.Member) (hold time.Duration, why string) {
 	most := e.life().IdleTimeout
 	boot, known := stat(e.s.Stats.Boots, BootKey(in.Cloud, in.Type.Name))
 	if !known || in.Price == 0 {
@@ -42,8 +43,8 @@ func (e *Engine) holding(in *instance) (hold time.Duration, why string) {
 }
 
 // keptFor reports whether another that fell idle before the instance, and no longer ago than a boot takes, is kept for work that it can hold.
-func (e *Engine) keptFor(in *instance, boot time.Duration) bool {
-	o := in.offering()
+func (e *Engine) keptFor(in *fleet.Member, boot time.Duration) bool {
+	o := in.Offering()
 	for i := range e.s.Stats.Gaps {
 		p := &e.s.Stats.Gaps[i]
 		for _, at := range p.Since {
@@ -57,8 +58,8 @@ func (e *Engine) keptFor(in *instance, boot time.Duration) bool {
 
 // pays is the longest for which it pays to keep an instance for any shape of work that it can hold, and how many of how many pauses were
 // over by then. What a boot of another is worth follows from what that one would cost, which for small work is less.
-func (e *Engine) pays(in *instance, boot time.Duration) (hold time.Duration, over, seen int) {
-	o := in.offering()
+func (e *Engine) pays(in *fleet.Member, boot time.Duration) (hold time.Duration, over, seen int) {
+	o := in.Offering()
 	for i := range e.s.Stats.Gaps {
 		p := &e.s.Stats.Gaps[i]
 		n := p.seen(e.s.Now, boot)
@@ -81,7 +82,7 @@ func (e *Engine) pays(in *instance, boot time.Duration) (hold time.Duration, ove
 const youngest = time.Minute
 
 // paidFor is for how long after it fell idle an instance is paid anyway, as its cloud bills, and young.
-func (e *Engine) paidFor(in *instance) time.Duration {
+func (e *Engine) paidFor(in *fleet.Member) time.Duration {
 	if in.Created == 0 {
 		return 0
 	}

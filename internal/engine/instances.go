@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"drover/internal/engine/fleet"
 	"fmt"
 	"slices"
 	"time"
@@ -9,91 +10,54 @@ import (
 	"drover"
 )
 
-func (in Instance) clone() Instance {
-	c := in
-	c.Candidates = slices.Clone(in.Candidates)
-	c.Rates = slices.Clone(in.Rates)
-	c.Bound = slices.Clone(in.Bound)
-	c.Lost = slices.Clone(in.Lost)
-	c.Orphans, c.Forged = slices.Clone(in.Orphans), slices.Clone(in.Forged)
-	return c
-}
-
-// coming reports whether the instance is on its way to being ready, so that work may be bound to it.
-func (in *instance) coming() bool {
-	return (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting || in.State == drover.InstanceIdle && in.stretching()) && in.takes()
-}
-
-// open reports whether work may be started on the instance now.
-func (in *instance) open() bool {
-	return in.State.Ready() && in.Connected && in.takes() && len(in.Orphans) == 0 && !in.stretching()
-}
-
-// takes reports whether nothing but its state keeps work from the instance.
-func (in *instance) takes() bool {
-	return in.Idle == drover.IdleRun && !in.Broken && !in.leaving && in.Reclaimed == nil && in.Ailing == nil && !in.Aged && (!in.once || !in.Used)
-}
-
-// serving reports whether the instance may get work, now or when it is ready.
-func (in *instance) serving() bool { return in.takes() && in.State != drover.InstanceStopping }
-
 // faultText begins a note of what can only be a fault of the engine's.
 const faultText = "this is a fault of Drover's"
 
-func (e *Engine) addInstance(in *instance) {
-	in.free, in.room = in.Resources, in.stretched()
+func (e *Engine) addInstance(in *fleet.Member) {
 	e.adapt(in)
-	e.fleet++
-	e.fleetIndex.count(in.Cloud, 1)
-	at, _ := e.at(in.ID) // one that was gone comes back in between
-	e.instances = slices.Insert(e.instances, at, in)
-	e.byName[in.Name] = in
+	e.fleet.Add(in)
 	e.pools.enter(in)
-	e.changed(in)
 	for _, b := range in.Bound {
-		e.countBound(in, b.Group, b.Count)
+		e.group(b.Group).bound += b.Count
 	}
+	e.changed(in)
 	e.touch(in)
 }
 
-// at is the place of an instance among all.
-func (e *Engine) at(id int64) (place int, ok bool) {
-	return slices.BinarySearchFunc(e.instances, id, func(in *instance, id int64) int { return cmp.Compare(in.ID, id) })
-}
-
-func (e *Engine) instance(id int64) *instance {
-	at, ok := e.at(id)
-	if !ok {
-		return nil
+// changed has all that follows from an instance follow what has changed of it.
+func (e *Engine) changed(in *fleet.Member) {
+	e.fleet.Changed(in)
+	e.ledger.Changed(in.ID)
+	if in.Pooled() {
+		e.pools.revision++
 	}
-	return e.instances[at]
 }
 
 // touch has the instance checked within this decision.
-func (e *Engine) touch(in *instance) {
+func (e *Engine) touch(in *fleet.Member) {
 	if in != nil {
-		e.enlist(in)
-		e.timers.Set(in.ID, max(e.s.Now, 1))
+		e.fleet.Changed(in)
+		e.fleet.CheckAt(in, max(e.s.Now, 1))
 	}
 }
 
 // writeInstance writes an instance down. What others make of it mostly follows from what is written.
-func (e *Engine) writeInstance(in *instance) {
+func (e *Engine) writeInstance(in *fleet.Member) {
 	e.changed(in)
-	c := in.clone()
+	c := in.Clone()
 	c.Heard = false // it is of no use to whoever begins anew, and would only be one more difference
 	e.write(Write{Instance: &c})
 }
 
 // setState moves an instance to a state that its present one allows. Any other would be a fault of the engine's own, of which it tells rather
 // than take the fleet down with it.
-func (e *Engine) setState(in *instance, next drover.InstanceState) {
+func (e *Engine) setState(in *fleet.Member, next drover.InstanceState) {
 	if !in.State.CanBecome(next) {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("%s: instance %s is %s and was to become %s", faultText, in.Name, in.State, next), Instance: in.Name})
 		return
 	}
 	in.State = next
-	e.fleet++
+	e.fleet.Moved()
 	in.IdleSince = 0
 	if next == drover.InstanceIdle {
 		in.IdleSince = e.s.Now
@@ -104,68 +68,46 @@ func (e *Engine) setState(in *instance, next drover.InstanceState) {
 
 // created takes the cloud's word that it accepted the instance.
 func (e *Engine) created(b Created) {
-	in := e.instance(b.Instance)
+	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Call) || len(in.Candidates) == 0 {
 		return
 	}
 	in.Call, in.Fails, in.Retry = 0, 0, 0
 	if in.ProviderID == "" || in.ProviderID == b.ProviderID { // else a list showed another of that name, which is kept
 		in.ProviderID = b.ProviderID
-		in.become(b.Taken)
+		in.Become(b.Taken)
 		e.locate(in, b.Addresses)
 	}
 	e.accepted(in)
 }
 
 // accepted begins an instance's bill, and its boot unless it has been told to go meanwhile.
-func (e *Engine) accepted(in *instance) {
+func (e *Engine) accepted(in *fleet.Member) {
 	in.Created, in.Known, in.Candidates = cmp.Or(in.Created, e.s.Now), e.s.Now, nil
-	e.fleet++
+	e.fleet.Moved()
 	in.Silent, in.Tried = e.s.Now, false
 	e.ease(in)
 	e.endProbe(in)
 	e.hasCapacity(in)
 	e.rates = true
 	e.replan = e.replan || len(e.limits(in.Cloud).Limits) > 0 // what it has not become is left to others
-	e.fire(drover.HookCreated, in, e.verdict(drover.ReasonBooting, "%s", in.place()))
+	e.fire(drover.HookCreated, in, e.verdict(drover.ReasonBooting, "%s", in.Where()))
 	if in.State == drover.InstanceCreating {
-		in.Reason = in.remark()
+		in.Reason = in.Remark()
 		e.setState(in, drover.InstanceBooting)
 	} else {
 		e.writeInstance(in)
 	}
-	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s accepted: %s, %v an hour", in.Name, in.place(), in.Price), Instance: in.Name, Cloud: in.Cloud})
-	if in.noLogin { // a list says when it runs
+	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s accepted: %s, %v an hour", in.Name, in.Where(), in.Price), Instance: in.Name, Cloud: in.Cloud})
+	if in.NoLogin { // a list says when it runs
 		e.lookSoon(e.cloud(in.Cloud))
 	}
 	e.touchCreating(in.Cloud)
 	e.touch(in)
 }
 
-// become makes the instance what the cloud made it of, of all the candidates.
-func (in *instance) become(o drover.Offering) {
-	in.Zone, in.Type, in.Market = o.Zone, o.Type, o.Market
-	if in.Created == 0 { // else it is paid already, at a price that may have moved since
-		in.Price = o.Price
-	}
-	in.resize(o.Type.Resources)
-}
-
-// resize gives the instance what its type has; a type without a disk of its own keeps the volume that was asked for.
-func (in *instance) resize(r drover.Resources) {
-	if r.Disk == 0 {
-		r.Disk = in.Resources.Disk
-	}
-	used := in.Resources.Minus(in.room, 1)
-	in.Resources, in.free, in.room = r, r, r.Minus(used, 1)
-}
-
-func (in *instance) place() string {
-	return fmt.Sprintf("%s in %s %s, %s", in.Type.Name, in.Cloud, in.Zone, in.Market)
-}
-
 // stop begins the end of an instance.
-func (e *Engine) stop(in *instance, why Verdict) {
+func (e *Engine) stop(in *fleet.Member, why Verdict) {
 	in.Reason = &why
 	e.unbind(in)
 	if !in.Begun && in.ProviderID == "" && e.proved() { // records that are in doubt may not know of the call
@@ -182,7 +124,7 @@ func (e *Engine) stop(in *instance, why Verdict) {
 }
 
 func (e *Engine) destroyed(b Destroyed) {
-	in := e.instance(b.Instance)
+	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Call) {
 		return
 	}
@@ -206,7 +148,7 @@ func (e *Engine) destroyed(b Destroyed) {
 }
 
 // destroyAccepted ends an instance's bill, as far as is known: its cloud has accepted to destroy it.
-func (e *Engine) destroyAccepted(in *instance) {
+func (e *Engine) destroyAccepted(in *fleet.Member) {
 	if in.ByName { // it may not have been there yet: only lists can tell that it is gone
 		in.Known = e.s.Now
 		return
@@ -219,7 +161,7 @@ func (e *Engine) destroyAccepted(in *instance) {
 	}
 	if first := in.Ended == 0; first || in.Ending && in.EndTold == 0 && in.Shown {
 		in.Shown = true // as far as the bill goes
-		in.Ended = e.paidUntil(in, max(in.Created, cmp.Or(e.endTold(in), e.s.Now)))
+		in.Ended = e.paidUntil(in, max(in.Created, cmp.Or(in.EndListed(), e.s.Now)))
 		e.writeInstance(in)
 		e.unreserve(in)
 	}
@@ -230,7 +172,7 @@ func (e *Engine) destroyAccepted(in *instance) {
 }
 
 // mayEnd notes that an instance may have ended now, since a destroy was answered, or may have been carried out without an answer.
-func (e *Engine) mayEnd(in *instance) {
+func (e *Engine) mayEnd(in *fleet.Member) {
 	if c := e.cloud(in.Cloud); c == nil || in.LastEnd <= c.Began {
 		in.PrevEnd, in.NextAsk = in.LastEnd, e.destroyAsked(in)
 	}
@@ -238,13 +180,13 @@ func (e *Engine) mayEnd(in *instance) {
 }
 
 // destroyAsked is when an instance's destruction was asked for last.
-func (e *Engine) destroyAsked(in *instance) drover.Time {
+func (e *Engine) destroyAsked(in *fleet.Member) drover.Time {
 	return in.Retry.Add(-e.life().ShutdownTimeout)
 }
 
 // endBill ends an instance's bill by the first list that shows that it was destroyed: with the last destroy that may have done so before that list
 // began, since those before it had no effect as far as anybody can tell; or with that list, if another was under way then.
-func (e *Engine) endBill(in *instance, began drover.Time) {
+func (e *Engine) endBill(in *fleet.Member, began drover.Time) {
 	told := in.EndTold
 	copies := in.Ended != 0 && in.Ended <= told && began < told.Add(e.lag(in)) // lists that have what is destroyed are old copies, for so long
 	if told != 0 && (!in.Reshown || copies) {
@@ -272,17 +214,9 @@ func (e *Engine) endBill(in *instance, began drover.Time) {
 	e.writeInstance(in)
 }
 
-// endTold is when lists say that an instance has ended, if the last of them does; 0 if not.
-func (e *Engine) endTold(in *instance) drover.Time {
-	if in.Listed && !in.Ending {
-		return 0
-	}
-	return in.EndTold
-}
-
 // goesOn takes note of whether an instance goes on by the list that began at a time. One that shows it so counts only if it is too new to be a copy
 // from before the list that showed the instance's end.
-func (e *Engine) goesOn(in *instance, began drover.Time) {
+func (e *Engine) goesOn(in *fleet.Member, began drover.Time) {
 	shown := in.Listed && !in.Ending
 	if in.EndTold != 0 && shown && began >= in.EndTold.Add(e.lag(in)) {
 		in.EndTold = 0
@@ -298,7 +232,7 @@ func (e *Engine) goesOn(in *instance, began drover.Time) {
 const clockSkew = 5 * time.Second
 
 // endsAt takes a cloud's word on when an instance ended. It counts only if that is neither before its bill began or it was last heard, nor to come.
-func (e *Engine) endsAt(in *instance, at drover.Time) {
+func (e *Engine) endsAt(in *fleet.Member, at drover.Time) {
 	first := max(in.Created, in.LastHeard)
 	if at == 0 || in.Created == 0 || at < first.Add(-clockSkew) || at > e.s.Now.Add(clockSkew) {
 		return
@@ -311,7 +245,7 @@ func (e *Engine) endsAt(in *instance, at drover.Time) {
 
 // outlives takes back the end of a bill that a controller before wrote down when the destruction was accepted: by the list that began at a time, too
 // new to be a copy from before that, the instance goes on.
-func (e *Engine) outlives(in *instance, began drover.Time) {
+func (e *Engine) outlives(in *fleet.Member, began drover.Time) {
 	if in.Ended != 0 && !in.Accepted && began >= in.Ended.Add(e.lag(in)) {
 		in.Ended, e.rates = 0, true
 		e.writeInstance(in)
@@ -319,7 +253,7 @@ func (e *Engine) outlives(in *instance, began drover.Time) {
 }
 
 // gone settles the bill of an instance that is proved not to be there any more, and starts again elsewhere what ran on it.
-func (e *Engine) gone(in *instance, why Verdict) {
+func (e *Engine) gone(in *fleet.Member, why Verdict) {
 	e.unbind(in)
 	e.tellGone(in, why)
 	if in.Created != 0 && (in.Ended == 0 || in.EndKnown != 0) {
@@ -328,26 +262,20 @@ func (e *Engine) gone(in *instance, why Verdict) {
 	}
 	was := in.State
 	in.State, in.Connected = drover.InstanceGone, false
-	for _, a := range slices.Clone(in.load) {
+	for _, a := range slices.Clone(in.Load) {
 		e.lose(a, "lost with its instance %s: %s", in.Name, why.Text)
 	}
 	e.endProbe(in)
 	cost := e.settleInstance(in)
 	e.endDescribe(in)
 	e.changed(in)
-	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why.Reason(), Departed: e.depart(in, was, cost)}})
+	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why.Reason(), Departed: e.fleet.Depart(in, was, e.s.Now, cost)}})
 	if in.Begun || in.ProviderID != "" {
 		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is gone: %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
-	e.timers.Set(in.ID, 0)
-	e.fleet++
-	delete(e.byName, in.Name)
+	e.fleet.Remove(in)
 	e.pools.leave(in)
-	if at, ok := e.at(in.ID); ok {
-		e.instances = slices.Delete(e.instances, at, at+1)
-		e.fleetIndex.count(in.Cloud, -1)
-	}
 	e.unreserve(in)
 	if in.Created != 0 { // one that was refused gives no quota back
 		e.unblock(e.market.FreeQuota(e.offeringOf(in)))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 )
 
@@ -14,7 +15,7 @@ import (
 
 // noticed takes an instance's word that its cloud will take it back.
 func (e *Engine) noticed(b Noticed) {
-	if in := e.instance(b.Instance); in != nil {
+	if in := e.fleet.Member(b.Instance); in != nil {
 		e.reclaim(in, noticeText(b.Notice))
 	}
 }
@@ -31,7 +32,7 @@ func noticeText(n drover.Notice) string {
 }
 
 // reclaim marks an instance as one that its cloud takes, or took, back.
-func (e *Engine) reclaim(in *instance, text string) {
+func (e *Engine) reclaim(in *fleet.Member, text string) {
 	if in.Reclaimed != nil || in.State == drover.InstanceGone {
 		return
 	}
@@ -44,77 +45,50 @@ func (e *Engine) reclaim(in *instance, text string) {
 }
 
 // retire takes an instance's waiting work away from it, since it takes none any more, and has it planned for elsewhere.
-func (e *Engine) retire(in *instance) {
+func (e *Engine) retire(in *fleet.Member) {
 	if in.State != drover.InstanceStopping {
 		e.unbind(in)
 		if !in.Broken {
-			in.Reason = in.remark()
+			in.Reason = in.Remark()
 		}
 	}
 	e.replace, e.replan = true, true
-	e.fleet++
+	e.fleet.Moved()
 	e.writeInstance(in)
 	e.touch(in)
-}
-
-// remark is what is to be said of an instance as long as nothing keeps it from being reached; nil if nothing is.
-func (in *instance) remark() *Verdict {
-	switch {
-	case in.Reclaimed != nil:
-		return in.Reclaimed
-	case in.Ailing != nil:
-		return in.Ailing
-	}
-	return in.Told
 }
 
 // takenWithin is how long an instance is expected to be taken after that was said: longer than any cloud says it ahead. One that is still there
 // may never be, and a replacement would wait for it, and be paid, for as long as its job takes.
 const takenWithin = 2 * time.Hour
 
-// takenBy is when an instance is no longer expected to be taken back; 0 if it never was.
-func (in *instance) takenBy() drover.Time {
-	if in.Reclaimed == nil {
-		return 0
-	}
-	return in.Reclaimed.Since.Add(takenWithin)
-}
-
 // checkTaken has the replacements of an instance go that was not taken after all.
-func (e *Engine) checkTaken(in *instance) {
-	if at := in.takenBy(); at != 0 && e.s.Now >= at {
+func (e *Engine) checkTaken(in *fleet.Member) {
+	if at := in.ReclaimedBy(); at != 0 && e.s.Now >= at {
 		e.replace = true
 	}
 }
 
 // expect counts, by group, the attempts that will have to be made again because their cloud takes their instances back.
-func (e *Engine) expect(r *fleetIndex) {
+func (e *Engine) expect(r *fleet.Index) {
 	for _, g := range e.groups {
 		g.Coming, g.Standby = 0, 0
 	}
-	for _, in := range r.taken {
+	for _, in := range r.Taken {
 		if in.Standby > 0 {
 			in.Standby, in.Gathers = 0, false
-			e.relist(in)
-			e.timers.Set(in.ID, max(e.s.Now, 1))
+			e.fleet.Kept(in)
+			e.fleet.CheckAt(in, max(e.s.Now, 1))
 		}
-		if e.s.Now >= in.takenBy() {
+		if e.s.Now >= in.ReclaimedBy() {
 			continue
 		}
-		for _, a := range in.load {
-			if j := e.job(a.ID.Job.Number); a.doomed() && j.MayStart() && j.Gang == 0 {
+		for _, a := range in.Load {
+			if j := e.job(a.ID.Job.Number); a.Doomed() && j.MayStart() && j.Gang == 0 {
 				e.group(e.queue.KeyOf(j).With(j.MemoryOf(a.ID.Job.Index))).Coming++
 			}
 		}
 	}
-}
-
-// doomed reports whether the attempt, whose instance is taken back, will have to be made again as far as is known.
-func (a *Attempt) doomed() bool {
-	if a.State == drover.AttemptCollecting {
-		return a.Exit.Cause == drover.CauseInterrupted
-	}
-	return a.Stop == nil
 }
 
 // standBy reserves room that is free now for what a group is to have again soon, so that it is neither planned for twice nor given away.
@@ -125,13 +99,13 @@ func (e *Engine) standBy(g *group) {
 		if left <= 0 {
 			return
 		}
-		if in.full() || !in.accepts(g) || !e.costEffective(g, in) || e.reservedFor(in) != nil {
+		if in.Full() || !in.Accepts(&g.demand) || !e.costEffective(g, in) || e.reservedFor(in) != nil {
 			continue
 		}
-		if n := in.free.Times(g.Key.Shape.Need, in.atOnce(left)); n > 0 {
+		if n := in.Free.Times(g.Key.Shape.Need, in.AtOnce(left)); n > 0 {
 			g.Standby += n
 			in.Standby = n
-			e.enlist(in)
+			e.fleet.Changed(in)
 			e.claims.take(in, g)
 		}
 	}
@@ -142,7 +116,7 @@ func (e *Engine) standBy(g *group) {
 func (e *Engine) lose(a *Attempt, format string, args ...any) {
 	state, cause := drover.AttemptLost, Cause(drover.ReasonInstanceLost)
 	told := a.Exit != nil && (a.Exit.Cause == drover.CauseInterrupted || a.Exit.Cause == drover.CauseStopped)
-	if told || e.instance(a.Instance).Reclaimed != nil || !e.proved() {
+	if told || e.fleet.Member(a.Instance).Reclaimed != nil || !e.proved() {
 		state, cause = drover.AttemptInterrupted, verdict.Interrupted
 	}
 	e.end(a, state, e.verdict(cause, format, args...))
@@ -150,7 +124,7 @@ func (e *Engine) lose(a *Attempt, format string, args ...any) {
 
 // whyInterrupted says what interrupted an attempt whose runner ended it for that.
 func (e *Engine) whyInterrupted(a *Attempt) string {
-	if in := e.instance(a.Instance); in != nil && in.Reclaimed != nil {
+	if in := e.fleet.Member(a.Instance); in != nil && in.Reclaimed != nil {
 		return in.Reclaimed.Text
 	}
 	return "its instance was taken back"

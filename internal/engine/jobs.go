@@ -92,7 +92,7 @@ func (e *Engine) cancel(b CancelAsked) {
 		e.finish(j, ElementRow{Element: *j.Element(b.Job.Index), State: drover.JobCancelled, Reason: why.Reason()})
 		e.postponed(j, b.Job.Index)
 	default:
-		e.stopAttempt(e.attempts[b.Job], why)
+		e.stopAttempt(e.fleet.Attempt(b.Job), why)
 	}
 }
 
@@ -142,7 +142,7 @@ func (e *Engine) noteCancelled(j *Job, n int, why Verdict) {
 // attemptsOf lists a job's live attempts by index.
 func (e *Engine) attemptsOf(j *Job) (live []*Attempt) {
 	for _, el := range j.Tried {
-		if a := e.attempts[drover.JobID{Number: j.Number, Index: el.Index}]; a != nil {
+		if a := e.fleet.Attempt(drover.JobID{Number: j.Number, Index: el.Index}); a != nil {
 			live = append(live, a)
 		}
 	}

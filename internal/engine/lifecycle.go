@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 )
 
 // check does what an instance's state and the time ask for: at most one step, after which nextCheck says when to look again.
-func (e *Engine) check(in *instance) {
+func (e *Engine) check(in *fleet.Member) {
 	defer e.checkTag(in) // unless it is being destroyed now
 	if in.Broken && in.State != drover.InstanceStopping {
 		e.checkBroken(in)
@@ -31,7 +32,7 @@ func (e *Engine) check(in *instance) {
 }
 
 // nextCheck is the earliest time after now at which check may have something to do, 0 for none.
-func (e *Engine) nextCheck(in *instance) (at drover.Time) {
+func (e *Engine) nextCheck(in *fleet.Member) (at drover.Time) {
 	switch {
 	case in.State == drover.InstanceGone:
 		return 0
@@ -49,7 +50,7 @@ func (e *Engine) nextCheck(in *instance) (at drover.Time) {
 }
 
 // nextStep is when the next step of an instance's state is due, 0 for never.
-func (e *Engine) nextStep(in *instance) (at drover.Time) {
+func (e *Engine) nextStep(in *fleet.Member) (at drover.Time) {
 	switch in.State {
 	case drover.InstanceCreating:
 		at = e.nextCreating(in)
@@ -59,19 +60,19 @@ func (e *Engine) nextStep(in *instance) (at drover.Time) {
 	case drover.InstanceIdle, drover.InstanceRunning:
 		at = e.nextReady(in)
 	case drover.InstanceStopping:
-		if in.Call == 0 && !in.goingUnlisted() {
+		if in.Call == 0 && !in.GoingUnlisted() {
 			at = e.nextDestroy(in)
 		}
 	}
 	return at
 }
 
-func (e *Engine) nextCreating(in *instance) (at drover.Time) {
+func (e *Engine) nextCreating(in *fleet.Member) (at drover.Time) {
 	if in.Call != 0 {
 		return 0
 	}
 	at = in.Retry
-	if !in.held() {
+	if !in.Held() {
 		at = sooner(at, e.createDeadline(in))
 	}
 	if c := e.cloud(in.Cloud); c != nil {
@@ -80,28 +81,28 @@ func (e *Engine) nextCreating(in *instance) (at drover.Time) {
 	return at
 }
 
-func (e *Engine) nextReady(in *instance) (at drover.Time) {
-	at = sooner(e.nextDial(in), later(in.takenBy(), e.s.Now))
+func (e *Engine) nextReady(in *fleet.Member) (at drover.Time) {
+	at = sooner(e.nextDial(in), later(in.ReclaimedBy(), e.s.Now))
 	switch {
-	case in.noLogin:
+	case in.NoLogin:
 		at = sooner(at, e.idleDeadline(in))
 	case in.Connected:
 		at = sooner(at, sooner(e.nextAttemptCheck(in), e.idleDeadline(in)))
 		if e.limited() && in.State == drover.InstanceIdle {
 			at = sooner(at, e.s.Now.Add(e.life().ProbeInterval)) // money runs while it is idle
 		}
-	case !in.held() && e.partitioned(in) == 0:
+	case !in.Held() && e.partitioned(in) == 0:
 		at = sooner(at, in.Silent.Add(e.life().ProbeTimeout))
-	case !in.held():
+	case !in.Held():
 		at = sooner(at, e.partitionEnds(e.cloud(in.Cloud)))
 	}
 	return at
 }
 
 // nextBooting is when an instance that boots, or is not heard from yet, is given up.
-func (e *Engine) nextBooting(in *instance) (at drover.Time) {
+func (e *Engine) nextBooting(in *fleet.Member) (at drover.Time) {
 	switch {
-	case in.held(), in.noLogin && in.Ready != 0:
+	case in.Held(), in.NoLogin && in.Ready != 0:
 		return 0
 	case e.partitioned(in) != 0:
 		return e.partitionEnds(e.cloud(in.Cloud))
@@ -121,14 +122,14 @@ func later(t, now drover.Time) drover.Time {
 
 // createDeadline is when an instance is given up that its cloud was asked for and is not known to have created; 0 for never, as of one that
 // waits for its turn to be asked for.
-func (e *Engine) createDeadline(in *instance) drover.Time {
+func (e *Engine) createDeadline(in *fleet.Member) drover.Time {
 	if !in.Begun {
 		return 0
 	}
 	return in.Asked.Add(e.life().BootTimeout)
 }
 
-func (e *Engine) checkCreating(in *instance) {
+func (e *Engine) checkCreating(in *fleet.Member) {
 	if in.Call != 0 {
 		return
 	}
@@ -140,7 +141,7 @@ func (e *Engine) checkCreating(in *instance) {
 	case !e.proved(): // it may have been created, and ended, long ago
 	case unwanted:
 		e.stop(in, why)
-	case !in.held() && deadline != 0 && e.s.Now >= deadline:
+	case !in.Held() && deadline != 0 && e.s.Now >= deadline:
 		e.breakInstance(in, e.verdict(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastWords(in)))
 	case e.barred(in):
 		e.stop(in, e.verdict(drover.ReasonBlocked, "all that it was to be is blocked since it was planned"))
@@ -158,7 +159,7 @@ func (e *Engine) checkCreating(in *instance) {
 
 // askNow has an instance asked for from now on, and reports whether it is: what it may cost was affordable when it was planned, and its turn may
 // have come only in another hour.
-func (e *Engine) askNow(in *instance) bool {
+func (e *Engine) askNow(in *fleet.Member) bool {
 	late := in.Asked < e.s.Now
 	in.Asked = e.s.Now
 	if late && e.limited() {
@@ -174,8 +175,8 @@ func (e *Engine) askNow(in *instance) bool {
 }
 
 // unwanted says why an instance is not to be created after all, if so.
-func (e *Engine) unwanted(in *instance, c *Cloud) (why Verdict, so bool) {
-	if why, so := e.departs(in); so || in.held() {
+func (e *Engine) unwanted(in *fleet.Member, c *Cloud) (why Verdict, so bool) {
+	if why, so := e.departs(in); so || in.Held() {
 		return why, so
 	}
 	switch {
@@ -183,7 +184,7 @@ func (e *Engine) unwanted(in *instance, c *Cloud) (why Verdict, so bool) {
 		return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
 	case c == nil:
 		return e.verdict(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
-	case !in.Begun && !in.awaited():
+	case !in.Begun && !in.Awaited():
 		return e.verdict(drover.ReasonIdle, "nothing waits for it any more"), true
 	}
 	return Verdict{}, false
@@ -193,7 +194,7 @@ func (e *Engine) unwanted(in *instance, c *Cloud) (why Verdict, so bool) {
 // call is in flight do.
 func (e *Engine) callsLeft(cloud string) int {
 	left := e.limits(cloud).MaxCreating
-	for _, in := range e.refreshIndex().creating {
+	for _, in := range e.fleet.Index().Creating {
 		if left <= 0 {
 			return 0
 		}
@@ -210,7 +211,7 @@ func (e *Engine) touchCreating(cloud string) {
 	if left == 0 {
 		return
 	}
-	for _, in := range slices.Clone(e.refreshIndex().creating) {
+	for _, in := range slices.Clone(e.fleet.Index().Creating) {
 		if left == 0 {
 			return
 		}
@@ -221,15 +222,15 @@ func (e *Engine) touchCreating(cloud string) {
 	}
 }
 
-func (e *Engine) checkBooting(in *instance) {
+func (e *Engine) checkBooting(in *fleet.Member) {
 	why, useless := e.useless(in)
 	e.runsUnseen(in)
 	switch {
 	case in.State.Ready():
-	case in.noLogin && in.Ready != 0 && !useless: // lists tell whether it is there
-	case in.held():
+	case in.NoLogin && in.Ready != 0 && !useless: // lists tell whether it is there
+	case in.Held():
 		e.dial(in)
-	case e.s.Now >= e.bootDeadline(in) && (in.tried() || in.noLogin) && !e.unlisted(in) && (!in.wasHeard() || e.blames(in)):
+	case e.s.Now >= e.bootDeadline(in) && (in.TriedDial() || in.NoLogin) && !e.unlisted(in) && (!in.ShouldBeHeard() || e.blames(in)):
 		cause, what := verdict.BootTimeout, "did not boot within"
 		if in.Ready != 0 {
 			cause, what = Cause(drover.ReasonSilent), "not heard from for"
@@ -244,8 +245,8 @@ func (e *Engine) checkBooting(in *instance) {
 
 // useless says why an instance that boots, or is not heard from yet, need not be waited for, if so. One that departs and may have attempts
 // of its own is heard first.
-func (e *Engine) useless(in *instance) (why Verdict, so bool) {
-	if len(in.load) > 0 || in.held() || !e.emptied(in) {
+func (e *Engine) useless(in *fleet.Member) (why Verdict, so bool) {
+	if len(in.Load) > 0 || in.Held() || !e.emptied(in) {
 		return Verdict{}, false
 	}
 	why, so = e.departs(in)
@@ -261,8 +262,8 @@ func (e *Engine) useless(in *instance) (why Verdict, so bool) {
 }
 
 // unwantedFor is for how long nothing has waited for an instance that boots.
-func (e *Engine) unwantedFor(in *instance) time.Duration {
-	switch wanted := in.awaited() || in.Standby > 0 || !in.Begun || in.Ready != 0 || !e.proved(); {
+func (e *Engine) unwantedFor(in *fleet.Member) time.Duration {
+	switch wanted := in.Awaited() || in.Standby > 0 || !in.Begun || in.Ready != 0 || !e.proved(); {
 	case wanted:
 		in.Unwanted = 0
 	case in.Unwanted == 0:
@@ -271,11 +272,8 @@ func (e *Engine) unwantedFor(in *instance) time.Duration {
 	return e.s.Now.Sub(cmp.Or(in.Unwanted, e.s.Now))
 }
 
-// tried reports whether it was tried to reach an instance that is not heard, as far as its address is known, and no try is under way.
-func (in *instance) tried() bool { return in.Dial == 0 && (in.Tried || in.Unlocated) }
-
 // lastWords is what the last try to reach the instance met.
-func lastWords(in *instance) string {
+func lastWords(in *fleet.Member) string {
 	if in.Reason == nil {
 		return ""
 	}
@@ -284,14 +282,14 @@ func lastWords(in *instance) string {
 
 // bootBegan is since when an instance is waited for: its creation, which a restart does not move, or for one that had booted before,
 // the first sight of it after the start.
-func (e *Engine) bootBegan(in *instance) drover.Time {
+func (e *Engine) bootBegan(in *fleet.Member) drover.Time {
 	if in.Ready != 0 {
 		return in.Silent
 	}
 	return in.Created
 }
 
-func (e *Engine) bootDeadline(in *instance) drover.Time {
+func (e *Engine) bootDeadline(in *fleet.Member) drover.Time {
 	if in.Ready != 0 {
 		return in.Silent.Add(e.life().ProbeTimeout)
 	}
@@ -302,17 +300,17 @@ func (e *Engine) bootDeadline(in *instance) drover.Time {
 	return at
 }
 
-func (e *Engine) checkReady(in *instance) {
+func (e *Engine) checkReady(in *fleet.Member) {
 	switch {
-	case in.noLogin:
+	case in.NoLogin:
 		e.checkUnseen(in)
-	case !in.Connected && !in.held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.tried() && !e.unlisted(in) && e.blames(in):
+	case !in.Connected && !in.Held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.TriedDial() && !e.unlisted(in) && e.blames(in):
 		e.breakInstance(in, e.verdict(drover.ReasonSilent, "not heard from for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
 	case !in.Connected:
 		e.dial(in)
 	case e.idledOut(in):
 		e.stop(in, e.whyIdle(in))
-	case in.stretching():
+	case in.Expanding():
 		e.growAgain(in)
 		e.checkAttempts(in)
 	default:
@@ -321,23 +319,23 @@ func (e *Engine) checkReady(in *instance) {
 }
 
 // idledOut reports whether an idle instance goes now. Only one that is heard from does, so that nothing unknown has begun there.
-func (e *Engine) idledOut(in *instance) bool {
+func (e *Engine) idledOut(in *fleet.Member) bool {
 	at := e.idleDeadline(in)
 	return at != 0 && e.s.Now >= at
 }
 
 // idleDeadline is when an idle instance goes; 0 while it does not.
-func (e *Engine) idleDeadline(in *instance) drover.Time {
-	if in.State != drover.InstanceIdle || in.held() || !e.emptied(in) {
+func (e *Engine) idleDeadline(in *fleet.Member) drover.Time {
+	if in.State != drover.InstanceIdle || in.Held() || !e.emptied(in) {
 		return 0
 	}
 	hold, _ := e.holding(in)
 	at := in.IdleSince.Add(hold)
 	_, departs := e.departs(in)
 	switch {
-	case departs || e.s.Closing || in.idles() && e.ledger.Overspent(), !e.proved() && len(in.Orphans) > 0: // all wait for the end of those
+	case departs || e.s.Closing || in.Idles() && e.ledger.Overspent(), !e.proved() && len(in.Orphans) > 0: // all wait for the end of those
 		at = in.IdleSince
-	case in.Standby > 0 || in.stretching() || !e.proved() || !in.idles():
+	case in.Standby > 0 || in.Expanding() || !e.proved() || !in.Idles():
 		return 0
 	}
 	if len(in.Orphans) > 0 {
@@ -352,7 +350,7 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	return max(at, in.KeepUntil)
 }
 
-func (e *Engine) whyIdle(in *instance) Verdict {
+func (e *Engine) whyIdle(in *fleet.Member) Verdict {
 	why, departs := e.departs(in)
 	switch {
 	case departs:
@@ -367,25 +365,25 @@ func (e *Engine) whyIdle(in *instance) Verdict {
 
 // dial asks for the instance's control stream, one try at a time. An instance with the wrong host key is never logged into. What this
 // controller does not know yet has to prove itself once more, since it may have gone bad meanwhile (BEHAVIOUR D4).
-func (e *Engine) dial(in *instance) {
-	if in.Dial != 0 || in.Retry > e.s.Now || in.ProviderID == "" || in.Broken || in.noLogin {
+func (e *Engine) dial(in *fleet.Member) {
+	if in.Dial != 0 || in.Retry > e.s.Now || in.ProviderID == "" || in.Broken || in.NoLogin {
 		return
 	}
 	in.Dial = e.effect(Effect{Connect: &Connect{
 		Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, HostKey: in.HostKey,
-		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown, Apart: in.apart(), Arch: in.Type.Resources.Arch, Addresses: in.Addresses,
+		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown, Apart: in.Isolated(), Arch: in.Type.Resources.Arch, Addresses: in.Addresses,
 	}})
 }
 
-func (e *Engine) nextDial(in *instance) drover.Time {
-	if in.Connected || in.Dial != 0 || in.ProviderID == "" || in.Broken || in.noLogin {
+func (e *Engine) nextDial(in *fleet.Member) drover.Time {
+	if in.Connected || in.Dial != 0 || in.ProviderID == "" || in.Broken || in.NoLogin {
 		return 0
 	}
 	return max(in.Retry, 1)
 }
 
 // nextDestroy is when an instance's destruction may be asked for next.
-func (e *Engine) nextDestroy(in *instance) drover.Time {
+func (e *Engine) nextDestroy(in *fleet.Member) drover.Time {
 	at := max(in.Retry, in.Crying)
 	if c := e.cloud(in.Cloud); c != nil {
 		at = max(at, c.NoDestroy)
@@ -393,12 +391,9 @@ func (e *Engine) nextDestroy(in *instance) drover.Time {
 	return at
 }
 
-// goingUnlisted reports whether an instance's destruction was accepted and lists lack it: they only have to go on lacking it.
-func (in *instance) goingUnlisted() bool { return in.Accepted && in.Missing != 0 }
-
 // checkStopping asks for the destruction again and again until the cloud no longer lists the instance.
-func (e *Engine) checkStopping(in *instance) {
-	if in.Call != 0 || in.goingUnlisted() || e.nextDestroy(in) > e.s.Now {
+func (e *Engine) checkStopping(in *fleet.Member) {
+	if in.Call != 0 || in.GoingUnlisted() || e.nextDestroy(in) > e.s.Now {
 		return
 	}
 	in.Retry = e.s.Now.Add(e.life().ShutdownTimeout)

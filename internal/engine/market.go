@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/market"
 )
 
@@ -49,23 +50,25 @@ func (e *Engine) enabled() []*Cloud {
 }
 
 // key is what tells the offering that the instance is of from the others of its cloud.
-func (in *instance) key() OfferingKey {
+func keyOf(in *fleet.Member) OfferingKey {
 	return OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}
 }
 
 // isOf reports whether the instance is of the offering.
-func (in *instance) isOf(o drover.Offering) bool { return in.Cloud == o.Cloud && in.key() == KeyOf(o) }
+func isOf(in *fleet.Member, o drover.Offering) bool {
+	return in.Cloud == o.Cloud && keyOf(in) == KeyOf(o)
+}
 
 // offeringOf is the instance as its cloud offers it.
-func (e *Engine) offeringOf(in *instance) drover.Offering {
+func (e *Engine) offeringOf(in *fleet.Member) drover.Offering {
 	if o, listed := e.listedAs(in); listed && !e.limits(in.Cloud).Leaving {
 		return o
 	}
-	return in.offering()
+	return in.Offering()
 }
 
 // leaveAlone blocks what the error covers: of a lack of capacity, each candidate that was tried.
-func (e *Engine) leaveAlone(in *instance, tried int, err *drover.Error) {
+func (e *Engine) leaveAlone(in *fleet.Member, tried int, err *drover.Error) {
 	candidates := in.Candidates[:max(1, min(tried, len(in.Candidates)))]
 	if err.Kind != drover.KindCapacity {
 		candidates = candidates[:1]
@@ -76,17 +79,17 @@ func (e *Engine) leaveAlone(in *instance, tried int, err *drover.Error) {
 }
 
 // blockRefused blocks what an error about an offering covers. Of what lacked capacity fewer at once are asked for from now on.
-func (e *Engine) blockRefused(in *instance, o drover.Offering, err *drover.Error) {
+func (e *Engine) blockRefused(in *fleet.Member, o drover.Offering, err *drover.Error) {
 	if c := e.cloud(o.Cloud); e.block(in, market.BlockFor(o, err)) && err.Kind == drover.KindCapacity && c != nil {
 		c.Throttle(o, e.asking(o), e.s.Now)
 	}
 }
 
 // block begins a block because of what an instance met, and reports whether it did. A zone that has nothing left since is told to a hook.
-func (e *Engine) block(in *instance, b Block) bool {
+func (e *Engine) block(in *fleet.Member, b Block) bool {
 	began, exhausted := e.market.Add(b, in.ID)
 	for _, zone := range exhausted {
-		if in.pooled() { // whose pool tells of it
+		if in.Pooled() { // whose pool tells of it
 			break
 		}
 		e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: b.Cloud, Zone: zone, Reason: e.market.Blocks()[len(e.market.Blocks())-1].Reason.Reason()}})
@@ -95,22 +98,22 @@ func (e *Engine) block(in *instance, b Block) bool {
 }
 
 // blockUnusable blocks the offering of an instance that never became usable: the next one would hardly fare better, and costs as much.
-func (e *Engine) blockUnusable(in *instance, why Verdict) {
+func (e *Engine) blockUnusable(in *fleet.Member, why Verdict) {
 	b := Block{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market}
 	b.Reason = e.verdict(why.Cause, "instance %s never became usable: %s", in.Name, why.Text)
 	e.block(in, b)
 }
 
 // interrupted counts that an instance is taken back, which may block its offering.
-func (e *Engine) interrupted(in *instance) {
-	if in.Market == drover.Spot && e.market.Interrupted(in.ID, in.Name, in.offering(), e.stillThere(in)) {
+func (e *Engine) interrupted(in *fleet.Member) {
+	if in.Market == drover.Spot && e.market.Interrupted(in.ID, in.Name, in.Offering(), e.stillThere(in)) {
 		e.dropBlocked(in.Cloud)
 	}
 }
 
 // stillThere is how many instances of the same offering there are that are not taken back.
-func (e *Engine) stillThere(as *instance) (n int) {
-	for _, in := range e.instances {
+func (e *Engine) stillThere(as *fleet.Member) (n int) {
+	for _, in := range e.fleet.All() {
 		if in.Cloud == as.Cloud && in.Zone == as.Zone && in.Type.Name == as.Type.Name && in.Market == drover.Spot &&
 			in.Created != 0 && in.Reclaimed == nil && in.State != drover.InstanceStopping {
 			n++
@@ -123,13 +126,13 @@ func (e *Engine) stillThere(as *instance) (n int) {
 func (e *Engine) unblock(changed bool) { e.replan = e.replan || changed }
 
 // endProbe ends an instance's probing of blocks, by what it turned out to be.
-func (e *Engine) endProbe(in *instance) {
+func (e *Engine) endProbe(in *fleet.Member) {
 	e.unblock(e.market.EndProbe(in.ID, e.offeringOf(in), in.Created != 0, in.State == drover.InstanceGone))
 }
 
 // billBegan is when an instance's bill began; false if there is no such instance.
 func (e *Engine) billBegan(id int64) (at drover.Time, there bool) {
-	in := e.instance(id)
+	in := e.fleet.Member(id)
 	if in == nil {
 		return 0, false
 	}
@@ -138,7 +141,7 @@ func (e *Engine) billBegan(id int64) (at drover.Time, there bool) {
 
 // barred drops those of an instance's candidates that were blocked since it was planned, and reports whether none is left. One that its
 // cloud was already asked for may exist, so it is asked for again whatever is blocked; records that are in doubt may not know that it was.
-func (e *Engine) barred(in *instance) bool {
+func (e *Engine) barred(in *fleet.Member) bool {
 	if in.Begun || !e.proved() || len(e.market.Blocks()) == 0 {
 		return false
 	}
@@ -147,8 +150,8 @@ func (e *Engine) barred(in *instance) bool {
 		return len(left) == 0
 	}
 	in.Candidates = left
-	in.become(left[0])
-	e.fleet++
+	in.Become(left[0])
+	e.fleet.Moved()
 	e.writeInstance(in)
 	return false
 }
@@ -156,15 +159,15 @@ func (e *Engine) barred(in *instance) bool {
 // dropBlocked gives up what a cloud has not been asked for yet and would refuse as well: what it was rented for is planned anew, with what may
 // still be had.
 func (e *Engine) dropBlocked(cloud string) {
-	for _, in := range slices.Backward(slices.Clone(e.instances)) {
-		if in.Cloud == cloud && in.State == drover.InstanceCreating && !in.held() && e.barred(in) {
+	for _, in := range slices.Backward(slices.Clone(e.fleet.All())) {
+		if in.Cloud == cloud && in.State == drover.InstanceCreating && !in.Held() && e.barred(in) {
 			e.gone(in, e.market.BlockFrom(in.Candidates[0], in.ID).Reason)
 		}
 	}
 }
 
 // ease lets one more of what was created be asked for at once, unless it was asked for before the last lack of it.
-func (e *Engine) ease(in *instance) {
+func (e *Engine) ease(in *fleet.Member) {
 	c, o := e.cloud(in.Cloud), e.offeringOf(in)
 	if c != nil && e.market.BlockFrom(o, in.ID) == nil {
 		c.Ease(o, e.limits(c.Name).MaxCreating)
@@ -172,7 +175,7 @@ func (e *Engine) ease(in *instance) {
 }
 
 // throttled reports whether an instance has to wait because enough of what it is to be are asked for, and how many that may be.
-func (e *Engine) throttled(in *instance) (most int, so bool) {
+func (e *Engine) throttled(in *fleet.Member) (most int, so bool) {
 	c := e.cloud(in.Cloud)
 	if c == nil || len(in.Candidates) == 0 {
 		return 0, false
@@ -181,14 +184,14 @@ func (e *Engine) throttled(in *instance) (most int, so bool) {
 	return most, limited && e.asking(in.Candidates[0]) >= most
 }
 
-func (e *Engine) waitsForThrottle(in *instance) bool {
+func (e *Engine) waitsForThrottle(in *fleet.Member) bool {
 	_, so := e.throttled(in)
 	return so
 }
 
 // asking is how many create calls are under way that ask for an offering first.
 func (e *Engine) asking(o drover.Offering) (n int) {
-	for _, in := range e.refreshIndex().creating {
+	for _, in := range e.fleet.Index().Creating {
 		if in.State == drover.InstanceCreating && in.Call != 0 && in.Cloud == o.Cloud && len(in.Candidates) > 0 && KeyOf(in.Candidates[0]) == KeyOf(o) {
 			n++
 		}
@@ -197,7 +200,35 @@ func (e *Engine) asking(o drover.Offering) (n int) {
 }
 
 // limitsLeft is what all limits leave now, for the caller to change; nil if there are none.
-func (e *Engine) limitsLeft() market.Limits { return slices.Clone(e.inventory().limitsLeft) }
+func (e *Engine) limitsLeft() market.Limits {
+	if c := e.fleet.Census(); e.roomLeft.census != c || e.roomLeft.types != e.fitting {
+		e.roomLeft = limitsLeft{c, e.fitting, e.takeLimits(c)}
+	}
+	return slices.Clone(e.roomLeft.limits)
+}
+
+// limitsLeft is what limits leave beside the instances of a census.
+type limitsLeft struct {
+	census *fleet.Census
+	types  int
+	limits market.Limits
+}
+
+func (e *Engine) takeLimits(c *fleet.Census) market.Limits {
+	left := e.allLimits()
+	if len(left) == 0 {
+		return nil
+	}
+	for _, in := range c.Creating {
+		left.Take(1, e.mayBe(in)...)
+	}
+	for _, k := range c.Kinds {
+		if k.Count > 0 {
+			left.Take(k.Count, e.mayBe(k.Made)...)
+		}
+	}
+	return left
+}
 
 // allLimits is what all limits would leave if nothing counted against them.
 func (e *Engine) allLimits() (left market.Limits) {
@@ -211,7 +242,7 @@ func (e *Engine) allLimits() (left market.Limits) {
 }
 
 // mayBe is what the instance counts as. If its type is listed no more, its quota group is not known, and it counts in all of them.
-func (e *Engine) mayBe(in *instance) []drover.Offering {
+func (e *Engine) mayBe(in *fleet.Member) []drover.Offering {
 	if len(in.Candidates) > 0 {
 		return in.Candidates
 	}
@@ -219,7 +250,7 @@ func (e *Engine) mayBe(in *instance) []drover.Offering {
 	if listed {
 		return []drover.Offering{o}
 	}
-	o = in.offering()
+	o = in.Offering()
 	all := []drover.Offering{o}
 	for _, l := range e.limits(in.Cloud).Limits {
 		if o.QuotaGroup = l.QuotaGroup; o.QuotaGroup != "" {
@@ -236,7 +267,7 @@ func (e *Engine) whyPassed(o drover.Offering) (Verdict, bool) {
 	if l == nil {
 		return why, false
 	}
-	why.Since = cmp.Or(e.lastAsked(func(in *instance) bool { return slices.ContainsFunc(e.mayBe(in), l.Covers) }), e.s.Configured)
+	why.Since = cmp.Or(e.lastAsked(func(in *fleet.Member) bool { return slices.ContainsFunc(e.mayBe(in), l.Covers) }), e.s.Configured)
 	return why, true
 }
 

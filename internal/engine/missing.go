@@ -1,27 +1,11 @@
 package engine
 
 import (
+	"drover/internal/engine/fleet"
 	"slices"
 	"time"
 
 	"drover"
-)
-
-// Lists of a cloud lag behind what it does: for a while they may lack what is there, and show what is gone. So an instance that good
-// lists lack is held to be gone only
-//
-//   - once its cloud, asked for that instance, says that there is none, and the instance is older than the lag;
-//   - or when it was missing for longer than the lag, and a dial to its address has failed since it was last heard;
-//   - or, if no address of it is known, when it was missing for twice the lag.
-//
-// One that talks to us is not gone, whatever lists say. One whose destruction was accepted need not be dialled.
-
-// The least time between two lists that together say that an instance is gone, where its cloud's lists do not lag. One whose create call
-// was not answered is given as much longer, since it may only now come to be, and be new to the lists then; and as long may pass before a cloud lists
-// what it has made.
-const (
-	missingLeast = time.Second
-	lostGap      = 30 * time.Second
 )
 
 // maxDescribing is how many instances a cloud is asked for at once. The rest wait for its lists.
@@ -30,12 +14,12 @@ const maxDescribing = 20
 // missing deals with the instances that the list begun at a time lacks, and reports whether a list ahead of its time is wanted:
 // for a newer look at those, or to see the last of what is being destroyed.
 func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
-	for _, in := range slices.Clone(e.instances) {
+	for _, in := range slices.Clone(e.fleet.All()) {
 		switch {
 		case in.Cloud != c.Name || in.State == drover.InstanceCreating || in.Call != 0 && len(in.Candidates) > 0: // it is yet to be created
 		case in.Listed:
 			again = again || in.State == drover.InstanceStopping && in.Accepted || in.Unlocated && !in.Connected
-		case in.Connected && in.State != drover.InstanceStopping, began < in.Known, e.mayBeNew(in, began):
+		case in.Connected && in.State != drover.InstanceStopping, began < in.Known, in.MayBeNew(began, e.s.Looking, e.lag(in)):
 			again = again || in.State == drover.InstanceStopping || began < in.Silent
 		default:
 			e.miss(c, in, began)
@@ -44,26 +28,11 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 	return again
 }
 
-// mayBeNew reports whether a list that began then may lack an instance only because its cloud has just made it. While neither a list has had it
-// nor it was ready, that is measured from when Drover began to look, since the clock may have leapt ahead.
-func (e *Engine) mayBeNew(in *instance, began drover.Time) bool {
-	lag := e.lag(in)
-	switch {
-	case in.Created == 0:
-		return false
-	case in.Seen || in.Ready != 0: // a list may still be older than one that had it; of what is destroyed it counts
-		return !in.Accepted && began < in.Created.Add(lag)
-	case lag > 0:
-		lag = max(lag, lostGap)
-	}
-	return began < max(in.Created, e.s.Looking).Add(lag)
-}
-
 // lag is how far the lists of an instance's cloud may lag behind.
-func (e *Engine) lag(in *instance) time.Duration { return e.limits(in.Cloud).ListLag }
+func (e *Engine) lag(in *fleet.Member) time.Duration { return e.limits(in.Cloud).ListLag }
 
 // miss notes that a good list lacks an instance which should be there, and gives it up if that proves it gone.
-func (e *Engine) miss(c *Cloud, in *instance, began drover.Time) {
+func (e *Engine) miss(c *Cloud, in *fleet.Member, began drover.Time) {
 	if in.Missing == 0 {
 		in.Missing = max(began, e.s.Looking)
 		e.endBill(in, in.Missing)
@@ -73,42 +42,19 @@ func (e *Engine) miss(c *Cloud, in *instance, began drover.Time) {
 		e.vanish(in)
 		return
 	}
-	if !e.missingLong(c, in) { // else the dial that is under way decides
-		e.lookAt(c, in.Missing.Add(e.missingFor(in)))
+	if !in.MissedTwice(c.Good, e.lag(in)) { // else the dial that is under way decides
+		e.lookAt(c, in.Missing.Add(in.MissingFor(e.lag(in))))
 	}
 }
 
 // provedGone reports whether lists, and the tries to reach it, prove an instance gone. A cloud that is being asked may yet say when it ended.
-func (e *Engine) provedGone(in *instance) bool {
+func (e *Engine) provedGone(in *fleet.Member) bool {
 	c := e.cloud(in.Cloud)
-	if c == nil || in.Missing == 0 || in.Describing != 0 || !e.missingLong(c, in) {
-		return false
-	}
-	nobodyDials := in.State == drover.InstanceStopping || in.Broken || in.noLogin || in.ProviderID == ""
-	return nobodyDials || in.tried()
-}
-
-// missingLong reports whether two good lists of a cloud have lacked an instance, the last of them long enough after the first.
-func (e *Engine) missingLong(c *Cloud, in *instance) bool {
-	return c.Good > in.Missing && c.Good >= in.Missing.Add(e.missingFor(in))
-}
-
-// missingFor is for how long lists have to lack an instance until they prove it gone.
-func (e *Engine) missingFor(in *instance) time.Duration {
-	switch lag := e.lag(in); {
-	case in.Accepted:
-		return lag
-	case in.ProviderID == "":
-		return max(lostGap+lag, 2*lag)
-	case in.Unlocated:
-		return max(missingLeast, 2*lag)
-	default:
-		return max(missingLeast, lag)
-	}
+	return c != nil && in.Describing == 0 && in.MissedTwice(c.Good, e.lag(in)) && (in.Undialled() || in.TriedDial())
 }
 
 // vanish gives up an instance that is proved gone.
-func (e *Engine) vanish(in *instance) {
+func (e *Engine) vanish(in *fleet.Member) {
 	why := e.verdict(drover.ReasonVanished, "vanished: its cloud no longer lists it")
 	e.nodeFailed(in, string(why.Cause), why)
 	switch {
@@ -122,7 +68,7 @@ func (e *Engine) vanish(in *instance) {
 
 // describe asks an instance's cloud, if it can be asked, whether it has the instance that its lists lack. What is younger than the lag may
 // not be known there yet.
-func (e *Engine) describe(in *instance) {
+func (e *Engine) describe(in *fleet.Member) {
 	c := e.cloud(in.Cloud)
 	if !e.limits(in.Cloud).Describe || in.ProviderID == "" || in.Describing != 0 || c.Describing >= maxDescribing || e.s.Now < e.describable(in) {
 		return
@@ -132,7 +78,7 @@ func (e *Engine) describe(in *instance) {
 }
 
 // describable is from when on an instance's cloud knows for sure that it is there, if it is: what lists have had is known.
-func (e *Engine) describable(in *instance) drover.Time {
+func (e *Engine) describable(in *fleet.Member) drover.Time {
 	if in.Accepted && in.Seen {
 		return in.Created
 	}
@@ -141,7 +87,7 @@ func (e *Engine) describable(in *instance) drover.Time {
 
 // described takes a cloud's word on an instance that its lists lack.
 func (e *Engine) described(b Described) {
-	in := e.instance(b.Instance)
+	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Describing) {
 		return
 	}
@@ -165,7 +111,7 @@ func (e *Engine) described(b Described) {
 
 // describeNext asks a cloud that has just answered for the others which its lists lack.
 func (e *Engine) describeNext(c *Cloud) {
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		if in.Cloud == c.Name && in.Missing != 0 && !(in.Connected && in.State != drover.InstanceStopping) {
 			e.describe(in)
 		}
@@ -173,7 +119,7 @@ func (e *Engine) describeNext(c *Cloud) {
 }
 
 // endDescribe makes room for another question, if the instance's cloud is being asked for it.
-func (e *Engine) endDescribe(in *instance) {
+func (e *Engine) endDescribe(in *fleet.Member) {
 	if c := e.cloud(in.Cloud); c != nil && in.Describing != 0 {
 		c.Describing--
 	}

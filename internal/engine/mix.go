@@ -1,6 +1,9 @@
 package engine
 
-import "drover"
+import (
+	"drover"
+	"drover/internal/engine/fleet"
+)
 
 // A mix has part of the jobs that prefer spot run on demand, so that a wave of interruptions leaves some of them. Each group keeps it by
 // itself: what waits last goes where the group has too little, by placing as by planning. What cannot be had is not waited for.
@@ -9,7 +12,7 @@ import "drover"
 type runs struct{ all, onDemand int }
 
 // countMix counts an attempt that an instance takes, or with -1 loses.
-func (e *Engine) countMix(in *instance, a *Attempt, n int) {
+func (e *Engine) countMix(in *fleet.Member, a *Attempt, n int) {
 	if e.s.Settings.Mix.OnDemand == (drover.Part{}) {
 		return
 	}
@@ -27,7 +30,7 @@ func (e *Engine) countMix(in *instance, a *Attempt, n int) {
 // countMixOf counts what runs of a job, whose key changes.
 func (e *Engine) countMixOf(j *Job, n int) {
 	for _, a := range e.attemptsOf(j) {
-		e.countMix(e.instance(a.Instance), a, n)
+		e.countMix(e.fleet.Member(a.Instance), a, n)
 	}
 }
 
@@ -40,7 +43,7 @@ func (e *Engine) mix() {
 	for _, g := range e.groups {
 		g.OnDemandBound = 0
 	}
-	for _, in := range e.refreshIndex().bound {
+	for _, in := range e.fleet.Index().Bound {
 		for _, b := range in.Bound {
 			if g := e.byKey[b.Group]; in.Market == drover.OnDemand && g != nil {
 				g.OnDemandBound += b.Count
@@ -57,7 +60,7 @@ func (e *Engine) mix() {
 }
 
 // forDemand reports whether an instance is not for the group's next element, since all that still waits is to run on demand.
-func (g *group) forDemand(in *instance) bool {
+func (g *group) forDemand(in *fleet.Member) bool {
 	return in.Market == drover.Spot && g.OnDemand > 0 && g.Queued <= g.OnDemand
 }
 
@@ -65,7 +68,7 @@ func (g *group) forDemand(in *instance) bool {
 func (g *group) shortOfDemand() int { return max(0, min(g.OnDemand-g.OnDemandBound, g.wants())) }
 
 // mayBind is how many more of the group's elements an instance may be rented for, or be bound to.
-func (g *group) mayBind(in *instance) int {
+func (g *group) mayBind(in *fleet.Member) int {
 	if in.Market == drover.Spot {
 		return g.wants() - g.shortOfDemand()
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/pool"
 )
 
@@ -20,26 +21,26 @@ import (
 func (p *poolOf) grouped() bool { return p.spec.Kind == drover.PoolGroup }
 
 // inGroup reports whether the instance belongs to a node group that is configured.
-func (e *Engine) inGroup(in *instance) bool {
+func (e *Engine) inGroup(in *fleet.Member) bool {
 	p := e.pool(in.Pool)
 	return p != nil && p.grouped()
 }
 
 // emptied reports whether nothing is on the instance's node that has to be moved before the instance goes.
-func (e *Engine) emptied(in *instance) bool {
+func (e *Engine) emptied(in *fleet.Member) bool {
 	return in.Joined == 0 || in.Emptied || !e.s.Settings.Nodes
 }
 
 // vacates says why the instance's node is to be emptied, if so: the instance departs, or the fleet closes.
-func (e *Engine) vacates(in *instance) (why Verdict, so bool) {
-	if why, so = e.departs(in); so || in.held() || !e.s.Closing {
+func (e *Engine) vacates(in *fleet.Member) (why Verdict, so bool) {
+	if why, so = e.departs(in); so || in.Held() || !e.s.Closing {
 		return why, so
 	}
 	return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
 }
 
 // emptyAnew has an instance be emptied anew that begins to go.
-func (e *Engine) emptyAnew(in *instance) {
+func (e *Engine) emptyAnew(in *fleet.Member) {
 	if in.Emptied && !e.going(in) {
 		in.Emptied = false
 		e.writeInstance(in)
@@ -99,9 +100,9 @@ func (e *Engine) decrease(p *poolOf, b GroupAsked) *drover.Error {
 	if b.Delta >= 0 {
 		return drover.Errorf(drover.KindInvalid, "the target of node group %s cannot be decreased by %d: the number must be less than 0", p.Name, b.Delta)
 	}
-	var requested []*instance
+	var requested []*fleet.Member
 	for _, in := range slices.Backward(e.pools.members[p.Name]) {
-		if in.State == drover.InstanceCreating && in.ProviderID == "" && !in.held() && !e.going(in) {
+		if in.State == drover.InstanceCreating && in.ProviderID == "" && !in.Held() && !e.going(in) {
 			requested = append(requested, in)
 		}
 	}
@@ -124,14 +125,14 @@ func (e *Engine) deleteNodes(p *poolOf, b GroupAsked) *drover.Error {
 		}
 	}
 	was := p.count
-	var stops []*instance
+	var stops []*fleet.Member
 	for _, key := range b.Nodes {
 		failures := len(p.failed)
 		p.failed = slices.DeleteFunc(p.failed, func(f FailedNode) bool {
 			return key.Failure != 0 && f.Number == key.Failure || key.Instance != 0 && f.Instance == key.Instance
 		})
 		failed := len(p.failed) < failures
-		in := e.instance(key.Instance)
+		in := e.fleet.Member(key.Instance)
 		counts := in != nil && !e.going(in) && !slices.Contains(stops, in)
 		if counts || failed {
 			p.count--
@@ -158,11 +159,11 @@ func (e *Engine) mayDelete(p *poolOf, key NodeKey) *drover.Error {
 		}
 		return nil
 	}
-	in := e.instance(key.Instance)
-	switch departed := slices.IndexFunc(e.s.Departed, func(d *Departed) bool { return d.Instance.ID == key.Instance }); {
-	case in != nil && in.Pool != p.Name, in == nil && departed >= 0 && e.s.Departed[departed].Instance.Pool != p.Name:
+	in := e.fleet.Member(key.Instance)
+	switch departed := slices.IndexFunc(e.fleet.Departed(), func(d *Departed) bool { return d.Instance.ID == key.Instance }); {
+	case in != nil && in.Pool != p.Name, in == nil && departed >= 0 && e.fleet.Departed()[departed].Instance.Pool != p.Name:
 		return foreign
-	case in != nil && in.held():
+	case in != nil && in.Held():
 		return drover.Errorf(drover.KindConflict, "an operator holds instance %s, so nothing was deleted", in.Name).WithHint("drover release %s", in.Name)
 	case in == nil && (key.Instance < 0 || key.Instance > e.s.LastInstance):
 		return foreign
@@ -178,9 +179,9 @@ func (e *Engine) retarget(p *poolOf, target int, why drover.Reason) {
 
 // nodeFailed notes that an instance's node could not be had, unless it had joined, is on its way out in any case, or is missed by nobody. It comes before
 // what becomes of the instance.
-func (e *Engine) nodeFailed(in *instance, code string, why Verdict) {
+func (e *Engine) nodeFailed(in *fleet.Member, code string, why Verdict) {
 	p := e.pool(in.Pool)
-	if p == nil || !p.grouped() || in.Joined != 0 || e.going(in) || !in.held() && !p.spec.Allows(pool.Place{Cloud: in.Cloud, Zone: in.Zone}) {
+	if p == nil || !p.grouped() || in.Joined != 0 || e.going(in) || !in.Held() && !p.spec.Allows(pool.Place{Cloud: in.Cloud, Zone: in.Zone}) {
 		return
 	}
 	if e.failure(p, in.ID) >= 0 || e.present(p) > p.count-len(p.failed) { // one that it was to replace is still there
@@ -197,7 +198,7 @@ func (e *Engine) failure(p *poolOf, instance int64) int {
 }
 
 // nodeBack takes an instance for what it was asked for as that was held to be gone and is there: its failure goes.
-func (e *Engine) nodeBack(in *instance) {
+func (e *Engine) nodeBack(in *fleet.Member) {
 	if p := e.pool(in.Pool); p != nil && p.grouped() && in.State != drover.InstanceStopping {
 		if at := e.failure(p, in.ID); at >= 0 {
 			p.failed = slices.Delete(slices.Clone(p.failed), at, at+1)
@@ -246,8 +247,8 @@ func (e *Engine) meetTarget(p *poolOf, in pool.Input, plan pool.Plan, closed clo
 
 // nodeTold takes what was seen of an instance's node.
 func (e *Engine) nodeTold(b NodeTold) {
-	in := e.instance(b.Instance)
-	if in == nil || in.State == drover.InstanceStopping || !in.pooled() {
+	in := e.fleet.Member(b.Instance)
+	if in == nil || in.State == drover.InstanceStopping || !in.Pooled() {
 		return
 	}
 	switch b.Word {
@@ -259,7 +260,7 @@ func (e *Engine) nodeTold(b NodeTold) {
 			e.writeInstance(in)
 		}
 	case NodeAbsent:
-		if at := e.overdue(in); at != 0 && at <= e.s.Now && !in.held() {
+		if at := e.overdue(in); at != 0 && at <= e.s.Now && !in.Held() {
 			e.proves(in, false)
 			e.breakInstance(in, e.verdict(drover.ReasonNeverJoined, "its node did not join the cluster within %v", e.pool(in.Pool).spec.JoinTimeout))
 		}
@@ -274,7 +275,7 @@ func (e *Engine) nodeTold(b NodeTold) {
 }
 
 // overdue is when an instance is given up whose node has not joined; 0 for never.
-func (e *Engine) overdue(in *instance) drover.Time {
+func (e *Engine) overdue(in *fleet.Member) drover.Time {
 	if p := e.pool(in.Pool); p != nil && p.grouped() && p.spec.JoinTimeout > 0 && in.Joined == 0 && in.Created != 0 {
 		return in.Created.Add(p.spec.JoinTimeout)
 	}
@@ -318,17 +319,17 @@ func (e *Engine) nodeGroup(p *poolOf) drover.NodeGroup {
 		g.Nodes = append(g.Nodes, n)
 	}
 	for _, f := range p.failed {
-		if e.instance(f.Instance) == nil {
+		if e.fleet.Member(f.Instance) == nil {
 			g.Nodes = append(g.Nodes, drover.GroupNode{State: drover.NodeCreating, Instance: f.Instance, Name: f.Name, Cloud: f.Cloud, Zone: f.Zone, Provider: f.ProviderID, Failure: f.told()})
 		}
 	}
 	return g
 }
 
-func (e *Engine) groupNode(in *instance) drover.GroupNode {
+func (e *Engine) groupNode(in *fleet.Member) drover.GroupNode {
 	n := drover.GroupNode{
 		State: drover.NodeRunning, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.ProviderType, Provider: in.ProviderID,
-		Created: in.Created, Joined: in.Joined != 0, Emptied: in.Emptied, Overdue: e.overdue(in), Taken: in.Reclaimed != nil, Held: in.held(),
+		Created: in.Created, Joined: in.Joined != 0, Emptied: in.Emptied, Overdue: e.overdue(in), Taken: in.Reclaimed != nil, Held: in.Held(),
 	}
 	switch {
 	case e.going(in):
@@ -369,11 +370,13 @@ func (e *Engine) leastOffer(p *poolOf) *drover.Offering {
 }
 
 // GroupRevision changes whenever NodeGroups may.
-func (e *Engine) GroupRevision() [3]int { return [3]int{e.pools.revision, e.fleet, e.fitting} }
+func (e *Engine) GroupRevision() [3]int {
+	return [3]int{e.pools.revision, e.fleet.Revision(), e.fitting}
+}
 
 // FindNode is the latest departed instance of a node group for which is holds; 0 if there is none.
 func (e *Engine) FindNode(group string, is func(drover.GroupNode) bool) int64 {
-	for _, d := range slices.Backward(e.s.Departed) {
+	for _, d := range slices.Backward(e.fleet.Departed()) {
 		in := d.Instance
 		if in.Pool == group && is(drover.GroupNode{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, Provider: in.ProviderID}) {
 			return in.ID

@@ -78,8 +78,8 @@ func (e *Engine) explainOffering(o drover.Offering, general []Verdict) drover.Ex
 // whyOffered says that an offering may be rented, for how much, and who would want it.
 func (e *Engine) whyOffered(o drover.Offering) Verdict {
 	there := 0
-	for _, in := range e.instances {
-		if in.isOf(o) {
+	for _, in := range e.fleet.All() {
+		if isOf(in, o) {
 			there++
 		}
 	}

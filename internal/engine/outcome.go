@@ -2,9 +2,9 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/queue"
 	"drover/internal/engine/verdict"
 )
@@ -13,7 +13,7 @@ import (
 
 // end makes an attempt final and decides what becomes of its job.
 func (e *Engine) end(a *Attempt, state drover.AttemptState, why Verdict) {
-	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
+	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	e.vacate(in, a)
 	if state == drover.AttemptCancelled && givenUp(a) {
 		state = drover.AttemptLost
@@ -48,16 +48,15 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why Verdict) {
 }
 
 // unload takes a final attempt off its instance and lets the runner forget it.
-func (e *Engine) unload(in *instance, a *Attempt) {
-	delete(e.attempts, a.ID.Job)
+func (e *Engine) unload(in *fleet.Member, a *Attempt) {
 	e.countMix(in, a, -1)
-	in.load = slices.DeleteFunc(in.load, func(o *Attempt) bool { return o == a })
+	e.fleet.Unload(in, a)
 	e.changed(in)
 	keep := a.State == drover.AttemptFailed && e.s.Settings.Keep > 0
 	if in.Connected && !keep {
 		e.forget(in, a.ID, ProofValid)
 	}
-	if len(in.load) == 0 && in.State == drover.InstanceRunning {
+	if len(in.Load) == 0 && in.State == drover.InstanceRunning {
 		e.setState(in, drover.InstanceIdle)
 		j := e.job(a.ID.Job.Number)
 		key := e.queue.KeyOf(j).With(j.MemoryOf(a.ID.Job.Index))
@@ -70,7 +69,7 @@ func (e *Engine) unload(in *instance, a *Attempt) {
 	e.touch(in)
 }
 
-func (e *Engine) forget(in *instance, id drover.AttemptID, proof Proof) {
+func (e *Engine) forget(in *fleet.Member, id drover.AttemptID, proof Proof) {
 	e.effect(Effect{Forget: &Forget{Attempt: id, Instance: in.ID, Foreign: proof == ProofForeign}})
 }
 
@@ -107,7 +106,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times, at last", n)
 }
 
-func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why Verdict) {
+func (e *Engine) afterFailure(in *fleet.Member, j *Job, el *Element, a *Attempt, why Verdict) {
 	retry := a.Exit != nil && a.Exit.Cause == "" && j.Cancel == nil &&
 		el.Retried < j.Retry.Times && j.Retry.Retries(a.Exit.Code)
 	if retry {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 )
 
@@ -25,7 +26,7 @@ const fewest = 3
 // that the controller hears, so the doubt needs all of them to be silent. Missing from lists is no silence: lists prove that one gone.
 
 // blames reports whether an instance's silence may be held against it.
-func (e *Engine) blames(in *instance) bool {
+func (e *Engine) blames(in *fleet.Member) bool {
 	c := e.cloud(in.Cloud)
 	if c == nil {
 		return true
@@ -54,12 +55,12 @@ func (e *Engine) blames(in *instance) bool {
 // one whose connection was lost just now, and that has yet to be dialled.
 func (e *Engine) silence(cloud string) (silent int, undecided bool) {
 	open := 0
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		switch {
 		case in.Cloud != cloud:
 		case in.Connected:
 			return 0, false
-		case !in.wasHeard() || e.unlisted(in):
+		case !in.ShouldBeHeard() || e.unlisted(in):
 		case !in.Tried && e.s.Now < in.Silent.Add(e.life().ProbeTimeout):
 			open++
 		default:
@@ -69,20 +70,14 @@ func (e *Engine) silence(cloud string) (silent int, undecided bool) {
 	return silent, open > 0 && silent+open >= fewest
 }
 
-// wasHeard reports whether an instance ought to be heard: it was, by this controller or one before. A boot has a deadline of its own.
-func (in *instance) wasHeard() bool {
-	known := in.State.Ready() || in.State == drover.InstanceUnknown
-	return known && !in.Broken && !in.noLogin && (in.Ready != 0 || !in.Begun)
-}
-
 // missed reports whether somebody would miss an instance: for an attempt that is not to end, or that is to begin again elsewhere.
-func missed(in *instance) bool {
-	return slices.ContainsFunc(in.load, func(a *Attempt) bool { return a.Stop == nil || putsOff(*a.Stop) })
+func missed(in *fleet.Member) bool {
+	return slices.ContainsFunc(in.Load, func(a *Attempt) bool { return a.Stop == nil || putsOff(*a.Stop) })
 }
 
 // partitioned is since when the controller takes itself for cut off from an instance; 0 while its silence counts.
-func (e *Engine) partitioned(in *instance) drover.Time {
-	if c := e.cloud(in.Cloud); c != nil && in.wasHeard() && missed(in) {
+func (e *Engine) partitioned(in *fleet.Member) drover.Time {
+	if c := e.cloud(in.Cloud); c != nil && in.ShouldBeHeard() && missed(in) {
 		return c.Partition.Since
 	}
 	return 0
@@ -97,7 +92,7 @@ func (e *Engine) partitionEnds(c *Cloud) drover.Time {
 }
 
 // hear ends the doubt about a cloud of which an instance has answered. The others have a ProbeTimeout more to do so.
-func (e *Engine) hear(in *instance) {
+func (e *Engine) hear(in *fleet.Member) {
 	c := e.cloud(in.Cloud)
 	if c == nil || c.Partition == (Partition{}) {
 		return
@@ -108,8 +103,8 @@ func (e *Engine) hear(in *instance) {
 		return
 	}
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s answers, so the controller hears cloud %s", in.Name, c.Name), Instance: in.Name, Cloud: c.Name})
-	for _, o := range e.instances {
-		if o.Cloud == c.Name && o.wasHeard() && !o.Connected {
+	for _, o := range e.fleet.All() {
+		if o.Cloud == c.Name && o.ShouldBeHeard() && !o.Connected {
 			o.Tried = false
 			e.beginSilence(o)
 		}
@@ -118,8 +113,8 @@ func (e *Engine) hear(in *instance) {
 }
 
 func (e *Engine) touchSilent(c *Cloud) {
-	for _, o := range e.instances {
-		if o.Cloud == c.Name && o.wasHeard() && !o.Connected {
+	for _, o := range e.fleet.All() {
+		if o.Cloud == c.Name && o.ShouldBeHeard() && !o.Connected {
 			e.touch(o)
 		}
 	}

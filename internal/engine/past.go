@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"drover/internal/engine/fleet"
 	"slices"
 
 	"drover"
@@ -23,47 +24,36 @@ type PastPrice struct {
 	Price drover.Money `json:"price"`
 }
 
-// PricedSince is from when on the instance's price is that which it has.
-func (in Instance) PricedSince() drover.Time {
-	if n := len(in.Rates); n > 0 {
-		return in.Rates[n-1].Until
-	}
-	return in.Created
-}
-
-// Billed reports whether the instance is paid for and still will be.
-func (in Instance) Billed() bool { return in.Created != 0 && in.Ended == 0 }
-
 // recall has the spot instances of a cloud cost what their offerings did.
 func (e *Engine) recall(c *Cloud, past []Past) {
 	if len(past) == 0 {
 		return
 	}
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		if in.Cloud != c.Name || in.Market != drover.Spot || !in.Billed() {
 			continue
 		}
-		at := slices.IndexFunc(past, func(p Past) bool { return p.OfferingKey == KeyOf(in.offering()) })
+		at := slices.IndexFunc(past, func(p Past) bool { return p.OfferingKey == KeyOf(in.Offering()) })
 		if at >= 0 {
 			e.recallOf(in, past[at].Prices)
 		}
 	}
 }
 
-func (e *Engine) recallOf(in *instance, prices []PastPrice) {
+func (e *Engine) recallOf(in *fleet.Member, prices []PastPrice) {
 	tariff, since := in.Tariff(), in.PricedSince()
 	o, _ := e.listedAs(in)
 	for _, p := range slices.SortedStableFunc(slices.Values(prices), func(a, b PastPrice) int { return cmp.Compare(a.From, b.From) }) {
 		if p.From > since && p.From < e.s.Now && p.Price >= 0 {
 			o.Price = p.Price
-			tariff, since = tariff.Changed(e.withVolume(o, in.volume()).Price, p.From), p.From
+			tariff, since = tariff.Changed(e.withVolume(o, in.Volume()).Price, p.From), p.From
 		}
 	}
 	if len(tariff.Rates) == len(in.Rates) {
 		return
 	}
 	in.Rates, in.Price = tariff.Rates, tariff.Price
-	e.fleet++
+	e.fleet.Moved()
 	e.writeInstance(in)
 	e.touch(in)
 }

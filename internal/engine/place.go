@@ -2,16 +2,16 @@ package engine
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
 )
 
 // place starts what waits on what is ready, in order of service, and binds the rest to what is on its way.
 func (e *Engine) place() {
-	r := e.refreshIndex()
+	r := e.fleet.Index()
 	e.expect(r)
 	e.sortGroups()
 	if e.halted() {
@@ -21,12 +21,12 @@ func (e *Engine) place() {
 	e.mix()
 	e.gaveUp = false
 	defer e.unkeep()
-	e.claims.begin(len(e.instances))
+	e.claims.begin(e.fleet.Len())
 	last := e.lastWaiting()
 	for _, g := range e.groups {
 		e.catchUp(g, r)
 	}
-	r.news = r.news[:0]
+	r.News = r.News[:0]
 	if e.sharing() {
 		e.placeByShares(e.groups, r)
 		return
@@ -40,7 +40,7 @@ func (e *Engine) place() {
 
 // placeRest seats what found no room of a group on what is on its way, and has room kept for the rest, if anybody is behind it: for all of it, or
 // only for one.
-func (e *Engine) placeRest(g *group, r *fleetIndex, before, one bool) {
+func (e *Engine) placeRest(g *group, r *fleet.Index, before, one bool) {
 	if g.Key.Gang > 0 {
 		e.gather(g, r, before)
 		return
@@ -57,7 +57,7 @@ func (e *Engine) placeRest(g *group, r *fleetIndex, before, one bool) {
 }
 
 // seatComing binds what found no room of a group to what is on its way, and if it is stuck takes over the room of lower ones there.
-func (e *Engine) seatComing(g *group, r *fleetIndex) {
+func (e *Engine) seatComing(g *group, r *fleet.Index) {
 	e.unbindSurplus(g, r)
 	if g.wants() > 0 {
 		e.bindWaiting(g, r)
@@ -103,73 +103,45 @@ func (e *Engine) placeOne(g *group) bool {
 }
 
 // order reports whether a group's work is placed on one instance rather than on another.
-type order func(e *Engine, g *group, in, than *instance) bool
+type order func(e *Engine, g *group, in, than *fleet.Member) bool
 
 // orders are those by which places are looked for, one after the other as long as what is found cannot be paid: the fullest first; what costs least to keep
 // for a job more; and, since a gang costs less the fewer instances have to be kept for it, the roomiest.
 var orders = [...]order{
-	func(e *Engine, g *group, in, than *instance) bool {
+	func(e *Engine, g *group, in, than *fleet.Member) bool {
 		a, b := e.costOn(g, in), e.costOn(g, than)
-		return a < b || a == b && in.better(than)
+		return a < b || a == b && in.Better(than)
 	},
-	func(e *Engine, g *group, in, than *instance) bool {
+	func(e *Engine, g *group, in, than *fleet.Member) bool {
 		a, b := e.keeping(g, in), e.keeping(g, than)
-		return a < b || a == b && in.better(than)
+		return a < b || a == b && in.Better(than)
 	},
-	func(_ *Engine, _ *group, in, than *instance) bool {
-		return cmp.Or(cmp.Compare(than.free.CPU, in.free.CPU), cmp.Compare(than.free.Memory, in.free.Memory)) < 0
+	func(_ *Engine, _ *group, in, than *fleet.Member) bool {
+		return cmp.Or(cmp.Compare(than.Free.CPU, in.Free.CPU), cmp.Compare(than.Free.Memory, in.Free.Memory)) < 0
 	},
 }
 
 // keeping is what it costs to keep an instance for one of the group's jobs more.
-func (e *Engine) keeping(g *group, in *instance) drover.Money {
+func (e *Engine) keeping(g *group, in *fleet.Member) drover.Money {
 	return e.ledger.Adds(&budget.Account{To: budget.Never}, e.onInstance(in, 0, wanted{g, 1}))
 }
 
 // choose is, of what has room for the group's next element and is worth it, the first by an order; nil if there is nothing.
-func (e *Engine) choose(g *group, before order) (best *instance) {
+func (e *Engine) choose(g *group, before order) (best *fleet.Member) {
 	for i := range g.fits {
 		f := &g.fits[i]
 		in, by := f.in, e.reservedFor(f.in)
-		if by != nil && f.keptFor == by && f.seen == in.on.seen {
+		if by != nil && f.keptFor == by && f.seen == in.Changes() {
 			continue
 		}
-		if in.full() || best != nil && !before(e, g, in, best) || !in.holds(g) || g.forDemand(in) || slices.Contains(in.Lost, g.Jobs[0].Number) || !e.costEffective(g, in) {
+		if in.Full() || best != nil && !before(e, g, in, best) || !in.Holds(&g.demand) || g.forDemand(in) || slices.Contains(in.Lost, g.Jobs[0].Number) || !e.costEffective(g, in) {
 			continue
 		}
 		if e.leaves(in, g, by) {
 			best = in
 		} else {
-			f.keptFor, f.seen = by, in.on.seen
+			f.keptFor, f.seen = by, in.Changes()
 		}
 	}
 	return best
-}
-
-// better reports whether work is placed on the instance rather than on another.
-func (in *instance) better(than *instance) bool {
-	return cmp.Or(compareShares(in, than), cmp.Compare(in.free.CPU, than.free.CPU), cmp.Compare(in.Price, than.Price)) < 0
-}
-
-// compareShares compares what a vCPU costs on two instances.
-func compareShares(a, b *instance) int {
-	if a.Price == b.Price && a.Resources.CPU == b.Resources.CPU {
-		return 0
-	}
-	aHigh, aLow := bits.Mul64(uint64(a.Price), uint64(b.Resources.CPU))
-	bHigh, bLow := bits.Mul64(uint64(b.Price), uint64(a.Resources.CPU))
-	return cmp.Or(cmp.Compare(aHigh, bHigh), cmp.Compare(aLow, bLow))
-}
-
-// offering is the instance as if it were offered: what it is and has.
-func (in *instance) offering() drover.Offering {
-	t := in.Type
-	t.Resources = in.Resources
-	return drover.Offering{Cloud: in.Cloud, Zone: in.Zone, Type: t, Market: in.Market, Price: in.Price}
-}
-
-// holds reports whether one of the group's jobs can start on the instance now.
-func (in *instance) holds(g *group) bool {
-	s := &g.Key.Shape
-	return in.serves(g) && in.free.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
 }

@@ -5,6 +5,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/market"
 	"drover/internal/engine/verdict"
 	"drover/internal/runtimes"
@@ -85,7 +86,7 @@ func (e *Engine) askFor(groups []*group) {
 	demands, groups = e.ofOneUser(demands, groups)
 	p := e.problem(demands, offers)
 	if e.limitsUsers() {
-		p.Limits = append(p.Limits, e.userLimit(groups[0].mark))
+		p.Limits = append(p.Limits, e.userLimit(groups[0].demand.Owner))
 	}
 	keys := e.mixed(&p, groups)
 	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
@@ -192,7 +193,7 @@ func (e *Engine) room() int {
 	if e.s.Settings.MaxInstances == 0 {
 		return unlimited
 	}
-	return max(0, e.s.Settings.MaxInstances-len(e.instances))
+	return max(0, e.s.Settings.MaxInstances-e.fleet.Len())
 }
 
 // cloudRoom is how many instances may be added in a cloud.
@@ -205,7 +206,7 @@ func (e *Engine) cloudRoom(cloud string) int {
 	case most == 0:
 		return unlimited
 	}
-	return max(0, most-e.fleetIndex.in[cloud])
+	return max(0, most-e.fleet.In(cloud))
 }
 
 // solved rents what of a plan still holds.
@@ -230,7 +231,7 @@ func (e *Engine) solved(b Solved) {
 	}
 	last, left := e.s.LastInstance, e.limitsLeft()
 	if first := e.demanded(s, 0); first != nil && e.limitsUsers() {
-		left = append(left, e.userLimit(first.mark))
+		left = append(left, e.userLimit(first.demand.Owner))
 	}
 	purchases := e.wholeGangs(s, b.Plan)
 	for _, p := range purchases {
@@ -334,9 +335,9 @@ func (e *Engine) stillWanted(s *Solving, loads []drover.Load) (still []wanted) {
 }
 
 // draft makes the instance that the candidates call for, of the first until the cloud says which it took.
-func (e *Engine) draft(candidates []drover.Offering, disk drover.Bytes) *instance {
+func (e *Engine) draft(candidates []drover.Offering, disk drover.Bytes) *fleet.Member {
 	first, id := candidates[0], e.s.LastInstance+1
-	in := &instance{Instance: Instance{
+	in := &fleet.Member{Instance: Instance{
 		ID: id, Name: e.instanceName(id), Cloud: first.Cloud, Zone: first.Zone, Type: first.Type, Market: first.Market,
 		Price: first.Price, Resources: first.Type.Resources, Candidates: candidates, State: drover.InstanceCreating, Idle: drover.IdleRun, Asked: e.s.Now,
 	}}
@@ -388,7 +389,7 @@ func (e *Engine) tooDear(loads, allowed []wanted, a *budget.Account) {
 }
 
 // ask writes the instance down and binds its work to it. The create call follows when the instance is checked.
-func (e *Engine) ask(in *instance, loads []wanted) {
+func (e *Engine) ask(in *fleet.Member, loads []wanted) {
 	e.s.LastInstance = in.ID
 	e.addInstance(in)
 	for _, l := range loads {
@@ -402,7 +403,7 @@ func (e *Engine) ask(in *instance, loads []wanted) {
 // hopeless cancels what waits for money that will never come: nothing is there, nothing may be rented, and a limit on the fleet's
 // whole life is never raised by waiting.
 func (e *Engine) hopeless() {
-	if e.s.Settings.MaxCost == 0 || len(e.instances) > 0 || e.s.Solving != nil {
+	if e.s.Settings.MaxCost == 0 || e.fleet.Len() > 0 || e.s.Solving != nil {
 		return
 	}
 	for _, g := range slices.Clone(e.groups) {

@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/pool"
 )
 
@@ -107,7 +108,7 @@ func (e *Engine) lacksCapacity(p *poolOf, at pool.Place) (why Verdict, lack bool
 }
 
 // hasCapacity notes that an instance of a pool was created: its zone is exhausted no more.
-func (e *Engine) hasCapacity(in *instance) {
+func (e *Engine) hasCapacity(in *fleet.Member) {
 	if p := e.pool(in.Pool); p != nil {
 		p.Exhausted = slices.DeleteFunc(p.Exhausted, func(x Exhaustion) bool { return x.Place == pool.Place{Cloud: in.Cloud, Zone: in.Zone} })
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/pool"
 	"drover/internal/engine/verdict"
 )
@@ -43,11 +44,11 @@ type poolOf struct {
 
 // pools are all pools, and their instances.
 type pools struct {
-	list     []*poolOf              // configured, by name
-	members  map[string][]*instance // by pool, configured or not, by ID
-	names    []string               // of those that have any
-	revision int                    // how often an instance of a pool, or a wish for one, has changed
-	inUse    int                    // instances of the fleet that jobs run on, as it was at a revision of the fleet
+	list     []*poolOf                  // configured, by name
+	members  map[string][]*fleet.Member // by pool, configured or not, by ID
+	names    []string                   // of those that have any
+	revision int                        // how often an instance of a pool, or a wish for one, has changed
+	inUse    int                        // instances of the fleet that jobs run on, as it was at a revision of the fleet
 	inUseAt  int
 }
 
@@ -64,23 +65,23 @@ func (e *Engine) pool(name string) *poolOf {
 }
 
 // enter counts an instance among those of its pool, and leave no more.
-func (p *pools) enter(in *instance) {
-	if !in.pooled() {
+func (p *pools) enter(in *fleet.Member) {
+	if !in.Pooled() {
 		return
 	}
 	if p.members == nil {
-		p.members = map[string][]*instance{}
+		p.members = map[string][]*fleet.Member{}
 	}
 	if at, known := slices.BinarySearch(p.names, in.Pool); !known {
 		p.names = slices.Insert(p.names, at, in.Pool)
 	}
-	at, _ := slices.BinarySearchFunc(p.members[in.Pool], in, byID)
+	at, _ := slices.BinarySearchFunc(p.members[in.Pool], in, fleet.ByID)
 	p.members[in.Pool] = slices.Insert(p.members[in.Pool], at, in)
 	p.revision++
 }
 
-func (p *pools) leave(in *instance) {
-	if at, ok := slices.BinarySearchFunc(p.members[in.Pool], in, byID); ok {
+func (p *pools) leave(in *fleet.Member) {
+	if at, ok := slices.BinarySearchFunc(p.members[in.Pool], in, fleet.ByID); ok {
 		p.members[in.Pool] = slices.Delete(p.members[in.Pool], at, at+1)
 		if p.revision++; len(p.members[in.Pool]) == 0 {
 			delete(p.members, in.Pool)
@@ -195,7 +196,7 @@ func (e *Engine) reconcilePools(first bool) {
 // dissolve releases what is left of a pool that is configured no more.
 func (e *Engine) dissolve(name string) {
 	for _, in := range slices.Clone(e.pools.members[name]) {
-		if !e.going(in) && !in.held() {
+		if !e.going(in) && !in.Held() {
 			e.sendOff(in, e.verdict(drover.ReasonPool, "pool %s is no longer configured", name))
 		}
 	}
@@ -226,7 +227,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 			plan.Demands = nil
 		}
 		for _, r := range plan.Releases {
-			e.sendOff(e.instance(r.ID), e.whyReleased(p, r.Why, plan.Wanted))
+			e.sendOff(e.fleet.Member(r.ID), e.whyReleased(p, r.Why, plan.Wanted))
 		}
 		for _, d := range plan.Demands {
 			if why := e.rentFor(p, d); why != nil {
@@ -297,9 +298,9 @@ func (e *Engine) inUse(p *poolOf) int {
 	if p.spec.Ratio == 0 {
 		return 0
 	}
-	if e.pools.inUseAt != e.fleet {
-		e.pools.inUseAt, e.pools.inUse = e.fleet, 0
-		for _, in := range e.instances {
+	if e.pools.inUseAt != e.fleet.Revision() {
+		e.pools.inUseAt, e.pools.inUse = e.fleet.Revision(), 0
+		for _, in := range e.fleet.All() {
 			if in.State == drover.InstanceRunning {
 				e.pools.inUse++
 			}
@@ -312,29 +313,29 @@ func (e *Engine) inUse(p *poolOf) int {
 func (p *poolOf) failing() bool { return p.Template == p.spec.Template && p.Failed >= replacesLeast }
 
 // viewOf is an instance as the reconciler of its pool sees it.
-func (e *Engine) viewOf(in *instance) pool.View {
-	busy := len(in.load)
+func (e *Engine) viewOf(in *fleet.Member) pool.View {
+	busy := len(in.Load)
 	for _, b := range in.Bound {
 		busy += b.Count
 	}
 	return pool.View{
 		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: in.Price,
-		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
+		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
 	}
 }
 
 // going reports whether an instance is on its way out, so that it does not count toward its pool.
-func (e *Engine) going(in *instance) bool {
+func (e *Engine) going(in *fleet.Member) bool {
 	_, departs := e.departs(in)
 	return departs || in.State == drover.InstanceStopping || in.Broken || in.Reclaimed != nil || in.Ailing != nil
 }
 
 // sendOff has an instance of a pool go: at once if nothing can be running there, else it drains.
-func (e *Engine) sendOff(in *instance, why Verdict) {
+func (e *Engine) sendOff(in *fleet.Member, why Verdict) {
 	begun := in.State == drover.InstanceCreating || in.State == drover.InstanceBooting && in.Ready == 0
 	e.emptyAnew(in)
-	known := in.noLogin && e.emptied(in) || begun || in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil && e.emptied(in)
-	if known && len(in.load) == 0 {
+	known := in.NoLogin && e.emptied(in) || begun || in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil && e.emptied(in)
+	if known && len(in.Load) == 0 {
 		e.stop(in, why)
 		return
 	}
@@ -385,7 +386,7 @@ func (e *Engine) poolWaits(p *poolOf, why Verdict) {
 }
 
 // proves takes note of whether instances of the pool's template become ready.
-func (e *Engine) proves(in *instance, ready bool) {
+func (e *Engine) proves(in *fleet.Member, ready bool) {
 	p := e.pool(in.Pool)
 	if p == nil || in.Template != p.spec.Template {
 		return
@@ -413,7 +414,7 @@ func (e *Engine) nextPools() (at drover.Time) {
 // wrongPools says which pool has other instances than bear its name, or is held to be at rest and is not.
 func (e *Engine) wrongPools() string {
 	anew := pools{}
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		anew.enter(in)
 	}
 	if !slices.Equal(anew.names, e.pools.names) || len(anew.members) != len(e.pools.members) {

@@ -6,6 +6,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 )
 
@@ -28,44 +29,35 @@ func (e *Engine) preempt() {
 		if g.Unschedulable && g.unbound() > 0 {
 			for _, in := range e.wayFor(g, victims) {
 				e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.Jobs[0].Name, g.Key.Priority))
-				victims = slices.DeleteFunc(victims, func(o *instance) bool { return o == in })
+				victims = slices.DeleteFunc(victims, func(o *fleet.Member) bool { return o == in })
 			}
 		}
 	}
 }
 
 // victims are the instances that may give way to somebody, those of the lowest priority first and of these the youngest.
-func (e *Engine) victims() (able []*instance) {
-	r := e.refreshIndex()
-	for _, in := range r.idle {
-		if in.yields() && in.Connected && in.takes() && !in.stretching() && in.Standby == 0 && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil {
+func (e *Engine) victims() (able []*fleet.Member) {
+	r := e.fleet.Index()
+	for _, in := range r.Idle {
+		if in.Yields() && in.Connected && in.TakesWork() && !in.Expanding() && in.Standby == 0 && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil {
 			able = append(able, in)
 		}
 	}
-	for _, in := range r.coming {
-		if in.yields() && len(in.load) == 0 {
+	for _, in := range r.Coming {
+		if in.Yields() && len(in.Load) == 0 {
 			able = append(able, in)
 		}
 	}
-	slices.SortFunc(able, func(a, b *instance) int {
-		return cmp.Or(cmp.Compare(a.priority(), b.priority()), cmp.Compare(b.ID, a.ID))
+	slices.SortFunc(able, func(a, b *fleet.Member) int {
+		return cmp.Or(cmp.Compare(a.Priority(), b.Priority()), cmp.Compare(b.ID, a.ID))
 	})
 	return able
 }
 
-// priority is the highest of what the instance is on its way for, -1 of one that is idle.
-func (in *instance) priority() int {
-	most := -1
-	for _, b := range in.Bound {
-		most = max(most, b.Group.Priority)
-	}
-	return most
-}
-
 // wayFor is those of the victims that have to go for a group, by what stops its growth.
-func (e *Engine) wayFor(g *group, victims []*instance) []*instance {
-	lower := slices.DeleteFunc(slices.Clone(victims), func(in *instance) bool {
-		return in.priority() >= g.Key.Priority || g.Key.Gang > 0 && in.priority() >= 0 || in.accepts(g)
+func (e *Engine) wayFor(g *group, victims []*fleet.Member) []*fleet.Member {
+	lower := slices.DeleteFunc(slices.Clone(victims), func(in *fleet.Member) bool {
+		return in.Priority() >= g.Key.Priority || g.Key.Gang > 0 && in.Priority() >= 0 || in.Accepts(&g.demand)
 	})
 	switch g.Reason.Cause {
 	case verdict.Limit:
@@ -79,8 +71,8 @@ func (e *Engine) wayFor(g *group, victims []*instance) []*instance {
 }
 
 // leavingFor counts the instances that give way already, and whose end helps as well.
-func (e *Engine) leavingFor(helps func(*instance) bool) (n int) {
-	for _, in := range e.refreshIndex().ending {
+func (e *Engine) leavingFor(helps func(*fleet.Member) bool) (n int) {
+	for _, in := range e.fleet.Index().Ending {
 		if in.Reason.Cause == verdict.GivesWay && helps(in) {
 			n++
 		}
@@ -89,9 +81,9 @@ func (e *Engine) leavingFor(helps func(*instance) bool) (n int) {
 }
 
 // wayThroughLimit is as many as have to go for the group to get the instances it needs, where their going lets some be created.
-func (e *Engine) wayThroughLimit(g *group, lower []*instance) []*instance {
+func (e *Engine) wayThroughLimit(g *group, lower []*fleet.Member) []*fleet.Member {
 	able, left := e.rentableFor(g), e.limitsLeft()
-	helps := func(in *instance) bool {
+	helps := func(in *fleet.Member) bool {
 		return slices.ContainsFunc(able, func(o drover.Offering) bool {
 			return (in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0) && left.Clears(e.mayBe(in), o)
 		})
@@ -103,7 +95,7 @@ func (e *Engine) wayThroughLimit(g *group, lower []*instance) []*instance {
 	if most == 0 {
 		return nil
 	}
-	if lower = slices.DeleteFunc(lower, func(in *instance) bool { return !helps(in) }); len(lower) == 0 {
+	if lower = slices.DeleteFunc(lower, func(in *fleet.Member) bool { return !helps(in) }); len(lower) == 0 {
 		return nil
 	}
 	need := (g.unbound()+most-1)/most - e.leavingFor(helps)
@@ -122,7 +114,7 @@ func (e *Engine) rentableFor(g *group) (able []drover.Offering) {
 
 // wayThroughQuota is one instance, if none gives way already, whose end ends a quota block that keeps the group from its offerings: what
 // is created then is the probe of it.
-func (e *Engine) wayThroughQuota(g *group, lower []*instance) []*instance {
+func (e *Engine) wayThroughQuota(g *group, lower []*fleet.Member) []*fleet.Member {
 	for _, o := range e.market.Offerings() {
 		if !g.Key.Shape.Accepts(o) {
 			continue
@@ -131,7 +123,7 @@ func (e *Engine) wayThroughQuota(g *group, lower []*instance) []*instance {
 		if b == nil || b.Over || !b.ForQuota() {
 			continue
 		}
-		helps := func(in *instance) bool { return in.Created != 0 && b.Covers(e.offeringOf(in)) }
+		helps := func(in *fleet.Member) bool { return in.Created != 0 && b.Covers(e.offeringOf(in)) }
 		if e.leavingFor(helps) > 0 {
 			return nil
 		}
@@ -143,7 +135,7 @@ func (e *Engine) wayThroughQuota(g *group, lower []*instance) []*instance {
 }
 
 // wayThroughBudget is as many as have to go for the cheapest of what can hold the group's jobs to be affordable; none if that is not enough.
-func (e *Engine) wayThroughBudget(g *group, lower []*instance) []*instance {
+func (e *Engine) wayThroughBudget(g *group, lower []*fleet.Member) []*fleet.Member {
 	able := e.rentableFor(g)
 	if len(able) == 0 {
 		return nil

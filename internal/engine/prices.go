@@ -5,6 +5,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
 )
 
 // What an instance costs an hour is what its cloud's list says of others like it or, on demand, what the operator has committed to: a
@@ -31,25 +32,18 @@ func (e *Engine) rerate() {
 // rate gives the instances of one cloud their prices. One of which nothing is said any more costs what it did.
 func (e *Engine) rate(c *Cloud) {
 	left := slices.Clone(e.limits(c.Name).Reserved)
-	for _, in := range e.instances {
-		by := ratedBy{e.market.Revision(), in.key(), in.volume()}
-		if in.Cloud != c.Name || in.Created == 0 || in.Ended != 0 || in.rated == by && len(left) == 0 {
+	for _, in := range e.fleet.All() {
+		by := fleet.Rate{Revision: e.market.Revision(), Zone: in.Zone, Type: in.Type.Name, Market: in.Market, Volume: in.Volume()}
+		if in.Cloud != c.Name || in.Created == 0 || in.Ended != 0 || in.Rated == by && len(left) == 0 {
 			continue
 		}
-		in.rated = by
+		in.Rated = by
 		if price, reserved := take(left, in); reserved {
 			e.reprice(in, price)
-		} else if o, listed := c.Find(in.key()); listed {
-			e.reprice(in, e.withVolume(o, in.volume()).Price)
+		} else if o, listed := c.Find(keyOf(in)); listed {
+			e.reprice(in, e.withVolume(o, in.Volume()).Price)
 		}
 	}
-}
-
-// ratedBy is what an instance's price follows from where nothing is reserved.
-type ratedBy struct {
-	revision int // of the market
-	key      OfferingKey
-	volume   drover.Bytes
 }
 
 // withVolume is an offering at what it costs with a disk of this size. A volume of the usual size is in its price already, as is a disk that comes
@@ -62,7 +56,7 @@ func (e *Engine) withVolume(o drover.Offering, disk drover.Bytes) drover.Offerin
 }
 
 // take takes the instance's part of what is left of the reservations, and returns what it costs then.
-func take(left []Reservation, in *instance) (price drover.Money, reserved bool) {
+func take(left []Reservation, in *fleet.Member) (price drover.Money, reserved bool) {
 	for i := range left {
 		if in.Market == drover.OnDemand && left[i].Type == in.Type.Name && left[i].Count > 0 {
 			left[i].Count--
@@ -73,7 +67,7 @@ func take(left []Reservation, in *instance) (price drover.Money, reserved bool) 
 }
 
 // reprice has an instance cost another price from now on.
-func (e *Engine) reprice(in *instance, price drover.Money) {
+func (e *Engine) reprice(in *fleet.Member, price drover.Money) {
 	if price == in.Price {
 		return
 	}
@@ -83,23 +77,23 @@ func (e *Engine) reprice(in *instance, price drover.Money) {
 	}
 	tariff = tariff.Folded(in.Created, e.marks(in)...)
 	in.Rates, in.Price = tariff.Rates, tariff.Price
-	e.fleet++
+	e.fleet.Moved()
 	e.writeInstance(in)
 	e.touch(in)
 }
 
 // marks are the times between which it matters to the nano-dollar what an instance has cost: the beginnings of the windows in which money is
 // counted, of late also those that are over, and what attempts that live have of it.
-func (e *Engine) marks(in *instance) []drover.Time {
+func (e *Engine) marks(in *fleet.Member) []drover.Time {
 	marks := append(budget.Begins(e.s.Now), in.Ready)
-	for _, a := range in.load {
+	for _, a := range in.Load {
 		marks = append(marks, a.Started, a.Ended)
 	}
 	return marks
 }
 
 // unreserve has the reservation that an instance may have filled be filled by another, now that it is paid no more.
-func (e *Engine) unreserve(in *instance) {
+func (e *Engine) unreserve(in *fleet.Member) {
 	e.rates = e.rates || slices.ContainsFunc(e.limits(in.Cloud).Reserved, func(r Reservation) bool { return r.Type == in.Type.Name })
 }
 
@@ -118,7 +112,7 @@ func (e *Engine) asPaid(o drover.Offering) drover.Offering {
 
 // reserving is how many instances fill a reservation, or are about to.
 func (e *Engine) reserving(r Reservation, cloud string) (n int) {
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		if in.Cloud == cloud && in.Market == drover.OnDemand && in.Type.Name == r.Type && in.Ended == 0 {
 			n++
 		}

@@ -12,7 +12,7 @@ import (
 // A price that moves every five minutes for forty days, as no instance's does for long.
 func TestAnInstanceKeepsFewPricesHoweverOftenTheyMove(t *testing.T) {
 	h := newHerd(t, size{instances: 1, jobs: 1, shapes: 1}, Settings{})
-	in := h.e.instances[0]
+	in := h.e.fleet.All()[0]
 	h.e.s.Settings.Clouds[0].OffersInterval, h.e.clouds[0].NextOffer = 5*time.Minute, h.now
 	type stretch struct {
 		from  drover.Time

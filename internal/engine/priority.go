@@ -25,7 +25,7 @@ func (e *Engine) prioritize(b PriorityAsked) {
 	e.countMixOf(j, 1)
 	e.regroup(j)
 	for _, a := range e.attemptsOf(j) {
-		e.enlist(e.instance(a.Instance)) // whose room is kept for whom may have changed
+		e.fleet.Changed(e.fleet.Member(a.Instance)) // whose room is kept for whom may have changed
 	}
 	if j.Priority == 0 {
 		for _, a := range e.attemptsOf(j) {

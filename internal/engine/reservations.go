@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"drover/internal/engine/fleet"
 	"slices"
 	"time"
 
@@ -13,12 +14,12 @@ import (
 // be, or when fewer wait, or when a group of higher priority that cannot be served needs the room.
 
 // bindWaiting reserves room on instances that are on their way for elements that found no place.
-func (e *Engine) bindWaiting(g *group, r *fleetIndex) {
-	for _, in := range r.coming {
+func (e *Engine) bindWaiting(g *group, r *fleet.Index) {
+	for _, in := range r.Coming {
 		if g.wants() == 0 {
 			return
 		}
-		if !in.accepts(g) {
+		if !in.Accepts(&g.demand) {
 			continue
 		}
 		if n := e.bindableWithin(in, g); n > 0 {
@@ -29,8 +30,8 @@ func (e *Engine) bindWaiting(g *group, r *fleetIndex) {
 }
 
 // bindableWithin is for how many more elements of the group there is room on the instance, and money.
-func (e *Engine) bindableWithin(in *instance, g *group) int {
-	n := in.bindable(g)
+func (e *Engine) bindableWithin(in *fleet.Member, g *group) int {
+	n := g.bindable(in)
 	if n == 0 || !e.worthWaiting(g, in, n) {
 		return 0
 	}
@@ -47,12 +48,12 @@ func (e *Engine) bindableWithin(in *instance, g *group) int {
 }
 
 // bootsFor is how long it may take at most until work that is bound to the instance begins.
-func (e *Engine) bootsFor(in *instance) time.Duration {
+func (e *Engine) bootsFor(in *fleet.Member) time.Duration {
 	return max(0, in.Asked.Add(e.life().BootTimeout).Sub(e.s.Now))
 }
 
 // bind reserves room for n of the group's elements.
-func (e *Engine) bind(g *group, in *instance, n int) {
+func (e *Engine) bind(g *group, in *fleet.Member, n int) {
 	if in.Market == drover.OnDemand && g.OnDemand > 0 {
 		g.OnDemandBound += n
 	}
@@ -60,55 +61,41 @@ func (e *Engine) bind(g *group, in *instance, n int) {
 }
 
 // reserve reserves room for n more of a group's elements, or for fewer.
-func (e *Engine) reserve(in *instance, key GroupKey, n int) {
-	at := slices.IndexFunc(in.Bound, func(b Binding) bool { return b.Group == key })
-	if at < 0 {
-		at, in.Bound = len(in.Bound), append(in.Bound, Binding{Group: key})
-	}
-	if in.Bound[at].Count += n; in.Bound[at].Count == 0 {
-		in.Bound = slices.Delete(slices.Clone(in.Bound), at, at+1)
-	}
-	e.countBound(in, key, n)
+func (e *Engine) reserve(in *fleet.Member, key GroupKey, n int) {
+	in.Reserve(key, n)
+	e.group(key).bound += n
 	e.changed(in)
 }
 
-// countBound has what follows from a reservation follow it.
-func (e *Engine) countBound(in *instance, key GroupKey, n int) {
-	e.group(key).bound += n
-	in.room = in.room.Minus(key.Shape.Need, n)
-}
-
 // unbind drops all reservations on an instance: it is ready, or will never be.
-func (e *Engine) unbind(in *instance) {
+func (e *Engine) unbind(in *fleet.Member) {
 	if len(in.Bound) == 0 {
 		return
 	}
-	for _, b := range in.Bound {
-		e.countBound(in, b.Group, -b.Count)
+	for _, b := range in.Unreserve() {
+		e.group(b.Group).bound -= b.Count
 	}
-	in.For, in.Bound = in.Bound, nil
 	e.changed(in)
 	e.replace, e.replan = true, true
 }
 
 // unbindSurplus drops reservations for elements that neither wait nor will, on the youngest instances first. What that frees goes to other
 // waiting work before anything new is planned.
-func (e *Engine) unbindSurplus(g *group, r *fleetIndex) {
+func (e *Engine) unbindSurplus(g *group, r *fleet.Index) {
 	e.unbindSome(g, r, g.bound-g.Queued-g.Coming+g.Standby)
 }
 
 // unbindSome drops so many of a group's reservations.
-func (e *Engine) unbindSome(g *group, r *fleetIndex, surplus int) {
-	for _, in := range slices.Backward(r.bound) {
+func (e *Engine) unbindSome(g *group, r *fleet.Index, surplus int) {
+	for _, in := range slices.Backward(r.Bound) {
 		if surplus <= 0 {
 			return
 		}
-		at := slices.IndexFunc(in.Bound, func(b Binding) bool { return b.Group == g.Key })
-		if at < 0 {
+		has := in.Reserved(g.Key)
+		n := min(surplus, has)
+		if n == 0 {
 			continue
 		}
-		has := in.Bound[at].Count
-		n := min(surplus, has)
 		surplus -= n
 		if e.reserve(in, g.Key, -n); n == has {
 			e.touch(in)
@@ -118,12 +105,12 @@ func (e *Engine) unbindSome(g *group, r *fleetIndex, surplus int) {
 }
 
 // takeOver gives a group that is stuck the room of lower ones on instances that are on their way.
-func (e *Engine) takeOver(g *group, r *fleetIndex) {
-	for _, in := range r.coming {
+func (e *Engine) takeOver(g *group, r *fleet.Index) {
+	for _, in := range r.Coming {
 		if g.wants() == 0 {
 			return
 		}
-		if in.accepts(g) && e.displace(in, g) {
+		if in.Accepts(&g.demand) && e.displace(in, g) {
 			if n := e.bindableWithin(in, g); n > 0 {
 				e.bind(g, in, n)
 			}
@@ -134,17 +121,15 @@ func (e *Engine) takeOver(g *group, r *fleetIndex) {
 
 // displace drops reservations of lower priority than the group's, the lowest first, until there is room for all that it wants, and reports
 // whether it dropped any.
-func (e *Engine) displace(in *instance, g *group) (dropped bool) {
+func (e *Engine) displace(in *fleet.Member, g *group) (dropped bool) {
 	bound := slices.Clone(in.Bound)
-	slices.SortStableFunc(bound, func(a, b Binding) int { return cmp.Compare(a.Group.Priority, b.Group.Priority) })
-	for len(bound) > 0 && bound[0].Group.Priority < g.Key.Priority && in.room.Times(g.Key.Shape.Need, g.wants()) < g.wants() {
-		e.countBound(in, bound[0].Group, -bound[0].Count)
-		bound, dropped = bound[1:], true
-	}
-	if dropped {
-		in.Bound = bound
-		e.changed(in)
-		e.replan = true
+	slices.SortStableFunc(bound, func(a, b fleet.Reservation) int { return cmp.Compare(a.Group.Priority, b.Group.Priority) })
+	for _, b := range bound {
+		if b.Group.Priority >= g.Key.Priority || in.Room.Times(g.Key.Shape.Need, g.wants()) >= g.wants() {
+			break
+		}
+		e.reserve(in, b.Group, -b.Count)
+		e.replan, dropped = true, true
 	}
 	return dropped
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 )
 
@@ -37,19 +38,19 @@ func (e *Engine) sharer(key GroupKey) string {
 }
 
 // occupy has an attempt take its room of an instance, and of its sharer's share; vacate gives both back.
-func (e *Engine) occupy(in *instance, a *Attempt) {
+func (e *Engine) occupy(in *fleet.Member, a *Attempt) {
 	need := e.need(a)
-	in.free = in.free.Minus(need, 1)
-	in.spare = spare{}
+	in.Take(need)
+	delete(e.claims.spare, in)
 	e.changed(in)
 	e.charge(a, need.CPU)
 }
 
-func (e *Engine) vacate(in *instance, a *Attempt) {
+func (e *Engine) vacate(in *fleet.Member, a *Attempt) {
 	need := e.need(a)
 	e.hasEnded(a)
-	in.free = in.free.Plus(need, 1)
-	in.spare = spare{}
+	in.Give(need)
+	delete(e.claims.spare, in)
 	e.changed(in)
 	e.charge(a, -need.CPU)
 }
@@ -68,8 +69,8 @@ func (e *Engine) charge(a *Attempt, cpu drover.MilliCPU) {
 // recount counts anew what runs: what is used by whoever has shares now, and what is mixed.
 func (e *Engine) recount() {
 	e.used, e.runs = map[string]drover.MilliCPU{}, map[GroupKey]runs{}
-	for _, in := range e.instances {
-		for _, a := range in.load {
+	for _, in := range e.fleet.All() {
+		for _, a := range in.Load {
 			e.countMix(in, a, 1)
 			e.charge(a, e.need(a).CPU)
 		}
@@ -115,7 +116,7 @@ func (q shareQueue) before(o shareQueue) int {
 }
 
 // placeByShares is place for groups in order of service, where sharers take turns.
-func (e *Engine) placeByShares(groups []*group, r *fleetIndex) {
+func (e *Engine) placeByShares(groups []*group, r *fleet.Index) {
 	for len(groups) > 0 {
 		n := slices.IndexFunc(groups, func(g *group) bool { return g.Key.Priority != groups[0].Key.Priority })
 		if n < 0 {
@@ -147,7 +148,7 @@ func (e *Engine) queues(groups []*group) (all []shareQueue) {
 }
 
 // placeLevel begins what there is room for of one priority's groups, an element at a time.
-func (e *Engine) placeLevel(level []*group, r *fleetIndex) {
+func (e *Engine) placeLevel(level []*group, r *fleet.Index) {
 	turn, begun := e.turnOf(level), []*group{}
 	for queues := e.queues(level); len(queues) > 0; {
 		at, least := next(queues), leastUsed(queues)

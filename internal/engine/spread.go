@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"drover/internal/engine/fleet"
 	"slices"
 
 	"drover"
@@ -15,7 +16,7 @@ func (e *Engine) spread(p *drover.Problem) {
 	if p.SpotShare = e.s.Settings.SpotShare; p.SpotShare == 0 {
 		return
 	}
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		if in.State != drover.InstanceStopping {
 			p.Rented = append(p.Rented, drover.Rented{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market, CPU: in.Resources.CPU})
 		}
@@ -41,7 +42,7 @@ func (e *Engine) whySpread(o drover.Offering) (why Verdict, has bool) {
 	var p drover.Problem
 	e.spread(&p)
 	if why, has = e.spreads(p, o); has {
-		why.Since = e.lastAsked(func(in *instance) bool { return in.isOf(o) })
+		why.Since = e.lastAsked(func(in *fleet.Member) bool { return isOf(in, o) })
 	}
 	return why, has
 }

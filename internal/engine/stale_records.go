@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/verdict"
 )
 
@@ -59,7 +60,7 @@ func (e *Engine) doubtName(name string) {
 }
 
 // doubtAttempt doubts the records if a runner has an attempt of theirs, by its proof, that by them was not begun yet.
-func (e *Engine) doubtAttempt(in *instance, id drover.AttemptID) {
+func (e *Engine) doubtAttempt(in *fleet.Member, id drover.AttemptID) {
 	j := e.job(id.Job.Number)
 	later := j != nil && j.Open(id.Job.Index) && id.Number > max(j.LastAttempt(id.Job.Index), e.s.LastAttempt)
 	if later || id.Job.Number > e.s.LastJob {
@@ -73,7 +74,7 @@ func (c *Cloud) look(began drover.Time, lag time.Duration) {
 	switch {
 	case c.First == 0:
 		c.First = began
-	case began >= c.First.Add(max(missingLeast, lag)):
+	case began >= c.First.Add(max(fleet.MissingLeast, lag)):
 		c.Twice = true
 	}
 }
@@ -86,12 +87,12 @@ func (e *Engine) prove() {
 	e.s.Unproved = nil
 	e.write(Write{Proved: true})
 	e.note(Note{Level: Info, Text: "every cloud and instance has said what there is: the records hold again"})
-	for _, in := range slices.Clone(e.instances) {
-		if in.State == drover.InstanceCreating && in.ProviderID == "" && in.Call == 0 && !in.held() {
+	for _, in := range slices.Clone(e.fleet.All()) {
+		if in.State == drover.InstanceCreating && in.ProviderID == "" && in.Call == 0 && !in.Held() {
 			e.stop(in, e.verdict(drover.ReasonUnproved, "it was planned by records that were an older copy, and is not there"))
 		}
 	}
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		if in.State == drover.InstanceIdle && in.Connected {
 			in.IdleSince = e.s.Now
 			e.writeInstance(in)
@@ -111,10 +112,10 @@ func (e *Engine) awaits() string {
 			return fmt.Sprintf("two good lists of cloud %s", c.Name)
 		}
 	}
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		switch {
 		case in.ProviderID == "": // no list has it, so nobody can have logged in
-		case in.noLogin && in.Listed:
+		case in.NoLogin && in.Listed:
 		case !in.Heard:
 			return fmt.Sprintf("instance %s to say what runs there, or to be gone", in.Name)
 		case e.strangeness(in) != nil:
@@ -126,7 +127,7 @@ func (e *Engine) awaits() string {
 
 // strangeness is an attempt that is not known, if one runs on the instance, of a job that the records have: also one that is final in them may be
 // put back in the queue. One that these records never started is none.
-func (e *Engine) strangeness(in *instance) *drover.AttemptID {
+func (e *Engine) strangeness(in *fleet.Member) *drover.AttemptID {
 	for _, id := range in.Orphans {
 		if id.Job.Number <= e.s.LastJob && !slices.Contains(in.Forged, id) {
 			return &id
@@ -143,12 +144,12 @@ func (e *Engine) whyUnproved() Verdict {
 }
 
 // adoptAttempt takes over an attempt that by its proof is these records', and later than what they have of its job; nil if it does not fit that.
-func (e *Engine) adoptAttempt(in *instance, r Report) *Attempt {
+func (e *Engine) adoptAttempt(in *fleet.Member, r Report) *Attempt {
 	id, j := r.ID, e.job(r.ID.Job.Number)
 	if e.proved() || j == nil || !j.MayStart() || id.Number <= j.LastAttempt(id.Job.Index) {
 		return nil
 	}
-	if before := e.attempts[id.Job]; before != nil {
+	if before := e.fleet.Attempt(id.Job); before != nil {
 		if before.Stop != nil {
 			return nil
 		}
@@ -168,7 +169,7 @@ func (e *Engine) adoptAttempt(in *instance, r Report) *Attempt {
 
 // believeTag takes an operator's word from the tag of an instance that the records have otherwise, since they are older: the first that is
 // seen of it, and any hold, since that may be seen late. What this engine had noted there is no news.
-func (e *Engine) believeTag(in *instance, tag drover.IdleBehavior) {
+func (e *Engine) believeTag(in *fleet.Member, tag drover.IdleBehavior) {
 	ownWord := in.Retag || in.Tagging.Set || in.Listed && tag != drover.IdleHold
 	if e.proved() || ownWord || tag == in.Idle || in.State == drover.InstanceStopping || !e.ours(in.Name) {
 		return
@@ -180,9 +181,9 @@ func (e *Engine) believeTag(in *instance, tag drover.IdleBehavior) {
 		e.unbind(in)
 	}
 	if !in.Broken {
-		in.Reason = in.remark()
+		in.Reason = in.Remark()
 	}
-	e.fleet++
+	e.fleet.Moved()
 	e.writeInstance(in)
 	e.touch(in)
 }

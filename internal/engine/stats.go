@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"drover/internal/engine/fleet"
 	"fmt"
 	"slices"
 	"time"
@@ -65,7 +66,7 @@ func stat(stats []Stat, key string) (Stat, bool) {
 }
 
 // booted learns how long an instance booted.
-func (e *Engine) booted(in *instance) {
+func (e *Engine) booted(in *fleet.Member) {
 	if in.Begun && in.Created != 0 {
 		e.s.Stats.Boots = See(e.s.Stats.Boots, BootKey(in.Cloud, in.Type.Name), e.s.Now.Sub(in.Created), e.s.Now)
 		e.reboot()

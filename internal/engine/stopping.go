@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"drover/internal/engine/fleet"
 	"slices"
 	"time"
 
@@ -31,11 +32,11 @@ func (e *Engine) stopAttempt(a *Attempt, why Verdict) {
 		e.askStop(a)
 	}
 	e.replace = true // it is not expected back
-	e.touch(e.instance(a.Instance))
+	e.touch(e.fleet.Member(a.Instance))
 }
 
 func (e *Engine) askStop(a *Attempt) {
-	if e.instance(a.Instance).Connected {
+	if e.fleet.Member(a.Instance).Connected {
 		e.effect(Effect{Stop: &Stop{Attempt: a.ID, Instance: a.Instance, Grace: e.life().TermTimeout}})
 	}
 }
@@ -47,14 +48,14 @@ func (e *Engine) unstoppableAt(a *Attempt) drover.Time {
 
 // stuck deals with attempts that nothing ends: their instance gets no more work, and goes once nothing else runs there. The others are let
 // finish, since whatever keeps a process from dying, a file system that hangs, need not touch them.
-func (e *Engine) stuck(in *instance) {
-	at := slices.IndexFunc(in.load, e.unstoppable)
+func (e *Engine) stuck(in *fleet.Member) {
+	at := slices.IndexFunc(in.Load, e.unstoppable)
 	if at < 0 {
 		return
 	}
-	a := in.load[at]
+	a := in.Load[at]
 	why := e.verdict(drover.ReasonBroken, "attempt %v did not end %v after SIGKILL", a.ID, lastWord)
-	if slices.ContainsFunc(in.load, func(a *Attempt) bool { return !e.unstoppable(a) }) {
+	if slices.ContainsFunc(in.Load, func(a *Attempt) bool { return !e.unstoppable(a) }) {
 		e.ail(in, why)
 		return
 	}

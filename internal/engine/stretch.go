@@ -6,27 +6,13 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
 )
 
 // An idle instance that lacks nothing for what waits but disk is not passed over for a new one where its cloud can grow volumes: its own is grown,
 // and what it is grown for is bound to it meanwhile, as to one that boots. The size is written down before the cloud is asked, and paid from then
 // on. A call whose answer was lost is made again; one that failed is not: the instance is rigid from then on, and another is rented. If it may have
 // been grown all the same, it is paid as if it were.
-
-// stretching reports whether the instance's volume is being grown.
-func (in *instance) stretching() bool { return in.Grow > in.Resources.Disk && in.Rigid == nil }
-
-// stretched is what the instance has once its volume is as large as it is to be.
-func (in *instance) stretched() drover.Resources {
-	r := in.Resources
-	if in.stretching() {
-		r.Disk = in.Grow
-	}
-	return r
-}
-
-// volume is how large a volume is paid.
-func (in *instance) volume() drover.Bytes { return max(in.Resources.Disk, in.Grow) }
 
 // stretch has volumes of idle instances grown for what has no place, before others are planned for it.
 func (e *Engine) stretch() {
@@ -37,7 +23,7 @@ func (e *Engine) stretch() {
 		if g.Queued == 0 || g.wants() <= g.Unmet || g.Key.Gang > 0 { // what comes only if its instance goes is not here yet
 			continue
 		}
-		for _, in := range slices.Clone(e.refreshIndex().idle) {
+		for _, in := range slices.Clone(e.fleet.Index().Idle) {
 			if g.wants() > 0 {
 				e.stretchFor(g, in)
 			}
@@ -46,22 +32,22 @@ func (e *Engine) stretch() {
 }
 
 // stretchFor has an instance's volume grown for as many of the group as it then holds, if it is worth that and may be paid.
-func (e *Engine) stretchFor(g *group, in *instance) {
+func (e *Engine) stretchFor(g *group, in *fleet.Member) {
 	o, listed := e.listedAs(in)
-	if !in.open() || in.full() || !in.serves(g) || in.Standby > 0 || in.Rigid != nil || in.Resources.Disk == 0 || in.Type.Resources.Disk != 0 || !listed || !e.limits(in.Cloud).GrowDisk {
+	if !in.Open() || in.Full() || !in.Serves(&g.demand) || in.Standby > 0 || in.Rigid != nil || in.Resources.Disk == 0 || in.Type.Resources.Disk != 0 || !listed || !e.limits(in.Cloud).GrowDisk {
 		return
 	}
 	need, r := g.Key.Shape.Need, in.Resources
 	r.Disk = need.Disk * drover.Bytes(g.wants())
-	n := r.Times(need, in.atOnce(g.mayBind(in)))
+	n := r.Times(need, in.AtOnce(g.mayBind(in)))
 	size := drover.Bytes((need.Disk * drover.Bytes(n)).WholeGiB()) * drover.GiB
-	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.Jobs[0].Number) || !g.Key.Shape.Accepts(in.asked()) ||
+	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.Jobs[0].Number) || !g.Key.Shape.Accepts(in.Requestable()) ||
 		!e.worthGrowing(g, in, n, e.withVolume(o, size).Price) {
 		return
 	}
 	in.Grow = size
-	e.fleet++
-	in.room = in.stretched()
+	e.fleet.Moved()
+	in.Room = in.Expanded()
 	e.rates = true
 	e.bind(g, in, n)
 	e.growDisk(in)
@@ -72,7 +58,7 @@ func (e *Engine) stretchFor(g *group, in *instance) {
 
 // worthGrowing reports whether n of the group's jobs are worth their place on the instance at the price that it has with the larger volume, and
 // whether that may be paid.
-func (e *Engine) worthGrowing(g *group, in *instance, n int, price drover.Money) bool {
+func (e *Engine) worthGrowing(g *group, in *fleet.Member, n int, price drover.Money) bool {
 	dearer := *in
 	dearer.Price = max(in.Price, price)
 	if !e.anywhere(g, &dearer) && !e.payTogether(g, in, n, dearer.Price) {
@@ -83,29 +69,22 @@ func (e *Engine) worthGrowing(g *group, in *instance, n int, price drover.Money)
 	return !e.limited() || e.ledger.Refuses(nil, p) == nil
 }
 
-// asked is the instance as it could be had, with a volume as large as is asked for.
-func (in *instance) asked() drover.Offering {
-	o := in.offering()
-	o.Type.Resources.Disk = 0
-	return o
-}
-
 // listedAs is what the cloud's list says of others like the instance, if anything.
-func (e *Engine) listedAs(in *instance) (o drover.Offering, listed bool) {
+func (e *Engine) listedAs(in *fleet.Member) (o drover.Offering, listed bool) {
 	c := e.cloud(in.Cloud)
 	if c == nil {
 		return o, false
 	}
-	return c.Find(in.key())
+	return c.Find(keyOf(in))
 }
 
 // growDisk asks for the volume to be grown.
-func (e *Engine) growDisk(in *instance) {
+func (e *Engine) growDisk(in *fleet.Member) {
 	in.Growing = e.effect(Effect{GrowDisk: &GrowDisk{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Size: in.Grow}})
 }
 
 // growAgain asks again if no call is in flight: the one before was that of a controller that has ended.
-func (e *Engine) growAgain(in *instance) {
+func (e *Engine) growAgain(in *fleet.Member) {
 	if in.Growing == 0 {
 		in.Regrown = true
 		e.growDisk(in)
@@ -113,7 +92,7 @@ func (e *Engine) growAgain(in *instance) {
 }
 
 func (e *Engine) grown(b DiskGrown) {
-	in := e.instance(b.Instance)
+	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Growing) {
 		return
 	}
@@ -123,20 +102,20 @@ func (e *Engine) grown(b DiskGrown) {
 	}
 	e.unbind(in)
 	if b.Err == nil {
-		in.free.Disk += in.Grow - in.Resources.Disk
+		in.Free.Disk += in.Grow - in.Resources.Disk
 		in.Resources.Disk, in.Grow = in.Grow, 0
 	} else {
 		e.stiffen(in, b.Err)
 	}
-	in.room, in.Regrown = in.Resources, false
-	e.fleet++
+	in.Room, in.Regrown = in.Resources, false
+	e.fleet.Moved()
 	e.rates, e.replace, e.replan = true, true, true
 	e.writeInstance(in)
 	e.touch(in)
 }
 
 // stiffen has the instance's volume not grown any more. What was refused is not paid, unless it was asked for before: that may have happened.
-func (e *Engine) stiffen(in *instance, err *drover.Error) {
+func (e *Engine) stiffen(in *fleet.Member, err *drover.Error) {
 	why := e.verdict(Cause(err.Kind), "its volume was to be grown to %s, and it was not: %s", in.Grow.Rounded(), err.Message)
 	in.Rigid = &why
 	if err.Kind != drover.KindTransient && !in.Regrown {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"drover/internal/engine/fleet"
 	"fmt"
 	"time"
 
@@ -11,14 +12,14 @@ import (
 // every change, and cleared only when the cloud has accepted the present behaviour: a call whose answer was lost is made again.
 
 // retag has the tag set, by the instance's next check. The caller writes the instance.
-func (e *Engine) retag(in *instance) {
+func (e *Engine) retag(in *fleet.Member) {
 	in.Retag = true
 	in.Tagging.Fails, in.Tagging.Retry, in.Tagging.Lost = 0, 0, false
 	e.touch(in)
 }
 
 // checkTag asks the cloud to note the idle behaviour, one call at a time.
-func (e *Engine) checkTag(in *instance) {
+func (e *Engine) checkTag(in *fleet.Member) {
 	if at := e.nextTag(in); at == 0 || at > e.s.Now {
 		return
 	}
@@ -27,7 +28,7 @@ func (e *Engine) checkTag(in *instance) {
 }
 
 // nextTag is when checkTag has something to do, 0 for never.
-func (e *Engine) nextTag(in *instance) drover.Time {
+func (e *Engine) nextTag(in *fleet.Member) drover.Time {
 	switch {
 	case !in.Retag || in.Tagging.Call != 0 || in.Tagging.Lost || in.ProviderID == "":
 		return 0
@@ -38,7 +39,7 @@ func (e *Engine) nextTag(in *instance) drover.Time {
 }
 
 func (e *Engine) tagged(b Tagged) {
-	in := e.instance(b.Instance)
+	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Tagging.Call) {
 		return
 	}
@@ -65,7 +66,7 @@ func (e *Engine) tagged(b Tagged) {
 }
 
 // tagSeen compares the tag that a list shows with what it should be.
-func (e *Engine) tagSeen(in *instance, idle drover.IdleBehavior) {
+func (e *Engine) tagSeen(in *fleet.Member, idle drover.IdleBehavior) {
 	in.Tagging.Lost = false
 	if idle == "" {
 		idle = drover.IdleRun

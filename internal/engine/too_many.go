@@ -48,9 +48,9 @@ func (e *Engine) mostFor(g *group, members int) (clouds []most) {
 			hold(o.Cloud, e.atOnce(timesOn(o.Type, o.Type.Resources, g.Key.Shape.Need, members)))
 		}
 	}
-	for _, k := range e.inventory().kinds { // of a type that is no longer offered
-		if in := k.one; in.accepts(g) {
-			hold(in.Cloud, in.atOnce(timesOn(in.Type, in.Resources, g.Key.Shape.Need, members)))
+	for _, k := range e.fleet.Census().Kinds { // of a type that is no longer offered
+		if in := k.One; in.Accepts(&g.demand) {
+			hold(in.Cloud, in.AtOnce(timesOn(in.Type, in.Resources, g.Key.Shape.Need, members)))
 		}
 	}
 	for _, c := range e.clouds {

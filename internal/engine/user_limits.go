@@ -19,13 +19,13 @@ func (e *Engine) limitsUsers() bool {
 
 // userLimit is what a user may still rent.
 func (e *Engine) userLimit(mark string) drover.Limit {
-	has := e.inventory().owned[mark]
+	has := e.fleet.Census().Owned[mark]
 	l, u := drover.Limit{}, e.s.Settings.Users
 	if u.Instances > 0 {
-		l.Instances = new(max(0, u.Instances-has.instances))
+		l.Instances = new(max(0, u.Instances-has.Instances))
 	}
 	if u.VCPUs > 0 {
-		l.CPU = new(max(0, u.VCPUs-has.cpu))
+		l.CPU = new(max(0, u.VCPUs-has.CPU))
 	}
 	return l
 }
@@ -37,10 +37,10 @@ func (e *Engine) withoutFull(groups []*group) (rest []*group) {
 	}
 	left := map[string]drover.Limit{} // by the user's mark
 	for _, g := range groups {
-		l, known := left[g.mark]
+		l, known := left[g.demand.Owner]
 		if !known {
-			l = e.userLimit(g.mark)
-			left[g.mark] = l
+			l = e.userLimit(g.demand.Owner)
+			left[g.demand.Owner] = l
 		}
 		if l.Instances != nil && *l.Instances == 0 || l.CPU != nil && *l.CPU == 0 {
 			e.stick([]*group{g}, e.whyUserLimit(g, l))
@@ -71,7 +71,7 @@ func (e *Engine) userLimited(g *group) (why Verdict, limited bool) {
 	left, need := e.limitsLeft(), g.Key.Shape.Need.CPU*drover.MilliCPU(max(1, g.Key.Gang))
 	for _, o := range e.rentableFor(g) {
 		if e.cloudRoom(o.Cloud) > 0 && left.Passed(o) == nil {
-			l := e.userLimit(g.mark)
+			l := e.userLimit(g.demand.Owner)
 			few := l.Instances != nil && (*l.Instances == 0 || g.Key.Gang > 0 && *l.Instances < min(e.totalRoom(), g.Key.Gang))
 			limited = few || l.CPU != nil && *l.CPU < max(need, o.Type.Resources.CPU)
 			return e.whyUserLimit(g, l), limited

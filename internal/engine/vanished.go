@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"drover/internal/engine/fleet"
 	"slices"
 
 	"drover"
@@ -19,22 +20,22 @@ type Vanishing struct {
 	At     drover.Time   `json:"at"` // when the first was held to be gone
 }
 
-func (v Vanishing) of(in *instance) bool {
+func (v Vanishing) of(in *fleet.Member) bool {
 	return v.Zone == in.Zone && v.Type == in.Type.Name && v.Market == in.Market
 }
 
 // lacked reports whether the last good list, begun since the instance was known to be there, has it not.
-func (e *Engine) lacked(in *instance) bool {
+func (e *Engine) lacked(in *fleet.Member) bool {
 	c := e.cloud(in.Cloud)
 	return c != nil && !in.Listed && c.Good != 0 && c.Good >= in.Known
 }
 
 // unlisted is lacked of an instance that a list has had.
-func (e *Engine) unlisted(in *instance) bool { return in.Seen && e.lacked(in) }
+func (e *Engine) unlisted(in *fleet.Member) bool { return in.Seen && e.lacked(in) }
 
 // vanishedBooting notes that an instance vanished before it was ready. Those that were asked for before the first such was known to be gone
 // may have met the same misfortune; one that was asked for after it is one too many.
-func (e *Engine) vanishedBooting(in *instance, why Verdict) {
+func (e *Engine) vanishedBooting(in *fleet.Member, why Verdict) {
 	c := e.cloud(in.Cloud)
 	if c == nil {
 		return
@@ -49,7 +50,7 @@ func (e *Engine) vanishedBooting(in *instance, why Verdict) {
 }
 
 // boots forgets what vanished of the instance's offering, since one of it is ready.
-func (e *Engine) boots(in *instance) {
+func (e *Engine) boots(in *fleet.Member) {
 	if c := e.cloud(in.Cloud); c != nil {
 		c.Vanished = slices.DeleteFunc(c.Vanished, func(v Vanishing) bool { return v.of(in) })
 	}

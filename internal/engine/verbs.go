@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"drover/internal/engine/fleet"
 	"fmt"
 	"slices"
 
@@ -10,7 +11,7 @@ import (
 
 // instruct gives an instance an operator's verb. What is gone, or going, takes none but the one that it follows already.
 func (e *Engine) instruct(b InstructAsked) {
-	in := e.instance(b.Instance)
+	in := e.fleet.Member(b.Instance)
 	switch late := in == nil || in.State == drover.InstanceStopping; {
 	case late && b.Verb == drover.VerbKill:
 		e.reply(b.Wish, nil)
@@ -29,7 +30,7 @@ func (e *Engine) words(b InstructAsked) Verdict {
 	return e.verdict(drover.ReasonOperator, "%s", cmp.Or(b.Reason.Text, b.Verb.Told()))
 }
 
-func (e *Engine) obey(in *instance, verb drover.Verb, why Verdict) {
+func (e *Engine) obey(in *fleet.Member, verb drover.Verb, why Verdict) {
 	if verb == drover.VerbKill {
 		e.stop(in, why)
 		return
@@ -47,7 +48,7 @@ func (e *Engine) obey(in *instance, verb drover.Verb, why Verdict) {
 }
 
 // letGo ends a hold or a drain. A broken instance is destroyed then.
-func (e *Engine) letGo(in *instance) {
+func (e *Engine) letGo(in *fleet.Member) {
 	if in.IdleSince != 0 {
 		in.IdleSince = e.s.Now
 	}
@@ -56,7 +57,7 @@ func (e *Engine) letGo(in *instance) {
 
 // behave sets an instance's idle behaviour, and why it is that; nil if it is the usual one. Work that waits for the instance is placed or
 // planned anew.
-func (e *Engine) behave(in *instance, idle drover.IdleBehavior, why *Verdict) {
+func (e *Engine) behave(in *fleet.Member, idle drover.IdleBehavior, why *Verdict) {
 	if in.Idle != idle {
 		in.Idle = idle
 		e.retag(in)
@@ -66,25 +67,22 @@ func (e *Engine) behave(in *instance, idle drover.IdleBehavior, why *Verdict) {
 		e.unbind(in)
 	}
 	e.replace, e.replan = true, true
-	e.fleet++
-	if in.Broken && !in.held() {
+	e.fleet.Moved()
+	if in.Broken && !in.Held() {
 		e.stop(in, *in.Reason)
 		return
 	}
 	if !in.Broken {
-		in.Reason = in.remark()
+		in.Reason = in.Remark()
 	}
 	e.writeInstance(in)
 	e.touch(in)
 }
 
-// held reports whether an operator keeps the instance: only a kill, or its cloud, ends it.
-func (in *instance) held() bool { return in.Idle == drover.IdleHold }
-
 // departs says why the instance takes no more work and goes as soon as it has none, if so.
-func (e *Engine) departs(in *instance) (why Verdict, so bool) {
+func (e *Engine) departs(in *fleet.Member) (why Verdict, so bool) {
 	switch {
-	case in.held():
+	case in.Held():
 	case in.Idle == drover.IdleDrain && in.Told != nil:
 		return *in.Told, true
 	case in.Idle == drover.IdleDrain:
@@ -93,11 +91,11 @@ func (e *Engine) departs(in *instance) (why Verdict, so bool) {
 		return *in.Reclaimed, true
 	case in.Ailing != nil:
 		return *in.Ailing, true
-	case in.Aged, in.once && in.Used:
+	case in.Aged, in.UseOnce && in.Used:
 		return e.outlived(in)
 	case e.s.Draining:
 		return e.verdict(drover.ReasonDraining, "the controller is about to end"), true
-	case in.leaving:
+	case in.Leaving:
 		return e.verdict(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
 	case e.typeRemoved(in):
 		return e.verdict(drover.ReasonTypeRemoved, "its type %s is no longer configured", in.Type.ProviderType), true
@@ -112,7 +110,7 @@ func (e *Engine) drain() {
 	}
 	e.s.Draining, e.s.Halted = true, e.s.Now
 	e.note(Note{Level: Info, Text: "draining: nothing is started any more, and instances go as they fall idle"})
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		e.unneeded(in)
 	}
 }
@@ -122,15 +120,15 @@ func (e *Engine) stopAll(why string) {
 	if why == "" {
 		return
 	}
-	for _, in := range e.instances {
-		for _, a := range slices.Clone(in.load) {
+	for _, in := range e.fleet.All() {
+		for _, a := range slices.Clone(in.Load) {
 			e.stopAttempt(a, e.verdict(drover.ReasonDraining, "%s", why))
 		}
 	}
 }
 
 // unneeded takes an instance's waiting work away from it, since it will never run there.
-func (e *Engine) unneeded(in *instance) {
+func (e *Engine) unneeded(in *fleet.Member) {
 	if len(in.Bound) > 0 {
 		e.unbind(in)
 		e.writeInstance(in)

@@ -86,7 +86,7 @@ func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 
 // firstBound is when the first of the instances was asked for that are on their way for something that waits.
 func (e *Engine) firstBound() (first drover.Time) {
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		if len(in.Bound) > 0 {
 			first = sooner(first, in.Asked)
 		}
@@ -133,7 +133,7 @@ func (e *Engine) sumPostponed(t *tally) {
 // standing sums up the instances on which nothing runs, by what they wait for, the kind of the oldest first.
 func (e *Engine) standing() []drover.Waiting {
 	var t tally
-	for _, in := range e.instances {
+	for _, in := range e.fleet.All() {
 		if in.State != drover.InstanceRunning {
 			why := e.whyInState(in)
 			t.add(1, why[len(why)-1])

@@ -35,8 +35,8 @@ func (e *Engine) tellPassed(p budget.Passing) {
 
 // stopFor ends the attempts that a passed budget counts. Their jobs wait until it begins anew.
 func (e *Engine) stopFor(a *budget.Account) {
-	for _, in := range e.instances {
-		for _, t := range in.load {
+	for _, in := range e.fleet.All() {
+		for _, t := range in.Load {
 			if t.Stop == nil && a.Covers(payer(e.queue.KeyOf(e.job(t.ID.Job.Number)))) {
 				e.stopAttempt(t, e.verdict(drover.ReasonPreempted, "the %s budget of the %s, %v, is passed", a.Window, a.Budget.Scope(), a.Limit))
 			}

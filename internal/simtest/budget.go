@@ -8,6 +8,7 @@ import (
 	"drover"
 	"drover/internal/billing"
 	"drover/internal/engine"
+	"drover/internal/engine/fleet"
 )
 
 // The world reckons for itself what is spent, and promised to what runs, of each budget in each hour, day and month: from what was written down of
@@ -107,7 +108,7 @@ func (d *Disk) spendShare(a engine.Attempt, use billing.Use) {
 // binding is a decision that binds money: an instance as it is to be, or an attempt that is to begin.
 type binding struct {
 	instance *engine.Instance
-	waits    []engine.Binding // for what it is, of that what is new
+	waits    []fleet.Reservation // for what it is, of that what is new
 	begun    *engine.Attempt
 }
 
@@ -307,7 +308,7 @@ func horizonOf(timeout time.Duration) time.Duration {
 // mayBind checks an instance to which more is bound than before, or that is asked for only now.
 func (w *World) mayBind(was, in engine.Instance) {
 	asked := in.Begun && !was.Begun
-	var more []engine.Binding
+	var more []fleet.Reservation
 	for _, b := range in.Bound {
 		before := 0
 		for _, o := range was.Bound {

@@ -16,6 +16,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/engine/fleet"
 )
 
 func cancelled(t testing.TB) (context.Context, context.CancelFunc) {
@@ -296,7 +297,7 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 		Observed: engine.Observed{Listed: true, Missing: 1, Known: 2, Connected: true, Silent: 3, Tried: true, Call: 4, Dial: 5, Fails: 6, Retry: 7},
 	}
 	if rapid.Bool().Draw(rt, "bound") {
-		in.Bound = []engine.Binding{{Group: engine.GroupKey{User: "ada"}, Count: 2}}
+		in.Bound = []fleet.Reservation{{Group: engine.GroupKey{User: "ada"}, Count: 2}}
 		in.Candidates = []drover.Offering{{Cloud: "here", Price: in.Price}}
 	}
 	return &in

@@ -1,0 +1,108 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"drover"
+)
+
+// Check compares all that the fleet keeps beside its State with what follows from that, and says what differs. need is what an attempt takes of its
+// instance. Tests call it after each event; it costs as much as there is.
+func (f *Fleet) Check(need func(*Attempt) drover.Resources) error {
+	if len(f.byName) != len(f.members) {
+		return fmt.Errorf("%d instances have %d names", len(f.members), len(f.byName))
+	}
+	live := 0
+	for _, in := range f.members {
+		if err := f.checkLoad(in, need); err != nil {
+			return fmt.Errorf("instance %s: %w", in.Name, err)
+		}
+		live += len(in.Load)
+	}
+	if live != len(f.attempts) {
+		return fmt.Errorf("%d attempts are live, and %d are on instances", len(f.attempts), live)
+	}
+	if err := f.checkIndex(); err != nil {
+		return err
+	}
+	return f.checkCensus()
+}
+
+// checkLoad adds up what runs on an instance and what is reserved there.
+func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) error {
+	used, reserved := drover.Resources{}, drover.Resources{}
+	for _, a := range in.Load {
+		if f.attempts[a.ID.Job] != a {
+			return fmt.Errorf("job %v has two live attempts", a.ID.Job)
+		}
+		used = used.Plus(need(a), 1)
+	}
+	for _, r := range in.Bound {
+		if r.Count <= 0 {
+			return fmt.Errorf("room for %d is reserved", r.Count)
+		}
+		reserved = reserved.Plus(r.Group.Shape.Need, r.Count)
+	}
+	used.Arch, reserved.Arch = in.Resources.Arch, in.Resources.Arch
+	switch {
+	case in.seats != 0:
+		return fmt.Errorf("%d seats are taken after placing", in.seats)
+	case in.Free.Plus(used, 1) != in.Resources:
+		return fmt.Errorf("it has %+v: free %+v and used %+v", in.Resources, in.Free, used)
+	case in.Room.Plus(reserved, 1) != in.Expanded():
+		return fmt.Errorf("it has %+v: room %+v and reserved %+v", in.Expanded(), in.Room, reserved)
+	case in.State == drover.InstanceIdle && len(in.Load) > 0, in.State == drover.InstanceRunning && len(in.Load) == 0:
+		return fmt.Errorf("it is %s with %d attempts", in.State, len(in.Load))
+	}
+	return nil
+}
+
+// checkIndex compares the index with one that is made anew.
+func (f *Fleet) checkIndex() error {
+	r, fresh := f.Index(), Index{}
+	inCloud := map[string]int{}
+	for _, in := range f.members {
+		inCloud[in.Cloud]++
+		was := in.on
+		in.on = enrolled{}
+		fresh.enrol(in)
+		in.on = was
+	}
+	for _, list := range []struct {
+		name       string
+		kept, anew []*Member
+	}{
+		{"ready", r.Ready, fresh.Ready}, {"coming", r.Coming, fresh.Coming}, {"reserved", r.Bound, fresh.Bound},
+		{"creating", r.Creating, fresh.Creating}, {"idle", r.Idle, fresh.Idle}, {"ending", r.Ending, fresh.Ending}, {"reclaimed", r.Taken, fresh.Taken},
+	} {
+		if !slices.Equal(slices.SortedFunc(slices.Values(list.kept), ByID), slices.SortedFunc(slices.Values(list.anew), ByID)) {
+			return fmt.Errorf("%d instances are listed as %s, and %d should be", len(list.kept), list.name, len(list.anew))
+		}
+	}
+	if r.Takers != fresh.Takers {
+		return fmt.Errorf("%d instances are said to take work, and %d do", r.Takers, fresh.Takers)
+	}
+	if !reflect.DeepEqual(f.inCloud, inCloud) {
+		return fmt.Errorf("instances are said to be in clouds %v, and are in %v", f.inCloud, inCloud)
+	}
+	return nil
+}
+
+// checkCensus compares the census with one that is taken anew.
+func (f *Fleet) checkCensus() error {
+	kinds := func(c *Census) map[likeness][2]int {
+		of := map[likeness][2]int{}
+		for _, k := range c.Kinds {
+			of[k.One.likeness()] = [2]int{k.Count, k.Takers}
+		}
+		return of
+	}
+	kept, now := f.Census(), f.takeCensus()
+	if !reflect.DeepEqual(kinds(kept), kinds(now)) || !reflect.DeepEqual(kept.Owned, now.Owned) || !slices.Equal(kept.Creating, now.Creating) || !slices.Equal(kept.losers, now.losers) {
+		return errors.New("the census is not what one that is taken anew is")
+	}
+	return nil
+}

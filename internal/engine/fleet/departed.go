@@ -1,0 +1,63 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+
+	"drover"
+)
+
+// Departed is an instance that is gone, as it last was. It is remembered, since a list may show it again: then it goes on with the record
+// and the bill that it has, and nothing of it is billed twice. One is never changed: there may be a thousand, and every State has them.
+type Departed struct {
+	Instance Instance     `json:"instance"`
+	At       drover.Time  `json:"at"` // when it was held to be gone
+	Cost     drover.Money `json:"cost"`
+	Shown    *Sighting    `json:"shown,omitempty"` // observed: the last good list has it, as this
+}
+
+// Departed instances are remembered for an hour, and beyond that as many as this. No cloud's lists are known to lag nearly as long.
+const (
+	departedFor   = time.Hour
+	departedLeast = 1000
+)
+
+// Departed returns the instances that are gone, the last to go last.
+func (f *Fleet) Departed() []*Departed { return f.departed }
+
+// Depart remembers an instance that is gone, and its last state; nil if no list can show it.
+func (f *Fleet) Depart(in *Member, was drover.InstanceState, at drover.Time, cost drover.Money) *Departed {
+	if in.ProviderID == "" {
+		return nil
+	}
+	last := in.Clone().Durable()
+	last.State, last.Candidates, last.Bound = was, nil, nil
+	d := &Departed{Instance: last, At: at, Cost: cost}
+	f.departed = append(f.departed, d)
+	for len(f.departed) > departedLeast && f.departed[0].At.Add(departedFor) < at {
+		f.departed = f.departed[1:]
+	}
+	return d
+}
+
+// Return forgets that an instance is gone, and makes a member of it, to be added.
+func (f *Fleet) Return(d *Departed) *Member {
+	f.departed = slices.DeleteFunc(f.departed, func(o *Departed) bool { return o == d })
+	return &Member{Instance: d.Instance.Clone()}
+}
+
+// ShowDeparted notes as what the last list of a cloud has a departed instance, nil if it has not; and reports whether there is such an instance.
+func (f *Fleet) ShowDeparted(cloud, providerID string, as *Sighting) bool {
+	at := slices.IndexFunc(f.departed, func(d *Departed) bool { return d.Instance.Cloud == cloud && d.Instance.ProviderID == providerID })
+	if at >= 0 {
+		d := *f.departed[at]
+		d.Shown = as
+		f.departed[at] = &d
+	}
+	return at >= 0
+}
+
+// Ghosts reports whether a list shows an instance that is held to be gone, so that it is not certain yet.
+func (f *Fleet) Ghosts() bool {
+	return slices.ContainsFunc(f.departed, func(d *Departed) bool { return d.Shown != nil })
+}

@@ -1,0 +1,153 @@
+// Package fleet holds the instances that are not gone, and knows what may be done with each.
+//
+// The model: an Instance is the record of a virtual machine, from the decision to rent it until it is proved gone; its Observed part is what this
+// controller has seen, which the next one has to see for itself. A Member is an Instance with what follows from the rest of the State: its Policy, its Load
+// of live attempts, and what these and its reservations leave of it. A Reservation keeps room for elements of one class on an instance that is on its way.
+// The queue or a pool owns each instance, and owner.go says what follows. An instance that is gone is remembered for a while as Departed, since a
+// lagging list may show it again.
+//
+// Work finds instances by the Index: lists of those that are ready, coming, idle and so on. It follows an instance when the caller reports a change with
+// Changed, so a decision costs as much as has changed, not as much as there is. What is asked for every class that waits is answered by the Census,
+// which counts instances of one kind together; it is of one revision of the fleet, which Moved counts.
+//
+// Lists of clouds lag, so lists.go tells when one proves an instance gone. The package decides nothing that leaves it: it has no effects, no clock and no
+// prices, and neither knows budgets nor the market. The engine drives each instance through its states.
+//
+// The invariants: IDs and names are unique. The Load's needs and Free add up to Resources, the reservations and Room to what the instance will have.
+// An attempt is live on one instance. Index and Census are what they would be if they were made anew, which Check compares.
+package fleet
+
+import (
+	"cmp"
+	"slices"
+
+	"drover"
+	"drover/internal/engine/timers"
+)
+
+// Fleet is the instances that are not gone. It is not safe for concurrent use: the engine's loop owns it.
+type Fleet struct {
+	members  []*Member // by ID
+	byName   map[string]*Member
+	inCloud  map[string]int
+	attempts map[drover.JobID]*Attempt // live
+	departed []*Departed               // the last to go last
+	timers   timers.Timers
+	index    Index
+	census   *Census // nil until somebody needs one
+	revision int
+}
+
+// New makes a fleet without instances, which remembers those that are gone.
+func New(departed []*Departed) *Fleet {
+	return &Fleet{byName: map[string]*Member{}, inCloud: map[string]int{}, attempts: map[drover.JobID]*Attempt{}, departed: departed}
+}
+
+// State returns the fleet's part of the State. It shares no memory with the fleet that may change.
+func (f *Fleet) State() (instances []Instance, attempts []Attempt, departed []*Departed) {
+	for _, in := range f.members {
+		c := in.Clone()
+		c.Check = f.timers.At(in.ID)
+		instances = append(instances, c)
+		for _, a := range in.Load {
+			attempts = append(attempts, *a)
+		}
+	}
+	slices.SortFunc(attempts, func(a, b Attempt) int { return a.ID.Job.Compare(b.ID.Job) })
+	return instances, attempts, slices.Clone(f.departed)
+}
+
+// Revision counts the changes of what instances there are, of what they are, and of whether they may take work.
+func (f *Fleet) Revision() int { return f.revision }
+
+// Moved notes such a change.
+func (f *Fleet) Moved() { f.revision++ }
+
+// All are the members, by ID. The slice is the fleet's own, and follows its changes.
+func (f *Fleet) All() []*Member { return f.members }
+
+// Len is how many members there are.
+func (f *Fleet) Len() int { return len(f.members) }
+
+// In is how many of them are in a cloud.
+func (f *Fleet) In(cloud string) int { return f.inCloud[cloud] }
+
+// Add adds an instance. All of it is free, and its reservations are counted.
+func (f *Fleet) Add(in *Member) {
+	in.Free, in.Room = in.Resources, in.Expanded()
+	for _, r := range in.Bound {
+		in.Room = in.Room.Minus(r.Group.Shape.Need, r.Count)
+	}
+	at, _ := f.at(in.ID) // one that was gone comes back in between
+	f.members = slices.Insert(f.members, at, in)
+	f.byName[in.Name] = in
+	f.inCloud[in.Cloud]++
+	f.revision++
+	f.Changed(in)
+}
+
+// Remove removes an instance that is gone.
+func (f *Fleet) Remove(in *Member) {
+	f.timers.Set(in.ID, 0)
+	delete(f.byName, in.Name)
+	if at, ok := f.at(in.ID); ok {
+		f.members = slices.Delete(f.members, at, at+1)
+		if f.inCloud[in.Cloud]--; f.inCloud[in.Cloud] == 0 {
+			delete(f.inCloud, in.Cloud)
+		}
+	}
+	f.revision++
+	f.Changed(in)
+}
+
+func (f *Fleet) at(id int64) (place int, ok bool) {
+	return slices.BinarySearchFunc(f.members, id, func(in *Member, id int64) int { return cmp.Compare(in.ID, id) })
+}
+
+// Member returns the instance with an ID; nil if there is none, or it is gone.
+func (f *Fleet) Member(id int64) *Member {
+	at, ok := f.at(id)
+	if !ok {
+		return nil
+	}
+	return f.members[at]
+}
+
+// Named returns the instance of a name; nil if there is none.
+func (f *Fleet) Named(name string) *Member { return f.byName[name] }
+
+// ByProviderID returns the instance that a cloud knows by an ID; nil if there is none.
+func (f *Fleet) ByProviderID(cloud, id string) *Member {
+	for _, in := range f.members {
+		if in.Cloud == cloud && in.ProviderID == id {
+			return in
+		}
+	}
+	return nil
+}
+
+// Behind returns the instance that a list shows: the one of its name, unless that has another ID and its cloud made two; nil if none is known.
+func (f *Fleet) Behind(cloud string, s Sighting) *Member {
+	in := f.byName[s.Name]
+	if in != nil && (in.ProviderID == "" || in.ProviderID == s.ProviderID) {
+		return in
+	}
+	return f.ByProviderID(cloud, s.ProviderID)
+}
+
+// CheckAt has an instance checked at a time, and not before; 0: never.
+func (f *Fleet) CheckAt(in *Member, at drover.Time) { f.timers.Set(in.ID, at) }
+
+// NextCheck is when the instance is to be checked; 0: never.
+func (f *Fleet) NextCheck(in *Member) drover.Time { return f.timers.At(in.ID) }
+
+// FirstCheck is when the first instance is to be checked; 0: none is.
+func (f *Fleet) FirstCheck() drover.Time { return f.timers.First() }
+
+// Due takes out an instance that is to be checked now; nil if there is none.
+func (f *Fleet) Due(now drover.Time) *Member {
+	if id := f.timers.Due(now); id != 0 {
+		return f.Member(id)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/engine/queue"
+	"drover/internal/engine/verdict"
+)
+
+// Member is an Instance of the fleet with what follows from the rest of the State.
+type Member struct {
+	Instance
+	Policy
+	Free  drover.Resources // what its live attempts leave of it
+	Room  drover.Resources // what its reservations leave of it, while it is on its way
+	Load  []*Attempt       // live, by job and index
+	Rated Rate             // as of which its price was last looked up
+	seats int              // taken for a gang that is being placed
+	on    enrolled         // its places in the index
+}
+
+// Policy is what the configuration says of an instance now.
+type Policy struct {
+	Leaving bool           // its cloud is no longer configured
+	NoJobs  bool           // its owner lets no jobs be placed on it
+	NoLogin bool           // nobody logs in to it: it is ready when its cloud says that it runs
+	UseOnce bool           // it may be given one job
+	Sharing drover.Sharing // whose jobs may meet on it
+}
+
+// Rate is what an instance's price follows from, where nothing is committed to: the market as of a revision.
+type Rate struct {
+	Revision   int
+	Zone, Type string
+	Market     drover.Market
+	Volume     drover.Bytes
+}
+
+// Demand is what somebody wants of an instance: jobs of one shape, of one user.
+type Demand struct {
+	Shape drover.Shape
+	Owner string // the user's drover.OwnerMark
+}
+
+// Coming reports whether the instance is on its way to being ready, so that room on it may be reserved.
+func (in *Member) Coming() bool {
+	return (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting || in.State == drover.InstanceIdle && in.Expanding()) && in.TakesWork()
+}
+
+// Open reports whether work may be started on the instance now.
+func (in *Member) Open() bool {
+	return in.State.Ready() && in.Connected && in.TakesWork() && len(in.Orphans) == 0 && !in.Expanding()
+}
+
+// TakesWork reports whether nothing but its state keeps work from the instance.
+func (in *Member) TakesWork() bool {
+	return in.Idle == drover.IdleRun && !in.Broken && !in.Leaving && in.Reclaimed == nil && in.Ailing == nil && !in.Aged && (!in.UseOnce || !in.Used)
+}
+
+// Serving reports whether the instance may get work, now or when it is ready.
+func (in *Member) Serving() bool { return in.TakesWork() && in.State != drover.InstanceStopping }
+
+// Held reports whether an operator keeps the instance: only a kill, or its cloud, ends it.
+func (in *Member) Held() bool { return in.Idle == drover.IdleHold }
+
+// Isolated reports whether what runs on the instance is kept apart, so that all users' jobs may.
+func (in *Member) Isolated() bool { return in.Owner == drover.Everyones }
+
+// Serves reports whether the instance may run the demand's jobs, whatever room it has. What belongs to a user stays that user's, whatever
+// the configuration says later, and what is not as it says runs no more jobs.
+func (in *Member) Serves(d *Demand) bool {
+	switch {
+	case in.NoJobs:
+		return false
+	case in.Owner == d.Owner:
+		return true
+	case in.Sharing == drover.ShareUser:
+		return in.Owner == "" && !in.Used
+	case in.Sharing == drover.ShareEveryone:
+		return in.Isolated()
+	}
+	return in.Owner == ""
+}
+
+// Accepts reports whether the demand's jobs may run on the instance when it is empty.
+func (in *Member) Accepts(d *Demand) bool {
+	r := in.Expanded()
+	if r.Disk == 0 {
+		r.Disk = d.Shape.Need.Disk // as Shape.Accepts has it
+	}
+	return in.allows(d) && r.Fits(d.Shape.Need)
+}
+
+// Holds reports whether one of the demand's jobs can start on the instance now.
+func (in *Member) Holds(d *Demand) bool { return in.allows(d) && in.Free.Fits(d.Shape.Need) }
+
+func (in *Member) allows(d *Demand) bool {
+	s := &d.Shape
+	return in.Serves(d) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
+}
+
+// Full reports whether the instance may be given one job and has it.
+func (in *Member) Full() bool { return in.UseOnce && len(in.Load)+len(in.Bound)+in.seats > 0 }
+
+// AtOnce is how many of n jobs the instance may be given at once.
+func (in *Member) AtOnce(n int) int {
+	if in.UseOnce {
+		return min(n, 1)
+	}
+	return n
+}
+
+// Better reports whether work is placed on the instance rather than on another: where a vCPU costs less, then on the fuller one.
+func (in *Member) Better(than *Member) bool {
+	return cmp.Or(in.comparePerCPU(than), cmp.Compare(in.Free.CPU, than.Free.CPU), cmp.Compare(in.Price, than.Price)) < 0
+}
+
+// comparePerCPU compares what a vCPU costs on two instances.
+func (in *Member) comparePerCPU(with *Member) int {
+	if in.Price == with.Price && in.Resources.CPU == with.Resources.CPU {
+		return 0
+	}
+	aHigh, aLow := bits.Mul64(uint64(in.Price), uint64(with.Resources.CPU))
+	bHigh, bLow := bits.Mul64(uint64(with.Price), uint64(in.Resources.CPU))
+	return cmp.Or(cmp.Compare(aHigh, bHigh), cmp.Compare(aLow, bLow))
+}
+
+// Expanding reports whether the instance's volume is being grown.
+func (in *Member) Expanding() bool { return in.Grow > in.Resources.Disk && in.Rigid == nil }
+
+// Expanded is what the instance has once its volume is as large as it is to be.
+func (in *Member) Expanded() drover.Resources {
+	r := in.Resources
+	if in.Expanding() {
+		r.Disk = in.Grow
+	}
+	return r
+}
+
+// Volume is how large a volume is paid.
+func (in *Member) Volume() drover.Bytes { return max(in.Resources.Disk, in.Grow) }
+
+// Typeless reports whether it is not known what the instance has, since its type was not offered when it was adopted.
+func (in *Member) Typeless() bool {
+	return in.Resources.CPU == 0 && in.State != drover.InstanceCreating
+}
+
+// Become makes the instance what the cloud made it of, of all the candidates.
+func (in *Member) Become(o drover.Offering) {
+	in.Zone, in.Type, in.Market = o.Zone, o.Type, o.Market
+	if in.Created == 0 { // else it is paid already, at a price that may have moved since
+		in.Price = o.Price
+	}
+	in.Resize(o.Type.Resources)
+}
+
+// Resize gives the instance what its type has; a type without a disk of its own keeps the volume that was asked for.
+func (in *Member) Resize(r drover.Resources) {
+	if r.Disk == 0 {
+		r.Disk = in.Resources.Disk
+	}
+	used := in.Resources.Minus(in.Room, 1)
+	in.Resources, in.Free, in.Room = r, r, r.Minus(used, 1)
+}
+
+// Offering is the instance as if it were offered: what it is and has.
+func (in *Member) Offering() drover.Offering {
+	t := in.Type
+	t.Resources = in.Resources
+	return drover.Offering{Cloud: in.Cloud, Zone: in.Zone, Type: t, Market: in.Market, Price: in.Price}
+}
+
+// Requestable is the instance as it could be had, with a volume as large as is asked for.
+func (in *Member) Requestable() drover.Offering {
+	o := in.Offering()
+	o.Type.Resources.Disk = 0
+	return o
+}
+
+// Offerings are what the instance may be: its candidates, or what it is.
+func (in *Member) Offerings() []drover.Offering {
+	if len(in.Candidates) > 0 {
+		return in.Candidates
+	}
+	return []drover.Offering{in.Offering()}
+}
+
+// Where says what the instance is, and where, for people.
+func (in *Member) Where() string {
+	return fmt.Sprintf("%s in %s %s, %s", in.Type.Name, in.Cloud, in.Zone, in.Market)
+}
+
+// Remark is what is to be said of the instance as long as nothing keeps it from being reached; nil if nothing is.
+func (in *Member) Remark() *verdict.Verdict {
+	switch {
+	case in.Reclaimed != nil:
+		return in.Reclaimed
+	case in.Ailing != nil:
+		return in.Ailing
+	}
+	return in.Told
+}
+
+// reclaimedWithin is how long after the notice an instance is expected to be taken back: longer than any cloud says it ahead. One that is still
+// there then may never be taken, and a replacement would wait for it, and be paid, for as long as its job takes.
+const reclaimedWithin = 2 * time.Hour
+
+// ReclaimedBy is when the instance is no longer expected to be taken back; 0 if it never was.
+func (in *Member) ReclaimedBy() drover.Time {
+	if in.Reclaimed == nil {
+		return 0
+	}
+	return in.Reclaimed.Since.Add(reclaimedWithin)
+}
+
+// Priority is the highest of what has room reserved on the instance, -1 if nothing has.
+func (in *Member) Priority() int {
+	most := -1
+	for _, b := range in.Bound {
+		most = max(most, b.Group.Priority)
+	}
+	return most
+}
+
+// RentedFor reports whether the instance was rented for jobs of the class.
+func (in *Member) RentedFor(class queue.Key) bool {
+	return slices.ContainsFunc(in.For, func(r Reservation) bool { return r.Group == class })
+}
