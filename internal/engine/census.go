@@ -68,7 +68,7 @@ func (s *Stock) add(in *fleet.Member) {
 	used := in.Resources.Minus(in.Free, 1)
 	s.Instances++
 	s.Has, s.Used = s.Has.Plus(in.Resources, 1), s.Used.Plus(used, 1)
-	if in.Connected || in.noLogin {
+	if in.Connected || in.NoLogin {
 		s.Connected++
 	}
 	if in.Created == 0 {

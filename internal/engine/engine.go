@@ -76,6 +76,7 @@ func New(s State) (*Engine, error) {
 		runs:         map[GroupKey]runs{},
 		singles:      map[drover.Shape]drover.Money{},
 		minimumCosts: map[minimumCostKey]minimumCost{},
+		fleet:        fleet.New(s.Departed),
 		fitting:      1,
 		claims:       claims{by: map[*fleet.Member]*group{}, spare: map[*fleet.Member]spare{}},
 	}
@@ -85,7 +86,6 @@ func New(s State) (*Engine, error) {
 	e.ledger.At(s.Now)
 	e.trackSpending()
 	e.queue = queue.New(s.Settings.labels())
-	e.fleet = fleet.New(s.Departed)
 	e.followPools(s.PoolStates)
 	for _, known := range s.Groups {
 		e.group(known.Key)
