@@ -44,6 +44,7 @@ func mountSmallDisk(t *testing.T, path string) (fill, free func()) {
 
 // covers D9
 func TestAControllerWaitsForRoomOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
 	p.state = t.TempDir()
 	records := filepath.Join(p.state, "drover", "lab")
@@ -112,6 +113,7 @@ func (p *daemonPlace) readyz() int {
 }
 
 func TestAControllerDoesNotStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	for _, known := range []bool{false, true} {
 		t.Run(map[bool]string{false: "of a fleet that is new", true: "of a fleet that it has kept before"}[known], func(t *testing.T) {
 			p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}

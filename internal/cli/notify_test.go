@@ -14,6 +14,7 @@ import (
 
 // TestARunTellsHowItEnded has a run post its message to a receiver on this host, which its configuration allows.
 func TestARunTellsHowItEnded(t *testing.T) {
+	t.Parallel()
 	got := make(chan webhook.Message, 4)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var m webhook.Message

@@ -31,6 +31,7 @@ jobs:
 // TestWhatADaemonTellsOfItself has a small fleet work, and compares what is told of it in different ways.
 // covers D19 D20
 func TestWhatADaemonTellsOfItself(t *testing.T) {
+	t.Parallel()
 	p := newDaemonPlace(t, ", idle_timeout: 1m", "")
 	p.process.kill()
 	p.serve("-v", "--status-interval", "100ms")

@@ -29,6 +29,7 @@ func (c *attributed) Attribute(_ context.Context, name string) (string, error) {
 
 // covers P4 P11
 func TestAHookInAnAttributeIsFetchedAtEachFiring(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	told := filepath.Join(t.TempDir(), "told")
 	cloud := &attributed{Cloud: f.cfg.Clouds[0].Driver, texts: map[string]string{}}

@@ -21,6 +21,7 @@ func (h hourly) Capabilities() driver.Capabilities {
 }
 
 func TestHowACloudBills(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ configured, period time.Duration }{
 		"is what its driver says":          {0, time.Hour},
 		"unless the configuration says it": {10 * time.Minute, 10 * time.Minute},
@@ -51,6 +52,7 @@ func (d dated) Describe(_ context.Context, id string) (driver.Instance, error) {
 }
 
 func TestTheEngineIsToldWhenAnInstanceEnded(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	defer stop()

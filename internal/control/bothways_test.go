@@ -19,6 +19,7 @@ import (
 
 // TestService asks a controller in this process, and the same over HTTP: whoever uses it cannot tell them apart.
 func TestService(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	defer stop()

@@ -21,6 +21,7 @@ func (p *priced) Offerings(context.Context) ([]drover.Offering, error) {
 }
 
 func TestCataloguesAreToldAsWhatHasChanged(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	cloud := &priced{Cloud: f.cfg.Clouds[0].Driver}
 	offer := func(name string, price drover.Money) drover.Offering {

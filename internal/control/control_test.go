@@ -191,6 +191,7 @@ func TestABatchRunsToItsEndAndNothingIsLeft(t *testing.T) {
 }
 
 func TestAControllerGoesOnWithWhatTheLastOneBegan(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -214,6 +215,7 @@ func TestAControllerGoesOnWithWhatTheLastOneBegan(t *testing.T) {
 }
 
 func TestARefusedCommitEndsTheControllerAndNotItsJobs(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
 	ended := make(chan error, 1)
@@ -290,6 +292,7 @@ func (r *fullRecorder) Append(engine.Event, engine.Decision) {}
 func (r *fullRecorder) Full() bool                           { return true }
 
 func TestARecordingThatIsFullIsGoneOnWithInTheNextSegment(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	recorder := &fullRecorder{}
 	f.cfg.Record = recorder

@@ -11,6 +11,7 @@ import (
 
 // covers K8
 func TestADumpHasEveryPartOfTheController(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.cfg.Hooks = map[drover.Hook]string{drover.HookBroken: "/bin/true"}
 	c, stop := f.begin()

@@ -28,6 +28,7 @@ kill -9 $(cat ../daemon.lock)
 
 // covers D14
 func TestAJobThatForgesTheEndOfAnotherHarmsItsOwnInstanceAlone(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.cfg.Setup.Settings.Clouds[0].MaxInstances = 3
 	f.cfg.Setup.Settings.Lifecycle.UseOnce = true

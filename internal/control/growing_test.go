@@ -35,6 +35,7 @@ func (g *growable) GrowDisk(_ context.Context, _ string, size drover.Bytes) erro
 
 // covers K14
 func TestAVolumeGrowsForTheNextJob(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	cloud := &growable{Cloud: f.cfg.Clouds[0].Driver}
 	f.cfg.Clouds[0].Driver, f.cfg.Settings.Clouds[0].Disk = cloud, drover.MiB
@@ -62,6 +63,7 @@ func TestAVolumeGrowsForTheNextJob(t *testing.T) {
 
 // covers K14
 func TestAVolumeThatCannotBeGrown(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	defer stop()

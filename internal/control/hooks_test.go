@@ -80,6 +80,7 @@ func TestAHookIsToldOfItsInstanceAndWhatItSaysIsLogged(t *testing.T) {
 
 // covers P4
 func TestTheEngineIsToldThatTheHookOfABrokenInstanceHasEnded(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	done := filepath.Join(t.TempDir(), "done")
 	f.cfg.Hooks = map[drover.Hook]string{drover.HookBroken: script(t, "sleep 0.1; touch "+done)}
@@ -98,6 +99,7 @@ func TestTheEngineIsToldThatTheHookOfABrokenInstanceHasEnded(t *testing.T) {
 }
 
 func TestAHookOfAnInstanceThatIsGoneIsToldWhereItWas(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.cfg.Clouds[0].SSH.Port = 22
 	c := must(New(t.Context(), f.cfg))(t)
@@ -148,6 +150,7 @@ func TestAHookThatWritesWithoutEndIsCutShortInTheLogAndNotHeldUp(t *testing.T) {
 
 // covers P4
 func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	folder := t.TempDir()
 	f.cfg.Hooks = map[drover.Hook]string{
@@ -179,6 +182,7 @@ func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
 
 // covers P4
 func TestAHookIsRunAgainUntilItIsWrittenDownThatItWas(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	told := filepath.Join(t.TempDir(), "told")
 	f.cfg.Hooks = map[drover.Hook]string{drover.HookReady: script(t, "echo $DROVER_EVENT $DROVER_INSTANCE $DROVER_POOL >>"+told)}
@@ -202,6 +206,7 @@ func TestAHookIsRunAgainUntilItIsWrittenDownThatItWas(t *testing.T) {
 
 // covers P4
 func TestAURLIsToldOfEventsSignedInOrderAndAgainIfItFails(t *testing.T) {
+	t.Parallel()
 	type message struct {
 		signature string
 		body      hookMessage

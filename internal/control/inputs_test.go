@@ -34,6 +34,7 @@ func reading(user, contents string) drover.Submission {
 }
 
 func TestInputsAreTheirSenders(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	defer stop()
@@ -79,6 +80,7 @@ func TestInputsAreTheirSenders(t *testing.T) {
 }
 
 func TestInputsThatNoJobUsesAreSweptAfterADay(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	defer stop()

@@ -23,6 +23,7 @@ func newLoginKey(t *testing.T) ssh.Signer {
 
 // covers D25
 func TestLoginKeysAreChangedWhileInstancesRun(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	old, recent := newLoginKey(t), newLoginKey(t)
 	ready := func(n int) func(*engine.Engine) bool {

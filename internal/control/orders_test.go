@@ -14,6 +14,7 @@ import (
 
 // covers D5 D21
 func TestOrders(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	sick := filepath.Join(t.TempDir(), "sick")
 	f.cfg.Orders = wire.Orders{Orphan: time.Hour, Health: "[ ! -e " + sick + " ]", Interval: 20 * time.Millisecond, Deadline: 5 * time.Second}

@@ -21,6 +21,7 @@ func pooled(pool string) engine.Create {
 
 // covers P8
 func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.cfg.Setup.Orders = wire.Orders{Orphan: time.Hour}
 	f.cfg.Setup.Pools = map[string]Pool{"web": {Images: map[drover.Arch]string{"": "debian"}, Init: "#!/bin/sh\necho {pool}\n"}, "lent": {Orphan: time.Minute}}
@@ -66,6 +67,7 @@ func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
 
 // covers P4
 func TestHooksOfAPoolRunBesideThoseOfTheFleet(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	var log strings.Builder // a text handler writes one line at a time
 	f.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))

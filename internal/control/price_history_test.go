@@ -38,6 +38,7 @@ func (r *remembering) Offerings(ctx context.Context) ([]drover.Offering, error) 
 
 // covers C6
 func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	spot := must(local.Open(t.Context(), drivertest.Options(t, "here", "local", "test", "markets: [spot]", filepath.Join(t.TempDir(), "spot"))))(t)
 	t.Cleanup(func() {

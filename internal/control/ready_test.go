@@ -10,6 +10,7 @@ import (
 )
 
 func TestReady(t *testing.T) {
+	t.Parallel()
 	ready := func(c *Controller) error {
 		c.ready.asked = time.Time{} // no answer from before
 		return c.Ready(t.Context())

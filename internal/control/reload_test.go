@@ -16,6 +16,7 @@ import (
 
 // covers P6
 func TestReconfigure(t *testing.T) {
+	t.Parallel()
 	t.Run("what a list saw that was under way is not lost", func(t *testing.T) {
 		f := newFixture(t)
 		c := must(New(t.Context(), f.cfg))(t)
@@ -69,6 +70,7 @@ func TestReconfigure(t *testing.T) {
 }
 
 func TestFollowersThatLeaveOrAreLeft(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	f.submit(c, "while sleep 0.01; do echo .; done")
@@ -115,6 +117,7 @@ func TestASpoolThatCannotBeWrittenSaysSo(t *testing.T) {
 }
 
 func TestWhyAnInstanceHasNoAddressIsSaid(t *testing.T) {
+	t.Parallel()
 	c := must(New(t.Context(), newFixture(t).cfg))(t)
 	cl := must(c.cloud("here"))(t)
 	for _, step := range []struct {
@@ -142,6 +145,7 @@ func (muteCloud) List(context.Context, map[string]string) ([]driver.Instance, er
 
 // covers D9
 func TestRunningJobsAreCollectedWhileListsFail(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	f.submit(c, "sleep 0.5; echo done")

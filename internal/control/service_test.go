@@ -28,6 +28,7 @@ func job(number int64) drover.JobID { return drover.JobID{Number: number, Index:
 
 // covers D13
 func TestWishes(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	defer stop()
@@ -111,6 +112,7 @@ func second[T any](_ T, err error) error { return err }
 
 // covers D5
 func TestVerbs(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	f.submit(c, "sleep 60")
@@ -141,6 +143,7 @@ func TestVerbs(t *testing.T) {
 
 // covers D10
 func TestSubmitRefuses(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	defer stop()
@@ -163,6 +166,7 @@ func TestSubmitRefuses(t *testing.T) {
 
 // covers D15
 func TestLogs(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -389,6 +393,7 @@ func TestHistory(t *testing.T) {
 }
 
 func TestWhatIsWishedTooLateIsRefused(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	defer stop()
@@ -444,6 +449,7 @@ func TestAnswersToWishesAreWaitedForInTheirOrder(t *testing.T) {
 
 // covers D8
 func TestWhereJobsReachTheAPI(t *testing.T) {
+	t.Parallel()
 	for url, want := range map[string]string{"": "http://127.0.0.1:", "https://drover.example": "https://drover.example\n"} {
 		f := newFixture(t)
 		f.cfg.URL = url
@@ -461,6 +467,7 @@ func TestWhereJobsReachTheAPI(t *testing.T) {
 
 // covers D15
 func TestTheEndOfARunnersLogIsKeptOncePerLine(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
 	l := &link{id: 1, name: "i-1", c: c}
@@ -478,6 +485,7 @@ func TestTheEndOfARunnersLogIsKeptOncePerLine(t *testing.T) {
 
 // covers D15
 func TestTheRunnersLogOfAnInstanceThatDiedStandsApartFromTheReason(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.cfg.Clouds[0].Driver = middleware.ForFleet(f.cfg.Clouds[0].Driver, "test")
 	f.cfg.Settings.Clouds[0].ListInterval = 200 * time.Millisecond
@@ -516,6 +524,7 @@ func TestTheRunnersLogOfAnInstanceThatDiedStandsApartFromTheReason(t *testing.T)
 }
 
 func TestHowAnAttemptEndedIsBelievedOfItsOwnInstanceAlone(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
 	id := drover.AttemptID{Job: job(1), Number: 1}
@@ -535,6 +544,7 @@ func TestHowAnAttemptEndedIsBelievedOfItsOwnInstanceAlone(t *testing.T) {
 }
 
 func TestARunnerCannotFillTheControllersMemory(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c, end := f.begin()
 	defer end()

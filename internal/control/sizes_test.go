@@ -21,6 +21,7 @@ func sized(hash string, size int64) drover.Batch {
 }
 
 func TestAnInputOfAnotherSizeThanItIsSaidToHave(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	hash, _, err := f.cfg.Inputs.Put(t.Context(), strings.NewReader("ab"))
 	if err != nil {

@@ -29,6 +29,7 @@ func (l *littered) Remove(_ context.Context, s driver.Leftover) error {
 
 // covers C7
 func TestSweep(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		life driver.FleetState

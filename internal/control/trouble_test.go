@@ -15,6 +15,7 @@ import (
 // A cloud that fails calls and loses answers, that makes two of one now and then, and whose lists are late, costs time and nothing else.
 // covers C4
 func TestACloudThatDoesThingsWrongIsBorne(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	right := f.cfg.Clouds[0].Driver
 	f.cfg.Clouds[0].Driver = middleware.Inject(right, middleware.Faults{
@@ -60,6 +61,7 @@ func (c *twins) Destroy(_ context.Context, id string) error {
 
 // covers D16
 func TestEveryInstanceOfANameIsDestroyedWhereItsIDIsNotKnown(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	tags := map[string]string{driver.TagFleet: "test", driver.TagName: "x"}
 	other := map[string]string{driver.TagFleet: "test", driver.TagName: "y"}
