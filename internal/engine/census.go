@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"drover/internal/engine/fleet"
 	"slices"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // Census is the present in figures, all of one moment.

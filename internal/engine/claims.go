@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"drover/internal/engine/fleet"
 	"slices"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // A group that waits for room and cannot get new instances has some kept for it: as many as its waiting elements fill, those with most room

@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"drover/internal/engine/fleet"
 	"fmt"
 	"slices"
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // What an instance and its runner say of themselves, and what silence says.

@@ -1,8 +1,9 @@
 package engine
 
 import (
-	"drover/internal/engine/fleet"
 	"slices"
+
+	"drover/internal/engine/fleet"
 )
 
 // fit is an instance that has room for a group's next job.

@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"drover/internal/engine/fleet"
 	"fmt"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // whyNoRoom says that no instance may be added, since a limit is reached.

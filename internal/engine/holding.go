@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"drover/internal/engine/fleet"
 	"fmt"
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // How long an idle instance is kept. To keep it costs its price for as long as nothing comes; to boot another when something does costs that one's

@@ -2,12 +2,12 @@ package engine
 
 import (
 	"cmp"
-	"drover/internal/engine/fleet"
 	"fmt"
 	"slices"
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // faultText begins a note of what can only be a fault of the engine's.

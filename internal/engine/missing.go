@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"drover/internal/engine/fleet"
 	"slices"
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // maxDescribing is how many instances a cloud is asked for at once. The rest wait for its lists.

@@ -2,10 +2,10 @@ package engine
 
 import (
 	"cmp"
-	"drover/internal/engine/fleet"
 	"slices"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // Where a cloud remembers its prices, an instance costs what they were also while nobody looked: a controller that begins is told how the prices

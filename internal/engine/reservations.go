@@ -2,11 +2,11 @@ package engine
 
 import (
 	"cmp"
-	"drover/internal/engine/fleet"
 	"slices"
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // Work that waits and finds no room has some reserved on instances that are on their way: so many elements of a group on each. A group's count, the room

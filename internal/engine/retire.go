@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"drover/internal/engine/fleet"
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // An instance that is too old, or has run its one job where none is used twice, takes no more work and goes when it has none.

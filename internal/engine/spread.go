@@ -2,10 +2,10 @@ package engine
 
 import (
 	"cmp"
-	"drover/internal/engine/fleet"
 	"slices"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // A spread has no more than a share of the fleet's vCPUs be of one spot offering, since what is of one is likely to be taken back together. It binds

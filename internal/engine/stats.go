@@ -2,12 +2,12 @@ package engine
 
 import (
 	"cmp"
-	"drover/internal/engine/fleet"
 	"fmt"
 	"slices"
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // What has been seen often enough is expected again: how long a type boots, of which there is a mean in which what is new counts for more than

@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"drover/internal/engine/fleet"
 	"slices"
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // An attempt that is to end is told so once its runner can hear it; its end is what the runner says, or the end of its instance. One that nothing

@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"drover/internal/engine/fleet"
 	"fmt"
 	"time"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // An instance's idle behaviour is durable in the store, and a tag on the VM, so that it holds even if the store is lost. Retag is set with

@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"drover/internal/engine/fleet"
 	"slices"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // What a good list no longer has is given up by lists alone: its silence says nothing more, neither of it nor of the controller.

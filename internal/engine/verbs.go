@@ -2,11 +2,11 @@ package engine
 
 import (
 	"cmp"
-	"drover/internal/engine/fleet"
 	"fmt"
 	"slices"
 
 	"drover"
+	"drover/internal/engine/fleet"
 )
 
 // instruct gives an instance an operator's verb. What is gone, or going, takes none but the one that it follows already.
