@@ -17,7 +17,7 @@ const fewBins = 8
 // answer writes the draft down as a plan: each demand's jobs in the order of the demands.
 func (m *model) answer(d *draft) drover.Plan {
 	plan := drover.Plan{Problem: m.p.ID, Cost: drover.Money(d.cost)}
-	give := m.givers()
+	left := m.supplies()
 	var byPrice []int
 	shared := m.sharesLeft(d.led)
 	few := len(d.bins) <= fewBins && shared == nil
@@ -34,11 +34,10 @@ func (m *model) answer(d *draft) drover.Plan {
 			if n == 0 || shared != nil {
 				candidates, runnerUp = m.candidates(b, byPrice, shared)
 			}
-			plan.Purchases = append(plan.Purchases, drover.Purchase{Candidates: candidates, Loads: give.loads(b), RunnerUp: runnerUp})
+			plan.Purchases = append(plan.Purchases, drover.Purchase{Candidates: candidates, Loads: left.loads(b), RunnerUp: runnerUp})
 		}
 	}
-	left := m.unserved(d.left)
-	for x, n := range left {
+	for x, n := range m.unserved(d.left) {
 		if n > 0 {
 			plan.Unmet = append(plan.Unmet, m.why(d, x, n))
 		}
@@ -46,11 +45,11 @@ func (m *model) answer(d *draft) drover.Plan {
 	return plan
 }
 
-// giver hands out the jobs of an item, those of earlier demands first.
-type giver []drover.Load
+// supply is the jobs of an item that have no instance yet, those of earlier demands first.
+type supply []drover.Load
 
-func (m *model) givers() givers {
-	g := make(givers, len(m.items))
+func (m *model) supplies() supplies {
+	g := make(supplies, len(m.items))
 	for x, item := range m.of {
 		if n := m.p.Demands[x].Count; n > 0 {
 			g[item] = append(g[item], drover.Load{Demand: x, Count: n})
@@ -59,10 +58,11 @@ func (m *model) givers() givers {
 	return g
 }
 
-type givers []giver
+// supplies is the supply of each item.
+type supplies []supply
 
 // loads takes what one instance of the bin holds, as jobs of demands.
-func (g givers) loads(b bin) (loads []drover.Load) {
+func (g supplies) loads(b bin) (loads []drover.Load) {
 	for _, l := range b.loads {
 		for n := l.count; n > 0; {
 			from := &g[l.item][0]

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// ascent is the search for the splits by which jobs are worth most. It is multiplicative: every crowd is sent where it is worth least, and
+// ascent is the search for the splits by which jobs are worth most. It is multiplicative: every job class is sent where it is worth least, and
 // on each kind the dimensions that were wanted most, on an average that forgets, make up a larger part of the cost. The step grows while that
 // helps and shrinks, back at the best splits, when it does not (as in the volume algorithm of Barahona and Anbil, 2000).
 type ascent struct {
@@ -16,7 +16,7 @@ type ascent struct {
 	best []float64 // the parts for which the sum was the greatest
 	load []float64 // what was wanted of each dimension on the average
 	now  []float64 // and in this round
-	v    []float64 // what the crowd in hand is worth on each of its kinds
+	v    []float64 // what the job class in hand is worth on each of its kinds
 	size int       // how many kinds were looked at
 }
 
@@ -66,14 +66,14 @@ func (a *ascent) ascend(e effort, steps *int) {
 	*steps -= a.size
 }
 
-// every is after how many rounds all kinds are looked at, near on which of them alone crowds are valued between: where they were worth at most so
+// every is after how many rounds all kinds are looked at, near on which of them alone classes are valued in the rounds between: where they were worth at most so
 // many times the least. Of a thousand kinds that is a few; prices seldom move further in so few rounds.
 const every, near = 20, 4
 
-// survey finds for each crowd the kinds to which it may be sent in the next rounds.
+// survey finds for each job class the kinds to which it may be sent in the next rounds.
 func (a *ascent) survey() {
-	for c := range a.pr.crowds {
-		g := &a.pr.crowds[c]
+	for c := range a.pr.jobClasses {
+		g := &a.pr.jobClasses[c]
 		a.v = a.v[:0]
 		least := math.MaxFloat64
 		for y := range g.kinds {
@@ -91,8 +91,8 @@ func (a *ascent) survey() {
 	}
 }
 
-// worth is what a crowd is worth on the kind at a place of its own.
-func (a *ascent) worth(g *crowd, y int) (v float64) {
+// worth is what a job class is worth on the kind at a place of its own.
+func (a *ascent) worth(g *jobClass, y int) (v float64) {
 	n, x := a.n, g.kinds[y]
 	w, s := a.w[x*n:x*n+n], g.shares[y*n:y*n+n]
 	for j := range w {
@@ -101,12 +101,12 @@ func (a *ascent) worth(g *crowd, y int) (v float64) {
 	return float64(v * a.cost[x])
 }
 
-// round sends every crowd where it is worth least and returns the sum of the values.
+// round sends every job class where it is worth least and returns the sum of the values.
 func (a *ascent) round(count bool) (sum float64) {
 	n := a.n
 	clear(a.now)
-	for c := range a.pr.crowds {
-		g := &a.pr.crowds[c]
+	for c := range a.pr.jobClasses {
+		g := &a.pr.jobClasses[c]
 		at, least := 0, math.MaxFloat64
 		for _, y := range g.near {
 			if v := a.worth(g, y); v < least {
@@ -146,7 +146,7 @@ func (a *ascent) move(sum, step, keep float64) {
 	}
 }
 
-// store writes down the splits in whole nano-dollars, what the crowds take, and in last where to begin the next time.
+// store writes down the splits in whole nano-dollars, what the job classes take, and in last where to begin the next time.
 func (a *ascent) store(m *model, pr *prices, last []float64) {
 	n := a.n
 	for x, k := range pr.kinds {
@@ -163,7 +163,7 @@ func (a *ascent) store(m *model, pr *prices, last []float64) {
 		pr.units = append(pr.units, unitsOf(m.kinds[k].has, split))
 	}
 	pr.load = make([]float64, n*len(pr.kinds))
-	for _, g := range pr.crowds {
+	for _, g := range pr.jobClasses {
 		for y, x := range g.kinds {
 			for j := range n {
 				pr.load[x*n+j] += float64(g.shares[y*n+j]*g.flow[y]) / max(1, pr.flows)

@@ -13,11 +13,11 @@ type bin struct {
 	loads []load
 }
 
-// manner is how a packer goes about its work. Which is best depends on the problem; several are tried.
-type manner struct {
+// strategy is how a packer goes about its work. Which is best depends on the problem; several are tried.
+type strategy struct {
 	even       bool    // instances use their dimensions in the proportions in which the jobs that go there need them
 	soft       float64 // the part of the prices that goes to the dimensions which are nearly as scarce as the scarcest
-	windows    []int   // of the fillings that are tried for each instance
+	windows    []int   // of the patterns that are tried for each instance
 	tries      int     // kinds that are
 	damp       int     // of the instances that might hold the same, one in so many is rented at a time
 	thresholds []int64 // thousandths of their cost that jobs on instances must be worth, round after round
@@ -33,7 +33,7 @@ type packer struct {
 	left  []int // by item
 	led   ledger
 	last  []float64 // where the search for prices begins
-	how   manner
+	how   strategy
 	taken []int
 	steps *int
 	bins  []bin
@@ -111,8 +111,8 @@ func (p *packer) rank(pr *prices, i int) []int {
 	return kinds
 }
 
-// best is the best filling of one of the kinds that begins with the seed.
-func (p *packer) best(s *stock, seed int, kinds []int, by func(kind int) measure) (best filling) {
+// best is the best pattern of one of the kinds that begins with the seed.
+func (p *packer) best(s *stock, seed int, kinds []int, by func(kind int) measure) (best pattern) {
 	for _, k := range kinds {
 		u := by(k)
 		for _, w := range p.how.windows {
@@ -121,12 +121,12 @@ func (p *packer) best(s *stock, seed int, kinds []int, by func(kind int) measure
 			}
 		}
 	}
-	s.mend(&best)
+	s.localSearch(&best)
 	return best
 }
 
-// rent books as many instances of the filling as there are jobs and room for, or a part of them.
-func (p *packer) rent(s *stock, f filling) int {
+// rent books as many instances of the pattern as there are jobs and room for, or a part of them.
+func (p *packer) rent(s *stock, f pattern) int {
 	n := p.m.room(p.led, &p.m.kinds[f.kind], 1<<30)
 	for _, l := range f.loads {
 		n = min(n, s.left[l.item]/l.count)

@@ -18,7 +18,7 @@ type stock struct {
 	values []int64 // of one job, by item
 	order  []int   // the items, the most valuable first
 	from   int     // before it in order nothing is left
-	taken  []int   // by item, by the filling in hand
+	taken  []int   // by item, by the pattern in hand
 	steps  *int
 }
 
@@ -53,8 +53,8 @@ func (s *stock) tidy() {
 	}
 }
 
-// filling is what one instance might hold.
-type filling struct {
+// pattern is what one instance might hold.
+type pattern struct {
 	kind  int
 	loads []load
 	value int64
@@ -62,23 +62,23 @@ type filling struct {
 }
 
 // beats reports whether f makes good more of what it costs than g, or as much of more.
-func (f filling) beats(g filling) bool {
+func (f pattern) beats(g pattern) bool {
 	if g.loads == nil {
 		return true
 	}
 	return less(g.value, g.cost, f.value, f.cost) || !less(f.value, f.cost, g.value, g.cost) && f.cost > g.cost
 }
 
-// reach is how many items are looked at for each choice in a filling, and chunk how many choices at least it takes to fill an instance with
+// reach is how many items are looked at for each choice in a pattern, and chunk how many choices at least it takes to fill an instance with
 // jobs of one item.
 const reach, chunk = 150, 16
 
 // fill fills an instance of the kind, beginning with a job of the seed. Each next one is, among the most valuable that fit (as many as the
 // window is wide), that which is worth most for the parts that it takes of what is still free. The units are prices by which no job is worth
 // more than what it takes.
-func (s *stock) fill(k, seed, window int, by *measure) filling {
+func (s *stock) fill(k, seed, window int, by *measure) pattern {
 	kd := &s.m.kinds[k]
-	f := filling{kind: k, cost: kd.costs[s.class]}
+	f := pattern{kind: k, cost: kd.costs[s.class]}
 	free := kd.has
 	for i, n, at := seed, 1, s.from; i >= 0; i, n, at = s.next(kd, free, at, window, by) {
 		if s.taken[i] == 0 {

@@ -6,7 +6,7 @@
 // instance of a kind costs is split among its vCPUs, memory and so on by prices at which all jobs together are worth most (prices, ascend).
 // At these prices no instance holds jobs that are worth more than it costs, so their worth is a bound for every plan, and what is good is known:
 // instances filled with jobs that are worth what they cost. So the kind is chosen, then filled: first each kind with the jobs that the prices
-// send there (piles), as long as that fills it well, each filling bettered by swaps (mend); then what is dearest finds a place, until all is
+// send there (piles), as long as that fills it well, each pattern bettered by swaps (localSearch); then what is dearest finds a place, until all is
 // served (build). The result is never dearer than that of the plain ways (plain), which serve one demand after the other and are what is done when
 // limits leave demands unserved: there the order counts.
 package pack
@@ -57,11 +57,11 @@ func (m *model) cheapestOf(best *draft, pr *prices, steps *int) *draft {
 	if d := m.plainly(cheapest, steps); m.better(d, best) {
 		best = d
 	}
-	manners := []manner{many}
+	strategies := []strategy{many}
 	if len(m.items) <= fewItems {
-		manners = []manner{sharp, even, fine}
+		strategies = []strategy{sharp, even, fine}
 	}
-	for _, how := range manners {
+	for _, how := range strategies {
 		if best.cost <= part(m.bound(pr, best.left), 1010) {
 			break
 		}
@@ -91,12 +91,12 @@ func (m *model) evenly() []float64 {
 	return w
 }
 
-// The manners that do well: the last one for jobs of many shapes, and any of the others may be the best one for those of few.
+// The strategies that do well: the last one for jobs of many shapes, and any of the others may be the best one for those of few.
 var (
-	sharp = manner{soft: 0.5, windows: []int{1, 4, 16}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}}
-	even  = manner{soft: 0.5, windows: []int{1, 8}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}, even: true}
-	fine  = manner{soft: 0.5, windows: []int{1, 4, 16}, tries: 4, damp: 4, thresholds: []int64{990, 980, 970, 960, 950, 940, 920}, first: opening, again: effort{60, 100}}
-	many  = manner{soft: 0.3, windows: []int{1, 8}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}, even: true}
+	sharp = strategy{soft: 0.5, windows: []int{1, 4, 16}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}}
+	even  = strategy{soft: 0.5, windows: []int{1, 8}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}, even: true}
+	fine  = strategy{soft: 0.5, windows: []int{1, 4, 16}, tries: 4, damp: 4, thresholds: []int64{990, 980, 970, 960, 950, 940, 920}, first: opening, again: effort{60, 100}}
+	many  = strategy{soft: 0.3, windows: []int{1, 8}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}, even: true}
 )
 
 // opening is the effort for the first prices of all jobs.
@@ -106,7 +106,7 @@ var opening = effort{300, 200}
 const fewItems = 200
 
 // priced is a draft made by prices.
-func (m *model) priced(how manner, pr *prices, steps *int) *draft {
+func (m *model) priced(how strategy, pr *prices, steps *int) *draft {
 	d := m.newDraft()
 	m.serve(d, how, pr, steps)
 	m.serveRest(d, steps)
@@ -128,7 +128,7 @@ func (m *model) serveRest(d *draft, steps *int) {
 }
 
 // serve rents for all that is left in the draft. The prices, if there are any, are those of all of it.
-func (m *model) serve(d *draft, how manner, pr *prices, steps *int) {
+func (m *model) serve(d *draft, how strategy, pr *prices, steps *int) {
 	first := len(d.bins)
 	for class := range m.classes {
 		p := &packer{m: m, class: class, left: d.left, led: d.led, how: how, steps: steps, taken: make([]int, len(m.items)), last: m.evenly()}

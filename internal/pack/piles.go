@@ -71,15 +71,15 @@ func (p *packer) fromPile(pl *pile, of int, family []int, by measure, threshold 
 // part is so many thousandths of a cost.
 func part(cost, thousandths int64) int64 { return cost/1000*thousandths + cost%1000*thousandths/1000 }
 
-// piles divides what is left of the jobs among the kinds in the proportions in which their crowds went there, alike for the more and the
+// piles divides what is left of the jobs among the kinds in the proportions in which their classes went there, alike for the more and the
 // less valuable ones.
 func (p *packer) piles(pr *prices) []*pile {
 	list := make([]*pile, len(pr.kinds))
 	for x := range list {
 		list[x] = &pile{stock: p.stock(pr)}
 	}
-	for c := range pr.crowds {
-		g := &pr.crowds[c]
+	for c := range pr.jobClasses {
+		g := &pr.jobClasses[c]
 		slices.SortStableFunc(g.items, func(a, b int) int { return int(min(1, max(-1, pr.values[b]-pr.values[a]))) })
 		owed := make([]float64, len(g.kinds))
 		for _, i := range g.items {

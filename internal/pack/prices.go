@@ -12,17 +12,17 @@ import (
 // near it as far as its instances are filled with jobs that are worth what they cost. The splits for which the sum is greatest are the dual
 // solution of a linear program (fractions of instances and of jobs); ascend comes near them.
 type prices struct {
-	class  int
-	dims   []int     // that matter
-	kinds  []int     // those by which jobs are valued: no other has more room for its cost in every dimension and holds all that it holds
-	rival  []int     // for each kind of the model the place of one in kinds that is no worse, -1 if it cannot be had
-	split  [][]int64 // for each of kinds, nano-dollars by dimension; the sum is at most the cost
-	units  []units   // the same, of a unit
-	values []int64   // of one job of each item; 0 of those that nothing can hold
-	rest   int64     // the values of all jobs that are left: the bound
-	crowds []crowd
-	flows  float64   // how often the crowds were sent somewhere
-	load   []float64 // what the crowds take of each dimension of kinds, in instances, on the average of these times
+	class      int
+	dims       []int     // that matter
+	kinds      []int     // those by which jobs are valued: no other has more room for its cost in every dimension and holds all that it holds
+	rival      []int     // for each kind of the model the place of one in kinds that is no worse, -1 if it cannot be had
+	split      [][]int64 // for each of kinds, nano-dollars by dimension; the sum is at most the cost
+	units      []units   // the same, of a unit
+	values     []int64   // of one job of each item; 0 of those that nothing can hold
+	rest       int64     // the values of all jobs that are left: the bound
+	jobClasses []jobClass
+	flows      float64   // how often the job classes were sent somewhere
+	load       []float64 // what the job classes take of each dimension of kinds, in instances, on the average of these times
 }
 
 // effort is how long prices are looked for.
@@ -40,7 +40,7 @@ func (m *model) price(class int, items, left []int, led ledger, w []float64, e e
 		}
 	}
 	m.findRivals(pr, led)
-	m.gather(pr, items, left)
+	m.classify(pr, items, left)
 	a := m.newAscent(pr, w)
 	a.ascend(e, steps)
 	a.store(m, pr, w)
@@ -126,7 +126,7 @@ func (u *units) worth(need *vec) (v int64) {
 	return v
 }
 
-// measure is how fillings of a kind are made and valued.
+// measure is how patterns of a kind are made and valued.
 type measure struct {
 	unit [dims]float64 // the price of a unit of each dimension: no job is worth more than what it takes
 	aim  [dims]float64 // how much of each dimension is to be taken, 0 where it does not matter
@@ -137,7 +137,7 @@ type measure struct {
 // Dimensions that are nearly as scarce there as the scarcest have a part of the price, too: where two bind almost alike, prices for which one
 // is free make instances that waste it, until it is the scarce one. And if it is to be even, the dimensions are used in the proportions in
 // which those jobs need them: instances that take the jobs which spare a dimension leave others behind that then lack it.
-func (pr *prices) aimed(m *model, x int, how manner) (u measure) {
+func (pr *prices) aimed(m *model, x int, how strategy) (u measure) {
 	const slight = 0.01
 	n, most, sum := len(pr.dims), 1e-12, 0.0
 	load, k := pr.load[x*n:x*n+n], &m.kinds[pr.kinds[x]]

@@ -2,8 +2,8 @@ package pack
 
 import "encoding/binary"
 
-// crowd is a number of jobs that may go to the same kinds and want their dimensions in much the same proportions, taken for one.
-type crowd struct {
+// jobClass is all jobs that may go to the same kinds and want their dimensions in much the same proportions. They are priced as one.
+type jobClass struct {
 	items  []int
 	kinds  []int     // places in prices.kinds of those that can hold them
 	shares []float64 // what all of them take of one instance of each of these, for each of prices.dims
@@ -11,8 +11,8 @@ type crowd struct {
 	near   []int     // the places, in kinds, of those where they were worth least when all were looked at
 }
 
-// gather makes crowds of what is left of the items. Items that nothing can hold are in none.
-func (m *model) gather(pr *prices, items, left []int) {
+// classify sorts the remaining jobs of the items into job classes. Items that no kind can hold are in none.
+func (m *model) classify(pr *prices, items, left []int) {
 	at := map[string]int{}
 	var needs [][dims]float64
 	for _, i := range items {
@@ -25,22 +25,22 @@ func (m *model) gather(pr *prices, items, left []int) {
 		}
 		c, ok := at[key]
 		if !ok {
-			c = len(pr.crowds)
+			c = len(pr.jobClasses)
 			at[key] = c
-			pr.crowds = append(pr.crowds, crowd{kinds: kinds, flow: make([]float64, len(kinds))})
+			pr.jobClasses = append(pr.jobClasses, jobClass{kinds: kinds, flow: make([]float64, len(kinds))})
 			needs = append(needs, [dims]float64{})
 		}
-		pr.crowds[c].items = append(pr.crowds[c].items, i)
+		pr.jobClasses[c].items = append(pr.jobClasses[c].items, i)
 		for d, n := range m.items[i].need {
 			needs[c][d] += float64(float64(n) * float64(left[i]))
 		}
 	}
-	for c := range pr.crowds {
-		pr.crowds[c].share(m, pr, needs[c])
+	for c := range pr.jobClasses {
+		pr.jobClasses[c].share(m, pr, needs[c])
 	}
 }
 
-// signature is where the item may go, and a key that only items of much the same proportions share with it.
+// signature returns the kinds that can hold the item, and the key of its job class.
 func (m *model) signature(pr *prices, i int) (kinds []int, key string) {
 	it := &m.items[i]
 	var b []byte
@@ -58,7 +58,7 @@ func (m *model) signature(pr *prices, i int) (kinds []int, key string) {
 	return kinds, string(b)
 }
 
-// proportion is the logarithm of a/b in steps of about a quarter, within some limits.
+// proportion is the logarithm of a/b in steps of about a quarter, from 1 to 200; 0 if a is 0.
 func proportion(a, b int64) byte {
 	n := byte(100)
 	for ; b < a && n < 200; n++ {
@@ -73,7 +73,7 @@ func proportion(a, b int64) byte {
 	return n
 }
 
-func (g *crowd) share(m *model, pr *prices, need [dims]float64) {
+func (g *jobClass) share(m *model, pr *prices, need [dims]float64) {
 	for _, x := range g.kinds {
 		for _, d := range pr.dims {
 			s := 0.0

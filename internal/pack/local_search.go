@@ -1,9 +1,8 @@
 package pack
 
-// mend betters a filling as long as it can: the swap that gains most has one of its jobs make way for one that is worth more, or puts one into what
-// is free. Choosing one job after the other leaves a rest of room that no job fits; with few shapes and many jobs there is nearly always a swap
-// that fills it.
-func (s *stock) mend(f *filling) {
+// localSearch improves a pattern by swaps: again and again the one that gains most, which replaces a job by one that is worth more, or puts one
+// into free room. Choosing jobs one by one leaves room that no job fits; with few shapes and many jobs a swap nearly always fills it.
+func (s *stock) localSearch(f *pattern) {
 	if f.loads == nil {
 		return
 	}
@@ -13,7 +12,7 @@ func (s *stock) mend(f *filling) {
 		free = free.minus(s.m.items[l.item].need, l.count)
 		s.taken[l.item] = l.count
 	}
-	for range mends {
+	for range maxSwaps {
 		out, in, gain := s.swap(kd, f, free)
 		if gain <= 0 {
 			break
@@ -31,11 +30,11 @@ func (s *stock) mend(f *filling) {
 	}
 }
 
-// mends is how many swaps a filling is worth at most.
-const mends = 20
+// maxSwaps bounds the work for one pattern.
+const maxSwaps = 20
 
-// swap finds the job whose place another would take with most gain, and that other one.
-func (s *stock) swap(kd *kind, f *filling, free vec) (out, in int, gain int64) {
+// swap finds the swap that gains most: the job to take out, -1 if none has to be, and the one to put in. Without a gain there is none.
+func (s *stock) swap(kd *kind, f *pattern, free vec) (out, in int, gain int64) {
 	out = -1
 	order := s.order[s.from:min(len(s.order), s.from+reach)]
 	for x := -1; x < len(f.loads); x++ {
@@ -58,8 +57,8 @@ func (s *stock) swap(kd *kind, f *filling, free vec) (out, in int, gain int64) {
 	return out, in, gain
 }
 
-// move changes how many jobs of an item a filling holds.
-func (s *stock) move(f *filling, item, n int) {
+// move adds n jobs of an item to a pattern; n may be negative.
+func (s *stock) move(f *pattern, item, n int) {
 	s.taken[item] += n
 	for x := range f.loads {
 		l := &f.loads[x]
