@@ -52,7 +52,7 @@ func Reap(ctx context.Context, c Cloud, fleet string, now drover.Time, state Fle
 	}
 	all, err := reaper.Leftovers(ctx, fleet)
 	if err != nil {
-		return nil, fmt.Errorf("look for what fleet %s left over: %w", fleet, err)
+		return nil, fmt.Errorf("list leftovers of fleet %s: %w", fleet, err)
 	}
 	for _, l := range all {
 		old := l.Created != 0 && now.Sub(l.Created) >= leftoverAge
@@ -60,7 +60,7 @@ func Reap(ctx context.Context, c Cloud, fleet string, now drover.Time, state Fle
 			continue
 		}
 		if failed := reaper.Remove(ctx, l); failed != nil {
-			err = errors.Join(err, fmt.Errorf("take away %s %s: %w", l.Kind, l.ID, failed))
+			err = errors.Join(err, fmt.Errorf("remove %s %s: %w", l.Kind, l.ID, failed))
 			continue
 		}
 		reaped = append(reaped, l)

@@ -98,12 +98,12 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 func (c *Config) Check() error {
 	for _, v := range c.Volumes {
 		if v.Size <= 0 {
-			return drover.Errorf(drover.KindInvalid, "volumes: one has no size").WithHint("such as {size: 100Gi}")
+			return drover.Errorf(drover.KindInvalid, "volumes: each needs a size").WithHint("such as {size: 100Gi}")
 		}
 	}
 	for _, zone := range c.Zones {
 		if zone != c.Location && number(c.Location, zone) == "" {
-			return drover.Errorf(drover.KindInvalid, "zones: %q is no zone of %s", zone, c.Location).WithHint("such as %s-1", c.Location)
+			return drover.Errorf(drover.KindInvalid, "zones: %q is not a zone of %s", zone, c.Location).WithHint("such as %s-1", c.Location)
 		}
 	}
 	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), tagRules.Check("tags", c.Tags), c.checkPlace())
@@ -113,13 +113,13 @@ func (c *Config) Check() error {
 func (c *Config) checkPlace() error {
 	switch {
 	case !location.MatchString(c.Location):
-		return drover.Errorf(drover.KindInvalid, "location: %q is no region", c.Location).WithHint("such as westeurope; az account list-locations tells them")
+		return drover.Errorf(drover.KindInvalid, "location: %q is not a region", c.Location).WithHint("such as westeurope; az account list-locations lists them")
 	case !group.MatchString(c.ResourceGroup):
-		return drover.Errorf(drover.KindInvalid, "resource_group: %q is the name of none", c.ResourceGroup).WithHint("az group create makes one")
+		return drover.Errorf(drover.KindInvalid, "resource_group: %q is not a valid name", c.ResourceGroup).WithHint("az group create creates one")
 	case !strings.Contains(c.Subnet, "/"):
-		return drover.Errorf(drover.KindInvalid, "subnet: %q is none", c.Subnet).WithHint("write NETWORK/SUBNET, or its resource id")
+		return drover.Errorf(drover.KindInvalid, "subnet: %q is not valid", c.Subnet).WithHint("write NETWORK/SUBNET, or its resource id")
 	case !user.MatchString(c.AdminUser) || c.AdminUser == "root" || c.AdminUser == "admin":
-		return drover.Errorf(drover.KindInvalid, "admin_user: %q is not allowed by Azure", c.AdminUser).WithHint("write another name, such as drover")
+		return drover.Errorf(drover.KindInvalid, "admin_user: Azure does not allow %q", c.AdminUser).WithHint("write another name, such as drover")
 	}
 	return nil
 }

@@ -185,7 +185,7 @@ func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	}
 	in := c.instanceOf(&vm)
 	if !in.Bears(map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Tags[driver.TagName]}) {
-		return in, drover.Errorf(drover.KindInvalid, "resource group %s has a virtual machine of that name, which is not it", c.config.ResourceGroup)
+		return in, drover.Errorf(drover.KindInvalid, "resource group %s has another virtual machine of that name", c.config.ResourceGroup)
 	}
 	return in, nil
 }

@@ -149,7 +149,7 @@ func failure(in driver.Instance, view []*armcompute.InstanceViewStatus) *drover.
 			return errs.Error(doing, in.Market, kit.Answer{Code: strings.TrimPrefix(rest, "/"), Message: kit.Value(s.Message)})
 		}
 	}
-	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure does not say why", doing)
+	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure gives no reason", doing)
 }
 
 // takenBack says of an instance that it is on spot and ends, and was neither destroyed from here nor stopped by Drover.

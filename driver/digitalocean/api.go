@@ -71,11 +71,11 @@ func lastPage(answer *godo.Response) (int, error) {
 	}
 	u, err := url.Parse(answer.Links.Pages.Last)
 	if err != nil {
-		return 0, drover.Errorf(drover.KindTransient, "the last page has no address: %v", err)
+		return 0, drover.Errorf(drover.KindTransient, "the last page's URL is not valid: %v", err)
 	}
 	n, err := strconv.Atoi(u.Query().Get("page"))
 	if err != nil || n < 1 {
-		return 0, drover.Errorf(drover.KindTransient, "the list has page %q as its last", u.Query().Get("page"))
+		return 0, drover.Errorf(drover.KindTransient, "the list's last page is %q", u.Query().Get("page"))
 	}
 	return n, nil
 }

@@ -41,14 +41,14 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 func (c *Config) Check() error {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return drover.Errorf(drover.KindInvalid, "endpoint: %q is no address of an API", c.Endpoint).WithHint("leave it out")
+		return drover.Errorf(drover.KindInvalid, "endpoint: %q is not a URL", c.Endpoint).WithHint("leave it out")
 	}
 	if len(c.Types) > 0 && len(c.Regions) == 0 {
-		return drover.Errorf(drover.KindInvalid, "types by hand need to be told where they are").WithHint("regions: [fra1]")
+		return drover.Errorf(drover.KindInvalid, "types: configured types need regions").WithHint("write regions: [fra1]")
 	}
 	for _, word := range c.Tags {
 		if !tagWord.MatchString(word) || strings.HasPrefix(word, prefix+":") {
-			return drover.Errorf(drover.KindInvalid, "tags: %.80q cannot be one", word).
+			return drover.Errorf(drover.KindInvalid, "tags: %.80q is not allowed", word).
 				WithHint("a tag has up to 255 letters, digits, colons, dashes and underscores, and does not begin with %s:", prefix)
 		}
 	}

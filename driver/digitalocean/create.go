@@ -56,7 +56,7 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 		return driver.Instance{}, errs.ClassifyCreate(as.ProviderType+" in "+as.Zone, as.Market, err)
 	}
 	if d == nil || d.ID == 0 {
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "the answer has no Droplet in it")
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "the answer has no Droplet")
 	}
 	in := instance(*d)
 	in.Zone, in.ProviderType = as.Zone, as.ProviderType
@@ -71,7 +71,7 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 	}
 	// A region without its number would be taken for any of several.
 	if zone := r.Candidates[0].Zone; zone == "" || !strings.ContainsAny(zone[len(zone)-1:], "0123456789") {
-		return wanted, drover.Errorf(drover.KindInvalid, "%q is no region of DigitalOcean", zone)
+		return wanted, drover.Errorf(drover.KindInvalid, "%q is not a region of DigitalOcean", zone)
 	}
 	if wanted, err = readTemplate(r.Template); err != nil {
 		return wanted, err
@@ -99,7 +99,7 @@ type extras struct {
 	Agent      bool   `json:"with_droplet_agent"`
 }
 
-var template = kit.Template{Hint: "it is a JSON object of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"}
+var template = kit.Template{Hint: "write a JSON object with vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"}
 
 // readTemplate begins a request. DigitalOcean's agent lets others in by a console, so there is none unless it is asked for.
 func readTemplate(text string) (wanted godo.DropletCreateRequest, err error) {

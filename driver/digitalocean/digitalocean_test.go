@@ -151,7 +151,7 @@ func TestOfferings(t *testing.T) {
 	})
 	t.Run("types by hand need a region", func(t *testing.T) {
 		f := newFake(t)
-		if _, err := Open(t.Context(), options(t, f.config()+"    types: [{name: own}]\n", "lab")); err == nil || !strings.Contains(err.Error(), "told where they are") {
+		if _, err := Open(t.Context(), options(t, f.config()+"    types: [{name: own}]\n", "lab")); err == nil || !strings.Contains(err.Error(), "need regions") {
 			t.Error(err)
 		}
 	})

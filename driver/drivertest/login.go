@@ -130,7 +130,7 @@ func (t *trial) prove(ctx context.Context, client *ssh.Client, in driver.Instanc
 			return fmt.Errorf("the secret that the init script plants is not there yet: %w", err)
 		}
 		if strings.TrimSpace(string(out)) != t.secret {
-			return drover.Errorf(drover.KindHostKey, "instance %s shows another secret than the one planted in it", in.ID)
+			return drover.Errorf(drover.KindHostKey, "instance %s has another secret than the planted one", in.ID)
 		}
 	}
 	return nil
@@ -157,7 +157,7 @@ func (t *trial) hostKeyAlgorithms() []string {
 // prove, with what the driver said.
 func (t *trial) judge(ctx context.Context, in driver.Instance, offered ssh.PublicKey) (refused, proof error) {
 	if t.cloud.Capabilities().HostKeys == driver.HostKeysPlanted && string(offered.Marshal()) != string(t.hostKey.PublicKey().Marshal()) {
-		return drover.Errorf(drover.KindHostKey, "instance %s offers another host key than the one planted in it", in.ID), nil
+		return drover.Errorf(drover.KindHostKey, "instance %s has another host key than the planted one", in.ID), nil
 	}
 	err := t.cloud.VerifyHostKey(ctx, in, offered.Marshal(), nil)
 	if first := (*driver.RunFirst)(nil); errors.As(err, &first) {

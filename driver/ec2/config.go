@@ -90,7 +90,7 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 func (c *Config) Check() error {
 	for _, v := range c.Volumes {
 		if v.Device == "" || v.Size <= 0 {
-			return drover.Errorf(drover.KindInvalid, "volumes: one has no device or no size").WithHint("such as {device: /dev/sdf, size: 100Gi}")
+			return drover.Errorf(drover.KindInvalid, "volumes: each needs a device and a size").WithHint("such as {device: /dev/sdf, size: 100Gi}")
 		}
 	}
 	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), tagRules.Check("tags", c.Tags))

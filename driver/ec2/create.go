@@ -115,7 +115,7 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 		return c.recall(ctx, s.CreateRequest)
 	case drover.KindNotFound:
 		c.made.Forget()
-		return in, drover.Errorf(drover.KindTransient, "the launch template is not to be seen: %v", err)
+		return in, drover.Errorf(drover.KindTransient, "the launch template is not visible yet: %v", err)
 	}
 	if err != nil {
 		return in, err
@@ -230,7 +230,7 @@ func (s supply) zoneOf(id *string) string {
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	all, err := c.List(ctx, map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Tags[driver.TagName]})
 	if err == nil && len(all) == 0 {
-		err = drover.Errorf(drover.KindTransient, "it was asked for before, with other candidates, and is not to be seen")
+		err = drover.Errorf(drover.KindTransient, "it was requested before with other candidates and is not visible yet")
 	}
 	if err != nil {
 		return driver.Instance{}, err

@@ -82,7 +82,7 @@ func refusals(m drover.Market, said []types.CreateFleetError) error {
 		all = append(all, errs.Error(doing, m, kit.Answer{Code: aws.ToString(s.ErrorCode), Message: aws.ToString(s.ErrorMessage)}))
 	}
 	if len(all) == 0 {
-		return drover.Errorf(drover.KindTransient, "EC2 made nothing and does not say why")
+		return drover.Errorf(drover.KindTransient, "EC2 created no instance and gave no reason")
 	}
 	return kit.MostSevere(all)
 }

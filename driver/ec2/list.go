@@ -62,7 +62,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	if len(found) == 0 {
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: EC2 says neither what it is nor that there is none", doing)
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: EC2 returned neither the instance nor an error", doing)
 	}
 	in := instanceOf(found[0])
 	if ended := kit.Value(found[0].State).Name == types.InstanceStateNameTerminated; ended && !(in.Reclaimed && c.config.Wants(drover.Spot) && len(c.unburied(found)) > 0) {

@@ -151,8 +151,8 @@ func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "region %s has none of the subnets in the zones configured", c.api.config.Region).
-			WithHint("name some: subnets: [subnet-…]")
+		return nil, drover.Errorf(drover.KindInvalid, "region %s has no subnet in the configured zones", c.api.config.Region).
+			WithHint("write subnets: [subnet-…]")
 	}
 	return all, nil
 }

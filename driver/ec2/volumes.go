@@ -79,5 +79,5 @@ func rootOf(in types.Instance) (volume string, err error) {
 	if kit.Value(in.State).Name == types.InstanceStateNamePending {
 		return "", drover.Errorf(drover.KindTransient, "it has no root volume yet")
 	}
-	return "", drover.Errorf(drover.KindUnsupported, "its root is no volume")
+	return "", drover.Errorf(drover.KindUnsupported, "its root disk is not a volume")
 }

@@ -72,7 +72,7 @@ func (c *caller) speak(ctx context.Context, call string, _ int64, request []byte
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case out.over:
-		return nil, fmt.Errorf("the driver program said more than %d bytes", maxReply)
+		return nil, fmt.Errorf("the driver program wrote more than %d bytes", maxReply)
 	case len(bytes.TrimSpace(out.kept)) > 0:
 		return bytes.TrimSpace(out.kept), nil // an exit code says nothing beside a reply
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):

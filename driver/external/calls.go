@@ -178,7 +178,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	}
 	in, err := said.Instance.check()
 	if err == nil && in.ID != id {
-		err = fmt.Errorf("asked for %.80q, it tells of %.80q", id, in.ID)
+		err = fmt.Errorf("it was asked about %.80q and described %.80q", id, in.ID)
 	}
 	if err != nil {
 		return driver.Instance{}, unclear("describe: %v", err)
@@ -203,7 +203,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 // VerifyHostKey asks the program, if it can tell. A program may want to see what a command on the instance prints, once.
 func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, output []byte) error {
 	if !slices.Contains(c.calls, callVerify) {
-		return drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s verifies no host keys", c.o.Name)
+		return drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s does not verify host keys", c.o.Name)
 	}
 	args := instanceArgs{ID: in.ID, Key: base64Of(key)}
 	if output != nil {
@@ -240,7 +240,7 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 // Attribute asks the program for a text of the cloud's own metadata.
 func (c *cloud) Attribute(ctx context.Context, name string) (string, error) {
 	if !slices.Contains(c.calls, callAttribute) {
-		return "", drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s reads no attributes", c.o.Name)
+		return "", drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s does not read attributes", c.o.Name)
 	}
 	var said attribute
 	if err := c.call(ctx, callAttribute, attributeArgs{name}, &said); err != nil {

@@ -61,7 +61,7 @@ func (f *failure) retry() time.Duration {
 
 // unclear is the error of a reply that says nothing that can be gone by: the outcome of the call is not known.
 func unclear(format string, args ...any) error {
-	return drover.Errorf(drover.KindTransient, "the driver program's reply is not understood: "+format, args...)
+	return drover.Errorf(drover.KindTransient, "the driver program's reply is not valid: "+format, args...)
 }
 
 // printable is a text of a program's, cut and without what could steer a terminal.

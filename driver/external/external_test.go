@@ -38,7 +38,7 @@ const hello = `[ "$1" = open ] && echo '{"result": {}}' && exit
 
 func TestOpen(t *testing.T) {
 	for _, tt := range []struct{ name, keys, said, want string }{
-		{"a program is wanted", `command: []`, "", "names no program"},
+		{"a program is wanted", `command: []`, "", "must name a program"},
 		{"the program must be there", `command: [./missing]`, "", "no such file"},
 		{"there are two protocols", `command: [x], protocol: telepathy`, "", "telepathy"},
 		{"a call takes some time", `command: [x], timeout: 0s`, "", "timeout"},
@@ -46,7 +46,7 @@ func TestOpen(t *testing.T) {
 		{"a billing period is at most an hour", "", `{"result": {"billing_period_seconds": 7200}}`, "billing_period_seconds is 7200"},
 		{"so are calls that are not known", "", `{"result": {"calls": ["dance"]}}`, "dance"},
 		{"what cannot be stopped saves nothing by it", "", `{"result": {"stop_saves": true}}`, "stop_saves"},
-		{"nodes are called differently", "", `{"result": {"node_id": "ours://all"}}`, `node_id is "ours://all", which is not such as ours://{zone}/{id}`},
+		{"nodes are called differently", "", `{"result": {"node_id": "ours://all"}}`, `node_id is "ours://all"; write it like ours://{zone}/{id}`},
 		{"lists lag by a duration", "", `{"result": {"list_lag": "soon"}}`, `list_lag is "soon", which is not a duration from 0s to 1h0m0s`},
 		{"not by less than nothing", "", `{"result": {"list_lag": "-1s"}}`, "list_lag"},
 		{"and not for ever", "", `{"result": {"list_lag": "2h"}}`, "list_lag"},
@@ -231,7 +231,7 @@ func TestWhatAProgramDoesWrong(t *testing.T) {
 	for _, tt := range []struct{ name, by, does, want string }{
 		{"it ends without a word", "call", `exit 3`, "exit status 3"},
 		{"its last words are told", "call", `echo oh no >&2; exit 1`, "oh no"},
-		{"it says nothing of use", "call", `echo hello`, "not understood"},
+		{"it says nothing of use", "call", `echo hello`, "reply is not valid"},
 		{"it says more than one thing", "call", `echo '{"result":{"instances":[]}}'; echo '{"result":{"instances":[]}}'`, "more after it"},
 		{"it answers another request", "call", `echo '{"id":99,"result":{"instances":[]}}'`, "99"},
 		{"it has neither a result nor an error", "call", `echo '{}'`, "neither"},

@@ -247,17 +247,17 @@ func (o opened) check() (driver.Capabilities, error) {
 	can.ListLag, can.Describe = lag, slices.Contains(o.Calls, callDescribe)
 	for _, call := range o.Calls {
 		if !slices.Contains([]string{callOfferings, callImages, callVerify, callStrays, callDescribe, callAttribute}, call) {
-			return can, fmt.Errorf("it has the call %.40q, which is not known", call)
+			return can, fmt.Errorf("calls has %.40q, which does not exist", call)
 		}
 	}
 	if can.StopSaves && !can.StopStart {
 		return can, errors.New("stop_saves is true, and stop_start is not")
 	}
 	if can.HostKeys == driver.HostKeysVerified && !slices.Contains(o.Calls, callVerify) {
-		return can, fmt.Errorf("host_keys are verified, and it has no call %s", callVerify)
+		return can, fmt.Errorf("host_keys are verified, but calls lacks %s", callVerify)
 	}
 	if id := can.NodeID; id != "" && (len(id) > longest || !strings.Contains(id, "://") || !strings.Contains(id, "{id}") && !strings.Contains(id, "{name}")) {
-		return can, fmt.Errorf("node_id is %.40q, which is not such as ours://{zone}/{id}", id)
+		return can, fmt.Errorf("node_id is %.40q; write it like ours://{zone}/{id}", id)
 	}
 	can.MaxInit = max(0, can.MaxInit)
 	return can, nil
@@ -365,7 +365,7 @@ func (o offering) check(cloud string) (drover.Offering, error) {
 	price, priceErr := money(o.Price)
 	diskPrice, diskErr := money(cmp.Or(o.DiskPrice, "0"))
 	if diskPrice > mostDiskPrice {
-		diskErr = fmt.Errorf("%.40q is no price of a GiB", o.DiskPrice.String())
+		diskErr = fmt.Errorf("%.40q is not a price per GiB", o.DiskPrice.String())
 	}
 	if err := errors.Join(err, priceErr, diskErr, checkText("type", o.Type), checkText("zone", o.Zone), checkText("provider_type", o.ProviderType),
 		checkText("quota_group", o.QuotaGroup)); err != nil {
@@ -387,7 +387,7 @@ func (o offering) check(cloud string) (drover.Offering, error) {
 func money(n json.Number) (drover.Money, error) {
 	price, err := parseMoney(n)
 	if err == nil && price > mostPrice {
-		return 0, fmt.Errorf("%.40q is no price", n.String())
+		return 0, fmt.Errorf("%.40q is not a price", n.String())
 	}
 	return price, err
 }
@@ -403,7 +403,7 @@ func parseMoney(n json.Number) (drover.Money, error) {
 	if strings.ContainsAny(text, "eE") {
 		f, err := n.Float64()
 		if err != nil || f < 0 || f > 1e6 {
-			return 0, fmt.Errorf("%.40q is no price", text)
+			return 0, fmt.Errorf("%.40q is not a price", text)
 		}
 		text = strconv.FormatFloat(f, 'f', 9, 64)
 	}

@@ -149,7 +149,7 @@ func (se *session) run() {
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		err = errors.New("it ended by itself")
 	}
-	se.fail(fmt.Errorf("the driver program is gone: %w%s", err, se.log.last()))
+	se.fail(fmt.Errorf("the driver program ended: %w%s", err, se.log.last()))
 	close(se.ended)
 }
 
@@ -167,7 +167,7 @@ func (r *replies) Write(p []byte) (int, error) {
 		var err error
 		switch {
 		case len(r.line) > maxReply:
-			err = fmt.Errorf("the driver program said more than %d bytes in a line", maxReply)
+			err = fmt.Errorf("the driver program wrote a line of more than %d bytes", maxReply)
 		case whole && len(bytes.TrimSpace(r.line)) > 0:
 			err = r.se.deliver(r.line)
 		}

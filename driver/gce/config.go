@@ -67,7 +67,7 @@ var (
 var labelRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`),
 	Value: regexp.MustCompile(`^[a-z0-9_-]{0,63}$`),
-	Hint:  "both have up to 63 small letters, digits, dashes and underscores, and a key begins with a letter",
+	Hint:  "both have up to 63 lower-case letters, digits, dashes and underscores, and a key begins with a letter",
 }
 
 // The shortest and longest that Google lets an instance run, where it is told: see "Limit the run time of a VM" in its guide.
@@ -88,16 +88,16 @@ func (c Config) FirstBoot() (runs driver.Init, most int) {
 func (c *Config) Check() error {
 	for _, z := range c.Zones {
 		if !strings.HasPrefix(z, c.Region+"-") {
-			return drover.Errorf(drover.KindInvalid, "zones: %s is not in region %s", z, c.Region).WithHint("a cloud is one region: give another region a cloud of its own")
+			return drover.Errorf(drover.KindInvalid, "zones: %s is not in region %s", z, c.Region).WithHint("a cloud is one region: configure another cloud for another region")
 		}
 	}
 	switch run := c.MaxRun; {
 	case !region.MatchString(c.Region):
-		return drover.Errorf(drover.KindInvalid, "region: %.40q is none", c.Region).WithHint("write region: us-central1, or another")
+		return drover.Errorf(drover.KindInvalid, "region: %.40q is not a region", c.Region).WithHint("write region: us-central1, or another")
 	case !userName.MatchString(c.User):
-		return drover.Errorf(drover.KindInvalid, "user: %.40q cannot be one", c.User).WithHint("write small letters, digits, dashes and underscores")
+		return drover.Errorf(drover.KindInvalid, "user: %.40q is not a user name", c.User).WithHint("use lower-case letters, digits, dashes and underscores")
 	case run != 0 && (run < shortestRun || run > longestRun):
-		return drover.Errorf(drover.KindInvalid, "max_run: it is from %v to %v", shortestRun, longestRun)
+		return drover.Errorf(drover.KindInvalid, "max_run must be between %v and %v", shortestRun, longestRun)
 	}
 	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), labelRules.Check("labels", c.Labels))
 }

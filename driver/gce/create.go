@@ -67,7 +67,7 @@ func (c *cloud) check(r driver.CreateRequest) error {
 	case !strings.HasPrefix(candidate.Zone, c.config.Region+"-"):
 		return drover.Errorf(drover.KindInvalid, "zone %s is not in region %s", candidate.Zone, c.config.Region)
 	case candidate.ProviderType == "" || strings.ContainsAny(candidate.ProviderType+candidate.Zone, "/?#"):
-		return drover.Errorf(drover.KindInvalid, "%.80q in %.80q is no type in a zone", candidate.ProviderType, candidate.Zone)
+		return drover.Errorf(drover.KindInvalid, "%.80q in %.80q: not a type in a zone", candidate.ProviderType, candidate.Zone)
 	}
 	return nil
 }
@@ -120,14 +120,14 @@ func (c *cloud) named(name string) string {
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name string) (driver.Instance, error) {
 	found, err := c.api.get(ctx, zone+"/"+name, instanceFields)
 	if errs.KindOf(err) == drover.KindNotFound {
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "it was there a moment ago, and is not to be seen")
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "it existed a moment ago and is no longer visible")
 	}
 	if err != nil {
 		return driver.Instance{}, err
 	}
 	in := c.instanceOf(found)
 	if in.Tags[driver.TagFleet] != r.Tags[driver.TagFleet] || in.Tags[driver.TagName] != r.Tags[driver.TagName] {
-		return driver.Instance{}, drover.Errorf(drover.KindInvalid, "zone %s has an instance %s that is another's", zone, name)
+		return driver.Instance{}, drover.Errorf(drover.KindInvalid, "zone %s has an instance %s that belongs to somebody else", zone, name)
 	}
 	return in, nil
 }
@@ -249,8 +249,8 @@ func readTemplate(raw string) (*compute.Instance, error) {
 	}
 	for _, key := range []string{"startup-script", "user-data"} {
 		if made.Metadata != nil && slices.ContainsFunc(made.Metadata.Items, func(i *compute.MetadataItems) bool { return i != nil && i.Key == key }) {
-			return nil, drover.Errorf(drover.KindInvalid, "the template's metadata has %s, which Drover writes", key).
-				WithHint("put it in a file and write cloud_init: FILE; a script that begins with #cloud-boothook is run at every boot")
+			return nil, drover.Errorf(drover.KindInvalid, "the template's metadata sets %s, which Drover sets", key).
+				WithHint("put it into a file and write cloud_init: FILE; a script that begins with #cloud-boothook runs at every boot")
 		}
 	}
 	return made, nil
@@ -289,7 +289,7 @@ func (c *cloud) metadata(r driver.CreateRequest) ([]*compute.MetadataItems, erro
 	}
 	for _, i := range all {
 		if len(*i.Value) > maxUserData {
-			return nil, drover.Errorf(drover.KindInvalid, "%s has %d bytes, and Google takes %d", i.Key, len(*i.Value), maxUserData)
+			return nil, drover.Errorf(drover.KindInvalid, "%s has %d bytes, more than Google's limit of %d", i.Key, len(*i.Value), maxUserData)
 		}
 	}
 	return all, nil

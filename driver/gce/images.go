@@ -27,7 +27,7 @@ func (c *cloud) reference(ref string) (r reference, err error) {
 		m = imagePath.FindStringSubmatch(c.api.project + "/" + ref)
 	}
 	if m == nil || m[2] != "" && strings.Contains(m[3], "*") {
-		return r, drover.Errorf(drover.KindInvalid, "image %.100q is none", ref).
+		return r, drover.Errorf(drover.KindInvalid, "image: %.100q is not valid", ref).
 			WithHint("write [PROJECT/]family/FAMILY or [PROJECT/]NAME, such as debian-cloud/family/debian-12 or debian-cloud/debian-12-bookworm-v*")
 	}
 	r.project = cmp.Or(m[1], c.api.project)

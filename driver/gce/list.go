@@ -108,7 +108,7 @@ func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, al
 		if _, asked := taken[in.Zone]; !asked {
 			times, err := c.preemptions(ctx, in.Zone)
 			if err != nil {
-				return fmt.Errorf("ask what was taken back: %w", err)
+				return fmt.Errorf("list preemptions: %w", err)
 			}
 			taken[in.Zone] = times
 		}
@@ -166,7 +166,7 @@ const hostKeys = "hostkeys/"
 // VerifyHostKey asks Google for the host keys that the instance told it.
 func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
 	if c.config.Init == initCloud {
-		return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
+		return drover.Errorf(drover.KindUnsupported, "host keys are planted, so the cloud cannot verify them")
 	}
 	if _, _, err := split(in.ID); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 	case err != nil && !none:
 		return errs.Classify("ask for the host keys of instance "+in.ID, err)
 	case none || told.QueryValue == nil || len(told.QueryValue.Items) == 0:
-		return drover.Errorf(drover.KindTransient, "instance %s has not told its host keys yet", in.ID)
+		return drover.Errorf(drover.KindTransient, "instance %s has not published its host keys yet", in.ID)
 	}
 	for _, item := range told.QueryValue.Items {
 		if item.Value == base64.StdEncoding.EncodeToString(key) {
@@ -220,11 +220,11 @@ func labelsOf(tags map[string]string) (map[string]string, error) {
 	all := labels.Write(tags)
 	for key := range tags {
 		if !labelRules.Key.MatchString(key) || strings.Contains(key, labels.Joint) {
-			return nil, drover.Errorf(drover.KindInvalid, "tag %.80q: its key cannot be a label's", key)
+			return nil, drover.Errorf(drover.KindInvalid, "tag %.80q: the key is not valid in a label", key)
 		}
 	}
 	if len(all) > maxLabels {
-		return nil, drover.Errorf(drover.KindInvalid, "%d labels, and Google takes %d", len(all), maxLabels)
+		return nil, drover.Errorf(drover.KindInvalid, "%d labels are more than Google's limit of %d", len(all), maxLabels)
 	}
 	return all, nil
 }

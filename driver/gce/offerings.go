@@ -90,7 +90,7 @@ func (c *cloud) fetchZones(ctx context.Context) (names []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "there is no region %s, or none of its zones works", c.config.Region)
+		return nil, drover.Errorf(drover.KindInvalid, "there is no region %s, or all its zones are down", c.config.Region)
 	}
 	slices.Sort(names)
 	return names, nil

@@ -253,7 +253,7 @@ func (c *cloud) fetchPast(ctx context.Context, from, to time.Time) (all []dated,
 		for _, info := range sku.PricingInfo {
 			at, err := time.Parse(time.RFC3339, info.EffectiveTime)
 			if err != nil {
-				return nil, drover.Errorf(drover.KindTransient, "the price list says of %s that a price holds from %.40q on", sku.Description, info.EffectiveTime)
+				return nil, drover.Errorf(drover.KindTransient, "the price list: a price of %s begins at %.40q, which is not a time", sku.Description, info.EffectiveTime)
 			}
 			begins[info] = drover.TimeOf(at)
 			moments[begins[info]] = true

@@ -46,11 +46,11 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 func (c *Config) Check() error {
 	switch {
 	case !c.IPv4 && !c.IPv6 && len(c.Networks) == 0:
-		return drover.Errorf(drover.KindInvalid, "servers without a public address and without a network cannot be reached").WithHint("name one: networks: [123]")
+		return drover.Errorf(drover.KindInvalid, "servers without a public address and without a network cannot be reached").WithHint("write networks: [123]")
 	case len(c.Types) > 0 && len(c.Locations) == 0:
-		return drover.Errorf(drover.KindInvalid, "types by hand need to be told where they are").WithHint("locations: [fsn1]")
+		return drover.Errorf(drover.KindInvalid, "types: configured types need locations").WithHint("write locations: [fsn1]")
 	case c.Rate <= 0 || c.Rate > 1000*drover.Dollar:
-		return drover.Errorf(drover.KindInvalid, "dollars: %v is no rate of exchange", c.Rate).WithHint("such as dollars: 1.15")
+		return drover.Errorf(drover.KindInvalid, "dollars: %v is not an exchange rate", c.Rate).WithHint("such as dollars: 1.15")
 	}
 	return cmp.Or(c.CheckTypes(), labelRules.Check("labels", c.Labels))
 }

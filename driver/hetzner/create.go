@@ -47,7 +47,7 @@ func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hclou
 	first := r.Candidates[0]
 	image, err := strconv.ParseInt(first.Image, 10, 64)
 	if err != nil {
-		return opts, drover.Errorf(drover.KindInvalid, "%q is no image's id", first.Image)
+		return opts, drover.Errorf(drover.KindInvalid, "%q is not an image id", first.Image)
 	}
 	text, err := kit.LimitedUserData(r, maxUserData)
 	if err != nil {
@@ -78,9 +78,9 @@ func (c *cloud) byName(ctx context.Context, r driver.CreateRequest) (*hcloud.Ser
 	case err != nil:
 		return nil, err
 	case server == nil:
-		return nil, drover.Errorf(drover.KindTransient, "its name is taken, by nothing that is listed")
+		return nil, drover.Errorf(drover.KindTransient, "its name is taken, but no such server is listed")
 	case labels.Read(server.Labels)[driver.TagFleet] != r.Tags[driver.TagFleet]:
-		return nil, drover.Errorf(drover.KindInvalid, "its name is taken, by a server that is not of this fleet")
+		return nil, drover.Errorf(drover.KindInvalid, "its name is taken by a server of another fleet")
 	}
 	return server, nil
 }
@@ -107,7 +107,7 @@ func (c *cloud) findKey(ctx context.Context, r driver.CreateRequest, fingerprint
 	if errs.KindOf(err) == drover.KindConflict { // another controller made it meanwhile
 		key, _, err = c.api.SSHKey.GetByFingerprint(ctx, fingerprint)
 		if key == nil && err == nil {
-			err = drover.Errorf(drover.KindTransient, "the key that may log in is there, and is not listed")
+			err = drover.Errorf(drover.KindTransient, "the login key exists but is not listed")
 		}
 	}
 	return key, err

@@ -43,7 +43,7 @@ func (c *cloud) turn(ctx context.Context, id string, to hcloud.ServerStatus, do 
 	case err != nil:
 		return errs.Classify(doing, err)
 	case server == nil:
-		return drover.Errorf(drover.KindNotFound, "%s: there is none", doing)
+		return drover.Errorf(drover.KindNotFound, "%s: there is no such server", doing)
 	case server.Status == to:
 		return nil
 	}
@@ -67,7 +67,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) ([]driver.Leftover,
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	id, err := strconv.ParseInt(s.ID, 10, 64)
 	if err != nil || s.Kind != leftoverKey {
-		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
+		return drover.Errorf(drover.KindInvalid, "this cloud removes no leftovers of kind %s", s.Kind)
 	}
 	_, err = c.api.SSHKey.Delete(ctx, &hcloud.SSHKey{ID: id})
 	return errs.Gone("take away "+s.Kind+" "+s.ID, err)

@@ -45,7 +45,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	case err != nil:
 		return driver.Instance{}, errs.Classify(doing, err)
 	case server == nil: // which is how the SDK says not_found
-		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: there is none", doing)
+		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: there is no such server", doing)
 	}
 	return instanceOf(server), nil
 }

@@ -81,7 +81,7 @@ func withdrawn(t *hcloud.ServerType, location string, now time.Time) bool {
 func (c *cloud) dollars(net string) (drover.Money, error) {
 	price, err := kit.ReadPrice(net)
 	if err != nil {
-		return 0, drover.Errorf(drover.KindTransient, "list server types: %q is no price", net)
+		return 0, drover.Errorf(drover.KindTransient, "list server types: %q is not a price", net)
 	}
 	return drover.Money(math.Round(float64(price) * float64(c.config.Rate) / float64(drover.Dollar))), nil
 }

@@ -33,7 +33,7 @@ func DefaultMarkets() MarketKeys {
 // CheckTypes refuses a configuration that offers no types.
 func (k TypeKeys) CheckTypes() error {
 	if !k.ListTypes && len(k.Types) == 0 {
-		return drover.Errorf(drover.KindInvalid, "list_types: without the cloud's types and without any by hand nothing can be rented").WithHint("give some by hand, in types")
+		return drover.Errorf(drover.KindInvalid, "list_types: false and no types: nothing can be rented").WithHint("write types: [{name: …, vcpus: …, memory: …, price: …}]")
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (r TagRules) Check(key string, tags map[string]string) error {
 	for k, v := range tags {
 		if !r.Key.MatchString(k) || !r.Value.MatchString(v) || strings.HasPrefix(strings.ToLower(k), "drover-") ||
 			r.Reserved != "" && strings.HasPrefix(k, r.Reserved) {
-			return drover.Errorf(drover.KindInvalid, "%s: %.80q: %.80q cannot be one", key, k, v).WithHint("%s; no key begins with drover-", r.Hint)
+			return drover.Errorf(drover.KindInvalid, "%s: %.80q: %.80q is not allowed", key, k, v).WithHint("%s; no key begins with drover-", r.Hint)
 		}
 	}
 	return nil
@@ -122,7 +122,7 @@ func (r TagRules) Check(key string, tags map[string]string) error {
 // OneOf reads one of a few words.
 func OneOf[T ~string](into *T, text []byte, words ...T) error {
 	if !slices.Contains(words, T(text)) {
-		return fmt.Errorf("%q is none of %s", text, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(words), "[]")), ", "))
+		return fmt.Errorf("%q is not one of %s", text, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(words), "[]")), ", "))
 	}
 	*into = T(text)
 	return nil

@@ -38,7 +38,7 @@ type Demands struct {
 func CheckRequest(r driver.CreateRequest, d Demands) error {
 	switch {
 	case len(r.Name) > d.Longest || !instanceName.MatchString(r.Name):
-		return drover.Errorf(drover.KindInvalid, "a name has letters, digits and dashes, at most %d", d.Longest)
+		return drover.Errorf(drover.KindInvalid, "a name must have letters, digits and dashes only, at most %d", d.Longest)
 	case len(r.Candidates) == 0:
 		return drover.Errorf(drover.KindInvalid, "no candidates")
 	}
@@ -58,7 +58,7 @@ func CheckRequest(r driver.CreateRequest, d Demands) error {
 func LimitedUserData(r driver.CreateRequest, most int) (string, error) {
 	text := UserData(r).Reveal()
 	if len(text) > most {
-		return "", drover.Errorf(drover.KindInvalid, "the user data has %d bytes, and this cloud takes %d", len(text), most)
+		return "", drover.Errorf(drover.KindInvalid, "the user data has %d bytes, more than this cloud's limit of %d", len(text), most)
 	}
 	return text, nil
 }
@@ -69,7 +69,7 @@ type Planted struct{}
 
 // VerifyHostKey cannot tell.
 func (Planted) VerifyHostKey(_ context.Context, _ driver.Instance, _, _ []byte) error {
-	return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
+	return drover.Errorf(drover.KindUnsupported, "host keys are planted, so the cloud cannot verify them")
 }
 
 // matters orders kinds of error by severity: what is wrong with every candidate first, and capacity before quota,

@@ -41,11 +41,11 @@ type StaticOptions struct {
 // and a duplicate offering are KindInvalid.
 func StaticOfferings(types []Type, l StaticOptions) (all []drover.Offering, err error) {
 	if len(l.Zones) == 0 || len(l.Markets) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "zones and markets: there must be one of each")
+		return nil, drover.Errorf(drover.KindInvalid, "zones and markets: at least one of each is needed")
 	}
 	for _, t := range types {
 		if t.Name == "" {
-			return nil, drover.Errorf(drover.KindInvalid, "types: one has no name")
+			return nil, drover.Errorf(drover.KindInvalid, "types: a type has no name")
 		}
 		for _, market := range l.Markets {
 			if market != drover.OnDemand && market != drover.Spot {

@@ -37,7 +37,7 @@ func (t Template) Read(raw string, into any) error {
 	}
 	for _, path := range t.Given {
 		if has(wrote, strings.Split(path, ".")) {
-			return drover.Errorf(drover.KindInvalid, "the template says %s, which Drover gives for each instance", path).WithHint("%s", t.Use)
+			return drover.Errorf(drover.KindInvalid, "the template sets %s, which Drover sets for each instance", path).WithHint("%s", t.Use)
 		}
 	}
 	return nil

@@ -38,9 +38,9 @@ func TestTemplate(t *testing.T) {
 	for name, c := range map[string]struct{ raw, message, hint string }{
 		"what there is no field for":           {`{"ipv7": true}`, "ipv7", of.Hint},
 		"what is no JSON":                      {`{`, "read the template", of.Hint},
-		"what Drover gives":                    {`{"Zone": "a"}`, "the template says zone", of.Use},
-		"what Drover gives, within":            {`{"plan": {"MARKET": "spot"}}`, "the template says plan.market", of.Use},
-		"what Drover gives, in one of several": {`{"disks": [{}, {"boot": true}]}`, "the template says disks.boot", of.Use},
+		"what Drover gives":                    {`{"Zone": "a"}`, "the template sets zone", of.Use},
+		"what Drover gives, within":            {`{"plan": {"MARKET": "spot"}}`, "the template sets plan.market", of.Use},
+		"what Drover gives, in one of several": {`{"disks": [{}, {"boot": true}]}`, "the template sets disks.boot", of.Use},
 	} {
 		t.Run("cannot say "+name, func(t *testing.T) {
 			e := drover.AsError(of.Read(c.raw, &fields{}), "")

@@ -138,10 +138,10 @@ func CheckInit(text string, runs driver.Init, max int) error {
 	case text == "":
 		return nil
 	case kind == "":
-		return drover.Errorf(drover.KindInvalid, "cloud_init begins with %.20q, which says nothing of what it is", text).
+		return drover.Errorf(drover.KindInvalid, "cloud_init begins with %.20q, which is no known format", text).
 			WithHint("begin it with #cloud-config or, for a script, with #!/bin/sh")
 	case runs != driver.InitCloud && kind != "text/x-shellscript" && (runs != driver.InitBoots || kind != "text/cloud-boothook"):
-		return drover.Errorf(drover.KindInvalid, "cloud_init: instances of this driver have no cloud-init, and run scripts alone").
+		return drover.Errorf(drover.KindInvalid, "cloud_init: instances of this driver have no cloud-init and only run scripts").
 			WithHint("write a script that begins with #!/bin/sh")
 	}
 	size := len(text) + ownInit
@@ -149,8 +149,8 @@ func CheckInit(text string, runs driver.Init, max int) error {
 		size = len(encoded(text)) + ownInit
 	}
 	if max > 0 && size > max {
-		return drover.Errorf(drover.KindInvalid, "cloud_init has %d bytes, with Drover's own up to %d, and this cloud takes %d", len(text), size, max).
-			WithHint("have it fetch what is large when the instance boots")
+		return drover.Errorf(drover.KindInvalid, "cloud_init has %d bytes, with Drover's own up to %d, more than this cloud's limit of %d", len(text), size, max).
+			WithHint("let it download large parts when the instance boots")
 	}
 	return nil
 }

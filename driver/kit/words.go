@@ -38,7 +38,7 @@ func (w Words) Write(tags map[string]string, now time.Time) (all []string, err e
 	for key, value := range tags {
 		word := w.word(tags[driver.TagFleet], key, value, now)
 		if len(word) > w.Max {
-			return nil, drover.Errorf(drover.KindInvalid, "the tag %s is too long: it has %d characters when escaped, and this cloud takes %d", key, len(word), w.Max)
+			return nil, drover.Errorf(drover.KindInvalid, "the tag %s is too long: it has %d characters when escaped, and this cloud allows %d", key, len(word), w.Max)
 		}
 		all = append(all, word)
 	}

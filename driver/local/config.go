@@ -37,7 +37,7 @@ func (c *Config) Check() error {
 	}
 	for _, t := range c.Types {
 		if t.SpotPrice != nil && !slices.Contains(c.Markets, drover.Spot) {
-			return drover.Errorf(drover.KindInvalid, "types: %s has a spot_price, and spot is not among the markets", t.Name).
+			return drover.Errorf(drover.KindInvalid, "types: %s has a spot_price, but spot is not among the markets", t.Name).
 				WithHint("write markets: [on_demand, spot]")
 		}
 	}

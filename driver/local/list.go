@@ -159,7 +159,7 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 		return notFound(in.ID, err)
 	}
 	if planted, err := base64.StdEncoding.DecodeString(r.HostKey); err != nil || !bytes.Equal(planted, key) {
-		return drover.Errorf(drover.KindHostKey, "instance %s holds another host key than the one planted in it", in.ID)
+		return drover.Errorf(drover.KindHostKey, "instance %s has another host key than the planted one", in.ID)
 	}
 	return ctx.Err()
 }

@@ -138,7 +138,7 @@ func (o *FleetCloud) tellOthers(log *slog.Logger, all []driver.Instance) {
 func (o *FleetCloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	d, can := driver.As[driver.Describer](o.Cloud)
 	if !can {
-		return driver.Instance{}, drover.Errorf(drover.KindUnsupported, "describe instance %s: this cloud cannot", id)
+		return driver.Instance{}, drover.Errorf(drover.KindUnsupported, "describe instance %s: this cloud cannot do that", id)
 	}
 	in, err := d.Describe(ctx, id)
 	if err != nil {
@@ -150,7 +150,7 @@ func (o *FleetCloud) Describe(ctx context.Context, id string) (driver.Instance, 
 	case "":
 		err = o.check("describe", id)
 	default:
-		err = drover.Errorf(drover.KindForbidden, "describe instance %s: it is another fleet's", id)
+		err = drover.Errorf(drover.KindForbidden, "describe instance %s: it belongs to another fleet", id)
 	}
 	if err != nil {
 		return driver.Instance{}, err
@@ -187,7 +187,7 @@ func (o *FleetCloud) Stop(ctx context.Context, id string) error {
 func (o *FleetCloud) touch(ctx context.Context, doing, id string, do func(driver.Starter, context.Context, string) error) error {
 	s, can := driver.As[driver.Starter](o.Cloud)
 	if !can {
-		return drover.Errorf(drover.KindUnsupported, "%s instance %s: this cloud cannot", doing, id)
+		return drover.Errorf(drover.KindUnsupported, "%s instance %s: this cloud cannot do that", doing, id)
 	}
 	if err := o.check(doing, id); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (o *FleetCloud) touch(ctx context.Context, doing, id string, do func(driver
 func (o *FleetCloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
 	g, can := driver.As[driver.DiskGrower](o.Cloud)
 	if !can {
-		return drover.Errorf(drover.KindUnsupported, "grow the disk of instance %s: this cloud cannot", id)
+		return drover.Errorf(drover.KindUnsupported, "grow the disk of instance %s: this cloud cannot do that", id)
 	}
 	if err := o.check("grow the disk of", id); err != nil {
 		return err

@@ -268,7 +268,7 @@ func findCredentials(c Config) (credentials, error) {
 	}
 	if err != nil {
 		return credentials{}, drover.Errorf(drover.KindInvalid, "read the OpenStack credentials: %v", err).
-			WithHint("openstack --os-cloud NAME server list shows whether they are good")
+			WithHint("openstack --os-cloud NAME server list shows whether they work")
 	}
 	auth.AllowReauth = auth.TokenID == "" // a token alone cannot be had anew
 	return credentials{auth, endpoints, tls}, nil

@@ -107,10 +107,10 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
 	if c.VolumeType != "" && c.BootFrom != fromVolume {
-		return drover.Errorf(drover.KindInvalid, "volume_type: instances boot from an image, and have no volume").WithHint("write boot_from: volume")
+		return drover.Errorf(drover.KindInvalid, "volume_type: instances that boot from an image have no volume").WithHint("write boot_from: volume")
 	}
 	if c.Rates.Disk != 0 && c.BootFrom != fromVolume {
-		return drover.Errorf(drover.KindInvalid, "rates: disk: instances boot from an image, and have no volume").WithHint("write boot_from: volume, or leave it out")
+		return drover.Errorf(drover.KindInvalid, "rates: disk: instances that boot from an image have no volume").WithHint("write boot_from: volume, or leave it out")
 	}
 	return cmp.Or(c.CheckTypes(), tagRules.Check("tags", c.Tags))
 }

@@ -99,7 +99,7 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 	}
 	f, ok := known[first.ProviderType]
 	if !ok {
-		return nil, drover.Errorf(drover.KindInvalid, "there is no flavor %s", first.ProviderType).WithHint("openstack flavor list shows what there is")
+		return nil, drover.Errorf(drover.KindInvalid, "there is no flavor %s", first.ProviderType).WithHint("openstack flavor list shows all flavors")
 	}
 	opts := &serverRequest{networks: c.config.Networks, keyPair: c.config.KeyPair, fleet: r.Tags[driver.TagFleet], template: template, CreateOpts: servers.CreateOpts{
 		Name: r.Name, FlavorRef: f.ID, ImageRef: first.Image, AvailabilityZone: first.Zone, UserData: []byte(text),
@@ -142,10 +142,10 @@ func (r *serverRequest) forVersion(version int) (servers.CreateOptsBuilder, erro
 	case version >= networksByWord:
 		r.Networks = word
 	case word == noNetwork:
-		return nil, drover.Errorf(drover.KindUnsupported, "networks: none needs version 2.%d of Nova, and this is 2.%d", networksByWord, version)
+		return nil, drover.Errorf(drover.KindUnsupported, "networks: none needs version 2.%d of Nova's API; this cloud has 2.%d", networksByWord, version)
 	}
 	if len(r.BlockDevice) > 0 && r.BlockDevice[0].VolumeType != "" && version < volumesByType {
-		return nil, drover.Errorf(drover.KindUnsupported, "volume_type needs version 2.%d of Nova, and this is 2.%d", volumesByType, version)
+		return nil, drover.Errorf(drover.KindUnsupported, "volume_type needs version 2.%d of Nova's API; this cloud has 2.%d", volumesByType, version)
 	}
 	if version >= tagsAtCreation {
 		r.Tags = []string{driver.TagFleet + "=" + r.fleet}

@@ -22,7 +22,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 	}
 	for _, s := range found {
 		if version >= downCells && unreached(s) {
-			return nil, drover.Errorf(drover.KindTransient, "list instances: of server %s nothing is told, since a part of the cloud does not answer", s.ID)
+			return nil, drover.Errorf(drover.KindTransient, "list instances: the part of the cloud that has server %s does not answer", s.ID)
 		}
 		if !(driver.Instance{Tags: s.Metadata}).Bears(tags) {
 			continue
@@ -45,13 +45,13 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	doing := "describe instance " + id
 	s, err := c.api.getServer(ctx, id)
 	if errs.StatusOf(err) == http.StatusNotFound && !saidByNova(err) {
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: 404, and not in the words of Nova", doing)
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: a 404 that is not Nova's", doing)
 	}
 	switch {
 	case err != nil:
 		return driver.Instance{}, errs.Classify(doing, err)
 	case unreached(*s):
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: nothing is told of it, since a part of the cloud does not answer", doing)
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: its part of the cloud does not answer", doing)
 	case s.Status == "DELETED", s.Status == "SOFT_DELETED":
 		return driver.Instance{Ended: terminated(*s)}, drover.Errorf(drover.KindNotFound, "%s: it is in the state %s", doing, s.Status)
 	}

@@ -146,7 +146,7 @@ func (c *cloud) fetchZones(ctx context.Context) (all []string, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "no availability zone is available").WithHint("name some: zones: [nova]")
+		return nil, drover.Errorf(drover.KindInvalid, "no availability zone is available").WithHint("write zones: [nova]")
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil

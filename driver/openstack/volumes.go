@@ -52,7 +52,7 @@ func rootOf(ctx context.Context, client *gophercloud.ServiceClient, s servers.Se
 			return nil, err
 		case v.Bootable != "true":
 		case root != nil:
-			return nil, drover.Errorf(drover.KindUnsupported, "it has several volumes that it could boot from")
+			return nil, drover.Errorf(drover.KindUnsupported, "it has several bootable volumes")
 		default:
 			root = v
 		}
