@@ -89,7 +89,7 @@ func (e *Engine) typeRemoved(in *fleet.Member) bool {
 		!slices.ContainsFunc(c.Offerings, func(o drover.Offering) bool { return o.Type.ProviderType == in.Type.ProviderType })
 }
 
-// listed compares a cloud's list with the inventory. Only a list that was begun after something was known contradicts it.
+// listed compares a cloud's list with the fleet. Only a list that was begun after something was known contradicts it.
 func (e *Engine) listed(b Listed) {
 	c := e.cloud(b.Cloud)
 	if c == nil || !answers(b.Effect, c.ListCall) {

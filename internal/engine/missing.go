@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -124,4 +125,92 @@ func (e *Engine) endDescribe(in *fleet.Member) {
 		c.Describing--
 	}
 	in.Describing = 0
+}
+
+// What a good list no longer has is given up by lists alone: its silence says nothing more, neither of it nor of the controller.
+//
+// An instance that vanishes while it boots was killed, which says nothing of its offering, so another is rented at once. But if the next of
+// that offering vanishes as well, renting on would only burn money, and the offering is left alone as if it did not boot.
+
+// Vanishing is an offering of which an instance vanished while it booted, and of which none was ready since.
+type Vanishing struct {
+	Zone   string        `json:"zone"`
+	Type   string        `json:"type"`
+	Market drover.Market `json:"market"`
+	At     drover.Time   `json:"at"` // when the first was held to be gone
+}
+
+func (v Vanishing) of(in *fleet.Member) bool {
+	return v.Zone == in.Zone && v.Type == in.Type.Name && v.Market == in.Market
+}
+
+// lacked reports whether the last good list, begun since the instance was known to be there, has it not.
+func (e *Engine) lacked(in *fleet.Member) bool {
+	c := e.cloud(in.Cloud)
+	return c != nil && !in.Listed && c.Good != 0 && c.Good >= in.Known
+}
+
+// unlisted is lacked of an instance that a list has had.
+func (e *Engine) unlisted(in *fleet.Member) bool { return in.Seen && e.lacked(in) }
+
+// vanishedBooting notes that an instance vanished before it was ready. Those that were asked for before the first such was known to be gone
+// may have met the same misfortune; one that was asked for after it is one too many.
+func (e *Engine) vanishedBooting(in *fleet.Member, why Verdict) {
+	c := e.cloud(in.Cloud)
+	if c == nil {
+		return
+	}
+	at := slices.IndexFunc(c.Vanished, func(v Vanishing) bool { return v.of(in) })
+	switch {
+	case at < 0:
+		c.Vanished = append(c.Vanished, Vanishing{in.Zone, in.Type.Name, in.Market, e.s.Now})
+	case in.Asked >= c.Vanished[at].At:
+		e.blockUnusable(in, why)
+	}
+}
+
+// boots forgets what vanished of the instance's offering, since one of it is ready.
+func (e *Engine) boots(in *fleet.Member) {
+	if c := e.cloud(in.Cloud); c != nil {
+		c.Vanished = slices.DeleteFunc(c.Vanished, func(v Vanishing) bool { return v.of(in) })
+	}
+}
+
+// reviveListed goes on with the departed instances that a list shows which is too new to be a stale copy. Until there is one the others
+// are waited for.
+func (e *Engine) reviveListed(c *Cloud) {
+	lag := e.limits(c.Name).ListLag
+	var ready []*Departed // seldom any of the many
+	for _, d := range e.fleet.Departed() {
+		switch {
+		case d.Shown == nil || d.Instance.Cloud != c.Name:
+		case c.Good >= d.At.Add(lag):
+			ready = append(ready, d)
+		default:
+			e.lookAt(c, d.At.Add(lag))
+		}
+	}
+	for _, d := range ready {
+		e.revive(c, d)
+	}
+}
+
+// revive goes on with an instance that was held to be gone and is there. If it was told to go it is told again.
+func (e *Engine) revive(c *Cloud, d *Departed) {
+	in := e.fleet.Return(d)
+	e.unsettleInstance(in, d.Cost)
+	in.Revived, in.Seen, in.Listed, in.Known, in.Silent = true, true, true, e.s.Now, e.s.Now
+	in.EndKnown = 0
+	if in.State != drover.InstanceStopping {
+		in.State, in.Ended = drover.InstanceUnknown, 0
+		if !in.Broken {
+			in.Reason = in.Remark()
+		}
+	}
+	e.addInstance(in)
+	e.nodeBack(in)
+	e.writeInstance(in)
+	e.rates = true
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s lists instance %s again, which was held to be gone: its record and its bill go on", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
+	e.show(c, in, *d.Shown)
 }
