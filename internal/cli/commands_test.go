@@ -26,7 +26,7 @@ func TestJobsCommand(t *testing.T) {
 		f := &fakeController{jobs: jobs, page: 1}
 		f.serve(t)
 		r := droverCommand(t, "jobs")
-		r.want(t, 0, "ID  NAME   BATCH  USER  STATE             AGE   REASON\n2   many   hello  ada   running 0/3 done  1m0s\n1   greet  hello  ada   succeeded         1m0s\n", "")
+		r.want(t, 0, "ID  NAME   BATCH  USER  STATE             AGE   REASON\n2   many   hello  ada   running 0/3 done  1h0m\n1   greet  hello  ada   succeeded         1h0m\n", "")
 	})
 	t.Run("prints one array for programs, whatever the pages", func(t *testing.T) {
 		f := &fakeController{jobs: jobs, page: 1}
@@ -121,14 +121,14 @@ func TestExplainCommand(t *testing.T) {
 	t.Run("says why something waits, since when and until when", func(t *testing.T) {
 		now := drover.TimeOf(time.Now())
 		f := &fakeController{jobs: anArray(17, "greet", 20, drover.JobQueued), explained: []drover.Explanation{
-			{Subject: "17", Waiting: true, Count: 12, Since: now.Add(-3 * time.Minute), Reasons: []drover.Reason{
+			{Subject: "17", Waiting: true, Count: 12, Since: now.Add(-3 * time.Hour), Reasons: []drover.Reason{
 				{Code: "capacity", Text: "all 4 instances are full", Until: now.Add(time.Minute)},
 			}},
 		}}
 		f.serve(t)
 		r := droverCommand(t, "explain")
 		r.want(t, 0, "job 17 (greet): 12 of 20 wait since ", "")
-		r.want(t, 0, " (3m0s):\n  capacity: all 4 instances are full; changes by ", "")
+		r.want(t, 0, " (3h0m):\n  capacity: all 4 instances are full; changes by ", "")
 	})
 	t.Run("says of a cloud that does not answer when it is asked again, not that this changes anything", func(t *testing.T) {
 		now := drover.TimeOf(time.Now())

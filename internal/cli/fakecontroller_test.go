@@ -376,7 +376,7 @@ func (r ran) want(t *testing.T, code int, out, err string) {
 func aJob(number int64, name string, state drover.JobState) drover.Job {
 	return drover.Job{
 		ID: drover.JobID{Number: number, Index: -1}, Name: name, Batch: "hello", User: "ada", State: state, Priority: 1,
-		Command: []string{"sh", "-c", "echo hello"}, Submitted: time.Now().Add(-time.Minute), Attempts: []drover.Attempt{},
+		Command: []string{"sh", "-c", "echo hello"}, Submitted: time.Now().Add(-time.Hour), Attempts: []drover.Attempt{},
 	}
 }
 
