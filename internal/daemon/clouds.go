@@ -37,7 +37,7 @@ func (p Program) Keys() map[string]any {
 	return keys
 }
 
-// Check refuses a configuration that names a driver which does not exist.
+// Check refuses a configuration that names an unknown driver.
 func (p Program) Check(c *config.Config) error {
 	for _, cloud := range c.Clouds {
 		kind, ok := p.Drivers[cloud.Driver]
@@ -61,7 +61,8 @@ func (p Program) Check(c *config.Config) error {
 	return nil
 }
 
-// checkPoolInits refuses a pool's init text that instances of a cloud of its could not run beside the cloud's own.
+// checkPoolInits refuses a pool's init text that instances of one of its clouds could not run together with the
+// cloud's own.
 func checkPoolInits(c *config.Config, cloud config.Cloud, runs driver.Init, most int) error {
 	if most > 0 {
 		most = max(1, most-len(cloud.CloudInit.Text))
@@ -135,8 +136,8 @@ func OpenCloud(ctx context.Context, cloud config.Cloud, o Opening) (control.Clou
 	}, nil
 }
 
-// decorate wraps an open cloud in what every kind of cloud has. Calls are counted closest to the driver, so that what is refused before is no
-// call; what a dry run refuses is what would have been asked for, image and template included. Own comes over all, with whoever uses the cloud.
+// decorate wraps an open cloud in the decorators of every cloud. Measuring is innermost, so that a refused call does
+// not count; a dry run sees the final request, image and template included. Callers add ForFleet as the outermost.
 func (o Opening) decorate(d driver.Cloud, cloud config.Cloud) (driver.Cloud, error) {
 	if o.Counted != nil {
 		d = middleware.Measure(d, func(call middleware.Method, took time.Duration, err error) {
@@ -154,7 +155,7 @@ func (o Opening) decorate(d driver.Cloud, cloud config.Cloud) (driver.Cloud, err
 	return middleware.WithImages(d, cloud.Image), nil
 }
 
-// requested is what counts the requests of a cloud's driver.
+// requested returns the function that counts the requests of a cloud's driver.
 func (o Opening) requested(cloud string) func(request string, err error) {
 	if o.Counted == nil {
 		return nil
@@ -162,7 +163,7 @@ func (o Opening) requested(cloud string) func(request string, err error) {
 	return func(request string, err error) { o.Counted.Requested(cloud, request, err) }
 }
 
-// tellDry logs what would have been done in a cloud, were it not a dry run.
+// tellDry logs what a dry run would have done in a cloud.
 func (o Opening) tellDry(cloud string) func(middleware.Call) {
 	return func(a middleware.Call) {
 		args := []any{logkey.Cloud, cloud, logkey.Effect, string(a.Method), logkey.ProviderID, a.ID}
@@ -183,7 +184,7 @@ func Paths(files []config.FilePath) (all []string) {
 	return all
 }
 
-// CloseClouds closes what OpenClouds has opened.
+// CloseClouds closes what OpenClouds opened.
 func CloseClouds(clouds []control.Cloud) {
 	for _, c := range clouds {
 		c.Driver.Close()

@@ -46,7 +46,7 @@ type Options struct {
 	Simulator func(inUse func() *config.Config, clouds func() []control.Cloud) web.Simulator
 }
 
-// Serve is a controller with an API, until it is told to end.
+// Serve runs a controller with an API, until it is told to end.
 func Serve(ctx context.Context, o Options) error {
 	c, err := o.Load()
 	if err != nil {
@@ -75,7 +75,7 @@ func Serve(ctx context.Context, o Options) error {
 	return d.run(ctx)
 }
 
-// daemon is a controller with an API, while it runs.
+// daemon is a running controller with an API.
 type daemon struct {
 	Options
 	folder Folder
@@ -154,7 +154,7 @@ func (d *daemon) dashboard(key [32]byte) Dashboard {
 	return b
 }
 
-// findLeft finds the clouds that were taken out of the configuration while there still are instances in them. They drain.
+// findLeft finds the clouds that were removed from the configuration while they still had instances. They drain.
 func (d *daemon) findLeft(ctx context.Context, records *store.Store, c *config.Config) (_ []config.Cloud, err error) {
 	if d.left, err = d.folder.cloudsLeft(ctx, records, c); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (d *daemon) findLeft(ctx context.Context, records *store.Store, c *config.C
 	return d.left, nil
 }
 
-// Owner is the name of whoever runs this.
+// Owner is the name of the user who runs this process.
 func Owner() string {
 	u, err := user.Current()
 	if err != nil || u.Username == "" {
@@ -189,7 +189,7 @@ func (d *daemon) authenticate(ctx context.Context, token drover.Secret) (drover.
 	return drover.Identity{User: t.User, Role: t.Role}, nil
 }
 
-// close lets go of all that was opened.
+// close closes everything that was opened.
 func (d *daemon) close() {
 	if d.listener != nil {
 		d.listener.Close()
@@ -248,10 +248,11 @@ func (d *daemon) serveHTTP(l net.Listener) {
 	}
 }
 
-// lookInterval is how often it is looked whether the configuration was edited, and whether a controller that is to end has drained.
+// lookInterval is how often to check whether the configuration was edited, and whether an ending controller has
+// drained.
 const lookInterval = time.Second
 
-// attend waits for what the outside wants: a signal, an edited configuration, or the controller's own end.
+// attend waits for a signal, an edited configuration, or the controller's end.
 func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
@@ -293,7 +294,7 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 	}
 }
 
-// stamp tells one version of the configuration file from the next.
+// stamp identifies a version of the configuration file.
 func (d *daemon) stamp() string {
 	info, err := os.Stat(d.File)
 	if err != nil {
@@ -302,7 +303,7 @@ func (d *daemon) stamp() string {
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
 }
 
-// shutDown lets requests that are under way finish, but for streams.
+// shutDown lets requests under way finish, except streams.
 func (d *daemon) shutDown() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -312,7 +313,7 @@ func (d *daemon) shutDown() {
 	}
 }
 
-// absolute is the path of the configuration as the log names it.
+// absolute is the configuration's path as the log shows it.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

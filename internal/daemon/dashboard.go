@@ -9,7 +9,7 @@ import (
 	"drover/internal/web"
 )
 
-// Dashboard is what there is to say of one beside its API.
+// Dashboard configures the dashboard beside an API.
 type Dashboard struct {
 	Fleet     string
 	Key       [32]byte      // seals the sessions of browsers
@@ -17,7 +17,7 @@ type Dashboard struct {
 	Simulator web.Simulator // may be nil
 }
 
-// WithDashboard makes a handler of an API with the dashboard beside it, whose pages ask it as their readers would.
+// WithDashboard makes a handler of an API with the dashboard beside it, whose pages use the API as their readers.
 func WithDashboard(b Dashboard, api httpapi.Config) (*httpapi.Handler, *web.Handler) {
 	var handler *httpapi.Handler
 	pages := web.New(web.Config{
@@ -29,7 +29,8 @@ func WithDashboard(b Dashboard, api httpapi.Config) (*httpapi.Handler, *web.Hand
 	return handler, pages
 }
 
-// sessionKey seals the sessions of browsers. It follows from the local token, so that they outlive the controller.
+// sessionKey seals the sessions of browsers. It derives from the local token, so that sessions outlive the
+// controller.
 func sessionKey(token drover.Secret) (key [32]byte, err error) {
 	derived, err := hkdf.Key(sha256.New, []byte(token.Reveal()), nil, "drover sessions of browsers", len(key))
 	return [32]byte(derived), err

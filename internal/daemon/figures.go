@@ -7,7 +7,7 @@ import (
 	"drover/internal/telemetry"
 )
 
-// figures are a fleet's present.
+// figures are a fleet's current figures.
 func (f *Fleet) figures(ctx context.Context) (s telemetry.Snapshot, err error) {
 	if s.Jobs, err = f.Store.Counts(ctx); err != nil {
 		return s, err

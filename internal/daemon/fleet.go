@@ -30,7 +30,7 @@ import (
 	"drover/internal/wire"
 )
 
-// FleetOptions say whose controller is to be opened, and where it keeps things.
+// FleetOptions say whose controller to open, and where it keeps its files.
 type FleetOptions struct {
 	Program Program
 	Fleet   string
@@ -50,7 +50,7 @@ type FleetOptions struct {
 	counted *telemetry.Telemetry // of what it does; may be nil
 }
 
-// Fleet is a controller in this process and all that it works with.
+// Fleet is a controller in this process and everything that it works with.
 type Fleet struct {
 	Controller *control.Controller
 	Store      *store.Store
@@ -127,7 +127,8 @@ func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
 	return err
 }
 
-// loadKey reads the fleet's key. One is made only for a fleet that has no instances: nobody could log in to those with another key.
+// loadKey reads the fleet's key. It makes one only for a fleet without instances: nobody could log in to existing
+// ones with another key.
 func (f *Fleet) loadKey(ctx context.Context, o FleetOptions) (err error) {
 	path := o.File("fleet.key")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -144,8 +145,8 @@ func (f *Fleet) loadKey(ctx context.Context, o FleetOptions) (err error) {
 	return err
 }
 
-// instancesThere says which instances of a fleet there are by its records or, of one that many runs of this program share, its clouds; empty if
-// there is none. A cloud that does not answer has none as far as is known.
+// instancesThere describes a fleet's instances by its records or, for a fleet that many runs share, its clouds; empty
+// if there are none. A cloud that does not answer counts as having none.
 func (f *Fleet) instancesThere(ctx context.Context, o FleetOptions) (string, error) {
 	recorded, err := f.Store.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{})
 	if err != nil {
@@ -171,7 +172,7 @@ func (f *Fleet) instancesThere(ctx context.Context, o FleetOptions) (string, err
 	return "", nil
 }
 
-// ServeAttempts answers what jobs ask at DROVER_API, over the connections to their instances, until ctx ends.
+// ServeAttempts answers jobs' requests at DROVER_API, over the connections to their instances, until ctx ends.
 func (f *Fleet) ServeAttempts(ctx context.Context, handler *httpapi.Handler) {
 	s := httpapi.Server(handler)
 	stop := context.AfterFunc(ctx, func() { s.Close() })
@@ -181,7 +182,7 @@ func (f *Fleet) ServeAttempts(ctx context.Context, handler *httpapi.Handler) {
 	}
 }
 
-// Attempt lets in who bears the token of a live attempt.
+// Attempt authenticates the token of a live attempt.
 func (f *Fleet) Attempt(ctx context.Context, token drover.Secret) (drover.Identity, error) {
 	id, err := f.Controller.Attempt(ctx, token)
 	if err != nil {
@@ -191,7 +192,7 @@ func (f *Fleet) Attempt(ctx context.Context, token drover.Secret) (drover.Identi
 	return drover.Identity{User: user, Attempt: &id}, err
 }
 
-// Close lets go of everything; instances and jobs stay as they are. Closing again does nothing.
+// Close closes everything; instances and jobs stay. Closing again does nothing.
 func (f *Fleet) Close() {
 	if f.closed {
 		return
@@ -212,7 +213,7 @@ func (f *Fleet) Close() {
 	}
 }
 
-// setupOf is what a controller goes by: a configuration, the clouds that it no longer has and that are to be left, and all of both opened.
+// setupOf is a controller's Setup: a configuration, the removed clouds to drain, and the open clouds of both.
 func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []control.Cloud) control.Setup {
 	s := control.Setup{Settings: Settings(c, limits), Clouds: clouds, Limits: c.Limits, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts(), Pools: map[string]control.Pool{},
 		Keep: c.Results.Keep, URL: c.URL, Notify: webhook.Config{Secret: c.Notify.Secret, Allow: c.Notify.Allow}}
@@ -238,13 +239,13 @@ func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []c
 	return s
 }
 
-// inForce is a configuration as the schedules of its pools have it now.
+// inForce is a configuration with its pools' schedules applied.
 func inForce(c *config.Config) *config.Config {
 	c, _ = c.At(time.Now())
 	return c
 }
 
-// checkDrivers refuses what the drivers of clouds cannot do.
+// checkDrivers refuses what the clouds' drivers cannot do.
 func checkDrivers(c *config.Config, clouds []control.Cloud) error {
 	if err := checkAttributes(c, "hooks", c.Hooks, clouds); err != nil {
 		return err
@@ -262,7 +263,7 @@ func checkDrivers(c *config.Config, clouds []control.Cloud) error {
 	return nil
 }
 
-// checkAttributes refuses hooks in attributes of a cloud that has none.
+// checkAttributes refuses hooks in attributes of a cloud without any.
 func checkAttributes(c *config.Config, at string, hooks config.Hooks, clouds []control.Cloud) error {
 	for hook, target := range hooks.Scripts() {
 		name, _, is := config.HookTarget(target).Attribute()
@@ -277,7 +278,7 @@ func checkAttributes(c *config.Config, at string, hooks config.Hooks, clouds []c
 	return nil
 }
 
-// Settings is what the engine decides by.
+// Settings are the engine's settings.
 func Settings(c *config.Config, limits RunLimits) engine.Settings {
 	s := engine.Settings{
 		Lifecycle: engine.Lifecycle{

@@ -17,14 +17,14 @@ import (
 	"drover/internal/store"
 )
 
-// Folder is where a daemon keeps what it must: its records in one SQLite file, and beside it, in a folder that only its user can
-// enter, everything else.
+// Folder is where a daemon keeps its files: its records in one SQLite file, and beside it, in a folder that only its
+// user can enter, everything else.
 type Folder struct {
 	Fleet   string
 	records string // free of links
 }
 
-// NewFolder says where the daemon of a configuration keeps things. Nothing is made.
+// NewFolder is the folder of a configuration's daemon. It creates nothing.
 func NewFolder(c *config.Config) (Folder, error) {
 	if c.Fleet == "" {
 		return Folder{}, c.Fault("fleet", "a fleet has to be named", "write fleet: NAME; every instance bears it, and no other controller touches those")
@@ -48,10 +48,10 @@ func (f Folder) DB() string { return f.records }
 // Path is the folder beside the records: drover.d beside drover.db.
 func (f Folder) Path() string { return strings.TrimSuffix(f.records, ".db") + ".d" }
 
-// File is the path of a file or folder in it: fleet.key, token, inputs, results, recording, or what a cloud's driver keeps.
+// File is the path of a file or folder in it: fleet.key, token, inputs, results, recording, or a driver's files.
 func (f Folder) File(name string) string { return filepath.Join(f.Path(), name) }
 
-// Make makes the folder where there is none, and refuses one that others can enter.
+// Make creates the folder if it is missing, and refuses one that others can enter.
 func (f Folder) Make() error {
 	if err := os.MkdirAll(f.Path(), 0o700); err != nil {
 		return fmt.Errorf("making the daemon's folder: %w", err)
@@ -63,13 +63,13 @@ func (f Folder) Make() error {
 	return refuseOpen(f.Path(), info)
 }
 
-// tokenFile is where the local admin token is, which whoever can read it may use on this host.
+// tokenFile has the local admin token, which anyone who can read it may use on this host.
 func (f Folder) tokenFile() string { return f.File("token") }
 
 // Token reads the local admin token.
 func (f Folder) Token() (drover.Secret, error) { return ReadToken(f.tokenFile()) }
 
-// MakeToken reads the local admin token, made if there is none. The folder must be there, and locked by the caller.
+// MakeToken reads the local admin token, or creates one. The folder must exist, locked by the caller.
 func (f Folder) MakeToken() (drover.Secret, error) {
 	token, err := f.Token()
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +84,7 @@ func (f Folder) MakeToken() (drover.Secret, error) {
 	return f.Token()
 }
 
-// Announce writes down where the daemon answers, for a configuration that leaves the choice of a port to the host.
+// Announce records where the daemon listens, for a configuration that lets the host choose a port.
 func (f Folder) Announce(address string) error {
 	if err := KeepFile(f.File("address"), []byte(address+"\n")); err != nil {
 		return fmt.Errorf("announcing the address: %w", err)
@@ -92,13 +92,13 @@ func (f Folder) Announce(address string) error {
 	return nil
 }
 
-// Announced is where the daemon said last that it answers.
+// Announced is where the daemon last said that it listens.
 func (f Folder) Announced() (string, error) {
 	address, err := os.ReadFile(f.File("address"))
 	return strings.TrimSpace(string(address)), err
 }
 
-// maxToken is more than any token is long.
+// maxToken is longer than any token.
 const maxToken = 4096
 
 // ReadToken reads a token from a file that nobody else may read.
@@ -126,7 +126,7 @@ func ReadToken(path string) (drover.Secret, error) {
 	return drover.NewSecret(token), nil
 }
 
-// refuseOpen refuses what others than its owner may read or write.
+// refuseOpen refuses a file that others than its owner may read or write.
 func refuseOpen(path string, info fs.FileInfo) error {
 	mode := info.Mode()
 	if mode.Perm()&0o077 == 0 {

@@ -15,7 +15,8 @@ import (
 // A controller that finds its disk full does not start: it could write down nothing of what it does. It says so, and leaves everything as it was;
 // whatever starts controllers starts it again.
 
-// KeepFile has a file hold the data, whole or not at all. What holds it already is left alone, since that takes no room.
+// KeepFile writes data to a file, whole or not at all. A file that has the data already is left alone, since that
+// needs no room.
 func KeepFile(path string, data []byte) error {
 	if held, err := os.ReadFile(path); err == nil && bytes.Equal(held, data) {
 		return nil
@@ -23,7 +24,8 @@ func KeepFile(path string, data []byte) error {
 	return atomicfile.Write(path, data)
 }
 
-// orFull is the error with which a controller does not start, which says that a disk is full if that is why. SQLite does not always say so.
+// orFull is the error with which a controller does not start; it says that a disk is full if that is why, which
+// SQLite does not always do.
 func (f Folder) orFull(err error) error {
 	for _, folder := range []string{f.Path(), filepath.Dir(f.DB())} {
 		if IsFull(err) || IsFull(tryRoom(folder)) {
@@ -34,13 +36,13 @@ func (f Folder) orFull(err error) error {
 	return err
 }
 
-// IsFull says of an error whether a disk is full.
+// IsFull reports whether an error means that a disk is full.
 func IsFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// leastRoom is the least that a controller needs to begin.
+// leastRoom is the least room that a controller needs to start.
 const leastRoom = 64 << 10
 
-// tryRoom reports whether a folder takes a small file.
+// tryRoom reports whether a folder has room for a small file.
 func tryRoom(folder string) error {
 	file, err := os.CreateTemp(folder, "room-*")
 	if err != nil {

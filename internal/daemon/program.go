@@ -1,5 +1,6 @@
-// Package daemon is a running controller: the clouds of a configuration, opened by the drivers that are compiled in, the folder where a daemon or
-// a run keeps what it must, a controller over both, and, for a daemon, its API and its configuration's changes while it runs.
+// Package daemon is a running controller: it opens the clouds of a configuration with the drivers that are compiled
+// in, keeps the folder of a daemon or a run, makes a controller from both, and, for a daemon, serves its API and
+// reloads its configuration.
 package daemon
 
 import (
@@ -24,7 +25,7 @@ type Kind struct {
 	Here bool // it is on this host, so that asking it needs no network
 }
 
-// Build is what a program knows of itself.
+// Build describes the build of a program.
 type Build struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit,omitempty"`
@@ -33,7 +34,7 @@ type Build struct {
 	Arch    string `json:"arch"`
 }
 
-// Build says which build a program is.
+// Build describes this program.
 func (p Program) Build() Build {
 	v := Build{Version: p.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -16,8 +16,8 @@ import (
 	"drover/internal/logkey"
 )
 
-// reload reads the configuration again. One that is not good, or that changes what only a new start can change, is refused with the reason,
-// and nothing changes.
+// reload reads the configuration again. If it is invalid, or changes what only a restart can change, it is refused
+// with the reason, and nothing changes.
 func (d *daemon) reload(ctx context.Context) {
 	c, err := d.load(ctx)
 	if err == nil {
@@ -57,7 +57,7 @@ func (d *daemon) notice() string {
 	return "the configuration's file is refused, and the last good one stays in use: drover doctor says why"
 }
 
-// refuse says what is wrong with a configuration, each fault on a line of its own.
+// refuse logs what is wrong with a configuration, each error on its own line.
 func (d *daemon) refuse(err error) {
 	log := d.Log.With(logkey.File, absolute(d.File))
 	const refused = "the configuration is refused, the last good one stays"
@@ -72,7 +72,7 @@ func (d *daemon) refuse(err error) {
 	}
 }
 
-// attrs are pairs for the log, without those that say nothing.
+// attrs are pairs for the log, without empty ones.
 func attrs(pairs ...string) (said []any) {
 	for pair := range slices.Chunk(pairs, 2) {
 		if pair[1] != "" {
@@ -82,7 +82,7 @@ func attrs(pairs ...string) (said []any) {
 	return said
 }
 
-// needsStart refuses a change of what is settled when a controller starts.
+// needsStart refuses a change of what is fixed when a controller starts.
 func (d *daemon) needsStart(c *config.Config) error {
 	var changed []string
 	for key, values := range map[string][2]string{
@@ -100,9 +100,9 @@ func (d *daemon) needsStart(c *config.Config) error {
 	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("end it and start it again: that interrupts nothing")
 }
 
-// take has the controller go by another configuration. Clouds that did not change keep their drivers. In one that was left out nothing is rented
-// any more, and what is there drains: there may be instances in it, or a call under way that makes one, so it is kept for as long as this
-// controller lives.
+// take applies another configuration. Clouds that did not change keep their drivers. In a removed cloud nothing more
+// is rented, and its instances drain; it stays open for as long as this controller lives, since a call that makes an
+// instance may be under way.
 func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	clouds, left := d.kept(c)
 	opened, err := d.openChanged(ctx, c)
@@ -151,7 +151,7 @@ func (d *daemon) goBy(ctx context.Context, c *config.Config, left []config.Cloud
 	return err
 }
 
-// followSchedules has pools change their numbers once that is due.
+// followSchedules changes the pools' numbers when that is due.
 func (d *daemon) followSchedules(ctx context.Context) {
 	if d.reschedule.IsZero() || time.Now().Before(d.reschedule) {
 		return
@@ -161,7 +161,7 @@ func (d *daemon) followSchedules(ctx context.Context) {
 	}
 }
 
-// kept are the open clouds that stay as they are under another configuration: those that it leaves out, and those that it does not change.
+// kept are the open clouds that another configuration does not change or leaves out.
 func (d *daemon) kept(c *config.Config) (clouds []control.Cloud, left []config.Cloud) {
 	for _, old := range slices.Concat(d.config.Clouds, d.left) {
 		gone := !slices.Contains(c.CloudNames(), old.Name)
@@ -178,7 +178,7 @@ func (d *daemon) kept(c *config.Config) (clouds []control.Cloud, left []config.C
 // openTimeout is how long a cloud may take to be opened by another configuration. Nothing else is heeded meanwhile.
 const openTimeout = 30 * time.Second
 
-// openChanged opens the clouds of a configuration that are not open, or not in this way.
+// openChanged opens the clouds of a configuration that are not open, or configured differently.
 func (d *daemon) openChanged(ctx context.Context, c *config.Config) ([]control.Cloud, error) {
 	var changed []config.Cloud
 	for _, cloud := range c.Clouds {
@@ -191,7 +191,7 @@ func (d *daemon) openChanged(ctx context.Context, c *config.Config) ([]control.C
 	return OpenClouds(ctx, changed, Opening{d.Program.Drivers, d.config.Fleet, d.folder.File("."), d.Log, d.counted})
 }
 
-// hasCloud reports whether the cloud, configured in the same way, is in the list.
+// hasCloud reports whether the list has the cloud with the same configuration.
 func hasCloud(list []config.Cloud, cloud config.Cloud) bool {
 	return slices.ContainsFunc(list, func(c config.Cloud) bool { return c.Hash() == cloud.Hash() })
 }
@@ -201,7 +201,7 @@ func (d *daemon) cloud(name string) control.Cloud {
 	return d.fleet.clouds[slices.IndexFunc(d.fleet.clouds, func(c control.Cloud) bool { return c.Name == name })]
 }
 
-// tellLeft says what an end leaves as it is.
+// tellLeft logs what remains when the controller ends.
 func (d *daemon) tellLeft(ctx context.Context) {
 	s, err := d.fleet.Controller.Status(ctx)
 	if err != nil {
@@ -219,7 +219,7 @@ func (d *daemon) tellLeft(ctx context.Context) {
 		logkey.Instances, instances, logkey.Running, s.Jobs[drover.JobRunning], logkey.Queued, s.Jobs[drover.JobQueued])
 }
 
-// drained reports whether nothing runs any more and every instance that may go is gone.
+// drained reports whether nothing runs and every instance that may go is gone.
 func (d *daemon) drained(ctx context.Context) (yes bool) {
 	if err := d.fleet.Controller.Query(ctx, func(e *engine.Engine) { yes = e.Drained() }); err != nil {
 		return false

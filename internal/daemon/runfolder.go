@@ -18,8 +18,8 @@ import (
 	"drover/internal/store"
 )
 
-// RunFolder is where one `drover run` keeps what it needs to go on after a crash: the records, the fleet key, inputs, and what the
-// clouds' drivers keep. It goes when the run has come to its end.
+// RunFolder is where one `drover run` keeps what it needs to continue after a crash: the records, the fleet key,
+// inputs, and the drivers' files. It is removed when the run has ended.
 type RunFolder struct {
 	ID   string // also the fleet
 	Path string
@@ -29,7 +29,7 @@ type RunFolder struct {
 	Touched time.Time // when its records were last written to, before it was locked
 }
 
-// TestFleet begins the name of every fleet that `drover driver test` makes. No controller ever has such a one.
+// TestFleet begins the name of every fleet that `drover driver test` makes. No controller has such a fleet.
 const TestFleet = "drover-check-"
 
 // StateHome is the user's folder for the state of runs.
@@ -45,7 +45,7 @@ func StateHome() (string, error) {
 	return filepath.Join(home, "drover"), nil
 }
 
-// NewRunFolder makes and locks the folder of a new run.
+// NewRunFolder creates and locks the folder of a new run.
 func NewRunFolder() (*RunFolder, error) {
 	home, err := StateHome()
 	if err != nil {
@@ -63,7 +63,7 @@ func NewRunFolder() (*RunFolder, error) {
 	return f, err
 }
 
-// FindRunFolder locks the folder of a run that did not come to its end.
+// FindRunFolder locks the folder of an unfinished run.
 func FindRunFolder(id string) (*RunFolder, error) {
 	home, err := StateHome()
 	if err != nil {
@@ -83,7 +83,7 @@ func FindRunFolder(id string) (*RunFolder, error) {
 	return LockRunFolder(id, path)
 }
 
-// LockRunFolder takes the folder of a run for this process.
+// LockRunFolder locks the folder of a run for this process.
 func LockRunFolder(id, path string) (*RunFolder, error) {
 	lock, err := store.LockFile(filepath.Join(path, "drover.db"))
 	if err != nil {
@@ -98,7 +98,7 @@ func LockRunFolder(id, path string) (*RunFolder, error) {
 	return f, nil
 }
 
-// UnfinishedRuns lists the runs whose folders are there.
+// UnfinishedRuns lists the runs whose folders exist.
 func UnfinishedRuns(home string) (ids []string) {
 	entries, err := os.ReadDir(home)
 	if err != nil {
@@ -116,16 +116,16 @@ func UnfinishedRuns(home string) (ids []string) {
 // File is the path of a file or folder in it.
 func (f *RunFolder) File(name string) string { return filepath.Join(f.Path, name) }
 
-// Close gives the run's lock back; the folder stays.
+// Close releases the run's lock; the folder stays.
 func (f *RunFolder) Close() error { return f.lock.Unlock() }
 
-// Remove takes the folder away: nothing is left of the run that could be resumed or would have to be cleaned up.
+// Remove removes the folder: nothing of the run is left to resume or clean up.
 func (f *RunFolder) Remove() error { return os.RemoveAll(f.Path) }
 
 // keptRecordings is of how many runs that came to their end the flight recordings are kept, if they take no more than record.DefaultLimit.
 const keptRecordings = 20
 
-// RecordingOf is where the recording of a run is kept that came to its end.
+// RecordingOf is where the recording of an ended run is kept.
 func RecordingOf(home, id string) string { return filepath.Join(home, "recordings", id) }
 
 // keptFailed is of how many runs that came to their end with failures the records are kept, so that what failed can be run again.
@@ -134,8 +134,8 @@ const keptFailed = 20
 // EndedHome is where the records of such runs are.
 func EndedHome(home string) string { return filepath.Join(home, "ended") }
 
-// Finish takes the folder of a run away that came to its end, but for its recording, which is kept beside those of the last others, and if jobs
-// of it failed, its records.
+// Finish removes the folder of an ended run, except its recording, which is kept beside the last others, and its
+// records if jobs failed.
 func (f *RunFolder) Finish(failed bool) error {
 	kept := RecordingOf(filepath.Dir(f.Path), f.ID)
 	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
@@ -174,7 +174,8 @@ func (f *RunFolder) archive() error {
 	return Prune(ended, keptFailed, math.MaxInt64)
 }
 
-// Prune removes the oldest folders of a folder until only so many are left, of so many bytes in all; the last one always stays.
+// Prune removes the oldest entries of a folder until at most so many are left, of so many bytes in total; the newest
+// always stays.
 func Prune(folder string, keep int, most int64) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -190,7 +191,7 @@ func Prune(folder string, keep int, most int64) error {
 	return err
 }
 
-// ByAge sorts the entries of a folder, the latest first.
+// ByAge sorts the entries of a folder, newest first.
 func ByAge(entries []os.DirEntry) []os.DirEntry {
 	age := func(e os.DirEntry) time.Time {
 		info, err := e.Info()
@@ -203,7 +204,7 @@ func ByAge(entries []os.DirEntry) []os.DirEntry {
 	return entries
 }
 
-// sizeOf is how much the files of a folder take.
+// sizeOf is the size of a folder's files.
 func sizeOf(folder string) (total int64) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -217,7 +218,7 @@ func sizeOf(folder string) (total int64) {
 	return total
 }
 
-// RunPlan is what a run was asked to do. It is written down before anything is rented, so that the run can be resumed.
+// RunPlan is what a run was asked to do. It is saved before anything is rented, so that the run can be resumed.
 type RunPlan struct {
 	Batch    drover.Batch `json:"batch"`
 	File     string       `json:"file,omitempty"`   // of the batch; empty if it came from the command line
@@ -239,7 +240,7 @@ type RunLimits struct {
 	Keep         time.Duration `json:"keep,omitempty"`
 }
 
-// Check refuses limits that mean nothing.
+// Check refuses limits that make no sense.
 func (l RunLimits) Check() error {
 	switch {
 	case l.MaxInstances < 0:
@@ -250,7 +251,7 @@ func (l RunLimits) Check() error {
 	return nil
 }
 
-// Save writes the plan down.
+// Save saves the plan.
 func (f *RunFolder) Save(p RunPlan) error {
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {

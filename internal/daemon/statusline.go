@@ -13,7 +13,7 @@ import (
 	"drover/internal/telemetry"
 )
 
-// statusLine says in the log how a fleet does: at an interval, while something runs, waits, or has changed.
+// statusLine logs how a fleet is doing: at an interval, while something runs, waits, or has changed.
 type statusLine struct {
 	log      *slog.Logger
 	interval time.Duration
@@ -21,7 +21,7 @@ type statusLine struct {
 	last     string // what was said last
 }
 
-// Run says so until ctx ends.
+// Run does so until ctx ends.
 func (s *statusLine) Run(ctx context.Context) {
 	if s.interval <= 0 {
 		return
