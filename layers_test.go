@@ -55,7 +55,7 @@ var layers = map[string]layer{
 	},
 	"driver/local": {
 		does:    "a cloud on this host: each instance a process tree with an SSH server",
-		ours:    []string{"internal/atomicfile", "internal/backoff", "internal/processes", ".", "driver", "driver/kit", "driver/middleware", "internal/logkey"},
+		ours:    []string{"internal/atomicfile", "internal/backoff", "internal/folderlock", "internal/processes", ".", "driver", "driver/kit", "driver/middleware", "internal/logkey"},
 		outside: []string{"github.com/gliderlabs/ssh", "golang.org/x/crypto", "golang.org/x/sys"},
 	},
 	"driver/ec2": {
@@ -102,6 +102,11 @@ var layers = map[string]layer{
 		ours: []string{"."},
 	},
 	"internal/backoff": {does: "cancellable waits and delays between retries"},
+	"internal/folderlock": {
+		does:    "locks folders against other processes",
+		ours:    []string{"internal/backoff"},
+		outside: []string{"golang.org/x/sys"},
+	},
 	"internal/processes": {
 		does:    "the processes of this host: which there are, whose they are, and how they end",
 		ours:    []string{"internal/backoff"},
@@ -196,7 +201,7 @@ var layers = map[string]layer{
 	},
 	"internal/blob": {
 		does:    "inputs by content, logs and outputs, in folders",
-		ours:    []string{"."},
+		ours:    []string{"internal/folderlock", "."},
 		outside: []string{"golang.org/x/sys"},
 	},
 	"internal/control": {

@@ -11,12 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"drover"
 	"drover/driver"
 	"drover/internal/atomicfile"
-	"drover/internal/backoff"
+	"drover/internal/folderlock"
 )
 
 // The files of an instance's folder.
@@ -108,55 +106,6 @@ func writeJSON(path string, v any) error {
 	return atomicfile.Write(path, b)
 }
 
-// lockInterval is the pause between two tries for a lock. Waiting in the kernel instead would ignore the context.
-const lockInterval = 2 * time.Millisecond
-
-// lock waits for the exclusive lock on a folder. The lock is the open file's: it passes to processes that inherit the file and ends
-// when the last of them closes it, or at once by unlock.
-func lock(ctx context.Context, path string) (*os.File, error) {
-	for {
-		f, err := tryLock(path)
-		if f != nil || err != nil {
-			return f, err
-		}
-		if err := backoff.For(ctx, lockInterval); err != nil {
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-	}
-}
-
-// tryLock returns nil if the folder is locked by another, or was replaced while it was being locked.
-func tryLock(path string) (*os.File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil && stillAt(f, path) {
-		return f, nil
-	}
-	f.Close()
-	if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return nil, nil
-}
-
-func stillAt(f *os.File, path string) bool {
-	opened, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Stat(path)
-	return err == nil && os.SameFile(opened, there)
-}
-
-// unlock ends a lock for every process that shares it.
-func unlock(f *os.File) {
-	unix.Flock(int(f.Fd()), unix.LOCK_UN) // closing ends it too, but not before a fork under way has reached its exec
-	f.Close()
-}
-
 // lockFleet makes a fleet's folder if need be and locks it.
 func (c *cloud) lockFleet(ctx context.Context, fleet string) (*os.File, error) {
 	path := c.fleetFolder(fleet)
@@ -165,25 +114,9 @@ func (c *cloud) lockFleet(ctx context.Context, fleet string) (*os.File, error) {
 			return nil, err
 		}
 		// The folder may be taken away again in between, by a Close that found it empty.
-		f, err := lock(ctx, path)
+		f, err := folderlock.Lock(ctx, path)
 		if !errors.Is(err, os.ErrNotExist) {
 			return f, err
 		}
 	}
-}
-
-// lives says whether the instance in a folder is locked by its processes. Those who ask share a lock, so they do not take each
-// other for an instance.
-func lives(path string) (bool, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return true, nil
-	}
-	unix.Flock(int(f.Fd()), unix.LOCK_UN)
-	return false, err
 }

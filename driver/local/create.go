@@ -21,6 +21,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
+	"drover/internal/folderlock"
 	"drover/internal/processes"
 )
 
@@ -65,7 +66,7 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest, hostKey ssh.
 	if err != nil {
 		return driver.Instance{}, err
 	}
-	defer unlock(fleet)
+	defer folderlock.Unlock(fleet)
 
 	path := filepath.Join(c.fleetFolder(c.o.Fleet), r.Name)
 	in, alive, err := living(c.o.Fleet, path)
@@ -148,7 +149,7 @@ func (c *cloud) build(ctx context.Context, path, program string, r driver.Create
 
 // boot starts the processes of an instance whose folder is laid out, at an address of its own.
 func (c *cloud) boot(ctx context.Context, path, program string, l launch, r record) error {
-	held, err := lock(ctx, path)
+	held, err := folderlock.Lock(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/internal/folderlock"
 	"drover/internal/processes"
 )
 
@@ -30,14 +31,14 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	if err := powerOff(ctx, path); err != nil {
 		return errs.Classify("destroy instance "+id, err)
 	}
-	held, err := lock(ctx, filepath.Dir(path))
+	held, err := folderlock.Lock(ctx, filepath.Dir(path))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return errs.Classify("destroy instance "+id, err)
 	}
-	defer unlock(held)
+	defer folderlock.Unlock(held)
 	return errs.Classify("destroy instance "+id, c.remove(ctx, path))
 }
 
@@ -73,17 +74,17 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	fleet, err := lock(ctx, filepath.Dir(path))
+	fleet, err := folderlock.Lock(ctx, filepath.Dir(path))
 	if err != nil {
 		return notFound(id, err)
 	}
-	defer unlock(fleet)
+	defer folderlock.Unlock(fleet)
 	return errs.Classify("start instance "+id, c.startAgain(ctx, path))
 }
 
 // startAgain starts a stopped instance, unless it lives. The fleet's lock is held.
 func (c *cloud) startAgain(ctx context.Context, path string) error {
-	switch alive, err := lives(path); {
+	switch alive, err := folderlock.Held(path); {
 	case err != nil || alive:
 		return err
 	case has(path, noticesFile):

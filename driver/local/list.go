@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/internal/folderlock"
 	"drover/internal/logkey"
 )
 
@@ -81,7 +82,7 @@ func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, 
 	if err != nil {
 		return driver.Instance{}, err
 	}
-	defer unlock(held)
+	defer folderlock.Unlock(held)
 	if in, alive, err := living(fleet, path); alive || err != nil { // it was being created
 		return in, err
 	}
@@ -97,7 +98,7 @@ func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, 
 
 // living reads the instance in a folder if it lives.
 func living(fleet, path string) (in driver.Instance, alive bool, err error) {
-	if alive, err = lives(path); alive {
+	if alive, err = folderlock.Held(path); alive {
 		in, err = readInstance(fleet, path)
 	}
 	return in, alive, err
@@ -107,9 +108,9 @@ func living(fleet, path string) (in driver.Instance, alive bool, err error) {
 // at the wrong moment must not stop those of other fleets.
 func (c *cloud) lockToClean(ctx context.Context, fleet string) (*os.File, error) {
 	if fleet == c.o.Fleet {
-		return lock(ctx, c.fleetFolder(fleet))
+		return folderlock.Lock(ctx, c.fleetFolder(fleet))
 	}
-	held, err := tryLock(c.fleetFolder(fleet))
+	held, err := folderlock.Try(c.fleetFolder(fleet))
 	if held == nil && err == nil {
 		err = os.ErrNotExist
 	}
@@ -137,12 +138,12 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if err != nil {
 		return err
 	}
-	held, err := lock(ctx, filepath.Dir(path))
+	held, err := folderlock.Lock(ctx, filepath.Dir(path))
 	if err != nil {
 		return notFound(id, err)
 	}
-	defer unlock(held)
-	if alive, err := lives(path); err != nil || !alive && !remains(path) {
+	defer folderlock.Unlock(held)
+	if alive, err := folderlock.Held(path); err != nil || !alive && !remains(path) {
 		return notFound(id, errors.Join(err, os.ErrNotExist))
 	}
 	return errs.Classify("tag instance "+id, writeJSON(filepath.Join(path, tagsFile), tags))

@@ -11,10 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"syscall"
 	"time"
 
 	"drover"
+	"drover/internal/folderlock"
 )
 
 // Dir is a folder of contents by hash.
@@ -56,15 +56,11 @@ func openRoot(path string, perm fs.FileMode) (*os.Root, *os.File, error) {
 
 // lockFolder makes this process the one that has the folder open; the lock ends with the file.
 func lockFolder(path string) (*os.File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	f, err := folderlock.Try(path)
+	if f == nil && err == nil {
+		err = drover.Errorf(drover.KindConflict, "%s is in use by another process", path).WithHint("wait for that to end, or choose another folder")
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, drover.Errorf(drover.KindConflict, "%s is in use by another process", path).WithHint("wait for that to end, or choose another folder")
-	}
-	return f, nil
+	return f, err
 }
 
 // Close lets go of the folder.
