@@ -127,6 +127,7 @@ type Capabilities struct {
 	MaxInit        int            `json:"max_init,omitempty"`        // bytes of UserData or Scripts that the cloud accepts; 0: unlimited, as far as is known
 	Template       bool           `json:"template,omitempty"`        // Create uses CreateRequest.Template
 	NodeID         string         `json:"node_id,omitempty"`         // the name that the cloud's own Kubernetes controller gives an instance's node, with {zone}, {id} and {name}; empty: unknown
+	InitID         string         `json:"init_id,omitempty"`         // a shell word that is the instance's ID at its first boot; empty: what cloud-init calls it
 	Project        string         `json:"project,omitempty"`         // what {project} in a template stands for: the account, project or subscription
 	ManyCandidates bool           `json:"many_candidates,omitempty"` // Create tries several candidates in one call
 	StopStart      bool           `json:"stop_start,omitempty"`      // the Cloud is a Starter
@@ -144,6 +145,15 @@ const DefaultListLag = 30 * time.Second
 
 // Lag is how far the cloud's lists may lag, at least 0.
 func (c Capabilities) Lag() time.Duration { return max(0, cmp.Or(c.ListLag, DefaultListLag)) }
+
+// cloudInitID is what cloud-init calls an instance.
+const cloudInitID = "$(cloud-init query v1.instance_id)"
+
+// NodeIDAtInit returns a shell word that is the spec.providerID at the first boot of an instance with this name, whose ID is not known
+// before it is created.
+func (c Capabilities) NodeIDAtInit(zone, name string) string {
+	return c.NodeIDOf(Instance{ID: cmp.Or(c.InitID, cloudInitID), Zone: zone, Tags: map[string]string{TagName: name}})
+}
 
 // NodeIDOf returns the spec.providerID of an instance's Kubernetes node, or "" if that is unknown.
 func (c Capabilities) NodeIDOf(in Instance) string {

@@ -99,12 +99,15 @@ func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
 	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
+// initID is the machine's name. cloud-init knows a UUID instead.
+const initID = `$(curl -sf -H Metadata:true 'http://169.254.169.254/metadata/instance/compute/name?api-version=2021-02-01&format=text')`
+
 func (c *cloud) Capabilities() driver.Capabilities {
 	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Notices: driver.NoticesAzure,
 		Init: runs, MaxInit: most, Template: true, Project: c.config.Subscription, StopStart: true, StopSaves: true,
-		Describe: true, ListLag: listLag, NodeID: "azure://" + c.config.nodes(),
+		Describe: true, ListLag: listLag, NodeID: "azure://" + c.config.nodes(), InitID: initID,
 		Billing: drover.Billing{Least: time.Minute},
 	}
 }

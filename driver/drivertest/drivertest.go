@@ -9,6 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -60,11 +64,34 @@ func (c Check) Instances(h Harness) int {
 	return c.instances
 }
 
-// Node is an error if Kubernetes would call the node that runs on an instance otherwise.
+// Node is an error if Kubernetes would call the node that runs on an instance otherwise, or the instance itself would at its first boot.
 func Node(t testing.TB, c driver.Cloud, in driver.Instance, want string) {
 	t.Helper()
-	if got := c.Capabilities().NodeIDOf(in); got != want {
+	can := c.Capabilities()
+	if got := can.NodeIDOf(in); got != want {
 		t.Errorf("the node is called %q, want %q", got, want)
+	}
+	knows := map[string]string{
+		"cloud-init": "echo " + in.ID,
+		"curl": `case $* in
+*metadata.google.internal*instance/zone) echo projects/4711/zones/` + in.Zone + ` ;;
+*metadata.google.internal*instance/name | *169.254.169.254*compute/name*) echo ` + path.Base(in.ID) + ` ;;
+*) exit 22 ;;
+esac`,
+	}
+	if can.InitID != "" {
+		knows["cloud-init"] = "echo something else"
+	}
+	folder := t.TempDir()
+	for name, script := range knows {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("sh", "-c", "echo "+can.NodeIDAtInit(in.Zone, in.Tags[driver.TagName]))
+	cmd.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH")}
+	if got, err := cmd.Output(); err != nil || string(got) != want+"\n" {
+		t.Errorf("at its first boot the node is called %q (%v), want %q", got, err, want)
 	}
 }
 

@@ -72,12 +72,15 @@ func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
 	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
+// initID is ZONE/NAME, as every id is here. cloud-init knows a number instead.
+const initID = `$(m=http://metadata.google.internal/computeMetadata/v1/instance; get() { curl -sf -H Metadata-Flavor:Google "$m/$1"; }; z=$(get zone); echo "${z##*/}/$(get name)")`
+
 func (c *cloud) Capabilities() driver.Capabilities {
 	runs, most := c.config.FirstBoot()
 	can := driver.Capabilities{
 		HostKeys: driver.HostKeysVerified, PowerOff: driver.PowerOffStops, Notices: driver.NoticesGCE,
 		Init: runs, MaxInit: most, Template: true, Project: c.api.project, StopStart: true, StopSaves: true, GrowDisk: true,
-		Describe: true, ListLag: listLag, NodeID: "gce://" + c.api.project + "/{id}", // an id is ZONE/NAME
+		Describe: true, ListLag: listLag, NodeID: "gce://" + c.api.project + "/{id}", InitID: initID,
 		Billing: drover.Billing{Least: time.Minute},
 	}
 	if c.config.Init == initCloud {

@@ -171,7 +171,7 @@ func (c *Controller) poolInit(cl *cloud, f engine.Create) drover.Secret {
 	for _, key := range slices.Sorted(maps.Keys(p.Group.Labels)) {
 		labels = append(labels, key+"="+p.Group.Labels[key])
 	}
-	id := strings.NewReplacer("{zone}", f.Candidates[0].Zone, "{name}", f.Name, "{id}", "$(cloud-init query v1.instance_id)").Replace(cl.own.Capabilities().NodeID)
+	id := cl.own.Capabilities().NodeIDAtInit(f.Candidates[0].Zone, f.Name)
 	return drover.NewSecret(strings.NewReplacer("{token}", c.cfg.Key.JoinToken(f.Name).Reveal(), "{node_id}", id,
 		"{labels}", strings.Join(labels, ","), "{taints}", strings.Join(p.Group.Taints, ",")).Replace(p.Init))
 }
