@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 
 	"drover"
 	"drover/internal/externalgrpc/protos"
@@ -195,6 +197,14 @@ func TestAClusterGrowsAndShrinks(t *testing.T) {
 	p.grows()
 	if n := len(p.nodes()); n != 1+7 {
 		t.Errorf("50 pods have %d nodes, and 7 hold them", n-1)
+	}
+	for _, group := range []string{"one", "two"} {
+		_, err := p.provider.NodeGroupDeleteNodes(t.Context(), &protos.NodeGroupDeleteNodesRequest{Id: group, Nodes: []*protos.ExternalGrpcNode{
+			{ProviderID: foreign.Spec.ProviderID, Name: p.nodes()[1].Meta.Name, Labels: foreign.Meta.Labels},
+		}})
+		if status.Code(err) != codes.NotFound {
+			t.Errorf("the node of nobody is deleted from %s: %v", group, err)
+		}
 	}
 	p.wantPromised("one")
 	for _, n := range p.nodes() {

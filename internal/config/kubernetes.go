@@ -2,7 +2,10 @@ package config
 
 import (
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -104,14 +107,29 @@ func (c *Config) checkCluster(f *faults, n *node) {
 	if k.Kubeconfig == "" {
 		f.add(n, "kubeconfig is missing: without it nobody could take startup taints off, notice nodes that never join, or empty those that go", "write kubeconfig: FILE")
 	}
-	if k.TLS.Cert == "" || k.TLS.Key == "" || k.TLS.ClientCA == "" {
-		f.addf(n.find("tls"), "cert, key and client_ca are all needed: without them, whoever reaches %s could destroy every node", k.Listen)
-	}
+	k.TLS.check(f, n.find("tls"), k.Listen)
 	if k.JoinTimeout <= c.Instances.BootTimeout/10 || k.JoinTimeout <= 0 {
 		f.addf(n.find("join_timeout"), "join_timeout (%v) leaves no time to boot", k.JoinTimeout)
 	}
 	if g := k.DefaultGroup; g != "" && !slices.ContainsFunc(c.Groups(), func(p Pool) bool { return p.Name == g }) {
 		f.addf(n.find("default_group"), "there is no node group %s", quote(g))
+	}
+}
+
+// check refuses files with which nobody could prove anything.
+func (t MutualTLS) check(f *faults, n *node, listen listenAddress) {
+	if t.Cert == "" || t.Key == "" || t.ClientCA == "" {
+		f.addf(n, "cert, key and client_ca are all needed: without them, whoever reaches %s could destroy every node", listen)
+		return
+	}
+	if _, err := tls.LoadX509KeyPair(string(t.Cert), string(t.Key)); err != nil {
+		f.addf(n.find("cert"), "the certificate and its key cannot be used: %v", err)
+	}
+	text, err := os.ReadFile(string(t.ClientCA))
+	if err != nil {
+		f.addf(n.find("client_ca"), "%v", err)
+	} else if !x509.NewCertPool().AppendCertsFromPEM(text) {
+		f.addf(n.find("client_ca"), "%s has no certificate", t.ClientCA)
 	}
 }
 

@@ -1,0 +1,172 @@
+package externalgrpc
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"drover"
+	"drover/internal/externalgrpc/protos"
+	"drover/internal/kubetest"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// What the autoscaler does with an answer that looks right: each of these cost somebody a cluster.
+
+// covers S1 S2 S3 S4 S5 S12
+func TestTraps(t *testing.T) {
+	t.Run("a filled answer to GetOptions makes it count booting nodes as lost", func(t *testing.T) {
+		_, err := asked(t, twoGroups(), false).NodeGroupGetOptions(within(t), &protos.NodeGroupAutoscalingOptionsRequest{Id: "a"})
+		wantCode(t, err, codes.Unimplemented)
+	})
+	t.Run("an empty template ends it, for every group", func(t *testing.T) {
+		f := twoGroups()
+		c, ctx := asked(t, f, false), within(t)
+		for _, g := range f.groups {
+			got, err := c.NodeGroupTemplateNodeInfo(ctx, &protos.NodeGroupTemplateNodeInfoRequest{Id: g.Name})
+			if err == nil && len(got.NodeBytes) == 0 {
+				t.Errorf("the template of %s is empty", g.Name)
+			}
+		}
+	})
+	t.Run("without a template a group never grows from zero", func(t *testing.T) {
+		f := twoGroups()
+		f.groups[1].Offer = f.groups[0].Offer // b has no nodes
+		f.show()
+		got, err := asked(t, f, false).NodeGroupTemplateNodeInfo(within(t), &protos.NodeGroupTemplateNodeInfoRequest{Id: "b"})
+		n := &protos.Node{}
+		if err != nil || proto.Unmarshal(got.NodeBytes, n) != nil || n.Status.Allocatable["cpu"].GetString_() == "" {
+			t.Errorf("the template is %v (%v)", n, err)
+		}
+	})
+	t.Run("an increase that is answered too late is applied and held to have failed", func(t *testing.T) {
+		f := &undecided{fleet: twoGroups()}
+		a := kubetest.NewAuthority(t)
+		c := served(t, New(f, look, false), a, credentials.NewTLS(a.Client(a)))
+		_, err := c.NodeGroupIncreaseSize(within(t), &protos.NodeGroupIncreaseSizeRequest{Id: "a", Delta: 1})
+		wantCode(t, err, codes.Unavailable)
+		if g := f.shown.Group("a"); g.Target != 4 {
+			t.Errorf("the target is %d, and nothing was to be done", g.Target)
+		}
+	})
+	t.Run("a stock-out that is not listed as a failed instance keeps it from other groups for 15 minutes", func(t *testing.T) {
+		got, err := asked(t, twoGroups(), false).NodeGroupNodes(within(t), &protos.NodeGroupNodesRequest{Id: "a"})
+		if err != nil || !slices.ContainsFunc(got.Instances, func(in *protos.Instance) bool {
+			e := in.Status.GetErrorInfo()
+			return in.Status.InstanceState == protos.InstanceStatus_instanceCreating && e.GetErrorCode() != "" && e.GetInstanceErrorClass() == outOfResources
+		}) {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+	t.Run("what stands for an instance without a node is named by its provider id, in every field", func(t *testing.T) {
+		f := twoGroups()
+		c, ctx := asked(t, f, false), within(t)
+		fake := &protos.ExternalGrpcNode{Name: "drover-asked://f/a/f-n-2", ProviderID: "drover-asked://f/a/f-n-2", Annotations: map[string]string{"k8s.io/cluster-autoscaler/fake-node-reason": "unregistered"}}
+		got, err := c.NodeGroupForNode(ctx, &protos.NodeGroupForNodeRequest{Node: fake})
+		if err != nil || got.NodeGroup.Id != "a" {
+			t.Errorf("it is in %v (%v)", got, err)
+		}
+		_, err = c.NodeGroupDeleteNodes(ctx, &protos.NodeGroupDeleteNodesRequest{Id: "a", Nodes: []*protos.ExternalGrpcNode{fake}})
+		wantCode(t, err, codes.OK)
+	})
+	t.Run("an instance whose id is not its node's provider id, byte for byte, is lost and found at once", func(t *testing.T) {
+		f := twoGroups()
+		c, ctx := asked(t, f, false), within(t)
+		got, err := c.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, in := range got.Instances {
+			of, err := c.NodeGroupForNode(ctx, &protos.NodeGroupForNodeRequest{Node: &protos.ExternalGrpcNode{ProviderID: in.Id}})
+			if err != nil || of.NodeGroup.Id != "a" || in.Id != f.groups[0].Nodes[i].ID {
+				t.Errorf("%s is in %v (%v)", in.Id, of, err)
+			}
+		}
+	})
+	t.Run("a deletion that has not lowered the target when it is answered makes it ask for the node again", func(t *testing.T) {
+		c, ctx := asked(t, twoGroups(), false), within(t)
+		_, err := c.NodeGroupDeleteNodes(ctx, &protos.NodeGroupDeleteNodesRequest{Id: "a", Nodes: []*protos.ExternalGrpcNode{node("c:///1")}})
+		wantCode(t, err, codes.OK)
+		if got, err := c.NodeGroupTargetSize(ctx, &protos.NodeGroupTargetSizeRequest{Id: "a"}); err != nil || got.TargetSize != 3 {
+			t.Errorf("the target is %v (%v), want 3", got, err)
+		}
+	})
+	t.Run("deletions come side by side, a call for each node", func(t *testing.T) {
+		f := &undecided{fleet: twoGroups(), decides: true}
+		a := kubetest.NewAuthority(t)
+		c, ctx := served(t, New(f, look, false), a, credentials.NewTLS(a.Client(a))), within(t)
+		var all sync.WaitGroup
+		for _, id := range []string{"c:///1", "drover-asked://f/a/f-n-2", "drover-asked://f/a/failure-1", "c:///4"} {
+			all.Go(func() {
+				_, err := c.NodeGroupDeleteNodes(ctx, &protos.NodeGroupDeleteNodesRequest{Id: "a", Nodes: []*protos.ExternalGrpcNode{node(id)}})
+				wantCode(t, err, codes.OK)
+			})
+		}
+		all.Wait()
+		if g := f.shown.Group("a"); g.Target != 0 {
+			t.Errorf("the target is %d, want 0", g.Target)
+		}
+	})
+	t.Run("five calls for each node in each loop are answered while nothing can be decided", func(t *testing.T) {
+		f := &undecided{fleet: twoGroups()}
+		a := kubetest.NewAuthority(t)
+		c := served(t, New(f, look, false), a, credentials.NewTLS(a.Client(a)))
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		for range 50 {
+			for _, ask := range []func() error{
+				func() error { _, err := c.Refresh(ctx, &protos.RefreshRequest{}); return err },
+				func() error { _, err := c.NodeGroups(ctx, &protos.NodeGroupsRequest{}); return err },
+				func() error {
+					_, err := c.NodeGroupForNode(ctx, &protos.NodeGroupForNodeRequest{Node: node("c:///1")})
+					return err
+				},
+				func() error { _, err := c.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: "a"}); return err },
+			} {
+				wantCode(t, ask(), codes.OK)
+			}
+		}
+	})
+	t.Run("options that are told back are the autoscaler's own, field by field, and none are none", func(t *testing.T) {
+		c, ctx := asked(t, twoGroups(), true), within(t)
+		own := &protos.NodeGroupAutoscalingOptions{
+			ScaleDownUtilizationThreshold: 0.5, ScaleDownGpuUtilizationThreshold: 0.7, ScaleDownUnneededDuration: durationpb.New(time.Minute),
+			ScaleDownUnreadyDuration: durationpb.New(time.Hour), MaxNodeProvisionDuration: durationpb.New(15 * time.Minute), ZeroOrMaxNodeScaling: true, IgnoreDaemonSetsUtilization: true,
+		}
+		got, err := c.NodeGroupGetOptions(ctx, &protos.NodeGroupAutoscalingOptionsRequest{Id: "a", Defaults: own})
+		if err != nil || !proto.Equal(got.NodeGroupAutoscalingOptions, own) {
+			t.Errorf("got %v, %v", got, err)
+		}
+		got, err = c.NodeGroupGetOptions(ctx, &protos.NodeGroupAutoscalingOptionsRequest{Id: "a"})
+		if err != nil || got.NodeGroupAutoscalingOptions != nil {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+}
+
+// undecided is a fleet that takes wishes one at a time, or none in time.
+type undecided struct {
+	*fleet
+	mu      sync.Mutex
+	decides bool
+}
+
+func (u *undecided) IncreaseGroup(context.Context, string, int) error {
+	return drover.Errorf(drover.KindTransient, "no decision came in time, so nothing was done")
+}
+
+func (u *undecided) DeleteNodes(ctx context.Context, group string, ids []string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.decides {
+		return drover.Errorf(drover.KindTransient, "no decision came in time, so nothing was done")
+	}
+	return u.fleet.DeleteNodes(ctx, group, ids)
+}
