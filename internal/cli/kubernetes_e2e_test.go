@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"drover"
 	"drover/internal/externalgrpc/protos"
@@ -202,7 +202,7 @@ func TestAClusterGrowsAndShrinks(t *testing.T) {
 		_, err := p.provider.NodeGroupDeleteNodes(t.Context(), &protos.NodeGroupDeleteNodesRequest{Id: group, Nodes: []*protos.ExternalGrpcNode{
 			{ProviderID: foreign.Spec.ProviderID, Name: p.nodes()[1].Meta.Name, Labels: foreign.Meta.Labels},
 		}})
-		if status.Code(err) != codes.NotFound {
+		if grpcstatus.Code(err) != codes.NotFound {
 			t.Errorf("the node of nobody is deleted from %s: %v", group, err)
 		}
 	}
