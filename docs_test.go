@@ -11,6 +11,7 @@ import (
 	"drover/driver/external"
 	"drover/driver/local"
 	"drover/internal/config"
+	"drover/internal/kubetest"
 )
 
 // documents are all that is written for people.
@@ -50,11 +51,13 @@ var (
 
 func TestDocuments(t *testing.T) {
 	t.Run("every configuration in them is good", func(t *testing.T) {
+		authority := kubetest.NewAuthority(t) // in its folder are the files that node groups name
+		authority.Issue("server")
 		found := 0
 		for _, doc := range documents(t) {
 			for _, m := range configurations.FindAllStringSubmatch(read(t, doc), -1) {
 				found++
-				c, err := config.Parse(doc, []byte(m[1]), t.TempDir())
+				c, err := config.Parse(doc, []byte(m[1]), filepath.Dir(authority.File))
 				if err != nil {
 					t.Errorf("%s: %v", doc, err)
 					continue

@@ -45,6 +45,7 @@ type NodeDrain struct {
 type NodeGroup struct {
 	Min      int               `yaml:"min" min:"0" max:"100000" doc:"what the autoscaler is told; it decides"`
 	Max      int               `yaml:"max,required" min:"1" max:"100000" doc:"at most this many nodes"`
+	Budget   drover.Money      `yaml:"budget" doc:"USD an hour that its nodes may cost together; left out: no limit of its own"`
 	Labels   map[string]string `yaml:"labels" doc:"of its nodes"`
 	Taints   []Taint           `yaml:"taints" doc:"of its nodes, each as KEY=VALUE:EFFECT"`
 	Join     FileText          `yaml:"join" doc:"a file that joins the cluster at the first boot; {fleet} {pool} {name} {zone} {project} {token} {node_id} {labels} {taints} in it are filled in"`

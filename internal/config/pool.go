@@ -166,7 +166,7 @@ func (g *NodeGroup) made() *NodeGroup {
 		return nil
 	}
 	own := *g
-	own.Min, own.Max = 0, 0
+	own.Min, own.Max, own.Budget = 0, 0, 0
 	return &own
 }
 

@@ -311,7 +311,7 @@ func Settings(c *config.Config, limits RunLimits) engine.Settings {
 	for _, p := range c.Pools {
 		spec := poolSpec(p)
 		if p.Kubernetes != nil {
-			spec.Min, spec.Max, spec.JoinTimeout = p.Kubernetes.Min, p.Kubernetes.Max, c.Kubernetes.JoinTimeout
+			spec.Min, spec.Max, spec.Budget, spec.JoinTimeout = p.Kubernetes.Min, p.Kubernetes.Max, p.Kubernetes.Budget, c.Kubernetes.JoinTimeout
 			spec.MaxUnavailable, spec.MaxSurge = p.Replace.MaxUnavailable.Of(spec.Max), p.Replace.MaxSurge.Of(spec.Max)
 		}
 		s.Pools = append(s.Pools, spec)

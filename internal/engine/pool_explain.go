@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"drover"
+	"drover/internal/engine/pool"
 )
 
 // poolSubject names a pool in an explanation.
@@ -81,11 +82,31 @@ func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
 	for _, p := range e.Pools() {
 		if p.Name == name {
 			x = e.explainedPool(p)
+			if why := e.whyNoNext(name); why != nil && len(x.Reasons) < 2 {
+				say(&x, *why)
+			}
 			x.Subject = subject
 			return x, true
 		}
 	}
 	return x, false
+}
+
+// whyNoNext is why a node group would not get one more node now, asked for or not; nil if it would, or if it is none.
+func (e *Engine) whyNoNext(name string) *Verdict {
+	p := e.pool(name)
+	switch {
+	case p == nil || !p.grouped():
+		return nil
+	case p.count >= p.spec.Max:
+		return new(e.verdict(drover.ReasonPool, "it has its max of %d, so its autoscaler asks for no more", p.spec.Max))
+	}
+	here := pool.Place{Cloud: p.spec.Clouds[0], Zone: p.spec.Zones[0]}
+	_, why := e.rentable(p, pool.Demand{Place: here})
+	if why != nil {
+		why.Text = "it would get no more nodes now: " + why.Text
+	}
+	return why
 }
 
 func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {

@@ -116,6 +116,21 @@ func (e *Engine) hasCapacity(in *fleet.Member) {
 
 // rentFor writes an instance down for a pool in a place, or says why none can be rented there now.
 func (e *Engine) rentFor(p *poolOf, d pool.Demand) *Verdict {
+	candidates, why := e.rentable(p, d)
+	if why != nil {
+		return why
+	}
+	e.writeBlocks() // what the choice followed from
+	in := e.draft(candidates, e.poolDisk(p, candidates[0]))
+	if in.Pool, in.Prefix, in.Template = p.Name, p.spec.NamePrefix, p.spec.Template; e.life().Sharing == drover.ShareEveryone {
+		in.Owner = drover.Everyones
+	}
+	e.ask(in, nil)
+	return nil
+}
+
+// rentable is what an instance for a pool in a place may be, the cheapest first, or why none can be rented there now.
+func (e *Engine) rentable(p *poolOf, d pool.Demand) ([]drover.Offering, *Verdict) {
 	all := e.usable(p, d.Place)
 	if d.OnDemand {
 		all = slices.DeleteFunc(all, func(o drover.Offering) bool { return o.Market != drover.OnDemand })
@@ -125,10 +140,10 @@ func (e *Engine) rentFor(p *poolOf, d pool.Demand) *Verdict {
 		return e.market.BlockOf(o) != nil || e.overtaken(o) || x != nil && x.Until > e.s.Now
 	})
 	if len(candidates) == 0 {
-		return new(e.whyAllBlocked(all))
+		return nil, new(e.whyAllBlocked(all))
 	}
 	if why := e.whyNoneMore(candidates); why != nil {
-		return why
+		return nil, why
 	}
 	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.cloudRoom(o.Cloud) == 0 })
 	for i, o := range candidates {
@@ -142,19 +157,38 @@ func (e *Engine) rentFor(p *poolOf, d pool.Demand) *Verdict {
 		candidates = within
 	} else {
 		why, _ := e.passedBy(left, first)
-		return &why
+		return nil, &why
 	}
-	if a := e.refusesPool(candidates[0]); a != nil {
+	if why := e.beyondBudget(p, candidates[0]); why != nil {
+		return nil, why
+	}
+	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.beyondBudget(p, o) != nil })
+	return candidates, nil
+}
+
+// beyondBudget says which budget one more of a pool's instances would pass, its node group's own or another; nil if none.
+func (e *Engine) beyondBudget(p *poolOf, o drover.Offering) *Verdict {
+	if most := p.spec.Budget; most > 0 {
+		hourly := drover.Money(0)
+		for _, in := range e.pools.members[p.Name] {
+			hourly += in.dearest()
+		}
+		if hourly+o.Price > most {
+			return new(e.verdict(drover.ReasonBudget, "its instances cost %v of its budget of %v an hour, and the cheapest would add %v", hourly, most, o.Price))
+		}
+	}
+	if a := e.refusesPool(o); a != nil {
 		return new(e.why(a))
 	}
-	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.refusesPool(o) != nil })
-	e.writeBlocks() // what the choice followed from
-	in := e.draft(candidates, e.poolDisk(p, candidates[0]))
-	if in.Pool, in.Prefix, in.Template = p.Name, p.spec.NamePrefix, p.spec.Template; e.life().Sharing == drover.ShareEveryone {
-		in.Owner = drover.Everyones
-	}
-	e.ask(in, nil)
 	return nil
+}
+
+// dearest is what the instance costs an hour, or may turn out to.
+func (in *instance) dearest() (most drover.Money) {
+	for _, o := range in.offers() {
+		most = max(most, o.Price)
+	}
+	return most
 }
 
 // whyNoneMore says that neither the fleet nor any cloud of these offerings may have one more; nil if one may.

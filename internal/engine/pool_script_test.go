@@ -25,6 +25,8 @@ func (p *player) pool(args []string) {
 			s.JoinTimeout, p.settings.Nodes = p.duration(value), true
 		case "size", "floor", "spare", "group":
 			s.Kind, s.Count = drover.PoolKind(key), int(p.number(value))
+		case "budget":
+			s.Budget, _ = drover.ParseMoney(value)
 		case "max":
 			s.Max = int(p.number(value))
 		case "clouds":

@@ -41,7 +41,8 @@ type Spec struct {
 	Jobs   bool              `json:"jobs,omitempty"` // the queue may use its idle instances
 	MaxAge time.Duration     `json:"max_age,omitempty"`
 
-	Min         int           `json:"min,omitempty"`          // of a node group: what its autoscaler is told
+	Budget      drover.Money  `json:"budget,omitempty"`       // of a node group: what its instances may cost an hour together; 0: no limit of its own
+	Min         int           `json:"min,omitempty"`          // likewise: what its autoscaler is told
 	JoinTimeout time.Duration `json:"join_timeout,omitempty"` // likewise: within that a node has to join its cluster
 
 	Cooldown  time.Duration `json:"cooldown"`            // for how long an exhausted zone is left alone
