@@ -169,9 +169,10 @@ func (e *Engine) rentable(p *poolOf, d pool.Demand) ([]drover.Offering, *Verdict
 // beyondBudget says which budget one more of a pool's instances would pass, its node group's own or another; nil if none.
 func (e *Engine) beyondBudget(p *poolOf, o drover.Offering) *Verdict {
 	if most := p.spec.Budget; most > 0 {
+		// One that is being created counts as the dearest of what it may be.
 		hourly := drover.Money(0)
 		for _, in := range e.pools.members[p.Name] {
-			hourly += in.dearest()
+			hourly += slices.MaxFunc(in.Offerings(), func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) }).Price
 		}
 		if hourly+o.Price > most {
 			return new(e.verdict(drover.ReasonBudget, "its instances cost %v of its budget of %v an hour, and the cheapest would add %v", hourly, most, o.Price))
@@ -181,14 +182,6 @@ func (e *Engine) beyondBudget(p *poolOf, o drover.Offering) *Verdict {
 		return new(e.why(a))
 	}
 	return nil
-}
-
-// dearest is what the instance costs an hour, or may turn out to.
-func (in *instance) dearest() (most drover.Money) {
-	for _, o := range in.offers() {
-		most = max(most, o.Price)
-	}
-	return most
 }
 
 // whyNoneMore says that neither the fleet nor any cloud of these offerings may have one more; nil if one may.
