@@ -37,7 +37,7 @@ var rates = map[string]kit.Rate{
 	"queries":         {Burst: 5, PerSecond: 2},   // with which no five seconds have more than 15
 }
 
-// call is how a call is made, and what it counts under.
+// call is how a call is made, and the rates that it counts against.
 type call struct {
 	rates   []string
 	version string
@@ -84,12 +84,12 @@ var calls = map[string]call{
 	"Query":           {[]string{"queries"}, graphVersion, "POST", "/providers/Microsoft.ResourceGraph/resources", ""},
 }
 
-// answerTime is for how long an answer of the price list is waited for; the SDK has limits of its own.
+// answerTime limits the wait for an answer of the price list; the SDK has limits of its own.
 const answerTime = time.Minute
 
-// api asks Azure, with nothing tried twice, every call counted and none beyond the published rates. Its calls go through the SDK's own pipeline,
-// which signs in and reads errors. The clients of Microsoft's packages are not used: they would keep in the program all that they can do
-// beside them, and that for the network would take 50 CPU seconds to compile.
+// api calls Azure: no call is retried, every call is counted, and none exceeds the published rates. Its calls go
+// through the SDK's pipeline, which signs in and reads errors. It does not use the clients of Microsoft's packages:
+// they would keep all their methods in the program, and the one for the network takes 50 CPU seconds to compile.
 type api struct {
 	arm    *arm.Client
 	config Config
@@ -97,7 +97,7 @@ type api struct {
 	gate   kit.Gate
 }
 
-// connect finds credentials as the Azure tools do. It calls nobody yet.
+// connect finds credentials as the Azure tools do. It makes no call.
 func connect(c Config, world outside, metric func(string, error)) (*api, error) {
 	a := &api{config: c, web: world.transport, gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric}}
 	if a.web == nil {
@@ -120,10 +120,10 @@ func connect(c Config, world outside, metric func(string, error)) (*api, error) 
 	return a, nil
 }
 
-// credential says that it is it that is missing, since the error would not.
+// credential adds to an error that the credentials are missing.
 type credential struct{ azcore.TokenCredential }
 
-// GetToken asks whoever has the credentials.
+// GetToken retrieves a token.
 func (c credential) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	token, err := c.TokenCredential.GetToken(ctx, o)
 	if err != nil && ctx.Err() == nil {
@@ -133,8 +133,8 @@ func (c credential) GetToken(ctx context.Context, o policy.TokenRequestOptions) 
 	return token, err
 }
 
-// do makes a call about what is named, if it is about something, with a body and headers if there are any, and reads the answer into what is
-// there for it. A change that Azure has accepted is not waited for.
+// do makes a call about a named object, if any, with an optional body and headers, and decodes the answer. It does
+// not wait for changes that Azure has accepted.
 func (a *api) do(ctx context.Context, call, name string, body, answer any, headers ...string) error {
 	return a.send(ctx, call, answer, func() (*policy.Request, error) {
 		q, err := a.request(ctx, call, name)
@@ -149,7 +149,7 @@ func (a *api) do(ctx context.Context, call, name string, body, answer any, heade
 	})
 }
 
-// request is a call as it is sent.
+// request builds the request of a call.
 func (a *api) request(ctx context.Context, name, about string) (*policy.Request, error) {
 	to := calls[name]
 	if strings.Contains(to.path, "{name}") && about == "" {
@@ -175,7 +175,7 @@ func (a *api) request(ctx context.Context, name, about string) (*policy.Request,
 	return q, nil
 }
 
-// send makes and sends a request that is within its rates, and counts it.
+// send builds and sends a request within its rates, and counts it.
 func (a *api) send(ctx context.Context, call string, answer any, request func() (*policy.Request, error)) error {
 	return a.gate.Pass(ctx, call, func() error {
 		q, err := request()
@@ -195,7 +195,7 @@ func (a *api) send(ctx context.Context, call string, answer any, request func() 
 	}, calls[call].rates...)
 }
 
-// list is all that there is of something. Each page names the next one.
+// list reads all pages of a list.
 func list[T any](ctx context.Context, a *api, call string) ([]*T, error) {
 	return kit.Collect(func(next string) ([]*T, string, error) {
 		var page struct {
@@ -232,7 +232,7 @@ func query[T any](ctx context.Context, a *api, text string) ([]T, error) {
 	})
 }
 
-// attachment is what we read of an instance's disk, network interface or public address.
+// attachment is what the driver reads of a disk, network interface or public address.
 type attachment struct {
 	ID         *string            `json:"id"`
 	Name       *string            `json:"name"`

@@ -19,7 +19,8 @@ import (
 	"drover/driver/kit"
 )
 
-// maxUserData is how much custom data Azure takes, before it is encoded: see "Custom data and cloud-init on Azure Virtual Machines".
+// maxUserData limits Azure's custom data, before it is encoded: see "Custom data and cloud-init on Azure Virtual
+// Machines".
 const maxUserData = 65535
 
 // Config is the driver's part of the configuration.
@@ -50,7 +51,7 @@ type Config struct {
 	kit.MarketKeys
 }
 
-// volume is a managed disk. It goes with its instance.
+// volume is a managed disk. It is deleted with its instance.
 type volume struct {
 	Size       drover.Bytes  `yaml:"size"`
 	Type       string        `yaml:"type" doc:"Standard_LRS, StandardSSD_LRS, Premium_LRS or another; default: StandardSSD_LRS"`
@@ -70,7 +71,7 @@ func (e *environment) UnmarshalText(b []byte) error {
 	return kit.OneOf(e, b, slices.Sorted(maps.Keys(environments))...)
 }
 
-// Default is what holds where nothing is said.
+// Default sets the defaults.
 func (c *Config) Default() {
 	*c = Config{
 		Environment: "public", CallRate: 1, AdminUser: "drover", Volume: volume{Type: defaultVolume}, Generation: 2,
@@ -78,7 +79,7 @@ func (c *Config) Default() {
 	}
 }
 
-// tagRules are what Azure takes: see "Use tags to organize your Azure resources".
+// tagRules are Azure's: see "Use tags to organize your Azure resources".
 var tagRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[^<>%&\\?/]{1,512}$`),
 	Value: regexp.MustCompile(`^.{0,256}$`),
@@ -91,10 +92,10 @@ var (
 	user     = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 )
 
-// FirstBoot says what an instance can be given for its first boot, and how much of it.
+// FirstBoot says what an instance accepts for its first boot, and how much of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
-// Check finds what the types of the fields cannot.
+// Check finds errors that the types of the fields cannot.
 func (c *Config) Check() error {
 	for _, v := range c.Volumes {
 		if v.Size <= 0 {
@@ -109,7 +110,7 @@ func (c *Config) Check() error {
 	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), tagRules.Check("tags", c.Tags), c.checkPlace())
 }
 
-// checkPlace finds what is missing of where instances are to be. The subscription may be said elsewhere.
+// checkPlace checks where instances are to be. The subscription may come from elsewhere.
 func (c *Config) checkPlace() error {
 	switch {
 	case !location.MatchString(c.Location):
@@ -131,7 +132,7 @@ func (c Config) subscription() string {
 	return usedByTools()
 }
 
-// usedByTools is the subscription that the Azure tools use on this host, empty for none: what az account set chose.
+// usedByTools is the subscription that az account set chose on this host, empty for none.
 func usedByTools() string {
 	home, _ := os.UserHomeDir() // without one there is no file
 	text, _ := os.ReadFile(filepath.Join(cmp.Or(os.Getenv("AZURE_CONFIG_DIR"), filepath.Join(home, ".azure")), "azureProfile.json"))
@@ -152,7 +153,7 @@ func usedByTools() string {
 
 func (c Config) imageGroup() string { return cmp.Or(c.ImageGroup, c.ResourceGroup) }
 
-// resource is the resource id of something of the resource group that is named, or the id as it is.
+// resource is the resource id of a named object in the resource group; an id stays as it is.
 func (c Config) resource(group, kind, name string) string {
 	if strings.HasPrefix(name, "/") {
 		return name
@@ -160,7 +161,8 @@ func (c Config) resource(group, kind, name string) string {
 	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/%s/%s", c.subscription(), group, kind, name)
 }
 
-// nodes is the resource id of an instance as the cloud provider for Azure writes it: with the resource group in small letters.
+// nodes is an instance's resource id as Azure's Kubernetes cloud provider writes it: with the resource group in lower
+// case.
 func (c Config) nodes() string {
 	return c.resource(strings.ToLower(c.ResourceGroup), "Microsoft.Compute/virtualMachines", "{id}")
 }
@@ -173,7 +175,7 @@ func (c Config) subnetID() string {
 	return c.resource(c.ResourceGroup, "Microsoft.Network/virtualNetworks", network+"/subnets/"+subnet)
 }
 
-// number is what Azure calls a zone: 1 of westeurope-1. Empty: it is none of the region.
+// number is Azure's name of a zone: 1 for westeurope-1. Empty: the region has no such zone.
 func number(location, zone string) string {
 	n, ok := strings.CutPrefix(zone, location+"-")
 	if !ok || len(n) != 1 || n < "1" || n > "9" {

@@ -15,17 +15,17 @@ import (
 	"drover/driver/kit"
 )
 
-// defaultVolume is the type of disk that is made if none is configured: the cheapest that every type of instance takes and that is not for
-// archives.
+// defaultVolume is the disk type if none is configured: the cheapest that every instance type accepts and that is not
+// for archives.
 const defaultVolume = "StandardSSD_LRS"
 
-// tagMade is on interfaces and addresses, of which Azure does not say when they were made: the second, since 1970.
+// tagMade has the time of creation of interfaces and addresses, which Azure does not report, in seconds since 1970.
 const tagMade = "drover-made"
 
-// longestName is what a virtual machine that runs Linux may be called.
+// longestName is the limit of a Linux virtual machine's name.
 const longestName = 64
 
-// Create asks for an instance of the first candidate.
+// Create requests an instance of the first candidate.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, taken driver.Candidate, err error) {
 	if err = c.check(r); err == nil {
 		taken = r.Candidates[0]
@@ -37,7 +37,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 	return in, in.Candidate(), nil
 }
 
-// check refuses what could never become an instance.
+// check refuses impossible requests.
 func (c *cloud) check(r driver.CreateRequest) error {
 	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "Debian:debian-12:12-gen2:latest"}); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (c *cloud) check(r driver.CreateRequest) error {
 	return nil
 }
 
-// launch makes the instance, or finds the one that has the name already.
+// launch makes the instance, or finds the existing one of the name.
 func (c *cloud) launch(ctx context.Context, r driver.CreateRequest, wanted driver.Candidate) (driver.Instance, error) {
 	vm, err := c.virtualMachine(r, wanted)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *cloud) launch(ctx context.Context, r driver.CreateRequest, wanted drive
 	return c.instanceOf(vm), err
 }
 
-// virtualMachine is what a user's raw template says, and over it what Drover has to say.
+// virtualMachine is the user's raw template with Drover's values on top.
 func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidate) (*armcompute.VirtualMachine, error) {
 	vm, err := readTemplate(r.Template)
 	if err != nil {
@@ -126,10 +126,10 @@ func (v volume) disk() *armcompute.ManagedDiskParameters {
 	return d
 }
 
-// gib is a size in whole GiB, nil for none: then it is the image's.
+// gib is a size in whole GiB; nil for none, which means the image's.
 func gib(size drover.Bytes) *int32 { return kit.Given(int32(size.WholeGiB())) }
 
-// system is who may log in, and what cloud-init is given.
+// system is the login user, its key, and the text for cloud-init.
 func (c *cloud) system(r driver.CreateRequest, userData string) *armcompute.OSProfile {
 	linux := &armcompute.LinuxConfiguration{DisablePasswordAuthentication: to.Ptr(true)}
 	if key := strings.TrimSpace(r.PublicKey); key != "" {
@@ -143,7 +143,7 @@ func (c *cloud) system(r driver.CreateRequest, userData string) *armcompute.OSPr
 	}
 }
 
-// network has the interface, and the public address, made in the same call and go with the instance.
+// network makes the interface and the public address in the same call, to be deleted with the instance.
 func (c *cloud) network(r driver.CreateRequest) *armcompute.NetworkProfile {
 	tags := c.tagsOf(r.Tags)
 	tags[tagMade] = seconds(time.Now())
@@ -172,12 +172,12 @@ func (c *cloud) network(r driver.CreateRequest) *armcompute.NetworkProfile {
 	}
 }
 
-// tagsOf are the tags of what is made for an instance: its own, and those that the configuration gives everything.
+// tagsOf are the tags of everything made for an instance: its own and the configured ones.
 func (c *cloud) tagsOf(own map[string]string) map[string]string {
 	return kit.MergeTags(c.config.Tags, own)
 }
 
-// recall finds the instance that has the name already.
+// recall finds the existing instance of the name.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	var vm armcompute.VirtualMachine
 	if err := c.api.do(ctx, "GetVM", r.Name, nil, &vm); err != nil {

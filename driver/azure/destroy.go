@@ -14,7 +14,7 @@ import (
 	"drover/driver/kit"
 )
 
-// Destroy ends an instance; its disks, its interface and its address go with it. Azure is told not to wait until it has shut down.
+// Destroy deletes an instance with its disks, interface and address. Azure need not wait for it to shut down.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := c.api.do(ctx, "DeleteVM", id, nil, nil)
 	if err == nil {
@@ -23,12 +23,12 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return errs.Gone("destroy instance "+id, err)
 }
 
-// Stop stops an instance and gives its processors back; its disks and its address are still paid.
+// Stop deallocates an instance; its disks and address still cost money.
 func (c *cloud) Stop(ctx context.Context, id string) error {
 	return errs.Classify("stop instance "+id, c.api.do(ctx, "DeallocateVM", id, nil, nil))
 }
 
-// Start starts an instance that was stopped. Azure may have no room for it any more, which is then listed.
+// Start starts a stopped instance. A lack of capacity shows up later, in the list.
 func (c *cloud) Start(ctx context.Context, id string) error {
 	return errs.Classify("start instance "+id, c.api.do(ctx, "StartVM", id, nil, nil))
 }
@@ -47,7 +47,8 @@ var parts = []struct{ kind, list, remove string }{
 	{leftoverAddress, "ListAddresses", "DeleteAddress"},
 }
 
-// Leftovers are the fleet's disks, interfaces and addresses that no instance owns. Disks have the tags that their instance was created with.
+// Leftovers are the fleet's disks, interfaces and addresses without an instance. Disks have the tags that their
+// instance was created with.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	for _, of := range parts {
 		found, err := list[attachment](ctx, c.api, of.list)
@@ -64,7 +65,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	return all, nil
 }
 
-// loose reports whether no instance owns it, as far as Azure says.
+// loose reports whether no instance owns it, according to Azure.
 func (p *attachment) loose(kind string) bool {
 	if p.Properties == nil || kind == leftoverDisk {
 		return p.Properties != nil && p.ManagedBy == nil && p.Properties.DiskState == string(armcompute.DiskStateUnattached)
@@ -72,7 +73,7 @@ func (p *attachment) loose(kind string) bool {
 	return p.Properties.VirtualMachine == nil && p.Properties.IPConfiguration == nil
 }
 
-// madeAt is when something was asked for, by its tag; 0 if that does not say.
+// madeAt is when something was requested, by its tag; 0 if there is none.
 func madeAt(tags map[string]*string) drover.Time {
 	s, err := strconv.ParseInt(kit.Value(tags[tagMade]), 10, 64)
 	if err != nil || s <= 0 {
@@ -83,7 +84,7 @@ func madeAt(tags map[string]*string) drover.Time {
 
 func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
-// Remove takes a leftover away. Azure refuses to take away what an instance owns.
+// Remove removes a leftover. Azure refuses if an instance owns it.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	at := slices.IndexFunc(parts, func(p struct{ kind, list, remove string }) bool { return p.kind == s.Kind })
 	if at < 0 {

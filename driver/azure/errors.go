@@ -16,12 +16,12 @@ import (
 	"drover/driver/kit"
 )
 
-// limitedFor is how long calls are left alone that Azure refused for their rate, if it does not say.
+// limitedFor is the wait after a rate limit for which Azure names no time.
 const limitedFor = 30 * time.Second
 
-// errs is the table of error codes. What was refused for its rate has many codes, of which some mean other things too, and one status, so that row
-// comes early; and the network's word for what something else has at the moment, which has the same status, before it. The table is shown, with
-// what each code means, in docs/clouds/azure.md.
+// errs is the table of error codes. Rate limits have one status and many codes, some of which mean other things too,
+// so that row comes early; before it comes the network's code for an interface in use, which has the same status.
+// docs/clouds/azure.md shows the table with what each code means.
 var errs = kit.Errors{
 	Read: read, Again: kit.In(limitedFor),
 	Table: slices.Concat(
@@ -69,7 +69,7 @@ var errs = kit.Errors{
 	},
 }
 
-// read is what Azure says of an error, with the details that it has.
+// read extracts Azure's answer from an error, with its details.
 func read(err error) (a kit.Answer, ok bool) {
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {
@@ -96,7 +96,7 @@ func read(err error) (a kit.Answer, ok bool) {
 	return a, true
 }
 
-// quotaAfter is how long Azure Resource Graph, which has a header of its own for it, asks to wait: 00:00:05.
+// quotaAfter is how long Azure Resource Graph asks to wait in a header of its own: 00:00:05.
 func quotaAfter(h http.Header) time.Duration {
 	var hours, minutes, seconds time.Duration
 	if n, _ := fmt.Sscanf(h.Get("x-ms-user-quota-resets-after"), "%d:%d:%d", &hours, &minutes, &seconds); n < 3 {

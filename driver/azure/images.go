@@ -12,9 +12,10 @@ import (
 	"drover/driver/kit"
 )
 
-// FindImages reads PUBLISHER:OFFER:SKU:VERSION as an image of the marketplace, a resource id as that of an image or of a gallery's, and
-// GALLERY/IMAGE[/VERSION] as one of a gallery in the image group: of all these Azure itself takes the latest version where none is said, so it
-// need not be asked. Anything else is the name of a managed image of that group, in which * stands for any text.
+// FindImages reads PUBLISHER:OFFER:SKU:VERSION as an image of the marketplace, a resource id as an image or one of a
+// gallery, and GALLERY/IMAGE[/VERSION] as one of a gallery in the image group. For all these Azure itself picks the
+// latest version if none is named, so it need not be asked. Anything else is the name of a managed image of that
+// group, where * matches any text.
 func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]driver.Image, error) {
 	if strings.HasPrefix(ref, "/") || strings.Count(ref, ":") == 3 {
 		return []driver.Image{{ID: ref, Name: ref}}, nil
@@ -40,7 +41,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 	return all, nil
 }
 
-// imageOf is an image's id in the words of a create call.
+// imageOf is an image's id as the create call takes it.
 func imageOf(id string) *armcompute.ImageReference {
 	if part := strings.Split(id, ":"); len(part) == 4 && !strings.HasPrefix(id, "/") {
 		return &armcompute.ImageReference{Publisher: &part[0], Offer: &part[1], SKU: &part[2], Version: &part[3]}

@@ -12,8 +12,8 @@ import (
 	"drover/driver/kit"
 )
 
-// List puts together what Azure says in several lists: the virtual machines with their tags, the state of each, and the addresses of their
-// interfaces. Those of other regions in the group are left out; otherwise nothing is.
+// List merges several of Azure's lists: virtual machines with their tags, the state of each, and the addresses of
+// their interfaces. It leaves out only those of other regions in the group.
 func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instance, error) {
 	vms, err := list[armcompute.VirtualMachine](ctx, c.api, "ListVMs")
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 	return all, nil
 }
 
-// Describe asks for one virtual machine, which Azure then shows with its state, and for the addresses of all.
+// Describe asks for one virtual machine, which includes its state, and for all addresses.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
 	var vm armcompute.VirtualMachine
@@ -64,10 +64,10 @@ func (c *cloud) found(vm *armcompute.VirtualMachine, addresses map[string]driver
 	return in
 }
 
-// key is a resource id as it can be compared: Azure writes it with capitals here and without there.
+// key is a resource id for comparison: Azure varies its capitals.
 func key(id *string) string { return strings.ToLower(kit.Value(id)) }
 
-// addresses are where instances can be reached, by their resource ids.
+// addresses are where instances can be reached, by resource id.
 func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, error) {
 	interfaces, err := list[attachment](ctx, c.api, "ListInterfaces")
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, err
 	return all, nil
 }
 
-// instanceOf translates an instance, but for its addresses.
+// instanceOf translates an instance, without its addresses.
 func (c *cloud) instanceOf(vm *armcompute.VirtualMachine) driver.Instance {
 	p := kit.Value(vm.Properties)
 	view := kit.Value(p.InstanceView).Statuses
@@ -115,7 +115,7 @@ func (c *cloud) instanceOf(vm *armcompute.VirtualMachine) driver.Instance {
 	return in
 }
 
-// power is the state of power, such as running or deallocated; empty while there is none.
+// power is the power state, such as running or deallocated; empty while there is none.
 func power(view []*armcompute.InstanceViewStatus) string {
 	for _, s := range view {
 		if power, ok := strings.CutPrefix(kit.Value(s.Code), "PowerState/"); ok {
@@ -125,8 +125,8 @@ func power(view []*armcompute.InstanceViewStatus) string {
 	return ""
 }
 
-// state is that of an instance by its provisioning and its power. One that runs although its provisioning failed, such as one whose image has
-// no agent that tells Azure of it, is left to the boot probe.
+// state is an instance's state by its provisioning and power. An instance that runs although its provisioning failed,
+// perhaps because its image has no agent, is left to the boot probe.
 func state(provisioning, power string) driver.State {
 	switch {
 	case provisioning == "Deleting":
@@ -141,7 +141,8 @@ func state(provisioning, power string) driver.State {
 	return driver.Pending
 }
 
-// failure is why an instance could not be made, as the code of its state of provisioning says it: ProvisioningState/failed/AllocationFailed.
+// failure is why an instance could not be made, by the code of its provisioning state:
+// ProvisioningState/failed/AllocationFailed.
 func failure(in driver.Instance, view []*armcompute.InstanceViewStatus) *drover.Error {
 	doing := "make instance " + in.ID
 	for _, s := range view {
@@ -152,17 +153,17 @@ func failure(in driver.Instance, view []*armcompute.InstanceViewStatus) *drover.
 	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure gives no reason", doing)
 }
 
-// takenBack says of an instance that it is on spot and ends, and was neither destroyed from here nor stopped by Drover.
+// takenBack reports whether a spot instance ends that Drover neither destroyed nor stopped.
 func (c *cloud) takenBack(in driver.Instance) bool {
 	return in.State == driver.Stopping && in.Market == drover.Spot && !c.destroyed.Has(in.ID) && in.Tags[driver.TagStopped] == ""
 }
 
-// SetTags replaces the tags, but for those that the configuration gives everything.
+// SetTags replaces the tags, except the configured ones.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	return errs.Classify("tag instance "+id, c.api.do(ctx, "UpdateVM", id, armcompute.VirtualMachineUpdate{Tags: pointers(c.tagsOf(tags))}, nil))
 }
 
-// pointers are tags in the API's words.
+// pointers encodes tags for the API.
 func pointers(tags map[string]string) map[string]*string {
 	all := make(map[string]*string, len(tags))
 	for k, v := range tags {
@@ -171,7 +172,7 @@ func pointers(tags map[string]string) map[string]*string {
 	return all
 }
 
-// values are tags in ours.
+// values decodes tags.
 func values(tags map[string]*string) map[string]string {
 	all := make(map[string]string, len(tags))
 	for k, v := range tags {

@@ -24,7 +24,7 @@ const (
 	spotsAge  = time.Hour
 )
 
-// typeInfo is what is kept of an instance type.
+// typeInfo is what is cached of an instance type.
 type typeInfo struct {
 	Resources    drover.Resources `json:"resources"`
 	Zones        []string         `json:"zones"`            // those that the subscription may use; the region's name if the type is in no zone
@@ -35,7 +35,7 @@ type typeInfo struct {
 	Confidential bool             `json:"sealed,omitempty"` // runs only what is made for confidential computing
 }
 
-// Offerings are Azure's types in the zones that have them, as far as they have a price, and the types by hand.
+// Offerings are Azure's types with a price in the zones that have them, and the configured types.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	var types map[string]typeInfo
 	var prices priceList
@@ -63,7 +63,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	})
 }
 
-// zonesByHand are the zones of types by hand: those configured, else all that any type is in, else the region.
+// zonesByHand are the zones of configured types: the configured zones, else all zones of any type, else the region.
 func (c *cloud) zonesByHand(known map[string]typeInfo) (zones []string) {
 	if len(c.config.Zones) > 0 {
 		return c.config.Zones
@@ -102,7 +102,7 @@ func (c *cloud) listed(types map[string]typeInfo, prices priceList) (all []drove
 	return all
 }
 
-// zonesOf are the zones in which a type is offered. Without a zone in particular, any type of the region is to be had.
+// zonesOf are the zones in which a type is offered. Without a particular zone, any type of the region is.
 func (c *cloud) zonesOf(t typeInfo) []string {
 	if len(c.config.Zones) == 0 {
 		return t.Zones
@@ -116,7 +116,7 @@ func (c *cloud) zonesOf(t typeInfo) []string {
 	return zones
 }
 
-// fetchTypes asks for the types of the region.
+// fetchTypes fetches the types of the region.
 func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	found, err := list[armcompute.ResourceSKU](ctx, c.api, "ListTypes")
 	if err != nil {
@@ -134,8 +134,8 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	return all, nil
 }
 
-// typeOf translates a type, if the subscription may use it and it is of an architecture that we know. It has no disk of its own: the volume is
-// as large as is asked for.
+// typeOf translates a type, if the subscription may use it and its architecture is known. It has no disk of its own:
+// the volume is as large as requested.
 func (c *cloud) typeOf(s *armcompute.ResourceSKU) (t typeInfo, ok bool) {
 	has := map[string]string{}
 	for _, one := range s.Capabilities {
@@ -183,10 +183,11 @@ func (c *cloud) zonesIn(s *armcompute.ResourceSKU) (zones []string) {
 	return zones
 }
 
-// spotQuota is the one quota of all spot instances of a region.
+// spotQuota is the one quota of all spot instances in a region.
 const spotQuota = "lowPriorityCores"
 
-// quotaGroup names the quota under which a type counts in a market: its family's, in the words of the usages API, or that of all spot.
+// quotaGroup names the quota of a type in a market: its family's, as in the usages API, or that of all spot
+// instances.
 func quotaGroup(family string, m drover.Market) string {
 	if m == drover.Spot {
 		return spotQuota
@@ -194,8 +195,8 @@ func quotaGroup(family string, m drover.Market) string {
 	return family
 }
 
-// fetchLimits asks how many vCPUs each quota allows, by its name in small letters: Azure does not write it in one way. If it cannot be asked,
-// nothing is known for as long as an answer would be good, so that a create does not ask each time.
+// fetchLimits fetches how many vCPUs each quota allows, by its name in lower case, since Azure varies its spelling.
+// If that fails, nothing is known for as long as an answer would be cached, so that creates do not ask each time.
 func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
 	found, err := list[armcompute.Usage](ctx, c.api, "ListQuotas")
 	if ctx.Err() != nil {
@@ -213,8 +214,8 @@ func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
 	return all, nil
 }
 
-// allowed refuses a candidate that alone is larger than its whole quota, as most families of a new subscription are: no call has to be made to
-// know that. Whatever cannot be asked about is allowed, since Azure will say.
+// allowed refuses a candidate that alone is larger than its whole quota, as most families of a new subscription are.
+// Unknown quotas allow everything, since Azure will say.
 func (c *cloud) allowed(ctx context.Context, candidate driver.Candidate) error {
 	if !c.config.ListTypes {
 		return nil

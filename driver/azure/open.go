@@ -31,10 +31,10 @@ import (
 	"drover/internal/diskcache"
 )
 
-// longestFleet is what leaves room for a number in the name of a virtual machine, which has at most 64 characters.
+// longestFleet leaves room for a number in the name of a virtual machine, which has at most 64 characters.
 const longestFleet = 40
 
-// listLag is how far lists are taken to lag. Microsoft documents nothing of it for lists of virtual machines, and others met one that lacked a new
+// listLag is an estimate. Microsoft documents nothing for lists of virtual machines, and others met one without a new
 // machine: see docs/drivers.md.
 const listLag = 2 * time.Minute
 
@@ -93,7 +93,7 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 	return c, nil
 }
 
-// keep says how something is kept. Its key is what the cloud is as far as catalogue, prices and quotas go.
+// keep says how something is cached; the key identifies catalogue, prices and quotas.
 func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
 	key := fmt.Sprint(c.config.Subscription, " ", c.config.Location, " ", c.config.Environment)
 	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}

@@ -22,13 +22,13 @@ import (
 	"drover/internal/logkey"
 )
 
-// pricesURL is the price list, which anybody may read: see "Azure Retail Prices overview" in Microsoft's reference of Cost Management.
+// pricesURL is the public price list: see "Azure Retail Prices overview" in Microsoft's reference of Cost Management.
 const pricesURL = "https://prices.azure.com/api/retail/prices"
 
-// maxAnswer bounds a page of the price list; one has up to a thousand prices, of some 700 bytes each.
+// maxAnswer limits the size of a page of the price list; one has up to a thousand prices of some 700 bytes.
 const maxAnswer = 16 << 20
 
-// notLinux is in the names of products that are other systems on the same types.
+// notLinux are in the names of products that are other systems on the same types.
 var notLinux = []string{"Windows", "Cloud Services", "CloudServices"}
 
 // priceList is hourly prices by type and market.
@@ -57,7 +57,7 @@ func (c *cloud) fetchPrices(ctx context.Context) (priceList, error) {
 	return all, c.readPrices(ctx, "serviceName eq 'Virtual Machines'", func(i priceItem, price drover.Money) { i.enter(all, since, price) })
 }
 
-// readPrices reads that part of the price list in the region, but for what is free or holds later.
+// readPrices reads a part of the region's price list, without free items and future prices.
 func (c *cloud) readPrices(ctx context.Context, which string, take func(priceItem, drover.Money)) error {
 	query := url.Values{"api-version": {"2023-01-01-preview"}, "currencyCode": {"USD"}, "$filter": {fmt.Sprintf(
 		"%s and priceType eq 'Consumption' and armRegionName eq '%s'", which, c.config.Location)}}
@@ -78,8 +78,8 @@ func dollars(amount float64) (drover.Money, error) {
 	return drover.ParseMoney(strconv.FormatFloat(amount, 'f', 9, 64))
 }
 
-// enter makes a price a type's: of several the one that holds since last, and of those the highest. Windows, Azure's own clusters and what is
-// sold otherwise than by the hour are passed over.
+// enter records a price of a type: of several, the one in force most recently, and of those the highest. It skips
+// Windows, Azure's own clusters, and what is not sold by the hour.
 func (i priceItem) enter(all priceList, since map[string]time.Time, price drover.Money) {
 	if i.Type == "" || i.Unit != "1 Hour" || strings.HasSuffix(i.SKU, " Low Priority") || slices.ContainsFunc(notLinux, func(name string) bool { return strings.Contains(i.Product, name) }) {
 		return
@@ -98,7 +98,7 @@ func (i priceItem) enter(all priceList, since map[string]time.Time, price drover
 	all[i.Type][market], since[key] = price, i.From
 }
 
-// pricePage reads a page. The list names the next one, which has to be its own.
+// pricePage reads a page. The list names the next one, which must be its own.
 func (c *cloud) pricePage(ctx context.Context, address string) (page pricePage, err error) {
 	if !strings.HasPrefix(address, pricesURL+"?") {
 		return page, fmt.Errorf("the price list continues at %.200q, which is not its own address", address)
@@ -140,13 +140,13 @@ const (
 // that without an end as its beginning.
 var evictionRates = map[string]int64{"0-5": 25_000, "5-10": 75_000, "10-15": 125_000, "15-20": 175_000, "20+": 200_000}
 
-// spotInfo is what is kept of a type's spot instances.
+// spotInfo is what is cached of a type's spot instances.
 type spotInfo struct {
 	Prices    []driver.PricePoint `json:"prices,omitempty"`    // newest first
 	Evictions int64               `json:"evictions,omitempty"` // in a million hours
 }
 
-// spotRow is a row of the answer: a type's prices, or how often it is taken back.
+// spotRow is a row of the answer: a type's prices, or its eviction rate.
 type spotRow struct {
 	Name      string `json:"name"`
 	Evictions string `json:"evictions"`
@@ -156,7 +156,7 @@ type spotRow struct {
 	} `json:"prices"`
 }
 
-// fetchSpots asks for all types of the region, by their names in small letters.
+// fetchSpots fetches all types of the region, by their names in lower case.
 func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, spotsTime)
 	defer cancel()
@@ -190,7 +190,8 @@ func (r spotRow) history() (all []driver.PricePoint, err error) {
 	return driver.SortPrices(all), nil
 }
 
-// knownSpots is what is known of spot instances, if any are wanted of Azure's own types. All goes on if nothing is, which is said once.
+// knownSpots is what is known of spot instances, if Azure's own types are wanted on spot. A failure is logged once
+// and stops nothing.
 func (c *cloud) knownSpots(ctx context.Context) map[string]spotInfo {
 	if !c.config.ListTypes || !c.config.Wants(drover.Spot) {
 		return nil
@@ -204,8 +205,8 @@ func (c *cloud) knownSpots(ctx context.Context) map[string]spotInfo {
 	return known
 }
 
-// PriceHistory is that of the spot market, which is the same in all zones. On demand, of types by hand, and where Azure tells none, it is the
-// listed price.
+// PriceHistory is that of the spot market, which is the same in all zones. On demand, for configured types, and where
+// Azure has none, it is the listed price.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
 	listed, err := c.Offerings(ctx)
 	if err != nil {

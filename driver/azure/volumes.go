@@ -14,21 +14,21 @@ var diskProducts = map[string]string{
 	"Premium SSD Managed Disks": "Premium", "Standard SSD Managed Disks": "StandardSSD", "Standard HDD Managed Disks": "Standard",
 }
 
-// tiers are how large the disks are that Azure sells, in GiB, by their number: P10, E10 and S10 have 128.
+// tiers are the sizes of the disks that Azure sells, in GiB, by number: P10, E10 and S10 have 128.
 var tiers = map[string]int64{
 	"1": 4, "2": 8, "3": 16, "4": 32, "6": 64, "10": 128, "15": 256, "20": 512, "30": 1024, "40": 2048, "50": 4096, "60": 8192, "70": 16384, "80": 32767,
 }
 
-// monthOfHours is how many hours Azure reckons a month at.
+// monthOfHours is the number of hours in Azure's month.
 const monthOfHours = 730
 
-// fetchDiskPrices reads what an hour of a GiB costs, by the kind of disk: the dearest of its sizes.
+// fetchDiskPrices reads the hourly price of a GiB, by kind of disk: that of its most expensive size.
 func (c *cloud) fetchDiskPrices(ctx context.Context) (map[string]drover.Money, error) {
 	all := map[string]drover.Money{}
 	return all, c.readPrices(ctx, "serviceName eq 'Storage' and contains(productName, 'Managed Disks')", func(i priceItem, price drover.Money) { i.enterDisk(all, price) })
 }
 
-// enterDisk takes in a price, if it is that of a whole disk: calls to it and mounts beyond the first are entries of their own.
+// enterDisk records the price of a whole disk; calls to it and further mounts are entries of their own.
 func (i priceItem) enterDisk(all map[string]drover.Money, price drover.Money) {
 	tier, copies, _ := strings.Cut(i.SKU, " ")
 	kind, size := diskProducts[i.Product], tiers[strings.TrimLeft(tier, "PES")]
@@ -37,7 +37,7 @@ func (i priceItem) enterDisk(all map[string]drover.Money, price drover.Money) {
 	}
 }
 
-// hourly is what a GiB of the disk costs an hour; 0 if nothing says so.
+// hourly is the price of a GiB per hour; 0 if unknown.
 func (v volume) hourly(listed map[string]drover.Money) drover.Money {
 	if v.Price != nil {
 		return *v.Price / monthOfHours
@@ -45,7 +45,7 @@ func (v volume) hourly(listed map[string]drover.Money) drover.Money {
 	return listed[cmp.Or(v.Type, defaultVolume)]
 }
 
-// addVolumes adds to an offering what the disks cost that every instance has beside its root volume, and says what a GiB of that costs.
+// addVolumes adds the price of the additional disks to an offering, and sets the price of a GiB of the root volume.
 func (c *cloud) addVolumes(o *drover.Offering, listed map[string]drover.Money) {
 	for _, v := range c.config.Volumes {
 		o.Price += v.hourly(listed) * drover.Money(v.Size.WholeGiB())

@@ -59,9 +59,9 @@ var rates = kit.Rates(map[kit.Rate][]string{
 	{Burst: 20, PerSecond: 20}:          {"GetParameter"},
 })
 
-// api is how AWS is asked: nothing is tried twice, every call is counted and none is beyond the published rates. It holds what clients are made
-// from and not the clients: they are made anew for each call. Were they fields of what a driver.Cloud is, reflection could find all that they
-// can do, some seven hundred calls that nobody makes, and the linker would have to keep them.
+// api calls AWS: no call is retried, every call is counted, and none exceeds the published rates. It makes clients
+// anew for each call: if they were fields of a driver.Cloud, reflection could reach all their methods, some seven
+// hundred calls that nobody makes, and the linker would have to keep them.
 type api struct {
 	config aws.Config
 	gate   kit.Gate
@@ -72,7 +72,7 @@ func (a *api) ec2() *ec2.Client { return ec2.NewFromConfig(a.config) }
 
 func (a *api) parameters() parameters { return parameters{a} }
 
-// prices is the price list, which is told in few regions: see "AWS Price List Query API endpoints".
+// prices is the price list, which only few regions serve: see "AWS Price List Query API endpoints".
 func (a *api) prices() *pricing.Client {
 	return pricing.NewFromConfig(a.config, func(o *pricing.Options) {
 		o.Region = "us-east-1"
@@ -82,7 +82,7 @@ func (a *api) prices() *pricing.Client {
 	})
 }
 
-// call makes a call, which is called as its input is: CreateFleet has a CreateFleetInput.
+// call makes a call, whose name is that of its input: CreateFleet has a CreateFleetInput.
 func call[I, O, X any](ctx context.Context, a *api, do func(context.Context, *I, ...func(*X)) (*O, error), in *I) (out O, err error) {
 	name := strings.TrimSuffix(reflect.TypeFor[I]().Name(), "Input")
 	err = a.gate.Pass(ctx, name, func() error {
@@ -95,8 +95,8 @@ func call[I, O, X any](ctx context.Context, a *api, do func(context.Context, *I,
 	return out, err
 }
 
-// listAll asks for page after page. As in all of the SDK, tokens are in the fields NextToken of what is asked and answered; what is listed is in
-// the field of its type.
+// listAll reads all pages. As everywhere in the SDK, inputs and outputs have the token in the field NextToken; the
+// list is the field of its type.
 func listAll[T, I, O, X any](ctx context.Context, a *api, do func(context.Context, *I, ...func(*X)) (*O, error), in *I) ([]T, error) {
 	return kit.Collect(func(after string) (some []T, next string, err error) {
 		reflect.ValueOf(in).Elem().FieldByName("NextToken").Set(reflect.ValueOf(kit.Given(after)))
@@ -116,14 +116,14 @@ func filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: &name, Values: values}
 }
 
-// mostSilence is for how long a connection on which an answer is awaited may be silent.
+// mostSilence is how long a connection may be silent while an answer is awaited.
 const mostSilence = 2 * time.Minute
 
-// metadataTime is how long the metadata of an instance is waited for, to learn in which region the controller itself runs.
+// metadataTime limits the wait for instance metadata, which says in which region the controller itself runs.
 const metadataTime = 2 * time.Second
 
-// connect finds region and credentials as the AWS tools do. It calls nobody yet, unless nothing says the region
-// but the instance that this runs on.
+// connect finds region and credentials as the AWS tools do. It makes no call, unless only the metadata of this
+// instance can name the region.
 func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate) (*api, error) {
 	if client == nil {
 		client = awshttp.NewBuildableClient().WithReadTimeout(mostSilence)
@@ -158,11 +158,11 @@ func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate
 	return &api{all, gate, &skew}, nil
 }
 
-// connections are those of all clients. Of what a client knows to be the SDK's own it makes a copy, with connections that nobody else uses.
+// connections are shared by all clients. A client copies an HTTP client that it recognizes as the SDK's own, with
+// connections that nobody else uses; hence this type.
 type connections struct{ aws.HTTPClient }
 
-// sharedSkew has each client know what others learned of how wrong this host's clock is: the first call that is refused for its time then is
-// the last.
+// sharedSkew shares among clients how wrong this host's clock is, so that only the first call is refused for it.
 func sharedSkew(skew *atomic.Int64) func(*middleware.Stack) error {
 	return func(s *middleware.Stack) error {
 		step, _ := s.Finalize.Get((*retry.Attempt)(nil).ID())
@@ -173,10 +173,10 @@ func sharedSkew(skew *atomic.Int64) func(*middleware.Stack) error {
 	}
 }
 
-// credentials says that it is them who are missing, since the error would not.
+// credentials adds to an error that the credentials are missing.
 type credentials struct{ aws.CredentialsProvider }
 
-// Retrieve asks whoever has the credentials.
+// Retrieve retrieves the credentials.
 func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.CredentialsProvider.Retrieve(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -186,10 +186,11 @@ func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return found, err
 }
 
-// mostParameter limits an answer of Systems Manager, whose parameters have 8 KiB at most.
+// mostParameter limits an answer of Systems Manager, whose parameters have at most 8 KiB.
 const mostParameter = 1 << 20
 
-// parameters is Systems Manager, of which we make one call. Amazon's package for it takes 10 CPU seconds to compile.
+// parameters is Systems Manager, of which the driver makes one call. Amazon's package for it takes 10 CPU seconds to
+// compile.
 type parameters struct{ *api }
 
 // GetParameterInput names a parameter.
@@ -198,7 +199,7 @@ type GetParameterInput struct{ Name string }
 // GetParameterOutput is a parameter.
 type GetParameterOutput struct{ Parameter struct{ Value string } }
 
-// GetParameter reads a parameter. It has the form of the SDK's calls.
+// GetParameter reads a parameter. It has the signature of the SDK's calls.
 func (p parameters) GetParameter(ctx context.Context, in *GetParameterInput, _ ...func(*struct{})) (*GetParameterOutput, error) {
 	request, err := p.sign(ctx, in)
 	if err != nil {
@@ -246,7 +247,7 @@ func (p parameters) sign(ctx context.Context, in *GetParameterInput) (*http.Requ
 	return request, signer.NewSigner().SignHTTP(ctx, who, request, hex.EncodeToString(hash[:]), "ssm", p.config.Region, now)
 }
 
-// endpoint is where Systems Manager is: beside EC2, in every partition and variant.
+// endpoint is the address of Systems Manager: beside EC2, in every partition and variant.
 func (p parameters) endpoint(ctx context.Context) (string, error) {
 	o := p.ec2().Options()
 	found, err := o.EndpointResolverV2.ResolveEndpoint(ctx, ec2.EndpointParameters{

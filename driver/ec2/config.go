@@ -11,7 +11,7 @@ import (
 	"drover/driver/kit"
 )
 
-// maxUserData is how much user data EC2 takes, before it is encoded.
+// maxUserData limits EC2's user data, before it is encoded.
 const maxUserData = 16 << 10
 
 // Config is the driver's part of the configuration.
@@ -41,7 +41,7 @@ type Config struct {
 	kit.MarketKeys
 }
 
-// volume is an EBS volume. It is encrypted unless that is refused, and goes with its instance.
+// volume is an EBS volume. It is encrypted unless the configuration says otherwise, and is deleted with its instance.
 type volume struct {
 	Device     string        `yaml:"device" doc:"such as /dev/sdf; the root volume's is the image's"`
 	Size       drover.Bytes  `yaml:"size"`
@@ -58,7 +58,7 @@ type placement struct {
 	Partition int    `yaml:"partition" min:"0" doc:"of a partition placement group; 0: any"`
 }
 
-// spotBy is a strategy of EC2's.
+// spotBy is one of EC2's allocation strategies.
 type spotBy types.SpotAllocationStrategy
 
 // UnmarshalText reads the strategy's name.
@@ -67,7 +67,7 @@ func (s *spotBy) UnmarshalText(b []byte) error {
 		spotBy(types.SpotAllocationStrategyLowestPrice))
 }
 
-// Default is what holds where nothing is said.
+// Default sets the defaults.
 func (c *Config) Default() {
 	*c = Config{
 		CallRate: 1, MetadataHops: 1, TypeKeys: kit.DefaultTypes(), MarketKeys: kit.DefaultMarkets(),
@@ -75,7 +75,7 @@ func (c *Config) Default() {
 	}
 }
 
-// tagRules are what EC2 takes: see "Tag restrictions" in Amazon's guide to EC2.
+// tagRules are EC2's: see "Tag restrictions" in Amazon's guide to EC2.
 var tagRules = kit.TagRules{
 	Key:      regexp.MustCompile(`^.{1,128}$`),
 	Value:    regexp.MustCompile(`^.{0,256}$`),
@@ -83,10 +83,10 @@ var tagRules = kit.TagRules{
 	Hint:     "a key has up to 128 characters and does not begin with aws:, a value has up to 256",
 }
 
-// FirstBoot says what an instance can be given for its first boot, and how much of it.
+// FirstBoot says what an instance accepts for its first boot, and how much of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
-// Check finds what the types of the fields cannot.
+// Check finds errors that the types of the fields cannot.
 func (c *Config) Check() error {
 	for _, v := range c.Volumes {
 		if v.Device == "" || v.Size <= 0 {

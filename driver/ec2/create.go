@@ -20,20 +20,20 @@ import (
 	"drover/driver/kit"
 )
 
-// maxOverrides is how many candidates one call takes: see "Fleet quotas" in Amazon's guide to EC2.
+// maxOverrides is how many candidates one call accepts: see "Fleet quotas" in Amazon's guide to EC2.
 const maxOverrides = 300
 
-// nameTag is where the AWS tools look for an instance's name.
+// nameTag is the tag that the AWS tools show as an instance's name.
 const nameTag = "Name"
 
-// defaultVolume is the type of volume that is made if none is configured: the cheapest of those of the same speed.
+// defaultVolume is the volume type if none is configured: the cheapest of its speed.
 const defaultVolume = "gp3"
 
-// longestName is well within what a tag holds.
+// longestName is well within the limit of a tag.
 const longestName = 128
 
-// Create makes an instance by an instant fleet: of the candidates of the first one's market up to where another market begins, and if none
-// of these is to be had, of the next ones.
+// Create makes an instance by an instant fleet from the candidates of the first market and, if none of these is
+// available, from those of the next.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	doing := "create instance " + r.Name
 	s, err := c.prepare(ctx, r)
@@ -58,7 +58,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 // demands are what EC2 wants of every call.
 var demands = kit.Demands{Longest: longestName, Image: "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64"}
 
-// byMarket cuts the candidates where the market changes, since a fleet of one instance has one market.
+// byMarket splits the candidates where the market changes, since a fleet of one instance has one market.
 func byMarket(all []driver.Candidate) (groups [][]driver.Candidate) {
 	for i, candidate := range all {
 		if i == 0 || candidate.Market != all[i-1].Market {
@@ -70,7 +70,7 @@ func byMarket(all []driver.Candidate) (groups [][]driver.Candidate) {
 	return groups
 }
 
-// supply is what all the calls for one instance need.
+// supply is what all calls for one instance need.
 type supply struct {
 	driver.CreateRequest
 	template string
@@ -130,7 +130,7 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 	return in, refusals(candidates[0].Market, out.Errors)
 }
 
-// fleetRequest asks for an instant fleet of one instance. Equal requests have equal tokens.
+// fleetRequest requests an instant fleet of one instance. Equal requests have equal tokens.
 func (c *cloud) fleetRequest(s supply, turn int, m drover.Market, overrides []types.FleetLaunchTemplateOverridesRequest) *ec2.CreateFleetInput {
 	in := &ec2.CreateFleetInput{
 		Type:        types.FleetTypeInstant,
@@ -159,7 +159,7 @@ func (c *cloud) fleetRequest(s supply, turn int, m drover.Market, overrides []ty
 	return in
 }
 
-// token is the client token of a call for an instance, of at most 64 characters.
+// token is the client token of a call, at most 64 characters.
 func (c *cloud) token(name string, turn int) string {
 	sum := sha256.Sum256([]byte(fmt.Sprintf("%s/%s/%d", c.o.Fleet, name, turn)))
 	return "drover-" + hex.EncodeToString(sum[:16])
@@ -187,7 +187,7 @@ func (c *cloud) overrides(s supply, candidates []driver.Candidate) (all []types.
 	return all, nil
 }
 
-// volumes are the root volume, at least as large as asked for, and what is configured beside it.
+// volumes are the root volume, at least as large as requested, and the configured additional ones.
 func (c *cloud) volumes(i image, disk drover.Bytes) (all []types.FleetBlockDeviceMappingRequest) {
 	root := c.config.Volume
 	root.Device, root.Size = i.root, max(disk, i.size)
@@ -207,7 +207,7 @@ func (v volume) ebs() *types.FleetEbsBlockDeviceRequest {
 	}
 }
 
-// instance is what the answer to the call says of the instance made.
+// instance translates the answer to the call.
 func (s supply) instance(made types.CreateFleetInstance) driver.Instance {
 	in := driver.Instance{ID: made.InstanceIds[0], Tags: fromTags(s.tags), ProviderType: string(made.InstanceType), State: driver.Pending,
 		Zone: aws.ToString(made.AvailabilityZone)}
@@ -226,7 +226,7 @@ func (s supply) zoneOf(id *string) string {
 	return ""
 }
 
-// recall finds an instance that was asked for before, when the candidates were others.
+// recall finds an instance that was requested before with other candidates.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	all, err := c.List(ctx, map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Tags[driver.TagName]})
 	if err == nil && len(all) == 0 {
@@ -238,8 +238,8 @@ func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return all[0], nil
 }
 
-// template sees to it that the launch template, and the key pair in it, that the request needs are there, and returns its name. The name
-// follows from the content, so controllers of one fleet, and one that begins anew, use the same.
+// template ensures that the request's launch template and its key pair exist, and returns the template's name. The
+// name derives from the content, so all controllers of one fleet use the same.
 func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, error) {
 	key, err := c.keyPair(ctx, r.PublicKey)
 	if err != nil {
@@ -263,7 +263,7 @@ func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, e
 	return name, errs.Classify("make launch template "+name, err)
 }
 
-// keyPair is the name of the key pair that lets the fleet log in; it is imported if need be.
+// keyPair is the name of the fleet's key pair, which it imports if necessary.
 func (c *cloud) keyPair(ctx context.Context, public string) (string, error) {
 	if c.config.KeyPair != "" || public == "" {
 		return c.config.KeyPair, nil
@@ -278,13 +278,13 @@ func (c *cloud) keyPair(ctx context.Context, public string) (string, error) {
 	return name, errs.Classify("import key pair "+name, err)
 }
 
-// nameOf is what a shared resource of this content is called.
+// nameOf is the name of a shared resource with this content.
 func (c *cloud) nameOf(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return "drover-" + c.o.Fleet + "-" + hex.EncodeToString(sum[:8])
 }
 
-// once makes a shared resource unless it is known to be there. That another controller was first is as good.
+// once creates a shared resource unless it is known to exist. It succeeds if another controller was first.
 func (c *cloud) once(ctx context.Context, name string, make func() error) error {
 	_, err := c.made.Get(ctx, name, func() (none struct{}, err error) {
 		if err = make(); errs.KindOf(err) == drover.KindConflict {
@@ -295,13 +295,13 @@ func (c *cloud) once(ctx context.Context, name string, make func() error) error 
 	return err
 }
 
-// sharedTags are on what no single instance owns.
+// sharedTags are the tags of shared resources.
 func (c *cloud) sharedTags(of types.ResourceType) []types.TagSpecification {
 	tags := kit.MergeTags(c.config.Tags, map[string]string{driver.TagFleet: c.o.Fleet})
 	return []types.TagSpecification{{ResourceType: of, Tags: tagsOf(tags)}}
 }
 
-// templateData is what a user's raw template says, and over it what Drover has to say.
+// templateData is the user's raw template with Drover's values on top.
 func (c *cloud) templateData(raw, key string) (*types.RequestLaunchTemplateData, error) {
 	data, err := readTemplate(raw)
 	if err != nil {
@@ -345,7 +345,7 @@ func (c *cloud) setProfile(data *types.RequestLaunchTemplateData) {
 	}
 }
 
-// setNetwork says the security groups; together with a public address they have to be an interface's.
+// setNetwork sets the security groups; with a public address they must be in the interface.
 func (c *cloud) setNetwork(data *types.RequestLaunchTemplateData) {
 	switch {
 	case c.config.PublicAddress != nil:

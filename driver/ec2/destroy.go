@@ -12,7 +12,7 @@ import (
 	"drover/driver"
 )
 
-// Destroy ends an instance; its volumes go with it. Calls made at once share one call to the cloud.
+// Destroy terminates an instance with its volumes. Concurrent calls share one request.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := c.endings.Do(ctx, id)
 	if errs.KindOf(err) == drover.KindNotFound {
@@ -24,7 +24,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return errs.Classify("destroy instance "+id, err)
 }
 
-// terminate ends some instances. If one id is wrong EC2 ends none.
+// terminate terminates several instances. If one id is wrong, EC2 terminates none.
 func (c *cloud) terminate(ctx context.Context, ids []string) error {
 	if err := c.api.gate.Limiter.TakeMany(eachEnding, len(ids), time.Now()); err != nil {
 		return err
@@ -33,13 +33,13 @@ func (c *cloud) terminate(ctx context.Context, ids []string) error {
 	return err
 }
 
-// Stop stops an instance; its volumes are still paid. A spot instance cannot be stopped, which is KindUnsupported.
+// Stop stops an instance; its volumes still cost money. A spot instance is KindUnsupported.
 func (c *cloud) Stop(ctx context.Context, id string) error {
 	_, err := call(ctx, c.api, c.api.ec2().StopInstances, &ec2.StopInstancesInput{InstanceIds: []string{id}})
 	return errs.Classify("stop instance "+id, err)
 }
 
-// Start starts an instance that was stopped.
+// Start starts a stopped instance.
 func (c *cloud) Start(ctx context.Context, id string) error {
 	_, err := call(ctx, c.api, c.api.ec2().StartInstances, &ec2.StartInstancesInput{InstanceIds: []string{id}})
 	return errs.Classify("start instance "+id, err)
@@ -52,7 +52,7 @@ const (
 	leftoverVolume   = "volume"
 )
 
-// Leftovers are the fleet's launch templates and key pairs, which its instances share, and volumes that are attached to nothing.
+// Leftovers are the fleet's launch templates and key pairs, which its instances share, and unattached volumes.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	filters := []types.Filter{filter("tag:"+driver.TagFleet, fleet)}
 	ofFleet := &ec2.DescribeLaunchTemplatesInput{Filters: filters}
@@ -80,7 +80,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	return all, nil
 }
 
-// Remove takes a leftover away. A volume that is attached again is in use, and stays.
+// Remove removes a leftover. A volume that is attached again stays.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	var err error
 	switch s.Kind {

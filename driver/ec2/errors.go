@@ -15,11 +15,11 @@ import (
 	"drover/driver/kit"
 )
 
-// limitedFor is how long a call is left alone that the cloud refused for its rate: it does not say when the next may be made, and at the
-// slowest of the published rates, two a second, a few have been earned by then.
+// limitedFor is the wait after a rate limit: EC2 names no time, and even the slowest of the published rates, two a
+// second, has earned a few calls by then.
 const limitedFor = 2 * time.Second
 
-// errs is the table of error codes. It is shown, with what each code means, in docs/clouds/ec2.md.
+// errs is the table of error codes. docs/clouds/ec2.md shows it with what each code means.
 var errs = kit.Errors{
 	Read: read, Again: kit.In(limitedFor),
 	Table: slices.Concat(
@@ -64,7 +64,7 @@ var errs = kit.Errors{
 	},
 }
 
-// read is what EC2 says of an error.
+// read extracts EC2's answer from an error.
 func read(err error) (a kit.Answer, ok bool) {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {
@@ -73,7 +73,7 @@ func read(err error) (a kit.Answer, ok bool) {
 	return kit.Answer{Code: answer.ErrorCode(), Message: answer.ErrorMessage()}, true
 }
 
-// refusals is one error for what a fleet says of each of its candidates, none of which is to be had.
+// refusals merges a fleet's errors about its candidates.
 func refusals(m drover.Market, said []types.CreateFleetError) error {
 	var all []*drover.Error
 	for _, s := range said {

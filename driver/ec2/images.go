@@ -13,15 +13,15 @@ import (
 	"drover/driver/kit"
 )
 
-// image is what a create call has to know of an image.
+// image is what a create call needs to know about an image.
 type image struct {
 	root string       // the name of its root device
 	size drover.Bytes // of its root volume, which no instance's can be smaller than
 }
 
-// FindImages reads ami-… as an id, ssm:NAME as a parameter of Systems Manager that holds one, and anything else as [OWNER/]NAME, where the
-// owner is an account's number, self, amazon or aws-marketplace. Without an owner only images of self and amazon count: anybody may give
-// theirs any name.
+// FindImages reads ami-… as an id, ssm:NAME as a parameter of Systems Manager that holds one, and anything else as
+// [OWNER/]NAME, where the owner is an account's number, self, amazon or aws-marketplace. Without an owner only images
+// of self and amazon count, since anybody may use any name.
 func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([]driver.Image, error) {
 	in, err := c.imageQuery(ctx, ref, arch)
 	if err != nil {
@@ -76,7 +76,7 @@ func imageOf(i types.Image) image {
 	return what
 }
 
-// image is what is known of an image; what an id stands for never changes, so it is asked once.
+// image describes an image. An image with a given id never changes, so it is asked once.
 func (c *cloud) image(ctx context.Context, id string) (image, error) {
 	return c.images.Get(ctx, id, func() (image, error) {
 		out, err := call(ctx, c.api, c.api.ec2().DescribeImages, &ec2.DescribeImagesInput{ImageIds: []string{id}})

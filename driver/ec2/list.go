@@ -17,11 +17,11 @@ import (
 	"drover/driver/kit"
 )
 
-// spotEnds are the reasons for which EC2 takes a spot instance back, as StateReason.Code has them.
+// spotEnds are the values of StateReason.Code with which EC2 takes a spot instance back.
 var spotEnds = []string{"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.SpotInstanceStop"}
 
-// List asks for what lives and, where spot instances are rented, for what was taken back: EC2 lists that for about an hour, and we until it
-// is destroyed.
+// List asks for live instances and, where spot instances are rented, for those taken back: EC2 lists them for about
+// an hour, and the driver until they are destroyed.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	living := append(tagFilters(tags), filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))
 	found, err := c.instances(ctx, living)
@@ -39,7 +39,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	return kit.Each(found, instanceOf), nil
 }
 
-// tagFilters find what bears all the tags.
+// tagFilters match instances with all the tags.
 func tagFilters(tags map[string]string) (all []types.Filter) {
 	for _, t := range tagsOf(tags) {
 		all = append(all, filter("tag:"+*t.Key, *t.Value))
@@ -54,7 +54,8 @@ func (c *cloud) instances(ctx context.Context, filters []types.Filter) ([]types.
 	return instancesIn(found), err
 }
 
-// Describe asks for one instance. EC2 shows one that has ended for an hour; it counts only as long as List has it as taken back.
+// Describe asks for one instance. EC2 shows an ended one for an hour; it counts only as long as List has it as
+// reclaimed.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
 	found, err := c.ofID(ctx, id)
@@ -80,7 +81,7 @@ func (c *cloud) ofID(ctx context.Context, id string) ([]types.Instance, error) {
 	return instancesIn(out.Reservations), err
 }
 
-// living is the instance of an id, unless it will never run again.
+// living is the instance with an id, unless it will never run again.
 func (c *cloud) living(ctx context.Context, id string) (types.Instance, error) {
 	found, err := c.ofID(ctx, id)
 	if err != nil {
@@ -101,7 +102,7 @@ func instancesIn(found []types.Reservation) (all []types.Instance) {
 	return all
 }
 
-// unburied are those of the instances that were taken back which were not destroyed since.
+// unburied are the reclaimed instances that were not destroyed since.
 func (c *cloud) unburied(taken []types.Instance) []types.Instance {
 	return slices.DeleteFunc(taken, func(i types.Instance) bool { return c.destroyed.Has(aws.ToString(i.InstanceId)) })
 }
@@ -128,8 +129,8 @@ func instanceOf(i types.Instance) driver.Instance {
 	return in
 }
 
-// endedIn is the time in the reason for which an instance ended, such as "User initiated (2026-01-02 15:04:05 GMT)". From then on it is not
-// billed. EC2's own reasons have no time.
+// endedIn is the time in the reason why an instance ended, such as "User initiated (2026-01-02 15:04:05 GMT)". From
+// then on it is not billed. EC2's own reasons have no time.
 func endedIn(reason string) drover.Time {
 	_, said, _ := strings.Cut(reason, "(")
 	at, err := time.Parse("2006-01-02 15:04:05 GMT)", said)
@@ -164,7 +165,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	return errs.Classify(doing, err)
 }
 
-// difference is the tags that are to be given and those that are to go. The name and what the configuration gives every instance stay.
+// difference is the tags to set and those to delete. The name and the configured tags stay.
 func (c *cloud) difference(has, wanted map[string]string) (missing map[string]string, surplus []types.Tag) {
 	missing = map[string]string{}
 	for k, v := range wanted {
@@ -182,7 +183,7 @@ func (c *cloud) difference(has, wanted map[string]string) (missing map[string]st
 	return missing, surplus
 }
 
-// tagsOf are tags in the API's words, sorted, so that equal requests are equal.
+// tagsOf encodes tags for the API, sorted, so that equal requests are equal.
 func tagsOf(tags map[string]string) (all []types.Tag) {
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
 		all = append(all, types.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
@@ -190,7 +191,7 @@ func tagsOf(tags map[string]string) (all []types.Tag) {
 	return all
 }
 
-// fromTags are tags in ours. Those of AWS itself are left out: nobody else can set or delete them.
+// fromTags decodes tags, without those of AWS itself, which nobody else can set or delete.
 func fromTags(all []types.Tag) map[string]string {
 	tags := make(map[string]string, len(all))
 	for _, t := range all {

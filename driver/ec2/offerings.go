@@ -25,7 +25,7 @@ const (
 	subnetsAge = 10 * time.Minute
 )
 
-// typeInfo is what is kept of an instance type.
+// typeInfo is what is cached of an instance type.
 type typeInfo struct {
 	Resources drover.Resources `json:"resources"`
 	Markets   []drover.Market  `json:"markets"`
@@ -33,13 +33,13 @@ type typeInfo struct {
 	Metal     bool             `json:"metal,omitempty"`
 }
 
-// subnet is what is kept of a subnet.
+// subnet is what is cached of a subnet.
 type subnet struct {
 	ID   string `json:"id"`
 	Zone string `json:"zone"`
 }
 
-// Offerings are EC2's types in the zones that have a subnet, as far as they have a price, and the types by hand.
+// Offerings are EC2's types with a price in the zones that have a subnet, and the configured types.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	zones, err := c.zones(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offeri
 	return all, nil
 }
 
-// fetchTypes asks for the types and for the zones that have them.
+// fetchTypes fetches the types and the zones that have them.
 func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	every := &ec2.DescribeInstanceTypesInput{MaxResults: aws.Int32(100)}
 	infos, err := listAll[types.InstanceTypeInfo](ctx, c.api, c.api.ec2().DescribeInstanceTypes, every)
@@ -105,7 +105,8 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	return all, nil
 }
 
-// typeOf translates a type. One of no architecture that we know is none. It has no disk of its own: the volume is as large as is asked for.
+// typeOf translates a type, if its architecture is known. It has no disk of its own: the volume is as large as
+// requested.
 func typeOf(i types.InstanceTypeInfo) (t typeInfo, ok bool) {
 	r := drover.Resources{
 		CPU:    drover.MilliCPU(aws.ToInt32(kit.Value(i.VCpuInfo).DefaultVCpus)) * 1000,
@@ -126,13 +127,13 @@ func typeOf(i types.InstanceTypeInfo) (t typeInfo, ok bool) {
 	return t, r.Arch != "" && r.CPU > 0 && r.Memory > 0
 }
 
-// markets are those that we know, in our words.
+// markets are the known markets.
 var markets = map[types.UsageClassType]drover.Market{types.UsageClassTypeOnDemand: drover.OnDemand, types.UsageClassTypeSpot: drover.Spot}
 
-// architectures are those that Linux of ours runs on, in our words.
+// architectures are those that Drover's runners run on.
 var architectures = map[types.ArchitectureValues]drover.Arch{types.ArchitectureValuesX8664: "amd64", types.ArchitectureValuesArm64: "arm64"}
 
-// fetchSubnets asks for the subnets that are configured, or else for the default one of each zone.
+// fetchSubnets fetches the configured subnets, or else the default one of each zone.
 func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 	wanted := filter("default-for-az", "true")
 	if len(c.config.Subnets) > 0 {
@@ -176,7 +177,7 @@ type family struct {
 	spot     string
 }
 
-// families are shown in docs/clouds/ec2.md. The first that has a type counts.
+// families are shown in docs/clouds/ec2.md. The first that matches a type counts.
 var families = []family{
 	{"standard", []string{"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}, "L-1216C47A", "L-34B43A08"},
 	{"f", []string{"f"}, "L-74FC7D96", "L-88CF9481"},
@@ -191,7 +192,7 @@ var families = []family{
 	{"u", []string{"u", "u-"}, "L-43DA4232", ""},
 }
 
-// quotaGroup names the quota under which a type counts in a market. A series that is not known has one of its own, by its name.
+// quotaGroup names the quota of a type in a market. An unknown series has its own, by its name.
 func quotaGroup(providerType string, m drover.Market) string {
 	series := seriesOf(providerType)
 	generation := providerType[:min(len(series)+1, len(providerType))]
@@ -209,7 +210,7 @@ func quotaGroup(providerType string, m drover.Market) string {
 	return series + "-" + string(m)
 }
 
-// seriesOf is what stands before the generation: c of c7g.large, and u- of u-6tb1.metal.
+// seriesOf is what precedes the generation: c in c7g.large, and u- in u-6tb1.metal.
 func seriesOf(providerType string) string {
 	return providerType[:max(0, strings.IndexAny(providerType+"0", "0123456789"))]
 }

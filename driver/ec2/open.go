@@ -25,13 +25,13 @@ import (
 	"drover/internal/diskcache"
 )
 
-// longestFleet is what the names of our key pairs and launch templates, of at most 128 characters, can hold.
+// longestFleet leaves room in the names of key pairs and launch templates, which have at most 128 characters.
 const longestFleet = 64
 
-// listLag is how far lists may lag: as long as "Eventual consistency in the Amazon EC2 API" has one wait between two looks, at most.
+// listLag is the longest wait between two reads that "Eventual consistency in the Amazon EC2 API" recommends.
 const listLag = 5 * time.Minute
 
-// mostEndings is how many instances one call ends: TerminateInstances takes up to 1,000.
+// mostEndings is how many instances one TerminateInstances accepts.
 const mostEndings = 1000
 
 type cloud struct {
@@ -54,7 +54,7 @@ type cloud struct {
 // Open opens a region of an account, with the credentials that the AWS tools would use.
 func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return open(ctx, o, nil) }
 
-// open does, over a client that stands for the network if there is one.
+// open is Open with an HTTP client, if there is one.
 func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.Cloud, error) {
 	var config Config
 	if err := kit.Begin(&o, longestFleet, &config); err != nil {
@@ -73,7 +73,7 @@ func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.
 	return c, nil
 }
 
-// keep says how something is kept. Its key is what the cloud is as far as catalogue and prices go.
+// keep says how something is cached; the key identifies the region's catalogue and prices.
 func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
 	key := fmt.Sprint(c.api.config.Region, " ", c.config.Profile, " ", c.config.Endpoint, " ", c.config.Zones, " ", c.config.Subnets)
 	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}

@@ -34,7 +34,7 @@ func (p priceList) of(name, zone string, m drover.Market) (price drover.Money, o
 	return price, ok
 }
 
-// prices are all that are known. Spot prices are not asked for if none is wanted.
+// prices are all known prices. Spot prices are fetched only if they are wanted.
 func (c *cloud) prices(ctx context.Context) (p priceList, err error) {
 	if p.onDemand, err = c.listPrices.Get(ctx); err != nil || !c.config.Wants(drover.Spot) {
 		return p, err
@@ -43,8 +43,8 @@ func (c *cloud) prices(ctx context.Context) (p priceList, err error) {
 	return p, err
 }
 
-// fetchPrices reads the price list: the products by which an hour of Linux on a shared host is bought in the region, on demand, each a document
-// of its own.
+// fetchPrices reads the price list: one document for each product that sells an hour of Linux on a shared host in the
+// region on demand.
 func (c *cloud) fetchPrices(ctx context.Context) (map[string]drover.Money, error) {
 	match := func(field, value string) pricetypes.Filter {
 		return pricetypes.Filter{Field: &field, Value: &value, Type: pricetypes.FilterTypeTermMatch}
@@ -70,8 +70,8 @@ func (c *cloud) fetchPrices(ctx context.Context) (map[string]drover.Money, error
 	return all, nil
 }
 
-// product reads a document of the price list: the type that it is about, and what an hour of it costs; 0 if it is not sold by the hour, or
-// not in dollars. See "Reading the service price list file" in Amazon's guide to billing.
+// product reads a document of the price list: its type and hourly price; 0 if it is not sold by the hour, or not in
+// dollars. See "Reading the service price list file" in Amazon's guide to billing.
 func product(text []byte) (name string, price drover.Money, err error) {
 	var p struct {
 		Product struct {
@@ -105,7 +105,7 @@ func product(text []byte) (name string, price drover.Money, err error) {
 	return p.Product.Attributes.InstanceType, price, nil
 }
 
-// fetchSpotPrices asks for the spot prices of now, by type and zone.
+// fetchSpotPrices fetches the current spot prices, by type and zone.
 func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drover.Money, error) {
 	history, err := c.spotHistory(ctx, &ec2.DescribeSpotPriceHistoryInput{StartTime: aws.Time(time.Now())})
 	if err != nil {
@@ -127,13 +127,13 @@ func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drov
 	return all, nil
 }
 
-// spotHistory lists the spot prices of Linux since a moment, and those that held then.
+// spotHistory lists the spot prices of Linux since a moment, and those in force then.
 func (c *cloud) spotHistory(ctx context.Context, in *ec2.DescribeSpotPriceHistoryInput) ([]types.SpotPrice, error) {
 	in.ProductDescriptions, in.MaxResults = []string{"Linux/UNIX"}, aws.Int32(1000)
 	return listAll[types.SpotPrice](ctx, c.api, c.api.ec2().DescribeSpotPriceHistory, in)
 }
 
-// PriceHistory is that of the spot market; on demand there is the one price of the list, or of a type by hand.
+// PriceHistory is that of the spot market; on demand there is one listed or configured price.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
 	if m != drover.Spot {
 		listed, err := c.Offerings(ctx)

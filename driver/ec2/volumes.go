@@ -12,8 +12,8 @@ import (
 	"drover/driver/kit"
 )
 
-// volumePrices are what a GiB of a volume costs a month in us-east-1, by its type: https://aws.amazon.com/ebs/pricing/. Provisioned IOPS and
-// throughput come beside it, and are not reckoned with.
+// volumePrices are the prices of a GiB per month in us-east-1, by volume type: https://aws.amazon.com/ebs/pricing/.
+// Provisioned IOPS and throughput cost extra, which is ignored.
 var volumePrices = map[string]drover.Money{
 	"gp3": 80 * milli, "gp2": 100 * milli, "io1": 125 * milli, "io2": 125 * milli, "st1": 45 * milli, "sc1": 15 * milli, "standard": 50 * milli,
 }
@@ -23,7 +23,7 @@ const (
 	monthOfHours = 730 // as Amazon reckons
 )
 
-// hourly is what a GiB of the volume costs an hour.
+// hourly is the price of a GiB per hour.
 func (v volume) hourly() drover.Money {
 	if v.Price != nil {
 		return *v.Price / monthOfHours
@@ -31,7 +31,7 @@ func (v volume) hourly() drover.Money {
 	return volumePrices[cmp.Or(v.Type, defaultVolume)] / monthOfHours
 }
 
-// addVolumes adds to an offering what the volumes cost that every instance has beside its root volume, and says what a GiB of that costs.
+// addVolumes adds the price of the additional volumes to an offering, and sets the price of a GiB of the root volume.
 func (c *cloud) addVolumes(o *drover.Offering) {
 	for _, v := range c.config.Volumes {
 		o.Price += v.hourly() * drover.Money(v.Size.WholeGiB())
@@ -45,7 +45,8 @@ func (c *cloud) volumesBy(ctx context.Context, filters ...types.Filter) ([]types
 	return listAll[types.Volume](ctx, c.api, c.api.ec2().DescribeVolumes, in)
 }
 
-// GrowDisk modifies the root volume. EC2 does that once in six hours at most; the instance sees it while the volume is still being modified.
+// GrowDisk modifies the root volume, which EC2 allows at most once in six hours; the instance sees the new size while
+// the modification is still under way.
 func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
 	doing := "grow the volume of instance " + id
 	in, err := c.living(ctx, id)
@@ -68,8 +69,8 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 	return errs.Classify(doing, err)
 }
 
-// rootOf is the root volume of an instance: its only one, or that which bears the root's name. One that has only been accepted may not have it
-// yet.
+// rootOf is the root volume of an instance: its only one, or the one with the root's name. A newly accepted instance
+// may not have it yet.
 func rootOf(in types.Instance) (volume string, err error) {
 	for _, m := range in.BlockDeviceMappings {
 		if m.Ebs != nil && (len(in.BlockDeviceMappings) == 1 || aws.ToString(m.DeviceName) == aws.ToString(in.RootDeviceName)) {

@@ -41,9 +41,9 @@ var rates = kit.Rates(map[kit.Rate][]string{
 
 const pageSize = 500 // as many as one page has at most
 
-// api is all that is ever asked of Google, with nothing tried twice, every call counted and none beyond the rates. It holds the client and not
-// the services, which are made anew for each call: were they fields, reflection could find all that they can do, some thousand calls, and the linker
-// would have to keep them.
+// api makes all calls to Google: none is retried, every call is counted, and none exceeds the rates. It holds the
+// client but makes the services anew for each call: if they were fields, reflection could reach all their methods,
+// some thousand calls, and the linker would have to keep them.
 type api struct {
 	project string
 	gate    kit.Gate
@@ -78,7 +78,8 @@ const (
 // computeService is Compute Engine's name in the price list.
 const computeService = "services/6F81-5844-456A"
 
-// connect finds project and credentials as Google's tools do. It calls nobody, unless neither configuration nor environment name the project.
+// connect finds project and credentials as Google's tools do. It makes no call, unless neither configuration nor
+// environment names the project.
 func connect(ctx context.Context, c Config, client *http.Client, metric func(string, error)) (*api, error) {
 	own := &credentials{}
 	if client == nil {
@@ -110,7 +111,7 @@ func do[C asking[C, T], T any](ctx context.Context, a *api, name, rate string, c
 	return answer, err
 }
 
-// about makes a call about what an id stands for.
+// about makes a call about the object with an id.
 func about[C asking[C, T], T any](ctx context.Context, a *api, name, rate, id string, call func(project, zone, name string) C) (answer T, err error) {
 	zone, of, err := split(id)
 	if err != nil {
@@ -119,7 +120,7 @@ func about[C asking[C, T], T any](ctx context.Context, a *api, name, rate, id st
 	return do(ctx, a, name, rate, call(a.project, zone, of))
 }
 
-// get asks for some fields of an instance.
+// get reads some fields of an instance.
 func (a *api) get(ctx context.Context, id string, fields googleapi.Field) (*compute.Instance, error) {
 	return about(ctx, a, "instances.get", rateReads, id, func(project, zone, name string) *compute.InstancesGetCall {
 		return a.compute().Instances.Get(project, zone, name).Fields(fields)
@@ -132,7 +133,7 @@ type pages[C, P any] interface {
 	PageToken(string) C
 }
 
-// list asks for page after page.
+// list reads all pages.
 func list[C pages[C, P], P, T any](ctx context.Context, a *api, name, rate string, call C, read func(P) ([]T, string, error)) ([]T, error) {
 	return kit.Collect(func(token string) ([]T, string, error) {
 		page, err := do(ctx, a, name, rate, call.PageToken(token))
@@ -143,7 +144,7 @@ func list[C pages[C, P], P, T any](ctx context.Context, a *api, name, rate strin
 	})
 }
 
-// whole is an error for an answer that lacks what some zones have.
+// whole is an error for an answer that lacks some zones.
 func whole(unreachable []string) error {
 	if len(unreachable) > 0 {
 		return drover.Errorf(drover.KindTransient, "Google cannot reach %v", unreachable)
@@ -151,17 +152,17 @@ func whole(unreachable []string) error {
 	return nil
 }
 
-// scope is what the credentials are asked for; what they may do is a matter of their roles.
+// scope is the credentials' scope; their roles say what they may do.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// credentials are those that Google's tools would use, looked for once they are needed. As a transport they sign requests, over HTTP.
+// credentials are those of Google's tools, found when they are needed. As a transport they sign requests.
 type credentials struct {
 	mu     sync.Mutex
 	found  *auth.Credentials // guarded by mu, as is the next
 	signer http.RoundTripper
 }
 
-// project is that of the credentials, empty if they are nobody's in particular.
+// project is the credentials' project, empty if they have none.
 func (c *credentials) project(ctx context.Context) (string, error) {
 	if _, err := c.look(); err != nil {
 		return "", err
@@ -169,7 +170,7 @@ func (c *credentials) project(ctx context.Context) (string, error) {
 	return c.found.ProjectID(ctx)
 }
 
-// RoundTrip makes a request in the name of the credentials.
+// RoundTrip makes a signed request.
 func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 	signer, err := c.look()
 	if err != nil {
@@ -178,7 +179,7 @@ func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 	return signer.RoundTrip(r)
 }
 
-// look finds the credentials. What is not there now may be there at the next call.
+// look finds the credentials. If there are none, the next call looks again.
 func (c *credentials) look() (http.RoundTripper, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

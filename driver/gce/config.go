@@ -11,7 +11,8 @@ import (
 	"drover/driver/kit"
 )
 
-// maxUserData is how large one value of an instance's metadata may be: see "Metadata limitations" in Google's guide to Compute Engine.
+// maxUserData limits one value of an instance's metadata: see "Metadata limitations" in Google's guide to Compute
+// Engine.
 const maxUserData = 256 << 10
 
 // Config is the driver's part of the configuration.
@@ -50,7 +51,7 @@ const (
 // UnmarshalText reads the name.
 func (i *initBy) UnmarshalText(b []byte) error { return kit.OneOf(i, b, initScript, initCloud) }
 
-// Default is what holds where nothing is said.
+// Default sets the defaults.
 func (c *Config) Default() {
 	*c = Config{
 		CallRate: 1, Network: "default", PublicAddress: true, User: "drover", Init: initScript,
@@ -63,7 +64,7 @@ var (
 	region   = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+$`)
 )
 
-// labelRules are what Google takes as a label's key and as its value.
+// labelRules are Google's.
 var labelRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`),
 	Value: regexp.MustCompile(`^[a-z0-9_-]{0,63}$`),
@@ -76,7 +77,7 @@ const (
 	longestRun  = 120 * 24 * time.Hour
 )
 
-// FirstBoot says what an instance can be given for its first boot, and how much of it: as long as nothing is said of the image, either may be right.
+// FirstBoot says what an instance accepts for its first boot, and how much of it.
 func (c Config) FirstBoot() (runs driver.Init, most int) {
 	if c.Init == initScript {
 		return driver.InitBoots, maxUserData
@@ -84,7 +85,7 @@ func (c Config) FirstBoot() (runs driver.Init, most int) {
 	return driver.InitCloud, maxUserData
 }
 
-// Check finds what the types of the fields cannot.
+// Check finds errors that the types of the fields cannot.
 func (c *Config) Check() error {
 	for _, z := range c.Zones {
 		if !strings.HasPrefix(z, c.Region+"-") {

@@ -20,14 +20,14 @@ import (
 	"drover/driver/kit"
 )
 
-// settleTime is how long an operation is awaited: Google says within seconds that a zone or a quota is used up. What it says later it says by
-// an instance that is listed no longer.
+// settleTime is how long an operation is awaited: within seconds Google says that a zone or a quota is used up. A
+// later failure shows up as an instance that is no longer listed.
 const settleTime = 15 * time.Second
 
-// resourceName is what an instance can be called.
+// resourceName matches the names that Google accepts.
 var resourceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// longestName is well within what a label holds of it; what an instance can be called may be shorter.
+// longestName is well within the limit of a label; Google's own names may be shorter.
 const longestName = 128
 
 // Create makes an instance of the first candidate.
@@ -58,7 +58,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return in, taken, nil
 }
 
-// check refuses what could never become an instance.
+// check refuses impossible requests.
 func (c *cloud) check(r driver.CreateRequest) error {
 	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-cloud/family/debian-12"}); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (c *cloud) check(r driver.CreateRequest) error {
 	return nil
 }
 
-// settle waits for an operation for a while, and says what became of it. One that goes on is well so far.
+// settle waits for an operation for a while, and returns its result; nil if it goes on.
 func (c *cloud) settle(ctx context.Context, begun *op, err error) error {
 	if err != nil {
 		return err
@@ -100,14 +100,14 @@ func isLimit(err error) bool {
 	return errs.KindOf(err) == drover.KindRateLimit || errors.As(err, &refused) && refused.Kind == drover.KindRateLimit
 }
 
-// token is the request id of a call: a UUID that follows from the instance's name, so that Google knows the call again.
+// token is a call's request id: a UUID derived from the instance's name, so that Google recognizes a repeated call.
 func (c *cloud) token(name, call string) string {
 	sum := sha256.Sum256([]byte(c.o.Fleet + "/" + name + "/" + call))
 	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80 // the form of a UUID that follows from a name (RFC 9562), which whoever checks UUIDs knows
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// named is what the instance of a name is called in Google's words: the same, if it can be.
+// named is Google's name of an instance: Drover's own, if Google accepts it.
 func (c *cloud) named(name string) string {
 	if resourceName.MatchString(name) {
 		return name
@@ -116,7 +116,7 @@ func (c *cloud) named(name string) string {
 	return "drover-" + hex.EncodeToString(sum[:16])
 }
 
-// recall finds the instance that was asked for before.
+// recall finds the instance that was requested before.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name string) (driver.Instance, error) {
 	found, err := c.api.get(ctx, zone+"/"+name, instanceFields)
 	if errs.KindOf(err) == drover.KindNotFound {
@@ -132,7 +132,7 @@ func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name s
 	return in, nil
 }
 
-// resource is the instance in the API's words: what a user's raw template says, and over it what Drover has to say.
+// resource is the instance for the API: the user's raw template with Drover's values on top.
 func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.Candidate) (*compute.Instance, error) {
 	made, err := readTemplate(r.Template)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 	return made, nil
 }
 
-// bootDisk is as large as is asked for, and at least as the image. It goes with the instance.
+// bootDisk is as large as requested, and at least as the image. It is deleted with the instance.
 func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.Candidate, written map[string]string) (*compute.AttachedDisk, error) {
 	size := r.Disk
 	if size > 0 {
@@ -182,8 +182,8 @@ func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.
 	}, nil
 }
 
-// setScheduling says how the instance is bought and what ends it. A spot instance that is taken back stays, stopped, so that it is seen; with
-// an end of its own it is deleted in either case.
+// setScheduling sets the market and the end. A spot instance that is taken back stays, stopped, so that a list shows
+// it; with max_run it is deleted in either case.
 func (c *cloud) setScheduling(made *compute.Instance, m drover.Market) {
 	if made.Scheduling == nil {
 		made.Scheduling = &compute.Scheduling{}
@@ -204,10 +204,10 @@ func (c *cloud) setScheduling(made *compute.Instance, m drover.Market) {
 	}
 }
 
-// stays are the types that do not move to another host: those with GPUs and those for supercomputing.
+// stays are the types that cannot move to another host: those with GPUs and those for supercomputing.
 var stays = regexp.MustCompile(`/(a[0-9]|g[2-9]|h[0-9])[a-z]*-[^/]*$`)
 
-// setNetwork says where the instance is, unless a template does.
+// setNetwork sets the network, unless a template does.
 func (c *cloud) setNetwork(made *compute.Instance) {
 	if len(made.NetworkInterfaces) == 0 {
 		nic := &compute.NetworkInterface{}
@@ -226,7 +226,7 @@ func (c *cloud) setNetwork(made *compute.Instance) {
 	}
 }
 
-// pathOf is a resource's path, of which a mere name says the end alone.
+// pathOf is a resource's path; a bare name is its end.
 func pathOf(folder, name string) string {
 	if strings.Contains(name, "/") {
 		return name
@@ -256,7 +256,7 @@ func readTemplate(raw string) (*compute.Instance, error) {
 	return made, nil
 }
 
-// mergedItems are both; of a key in both, the second's.
+// mergedItems merges both; of a key in both, the second's counts.
 func mergedItems(first *compute.Metadata, second []*compute.MetadataItems) *compute.Metadata {
 	all := &compute.Metadata{Items: second}
 	if first == nil {
@@ -273,8 +273,8 @@ func mergedItems(first *compute.Metadata, second []*compute.MetadataItems) *comp
 // initFolder is where an instance notes which scripts have run.
 const initFolder = "/var/lib/drover-init"
 
-// metadata is what an instance reads at its boot: who may log in, and what runs. Nobody else logs in by it: neither the project's keys nor its
-// members.
+// metadata is what an instance reads at boot: the login key and the scripts. Neither the project's keys nor its
+// members can log in.
 func (c *cloud) metadata(r driver.CreateRequest) ([]*compute.MetadataItems, error) {
 	all := []*compute.MetadataItems{
 		item("block-project-ssh-keys", "TRUE"), item("enable-oslogin", "FALSE"), item("enable-guest-attributes", "TRUE"),
@@ -299,8 +299,8 @@ func item(key, value string) *compute.MetadataItems {
 	return &compute.MetadataItems{Key: key, Value: &value}
 }
 
-// startup is a startup script, which Google runs at every boot. It runs each of these at the first alone, and those that begin with
-// #cloud-boothook every time. They come in base 64, since they may be of any language and hold anything.
+// startup is a startup script, which Google runs at every boot. It runs each script at the first boot only, and those
+// that begin with #cloud-boothook every time. They are in base64, since they may contain anything.
 func startup(folder string, scripts []drover.Secret) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `#!/bin/sh

@@ -12,28 +12,28 @@ import (
 	"drover/driver/kit"
 )
 
-// Destroy deletes an instance; its disks and its address go with it.
+// Destroy deletes an instance with its disks and address.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	_, err := about(ctx, c.api, "instances.delete", rateQueries, id, c.api.compute().Instances.Delete)
 	return errs.Gone("destroy instance "+id, err)
 }
 
-// Stop stops an instance; its disks are still paid.
+// Stop stops an instance; its disks still cost money.
 func (c *cloud) Stop(ctx context.Context, id string) error {
 	_, err := about(ctx, c.api, "instances.stop", rateQueries, id, c.api.compute().Instances.Stop)
 	return errs.Classify("stop instance "+id, err)
 }
 
-// Start starts an instance that was stopped, if its zone has room for it.
+// Start starts a stopped instance, if its zone has room.
 func (c *cloud) Start(ctx context.Context, id string) error {
 	begun, err := about(ctx, c.api, "instances.start", rateQueries, id, c.api.compute().Instances.Start)
 	return errs.Classify("start instance "+id, c.settle(ctx, begun, err))
 }
 
-// leftoverDisk is what can be left over: one that somebody took from its instance.
+// leftoverDisk is the only kind of leftover: a disk that somebody detached from its instance.
 const leftoverDisk = "disk"
 
-// Leftovers are the fleet's disks in the region that no instance has.
+// Leftovers are the fleet's unattached disks in the region.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	filter, err := fleetFilter(fleet)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	return all, nil
 }
 
-// Remove deletes a disk. One that an instance has again is in use, and stays.
+// Remove deletes a disk. A disk that is attached again stays.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	if s.Kind != leftoverDisk {
 		return drover.Errorf(drover.KindInvalid, "this cloud removes no leftovers of kind %s: %s", s.Kind, s.ID)

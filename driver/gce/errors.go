@@ -17,8 +17,8 @@ import (
 
 const roleHint = "see the role that this driver needs in docs/clouds/gce.md, and the credentials that Google's tools would use here"
 
-// errs is the table of errors: by the reason of a call's error, the code of an operation's, with the metric behind it where a quota is used up, or
-// the status of an answer that has neither. It is shown, with what each code means, in docs/clouds/gce.md.
+// errs classifies errors by the reason of a call's error, the code of an operation's (with the metric if a quota is
+// used up), or the status of an answer with neither. docs/clouds/gce.md shows the table with what each code means.
 var errs = kit.Errors{
 	Table: table, Read: read, Again: nextMinute, Others: classifyOther,
 	Hints: map[drover.ErrorKind]string{
@@ -59,15 +59,16 @@ var table = slices.Concat(
 	kit.Means(drover.KindInvalid, "", "400"),
 )
 
-// nextMinute is when to ask again: rates are counted by the minute.
+// nextMinute is when to call again: rates are counted per minute.
 func nextMinute(now time.Time) time.Time { return now.Truncate(time.Minute).Add(time.Minute) }
 
-// said is what an operation says of its end.
+// said is an operation's error.
 type said kit.Answer
 
 func (s said) Error() string { return kit.Answer(s).String() }
 
-// read is what Google says of an error: of a call, or of the operation that it began. Of several reasons the first counts that is in the table.
+// read extracts Google's answer from an error of a call or of its operation. Of several reasons, the first that is in
+// the table counts.
 func read(err error) (a kit.Answer, ok bool) {
 	var s said
 	if errors.As(err, &s) {
@@ -87,10 +88,10 @@ func read(err error) (a kit.Answer, ok bool) {
 	return withMetric(a), true
 }
 
-// usedUp is how Google names the metric of a quota that is used up.
+// usedUp finds the metric of a quota that is used up.
 var usedUp = regexp.MustCompile(`Quota '([A-Z0-9_]+)' exceeded`)
 
-// withMetric says of a quota which it is.
+// withMetric adds the metric of a quota to the code.
 func withMetric(a kit.Answer) kit.Answer {
 	if a.Code == "quotaExceeded" || a.Code == "QUOTA_EXCEEDED" {
 		if m := usedUp.FindStringSubmatch(a.Message); m != nil {
@@ -100,7 +101,7 @@ func withMetric(a kit.Answer) kit.Answer {
 	return a
 }
 
-// classifyOther is for credentials that are refused.
+// classifyOther classifies refused credentials.
 func classifyOther(doing string, err error) error {
 	var credentials *auth.Error
 	if errors.As(err, &credentials) && !credentials.Temporary() {
@@ -109,7 +110,7 @@ func classifyOther(doing string, err error) error {
 	return nil
 }
 
-// outcome is what became of an operation: an error if it came to nothing.
+// outcome is an operation's error, if it failed.
 func outcome(o *op) error {
 	if o.Error == nil || len(o.Error.Errors) == 0 {
 		return nil

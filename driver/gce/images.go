@@ -18,7 +18,8 @@ import (
 // reference is what a configured image means.
 type reference struct{ project, family, name string }
 
-// imagePath is [projects/]PROJECT/[global/images/][family/]NAME, in which all but the name may be missing; * in the name stands for any text.
+// imagePath is [projects/]PROJECT/[global/images/][family/]NAME, where all but the name may be missing; * in the name
+// matches any text.
 var imagePath = regexp.MustCompile(`^(?:(?:projects/)?([a-z][a-z0-9.:-]*)/)?(?:global/images/)?(family/)?([a-z*][a-z0-9*-]*)$`)
 
 func (c *cloud) reference(ref string) (r reference, err error) {
@@ -37,7 +38,7 @@ func (c *cloud) reference(ref string) (r reference, err error) {
 	return r, nil
 }
 
-// filter finds what is meant.
+// filter matches the images that are meant.
 func (r reference) filter() string {
 	switch {
 	case r.family != "":
@@ -48,8 +49,8 @@ func (r reference) filter() string {
 	return fmt.Sprintf("name = %q", r.name)
 }
 
-// FindImages reads [PROJECT/]family/FAMILY and [PROJECT/]NAME; without a project it is the cloud's. Images that their makers call outdated count
-// only by their whole name.
+// FindImages reads [PROJECT/]family/FAMILY and [PROJECT/]NAME; the default project is the cloud's. Deprecated images
+// count only by their full name.
 func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([]driver.Image, error) {
 	r, err := c.reference(ref)
 	if err != nil {
@@ -73,10 +74,11 @@ func (c *cloud) imagesOf(ctx context.Context, r reference) ([]*compute.Image, er
 	})
 }
 
-// architectures are Google's in our words. Of what says nothing, it is any.
+// architectures translates Google's names. No name means any architecture.
 var architectures = map[string]drover.Arch{"X86_64": "amd64", "ARM64": "arm64"}
 
-// imageSize is how large an image is, which no instance's disk can be smaller than. What an id stands for never changes, so it is asked once.
+// imageSize is the size of an image, the minimum of an instance's disk. An image with a given id never changes, so it
+// is asked once.
 func (c *cloud) imageSize(ctx context.Context, id string) (drover.Bytes, error) {
 	return c.images.Get(ctx, id, func() (drover.Bytes, error) {
 		r, err := c.reference(id)

@@ -17,10 +17,10 @@ import (
 	"drover/driver/kit"
 )
 
-// preemption is the operation by which Google takes a spot instance back.
+// preemption is the operation with which Google takes a spot instance back.
 const preemption = "compute.instances.preempted"
 
-// List asks for the project's instances in one list, and keeps the region's.
+// List lists the project's instances and keeps the region's.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	const doing = "list instances"
 	filter, err := filterOf(tags)
@@ -35,7 +35,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	return all, errs.Classify(doing, c.markReclaimed(ctx, found, all))
 }
 
-// instances are those of the region that a filter finds. A page that lacks a zone of it is an error.
+// instances are those of the region that match a filter. A page that lacks one of its zones is an error.
 func (c *cloud) instances(ctx context.Context, filter string) ([]*compute.Instance, error) {
 	call := c.api.compute().Instances.AggregatedList(c.api.project).MaxResults(pageSize).Fields(instancesFields)
 	if filter != "" {
@@ -91,14 +91,14 @@ func (c *cloud) instanceOf(i *compute.Instance) driver.Instance {
 	return in
 }
 
-// states are those of which one does not end.
+// states are those that do not end an instance.
 var states = map[string]driver.State{
 	"PENDING": driver.Pending, "PROVISIONING": driver.Pending, "STAGING": driver.Pending, "RUNNING": driver.Running, "REPAIRING": driver.Running,
 	"TERMINATED": driver.Stopped, "STOPPED": driver.Stopped, "SUSPENDED": driver.Stopped,
 }
 
-// markReclaimed marks those that Google took back. An instance does not say why it is stopped, but Google's operations do; only where a spot
-// instance stops they are asked for.
+// markReclaimed marks the instances that Google took back. An instance does not say why it stopped, but Google's
+// operations do; they are listed only if a spot instance has stopped.
 func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, all []driver.Instance) error {
 	taken := map[string]map[string]drover.Time{} // when, by zone and name
 	for k, in := range all {
@@ -118,7 +118,7 @@ func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, al
 	return nil
 }
 
-// preemptions are the last of each instance in a zone, by its name.
+// preemptions are the last ones in a zone, by instance name.
 func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover.Time, error) {
 	call := c.api.compute().ZoneOperations.List(c.api.project, zone).Filter(fmt.Sprintf("operationType = %q", preemption)).MaxResults(pageSize)
 	found, err := list(ctx, c.api, "zoneOperations.list", rateLists, call, func(p *compute.OperationList) ([]*op, string, error) {
@@ -132,8 +132,8 @@ func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover
 	return times, err
 }
 
-// SetTags gives the instance these labels in the place of all it has, but for what the configuration puts on everything. It is refused, and
-// tried again by whoever asked, if somebody else changes them at the same moment.
+// SetTags replaces all labels, except the configured ones. If somebody else changes them at the same moment, it fails
+// as transient.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	doing := "tag instance " + id
 	written, err := labelsOf(tags)
@@ -151,7 +151,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	return errs.Classify(doing, err)
 }
 
-// split are the zone and the name that are an instance's id.
+// split is the zone and the name in an instance's id.
 func split(id string) (zone, name string, err error) {
 	zone, name, ok := strings.Cut(id, "/")
 	if !ok || !resourceName.MatchString(zone) || !resourceName.MatchString(name) {
@@ -160,10 +160,10 @@ func split(id string) (zone, name string, err error) {
 	return zone, name, nil
 }
 
-// hostKeys is where Google's agent on an instance writes the host keys, as it boots.
+// hostKeys is where Google's agent on an instance publishes its host keys while booting.
 const hostKeys = "hostkeys/"
 
-// VerifyHostKey asks Google for the host keys that the instance told it.
+// VerifyHostKey asks Google for the host keys that the instance published.
 func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
 	if c.config.Init == initCloud {
 		return drover.Errorf(drover.KindUnsupported, "host keys are planted, so the cloud cannot verify them")
@@ -206,13 +206,13 @@ func (c *cloud) Attribute(ctx context.Context, name string) (string, error) {
 	return "", drover.Errorf(drover.KindNotFound, "project %s has no attribute %s in its metadata", c.api.project, name)
 }
 
-// labels are how tags are written. A label's value is short and has small letters, digits, dashes and underscores: see "Requirements for labels" in
-// Google's guide to Compute Engine.
+// labels encode tags. A label's value is short and has lower-case letters, digits, dashes and underscores: see
+// "Requirements for labels" in Google's guide to Compute Engine.
 var labels = kit.Labels{Max: 63, Mark: '_', Joint: "--", Plain: func(c byte, _ bool) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-'
 }}
 
-// maxLabels is how many a resource has.
+// maxLabels is Google's limit for a resource.
 const maxLabels = 64
 
 // labelsOf are tags as labels. One whose key cannot be a label's is KindInvalid.
