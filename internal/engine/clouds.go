@@ -116,7 +116,10 @@ func (e *Engine) listed(b Listed) {
 		e.unlist(c, id)
 	}
 	e.reviveListed(c)
-	if e.missing(c, b.Began) || !e.proved() && !c.Twice {
+	if !e.proved() && !c.Twice {
+		e.lookAt(c, c.secondLook(e.limits(c.Name).ListLag))
+	}
+	if e.missing(c, b.Began) {
 		c.Hurry++
 		e.lookSoon(c)
 	} else {

@@ -74,9 +74,14 @@ func (c *Cloud) look(began drover.Time, lag time.Duration) {
 	switch {
 	case c.First == 0:
 		c.First = began
-	case began >= c.First.Add(max(fleet.MissingLeast, lag)):
+	case began >= c.secondLook(lag):
 		c.Twice = true
 	}
+}
+
+// secondLook is from when on another good list may be held to be no copy of the first.
+func (c *Cloud) secondLook(lag time.Duration) drover.Time {
+	return c.First.Add(max(fleet.MissingLeast, lag))
 }
 
 // prove looks whether the records are proved, and goes on to begin things if they are.
