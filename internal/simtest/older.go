@@ -85,6 +85,9 @@ func (w *World) putBack() {
 		for _, v := range cl.vms {
 			v.book = book{}
 			w.bury(v)
+			if w.roll(3) == 0 { // what it has to say is heard only later
+				v.hang(w.now.Add(w.within(5 * time.Minute)))
+			}
 		}
 	}
 	w.older = true

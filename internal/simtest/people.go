@@ -106,6 +106,9 @@ func (w *World) prioritize() {
 }
 
 func (w *World) cancelOne() {
+	if w.cancelFailing() {
+		return
+	}
 	j := pick(w, w.people)
 	id := drover.JobID{Number: j.Number, Index: -1}
 	if j.Array.Set && w.roll(4) > 0 {
@@ -114,6 +117,24 @@ func (w *World) cancelOne() {
 	again := w.Disk.again[j.Number]
 	why := drover.Reason{Code: drover.ReasonCancelled, Text: lifeText(again)}
 	w.hesitate(engine.CancelAsked{Job: id, Again: again, Reason: why})
+}
+
+// cancelFailing cancels at once an element whose command has failed, while its output is being stored. It may be one that would be tried again.
+func (w *World) cancelFailing() bool {
+	var failing []drover.JobID
+	for id, a := range w.Disk.attempts {
+		if a.State == drover.AttemptCollecting && a.Exit.Code != 0 {
+			failing = append(failing, id)
+		}
+	}
+	if len(failing) == 0 {
+		return false
+	}
+	slices.SortFunc(failing, drover.JobID.Compare)
+	id := pick(w, failing)
+	again := w.Disk.again[id.Number]
+	w.wish(engine.CancelAsked{Job: id, Again: again, Reason: drover.Reason{Code: drover.ReasonCancelled, Text: lifeText(again)}})
+	return true
 }
 
 const lifeWords = "not wanted in life "
