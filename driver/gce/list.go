@@ -229,7 +229,7 @@ func labelsOf(tags map[string]string) (map[string]string, error) {
 	return all, nil
 }
 
-// filterOf finds what bears all the tags; empty for none.
+// filterOf matches instances with all the tags; empty for none.
 func filterOf(tags map[string]string) (string, error) {
 	written, err := labelsOf(tags)
 	var all []string
@@ -239,12 +239,12 @@ func filterOf(tags map[string]string) (string, error) {
 	return strings.Join(all, " "), err
 }
 
-// withOwn adds what the configuration puts on all that is made.
+// withOwn adds the configured labels.
 func (c *cloud) withOwn(labels map[string]string) map[string]string {
 	return kit.MergeTags(c.config.Labels, labels)
 }
 
-// fleetFilter finds what is a fleet's.
+// fleetFilter matches a fleet's resources.
 func fleetFilter(fleet string) (string, error) {
 	return filterOf(map[string]string{driver.TagFleet: fleet})
 }

@@ -21,14 +21,14 @@ const (
 	pricesAge = 24 * time.Hour
 )
 
-// typeInfo is what is kept of an instance type.
+// typeInfo is what is cached of an instance type.
 type typeInfo struct {
 	Resources drover.Resources `json:"resources"`
 	GPU       string           `json:"gpu,omitempty"` // which
 	Zones     []string         `json:"zones"`
 }
 
-// Offerings are Google's types, as far as they have a price, and the types by hand.
+// Offerings are Google's types with a price, and the configured types.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	zones, err := c.zonesWanted(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	})
 }
 
-// listed is Google's own types in these zones, and the prices that there are.
+// listed is Google's own types in these zones, and the known prices.
 func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, prices priceList, err error) {
 	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices.Get(ctx)
@@ -68,7 +68,7 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offeri
 	return all, prices, nil
 }
 
-// zonesWanted are those that are configured, or all that work.
+// zonesWanted are the configured zones, or all that are up.
 func (c *cloud) zonesWanted(ctx context.Context) ([]string, error) {
 	if len(c.config.Zones) > 0 {
 		return c.config.Zones, nil
@@ -96,7 +96,7 @@ func (c *cloud) fetchZones(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// fetchTypes asks each zone for its types.
+// fetchTypes fetches the types of each zone.
 func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	zones, err := c.zonesWanted(ctx)
 	if err != nil {
@@ -121,11 +121,12 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	return all, nil
 }
 
-// odd are types that are not what their series is: bare metal, which boots for many minutes, and old names of m1, whose price is not n1's.
+// odd are types unlike their series: bare metal, which boots for many minutes, and old names of m1, whose price is
+// not n1's.
 var odd = regexp.MustCompile(`-metal$|^n1-(mega|ultra)mem-`)
 
-// typeOf translates a type. It has no disk of its own: the boot disk is as large as is asked for. Left out are those whose vCPUs are shared,
-// since they are less than they say, and those with disks on the host, whose price is not known.
+// typeOf translates a type. It has no disk of its own: the boot disk is as large as requested. Types with shared
+// vCPUs are left out, since they are less than they claim, and types with local disks, whose price is unknown.
 func typeOf(m *compute.MachineType) (t typeInfo, ok bool) {
 	old := m.Deprecated != nil && m.Deprecated.State != "" && m.Deprecated.State != "ACTIVE"
 	if m.IsSharedCpu || old || odd.MatchString(m.Name) || m.BundledLocalSsds != nil && m.BundledLocalSsds.PartitionCount > 0 {
@@ -147,7 +148,8 @@ type family struct {
 	series []string
 }
 
-// families are shown in docs/clouds/gce.md. Any other series has a quota of its own, by the metric CPUS_PER_VM_FAMILY.
+// families are shown in docs/clouds/gce.md. Any other series has a quota of its own, by the metric
+// CPUS_PER_VM_FAMILY.
 var families = []family{
 	{"CPUS", []string{"e2", "f1", "g1", "n1"}},
 	{"N2_CPUS", []string{"n2"}},
@@ -168,7 +170,7 @@ const (
 	otherMetric = "CPUS_PER_VM_FAMILY"
 )
 
-// quotaGroup names the quota under which a type counts in a market.
+// quotaGroup names the quota of a type in a market.
 func quotaGroup(providerType string, m drover.Market) string {
 	if m == drover.Spot {
 		return spotMetric
@@ -182,7 +184,7 @@ func quotaGroup(providerType string, m drover.Market) string {
 	return otherMetric + " " + strings.ToUpper(series)
 }
 
-// seriesOf is what stands before the first dash: n2d of n2d-standard-4.
+// seriesOf is what precedes the first dash: n2d in n2d-standard-4.
 func seriesOf(providerType string) string {
 	series, _, _ := strings.Cut(providerType, "-")
 	return series

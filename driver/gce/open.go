@@ -27,7 +27,7 @@ import (
 	"drover/internal/diskcache"
 )
 
-// longestFleet is what a fleet may be called.
+// longestFleet limits a fleet's name.
 const longestFleet = 64
 
 // listLag is how far lists are taken to lag: Google documents nothing of it but that an operation is to be waited for, which Create does for a few
@@ -66,7 +66,7 @@ func open(ctx context.Context, o driver.Options, client *http.Client) (driver.Cl
 	return c, nil
 }
 
-// keep says how something is kept. Its key is what the cloud is as far as catalogue and prices go.
+// keep says how something is cached; the key identifies catalogue and prices.
 func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
 	key := fmt.Sprint(c.api.project, " ", c.config.Region, " ", c.config.Zones)
 	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}

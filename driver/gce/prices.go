@@ -15,7 +15,8 @@ import (
 	"drover/driver/kit"
 )
 
-// priceList is what an hour of a part costs in the region: by series, of a vCPU and of a GiB of memory, and by kind, of a GPU and of a GiB of disk.
+// priceList is the hourly prices of parts in the region: by series, of a vCPU and of a GiB of memory, and by kind, of
+// a GPU and of a GiB of disk.
 type priceList struct {
 	OnDemand parts                   `json:"on_demand"`
 	Spot     parts                   `json:"spot"`
@@ -28,7 +29,8 @@ type parts struct {
 	GPU    map[string]drover.Money `json:"gpu"`
 }
 
-// of is the price of a type, if all its parts have one. Some types have prices of their own, under their name without dashes.
+// of is the price of a type, if all its parts have one. Some types have prices of their own, under their name without
+// dashes.
 func (p priceList) of(name string, t typeInfo, m drover.Market) (drover.Money, bool) {
 	all := p.OnDemand
 	if m == drover.Spot {
@@ -54,7 +56,7 @@ func (c *cloud) fetchPrices(ctx context.Context) (p priceList, err error) {
 	return priceListOf(skus), nil
 }
 
-// fetchSkus is the entries of the price list that are of the region, as they were in a stretch of time, or as they are.
+// fetchSkus are the region's entries in the price list, as they were in a period, or as they are.
 func (c *cloud) fetchSkus(ctx context.Context, from, to time.Time) ([]*cloudbilling.Sku, error) {
 	call := c.api.billing().Services.Skus.List(computeService).PageSize(5000).Fields(skusFields)
 	if !from.IsZero() {
@@ -68,7 +70,7 @@ func (c *cloud) fetchSkus(ctx context.Context, from, to time.Time) ([]*cloudbill
 	}), err
 }
 
-// priceListOf reads what entries say.
+// priceListOf translates entries.
 func priceListOf(skus []*cloudbilling.Sku) (p priceList) {
 	for _, m := range []*parts{&p.OnDemand, &p.Spot} {
 		*m = parts{map[string]drover.Money{}, map[string]drover.Money{}, map[string]drover.Money{}}
@@ -87,7 +89,7 @@ func priceListOf(skus []*cloudbilling.Sku) (p priceList) {
 	return p
 }
 
-// take takes in an entry of the price list, if it is of a part of an instance.
+// take records an entry, if it is about a part of an instance.
 func (p parts) take(sku *cloudbilling.Sku) {
 	price, unit := priceOf(sku)
 	if price <= 0 {
@@ -105,7 +107,7 @@ func (p parts) take(sku *cloudbilling.Sku) {
 	}
 }
 
-// priceOf is what the first unit costs, and the unit; 0 if not in dollars.
+// priceOf is the price of the first unit, and the unit; 0 if not in dollars.
 func priceOf(sku *cloudbilling.Sku) (price drover.Money, unit string) {
 	if len(sku.PricingInfo) == 0 || sku.PricingInfo[0].PricingExpression == nil {
 		return 0, ""
@@ -125,8 +127,8 @@ var makers = map[string]bool{"AMD": true, "Arm": true, "Instance": true, "Predef
 // unlike are the entries that do not begin with the series' name.
 var unlike = map[string]string{"Compute optimized": "c2", "Memory-optimized": "m1", "M3 Memory-optimized": "m3"}
 
-// partOf reads what an entry is about: "N2D AMD Instance Core" is a vCPU of n2d. Of what is anything else, such as custom types and whole hosts,
-// it says nothing.
+// partOf is what an entry is about: "N2D AMD Instance Core" is a vCPU of n2d. It is empty for anything else, such as
+// custom types and whole hosts.
 func partOf(text string) (series, what string) {
 	words := strings.Fields(text)
 	if len(words) < 2 {
@@ -146,7 +148,7 @@ func partOf(text string) (series, what string) {
 	return strings.ToLower(words[0]), what
 }
 
-// gpuName brings the names of a GPU that types and price list have into one form: nvidia-tesla-a100 and Nvidia Tesla A100.
+// gpuName normalizes a GPU's names in types and in the price list: nvidia-tesla-a100 and Nvidia Tesla A100.
 func gpuName(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '-' || r == ' ' })
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "tesla" })
@@ -157,19 +159,20 @@ func gpuName(name string) string {
 // What Google remembers of prices is in its price list: asked for a stretch of time, each entry tells the prices that held in it, and from when. The stretch
 // has to lie in the past, and within one month as Los Angeles has it: see the price list's page.
 
-// mostMonths is how many months are asked for beside the present one, at most. What was rented before costs what it did at the beginning of the first of them.
+// mostMonths is how many months before the current one are read. Before that, the first price applies.
 const mostMonths = 3
 
-// historyTime is how long the history is waited for: a controller that begins can do without.
+// historyTime limits the wait for the history: a starting controller can do without.
 const historyTime = 20 * time.Second
 
-// dated is the price list as it was from a time on.
+// dated is the price list from a time on.
 type dated struct {
 	from   drover.Time
 	prices priceList
 }
 
-// PriceHistory is the price list's, which is the same in all zones. Of types by hand, and where Google tells none, it is the listed price.
+// PriceHistory is the price list's, which is the same in all zones. For configured types, and where Google has none,
+// it is the listed price.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
 	listed, err := c.Offerings(ctx)
 	if err != nil {
@@ -201,7 +204,7 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 	return driver.PricesSince(driver.SortPrices(all), since), nil
 }
 
-// past is the price lists since a time, the one that held then among them.
+// past is the price lists since a time, including the one in force then.
 func (c *cloud) past(ctx context.Context, since drover.Time) (all []dated, err error) {
 	now := time.Now().UTC()
 	month := monthOf(now.AddDate(0, -mostMonths, 0))
@@ -226,7 +229,7 @@ func (c *cloud) past(ctx context.Context, since drover.Time) (all []dated, err e
 	return all, nil
 }
 
-// monthOf is when the month began that a moment is in, as Los Angeles has it: at eight o'clock of UTC or, in summer time, at seven.
+// monthOf is the beginning of a moment's month in Los Angeles: at eight o'clock UTC or, in summer time, at seven.
 func monthOf(at time.Time) time.Time {
 	begin := func(year int, month time.Month) time.Time {
 		hour := 8
@@ -242,7 +245,7 @@ func monthOf(at time.Time) time.Time {
 	return begin(last.Year(), last.Month())
 }
 
-// fetchPast asks for the price lists of a stretch of time: one for each moment at which an entry of the region's changed.
+// fetchPast fetches the price lists of a period: one for each moment at which an entry of the region changed.
 func (c *cloud) fetchPast(ctx context.Context, from, to time.Time) (all []dated, err error) {
 	skus, err := c.fetchSkus(ctx, from, to)
 	if err != nil {
@@ -266,7 +269,8 @@ func (c *cloud) fetchPast(ctx context.Context, from, to time.Time) (all []dated,
 	return all, nil
 }
 
-// asOf is the entries with the price alone that held at a moment, by when each begins; those that had none yet are left out.
+// asOf is the entries with only the price in force at a moment, by when each begins; entries without a price then are
+// left out.
 func asOf(skus []*cloudbilling.Sku, begins map[*cloudbilling.PricingInfo]drover.Time, moment drover.Time) (all []*cloudbilling.Sku) {
 	for _, sku := range skus {
 		one, last := *sku, drover.Time(0)

@@ -12,16 +12,16 @@ import (
 	"drover"
 )
 
-// diskEntries are the kinds of disk, by what the price list says of them.
+// diskEntries are the kinds of disk, by their names in the price list.
 var diskEntries = map[string]string{
 	"Storage PD Capacity": "pd-standard", "Balanced PD Capacity": "pd-balanced", "SSD backed PD Capacity": "pd-ssd", "Extreme PD Capacity": "pd-extreme",
 	"Hyperdisk Balanced Capacity": "hyperdisk-balanced", "Hyperdisk Extreme Capacity": "hyperdisk-extreme", "Hyperdisk Throughput Capacity": "hyperdisk-throughput",
 }
 
-// monthOfHours is how many hours Google reckons a month at.
+// monthOfHours is the number of hours in Google's month.
 const monthOfHours = 730
 
-// takeDisk takes in an entry of the price list, if it is of a GiB of a disk. IOPS and throughput beyond what comes with it are not reckoned with.
+// takeDisk records an entry, if it is about a GiB of a disk. Additional IOPS and throughput are ignored.
 func (p priceList) takeDisk(sku *cloudbilling.Sku) {
 	about, _, _ := strings.Cut(sku.Description, " in ")
 	kind, known := diskEntries[about]
@@ -36,7 +36,7 @@ func (p priceList) takeDisk(sku *cloudbilling.Sku) {
 	}
 }
 
-// diskPrice is what an hour of a GiB of an instance's boot disk costs; 0 if nothing says so.
+// diskPrice is the hourly price of a GiB of an instance's boot disk; 0 if unknown.
 func (c *cloud) diskPrice(providerType string, listed map[string]drover.Money) drover.Money {
 	if c.config.DiskPrice != nil {
 		return *c.config.DiskPrice / monthOfHours
@@ -44,12 +44,12 @@ func (c *cloud) diskPrice(providerType string, listed map[string]drover.Money) d
 	return listed[c.diskType(providerType)]
 }
 
-// diskType is the kind of boot disk of a type.
+// diskType is the kind of a type's boot disk.
 func (c *cloud) diskType(providerType string) string {
 	return cmp.Or(c.config.DiskType, defaultDisk(providerType))
 }
 
-// defaultDisk is one that the type takes: types of the fourth generation take hyperdisks alone.
+// defaultDisk is a kind that the type accepts: types of the fourth generation accept only hyperdisks.
 func defaultDisk(providerType string) string {
 	series := strings.TrimLeft(seriesOf(providerType), "abcdefghijklmnopqrstuvwxyz")
 	if series != "" && series[0] >= '4' {
@@ -58,7 +58,7 @@ func defaultDisk(providerType string) string {
 	return "pd-balanced"
 }
 
-// GrowDisk resizes the boot disk, which the instance sees at once.
+// GrowDisk resizes the boot disk. The instance sees the new size at once.
 func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
 	doing := "grow the disk of instance " + id
 	in, err := c.api.get(ctx, id, attachedFields)

@@ -9,13 +9,13 @@ import (
 	"drover/driver/kit"
 )
 
-// anyRequest is the one kind of request as far as the rate goes.
+// anyRequest is the one bucket of all requests.
 const anyRequest = "request"
 
 // rates is that of "Rate Limiting" in the API's reference, for each project: https://docs.hetzner.cloud/reference/cloud#rate-limiting.
 var rates = map[string]kit.Rate{anyRequest: {Burst: 3600, PerSecond: 1}}
 
-// callName is a request's method, and what it is about.
+// callName is a request's method and object.
 func callName(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	what := parts[0]
@@ -27,7 +27,7 @@ func callName(r *http.Request) string {
 	return r.Method + " " + what
 }
 
-// connect makes a client that tries nothing twice. It calls nobody.
+// connect makes a client that does not retry. It makes no call.
 func connect(c Config, token string, network http.RoundTripper, metric func(string, error)) *hcloud.Client {
 	out := &kit.Transport{
 		Gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, 1), Metric: metric}, Next: network, Name: callName,

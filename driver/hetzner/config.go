@@ -9,7 +9,7 @@ import (
 	"drover/driver/kit"
 )
 
-// maxUserData is how much user data the API takes.
+// maxUserData limits the API's user data.
 const maxUserData = 32 << 10
 
 // Config is the driver's part of the configuration.
@@ -27,22 +27,22 @@ type Config struct {
 	kit.TypeKeys
 }
 
-// Default is what holds where nothing is said. The rate is on the safe side: what is reckoned to be dear is rented less.
+// Default sets the defaults. The exchange rate is on the safe side: what seems expensive is rented less.
 func (c *Config) Default() {
 	*c = Config{IPv4: true, IPv6: true, TypeKeys: kit.DefaultTypes(), Rate: 12 * drover.Dollar / 10}
 }
 
-// labelRules are what Hetzner takes as a label's key, without a prefix, and as its value.
+// labelRules are Hetzner's, for keys without a prefix.
 var labelRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$`),
 	Value: regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?)?$`),
 	Hint:  "both have up to 63 letters, digits, dashes, underscores and dots, a letter or digit first and last",
 }
 
-// FirstBoot says what an instance can be given for its first boot, and how much of it.
+// FirstBoot says what an instance accepts for its first boot, and how much of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
-// Check finds what the types of the fields cannot.
+// Check finds errors that the types of the fields cannot.
 func (c *Config) Check() error {
 	switch {
 	case !c.IPv4 && !c.IPv6 && len(c.Networks) == 0:

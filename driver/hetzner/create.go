@@ -12,10 +12,10 @@ import (
 	"drover/driver/kit"
 )
 
-// longestName is what fits the name of a server, which is a host's.
+// longestName is the limit of a host name, which a server's name is.
 const longestName = 63
 
-// Create makes a server of the first candidate. That the name is taken means that it was made before.
+// Create makes a server of the first candidate. A taken name means that it was made before.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	doing := "create instance " + r.Name
 	opts, err := c.options(ctx, r)
@@ -39,7 +39,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return in, in.Candidate(), nil
 }
 
-// options is the request in the API's words.
+// options is the request for the API.
 func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hcloud.ServerCreateOpts, err error) {
 	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-12", OnDemand: true}); err != nil {
 		return opts, err
@@ -71,7 +71,7 @@ func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hclou
 	return opts, nil
 }
 
-// byName is the server that has an instance's name. One of another fleet's is in the way for good.
+// byName is the server with an instance's name. A server of another fleet blocks the name permanently.
 func (c *cloud) byName(ctx context.Context, r driver.CreateRequest) (*hcloud.Server, error) {
 	server, _, err := c.api.Server.GetByName(ctx, r.Name)
 	switch {
@@ -85,7 +85,7 @@ func (c *cloud) byName(ctx context.Context, r driver.CreateRequest) (*hcloud.Ser
 	return server, nil
 }
 
-// sshKey is the project's copy of the key that may log in. It is looked for once, and anew after a create that failed.
+// sshKey is the project's copy of the login key. It is looked up once, and again after a failed create.
 func (c *cloud) sshKey(ctx context.Context, r driver.CreateRequest) (*hcloud.SSHKey, error) {
 	fingerprint, err := kit.Fingerprint(r.PublicKey)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *cloud) sshKey(ctx context.Context, r driver.CreateRequest) (*hcloud.SSH
 	return c.keys.Get(ctx, fingerprint, func() (*hcloud.SSHKey, error) { return c.findKey(ctx, r, fingerprint) })
 }
 
-// findKey finds the key by its fingerprint, and makes one if there is none.
+// findKey finds the key by its fingerprint, or creates it.
 func (c *cloud) findKey(ctx context.Context, r driver.CreateRequest, fingerprint string) (*hcloud.SSHKey, error) {
 	key, _, err := c.api.SSHKey.GetByFingerprint(ctx, fingerprint)
 	if key != nil || err != nil {

@@ -11,7 +11,7 @@ import (
 	"drover/driver/kit"
 )
 
-// Destroy deletes the server; its disk and addresses go with it.
+// Destroy deletes the server with its disk and addresses.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	server, err := serverOf(id)
 	if err != nil {
@@ -21,7 +21,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return errs.Gone("destroy instance "+id, err)
 }
 
-// Stop asks the server to shut down. It is billed as before.
+// Stop asks the server to shut down. It costs as much as before.
 func (c *cloud) Stop(ctx context.Context, id string) error {
 	return c.turn(ctx, id, hcloud.ServerStatusOff, c.api.Server.Shutdown)
 }
@@ -51,7 +51,7 @@ func (c *cloud) turn(ctx context.Context, id string, to hcloud.ServerStatus, do 
 	return errs.Classify(doing, err)
 }
 
-// leftoverKey is all that is left over: a key that logs in, which the fleet's instances share.
+// leftoverKey is the only kind of leftover: a login key that the fleet's instances share.
 const leftoverKey = "ssh key"
 
 // Leftovers are the fleet's keys.
@@ -63,7 +63,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) ([]driver.Leftover,
 	}), errs.Classify("list keys", err)
 }
 
-// Remove takes a key away.
+// Remove deletes a key.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	id, err := strconv.ParseInt(s.ID, 10, 64)
 	if err != nil || s.Kind != leftoverKey {

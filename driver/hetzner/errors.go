@@ -11,11 +11,11 @@ import (
 	"drover/driver/kit"
 )
 
-// again is after how long a request is made again that was beyond the rate: one is earned each second, and others want it, too.
+// again is the wait after a rate limit: one request is earned each second, and others want it, too.
 const again = 2 * time.Second
 
-// errs is the table of "Errors" in the API's reference and of "POST /servers" there (https://docs.hetzner.cloud/reference/cloud#errors). It is
-// shown in docs/clouds/hetzner.md.
+// errs is the table of "Errors" in the API's reference and of "POST /servers" there
+// (https://docs.hetzner.cloud/reference/cloud#errors). docs/clouds/hetzner.md shows it.
 var errs = kit.Errors{
 	Market: drover.OnDemand, Read: read, Again: kit.In(again),
 	Table: slices.Concat(
@@ -36,7 +36,7 @@ var errs = kit.Errors{
 	),
 }
 
-// read is what the API says of an error.
+// read extracts the API's answer from an error.
 func read(err error) (a kit.Answer, ok bool) {
 	var told hcloud.Error
 	ok = errors.As(err, &told)

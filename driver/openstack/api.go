@@ -36,28 +36,28 @@ const (
 	wantedVersion  = downCells
 )
 
-// extendsInUse is the microversion of Cinder from which on a volume is extended while an instance has it: see "REST API Version History" in
+// extendsInUse is the first microversion of Cinder that extends a volume in use: see "REST API Version History" in
 // Cinder's documentation.
 const extendsInUse = "3.42"
 
-// api is all that is ever asked of OpenStack. It signs in with the first call.
+// api makes all calls to OpenStack. It signs in with the first call.
 type api struct {
 	who  credentials
 	http http.Client
 	open kit.Cache[*session] // the one there is has no name
 }
 
-// session is a sign-in and what it found.
+// session is a sign-in and the services that it found.
 type session struct {
 	compute *gophercloud.ServiceClient
 	image   *gophercloud.ServiceClient
 	version int // of Nova, behind "2."
 }
 
-// callTime is how long one call may take at most; Nova itself waits a minute for a part of the cloud that does not answer.
+// callTime limits one call; Nova itself waits a minute for a part of the cloud that does not answer.
 const callTime = 100 * time.Second
 
-// connect makes the client. It calls nobody.
+// connect makes the client. It makes no call.
 func connect(who credentials, network http.RoundTripper, gate kit.Gate) *api {
 	if network == nil {
 		own := http.DefaultTransport.(*http.Transport).Clone()
@@ -70,7 +70,7 @@ func connect(who credentials, network http.RoundTripper, gate kit.Gate) *api {
 
 func (a *api) idle() { a.http.CloseIdleConnections() }
 
-// session signs in unless that is done. Of what failed the next call tries it anew.
+// session signs in once. If that fails, the next call tries again.
 func (a *api) session(ctx context.Context) (*session, error) {
 	return a.open.Get(ctx, "", func() (*session, error) { return a.signIn(ctx) })
 }
@@ -110,13 +110,13 @@ func with[T any](ctx context.Context, a *api, call func(*session) (T, error)) (a
 	return call(s)
 }
 
-// done makes one of which nothing is to be known but that it was made.
+// done makes a call without a result.
 func (a *api) done(ctx context.Context, call func(*session) error) error {
 	_, err := with(ctx, a, func(s *session) (struct{}, error) { return struct{}{}, call(s) })
 	return err
 }
 
-// microversion is the newest that both know.
+// microversion is the newest that both sides know.
 func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int, error) {
 	var answer struct {
 		Version struct {
@@ -137,7 +137,7 @@ func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int,
 	return max(baseVersion, min(newest, wantedVersion)), nil
 }
 
-// collect asks for page after page. What comes to an early end is nothing.
+// collect reads all pages. If one fails, it returns nothing else.
 func collect[T any](ctx context.Context, pager pagination.Pager, extract func(pagination.Page) ([]T, error)) (all []T, err error) {
 	pages := 0
 	err = pager.EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
@@ -154,7 +154,7 @@ func collect[T any](ctx context.Context, pager pagination.Pager, extract func(pa
 	return all, nil
 }
 
-// listServers asks for the project's servers: all of them, without a query, if there is no name.
+// listServers lists the project's servers: all of them, without a query, if there is no name.
 func (a *api) listServers(ctx context.Context, name string) (found []servers.Server, version int, err error) {
 	s, err := a.session(ctx)
 	if err != nil {
@@ -172,7 +172,7 @@ func (a *api) getServer(ctx context.Context, id string) (*servers.Server, error)
 	return with(ctx, a, func(s *session) (*servers.Server, error) { return servers.Get(ctx, s.compute, id).Extract() })
 }
 
-// createServer makes a server as what build says for the version of Nova that there is, and returns its id.
+// createServer makes a server from what build returns for Nova's version, and returns its id.
 func (a *api) createServer(ctx context.Context, build func(version int) (servers.CreateOptsBuilder, error)) (id string, err error) {
 	return with(ctx, a, func(s *session) (string, error) {
 		request, err := build(s.version)
@@ -184,7 +184,7 @@ func (a *api) createServer(ctx context.Context, build func(version int) (servers
 	})
 }
 
-// listImages asks for the images of a name, or for all if there is none.
+// listImages lists the images with a name, or all.
 func (a *api) listImages(ctx context.Context, name string) ([]images.Image, error) {
 	return with(ctx, a, func(s *session) ([]images.Image, error) {
 		return collect(ctx, images.List(s.image, images.ListOpts{Name: name, Status: images.ImageStatusActive}), images.ExtractImages)
@@ -195,7 +195,7 @@ func (a *api) getImage(ctx context.Context, id string) (*images.Image, error) {
 	return with(ctx, a, func(s *session) (*images.Image, error) { return images.Get(ctx, s.image, id).Extract() })
 }
 
-// volumes is the client of Cinder, in the version from which on a volume can be extended while it is used. It calls nobody.
+// volumes is the client of Cinder, in the first version that extends volumes in use. It makes no call.
 func (a *api) volumes(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	s, err := a.session(ctx)
 	if err != nil {
@@ -209,10 +209,10 @@ func (a *api) volumes(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	return client, nil
 }
 
-// versionPart is what begins a path, up to the version of the API.
+// versionPart is the beginning of a path, up to the version of the API.
 var versionPart = regexp.MustCompile(`^.*/v[0-9.]+(/|$)`)
 
-// callName is a call without what it is about, such as "PUT servers/metadata".
+// callName is a call without ids, such as "PUT servers/metadata".
 func callName(r *http.Request) string {
 	var parts []string
 	for part := range strings.SplitSeq(versionPart.ReplaceAllString(r.URL.Path, ""), "/") {
@@ -223,17 +223,17 @@ func callName(r *http.Request) string {
 	return fmt.Sprintf("%s %s", r.Method, strings.Join(parts, "/"))
 }
 
-// credentials are who we are, and to whom.
+// credentials say who signs in, and where.
 type credentials struct {
 	auth      gophercloud.AuthOptions
 	endpoints gophercloud.EndpointOpts
 	tls       *tls.Config // nil: as this host has it
 }
 
-// String tells no secret.
+// String reveals no secret.
 func (c credentials) String() string { return "***" }
 
-// GoString tells none either.
+// GoString reveals none either.
 func (c credentials) GoString() string { return "***" }
 
 // variables are the environment's, by the keys that they stand for in the part auth of a cloud in clouds.yaml.
@@ -246,8 +246,8 @@ var variables = map[string]string{
 	"application_credential_secret": "OS_APPLICATION_CREDENTIAL_SECRET",
 }
 
-// findCredentials looks where the OpenStack tools look: for the cloud that is configured or that OS_CLOUD names in clouds.yaml and
-// secure.yaml, or else in the environment.
+// findCredentials searches where the OpenStack tools do: for the configured cloud, or the one that OS_CLOUD names, in
+// clouds.yaml and secure.yaml, or else in the environment.
 func findCredentials(c Config) (credentials, error) {
 	options := []clouds.ParseOption{}
 	if c.Region != "" {
@@ -274,7 +274,7 @@ func findCredentials(c Config) (credentials, error) {
 	return credentials{auth, endpoints, tls}, nil
 }
 
-// complete finds out whether there is all that it takes to sign in.
+// complete checks that everything needed to sign in is there.
 func complete(auth gophercloud.AuthOptions) error {
 	scope, err := auth.ToTokenV3ScopeMap()
 	if err == nil {
@@ -283,7 +283,7 @@ func complete(auth gophercloud.AuthOptions) error {
 	return err
 }
 
-// fromEnvironment writes the variables as a clouds.yaml, of which JSON is a kind.
+// fromEnvironment writes the variables as a clouds.yaml; JSON is valid YAML.
 func fromEnvironment() []byte {
 	auth := map[string]string{}
 	for key, variable := range variables {

@@ -12,7 +12,7 @@ import (
 	"drover/driver/kit"
 )
 
-// maxUserData is how much user data Nova takes: 65,535 bytes once it is encoded in base64.
+// maxUserData limits Nova's user data: 65,535 bytes in base64.
 const maxUserData = 65535 / 4 * 3
 
 // Config is the driver's part of the configuration.
@@ -41,7 +41,7 @@ type Config struct {
 	kit.TypeKeys
 }
 
-// flavorRates are what an hour costs, by size.
+// flavorRates are hourly prices, by size.
 type flavorRates struct {
 	VCPU   drover.Money `yaml:"vcpu" doc:"per unit and hour"`
 	Memory drover.Money `yaml:"memory" doc:"per GiB and hour"`
@@ -60,7 +60,7 @@ const (
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$`)
 
-// UnmarshalText reads one of the words, or ids with commas between.
+// UnmarshalText reads one of the words, or ids separated by commas.
 func (n *networks) UnmarshalText(b []byte) error {
 	*n = nil
 	for id := range strings.SplitSeq(string(b), ",") {
@@ -86,7 +86,7 @@ const (
 // UnmarshalText reads one of the words.
 func (f *bootFrom) UnmarshalText(b []byte) error { return kit.OneOf(f, b, fromImage, fromVolume) }
 
-// Default is what holds where nothing is said. The rates are nobody's: they are there so that what is larger costs more.
+// Default sets the defaults. The rates are invented, so that larger flavors cost more.
 func (c *Config) Default() {
 	*c = Config{
 		Networks: networks{autoNetwork}, BootFrom: fromImage, Grow: true, Arch: "amd64", TypeKeys: kit.DefaultTypes(),
@@ -94,17 +94,17 @@ func (c *Config) Default() {
 	}
 }
 
-// tagRules are what Nova takes as metadata.
+// tagRules are those of Nova's metadata.
 var tagRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[A-Za-z0-9_:. -]{1,255}$`),
 	Value: regexp.MustCompile(`^.{0,255}$`),
 	Hint:  "a key has letters, digits and -_:., and both have up to 255 characters",
 }
 
-// FirstBoot says what an instance can be given for its first boot, and how much of it.
+// FirstBoot says what an instance accepts for its first boot, and how much of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
-// Check finds what the types of the fields cannot.
+// Check finds errors that the types of the fields cannot.
 func (c *Config) Check() error {
 	if c.VolumeType != "" && c.BootFrom != fromVolume {
 		return drover.Errorf(drover.KindInvalid, "volume_type: instances that boot from an image have no volume").WithHint("write boot_from: volume")

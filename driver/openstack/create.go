@@ -14,7 +14,7 @@ import (
 	"drover/driver/kit"
 )
 
-// longestName is what fits everywhere that Nova writes the name of a server.
+// longestName fits wherever Nova writes the name of a server.
 const longestName = 128
 
 // defaultVolume is how large a volume is, in GiB, if neither the request nor the image says so.
@@ -112,12 +112,12 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 	return opts, err
 }
 
-// metadata is the tags, and what the configuration gives every instance.
+// metadata is the tags and the configured metadata.
 func (c *cloud) metadata(tags map[string]string) map[string]string {
 	return kit.MergeTags(c.config.Tags, tags)
 }
 
-// volume is what the instance boots from, at least as large as asked for and as its image wants; it goes with the instance.
+// volume is the boot volume, at least as large as requested and as its image needs; it is deleted with the instance.
 func (c *cloud) volume(ctx context.Context, r driver.CreateRequest) ([]servers.BlockDevice, error) {
 	size, err := c.imageSize(ctx, r.Candidates[0].Image)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *cloud) volume(ctx context.Context, r driver.CreateRequest) ([]servers.B
 	}}, nil
 }
 
-// forVersion adds what depends on the version of Nova. A server's tag is for people, who can list by it what is a fleet's.
+// forVersion adds what depends on Nova's version. A server's tag is for people, who can list a fleet by it.
 func (r *serverRequest) forVersion(version int) (servers.CreateOptsBuilder, error) {
 	switch word := r.networks[0]; {
 	case word != autoNetwork && word != noNetwork:
@@ -153,7 +153,7 @@ func (r *serverRequest) forVersion(version int) (servers.CreateOptsBuilder, erro
 	return r, nil
 }
 
-// ToServerCreateMap is the body of the call: what Drover says, and what the template adds.
+// ToServerCreateMap is the body of the call: Drover's values and the template's.
 func (r *serverRequest) ToServerCreateMap() (map[string]any, error) {
 	body, err := r.CreateOpts.ToServerCreateMap()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"drover/driver"
 )
 
-// Destroy deletes a server; its ports and its volume go with it.
+// Destroy deletes a server with its ports and its volume.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return errs.Gone("destroy instance "+id, c.api.done(ctx, func(s *session) error {
 		return servers.Delete(ctx, s.compute, id).ExtractErr()
@@ -31,8 +31,8 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 	}))
 }
 
-// bring makes a call that is to bring an instance to a state. That it is in that state is no error: Nova refuses to do that again. And it finds
-// nothing to do it with as long as it has not found a host, though the instance is there.
+// bring makes a call that brings an instance to a state. Nova refuses the call if the instance is in that state
+// already, which is no error, and returns not found while the instance has no host yet.
 func (c *cloud) bring(ctx context.Context, id string, wanted driver.State, call func(*session) error) error {
 	err := c.api.done(ctx, call)
 	status := errs.StatusOf(err)

@@ -12,11 +12,11 @@ import (
 	"drover/driver/kit"
 )
 
-// limitedFor is how long calls are left alone that the cloud had too many of, if it does not say.
+// limitedFor is the wait after a rate limit for which the cloud names no time.
 const limitedFor = 2 * time.Second
 
-// errs is the table of errors: OpenStack has no codes, but statuses and words, and the state ERROR of a server that was accepted and could not be
-// made. It is shown, with what each means, in docs/clouds/openstack.md.
+// errs is the table of errors. OpenStack has no codes, only statuses and messages, and the state ERROR of a server
+// that was accepted and could not be made. docs/clouds/openstack.md shows it with what each means.
 var errs = kit.Errors{
 	Market: drover.OnDemand, Read: read, Again: kit.In(limitedFor), Others: classifyOther,
 	Table: slices.Concat(
@@ -50,7 +50,7 @@ var errs = kit.Errors{
 	},
 }
 
-// read is what the cloud says of an error, or of the attempt to sign in again.
+// read extracts the cloud's answer from an error, also of signing in again.
 func read(err error) (a kit.Answer, ok bool) {
 	var expired *gophercloud.ErrUnableToReauthenticate
 	if errors.As(err, &expired) {
@@ -63,7 +63,7 @@ func read(err error) (a kit.Answer, ok bool) {
 	return kit.Answer{Status: answer.Actual, Message: words(answer.Body), Retry: kit.RetryAfter(answer.ResponseHeader, time.Now())}, true
 }
 
-// classifyOther is for a service that the catalogue lacks.
+// classifyOther classifies a service that the catalogue lacks.
 func classifyOther(doing string, err error) error {
 	var nowhere *gophercloud.ErrEndpointNotFound
 	if errors.As(err, &nowhere) {
@@ -72,7 +72,7 @@ func classifyOther(doing string, err error) error {
 	return nil
 }
 
-// saidByNova says of a 404 that it is Nova's, of something that is not there.
+// saidByNova reports whether a 404 is Nova's own.
 func saidByNova(err error) bool {
 	var answer gophercloud.ErrUnexpectedResponseCode
 	var body struct {
@@ -81,7 +81,8 @@ func saidByNova(err error) bool {
 	return errors.As(err, &answer) && json.Unmarshal(answer.Body, &body) == nil && body.Fault != nil
 }
 
-// words is the message of an answer: services put it in an object of one key or another, and what stands before them may say anything.
+// words is the message of an answer: services put it into an object under various keys, and a proxy may answer
+// anything.
 func words(body []byte) string {
 	type fault struct {
 		Message string `json:"message"`

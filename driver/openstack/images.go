@@ -14,8 +14,8 @@ import (
 	"drover/driver/kit"
 )
 
-// FindImages reads a UUID as an id, and anything else as a name, in which * stands for any text. What the project sees is the cloud's, its own,
-// and what it has accepted from others: nobody can slip another one in.
+// FindImages reads a UUID as an id, and anything else as a name, where * matches any text. The project sees the
+// cloud's images, its own, and those that it has accepted from others.
 func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([]driver.Image, error) {
 	found, err := c.lookFor(ctx, ref)
 	return kit.Each(found, func(i images.Image) driver.Image {
@@ -42,7 +42,7 @@ func (c *cloud) lookFor(ctx context.Context, ref string) ([]images.Image, error)
 	return slices.DeleteFunc(found, func(i images.Image) bool { return !kit.MatchGlob(ref, i.Name) }), err
 }
 
-// archOf is the architecture in our words, empty if the image does not say.
+// archOf is the image's architecture, empty if it does not say.
 func archOf(i images.Image) drover.Arch {
 	architectures := map[string]drover.Arch{"x86_64": "amd64", "aarch64": "arm64"}
 	wanted, _ := i.Properties["hw_architecture"].(string)
@@ -50,12 +50,12 @@ func archOf(i images.Image) drover.Arch {
 	return cmp.Or(architectures[wanted], architectures[said])
 }
 
-// volumeFor is how large the smallest volume is that holds an image, in GiB; 0 if the cloud does not say.
+// volumeFor is the size of the smallest volume that holds an image, in GiB; 0 if unknown.
 func volumeFor(i images.Image) int {
 	return max(i.MinDiskGigabytes, int(drover.Bytes(i.VirtualSize).WholeGiB()))
 }
 
-// imageSize is volumeFor an image by its id. What an id stands for never changes, so it is asked once.
+// imageSize is volumeFor an image by its id. An image with a given id never changes, so it is asked once.
 func (c *cloud) imageSize(ctx context.Context, id string) (int, error) {
 	return c.images.Get(ctx, id, func() (int, error) {
 		found, err := c.api.getImage(ctx, id)

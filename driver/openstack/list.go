@@ -14,7 +14,7 @@ import (
 	"drover/driver/kit"
 )
 
-// List asks for all of the project's servers, and picks those that bear the tags.
+// List lists all of the project's servers, and picks those with the tags.
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
 	found, version, err := c.api.listServers(ctx, "")
 	if err != nil {
@@ -37,10 +37,10 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 	return all, nil
 }
 
-// unreached says of a server that nothing is told of it, since a part of the cloud does not answer.
+// unreached reports whether a server's part of the cloud does not answer.
 func unreached(s servers.Server) bool { return s.Status == statusUnknown && s.Name == "" }
 
-// Describe asks for one server. That there is none counts only in Nova's own words: what stands in front of it says 404 for reasons of its own.
+// Describe asks for one server. A 404 counts only if it is Nova's own: a proxy may return one for other reasons.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
 	s, err := c.api.getServer(ctx, id)
@@ -62,7 +62,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	return in, nil
 }
 
-// terminated is when a server was taken away, 0 if Nova does not say.
+// terminated is when a server was deleted, 0 if Nova does not say.
 func terminated(s servers.Server) drover.Time {
 	if s.TerminatedAt.IsZero() {
 		return 0
@@ -78,10 +78,11 @@ const (
 	taskDeleting  = "deleting"
 )
 
-// stopped are the states in which a server does not run and is still there.
+// stopped are the states in which a server does not run but exists.
 var stopped = []string{"SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED", "SHELVED_OFFLOADED"}
 
-// instance translates a server. Why one could not be made Nova says only when it is asked for that one, if no host had it.
+// instance translates a server. If no host had it, Nova says why it could not be made only when asked for that
+// server.
 func (c *cloud) instance(ctx context.Context, s servers.Server) (driver.Instance, error) {
 	if unlaunched(s) && s.Fault.Message == "" && s.TaskState != taskDeleting {
 		whole, err := c.api.getServer(ctx, s.ID)
@@ -102,18 +103,18 @@ func (c *cloud) instance(ctx context.Context, s servers.Server) (driver.Instance
 	return in, err
 }
 
-// faultTime is how long after a server went wrong Nova may take to say why.
+// faultTime is how long Nova may take to say why a server failed.
 const faultTime = time.Minute
 
-// unlaunched says of a server that it went wrong before it ever ran.
+// unlaunched reports whether a server failed before it ever ran.
 func unlaunched(s servers.Server) bool { return s.Status == statusError && s.LaunchedAt.IsZero() }
 
-// unmade says of a server that it was accepted and could not be made, and that Nova has said why, or had the time to.
+// unmade reports whether a server was accepted and could not be made, and Nova has said why or had the time to.
 func unmade(s servers.Server) bool {
 	return unlaunched(s) && (s.Fault.Message != "" || time.Since(s.Updated) > faultTime)
 }
 
-// flavorOf is the name of a server's flavor. Older versions of Nova say its id.
+// flavorOf is the name of a server's flavor. Older versions of Nova return its id.
 func (c *cloud) flavorOf(ctx context.Context, s servers.Server) (string, error) {
 	if name, ok := s.Flavor["original_name"].(string); ok {
 		return name, nil
@@ -131,7 +132,7 @@ func (c *cloud) flavorOf(ctx context.Context, s servers.Server) (string, error) 
 	return id, nil // of a flavor that is no more
 }
 
-// stateOf is the state in our words. One in the state ERROR may run all the same, when something else than its making went wrong.
+// stateOf translates the state. A server in the state ERROR may be running, if it failed after it was made.
 func stateOf(s servers.Server) driver.State {
 	switch {
 	case s.TaskState == taskDeleting, s.Status == "DELETED", s.Status == "SOFT_DELETED":
@@ -144,7 +145,7 @@ func stateOf(s servers.Server) driver.State {
 	return driver.Running
 }
 
-// addresses are the first fixed one and the first floating one, of IPv4 if there is one, by the networks' names.
+// addresses are the first fixed and the first floating one, IPv4 if there is one, by the networks' names.
 func addresses(s servers.Server) (a driver.Addresses) {
 	for _, v := range []float64{4, 6} {
 		for _, network := range slices.Sorted(maps.Keys(s.Addresses)) {
@@ -165,7 +166,7 @@ func addresses(s servers.Server) (a driver.Addresses) {
 	return a
 }
 
-// SetTags replaces the metadata, but for what the configuration gives every instance.
+// SetTags replaces the metadata, except the configured one.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	return errs.Classify("tag instance "+id, c.bring(ctx, id, "", func(s *session) error {
 		return servers.ResetMetadata(ctx, s.compute, id, servers.MetadataOpts(c.metadata(tags))).Err

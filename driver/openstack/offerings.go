@@ -22,7 +22,7 @@ const (
 	zonesAge   = time.Hour
 )
 
-// flavor is what is kept of a flavor.
+// flavor is what is cached of a flavor.
 type flavor struct {
 	ID     string       `json:"id"`
 	VCPUs  int          `json:"vcpus"`
@@ -32,7 +32,7 @@ type flavor struct {
 	Price  string       `json:"price,omitempty"` // as its extra spec has it
 }
 
-// Offerings are the cloud's flavors in the zones, and the types by hand.
+// Offerings are the cloud's flavors in the zones, and the configured types.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	zones, err := c.availableZones(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	})
 }
 
-// listed is the cloud's own flavors in these zones. Without a root disk, Nova has one boot from a volume alone.
+// listed is the cloud's own flavors in these zones. A flavor without a root disk boots only from a volume.
 func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, err error) {
 	known, err := c.flavors.Get(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offeri
 	return all, nil
 }
 
-// resources are what an instance of a flavor has. A volume is as large as is asked for.
+// resources are those of a flavor's instance. A volume is as large as requested.
 func (c *cloud) resources(f flavor) drover.Resources {
 	r := drover.Resources{CPU: drover.MilliCPU(f.VCPUs) * 1000, Memory: f.Memory, Disk: f.Disk, GPUs: f.GPUs, Arch: c.config.Arch}
 	if c.config.BootFrom == fromVolume {
@@ -71,7 +71,7 @@ func (c *cloud) resources(f flavor) drover.Resources {
 	return r
 }
 
-// price is what an hour of a flavor costs: as the configuration has it, as the flavor says, or else by its size.
+// price is a flavor's hourly price: from the configuration, the flavor, or its size.
 func (c *cloud) price(name string, f flavor) drover.Money {
 	if price, ok := c.config.FlavorPrices[name]; ok {
 		return price
@@ -83,7 +83,7 @@ func (c *cloud) price(name string, f flavor) drover.Money {
 	return r.VCPU*drover.Money(f.VCPUs) + r.GPU*drover.Money(f.GPUs) + r.Memory/1024*drover.Money(f.Memory/drover.MiB)
 }
 
-// fetchFlavors asks for the flavors that the project may use.
+// fetchFlavors fetches the flavors that the project may use.
 func (c *cloud) fetchFlavors(ctx context.Context) (map[string]flavor, error) {
 	found, err := with(ctx, c.api, func(s *session) ([]flavors.Flavor, error) {
 		return collect(ctx, flavors.ListDetail(s.compute, nil), flavors.ExtractFlavors)
@@ -107,8 +107,8 @@ func (c *cloud) fetchFlavors(ctx context.Context) (map[string]flavor, error) {
 	return all, nil
 }
 
-// gpus are the virtual GPUs that a flavor has, and the PCI devices of the aliases that are configured. Its extra specs say so, such as
-// "resources:VGPU" and "pci_passthrough:alias", which is a list of ALIAS:COUNT.
+// gpus is the number of a flavor's virtual GPUs and of PCI devices with a configured alias, by its extra specs
+// "resources:VGPU" and "pci_passthrough:alias", a list of ALIAS:COUNT.
 func (c *cloud) gpus(f flavors.Flavor) (n int) {
 	n, _ = strconv.Atoi(cmp.Or(f.ExtraSpecs["resources:VGPU"], "0")) // what is no number is none
 	for asked := range strings.SplitSeq(f.ExtraSpecs["pci_passthrough:alias"], ",") {
@@ -121,7 +121,7 @@ func (c *cloud) gpus(f flavors.Flavor) (n int) {
 	return max(0, n)
 }
 
-// availableZones are those that are configured, or else all that the cloud has, sorted.
+// availableZones are the configured ones, or else all of the cloud, sorted.
 func (c *cloud) availableZones(ctx context.Context) ([]string, error) {
 	if len(c.config.Zones) > 0 {
 		return slices.Compact(slices.Sorted(slices.Values(c.config.Zones))), nil

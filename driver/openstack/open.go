@@ -26,7 +26,7 @@ import (
 	"drover/internal/diskcache"
 )
 
-// longestFleet is what a server's tag, of at most 60 characters, can hold beside our prefix.
+// longestFleet leaves room for a prefix in a server's tag, which has at most 60 characters.
 const longestFleet = 32
 
 // listLag is how far lists are taken to lag: Nova makes each from its databases, and nothing is documented of how far copies of those may.
@@ -48,7 +48,7 @@ type cloud struct {
 // Open opens a project of a cloud, with the credentials that the OpenStack tools would use. It calls nobody.
 func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return open(o, nil) }
 
-// open does, over what stands for the network if there is something.
+// open is Open with an HTTP transport, if there is one.
 func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var config Config
 	if err := kit.Begin(&o, longestFleet, &config); err != nil {
@@ -64,7 +64,7 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	return c, nil
 }
 
-// keep says how something is kept. Its key is what the cloud is, and how the configuration reads it.
+// keep says how something is cached; the key identifies the cloud and how the configuration reads it.
 func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
 	who, how := c.api.who, c.config
 	key := fmt.Sprint(who.auth.IdentityEndpoint, " ", who.project(), " ", who.endpoints.Region, " ", how.PriceSpec, " ", how.GPUAliases)
@@ -86,7 +86,7 @@ func (c *cloud) Close() error {
 	return nil
 }
 
-// project names the project as far as the credentials do: those of an application are of one and do not say of which.
+// project is the project's name, if the credentials have it: an application credential does not.
 func (c credentials) project() string {
 	name := cmp.Or(c.auth.TenantName, c.auth.TenantID)
 	if s := c.auth.Scope; s != nil {

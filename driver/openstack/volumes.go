@@ -11,14 +11,14 @@ import (
 	"drover/driver"
 )
 
-// grows reports whether instances boot from volumes that can be made larger.
+// grows reports whether instances boot from volumes that can grow.
 func (c *Config) grows() bool { return c.BootFrom == fromVolume && c.Grow }
 
-// volumeExtending is the state of a volume while it is made larger.
+// volumeExtending is the state of a volume while it grows.
 const volumeExtending = "extending"
 
-// GrowDisk extends the volume that the instance boots from, while it is used. What Cinder has accepted and its storage then refuses the instance
-// shows, which never sees a larger one.
+// GrowDisk extends the boot volume while it is in use. If the storage fails after Cinder has accepted, the instance
+// never sees the new size.
 func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
 	doing := "grow the volume of instance " + id
 	s, err := c.api.getServer(ctx, id)
@@ -40,7 +40,7 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 	return errs.Classify(doing, volumes.ExtendSize(ctx, client, root.ID, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr())
 }
 
-// rootOf is the volume that an instance boots from: the only one of its volumes that anything boots from. One that is still made may not have it yet.
+// rootOf is an instance's boot volume: the only bootable one. A new instance may not have it yet.
 func rootOf(ctx context.Context, client *gophercloud.ServiceClient, s servers.Server) (root *volumes.Volume, err error) {
 	if stateOf(s) == driver.Stopping {
 		return nil, drover.Errorf(drover.KindNotFound, "it is being deleted")
