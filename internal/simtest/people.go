@@ -49,12 +49,14 @@ func (w *World) pause() {
 	w.after(w.within(15*time.Minute), func() { w.wish(engine.QueueAsked{Resume: true}) })
 }
 
-// wish writes a wish down and tells the controller. One that dies first leaves it to the next.
+// wish writes a wish down and tells the controller, which hears of wishes in their order. One that dies first leaves it to the next.
 func (w *World) wish(body engine.Body) {
 	w.Disk.lastWish++
 	row := w.Disk.lastWish
 	w.Disk.wishes[row] = body
-	w.tell(engine.Wished(body, row))
+	w.heard = max(w.heard, w.now.Add(w.within(100*time.Millisecond)))
+	c := w.controller
+	w.after(w.heard.Sub(w.now), func() { c.take(engine.Wished(body, row)) })
 }
 
 // tell brings an event to the present controller after a moment.

@@ -74,6 +74,7 @@ type World struct {
 	people        []engine.Job // that people know of
 	late          bool         // one is still to be submitted
 	wishes        []engine.Body
+	heard         drover.Time     // when the last wish is
 	asked         map[string]bool // names of instances that a cloud was asked for
 	begun         map[string]bool // and of those that were written down to be
 	copied        copied
