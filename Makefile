@@ -17,6 +17,7 @@ CHAOS_SEEDS ?= 3
 SEED       ?= 0
 PLATFORMS  ?=
 STREAMS    ?=
+CONTROL_PLANE ?= $(HOME)/.cache/drover/control-plane
 
 # Everything is compiled as go run compiles it, so that nothing is compiled twice. Runners are static, since they go to any Linux.
 # What is released is static as well, holds no path of this host, and is the same for the same source and version.
@@ -31,10 +32,10 @@ RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
 REPLAY_WORLD = go test -count=1 ./internal/simtest -run TestAWorldRecordedOnAnotherArchitecture -replay
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint protos race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack chaos chaos-cloud containers bench bench-fleet bench-pack bench-streams fuzz check-all dist packages install clean
+.PHONY: help build man test lint protos race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack e2e-kubernetes chaos chaos-cloud containers bench bench-fleet bench-pack bench-streams fuzz check-all dist packages install clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: runners ## build bin/drover, with the runners for instances of both architectures in it
 	$(GOBUILD) -tags runners -o bin/drover ./cmd/drover
@@ -57,6 +58,7 @@ lint: ## check the format, what go vet finds, the layers, and that the documents
 	go vet -tags containers ./internal/runner
 	go vet -tags qemu ./internal/remote
 	go vet -tags openstack ./driver/openstack
+	go vet -tags kubernetes ./internal/cli
 	go vet -tags packages ./packaging
 	go test .
 
@@ -128,6 +130,11 @@ e2e-openstack: ## run the driver of OpenStack against the real services, as root
 	rm -rf bin/openstack
 	driver/openstack/testdata/services.sh bin/openstack go test -tags openstack -count=1 -timeout 40m -v -run TestRealServices ./driver/openstack
 
+e2e-kubernetes: ## run a real control plane and the cluster-autoscaler that CLUSTER_AUTOSCALER names (built once into CONTROL_PLANE)
+	@if [ -z "$$CLUSTER_AUTOSCALER" ]; then echo "skipped: CLUSTER_AUTOSCALER names no cluster-autoscaler"; else \
+		internal/cli/testdata/kubernetes/build.sh $(CONTROL_PLANE) && \
+		KUBERNETES_BIN=$(CONTROL_PLANE)/bin go test -tags kubernetes -count=1 -timeout 30m -v -run TestARealCluster ./internal/cli; fi
+
 bench: build ## measure the built program, then its hot paths (BENCHFLAGS=of drover-bench, BENCH=pattern)
 	go run ./cmd/drover-bench -drover bin/drover $(BENCHFLAGS)
 	go test -run TestAnIdleConnectionCostsLittle -count=1 -v ./internal/remote
@@ -150,7 +157,7 @@ fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 		done; \
 	done
 
-check-all: lint test race simtest mutants replay-arch e2e chaos chaos-cloud containers packages e2e-qemu e2e-openstack fuzz bench bench-fleet bench-pack ## all of these
+check-all: lint test race simtest mutants replay-arch e2e chaos chaos-cloud containers packages e2e-qemu e2e-openstack e2e-kubernetes fuzz bench bench-fleet bench-pack ## all of these
 
 dist: man ## make what is released: static binaries, deb, rpm, OCI image and SBOM, in bin/dist (PLATFORMS=which; needs podman)
 	VERSION='$(VERSION)' PLATFORMS='$(PLATFORMS)' packaging/dist.sh
