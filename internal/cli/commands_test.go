@@ -198,7 +198,7 @@ func TestOutputsCommand(t *testing.T) {
 			}
 		}
 	})
-	t.Run("leaves nothing of what is not what was promised", func(t *testing.T) {
+	t.Run("leaves nothing of what does not match its hash", func(t *testing.T) {
 		f := &fakeController{jobs: jobs, outputs: outputs, lies: "PICTURE"}
 		f.serve(t)
 		to := t.TempDir()

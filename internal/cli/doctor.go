@@ -162,7 +162,7 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 			}
 			if why := status.Suspended; why != nil {
 				return drover.Errorf(drover.KindTransient, "it answers, but can change nothing: %s", why.Text).
-					WithHint("make room on the disk of its records; it then goes on by itself")
+					WithHint("free space on the disk of its records; it then continues by itself")
 			}
 			return notReady
 		})

@@ -218,7 +218,7 @@ func (t *driverTest) ask() error {
 	case t.flags.yes:
 		return nil
 	case !isTerminal(os.Stdin):
-		return drover.Errorf(drover.KindInvalid, "there is no terminal on which to confirm").WithHint("--yes says it")
+		return drover.Errorf(drover.KindInvalid, "there is no terminal to ask for confirmation").WithHint("use --yes")
 	}
 	fmt.Fprint(t.app.err, "go on? [y/N] ")
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
@@ -330,7 +330,7 @@ func (t *driverTest) leave() error {
 	if t.app.config != "" {
 		which = " -c " + t.app.config
 	}
-	fmt.Fprintln(t.app.err, "left at once; instances may still be there. To clean up:")
+	fmt.Fprintln(t.app.err, "left at once; instances may still exist. To clean up:")
 	for _, fleet := range t.fleets() {
 		fmt.Fprintf(t.app.err, "    drover gc%s --fleet %s --destroy\n", which, fleet)
 	}

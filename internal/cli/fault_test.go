@@ -108,7 +108,7 @@ func TestAResumedRunIsOneRun(t *testing.T) {
 
 	for _, other := range [][]string{{"-c", "other.yaml"}, {"--out", "elsewhere"}, {"--max-instances", "3"}, {"--keep", "1h"}} {
 		refused := p.run(append([]string{"run", "--resume", id}, other...)...)
-		if refused.code() != 2 || !strings.Contains(refused.err.String(), "and resumes with the same flags") {
+		if refused.code() != 2 || !strings.Contains(refused.err.String(), "and must be resumed with the same flags") {
 			t.Errorf("with %v the exit code is %d: %s", other, refused.code(), refused.err.String())
 		}
 	}

@@ -97,7 +97,7 @@ func (a *app) receive(ctx context.Context, svc drover.Queue, root *os.Root, name
 		}
 	}
 	if hash := hex.EncodeToString(sum.Sum(nil)); at != size || o.file.Hash != "" && hash != o.file.Hash {
-		return drover.Errorf(drover.KindTransient, "%s is not what was promised", o.Path).WithHint("try again")
+		return drover.Errorf(drover.KindTransient, "%s does not match its hash", o.Path).WithHint("try again")
 	}
 	return f.Close()
 }

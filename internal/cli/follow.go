@@ -48,7 +48,7 @@ func (s *session) follow(ctx context.Context, hangUp chan<- os.Signal) (shown <-
 			hangUp <- syscall.SIGPIPE
 		default:
 			s.incomplete.Store(true)
-			s.ui.say("the output was not shown whole: %v", err)
+			s.ui.say("some output was not shown: %v", err)
 		}
 	}()
 	return done

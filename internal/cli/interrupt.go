@@ -32,7 +32,7 @@ func notifySignals(to chan<- os.Signal) {
 func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 	switch {
 	case s.interrupted && (sig == syscall.SIGPIPE || s.stopping && sig != os.Interrupt):
-		s.ui.say("%s: the run is being left already; Ctrl-C leaves it at once", signalName(sig))
+		s.ui.say("%s: already stopping; Ctrl-C leaves at once", signalName(sig))
 		return nil
 	case s.interrupted:
 		return s.leave()
@@ -48,10 +48,10 @@ func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 // cancel ends the run: every job that is not final is cancelled.
 func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 	s.interrupted = true
-	s.ui.say("%s: cancelling what is left and destroying the instances; once more leaves at once", signalName(sig))
+	s.ui.say("%s: cancelling the remaining jobs and destroying the instances; a second signal leaves at once", signalName(sig))
 	why := "cancelled: drover run got " + signalName(sig)
 	if sig == syscall.SIGPIPE {
-		why = "cancelled: nobody reads the output of drover run any more"
+		why = "cancelled: the reader of drover run's output has gone"
 	}
 	// The wish is durable before the fleet is told to close: a run that is killed in between still ends when it is resumed.
 	err := s.fleet.Controller.CancelAll(ctx, why)
@@ -62,7 +62,7 @@ func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 // stop has the run rest until it is resumed.
 func (s *session) stop(ctx context.Context, sig os.Signal) {
 	s.interrupted, s.stopping = true, true
-	s.ui.say("%s: stopping: nothing new starts, running jobs get SIGTERM, and after %v SIGKILL, and the instances are destroyed; once more leaves at once",
+	s.ui.say("%s: stopping: running jobs get SIGTERM, and SIGKILL after %v, and the instances are destroyed; a second signal leaves at once",
 		signalName(sig), s.config.Instances.TermTimeout)
 	s.fleet.Controller.Stop(ctx, "stopped: drover run got "+signalName(sig))
 }
@@ -70,7 +70,7 @@ func (s *session) stop(ctx context.Context, sig os.Signal) {
 // leave ends this process while the run is being stopped or cancelled.
 func (s *session) leave() error {
 	s.ui.close()
-	fmt.Fprintf(s.app.err, "left at once; instances may still be there. To clean up:\n    drover gc --fleet %s --destroy\n", s.folder.ID)
+	fmt.Fprintf(s.app.err, "left at once; instances may still exist. To clean up:\n    drover gc --fleet %s --destroy\n", s.folder.ID)
 	return exit(exitInterrupted)
 }
 
@@ -84,7 +84,7 @@ func (s *session) detach(ctx context.Context, sig os.Signal) error {
 	if err != nil {
 		going = "running jobs keep running" // it could not be asked, and must not keep this process here
 	}
-	fmt.Fprintf(s.app.err, "%s: detached: %s. To go on:\n    drover run --resume %s\n", signalName(sig), going, s.folder.ID)
+	fmt.Fprintf(s.app.err, "%s: detached: %s. To resume:\n    drover run --resume %s\n", signalName(sig), going, s.folder.ID)
 	if len(st.Instances) > 0 || err != nil {
 		fmt.Fprintln(s.app.err, s.orphanWords(time.Now()))
 	}
@@ -100,14 +100,14 @@ func (s *session) orphanWords(now time.Time) string {
 	if timeout == 0 {
 		return "its instances stay, and cost money, until then (orphan_timeout: 0)"
 	}
-	return fmt.Sprintf("an instance that is idle powers itself off at %s, one that is busy %s after its last job, and results that were not collected go with it (orphan_timeout)",
+	return fmt.Sprintf("an idle instance powers itself off at %s, a busy one %s after its last job; uncollected results are lost with it (orphan_timeout)",
 		human.Clock(drover.TimeOf(now.Add(timeout))), human.Age(timeout))
 }
 
 // tellStopped says how to go on with a run that was stopped, and how far it came.
 func (s *session) tellStopped(sum drover.Summary) error {
 	final := sum.Succeeded + sum.Failed + sum.Cancelled
-	fmt.Fprintf(s.app.err, "stopped: %d of %s final, no instance is left, %v spent so far. To go on:\n    drover run --resume %s\n",
+	fmt.Fprintf(s.app.err, "stopped: %d of %s final, no instances left, %v spent so far. To resume:\n    drover run --resume %s\n",
 		final, human.Plural(sum.Jobs, "job"), sum.Cost, s.folder.ID)
 	return exit(exitInterrupted)
 }
@@ -115,11 +115,11 @@ func (s *session) tellStopped(sum drover.Summary) error {
 // leaveBeforeBegin ends a run whose batch was still being submitted: it is kept for a resume if this process has to go, otherwise nothing stays.
 func (s *session) leaveBeforeBegin(sig os.Signal) error {
 	if sig == os.Interrupt || s.cancelOnInterrupt {
-		s.ui.say("%s: nothing was begun", signalName(sig))
+		s.ui.say("%s: nothing was started", signalName(sig))
 		return errors.Join(exit(exitInterrupted), s.folder.Remove())
 	}
 	s.ui.close()
-	fmt.Fprintf(s.app.err, "%s: detached, nothing was begun yet. To go on:\n    drover run --resume %s\n", signalName(sig), s.folder.ID)
+	fmt.Fprintf(s.app.err, "%s: detached before anything was started. To resume:\n    drover run --resume %s\n", signalName(sig), s.folder.ID)
 	return exit(exitInterrupted)
 }
 

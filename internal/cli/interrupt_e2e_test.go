@@ -174,7 +174,7 @@ func TestARunThatIsStoppedRests(t *testing.T) {
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 			r.signal(sig)
 			eventually(t, 5*time.Second, "it is said that it is being left", func() bool {
-				return strings.Contains(r.err.String(), signalName(sig)+": the run is being left already")
+				return strings.Contains(r.err.String(), signalName(sig)+": already stopping")
 			})
 		}
 		if code := r.wait(15 * time.Second); code != 130 {

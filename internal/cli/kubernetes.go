@@ -36,7 +36,7 @@ func (a *app) kubernetesCommand() *cobra.Command {
 		Short:   "Print what a Kubernetes cluster needs to use Drover's node groups",
 		Example: "  drover kubernetes manifests -c drover.yaml --cert client.crt --key client.key --ca ca.crt | kubectl apply -f -",
 		RunE: func(*cobra.Command, []string) error {
-			return drover.Errorf(drover.KindInvalid, "drover kubernetes needs to know what to print").WithHint("drover kubernetes manifests")
+			return drover.Errorf(drover.KindInvalid, "drover kubernetes needs a subcommand").WithHint("drover kubernetes manifests")
 		},
 	}
 	cmd.AddCommand(a.kubernetesManifests())

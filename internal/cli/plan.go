@@ -81,7 +81,7 @@ func (a *app) printPlan(r preview.Report) {
 		fmt.Fprintf(a.out, "%d of %s %s for a place: %s\n", r.Waiting, human.Plural(r.Ready, "job"), verb, drover.Sanitize(r.Why))
 	}
 	if r.Later > 0 {
-		fmt.Fprintf(a.out, "beside these, %s for others\n", howManyWait(r.Later))
+		fmt.Fprintf(a.out, "later: %s for others\n", howManyWait(r.Later))
 	}
 	if r.All != nil {
 		fmt.Fprintln(a.out, estimateWords(r.All))
@@ -96,8 +96,8 @@ func (a *app) printRent(r preview.Report) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", p.Cloud, p.Zone, p.Type, p.Market, p.Instances, p.Jobs, human.Dollars(p.Price), alternativeWords(p.RunnerUp, p))
 	}
 	w.Flush()
-	fmt.Fprintf(a.out, "%s: %s an hour while all of them run\n", r.Batch, human.Dollars(r.Hourly))
-	fmt.Fprintf(a.out, "at most %s until what starts at once has ended, of which what has no timeout counts as an hour\n", human.Dollars(r.Most))
+	fmt.Fprintf(a.out, "%s: %s per hour while all of them run\n", r.Batch, human.Dollars(r.Hourly))
+	fmt.Fprintf(a.out, "at most %s for the jobs that start now (no timeout counts as 1h)\n", human.Dollars(r.Most))
 	fmt.Fprintln(a.out, boundWords(r))
 }
 
@@ -110,11 +110,11 @@ func boundWords(r preview.Report) string {
 	}
 	switch {
 	case r.Above == nil:
-		return "how much more that is than the cheapest there can be is not known"
+		return "the least possible cost is unknown"
 	case *r.Above < 0.05:
 		return "nothing cheaper can hold " + these
 	}
-	return fmt.Sprintf("at most %.1f%% more than the cheapest there can be%s", *r.Above, of)
+	return fmt.Sprintf("at most %.1f%% above the least possible cost%s", *r.Above, of)
 }
 
 // alternativeWords tell an alternative, and how much more it costs than what was chosen.
@@ -136,9 +136,9 @@ func alternativeWords(o *preview.Alternative, than preview.Rental) string {
 // estimateWords say what a batch is likely to take, and what that follows from.
 func estimateWords(e *preview.Estimate) string {
 	took := time.Duration(e.Seconds * float64(time.Second)).Round(time.Second)
-	text := fmt.Sprintf("in all about %s and %v", human.Dollars(e.Cost), took)
+	text := fmt.Sprintf("in total about %s and %v", human.Dollars(e.Cost), took)
 	if took >= time.Hour {
-		text = fmt.Sprintf("in all about %s and %dh%dm", human.Dollars(e.Cost), int(took.Hours()), int(took.Minutes())%60)
+		text = fmt.Sprintf("in total about %s and %dh%dm", human.Dollars(e.Cost), int(took.Hours()), int(took.Minutes())%60)
 	}
 	if e.Never > 0 {
 		text += fmt.Sprintf(" for %s, and %d would never run", human.Plural(e.Done, "job"), e.Never)
@@ -149,9 +149,9 @@ func estimateWords(e *preview.Estimate) string {
 	const most = 3
 	switch n := len(e.Assumed); {
 	case n == 0:
-		return text + ", if jobs take as long as is expected"
+		return text + ", if jobs run as long as expected"
 	case n > most:
-		return text + fmt.Sprintf(", with %v each for %d jobs that have no expected", preview.AssumedTime, n)
+		return text + fmt.Sprintf(", assuming %v for each of %d jobs without expected", preview.AssumedTime, n)
 	}
-	return text + fmt.Sprintf(", with %v assumed for %s: write expected to say how long jobs run", preview.AssumedTime, strings.Join(e.Assumed, ", "))
+	return text + fmt.Sprintf(", assuming %v for %s: set expected to say how long jobs run", preview.AssumedTime, strings.Join(e.Assumed, ", "))
 }

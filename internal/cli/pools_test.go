@@ -47,6 +47,6 @@ func TestARunKeepsNoPools(t *testing.T) {
 	if err := os.WriteFile("drover.yaml", []byte("version: 1\nclouds: {here: {driver: local}}\npools: {web: {size: 1}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	droverCommand(t, "run", "-c", "drover.yaml", "--", "true").want(t, 2, "", "drover.yaml:3:8: a run ends, and keeps no pools")
+	droverCommand(t, "run", "-c", "drover.yaml", "--", "true").want(t, 2, "", "drover.yaml:3:8: a run keeps no pools")
 	droverCommand(t, "plan", "-c", "drover.yaml", "--", "true").want(t, 0, "", "")
 }

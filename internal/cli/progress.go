@@ -121,17 +121,17 @@ func runWords(st drover.Status) string {
 // waitFor says in a few words why jobs wait while others run: enough to see that all is well. If nothing runs and nothing is on its way, the whole reason
 // is shown.
 var waitFor = map[string]string{
-	drover.ReasonBooting:    "for instances that boot",
+	drover.ReasonBooting:    "for booting instances",
 	drover.ReasonPlanning:   "to be planned",
 	drover.ReasonCatalogue:  "for prices",
 	drover.ReasonCapacity:   "for capacity",
 	drover.ReasonLimit:      "for room",
 	drover.ReasonBudget:     "for money",
-	drover.ReasonBlocked:    "for offerings that are blocked",
+	drover.ReasonBlocked:    "for blocked offerings",
 	drover.ReasonMaxPrice:   "for a lower price",
 	drover.ReasonDependency: "for other jobs",
 	drover.ReasonGang:       "for their gang",
-	drover.ReasonRetry:      "to be tried again",
+	drover.ReasonRetry:      "for their retry",
 	drover.ReasonMaxRunning: "for max_running",
 }
 

@@ -118,10 +118,10 @@ func today(p daemon.RunPlan, failed []string) (work, error) {
 		if err != nil {
 			return work{}, err
 		}
-		hint := "its command, inputs, resources and the like may change, not which jobs there are: drover run " + p.File + " runs all of it anew"
+		hint := "commands, inputs and resources may change, but not the list of jobs; to run everything anew: drover run " + p.File
 		now, err := w.batch.Job(name)
 		if err != nil {
-			return work{}, drover.Errorf(drover.KindInvalid, "job %s, which did not succeed, is not in %s any more", name, p.File).WithHint("%s", hint)
+			return work{}, drover.Errorf(drover.KindInvalid, "job %s, which did not succeed, is no longer in %s", name, p.File).WithHint("%s", hint)
 		}
 		if key, err := now.CheckRetry(was); err != nil {
 			return work{}, w.fault(name, key, drover.AsError(err, "").Message, hint)

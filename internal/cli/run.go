@@ -148,7 +148,7 @@ func (f *runFlags) onlyResumes(flags *pflag.FlagSet, args []string) error {
 	if extra == "" {
 		return nil
 	}
-	return drover.Errorf(drover.KindInvalid, "a run resumes with the flags it began with: %s changes nothing", extra).WithHint("drover run --resume %s", f.resume)
+	return drover.Errorf(drover.KindInvalid, "a run keeps its original flags: %s has no effect", extra).WithHint("drover run --resume %s", f.resume)
 }
 
 func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
@@ -191,7 +191,7 @@ func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*daemon.
 		return nil, p, err
 	}
 	if len(c.Pools) > 0 || c.PoolsFrom.Cloud != "" {
-		return nil, p, c.Fault("pools", "a run ends, and keeps no pools", "drover serve keeps them; drover submit gives it the batch")
+		return nil, p, c.Fault("pools", "a run keeps no pools", "use drover serve, which keeps pools, and drover submit")
 	}
 	folder, err := daemon.NewRunFolder()
 	if err != nil {
@@ -293,7 +293,7 @@ func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunP
 	}
 	defer fl.Close()
 	if folder.Fresh && !p.Streamed {
-		ui.say("run %s begins; killed, it goes on by drover run --resume %s", folder.ID, folder.ID)
+		ui.say("run %s started; if it is killed, resume it: drover run --resume %s", folder.ID, folder.ID)
 	}
 	s := &session{app: a, fleet: fl, svc: fl.Controller, folder: folder, plan: p, config: c, ui: ui, cancelOnInterrupt: f.cancel, browsed: f.ui}
 	sum, err := s.run(ctx)
@@ -314,10 +314,10 @@ func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunP
 	}
 	err = s.verdict(sum)
 	if err != nil && !p.Streamed {
-		fmt.Fprintf(a.err, "what led to it is recorded: drover replay %s\n", folder.ID)
+		fmt.Fprintf(a.err, "to see what led to it: drover replay %s\n", folder.ID)
 	}
 	if failed && !p.Streamed {
-		fmt.Fprintf(a.err, "to run again what failed: drover run --resume %s --failed\n", folder.ID)
+		fmt.Fprintf(a.err, "to rerun failed jobs: drover run --resume %s --failed\n", folder.ID)
 	}
 	return err
 }
@@ -407,7 +407,7 @@ func (s *session) unfinished(err error) error {
 	if errors.As(err, &quiet) {
 		return err
 	}
-	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s goes on; drover replay %s shows what led to it", s.folder.ID, s.folder.ID)
+	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s continues; drover replay %s shows what led to it", s.folder.ID, s.folder.ID)
 }
 
 // glance is how often a run is looked at, so that it seems alive and ends soon after its last instance.

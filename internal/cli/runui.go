@@ -37,7 +37,7 @@ func (s *session) serveAPI(ctx context.Context) (*httpapi.Handler, error) {
 		return nil, err
 	}
 	link := "http://" + listener.Addr().String() + path
-	s.ui.say("to watch it in a browser, within a minute: %s", link)
+	s.ui.say("to watch it in a browser (link valid for a minute): %s", link)
 	return handler, s.app.browse(ctx, link)
 }
 

@@ -197,8 +197,8 @@ func (f simulateFlags) trace(path string) (*trace.Trace, error) {
 		return t, err
 	}
 	if !slices.ContainsFunc(t.Jobs, func(j trace.Job) bool { return j.Expected > 0 }) {
-		return nil, drover.Errorf(drover.KindInvalid, "--expected requested: %s says of no job how long it was to take", path).
-			WithHint("field 9 of a .swf says it, and column expected of a .csv; --expected actual takes for it how long each ran")
+		return nil, drover.Errorf(drover.KindInvalid, "--expected requested: %s has no expected times", path).
+			WithHint("they are in field 9 of a .swf or column expected of a .csv; --expected actual uses the true run times")
 	}
 	return t, nil
 }
@@ -218,7 +218,7 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models) (in
 		in.Settings.Clouds[i].Billing.Least = simulate.LeastBilled
 	}
 	if len(in.Offerings) == 0 {
-		return in, drover.Errorf(drover.KindInvalid, "%s offers no type", cmp.Or(file, "the price list")).WithHint("its clouds' types: filters may let none pass")
+		return in, drover.Errorf(drover.KindInvalid, "%s offers no type", cmp.Or(file, "the price list")).WithHint("the types: filters of its clouds may exclude all")
 	}
 	simulate.Sort(in.Offerings)
 	return in, nil

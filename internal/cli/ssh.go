@@ -94,7 +94,7 @@ func (a *app) sshArgs(in drover.Instance, folder string) ([]string, error) {
 // loginOf is where an instance is logged in to and the key that it has to prove, in words that ssh(1) cannot take for anything else.
 func loginOf(in drover.Instance) (host, port, key string, err error) {
 	refused := func(why string) error {
-		return drover.Errorf(drover.KindConflict, "instance %s cannot be logged in to: %s", in.Name, why).WithHint("drover instances %s says how it is", in.Name)
+		return drover.Errorf(drover.KindConflict, "instance %s cannot be logged in to: %s", in.Name, why).WithHint("drover instances %s shows its state", in.Name)
 	}
 	if in.Login == nil || in.Login.Address == "" {
 		return "", "", "", refused("its address is not known; it is " + string(in.State))

@@ -17,7 +17,7 @@ func refuseInput(stdin *os.File) error {
 	if !hasInput(stdin) {
 		return nil
 	}
-	return drover.Errorf(drover.KindInvalid, "standard input is not empty, and jobs do not get it").
+	return drover.Errorf(drover.KindInvalid, "standard input is not empty, but jobs cannot read it").
 		WithHint(`write it to a file: --input FILE -- sh -c "CMD < FILE"; or end the command line with < /dev/null`)
 }
 

@@ -75,14 +75,14 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 	}
 	for i, w := range sum.Warnings {
 		if i == maxShown {
-			fmt.Fprintln(a.err, "and more warnings of outputs: -o json has them")
+			fmt.Fprintln(a.err, "there are more warnings about outputs: see -o json")
 			break
 		}
 		fmt.Fprintf(a.err, "warning: %s: %s\n", elementName(w.Name, w.Job.Index), drover.Sanitize(w.Text))
 	}
 	r.print(out, sum)
 	if !s.folder.Fresh {
-		fmt.Fprintf(out, "  resumed    %s ago; the figures are those of the whole run\n", time.Since(s.began).Round(10*time.Millisecond))
+		fmt.Fprintf(out, "  resumed    %s ago; the figures cover the whole run\n", time.Since(s.began).Round(10*time.Millisecond))
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Model
 		in.Settings.Clouds[i].Billing.Least = simulate.LeastBilled
 	}
 	if len(in.Offerings) == 0 {
-		return in, drover.Errorf(drover.KindInvalid, "the configuration offers no type").WithHint("its clouds' types: filters may let none pass")
+		return in, drover.Errorf(drover.KindInvalid, "the configuration offers no type").WithHint("the types: filters of its clouds may exclude all")
 	}
 	simulate.Sort(in.Offerings)
 	return in, nil

@@ -100,7 +100,7 @@ func isBatchFile(arg string) bool {
 
 func (f *jobFlags) batchFile(args []string) (work, error) {
 	if len(args) > 1 {
-		return work{}, drover.Errorf(drover.KindInvalid, "%s is one batch, and there is more after it", args[0]).WithHint("run one batch at a time")
+		return work{}, drover.Errorf(drover.KindInvalid, "%s is one batch, but more arguments follow", args[0]).WithHint("run one batch at a time")
 	}
 	if given := f.given(); given != "" {
 		return work{}, drover.Errorf(drover.KindInvalid, "--%s describes a command, and %s is a batch file", given, args[0]).WithHint("write it in the file")
@@ -205,9 +205,9 @@ func (f *jobFlags) sendProgram(command []string) error {
 func (f *jobFlags) gangsOf(all drover.Array) (int, error) {
 	switch size := all.Size(); {
 	case f.gang < 2 || f.gang > drover.MaxGang:
-		return 0, drover.Errorf(drover.KindInvalid, "--gang %d is not from 2 to %d", f.gang, drover.MaxGang).WithHint("say how many are to begin together")
+		return 0, drover.Errorf(drover.KindInvalid, "--gang %d is not from 2 to %d", f.gang, drover.MaxGang).WithHint("N is the number of jobs in each gang")
 	case !all.Set:
-		return 0, drover.Errorf(drover.KindInvalid, "--gang is of an array, and there is none").WithHint("write --array %d for one gang", f.gang)
+		return 0, drover.Errorf(drover.KindInvalid, "--gang needs an array").WithHint("write --array %d for one gang", f.gang)
 	case size%f.gang != 0:
 		most := all.First + (size/f.gang+1)*f.gang - 1
 		return 0, drover.Errorf(drover.KindInvalid, "--array %s does not divide into gangs of %d", f.array, f.gang).

@@ -263,7 +263,7 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 		case err := <-d.ended:
 			d.ended = nil
 			e := drover.AsError(err, drover.KindInternal)
-			return e.WithHint("%s; drover replay -c %s shows what led to it", cmp.Or(e.Hint, "nothing is lost: drover serve goes on from its records"), d.File)
+			return e.WithHint("%s; drover replay -c %s shows what led to it", cmp.Or(e.Hint, "nothing is lost: drover serve continues from its records"), d.File)
 		case sig := <-signals:
 			switch {
 			case sig == syscall.SIGHUP:

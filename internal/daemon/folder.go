@@ -132,6 +132,6 @@ func refuseOpen(path string, info fs.FileInfo) error {
 	if mode.Perm()&0o077 == 0 {
 		return nil
 	}
-	return drover.Errorf(drover.KindForbidden, "%s is open to others (%v)", path, mode).
+	return drover.Errorf(drover.KindForbidden, "%s can be read by others (%v)", path, mode).
 		WithHint("chmod go= %s, if nobody else can have read it", path)
 }

@@ -30,7 +30,7 @@ func (f Folder) orFull(err error) error {
 	for _, folder := range []string{f.Path(), filepath.Dir(f.DB())} {
 		if IsFull(err) || IsFull(tryRoom(folder)) {
 			return drover.Errorf(drover.KindTransient, "the disk of %s is full: %v", folder, err).
-				WithHint("make room there, then start the controller again; nothing was changed")
+				WithHint("free space there, then start the controller again; nothing was changed")
 		}
 	}
 	return err

@@ -97,7 +97,7 @@ func (d *daemon) needsStart(c *config.Config) error {
 		return nil
 	}
 	slices.Sort(changed)
-	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("end it and start it again: that interrupts nothing")
+	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("end it and start it again: this interrupts no jobs")
 }
 
 // take applies another configuration. Clouds that did not change keep their drivers. In a removed cloud nothing more

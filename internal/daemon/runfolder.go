@@ -38,7 +38,7 @@ func StateHome() (string, error) {
 	if home == "" {
 		user, err := os.UserHomeDir()
 		if err != nil {
-			return "", drover.Errorf(drover.KindInvalid, "there is no place for the state of runs: %v", err).WithHint("set HOME or XDG_STATE_HOME")
+			return "", drover.Errorf(drover.KindInvalid, "there is no folder for the state of runs: %v", err).WithHint("set HOME or XDG_STATE_HOME")
 		}
 		home = filepath.Join(user, ".local", "state")
 	}
@@ -73,7 +73,7 @@ func FindRunFolder(id string) (*RunFolder, error) {
 	if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
 		left := "no run is left to resume"
 		if _, err := os.Stat(filepath.Join(EndedHome(home), id, "run.json")); err == nil {
-			return nil, drover.Errorf(drover.KindConflict, "run %s came to its end", id).WithHint("to run again what failed: drover run --resume %s --failed", id)
+			return nil, drover.Errorf(drover.KindConflict, "run %s has ended", id).WithHint("to rerun failed jobs: drover run --resume %s --failed", id)
 		}
 		if ids := UnfinishedRuns(home); len(ids) > 0 {
 			left = "those that can be resumed: " + strings.Join(ids, ", ")
@@ -264,7 +264,7 @@ func (f *RunFolder) Save(p RunPlan) error {
 func (f *RunFolder) Load() (p RunPlan, err error) {
 	data, err := os.ReadFile(f.File("run.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return p, drover.Errorf(drover.KindNotFound, "run %s was never begun", f.ID)
+		return p, drover.Errorf(drover.KindNotFound, "run %s was never started", f.ID)
 	}
 	if err != nil {
 		return p, err

@@ -47,8 +47,8 @@ func openRunner(compiled fs.FS, arch drover.Arch) (io.ReadCloser, error) {
 	case runtime.GOOS == "linux" && string(arch) == runtime.GOARCH:
 		return os.Open("/proc/self/exe")
 	}
-	return nil, drover.Errorf(drover.KindUnsupported, "this drover was built without the program that runs on instances of %s", arch).
-		WithHint("make build makes one that has it, and so are the packages made")
+	return nil, drover.Errorf(drover.KindUnsupported, "this drover was built without the runner for %s", arch).
+		WithHint("make build and the packages include it")
 }
 
 // unpacked is the content of a file that is closed with it.

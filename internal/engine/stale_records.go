@@ -64,7 +64,7 @@ func (e *Engine) doubtAttempt(in *fleet.Member, id drover.AttemptID) {
 	j := e.job(id.Job.Number)
 	later := j != nil && j.Open(id.Job.Index) && id.Number > max(j.LastAttempt(id.Job.Index), e.s.LastAttempt)
 	if later || id.Job.Number > e.s.LastJob {
-		e.doubt("the records are an older copy: %s has attempt %v, and by them that was never begun", in.Name, id)
+		e.doubt("the records are an older copy: %s has attempt %v, and by them that was never started", in.Name, id)
 	}
 }
 

@@ -129,7 +129,7 @@ func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, 
 		})
 		if !listed && (in.ProviderID == "" || in.State != drover.InstanceStopping) && time.Since(folder.Touched) < createTime {
 			return drover.Errorf(drover.KindConflict, "instance %s may have been created just before the run was killed, and cloud %s does not list it yet", in.Name, in.Cloud).
-				WithHint("run the same command again in a minute; until then the records of %s are kept", folder.ID)
+				WithHint("run the same command again in a minute; the records of %s are kept until then", folder.ID)
 		}
 	}
 	return nil
@@ -153,8 +153,8 @@ func readable(ctx context.Context, folder *daemon.RunFolder) error {
 }
 
 func (g *Collector) needsWithoutState(what string, err error) error {
-	return drover.Errorf(drover.KindInvalid, "%s, so nothing says whether its instances are still wanted: %v", what, err).
-		WithHint("if you know that they are not: %s --destroy --without-state", CommandOf(g.File, g.Fleet))
+	return drover.Errorf(drover.KindInvalid, "%s, so it is unknown whether its instances are still wanted: %v", what, err).
+		WithHint("if they are not: %s --destroy --without-state", CommandOf(g.File, g.Fleet))
 }
 
 // unknown looks for the instances of a fleet of which there are no records here.
@@ -179,7 +179,7 @@ func (g *Collector) unknown(ctx context.Context, fleet string) error {
 	defer leavingNothing(folder, c.CloudNames())()
 	if err := g.sweep(ctx, s); err != nil || !check || !g.Destroy {
 		if g.Blind && len(g.Found) > 0 {
-			fmt.Fprintf(g.Say, "there are no records of %s in %s, so nothing says whether its instances are still wanted\n", fleet, folder)
+			fmt.Fprintf(g.Say, "there are no records of %s in %s, so it is unknown whether its instances are still wanted\n", fleet, folder)
 		}
 		return err
 	}
@@ -278,7 +278,7 @@ func (g *Collector) daemon(ctx context.Context, c *config.Config) error {
 		if g.Destroy && !g.WithoutState {
 			return nil, g.needsWithoutState("neither the controller of "+c.Fleet+" nor its records can be read", err)
 		}
-		fmt.Fprintf(g.Say, "neither the controller of %s nor its records can be read, so nothing says whether its instances are still wanted: %v\n", c.Fleet, err)
+		fmt.Fprintf(g.Say, "neither the controller of %s nor its records can be read, so it is unknown whether its instances are still wanted: %v\n", c.Fleet, err)
 		s.spared, g.Blind = g.spareWanted(folder, c), true
 		return nothingKnown()
 	}

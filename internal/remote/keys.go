@@ -127,7 +127,7 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
-		return nil, drover.Errorf(drover.KindForbidden, "%s is open to others (%v)", path, mode).
+		return nil, drover.Errorf(drover.KindForbidden, "%s can be read by others (%v)", path, mode).
 			WithHint("chmod 600 %s, if nobody else can have read it", path)
 	}
 	return io.ReadAll(io.LimitReader(f, limit+1))

@@ -95,7 +95,7 @@ func (r *Replay) play(ctx context.Context, file *os.File, s *Segment) error {
 func begin(s engine.State) (e *engine.Engine, err error) {
 	defer func() {
 		if why := recover(); why != nil {
-			err = drover.Errorf(drover.KindInvalid, "the engine cannot begin with the recording's state: %v", why)
+			err = drover.Errorf(drover.KindInvalid, "the engine cannot start from the recording's state: %v", why)
 		}
 	}()
 	return engine.New(s)

@@ -93,7 +93,7 @@ func TestDaemonKilled(t *testing.T) {
 		refused := make(map[drover.AttemptID]bool)
 		for round := 0; len(done) < jobs; round++ {
 			c := i.connect()
-			// A Start that is refused was never begun, as when the daemon died between its fence and its supervisor.
+			// A Start that is refused was never started, as when the daemon died between its fence and its supervisor.
 			for n := int64(1); n <= jobs; n++ {
 				c.start(sh(attempt(n, 1), `echo x >> `+counts+`/$DROVER_JOB; sleep 0.05`).withEnv("DROVER_JOB", attempt(n, 1).Folder()))
 			}
