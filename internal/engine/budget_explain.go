@@ -46,7 +46,7 @@ func (e *Engine) tooDearFor(o drover.Offering) (why Verdict, a *budget.Account) 
 	p := e.hourOf(e.asPaid(o))
 	for _, a := range e.ledger.Present() {
 		if least := e.ledger.Adds(a.Emptied(e.s.Now), p); least > a.Limit {
-			why = e.verdict(drover.ReasonBudget, "%s does not pay an hour of work on it: up to %v%s%s; raise it to that, or give it shorter work",
+			why = e.verdict(drover.ReasonBudget, "%s cannot pay for an hour of work on it: up to %v%s%s; raise it to that, or give it shorter jobs",
 				wordsOf(a), least, perWindow(a), e.beside(o.Cloud))
 			why.Since = e.s.Configured
 			return why, a
@@ -63,7 +63,7 @@ func (e *Engine) tooDearFor(o drover.Offering) (why Verdict, a *budget.Account) 
 func (e *Engine) whyNothingIsPaid(free []drover.Offering) Verdict {
 	least := cheapestOf(free)
 	why, _ := e.whyTooDear(least)
-	why.Text = fmt.Sprintf("nothing of it can be paid, not even %s at %v an hour: %s", least.Name(), least.Price, why.Text)
+	why.Text = fmt.Sprintf("none of it can be paid for, not even %s at %v an hour: %s", least.Name(), least.Price, why.Text)
 	return why
 }
 
@@ -87,7 +87,7 @@ func (e *Engine) whoCannotPay(offers []drover.Offering) (why []Verdict) {
 		}
 	}
 	if more := len(why) - maxBlocks; more > 0 {
-		others := Verdict{Cause: drover.ReasonOther, Text: fmt.Sprintf("and %d more budgets of users and labels: drover explain JOB says what one of theirs waits for", more)}
+		others := Verdict{Cause: drover.ReasonOther, Text: fmt.Sprintf("and %d more budgets of users and labels: see drover explain JOB for one of theirs", more)}
 		why = append(why[:maxBlocks], others)
 	}
 	return why
@@ -110,7 +110,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why Verdict, poor
 		}
 	}
 	if fit > 0 {
-		why.Text = fmt.Sprintf("of the jobs of %s that wait and fit, %d of %d cannot be paid: %s", b.Scope(), unpaid, fit, why.Text)
+		why.Text = fmt.Sprintf("of the waiting jobs of %s that fit, %d of %d cannot be paid for: %s", b.Scope(), unpaid, fit, why.Text)
 		return why, unpaid > 0
 	}
 	small := &group{Group: Group{Key: GroupKey{User: b.User, Labels: b.Label, Shape: drover.Shape{Need: drover.Resources{CPU: 1000}}}}}
@@ -120,7 +120,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why Verdict, poor
 		return why, false
 	}
 	why = e.whyNotPaidBy(a, small.Key, offers)
-	why.Text = fmt.Sprintf("jobs of %s cannot be paid, even with no more than 1 vCPU: %s", b.Scope(), why.Text)
+	why.Text = fmt.Sprintf("jobs of %s cannot be paid for, even with only 1 vCPU: %s", b.Scope(), why.Text)
 	return why, true
 }
 
@@ -155,15 +155,15 @@ func (e *Engine) refusesFor(b *Budget, o drover.Offering, g *group) *budget.Acco
 func (e *Engine) why(a *budget.Account) Verdict {
 	sum, spent := e.ledger.Sum(a), e.ledger.Spent(a)
 	if a.Budget == nil {
-		return e.verdict(drover.ReasonBudget, "more would pass %s: %v is spent, and %v is promised to what runs; raise it", wordsOf(a), spent, max(0, sum-spent))
+		return e.verdict(drover.ReasonBudget, "more would exceed %s: %v is spent, and %v is committed to running work; raise it", wordsOf(a), spent, max(0, sum-spent))
 	}
-	text := fmt.Sprintf("more would pass the %s budget of the %s", a.Window, a.Budget.Scope())
+	text := fmt.Sprintf("more would exceed the %s budget of the %s", a.Window, a.Budget.Scope())
 	if a.Present {
-		text += fmt.Sprintf(", %v: %v is spent, %v is promised to what runs and %v is left", a.Limit, spent, max(0, sum-spent), max(0, a.Limit-sum))
+		text += fmt.Sprintf(", %v: %v is spent, %v is committed to running work and %v is left", a.Limit, spent, max(0, sum-spent), max(0, a.Limit-sum))
 	} else {
-		text += fmt.Sprintf(", %v, in the window that begins at %v: %v of it is promised already", a.Limit, a.From, sum)
+		text += fmt.Sprintf(", %v, in the window that begins at %v: %v of it is committed already", a.Limit, a.From, sum)
 	}
-	why := e.verdict(drover.ReasonBudget, "%s; raise it, or wait until it begins anew", text)
+	why := e.verdict(drover.ReasonBudget, "%s; raise it, or wait for its next window", text)
 	why.Until = a.To
 	return why
 }

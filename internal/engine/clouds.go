@@ -236,13 +236,13 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	e.writeInstance(in)
 	e.endsAt(in, s.Ended)
 	e.rates = true
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("adopted instance %s, which bears this fleet's tag", in.Name), Instance: in.Name, Cloud: in.Cloud})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("adopted instance %s, which has this fleet's tag", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	if s.Reclaimed {
 		e.reclaim(in, reclaimedText)
 	}
 	switch {
 	case first != nil && !in.Held():
-		e.stop(in, e.verdict(drover.ReasonTwin, "its cloud made instance %s twice", s.Name))
+		e.stop(in, e.verdict(drover.ReasonTwin, "its cloud created instance %s twice", s.Name))
 	case s.Failed != nil:
 		e.unmade(in, s.Failed)
 	case s.Stopped:
@@ -265,7 +265,7 @@ func (e *Engine) billFrom(first *fleet.Member, s Sighting) drover.Time {
 // adoptTag has an adopted instance behave as its tag says.
 func (e *Engine) adoptTag(in *fleet.Member, tag drover.IdleBehavior) {
 	if tag == drover.IdleHold || tag == drover.IdleDrain {
-		why := e.verdict(drover.ReasonOperator, "%s: so its tag says", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
+		why := e.verdict(drover.ReasonOperator, "%s, according to its tag", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
 		in.Idle, in.Told = tag, &why
 	}
 	in.Reason = in.Remark()

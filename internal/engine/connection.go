@@ -98,7 +98,7 @@ func (e *Engine) reconcile(in *fleet.Member, b Connected) {
 		switch {
 		case has[a.ID]:
 		case forged[a.ID]:
-			e.lose(a, "what its instance has under its number was not started by this controller")
+			e.lose(a, "its instance has another attempt under its number")
 		case a.State == drover.AttemptStarting && a.Stop != nil:
 			e.end(a, drover.AttemptCancelled, *a.Stop)
 		case a.State == drover.AttemptStarting && in.Reclaimed != nil:
@@ -108,7 +108,7 @@ func (e *Engine) reconcile(in *fleet.Member, b Connected) {
 		case a.State == drover.AttemptStarting && e.proved(): // else it may have been started, and forgotten
 			e.start(in, a)
 		default:
-			e.lose(a, "its runner does not have it any more")
+			e.lose(a, "its runner no longer has it")
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (e *Engine) disown(in *fleet.Member, r Report) {
 		}
 		return
 	}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("ending attempt %v on %s, which is not known", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping attempt %v on %s, which is unknown", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
 	in.Orphans = append(in.Orphans, r.ID)
 	if r.Proof == ProofForeign || r.Proof == ProofMissing && !in.Unproven {
 		in.Forged = append(in.Forged, r.ID)
@@ -168,7 +168,7 @@ func (e *Engine) disown(in *fleet.Member, r Report) {
 // distrust has an instance drain that shows an attempt which it was never given: something there speaks as its runner.
 func (e *Engine) distrust(in *fleet.Member, id drover.AttemptID) {
 	if !in.Unproven {
-		e.ail(in, e.verdict(drover.ReasonForged, "it says that it has attempt %v, and shows no proof that it was given it: a job there may speak in the runner's name", id))
+		e.ail(in, e.verdict(drover.ReasonForged, "it reports attempt %v without proof that it was given it: a job there may be impersonating the runner", id))
 	}
 }
 

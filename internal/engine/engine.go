@@ -315,7 +315,7 @@ func (e *Engine) handle(body Body) {
 // said is an error, or that none was said.
 func said(err *drover.Error) *drover.Error {
 	if err == nil {
-		return drover.Errorf(drover.KindTransient, "it failed, and nothing was said of why")
+		return drover.Errorf(drover.KindTransient, "it failed without a reason")
 	}
 	return err
 }
@@ -345,7 +345,7 @@ func (e *Engine) lookAgain(fresh bool) {
 	}
 	if !fresh {
 		e.pausePartitions(e.s.Now.Sub(e.s.Wake))
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("was not looking for %v: no instance is held to have been silent in that time",
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("was not watching for %v: no instance counts as silent for that time",
 			e.s.Now.Sub(e.s.Wake).Round(time.Second))})
 	}
 }
@@ -386,7 +386,7 @@ func (e *Engine) configure(s Settings) {
 		e.follow(c, cs.ListInterval)
 		e.clouds = append(e.clouds, c)
 		if period, idle := cs.Billing.Period, s.Lifecycle.IdleTimeout; idle < period && !cs.Leaving {
-			text := fmt.Sprintf("cloud %s bills %v at a time, and what is idle goes after %v: with an idle_timeout of %v it would be used until it is no longer paid", c.Name, period, idle, period)
+			text := fmt.Sprintf("cloud %s bills %v at a time, and idle instances go after %v: an idle_timeout of %v would use the time that is paid for", c.Name, period, idle, period)
 			e.note(Note{Level: Info, Text: text, Cloud: c.Name})
 		}
 	}

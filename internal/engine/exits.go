@@ -19,7 +19,7 @@ func (e *Engine) judge(a *Attempt) {
 	case a.Stop != nil:
 		e.end(a, drover.AttemptCancelled, *a.Stop)
 	case x.Cause == drover.CauseStopped:
-		e.lose(a, "told to end by an earlier controller, of which the records know nothing")
+		e.lose(a, "stopped by an earlier controller, which the records do not show")
 	case x.Cause == drover.CauseInterrupted:
 		e.end(a, drover.AttemptInterrupted, e.verdict(drover.ReasonInterrupted, "%s", e.whyInterrupted(a)))
 	case x.Cause == drover.CauseMemory:
@@ -29,7 +29,7 @@ func (e *Engine) judge(a *Attempt) {
 	case x.Cause == drover.CauseNoImage:
 		e.noImage(a)
 	case x.Cause == drover.CauseTimeout:
-		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonTimeout, "still ran at its timeout of %v", e.job(a.ID.Job.Number).Timeout))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonTimeout, "reached its timeout of %v", e.job(a.ID.Job.Number).Timeout))
 	case x.Cause == drover.CauseNoStart:
 		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonNoStart, "%s", x.Text))
 	case x.Signal != "":

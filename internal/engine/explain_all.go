@@ -152,9 +152,9 @@ func (e *Engine) explainBudgets(x *everything) {
 		text := ""
 		switch {
 		case b.Hard > 0 && b.Spent+b.Pledged > b.Hard:
-			text = fmt.Sprintf("its hard limit of %v is passed: %v is spent, and %v promised to what runs; nothing more is rented or begun that it counts", b.Hard, b.Spent, b.Pledged)
+			text = fmt.Sprintf("its hard limit of %v is exceeded: %v is spent, and %v committed to running work; nothing more that it counts is rented or started", b.Hard, b.Spent, b.Pledged)
 		case b.Soft > 0 && b.Spent > b.Soft:
-			text = fmt.Sprintf("its soft limit of %v is passed: %v is spent; that is only told", b.Soft, b.Spent)
+			text = fmt.Sprintf("its soft limit of %v is exceeded: %v is spent; this is only a warning", b.Soft, b.Spent)
 		default:
 			continue
 		}
@@ -190,11 +190,11 @@ func (e *Engine) explainBlock(b Block) drover.Explanation {
 func blockText(b Block) string {
 	switch {
 	case b.Over && b.ForInterruptions():
-		return b.Reason.Text + "; one instance tries whether it is calm"
+		return b.Reason.Text + "; a single instance will then test it"
 	case b.Probe != 0:
-		return b.Reason.Text + "; one create tries whether that is over"
+		return b.Reason.Text + "; a single create will then test it"
 	case b.Over:
-		return b.Reason.Text + "; that may be over, which the next create tries"
+		return b.Reason.Text + "; that may be over: the next create tests it"
 	}
 	return b.Reason.Text
 }
@@ -203,13 +203,13 @@ func blockText(b Block) string {
 func cureOf(b Block) string {
 	switch drover.ErrorKind(b.Reason.Cause) {
 	case drover.KindQuota:
-		return "; a higher quota, or an instance that goes, ends it"
+		return "; a higher quota or one instance less ends this"
 	case drover.KindCapacity:
-		return "; other types, zones or markets may still be had"
+		return "; other types, zones or markets may be available"
 	case drover.KindAuthentication, drover.KindForbidden:
-		return "; what this cloud lets its user do is to be mended"
+		return "; fix this cloud's credentials or their permissions"
 	case drover.KindUnsupported, drover.KindInvalid, drover.KindNotFound:
-		return "; it will be refused again unless the cloud's part of the configuration changes"
+		return "; it will be refused again until the cloud's configuration changes"
 	}
 	return ""
 }

@@ -33,11 +33,11 @@ func (e *Engine) ExplainCloud(name string) (drover.Explanation, bool) {
 // whyNotIn is all that keeps anything at all from being rented in a cloud just now.
 func (e *Engine) whyNotIn(c *Cloud) (why []Verdict) {
 	if e.limits(c.Name).Leaving {
-		why = append(why, Verdict{Cause: drover.ReasonTypeRemoved, Text: "the cloud is no longer configured: nothing is rented there, and what is there drains", Since: c.Left})
+		why = append(why, Verdict{Cause: drover.ReasonTypeRemoved, Text: "the cloud is no longer configured: nothing is rented there, and its instances drain", Since: c.Left})
 	}
 	why = append(why, e.whyNowhere()...)
 	if c.NextCreate > e.s.Now {
-		why = append(why, Verdict{Cause: Cause(drover.KindRateLimit), Text: "the cloud takes no more create calls for a while", Since: c.Slowed, Until: c.NextCreate})
+		why = append(why, Verdict{Cause: Cause(drover.KindRateLimit), Text: "the cloud accepts no create calls for a while", Since: c.Slowed, Until: c.NextCreate})
 	}
 	if most := e.limits(c.Name).MaxInstances; most > 0 && e.cloudRoom(c.Name) == 0 && !e.limits(c.Name).Leaving {
 		why = append(why, whyFull(cloudFull(c.Name, most), e.useOfAll(c.Name)))
@@ -63,12 +63,12 @@ func (e *Engine) troublesOf(c *Cloud) (why []Verdict) {
 	if !c.Known {
 		why = append(why, e.whyCatalogue(c))
 	} else if c.Mute.Cause != "" {
-		text := "its types and prices, which may have changed since, cannot be had: " + c.Mute.Text
+		text := "its types and prices may have changed, and asking for them failed: " + c.Mute.Text
 		why = append(why, Verdict{Cause: drover.ReasonCatalogue, Text: text, Since: c.Mute.Since, Until: later(c.NextOffer, e.s.Now)})
 	}
 	if c.Unlisted.Cause != "" {
 		unlisted := c.Unlisted
-		unlisted.Text = fmt.Sprintf("asked %s, it does not say what instances it has, for which nothing changes meanwhile: %s", countOf(c.ListFails, "time"), unlisted.Text)
+		unlisted.Text = fmt.Sprintf("asked %s, it does not list its instances, for which nothing changes meanwhile: %s", countOf(c.ListFails, "time"), unlisted.Text)
 		unlisted.Until = later(c.NextList, e.s.Now)
 		why = append(why, unlisted)
 	}
@@ -76,7 +76,7 @@ func (e *Engine) troublesOf(c *Cloud) (why []Verdict) {
 		why = append(why, e.whyPartitioned(c))
 	}
 	for _, t := range c.Throttles {
-		text := fmt.Sprintf("%s/%s/%s/%s is asked for %d at a time, since its cloud had not enough; one more with each that comes", c.Name, t.Zone, t.Type, t.Market, t.Most)
+		text := fmt.Sprintf("%s/%s/%s/%s is asked for %d at a time, since its cloud lacked capacity; one more for each that succeeds", c.Name, t.Zone, t.Type, t.Market, t.Most)
 		why = append(why, Verdict{Cause: drover.ReasonCapacity, Text: text, Since: t.Since})
 	}
 	return why
@@ -91,7 +91,7 @@ func (e *Engine) blocksIn(c *Cloud) (why []Verdict) {
 		why = append(why, one)
 	}
 	if more := len(blocks) - maxBlocks; more > 0 {
-		others := Verdict{Cause: drover.ReasonOther, Text: fmt.Sprintf("and %d more blocks: drover offers lists what is blocked", more)}
+		others := Verdict{Cause: drover.ReasonOther, Text: fmt.Sprintf("and %d more blocks: see drover offers", more)}
 		for _, b := range blocks[maxBlocks:] {
 			others.Since = sooner(others.Since, b.Reason.Since)
 		}
@@ -130,7 +130,7 @@ func (e *Engine) whatIsOffered(c *Cloud, free, paid []drover.Offering) Verdict {
 	}
 	said := fmt.Sprintf("not blocked: %d of %s", len(free), countOf(len(c.Offerings), "offering"))
 	if dear := len(free) - len(paid); dear > 0 {
-		said += fmt.Sprintf(", and dearer than what the fleet may spend now: %d", dear)
+		said += fmt.Sprintf(", and over the fleet's budget now: %d", dear)
 	}
 	if len(paid) > 0 {
 		least := cheapestOf(paid)

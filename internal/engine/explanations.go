@@ -89,7 +89,7 @@ func (e *Engine) whyUnbound(g *group, j *Job) []Verdict {
 	}
 	if anew, known := e.costAlone(g); known && g.Reason.Cause == drover.ReasonEnding {
 		boots := e.alone(g.Key.Shape).For(e.bootTimes().usual)
-		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("another instance would cost about %v for each, %v of it to boot", anew, boots), Since: g.Reason.Since})
+		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("a new instance would cost about %v for each, %v of it to boot", anew, boots), Since: g.Reason.Since})
 	}
 	if g.Reason.Cause == verdict.Limit {
 		if a, cheapest := e.pricedOut(g); a != nil {
@@ -99,7 +99,7 @@ func (e *Engine) whyUnbound(g *group, j *Job) []Verdict {
 		}
 	}
 	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.Blocked != 0 {
-		text := fmt.Sprintf("cancelled once it has waited for blocks to end for %v in all", limit)
+		text := fmt.Sprintf("cancelled once it has been blocked for %v in total", limit)
 		why = append(why, Verdict{Cause: drover.ReasonSchedule, Text: text, Since: g.Blocked, Until: g.Blocked.Add(limit - *j.BlockedIn(g.Key))})
 	}
 	return slices.Concat(why, e.whyGang(g), e.whyShare(g))
@@ -176,7 +176,7 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []Verdict {
 	all := []Verdict{why}
 	if a.Stop != nil {
 		stop := *a.Stop
-		stop.Text = "it is being ended: " + stop.Text
+		stop.Text = "it is being stopped: " + stop.Text
 		all = append(all, stop)
 	}
 	switch {
@@ -261,14 +261,14 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 	case c == nil:
 		why.Cause, why.Text, why.Until = drover.ReasonTypeRemoved, "its cloud is no longer configured", 0
 	case c.NextCreate > e.s.Now:
-		why.Cause, why.Text, why.Until = Cause(drover.KindRateLimit), "its cloud takes no more create calls for a while", c.NextCreate
+		why.Cause, why.Text, why.Until = Cause(drover.KindRateLimit), "its cloud accepts no create calls for a while", c.NextCreate
 	case in.Retry > e.s.Now:
-		why.Cause, why.Text, why.Until = drover.ReasonCreateFailed, "its cloud is asked again"+lastWords(in), in.Retry
+		why.Cause, why.Text, why.Until = drover.ReasonCreateFailed, "its cloud will be asked again"+lastWords(in), in.Retry
 	case e.callsLeft(in.Cloud) == 0:
-		why.Cause, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create calls that may be under way", limits.MaxCreating), 0
+		why.Cause, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create calls that may run at once", limits.MaxCreating), 0
 	case e.waitsForThrottle(in):
 		most, _ := e.throttled(in)
-		why.Cause, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waits for one of the %d that its cloud is asked for at once, since it had not enough", most), 0
+		why.Cause, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waits, because its cloud lacked capacity and is asked for only %d at a time", most), 0
 	default:
 		why.Text = "its cloud is about to be asked for it"
 	}
@@ -278,12 +278,12 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 	return why
 }
 
-// whyComing says what an instance that boots, or is not heard from yet, waits for.
+// whyComing says what an instance that boots, or does not answer yet, waits for.
 func (e *Engine) whyComing(in *fleet.Member) Verdict {
 	why := Verdict{Cause: drover.ReasonBooting, Text: "boots", Since: in.Created, Until: later(e.bootDeadline(in), e.s.Now)}
 	switch {
 	case in.State == drover.InstanceUnknown:
-		why.Text, why.Since = "not heard from since this controller began", e.s.Looking
+		why.Text, why.Since = "it has not answered since this controller started", e.s.Looking
 	case in.Broken:
 		why.Text = "has not become ready"
 	}
@@ -291,7 +291,7 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 		why.Text += lastWords(in)
 	}
 	if e.partitioned(in) != 0 {
-		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; nor is any other of its cloud: the controller takes itself for cut off from them"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; nor has any other of its cloud: the controller assumes a network failure"
 		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
 	}
 	if in.Held() || in.Broken {
@@ -304,23 +304,23 @@ func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
 	next := Verdict{Cause: in.Reason.Cause, Text: "its cloud is asked to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
 	switch {
 	case in.GoingUnlisted():
-		next.Text = "its cloud has accepted to destroy it and does not list it; its lists may lag, so it counts as gone only when they have lacked it for a while"
+		next.Text = "its cloud has accepted the destroy call and does not list it; lists may lag, so it counts as gone only after a while"
 		next.Until = later(in.Missing.Add(in.MissingFor(e.lag(in))), e.s.Now)
 	case in.Accepted:
 		// It is asked again and again, which changes nothing: the next good list does.
-		next.Text, next.Until = "its cloud has accepted to destroy it, and no list has shown since that it is gone", 0
+		next.Text, next.Until = "its cloud has accepted the destroy call, and no list has shown yet that it is gone", 0
 	}
 	return []Verdict{*in.Reason, next}
 }
 
 func (e *Engine) whySilent(in *fleet.Member) Verdict {
-	why := Verdict{Cause: drover.ReasonSilent, Text: "instance " + in.Name + " is not heard from", Since: in.Silent}
+	why := Verdict{Cause: drover.ReasonSilent, Text: "instance " + in.Name + " does not answer", Since: in.Silent}
 	if in.Reason != nil && in.Reason.Cause == verdict.Unreachable {
 		why.Text += lastWords(in)
 	}
 	switch {
 	case e.partitioned(in) != 0:
-		why.Cause, why.Text = drover.ReasonPartition, why.Text+", nor any other of its cloud: the controller takes itself for cut off from them"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+", nor does any other of its cloud: the controller assumes a network failure"
 		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
 	case !in.Held() && !in.Broken:
 		why.Until = later(in.Silent.Add(e.life().ProbeTimeout), e.s.Now)
@@ -329,7 +329,7 @@ func (e *Engine) whySilent(in *fleet.Member) Verdict {
 }
 
 func (e *Engine) whyIsIdle(in *fleet.Member) Verdict {
-	why := Verdict{Cause: drover.ReasonIdle, Text: fmt.Sprintf("idle, and destroyed once it has been for %v unless work comes", e.life().IdleTimeout), Since: in.IdleSince, Until: e.idleDeadline(in)}
+	why := Verdict{Cause: drover.ReasonIdle, Text: fmt.Sprintf("idle; destroyed after %v without work", e.life().IdleTimeout), Since: in.IdleSince, Until: e.idleDeadline(in)}
 	if hold, because := e.holding(in); because != "" {
 		why.Text = fmt.Sprintf("idle, and kept for %v: %s", hold.Round(time.Second), because)
 	}
@@ -338,19 +338,19 @@ func (e *Engine) whyIsIdle(in *fleet.Member) Verdict {
 	case in.Held():
 		why.Text = "has no work, and stays until it is released or killed"
 	case in.Ailing != nil && why.Until > in.Ailing.Since:
-		why.Text = "has no work, and is kept for a look at what is wrong with it"
+		why.Text = "has no work, and is kept for inspection because it is broken"
 	case len(in.Orphans) > 0:
-		why.Text = fmt.Sprintf("attempts on it that are not known and are being ended: %d", len(in.Orphans))
+		why.Text = fmt.Sprintf("unknown attempts on it, which are being stopped: %d", len(in.Orphans))
 	case in.Gathers:
-		why.Text = fmt.Sprintf("kept for jobs that begin together with others, for which there is no place yet: %d", in.Standby)
+		why.Text = fmt.Sprintf("reserved for jobs whose gangs do not have all their places yet: %d", in.Standby)
 	case in.Standby > 0:
-		why.Text = fmt.Sprintf("kept for attempts whose instances are taken back and that begin again here when they have ended: %d", in.Standby)
+		why.Text = fmt.Sprintf("reserved for attempts that will restart here when their interrupted instances are gone: %d", in.Standby)
 	case in.Expanding():
-		why.Cause, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is being grown from %s to %s, for what waits", in.Resources.Disk.Rounded(), in.Grow.Rounded())
+		why.Cause, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is being grown from %s to %s, for waiting jobs", in.Resources.Disk.Rounded(), in.Grow.Rounded())
 	case in.Pooled() && why.Until == 0:
 		why.Cause, why.Text = drover.ReasonPool, "kept by pool "+in.Pool
 	case in.KeepUntil > e.s.Now:
-		why.Text = "idle, and kept for a look because a job failed on it"
+		why.Text = "idle, and kept for inspection because a job failed on it"
 	}
 	return why
 }

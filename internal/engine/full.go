@@ -20,7 +20,7 @@ func (e *Engine) whyNoRoom(of func(cloud string) use) Verdict {
 }
 
 func fleetFull(most int) string {
-	return fmt.Sprintf("the fleet has the %s that it may have", countOf(most, "instance"))
+	return fmt.Sprintf("the fleet has the %s that its limit allows", countOf(most, "instance"))
 }
 
 func cloudFull(name string, most int) string {
@@ -79,13 +79,13 @@ func useText(takes, others int) string {
 	case takes+others == 1 && others == 0:
 		return "it is in use or kept; wait until it has room or is gone"
 	case takes+others == 1:
-		return "it takes no work, since it is held, drains or goes; wait until it is released or gone"
+		return "it takes no work, because it is held, draining or leaving; wait until it is released or gone"
 	case others == 0:
 		return "they are in use or kept; wait until one of them has room or is gone"
 	case takes == 0:
-		return "they take no work, since each is held, drains or goes; wait until one of them is released or gone"
+		return "they take no work, because each is held, draining or leaving; wait until one of them is released or gone"
 	}
-	return fmt.Sprintf("they are in use or kept, but for %d that are held, drain or go; wait until one of them has room or is gone", others)
+	return fmt.Sprintf("they are in use or kept, except for %d that are held, draining or leaving; wait until one of them has room or is gone", others)
 }
 
 // countOf is a number of things, in words that fit it.

@@ -68,7 +68,7 @@ func (e *Engine) trim(w *wholes, g *group) {
 		return
 	}
 	if left <= 0 {
-		e.drop(w, g, e.verdict(drover.ReasonGang, "not all that begin together can be rented"))
+		e.drop(w, g, e.verdict(drover.ReasonGang, "not all instances for the gang can be rented"))
 		g.PartlyPlanned = served
 		return
 	}
@@ -130,7 +130,7 @@ func (e *Engine) unable(w *wholes) (*group, Verdict) {
 	case dear != nil:
 		return loads[gang].g, e.whyUnpaid(loads[gang].g, dear)
 	}
-	return loads[gang].g, e.verdict(drover.ReasonGang, "what was to be rented cannot be had any more")
+	return loads[gang].g, e.verdict(drover.ReasonGang, "the planned instances are no longer available")
 }
 
 // take counts what a purchase takes, or with -1 gives it back.

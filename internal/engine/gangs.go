@@ -48,7 +48,7 @@ func (e *Engine) stopSiblings(j *Job, index int, why Verdict) {
 	}
 	for _, a := range e.gangLive(j, index) {
 		if a.Stop == nil {
-			e.stopAttempt(a, e.verdict(drover.ReasonGang, "begins again together with %s: %s", e.jobName(j, index), why.Text))
+			e.stopAttempt(a, e.verdict(drover.ReasonGang, "restarts together with %s: %s", e.jobName(j, index), why.Text))
 		}
 	}
 }
@@ -59,6 +59,6 @@ func (e *Engine) whyGang(g *group) []Verdict {
 		return nil
 	}
 	_, members := g.NextGang()
-	text := fmt.Sprintf("%d begin together or none: %d have places that are ready, and %d some on their way", len(members), g.Standby, min(g.bound, len(members)-g.Standby))
+	text := fmt.Sprintf("%d start together or not at all: %d have ready places, and %d have places on their way", len(members), g.Standby, min(g.bound, len(members)-g.Standby))
 	return []Verdict{{Cause: drover.ReasonGang, Text: text, Since: g.Reason.Since}}
 }

@@ -52,7 +52,7 @@ func TestStatusOfManyThatWait(t *testing.T) {
 			said = append(said, fmt.Sprintf("%d %s: %s", w.Count, w.Reason.Code, w.Reason.Text))
 			queued -= w.Count
 		}
-		if want := []string{"5000 dependency: waits for other jobs", "5000 held: its priority is 0; it starts once drover priority has raised it"}; !slices.Equal(said[1:], want) {
+		if want := []string{"5000 dependency: waits for other jobs", "5000 held: its priority is 0; raise it with drover priority to start it"}; !slices.Equal(said[1:], want) {
 			t.Errorf("waiting are %q", said)
 		}
 		if queued != 0 {

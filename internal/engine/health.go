@@ -27,7 +27,7 @@ func (e *Engine) unwell(in *fleet.Member, text string) {
 	case text == "" && in.Ailing != nil && in.Ailing.Cause == verdict.Unhealthy:
 		e.recover(in)
 	case text != "" && in.Ailing == nil:
-		e.ail(in, e.verdict(drover.ReasonUnhealthy, "so it says of itself: %.1000s", text))
+		e.ail(in, e.verdict(drover.ReasonUnhealthy, "it reports: %.1000s", text))
 	}
 }
 
@@ -37,7 +37,7 @@ func (e *Engine) ail(in *fleet.Member, why Verdict) {
 		return
 	}
 	in.Ailing = &why
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s ails: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is unwell: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
 	e.cry(in, why)
 	e.retire(in)
 }
@@ -159,7 +159,7 @@ func (e *Engine) failed(in *fleet.Member, err *drover.Error) {
 		e.stopped(in)
 		return
 	}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s could not be made: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s could not be created: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	o := e.offeringOf(in)
 	e.blockRefused(in, o, err)
 	e.unmade(in, err)

@@ -26,17 +26,17 @@ func (e *Engine) holding(in *fleet.Member) (hold time.Duration, why string) {
 	if !known || in.Price == 0 {
 		return most, ""
 	}
-	another := fmt.Sprintf("another would boot in %v", boot.Mean.Round(time.Second))
+	another := fmt.Sprintf("a new instance would boot in %v", boot.Mean.Round(time.Second))
 	hold, over, seen := e.pays(in, boot.Mean)
 	switch {
 	case seen < gapsLeast && e.keptFor(in, boot.Mean):
-		hold, why = 0, "too little is known of when work for it comes back, and another is kept for that"
+		hold, why = 0, "too little is known about when work for it returns, and another instance is kept meanwhile"
 	case seen < gapsLeast:
 		hold, why = boot.Mean, another
 	case hold == 0:
-		why = fmt.Sprintf("work for it comes back too seldom, and %s", another)
+		why = fmt.Sprintf("work for it returns too rarely, and %s", another)
 	default:
-		why = fmt.Sprintf("of the last %d times work for it came back %d times within %v, and %s", seen, over, hold.Round(time.Second), another)
+		why = fmt.Sprintf("of the last %d pauses in its work, %d ended within %v, and %s", seen, over, hold.Round(time.Second), another)
 		hold += hold/4 + time.Second
 	}
 	return min(most, max(hold, e.paidFor(in))), why

@@ -21,10 +21,10 @@ func (e *Engine) noticed(b Noticed) {
 }
 
 // reclaimedText is what a cloud says that lists an instance as taken back.
-const reclaimedText = "its cloud takes it back, so its list says"
+const reclaimedText = "its cloud is taking it back, according to its list"
 
 func noticeText(n drover.Notice) string {
-	text := fmt.Sprintf("its cloud takes it back: %.200s", n.Cause)
+	text := fmt.Sprintf("its cloud is taking it back: %.200s", n.Cause)
 	if n.Deadline != 0 {
 		text += fmt.Sprintf(", at %s by its own clock", n.Deadline.Std().Format(time.RFC3339))
 	}

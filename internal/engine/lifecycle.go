@@ -99,7 +99,7 @@ func (e *Engine) nextReady(in *fleet.Member) (at drover.Time) {
 	return at
 }
 
-// nextBooting is when an instance that boots, or is not heard from yet, is given up.
+// nextBooting is when an instance that boots, or does not answer yet, is given up.
 func (e *Engine) nextBooting(in *fleet.Member) (at drover.Time) {
 	switch {
 	case in.Held(), in.NoLogin && in.Ready != 0:
@@ -144,7 +144,7 @@ func (e *Engine) checkCreating(in *fleet.Member) {
 	case !in.Held() && deadline != 0 && e.s.Now >= deadline:
 		e.breakInstance(in, e.verdict(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastWords(in)))
 	case e.barred(in):
-		e.stop(in, e.verdict(drover.ReasonBlocked, "all that it was to be is blocked since it was planned"))
+		e.stop(in, e.verdict(drover.ReasonBlocked, "every offering it could use has been blocked since it was planned"))
 	case c == nil || in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.callsLeft(in.Cloud) == 0:
 	case e.waitsForThrottle(in):
 	default:
@@ -185,7 +185,7 @@ func (e *Engine) unwanted(in *fleet.Member, c *Cloud) (why Verdict, so bool) {
 	case c == nil:
 		return e.verdict(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
 	case !in.Begun && !in.Awaited():
-		return e.verdict(drover.ReasonIdle, "nothing waits for it any more"), true
+		return e.verdict(drover.ReasonIdle, "it is no longer needed"), true
 	}
 	return Verdict{}, false
 }
@@ -233,7 +233,7 @@ func (e *Engine) checkBooting(in *fleet.Member) {
 	case e.s.Now >= e.bootDeadline(in) && (in.TriedDial() || in.NoLogin) && !e.unlisted(in) && (!in.ShouldBeHeard() || e.blames(in)):
 		cause, what := verdict.BootTimeout, "did not boot within"
 		if in.Ready != 0 {
-			cause, what = Cause(drover.ReasonSilent), "not heard from for"
+			cause, what = Cause(drover.ReasonSilent), "silent for"
 		}
 		e.breakInstance(in, e.verdict(cause, "%s %v%s", what, e.s.Now.Sub(e.bootBegan(in)).Round(time.Second), lastWords(in)))
 	case useless:
@@ -243,7 +243,7 @@ func (e *Engine) checkBooting(in *fleet.Member) {
 	}
 }
 
-// useless says why an instance that boots, or is not heard from yet, need not be waited for, if so. One that departs and may have attempts
+// useless says why an instance that boots, or does not answer yet, need not be waited for, if so. One that departs and may have attempts
 // of its own is heard first.
 func (e *Engine) useless(in *fleet.Member) (why Verdict, so bool) {
 	if len(in.Load) > 0 || in.Held() || !e.emptied(in) {
@@ -256,7 +256,7 @@ func (e *Engine) useless(in *fleet.Member) (why Verdict, so bool) {
 	case e.s.Closing && e.s.Now >= in.KeepUntil:
 		return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
 	case e.unwantedFor(in) >= e.life().IdleTimeout && in.Unwanted != 0:
-		return e.verdict(drover.ReasonIdle, "nothing waits for it any more"), true
+		return e.verdict(drover.ReasonIdle, "it is no longer needed"), true
 	}
 	return Verdict{}, false
 }
@@ -305,7 +305,7 @@ func (e *Engine) checkReady(in *fleet.Member) {
 	case in.NoLogin:
 		e.checkUnseen(in)
 	case !in.Connected && !in.Held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.TriedDial() && !e.unlisted(in) && e.blames(in):
-		e.breakInstance(in, e.verdict(drover.ReasonSilent, "not heard from for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
+		e.breakInstance(in, e.verdict(drover.ReasonSilent, "silent for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
 	case !in.Connected:
 		e.dial(in)
 	case e.idledOut(in):
@@ -358,7 +358,7 @@ func (e *Engine) whyIdle(in *fleet.Member) Verdict {
 	case e.s.Closing:
 		return e.verdict(drover.ReasonClosing, "no more work")
 	case e.ledger.Overspent():
-		return e.verdict(drover.ReasonBudget, "it is idle, and what may be spent is spent")
+		return e.verdict(drover.ReasonBudget, "it is idle, and the budget is used up")
 	}
 	return e.verdict(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))
 }

@@ -274,10 +274,10 @@ func (e *Engine) whyPassed(o drover.Offering) (Verdict, bool) {
 // passedBy says that one more instance of the offering would pass one of the limits, of which so much is left, and which; nil if it would pass none.
 func (e *Engine) passedBy(left market.Limits, o drover.Offering) (why Verdict, l *drover.Limit) {
 	if l = e.allLimits().Passed(o); l != nil {
-		return e.verdict(drover.ReasonLimit, "a single one passes %s; raise the limit", l.Name()), l
+		return e.verdict(drover.ReasonLimit, "a single instance would exceed %s; raise the limit", l.Name()), l
 	}
 	if l = left.Passed(o); l != nil {
-		return e.verdict(drover.ReasonLimit, "one more would pass %s; wait until one that counts against it is gone, or raise the limit", l.Name()), l
+		return e.verdict(drover.ReasonLimit, "one more instance would exceed %s; wait until one that counts against it is gone, or raise the limit", l.Name()), l
 	}
 	return why, nil
 }

@@ -211,6 +211,6 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	e.nodeBack(in)
 	e.writeInstance(in)
 	e.rates = true
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s lists instance %s again, which was held to be gone: its record and its bill go on", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s lists instance %s again, which counted as gone: its record and its bill continue", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
 	e.show(c, in, *d.Shown)
 }

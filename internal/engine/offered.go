@@ -95,12 +95,12 @@ func (e *Engine) whyOffered(o drover.Offering) Verdict {
 	}
 	wanted := fmt.Sprintf("it can hold %d of %s that wait", suits, countOf(waits, "job"))
 	if waits == 0 {
-		wanted = "nothing waits that it could hold"
+		wanted = "no waiting job fits it"
 	}
 	is := "are"
 	if there == 1 {
 		is = "is"
 	}
-	text := fmt.Sprintf("may be rented for %s; there %s %s of it, and %s", price, is, countOf(there, "instance"), wanted)
+	text := fmt.Sprintf("can be rented for %s; there %s %s of it, and %s", price, is, countOf(there, "instance"), wanted)
 	return Verdict{Cause: drover.ReasonOffered, Text: text}
 }

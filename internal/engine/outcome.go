@@ -103,7 +103,7 @@ func times(n int) string {
 	if n == 1 {
 		return "once"
 	}
-	return fmt.Sprintf("%d times, at last", n)
+	return fmt.Sprintf("%d times, most recently", n)
 }
 
 func (e *Engine) afterFailure(in *fleet.Member, j *Job, el *Element, a *Attempt, why Verdict) {
@@ -137,7 +137,7 @@ func (e *Engine) tryAgain(j *Job, el Element, why Verdict) {
 	}
 	e.requeue(j, el, why)
 	id := drover.JobID{Number: j.Number, Index: el.Index}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("job %s will be tried again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: new(why.Reason())})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("job %s will be retried: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: new(why.Reason())})
 }
 
 // requeue has an element wait for another attempt, and writes that down.

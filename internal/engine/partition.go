@@ -44,7 +44,7 @@ func (e *Engine) blames(in *fleet.Member) bool {
 	}
 	if at := e.partitionEnds(c); at != 0 && e.s.Now >= at {
 		c.Partition = Partition{Over: true}
-		text := fmt.Sprintf("no instance of cloud %s has answered for %v: from now on their silence counts", c.Name, e.life().PartitionTimeout)
+		text := fmt.Sprintf("no instance of cloud %s has answered for %v: they are now given up like any silent instance", c.Name, e.life().PartitionTimeout)
 		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
 		e.touchSilent(c)
 	}
@@ -102,7 +102,7 @@ func (e *Engine) hear(in *fleet.Member) {
 	if was.Since == 0 {
 		return
 	}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s answers, so the controller hears cloud %s", in.Name, c.Name), Instance: in.Name, Cloud: c.Name})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s answers: cloud %s is reachable again", in.Name, c.Name), Instance: in.Name, Cloud: c.Name})
 	for _, o := range e.fleet.All() {
 		if o.Cloud == c.Name && o.ShouldBeHeard() && !o.Connected {
 			o.Tried = false
@@ -131,7 +131,7 @@ func (e *Engine) pausePartitions(gap time.Duration) {
 
 // whyPartitioned says why no instance of a cloud is given up for its silence.
 func (e *Engine) whyPartitioned(c *Cloud) Verdict {
-	text := fmt.Sprintf("no instance of cloud %s answers: the controller takes itself for cut off from them, keeps those with work, and goes on dialling", c.Name)
+	text := fmt.Sprintf("no instance of cloud %s answers: the controller assumes a network failure, keeps those with work, and keeps dialling", c.Name)
 	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.partitionEnds(c), e.s.Now)}
 }
 

@@ -122,7 +122,7 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 		text += fmt.Sprintf(", %d of an older template", p.Outdated)
 	}
 	if p.Leaving > 0 {
-		text += fmt.Sprintf(", and %d that go", p.Leaving)
+		text += fmt.Sprintf(", and %d that are leaving", p.Leaving)
 	}
 	say(&x, Verdict{Cause: drover.ReasonPool, Text: text, Since: e.s.Configured})
 	return x

@@ -242,7 +242,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 			p.settled, p.seen, p.next = plan.Settled, e.pools.revision, plan.Next
 			if e.poolFound(p, in, plan, closed); over {
 				p.settled = false
-				e.poolWaits(p, e.verdict(drover.ReasonBudget, "what may be spent is spent"))
+				e.poolWaits(p, e.verdict(drover.ReasonBudget, "the budget is used up"))
 			}
 			return
 		}
@@ -256,7 +256,7 @@ func (e *Engine) unknownTo(p *poolOf) *Verdict {
 		switch c := e.cloud(name); {
 		case c == nil || e.limits(name).Leaving:
 		case c.Listed == 0:
-			return new(e.verdict(drover.ReasonUnlisted, "cloud %s has not said yet what there is in it", name))
+			return new(e.verdict(drover.ReasonUnlisted, "cloud %s has not listed its instances yet", name))
 		case !c.Known && c.Fails < 2:
 			return new(e.verdict(drover.ReasonCatalogue, "the types of cloud %s are not known yet", name))
 		}
@@ -346,16 +346,16 @@ func (e *Engine) sendOff(in *fleet.Member, why Verdict) {
 func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
 	switch why {
 	case pool.Outdated:
-		return e.verdict(drover.ReasonPool, "pool %s has another template now", p.Name)
+		return e.verdict(drover.ReasonPool, "pool %s has a new template", p.Name)
 	case pool.Aged:
 		return e.verdict(drover.ReasonAge, "it is older than the %v that pool %s allows", p.spec.MaxAge, p.Name)
 	case pool.Misplaced:
 		return e.verdict(drover.ReasonPool, "its zone is no longer one of pool %s", p.Name)
 	case pool.Unbalance:
-		return e.verdict(drover.ReasonPool, "its zone has more of pool %s than another", p.Name)
+		return e.verdict(drover.ReasonPool, "its zone has more instances of pool %s than another", p.Name)
 	}
 	if e.limited() && e.ledger.Overspent() {
-		return e.verdict(drover.ReasonBudget, "it is of pool %s, and what may be spent is spent", p.Name)
+		return e.verdict(drover.ReasonBudget, "it belongs to pool %s, and the budget is used up", p.Name)
 	}
 	return e.verdict(drover.ReasonPool, "pool %s wants %s", p.Name, countOf(wanted, "instance"))
 }
@@ -368,7 +368,7 @@ func (e *Engine) poolFound(p *poolOf, in pool.Input, plan pool.Plan, closed clos
 		e.poolWaits(p, e.whyShort(p, plan.Short, closed))
 	case in.Stuck && outdated:
 		was := p.Reason.Cause
-		e.poolWaits(p, e.verdict(drover.ReasonReplace, "%d instances of its present template did not become ready, so no more are replaced: mend the template", p.Failed))
+		e.poolWaits(p, e.verdict(drover.ReasonReplace, "%d instances of its current template did not become ready, so no more are replaced: fix the template", p.Failed))
 		if was != verdict.Replace {
 			e.note(Note{Level: Warn, Text: fmt.Sprintf("pool %s: %s", p.Name, p.Reason.Text), Reason: told(&p.Reason)})
 		}

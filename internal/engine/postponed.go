@@ -71,7 +71,7 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 		}
 	}
 	if n := delayed.Count(); n > 0 {
-		text := fmt.Sprintf("failed and is tried again, for the %s time of at most %d", ordinal(j.Element(delayed[0].First).Retried), j.Retry.Times)
+		text := fmt.Sprintf("failed and waits for its %s retry of at most %d", ordinal(j.Element(delayed[0].First).Retried), j.Retry.Times)
 		why = append(why, Verdict{Cause: drover.ReasonRetry, Text: text, Since: j.Since, Until: until})
 	}
 	rest := postponed.Without(delayed)
@@ -79,15 +79,15 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 	case len(rest) == 0:
 	case j.Gang > 0 && len(delayed) > 0: // they begin together
 	case j.Gang > 0:
-		r := Verdict{Cause: drover.ReasonGang, Text: "begins again together with others of its gang, once they may be tried again", Since: j.Since}
+		r := Verdict{Cause: drover.ReasonGang, Text: "restarts together with its gang, once all may be retried", Since: j.Since}
 		if live := e.gangLive(j, rest[0].First); len(live) > 0 {
-			r.Text = fmt.Sprintf("begins again together with others of its gang: %d of them have yet to end", len(live))
+			r.Text = fmt.Sprintf("restarts together with its gang: %d of them have not ended yet", len(live))
 		} else {
 			r.Until = j.Due(j.GangOf(rest[0].First))
 		}
 		why = append(why, r)
 	default:
-		text := fmt.Sprintf("%d of its array run or are about to, as many as max_running lets run at once", j.MaxRunning)
+		text := fmt.Sprintf("%d of its array are running or starting, as many as max_running allows", j.MaxRunning)
 		why = append(why, Verdict{Cause: drover.ReasonMaxRunning, Text: text, Since: j.Since})
 	}
 	return why

@@ -52,7 +52,7 @@ func (e *Engine) tooLate(j *Job, number, life int64) *drover.Error {
 
 // doneAgain refuses what was wished for a job that has ended, and is done again since.
 func doneAgain(number int64) *drover.Error {
-	return drover.Errorf(drover.KindConflict, "job %d ended meanwhile, and is done again", number).WithHint("if this run of it is meant as well, ask again")
+	return drover.Errorf(drover.KindConflict, "job %d ended meanwhile and was retried", number).WithHint("if you mean this run too, ask again")
 }
 
 // putsOff reports whether what is told to end for the reason is to begin again.
@@ -82,7 +82,7 @@ func preempted(j *Job, a *Attempt) bool {
 func (e *Engine) putOff(j *Job, el Element, why Verdict) {
 	e.requeue(j, el, why)
 	id := drover.JobID{Number: j.Number, Index: el.Index}
-	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s waits again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: new(why.Reason())})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s is queued again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: new(why.Reason())})
 }
 
 // stopForGood makes the end of an attempt that was only to be put off final.

@@ -251,7 +251,7 @@ func (e *Engine) whyShare(g *group) []Verdict {
 	text := fmt.Sprintf("%s goes first, with %v vCPUs running and weight %d; %s has %v running and weight %d",
 		e.sharerText(first.name), first.used, first.weight, e.sharerText(own.name), own.used, own.weight)
 	if first.groups[0].Turn {
-		text = fmt.Sprintf("%s goes first, since room for a job of %s comes together", e.sharerText(first.name), first.groups[0].Jobs[0].Name)
+		text = fmt.Sprintf("%s goes first, since room is being saved for job %s", e.sharerText(first.name), first.groups[0].Jobs[0].Name)
 	}
 	return []Verdict{{Cause: drover.ReasonShare, Text: text, Since: g.Reason.Since}}
 }
@@ -262,7 +262,7 @@ func (e *Engine) sharerText(name string) string {
 	case label == "":
 		return "user " + name
 	case name == "":
-		return "what has no label " + label
+		return "jobs without label " + label
 	default:
 		return "label " + label + "=" + name
 	}

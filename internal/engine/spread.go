@@ -62,7 +62,7 @@ func (e *Engine) spreads(p drover.Problem, o drover.Offering) (why Verdict, has 
 	if own == more || int64(own)*drover.WholeShare <= int64(total)*int64(p.SpotShare) {
 		return why, false
 	}
-	why = e.verdict(drover.ReasonSpread, "with one more it would have %v of %v vCPUs, and spread has no spot offering have more than %v%% of them; one more is rented once others have more, or for what nothing else can hold",
+	why = e.verdict(drover.ReasonSpread, "with another instance it would have %v of %v vCPUs, and spread allows one spot offering at most %v%%; it is rented again once others have more, or for jobs that nothing else can hold",
 		own, total, drover.MilliCPU(p.SpotShare*10))
 	return why, true
 }

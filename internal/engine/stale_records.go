@@ -48,14 +48,14 @@ func (e *Engine) doubt(format string, args ...any) {
 }
 
 func (e *Engine) sayUnproved() {
-	e.note(Note{Level: Warn, Text: "nothing is begun before every cloud and instance has said what there is: " + e.s.Unproved.Text, Reason: e.s.Unproved})
+	e.note(Note{Level: Warn, Text: "nothing starts until every cloud and instance has reported: " + e.s.Unproved.Text, Reason: e.s.Unproved})
 }
 
 // doubtName doubts the records if an instance bears a name of this store's that by them was not given yet.
 func (e *Engine) doubtName(name string) {
 	number, ours := strings.CutPrefix(name, e.instanceName(0)[:len(e.instanceName(0))-1])
 	if id, err := strconv.ParseInt(number, 10, 64); ours && err == nil && id > e.s.LastInstance {
-		e.doubt("the records are an older copy: instance %s is there, and by them none of that number was ever made", name)
+		e.doubt("the records are an older copy: instance %s exists, and its number was never assigned in them", name)
 	}
 }
 
@@ -91,10 +91,10 @@ func (e *Engine) prove() {
 	}
 	e.s.Unproved = nil
 	e.write(Write{Proved: true})
-	e.note(Note{Level: Info, Text: "every cloud and instance has said what there is: the records hold again"})
+	e.note(Note{Level: Info, Text: "every cloud and instance has reported: the records are current again"})
 	for _, in := range slices.Clone(e.fleet.All()) {
 		if in.State == drover.InstanceCreating && in.ProviderID == "" && in.Call == 0 && !in.Held() {
-			e.stop(in, e.verdict(drover.ReasonUnproved, "it was planned by records that were an older copy, and is not there"))
+			e.stop(in, e.verdict(drover.ReasonUnproved, "it was planned by outdated records, and does not exist"))
 		}
 	}
 	for _, in := range e.fleet.All() {
@@ -122,7 +122,7 @@ func (e *Engine) awaits() string {
 		case in.ProviderID == "": // no list has it, so nobody can have logged in
 		case in.NoLogin && in.Listed:
 		case !in.Heard:
-			return fmt.Sprintf("instance %s to say what runs there, or to be gone", in.Name)
+			return fmt.Sprintf("instance %s to report what runs there, or to be gone", in.Name)
 		case e.strangeness(in) != nil:
 			return fmt.Sprintf("attempt %v to end, which runs on %s and is not in the records", *e.strangeness(in), in.Name)
 		}
@@ -144,7 +144,7 @@ func (e *Engine) strangeness(in *fleet.Member) *drover.AttemptID {
 // whyUnproved says why nothing is begun, and what is waited for.
 func (e *Engine) whyUnproved() Verdict {
 	why := verdict.Of(*e.s.Unproved)
-	why.Text += "; nothing is begun before it is known what there is: waits for " + e.awaits()
+	why.Text += "; nothing starts until clouds and instances have reported: waits for " + e.awaits()
 	return why
 }
 
@@ -158,7 +158,7 @@ func (e *Engine) adoptAttempt(in *fleet.Member, r Report) *Attempt {
 		if before.Stop != nil {
 			return nil
 		}
-		e.lose(before, "attempt %v was begun since, so this one had ended", id)
+		e.lose(before, "attempt %v started later, so this one had ended", id)
 	}
 	if !j.Unqueue(id.Job.Index) {
 		return nil
@@ -181,7 +181,7 @@ func (e *Engine) believeTag(in *fleet.Member, tag drover.IdleBehavior) {
 	}
 	in.Idle, in.Told = tag, nil
 	if tag != drover.IdleRun {
-		why := e.verdict(drover.ReasonOperator, "%s: so its tag says", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
+		why := e.verdict(drover.ReasonOperator, "%s, according to its tag", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
 		in.Told = &why
 		e.unbind(in)
 	}

@@ -100,7 +100,7 @@ type CloudSettings struct {
 	Reserved       []Reservation  `json:"reserved,omitempty"`        // that the operator has committed to
 	Billing        drover.Billing `json:"billing,omitzero"`
 	GrowDisk       bool           `json:"grow_disk,omitempty"` // volumes can be grown
-	Leaving        bool           `json:"leaving,omitempty"`   // no longer configured: nothing is rented there, and what is there drains
+	Leaving        bool           `json:"leaving,omitempty"`   // no longer configured: nothing is rented there, and its instances drain
 }
 
 // Lifecycle are the times an instance is given, as PRODUCT.md's `instances:` names them.

@@ -116,7 +116,7 @@ func (e *Engine) grown(b DiskGrown) {
 
 // stiffen has the instance's volume not grown any more. What was refused is not paid, unless it was asked for before: that may have happened.
 func (e *Engine) stiffen(in *fleet.Member, err *drover.Error) {
-	why := e.verdict(Cause(err.Kind), "its volume was to be grown to %s, and it was not: %s", in.Grow.Rounded(), err.Message)
+	why := e.verdict(Cause(err.Kind), "growing its volume to %s failed: %s", in.Grow.Rounded(), err.Message)
 	in.Rigid = &why
 	if err.Kind != drover.KindTransient && !in.Regrown {
 		in.Grow = 0

@@ -34,7 +34,7 @@ func (e *Engine) whyTooMany(g *group) *Verdict {
 		return nil
 	}
 	need := (len(members) + clouds[0].each - 1) / clouds[0].each
-	why := e.verdict(drover.ReasonLimit, "%d begin together, of which the %s that max_instances allows can hold no more than %d; they need at least %d: raise it, or make the gang smaller",
+	why := e.verdict(drover.ReasonLimit, "its gang has %d jobs, and the %s that max_instances allows can hold only %d of them; it needs at least %d: raise the limit, or make the gang smaller",
 		len(members), countOf(may, "instance"), holds, need)
 	return &why
 }

@@ -78,7 +78,7 @@ func (e *Engine) whyBlocked(g *group) Verdict {
 			continue
 		}
 		why.Until = b.Reason.Until
-		why.Text = fmt.Sprintf("the %d offerings that can hold it are all blocked; %s is tried again first: %s", len(able), o.Name(), blockText(*b))
+		why.Text = fmt.Sprintf("the %d offerings that can hold it are all blocked; %s will be tried first: %s", len(able), o.Name(), blockText(*b))
 		if len(able) == 1 {
 			why.Text = fmt.Sprintf("%s, which alone can hold it, is blocked: %s", o.Name(), blockText(*b))
 		}
@@ -105,7 +105,7 @@ func (e *Engine) whySilentCloud() Verdict {
 			return why
 		}
 	}
-	return e.verdict(drover.ReasonCatalogue, "no known type can hold it, and the types of another cloud cannot be had")
+	return e.verdict(drover.ReasonCatalogue, "no known type can hold it, and the types of another cloud are unknown")
 }
 
 // whyCatalogue says that a cloud has not told its types yet, and when it is asked for them again.
@@ -135,7 +135,7 @@ func (e *Engine) whyRefused(u drover.Unmet) *Verdict {
 		said = append(said, fmt.Sprintf("blocked: %d", blocked))
 	}
 	if dear > 0 {
-		said = append(said, fmt.Sprintf("dearer than what may be spent: %d", dear))
+		said = append(said, fmt.Sprintf("over the budget: %d", dear))
 	}
 	others := ""
 	if total += blocked + dear; blocked+dear > 0 {
@@ -153,10 +153,10 @@ func refusalWords(r drover.Refusal) string {
 		is, has = "is", "has"
 	}
 	words := map[string]string{
-		"placement": is + " not where it is to run", "market": is + " of a market that it does not want", "arch": is + " of another architecture",
+		"placement": is + " in the wrong place", "market": is + " in an unwanted market", "arch": is + " of another architecture",
 		"vcpus": has + " too few vCPUs", "memory": has + " too little memory", "disk": has + " too little disk", "gpus": has + " too few GPUs",
-		"price": is + " dearer than max_price",
-		"limit": is + " at a limit", "size": is + " of a size that is not wanted", "dear": is + " dearer than what may be spent on it",
+		"price": is + " over max_price",
+		"limit": is + " at a limit", "size": is + " of an unwanted size", "dear": is + " over the budget",
 		"spread": has + " the share that one may have",
 	}
 	return fmt.Sprintf("%d %s", r.Count, words[r.Code])

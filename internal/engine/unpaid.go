@@ -65,7 +65,7 @@ func (e *Engine) whyNever(a *budget.Account, ask asked, t minimumCost) *Verdict 
 	if t.least <= a.Limit {
 		return nil
 	}
-	return new(e.whyDear(a, ask, t, "can never pay %s"))
+	return new(e.whyDear(a, ask, t, "can never pay for %s"))
 }
 
 // whyNotNow says why an account refuses what is asked for, which it may pay another time.
@@ -74,7 +74,7 @@ func (e *Engine) whyNotNow(a *budget.Account, ask asked, t minimumCost) Verdict 
 		return e.why(a)
 	}
 	// It is tried again when so little is left of the window that it can pay for its part, as far as is known now.
-	why := e.whyDear(a, ask, t, "can pay %s only out of two windows")
+	why := e.whyDear(a, ask, t, "can pay for %s only out of two windows")
 	pays := time.Duration(drover.Money(t.span).Part(int64(max(0, a.Limit-e.ledger.Sum(a))), int64(t.whole)))
 	why.Until = min(a.To, max(a.To.Add(-pays).Add(time.Second), e.s.Now.Add(time.Minute)))
 	return why
@@ -87,7 +87,7 @@ func (e *Engine) whyDear(a *budget.Account, ask asked, t minimumCost, can string
 		what = fmt.Sprintf("%d that begin together", ask.count)
 	}
 	if ask.key.Timeout == 0 {
-		timeout = "a timeout, without which it counts as an hour"
+		timeout = "a timeout (without one it counts as an hour)"
 	}
 	if !ask.hosted {
 		boot = e.beside(t.of.Cloud)

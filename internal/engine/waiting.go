@@ -13,11 +13,11 @@ const maxKinds = 50
 
 const (
 	bootingText  = "instances for it are on their way"
-	endingText   = "what runs where it fits is likely to end before another instance would have booted"
-	heldText     = "its priority is 0; it starts once drover priority has raised it"
-	planningText = "the instances to rent for it are being chosen, which takes seconds"
-	drainingText = "the controller is about to end and starts nothing any more; the next one goes on"
-	closingText  = "the fleet is closing: nothing more is rented, and each instance goes as it falls idle"
+	endingText   = "a running job is likely to make room before a new instance would boot"
+	heldText     = "its priority is 0; raise it with drover priority to start it"
+	planningText = "instances for it are being chosen, which takes seconds"
+	drainingText = "the controller is ending and starts nothing more; the next one continues"
+	closingText  = "the fleet is closing: nothing more is rented, and idle instances are destroyed"
 )
 
 // whyEnding says that what waits of a group does so for room that is paid for anyway.
@@ -25,7 +25,7 @@ func (e *Engine) whyEnding(g *group) Verdict {
 	if g.Key.MaxWait == 0 {
 		return e.verdict(drover.ReasonEnding, endingText)
 	}
-	return e.verdict(drover.ReasonEnding, "what runs where it fits is likely to end in time: by its max_wait it waits for that up to %v longer than another instance would boot, which spares one", g.Key.MaxWait)
+	return e.verdict(drover.ReasonEnding, "a running job is likely to make room in time: its max_wait allows up to %v more than a boot, which saves an instance", g.Key.MaxWait)
 }
 
 // whyHeld says why a job's elements may not start at all, if so.
@@ -114,9 +114,9 @@ func (e *Engine) held() (after, zero drover.Waiting) {
 
 // postponedTexts are for jobs of whatever name.
 var postponedTexts = map[Cause]string{
-	drover.ReasonGang:       "begins again together with others that have yet to end",
-	drover.ReasonRetry:      "failed, and is tried again after a delay",
-	drover.ReasonMaxRunning: "as many of its array run as max_running lets run at once",
+	drover.ReasonGang:       "restarts together with others that have not ended yet",
+	drover.ReasonRetry:      "failed, and will be retried after a delay",
+	drover.ReasonMaxRunning: "as many of its array run as max_running allows",
 }
 
 // sumPostponed adds what waits but may not start yet, by the first reason of each job.
@@ -145,7 +145,7 @@ func (e *Engine) standing() []drover.Waiting {
 
 // others are those whose reasons there was no room to tell apart.
 func others(n int) drover.Waiting {
-	return drover.Waiting{Count: n, Reason: drover.Reason{Code: drover.ReasonOther, Text: "and others, for other reasons: drover explain JOB says which"}}
+	return drover.Waiting{Count: n, Reason: drover.Reason{Code: drover.ReasonOther, Text: "and others for other reasons; see drover explain JOB"}}
 }
 
 // tally adds up what waits by why it does.

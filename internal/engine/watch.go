@@ -24,13 +24,13 @@ func (e *Engine) tellPassed(p budget.Passing) {
 	kind, follows := "soft", "nothing is stopped"
 	switch {
 	case p.Hard && p.Account.Budget.Stop:
-		kind, follows = "hard", "what runs is stopped, and waits"
+		kind, follows = "hard", "running jobs are stopped and requeued"
 	case p.Hard:
-		kind, follows = "hard", "what runs finishes"
+		kind, follows = "hard", "running jobs finish"
 	}
-	why := e.verdict(drover.ReasonBudget, "the %s %s budget of the %s, %v, is passed: %v is spent", kind, p.Account.Window, p.Account.Budget.Scope(), p.Limit, p.Spent)
+	why := e.verdict(drover.ReasonBudget, "the %s %s budget of the %s, %v, is exceeded: %v is spent", kind, p.Account.Window, p.Account.Budget.Scope(), p.Limit, p.Spent)
 	why.Until = p.Account.To
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("%s; %s until it begins anew at %v", why.Text, follows, p.Account.To), Reason: new(why.Reason())})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("%s; %s; its next window begins at %v", why.Text, follows, p.Account.To), Reason: new(why.Reason())})
 }
 
 // stopFor ends the attempts that a passed budget counts. Their jobs wait until it begins anew.
@@ -38,7 +38,7 @@ func (e *Engine) stopFor(a *budget.Account) {
 	for _, in := range e.fleet.All() {
 		for _, t := range in.Load {
 			if t.Stop == nil && a.Covers(payer(e.queue.KeyOf(e.job(t.ID.Job.Number)))) {
-				e.stopAttempt(t, e.verdict(drover.ReasonPreempted, "the %s budget of the %s, %v, is passed", a.Window, a.Budget.Scope(), a.Limit))
+				e.stopAttempt(t, e.verdict(drover.ReasonPreempted, "the %s budget of the %s, %v, is exceeded", a.Window, a.Budget.Scope(), a.Limit))
 			}
 		}
 	}

@@ -39,7 +39,7 @@ type Instance struct {
 	Template   string               `json:"template,omitempty"`  // the pool's template that it was made from
 	Cried      bool                 `json:"cried,omitempty"`     // its HookBroken was run
 	Ailing     *verdict.Verdict     `json:"ailing,omitempty"`    // it takes no more work and goes once it has none, since that is wrong with it
-	Reclaimed  *verdict.Verdict     `json:"reclaimed,omitempty"` // its cloud takes it back, or took it: no more work, whatever Idle says
+	Reclaimed  *verdict.Verdict     `json:"reclaimed,omitempty"` // its cloud is taking it back, or took it: no more work, whatever Idle says
 	Asked      drover.Time          `json:"asked"`               // its cloud was first asked for it; planned, until it is
 	Begun      bool                 `json:"begun,omitempty"`     // a create call was made: it may exist
 	Created    drover.Time          `json:"created,omitempty"`   // its bill begins

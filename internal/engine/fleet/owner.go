@@ -12,7 +12,7 @@ import "drover"
 // Pooled reports whether a pool owns the instance, configured or not.
 func (in *Member) Pooled() bool { return in.Pool != "" }
 
-// Awaited reports whether an instance that is on its way, or that is not heard from yet, is still wanted by its owner.
+// Awaited reports whether an instance that is on its way, or that does not answer yet, is still wanted by its owner.
 func (in *Member) Awaited() bool { return in.Pooled() || len(in.Bound) > 0 }
 
 // Idles reports whether the instance goes once it has been idle for long enough.
