@@ -202,7 +202,7 @@ func TestOutputsCommand(t *testing.T) {
 		f := &fakeController{jobs: jobs, outputs: outputs, lies: "PICTURE"}
 		f.serve(t)
 		to := t.TempDir()
-		droverCommand(t, "outputs", "1", "--to", to).want(t, 3, "", "not what was promised")
+		droverCommand(t, "outputs", "1", "--to", to).want(t, 3, "", "does not match its hash")
 		if files, err := os.ReadDir(filepath.Join(to, "a")); err != nil || len(files) != 0 {
 			t.Errorf("%v, %v", files, err)
 		}

@@ -342,7 +342,7 @@ func TestARunIsShownInABrowser(t *testing.T) {
 	r := p.start("run", "--ui", "--", "sleep", "5")
 	var link string
 	eventually(t, 30*time.Second, "a link is printed", func() bool {
-		_, after, found := strings.Cut(r.err.String(), "within a minute: ")
+		_, after, found := strings.Cut(r.err.String(), "valid for a minute): ")
 		link, _, _ = strings.Cut(after, "\n")
 		return found && strings.HasSuffix(r.err.String(), "\n")
 	})

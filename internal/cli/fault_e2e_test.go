@@ -149,7 +149,7 @@ func TestThreeOfFiveInstancesHang(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for name := range hung {
-		if !regexp.MustCompile(`instance ` + name + ` is broken: not heard from`).MatchString(r.err.String()) {
+		if !regexp.MustCompile(`instance ` + name + ` is broken: silent`).MatchString(r.err.String()) {
 			t.Errorf("%s was not given up", name)
 		}
 	}
