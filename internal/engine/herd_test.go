@@ -168,7 +168,7 @@ func (h *herd) submit() {
 // finish ends a job that runs.
 func (h *herd) finish() {
 	for {
-		in := h.e.fleet.All()[h.dice.IntN(len(h.e.fleet.All()))]
+		in := h.e.fleet.All()[h.dice.IntN(h.e.fleet.Len())]
 		if len(in.Load) > 0 && in.Load[0].State == drover.AttemptRunning {
 			h.hear(Exited{Instance: in.ID, Attempt: in.Load[0].ID})
 			return
@@ -178,7 +178,7 @@ func (h *herd) finish() {
 
 // lose has an instance vanish: its connection breaks, and two lists have it not.
 func (h *herd) lose() {
-	in := h.e.fleet.All()[h.dice.IntN(len(h.e.fleet.All()))]
+	in := h.e.fleet.All()[h.dice.IntN(h.e.fleet.Len())]
 	h.hear(Disconnected{Instance: in.ID, Heard: h.now, Text: "gone"})
 	for range 3 {
 		for h.lists == 0 {
