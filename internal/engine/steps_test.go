@@ -89,7 +89,7 @@ type counter struct {
 
 func newCounter(t *testing.T) counter {
 	c := counter{t, filepath.Join(t.TempDir(), "engine.test")}
-	build := exec.Command("go", "test", "-c", "-covermode=atomic", "-coverpkg=drover/internal/engine", "-o", c.program, ".")
+	build := exec.Command("go", "test", "-c", "-covermode=atomic", "-coverpkg=drover/internal/engine,drover/internal/engine/fleet", "-o", c.program, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
