@@ -134,7 +134,7 @@ func TestAControllerDoesNotStartOnAFullDisk(t *testing.T) {
 			fill()
 			full := p.start("serve", "-c", "drover.yaml")
 			said := func() string { return full.err.tail() }
-			if code := full.wait(20 * time.Second); code != 3 || !strings.Contains(said(), "is full") || !strings.Contains(said(), "hint: make room there") {
+			if code := full.wait(20 * time.Second); code != 3 || !strings.Contains(said(), "is full") || !strings.Contains(said(), "hint: free space there") {
 				t.Errorf("it ends with %d and says %s", code, said())
 			}
 			free()

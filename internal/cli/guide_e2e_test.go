@@ -185,8 +185,7 @@ var changing = []struct {
 	pattern *regexp.Regexp
 	as      string
 }{
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "WHEN"},
-	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?`), "CLOCK"},
+	{regexp.MustCompile(`\b(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "WHEN"}, // yesterday has its date
 	{regexp.MustCompile(`\$\d+(\.\d+)?`), "MONEY"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(h|ms|µs|m|s))+\b`), "LONG"},
 	{regexp.MustCompile(`\b(run|lab)-[a-z2-7]{5,6}\b`), "$1-NAME"},
