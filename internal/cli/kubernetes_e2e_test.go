@@ -118,14 +118,14 @@ func (p *groupPlace) bound() (n int) {
 	return n
 }
 
-// target is a group's target, and how many nodes it lists.
+// target is a group's target, and how many nodes it lists. It waits for a controller that was just restarted.
 func (p *groupPlace) target(group string) (target, listed int) {
 	p.t.Helper()
-	size, err := p.provider.NodeGroupTargetSize(p.t.Context(), &protos.NodeGroupTargetSizeRequest{Id: group})
+	size, err := p.provider.NodeGroupTargetSize(p.t.Context(), &protos.NodeGroupTargetSizeRequest{Id: group}, grpc.WaitForReady(true))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	nodes, err := p.provider.NodeGroupNodes(p.t.Context(), &protos.NodeGroupNodesRequest{Id: group})
+	nodes, err := p.provider.NodeGroupNodes(p.t.Context(), &protos.NodeGroupNodesRequest{Id: group}, grpc.WaitForReady(true))
 	if err != nil {
 		p.t.Fatal(err)
 	}
