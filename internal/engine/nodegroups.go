@@ -91,7 +91,7 @@ func (e *Engine) increase(p *poolOf, b GroupAsked) *drover.Error {
 	case e.s.Closing || e.s.Draining:
 		return drover.Errorf(drover.KindConflict, "this controller rents nothing any more, since it is about to end")
 	}
-	e.retarget(p, p.count+b.Delta, b.Reason)
+	e.retarget(p, p.count+b.Delta, nil)
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (e *Engine) decrease(p *poolOf, b GroupAsked) *drover.Error {
 	if -b.Delta > unrented+len(requested) {
 		return drover.Errorf(drover.KindInvalid, "of node group %s %d are asked for and not created: its target of %d cannot be decreased by %d", p.Name, unrented+len(requested), p.count, -b.Delta)
 	}
-	e.retarget(p, p.count+b.Delta, b.Reason)
+	e.retarget(p, p.count+b.Delta, &b.Reason)
 	for _, in := range requested[:max(0, -b.Delta-unrented)] {
 		e.stop(in, e.verdict(drover.ReasonScaledDown, "%s", b.Reason.Text))
 	}
@@ -142,7 +142,7 @@ func (e *Engine) deleteNodes(p *poolOf, b GroupAsked) *drover.Error {
 		}
 	}
 	if p.count != was || len(stops) > 0 {
-		e.retarget(p, p.count, b.Reason)
+		e.retarget(p, p.count, &b.Reason)
 	}
 	for _, in := range stops {
 		e.stop(in, e.verdict(drover.ReasonScaledDown, "%s", b.Reason.Text))
@@ -171,8 +171,9 @@ func (e *Engine) mayDelete(p *poolOf, key NodeKey) *drover.Error {
 	return nil
 }
 
-func (e *Engine) retarget(p *poolOf, target int, why drover.Reason) {
-	e.note(Note{Level: Info, Text: fmt.Sprintf("node group %s: a target of %d", p.Name, target), Reason: &why})
+// retarget sets a group's target. A reason says why it is not what the autoscaler asked for, or why it is less than before; it may be nil.
+func (e *Engine) retarget(p *poolOf, target int, why *drover.Reason) {
+	e.note(Note{Level: Info, Text: fmt.Sprintf("node group %s: the target is %d", p.Name, target), Reason: why})
 	p.count = target
 	e.writeGroup(p)
 }
@@ -239,7 +240,7 @@ func (e *Engine) meetTarget(p *poolOf, in pool.Input, plan pool.Plan, closed clo
 		return !v.Going && (v.Template != "" && v.Template != p.spec.Template || p.spec.MaxAge > 0 && v.Asked.Add(p.spec.MaxAge) <= e.s.Now)
 	})
 	if beyond := plan.Counted - plan.Wanted; beyond > 0 && !old {
-		e.retarget(p, p.count+beyond, e.verdict(drover.ReasonPool, "%s there that nobody asked for", countOf(beyond, "instance")).Reason())
+		e.retarget(p, p.count+beyond, new(e.verdict(drover.ReasonPool, "%s there that nobody asked for", countOf(beyond, "instance")).Reason()))
 		return true
 	}
 	return false
