@@ -21,6 +21,7 @@ func (e *Engine) connected(b Connected) {
 		return
 	}
 	in.Connected, in.Silent, in.Tried, in.Unlocated, in.Missing, in.Known = true, 0, false, false, 0, e.s.Now
+	learned := in.HostKey != b.HostKey
 	in.HostKey, in.Heard = b.HostKey, true
 	e.hear(in)
 	e.endQuiet(in)
@@ -29,6 +30,9 @@ func (e *Engine) connected(b Connected) {
 		e.reclaim(in, noticeText(*b.Notice))
 	}
 	e.unwell(in, b.Ailing)
+	if learned && in.State.Ready() { // its pool has login: none since the dial began
+		e.writeInstance(in)
+	}
 	e.ready(in)
 	if b.ProbeFailed != "" {
 		e.probeFailed(in, b.ProbeFailed)
