@@ -50,10 +50,13 @@ func (c *controller) told(ev engine.Event) {
 	}
 }
 
-// toldOf notes which instances a list that is told lacks.
+// toldOf notes which instances a list that is told lacks. One that failed tells of none.
 func (c *controller) toldOf(b engine.Listed) {
 	lacks := c.lack[b.Effect]
 	delete(c.lack, b.Effect)
+	if b.Err != nil {
+		return
+	}
 	cl := c.w.cloud(b.Cloud)
 	for _, v := range cl.vms {
 		switch lacked := v.book.lacked; {
