@@ -33,7 +33,7 @@ type Reaper interface {
 // before the instance.
 const leftoverAge = time.Hour
 
-// FleetState is what is known of the fleet whose leftovers are removed.
+// FleetState says how much is known about the fleet whose leftovers are removed.
 type FleetState int
 
 // The states of a fleet, and what Reap removes in each.

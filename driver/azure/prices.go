@@ -190,8 +190,8 @@ func (r spotRow) history() (all []driver.PricePoint, err error) {
 	return driver.SortPrices(all), nil
 }
 
-// knownSpots is what is known of spot instances, if Azure's own types are wanted on spot. A failure is logged once
-// and stops nothing.
+// knownSpots returns Azure's data on spot instances, if its own types are wanted on spot. A failure is logged once and
+// stops nothing.
 func (c *cloud) knownSpots(ctx context.Context) map[string]spotInfo {
 	if !c.config.ListTypes || !c.config.Wants(drover.Spot) {
 		return nil

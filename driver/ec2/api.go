@@ -189,8 +189,7 @@ func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 // mostParameter limits an answer of Systems Manager, whose parameters have at most 8 KiB.
 const mostParameter = 1 << 20
 
-// parameters is Systems Manager, of which the driver makes one call. Amazon's package for it takes 10 CPU seconds to
-// compile.
+// parameters calls Systems Manager. The driver needs one call; Amazon's package for it takes 10 CPU seconds to compile.
 type parameters struct{ *api }
 
 // GetParameterInput names a parameter.

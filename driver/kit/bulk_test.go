@@ -15,7 +15,7 @@ func bulk(call func(ctx context.Context, ids []string) error) *Bulk {
 }
 
 func TestBulk(t *testing.T) {
-	t.Run("what comes while a call is under way shares the next one", func(t *testing.T) {
+	t.Run("requests during a call share the next one", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var sizes []int
 			e := bulk(func(_ context.Context, ids []string) error {

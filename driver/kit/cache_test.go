@@ -75,13 +75,13 @@ func TestRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r kit.Remembered
 		if r.Has("a") {
-			t.Error("what was never added is remembered")
+			t.Error("an id that was never added is remembered")
 		}
 		r.Add("a")
 		for range 3 {
 			time.Sleep(2*time.Hour - time.Second)
 			if !r.Has("a") || r.Has("b") {
-				t.Error("what is asked about is forgotten, or all are remembered")
+				t.Error("an id that is asked about is forgotten, or every id is remembered")
 			}
 		}
 		time.Sleep(2 * time.Hour)

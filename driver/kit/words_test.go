@@ -25,7 +25,7 @@ func TestWords(t *testing.T) {
 			t.Errorf("%q counts", got)
 		}
 	})
-	t.Run("what is the same already is not written again", func(t *testing.T) {
+	t.Run("unchanged tags are not written again", func(t *testing.T) {
 		there, _ := words.Write(map[string]string{driver.TagFleet: "lab", driver.TagName: "a", "k": "1"}, day)
 		wanted, _ := words.Write(map[string]string{driver.TagFleet: "lab", driver.TagName: "a", "k": "2"}, day.Add(time.Hour))
 		add, remove := words.Change(append(there, "somebody:elses"), wanted)

@@ -223,7 +223,7 @@ func (o *FleetCloud) check(doing, id string) error {
 	return nil
 }
 
-// remember keeps what was just listed and forgets what has long been gone, so that memory stays bounded.
+// remember keeps the instances just listed and forgets those long gone, so that memory stays bounded.
 func (o *FleetCloud) remember(ours []driver.Instance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

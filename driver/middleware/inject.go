@@ -136,7 +136,7 @@ func (i *injected) Create(ctx context.Context, r driver.CreateRequest) (driver.I
 	return in, taken, err
 }
 
-// List lacks what is new and keeps what is gone, for the injected lag.
+// List omits new instances and still shows ended ones, for as long as the injected lag.
 func (i *injected) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	all, err := i.Cloud.List(ctx, tags)
 	if err != nil {

@@ -34,6 +34,14 @@ type chaosCloud struct {
 	met       map[faultKind]int // guarded by mu
 }
 
+// needSSHD skips a test where there is no OpenSSH server for the instances.
+func needSSHD(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(sshd); err != nil {
+		t.Skipf("the instances of this test are OpenSSH servers, and there is no %s: install Debian's openssh-server", sshd)
+	}
+}
+
 // newChaosCloud opens a cloud in a folder, until the test ends.
 func newChaosCloud(t *testing.T, plan cloudPlan, folder string) *chaosCloud {
 	t.Helper()

@@ -20,9 +20,7 @@ type aimed struct {
 
 func newAimed(t *testing.T, plan cloudPlan) *aimed {
 	t.Helper()
-	if _, err := os.Stat(sshd); err != nil {
-		t.Skipf("the instances of this test are OpenSSH servers, and there is no %s: install Debian's openssh-server", sshd)
-	}
+	needSSHD(t)
 	folder, err := os.MkdirTemp("", "drover-aimed-") // short enough for a socket's name
 	if err != nil {
 		t.Fatal(err)

@@ -33,9 +33,7 @@ const (
 // servers, and its ledger has what really was: no job may be lost or run twice at once, no instance left, and the bill must be the ledger's.
 // covers D9 K7 K12
 func TestChaosCloud(t *testing.T) {
-	if _, err := os.Stat(sshd); err != nil {
-		t.Skipf("the instances of this test are OpenSSH servers, and there is no %s: install Debian's openssh-server", sshd)
-	}
+	needSSHD(t)
 	first := max(1, *chaosSeed)
 	for seed := first; seed < first+uint64(*cloudSeeds); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
