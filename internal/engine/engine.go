@@ -148,7 +148,7 @@ func (e *Engine) State() State {
 		known.Fits = g.fitted == e.fitting
 		s.Groups = append(s.Groups, known)
 	}
-	s.Pools, s.PoolStates = slices.Clone(s.Pools), e.poolStates()
+	s.Pools, s.PoolStates, s.Successes = slices.Clone(s.Pools), e.poolStates(), slices.Clone(s.Successes)
 	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, 0, e.await, e.look}
 	s.Spent, s.Spending, s.Pending.Turn = e.ledger.State()
 	for _, c := range e.clouds {
@@ -183,6 +183,9 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.ledger.At(e.s.Now)
 	e.turnWindows(was)
 	e.handle(ev.Body)
+	if fresh {
+		e.takeSuccesses()
+	}
 	e.resume()
 	e.rerate()
 	e.watchBudgets()

@@ -32,6 +32,7 @@ func (e *Engine) submit(jobs []Job) {
 	for _, n := range taken {
 		e.missed(e.job(n))
 	}
+	e.takeSuccesses()
 }
 
 // missed looks whether a job that is new is to run after one that has ended since that was looked up. How that ended is not remembered here: the job is not

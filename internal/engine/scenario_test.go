@@ -142,6 +142,9 @@ func (p *player) line(verb string, args []string) {
 		newest := p.disk
 		p.disk = p.copied.Copy()
 		p.disk.Replace(newest, p.now)
+		if slices.Contains(args, "alone") { // without the log of what succeeded
+			p.disk.Forget()
+		}
 		p.line("restart", nil)
 	case "after":
 		p.after(args[0])

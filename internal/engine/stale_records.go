@@ -19,6 +19,8 @@ import (
 // What an instance says makes them doubted only if it shows the proof that came with the start of an attempt which they never began. Any job there
 // can speak as its instance, but can show no proof of what was not given to it.
 //
+// What a log beside them has of attempts that succeeded since is believed at once: the results of those are stored, so their jobs are done.
+//
 // Until then what there is counts for more than what is written. An attempt with a proof that is later than the one that is written is taken over,
 // with what came of it if it has ended; whatever else runs that is not written is ended like any process that nobody knows (BEHAVIOUR D14), and nothing
 // is begun before it has ended. What is written to run, and does not, is tried again without a lost start. A tag says what an operator told
@@ -89,7 +91,7 @@ func (e *Engine) prove() {
 	if e.proved() || e.awaits() != "" {
 		return
 	}
-	e.s.Unproved = nil
+	e.s.Unproved, e.s.Successes = nil, nil
 	e.write(Write{Proved: true})
 	e.note(Note{Level: Info, Text: "every cloud and instance has reported: the records are current again"})
 	for _, in := range slices.Clone(e.fleet.All()) {
@@ -170,6 +172,40 @@ func (e *Engine) adoptAttempt(in *fleet.Member, r Report) *Attempt {
 	e.use(in)
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("taking over attempt %v on %s, which is later than the records", id, in.Name), Instance: in.Name, Attempt: &id})
 	return a
+}
+
+// takeSuccesses ends the jobs and elements whose success is later than the records. Those that cannot start yet, or are not taken in yet, may follow.
+func (e *Engine) takeSuccesses() {
+	e.s.Successes = slices.DeleteFunc(slices.Clone(e.s.Successes), e.tookSuccess)
+}
+
+// tookSuccess takes in that an attempt succeeded, and reports whether nothing is left to be done about it.
+func (e *Engine) tookSuccess(s Success) bool {
+	id, j := s.Attempt, e.job(s.Attempt.Job.Number)
+	if j == nil || !j.MayStart() {
+		return false
+	}
+	before := e.fleet.Attempt(id.Job)
+	if id.Number < j.LastAttempt(id.Job.Index) || before != nil && before.Stop != nil {
+		return true
+	}
+	why := e.verdict(drover.ReasonExit, "it succeeded after these records were copied, and its results are stored")
+	switch {
+	case before != nil && before.ID == id:
+		before.Exit, before.Ended = &s.Exit, s.Ended
+		e.end(before, drover.AttemptSucceeded, why)
+		return true
+	case before != nil:
+		e.lose(before, "attempt %v started later, so this one had ended", id)
+	}
+	if j.Unqueue(id.Job.Index) {
+		e.regroup(j)
+		el := j.Element(id.Job.Index)
+		el.Number = id.Number
+		e.finish(j, ElementRow{Element: *el, State: drover.JobSucceeded, Code: &s.Exit.Code, Reason: why.Reason()})
+		e.postponed(j, id.Job.Index)
+	}
+	return true
 }
 
 // believeTag takes an operator's word from the tag of an instance that the records have otherwise, since they are older: the first that is

@@ -57,6 +57,15 @@ type State struct {
 	Groups        []Group        `json:"groups,omitempty"`        // observed: by order of service
 	PoolStates    []PoolState    `json:"pool_states,omitempty"`   // observed: by name
 	Pending       Pending        `json:"pending,omitzero"`        // observed
+
+	Successes []Success `json:"successes,omitempty"` // later than the records, which are unproved, by the log beside them; in the order of their ends
+}
+
+// Success is that an attempt succeeded, and its results are stored.
+type Success struct {
+	Attempt drover.AttemptID `json:"attempt"`
+	Exit    drover.Exit      `json:"exit"`
+	Ended   drover.Time      `json:"ended"`
 }
 
 // Solving is a problem that was handed out and whose answer has not come.

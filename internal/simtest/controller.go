@@ -58,6 +58,7 @@ func (w *World) boot() {
 		noList: map[string]drover.Time{}, impostor: map[int64]bool{}, cries: map[int64]drover.Time{},
 	}
 	state := w.Disk.Begin()
+	w.Disk.told(state)
 	eng, err := engine.New(state)
 	if err != nil {
 		w.fail("beginning: %v", err)

@@ -45,8 +45,10 @@ type Disk struct {
 	lastWish  int64
 	nonce     string
 	epoch     int64
-	leapt     int            // numbers of attempts that may have been given by copies that are lost
-	unproved  *drover.Reason // it may be an older copy
+	leapt     int                  // numbers of attempts that may have been given by copies that are lost
+	unproved  *drover.Reason       // it may be an older copy
+	successes []engine.Success     // all there were, also those of which a copy that was put back does not know
+	done      map[drover.JobID]int // attempts of which those told the engine that began last, of jobs that could start: none of them begins again
 }
 
 var errDisk = errors.New("disk: no space left")
@@ -97,7 +99,7 @@ func (d *Disk) write(w engine.Write) error {
 	case w.Element != nil:
 		return d.writeElement(*w.Element)
 	case w.Attempt != nil:
-		d.writeAttempt(*w.Attempt)
+		return d.writeAttempt(*w.Attempt)
 	case w.Instance != nil:
 		d.returns(w.Instance.ID)
 		d.instances[w.Instance.ID] = *w.Instance
@@ -163,8 +165,11 @@ func (d *Disk) writeElement(row engine.ElementRow) error {
 	return nil
 }
 
-func (d *Disk) writeAttempt(row engine.AttemptRow) {
+func (d *Disk) writeAttempt(row engine.AttemptRow) error {
 	a := row.Attempt
+	if before := d.done[a.ID.Job]; before != 0 && a.State == drover.AttemptStarting {
+		return fmt.Errorf("attempt %v is to start, although it was told that attempt %d had succeeded", a.ID, before)
+	}
 	a.Effect, a.Fails, a.Retry = 0, 0, 0
 	d.begun[a.ID.Job] = max(d.begun[a.ID.Job], a.ID.Number)
 	d.attempts[a.ID.Job] = a
@@ -174,6 +179,26 @@ func (d *Disk) writeAttempt(row engine.AttemptRow) {
 	}
 	if a.State == drover.AttemptLost && a.Stop == nil {
 		d.lost[a.ID.Job]++
+	}
+	if a.State == drover.AttemptSucceeded {
+		d.successes = append(d.successes, engine.Success{Attempt: a.ID, Exit: *a.Exit, Ended: a.Ended})
+	}
+	return nil
+}
+
+// Forget loses the log of what succeeded.
+func (d *Disk) Forget() { d.successes = nil }
+
+// told notes which jobs an engine that begins has to hold for done.
+func (d *Disk) told(s engine.State) {
+	d.done = map[drover.JobID]int{}
+	for _, won := range s.Successes {
+		id := won.Attempt
+		j, there := d.jobs[id.Job.Number]
+		a, lives := d.attempts[id.Job]
+		if there && j.MayStart() && id.Number >= d.numbers[id.Job] && !(lives && a.Stop != nil) {
+			d.done[id.Job] = id.Number
+		}
 	}
 }
 
@@ -270,6 +295,9 @@ func (d *Disk) Begin() engine.State {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.pools)) {
 		s.Pools = append(s.Pools, d.pools[name])
+	}
+	if d.unproved != nil {
+		s.Successes = slices.Clone(d.successes)
 	}
 	s.Departed = slices.Clone(d.departed)
 	s.Attempts = slices.SortedFunc(maps.Values(d.attempts), func(a, b engine.Attempt) int {

@@ -22,6 +22,7 @@ func (d *Disk) Replace(newest *Disk, now drover.Time) {
 	d.epoch = newest.epoch
 	d.last = max(d.last, newest.last) + engine.Leap
 	d.leapt = max(d.leapt, newest.leapt) + engine.Leap
+	d.successes = newest.successes // the log of which lies beside the records
 	d.unproved = &drover.Reason{Code: drover.ReasonUnproved, Text: "the records are an older copy", Since: now}
 }
 
@@ -79,6 +80,9 @@ func (w *World) putBack() {
 	newest, c := w.Disk, w.copied
 	w.Disk = c.disk.Copy()
 	w.Disk.Replace(newest, w.now)
+	if n := len(w.Disk.successes); n > 0 && w.roll(3) == 0 { // the log lacks the last of them
+		w.Disk.successes = w.Disk.successes[:w.roll(n)]
+	}
 	w.paused = w.Disk.paused != nil
 	w.submit, w.promises.cancelled = slices.Clone(c.submit), maps.Clone(c.cancelled)
 	for _, cl := range w.clouds {

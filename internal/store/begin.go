@@ -18,7 +18,8 @@ import (
 // refused.
 //
 // Records that may be an older copy of themselves, by the note beside them, are unproved until a Commit says that
-// they are proved, and numbers that may have been used since are not used again.
+// they are proved, and numbers that may have been used since are not used again. With them come the attempts that have
+// succeeded since, as far as the log beside the records tells.
 //
 // From then on, changes through another Store that called Begin earlier are refused with KindConflict.
 func (s *Store) Begin(ctx context.Context, fleet string) (engine.State, error) {
@@ -35,13 +36,20 @@ func (s *Store) Begin(ctx context.Context, fleet string) (engine.State, error) {
 		if err := s.setAside(ctx, tx); err != nil {
 			return err
 		}
-		return load(ctx, tx, &state)
+		if err := load(ctx, tx, &state); err != nil || state.Unproved == nil {
+			return err
+		}
+		state.Successes, err = s.recall(ctx, tx, state.Nonce)
+		return err
 	})
 	if err != nil {
 		return state, err
 	}
 	s.epoch.Store(state.Epoch)
 	now.Instance = state.LastInstance
+	if err := s.successes.begin(state.Nonce); err != nil {
+		return state, err
+	}
 	return state, s.proof.begin(now)
 }
 

@@ -58,7 +58,7 @@ var writeQueries = []string{
 // writes of many decisions at once: they share one wait for the disk, and of several writes to one row only the last
 // is made.
 func (s *Store) Commit(ctx context.Context, writes []engine.Write) error {
-	return s.changeTo(ctx, "writing the records", given(writes), func(tx *sql.Tx) error {
+	err := s.changeTo(ctx, "writing the records", given(writes), func(tx *sql.Tx) error {
 		for _, w := range latest(writes) {
 			if err := s.apply(ctx, tx, w); err != nil {
 				return err
@@ -66,6 +66,10 @@ func (s *Store) Commit(ctx context.Context, writes []engine.Write) error {
 		}
 		return nil
 	})
+	if err == nil {
+		s.successes.add(succeeded(writes)...)
+	}
+	return err
 }
 
 // given are the highest numbers that the writes assign.

@@ -10,6 +10,16 @@ import (
 
 // PutOutputs records an attempt's outputs and the warnings about them. Repeating it replaces them.
 func (s *Store) PutOutputs(ctx context.Context, id drover.AttemptID, files []drover.File, warnings []string) error {
+	err := s.change(ctx, fmt.Sprintf("writing down the outputs of attempt %v", id), func(tx *sql.Tx) error {
+		return putOutputs(ctx, tx, id, files, warnings)
+	})
+	if err == nil {
+		s.successes.add(success{Outputs: &outputs{id, files, warnings}})
+	}
+	return err
+}
+
+func putOutputs(ctx context.Context, tx *sql.Tx, id drover.AttemptID, files []drover.File, warnings []string) error {
 	kept, err := text(files)
 	if err != nil {
 		return err
@@ -22,12 +32,10 @@ func (s *Store) PutOutputs(ctx context.Context, id drover.AttemptID, files []dro
 		}
 		lacks = &said
 	}
-	return s.change(ctx, fmt.Sprintf("writing down the outputs of attempt %v", id), func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO outputs (job, idx, number, files, warnings) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (job, idx, number) DO UPDATE SET files = excluded.files, warnings = excluded.warnings`,
-			id.Job.Number, id.Job.Index, id.Number, kept, lacks)
-		return err
-	})
+	_, err = tx.ExecContext(ctx, `INSERT INTO outputs (job, idx, number, files, warnings) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (job, idx, number) DO UPDATE SET files = excluded.files, warnings = excluded.warnings`,
+		id.Job.Number, id.Job.Index, id.Number, kept, lacks)
+	return err
 }
 
 // OutputsSize is how many bytes Outputs would read.

@@ -107,6 +107,87 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		}
 	})
 
+	t.Run("what succeeded since is known from the log beside it, with its outputs", func(t *testing.T) {
+		p := newPlace(t)
+		s := p.open(t)
+		begun(t, s)
+		jobs := submitted(t, s)
+		instance := engine.Instance{ID: 7, State: drover.InstanceRunning}
+		commit(t, s, engine.Write{Job: &jobs[0]}, engine.Write{Instance: &instance})
+		copied := p.backUp(s)
+		won := engine.Attempt{
+			ID: drover.AttemptID{Job: drover.JobID{Number: jobs[0].Number, Index: -1}, Number: 1}, Instance: 7,
+			State: drover.AttemptSucceeded, Ended: 5, Exit: &drover.Exit{MaxRSS: 9, Stdout: "this is in the results"},
+		}
+		files := []drover.File{{Path: "out", Size: 3, Hash: "abc"}}
+		if err := s.PutOutputs(t.Context(), won.ID, files, []string{"one was left out"}); err != nil {
+			t.Fatal(err)
+		}
+		commit(t, s, engine.Write{Attempt: &engine.AttemptRow{Attempt: won}})
+		lost := won
+		lost.ID.Job.Number, lost.State = jobs[1].Number, drover.AttemptLost
+		commit(t, s, engine.Write{Attempt: &engine.AttemptRow{Attempt: lost}})
+		p.putBack(s, copied)
+		torn, err := os.OpenFile(p.path+".successes", os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		torn.WriteString(`{"nonce": "half a li`)
+		torn.Close()
+		for range 2 { // until the records are proved
+			s = p.open(t)
+			state := begun(t, s)
+			equal(t, "what succeeded", state.Successes, []engine.Success{{Attempt: won.ID, Exit: drover.Exit{MaxRSS: 9}, Ended: 5}})
+		}
+		commit(t, s, engine.Write{Proved: true}, engine.Write{Element: &engine.ElementRow{
+			Job: won.ID.Job.Number, Element: engine.Element{Index: -1, Number: 1}, State: drover.JobSucceeded,
+		}})
+		outputs, err := s.Outputs(t.Context(), won.ID.Job.Number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "outputs", outputs, map[int][]drover.File{-1: files})
+		if state := begun(t, p.open(t)); len(state.Successes) > 0 {
+			t.Errorf("records that are proved come with %v", state.Successes)
+		}
+	})
+
+	t.Run("and of a log that grew too long the older half is kept", func(t *testing.T) {
+		l := successesOf(filepath.Join(t.TempDir(), "drover.db"))
+		if err := l.begin("n"); err != nil {
+			t.Fatal(err)
+		}
+		big := make([]drover.File, 20_000)
+		for i := range big {
+			big[i].Path = "an/output"
+		}
+		lines := 0
+		for ; lines < 50; lines++ {
+			l.add(success{Outputs: &outputs{Attempt: drover.AttemptID{Job: drover.JobID{Number: 1, Index: -1}, Number: lines + 1}, Files: big}})
+		}
+		l.close()
+		read := 0
+		for _, path := range []string{l.path + ".1", l.path} {
+			info, err := os.Stat(path)
+			if err != nil || info.Size() > successesSize {
+				t.Errorf("%s: %v, error %v", path, info, err)
+			}
+			err = readSuccesses(path, func(line success) error {
+				if line.Outputs.Attempt.Number != read+1 {
+					t.Errorf("line %d is about attempt %d", read, line.Outputs.Attempt.Number)
+				}
+				read++
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if read != lines {
+			t.Errorf("%d lines are read of %d", read, lines)
+		}
+	})
+
 	t.Run("nor when it is put back once more", func(t *testing.T) {
 		p := newPlace(t)
 		s := p.open(t)

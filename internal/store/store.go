@@ -28,12 +28,13 @@ const readers = 4
 
 // Store is an open file of records. Its methods are safe for concurrent use.
 type Store struct {
-	write    *sql.DB // one connection
-	read     *sql.DB
-	prepared map[string]*sql.Stmt // on write, by their text
-	spec     *sql.Stmt            // on read
-	epoch    atomic.Int64         // that Begin gave to this Store; 0 before
-	proof    *proof
+	write     *sql.DB // one connection
+	read      *sql.DB
+	prepared  map[string]*sql.Stmt // on write, by their text
+	spec      *sql.Stmt            // on read
+	epoch     atomic.Int64         // that Begin gave to this Store; 0 before
+	proof     *proof
+	successes *successes
 }
 
 // Open opens the records in the file at path. It creates what is missing: the folder, the file, its tables.
@@ -56,7 +57,7 @@ func open(ctx context.Context, path string) (*Store, error) {
 	if err := touch(path); err != nil {
 		return nil, err
 	}
-	s := &Store{prepared: map[string]*sql.Stmt{}, proof: proofOf(path)}
+	s := &Store{prepared: map[string]*sql.Stmt{}, proof: proofOf(path), successes: successesOf(path)}
 	if s.write, err = connect(path, 1, writerOptions); err != nil {
 		return nil, err
 	}
@@ -173,6 +174,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 // Close closes the file. No method may be called afterwards.
 func (s *Store) Close() error {
 	s.proof.close()
+	s.successes.close()
 	var errs []error
 	for _, stmt := range s.prepared {
 		errs = append(errs, stmt.Close())
