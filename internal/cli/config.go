@@ -19,10 +19,10 @@ import (
 func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
-		Short:   "Check a configuration, or print an example",
+		Short:   "Check a configuration, compare two, or print an example",
 		Example: "  drover config check drover.yaml",
 	}
-	cmd.AddCommand(a.configCheck(), a.configExample(), a.configSchema(), a.configImport())
+	cmd.AddCommand(a.configCheck(), a.configExample(), a.configSchema(), a.configImport(), a.configDiff())
 	return cmd
 }
 

@@ -38,6 +38,7 @@ type Config struct {
 	dir  string
 	text []byte
 	root *node
+	read configFile // as it was written
 }
 
 // Source is what the configuration was read from: its text, and the folder that relative paths in it are seen from.
@@ -87,7 +88,7 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	d.value(root, reflect.ValueOf(&file).Elem(), field{})
 	c := &Config{
 		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), PoolsFrom: file.PoolsFrom, Instances: file.Instances, Jobs: file.Jobs, Auth: file.Auth, Limits: file.Limits, Hooks: file.Hooks, Results: file.Results, Notify: file.Notify, Budgets: file.Budget, Kubernetes: file.Kubernetes,
-		file: name, dir: dir, text: data, root: root,
+		file: name, dir: dir, text: data, root: root, read: file,
 	}
 	for cloud := range file.Clouds {
 		c.Clouds = append(c.Clouds, d.cloud(cloud, root.get("clouds").get(cloud)))

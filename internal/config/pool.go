@@ -76,6 +76,14 @@ func (p Portion) Of(count int) int {
 	return max(1, count*int(p.Part)/int(wholePercent))
 }
 
+// String is the portion as it is written.
+func (p Portion) String() string {
+	if p.Part == 0 {
+		return strconv.Itoa(p.Count)
+	}
+	return p.Part.String()
+}
+
 func (p *Portion) decode(d *decoder, n *node) {
 	if strings.HasSuffix(n.text, "%") {
 		*p = Portion{}

@@ -137,7 +137,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.api, d.pages = WithDashboard(d.dashboard(key), httpapi.Config{
 		Service: d.fleet.Controller, Authenticate: d.authenticate, Log: d.Log, Version: d.Program.Version, Notice: d.notice,
-		Ready: d.fleet.Controller.Ready, Metrics: d.counted.Handler(), Reach: d.reach(d.config), Shared: d.config.Auth.Shared,
+		Ready: d.fleet.Controller.Ready, Metrics: d.counted.Handler(), Compare: d.compare, Reach: d.reach(d.config), Shared: d.config.Auth.Shared,
 	})
 	d.server = httpapi.Server(d.api)
 	if d.cluster, err = d.openKubernetes(); err != nil {

@@ -84,20 +84,25 @@ func attrs(pairs ...string) (said []any) {
 
 // needsStart refuses a change of what is fixed when a controller starts.
 func (d *daemon) needsStart(c *config.Config) error {
-	var changed []string
+	changed := fixed(d.config, c)
+	if len(changed) == 0 {
+		return nil
+	}
+	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("end it and start it again: this interrupts no jobs")
+}
+
+// fixed are the keys that change and take a start to do so.
+func fixed(from, to *config.Config) (changed []string) {
 	for key, values := range map[string][2]string{
-		"fleet": {d.config.Fleet, c.Fleet}, "state": {d.config.State, c.State},
-		"auth": {fmt.Sprint(d.config.Auth), fmt.Sprint(c.Auth)}, "kubernetes": {fmt.Sprint(d.config.Kubernetes, len(d.config.Groups()) > 0), fmt.Sprint(c.Kubernetes, len(c.Groups()) > 0)},
+		"fleet": {from.Fleet, to.Fleet}, "state": {from.State, to.State},
+		"auth": {fmt.Sprint(from.Auth), fmt.Sprint(to.Auth)}, "kubernetes": {fmt.Sprint(from.Kubernetes, len(from.Groups()) > 0), fmt.Sprint(to.Kubernetes, len(to.Groups()) > 0)},
 	} {
 		if values[0] != values[1] {
 			changed = append(changed, key)
 		}
 	}
-	if len(changed) == 0 {
-		return nil
-	}
 	slices.Sort(changed)
-	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("end it and start it again: this interrupts no jobs")
+	return changed
 }
 
 // take applies another configuration. Clouds that did not change keep their drivers. In a removed cloud nothing more

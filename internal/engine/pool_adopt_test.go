@@ -15,6 +15,16 @@ import (
 // covers P8
 func TestAnEmptyStoreAdoptsAPoolOf300(t *testing.T) {
 	const count = 300
+	e, _ := adoptPool(t, count)
+	web := e.Pools()[0]
+	if web.Instances != count || web.Ready != count || web.Reason != nil || web.ByZone["c/a"] != 100 || web.ByZone["c/b"] != 100 {
+		t.Errorf("%+v", web)
+	}
+}
+
+// adoptPool has an engine adopt a pool of so many, and rest for an hour.
+func adoptPool(t *testing.T, count int) (*engine.Engine, engine.Settings) {
+	t.Helper()
 	zones := []string{"a", "b", "c"}
 	settings := engine.Settings{
 		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 2 * count, MaxCreating: 10, ListInterval: time.Minute, OffersInterval: time.Hour}},
@@ -71,8 +81,5 @@ func TestAnEmptyStoreAdoptsAPoolOf300(t *testing.T) {
 	if now < end || lists < 30 {
 		t.Errorf("the engine rested after %v, with %d lists", now.Sub(1e18), lists)
 	}
-	web := e.Pools()[0]
-	if web.Instances != count || web.Ready != count || web.Reason != nil || web.ByZone["c/a"] != 100 || web.ByZone["c/b"] != 100 {
-		t.Errorf("%+v", web)
-	}
+	return e, settings
 }

@@ -56,6 +56,7 @@ func accesses() []access {
 		{"GET", "/v1/explain", "view", false, 200, "", ""},
 		{"GET", "/v1/status", "view", true, 200, "", ""},
 		{"GET", "/v1/events", "view", false, 200, "?recent=true", ""},
+		{"POST", "/v1/config/diff", "admin", false, 200, "?name=a.yaml", "version: 1"},
 		{"GET", "/v1/dump", "admin", false, 200, "", ""},
 		{"GET", "/v1/tokens", "admin", false, 200, "", ""},
 		{"POST", "/v1/tokens", "admin", false, 201, "", `{"user": "u", "role": "view"}`},

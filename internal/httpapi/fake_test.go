@@ -298,6 +298,9 @@ var lax = httpapi.Limits{Requests: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}, Att
 
 func configFor(svc drover.Service) httpapi.Config {
 	return httpapi.Config{Service: svc, Authenticate: authenticate, Log: slog.New(slog.DiscardHandler), Version: "1.2.3", Limits: lax,
+		Compare: func(_ context.Context, name string, text []byte) (drover.ConfigDiff, error) {
+			return drover.ConfigDiff{Changes: []drover.ConfigChange{{Key: name, To: string(text)}}}, nil
+		},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "up 1") }),
 		Login:   func(drover.Secret) (string, error) { return "/login", nil }}
 }

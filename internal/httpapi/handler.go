@@ -30,6 +30,8 @@ type Config struct {
 	Reach   Reach                       // as it begins; see Move
 	Limits  Limits
 
+	Compare func(ctx context.Context, name string, text []byte) (drover.ConfigDiff, error) // what the configuration's file would change with another text; nil: there is no file
+
 	Metrics http.Handler // answers at /metrics; nil: nothing does
 
 	Pages http.Handler                                       // answers GET and POST of what is no part of the API, by access rules of its own; nil: nothing does

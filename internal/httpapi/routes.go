@@ -28,7 +28,7 @@ const (
 // body is how much memory a request's body may take, if that is much.
 func (rt route) body(r *http.Request) int64 {
 	switch {
-	case rt.path != "/v1/batches" && rt.path != "/v1/jobs/{id}/retry":
+	case rt.path != "/v1/batches" && rt.path != "/v1/jobs/{id}/retry" && rt.path != "/v1/config/diff":
 		return 0
 	case r.ContentLength < 0:
 		return memoryAtMost
@@ -86,6 +86,7 @@ func routes() []route {
 		{"GET", "/v1/explain", view, false, false, "say why something, or everything that waits, is as it is", bind((*Handler).explain)},
 		{"GET", "/v1/status", view, true, false, "show the fleet at a glance", bind((*Handler).status)},
 		{"GET", "/v1/events", view, false, true, "follow what happens, as server-sent events", bind((*Handler).events)},
+		{"POST", "/v1/config/diff", admin, false, false, "say what the configuration's file would change if it had another text, and change nothing", bind((*Handler).compareConfig)},
 		{"GET", "/v1/dump", admin, false, true, "show all that the controller knows, without secrets", bind((*Handler).dump)},
 
 		{"GET", "/v1/tokens", admin, false, false, "list tokens, without their secrets", bind((*Handler).listTokens)},

@@ -1,0 +1,49 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"reflect"
+
+	"drover"
+	"drover/internal/config"
+)
+
+// compare says what the configuration's file would change if it had another text. It changes nothing. What a reload would refuse is refused here too, but for
+// what takes opening a cloud to know.
+func (d *daemon) compare(ctx context.Context, name string, text []byte) (diff drover.ConfigDiff, err error) {
+	now := d.inUse.Load()
+	_, dir := now.Source()
+	c, err := config.Parse(name, text, dir)
+	if err != nil {
+		return diff, err
+	}
+	if err := d.Program.Check(c); err != nil {
+		return diff, err
+	}
+	for _, cloud := range c.Clouds {
+		if err := cloud.Decode(reflect.New(reflect.TypeOf(d.Program.Drivers[cloud.Driver].Keys)).Interface()); err != nil {
+			return diff, err
+		}
+	}
+	clouds := d.fleet.Controller.Clouds()
+	if err := checkDrivers(c, clouds); err != nil {
+		return diff, err
+	}
+	diff.Changes, diff.Restart = now.Changes(c), fixed(now, c)
+	if kept, none := os.ReadFile(d.keptPool()); none == nil && c.PoolsFrom.Cloud != "" {
+		if c, err = d.withDescribed(c, string(kept)); err != nil {
+			return diff, err
+		}
+	}
+	if err := checkBudget(ctx, c, clouds, d.Log); err != nil {
+		return diff, err
+	}
+	diff.Fates, err = d.fleet.Controller.Foresee(ctx, Settings(inForce(c), RunLimits{}))
+	return diff, err
+}
+
+// Compare says what changes from one configuration to another. Without a controller nothing is known of instances.
+func Compare(from, to *config.Config) drover.ConfigDiff {
+	return drover.ConfigDiff{Changes: from.Changes(to), Restart: fixed(from, to)}
+}

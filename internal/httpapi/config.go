@@ -1,0 +1,47 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"drover"
+)
+
+// maxConfig is how large the text of a configuration may be.
+const maxConfig = 1 << 20
+
+type configInput struct {
+	Name    string `query:"name" maxLength:"1000" default:"the file" doc:"what errors call it"`
+	RawBody []byte
+}
+
+func (*configInput) describe(op *huma.Operation) {
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/yaml": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	op.SkipValidateBody = true // config does, and says where
+	op.MaxBodyBytes = maxConfig
+}
+
+type configOutput struct{ Body drover.ConfigDiff }
+
+func (h *Handler) compareConfig(ctx context.Context, in *configInput) (*configOutput, error) {
+	if h.cfg.Compare == nil {
+		return nil, drover.Errorf(drover.KindUnsupported, "this controller has no configuration file")
+	}
+	diff, err := h.cfg.Compare(ctx, in.Name, in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	diff.Changes, diff.Restart, diff.Fates = array(diff.Changes), array(diff.Restart), array(diff.Fates)
+	return &configOutput{diff}, nil
+}
+
+// CompareConfig asks what the controller's configuration file would change if it had another text. Errors in it call it name.
+func (c *Client) CompareConfig(ctx context.Context, name string, text []byte) (diff drover.ConfigDiff, err error) {
+	q := call{method: http.MethodPost, path: []string{"config", "diff"}, query: url.Values{"name": {name}}, body: bytes.NewReader(text), kind: "application/yaml"}
+	_, err = c.ask(ctx, q, &diff)
+	return diff, err
+}
