@@ -66,6 +66,15 @@ func TestBehaviour(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a place exists", func(t *testing.T) {
+		for _, row := range rows {
+			for _, file := range places(row[colWhere]) {
+				if _, err := os.Stat(file); err != nil {
+					t.Errorf("%s: there is no %s", row[colID], file)
+				}
+			}
+		}
+	})
 	t.Run("the number of missing entries only shrinks", func(t *testing.T) {
 		open, untested := 0, 0
 		for _, row := range rows {
@@ -116,6 +125,28 @@ func TestBadLuck(t *testing.T) {
 			}
 		}
 	}
+}
+
+// places are the packages and files that a cell names: a file belongs to the package before it, or to every driver.
+func places(cell string) (files []string) {
+	folder := "."
+	for _, word := range regexp.MustCompile("`[a-z/]+`|\\w+\\.go|driver's|drivers'").FindAllString(cell, -1) {
+		switch name := strings.Trim(word, "`"); {
+		case strings.Contains(word, "'"):
+			folder = "driver/ec2"
+		case name == word:
+			files = append(files, path.Join(folder, word))
+		default:
+			folder = name
+			for _, above := range []string{"internal", "driver"} {
+				if _, err := os.Stat(path.Join(above, name)); err == nil {
+					folder = path.Join(above, name)
+				}
+			}
+			files = append(files, folder)
+		}
+	}
+	return files
 }
 
 // wantIDs wants rows for each letter, numbered from 1 to its count.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,22 +16,8 @@ import (
 	"golang.org/x/term"
 
 	"drover"
-	"drover/internal/config"
 	"drover/internal/daemon"
 )
-
-// Exit codes, as PRODUCT promises them to scripts. Those of errors stand in the table of package drover.
-const (
-	exitDone        = 0
-	exitWorkFailed  = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
-
-// exit ends a command with a code when all that is to be said has been said.
-type exit int
-
-func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
 // app is what every command works with.
 type app struct {
@@ -148,28 +133,6 @@ func (a *app) addCommands(root *cobra.Command) {
 	refuseUnknownTopics(root)
 	root.InitDefaultCompletionCmd("completion")
 	refuseUnknownCommands(root)
-}
-
-// code says what went wrong and turns it into an exit code.
-func (a *app) code(err error) int {
-	var quiet exit
-	switch {
-	case err == nil:
-		return exitDone
-	case errors.As(err, &quiet):
-		return int(quiet)
-	}
-	var faults config.Faults
-	if errors.As(err, &faults) {
-		fmt.Fprintln(a.err, faults.Error())
-		return exitUsage
-	}
-	e := drover.AsError(err, drover.KindInvalid)
-	fmt.Fprintf(a.err, "drover: %s\n", drover.SanitizeLines(e.Message))
-	if e.Hint != "" {
-		fmt.Fprintf(a.err, "    hint: %s\n", drover.SanitizeLines(e.Hint))
-	}
-	return e.Kind.ExitCode()
 }
 
 // output is how the result of a command is printed.

@@ -112,7 +112,7 @@ type CloudSettings struct {
 	Leaving        bool           `json:"leaving,omitempty"`   // no longer configured: nothing is rented there, and its instances drain
 }
 
-// Lifecycle are the times an instance is given, as PRODUCT.md's `instances:` names them.
+// Lifecycle are the times an instance is given; the configuration's `instances:` has them under the same names.
 type Lifecycle struct {
 	BootTimeout      time.Duration  `json:"boot_timeout"`
 	ProbeInterval    time.Duration  `json:"probe_interval"`

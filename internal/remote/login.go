@@ -1,10 +1,8 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -61,59 +59,6 @@ type session struct {
 	unproved bool                         // until Proof has been read back
 	compared bool                         // the runner there is ours
 	refusal  atomic.Pointer[drover.Error] // why a host key was not accepted
-}
-
-// checkHostKey accepts the host key that the target vouches for. Each renewal of the session's keys asks again, long after Connect:
-// the key must then be the same.
-func (s *session) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
-	if s.key != nil {
-		if bytes.Equal(s.key.Marshal(), key.Marshal()) {
-			return nil
-		}
-		return s.refuse(drover.Errorf(drover.KindHostKey, "the host key changed from %s to %s within one connection",
-			ssh.FingerprintSHA256(s.key), ssh.FingerprintSHA256(key)))
-	}
-	verify := step{"verifying the host key", drover.KindTransient, s.target.Timeouts.Verify}
-	s.deadlines.begin(verify)
-	ctx, cancel := context.WithTimeout(s.ctx, verify.limit)
-	defer cancel()
-	said := s.target.VerifyHostKey(ctx, key, nil)
-	if errors.As(said, &s.first) {
-		said = nil // for as long as it takes to see what the command prints
-	}
-	if refusal := s.judge(key, said); refusal != nil {
-		return s.refuse(refusal)
-	}
-	s.key = key
-	s.deadlines.begin(step{fmt.Sprintf("logging in as %s", s.target.User), drover.KindUnreachable, s.target.Timeouts.Login})
-	return nil
-}
-
-func (s *session) refuse(why *drover.Error) error {
-	s.refusal.Store(why)
-	return why
-}
-
-// judge turns what was said of a host key into a refusal, or none.
-func (s *session) judge(key ssh.PublicKey, said error) *drover.Error {
-	print := ssh.FingerprintSHA256(key)
-	if said == nil {
-		return nil
-	}
-	if errors.Is(said, context.DeadlineExceeded) || errors.Is(said, context.Canceled) {
-		return drover.Errorf(drover.KindTransient, "the host key %s could not be verified in time", print)
-	}
-	switch e := drover.AsError(said, drover.KindHostKey); e.Kind {
-	case drover.KindHostKey, drover.KindInvalid, drover.KindNotFound:
-		return drover.Errorf(drover.KindHostKey, "the host key %s is not this instance's: %s", print, e.Message)
-	case drover.KindUnsupported:
-		if s.unproved = s.target.Proof.Path != ""; s.unproved {
-			return nil
-		}
-		return drover.Errorf(drover.KindHostKey, "the host key %s cannot be verified, and no secret was planted to prove it", print)
-	default:
-		return drover.Errorf(drover.KindTransient, "the host key %s could not be verified: %s", print, e.Message)
-	}
 }
 
 // loginError classes what the SSH library says.

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"drover"
+	"drover/internal/config"
+)
+
+// Exit codes that scripts may rely on. Those of errors are in the table of package drover.
+const (
+	exitDone        = 0
+	exitWorkFailed  = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// exit ends a command with a code once everything has been said.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// code prints what went wrong and turns it into an exit code.
+func (a *app) code(err error) int {
+	var quiet exit
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &quiet):
+		return int(quiet)
+	}
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		fmt.Fprintln(a.err, faults.Error())
+		return exitUsage
+	}
+	e := drover.AsError(err, drover.KindInvalid)
+	fmt.Fprintf(a.err, "drover: %s\n", drover.SanitizeLines(e.Message))
+	if e.Hint != "" {
+		fmt.Fprintf(a.err, "    hint: %s\n", drover.SanitizeLines(e.Hint))
+	}
+	return e.Kind.ExitCode()
+}
