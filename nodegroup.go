@@ -34,7 +34,8 @@ type GroupNode struct {
 	Name     string    `json:"name,omitempty"`
 	Cloud    string    `json:"cloud,omitempty"`
 	Zone     string    `json:"zone,omitempty"`
-	Type     string    `json:"type,omitempty"`        // its cloud's name of the instance type
+	Type     string    `json:"type,omitempty"` // its cloud's name of the instance type
+	GPUs     int       `json:"gpus,omitempty"`
 	Provider string    `json:"provider_id,omitempty"` // its cloud's id
 	Created  Time      `json:"created,omitempty"`
 	Joined   bool      `json:"joined,omitempty"`  // its node was ready and lost its startup taint
@@ -57,6 +58,13 @@ type NodeFailure struct {
 
 // StartupTaint begins the key of every taint that nodes lose once they can be used. Autoscalers know it, and expect it of no template.
 const StartupTaint = "startup-taint.cluster-autoscaler.kubernetes.io/"
+
+// GPULabel is the key of a label of nodes with GPUs, and AnyGPU its value: Drover does not know models. While a node has it and no GPUs, the autoscaler holds it to be
+// starting.
+const (
+	GPULabel = "drover/gpu"
+	AnyGPU   = "any"
+)
 
 // Taint keeps pods that do not tolerate it off a node.
 type Taint struct{ Key, Value, Effect string }

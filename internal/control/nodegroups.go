@@ -167,9 +167,14 @@ func (c *Controller) poolInit(cl *cloud, f engine.Create) drover.Secret {
 	if p.Group == nil {
 		return drover.NewSecret(p.Init)
 	}
+	look := map[string]string{}
+	if !slices.ContainsFunc(f.Candidates, func(o drover.Offering) bool { return o.Type.Resources.GPUs == 0 }) {
+		look[drover.GPULabel] = drover.AnyGPU
+	}
+	maps.Copy(look, p.Group.Labels)
 	var labels []string
-	for _, key := range slices.Sorted(maps.Keys(p.Group.Labels)) {
-		labels = append(labels, key+"="+p.Group.Labels[key])
+	for _, key := range slices.Sorted(maps.Keys(look)) {
+		labels = append(labels, key+"="+look[key])
 	}
 	id := cl.own.Capabilities().NodeIDAtInit(f.Candidates[0].Zone, f.Name)
 	return drover.NewSecret(strings.NewReplacer("{token}", c.cfg.Key.JoinToken(f.Name).Reveal(), "{node_id}", id,

@@ -329,7 +329,7 @@ func (e *Engine) nodeGroup(p *poolOf) drover.NodeGroup {
 
 func (e *Engine) groupNode(in *fleet.Member) drover.GroupNode {
 	n := drover.GroupNode{
-		State: drover.NodeRunning, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.ProviderType, Provider: in.ProviderID,
+		State: drover.NodeRunning, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.ProviderType, GPUs: in.Type.Resources.GPUs, Provider: in.ProviderID,
 		Created: in.Created, Joined: in.Joined != 0, Emptied: in.Emptied, Overdue: e.overdue(in), Taken: in.Reclaimed != nil, Held: in.Held(),
 	}
 	switch {

@@ -19,9 +19,6 @@ import (
 	"drover/internal/externalgrpc/protos"
 )
 
-// gpuLabel is on nodes with GPUs, and says of which kind.
-const gpuLabel = "drover/gpu"
-
 // gpuResource is what pods ask for.
 const gpuResource = "nvidia.com/gpu"
 
@@ -55,7 +52,7 @@ func template(g *drover.NodeGroup, look Look) *protos.Node {
 		labels["node.kubernetes.io/instance-type"] = t.ProviderType
 	}
 	if r.GPUs > 0 {
-		labels[gpuLabel] = "any"
+		labels[drover.GPULabel] = drover.AnyGPU
 	}
 	maps.Copy(labels, look.Labels)
 	n := &protos.Node{
@@ -89,7 +86,7 @@ func quantities(r drover.Resources) map[string]*protos.Quantity {
 
 // GPULabel is the label of nodes with GPUs.
 func (s *Server) GPULabel(context.Context, *protos.GPULabelRequest) (*protos.GPULabelResponse, error) {
-	return &protos.GPULabelResponse{Label: gpuLabel}, nil
+	return &protos.GPULabelResponse{Label: drover.GPULabel}, nil
 }
 
 // GetAvailableGPUTypes lists the kinds of GPUs, as far as some group has any.
@@ -97,7 +94,7 @@ func (s *Server) GetAvailableGPUTypes(context.Context, *protos.GetAvailableGPUTy
 	types := map[string]*anypb.Any{}
 	for _, g := range s.now().All() {
 		if g.Offer != nil && g.Offer.Type.Resources.GPUs > 0 {
-			types["any"] = &anypb.Any{}
+			types[drover.AnyGPU] = &anypb.Any{}
 		}
 	}
 	return &protos.GetAvailableGPUTypesResponse{GpuTypes: types}, nil

@@ -154,6 +154,9 @@ func (k *Keeper) admit(ctx context.Context, group string, n drover.GroupNode, is
 			labels[key] = value
 		}
 	}
+	if n.GPUs > 0 {
+		labels[drover.GPULabel] = drover.AnyGPU
+	}
 	maps.Copy(labels, look.Labels)
 	labels[fleetLabel], labels[GroupLabel] = k.Name, group
 	taints := slices.DeleteFunc(slices.Clone(is.Spec.Taints), func(t taint) bool { return strings.HasPrefix(t.Key, drover.StartupTaint) })

@@ -212,7 +212,7 @@ func (w *world) wantTold(want ...string) {
 // covers S6 S12
 func TestANodeIsAdmittedOnceItWorks(t *testing.T) {
 	w := newWorld(t)
-	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning, Zone: "z", Type: "big"}}
+	w.fleet.nodes = []drover.GroupNode{{ID: "c:///1", Instance: 1, Name: "f-n-1", State: drover.NodeRunning, Zone: "z", Type: "big", GPUs: 2}}
 	other := w.join("f-n-1", "c:///2", true)
 	w.wantTold()
 	n := w.join("one", "c:///1", false)
@@ -234,6 +234,9 @@ func TestANodeIsAdmittedOnceItWorks(t *testing.T) {
 	}
 	if n.Meta.Labels["node.kubernetes.io/instance-type"] != "big" || n.Meta.Labels["topology.kubernetes.io/zone"] != "z1" {
 		t.Errorf("its labels are %v, want those of its template, and the zone that its cloud's controller gave it", n.Meta.Labels)
+	}
+	if n.Meta.Labels[drover.GPULabel] != drover.AnyGPU {
+		t.Errorf("its labels are %v, want one by which the autoscaler waits for its GPUs", n.Meta.Labels)
 	}
 	if len(other.Spec.Taints) != 1 || len(other.Meta.Labels) != 0 {
 		t.Errorf("a node with another provider id was changed: %+v", other)
