@@ -62,7 +62,7 @@ func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 		return new(e.whyHalted())
 	case len(p.failed) > 0:
 		last := p.failed[len(p.failed)-1].Why
-		last.Text = fmt.Sprintf("%s could not be had and wait for the autoscaler to delete them; the last: %s", countOf(len(p.failed), "node"), last.Text)
+		last.Text = fmt.Sprintf("%s failed and must be deleted by the autoscaler; the last: %s", countOf(len(p.failed), "node"), last.Text)
 		return &last
 	case p.Reason.Cause == "":
 		return nil
@@ -82,7 +82,7 @@ func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
 	for _, p := range e.Pools() {
 		if p.Name == name {
 			x = e.explainedPool(p)
-			if why := e.whyNoNext(name); why != nil && len(x.Reasons) < 2 {
+			if why := e.whyNoNext(name); why != nil {
 				say(&x, *why)
 			}
 			x.Subject = subject

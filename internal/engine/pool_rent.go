@@ -139,7 +139,13 @@ func (e *Engine) rentable(p *poolOf, d pool.Demand) ([]drover.Offering, *Verdict
 		x := p.exhaustion(pool.Place{Cloud: o.Cloud, Zone: o.Zone})
 		return e.market.BlockOf(o) != nil || e.overtaken(o) || x != nil && x.Until > e.s.Now
 	})
-	if len(candidates) == 0 {
+	x := p.exhaustion(d.Place)
+	switch {
+	case len(all) == 0:
+		return nil, new(e.whyNothingFits(p))
+	case len(candidates) == 0 && x != nil && x.Until > e.s.Now:
+		return nil, new(e.whyExhausted(x))
+	case len(candidates) == 0:
 		return nil, new(e.whyAllBlocked(all))
 	}
 	if why := e.whyNoneMore(candidates); why != nil {
@@ -196,6 +202,13 @@ func (e *Engine) whyNoneMore(offers []drover.Offering) *Verdict {
 	return new(e.verdict(drover.ReasonLimit, "%s", cloudFull(cloud, e.limits(cloud).MaxInstances)))
 }
 
+// whyExhausted says that a zone had no capacity, and until when it is left alone.
+func (e *Engine) whyExhausted(x *Exhaustion) Verdict {
+	why := e.verdict(drover.ReasonBlocked, "exhausted")
+	why.Until = x.Until
+	return why
+}
+
 // whyAllBlocked says that all of some offerings are blocked, by what the first of them is, until the first ends.
 func (e *Engine) whyAllBlocked(all []drover.Offering) Verdict {
 	why := e.verdict(drover.ReasonBlocked, "all that it may use there is blocked")
@@ -227,7 +240,9 @@ func (e *Engine) refusesPool(o drover.Offering) *budget.Account {
 func (e *Engine) whyShort(p *poolOf, short int, closed closings) Verdict {
 	zones := e.zonesOf(p, nil)
 	if len(zones) == 0 {
-		return e.whyNothingFits(p, short)
+		why := e.whyNothingFits(p)
+		why.Text = fmt.Sprintf("%s missing; %s", countOf(short, "instance"), why.Text)
+		return why
 	}
 	why, said := Verdict{}, []string{}
 	say := func(at string, r Verdict) {
@@ -239,9 +254,7 @@ func (e *Engine) whyShort(p *poolOf, short int, closed closings) Verdict {
 	}
 	for _, z := range zones {
 		if x := p.exhaustion(z.Place); x != nil && x.Until > e.s.Now {
-			r := e.verdict(drover.ReasonBlocked, "exhausted")
-			r.Until = x.Until
-			say(z.String(), r)
+			say(z.String(), e.whyExhausted(x))
 		} else if r, ok := closed[pool.Demand{Place: z.Place}]; ok {
 			say(z.String(), r)
 		}
@@ -257,11 +270,11 @@ func (e *Engine) whyShort(p *poolOf, short int, closed closings) Verdict {
 }
 
 // whyNothingFits says that no offering is one that the pool may use, as far as is known.
-func (e *Engine) whyNothingFits(p *poolOf, short int) Verdict {
+func (e *Engine) whyNothingFits(p *poolOf) Verdict {
 	for _, name := range p.spec.Clouds {
 		if c := e.cloud(name); c != nil && !c.Known && !e.limits(name).Leaving {
-			return e.verdict(drover.ReasonCatalogue, "%s missing; the types of cloud %s are not known yet", countOf(short, "instance"), name)
+			return e.verdict(drover.ReasonCatalogue, "the types of cloud %s are not known yet", name)
 		}
 	}
-	return e.verdict(drover.ReasonNoFit, "%s missing; nothing that its clouds offer in its zones is of its types and market, and large enough", countOf(short, "instance"))
+	return e.verdict(drover.ReasonNoFit, "nothing that its clouds offer in its zones is of its types and market, and large enough")
 }
