@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,37 +17,46 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"drover"
 	"drover/internal/externalgrpc/protos"
 	"drover/internal/kubetest"
 )
 
-// groupPlace serves two node groups of a cluster in memory, whose autoscaler asks for what its pods need. Each node has 8 processors.
+// groupPlace serves two node groups of a cluster, whose autoscaler asks for what its pods need. Each node has 8 processors. The cluster is in memory, or a real
+// one.
 type groupPlace struct {
 	*daemonPlace
-	cluster    *kubetest.Cluster
 	api        *kubetest.API
 	provider   protos.CloudProviderClient
-	autoscaler *kubetest.Autoscaler
-	stop       func()
+	autoscaler *kubetest.Autoscaler // nil: a real one
 	grpc       string
+	autoscale  func()          // starts an autoscaler, which knows nothing
+	stop       func()          // stops it
+	spare      func(pods bool) // has a disruption budget forbid all evictions, or none
 }
 
 // joinScript is what an instance does at its first boot: its kubelet registers. One instance for which there is a folder named "never" does not.
 const joinScript = `#!/bin/sh
 rmdir '%[1]s/never' 2>/dev/null && exit
-exec kubelet -server '%[2]s' -token '{token}' -name '{name}' -provider-id {node_id} -labels '{labels}' -taints '{taints}' -cpu 8
+exec kubelet %[2]s -token '{token}' -name '{name}' -provider-id {node_id} -labels '{labels}' -taints '{taints}' -cpu 8 -gpus %[3]d
 `
 
-// newGroupPlace starts the daemon and the autoscaler, with faults of the cloud and more keys of kubernetes.
-func newGroupPlace(t *testing.T, faults, more string) *groupPlace {
-	t.Helper()
-	p := &groupPlace{daemonPlace: &daemonPlace{place: newPlace(t), address: freeAddress(t)}, cluster: kubetest.NewCluster(t), grpc: freeAddress(t)}
-	p.api = p.cluster.API()
-	a := kubetest.NewAuthority(t)
+// groupSetup is what differs between groupPlaces.
+type groupSetup struct {
+	kubeconfig string
+	kubelet    string // flags by which one finds its cluster
+	gpus       int    // of each node
+	faults     string // of the cloud
+	more       string // keys of kubernetes
+}
+
+// openGroups writes the configuration and starts the daemon.
+func (p *groupPlace) openGroups(a *kubetest.Authority, s groupSetup) {
+	p.t.Helper()
 	cert, key := a.Issue("server")
-	p.write("join.sh", fmt.Sprintf(joinScript, p.dir, p.api.URL))
+	p.write("join.sh", fmt.Sprintf(joinScript, p.dir, s.kubelet, s.gpus))
 	p.write("drover.yaml", fmt.Sprintf(`version: 1
 fleet: lab
 listen: %s
@@ -56,30 +66,38 @@ clouds:
     faults: %s
     zones: [a, b]
     list_interval: 1s
-    types: [{name: big, vcpus: 8, memory: 32Gi, disk: 100Gi, price: 0.36}]
+    types: [{name: big, vcpus: 8, memory: 32Gi, disk: 100Gi, gpus: %d, price: 0.36}]
 instances: {probe_interval: 200ms, probe_timeout: 1s, boot_timeout: 30s, shutdown_timeout: 1s}
 pools:
   one: {zones: [a], login: none, kubernetes: {max: 10, labels: {tier: batch}, join: join.sh}}
-  two: {zones: [b], login: none, kubernetes: {max: 10, join: join.sh}}
+  two: {zones: [b], login: none, kubernetes: {max: 10, labels: {tier: batch}, join: join.sh}}
 kubernetes:
   listen: %s
   tls: {cert: %s, key: %s, client_ca: %s}
   kubeconfig: %s
-%s`, p.address, faults, p.grpc, cert, key, a.File, p.cluster.Kubeconfig(p.dir), more))
-	t.Cleanup(p.end)
+%s`, p.address, s.faults, s.gpus, p.grpc, cert, key, a.File, s.kubeconfig, s.more))
+	p.t.Cleanup(p.end)
 	p.serve()
 	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(credentials.NewTLS(a.Client(a))))
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
+	p.t.Cleanup(func() { conn.Close() })
 	p.provider = protos.NewCloudProviderClient(conn)
+}
+
+// newGroupPlace has a cluster in memory.
+func newGroupPlace(t *testing.T, faults, more string) *groupPlace {
+	t.Helper()
+	cluster := kubetest.NewCluster(t)
+	p := &groupPlace{daemonPlace: &daemonPlace{place: newPlace(t), address: freeAddress(t)}, api: cluster.API(), grpc: freeAddress(t)}
+	p.openGroups(kubetest.NewAuthority(t), groupSetup{cluster.Kubeconfig(p.dir), "-server " + p.api.URL, 2, faults, more})
+	p.autoscale, p.spare = p.autoscaleInMemory, cluster.RefuseEvictions
 	p.autoscale()
 	return p
 }
 
-// autoscale starts an autoscaler, which knows nothing.
-func (p *groupPlace) autoscale() {
+func (p *groupPlace) autoscaleInMemory() {
 	p.autoscaler = &kubetest.Autoscaler{
 		Provider: p.provider, API: p.api, Log: p.t.Logf, Scan: 100 * time.Millisecond, NewPods: 500 * time.Millisecond, Unneeded: time.Second,
 		DeleteDelay: 200 * time.Millisecond, Provision: time.Minute, Backoff: time.Minute,
@@ -132,6 +150,14 @@ func (p *groupPlace) target(group string) (target, listed int) {
 	return int(size.TargetSize), len(nodes.Instances)
 }
 
+// tokens is how many bootstrap tokens there are.
+func (p *groupPlace) tokens() int {
+	p.t.Helper()
+	var all kubetest.List[kubetest.Secret]
+	p.must(p.api.Do(p.t.Context(), "GET", "/api/v1/namespaces/kube-system/secrets?labelSelector=drover/fleet=lab", nil, &all))
+	return len(all.Items)
+}
+
 func (p *groupPlace) must(err error) {
 	p.t.Helper()
 	if err != nil {
@@ -145,7 +171,7 @@ func (p *groupPlace) agrees(nodes int) {
 	eventually(p.t, time.Minute, fmt.Sprintf("targets, instances and nodes are %d", nodes), func() bool {
 		one, listedOne := p.target("one")
 		two, listedTwo := p.target("two")
-		return one+two == nodes && listedOne+listedTwo == nodes && len(p.instances()) == nodes && len(p.nodes()) == nodes && len(p.cluster.Tokens()) == 0
+		return one+two == nodes && listedOne+listedTwo == nodes && len(p.instances()) == nodes && len(p.nodes()) == nodes && p.tokens() == 0
 	})
 }
 
@@ -169,8 +195,10 @@ func (p *groupPlace) shrinks() {
 // wantPromised checks that the nodes of a group are what its template promised.
 func (p *groupPlace) wantPromised(group string) {
 	p.t.Helper()
-	promised, err := p.autoscaler.Template(p.t.Context(), group)
+	answer, err := p.provider.NodeGroupTemplateNodeInfo(p.t.Context(), &protos.NodeGroupTemplateNodeInfoRequest{Id: group})
 	p.must(err)
+	promised := &protos.Node{}
+	p.must(proto.Unmarshal(answer.NodeBytes, promised))
 	for _, n := range p.nodes() {
 		of, err := p.provider.NodeGroupForNode(p.t.Context(), &protos.NodeGroupForNodeRequest{Node: &protos.ExternalGrpcNode{ProviderID: n.Spec.ProviderID}})
 		p.must(err)
@@ -182,15 +210,52 @@ func (p *groupPlace) wantPromised(group string) {
 				p.t.Errorf("node %s has label %s=%q, and %q was promised", n.Meta.Name, key, n.Meta.Labels[key], value)
 			}
 		}
+		for resource, amount := range promised.Status.Allocatable {
+			if has := kubetest.Quantity(n.Status.Allocatable[resource]); has < kubetest.Quantity(amount.GetString_()) {
+				p.t.Errorf("node %s has %s=%v, and %s was promised", n.Meta.Name, resource, has, amount.GetString_())
+			}
+		}
 		if len(n.Spec.Taints) != len(promised.Spec.Taints) {
 			p.t.Errorf("node %s has taints %v, and %v were promised", n.Meta.Name, n.Spec.Taints, promised.Spec.Taints)
 		}
 	}
 }
 
-// covers S1 S2 S3 S5 S6 S7 S11 S12
-func TestAClusterGrowsAndShrinks(t *testing.T) {
-	p := newGroupPlace(t, "{}", "")
+// groupStory is told to a cluster in memory, and to a real one.
+type groupStory struct {
+	name         string
+	faults, more string // as in groupSetup
+	tell         func(p *groupPlace)
+}
+
+var groupStories = []groupStory{
+	{"a group grows and shrinks", "{}", "", tellGrowth},
+	{"one zone has no capacity", "{capacity: [{zone: a}]}", "", tellNoCapacity},
+	{"a quota lets three be", "{quota: 3}", "", tellQuota},
+	{"an instance never joins", "{}", "  join_timeout: 10s\n", tellNeverJoined},
+	{"the controller is killed while a group grows", "{}", "", tellKilled},
+	{"calls come twice", "{}", "", tellTwice},
+	{"the cloud takes an instance back", "{}", "", tellTakenBack},
+	{"nodes are replaced as far as a disruption budget lets", "{}", "", tellReplaced},
+}
+
+// covers S1 S2 S3 S4 S5 S6 S7 S8 S11 S12 S13
+func TestNodeGroups(t *testing.T) {
+	for _, story := range groupStories {
+		t.Run(story.name, func(t *testing.T) {
+			p := newGroupPlace(t, story.faults, story.more)
+			story.tell(p)
+			calls, slowest := p.autoscaler.Calls()
+			t.Logf("calls: %v; the slowest took %v", calls, slowest)
+			if slowest > 3*time.Second {
+				t.Errorf("a call took %v, and the autoscaler waits 5 s", slowest)
+			}
+		})
+	}
+}
+
+func tellGrowth(p *groupPlace) {
+	t := p.t
 	foreign := kubetest.Node{Meta: kubetest.Meta{Name: "control-plane", Labels: map[string]string{"drover/group": "one"}}, Spec: kubetest.NodeSpec{ProviderID: "drover://lab/control-plane"},
 		Status: kubetest.NodeStatus{Conditions: []kubetest.Condition{{Type: "Ready", Status: "True"}}}}
 	p.must(p.api.Do(t.Context(), "POST", "/api/v1/nodes", foreign, nil))
@@ -219,58 +284,48 @@ func TestAClusterGrowsAndShrinks(t *testing.T) {
 	}
 	p.must(p.api.Do(t.Context(), "DELETE", "/api/v1/nodes/control-plane", nil, nil))
 	p.agrees(0)
-	calls, slowest := p.autoscaler.Calls()
-	t.Logf("calls: %v; the slowest took %v", calls, slowest)
-	if slowest > 3*time.Second {
-		t.Errorf("a call took %v, and the autoscaler waits 5 s", slowest)
-	}
 }
 
-// covers S4 S11
-func TestAClusterGrowsAlthoughOneZoneHasNoCapacity(t *testing.T) {
-	p := newGroupPlace(t, "{capacity: [{zone: a}]}", "")
+func tellNoCapacity(p *groupPlace) {
 	began := time.Now()
 	p.grows()
-	t.Logf("50 pods have nodes after %v", time.Since(began).Round(time.Millisecond))
+	p.t.Logf("50 pods have nodes after %v", time.Since(began).Round(time.Millisecond))
 	if target, _ := p.target("one"); target != 0 {
-		t.Errorf("the group without capacity has a target of %d", target)
+		p.t.Errorf("the group without capacity has a target of %d", target)
 	}
 	if target, _ := p.target("two"); target != 7 {
-		t.Errorf("the other group has a target of %d, want 7", target)
+		p.t.Errorf("the other group has a target of %d, want 7", target)
 	}
 	p.agrees(7)
 	p.shrinks()
 }
 
-// covers S4 S11
-func TestAClusterGrowsAsFarAsAQuotaLets(t *testing.T) {
-	p := newGroupPlace(t, "{quota: 3}", "")
-	p.must(p.api.Create(t.Context(), kubetest.Replicas("work", 50, "1")))
-	eventually(t, time.Minute, "three nodes hold 24 pods", func() bool { return p.bound() == 24 })
+func tellQuota(p *groupPlace) {
+	p.must(p.api.Create(p.t.Context(), kubetest.Replicas("work", 50, "1")))
+	eventually(p.t, time.Minute, "three nodes hold 24 pods", func() bool { return p.bound() == 24 })
 	p.agrees(3)
 	p.shrinks()
 }
 
-// covers S4 S8
-func TestAnInstanceThatNeverJoinsIsReplaced(t *testing.T) {
-	p := newGroupPlace(t, "{}", "  join_timeout: 4s\n")
-	p.must(os.Mkdir(filepath.Join(p.dir, "never"), 0o755))
+func tellNeverJoined(p *groupPlace) {
+	never := filepath.Join(p.dir, "never")
+	p.must(os.Mkdir(never, 0o755))
 	p.grows()
 	p.agrees(7)
-	if one, _ := p.target("one"); one == 7 {
-		t.Error("every instance joined")
+	if _, err := os.Stat(never); err == nil {
+		p.t.Error("every instance joined")
 	}
 	p.shrinks()
 }
 
-// covers S2 S11
-func TestAControllerIsKilledWhileAGroupGrows(t *testing.T) {
-	p := newGroupPlace(t, "{}", "")
+func tellKilled(p *groupPlace) {
+	t := p.t
 	for round := range 3 {
 		p.must(p.api.Create(t.Context(), kubetest.Replicas("work", 50, "1")))
-		eventually(t, 20*time.Second, "more nodes are asked for", func() bool {
-			calls, _ := p.autoscaler.Calls()
-			return calls["IncreaseSize"] > 0
+		eventually(t, time.Minute, "more nodes are asked for", func() bool {
+			one, _ := p.target("one")
+			two, _ := p.target("two")
+			return one+two > 0
 		})
 		moment := time.After(time.Duration(round) * 5 * time.Millisecond) // another one each time: before, while and after it is decided
 		<-moment
@@ -284,9 +339,8 @@ func TestAControllerIsKilledWhileAGroupGrows(t *testing.T) {
 	}
 }
 
-// covers S2 S3
-func TestCallsThatComeTwice(t *testing.T) {
-	p := newGroupPlace(t, "{}", "")
+func tellTwice(p *groupPlace) {
+	t := p.t
 	p.stop()
 	increase := &protos.NodeGroupIncreaseSizeRequest{Id: "one", Delta: 2}
 	for range 2 {
@@ -321,4 +375,60 @@ func TestCallsThatComeTwice(t *testing.T) {
 	}
 	p.autoscale()
 	p.agrees(0)
+}
+
+func tellTakenBack(p *groupPlace) {
+	p.grows()
+	p.agrees(7)
+	taken := p.nodes()[0].Meta.Name
+	p.must(os.WriteFile(filepath.Join(p.instancePath(taken), "notices"), []byte(`{"cause":"spot"}`), 0o600))
+	eventually(p.t, time.Minute, "its pods are elsewhere, and it is gone", func() bool {
+		gone := !slices.ContainsFunc(p.nodes(), func(n kubetest.Node) bool { return n.Meta.Name == taken })
+		return gone && p.bound() == 50
+	})
+	p.agrees(7)
+	p.shrinks()
+}
+
+// Nobody but Drover touches the nodes here: the autoscaler is away.
+func tellReplaced(p *groupPlace) {
+	t := p.t
+	p.must(p.api.Create(t.Context(), kubetest.Replicas("work", 10, "1")))
+	eventually(t, time.Minute, "10 pods have nodes", func() bool { return p.bound() == 10 })
+	p.agrees(2)
+	p.stop()
+	old := map[string]bool{}
+	for _, n := range p.nodes() {
+		old[n.Meta.Name] = true
+	}
+	// onOld is how many pods are on the old nodes, and fresh how many nodes are new and can be used.
+	count := func() (onOld, fresh int) {
+		pods, err := p.api.Pods(t.Context())
+		p.must(err)
+		for _, pod := range pods {
+			if old[pod.Spec.Node] {
+				onOld++
+			}
+		}
+		for _, n := range p.nodes() {
+			if !old[n.Meta.Name] && n.Open() {
+				fresh++
+			}
+		}
+		return onOld, fresh
+	}
+	p.spare(true)
+	script, err := os.ReadFile(filepath.Join(p.dir, "join.sh"))
+	p.must(err)
+	p.write("join.sh", string(script)+"# another template\n")
+	p.process.signal(syscall.SIGHUP)
+	eventually(t, time.Minute, "two new nodes can be used", func() bool { _, fresh := count(); return fresh == 2 })
+	if onOld, _ := count(); onOld != 10 {
+		t.Errorf("%d pods were evicted, and a disruption budget forbids it", 10-onOld)
+	}
+	p.spare(false)
+	eventually(t, time.Minute, "the pods are on the new nodes", func() bool { onOld, _ := count(); return onOld == 0 && p.bound() == 10 })
+	p.agrees(2)
+	p.autoscale()
+	p.shrinks()
 }

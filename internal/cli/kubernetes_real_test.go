@@ -3,16 +3,24 @@
 package cli
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/goccy/go-yaml"
 
 	"drover"
 	"drover/internal/kubetest"
@@ -26,8 +34,11 @@ type realCluster struct {
 	api       *kubetest.API
 }
 
-// ownerToken is that of the cluster's owner.
-const ownerToken = "owner"
+// accounts are who may sign in with a token of the same name: the cluster's owner, and the service accounts of what drover kubernetes manifests prints.
+const accounts = `owner,owner,1,system:masters
+drover,system:serviceaccount:kube-system:drover,2,system:serviceaccounts
+cluster-autoscaler,system:serviceaccount:kube-system:cluster-autoscaler,3,system:serviceaccounts
+`
 
 func newRealCluster(t *testing.T) *realCluster {
 	t.Helper()
@@ -39,13 +50,13 @@ func newRealCluster(t *testing.T) *realCluster {
 	cert, key := c.authority.Issue("apiserver")
 	server, etcd, peers := freeAddress(t), freeAddress(t), freeAddress(t)
 	_, port, _ := strings.Cut(server, ":")
-	c.write("tokens.csv", ownerToken+",owner,owner,system:masters\n")
-	c.api = &kubetest.API{URL: "https://" + server, Token: ownerToken, HTTP: &http.Client{Transport: &http.Transport{TLSClientConfig: c.authority.Client(nil)}}}
-	kubeconfig := c.kubeconfig("owner.kubeconfig")
+	c.write("tokens.csv", accounts)
+	c.api = &kubetest.API{URL: "https://" + server, Token: "owner", HTTP: &http.Client{Transport: &http.Transport{TLSClientConfig: c.authority.Client(nil)}}}
+	kubeconfig := c.kubeconfig("owner")
 	c.start(filepath.Join(bin, "etcd"), "--data-dir", filepath.Join(c.dir, "etcd"), "--listen-client-urls", "http://"+etcd, "--advertise-client-urls", "http://"+etcd,
 		"--listen-peer-urls", "http://"+peers, "--initial-advertise-peer-urls", "http://"+peers, "--initial-cluster", "default=http://"+peers)
 	c.start(filepath.Join(bin, "kube-apiserver"), "--etcd-servers", "http://"+etcd, "--bind-address", "127.0.0.1", "--secure-port", port, "--tls-cert-file", cert, "--tls-private-key-file", key,
-		"--token-auth-file", filepath.Join(c.dir, "tokens.csv"), "--enable-bootstrap-token-auth", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
+		"--token-auth-file", filepath.Join(c.dir, "tokens.csv"), "--enable-bootstrap-token-auth", "--authorization-mode=RBAC", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
 		"--service-account-issuer", "https://"+server, "--service-account-key-file", key, "--service-account-signing-key-file", key)
 	eventually(t, time.Minute, "the API server is ready", func() bool { return c.api.Do(t.Context(), "GET", "/api/v1/nodes", nil, nil) == nil })
 	for _, name := range []string{"kube-controller-manager", "kube-scheduler"} {
@@ -64,83 +75,222 @@ func (c *realCluster) write(name, text string) string {
 	return path
 }
 
-func (c *realCluster) kubeconfig(name string) string {
-	return c.write(name, fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"+
-		"clusters: [{name: c, cluster: {server: %s, certificate-authority: %s}}]\nusers: [{name: u, user: {token: %s}}]\n", c.api.URL, c.authority.File, ownerToken))
+// kubeconfig is a file by which an account finds the cluster.
+func (c *realCluster) kubeconfig(account string) string {
+	return c.write(account+".kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"+
+		"clusters: [{name: c, cluster: {server: %s, certificate-authority: %s}}]\nusers: [{name: u, user: {token: %s}}]\n", c.api.URL, c.authority.File, account))
 }
 
-// start runs a program until the test ends. Its output is shown if the test has failed.
-func (c *realCluster) start(program string, args ...string) {
+// resources are where objects are created, by kind. The deployment is left out: the autoscaler is started by hand.
+var resources = map[string]string{
+	"ServiceAccount": "/api/v1/namespaces/kube-system/serviceaccounts", "Secret": "/api/v1/namespaces/kube-system/secrets",
+	"ClusterRole": rbac + "clusterroles", "ClusterRoleBinding": rbac + "clusterrolebindings",
+	"Role": rbac + "namespaces/kube-system/roles", "RoleBinding": rbac + "namespaces/kube-system/rolebindings",
+}
+
+const rbac = "/apis/rbac.authorization.k8s.io/v1/"
+
+// apply creates the objects of manifests, and returns the autoscaler's command line and its files.
+func (c *realCluster) apply(manifests string) (command []string, files map[string]string) {
 	c.t.Helper()
-	var out safeBuffer
+	files = map[string]string{}
+	for text := range strings.SplitSeq(manifests, "\n---\n") {
+		var m manifest
+		body, err := yaml.YAMLToJSON([]byte(text))
+		if err = errors.Join(err, yaml.Unmarshal([]byte(text), &m)); err != nil {
+			c.t.Fatalf("%v in\n%s", err, text)
+		}
+		if m.Kind == "Deployment" {
+			command = m.Spec.Template.Spec.Containers[0].Command
+			continue
+		}
+		eventually(c.t, 20*time.Second, m.Kind+" "+m.Meta.Name+" is created", func() bool {
+			err = c.api.Do(c.t.Context(), "POST", resources[m.Kind], json.RawMessage(body), nil)
+			return err == nil || kubetest.IsStatus(err, http.StatusConflict)
+		})
+		maps.Copy(files, m.Text)
+		for name, data := range m.Data {
+			decoded, err := base64.StdEncoding.DecodeString(data)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			files[name] = string(decoded)
+		}
+	}
+	return command, files
+}
+
+// start runs a program until it is stopped, at the latest when the test ends. Its output is shown if the test has failed.
+func (c *realCluster) start(program string, args ...string) (out *safeBuffer, stop func()) {
+	c.t.Helper()
+	out = &safeBuffer{}
 	cmd := exec.Command(program, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, &out, &out
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
+	})
+	c.t.Cleanup(func() {
+		stop()
 		if c.t.Failed() {
 			c.t.Logf("%s:\n%s", filepath.Base(program), out.tail())
 		}
 	})
+	return out, stop
 }
 
-// realPlace serves a node group of a real cluster with its real autoscaler.
-type realPlace struct{ *groupPlace }
+// realPlace serves node groups of a real cluster with its real autoscaler, each with the roles that are printed for it.
+type realPlace struct {
+	*groupPlace
+	cluster *realCluster
+	logs    []*safeBuffer // of the autoscalers
+}
 
-func newRealPlace(t *testing.T) *realPlace {
+func newRealPlace(t *testing.T, faults, more string, flags ...string) *realPlace {
 	t.Helper()
 	c := newRealCluster(t)
-	p := &realPlace{&groupPlace{daemonPlace: &daemonPlace{place: newPlace(t), address: freeAddress(t)}, api: c.api, grpc: freeAddress(t)}}
-	cert, key := c.authority.Issue("server")
-	p.write("join.sh", fmt.Sprintf("#!/bin/sh\nexec kubelet -kwok -server '%s' -ca '%s' -token '{token}' -name '{name}' -provider-id {node_id} -labels '{labels}' -taints '{taints}' -cpu 8\n", c.api.URL, c.authority.File))
-	p.write("drover.yaml", fmt.Sprintf(`version: 1
-fleet: lab
-listen: %s
-clouds: {here: {driver: local, zones: [a], list_interval: 1s, types: [{name: big, vcpus: 8, memory: 32Gi, disk: 100Gi, price: 0.36}]}}
-pools: {one: {zones: [a], login: none, kubernetes: {max: 10, join: join.sh}}}
-kubernetes: {listen: "%s", tls: {cert: %s, key: %s, client_ca: %s}, kubeconfig: %s}
-`, p.address, p.grpc, cert, key, c.authority.File, c.kubeconfig("drover.kubeconfig")))
-	t.Cleanup(p.end)
-	p.serve()
-	clientCert, clientKey := c.authority.Issue("autoscaler")
-	cloud := c.write("cloud-config", fmt.Sprintf("address: %s\nkey: %s\ncert: %s\ncacert: %s\n", p.grpc, clientKey, clientCert, c.authority.File))
-	c.start(os.Getenv("CLUSTER_AUTOSCALER"), "--cloud-provider=externalgrpc", "--cloud-config="+cloud, "--kubeconfig="+c.kubeconfig("autoscaler.kubeconfig"), "--leader-elect=false",
-		"--scale-down-unneeded-time=10s", "--scale-down-delay-after-add=0s", "--unremovable-node-recheck-timeout=10s")
+	p := &realPlace{groupPlace: &groupPlace{daemonPlace: &daemonPlace{place: newPlace(t), address: freeAddress(t)}, api: c.api, grpc: freeAddress(t)}, cluster: c}
+	// Of a real kubelet, kubeadm's own roles let the node be.
+	p.must(c.api.Do(t.Context(), "POST", resources["ClusterRoleBinding"], map[string]any{
+		"metadata": kubetest.Meta{Name: "kubelets"}, "roleRef": map[string]string{"kind": "ClusterRole", "name": "system:node"},
+		"subjects": []map[string]string{{"kind": "Group", "name": "system:bootstrappers"}},
+	}, nil))
+	p.openGroups(c.authority, groupSetup{c.kubeconfig("drover"), fmt.Sprintf("-kwok -server '%s' -ca '%s'", c.api.URL, c.authority.File), 0, faults, more})
+	cert, key := c.authority.Issue("autoscaler")
+	command, files := c.apply(p.drover("kubernetes", "manifests", "--cert", cert, "--key", key, "--ca", c.authority.File))
+	for name, text := range files {
+		c.write(name, strings.ReplaceAll(text, "/etc/drover", c.dir))
+	}
+	args := []string{"--kubeconfig=" + c.kubeconfig("cluster-autoscaler"), "--scale-down-unneeded-time=10s", "--scale-down-delay-after-add=0s", "--unremovable-node-recheck-timeout=10s", "--v=4"}
+	for _, flag := range command[1:] {
+		args = append(args, strings.ReplaceAll(flag, "/etc/drover", c.dir))
+	}
+	args = append(args, flags...)
+	p.autoscale = func() {
+		log, stop := c.start(os.Getenv("CLUSTER_AUTOSCALER"), args...)
+		p.logs, p.stop = append(p.logs, log), stop
+	}
+	p.autoscale()
+	p.spare = p.budget
 	return p
+}
+
+// budget makes a disruption budget that forbids all evictions, or takes it away.
+func (p *realPlace) budget(forbids bool) {
+	const budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+	if !forbids {
+		p.must(p.api.Do(p.t.Context(), "DELETE", budgets+"/work", nil, nil))
+		return
+	}
+	p.must(p.api.Do(p.t.Context(), "POST", budgets, map[string]any{
+		"metadata": kubetest.Meta{Name: "work"}, "spec": map[string]any{"maxUnavailable": 0, "selector": kubetest.Selector{MatchLabels: map[string]string{"app": "work"}}},
+	}, nil))
+}
+
+// complaint is a warning or an error in the autoscaler's log, or a call that went wrong. Names of nodes and pods are left out.
+var (
+	complaint = regexp.MustCompile(`(?m)^([WEF]\d{4} \S+ +\d+ |I\d{4} \S+ +\d+ externalgrpc\S+ Error )(.*)$`)
+	names     = regexp.MustCompile(`\S*(lab-|work-|drover://|drover-asked://)\S*`)
+)
+
+// complaints counts what the autoscalers complained of.
+func (p *realPlace) complaints() map[string]int {
+	all := map[string]int{}
+	for _, log := range p.logs {
+		for _, m := range complaint.FindAllStringSubmatch(log.String(), -1) {
+			all[names.ReplaceAllString(m[2], "NAME")]++
+		}
+	}
+	return all
+}
+
+// wantNoComplaints logs what the autoscalers complained of. None may be about a right that they lack, a call that went wrong, or a cluster that is not ready,
+// unless it is one of these.
+func (p *realPlace) wantNoComplaints(but ...string) {
+	p.t.Helper()
+	for text, n := range p.complaints() {
+		p.t.Logf("the autoscaler complained %d times: %s", n, text)
+		bad := strings.Contains(text, "forbidden") || strings.Contains(text, "gRPC call") || strings.Contains(text, "not ready for autoscaling")
+		if bad && !slices.ContainsFunc(but, func(s string) bool { return strings.Contains(text, s) }) {
+			p.t.Errorf("and should not have")
+		}
+	}
 }
 
 // step waits for something and notes how long it took.
 func (p *realPlace) step(times map[string][]time.Duration, name string, since time.Time, holds func() bool) {
 	p.t.Helper()
-	eventually(p.t, 2*time.Minute, name, holds)
+	for pace := time.NewTicker(50 * time.Millisecond); !holds(); <-pace.C {
+		if time.Since(since) > 5*time.Minute {
+			p.t.Fatalf("after %v still not so: %s", time.Since(since), name)
+		}
+	}
 	times[name] = append(times[name], time.Since(since).Round(100*time.Millisecond))
 }
 
-func TestARealClusterGrowsAndShrinks(t *testing.T) {
-	p := newRealPlace(t)
+// targets is the sum of both groups' targets.
+func (p *realPlace) targets() int {
+	one, _ := p.target("one")
+	two, _ := p.target("two")
+	return one + two
+}
+
+// tainted is how many nodes have a taint that begins so.
+func (p *realPlace) tainted(key string) (n int) {
+	for _, node := range p.nodes() {
+		if slices.ContainsFunc(node.Spec.Taints, func(t kubetest.Taint) bool { return strings.HasPrefix(t.Key, key) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// running is how many pods run.
+func (p *realPlace) running() (n int) {
+	p.t.Helper()
+	pods, err := p.api.Pods(p.t.Context())
+	p.must(err)
+	for _, pod := range pods {
+		if pod.Status.Phase == "Running" {
+			n++
+		}
+	}
+	return n
+}
+
+// The steps of a real cluster's growth and its end, with the autoscaler's own scan interval.
+func TestARealClustersTimes(t *testing.T) {
+	p := newRealPlace(t, "{}", "")
 	times := map[string][]time.Duration{}
 	for range 3 {
 		began := time.Now()
 		p.must(p.api.Create(t.Context(), kubetest.Replicas("work", 50, "1")))
-		p.step(times, "the group is increased", began, func() bool { return len(p.instances()) > 0 })
-		p.step(times, "its nodes have lost their startup taint", began, func() bool {
-			nodes := p.nodes()
-			return len(nodes) >= 7 && !slices.ContainsFunc(nodes, func(n kubetest.Node) bool {
-				return !n.Ready() || slices.ContainsFunc(n.Spec.Taints, func(t kubetest.Taint) bool { return strings.HasPrefix(t.Key, drover.StartupTaint) })
-			})
-		})
-		p.step(times, "all pods have nodes", began, func() bool { return p.bound() == 50 })
+		p.step(times, "created: IncreaseSize", began, func() bool { return p.targets() > 0 })
+		p.step(times, "created: 7 nodes have joined", began, func() bool { return len(p.nodes()) >= 7 && p.tainted(drover.StartupTaint) == 0 })
+		p.step(times, "created: all pods run", began, func() bool { return p.running() == 50 })
 		began = time.Now()
 		p.must(p.api.Delete(t.Context(), "work"))
-		p.step(times, "the first node goes", began, func() bool { return len(p.nodes()) < 7 })
-		p.step(times, "instances and nodes are gone", began, func() bool { return len(p.nodes()) == 0 && len(p.instances()) == 0 })
+		p.step(times, "deleted: the first taint", began, func() bool { return p.tainted("ToBeDeleted") > 0 })
+		p.step(times, "deleted: DeleteNodes", began, func() bool { return p.targets() < 7 })
+		p.step(times, "deleted: no nodes", began, func() bool { return len(p.nodes()) == 0 })
+		p.agrees(0)
 	}
-	for name, all := range times {
-		slices.Sort(all)
-		t.Logf("%s: %v", name, all)
+	for _, name := range slices.Sorted(maps.Keys(times)) {
+		t.Logf("%s: %v", name, slices.Sorted(slices.Values(times[name])))
+	}
+	p.wantNoComplaints()
+}
+
+func TestARealCluster(t *testing.T) {
+	for _, story := range groupStories {
+		t.Run(story.name, func(t *testing.T) {
+			p := newRealPlace(t, story.faults, story.more, "--scan-interval=1s")
+			story.tell(p.groupPlace)
+			p.wantNoComplaints("code = Unavailable") // from a daemon that was killed
+		})
 	}
 }

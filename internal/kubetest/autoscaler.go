@@ -257,11 +257,6 @@ func (a *Autoscaler) nodesOf(ctx context.Context, s *seen) ([]*protos.Instance, 
 	return r.Instances, nil
 }
 
-// Template is what a node of a group is promised to look like.
-func (a *Autoscaler) Template(ctx context.Context, group string) (*protos.Node, error) {
-	return a.templateOf(ctx, group)
-}
-
 // templateOf is what a node of the group will look like; nil if that is not known.
 func (a *Autoscaler) templateOf(ctx context.Context, group string) (*protos.Node, error) {
 	r, err := call(ctx, a, "TemplateNodeInfo", wrap(a.Provider.NodeGroupTemplateNodeInfo), &protos.NodeGroupTemplateNodeInfoRequest{Id: group})

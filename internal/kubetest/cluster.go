@@ -60,16 +60,6 @@ func (c *Cluster) RefuseEvictions(refuse bool) {
 	c.refuses = refuse
 }
 
-// Tokens are the bootstrap tokens that there are.
-func (c *Cluster) Tokens() (tokens []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, s := range all[Secret](c, "secrets") {
-		tokens = append(tokens, s.Data["token-id"]+"."+s.Data["token-secret"])
-	}
-	return tokens
-}
-
 // place is where an object is, as a path of the API says it.
 type place struct{ kind, namespace, name, part string }
 

@@ -29,7 +29,7 @@ func Kubelet(args []string) error {
 	server, ca, token := flags.String("server", "", ""), flags.String("ca", "", ""), flags.String("token", "", "")
 	name, id := flags.String("name", "", ""), flags.String("provider-id", "", "")
 	labels, taints := flags.String("labels", "", ""), flags.String("taints", "", "")
-	cpu, kwok := flags.String("cpu", "", ""), flags.Bool("kwok", false, "")
+	cpu, gpus, kwok := flags.String("cpu", "", ""), flags.String("gpus", "", ""), flags.Bool("kwok", false, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -55,6 +55,9 @@ func Kubelet(args []string) error {
 	}
 	n.Spec.ProviderID = *id
 	has := map[string]string{"cpu": *cpu, "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+	if *gpus != "" && *gpus != "0" {
+		has["nvidia.com/gpu"] = *gpus
+	}
 	n.Status = NodeStatus{Capacity: has, Allocatable: has}
 	if *kwok {
 		n.Meta.Annotations = map[string]string{KwokAnnotation: "fake"}

@@ -10,6 +10,7 @@ package kubetest
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,15 +166,21 @@ type Secret struct {
 	Data map[string]string `json:"stringData,omitempty"`
 }
 
-// milli reads a quantity of CPU, in thousandths.
-func milli(text string) int {
-	number, thousandths := strings.CutSuffix(text, "m")
-	n, err := strconv.Atoi(number)
-	if err == nil && !thousandths {
-		n *= 1000
+// units are those of quantities that occur here.
+var units = map[string]float64{"m": 1e-3, "": 1, "Mi": 1 << 20, "Gi": 1 << 30}
+
+// Quantity reads a quantity, such as 500m or 32Gi. One that cannot be read is 0.
+func Quantity(text string) float64 {
+	number := strings.TrimRight(text, "mMGi")
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return 0
 	}
-	return n
+	return n * units[text[len(number):]]
 }
+
+// milli reads a quantity in thousandths.
+func milli(text string) int { return int(math.Round(1000 * Quantity(text))) }
 
 // List is what a list call answers.
 type List[T any] struct {
