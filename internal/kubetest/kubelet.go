@@ -19,7 +19,7 @@ import (
 // KwokAnnotation is on nodes that kwok plays.
 const KwokAnnotation = "kwok.x-k8s.io/node"
 
-// joinWithin bounds how long a kubelet tries to register: its token's secret may come after its instance.
+// joinWithin bounds how long a kubelet tries to register: its token's secret may come after its instance, and its rights after that.
 const joinWithin = time.Minute
 
 // Kubelet registers its instance's node, as a kubelet with a bootstrap token does, and says that it is ready. With -kwok it leaves that to kwok. It runs until
@@ -81,9 +81,6 @@ func register(api *API, n Node) error {
 		err = api.Do(context.Background(), "POST", "/api/v1/nodes", n, nil)
 		if err == nil || IsStatus(err, http.StatusConflict) {
 			return nil
-		}
-		if !IsStatus(err, http.StatusUnauthorized) {
-			return err
 		}
 	}
 	return errors.Join(errors.New("the node could not register"), err)
