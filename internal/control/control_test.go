@@ -97,9 +97,14 @@ func must[T any](v T, err error) func(*testing.T) T {
 
 // self is this binary as the runner.
 func self(t *testing.T) func(drover.Arch) (remote.Runner, error) {
-	r := must(remote.NewRunner(func() (io.ReadCloser, error) { return os.Open("/proc/self/exe") }))(t)
+	r := must(binary())(t)
 	return func(drover.Arch) (remote.Runner, error) { return r, nil }
 }
+
+// binary is the test binary as a runner, which is read once for all tests.
+var binary = sync.OnceValues(func() (remote.Runner, error) {
+	return remote.NewRunner(func() (io.ReadCloser, error) { return os.Open("/proc/self/exe") })
+})
 
 // begin runs a controller until the returned function is called, which returns what Run did.
 func (f *fixture) begin() (*Controller, func() error) {

@@ -16,7 +16,7 @@ func TestTheBoundIsProved(t *testing.T) {
 	for name, p := range map[string]drover.Problem{
 		"jobs of few shapes":                    peersProblem(t, 10_000, false),
 		"jobs of few shapes, on demand":         peersProblem(t, 1000, true),
-		"jobs of as many shapes as there are":   manyShapes(t, 10_000),
+		"jobs of as many shapes as there are":   manyShapes(t, 3000),
 		"jobs that may go to some of the types": restricted(peersProblem(t, 1000, false)),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -98,14 +98,15 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 	for name, elements := range map[string]bool{"elements of an array": true, "jobs": false} {
 		t.Run("a page of large "+name+" ends after some MiB, and the next goes on", func(t *testing.T) {
 			s := openers(t)(t)
-			spec := drover.JobSpec{Name: "large", Command: []string{strings.Repeat("x", 200<<10)}, Array: drover.Array{Last: 199, Set: true}}
+			const jobs = 60
+			spec := drover.JobSpec{Name: "large", Command: []string{strings.Repeat("x", 200<<10)}, Array: drover.Array{Last: jobs - 1, Set: true}}
 			batch := drover.Batch{Name: "b", Jobs: []drover.JobSpec{spec}}
 			if !elements {
 				batch.Jobs = nil
 				spec.Array = drover.Array{}
 				// The list of inputs is not shown, and is read all the same.
-				spec.Files = slices.Repeat([]drover.File{{Path: strings.Repeat("f", 1000), Hash: "h"}}, 1000)
-				for i := range 200 {
+				spec.Files = slices.Repeat([]drover.File{{Path: strings.Repeat("f", 50_000), Hash: "h"}}, 20)
+				for i := range jobs {
 					spec.Name = fmt.Sprint("large-", i)
 					batch.Jobs = append(batch.Jobs, spec)
 				}
@@ -129,7 +130,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 				}
 				f.After, more = next, next.Number != 0
 			}
-			if len(seen) != 200 {
+			if len(seen) != jobs {
 				t.Errorf("there were %d", len(seen))
 			}
 		})
@@ -158,17 +159,21 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 
 	t.Run("a search finds what has the word in its name or its batch's, and leaves off after many jobs", func(t *testing.T) {
 		s := openers(t)(t)
-		for i := range 3 {
+		const between = 12_000 // numbers, most of them of jobs that were pruned
+		for i := range int64(3) {
 			batch := drover.Batch{Name: fmt.Sprint("night-", i)}
-			for j := range 9000 {
+			for j := range 900 {
 				batch.Jobs = append(batch.Jobs, drover.JobSpec{Name: fmt.Sprint("tile-", j), Command: []string{"x"}})
+			}
+			if _, err := s.write.Exec(`UPDATE fleet SET last_job = ?`, i*between); err != nil {
+				t.Fatal(err)
 			}
 			if _, err := s.Submit(t.Context(), drover.Submission{Batch: batch}, Terms{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for newest, want := range map[bool][]int64{true: {18078, 9078, 78}, false: {78, 9078, 18078}} {
-			f, found, pages := drover.JobFilter{Match: "TILE-77", Newest: newest, Limit: 100}, []int64{}, 0
+		for newest, want := range map[bool][]int64{true: {2*between + 78, between + 78, 78}, false: {78, between + 78, 2*between + 78}} {
+			f, found, pages := drover.JobFilter{Match: "TILE-77", Newest: newest, Limit: 10}, []int64{}, 0
 			for more := true; more; pages++ {
 				page, next, err := s.JobsPage(t.Context(), 4*hour, f)
 				if err != nil || pages > 40 {
@@ -183,12 +188,12 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 			}
 			equal(t, fmt.Sprint("newest ", newest), found, want)
 		}
-		page, next, err := s.JobsPage(t.Context(), 4*hour, drover.JobFilter{Match: "night-0", Newest: true, Limit: 2})
+		page, next, err := s.JobsPage(t.Context(), 4*hour, drover.JobFilter{Match: "night-1", Newest: true, Limit: 2})
 		if err != nil || len(page) != 2 || next.Number != page[1].ID.Number {
 			t.Errorf("a page of %d, next %v, error %v", len(page), next, err)
 		}
 		page, next, err = s.JobsPage(t.Context(), 4*hour, drover.JobFilter{Match: "nothing", Newest: true})
-		if err != nil || len(page) != 0 || next.Number != 27000-searched+1 {
+		if err != nil || len(page) != 0 || next.Number != 2*between+900-searched+1 {
 			t.Errorf("a page of %d, next %v, error %v", len(page), next, err)
 		}
 	})
