@@ -54,7 +54,7 @@ test: ## run the tests
 lint: ## check the format, what go vet finds, the layers, and that the documents say what the code says
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w $$unformatted"; exit 1; fi
 	go vet ./...
-	go vet -tags e2e,chaos,qemu ./internal/cli ./cmd/... ./driver/ec2 ./driver/external ./driver/local
+	go vet -tags e2e,chaos,qemu ./internal/cli ./cmd/... ./driver/ec2 ./driver/external ./driver/local ./internal/telemetry
 	go vet -tags containers ./internal/runner
 	go vet -tags qemu ./internal/remote
 	go vet -tags openstack ./driver/openstack
@@ -71,8 +71,8 @@ race: ## run the tests under the race detector, which needs a C compiler (RACE=p
 	CGO_ENABLED=1 go test -race $(RACE)
 
 simtest: ## run the engine through bad luck, and its long tests (SEEDS=how many, FIRST_SEED=from where)
-	go test ./internal/simtest -v -run '^(TestEvery|TestAFleet|TestAWorldFull|TestWhatever)' -timeout 60m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
-	go test ./internal/engine -run '^Test(Steps|WhatIsRented|NothingBegins|TheEngineTakes)' -timeout 60m -args -long
+	go test ./internal/simtest -v -run '^(TestE|TestAFleet|TestAWorldFull|TestWhatever)' -timeout 60m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
+	go test ./internal/engine -run '^Test(Scenarios|Steps|WhatIsRented|NothingBegins|TheEngineTakes)' -timeout 60m -args -long
 	go test ./internal/simulate -run '^TestStreamsCost' -timeout 60m -args -long
 
 mutants: ## break the engine on purpose, in ways that the worlds must find (MUTANTS=names, TURN=which five)
@@ -102,7 +102,7 @@ bin/arm64.rec:
 
 e2e: ## run the real binary: real processes, real SSH, real kill -9; the dashboard in chromium, with axe-core from npm
 	@$(MAKE) --no-print-directory bin/axe.min.js || echo "WARNING: the dashboard is not checked for accessibility: axe-core could not be fetched" >&2
-	go test -tags e2e -timeout 20m ./internal/cli ./cmd/... ./driver/ec2 ./driver/external ./driver/local
+	go test -tags e2e -timeout 20m ./internal/cli ./cmd/... ./driver/ec2 ./driver/external ./driver/local ./internal/telemetry
 
 # The checker of accessibility, for the test of the dashboard alone: Deque's axe-core (MPL-2.0), which is not kept here.
 AXE        = axe-core-4.14.1

@@ -27,7 +27,7 @@ func FuzzApply(f *testing.F) {
 
 // covers D24
 func TestTheEngineTakesWhateverComes(t *testing.T) {
-	for seed := range seeds(15, 60) {
+	for seed := range seeds(4, 60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newStranger(t, tape(seed+100, 12000)).run() })
 	}
 }

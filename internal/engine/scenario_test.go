@@ -68,6 +68,7 @@ type player struct {
 	lastList  drover.Time
 	out       strings.Builder
 	said      *reasons // nil if nobody hears it
+	events    int
 }
 
 func play(t *testing.T, script string) string {

@@ -173,7 +173,7 @@ func TestWhatIsRentedIsUsed(t *testing.T) {
 // what waits, and some of what does not fit into a window by itself begins out of two.
 func TestNothingBeginsOfWhichWasSaidThatItNeverWould(t *testing.T) {
 	told, begun := 0, 0
-	for seed := range seeds(2, 6) {
+	for seed := range seeds(1, 6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			p := afford(t, rand.New(rand.NewPCG(seed, 3)))
 			p.day(nil)

@@ -203,9 +203,9 @@ func (b *busy) Append(ev engine.Event, d engine.Decision) {
 func TestARecordingTakesLittleRoomForEachEvent(t *testing.T) {
 	const most = 64.0 // bytes
 	s, j := settings(), jobs()
-	s.Clouds[0].MaxInstances, s.Clouds[0].MaxCreating = 300, 50
-	j[0].Array.Last = 4999
-	j[0].Queued = engine.Ranges{{First: 0, Last: 4999}}
+	s.Clouds[0].MaxInstances, s.Clouds[0].MaxCreating = 100, 50
+	j[0].Array.Last = 1499
+	j[0].Queued = engine.Ranges{{First: 0, Last: j[0].Array.Last}}
 	luck := Luck{Until: time.Hour}
 	luck.Odds[CreateFails], luck.Odds[ListFails], luck.Odds[Death], luck.Odds[Cut] = 10, 20, 200, 100
 	w := NewWorld(Recipe{Seed: 1, Luck: luck, Settings: s, Jobs: j})
@@ -222,7 +222,7 @@ func TestARecordingTakesLittleRoomForEachEvent(t *testing.T) {
 	}
 	each := float64(b.file.Len()) / float64(b.events)
 	t.Logf("%d instances, %d events, %.1f bytes an event", w.Made, b.events, each)
-	if each > most || b.events < 15_000 || w.Made < 200 {
+	if each > most || b.events < 4500 || w.Made < 70 {
 		t.Errorf("%d events of %d instances take %.1f bytes each, more than %v or too few to tell", b.events, w.Made, each, most)
 	}
 }
