@@ -18,7 +18,7 @@ import (
 	"drover/internal/blob"
 )
 
-// TestSlowScripts runs the sessions that need the runners of every architecture.
+// TestSlowScripts runs the sessions that need the runners of every architecture, and all others in which instances work.
 func TestSlowScripts(t *testing.T) { runScripts(t, "e2e") }
 
 func TestKilledFiveTimes(t *testing.T) {

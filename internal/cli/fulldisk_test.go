@@ -1,3 +1,5 @@
+//go:build chaos || e2e
+
 package cli
 
 import (

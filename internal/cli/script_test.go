@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs the sessions under testdata/script.
+// TestScripts runs the sessions under testdata/script: those that rent nothing, and one of each way to run jobs.
 func TestScripts(t *testing.T) { runScripts(t, "script") }
 
 // runScripts runs the sessions in a folder of testdata. After each of them nothing may be left behind.
@@ -72,7 +72,7 @@ func untilPrinted(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	pattern, err := regexp.Compile(args[0])
 	ts.Check(err)
-	for end := time.Now().Add(20 * time.Second * busy); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second * busy); ; time.Sleep(200 * time.Millisecond) {
 		err := ts.Exec(args[1], args[2:]...)
 		if pattern.MatchString(ts.ReadFile("stdout") + ts.ReadFile("stderr")) {
 			return

@@ -103,13 +103,6 @@ func TestConventions(t *testing.T) {
 			t.Errorf("%s: %s", p.Metric, p.Text)
 		}
 	})
-	t.Run("nor has promtool", func(t *testing.T) {
-		promtool(t, text, "check", "metrics")
-	})
-	t.Run("which can read the alerts", func(t *testing.T) {
-		promtool(t, "", "check", "rules", "../../deploy/alerts.yml")
-		promtool(t, "", "test", "rules", "testdata/alerts.yml")
-	})
 }
 
 func promtool(t *testing.T, in string, args ...string) {
