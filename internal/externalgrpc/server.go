@@ -1,11 +1,10 @@
-// Package externalgrpc answers a Kubernetes cluster's autoscaler: the pools that are node groups are its groups, by the protocol that it speaks with
-// --cloud-provider=externalgrpc.
+// Package externalgrpc serves node groups to a Kubernetes cluster's autoscaler, by the protocol of its --cloud-provider=externalgrpc.
 //
-// The model: every question is answered from memory, since an autoscaler asks about five for each node in each of its loops. What it wishes for is handed on,
-// and answered once it is decided. A node is known by its spec.providerID alone, never by its name.
+// The model: every question is answered from memory, since an autoscaler asks about five per node in each loop. A wish is handed to the engine, and answered
+// when the engine has decided. A node is known by its spec.providerID alone, never by its name.
 //
-// The invariants: nothing is answered to a client without a certificate that the configured authority signed; a node that is none of a group's instances is in
-// no group and cannot be deleted; a template is a node, or there is none.
+// The invariants: a client without a certificate of the configured authority gets no answer; a node that is not one of a group's instances is in no group and
+// cannot be deleted; a template is a whole node or an error, never empty.
 package externalgrpc
 
 import (
@@ -25,7 +24,7 @@ import (
 	"drover/internal/externalgrpc/protos"
 )
 
-// Groups are the node groups and what can be wished of them.
+// Groups are the node groups, and what an autoscaler may wish for.
 type Groups interface {
 	NodeGroups() (*drover.NodeGroups, <-chan struct{})
 	IncreaseGroup(ctx context.Context, group string, delta int) error
@@ -33,7 +32,7 @@ type Groups interface {
 	DeleteNodes(ctx context.Context, group string, ids []string) error
 }
 
-// Look is what the nodes of a group look like beside what their instances have.
+// Look is what a group's configuration adds to its nodes.
 type Look struct {
 	Labels   map[string]string
 	Taints   []string         // each as KEY=VALUE:EFFECT, without startup taints
@@ -48,7 +47,7 @@ type Server struct {
 	options bool
 }
 
-// New makes a Server. With options, the autoscaler's own are told back to it for each group, which has a price: see docs/kubernetes.md.
+// New makes a Server. With options, it answers GetOptions with the autoscaler's own; docs/kubernetes.md says what that costs.
 func New(groups Groups, look func(group string) Look, options bool) *Server {
 	return &Server{groups: groups, look: look, options: options}
 }
@@ -94,8 +93,8 @@ func serve(ctx context.Context, l net.Listener, config *tls.Config, s protos.Clo
 	return nil
 }
 
-// said turns an error into one that the autoscaler can read.
-func said(err error) error {
+// statusOf is an error as the autoscaler reads it.
+func statusOf(err error) error {
 	code := codes.Internal
 	switch drover.KindOf(err) {
 	case drover.KindNotFound:
@@ -115,7 +114,7 @@ func (s *Server) now() *drover.NodeGroups {
 	return now
 }
 
-// group is the group of a name, or an error that says that there is none.
+// group is the group of this name, or an error.
 func (s *Server) group(id string) (*drover.NodeGroup, error) {
 	if g := s.now().Group(id); g != nil {
 		return g, nil
@@ -123,11 +122,11 @@ func (s *Server) group(id string) (*drover.NodeGroup, error) {
 	return nil, status.Errorf(codes.NotFound, "there is no node group %.80q", id)
 }
 
-func told(g *drover.NodeGroup) *protos.NodeGroup {
-	return &protos.NodeGroup{Id: g.Name, MinSize: int32(g.Min), MaxSize: int32(g.Max), Debug: debug(g)}
+func message(g *drover.NodeGroup, debug string) *protos.NodeGroup {
+	return &protos.NodeGroup{Id: g.Name, MinSize: int32(g.Min), MaxSize: int32(g.Max), Debug: debug}
 }
 
-// debug is a group in words.
+// debug describes a group to people.
 func debug(g *drover.NodeGroup) string {
 	states := map[drover.NodeState]int{}
 	failed := 0
@@ -152,22 +151,22 @@ func (s *Server) NodeGroups(context.Context, *protos.NodeGroupsRequest) (*protos
 	groups := s.now().All()
 	for i := range groups {
 		if !groups[i].Gone {
-			all.NodeGroups = append(all.NodeGroups, told(&groups[i]))
+			all.NodeGroups = append(all.NodeGroups, message(&groups[i], debug(&groups[i])))
 		}
 	}
 	return all, nil
 }
 
-// NodeGroupForNode says to which group a node belongs: to none, unless its provider id is an instance's of one.
+// NodeGroupForNode says which group a node belongs to: none, unless its provider id is that of a group's instance.
 func (s *Server) NodeGroupForNode(_ context.Context, r *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
 	g, _ := s.now().Find(r.GetNode().GetProviderID())
 	if g == nil || g.Gone {
 		return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
 	}
-	return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{Id: g.Name, MinSize: int32(g.Min), MaxSize: int32(g.Max)}}, nil
+	return &protos.NodeGroupForNodeResponse{NodeGroup: message(g, "")}, nil
 }
 
-// Refresh has nothing to do: what is answered is never older than the last decision.
+// Refresh has nothing to do: no answer is older than the last decision.
 func (s *Server) Refresh(context.Context, *protos.RefreshRequest) (*protos.RefreshResponse, error) {
 	return &protos.RefreshResponse{}, nil
 }
@@ -189,32 +188,32 @@ func (s *Server) NodeGroupTargetSize(_ context.Context, r *protos.NodeGroupTarge
 // NodeGroupIncreaseSize raises a group's target, or does nothing and says why.
 func (s *Server) NodeGroupIncreaseSize(ctx context.Context, r *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
 	if err := s.groups.IncreaseGroup(ctx, r.GetId(), int(r.GetDelta())); err != nil {
-		return nil, said(err)
+		return nil, statusOf(err)
 	}
 	return &protos.NodeGroupIncreaseSizeResponse{}, nil
 }
 
-// NodeGroupDecreaseTargetSize gives up what was asked for and is not created.
+// NodeGroupDecreaseTargetSize gives up nodes that were asked for and are not created yet.
 func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, r *protos.NodeGroupDecreaseTargetSizeRequest) (*protos.NodeGroupDecreaseTargetSizeResponse, error) {
 	if err := s.groups.DecreaseGroup(ctx, r.GetId(), int(r.GetDelta())); err != nil {
-		return nil, said(err)
+		return nil, statusOf(err)
 	}
 	return &protos.NodeGroupDecreaseTargetSizeResponse{}, nil
 }
 
-// NodeGroupDeleteNodes destroys exactly the named nodes. What stands for a node that was never created is named by its provider id, too.
+// NodeGroupDeleteNodes destroys exactly the named nodes. A node that could not be rented has a provider id, too.
 func (s *Server) NodeGroupDeleteNodes(ctx context.Context, r *protos.NodeGroupDeleteNodesRequest) (*protos.NodeGroupDeleteNodesResponse, error) {
 	var ids []string
 	for _, n := range r.GetNodes() {
 		ids = append(ids, n.GetProviderID())
 	}
 	if err := s.groups.DeleteNodes(ctx, r.GetId(), ids); err != nil {
-		return nil, said(err)
+		return nil, statusOf(err)
 	}
 	return &protos.NodeGroupDeleteNodesResponse{}, nil
 }
 
-// The classes of an error that the autoscaler knows.
+// The autoscaler's classes of errors.
 const (
 	outOfResources = 1
 	otherError     = 99
@@ -226,7 +225,7 @@ var states = map[drover.NodeState]protos.InstanceStatus_InstanceState{
 	drover.NodeDeleting: protos.InstanceStatus_instanceDeleting,
 }
 
-// NodeGroupNodes lists a group's nodes, those that could not be had included.
+// NodeGroupNodes lists a group's nodes, including those that could not be rented.
 func (s *Server) NodeGroupNodes(_ context.Context, r *protos.NodeGroupNodesRequest) (*protos.NodeGroupNodesResponse, error) {
 	g, err := s.group(r.GetId())
 	if err != nil {
@@ -246,7 +245,7 @@ func (s *Server) NodeGroupNodes(_ context.Context, r *protos.NodeGroupNodesReque
 	return all, nil
 }
 
-// NodeGroupGetOptions tells the autoscaler its own options back, if that is wanted.
+// NodeGroupGetOptions answers with the autoscaler's own options, if that is configured.
 func (s *Server) NodeGroupGetOptions(_ context.Context, r *protos.NodeGroupAutoscalingOptionsRequest) (*protos.NodeGroupAutoscalingOptionsResponse, error) {
 	if !s.options {
 		return nil, status.Error(codes.Unimplemented, "the autoscaler's own options hold")

@@ -31,7 +31,7 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, r *protos.NodeGrou
 	if err != nil {
 		return nil, err
 	}
-	if g.Offer == nil { // an empty template would end the autoscaler
+	if g.Offer == nil { // an empty template would crash the autoscaler
 		return nil, status.Errorf(codes.Unimplemented, "what a node of group %s will have is not known yet", g.Name)
 	}
 	data, err := proto.Marshal(template(g, s.look(g.Name)))
@@ -100,7 +100,7 @@ func (s *Server) GetAvailableGPUTypes(context.Context, *protos.GetAvailableGPUTy
 	return &protos.GetAvailableGPUTypesResponse{GpuTypes: types}, nil
 }
 
-// PricingNodePrice is what a node of a group costs for a time, at what the cheapest that it may be costs.
+// PricingNodePrice is what a node of a group costs for a time, at the price of the cheapest instance type that the group may use.
 func (s *Server) PricingNodePrice(_ context.Context, r *protos.PricingNodePriceRequest) (*protos.PricingNodePriceResponse, error) {
 	name, templated := strings.CutPrefix(r.GetNode().GetProviderID(), "drover-template://")
 	g := s.now().Group(name)
@@ -113,7 +113,7 @@ func (s *Server) PricingNodePrice(_ context.Context, r *protos.PricingNodePriceR
 	return &protos.PricingNodePriceResponse{Price: dollars(g.Offer.Price) * hours(r.GetStartTimestamp(), r.GetEndTimestamp())}, nil
 }
 
-// PricingPodPrice is what a pod costs for a time where that is least: its part of the cheapest group's node, by the resource of which it takes most.
+// PricingPodPrice is what a pod costs for a time in the cheapest group: its share of a node, by the resource of which it takes the largest.
 func (s *Server) PricingPodPrice(_ context.Context, r *protos.PricingPodPriceRequest) (*protos.PricingPodPriceResponse, error) {
 	pod := &protos.Pod{}
 	if err := proto.Unmarshal(r.GetPodBytes(), pod); err != nil {
@@ -174,7 +174,7 @@ func share(need, has int64) float64 {
 	return float64(need) / float64(has)
 }
 
-// dollars is money as the autoscaler reckons, which is no more exact than that.
+// dollars is money in the autoscaler's floating point.
 func dollars(m drover.Money) float64 { return float64(m) / 1e9 }
 
 func hours(from, to *timestamppb.Timestamp) float64 {

@@ -28,7 +28,7 @@ type Cluster struct {
 	http   *http.Client
 }
 
-// kubeconfig is what is read of such a file.
+// kubeconfig has the fields of such a file that are read.
 type kubeconfig struct {
 	Current  string `yaml:"current-context"`
 	Contexts []struct {
@@ -62,7 +62,7 @@ type kubeconfig struct {
 // callTimeout bounds each call.
 const callTimeout = 10 * time.Second
 
-// Open reads a kubeconfig file. Of the ways to prove who we are it knows tokens and certificates.
+// Open reads a kubeconfig file with a token or a client certificate; programs that fetch credentials are not supported.
 func Open(path string) (*Cluster, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -109,7 +109,7 @@ func Open(path string) (*Cluster, error) {
 	return c, nil
 }
 
-// content is that of a file, or what stands in its place.
+// content is a file's, or the data given in its place.
 func content(dir, file, data string) ([]byte, error) {
 	if data != "" {
 		decoded, err := base64.StdEncoding.DecodeString(data)
@@ -163,7 +163,7 @@ func identify(config *tls.Config, dir string, cert, key [2]string) error {
 // maxAnswer bounds what is read of an answer: far more than a list of 5,000 nodes or pods.
 const maxAnswer = 256 << 20
 
-// call asks the API server. It decodes the answer into out unless that is nil.
+// call makes one call to the API server, and decodes the answer into out unless that is nil.
 func (c *Cluster) call(ctx context.Context, method, path, kind string, in, out any) error {
 	var body io.Reader
 	if in != nil {
@@ -194,7 +194,7 @@ func (c *Cluster) call(ctx context.Context, method, path, kind string, in, out a
 		var why struct {
 			Message string `json:"message"`
 		}
-		// What is no such message is told by its status alone.
+		// Without such a message, the status alone is reported.
 		_ = json.Unmarshal(text, &why)
 		return drover.Errorf(kinds[answer.StatusCode], "%s %s: %s", method, path, cmp.Or(why.Message, answer.Status))
 	}
@@ -207,5 +207,5 @@ func (c *Cluster) call(ctx context.Context, method, path, kind string, in, out a
 	return nil
 }
 
-// kinds are those of the statuses that matter; the others have none.
+// kinds of error by HTTP status. The other statuses have none.
 var kinds = map[int]drover.ErrorKind{404: drover.KindNotFound, 409: drover.KindConflict, 429: drover.KindRateLimit}

@@ -1,11 +1,11 @@
-// Package kubenodes looks after the nodes of node groups in their Kubernetes cluster: it lets them join, says when they have, empties those that go, and takes
-// away what is left of those that are gone.
+// Package kubenodes looks after the nodes of node groups in their Kubernetes cluster: it lets them join, reports that they have, empties those that leave, and
+// removes the Node objects of instances that are gone.
 //
-// The model: each round compares the cluster's nodes with the groups as the last decision left them, and makes one step toward what should be. Rounds repeat,
-// so a step that failed is made again. What was seen is told to whoever decides.
+// The model: each round compares the cluster's nodes with the groups as the last decision left them, and takes one step for each node. Rounds repeat, so a
+// step that failed is taken again. What a round saw is reported to the engine.
 //
-// The invariants: a node is an instance's only if its spec.providerID is; a cluster that does not answer says nothing, so nothing follows from it; a Node object
-// is removed only if its instance is known to be gone; no pod is deleted, but evicted, so that disruption budgets hold.
+// The invariants: a node belongs to an instance only by its spec.providerID; nothing follows from a cluster that does not answer; a Node object is removed
+// only if its instance is known to be gone; pods are evicted, never deleted, so that disruption budgets hold.
 package kubenodes
 
 import (
@@ -30,13 +30,13 @@ type Fleet interface {
 	JoinToken(name string) drover.Secret
 }
 
-// Look is what the nodes of a group bear.
+// Look is what a group's configuration gives its nodes.
 type Look struct {
 	Labels map[string]string
 	Taints []string // each as KEY=VALUE:EFFECT, the startup taint among them
 }
 
-// Drain is what may be evicted, and for how long that is tried; 0: until the node is empty.
+// Drain says which pods may be evicted, and how long to try; 0: until the node is empty.
 type Drain struct {
 	Timeout                            time.Duration
 	BarePods, LocalStorage, SystemPods bool
@@ -64,7 +64,7 @@ const (
 	system           = "kube-system"
 )
 
-// Rounds come this often, and after a change no more often than that.
+// A round follows the last one after pace, or sooner if the groups change, but not before leastGap.
 const (
 	pace     = 2 * time.Second
 	leastGap = 200 * time.Millisecond
@@ -93,13 +93,13 @@ func wait(ctx context.Context, d time.Duration, sooner <-chan struct{}) {
 	}
 }
 
-// round compares, and makes a step for each node. It goes on after what failed for one.
+// round takes a step for each node. If one fails, the others are taken all the same.
 func (k *Keeper) round(ctx context.Context) (failed error) {
 	var nodes list[node]
 	if err := k.Cluster.call(ctx, "GET", "/api/v1/nodes", "", nil, &nodes); err != nil {
 		return err
 	}
-	groups, _ := k.Fleet.NodeGroups() // after the list: what is new there is not held to be gone
+	groups, _ := k.Fleet.NodeGroups() // after the list, so that every listed node's instance is known
 	there := map[string]*node{}
 	for i := range nodes.Items {
 		there[nodes.Items[i].Spec.ProviderID] = &nodes.Items[i]
@@ -127,15 +127,15 @@ func (k *Keeper) round(ctx context.Context) (failed error) {
 	return failed
 }
 
-// step makes one for a node, which in the cluster is is; nil if it is not there.
-func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, is *node) error {
+// step does what a node needs next. object is nil if the cluster has no Node for it.
+func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, object *node) error {
 	switch {
 	case n.Leaving != nil && n.Joined:
-		return k.empty(ctx, n, is)
+		return k.empty(ctx, n, object)
 	case n.Joined || n.State == drover.NodeDeleting:
 		return nil
-	case is != nil && is.works():
-		if err := k.admit(ctx, group, n, is); err != nil {
+	case object != nil && object.works():
+		if err := k.admit(ctx, group, n, object); err != nil {
 			return err
 		}
 		k.Fleet.TellNode(ctx, n.Instance, "joined")
@@ -145,12 +145,12 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, is 
 	return nil
 }
 
-// admit gives a node that works what its group's template promised, and takes its startup taints off. What the cloud's own controller has said of it stays.
-func (k *Keeper) admit(ctx context.Context, group string, n drover.GroupNode, is *node) error {
+// admit gives a working node what its group's template promised, and removes its startup taints. Labels by the cloud's own controller stay.
+func (k *Keeper) admit(ctx context.Context, group string, n drover.GroupNode, object *node) error {
 	look := k.Look(group)
 	labels := map[string]string{}
 	for key, value := range map[string]string{"topology.kubernetes.io/zone": n.Zone, "node.kubernetes.io/instance-type": n.Type} {
-		if is.Meta.Labels[key] == "" && value != "" {
+		if object.Meta.Labels[key] == "" && value != "" {
 			labels[key] = value
 		}
 	}
@@ -159,32 +159,32 @@ func (k *Keeper) admit(ctx context.Context, group string, n drover.GroupNode, is
 	}
 	maps.Copy(labels, look.Labels)
 	labels[fleetLabel], labels[GroupLabel] = k.Name, group
-	taints := slices.DeleteFunc(slices.Clone(is.Spec.Taints), func(t taint) bool { return strings.HasPrefix(t.Key, drover.StartupTaint) })
+	taints := slices.DeleteFunc(slices.Clone(object.Spec.Taints), func(t taint) bool { return strings.HasPrefix(t.Key, drover.StartupTaint) })
 	for _, text := range look.Taints {
 		t := drover.ParseTaint(text)
 		if !strings.HasPrefix(t.Key, drover.StartupTaint) && !has(taints, t.Key) {
 			taints = append(taints, taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 		}
 	}
-	return k.patch(ctx, is, map[string]any{"labels": labels}, map[string]any{"taints": taints})
+	return k.patch(ctx, object, map[string]any{"labels": labels}, map[string]any{"taints": taints})
 }
 
 func has(taints []taint, key string) bool {
 	return slices.ContainsFunc(taints, func(t taint) bool { return t.Key == key })
 }
 
-// patch changes a node, unless somebody else has changed it since it was read: then the next round does.
+// patch changes a node, unless somebody else has changed it since it was read: then it fails, and the next round tries again.
 func (k *Keeper) patch(ctx context.Context, n *node, metadata, spec map[string]any) error {
 	metadata["resourceVersion"] = n.Meta.Version
 	return k.Cluster.call(ctx, "PATCH", "/api/v1/nodes/"+url.PathEscape(n.Meta.Name), "application/merge-patch+json", map[string]any{"metadata": metadata, "spec": spec}, nil)
 }
 
-// empty cordons a node and evicts its pods. One that its cloud takes away loses them all; else a pod that must not be evicted stops it before it is cordoned.
-func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, is *node) error {
+// empty cordons a node and evicts its pods. If one of them must not be evicted, nothing is done, unless the cloud takes the instance away.
+func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) error {
 	if n.Emptied {
 		return nil
 	}
-	if is == nil {
+	if object == nil {
 		k.Fleet.TellNode(ctx, n.Instance, "emptied")
 		return nil
 	}
@@ -192,15 +192,15 @@ func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, is *node) error 
 		k.began[n.ID] = time.Now()
 	}
 	var pods list[pod]
-	if err := k.Cluster.call(ctx, "GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D"+url.QueryEscape(is.Meta.Name), "", nil, &pods); err != nil {
+	if err := k.Cluster.call(ctx, "GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D"+url.QueryEscape(object.Meta.Name), "", nil, &pods); err != nil {
 		return err
 	}
 	left := slices.DeleteFunc(pods.Items, func(p pod) bool { return p.stays() })
 	late := k.Drain.Timeout > 0 && time.Since(k.began[n.ID]) >= k.Drain.Timeout
 	if why := k.stops(left); why != "" && !n.Taken && !late {
-		return fmt.Errorf("node %s is not emptied: %s", is.Meta.Name, why)
+		return fmt.Errorf("node %s is not emptied: %s", object.Meta.Name, why)
 	}
-	if err := k.cordon(ctx, is, n.Taken); err != nil {
+	if err := k.cordon(ctx, object, n.Taken); err != nil {
 		return err
 	}
 	if len(left) == 0 || late {
@@ -210,7 +210,7 @@ func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, is *node) error 
 	return k.evict(ctx, left)
 }
 
-// stops says which pod must not be evicted; empty if each may be.
+// stops says which pod must not be evicted, and why; empty if all may be.
 func (k *Keeper) stops(pods []pod) string {
 	for _, p := range pods {
 		name := p.Meta.Namespace + "/" + p.Meta.Name
@@ -236,7 +236,7 @@ func (k *Keeper) cordon(ctx context.Context, n *node, taken bool) error {
 	return k.patch(ctx, n, map[string]any{}, spec)
 }
 
-// evict asks for the end of pods. What a disruption budget refuses is asked for again in the next round.
+// evict evicts pods. The next round tries those again that a disruption budget refused.
 func (k *Keeper) evict(ctx context.Context, pods []pod) (failed error) {
 	for _, p := range pods {
 		if p.Meta.Deleted != "" {
@@ -271,7 +271,7 @@ func (k *Keeper) removeGone(ctx context.Context, groups *drover.NodeGroups, id s
 	return err
 }
 
-// keepTokens has a bootstrap token for each instance whose node is still to join, and none for any other.
+// keepTokens keeps one bootstrap token for each instance whose node has yet to join, and no other.
 func (k *Keeper) keepTokens(ctx context.Context, groups *drover.NodeGroups) error {
 	wanted := map[string]drover.GroupNode{}
 	for _, g := range groups.All() {

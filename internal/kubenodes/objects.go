@@ -1,6 +1,6 @@
 package kubenodes
 
-// What of Kubernetes' objects is read and written.
+// The fields of Kubernetes' objects that are read or written here.
 
 type meta struct {
 	Name        string            `json:"name,omitempty"`
@@ -62,7 +62,7 @@ type pod struct {
 	} `json:"status"`
 }
 
-// stays reports whether the pod belongs to its node, or is over, so that it need not be moved.
+// stays reports whether the pod need not be moved: it belongs to its node, or has ended.
 func (p *pod) stays() bool {
 	_, mirror := p.Meta.Annotations["kubernetes.io/config.mirror"]
 	return mirror || p.ownedBy("DaemonSet", "Node") || p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed"

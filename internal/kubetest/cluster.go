@@ -17,7 +17,7 @@ import (
 // adminToken is that of the cluster's owner.
 const adminToken = "admin"
 
-// Cluster is an API server in memory. Fields that are set while it serves are set with Change.
+// Cluster is an API server in memory.
 type Cluster struct {
 	t      testing.TB
 	server *httptest.Server
@@ -25,7 +25,7 @@ type Cluster struct {
 	mu      sync.Mutex
 	objects map[string]object // by kind/namespace/name
 	version int
-	refuses bool // a disruption budget lets no pod be evicted
+	refuses bool // a disruption budget forbids all evictions
 }
 
 type object = map[string]any
@@ -53,7 +53,7 @@ func (c *Cluster) Kubeconfig(folder string) (path string) {
 	return path
 }
 
-// RefuseEvictions has a disruption budget let no pod be evicted, or all.
+// RefuseEvictions makes a disruption budget forbid all evictions, or allow them.
 func (c *Cluster) RefuseEvictions(refuse bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *Cluster) call(r *http.Request, p place, body []byte) (any, error) {
 	return nil, refusal(http.StatusMethodNotAllowed, "%s %s is not known here", r.Method, r.URL.Path)
 }
 
-// authorize lets the owner do everything, and who has a bootstrap token register a node and say how it is.
+// authorize lets the owner do everything, and a client with a bootstrap token register a node and set its status.
 func (c *Cluster) authorize(r *http.Request, p place) error {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if token == adminToken {
