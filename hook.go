@@ -7,6 +7,7 @@ type Hook string
 const (
 	HookCreated   Hook = "created"   // its cloud accepted it
 	HookReady     Hook = "ready"     // its first boot is proved: it answers, or runs where nobody logs in
+	HookStopped   Hook = "stopped"   // Drover stops it, to start it again, after which it is ready once more
 	HookDestroyed Hook = "destroyed" // it was destroyed, and its cloud lists it no longer
 	HookVanished  Hook = "vanished"  // it is gone, and Drover did not destroy it
 	HookExhausted Hook = "exhausted" // a cloud has nothing left in a zone: once, until it has again
@@ -15,5 +16,5 @@ const (
 
 // Hooks are all hooks.
 func Hooks() []Hook {
-	return []Hook{HookCreated, HookReady, HookDestroyed, HookVanished, HookExhausted, HookBroken}
+	return []Hook{HookCreated, HookReady, HookStopped, HookDestroyed, HookVanished, HookExhausted, HookBroken}
 }

@@ -36,13 +36,16 @@ const (
 type Pool struct {
 	Name      string         `json:"name"`
 	Kind      PoolKind       `json:"kind"`
-	Wanted    int            `json:"wanted"`             // the configured number, or the one that an operator set since; of a node group its target, which the autoscaler sets
-	Min       int            `json:"min,omitempty"`      // of a node group: the least that its autoscaler goes down to
-	Max       int            `json:"max,omitempty"`      // of a node group: the most that it may ask for
-	Instances int            `json:"instances"`          // that count toward it: held ones do; draining, broken and interrupted ones do not
-	Ready     int            `json:"ready"`              // of those
-	ByZone    map[string]int `json:"by_zone"`            // those that count, by CLOUD/ZONE
-	Leaving   int            `json:"leaving,omitempty"`  // that are draining, broken, interrupted or stopping
-	Outdated  int            `json:"outdated,omitempty"` // that count, but were made from an older template
-	Reason    *Reason        `json:"reason,omitempty"`   // why there are not as many as wanted; nil if there are
+	Wanted    int            `json:"wanted"`                  // the configured number, or the one that an operator set since; of a node group its target, which the autoscaler sets
+	Min       int            `json:"min,omitempty"`           // of a node group: the least that its autoscaler goes down to
+	Max       int            `json:"max,omitempty"`           // of a node group: the most that it may ask for
+	Instances int            `json:"instances"`               // that count toward it: held ones do; draining, broken and interrupted ones do not
+	Ready     int            `json:"ready"`                   // of those
+	ByZone    map[string]int `json:"by_zone"`                 // those that count, by CLOUD/ZONE
+	Leaving   int            `json:"leaving,omitempty"`       // that are draining, broken, interrupted or stopping
+	Outdated  int            `json:"outdated,omitempty"`      // that count, but were made from an older template
+	Stopped   int            `json:"stopped,omitempty"`       // that are kept stopped, beside its number
+	Keeps     int            `json:"keeps_stopped,omitempty"` // how many should be
+	Lent      int            `json:"lent,omitempty"`          // that jobs had started, and have, beside its number
+	Reason    *Reason        `json:"reason,omitempty"`        // why there are not as many as wanted; nil if there are
 }

@@ -78,5 +78,6 @@ const (
 	ReasonPool         = "pool"         // the instance's pool does not want it any more
 	ReasonNeverJoined  = "never_joined" // its node did not join its cluster in time
 	ReasonScaledDown   = "scaled_down"  // its cluster's autoscaler deleted it
+	ReasonStopped      = "stopped"      // a pool's instance cannot be kept stopped
 	ReasonReplace      = "replace"      // instances of a pool's changed template do not become ready, so no more are replaced
 )

@@ -105,11 +105,20 @@ var poolListing = listing[drover.Pool]{
 		{title: "WANTED", text: func(p drover.Pool) string { return fmt.Sprint(p.Wanted) }, right: true},
 		{title: "INSTANCES", text: func(p drover.Pool) string { return fmt.Sprint(p.Instances) }, right: true},
 		{title: "READY", text: func(p drover.Pool) string { return fmt.Sprint(p.Ready) }, right: true},
+		{title: "STOPPED", text: stoppedOf, right: true},
 		{title: "BY ZONE", text: byZone, wide: true},
 		{title: "LEAVING", text: func(p drover.Pool) string { return fmt.Sprint(p.Leaving) }, wide: true, right: true},
 		{title: "OUTDATED", text: func(p drover.Pool) string { return fmt.Sprint(p.Outdated) }, wide: true, right: true},
 		{title: "REASON", text: func(p drover.Pool) string { return reasonWords(p.Reason) }},
 	},
+}
+
+// stoppedOf is how many of a pool's instances are kept stopped, of how many that should be.
+func stoppedOf(p drover.Pool) string {
+	if p.Keeps+p.Stopped == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", p.Stopped, p.Keeps)
 }
 
 // byZone is how many of a pool's instances each zone has, such as here/a=2,here/b=1.

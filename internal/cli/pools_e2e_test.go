@@ -24,7 +24,7 @@ type poolsPlace struct {
 
 // configure writes the configuration with this of the pool.
 func (p *poolsPlace) configure(pool string) {
-	text := strings.Replace(p.configuration("", "pools: {web: {"+pool+", hooks: {created: ./hook.sh, ready: ./hook.sh, vanished: ./hook.sh, destroyed: ./hook.sh}}}\n"),
+	text := strings.Replace(p.configuration("", "pools: {web: {"+pool+", hooks: {created: ./hook.sh, ready: ./hook.sh, stopped: ./hook.sh, vanished: ./hook.sh, destroyed: ./hook.sh}}}\n"),
 		"driver: local\n", "driver: local\n    zones: [a, b]\n", 1)
 	p.write("drover.yaml", text)
 }
@@ -143,6 +143,57 @@ func TestAPoolIsKept(t *testing.T) {
 	}
 	if gone := p.instances("--all"); len(gone) != 2 {
 		t.Errorf("the new records have %d instances", len(gone))
+	}
+}
+
+// covers D2
+func TestAPoolKeepsStoppedInstances(t *testing.T) {
+	p := newPoolsPlace(t, "size: 1, stopped: 1")
+	stopped := func() (name string) {
+		eventually(t, 60*time.Second, "one is ready and one is stopped", func() bool {
+			name = ""
+			for _, in := range p.instances() {
+				if in.State == drover.InstanceStopped {
+					name = in.Name
+				}
+			}
+			at := p.pool()
+			return name != "" && at.Ready == 1 && at.Instances == 1 && at.Stopped == 1 && at.Leaving == 0 && at.Reason == nil && len(p.instances()) == 2
+		})
+		return name
+	}
+	first := stopped()
+	if text := p.drover("pools"); !strings.Contains(text, "1/1") {
+		t.Errorf("drover pools: %s", text)
+	}
+
+	t.Log("it is started when the other dies, and another is stopped in its place")
+	for _, in := range p.instances() {
+		if in.Name != first {
+			p.dies(in.Name)
+		}
+	}
+	eventually(t, 60*time.Second, "it runs", func() bool {
+		return slices.ContainsFunc(p.instances(), func(in drover.Instance) bool { return in.Name == first && in.State == drover.InstanceIdle })
+	})
+	second := stopped()
+	if !p.hooked("stopped web " + second) {
+		t.Errorf("no hook was told that %s was stopped", second)
+	}
+	if second == first {
+		t.Errorf("%s is stopped again", first)
+	}
+
+	t.Log("without its records the controller knows it by its tag")
+	p.process.kill()
+	for _, name := range []string{"drover.db", "drover.db-wal", "drover.db-shm"} {
+		if err := os.Remove(p.file(name)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	p.serve()
+	if third := stopped(); third != second {
+		t.Errorf("%s is stopped, and was %s", third, second)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 func TestPoolsCommands(t *testing.T) {
 	pools := func() []drover.Pool {
 		return []drover.Pool{
-			{Name: "reserve", Kind: drover.PoolSpare, Wanted: 2, Instances: 2, Ready: 2},
+			{Stopped: 1, Keeps: 1, Name: "reserve", Kind: drover.PoolSpare, Wanted: 2, Instances: 2, Ready: 2},
 			{Name: "web", Kind: drover.PoolSize, Wanted: 3, Instances: 2, Ready: 1, ByZone: map[string]int{"here/b": 1, "here/a": 1}, Leaving: 1,
 				Reason: &drover.Reason{Code: "limit", Text: "max_instances of cloud here is reached"}},
 		}
@@ -19,8 +19,8 @@ func TestPoolsCommands(t *testing.T) {
 	t.Run("list what is wanted and what there is, and why there is not as much", func(t *testing.T) {
 		f := &fakeController{pools: pools()}
 		f.serve(t)
-		droverCommand(t, "pools").want(t, 0, "NAME     KIND   WANTED  INSTANCES  READY  REASON\nreserve  spare       2          2      2\n"+
-			"web      size        3          2      1  max_instances of cloud here is reached\n", "")
+		droverCommand(t, "pools").want(t, 0, "NAME     KIND   WANTED  INSTANCES  READY  STOPPED  REASON\nreserve  spare       2          2      2      1/1\n"+
+			"web      size        3          2      1        -  max_instances of cloud here is reached\n", "")
 		droverCommand(t, "pools", "web", "-o", "wide").want(t, 0, "here/a=1,here/b=1        1         0", "")
 		droverCommand(t, "pools", "-o", "name").want(t, 0, "reserve\nweb\n", "")
 		droverCommand(t, "pools", "web", "-o", "yaml").want(t, 0, "name: web\nkind: size\nwanted: 3\n", "")

@@ -136,6 +136,7 @@ func (t HookTarget) Attribute() (cloud, name string, is bool) {
 type Hooks struct {
 	Created   HookTarget `yaml:"created" doc:"a cloud accepted an instance"`
 	Ready     HookTarget `yaml:"ready" doc:"an instance is ready, and its address is known"`
+	Stopped   HookTarget `yaml:"stopped" doc:"Drover stops an instance of a pool, and will start it again: then it is ready once more"`
 	Destroyed HookTarget `yaml:"destroyed" doc:"an instance was destroyed, and its cloud no longer lists it"`
 	Vanished  HookTarget `yaml:"vanished" doc:"an instance is gone, and Drover did not destroy it"`
 	Exhausted HookTarget `yaml:"exhausted" doc:"a zone lacks capacity; once per zone"`
@@ -146,7 +147,7 @@ type Hooks struct {
 func (h Hooks) Scripts() map[drover.Hook]string {
 	all := map[drover.Hook]string{}
 	for hook, path := range map[drover.Hook]HookTarget{
-		drover.HookCreated: h.Created, drover.HookReady: h.Ready, drover.HookDestroyed: h.Destroyed, drover.HookVanished: h.Vanished,
+		drover.HookCreated: h.Created, drover.HookReady: h.Ready, drover.HookStopped: h.Stopped, drover.HookDestroyed: h.Destroyed, drover.HookVanished: h.Vanished,
 		drover.HookExhausted: h.Exhausted, drover.HookBroken: h.Broken,
 	} {
 		if path != "" {

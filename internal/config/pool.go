@@ -24,6 +24,7 @@ type Pool struct {
 	Ratio         Percent           `yaml:"ratio" doc:"of a spare pool: at least this many idle ones for the instances that jobs run on, such as 10%"`
 	Schedule      []Scheduled       `yaml:"schedule" doc:"other numbers at certain times; each holds until the next"`
 	Max           int               `yaml:"max" min:"1" max:"100000" doc:"of a floor or spare pool: at most this many"`
+	Stopped       int               `yaml:"stopped" min:"0" max:"10000" doc:"keep this many more instances stopped, to be started before others are rented; on demand only"`
 	Clouds        []string          `yaml:"clouds" doc:"the clouds it may use; default: all"`
 	Zones         []string          `yaml:"zones" doc:"the zones it may use, each as ZONE or CLOUD/ZONE; default: all of its clouds"`
 	Type          string            `yaml:"type" doc:"its instance type"`
@@ -212,6 +213,7 @@ func (c *Config) checkPools(f *faults) {
 func (c *Config) checkPool(f *faults, n *node, p Pool) {
 	p.checkWork(f, n)
 	p.checkMarkets(f, n)
+	p.checkStopped(f, n)
 	c.checkPlaces(f, n, p)
 	c.checkPoolTypes(f, n, p)
 	c.checkPoolLife(f, n, p)
@@ -269,6 +271,17 @@ func (p Pool) checkMarkets(f *faults, n *node) {
 	}
 }
 
+// checkStopped refuses to keep stopped what clouds do not let be stopped, or what nobody would start.
+func (p Pool) checkStopped(f *faults, n *node) {
+	switch kind, _ := p.Kind(); {
+	case p.Stopped == 0:
+	case kind == drover.PoolGroup:
+		f.add(n.find("stopped"), "the autoscaler of a node group decides how many nodes there are, and starts none that is stopped", "leave it out")
+	case p.Markets() != drover.OnDemand:
+		f.add(n.find("stopped"), "spot instances cannot be kept stopped", "write market: on_demand, or leave out stopped")
+	}
+}
+
 // namePrefix leaves room for the rest of a name in every cloud, some of which take 63 characters.
 var namePrefix = regexp.MustCompile(`^[a-z][a-z0-9-]{0,15}$`)
 
@@ -305,6 +318,8 @@ func (c *Config) checkPlaces(f *faults, n *node, p Pool) {
 	c.checkSchedule(f, n, p, most)
 	if kind, count := p.Kind(); count > most {
 		f.add(n.find(string(kind)), fmt.Sprintf("%d instances are more than max_instances of its clouds, %d", count, most), "raise max_instances")
+	} else if count+p.Stopped > most {
+		f.add(n.find("stopped"), fmt.Sprintf("%d instances, %d of them stopped, are more than max_instances of its clouds, %d", count+p.Stopped, p.Stopped, most), "raise max_instances")
 	}
 }
 

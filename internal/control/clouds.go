@@ -160,10 +160,20 @@ func sighting(in driver.Instance) engine.Sighting {
 		Addresses:    addresses(in.Addresses),
 		Ending:       in.State == driver.Stopping,
 		Stopped:      in.State == driver.Stopped,
+		Kept:         stoppedAt(tag(driver.TagStopped)),
 		Reclaimed:    in.Reclaimed,
 		Failed:       in.Failed,
 		Ended:        in.Ended,
 	}
+}
+
+// stoppedAt is when Drover stopped an instance that has this tag; 0 if it did not.
+func stoppedAt(tag string) drover.Time {
+	at, err := time.Parse(time.RFC3339, tag)
+	if err != nil {
+		return 0
+	}
+	return drover.TimeOf(at)
 }
 
 // maxAddress is longer than any address.
@@ -354,6 +364,10 @@ func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
 	}
 	tags := maps.Clone(in.Tags)
 	delete(tags, driver.TagIdle)
+	delete(tags, driver.TagStopped)
+	if f.Stopped != 0 {
+		tags[driver.TagStopped] = f.Stopped.Std().UTC().Format(time.RFC3339)
+	}
 	if f.Idle != drover.IdleRun {
 		tags[driver.TagIdle] = string(f.Idle)
 	}

@@ -37,6 +37,8 @@ func (c *Controller) do(ctx context.Context, f engine.Effect) {
 		c.post(ctx, c.create(ctx, f.ID, *f.Create))
 	case f.Destroy != nil:
 		c.post(ctx, c.destroy(ctx, f.ID, *f.Destroy))
+	case f.Switch != nil:
+		c.post(ctx, c.switchInstance(ctx, f.ID, *f.Switch))
 	case f.SetTags != nil:
 		c.post(ctx, c.setTags(ctx, f.ID, *f.SetTags))
 	case f.GrowDisk != nil:

@@ -252,6 +252,13 @@ func checkDrivers(c *config.Config, clouds []control.Cloud) error {
 	}
 	for _, p := range c.Pools {
 		for _, cloud := range clouds {
+			if p.Stopped > 0 && slices.Contains(p.Clouds, cloud.Name) && !cloud.Driver.Capabilities().StopSaves {
+				why := "in cloud " + cloud.Name + " a stopped instance costs as much as one that runs"
+				if !cloud.Driver.Capabilities().StopStart {
+					why = "the driver of cloud " + cloud.Name + " cannot stop instances"
+				}
+				return c.Fault("pools."+p.Name+".stopped", why, "leave it out, or name other clouds")
+			}
 			if p.Template.Text != "" && slices.Contains(p.Clouds, cloud.Name) && !cloud.Driver.Capabilities().Template {
 				return c.Fault("pools."+p.Name+".template", "the driver of cloud "+cloud.Name+" takes no template", "leave it out, or name other clouds")
 			}
@@ -332,7 +339,7 @@ func poolSpec(p config.Pool) pool.Spec {
 	return pool.Spec{
 		Name: p.Name, Kind: kind, Count: count, Ratio: int(p.Ratio), Max: p.Max,
 		Clouds: p.Clouds, Zones: p.Zones, Types: p.TypeNames(), Need: p.Need(), Market: p.Markets(), Mix: p.Mix, Spread: p.Spread,
-		Disk: p.Disk, Login: p.Login, Jobs: p.RunsJobs(), MaxAge: p.MaxAge,
+		Disk: p.Disk, Login: p.Login, Jobs: p.RunsJobs(), MaxAge: p.MaxAge, Stopped: p.Stopped,
 		Cooldown: p.Cooldown, Rebalance: p.Rebalance,
 		NamePrefix: p.NamePrefix, Template: p.TemplateHash(), MaxUnavailable: p.Replace.MaxUnavailable.Of(count), MaxSurge: p.Replace.MaxSurge.Of(count),
 	}

@@ -174,7 +174,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 
 // locate takes an instance's addresses over, and has it dialled there.
 func (e *Engine) locate(in *fleet.Member, a drover.Addresses) {
-	if a == (drover.Addresses{}) || a == in.Addresses {
+	if a == (drover.Addresses{}) || a == in.Addresses || in.State == drover.InstanceStopped {
 		return
 	}
 	in.Addresses = a
@@ -186,6 +186,7 @@ func (e *Engine) locate(in *fleet.Member, a drover.Addresses) {
 
 // show takes in how an instance is, as a list shows it.
 func (e *Engine) show(c *Cloud, in *fleet.Member, s Sighting) {
+	e.showStopped(c, in, &s)
 	in.Over = s.Ended != 0
 	e.endsAt(in, s.Ended)
 	if in.Ending = s.Ending; in.Ending {
@@ -211,6 +212,10 @@ func (e *Engine) show(c *Cloud, in *fleet.Member, s Sighting) {
 // adopt takes over an instance that bears this fleet's tag but that the store does not know. What runs there by the word of another store is
 // ended before it takes work, and it may have had some. The second of a name goes at once.
 func (e *Engine) adopt(c *Cloud, s Sighting) {
+	kept := s.Kept != 0 && s.Pool != "" && (s.Stopped || s.Ending)
+	if kept {
+		s.Ending, s.Ended = false, 0
+	}
 	e.doubtName(s.Name)
 	e.s.LastInstance++
 	name, first := s.Name, e.fleet.Named(s.Name)
@@ -236,6 +241,9 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	e.writeInstance(in)
 	e.endsAt(in, s.Ended)
 	e.rates = true
+	if s.Stopped && kept {
+		e.adoptStopped(in, s)
+	}
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("adopted instance %s, which has this fleet's tag", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	if s.Reclaimed {
 		e.reclaim(in, reclaimedText)
@@ -245,7 +253,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 		e.stop(in, e.verdict(drover.ReasonTwin, "its cloud created instance %s twice", s.Name))
 	case s.Failed != nil:
 		e.unmade(in, s.Failed)
-	case s.Stopped:
+	case s.Stopped && in.State != drover.InstanceStopped:
 		e.stopped(in)
 	}
 }

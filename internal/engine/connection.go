@@ -66,6 +66,9 @@ func (e *Engine) ready(in *fleet.Member) {
 	if in.State.Ready() {
 		return
 	}
+	if in.Waking {
+		e.awake(in)
+	}
 	if in.Ready == 0 {
 		in.Ready = e.s.Now
 		e.booted(in)
@@ -204,6 +207,7 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 			e.uncalled(in, c)
 			e.lookSoon(c)
 		}
+	case b.Err.Kind == drover.KindHostKey && in.Waking && e.s.Now < in.Switched.Add(e.lag(in)): // what was dialled may be its address from before
 	case b.Err.Kind == drover.KindHostKey:
 		e.breakInstance(in, e.verdict(drover.ReasonHostKey, "%s", b.Err.Message))
 	case b.Err.Kind == drover.KindUnsupported && in.Ready == 0:

@@ -65,7 +65,7 @@ func (e *Engine) costAlone(g *group) (cost drover.Money, known bool) {
 func (e *Engine) costElsewhere(g *group) (cost drover.Money, known bool) {
 	price := e.alone(g.Key.Shape)
 	if in := e.boundTo(g); in != nil && g.unbound() == 0 {
-		rest, paid := max(0, e.bootTimes().quickest-e.s.Now.Sub(in.Asked)), time.Duration(0)
+		rest, paid := max(0, e.bootTimes().quickest-e.s.Now.Sub(max(in.Asked, in.Woken))), time.Duration(0)
 		if in.Begun {
 			paid = e.limits(in.Cloud).Billing.PaidUntil(in.Asked, e.s.Now).Sub(e.s.Now)
 		}
@@ -132,7 +132,7 @@ func (e *Engine) anywhere(g *group, in *fleet.Member) bool {
 
 // fresh reports whether an instance has become ready, or has been made to fit what waits, just now, and nothing runs on it since before that.
 func (e *Engine) fresh(in *fleet.Member) bool {
-	return !in.Used && (in.IdleSince == e.s.Now || in.Ready == e.s.Now)
+	return (!in.Used || in.Lent) && (in.IdleSince == e.s.Now || in.Ready == e.s.Now)
 }
 
 // alone is what an hour costs of what may be rented now and costs least for one job of the shape, its boot, its volume and half a billing period included; 0 if nothing holds it.

@@ -136,6 +136,7 @@ type Effect struct {
 	Describe      *Describe       `json:"describe,omitempty"`
 	Create        *Create         `json:"create,omitempty"`
 	Destroy       *Destroy        `json:"destroy,omitempty"`
+	Switch        *Switch         `json:"switch,omitempty"`
 	SetTags       *SetTags        `json:"set_tags,omitempty"`
 	GrowDisk      *GrowDisk       `json:"grow_disk,omitempty"`
 	Connect       *Connect        `json:"connect,omitempty"`
@@ -188,7 +189,16 @@ type Destroy struct {
 	ProviderID string `json:"provider_id,omitempty"`
 }
 
-// SetTags asks a cloud to note an instance's idle behaviour on it, so that it holds even if the store is lost.
+// Switch asks a cloud to stop an instance that is to be started again, or to start it.
+type Switch struct {
+	Instance   int64  `json:"instance"`
+	Name       string `json:"name"`
+	Cloud      string `json:"cloud"`
+	ProviderID string `json:"provider_id"`
+	On         bool   `json:"on,omitempty"`
+}
+
+// SetTags asks a cloud to note an instance's idle behaviour on it, and that Drover has it stopped, so that both hold even if the store is lost.
 type SetTags struct {
 	Instance   int64               `json:"instance"`
 	Name       string              `json:"name"`
@@ -196,6 +206,7 @@ type SetTags struct {
 	ProviderID string              `json:"provider_id"`
 	Idle       drover.IdleBehavior `json:"idle_behavior"`
 	Owner      string              `json:"owner,omitempty"`
+	Stopped    drover.Time         `json:"stopped,omitempty"` // since when; 0: it is not, or not by Drover
 }
 
 // GrowDisk asks for an instance's volume, and the file system on it, to be as large at least.

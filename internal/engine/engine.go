@@ -284,6 +284,8 @@ func (e *Engine) handle(body Body) {
 		e.createFailed(b)
 	case Destroyed:
 		e.destroyed(b)
+	case Switched:
+		e.switched(b)
 	case Tagged:
 		e.tagged(b)
 	case DiskGrown:
@@ -358,6 +360,7 @@ func (e *Engine) unknown(in *fleet.Member) {
 	switch {
 	case in.State == drover.InstanceCreating:
 		in.Unsure = in.Begun
+	case in.State == drover.InstanceStopped: // lists tell whether it runs
 	case in.State.CanBecome(drover.InstanceUnknown):
 		in.State = drover.InstanceUnknown
 	}
@@ -368,6 +371,9 @@ func (e *Engine) configure(s Settings) {
 	e.s.Settings, e.s.Configured = s, e.s.Now
 	e.forgetResizes()
 	e.followPools(e.poolStates())
+	for _, p := range e.pools.list {
+		p.CannotStop = Verdict{} // which may not hold for its clouds as they now are
+	}
 	e.relabel()
 	e.recount()
 	known := map[string]*Cloud{}

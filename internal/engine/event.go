@@ -188,6 +188,13 @@ type Destroyed struct {
 	Err      *drover.Error `json:"err,omitempty"`
 }
 
+// Switched answers Switch: the cloud has accepted, or Err says why not.
+type Switched struct {
+	Effect   int64         `json:"effect"`
+	Instance int64         `json:"instance"`
+	Err      *drover.Error `json:"err,omitempty"`
+}
+
 // Tagged answers SetTags.
 type Tagged struct {
 	Effect   int64         `json:"effect"`
@@ -321,6 +328,7 @@ func (Described) kind() string     { return "described" }
 func (Created) kind() string       { return "created" }
 func (CreateFailed) kind() string  { return "create_failed" }
 func (Destroyed) kind() string     { return "destroyed" }
+func (Switched) kind() string      { return "switched" }
 func (Connected) kind() string     { return "connected" }
 func (ConnectFailed) kind() string { return "connect_failed" }
 func (Noticed) kind() string       { return "noticed" }
@@ -377,6 +385,7 @@ var decoders = map[string]func([]byte) (Body, error){
 	"created":        decode[Created],
 	"create_failed":  decode[CreateFailed],
 	"destroyed":      decode[Destroyed],
+	"switched":       decode[Switched],
 	"tagged":         decode[Tagged],
 	"disk_grown":     decode[DiskGrown],
 	"fired":          decode[Fired],

@@ -236,6 +236,8 @@ func (e *Engine) whyInState(in *fleet.Member) []Verdict {
 		return []Verdict{e.whyCreating(in)}
 	case drover.InstanceUnknown, drover.InstanceBooting:
 		return []Verdict{e.whyComing(in)}
+	case drover.InstanceStopped:
+		return []Verdict{e.whyStopped(in)}
 	case drover.InstanceStopping:
 		return e.whyStopping(in)
 	}
@@ -296,6 +298,20 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 	}
 	if in.Held() || in.Broken {
 		why.Until = 0
+	}
+	return why
+}
+
+// whyStopped says what a stopped instance waits for.
+func (e *Engine) whyStopped(in *fleet.Member) Verdict {
+	why := Verdict{Cause: drover.ReasonPool, Text: "stopped; it is started before another is rented", Since: cmp.Or(in.Switched, e.s.Now)}
+	switch {
+	case in.Waking:
+		why.Text, why.Since, why.Until = "its cloud is asked to start it", in.Woken, later(in.Retry, e.s.Now)
+	case in.Switched == 0:
+		why.Text, why.Until = "its cloud is asked to stop it", later(in.Retry, e.s.Now)
+	case in.Retry > e.s.Now:
+		why.Text, why.Until = "stopped; it could not be started, and is left alone for a while", in.Retry
 	}
 	return why
 }

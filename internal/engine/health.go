@@ -177,7 +177,7 @@ func (e *Engine) unmade(in *fleet.Member, err *drover.Error) {
 	}
 }
 
-// stopped ends an instance that its cloud stopped: Drover stops none. An operator's hold keeps it.
+// stopped ends an instance that its cloud stopped, and not Drover. An operator's hold keeps it.
 func (e *Engine) stopped(in *fleet.Member) {
 	e.nodeFailed(in, drover.ReasonVanished, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
 	switch {

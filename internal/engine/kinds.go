@@ -18,6 +18,8 @@ func (f Effect) Kind() string {
 		return "create"
 	case f.Destroy != nil:
 		return "destroy"
+	case f.Switch != nil:
+		return "switch"
 	case f.SetTags != nil:
 		return "set_tags"
 	case f.GrowDisk != nil:
@@ -55,6 +57,8 @@ func (f Effect) CloudName() string {
 		return f.Create.Cloud
 	case f.Destroy != nil:
 		return f.Destroy.Cloud
+	case f.Switch != nil:
+		return f.Switch.Cloud
 	case f.SetTags != nil:
 		return f.SetTags.Cloud
 	case f.GrowDisk != nil:
@@ -76,6 +80,8 @@ func (f Effect) InstanceID() int64 {
 		return f.Create.Instance
 	case f.Destroy != nil:
 		return f.Destroy.Instance
+	case f.Switch != nil:
+		return f.Switch.Instance
 	case f.SetTags != nil:
 		return f.SetTags.Instance
 	case f.GrowDisk != nil:
@@ -112,6 +118,8 @@ func Answer(body Body) (effect int64, err *drover.Error) {
 	case CreateFailed:
 		return b.Effect, b.Err
 	case Destroyed:
+		return b.Effect, b.Err
+	case Switched:
 		return b.Effect, b.Err
 	case Tagged:
 		return b.Effect, b.Err

@@ -26,6 +26,8 @@ func (e *Engine) check(in *fleet.Member) {
 	case drover.InstanceIdle, drover.InstanceRunning:
 		e.checkTaken(in)
 		e.checkReady(in)
+	case drover.InstanceStopped:
+		e.checkStopped(in)
 	case drover.InstanceStopping:
 		e.checkStopping(in)
 	}
@@ -59,6 +61,8 @@ func (e *Engine) nextStep(in *fleet.Member) (at drover.Time) {
 		at = sooner(at, e.nextBooting(in))
 	case drover.InstanceIdle, drover.InstanceRunning:
 		at = e.nextReady(in)
+	case drover.InstanceStopped:
+		at = e.nextSwitch(in)
 	case drover.InstanceStopping:
 		if in.Call == 0 && !in.GoingUnlisted() {
 			at = e.nextDestroy(in)
@@ -102,7 +106,7 @@ func (e *Engine) nextReady(in *fleet.Member) (at drover.Time) {
 // nextBooting is when an instance that boots, or does not answer yet, is given up.
 func (e *Engine) nextBooting(in *fleet.Member) (at drover.Time) {
 	switch {
-	case in.Held(), in.NoLogin && in.Ready != 0:
+	case in.Held(), in.NoLogin && in.Ready != 0 && !in.Off:
 		return 0
 	case e.partitioned(in) != 0:
 		return e.partitionEnds(e.cloud(in.Cloud))
@@ -227,7 +231,7 @@ func (e *Engine) checkBooting(in *fleet.Member) {
 	e.runsUnseen(in)
 	switch {
 	case in.State.Ready():
-	case in.NoLogin && in.Ready != 0 && !useless: // lists tell whether it is there
+	case in.NoLogin && in.Ready != 0 && !in.Off && !useless: // lists tell whether it is there
 	case in.Held():
 		e.dial(in)
 	case e.s.Now >= e.bootDeadline(in) && (in.TriedDial() || in.NoLogin) && !e.unlisted(in) && (!in.ShouldBeHeard() || e.blames(in)):
@@ -290,6 +294,9 @@ func (e *Engine) bootBegan(in *fleet.Member) drover.Time {
 }
 
 func (e *Engine) bootDeadline(in *fleet.Member) drover.Time {
+	if in.Woken != 0 {
+		return max(in.Silent.Add(e.life().ProbeTimeout), in.Woken.Add(e.life().BootTimeout))
+	}
 	if in.Ready != 0 {
 		return in.Silent.Add(e.life().ProbeTimeout)
 	}
@@ -371,7 +378,7 @@ func (e *Engine) dial(in *fleet.Member) {
 	}
 	in.Dial = e.effect(Effect{Connect: &Connect{
 		Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, HostKey: in.HostKey,
-		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown, Apart: in.Isolated(), Arch: in.Type.Resources.Arch, Addresses: in.Addresses,
+		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown || in.State == drover.InstanceBooting, Apart: in.Isolated(), Arch: in.Type.Resources.Arch, Addresses: in.Addresses,
 	}})
 }
 

@@ -19,6 +19,9 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 		switch {
 		case in.Cloud != c.Name || in.State == drover.InstanceCreating || in.Call != 0 && len(in.Candidates) > 0: // it is yet to be created
 		case in.Listed:
+			if in.State == drover.InstanceStopped {
+				e.reviewStopped(c, in)
+			}
 			again = again || in.State == drover.InstanceStopping && in.Accepted || in.Unlocated && !in.Connected
 		case in.Connected && in.State != drover.InstanceStopping, began < in.Known, in.MayBeNew(began, e.s.Looking, e.lag(in)):
 			again = again || in.State == drover.InstanceStopping || began < in.Silent
@@ -203,6 +206,10 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	in.EndKnown = 0
 	if in.State != drover.InstanceStopping {
 		in.State, in.Ended = drover.InstanceUnknown, 0
+		if in.Waking = false; in.Halted {
+			in.Halted = false
+			e.runPaid(in)
+		}
 		if !in.Broken {
 			in.Reason = in.Remark()
 		}

@@ -230,7 +230,7 @@ func (e *Engine) meetTarget(p *poolOf, in pool.Input, plan pool.Plan, closed clo
 		return false
 	}
 	if plan.Short > 0 {
-		why := e.whyShort(p, 1, closed)
+		why := e.whyShort(p, countOf(1, "instance"), closed)
 		for range plan.Short {
 			e.addFailure(p, FailedNode{Code: string(why.Cause), Why: why})
 		}

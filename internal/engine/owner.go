@@ -56,7 +56,7 @@ func payOn(in *fleet.Member, loads []budget.Load) []budget.Load {
 
 // runsUnseen has an instance be ready to which nobody logs in, once a list that shows it says nothing else.
 func (e *Engine) runsUnseen(in *fleet.Member) {
-	if in.NoLogin && in.Listed && !in.Ending && in.ProviderID != "" && in.State != drover.InstanceCreating {
+	if in.NoLogin && in.Listed && !in.Ending && !in.Off && in.ProviderID != "" && in.State != drover.InstanceCreating {
 		e.ready(in)
 	}
 }

@@ -48,7 +48,7 @@ func (e *Engine) plan() {
 		e.look = e.s.Now.Add(lookEvery)
 		e.await = sooner(e.await, e.look)
 	}
-	if len(demands) == 0 {
+	if demands = e.lend(demands); len(demands) == 0 {
 		return
 	}
 	if len(e.enabled()) == 0 {

@@ -30,7 +30,7 @@ func (e *Engine) Pools() (list []drover.Pool) {
 
 // poolNow is a configured pool as it stands.
 func (e *Engine) poolNow(p *poolOf) drover.Pool {
-	now := drover.Pool{Name: p.Name, Kind: p.spec.Kind, Wanted: p.count, ByZone: map[string]int{}}
+	now := drover.Pool{Name: p.Name, Kind: p.spec.Kind, Wanted: p.count, Keeps: p.spec.Stopped, ByZone: map[string]int{}}
 	if p.grouped() {
 		now.Min, now.Max = p.spec.Min, p.spec.Max
 	}
@@ -38,6 +38,14 @@ func (e *Engine) poolNow(p *poolOf) drover.Pool {
 		v := e.viewOf(in)
 		if v.Going || !v.Held && !p.spec.Allows(v.Place) {
 			now.Leaving++
+			continue
+		}
+		if v.Stopped {
+			now.Stopped++
+			continue
+		}
+		if v.UsedByJobs() {
+			now.Lent++
 			continue
 		}
 		now.Instances++
@@ -117,6 +125,12 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 	text := fmt.Sprintf("it has %s, %d ready", countOf(p.Instances, "instance"), p.Ready)
 	if p.Kind != "" {
 		text = fmt.Sprintf("its %s is %d; %s", p.Kind, p.Wanted, text)
+	}
+	if p.Keeps+p.Stopped > 0 {
+		text += fmt.Sprintf(", and %d stopped of %d", p.Stopped, p.Keeps)
+	}
+	if p.Lent > 0 {
+		text += fmt.Sprintf(", and %d that jobs had started", p.Lent)
 	}
 	if p.Outdated > 0 {
 		text += fmt.Sprintf(", %d of an older template", p.Outdated)

@@ -237,11 +237,11 @@ func (e *Engine) refusesPool(o drover.Offering) *budget.Account {
 }
 
 // whyShort says why so many of a pool's instances are missing: what stops each of its places.
-func (e *Engine) whyShort(p *poolOf, short int, closed closings) Verdict {
+func (e *Engine) whyShort(p *poolOf, short string, closed closings) Verdict {
 	zones := e.zonesOf(p, nil)
 	if len(zones) == 0 {
 		why := e.whyNothingFits(p)
-		why.Text = fmt.Sprintf("%s missing; %s", countOf(short, "instance"), why.Text)
+		why.Text = fmt.Sprintf("%s missing; %s", short, why.Text)
 		return why
 	}
 	why, said := Verdict{}, []string{}
@@ -265,7 +265,7 @@ func (e *Engine) whyShort(p *poolOf, short int, closed closings) Verdict {
 	if len(said) > maxBlocks {
 		said = append(said[:maxBlocks], fmt.Sprintf("and %d more", len(said)-maxBlocks))
 	}
-	why.Text = fmt.Sprintf("%s missing; %s", countOf(short, "instance"), strings.Join(said, "; "))
+	why.Text = fmt.Sprintf("%s missing; %s", short, strings.Join(said, "; "))
 	return why
 }
 

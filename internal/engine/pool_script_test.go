@@ -43,6 +43,8 @@ func (p *player) pool(args []string) {
 			s.Rebalance = true
 		case "jobs":
 			s.Jobs = true
+		case "stopped":
+			s.Stopped = int(p.number(value))
 		case "prefix":
 			s.NamePrefix = value
 		case "login":
@@ -74,6 +76,9 @@ func (p *player) pools() {
 			zones = append(zones, fmt.Sprintf("%s %d", z, one.ByZone[z]))
 		}
 		p.print("%s: %s %d; %d count, %d ready, %d outdated, %d leave [%s]", one.Name, one.Kind, one.Wanted, one.Instances, one.Ready, one.Outdated, one.Leaving, strings.Join(zones, ", "))
+		if one.Keeps+one.Stopped+one.Lent > 0 {
+			p.print("  %d stopped of %d, %d lent", one.Stopped, one.Keeps, one.Lent)
+		}
 		if one.Reason != nil {
 			p.print("  %s: %s; since %s, until %s", one.Reason.Code, one.Reason.Text, p.ago(one.Reason.Since), p.ago(one.Reason.Until))
 		}

@@ -13,11 +13,12 @@ import (
 
 // PoolState is what was found out about a pool since the engine began.
 type PoolState struct {
-	Name      string       `json:"name"`
-	Exhausted []Exhaustion `json:"exhausted,omitempty"` // by cloud and zone
-	Template  string       `json:"template,omitempty"`  // of which Failed speaks
-	Failed    int          `json:"failed,omitempty"`    // instances in a row that were made from it and never became ready
-	Reason    Verdict      `json:"reason,omitzero"`     // why there are not as many as wanted, or outdated ones are not replaced
+	Name       string       `json:"name"`
+	Exhausted  []Exhaustion `json:"exhausted,omitempty"`  // by cloud and zone
+	Template   string       `json:"template,omitempty"`   // of which Failed speaks
+	Failed     int          `json:"failed,omitempty"`     // instances in a row that were made from it and never became ready
+	CannotStop Verdict      `json:"cannot_stop,omitzero"` // why no more are kept stopped, if so
+	Reason     Verdict      `json:"reason,omitzero"`      // why there are not as many as wanted, or outdated ones are not replaced
 }
 
 // Exhaustion is a zone in which all that a pool may use was blocked by a lack of capacity, and in which none of its instances was created since.
@@ -224,7 +225,13 @@ func (e *Engine) reconcilePool(p *poolOf) {
 		}
 		if over {
 			plan = pool.Reconcile(in)
-			plan.Demands = nil
+			plan.Demands, plan.Starts = nil, nil
+		}
+		for _, id := range plan.Stops {
+			e.halt(e.fleet.Member(id))
+		}
+		for _, id := range plan.Starts {
+			e.startFor(p, e.fleet.Member(id))
 		}
 		for _, r := range plan.Releases {
 			e.sendOff(e.fleet.Member(r.ID), e.whyReleased(p, r.Why, plan.Wanted))
@@ -235,10 +242,10 @@ func (e *Engine) reconcilePool(p *poolOf) {
 				break
 			}
 		}
-		if len(plan.Releases)+len(plan.Demands) == 0 && e.meetTarget(p, in, plan, closed) {
+		if !plan.Asks() && e.meetTarget(p, in, plan, closed) {
 			continue
 		}
-		if len(plan.Releases)+len(plan.Demands) == 0 {
+		if !plan.Asks() {
 			p.settled, p.seen, p.next = plan.Settled, e.pools.revision, plan.Next
 			if e.poolFound(p, in, plan, closed); over {
 				p.settled = false
@@ -289,6 +296,9 @@ func (e *Engine) poolInput(p *poolOf, closed closings) pool.Input {
 	for _, one := range e.pools.members[p.Name] {
 		in.Views = append(in.Views, e.viewOf(one))
 	}
+	if p.CannotStop.Cause != "" {
+		in.Spec.Stopped = min(in.Spec.Stopped, countStopped(in.Views))
+	}
 	in.Zones = e.zonesOf(p, closed)
 	return in
 }
@@ -318,10 +328,33 @@ func (e *Engine) viewOf(in *fleet.Member) pool.View {
 	for _, b := range in.Bound {
 		busy += b.Count
 	}
+	retry := in.Retry
+	if in.State != drover.InstanceStopped {
+		retry = 0
+	}
 	return pool.View{
+		Stopped: in.State == drover.InstanceStopped && !in.Waking, Stoppable: e.stoppable(in), Startable: e.startable(in), Retry: retry, Lent: in.Lent,
 		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: in.Price,
 		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
 	}
+}
+
+func countStopped(views []pool.View) (n int) {
+	for _, v := range views {
+		if v.Stopped && !v.Going {
+			n++
+		}
+	}
+	return n
+}
+
+// startFor has a stopped instance of a pool started because the pool has too few, if that can be paid; else it is not looked at for a while.
+func (e *Engine) startFor(p *poolOf, in *fleet.Member) {
+	if e.beyondBudget(p, asRunning(in).Offering()) != nil {
+		in.Retry = e.s.Now.Add(startPause)
+		return
+	}
+	e.wake(in, false, e.verdict(drover.ReasonPool, "pool %s has too few", p.Name))
 }
 
 // going reports whether an instance is on its way out, so that it does not count toward its pool.
@@ -332,7 +365,7 @@ func (e *Engine) going(in *fleet.Member) bool {
 
 // sendOff has an instance of a pool go: at once if nothing can be running there, else it drains.
 func (e *Engine) sendOff(in *fleet.Member, why Verdict) {
-	begun := in.State == drover.InstanceCreating || in.State == drover.InstanceBooting && in.Ready == 0
+	begun := in.State == drover.InstanceCreating || in.State == drover.InstanceStopped || in.State == drover.InstanceBooting && in.Ready == 0
 	e.emptyAnew(in)
 	known := in.NoLogin && e.emptied(in) || begun || in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil && e.emptied(in)
 	if known && len(in.Load) == 0 {
@@ -365,7 +398,11 @@ func (e *Engine) poolFound(p *poolOf, in pool.Input, plan pool.Plan, closed clos
 	outdated := slices.ContainsFunc(in.Views, func(v pool.View) bool { return !v.Going && v.Template != "" && v.Template != p.spec.Template })
 	switch {
 	case plan.Short > 0:
-		e.poolWaits(p, e.whyShort(p, plan.Short, closed))
+		e.poolWaits(p, e.whyShort(p, countOf(plan.Short, "instance"), closed))
+	case plan.ShortStopped > 0:
+		e.poolWaits(p, e.whyShort(p, countOf(plan.ShortStopped, "stopped instance"), closed))
+	case p.CannotStop.Cause != "":
+		e.poolWaits(p, p.CannotStop)
 	case in.Stuck && outdated:
 		was := p.Reason.Cause
 		e.poolWaits(p, e.verdict(drover.ReasonReplace, "%d instances of its current template did not become ready, so no more are replaced: fix the template", p.Failed))
@@ -429,7 +466,7 @@ func (e *Engine) wrongPools() string {
 		if !p.settled || p.seen != e.pools.revision || p.inUse != e.inUse(p) || p.next != 0 && p.next <= e.s.Now || e.s.Draining || e.s.Closing || !e.proved() {
 			continue
 		}
-		if plan := pool.Reconcile(e.poolInput(p, closings{})); len(plan.Demands)+len(plan.Releases) > 0 {
+		if plan := pool.Reconcile(e.poolInput(p, closings{})); plan.Asks() {
 			return fmt.Sprintf("pool %s is held to be at rest, and asks for %+v", p.Name, plan)
 		}
 	}

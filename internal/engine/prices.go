@@ -37,6 +37,10 @@ func (e *Engine) rate(c *Cloud) {
 		if in.Cloud != c.Name || in.Created == 0 || in.Ended != 0 || in.Rated == by && len(left) == 0 {
 			continue
 		}
+		if in.Rests() {
+			e.reprice(in, e.volumePrice(in))
+			continue
+		}
 		in.Rated = by
 		if price, reserved := take(left, in); reserved {
 			e.reprice(in, price)
@@ -113,7 +117,7 @@ func (e *Engine) asPaid(o drover.Offering) drover.Offering {
 // reserving is how many instances fill a reservation, or are about to.
 func (e *Engine) reserving(r Reservation, cloud string) (n int) {
 	for _, in := range e.fleet.All() {
-		if in.Cloud == cloud && in.Market == drover.OnDemand && in.Type.Name == r.Type && in.Ended == 0 {
+		if in.Cloud == cloud && in.Market == drover.OnDemand && in.Type.Name == r.Type && in.Ended == 0 && !in.Rests() {
 			n++
 		}
 	}

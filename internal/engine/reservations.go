@@ -35,7 +35,12 @@ func (e *Engine) bindableWithin(in *fleet.Member, g *group) int {
 	if n == 0 || !e.worthWaiting(g, in, n) {
 		return 0
 	}
-	if !e.limited() {
+	return e.payableOn(in, g, n)
+}
+
+// payableOn is how many of n elements of the group may be bound to an instance by what may be spent.
+func (e *Engine) payableOn(in *fleet.Member, g *group, n int) int {
+	if !e.limited() || n == 0 {
 		return n
 	}
 	want := []wanted{{g, n}}
@@ -49,7 +54,7 @@ func (e *Engine) bindableWithin(in *fleet.Member, g *group) int {
 
 // bootsFor is how long it may take at most until work that is bound to the instance begins.
 func (e *Engine) bootsFor(in *fleet.Member) time.Duration {
-	return max(0, in.Asked.Add(e.life().BootTimeout).Sub(e.s.Now))
+	return max(0, max(in.Asked, in.Woken).Add(e.life().BootTimeout).Sub(e.s.Now))
 }
 
 // bind reserves room for n of the group's elements.

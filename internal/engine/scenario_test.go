@@ -248,6 +248,10 @@ func (p *player) body(verb string, args []string) engine.Body {
 		return engine.CreateFailed{Effect: p.effect("create " + args[0]), Instance: p.number(args[0]), Tried: 1, Err: failed(1)}
 	case "destroy-failed":
 		return engine.Destroyed{Effect: p.effect("destroy " + args[0]), Instance: p.number(args[0]), Err: failed(1)}
+	case "switched":
+		return engine.Switched{Effect: p.effect("switch " + args[0]), Instance: p.number(args[0])}
+	case "switch-failed":
+		return engine.Switched{Effect: p.effect("switch " + args[0]), Instance: p.number(args[0]), Err: failed(1)}
 	case "destroyed":
 		return engine.Destroyed{Effect: p.effect("destroy " + args[0]), Instance: p.number(args[0])}
 	case "connected":
@@ -446,9 +450,12 @@ func (p *player) effects(f engine.Effect) {
 		p.print("create %d: %s%s", f.Create.Instance, strings.Join(names, " or "), inPool(*f.Create))
 	case f.Destroy != nil:
 		p.asked(fmt.Sprintf("destroy %d", f.Destroy.Instance), f.ID)
+	case f.Switch != nil:
+		p.asked(fmt.Sprintf("switch %d", f.Switch.Instance), f.ID)
+		p.print("  %s", map[bool]string{true: "on", false: "off"}[f.Switch.On])
 	case f.SetTags != nil:
 		p.asked(fmt.Sprintf("tag %d", f.SetTags.Instance), f.ID)
-		p.print("  as %s", f.SetTags.Idle)
+		p.print("  as %s%s", f.SetTags.Idle, map[bool]string{true: ", stopped"}[f.SetTags.Stopped != 0])
 	case f.GrowDisk != nil:
 		p.asked(fmt.Sprintf("grow %d", f.GrowDisk.Instance), f.ID)
 		p.print("  to %s", f.GrowDisk.Size)

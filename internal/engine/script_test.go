@@ -299,6 +299,8 @@ func (p *player) sees(s *engine.Sighting, said string) {
 		switch word {
 		case "stopped":
 			s.Stopped = true
+		case "kept":
+			s.Kept = p.now
 		case "reclaimed":
 			s.Reclaimed = true
 		case "no-capacity":

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -23,8 +24,12 @@ func (e *Engine) checkTag(in *fleet.Member) {
 	if at := e.nextTag(in); at == 0 || at > e.s.Now {
 		return
 	}
-	in.Tagging.Idle = in.Idle
-	in.Tagging.Call = e.effect(Effect{SetTags: &SetTags{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Idle: in.Idle, Owner: in.Owner}})
+	f := &SetTags{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Idle: in.Idle, Owner: in.Owner}
+	if in.State == drover.InstanceStopped {
+		f.Stopped = cmp.Or(in.Switched, e.s.Now)
+	}
+	in.Tagging.Idle, in.Tagging.Off = f.Idle, f.Stopped != 0
+	in.Tagging.Call = e.effect(Effect{SetTags: f})
 }
 
 // nextTag is when checkTag has something to do, 0 for never.
@@ -49,7 +54,7 @@ func (e *Engine) tagged(b Tagged) {
 	switch {
 	case b.Err == nil:
 		t.Fails, t.Retry, t.Set = 0, 0, true
-		if t.Idle == in.Idle { // else it has changed meanwhile
+		if t.Idle == in.Idle && t.Off == (in.State == drover.InstanceStopped) { // else it has changed meanwhile
 			in.Retag = false
 			e.writeInstance(in)
 		}

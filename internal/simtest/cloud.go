@@ -246,7 +246,7 @@ func (c *controller) setTags(effect int64, f engine.SetTags) {
 	case lost && c.w.roll(2) == 0:
 		ev.Err = drover.Errorf(drover.KindTransient, "not tagged")
 	default:
-		v.tag, v.owner = f.Idle, cmp.Or(f.Owner, v.owner)
+		v.tag, v.owner, v.kept = f.Idle, cmp.Or(f.Owner, v.owner), f.Stopped
 		v.change()
 		if lost {
 			ev.Err = drover.Errorf(drover.KindTransient, "timed out")

@@ -319,6 +319,8 @@ func (c *controller) do(f engine.Effect, session int) {
 		c.create(f.ID, *f.Create)
 	case f.Destroy != nil:
 		c.destroy(f.ID, *f.Destroy)
+	case f.Switch != nil:
+		c.switchInstance(f.ID, *f.Switch)
 	case f.SetTags != nil:
 		c.setTags(f.ID, *f.SetTags)
 	case f.GrowDisk != nil:

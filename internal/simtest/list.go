@@ -98,7 +98,7 @@ type look struct {
 }
 
 func (v *vm) look(c *controller, at drover.Time) look {
-	return look{c, v.stopped, v.reclaimed, v.unmade != nil, v.ending(), v.tells(at)}
+	return look{c, v.stopped || v.as(at).off, v.reclaimed, v.unmade != nil, v.ending(), v.tells(at)}
 }
 
 // listed reports whether the cloud's list of a moment has the instance.
@@ -132,11 +132,13 @@ type version struct {
 	since   drover.Time
 	address string
 	tag     drover.IdleBehavior
+	off     bool
+	kept    drover.Time
 }
 
 // change notes that the address or the tag of an instance is another from now on.
 func (v *vm) change() {
-	v.versions = append(v.versions, version{v.w.now, v.address, v.tag})
+	v.versions = append(v.versions, version{v.w.now, v.address, v.tag, v.off, v.kept})
 }
 
 // as is what an instance was at a time.
@@ -151,7 +153,7 @@ func (v *vm) as(at drover.Time) version {
 
 // tells is the address that the cloud told of the instance at a time, empty until it did.
 func (v *vm) tells(at drover.Time) string {
-	if at < v.located {
+	if at < v.located || v.as(at).off {
 		return ""
 	}
 	return v.as(at).address
@@ -161,7 +163,7 @@ func (v *vm) sighting(at drover.Time) engine.Sighting {
 	return engine.Sighting{
 		ProviderID: v.provider, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
 		Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.as(at).tag, Owner: v.owner, Pool: v.pool, Template: v.template,
-		Addresses: drover.Addresses{Private: v.tells(at)}, Ending: v.ending(), Stopped: v.stopped, Reclaimed: v.reclaimed, Failed: v.unmade, Ended: v.says(),
+		Addresses: drover.Addresses{Private: v.tells(at)}, Ending: v.ending(), Stopped: v.stopped || v.as(at).off, Kept: v.as(at).kept, Reclaimed: v.reclaimed, Failed: v.unmade, Ended: v.says(),
 	}
 }
 

@@ -86,6 +86,9 @@ const (
 	// What runs on instances, again.
 	Forges
 
+	// Clouds once more.
+	SwitchFails
+
 	faults // how many there are
 )
 
@@ -156,6 +159,8 @@ var table = [faults]struct {
 	People: {"people", 10}, // a person wishes for something after a step
 
 	GrowFails: {"grow-fails", 3}, // a volume cannot be grown, or was and the answer is lost
+
+	SwitchFails: {"switch-fails", 3}, // an instance cannot be stopped or started, or was and the answer is lost
 
 	Forges: {"forges", 40}, // a job says in its runner's name that its instance has others' attempts
 }
@@ -239,7 +244,7 @@ func throw(seed uint64) *dice {
 	for i := range d {
 		stream := uint64(i)
 		switch Fault(i) { // the dice for what is no fault are older than the last faults, whose coming left the worlds of all seeds as they were
-		case GrowFails, Forges:
+		case GrowFails, Forges, SwitchFails:
 			stream = uint64(i) + 1
 		case faults:
 			stream = uint64(GrowFails)

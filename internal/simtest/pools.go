@@ -48,15 +48,16 @@ func (c *controller) poolSpec(name string) *pool.Spec {
 	return &c.settings.Pools[at]
 }
 
-// counted is how many of a pool's instances count, by place and in all, and how many of them are held.
+// counted is how many of a pool's instances count, by place and in all, and how many of them are held or in use.
 func (w *World) counted(s *pool.Spec) (places map[pool.Place]int, all, held int) {
 	places = map[pool.Place]int{}
 	for _, in := range w.Disk.instances {
-		if in.Pool != s.Name || !w.counts(in, s) {
+		lent := in.Lent && in.Idle != drover.IdleHold && in.State != drover.InstanceIdle // jobs had it started, and have it
+		if in.Pool != s.Name || !w.counts(in, s) || lent || in.State == drover.InstanceStopped && !in.Waking {
 			continue
 		}
 		places[placeOf(in)]++
-		if all++; in.Idle == drover.IdleHold {
+		if all++; in.Idle == drover.IdleHold || in.State == drover.InstanceRunning || len(in.Bound) > 0 {
 			held++
 		}
 	}
@@ -67,7 +68,8 @@ func placeOf(in engine.Instance) pool.Place { return pool.Place{Cloud: in.Cloud,
 
 // counts reports whether an instance counts toward its pool.
 func (w *World) counts(in engine.Instance, s *pool.Spec) bool {
-	goes := in.State == drover.InstanceStopping || in.Broken || in.Reclaimed != nil || in.Ailing != nil || in.Idle == drover.IdleDrain
+	goes := in.State == drover.InstanceStopping || in.Broken || in.Reclaimed != nil || in.Ailing != nil || in.Idle == drover.IdleDrain ||
+		w.controller.settings.Lifecycle.UseOnce && s.Jobs && in.Used && in.Idle != drover.IdleHold
 	held := in.Idle == drover.IdleHold
 	return !goes && (held || s.Allows(placeOf(in)) && !w.leaving(in.Cloud))
 }
@@ -89,6 +91,7 @@ func (w *World) mayJoinPool(in engine.Instance) {
 	}
 	places, all, held := w.counted(s)
 	most := w.poolCount(s) + max(1, s.MaxSurge)
+	most += max(0, s.Stopped-w.stoppedOf(s))
 	if s.Kind == drover.PoolSpare {
 		most += held
 	}
@@ -169,6 +172,9 @@ func (w *World) mayLeavePool(was, in engine.Instance) {
 	}
 	if s != nil && s.Kind == drover.PoolGroup {
 		w.mayLeaveGroup(in, why, s)
+		return
+	}
+	if w.mayLeaveStopped(was, in, s); was.State == drover.InstanceStopped || in.Lent {
 		return
 	}
 	if why.Code != drover.ReasonPool || s == nil || s.Spread != drover.SpreadBalanced || !s.Allows(placeOf(in)) || in.Template != s.Template || in.Ready == 0 {

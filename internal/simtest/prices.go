@@ -63,7 +63,7 @@ func (w *World) mayReserve(in engine.Instance) {
 	}
 	there := 1
 	for _, o := range w.Disk.instances {
-		if o.Cloud == in.Cloud && o.Type.Name == in.Type.Name && o.Market == in.Market && o.Ended == 0 {
+		if o.Cloud == in.Cloud && o.Type.Name == in.Type.Name && o.Market == in.Market && o.Ended == 0 && !resting(o) {
 			there++
 		}
 	}
@@ -124,7 +124,7 @@ func (w *World) mayReprice(was, in engine.Instance) {
 	key := engine.OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}
 	reserved, t := c.reservation(in), c.prices[in.Cloud]
 	switch paid := was.Tariff().Cost(was.Created, was.Created, at); {
-	case was.Created == 0:
+	case was.Created == 0 || resting(in) || in.Waking && in.Price == in.RunPrice:
 	case at > c.now():
 		w.fail("instance %s is to cost %v from %v on, which is still to come", in.Name, in.Price, at)
 	case in.Tariff().Cost(in.Created, in.Created, at) != paid:
@@ -170,6 +170,9 @@ func (c *controller) glancePrices() {
 			if o.Type.Name == in.Type.Name && o.Zone == in.Zone && o.Market == in.Market {
 				listed = o.Price
 			}
+		}
+		if resting(in) {
+			continue
 		}
 		kind := in.Cloud + "/" + in.Type.Name
 		switch {

@@ -68,6 +68,7 @@ func (w *World) onlyHeld() {
 // asWished checks the tags, and that nothing runs of a job whose priority is 0.
 func (w *World) asWished() {
 	w.poolsAsWished()
+	w.stoppedAsWished()
 	for _, cl := range w.clouds {
 		for _, v := range cl.vms {
 			in := w.record(v)

@@ -17,7 +17,7 @@ func (c *controller) maySolve(p drover.Problem) {
 	}
 	left := map[engine.OfferingKey]drover.MilliCPU{}
 	for _, in := range c.w.Disk.instances {
-		if in.State != drover.InstanceStopping {
+		if late := in.Pool != "" && in.State == drover.InstanceCreating; in.State != drover.InstanceStopping && !late { // a pool may have asked for it after the plan was
 			left[engine.OfferingKey{Type: in.Type.Name, Zone: in.Cloud + in.Zone, Market: in.Market}] += in.Resources.CPU
 		}
 	}

@@ -31,7 +31,9 @@ type vm struct {
 	billed    drover.Time // its bill ended then; 0: it goes on
 	destroyed bool        // a destroy ended it
 	gone      drover.Time // from lists; 0: never
-	stopped   bool
+	stopped   bool        // its cloud stopped it, or it powered itself off
+	off       bool        // it was stopped because a controller asked for that
+	kept      drover.Time // its tag of when
 	reclaimed bool
 	unmade    *drover.Error // why its cloud could not make it
 	hides     drover.Time   // from lists, from then on

@@ -338,6 +338,7 @@ func (r Recipe) pooled() Recipe {
 		web.Market, web.Mix.OnDemand = "", drover.Part{Base: 1, Percent: 50}
 	}
 	s.Pools = []pool.Spec{warm, web}
+	keepsStopped(s.Pools, rand.New(rand.NewPCG(r.Seed, 8)).IntN)
 	if dice.IntN(2) == 0 {
 		nodes := web
 		nodes.Name, nodes.Kind, nodes.Count, nodes.Max, nodes.JoinTimeout = "nodes", drover.PoolGroup, 0, 4, 15*time.Minute

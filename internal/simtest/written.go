@@ -39,6 +39,7 @@ func (w *World) mayWrite(wr engine.Write) {
 		}
 		if known && in.Pool != "" {
 			w.mayLeavePool(was, in)
+			w.mayRest(was, in)
 		}
 		if known {
 			w.mayBind(was, in)
@@ -219,6 +220,7 @@ func (w *World) returns(in engine.Instance) bool {
 // mayRent checks an instance that is to be created.
 func (w *World) mayRent(in engine.Instance) {
 	w.withinBudgets(binding{instance: &in, waits: in.Bound})
+	w.mayRentAnew(in)
 	if in.Pool != "" {
 		w.mayJoinPool(in)
 	}
@@ -342,6 +344,7 @@ func (cl *cloud) allSilent() (n int, since drover.Time) {
 		case v.link != nil, v.heard != 0 && cl.w.now < v.unheard.Add(settled):
 			return 0, 0
 		case v.heard == 0 || row == nil || row.Ready == 0 || row.Broken || row.State == drover.InstanceStopping:
+		case row.State == drover.InstanceStopped || row.State == drover.InstanceBooting: // of which nothing is expected yet
 		case v.missing != 0 || v.lacking != 0 || v.lacked != 0 && cl.w.now < v.lacked.Add(2*slowest):
 		default:
 			n, since = n+1, max(since, v.unheard)
@@ -361,7 +364,7 @@ func (w *World) mayGo(end engine.InstanceEnd) {
 	in := w.Disk.instances[end.ID]
 	for _, v := range w.cloud(in.Cloud).vms {
 		same := in.ProviderID == v.provider || in.ProviderID == "" && in.Name == v.name
-		if same && v.alive && v.there() {
+		if same && (v.alive || v.off) && v.there() {
 			w.fail("instance %s is held to be gone (%s), and %s is there", in.Name, end.Reason.Text, v.provider)
 		}
 	}

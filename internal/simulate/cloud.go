@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/engine/pool"
 )
 
 // cloud is a modelled cloud, which has whatever it offers while its zones have capacity.
@@ -33,6 +35,7 @@ type vm struct {
 	pool     string
 	serves   bool // it is ready, as one of its pool
 	missed   bool // its pool misses it
+	off      bool // it is stopped
 }
 
 // run is an attempt on an instance.
@@ -60,6 +63,8 @@ func (w *world) do(f engine.Effect) {
 		w.after(callTime, func() { w.create(f.ID, *f.Create) })
 	case f.Destroy != nil:
 		w.after(callTime, func() { w.destroy(f.ID, *f.Destroy) })
+	case f.Switch != nil:
+		w.after(callTime, func() { w.switchInstance(f.ID, *f.Switch) })
 	case f.SetTags != nil:
 		w.answer(callTime, engine.Tagged{Effect: f.ID, Instance: f.SetTags.Instance})
 	case f.GrowDisk != nil:
@@ -96,7 +101,7 @@ func (w *world) list(effect int64, c *cloud) {
 	for _, v := range c.added {
 		o := v.offering
 		ev.Added = append(ev.Added, engine.Sighting{
-			ProviderID: v.provider, Name: v.name, ProviderType: o.Type.ProviderType, Type: o.Type.Name, Zone: o.Zone, Market: o.Market, Price: o.Price, Created: v.hire.since,
+			ProviderID: v.provider, Name: v.name, ProviderType: o.Type.ProviderType, Type: o.Type.Name, Zone: o.Zone, Market: o.Market, Price: o.Price, Created: v.hire.since, Stopped: v.off,
 		})
 	}
 	c.added, c.removed = nil, nil
@@ -145,6 +150,43 @@ func (w *world) up(v *vm) {
 		k.serves(v)
 	}
 }
+
+// switchInstance stops an instance, which costs nothing until it is started again.
+func (w *world) switchInstance(effect int64, f engine.Switch) {
+	ev := engine.Switched{Effect: effect, Instance: f.Instance}
+	v := w.vms[f.Instance]
+	switch {
+	case v == nil:
+		ev.Err = drover.Errorf(drover.KindNotFound, "no such instance")
+	case f.On && w.full(pool.Place{Cloud: v.cloud.name, Zone: v.offering.Zone}):
+		_, ev.Err = w.refuses([]drover.Offering{v.offering})
+	case f.On == v.off:
+		v.off = !f.On
+		w.m.pause(v.hire, v.off)
+		k := w.keeperOf(v)
+		if k != nil {
+			k.pass()
+			k.up += map[bool]int{true: -1, false: 1}[v.off]
+		}
+		if v.off {
+			if v.serves && k != nil {
+				k.ready--
+			}
+			v.serves, v.hire.ready = false, false
+			w.cut(v)
+		} else {
+			v.boots = w.now.Add(startTime)
+			if k != nil && k.spec.Login == drover.LoginNone {
+				w.agenda.Add(v.boots, func() { w.up(v) })
+			}
+		}
+		v.cloud.added = append(v.cloud.added, v)
+	}
+	w.tell(ev)
+}
+
+// startTime is how long a stopped instance takes to start.
+const startTime = 15 * time.Second
 
 func (w *world) destroy(effect int64, f engine.Destroy) {
 	if v := w.vms[f.Instance]; v != nil {

@@ -65,6 +65,9 @@ func (m *meter) at(now drover.Time) {
 		m.market.step()
 		for _, h := range m.hires {
 			price := m.market.price(h.offering)
+			if h.off {
+				continue
+			}
 			m.state.hourly += (price - h.tariff.Price).USD()
 			h.count(next)
 			h.tariff = h.tariff.Changed(price, next)
@@ -156,6 +159,17 @@ func (m *meter) rented(o drover.Offering) *hire {
 	m.state.had += vcpus(o.Type.Resources)
 	m.state.hourly += h.tariff.Price.USD()
 	return h
+}
+
+// pause has an instance cost nothing, or what it costs again.
+func (m *meter) pause(h *hire, off bool) {
+	price := m.market.price(h.offering)
+	if h.off = off; off {
+		price = 0
+	}
+	h.count(m.now)
+	m.state.hourly += (price - h.tariff.Price).USD()
+	h.tariff = h.tariff.Changed(price, m.now)
 }
 
 // returned ends the time of an instance, and its bill as its cloud bills.

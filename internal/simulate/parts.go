@@ -21,6 +21,7 @@ type hire struct {
 	until    drover.Time // it is paid, once it is gone
 	tariff   drover.Tariff
 	ready    bool
+	off      bool        // it is stopped, and costs nothing
 	used     float64     // vCPUs, by jobs that run
 	counted  drover.Time // up to when its cost is in parts
 	parts    *Parts

@@ -165,7 +165,9 @@ func (k *keeper) lost(v *vm) {
 
 func (k *keeper) returned(v *vm) {
 	k.pass()
-	k.up--
+	if !v.off {
+		k.up--
+	}
 	if v.serves {
 		k.ready--
 	}
@@ -200,7 +202,7 @@ func (w *world) wrote(in engine.Instance) {
 
 // counts reports whether an instance counts toward its pool.
 func counts(in engine.Instance) bool {
-	return in.State != drover.InstanceStopping && in.State != drover.InstanceGone && !in.Broken && in.Reclaimed == nil && in.Ailing == nil && in.Idle != drover.IdleDrain
+	return in.State != drover.InstanceStopping && in.State != drover.InstanceStopped && in.State != drover.InstanceGone && !in.Broken && in.Reclaimed == nil && in.Ailing == nil && in.Idle != drover.IdleDrain
 }
 
 // left forgets the row of an instance that is gone.

@@ -163,6 +163,7 @@ func collectPools(to chan<- prometheus.Metric, all []drover.Pool) {
 		figure(to, poolWanted, float64(p.Wanted), p.Name)
 		figure(to, poolInstances, float64(p.Instances), p.Name)
 		figure(to, poolReady, float64(p.Ready), p.Name)
+		figure(to, poolStopped, float64(p.Stopped), p.Name)
 	}
 }
 

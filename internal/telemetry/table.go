@@ -67,6 +67,7 @@ const (
 	poolWanted         = "drover_pool_wanted"
 	poolInstances      = "drover_pool_instances"
 	poolReady          = "drover_pool_ready"
+	poolStopped        = "drover_pool_stopped"
 	allocatedHourly    = "drover_allocated_hourly_dollars"
 	allocatedVCPUs     = "drover_allocated_vcpus"
 	allocatedMemory    = "drover_allocated_memory_bytes"
@@ -125,6 +126,7 @@ var table = []metric{
 	{poolWanted, gauge, []string{labelPool}, nil, "Wanted size of each pool, as configured or as set since by an operator or, for a node group, by its autoscaler."},
 	{poolInstances, gauge, []string{labelPool}, nil, "Instances that count toward the wanted size: not draining, broken or interrupted."},
 	{poolReady, gauge, []string{labelPool}, nil, "Instances of a pool that are ready."},
+	{poolStopped, gauge, []string{labelPool}, nil, "Instances of a pool that are kept stopped, beside its size."},
 	{allocatedHourly, gauge, byType, nil, "The attempts' share of the hourly cost, by vCPUs."},
 	{allocatedVCPUs, gauge, byType, nil, "vCPUs allocated to attempts."},
 	{allocatedMemory, gauge, byType, nil, "Memory allocated to attempts."},

@@ -59,6 +59,14 @@ type Instance struct {
 	EndTold   drover.Time      `json:"end_told,omitempty"`  // when the first list began that shows that it has ended; 0: none does, or one since that cannot be an old copy
 	EndKnown  drover.Time      `json:"end_known,omitempty"` // when it ended, as its cloud says; 0: it does not say, or a list since shows it that cannot be an old copy
 
+	// Of a pool that keeps some stopped:
+	Waking   bool         `json:"waking,omitempty"`    // it was stopped, and is started again, until it is ready
+	Woken    drover.Time  `json:"woken,omitempty"`     // when that began last, or a list showed that somebody else had started it
+	Switched drover.Time  `json:"switched,omitempty"`  // when its cloud last accepted to stop it, or to start it again; 0: it has yet to stop it
+	Halted   bool         `json:"halted,omitempty"`    // it accepted the former, and not the latter since
+	Lent     bool         `json:"lent,omitempty"`      // it was started for jobs, beside its pool's number
+	RunPrice drover.Money `json:"run_price,omitempty"` // what it costs an hour when it is not stopped
+
 	Observed
 }
 
@@ -103,12 +111,15 @@ type Observed struct {
 	Tagging    Tagging            `json:"tagging,omitzero"`     // how far Retag has come
 	Growing    int64              `json:"growing,omitempty"`    // the call in flight that grows its volume
 	Regrown    bool               `json:"regrown,omitempty"`    // one before that was not answered
+	Halting    bool               `json:"halting,omitempty"`    // this controller has it stopped
+	Off        bool               `json:"off,omitempty"`        // the last list has it as stopped
 }
 
 // Tagging is what became of the calls that are to note an instance's idle behaviour on it.
 type Tagging struct {
 	Call  int64               `json:"call,omitempty"` // in flight
 	Idle  drover.IdleBehavior `json:"idle_behavior,omitempty"`
+	Off   bool                `json:"off,omitempty"`   // and that Drover has stopped it
 	Fails int                 `json:"fails,omitempty"` // in a row
 	Retry drover.Time         `json:"retry,omitempty"`
 	Set   bool                `json:"set,omitempty"`  // a call was accepted

@@ -58,7 +58,7 @@ func (in *Member) MissedTwice(began drover.Time, lag time.Duration) bool {
 
 // Undialled reports whether nobody dials the instance, so that lists alone prove it gone.
 func (in *Member) Undialled() bool {
-	return in.State == drover.InstanceStopping || in.Broken || in.NoLogin || in.ProviderID == ""
+	return in.State == drover.InstanceStopping || in.State == drover.InstanceStopped || in.Broken || in.NoLogin || in.ProviderID == ""
 }
 
 // TriedDial reports whether it was tried to reach the instance, which is not heard, as far as its address is known, and no try is under way.

@@ -49,7 +49,8 @@ type Demand struct {
 
 // Coming reports whether the instance is on its way to being ready, so that room on it may be reserved.
 func (in *Member) Coming() bool {
-	return (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting || in.State == drover.InstanceIdle && in.Expanding()) && in.TakesWork()
+	coming := in.State == drover.InstanceCreating || in.State == drover.InstanceBooting || in.State == drover.InstanceStopped && in.Waking
+	return (coming || in.State == drover.InstanceIdle && in.Expanding()) && in.TakesWork()
 }
 
 // Open reports whether work may be started on the instance now.
@@ -63,7 +64,12 @@ func (in *Member) TakesWork() bool {
 }
 
 // Serving reports whether the instance may get work, now or when it is ready.
-func (in *Member) Serving() bool { return in.TakesWork() && in.State != drover.InstanceStopping }
+func (in *Member) Serving() bool {
+	return in.TakesWork() && in.State != drover.InstanceStopping && (in.State != drover.InstanceStopped || in.Waking)
+}
+
+// Rests reports whether the instance is stopped, so that only its volume is paid, maybe until it is destroyed.
+func (in *Member) Rests() bool { return in.Halted && !in.Waking }
 
 // Held reports whether an operator keeps the instance: only a kill, or its cloud, ends it.
 func (in *Member) Held() bool { return in.Idle == drover.IdleHold }

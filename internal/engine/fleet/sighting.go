@@ -20,6 +20,7 @@ type Sighting struct {
 	Addresses    drover.Addresses    `json:"addresses,omitzero"`
 	Ending       bool                `json:"ending,omitempty"`    // listed, but it is being destroyed
 	Stopped      bool                `json:"stopped,omitempty"`   // listed, but it does not run
+	Kept         drover.Time         `json:"kept,omitempty"`      // when Drover stopped it, by its tag; 0: it has none
 	Reclaimed    bool                `json:"reclaimed,omitempty"` // its cloud takes, or took, it back
 	Failed       *drover.Error       `json:"failed,omitempty"`    // its cloud accepted it and could not make it
 	Ended        drover.Time         `json:"ended,omitempty"`     // when its bill ended, if it has and its cloud says so

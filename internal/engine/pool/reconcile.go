@@ -32,16 +32,20 @@ type Zone struct {
 // View is an instance of the pool.
 type View struct {
 	Place
-	ID       int64
-	Template string      // empty: not known
-	Asked    drover.Time // when it was asked for
-	Price    drover.Money
-	OnDemand bool
-	Ready    bool
-	Busy     int         // jobs on it, or on their way to it
-	Held     bool        // an operator keeps it
-	Going    bool        // it drains, is broken or taken back, or ends: it does not count
-	Keep     drover.Time // as a surplus of a spare pool it stays until then
+	ID                   int64
+	Template             string      // empty: not known
+	Asked                drover.Time // when it was asked for
+	Price                drover.Money
+	OnDemand             bool
+	Ready                bool
+	Busy                 int         // jobs on it, or on their way to it
+	Held                 bool        // an operator keeps it
+	Going                bool        // it drains, is broken or taken back, or ends: it does not count
+	Stopped              bool        // it is kept stopped, and does not count
+	Lent                 bool        // jobs had it started
+	Stoppable, Startable bool        // now
+	Retry                drover.Time // when it may be startable, if it is not
+	Keep                 drover.Time // as a surplus of a spare pool it stays until then
 }
 
 // Input is all that a pool's next steps follow from.
@@ -86,8 +90,12 @@ type Plan struct {
 	Short    int // how many are wanted that no zone can give now
 	Demands  []Demand
 	Releases []Release
-	Settled  bool        // nothing is to be done before an instance changes, or Next
-	Next     drover.Time // when time alone brings something to do; 0: never
+	Starts   []int64 // of those that are stopped
+	Stops    []int64 // to be started again
+
+	ShortStopped int         // how many are to be kept stopped that no zone can give now
+	Settled      bool        // nothing is to be done before an instance changes, or Next
+	Next         drover.Time // when time alone brings something to do; 0: never
 }
 
 // Allows reports whether the pool may have instances in a place.
@@ -95,11 +103,17 @@ func (s *Spec) Allows(p Place) bool {
 	return slices.Contains(s.Clouds, p.Cloud) && (len(s.Zones) == 0 || slices.Contains(s.Zones, p.Zone) || slices.Contains(s.Zones, p.String()))
 }
 
+// Asks reports whether anything is to be done now.
+func (p *Plan) Asks() bool {
+	return len(p.Demands)+len(p.Releases)+len(p.Starts)+len(p.Stops) > 0
+}
+
 // round is the work on one plan.
 type round struct {
 	Input
 	plan    Plan
 	counted []member
+	stopped []member      // that are kept so
 	strays  []member      // in places that are not the pool's any more
 	in      map[Place]int // how many count
 	steady  int           // of those that count, how many are on demand
@@ -117,15 +131,18 @@ func Reconcile(in Input) Plan {
 	r := &round{Input: in, in: map[Place]int{}}
 	r.sort()
 	r.plan.Wanted = r.wanted()
+	r.retire()
 	old := r.outdated()
+	r.stop()
 	r.shrink()
 	r.replace()
 	r.evacuate()
 	r.surge = r.surgeFor(r.outdated())
+	r.start()
 	r.fill()
 	balanced := r.rebalance()
 	r.plan.Counted = len(r.counted) + len(r.plan.Demands)
-	r.plan.Settled = balanced && r.plan.Counted == r.plan.Wanted && old == 0 && len(r.strays) == 0 && len(r.plan.Demands)+len(r.plan.Releases) == 0
+	r.plan.Settled = balanced && r.plan.Counted == r.plan.Wanted && old == 0 && len(r.strays) == 0 && r.missing() == 0 && !r.plan.Asks()
 	return r.plan
 }
 
@@ -136,8 +153,16 @@ func (r *round) sort() {
 		switch {
 		case v.Going:
 			continue
+		case v.Stopped:
+			r.stopped = append(r.stopped, m)
+			continue
 		case !v.Held && !r.Spec.Allows(v.Place):
 			r.strays = append(r.strays, m)
+		case v.UsedByJobs():
+			if m.old != Surplus {
+				r.plan.Releases = append(r.plan.Releases, Release{m.ID, m.old})
+			}
+			continue
 		default:
 			r.counted = append(r.counted, m)
 			r.in[v.Place]++
@@ -229,7 +254,7 @@ func (r *round) spareable() bool { return r.ready-1 >= r.plan.Wanted-r.Spec.MaxU
 
 // shrink releases what is beyond the wanted number. While replacements fail, those that are not ready go first, wherever they are.
 func (r *round) shrink() {
-	for len(r.counted) > r.plan.Wanted+r.surgeFor(r.outdated()) {
+	for len(r.counted) > r.plan.Wanted+r.surgeFor(r.outdated())+r.missing() {
 		at := -1
 		if r.Stuck {
 			at = r.pick(func(m *member) bool { return !m.Ready && r.removable(m) })
@@ -299,8 +324,13 @@ func count(so bool) int {
 
 // release takes the instance at a place among those that count out.
 func (r *round) release(at int, why Why) {
+	r.plan.Releases = append(r.plan.Releases, Release{r.counted[at].ID, why})
+	r.take(at)
+}
+
+// take has one no longer count.
+func (r *round) take(at int) {
 	m := r.counted[at]
-	r.plan.Releases = append(r.plan.Releases, Release{m.ID, why})
 	r.counted = slices.Delete(r.counted, at, at+1)
 	r.in[m.Place]--
 	r.steady -= count(m.OnDemand)
@@ -337,10 +367,11 @@ func (r *round) evacuate() {
 
 // fill demands what is missing, each in the open place with the fewest.
 func (r *round) fill() {
-	for n := len(r.counted); n < r.plan.Wanted+r.surge; n++ {
+	for n := len(r.counted); n < r.plan.Wanted+r.surge+r.missing(); n++ {
 		d, ok := r.nextDemand()
 		if !ok {
 			r.plan.Short = max(0, r.plan.Wanted-n)
+			r.plan.ShortStopped = max(0, min(r.missing(), r.plan.Wanted+r.missing()-n))
 			return
 		}
 		r.demand(d)
@@ -384,7 +415,7 @@ func (r *round) emptiest(onDemand bool) (best Place, ok bool) {
 // rebalance moves one instance from the fullest place to the emptiest, once all is ready, and reports whether no more is to be moved.
 func (r *round) rebalance() bool {
 	fixed := !r.Spec.Rebalance || r.Spec.Spread == drover.SpreadCheapest || r.Spec.Kind == drover.PoolSpare // which changes by itself
-	if fixed || len(r.plan.Demands)+len(r.plan.Releases) > 0 || len(r.counted) != r.plan.Wanted {
+	if fixed || r.plan.Asks() || len(r.counted) != r.plan.Wanted {
 		return true
 	}
 	to, open := r.nextDemand()

@@ -11,6 +11,9 @@
 //
 // A node group's number is its autoscaler's to set, and so are its victims: nothing is released as a surplus but what is outdated or too old.
 //
+// Stopped instances are beside that number. One is started before another is demanded. Where too few are stopped, more are demanded than are wanted, and
+// what is ready beyond the wanted number, with nothing on it, is stopped. What jobs had started counts toward neither while they have it.
+//
 // The invariants: a held instance is never released; nobody is demanded in a place that is closed or exhausted; equal inputs have equal plans; after
 // a few plans that are carried out there is one that asks for nothing, until something becomes ready, changes or comes of age.
 package pool
@@ -40,6 +43,8 @@ type Spec struct {
 	Login  drover.PoolLogin  `json:"login"`
 	Jobs   bool              `json:"jobs,omitempty"` // the queue may use its idle instances
 	MaxAge time.Duration     `json:"max_age,omitempty"`
+
+	Stopped int `json:"stopped,omitempty"` // how many are kept stopped, beside the number
 
 	Budget      drover.Money  `json:"budget,omitempty"`       // of a node group: what its instances may cost an hour together; 0: no limit of its own
 	Min         int           `json:"min,omitempty"`          // likewise: what its autoscaler is told

@@ -1,0 +1,68 @@
+package pool
+
+import "slices"
+
+// UsedByJobs reports whether jobs have an instance that they had started, so that it does not count yet.
+func (v *View) UsedByJobs() bool { return v.Lent && !v.Held && (v.Busy > 0 || !v.Ready) }
+
+// missing is how many more are to be kept stopped.
+func (r *round) missing() int { return max(0, r.Spec.Stopped-len(r.stopped)) }
+
+// retire releases what is stopped and is too much, outdated or in a place that is not the pool's any more: nothing is in use there.
+func (r *round) retire() {
+	kept := r.stopped[:0]
+	for _, m := range r.stopped {
+		misplaced := !r.Spec.Allows(m.Place)
+		switch {
+		case m.Held || !misplaced && m.old == Outdated && r.Stuck:
+			kept = append(kept, m)
+		case misplaced:
+			r.plan.Releases = append(r.plan.Releases, Release{m.ID, Misplaced})
+		case m.old != Surplus || len(kept) >= r.Spec.Stopped:
+			r.plan.Releases = append(r.plan.Releases, Release{m.ID, m.old})
+		default:
+			kept = append(kept, m)
+		}
+	}
+	r.stopped = kept
+}
+
+// stop stops what is ready beyond the wanted number and has nothing on it, while too few are stopped. Outdated instances are replaced first.
+func (r *round) stop() {
+	for r.missing() > 0 && r.outdated() == 0 && len(r.counted) > r.plan.Wanted && r.ready > r.plan.Wanted {
+		at := r.pick(func(m *member) bool { return m.Stoppable && m.Ready && !m.Held && m.Busy == 0 })
+		if at < 0 {
+			return
+		}
+		m := r.counted[at]
+		r.plan.Stops = append(r.plan.Stops, m.ID)
+		r.take(at)
+		r.stopped = append(r.stopped, m)
+	}
+}
+
+// start starts stopped instances for what is missing, in the place with the fewest first.
+func (r *round) start() {
+	for len(r.counted) < r.plan.Wanted {
+		best := -1
+		for i, m := range r.stopped {
+			switch {
+			case m.Held || m.old != Surplus || slices.Contains(r.plan.Stops, m.ID):
+			case !m.Startable:
+				r.next(m.Retry)
+			case best < 0 || r.in[m.Place] < r.in[r.stopped[best].Place]:
+				best = i
+			}
+		}
+		if best < 0 {
+			return
+		}
+		m := r.stopped[best]
+		m.Ready = false
+		r.stopped = slices.Delete(r.stopped, best, best+1)
+		r.plan.Starts = append(r.plan.Starts, m.ID)
+		r.counted = append(r.counted, m)
+		r.in[m.Place]++
+		r.steady++
+	}
+}

@@ -1,0 +1,180 @@
+package simtest
+
+import (
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/engine/pool"
+)
+
+// Instances that pools keep stopped: what clouds do with them, and what is promised of them.
+
+// resting reports whether an instance is written down as one that is stopped.
+func resting(in engine.Instance) bool {
+	return in.Halted && !in.Waking
+}
+
+// halt stops the instance, on which nothing may run.
+func (v *vm) halt() {
+	for _, r := range v.runs {
+		if r.exit == nil {
+			v.w.fail("instance %s is stopped while attempt %v runs on it", v.name, r.id)
+		}
+	}
+	v.alive, v.off = false, true
+	v.w.stopAll(v)
+	v.w.cut(v)
+	v.change()
+}
+
+// start has it boot again, mostly at another address, as one that nobody has heard yet.
+func (v *vm) start() {
+	w := v.w
+	v.alive, v.off, v.proved = true, false, 0
+	v.heard, v.quiet, v.unheard = 0, 0, w.now
+	v.boots, v.located = w.now.Add(w.within(20*time.Second)), w.now.Add(w.within(10*time.Second))
+	if w.roll(3) == 0 {
+		v.change()
+	} else {
+		v.move()
+	}
+	w.orphan(v)
+}
+
+// switchInstance stops an instance, or starts it, at once or not at all. What times out may have happened.
+func (c *controller) switchInstance(effect int64, f engine.Switch) {
+	w, cl := c.w, c.w.cloud(f.Cloud)
+	v, ev := cl.provided(f.ProviderID), engine.Switched{Effect: effect, Instance: f.Instance}
+	does := v != nil && v.off == f.On && v.gone == 0
+	fails := w.happens(SwitchFails)
+	switch {
+	case cl.rages(Outage):
+		ev.Err = drover.Errorf(drover.KindTransient, "no answer")
+	case v == nil || v.ended() || v.stopped:
+		ev.Err = drover.Errorf(drover.KindNotFound, "no such instance")
+	case f.On && does && cl.denied(v.offering) != nil:
+		ev.Err = cl.denied(v.offering)
+	case fails && f.On && w.roll(3) == 0:
+		ev.Err = drover.Errorf(drover.KindInvalid, "it starts no more")
+	case fails:
+		ev.Err = drover.Errorf(drover.KindTransient, "timed out")
+		does = does && w.roll(2) == 0
+	}
+	if does && (ev.Err == nil || ev.Err.Kind == drover.KindTransient && fails) {
+		if f.On {
+			v.start()
+		} else {
+			v.halt()
+		}
+	}
+	if ev.Err == nil && !f.On && v.seen.by == c {
+		v.seen.address, v.createTold = "", "" // as the controller forgets it
+	}
+	c.reply(2*time.Second, ev)
+}
+
+// mayRest checks an instance that is paid as one that is stopped from now on: it is, unless its cloud took it away.
+func (w *World) mayRest(was, in engine.Instance) {
+	if v := w.vmOf(in); resting(in) && !resting(was) && v != nil && v.alive && v.there() {
+		w.fail("instance %s is held to be stopped, and runs", in.Name)
+	}
+}
+
+// mayLeaveStopped checks a stopped instance that begins to go: its pool wants it no more, a person or the fleet's end has it go, or its cloud cannot start it.
+func (w *World) mayLeaveStopped(was, in engine.Instance, s *pool.Spec) {
+	v := w.vmOf(in)
+	if in.State != drover.InstanceStopping || was.State != drover.InstanceStopped || was.Waking || v == nil || !v.off {
+		return
+	}
+	switch why := in.Reason.Reason(); why.Code {
+	case drover.ReasonVanished, drover.ReasonInterrupted, drover.ReasonSilent, drover.ReasonIdle, drover.ReasonBootTimeout:
+		w.fail("instance %s is kept stopped, and is to go: %s", in.Name, why.Text)
+	case drover.ReasonPool:
+		if s != nil && s.Allows(placeOf(in)) && in.Template == s.Template && w.stoppedOf(s) <= s.Stopped {
+			w.fail("instance %s of pool %s is to go, of which %d are stopped and %d should be", in.Name, s.Name, w.stoppedOf(s), s.Stopped)
+		}
+	}
+}
+
+// stoppedOf is how many of a pool's instances are written down as stopped.
+func (w *World) stoppedOf(s *pool.Spec) (n int) {
+	for _, in := range w.Disk.instances {
+		if in.Pool == s.Name && in.State == drover.InstanceStopped && !in.Waking && w.counts(in, s) {
+			n++
+		}
+	}
+	return n
+}
+
+// startables are the stopped instances that the controller could have started.
+func (c *controller) startables(some func(engine.Instance, *pool.Spec) bool) (all []engine.Instance) {
+	for _, in := range c.loop.Engine.Instances() {
+		s := c.poolSpec(in.Pool)
+		if s != nil && in.State == drover.InstanceStopped && resting(in) && in.Idle == drover.IdleRun && in.Call == 0 && in.Retry <= c.now() && !in.Broken && in.Ailing == nil && in.Reclaimed == nil &&
+			s.Allows(placeOf(in)) && in.Template == s.Template && some(in, s) {
+			all = append(all, in)
+		}
+	}
+	return all
+}
+
+// mayRentAnew checks that nothing is rented for what a stopped instance could be started for.
+func (w *World) mayRentAnew(in engine.Instance) {
+	if len(w.Disk.blocks) > 0 || len(w.controller.loop.Engine.State().Blocks) > 0 || w.Disk.closing || w.controller.drains {
+		return
+	}
+	if s := w.controller.poolSpec(in.Pool); s != nil {
+		_, all, _ := w.counted(s)
+		others := w.controller.startables(func(o engine.Instance, _ *pool.Spec) bool { return o.Pool == in.Pool })
+		if len(others) > 0 && s.Kind != drover.PoolSpare && all < w.poolCount(s) {
+			w.fail("instance %s is to be rented for pool %s, and %s could be started", in.Name, in.Pool, others[0].Name)
+		}
+		return
+	}
+	if l := w.controller.settings.Lifecycle; l.UseOnce || l.Sharing != "" {
+		return
+	}
+	for _, b := range in.Bound {
+		fits := w.controller.startables(func(o engine.Instance, s *pool.Spec) bool {
+			as := drover.Offering{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type, Market: o.Market, Price: o.RunPrice}
+			return s.Jobs && b.Group.Shape.Accepts(as)
+		})
+		if len(fits) > 0 && b.Group.Gang == 0 {
+			w.fail("instance %s is to be rented for jobs, and %s could be started for them", in.Name, fits[0].Name)
+		}
+	}
+}
+
+// stoppedAsWished checks what clouds have of the instances that are kept stopped.
+func (w *World) stoppedAsWished() {
+	for _, p := range w.controller.loop.Engine.Pools() {
+		if s := w.controller.poolSpec(p.Name); s != nil && p.Reason == nil && p.Stopped != s.Stopped && !w.anyHeld(p.Name) {
+			w.fail("pool %s keeps %d stopped, and should %d", p.Name, p.Stopped, s.Stopped)
+		}
+	}
+	for _, cl := range w.clouds {
+		for _, v := range cl.vms {
+			in := w.record(v)
+			if in == nil || !v.there() || v.ended() || in.State == drover.InstanceStopping {
+				continue
+			}
+			if resting(*in) != v.off {
+				w.fail("instance %s is %s, and its cloud has it stopped: %v", in.Name, in.State, v.off)
+			}
+			if resting(*in) && v.kept == 0 {
+				w.fail("instance %s is stopped, and no tag says so", in.Name)
+			}
+		}
+	}
+}
+
+// keepsStopped has some of the pools keep stopped instances.
+func keepsStopped(pools []pool.Spec, roll func(int) int) {
+	for i := range pools {
+		if s := &pools[i]; s.Kind != drover.PoolGroup && s.Market == drover.OnDemand {
+			s.Stopped = roll(3)
+			s.Jobs = s.Jobs || s.Login == drover.LoginSSH && roll(2) == 0
+		}
+	}
+}
