@@ -68,9 +68,10 @@ const (
 	ReasonSchedule     = "schedule_timeout" // no instance for it could be had for that long
 	ReasonInterrupted  = "interrupted"      // the cloud took the instance back
 	ReasonMemory       = "out_of_memory"
-	ReasonImage        = "image"     // it could not be had
-	ReasonUnhealthy    = "unhealthy" // so the instance says of itself
-	ReasonForged       = "forged"    // the instance showed an attempt that it was never given
+	ReasonImage        = "image"        // it could not be had
+	ReasonUnhealthy    = "unhealthy"    // so the instance says of itself
+	ReasonCheck        = "health_check" // its pool's health check fails
+	ReasonForged       = "forged"       // the instance showed an attempt that it was never given
 	ReasonAge          = "max_age"
 	ReasonUsed         = "used"         // it has run its one job
 	ReasonGivesWay     = "gives_way"    // to work of higher priority

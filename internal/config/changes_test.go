@@ -36,6 +36,8 @@ func TestChanges(t *testing.T) {
 			cloud + "pools: {new: {floor: 1, zones: [a, b]}, web: {size: 3, zones: [b], replace: {max_surge: 10%}}}\n",
 			[]drover.ConfigChange{{Key: "pools.new", To: "{floor: 1, zones: [a, b]}"}, {Key: "pools.old", From: "{size: 1}"},
 				{Key: "pools.web.replace.max_surge", From: "1", To: "10%"}, {Key: "pools.web.size", From: "2", To: "3"}, {Key: "pools.web.zones", From: "[a]", To: "[b]"}}},
+		{"a health check is shown as it is written", cloud + "pools: {web: {size: 1}}\n", cloud + "pools: {web: {size: 1, health: {http: ':80/', interval: 5s}}}\n",
+			[]drover.ConfigChange{{Key: "pools.web.health", To: "{http: :80/, interval: 5s}"}}},
 		{"so are clouds, and a driver's own keys are seen", cloud, "clouds: {here: {driver: local, zones: [a], max_instances: 5}, there: {driver: local}}\n",
 			[]drover.ConfigChange{{Key: "clouds.here.max_instances", From: "4", To: "5"}, {Key: "clouds.here.zones", From: "[a, b]", To: "[a]"}, {Key: "clouds.there", To: "{driver: local}"}}},
 		{"a secret is never shown", cloud + "notify: {secret: file:key}\nhooks: {ready: 'https://me:pw@example.org/x'}\n", cloud + "notify: {secret: file:other}\nhooks: {ready: 'https://me:pw2@example.org/x'}\n",

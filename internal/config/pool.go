@@ -41,6 +41,7 @@ type Pool struct {
 	MaxAge        time.Duration     `yaml:"max_age" doc:"replace older instances; 0: never"`
 	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"an instance that hears no controller for this long powers itself off; 0: never"`
 	Login         drover.PoolLogin  `yaml:"login" doc:"ssh: an instance is ready when its boot probe passes; none: Drover never logs in, and an instance is ready as soon as its cloud says it runs"`
+	Health        *Health           `yaml:"health" json:",omitempty" doc:"a check, from the controller, that each instance serves; default: none"`
 	Jobs          *bool             `yaml:"jobs" doc:"whether jobs may use its idle instances; default: those of a floor or spare pool"`
 	NamePrefix    string            `yaml:"name_prefix" doc:"put before the names of its instances in the cloud"`
 	Template      FileText          `yaml:"template" doc:"a file with an instance template, instead of its cloud's"`

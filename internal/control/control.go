@@ -79,6 +79,16 @@ type Pool struct {
 	Orphan   time.Duration          // after which an orphaned instance powers itself off; 0: never
 	Hooks    map[drover.Hook]string // scripts, by absolute path, run beside those of the fleet
 	Group    *NodeGroup             // nil: it is no node group
+	Check    *HealthCheck           // of its instances' health; nil: there is none
+}
+
+// HealthCheck is how the health of a pool's instances is checked.
+type HealthCheck struct {
+	Port     int
+	Path     string // that a GET asks for; empty: a connection will do
+	Interval time.Duration
+	Timeout  time.Duration
+	Failures int // in a row, before the engine is told
 }
 
 // NodeGroup is what the nodes of a node group bear.
@@ -118,6 +128,7 @@ type Controller struct {
 	inbox        inbox
 	replies      replies
 	groups       nodeGroups
+	checks       checkList
 	changes      changes
 	history      history
 	spools       spools
@@ -178,6 +189,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		inbox:    newInbox(),
 		replies:  newReplies(),
 		groups:   newNodeGroups(),
+		checks:   checkList{changed: make(chan struct{}, 1)},
 		changes:  changes{waiting: map[int64]*change{}},
 		history:  newHistory(state.Epoch),
 		flights:  newFlights(),
@@ -231,6 +243,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.cfg.Observer.Begun(c.state)
 	c.work.Go(func() { c.readInbox(work) })
 	c.work.Go(func() { c.runHooks(work) })
+	c.work.Go(func() { c.runChecks(work) })
 	c.work.Go(func() { c.sweepHourly(work) })
 	c.work.Go(func() { c.keepTally(work) })
 	c.work.Go(func() { every(work, tellInterval, func() { c.Tell(work) }) })

@@ -158,6 +158,7 @@ func (m committer) Commit(ctx context.Context, writes []engine.Write) error {
 		return err
 	}
 	m.c.showGroups(m.l.Engine)
+	m.c.showChecks(m.l.Engine)
 	for _, w := range writes {
 		switch {
 		case w.Reply != nil:

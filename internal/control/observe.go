@@ -123,6 +123,7 @@ func (c *Controller) step(ctx context.Context, l *loop.Loop, events []engine.Eve
 	c.logSubmitted(events)
 	wake, err = l.Step(ctx, events)
 	c.showGroups(l.Engine)
+	c.showChecks(l.Engine)
 	c.cfg.Observer.Decided(events, time.Since(began)-c.committing)
 	return wake, err
 }

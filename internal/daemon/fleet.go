@@ -224,6 +224,10 @@ func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []c
 	}
 	for _, p := range c.Pools {
 		one := control.Pool{Images: p.Image, Template: p.Template.Text, Init: p.CloudInit.Text, Orphan: p.OrphanTimeout, Hooks: p.Hooks.Scripts()}
+		if h := p.Health; h != nil {
+			one.Check = &control.HealthCheck{Interval: h.Interval, Timeout: h.Timeout, Failures: h.Failures}
+			one.Check.Port, one.Check.Path = h.Target()
+		}
 		if g := p.Kubernetes; g != nil {
 			one.Init, one.Group = cmp.Or(g.Join.Text, one.Init), nodeGroupOf(p)
 		}
@@ -317,6 +321,9 @@ func Settings(c *config.Config, limits RunLimits) engine.Settings {
 	}
 	for _, p := range c.Pools {
 		spec := poolSpec(p)
+		if p.Health != nil {
+			spec.CheckWithin = cmp.Or(p.Health.Within, c.Instances.BootTimeout)
+		}
 		if p.Kubernetes != nil {
 			spec.Min, spec.Max, spec.Budget, spec.JoinTimeout = p.Kubernetes.Min, p.Kubernetes.Max, p.Kubernetes.Budget, c.Kubernetes.JoinTimeout
 			spec.MaxUnavailable, spec.MaxSurge = p.Replace.MaxUnavailable.Of(spec.Max), p.Replace.MaxSurge.Of(spec.Max)

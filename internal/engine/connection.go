@@ -73,10 +73,7 @@ func (e *Engine) ready(in *fleet.Member) {
 		in.Ready = e.s.Now
 		e.booted(in)
 		e.boots(in)
-		if !e.inGroup(in) { // whose nodes have to join first
-			e.proves(in, true)
-		}
-		e.fire(drover.HookReady, in, e.verdict(drover.ReasonRunning, "%s", in.Where()))
+		e.welcome(in)
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready after %v", in.Name, in.Ready.Sub(in.Asked).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
 	}
 	e.unbind(in)

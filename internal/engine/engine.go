@@ -266,6 +266,8 @@ func (e *Engine) handle(body Body) {
 		e.groupAsked(b)
 	case NodeTold:
 		e.nodeTold(b)
+	case HealthChecked:
+		e.healthChecked(b)
 	case DrainAsked:
 		e.drain()
 		e.stopAll(b.Stop)
@@ -329,6 +331,7 @@ func said(err *drover.Error) *drover.Error {
 // dial that failed has left it, so that neither that time counts, nor restarts keep an instance that does not answer.
 func (e *Engine) lookAgain(fresh bool) {
 	e.s.Looking = e.s.Now
+	e.forgetChecks()
 	if fresh && e.s.Closing {
 		e.s.Halted = e.s.Now
 	}

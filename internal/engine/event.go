@@ -115,6 +115,14 @@ const (
 	NodeEmptied NodeWord = "emptied" // nothing that evictions can move is left on it, or there is no such node
 )
 
+// HealthChecked says that the check of an instance's health passes, or that it has failed several times in a row. Others says that meanwhile another instance
+// of its cloud has passed its own.
+type HealthChecked struct {
+	Instance int64  `json:"instance"`
+	Text     string `json:"text,omitempty"` // how it failed; empty: it passes
+	Others   bool   `json:"others,omitempty"`
+}
+
 // DrainAsked is the wish that this controller start nothing any more, so that it can end with nothing left behind: attempts finish,
 // instances go as they fall idle, and what waits waits for the next controller. With Stop, which says why, attempts are told to end and their
 // jobs are queued again, as with priority 0.
@@ -317,6 +325,7 @@ func (QueueAsked) kind() string    { return "queue_asked" }
 func (ResizeAsked) kind() string   { return "resize_asked" }
 func (GroupAsked) kind() string    { return "group_asked" }
 func (NodeTold) kind() string      { return "node_told" }
+func (HealthChecked) kind() string { return "health_checked" }
 func (DrainAsked) kind() string    { return "drain_asked" }
 func (CloseAsked) kind() string    { return "close_asked" }
 func (Tagged) kind() string        { return "tagged" }
@@ -377,6 +386,7 @@ var decoders = map[string]func([]byte) (Body, error){
 	"resize_asked":   decode[ResizeAsked],
 	"group_asked":    decode[GroupAsked],
 	"node_told":      decode[NodeTold],
+	"health_checked": decode[HealthChecked],
 	"drain_asked":    decode[DrainAsked],
 	"close_asked":    decode[CloseAsked],
 	"offered":        decode[Offered],

@@ -75,6 +75,9 @@ func (e *Engine) troublesOf(c *Cloud) (why []Verdict) {
 	if c.Partition.Since != 0 {
 		why = append(why, e.whyPartitioned(c))
 	}
+	if c.Checks.Since != 0 {
+		why = append(why, e.whyUnchecked(c))
+	}
 	for _, t := range c.Throttles {
 		text := fmt.Sprintf("%s/%s/%s/%s is asked for %d at a time, since its cloud lacked capacity; one more for each that succeeds", c.Name, t.Zone, t.Type, t.Market, t.Most)
 		why = append(why, Verdict{Cause: drover.ReasonCapacity, Text: text, Since: t.Since})

@@ -18,6 +18,9 @@ func (e *Engine) check(in *fleet.Member) {
 		return
 	}
 	e.checkAge(in)
+	if e.checkHealth(in); in.Broken && in.State != drover.InstanceStopping {
+		return
+	}
 	switch in.State {
 	case drover.InstanceCreating:
 		e.checkCreating(in)
@@ -87,6 +90,7 @@ func (e *Engine) nextCreating(in *fleet.Member) (at drover.Time) {
 
 func (e *Engine) nextReady(in *fleet.Member) (at drover.Time) {
 	at = sooner(e.nextDial(in), later(in.ReclaimedBy(), e.s.Now))
+	at = sooner(at, e.nextHealth(in))
 	switch {
 	case in.NoLogin:
 		at = sooner(at, e.idleDeadline(in))

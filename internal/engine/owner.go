@@ -22,7 +22,7 @@ func (e *Engine) poolSpec(in *fleet.Member) *pool.Spec {
 // belongTo takes over what the instance's owner says of it.
 func (e *Engine) belongTo(in *fleet.Member) {
 	spec := e.poolSpec(in)
-	in.NoJobs = in.Pooled() && (spec == nil || !spec.Jobs)
+	in.NoJobs = in.Pooled() && (spec == nil || !spec.Jobs || spec.CheckWithin > 0 && in.Passed == 0)
 	in.UseOnce = in.UseOnce && !in.NoJobs
 	in.NoLogin = spec != nil && spec.Login == drover.LoginNone
 	if in.Pooled() && spec == nil { // how it was is not known any more but by whether anybody ever did

@@ -85,10 +85,17 @@ func (e *Engine) partitioned(in *fleet.Member) drover.Time {
 
 // partitionEnds is when the controller no longer blames itself; 0 if only an answer ends that.
 func (e *Engine) partitionEnds(c *Cloud) drover.Time {
-	if c == nil || c.Partition.Since == 0 || e.life().PartitionTimeout == 0 {
+	if c == nil {
 		return 0
 	}
-	return c.Partition.Since.Add(e.life().PartitionTimeout)
+	return e.doubtEnds(c.Partition)
+}
+
+func (e *Engine) doubtEnds(p Partition) drover.Time {
+	if p.Since == 0 || e.life().PartitionTimeout == 0 {
+		return 0
+	}
+	return p.Since.Add(e.life().PartitionTimeout)
 }
 
 // hear ends the doubt about a cloud of which an instance has answered. The others have a ProbeTimeout more to do so.
@@ -123,8 +130,10 @@ func (e *Engine) touchSilent(c *Cloud) {
 // pausePartitions leaves out of how long the controller blames itself a time in which it was not looking.
 func (e *Engine) pausePartitions(gap time.Duration) {
 	for _, c := range e.clouds {
-		if c.Partition.Since != 0 {
-			c.Partition.Since = c.Partition.Since.Add(gap)
+		for _, p := range []*Partition{&c.Partition, &c.Checks} {
+			if p.Since != 0 {
+				p.Since = p.Since.Add(gap)
+			}
 		}
 	}
 }
@@ -140,6 +149,10 @@ func (e *Engine) explainPartitions(x *everything) {
 	for _, c := range e.clouds {
 		if c.Partition.Since != 0 && x.room() {
 			why := e.whyPartitioned(c)
+			x.add(drover.Explanation{Subject: c.Name, Since: why.Since, Reasons: verdict.Reasons(why)})
+		}
+		if c.Checks.Since != 0 && x.room() {
+			why := e.whyUnchecked(c)
 			x.add(drover.Explanation{Subject: c.Name, Since: why.Since, Reasons: verdict.Reasons(why)})
 		}
 	}

@@ -27,6 +27,8 @@ func (p *player) pool(args []string) {
 			s.Kind, s.Count = drover.PoolKind(key), int(p.number(value))
 		case "budget":
 			s.Budget, _ = drover.ParseMoney(value)
+		case "check":
+			s.CheckWithin = p.duration(value)
 		case "max":
 			s.Max = int(p.number(value))
 		case "clouds":

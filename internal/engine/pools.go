@@ -335,7 +335,7 @@ func (e *Engine) viewOf(in *fleet.Member) pool.View {
 	return pool.View{
 		Stopped: in.State == drover.InstanceStopped && !in.Waking, Stoppable: e.stoppable(in), Startable: e.startable(in), Retry: retry, Lent: in.Lent,
 		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: in.Price,
-		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
+		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && e.fit(in) && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
 	}
 }
 

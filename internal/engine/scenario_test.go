@@ -258,6 +258,10 @@ func (p *player) body(verb string, args []string) engine.Body {
 		return p.connected(p.number(args[0]), args[1:])
 	case "noticed":
 		return engine.Noticed{Instance: p.number(args[0]), Notice: drover.Notice{Cause: "spot interruption"}}
+	case "health": // of an instance, whose check fails if there are words; "others" if that of another passes meanwhile
+		b := engine.HealthChecked{Instance: p.number(args[0]), Others: slices.Contains(args, "others")}
+		b.Text = strings.Join(slices.DeleteFunc(slices.Clone(args[1:]), func(word string) bool { return word == "others" }), " ")
+		return b
 	case "ailing":
 		return engine.Ailing{Instance: p.number(args[0]), Text: strings.Join(args[1:], " ")}
 	case "connect-failed":

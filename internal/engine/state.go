@@ -191,6 +191,7 @@ type Cloud struct {
 	NoTag      drover.Time `json:"no_tag,omitempty"`     // likewise
 	Vanished   []Vanishing `json:"vanished,omitempty"`
 	Partition  Partition   `json:"partition,omitzero"`
+	Checks     Partition   `json:"checks,omitzero"`      // likewise, by the health checks of its instances
 	Describing int         `json:"describing,omitempty"` // describe calls in flight
 	Mute       Verdict     `json:"mute,omitzero"`        // why it has not told its types since they were last asked for, if it has not
 	Unlisted   Verdict     `json:"unlisted,omitzero"`    // likewise, what there is in it

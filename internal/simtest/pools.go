@@ -191,6 +191,7 @@ func (w *World) mayLeavePool(was, in engine.Instance) {
 
 // poolsAsWished checks that pools have come to their numbers.
 func (w *World) poolsAsWished() {
+	w.unhealthyGone()
 	for _, p := range w.controller.loop.Engine.Pools() {
 		switch held := w.controller.poolSpec(p.Name); {
 		case held == nil:

@@ -65,6 +65,7 @@ type vm struct {
 	versions []version     // of what lists may show as it was
 	runs     []*run
 	fence    map[fenced]int // the highest attempt seen
+	unfit    unfit          // how its health checks fail
 	proved   int            // the life of the controller that has seen its boot probe
 	failed   bool           // a controller was told that the probe failed
 

@@ -20,10 +20,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/engine/pool"
 	"drover/internal/eventqueue"
 	"drover/internal/loop"
 )
@@ -83,6 +85,8 @@ type World struct {
 	restful       bool                       // nobody wishes for anything any more but that all jobs succeed
 	interruptions map[string]drover.Offering // of which a controller was told, by the cloud's id of the instance
 	promises      promises
+	passed        map[string]drover.Time // when a health check last passed, by cloud
+	vouched       map[string]bool        // instances of which a controller was told that others pass while they do not
 }
 
 // NewWorld makes a world in which a controller is to begin.
@@ -90,7 +94,7 @@ func NewWorld(r Recipe) *World {
 	const begin = drover.Time(1e18)
 	w := &World{
 		Disk: NewDisk(), recipe: r, settings: r.Settings, dice: throw(r.Seed), scrutiny: rand.NewPCG(r.Seed, 7), begin: begin, now: begin,
-		running: map[drover.JobID]*run{}, asked: map[string]bool{}, begun: map[string]bool{}, interruptions: map[string]drover.Offering{}, submit: r.Jobs, people: r.Jobs, promises: newPromises(),
+		running: map[drover.JobID]*run{}, asked: map[string]bool{}, begun: map[string]bool{}, interruptions: map[string]drover.Offering{}, submit: r.Jobs, people: r.Jobs, promises: newPromises(), passed: map[string]drover.Time{}, vouched: map[string]bool{},
 	}
 	if r.Late > 0 {
 		w.submit, w.people, w.late = r.Jobs[:len(r.Jobs)-1], r.Jobs[:len(r.Jobs)-1], true
@@ -100,6 +104,9 @@ func NewWorld(r Recipe) *World {
 	}
 	if r.Settings.Nodes {
 		w.after(time.Minute, w.cluster)
+	}
+	if slices.ContainsFunc(r.Settings.Pools, func(s pool.Spec) bool { return s.CheckWithin > 0 }) {
+		w.after(time.Minute, w.checkUp)
 	}
 	return w
 }

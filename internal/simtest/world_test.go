@@ -345,6 +345,11 @@ func (r Recipe) pooled() Recipe {
 		nodes.Clouds, nodes.Zones, nodes.Market, s.Nodes = names[:1], []string{"a"}, drover.OnDemand, true
 		s.Pools = append(s.Pools, nodes)
 	}
+	for i := range s.Pools {
+		if s.Pools[i].Kind != drover.PoolGroup && dice.IntN(2) == 0 {
+			s.Pools[i].CheckWithin = 10 * time.Minute
+		}
+	}
 	slices.SortFunc(s.Pools, func(a, b pool.Spec) int { return strings.Compare(a.Name, b.Name) })
 	return r
 }
@@ -380,7 +385,7 @@ func TestAFleetThatIsGivenUpLeavesNothing(t *testing.T) {
 	tryWorlds(t, kind{givenUp, func(*World) error { return nil }}, *seeds)
 }
 
-// covers D5 D14 L3
+// covers D5 D14 P1 L3
 func TestWhateverPeopleWishAllComesToAGoodEnd(t *testing.T) {
 	tryWorlds(t, kind{peopled, (*World).AllSucceeded}, *seeds)
 }

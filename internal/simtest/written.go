@@ -40,6 +40,7 @@ func (w *World) mayWrite(wr engine.Write) {
 		if known && in.Pool != "" {
 			w.mayLeavePool(was, in)
 			w.mayRest(was, in)
+			w.mayGiveUp(was, in)
 		}
 		if known {
 			w.mayBind(was, in)

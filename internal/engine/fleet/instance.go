@@ -52,6 +52,8 @@ type Instance struct {
 
 	Unproven  bool             `json:"unproven,omitempty"` // it was there before attempts were given proofs, so it may have some without
 	Joined    drover.Time      `json:"joined,omitempty"`   // when its node joined its cluster
+	Passed    drover.Time      `json:"passed,omitempty"`   // when its health check passed first
+	Untold    bool             `json:"untold,omitempty"`   // its HookReady waits for that
 	Emptied   bool             `json:"emptied,omitempty"`  // nothing is left on its node that is to be moved before it goes
 	Revived   bool             `json:"revived,omitempty"`  // a list showed it after it was held to be gone; hooks were told of its end
 	Addresses drover.Addresses `json:"addresses,omitzero"`
@@ -78,6 +80,8 @@ type Observed struct {
 	Check   drover.Time   `json:"check,omitempty"`   // when it is to be looked at next
 	Aged    bool          `json:"aged,omitempty"`    // it is older than any may be
 
+	Unfit      *verdict.Verdict   `json:"unfit,omitempty"`      // its health check fails
+	Vouched    bool               `json:"vouched,omitempty"`    // while that of another of its cloud has passed
 	Listed     bool               `json:"listed,omitempty"`     // its cloud's last good list had it
 	Lacked     bool               `json:"lacked,omitempty"`     // one before had it, and the last has not
 	Ending     bool               `json:"ending,omitempty"`     // the last has it as one that is being destroyed

@@ -50,6 +50,8 @@ type Spec struct {
 	Min         int           `json:"min,omitempty"`          // likewise: what its autoscaler is told
 	JoinTimeout time.Duration `json:"join_timeout,omitempty"` // likewise: within that a node has to join its cluster
 
+	CheckWithin time.Duration `json:"check_within,omitempty"` // the controller checks its instances' health, which has to pass first within that; 0: it does not
+
 	Cooldown  time.Duration `json:"cooldown"`            // for how long an exhausted zone is left alone
 	Rebalance bool          `json:"rebalance,omitempty"` // destroy ready instances to restore balance
 

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"drover"
+)
+
+// Health is how the controller checks that an instance of a pool serves. Without TCP and HTTP it does not.
+type Health struct {
+	TCP      int           `yaml:"tcp" min:"1" max:"65535" doc:"it passes when this port takes a connection"`
+	HTTP     HTTPCheck     `yaml:"http" doc:"it passes when this port answers a GET of this path with a status from 200 to 399, as :80/healthz"`
+	Interval time.Duration `yaml:"interval" doc:"how often"`
+	Timeout  time.Duration `yaml:"timeout" doc:"how long a check may take; default: 5s, at most interval"`
+	Failures int           `yaml:"failures" min:"1" max:"100" doc:"after this many failures in a row an instance is replaced"`
+	Within   time.Duration `yaml:"boot_timeout" doc:"a new instance has to pass first this long after its boot; default: instances.boot_timeout"`
+}
+
+// Default is how often and how patiently is checked.
+func (h *Health) Default() { *h = Health{Interval: 10 * time.Second, Failures: 3} }
+
+// HTTPCheck is :PORT/PATH.
+type HTTPCheck string
+
+func (c *HTTPCheck) decode(d *decoder, n *node) {
+	if !d.want(n, scalar) {
+		return
+	}
+	if port, path := HTTPCheck(n.text).parts(); port == 0 || strings.ContainsAny(path, " #\x00\r\n") {
+		d.add(n, quote(n.text)+" is no port with a path", "write :80/ or :8080/healthz")
+		return
+	}
+	*c = HTTPCheck(n.text)
+}
+
+func (HTTPCheck) schema() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Pattern: "^:[0-9]+/"}
+}
+
+// parts are the port, 0 if there is none, and the path with its query.
+func (c HTTPCheck) parts() (port int, path string) {
+	number, path, ok := strings.Cut(string(c), "/")
+	host, text, err := net.SplitHostPort(number)
+	if n, bad := strconv.ParseUint(text, 10, 16); err == nil && bad == nil && host == "" && ok {
+		port = int(n)
+	}
+	return port, "/" + path
+}
+
+// Target is the port that is tried, 0 for none, and the path of an HTTP check, empty for a connection alone.
+func (h *Health) Target() (port int, path string) {
+	switch {
+	case h == nil:
+		return 0, ""
+	case h.HTTP != "":
+		return h.HTTP.parts()
+	}
+	return h.TCP, ""
+}
+
+// Check sees to it that there is one check, which has ended before the next begins.
+func (h *Health) Check() error {
+	if h.Timeout == 0 {
+		h.Timeout = min(5*time.Second, h.Interval)
+	}
+	switch {
+	case (h.TCP == 0) == (h.HTTP == ""):
+		return drover.Errorf(drover.KindInvalid, "a health check has either tcp or http").WithHint("write {tcp: 80}, or {http: :80/}")
+	case h.Interval < time.Second:
+		return drover.Errorf(drover.KindInvalid, "interval (%v) must be at least 1s", h.Interval)
+	case h.Timeout > h.Interval:
+		return drover.Errorf(drover.KindInvalid, "timeout (%v) must not be more than interval (%v)", h.Timeout, h.Interval)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+)
+
+// checkList is the instances whose health is to be checked, as the last decision left them.
+type checkList struct {
+	mu      sync.Mutex
+	now     []engine.Check // guarded by mu; never changed in place
+	changed chan struct{}  // holds one when now has changed
+
+	engine   *engine.Engine // of which revision speaks; the loop's own, as is what follows
+	revision [3]int
+}
+
+// showChecks takes in what a decision changed of the instances to be checked. The loop calls it.
+func (c *Controller) showChecks(e *engine.Engine) {
+	l := &c.checks
+	revision := e.GroupRevision()
+	if l.engine == e && l.revision == revision {
+		return
+	}
+	l.engine, l.revision = e, revision
+	now := e.Checks()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(now)+len(l.now) == 0 {
+		return
+	}
+	l.now = now
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (l *checkList) list() []engine.Check {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+const (
+	checkTick  = 200 * time.Millisecond // how late a check may begin
+	mostChecks = 512                    // at once; what is due beyond waits, and is judged by what others meet meanwhile
+	maxHeader  = 16 << 10               // of an answer to an HTTP check; its body is not read
+)
+
+// checker checks instances. Its goroutine alone uses it; results come over done.
+type checker struct {
+	c    *Controller
+	of   map[int64]*checkedInstance
+	pass map[string]time.Time // when an instance of a cloud was last found to pass
+	busy int
+	done chan checkResult
+}
+
+// checkedInstance is what is known of an instance's checks.
+type checkedInstance struct {
+	engine.Check
+	due   time.Time
+	under bool      // a check is under way
+	fails int       // in a row
+	since time.Time // when the first of those began
+	heard time.Time // when it was seen that another of its cloud has passed since then
+}
+
+type checkResult struct {
+	instance int64
+	began    time.Time
+	err      error
+}
+
+// runChecks checks the health of instances until ctx ends. It tells the engine what is not as the engine knows it.
+func (c *Controller) runChecks(ctx context.Context) {
+	k := &checker{c: c, of: map[int64]*checkedInstance{}, pass: map[string]time.Time{}, done: make(chan checkResult)}
+	ticks := time.NewTicker(checkTick)
+	defer ticks.Stop()
+	for {
+		tick := ticks.C
+		if len(k.of) == 0 {
+			tick = nil
+		}
+		select {
+		case <-ctx.Done():
+			for ; k.busy > 0; k.busy-- {
+				<-k.done
+			}
+			return
+		case <-c.checks.changed:
+			k.follow(c.checks.list(), time.Now())
+		case r := <-k.done:
+			k.busy--
+			k.take(ctx, r, time.Now())
+		case <-tick:
+			k.begin(ctx, time.Now())
+		}
+	}
+}
+
+// follow takes in which instances are to be checked. A new one is checked at once, others go on as they were.
+func (k *checker) follow(list []engine.Check, now time.Time) {
+	of := make(map[int64]*checkedInstance, len(list))
+	for _, one := range list {
+		in := k.of[one.Instance]
+		if in == nil {
+			in = &checkedInstance{due: now}
+		}
+		in.Check = one
+		of[one.Instance] = in
+	}
+	k.of = of
+}
+
+// begin begins the checks that are due.
+func (k *checker) begin(ctx context.Context, now time.Time) {
+	setup := k.c.current()
+	for id, in := range k.of {
+		check := setup.Pools[in.Pool].Check
+		if check == nil || in.under || now.Before(in.due) || k.busy >= mostChecks {
+			continue
+		}
+		in.under, in.due = true, now.Add(check.Interval)
+		k.busy++
+		host := k.c.checkHost(setup, in.Check)
+		k.c.work.Go(func() { k.done <- checkResult{id, now, check.try(ctx, host)} })
+	}
+}
+
+// take takes in what a check found, and tells the engine if that is not what it knows.
+func (k *checker) take(ctx context.Context, r checkResult, now time.Time) {
+	in := k.of[r.instance]
+	if in == nil || ctx.Err() != nil {
+		return
+	}
+	in.under = false
+	check := k.c.current().Pools[in.Pool].Check
+	switch {
+	case check == nil:
+	case r.err == nil:
+		in.fails, in.heard = 0, time.Time{}
+		k.pass[in.Cloud] = now
+		if !in.Passed {
+			k.c.post(ctx, engine.HealthChecked{Instance: in.Instance})
+		}
+	default:
+		if in.fails++; in.fails == 1 {
+			in.since = r.began
+		}
+		others := !in.heard.IsZero() && !r.began.Before(in.heard)
+		if in.heard.IsZero() && k.pass[in.Cloud].After(in.since) {
+			in.heard = now
+		}
+		if in.fails >= check.Failures && (!in.Fails || others && !in.Vouched) {
+			k.c.post(ctx, engine.HealthChecked{Instance: in.Instance, Text: drover.Sanitize(r.err.Error()), Others: others})
+		}
+	}
+}
+
+// checkHost is where an instance is reached, without a port; empty while that is not known.
+func (c *Controller) checkHost(s *setup, in engine.Check) string {
+	cl := s.clouds[in.Cloud]
+	if cl == nil {
+		return ""
+	}
+	seen, _ := cl.find(in.ProviderID)
+	host := pick(cl.SSH, seen.Addresses)
+	if host == "" {
+		host = pick(cl.SSH, driver.Addresses(in.Addresses))
+	}
+	if bare, _, err := net.SplitHostPort(host); err == nil {
+		return bare
+	}
+	return host
+}
+
+// try makes one check.
+func (h *HealthCheck) try(ctx context.Context, host string) error {
+	if host == "" {
+		return drover.Errorf(drover.KindNotFound, "its address is not known yet")
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
+	defer cancel()
+	address := net.JoinHostPort(host, strconv.Itoa(h.Port))
+	if h.Path == "" {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
+	return get(ctx, "http://"+address+h.Path)
+}
+
+// get asks for a page of an instance: directly, following no redirect, and without reading it.
+func get(ctx context.Context, url string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("User-Agent", "drover-health")
+	transport := &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader}
+	defer transport.CloseIdleConnections()
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode < 200 || answer.StatusCode > 399 {
+		return fmt.Errorf("GET %s: %.100s", url, answer.Status)
+	}
+	return nil
+}
