@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the tests that cover each behavio
 
 // What docs/behaviour.md may still lack. Both counts only go down: lower one in the commit that fills in a row.
 const (
-	mostOpen     = 1 // rows with something still to come
+	mostOpen     = 0 // rows with something still to come
 	mostUntested = 0 // rows without a test
 )
 

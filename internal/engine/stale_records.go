@@ -122,6 +122,7 @@ func (e *Engine) awaits() string {
 	for _, in := range e.fleet.All() {
 		switch {
 		case in.ProviderID == "": // no list has it, so nobody can have logged in
+		case in.Off: // so nothing runs there
 		case in.NoLogin && in.Listed:
 		case !in.Heard:
 			return fmt.Sprintf("instance %s to report what runs there, or to be gone", in.Name)
