@@ -117,7 +117,7 @@ func TestGangOf(t *testing.T) {
 }
 
 func TestArray(t *testing.T) {
-	t.Run("a job that is no array has one element, an array those of its range", func(t *testing.T) {
+	t.Run("a job that is not an array has one element, an array those of its range", func(t *testing.T) {
 		for a, want := range map[drover.Array]int{{}: 1, {Set: true}: 1, {First: 1, Last: 20, Set: true}: 20} {
 			if got := a.Size(); got != want {
 				t.Errorf("%+v has %d", a, got)

@@ -34,7 +34,7 @@ func (l UserLimits) CheckInputs(user string, used Bytes) error {
 		return nil
 	}
 	return over(user, "inputs", used.Rounded()+" of inputs", l.Inputs.Rounded()).
-		WithHint("inputs that no job uses are taken away after a day; whoever runs the controller may raise limits: {inputs: …}")
+		WithHint("inputs that no job uses are deleted after a day; whoever runs the controller may raise limits: {inputs: …}")
 }
 
 // CheckWork refuses jobs that would take a user over a limit. Used is with them.
@@ -48,10 +48,10 @@ func (l UserLimits) CheckWork(user string, used Usage) error {
 			WithHint("wait for some jobs to end, or cancel them")
 	case l.Records > 0 && used.Records > l.Records:
 		return over(user, "records", used.Records.Rounded()+" of records", l.Records.Rounded()).
-			WithHint("many small jobs are one array; large environments are better inputs. Whoever runs the controller may raise limits: {records: …}")
+			WithHint("submit many small jobs as one array, and large environments as inputs. Whoever runs the controller may raise limits: {records: …}")
 	case l.Results > 0 && used.Results > l.Results:
 		e := Errorf(KindQuota, "the logs and outputs of %s's jobs take %s, over limits.results, which is %s", user, used.Results.Rounded(), l.Results.Rounded())
-		return e.WithHint("whoever runs the controller may take old ones away, or raise limits: {results: …}")
+		return e.WithHint("whoever runs the controller may delete old ones, or raise limits: {results: …}")
 	}
 	return nil
 }

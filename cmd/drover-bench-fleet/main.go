@@ -30,10 +30,10 @@ func run(args []string, out io.Writer) error {
 	var w benchfleet.Workload
 	var profile string
 	flags := flag.NewFlagSet("drover-bench-fleet", flag.ContinueOnError)
-	flags.IntVar(&w.Jobs, "jobs", 0, "run only so many jobs, in this process")
-	flags.IntVar(&w.Quota, "quota", 100, "on so many instances at most")
-	flags.DurationVar(&w.Boot, "boot", 0, "which take so long to boot")
-	flags.DurationVar(&w.Work, "work", 0, "each for so long")
+	flags.IntVar(&w.Jobs, "jobs", 0, "run only this many jobs, in this process")
+	flags.IntVar(&w.Quota, "quota", 100, "on at most this many instances")
+	flags.DurationVar(&w.Boot, "boot", 0, "which take this long to boot")
+	flags.DurationVar(&w.Work, "work", 0, "each for this long")
 	flags.StringVar(&profile, "cpuprofile", "", "and write a profile to this `file`")
 	switch err := flags.Parse(args); {
 	case err != nil:

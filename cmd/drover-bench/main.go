@@ -38,7 +38,7 @@ type options struct {
 func bench(args []string, out io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("drover-bench", flag.ContinueOnError)
-	flags.StringVar(&o.drover, "drover", "bin/drover", "measure this `program`, beside which lies its runner")
+	flags.StringVar(&o.drover, "drover", "bin/drover", "measure this `program`, with its runner in the same folder")
 	flags.IntVar(&o.instances, "instances", 8, "how many local instances work")
 	flags.IntVar(&o.jobs, "jobs", 2000, "how many jobs that do nothing are run")
 	flags.DurationVar(&o.work, "work", 50*time.Millisecond, "how long the jobs take between which gaps are measured with time to spare")

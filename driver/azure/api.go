@@ -115,7 +115,7 @@ func connect(c Config, world outside, metric func(string, error)) (*api, error) 
 	var err error
 	a.arm, err = arm.NewClient("drover", "v1.0.0", credential{who}, &arm.ClientOptions{ClientOptions: base, DisableRPRegistration: true})
 	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "set up the client of Azure: %v", err)
+		return nil, drover.Errorf(drover.KindInvalid, "set up the Azure client: %v", err)
 	}
 	return a, nil
 }
@@ -153,7 +153,7 @@ func (a *api) do(ctx context.Context, call, name string, body, answer any, heade
 func (a *api) request(ctx context.Context, name, about string) (*policy.Request, error) {
 	to := calls[name]
 	if strings.Contains(to.path, "{name}") && about == "" {
-		return nil, errors.New("there is nothing without a name")
+		return nil, errors.New("the name is missing")
 	}
 	c, escape := a.config, url.PathEscape
 	subscription := "/subscriptions/" + escape(c.Subscription)

@@ -53,7 +53,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	for _, of := range parts {
 		found, err := list[attachment](ctx, c.api, of.list)
 		if err != nil {
-			return nil, errs.Classify("list what can be left over: "+of.kind, err)
+			return nil, errs.Classify("list leftovers: "+of.kind, err)
 		}
 		for _, p := range found {
 			if p.loose(of.kind) && kit.Value(p.Tags[driver.TagFleet]) == fleet {
@@ -94,5 +94,5 @@ func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	if kind := errs.KindOf(err); kind == drover.KindConflict || kind == drover.KindNotFound {
 		return nil
 	}
-	return errs.Classify("take away "+s.Kind+" "+s.ID, err)
+	return errs.Classify("remove "+s.Kind+" "+s.ID, err)
 }

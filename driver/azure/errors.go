@@ -65,7 +65,7 @@ var errs = kit.Errors{
 	),
 	Hints: map[drover.ErrorKind]string{
 		drover.KindAuthentication: "see the roles that this driver needs in docs/clouds/azure.md, and who az account show says you are",
-		drover.KindQuota:          "ask for more in the Azure portal, under Quotas; az vm list-usage tells what there is",
+		drover.KindQuota:          "ask for more in the Azure portal, under Quotas; az vm list-usage shows the current limits",
 	},
 }
 

@@ -203,7 +203,7 @@ func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
 		return nil, err
 	}
 	if err != nil {
-		c.o.Log.Warn("the quotas cannot be read, and Azure itself will say what is beyond them", logkey.Error, err)
+		c.o.Log.Warn("the quotas cannot be read, so Azure itself will refuse what exceeds them", logkey.Error, err)
 	}
 	all := map[string]int64{}
 	for _, u := range found {

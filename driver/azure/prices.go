@@ -162,7 +162,7 @@ func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 	defer cancel()
 	rows, err := query[spotRow](ctx, c.api, fmt.Sprintf(spotsQuery, c.config.Location))
 	if err == nil && len(rows) == 0 { // what the credentials may not read is not refused but missing
-		err = drover.Errorf(drover.KindAuthentication, "these credentials see nothing of %s", c.config.Location).WithHint("%s", errs.Hints[drover.KindAuthentication])
+		err = drover.Errorf(drover.KindAuthentication, "these credentials cannot see anything in %s", c.config.Location).WithHint("%s", errs.Hints[drover.KindAuthentication])
 	}
 	all := map[string]spotInfo{}
 	for _, row := range rows {
@@ -199,7 +199,7 @@ func (c *cloud) knownSpots(ctx context.Context) map[string]spotInfo {
 	known, err := c.spots.Get(ctx)
 	if err != nil && ctx.Err() == nil {
 		c.noSpots.Do(func() {
-			c.o.Log.Warn("how often spot instances are taken back is not known, nor what they cost in the past: the listed price counts", logkey.Error, err)
+			c.o.Log.Warn("interruption rates and past prices of spot instances are unknown: the listed price counts", logkey.Error, err)
 		})
 	}
 	return known

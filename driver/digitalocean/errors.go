@@ -21,7 +21,7 @@ const unknownKey = "invalid key identifiers"
 var errs = kit.Errors{
 	Market: drover.OnDemand, Read: read,
 	Table: slices.Concat(
-		kit.Means(drover.KindAuthentication, "", "401").WithHint("make a new token in DigitalOcean's control panel"),
+		kit.Means(drover.KindAuthentication, "", "401").WithHint("create a new token in DigitalOcean's control panel"),
 		kit.Means(drover.KindAuthentication, "", "403").WithHint("give the token the scopes that docs/clouds/digitalocean.md lists"),
 		kit.Means(drover.KindNotFound, "", "404"),
 		kit.Means(drover.KindRateLimit, "", "429"),

@@ -51,7 +51,7 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 		return nil, err
 	}
 	if len(words.Escape(o.Fleet)) > longestFleet {
-		return nil, drover.Errorf(drover.KindInvalid, "the fleet's name %q is too long for DigitalOcean's tags", o.Fleet).WithHint("%d lower-case letters, digits and dashes fit", longestFleet)
+		return nil, drover.Errorf(drover.KindInvalid, "the fleet's name %q is too long for DigitalOcean's tags", o.Fleet).WithHint("use at most %d lower-case letters, digits and dashes", longestFleet)
 	}
 	token, err := c.token()
 	if err != nil {

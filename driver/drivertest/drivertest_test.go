@@ -298,7 +298,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"a list of many", "lists the first page", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 				all, err := c.List(ctx, tags)
-				return all[:min(4, len(all))], err // each is there twice
+				return all[:min(4, len(all))], err // each is given twice
 			}}
 		}},
 		{"a stopped instance", "destroys what it is to stop", func(c driver.Cloud) driver.Cloud {

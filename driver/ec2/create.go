@@ -260,7 +260,7 @@ func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, e
 		})
 		return err
 	})
-	return name, errs.Classify("make launch template "+name, err)
+	return name, errs.Classify("create launch template "+name, err)
 }
 
 // keyPair is the name of the fleet's key pair, which it imports if necessary.

@@ -144,7 +144,7 @@ func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 		return nil, err
 	}
 	if missing := len(c.config.Subnets) - len(found); missing > 0 {
-		c.o.Log.Warn("some of the subnets that are configured are not there", logkey.Note, fmt.Sprintf("%d of %d", missing, len(c.config.Subnets)))
+		c.o.Log.Warn("some of the configured subnets do not exist", logkey.Note, fmt.Sprintf("%d of %d", missing, len(c.config.Subnets)))
 	}
 	for _, s := range found {
 		if zone := aws.ToString(s.AvailabilityZone); len(c.config.Zones) == 0 || slices.Contains(c.config.Zones, zone) {

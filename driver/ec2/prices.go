@@ -89,7 +89,7 @@ func product(text []byte) (name string, price drover.Money, err error) {
 		} `json:"terms"`
 	}
 	if err := json.Unmarshal(text, &p); err != nil {
-		return "", 0, errors.New("the price list holds what is no product")
+		return "", 0, errors.New("the price list has an entry that is not a product")
 	}
 	for _, term := range p.Terms.OnDemand {
 		for _, d := range term.PriceDimensions {

@@ -116,7 +116,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	}
 	taken := in.Candidate()
 	if !slices.ContainsFunc(r.Candidates, taken.Same) {
-		return driver.Instance{}, driver.Candidate{}, unclear("create: it made %s in %s, %s, which was not asked for", taken.ProviderType, taken.Zone, taken.Market)
+		return driver.Instance{}, driver.Candidate{}, unclear("create: it created %s in %s, %s, which was not requested", taken.ProviderType, taken.Zone, taken.Market)
 	}
 	return in, taken, nil
 }
@@ -262,7 +262,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 		return nil, err
 	}
 	if said.Images == nil {
-		return nil, unclear("images: there is no list of them")
+		return nil, unclear("images: the list is missing")
 	}
 	var all []driver.Image
 	for _, i := range *said.Images {
@@ -284,12 +284,12 @@ func (c *cloud) Leftovers(ctx context.Context, _ string) ([]driver.Leftover, err
 		return nil, err
 	}
 	if said.Leftovers == nil {
-		return nil, unclear("strays: there is no list of them")
+		return nil, unclear("strays: the list is missing")
 	}
 	var all []driver.Leftover
 	for _, s := range *said.Leftovers {
 		if err := checkText("id", s.ID); err != nil || s.ID == "" || checkText("kind", s.Kind) != nil || checkTags(s.Tags) != nil {
-			return nil, unclear("strays: %.40q of kind %.40q cannot be", s.ID, s.Kind)
+			return nil, unclear("strays: %.40q of kind %.40q is not valid", s.ID, s.Kind)
 		}
 		all = append(all, driver.Leftover{Kind: s.Kind, ID: s.ID, Tags: s.Tags, Created: timeOf(s.Created), Shared: s.Shared})
 	}

@@ -67,5 +67,5 @@ func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	if errs.CodeOf(err) == "resourceInUseByAnotherResource" {
 		return nil
 	}
-	return errs.Gone("take away "+s.Kind+" "+s.ID, err)
+	return errs.Gone("remove "+s.Kind+" "+s.ID, err)
 }

@@ -19,7 +19,7 @@ func FuzzLabels(f *testing.F) {
 		if err == nil {
 			for k, v := range written {
 				if !labelRules.Key.MatchString(k) || !labelRules.Value.MatchString(v) {
-					t.Errorf("%q: %q is no label", k, v)
+					t.Errorf("%q: %q is not a label", k, v)
 				}
 			}
 			if diff := cmp.Diff(tags, labels.Read(written)); diff != "" {

@@ -190,7 +190,7 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 		past, err = c.past(ctx, since)
 	}
 	if err != nil {
-		return nil, errs.Classify("list prices of the past", err)
+		return nil, errs.Classify("list past prices", err)
 	}
 	var all []driver.PricePoint
 	for _, p := range past {

@@ -70,5 +70,5 @@ func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 		return drover.Errorf(drover.KindInvalid, "this cloud removes no leftovers of kind %s", s.Kind)
 	}
 	_, err = c.api.SSHKey.Delete(ctx, &hcloud.SSHKey{ID: id})
-	return errs.Gone("take away "+s.Kind+" "+s.ID, err)
+	return errs.Gone("remove "+s.Kind+" "+s.ID, err)
 }

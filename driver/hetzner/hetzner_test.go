@@ -343,7 +343,7 @@ func TestLabels(t *testing.T) {
 		written := labels.Write(tags)
 		for k, v := range written {
 			if !valid.MatchString(v) {
-				t.Errorf("%s: %q is no label", k, v)
+				t.Errorf("%s: %q is not a label", k, v)
 			}
 		}
 		if diff := cmp.Diff(tags, labels.Read(written)); diff != "" {

@@ -38,7 +38,7 @@ type Demands struct {
 func CheckRequest(r driver.CreateRequest, d Demands) error {
 	switch {
 	case len(r.Name) > d.Longest || !instanceName.MatchString(r.Name):
-		return drover.Errorf(drover.KindInvalid, "a name must have letters, digits and dashes only, at most %d", d.Longest)
+		return drover.Errorf(drover.KindInvalid, "a name may have only letters, digits and dashes, at most %d", d.Longest)
 	case len(r.Candidates) == 0:
 		return drover.Errorf(drover.KindInvalid, "no candidates")
 	}
@@ -116,7 +116,7 @@ func MostSevere(all []*drover.Error) *drover.Error {
 func Fingerprint(authorized string) (string, error) {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(authorized))
 	if err != nil {
-		return "", drover.Errorf(drover.KindInvalid, "read the key that may log in: %v", err)
+		return "", drover.Errorf(drover.KindInvalid, "read the login key: %v", err)
 	}
 	return ssh.FingerprintLegacyMD5(key), nil
 }

@@ -87,7 +87,7 @@ func (b *RateLimiter) take(calls []string, n int, now time.Time) error {
 		then[call] = full.Add(each * time.Duration(n))
 		if room := then[call].Add(-each * time.Duration(r.Burst*b.times)); room.After(now) {
 			return &drover.Error{Kind: drover.KindRateLimit, RetryAt: drover.TimeOf(room),
-				Message: call + ": as many calls were made as the cloud allows at once"}
+				Message: call + ": the cloud allows no more calls at the moment"}
 		}
 	}
 	maps.Copy(b.full, then)

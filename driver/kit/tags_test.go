@@ -21,7 +21,7 @@ func TestLabels(t *testing.T) {
 		written := letters.Write(tags)
 		for k, v := range written {
 			if !fits.MatchString(v) {
-				t.Errorf("%s: %q is no value", k, v)
+				t.Errorf("%s: %q is not a value", k, v)
 			}
 		}
 		if diff := cmp.Diff(tags, letters.Read(written)); diff != "" {

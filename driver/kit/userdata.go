@@ -138,7 +138,7 @@ func CheckInit(text string, runs driver.Init, max int) error {
 	case text == "":
 		return nil
 	case kind == "":
-		return drover.Errorf(drover.KindInvalid, "cloud_init begins with %.20q, which is no known format", text).
+		return drover.Errorf(drover.KindInvalid, "cloud_init begins with %.20q, which is not a known format", text).
 			WithHint("begin it with #cloud-config or, for a script, with #!/bin/sh")
 	case runs != driver.InitCloud && kind != "text/x-shellscript" && (runs != driver.InitBoots || kind != "text/cloud-boothook"):
 		return drover.Errorf(drover.KindInvalid, "cloud_init: instances of this driver have no cloud-init and only run scripts").
@@ -149,7 +149,7 @@ func CheckInit(text string, runs driver.Init, max int) error {
 		size = len(encoded(text)) + ownInit
 	}
 	if max > 0 && size > max {
-		return drover.Errorf(drover.KindInvalid, "cloud_init has %d bytes, with Drover's own up to %d, more than this cloud's limit of %d", len(text), size, max).
+		return drover.Errorf(drover.KindInvalid, "cloud_init has %d bytes, or up to %d with Drover's own, more than this cloud's limit of %d", len(text), size, max).
 			WithHint("let it download large parts when the instance boots")
 	}
 	return nil

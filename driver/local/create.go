@@ -134,7 +134,7 @@ func (all catalog) check(c driver.Candidate) error {
 func (c *cloud) build(ctx context.Context, path, program string, r driver.CreateRequest, taken driver.Candidate, hostKey ssh.PublicKey) error {
 	me, err := user.Current()
 	if err != nil {
-		return fmt.Errorf("ask who we are: %w", err)
+		return fmt.Errorf("look up the current user: %w", err)
 	}
 	if err := layOut(path); err != nil {
 		return err

@@ -54,7 +54,7 @@ func (c *cloud) Stop(ctx context.Context, id string) error {
 	case err != nil:
 		return err
 	case !has(path, upFile):
-		return drover.Errorf(drover.KindTransient, "%s: it has only begun to boot", doing)
+		return drover.Errorf(drover.KindTransient, "%s: it is still booting", doing)
 	}
 	if err = os.WriteFile(filepath.Join(path, stoppedFile), nil, 0o600); err == nil {
 		err = powerOff(ctx, path)

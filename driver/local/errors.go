@@ -49,7 +49,7 @@ func isNotEmpty(err error) bool {
 
 func errQuota(limit int) error {
 	return &drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll,
-		Message: fmt.Sprintf("the fleet may have no more than %d instances", limit)}
+		Message: fmt.Sprintf("the fleet may have at most %d instances", limit)}
 }
 
 func errCapacity(c driver.Candidate) error {

@@ -122,7 +122,7 @@ func (f fate) unfold(ctx context.Context, folder string) (dies bool, err error) 
 	}
 	if f.Reclaim > 0 {
 		if backoff.For(ctx, f.Reclaim) == nil {
-			n := drover.Notice{Cause: "its faults say so", Deadline: drover.TimeOf(time.Now().Add(f.Notice))}
+			n := drover.Notice{Cause: "its configured faults", Deadline: drover.TimeOf(time.Now().Add(f.Notice))}
 			if err := writeJSON(filepath.Join(folder, noticesFile), n); err != nil {
 				return false, err
 			}

@@ -160,7 +160,7 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 		return notFound(in.ID, err)
 	}
 	if planted, err := base64.StdEncoding.DecodeString(r.HostKey); err != nil || !bytes.Equal(planted, key) {
-		return drover.Errorf(drover.KindHostKey, "instance %s has another host key than the planted one", in.ID)
+		return drover.Errorf(drover.KindHostKey, "instance %s does not have the planted host key", in.ID)
 	}
 	return ctx.Err()
 }

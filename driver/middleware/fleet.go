@@ -103,7 +103,7 @@ func (o *FleetCloud) noteOthers(log *slog.Logger, err error) {
 	defer o.mu.Unlock()
 	switch {
 	case log != nil && err != nil && o.again:
-		log.Info("what others own in this account is not known, since it cannot be listed whole", logkey.Error, err)
+		log.Info("others' instances in this account are unknown, since it cannot be listed in full", logkey.Error, err)
 	case log != nil && err != nil:
 		o.later = log
 	case log == nil && err == nil && o.later != nil:
@@ -128,7 +128,7 @@ func (o *FleetCloud) tellOthers(log *slog.Logger, all []driver.Instance) {
 		}
 	}
 	if others+untagged > 0 {
-		log.Info("there are instances of others in this account, which are left alone", logkey.OfOtherFleets, others, logkey.OfNoFleet, untagged)
+		log.Info("this account has others' instances, which are left alone", logkey.OfOtherFleets, others, logkey.OfNoFleet, untagged)
 	}
 }
 

@@ -70,7 +70,7 @@ func (n *networks) UnmarshalText(b []byte) error {
 		return nil
 	}
 	if slices.ContainsFunc(*n, func(id string) bool { return !uuid.MatchString(id) }) {
-		return errors.New("networks are auto, none, or ids with commas between, as openstack network list shows them")
+		return errors.New("networks are auto, none, or ids separated by commas, as openstack network list shows them")
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (c *Config) Check() error {
 		return drover.Errorf(drover.KindInvalid, "volume_type: instances that boot from an image have no volume").WithHint("write boot_from: volume")
 	}
 	if c.Rates.Disk != 0 && c.BootFrom != fromVolume {
-		return drover.Errorf(drover.KindInvalid, "rates: disk: instances that boot from an image have no volume").WithHint("write boot_from: volume, or leave it out")
+		return drover.Errorf(drover.KindInvalid, "rates: disk: instances that boot from an image have no volume").WithHint("write boot_from: volume, or leave out rates: disk")
 	}
 	return cmp.Or(c.CheckTypes(), tagRules.Check("tags", c.Tags))
 }

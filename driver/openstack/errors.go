@@ -46,7 +46,7 @@ var errs = kit.Errors{
 	),
 	Hints: map[drover.ErrorKind]string{
 		drover.KindAuthentication: "see the role that this driver needs in docs/clouds/openstack.md, and whether openstack server list works here",
-		drover.KindQuota:          "ask whoever runs the cloud for more: openstack limits show --absolute has what there is",
+		drover.KindQuota:          "ask whoever runs the cloud for more: openstack limits show --absolute shows the current limits",
 	},
 }
 

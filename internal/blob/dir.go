@@ -69,7 +69,7 @@ func (d *Dir) Close() error { return errors.Join(d.root.Close(), d.lock.Close())
 // Put keeps all that r gives, and returns its hash and size.
 func (d *Dir) Put(ctx context.Context, r io.Reader) (hash string, size int64, err error) {
 	if hash, size, err = d.put(ctx, r, admitAll); err != nil {
-		return "", 0, fmt.Errorf("keeping contents: %w", err)
+		return "", 0, fmt.Errorf("storing contents: %w", err)
 	}
 	return hash, size, nil
 }
@@ -88,7 +88,7 @@ func (d *Dir) PutAs(ctx context.Context, hash string, r io.Reader, limit int64) 
 	if err == nil || drover.KindOf(err) == drover.KindInvalid {
 		return err
 	}
-	return fmt.Errorf("keeping contents: %w", err)
+	return fmt.Errorf("storing contents: %w", err)
 }
 
 func admitAll(string, int64) error { return nil }

@@ -241,8 +241,8 @@ func (u *unpacker) admit(header *tar.Header) (name string, err error) {
 		refuse(isLink && (path.IsAbs(header.Linkname) || !filepath.IsLocal(path.Join(path.Dir(name), header.Linkname))), "the link %.80q leads out of the folder", header.Name),
 		refuse(!isLink && len(u.links) > 0, "%.80q comes after a link", header.Name),
 		refuse(u.left.Files <= 0, tooMany),
-		refuse(u.left.Names < 0, "the names of the outputs are too long in all"),
-		refuse(u.left.Bytes < 0, "there is too much in the files"),
+		refuse(u.left.Names < 0, "the names of the outputs are too long in total"),
+		refuse(u.left.Bytes < 0, "the files are too large in total"),
 	)
 }
 

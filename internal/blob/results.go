@@ -207,7 +207,7 @@ func logName(job string, index int, stream string) (string, error) {
 		return "", err
 	}
 	if stream != Stdout && stream != Stderr {
-		return "", drover.Errorf(drover.KindInvalid, "%.40q is no output stream", stream)
+		return "", drover.Errorf(drover.KindInvalid, "%.40q is not an output stream", stream)
 	}
 	return path.Join(logs, element(job, index)+"."+stream), nil
 }

@@ -116,7 +116,7 @@ func (g *Group) OutOfMemory() (int, error) {
 func countOf(path string) (int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return 0, fmt.Errorf("counting the processes ended for want of memory: %w", err)
+		return 0, fmt.Errorf("counting the processes killed for lack of memory: %w", err)
 	}
 	for line := range strings.Lines(string(text)) {
 		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {

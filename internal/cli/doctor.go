@@ -184,7 +184,7 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 		text += "; " + why.Text
 	}
 	if status.Refused != "" {
-		return "", drover.Errorf(drover.KindInvalid, "it goes by an earlier configuration, since the file as it is now is refused: %s", status.Refused).
+		return "", drover.Errorf(drover.KindInvalid, "it uses an earlier configuration, since the current file is refused: %s", status.Refused).
 			WithHint("correct the file; drover config check says where")
 	}
 	if n := len(status.SetAside); n > 0 {

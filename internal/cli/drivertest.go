@@ -128,7 +128,7 @@ func (a *app) driverTest(ctx context.Context, name string, f driverTestFlags) er
 			}
 			interrupted = true
 			cancel()
-			fmt.Fprintf(a.err, "%v: destroying what was made; once more leaves at once\n", sig)
+			fmt.Fprintf(a.err, "%v: destroying what was created; a second signal leaves at once\n", sig)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (t *driverTest) ask() error {
 	fmt.Fprint(t.app.err, "go on? [y/N] ")
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); err != nil || answer != "y" && answer != "yes" {
-		fmt.Fprintln(t.app.err, "nothing was made")
+		fmt.Fprintln(t.app.err, "nothing was created")
 		return exit(exitWorkFailed)
 	}
 	return nil
@@ -319,7 +319,7 @@ func (t *driverTest) verdict(interrupted bool) error {
 		fmt.Fprintf(t.app.err, "%d of %s failed\n", failed, human.Plural(t.count(), "check"))
 		return exit(exitWorkFailed)
 	}
-	fmt.Fprintf(t.app.err, "%s does what Drover needs of it\n", t.cloud.Name)
+	fmt.Fprintf(t.app.err, "%s does everything that Drover needs\n", t.cloud.Name)
 	return nil
 }
 

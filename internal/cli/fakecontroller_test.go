@@ -372,7 +372,7 @@ func (r ran) want(t *testing.T, code int, out, err string) {
 	}
 }
 
-// aJob is a job that is no array.
+// aJob is a job that is not an array.
 func aJob(number int64, name string, state drover.JobState) drover.Job {
 	return drover.Job{
 		ID: drover.JobID{Number: number, Index: -1}, Name: name, Batch: "hello", User: "ada", State: state, Priority: 1,

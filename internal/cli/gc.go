@@ -61,7 +61,7 @@ func (a *app) askController(ctx context.Context, fleet string) ([]drover.Instanc
 		return nil, err
 	}
 	if status.Fleet != fleet {
-		return nil, drover.Errorf(drover.KindConflict, "the controller that answers is that of fleet %s, not of %s", status.Fleet, fleet).
+		return nil, drover.Errorf(drover.KindConflict, "the controller that answers belongs to fleet %s, not to %s", status.Fleet, fleet).
 			WithHint("leave out --server and DROVER_SERVER")
 	}
 	return gather(allInstances(ctx, svc, drover.InstanceFilter{}))

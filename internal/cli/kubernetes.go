@@ -107,13 +107,13 @@ func (f manifestFlags) check(server config.MutualTLS) error {
 		return drover.Errorf(drover.KindInvalid, "--address: %v", err).WithHint("write HOST:PORT")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return drover.Errorf(drover.KindInvalid, "the controller listens on %s, which is no address that a cluster can reach", f.address).WithHint("say where it is: --address HOST:PORT")
+		return drover.Errorf(drover.KindInvalid, "the controller listens on %s, which is not an address that a cluster can reach", f.address).WithHint("say where it is: --address HOST:PORT")
 	}
 	if _, err := tls.LoadX509KeyPair(f.cert, f.key); err != nil {
 		return drover.Errorf(drover.KindInvalid, "--cert and --key: %v", err)
 	}
 	if err := verify(f.cert, string(server.ClientCA), x509.VerifyOptions{KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
-		return drover.Errorf(drover.KindInvalid, "the controller would refuse %s: %v", f.cert, err).WithHint("sign it with what kubernetes.tls.client_ca names")
+		return drover.Errorf(drover.KindInvalid, "the controller would refuse %s: %v", f.cert, err).WithHint("sign it with the authority that kubernetes.tls.client_ca names")
 	}
 	if err := verify(string(server.Cert), f.ca, x509.VerifyOptions{DNSName: host}); err != nil {
 		return drover.Errorf(drover.KindInvalid, "the autoscaler would refuse the controller at %s: %v", f.address, err).WithHint("kubernetes.tls.cert must name %s, and --ca must be its authority", host)

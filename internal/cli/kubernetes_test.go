@@ -132,7 +132,7 @@ func TestManifestsThatWouldNotWorkAreRefused(t *testing.T) {
 		listen string
 		change []string // flags, the last of which counts
 	}{
-		"is no address that a cluster can reach":                     {"0.0.0.0:8086", nil},
+		"is not an address that a cluster can reach":                 {"0.0.0.0:8086", nil},
 		"the controller would refuse":                                {"127.0.0.1:8086", []string{"--cert", foreignCert, "--key", foreignKey}},
 		"the autoscaler would refuse the controller at 127.0.0.1:80": {"127.0.0.1:8086", []string{"--ca", foreign.File}},
 		"the autoscaler would refuse the controller at drover.org:1": {"127.0.0.1:8086", []string{"--address", "drover.org:1"}},

@@ -36,7 +36,7 @@ with the name of the element that wrote it.`,
 		Example: "  drover logs 17\n  drover logs -f --tail 10 17\n  drover logs --batch hello -f\n  drover logs --attempt 1 17.3",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.batch != "" {
-				return wantArgs(0, 0, "no JOB beside --batch")(cmd, args)
+				return wantArgs(0, 0, "no JOB with --batch")(cmd, args)
 			}
 			return wantArgs(1, 1, "a JOB, or --batch NAME")(cmd, args)
 		},

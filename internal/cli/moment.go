@@ -78,7 +78,7 @@ func nothingExplained(m *replay.Moment) string {
 	if m.Subject == "" {
 		return "nothing waits"
 	}
-	return "of " + m.Subject + " nothing was known then that is not final"
+	return "of " + m.Subject + " nothing was known at that time that was not final"
 }
 
 // showDifference says which decision came out otherwise than it was recorded, and in what.
@@ -91,7 +91,7 @@ func (a *app) showDifference(s replay.Segment) error {
 			return err
 		}
 	}
-	why := "the same version decided it otherwise: that is a fault of drover, and this recording shows it"
+	why := "the same version decided it otherwise: that is a bug in drover, and this recording shows it"
 	if this := a.program.Version; s.Program != this {
 		why = fmt.Sprintf("it was recorded by drover %s, and this is %s, which may decide otherwise; that one replays it", s.Program, this)
 	}

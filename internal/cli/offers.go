@@ -72,7 +72,7 @@ reservations.`,
 func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if args = f.watch.takeInterval(args); len(args) > 0 {
-			return drover.Errorf(drover.KindInvalid, "drover offers takes no argument, and got %s", args[0])
+			return drover.Errorf(drover.KindInvalid, "drover offers takes no argument, but got %s", args[0])
 		}
 		if _, err := f.filter(); err != nil {
 			return err

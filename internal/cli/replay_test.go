@@ -55,7 +55,7 @@ func TestReplayOfADecisionThatCameOutOtherwise(t *testing.T) {
 		}
 	})
 	t.Run("is another version's way, if that recorded it, and otherwise a fault", func(t *testing.T) {
-		for name, text := range map[string]string{"other.gz": "it was recorded by drover 0.9, and this is development", "same.gz": "that is a fault of drover"} {
+		for name, text := range map[string]string{"other.gz": "it was recorded by drover 0.9, and this is development", "same.gz": "that is a bug in drover"} {
 			if r := p.run("replay", name, "-o", "json"); r.code() != 1 || !strings.Contains(r.err.String(), text) || !strings.Contains(r.out.String(), `"differs":["`) {
 				t.Errorf("%s: exit code %d: %s%s", name, r.code(), r.out.String(), r.err.String())
 			}

@@ -105,10 +105,10 @@ func loginOf(in drover.Instance) (host, port, key string, err error) {
 	}
 	host, port, err = net.SplitHostPort(in.Login.Address)
 	if err != nil || host == "" || strings.HasPrefix(host, "-") || in.Login.User == "" {
-		return "", "", "", refused("its address is not one: " + in.Login.User + "@" + in.Login.Address)
+		return "", "", "", refused("its address is not valid: " + in.Login.User + "@" + in.Login.Address)
 	}
 	if strings.ContainsFunc(in.Name, func(r rune) bool { return r <= ' ' || strings.ContainsRune("*?!,#|@%", r) }) {
-		return "", "", "", refused("its name is not one that ssh takes")
+		return "", "", "", refused("its name is not valid for ssh")
 	}
 	return host, port, words[0] + " " + words[1], nil
 }

@@ -43,7 +43,7 @@ func TestSSHCommand(t *testing.T) {
 	for name, login := range map[string]*drover.Login{
 		"its address is not known":  nil,
 		"its host key is not known": {Address: "127.0.0.1:22", User: "ada"},
-		"its address is not one":    {Address: "-oProxyCommand=x:22", User: "ada", HostKey: "ssh-ed25519 AAAA"},
+		"its address is not valid":  {Address: "-oProxyCommand=x:22", User: "ada", HostKey: "ssh-ed25519 AAAA"},
 	} {
 		t.Run("is refused when "+name, func(t *testing.T) {
 			fakeSSH(t)

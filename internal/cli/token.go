@@ -104,7 +104,7 @@ func (a *app) createToken(ctx context.Context, svc drover.Access, r drover.Token
 	if t.Expires != nil {
 		ends = "expires " + human.Stamp(t.Expires)
 	}
-	fmt.Fprintln(a.err, drover.Sanitize(fmt.Sprintf("token %s for %s, role %s, %s; it is shown this once:", t.ID, t.User, t.Role, ends)))
+	fmt.Fprintln(a.err, drover.Sanitize(fmt.Sprintf("token %s for %s, role %s, %s; it is shown only once:", t.ID, t.User, t.Role, ends)))
 	_, err = fmt.Fprintln(a.out, t.Secret)
 	return err
 }

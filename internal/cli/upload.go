@@ -74,7 +74,7 @@ func hashFile(ctx context.Context, path string) (hash string, size int64, err er
 
 func putFile(ctx context.Context, svc drover.Queue, hash, path string, bar *uploadBar) error {
 	if path == "" {
-		return drover.Errorf(drover.KindInternal, "the controller wants contents that were not offered: %s", hash)
+		return drover.Errorf(drover.KindInternal, "the controller asks for contents that were not offered: %s", hash)
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -128,9 +128,9 @@ func wantArgs(least, most int, what string) cobra.PositionalArgs {
 		case len(args) < least:
 			return drover.Errorf(drover.KindInvalid, "%s needs %s", cmd.CommandPath(), what).WithHint("%s", hint)
 		case most == 0 && len(args) > 0:
-			return drover.Errorf(drover.KindInvalid, "%s takes no argument, and got %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
+			return drover.Errorf(drover.KindInvalid, "%s takes no argument, but got %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
 		case most >= 0 && len(args) > most:
-			return drover.Errorf(drover.KindInvalid, "%s takes %s, and got %s as well", cmd.CommandPath(), what, args[most]).WithHint("%s", hint)
+			return drover.Errorf(drover.KindInvalid, "%s takes %s, but also got %s", cmd.CommandPath(), what, args[most]).WithHint("%s", hint)
 		}
 		return nil
 	}

@@ -52,7 +52,7 @@ func (a *app) verbCommands() (commands []*cobra.Command) {
 			Example: "  " + v.example,
 			Args: func(cmd *cobra.Command, args []string) error {
 				if all {
-					return wantArgs(0, 0, "no INSTANCE beside --all")(cmd, args)
+					return wantArgs(0, 0, "no INSTANCE with --all")(cmd, args)
 				}
 				return wantArgs(1, -1, "an INSTANCE")(cmd, args)
 			},

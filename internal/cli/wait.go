@@ -100,7 +100,7 @@ func (a *app) goesOn(ids []drover.JobID) {
 	case 1:
 		fmt.Fprintf(a.err, "job %v goes on; drover cancel %v ends it\n", ids[0], ids[0])
 	default:
-		fmt.Fprintln(a.err, "what was submitted goes on; drover cancel ends it")
+		fmt.Fprintln(a.err, "the submitted jobs go on; drover cancel ends them")
 	}
 }
 

@@ -103,7 +103,7 @@ func (f *jobFlags) batchFile(args []string) (work, error) {
 		return work{}, drover.Errorf(drover.KindInvalid, "%s is one batch, but more arguments follow", args[0]).WithHint("run one batch at a time")
 	}
 	if given := f.given(); given != "" {
-		return work{}, drover.Errorf(drover.KindInvalid, "--%s describes a command, and %s is a batch file", given, args[0]).WithHint("write it in the file")
+		return work{}, drover.Errorf(drover.KindInvalid, "--%s describes a command, but %s is a batch file", given, args[0]).WithHint("write it in the file")
 	}
 	file, err := config.LoadBatch(args[0])
 	if err != nil {

@@ -76,7 +76,7 @@ func (b Budget) scope() string {
 func (c *Config) checkBudgets(f *faults) {
 	root := c.root.find("budget")
 	if len(c.Budgets) > maxBudgets {
-		f.addf(root, "there may be %d budgets, not %d", maxBudgets, len(c.Budgets))
+		f.addf(root, "at most %d budgets are allowed, not %d", maxBudgets, len(c.Budgets))
 		return
 	}
 	var scopes []string
@@ -90,7 +90,7 @@ func (c *Config) checkBudgets(f *faults) {
 		}
 		b.check(f, n)
 		if slices.Contains(scopes, b.scope()) {
-			f.add(n, "there is a budget "+b.scope()+" already", "write one entry with the amounts of both")
+			f.add(n, "there is a budget "+b.scope()+" already", "write one entry with both amounts")
 		}
 		scopes = append(scopes, b.scope())
 	}
@@ -100,7 +100,7 @@ func (b Budget) check(f *faults, n *node) {
 	name, value, ok := strings.Cut(b.Label, "=")
 	switch {
 	case b.User != "" && b.Label != "":
-		f.add(n, "a budget is of a user or of a label, not of both", "write two entries; each holds")
+		f.add(n, "a budget is for a user or a label, not both", "write two entries; both apply")
 	case b.Label != "" && (!ok || !labelKey.MatchString(name) || value == "" || len(value) > 256):
 		f.add(n.find("label"), fmt.Sprintf("%s is not NAME=VALUE", quote(b.Label)), "write label: project=x")
 	}
@@ -112,7 +112,7 @@ func (b Budget) check(f *faults, n *node) {
 		hard, soft drover.Money
 	}{{"hourly", b.Hourly, b.Soft.Hourly}, {"daily", b.Daily, b.Soft.Daily}, {"monthly", b.Monthly, b.Soft.Monthly}} {
 		if pair.hard > 0 && pair.soft > pair.hard {
-			f.addf(n.find("soft", pair.key), "the soft amount %v is more than the hard one, %v: it would never be told of", pair.soft, pair.hard)
+			f.addf(n.find("soft", pair.key), "the soft amount %v is more than the hard one, %v: it would never be reached", pair.soft, pair.hard)
 		}
 	}
 }

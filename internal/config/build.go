@@ -26,7 +26,7 @@ func (b *builder) node(n ast.Node, depth int) *node {
 		if b.broken {
 			return at
 		}
-		return b.fail(at, "the file holds more than can be read")
+		return b.fail(at, "the file has too many keys and values")
 	}
 	switch n := n.(type) {
 	case *ast.NullNode:
@@ -55,7 +55,7 @@ func (b *builder) node(n ast.Node, depth int) *node {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		at.shape, at.text = scalar, n.GetToken().Value
 	default:
-		return b.fail(at, "YAML of this kind (%s) is not read here", n.Type())
+		return b.fail(at, "YAML of this kind (%s) is not supported here", n.Type())
 	}
 	return at
 }
@@ -67,7 +67,7 @@ func (b *builder) alias(at *node, name string) *node {
 		return b.fail(at, "there is no anchor &%s above", name)
 	}
 	if b.nodes += target.count(maxNodes - b.nodes); b.nodes > maxNodes {
-		return b.fail(at, "the aliases of this file stand for more than can be read")
+		return b.fail(at, "the aliases of this file expand to too much")
 	}
 	return target
 }
@@ -114,7 +114,7 @@ func (b *builder) mapping(at *node, values []*ast.MappingValueNode, depth int) {
 			continue
 		}
 		if first := seen[name]; first != nil {
-			b.fail(key, "%s stands here twice, first in line %d", name, first.line)
+			b.fail(key, "%s is given twice, first in line %d", name, first.line)
 			continue
 		}
 		key.shape, key.text = scalar, name
@@ -141,7 +141,7 @@ func (b *builder) merge(at, from *node, seen map[string]*node) {
 			}
 		}
 	case absent, scalar:
-		b.fail(from, "<< wants a mapping")
+		b.fail(from, "<< needs a mapping")
 	}
 }
 

@@ -48,7 +48,7 @@ func (c *checker) batch(b *batchFile, file string) {
 		b.Name = nameOf(file)
 	case c.elsewhere && c.root.get("name") == nil: // which was said
 	default:
-		c.add(c.root, "the batch has no name, and its file's cannot be one", "write name: NAME")
+		c.add(c.root, "the batch has no name, and its file's name is not valid as one", "write name: NAME")
 	}
 	if b.Notify != nil && b.Notify.URL != "" {
 		if err := CheckNotify(b.Notify.URL); err != nil {
@@ -112,11 +112,11 @@ func (c *checker) gang(j jobFile, n *node) {
 	switch said := n.get("array") != nil; {
 	case j.Gang == 0:
 	case len(j.Foreach) > 0:
-		c.add(n.find("gang"), "gangs are not for foreach, whose elements have nothing to do with each other", "write array in its place, or leave out gang")
+		c.add(n.find("gang"), "foreach cannot have gangs: its elements are independent", "write array instead, or leave out gang")
 	case !said:
-		c.add(n.find("gang"), "gang is of an array, and there is none", fmt.Sprintf("write array: %d for one gang", j.Gang))
+		c.add(n.find("gang"), "gang needs an array, and there is none", fmt.Sprintf("write array: %d for one gang", j.Gang))
 	case j.Array.Only != "":
-		c.add(n.find("gang"), "gangs are of elements that follow one another, and the array has gaps", "write a count or one range")
+		c.add(n.find("gang"), "gangs need consecutive elements, and the array has gaps", "write a count or one range")
 	case j.Array.Set && size%j.Gang != 0:
 		c.add(n.find("gang"), fmt.Sprintf("an array of %d does not divide into gangs of %d", size, j.Gang), fmt.Sprintf("write array: %d, or another gang", (size/j.Gang+1)*j.Gang))
 	}
@@ -127,9 +127,9 @@ func (c *checker) maxRunning(j jobFile, n *node) {
 	switch {
 	case j.MaxRunning == 0:
 	case n.get("array") == nil && len(j.Foreach) == 0:
-		c.add(n.find("max_running"), "max_running is of an array, and there is none", "write array: N, or leave it out")
+		c.add(n.find("max_running"), "max_running needs an array, and there is none", "write array: N, or leave it out")
 	case j.Gang > 0:
-		c.add(n.find("max_running"), "max_running is not for arrays with gangs", "leave one of them out")
+		c.add(n.find("max_running"), "an array with gangs cannot have max_running", "leave one of them out")
 	}
 }
 
@@ -137,9 +137,9 @@ func (c *checker) maxRunning(j jobFile, n *node) {
 func (c *checker) expected(j jobFile, n *node) {
 	switch said := n.find("expected"); {
 	case j.Expected == 0 && isNothing(said):
-		c.add(said, "expected must be more than 0", "leave it out where it is not known")
+		c.add(said, "expected must be more than 0", "leave it out if it is not known")
 	case j.Timeout > 0 && j.Expected > j.Timeout:
-		c.add(said, fmt.Sprintf("expected is longer than the timeout of %v, at which the job would be ended", j.Timeout), "write a longer timeout, or a shorter expected")
+		c.add(said, fmt.Sprintf("expected is longer than the timeout of %v, at which the job would be stopped", j.Timeout), "write a longer timeout, or a shorter expected")
 	}
 }
 
@@ -173,7 +173,7 @@ func (c *checker) environment(j jobFile, n *node) {
 	for _, arg := range j.Command {
 		size += len(arg)
 		if strings.ContainsRune(arg, 0) {
-			c.addf(n.find("command"), "an argument holds a zero byte")
+			c.addf(n.find("command"), "an argument contains a zero byte")
 		}
 	}
 	for _, e := range n.find("env").entries {
@@ -187,7 +187,7 @@ func (c *checker) environment(j jobFile, n *node) {
 		case !envName.MatchString(name):
 			c.addf(e.key, "%s is not the name of a variable", quote(name))
 		case strings.ContainsRune(value, 0):
-			c.addf(e.value, "the value of %s holds a zero byte", name)
+			c.addf(e.value, "the value of %s contains a zero byte", name)
 		}
 	}
 	if size > maxCommand {
@@ -211,7 +211,7 @@ func (c *checker) inputs(inputs []input, n *node) {
 			name = c.path(in.Path, at.find("path"))
 		}
 		if taken[name] && name != "" {
-			c.addf(at, "two inputs would be laid under the same name, %s", quote(name))
+			c.addf(at, "two inputs would have the same name, %s", quote(name))
 		}
 		taken[name] = true
 	}
@@ -264,7 +264,7 @@ func (c *checker) outputs(outputs []output, n *node) {
 		case len(p) > maxPattern:
 			c.addf(at, "a pattern of %d bytes is longer than any path, %d", len(p), maxPattern)
 		case drover.Alternatives(p) > drover.MaxAlternatives:
-			c.add(at, fmt.Sprintf("the braces of %s stand for more than %d patterns", quote(p), drover.MaxAlternatives), "write them as patterns of their own")
+			c.add(at, fmt.Sprintf("the braces of %s expand to more than %d patterns", quote(p), drover.MaxAlternatives), "write them as separate patterns")
 		case path.IsAbs(p) || outside(p):
 			c.add(at, "outputs lie in the job's working folder, "+quote(p)+" does not", "write a pattern that begins there, such as results/*.csv")
 		}

@@ -98,13 +98,13 @@ func (c *Config) checkInstances(f *faults) {
 		i.ProbeDeadline = min(5*time.Second, i.ProbeInterval/2)
 	}
 	if i.ProbeInterval <= i.ProbeDeadline && i.ProbeInterval > 0 {
-		f.addf(n.find("probe_deadline"), "probe_deadline (%v) must be less than probe_interval (%v): a probe must have ended before the next begins", i.ProbeDeadline, i.ProbeInterval)
+		f.addf(n.find("probe_deadline"), "probe_deadline (%v) must be less than probe_interval (%v): a probe must end before the next begins", i.ProbeDeadline, i.ProbeInterval)
 	}
 	if i.ProbeTimeout <= i.ProbeInterval && i.ProbeTimeout > 0 {
 		f.addf(n.find("probe_timeout"), "probe_timeout (%v) must be more than probe_interval (%v): one unanswered probe is not yet silence", i.ProbeTimeout, i.ProbeInterval)
 	}
 	if i.OrphanTimeout <= i.ProbeTimeout && i.OrphanTimeout != 0 {
-		f.addf(n.find("orphan_timeout"), "orphan_timeout (%v) must be more than probe_timeout (%v), or 0 for never: the controller must have had the time to give an instance up", i.OrphanTimeout, i.ProbeTimeout)
+		f.addf(n.find("orphan_timeout"), "orphan_timeout (%v) must be more than probe_timeout (%v), or 0 for never: the controller must first have time to give up an instance", i.OrphanTimeout, i.ProbeTimeout)
 	}
 }
 
@@ -115,7 +115,7 @@ func (c *Config) checkCloud(f *faults, cloud Cloud) {
 		f.add(n, quote(cloud.Name)+" cannot be a cloud's name", "1 to 32 letters, digits and dashes, beginning with a letter")
 	}
 	if cloud.ListInterval <= c.Instances.ProbeInterval && n.shape == mapping {
-		f.addf(n.find("list_interval"), "list_interval (%v) must be more than probe_interval (%v): an instance must have had the chance to answer before its absence from a list counts", cloud.ListInterval, c.Instances.ProbeInterval)
+		f.addf(n.find("list_interval"), "list_interval (%v) must be more than probe_interval (%v): an instance must have a chance to answer before its absence from a list counts", cloud.ListInterval, c.Instances.ProbeInterval)
 	}
 	if dir := cloud.RunnerDir; dir != "" && (!path.IsAbs(dir) || path.Clean(dir) == "/") {
 		f.addf(n.find("runner_dir"), "runner_dir must be an absolute path of a folder on the instance")

@@ -110,7 +110,7 @@ func read(path string) (data []byte, dir string, err error) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, "", drover.Errorf(drover.KindInvalid, "opening %s: %v", path, reason(err)).WithHint("the path is seen from the folder you are in")
+		return nil, "", drover.Errorf(drover.KindInvalid, "opening %s: %v", path, reason(err)).WithHint("the path is relative to the current folder")
 	}
 	defer file.Close()
 	data, err = io.ReadAll(io.LimitReader(file, maxSize+1))

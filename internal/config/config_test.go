@@ -76,7 +76,7 @@ drover.yaml:3:43: unknown key "max_instanecs"
     hint: did you mean max_instances?
 drover.yaml:3:67: "3" is not a duration, such as 90s or 1h30m
     hint: 3 has no unit; for seconds write 3s
-drover.yaml:3:76: a whole number from 0 is wanted here, not "-1"`
+drover.yaml:3:76: expected a whole number from 0, not "-1"`
 		if diff := cmp.Diff(want, text(err)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -144,7 +144,7 @@ func TestSecrets(t *testing.T) {
 		})
 	}
 	for own, want := range map[string]string{
-		"hunter2":                 "a secret must not stand in the file itself\n    hint: write ${env:NAME} for an environment variable, or file:PATH",
+		"hunter2":                 "a secret must not be in the file itself\n    hint: write ${env:NAME} for an environment variable, or file:PATH",
 		"${env:DROVER_TEST_NONE}": "the environment variable DROVER_TEST_NONE is not set",
 		"file:none":               "reading a secret: open " + dir + "/none: no such file or directory",
 	} {

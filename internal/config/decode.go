@@ -92,7 +92,7 @@ func (d *decoder) want(n *node, s shape) bool {
 	if s == scalar && n.shape == absent {
 		hint = `write "" for an empty text`
 	}
-	d.add(n, fmt.Sprintf("%s is wanted here, not %s", s, n.shape), hint)
+	d.add(n, fmt.Sprintf("expected %s, not %s", s, n.shape), hint)
 	return false
 }
 
@@ -102,7 +102,7 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 		def.Default()
 	}
 	if short, ok := v.Addr().Interface().(abridged); ok && n.shape == scalar {
-		d.add(n, fmt.Sprintf("%s is wanted here, not %s", mapping, n.shape), short.instead(n.text))
+		d.add(n, fmt.Sprintf("expected %s, not %s", mapping, n.shape), short.instead(n.text))
 		return
 	}
 	if !d.want(n, mapping) {
@@ -157,7 +157,7 @@ func (d *decoder) unknownKey(e entry, fields []field, others []string) {
 // slice reads a list, each item from its type's defaults.
 func (d *decoder) slice(n *node, v reflect.Value, f field) {
 	if n.shape == mapping && len(n.entries) > 0 && v.Type().Elem().Kind() == reflect.Struct && slices.Contains(names(d.fieldsOf(v.Type().Elem())), "name") {
-		d.add(n, fmt.Sprintf("%s is wanted here, not %s", list, n.shape), fmt.Sprintf("write each as an item of a list: - {name: %.60s, …}", n.entries[0].key.text))
+		d.add(n, fmt.Sprintf("expected %s, not %s", list, n.shape), fmt.Sprintf("write each as an item of a list: - {name: %.60s, …}", n.entries[0].key.text))
 		return
 	}
 	if !d.want(n, list) {
@@ -190,7 +190,7 @@ func (d *decoder) boolean(n *node, v reflect.Value) {
 	case n.text == "true" || n.text == "false":
 		v.SetBool(n.text == "true")
 	default:
-		d.addf(n, "true or false is wanted here, not %s", quote(n.text))
+		d.addf(n, "expected true or false, not %s", quote(n.text))
 	}
 }
 
@@ -202,7 +202,7 @@ func (d *decoder) integer(n *node, v reflect.Value, f field) {
 	i, err := strconv.ParseInt(n.text, 10, v.Type().Bits())
 	switch {
 	case err != nil:
-		d.addf(n, "a whole number is wanted here, not %s", quote(n.text))
+		d.addf(n, "expected a whole number, not %s", quote(n.text))
 	case f.min != nil && i < int64(*f.min):
 		d.addf(n, "%d is too small: at least %.0f", i, *f.min)
 	case f.max != nil && i > int64(*f.max):
@@ -218,7 +218,7 @@ func (d *decoder) unsigned(n *node, v reflect.Value) {
 	}
 	i, err := strconv.ParseUint(n.text, 10, v.Type().Bits())
 	if err != nil {
-		d.addf(n, "a whole number from 0 is wanted here, not %s", quote(n.text))
+		d.addf(n, "expected a whole number from 0, not %s", quote(n.text))
 		return
 	}
 	v.SetUint(i)
@@ -230,7 +230,7 @@ func (d *decoder) float(n *node, v reflect.Value) {
 	}
 	x, err := strconv.ParseFloat(n.text, 64)
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		d.addf(n, "a number is wanted here, not %s", quote(n.text))
+		d.addf(n, "expected a number, not %s", quote(n.text))
 		return
 	}
 	v.SetFloat(x)
@@ -270,7 +270,7 @@ func (d *decoder) scalar(n *node, v reflect.Value, s notation) {
 func (d *decoder) decodeInto(n *node, into any) error {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
-		return drover.Errorf(drover.KindInternal, "decoding into %T, which is no pointer", into)
+		return drover.Errorf(drover.KindInternal, "decoding into %T, which is not a pointer", into)
 	}
 	d.value(n, v.Elem(), field{})
 	return d.err()

@@ -45,13 +45,13 @@ func (f *foreach) decode(d *decoder, n *node) {
 				seen[file.name] = file.path
 				*f = append(*f, file)
 			case other != file.path || d.elsewhere:
-				d.addf(at, "two files would be laid as %s", quote(file.name))
+				d.addf(at, "two files would have the name %s", quote(file.name))
 				return
 			}
 		}
 	}
 	if len(*f) > drover.MaxArray {
-		d.addf(n, "an array of %d elements is more than the %d that are possible", len(*f), drover.MaxArray)
+		d.addf(n, "an array of %d elements is over the limit of %d", len(*f), drover.MaxArray)
 	}
 	if !d.elsewhere {
 		slices.SortFunc(*f, func(a, b eachFile) int { return cmp.Compare(a.name, b.name) })
@@ -91,7 +91,7 @@ func (c *checker) foreach(j jobFile, n *node) {
 		return
 	}
 	if n.get("array") != nil {
-		c.add(n.find("array"), "foreach makes an array of its own", "leave out array, or foreach")
+		c.add(n.find("array"), "foreach makes its own array", "leave out array, or foreach")
 	}
 	taken := map[string]bool{}
 	for _, in := range j.Inputs {
@@ -102,7 +102,7 @@ func (c *checker) foreach(j jobFile, n *node) {
 	}
 	for _, f := range j.Foreach {
 		if name := firstOf(f.name); taken[name] {
-			c.addf(n.find("foreach"), "a file and an input would be laid under the same name, %s", quote(name))
+			c.addf(n.find("foreach"), "a file and an input would have the same name, %s", quote(name))
 			return
 		}
 	}

@@ -24,9 +24,9 @@ func TestHostileTexts(t *testing.T) {
 		"bytes that are no text":   {"jobs: \xff", "batch.yaml: the file is not UTF-8 text"},
 		"lists in lists":           {strings.Repeat("[", 100_000), "batch.yaml:1:33: nested too deep"},
 		"lists in lists, in block": {strings.Repeat("- ", 100_000), "batch.yaml:1:201: nested too deep"},
-		"keys without end":         {keys.String(), "batch.yaml:2001:6: more keys in one mapping than can be read"},
+		"keys without end":         {keys.String(), "batch.yaml:2001:6: too many keys in one mapping"},
 		"an alias merged":          {"a: &a {x: y}\nb: {<<: [*a, *b]}", "batch.yaml:2:14: there is no anchor &b above"},
-		"a merge of no mapping":    {"a: {<<: b}", "batch.yaml:1:9: << wants a mapping"},
+		"a merge of no mapping":    {"a: {<<: b}", "batch.yaml:1:9: << needs a mapping"},
 		"a key that is complex":    {"? a\n: b", "batch.yaml:1:1: this cannot be a key"},
 	} {
 		t.Run(name, func(t *testing.T) {

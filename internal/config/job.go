@@ -37,7 +37,7 @@ func (o *notifyOn) decode(d *decoder, n *node) {
 		return
 	}
 	if *o = notifyOn(n.text); *o != drover.NotifyFailed && *o != drover.NotifyFinal {
-		d.addUnknown(n, quote(n.text)+" is nothing to be told at", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
+		d.addUnknown(n, quote(n.text)+" is not an occasion for a message", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
 	}
 }
 
@@ -64,7 +64,7 @@ func (y *notifyFile) spec() *drover.Notify {
 func CheckNotify(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || len(text) > 2000 {
-		return drover.Errorf(drover.KindInvalid, "%s is no URL to which something can be posted", quote(text)).WithHint("write https://HOST/PATH")
+		return drover.Errorf(drover.KindInvalid, "%s is not a URL that can be posted to", quote(text)).WithHint("write https://HOST/PATH")
 	}
 	return nil
 }
@@ -300,7 +300,7 @@ func ParseArray(text string) (drover.Array, error) {
 	runs, err := parseRuns(text)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return drover.Array{}, drover.Errorf(drover.KindInvalid, "the array %s goes beyond %d, the last index there can be", text, maxIndex)
+		return drover.Array{}, drover.Errorf(drover.KindInvalid, "the array %s goes beyond %d, the highest possible index", text, maxIndex)
 	case err != nil:
 		return drover.Array{}, drover.Errorf(drover.KindInvalid, "%s is not an array", quote(text)).WithHint("write a count, such as 20, a range, such as 1-20, or a list, such as 1,3,5-9")
 	case len(runs) == 0:
@@ -308,13 +308,13 @@ func ParseArray(text string) (drover.Array, error) {
 	}
 	a := drover.Array{First: runs[0].first, Last: runs[len(runs)-1].last, Set: true}
 	if len(runs) > maxRuns {
-		return drover.Array{}, drover.Errorf(drover.KindInvalid, "the array has %d indices and ranges, more than the %d that are possible", len(runs), maxRuns)
+		return drover.Array{}, drover.Errorf(drover.KindInvalid, "the array has %d indices and ranges, over the limit of %d", len(runs), maxRuns)
 	}
 	if len(runs) > 1 {
 		a.Only = joined(runs)
 	}
 	if a.Size() > drover.MaxArray {
-		return drover.Array{}, drover.Errorf(drover.KindInvalid, "an array of %d elements is more than the %d that are possible", a.Size(), drover.MaxArray)
+		return drover.Array{}, drover.Errorf(drover.KindInvalid, "an array of %d elements is over the limit of %d", a.Size(), drover.MaxArray)
 	}
 	return a, nil
 }

@@ -45,7 +45,7 @@ func (r *jsonReader) next() (json.Token, *node) {
 	}
 	token, err := r.tokens.Token()
 	if err != nil {
-		r.fail(&node{line: r.line, column: r.column}, "this is not JSON that can be read")
+		r.fail(&node{line: r.line, column: r.column}, "this is not valid JSON")
 	}
 	return token, &node{line: r.line, column: r.column}
 }
@@ -59,7 +59,7 @@ func (r *jsonReader) fail(n *node, format string, args ...any) {
 func (r *jsonReader) value(depth int) *node {
 	token, n := r.next()
 	if r.nodes++; r.nodes > maxNodes && !r.broken {
-		r.fail(n, "the file holds more than can be read")
+		r.fail(n, "the file has too many keys and values")
 	}
 	switch token := token.(type) {
 	case nil:
@@ -97,7 +97,7 @@ func (r *jsonReader) inner(open json.Delim, n *node, depth int) {
 		token, key := r.next()
 		name, _ := token.(string)
 		if first := seen[name]; first != nil {
-			r.fail(key, "%s stands here twice, first in line %d", name, first.line)
+			r.fail(key, "%s is given twice, first in line %d", name, first.line)
 		}
 		key.shape, key.text = scalar, name
 		seen[name] = key

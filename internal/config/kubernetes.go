@@ -90,7 +90,7 @@ func (c *Config) checkKubernetes(f *faults) {
 	given := n.shape == mapping && n != c.root
 	switch {
 	case !given && len(groups) > 0:
-		f.add(c.root.find("pools", groups[0].Name, "kubernetes"), "the pool is a node group, and nothing says where the cluster is", "write kubernetes: {kubeconfig: FILE, tls: …} at the top")
+		f.add(c.root.find("pools", groups[0].Name, "kubernetes"), "the pool is a node group, but nothing says where the cluster is", "write kubernetes: {kubeconfig: FILE, tls: …} at the top")
 	case given && len(groups) == 0:
 		f.add(n, "no pool is a node group", "write kubernetes: {max: 10} into a pool")
 	case given:
@@ -106,7 +106,7 @@ func (c *Config) checkKubernetes(f *faults) {
 func (c *Config) checkCluster(f *faults, n *node) {
 	k := c.Kubernetes
 	if k.Kubeconfig == "" {
-		f.add(n, "kubeconfig is missing: without it nobody could take startup taints off, notice nodes that never join, or empty those that go", "write kubeconfig: FILE")
+		f.add(n, "kubeconfig is missing: without it Drover could not remove startup taints, notice nodes that never join, or drain nodes", "write kubeconfig: FILE")
 	}
 	k.TLS.check(f, n.find("tls"), k.Listen)
 	if k.JoinTimeout <= c.Instances.BootTimeout/10 || k.JoinTimeout <= 0 {
@@ -141,7 +141,7 @@ func (p Pool) checkGroup(f *faults, n *node) {
 	case len(p.Clouds) != 1 || len(p.Zones) != 1:
 		f.add(cmp.Or(n.get("zones"), k), "a node group is in one zone of one cloud", "write zones: [ZONE], and a pool for each")
 	case p.Jobs != nil && *p.Jobs:
-		f.add(n.find("jobs"), "jobs beside pods would have more than there is: a node group runs none", "leave it out")
+		f.add(n.find("jobs"), "a node group runs no jobs: beside pods, they would overcommit its instances", "leave it out")
 	case p.OrphanTimeout != 0:
 		f.add(n.find("orphan_timeout"), "a node whose controller is away would power itself off under its pods", "leave it out")
 	case p.CloudInit.Text != "" && g.Join.Text != "":
@@ -151,7 +151,7 @@ func (p Pool) checkGroup(f *faults, n *node) {
 	}
 	for key, value := range g.Labels {
 		if !nodeLabel.MatchString(key) || !nodeLabelValue.MatchString(value) {
-			f.add(k.find("labels", key), fmt.Sprintf("%s=%s is no label", quote(key), quote(value)), "write KEY: VALUE")
+			f.add(k.find("labels", key), fmt.Sprintf("%s=%s is not a label", quote(key), quote(value)), "write KEY: VALUE")
 		}
 	}
 	for i, text := range g.Taints {
@@ -159,9 +159,9 @@ func (p Pool) checkGroup(f *faults, n *node) {
 		at := k.find("taints", strconv.Itoa(i))
 		switch {
 		case !nodeLabel.MatchString(t.Key) || !nodeLabelValue.MatchString(t.Value) || !slices.Contains(effects, t.Effect):
-			f.add(at, quote(string(text))+" is no taint", "write KEY=VALUE:NoSchedule")
+			f.add(at, quote(string(text))+" is not a taint", "write KEY=VALUE:NoSchedule")
 		case strings.HasPrefix(t.Key, drover.StartupTaint):
-			f.add(at, "a startup taint is Drover's to set and to take off", "leave it out")
+			f.add(at, "only Drover sets and removes the startup taint", "leave it out")
 		}
 	}
 }

@@ -31,8 +31,8 @@ func CheckName(name string) error {
 		return drover.Errorf(drover.KindInvalid, "%s cannot be a name", quote(name)).
 			WithHint("1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit")
 	case likeElement.MatchString(name):
-		return drover.Errorf(drover.KindInvalid, "%s cannot be a name: the logs of an array's elements are named so", quote(name)).
-			WithHint("end it with something else than a dot and digits")
+		return drover.Errorf(drover.KindInvalid, "%s cannot be a name: the logs of an array's elements have such names", quote(name)).
+			WithHint("end it with something other than a dot and digits")
 	case name == "logs":
 		return drover.Errorf(drover.KindInvalid, "the name logs is reserved: a batch's logs are kept under it")
 	}

@@ -123,7 +123,7 @@ func ParseSize(text string) (drover.Bytes, error) {
 	switch unit[1:] {
 	case "", "B", "I", "IB":
 		if one, _ := drover.ParseBytes("1" + letters); one > 0 && !strings.Contains(number, ".") {
-			return 0, drover.Errorf(drover.KindInvalid, "%s is more than any size can be", quote(text))
+			return 0, drover.Errorf(drover.KindInvalid, "%s is too large for a size", quote(text))
 		}
 		return 0, wrong.WithHint("write %s%si (binary) or %s%s (decimal)", number, unit[:1], number, unit[:1])
 	}
@@ -150,7 +150,7 @@ func parseSecret(text string) (secretSource, error) {
 	if path, ok := strings.CutPrefix(text, "file:"); ok && path != "" {
 		return secretSource{file: path}, nil
 	}
-	return secretSource{}, drover.Errorf(drover.KindInvalid, "a secret must not stand in the file itself").
+	return secretSource{}, drover.Errorf(drover.KindInvalid, "a secret must not be in the file itself").
 		WithHint("write ${env:NAME} for an environment variable, or file:PATH")
 }
 

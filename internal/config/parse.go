@@ -36,7 +36,7 @@ func parseEither(data []byte, f *faults) *node {
 		return parseJSON(data, f)
 	}
 	if len(data) > maxSentYAML {
-		f.add(&node{}, "more than 256 KiB of YAML", "send it as JSON, of which there may be 8 MiB; drover submit does")
+		f.add(&node{}, "more than 256 KiB of YAML", "send it as JSON, which may have 8 MiB; drover submit does")
 		return nil
 	}
 	return parseWithin(data, maxSentTokens, f)
@@ -81,7 +81,7 @@ func parseWithin(data []byte, tokens int, f *faults) (root *node) {
 	// The YAML parser is not ours: a file that makes it panic is a bad file, not a reason to go down.
 	defer func() {
 		if r := recover(); r != nil {
-			f.addf(whole, "the file is not YAML that can be read: %v", r)
+			f.addf(whole, "the file is not valid YAML: %v", r)
 			root = nil
 		}
 	}()
@@ -101,7 +101,7 @@ func parseWithin(data []byte, tokens int, f *faults) (root *node) {
 func document(data []byte, most int, f *faults) ast.Node {
 	tokens := lexer.Tokenize(string(data))
 	if len(tokens) > most {
-		f.addf(&node{}, "more than can be read: %d words and signs", len(tokens))
+		f.addf(&node{}, "too long: %d words and signs", len(tokens))
 		return nil
 	}
 	if t, why := outsized(tokens); t != nil {
@@ -111,7 +111,7 @@ func document(data []byte, most int, f *faults) ast.Node {
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		if why := messageOf(err); strings.Contains(why, "'\t'") {
-			f.add(placeOf(err), "a tab stands here", "YAML is indented by spaces")
+			f.add(placeOf(err), "there is a tab here", "YAML is indented by spaces")
 		} else {
 			f.addf(placeOf(err), "%s", why)
 		}
@@ -166,7 +166,7 @@ func outsized(tokens token.Tokens) (*token.Token, string) {
 			keys[column]++
 		}
 		if keys[column] > maxKeys {
-			return t, "more keys in one mapping than can be read"
+			return t, "too many keys in one mapping"
 		}
 		clear(keys[column+1:])
 	}

@@ -59,7 +59,7 @@ func (f *FileText) decode(d *decoder, n *node) {
 	case len(text) > maxFileText:
 		d.addf(n, "%s is larger than 1 MiB", f.Path)
 	case !utf8.Valid(text):
-		d.addf(n, "%s is no text", f.Path)
+		d.addf(n, "%s is not text", f.Path)
 	default:
 		f.Text = string(text)
 	}
@@ -112,7 +112,7 @@ func (t *HookTarget) decode(d *decoder, n *node) {
 		return
 	}
 	if u, err := url.Parse(n.text); err != nil || u.Hostname() == "" {
-		d.add(n, quote(n.text)+" is no URL", "write https://HOST/PATH, or the path of a script")
+		d.add(n, quote(n.text)+" is not a URL", "write https://HOST/PATH, or the path of a script")
 		return
 	}
 	*t = HookTarget(n.text)

@@ -48,7 +48,7 @@ func (p *Percent) decode(d *decoder, n *node) {
 	case err != nil || part%10 != 0 || Percent(part/10) >= wholePercent:
 		d.add(n, fmt.Sprintf("%s is not a percentage below 100%%", quote(n.text)), "write 12% or 7.5%")
 	case !hasSign && part != 0:
-		d.add(n, fmt.Sprintf("%s has no unit", quote(n.text)), fmt.Sprintf("for so many percent write %s%%", text))
+		d.add(n, fmt.Sprintf("%s has no unit", quote(n.text)), fmt.Sprintf("for a percentage write %s%%", text))
 	default:
 		*p = Percent(part / 10)
 	}
@@ -83,7 +83,7 @@ func checkPrices(f *faults, n *node, p Prices) {
 	for i, r := range p.Reserved {
 		at := n.find("reserved", strconv.Itoa(i), "type")
 		if seen[r.Type] && r.Type != "" {
-			f.add(at, fmt.Sprintf("%s is reserved twice", quote(r.Type)), "write one entry, with the count of both")
+			f.add(at, fmt.Sprintf("%s is reserved twice", quote(r.Type)), "write one entry, with both counts added")
 		}
 		seen[r.Type] = true
 	}

@@ -31,7 +31,7 @@ func (c *Cron) decode(d *decoder, n *node) {
 	}
 	_, err := cronFields.Parse(n.text)
 	if err != nil || strings.Contains(n.text, "TZ=") {
-		d.add(n, quote(n.text)+" is no time of a crontab", `write "0 8 * * mon-fri" for eight o'clock on working days`)
+		d.add(n, quote(n.text)+" is not a crontab time", `write "0 8 * * mon-fri" for eight o'clock on working days`)
 		return
 	}
 	*c = Cron(n.text)

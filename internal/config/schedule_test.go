@@ -50,9 +50,9 @@ pools:
 
 func TestScheduleFaults(t *testing.T) {
 	for entry, want := range map[string]string{
-		`{cron: "@every 5m", to: 1}`:                             "is no time of a crontab",
-		`{cron: "TZ=UTC 0 8 * * *", to: 1}`:                      "is no time of a crontab",
-		`{cron: "0 25 * * *", to: 1}`:                            "is no time of a crontab",
+		`{cron: "@every 5m", to: 1}`:                             "is not a crontab time",
+		`{cron: "TZ=UTC 0 8 * * *", to: 1}`:                      "is not a crontab time",
+		`{cron: "0 25 * * *", to: 1}`:                            "is not a crontab time",
 		`{cron: "0 8 * * *", time_zone: Europe/Atlantis, to: 1}`: "there is no time zone",
 		`{cron: "0 8 * * *", to: 11}`:                            "more than max_instances",
 		`{cron: "0 8 * * *"}`:                                    "to is missing",

@@ -49,7 +49,7 @@ type Notify struct {
 func (y Notify) check(f *faults, n *node) {
 	for i, host := range y.Allow {
 		if host == "" || strings.ContainsAny(host, "/:@ ") && net.ParseIP(host) == nil {
-			f.add(n.find("allow", strconv.Itoa(i)), quote(host)+" is no host", "write its name or address alone, such as hooks.example.org")
+			f.add(n.find("allow", strconv.Itoa(i)), quote(host)+" is not a host", "write only its name or address, such as hooks.example.org")
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 func TestShorthands(t *testing.T) {
 	t.Run("an input that is a path alone is told how it is written", func(t *testing.T) {
 		_, err := config.ParseBatch("b.yaml", []byte("jobs: [{name: a, command: [sh], inputs: [count.sh]}]\n"), t.TempDir())
-		if err == nil || !strings.Contains(err.Error(), "a mapping is wanted here, not a single value\n    hint: write {path: count.sh}") {
+		if err == nil || !strings.Contains(err.Error(), "expected a mapping, not a single value\n    hint: write {path: count.sh}") {
 			t.Errorf("the error is %v", err)
 		}
 	})

@@ -96,7 +96,7 @@ func (c *checker) files(j submittedJob, n *node) {
 	list := n.get("files")
 	switch {
 	case len(under) > 0 && list == nil:
-		c.add(n.find("inputs"), "what the paths among the inputs hold is not said", "list it in files: [{path, mode, size, hash}], and put the contents beforehand")
+		c.add(n.find("inputs"), "the files of the inputs with paths are not listed", "list them in files: [{path, mode, size, hash}], and upload the contents first")
 	case len(under) == 0 && list != nil:
 		c.addf(list, "files belong to inputs that are paths, and there are none")
 	}
@@ -153,12 +153,12 @@ func (c *checker) file(f fileEntry, at *node, under, taken map[string]bool) {
 	case !under[first]:
 		c.addf(at.find("path"), "%s is not under the name of an input", quote(f.Path))
 	case taken[f.Path]:
-		c.addf(at.find("path"), "%s is there already", quote(f.Path))
+		c.addf(at.find("path"), "%s is listed twice", quote(f.Path))
 	default:
 		taken[f.Path] = true
 	}
 	if f.Mode > 0o777 {
-		c.add(at.find("mode"), fmt.Sprintf("%d is more than permission bits", f.Mode), "they are in decimal: 420 for rw-r--r--, 493 for rwxr-xr-x")
+		c.add(at.find("mode"), fmt.Sprintf("%d has more than permission bits", f.Mode), "they are in decimal: 420 for rw-r--r--, 493 for rwxr-xr-x")
 	}
 	if !hash.MatchString(f.Hash) && at.get("hash") != nil {
 		c.addf(at.find("hash"), "%s is not a SHA-256 in hex", quote(f.Hash))

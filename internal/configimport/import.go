@@ -75,7 +75,7 @@ func pair(key string, value any) yaml.MapItem { return yaml.MapItem{Key: key, Va
 // standIn is a cloud where the source does not say which there is. It takes as many instances as the pools may have.
 func (w *writer) standIn(most int) {
 	w.cloud("aws", "us-east-1", most)
-	w.notef("the cloud is not said: ec2 in us-east-1 stands in for it; write your own under clouds")
+	w.notef("the cloud is not given: ec2 in us-east-1 is a placeholder; write your own under clouds")
 }
 
 // cloud is an EC2 cloud.

@@ -105,7 +105,7 @@ pools:
     spare: 1
     type: m5.large
     market: on_demand
-`, []string{"the cloud is not said"}},
+`, []string{"the cloud is not given"}},
 		{"kip's provider.yaml", "kip", "cloud: {aws: {region: eu-west-1}}\ncells: {standbyCells: [{instanceType: t3.nano, count: 1}]}\n", `version: 1
 fleet: kip
 clouds:
@@ -135,7 +135,7 @@ pools:
     floor: 0
     max: 3
     type: p5.48xlarge
-`, []string{"big_ones: the pool is called big-ones", "the cloud is not said"}},
+`, []string{"big_ones: the pool is called big-ones", "the cloud is not given"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := configimport.Import(c.kind, []byte(c.in), true)
@@ -224,21 +224,21 @@ func good(t *testing.T, r configimport.Result) {
 func TestWhatCannotBeImported(t *testing.T) {
 	for _, c := range []struct{ kind, in, want string }{
 		{"slurm", "", `"slurm" cannot be imported`},
-		{"prevmtable", "{a: 1\n b 2}", `line 2: a colon is missing behind "b"`},
+		{"prevmtable", "{a: 1\n b 2}", `line 2: a colon is missing after "b"`},
 		{"prevmtable", "{a: [1, 2", "line 1: a value is missing"},
-		{"prevmtable", `{a: "x`, "line 1: a text has no end"},
-		{"prevmtable", "{a: x}", `line 1: "x" is no value`},
-		{"prevmtable", "{} {}", "line 1: there is more behind the document"},
-		{"prevmtable", strings.Repeat("[", 1000), "line 1: values lie too deep in one another"},
+		{"prevmtable", `{a: "x`, "line 1: a string has no end"},
+		{"prevmtable", "{a: x}", `line 1: "x" is not a value`},
+		{"prevmtable", "{} {}", "line 1: there is more after the document"},
+		{"prevmtable", strings.Repeat("[", 1000), "line 1: values are nested too deep"},
 		{"prevmtable", "{targetVMCount: 1}", "AllowedZones is missing: it says where instances may be"},
-		{"prevmtable", `{allowedZones: ["us-central1-b"]}`, "TargetVMCount is missing, or is no number of instances"},
+		{"prevmtable", `{allowedZones: ["us-central1-b"]}`, "TargetVMCount is missing, or is not a number of instances"},
 		{"prevmtable", `{allowedZones: ["us-central1-b"], targetVMCount: 1}`, "Instance.machineType is missing"},
-		{"prevmtable", `{allowedZones: ["b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}}`, `AllowedZones: "b" is no zone of GCE`},
+		{"prevmtable", `{allowedZones: ["b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}}`, `AllowedZones: "b" is not a GCE zone`},
 		{"kip", "[]", "there are no standby cells"},
 		{"kip", "- {count: 1}", "standby cell 1 has no instanceType"},
 		{"groups", "1:2:a", `line 1: "1:2:a" is not min:max:type:name`},
 		{"groups", "3:2:a:b", `line 1: "3:2:a:b" has no numbers min and max, of which max is at least min and 1, or no type`},
-		{"groups", "1:2:a:b\n1:2:a:b", "line 2: there is a group b already"},
+		{"groups", "1:2:a:b\n1:2:a:b", "line 2: there is already a group b"},
 		{"groups", "", "there are no groups"},
 	} {
 		_, err := configimport.Import(c.kind, []byte(c.in), true)

@@ -90,7 +90,7 @@ func ReadPrevmtable(text string) (Prevmtable, error) {
 	}
 	old, is := document.(map[string]any)
 	if !is {
-		return Prevmtable{}, drover.Errorf(drover.KindInvalid, "the document is no object")
+		return Prevmtable{}, drover.Errorf(drover.KindInvalid, "the document is not an object")
 	}
 	p := Prevmtable{Hooks: map[drover.Hook]string{}}
 	if err := p.read(old); err != nil {
@@ -113,7 +113,7 @@ func (p *Prevmtable) read(old fields) error {
 	}
 	count, is := old.take("TargetVMCount").(float64)
 	if p.Count = int(count); !is || p.Count < 0 {
-		return drover.Errorf(drover.KindInvalid, "TargetVMCount is missing, or is no number of instances")
+		return drover.Errorf(drover.KindInvalid, "TargetVMCount is missing, or is not a number of instances")
 	}
 	p.prefix(old.text("Prefix"))
 	p.listing(seconds(rest))
@@ -217,7 +217,7 @@ func (p *Prevmtable) bootDisk(in fields) {
 // bootRest says what else there was of a boot disk. Drover's goes with its instance, and is written to.
 func (p *Prevmtable) bootRest(disk, params fields) {
 	if autoDelete, is := disk.take("autoDelete").(bool); is && !autoDelete {
-		p.notef("disks: the boot disk goes with its instance, and stayed")
+		p.notef("disks: the boot disk was kept, but Drover deletes it with its instance")
 	}
 	disk.take("mode")
 	disk.take("type")
@@ -274,7 +274,7 @@ func (w *writer) prevmtable(data []byte) error {
 	w.result.Notes = append(w.result.Notes, p.Notes...)
 	for _, zone := range p.Zones {
 		if !strings.Contains(zone, "-") {
-			return drover.Errorf(drover.KindInvalid, "AllowedZones: %.40q is no zone of GCE", zone)
+			return drover.Errorf(drover.KindInvalid, "AllowedZones: %.40q is not a GCE zone", zone)
 		}
 	}
 	w.gceClouds(p)

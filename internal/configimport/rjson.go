@@ -28,7 +28,7 @@ func parseLenient(text string) (any, error) {
 		return nil, err
 	}
 	if l.skip(); l.at < len(l.text) {
-		return nil, l.wrong("there is more behind the document")
+		return nil, l.wrong("there is more after the document")
 	}
 	return v, nil
 }
@@ -71,7 +71,7 @@ func (l *lenient) value() (any, error) {
 		return nil, l.wrong("a value is missing")
 	}
 	if l.depth++; l.depth > mostDepth {
-		return nil, l.wrong("values lie too deep in one another")
+		return nil, l.wrong("values are nested too deep")
 	}
 	defer func() { l.depth-- }()
 	switch l.text[l.at] {
@@ -97,7 +97,7 @@ func (l *lenient) object() (any, error) {
 			return nil, err
 		}
 		if l.skip(); !l.closes(':') {
-			return nil, l.wrong("a colon is missing behind " + strconv.Quote(key))
+			return nil, l.wrong("a colon is missing after " + strconv.Quote(key))
 		}
 		if all[key], err = l.value(); err != nil {
 			return nil, err
@@ -148,13 +148,13 @@ func (l *lenient) quoted() (string, error) {
 		case '"':
 			var s string
 			if err := json.Unmarshal([]byte(l.text[l.at:end+1]), &s); err != nil {
-				return "", l.wrong("a text cannot be read: " + err.Error())
+				return "", l.wrong("a string cannot be read: " + err.Error())
 			}
 			l.at = end + 1
 			return s, nil
 		}
 	}
-	return "", l.wrong("a text has no end")
+	return "", l.wrong("a string has no end")
 }
 
 // word is what stands there without quotes.
@@ -180,5 +180,5 @@ func (l *lenient) plain() (any, error) {
 	if n, err := strconv.ParseFloat(word, 64); err == nil {
 		return n, nil
 	}
-	return nil, l.wrong(strconv.Quote(word) + " is no value")
+	return nil, l.wrong(strconv.Quote(word) + " is not a value")
 }

@@ -86,11 +86,11 @@ func (w *writer) groups(text string) error {
 		}
 		name := nameOf(parts[3], fmt.Sprintf("group-%d", number))
 		if name != parts[3] {
-			w.notef("%s: the pool is called %s, as names have up to 32 letters, digits and dashes and begin with a letter", parts[3], name)
+			w.notef("%s: the pool is called %s, because names have up to 32 letters, digits and dashes and begin with a letter", parts[3], name)
 		}
 		for _, p := range w.pools {
 			if p.Key == name {
-				return drover.Errorf(drover.KindInvalid, "line %d: there is a group %s already", number, name)
+				return drover.Errorf(drover.KindInvalid, "line %d: there is already a group %s", number, name)
 			}
 		}
 		most += size

@@ -33,7 +33,7 @@ func Open(name string) (Runtime, error) {
 	case "podman":
 		return client{"podman", podmanUser}, nil
 	}
-	return nil, fmt.Errorf("%q is no container runtime: there are %s", name, strings.Join(Names(), " and "))
+	return nil, fmt.Errorf("%q is not a container runtime; choose from %s", name, strings.Join(Names(), " and "))
 }
 
 // Find returns the first of the runtimes that works on this instance, and as whom containers run there. Its error says what is wrong with

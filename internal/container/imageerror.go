@@ -30,9 +30,9 @@ func (e *ImageError) Error() string {
 	case NotFound:
 		return fmt.Sprintf("image %s does not exist: %s", e.Image, e.Text)
 	case NotAllowed:
-		return fmt.Sprintf("image %s may not be had, or not without a login: %s", e.Image, e.Text)
+		return fmt.Sprintf("image %s is not accessible, or not without a login: %s", e.Image, e.Text)
 	case WrongArch:
-		return fmt.Sprintf("image %s is not made for this instance's processor (resources: {arch: …} chooses another): %s", e.Image, e.Text)
+		return fmt.Sprintf("image %s is not built for this instance's processor (resources: {arch: …} chooses another): %s", e.Image, e.Text)
 	case NoCommand:
 		return fmt.Sprintf("image %s has no command of its own: %s", e.Image, e.Text)
 	case NoRuntime:

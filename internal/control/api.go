@@ -76,7 +76,7 @@ func (c carried) RemoteAddr() net.Addr { return apiAddr{c.instance} }
 func (c *Controller) acceptAPI(l *link, conn int64) {
 	rw, err := l.conn.OpenAPI(conn)
 	if err != nil {
-		c.cfg.Log.Debug("taking up a job's connection", logkey.Instance, l.name, logkey.Error, err)
+		c.cfg.Log.Debug("accepting a job's connection", logkey.Instance, l.name, logkey.Error, err)
 		return
 	}
 	select {

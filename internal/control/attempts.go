@@ -389,7 +389,7 @@ func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in
 	}
 	if in.named += size; in.named > wire.MaxLine { // it would not fit what an instance is told
 		return drover.Errorf(drover.KindInvalid, "its inputs, with the outputs of job %s, are too many: their names take %v, of at most %v", job, drover.Bytes(in.named), drover.Bytes(wire.MaxLine)).
-			WithHint("have each element leave one file, such as an archive")
+			WithHint("have each element produce one file, such as an archive")
 	}
 	outputs, err := c.cfg.Store.Outputs(ctx, number)
 	if err != nil {
@@ -406,7 +406,7 @@ func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in
 			in.add(laid, func() (io.ReadCloser, error) {
 				r, err := c.cfg.Results.OpenOutput(from, index, f)
 				if err != nil {
-					return nil, drover.Errorf(drover.KindInvalid, "output %s of job %s is not there any more: %v", f.Path, job, err)
+					return nil, drover.Errorf(drover.KindInvalid, "output %s of job %s no longer exists: %v", f.Path, job, err)
 				}
 				return r, nil
 			})

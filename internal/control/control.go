@@ -211,7 +211,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 
 // trust accepts records that may be an older copy, on an operator's word.
 func trust(ctx context.Context, cfg Config, state *engine.State) error {
-	cfg.Log.Warn("the records are trusted, as was asked for: what was begun since they were copied may be begun again", logkey.Note, state.Unproved.Text)
+	cfg.Log.Warn("the records are trusted, as requested: attempts that started after they were copied may start again", logkey.Note, state.Unproved.Text)
 	state.Unproved = nil
 	return cfg.Store.Commit(ctx, []engine.Write{{Proved: true}})
 }

@@ -53,7 +53,7 @@ func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drove
 	in, err := c.cfg.Store.Instance(ctx, c.now(), subject)
 	if err != nil {
 		return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %.80q", subject).
-			WithHint("drover offers lists what there is to rent; an offering is named as CLOUD/ZONE/TYPE/MARKET, and several by fewer parts or patterns")
+			WithHint("drover offers lists what can be rented; CLOUD/ZONE/TYPE/MARKET names an offering, and fewer parts or patterns name several")
 	}
 	x := drover.Explanation{Subject: in.Name, Reasons: []drover.Reason{}}
 	if in.Reason != nil {
@@ -69,7 +69,7 @@ func explainJob(job drover.Job) drover.Explanation {
 	case job.Reason != nil:
 		x.Reasons = append(x.Reasons, *job.Reason)
 	case x.Waiting:
-		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPlanning, Text: "it was submitted only just now, and is looked at next"})
+		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPlanning, Text: "it was submitted just now, and is considered next"})
 	case job.State == drover.JobSucceeded:
 		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonExit, Text: "it succeeded"})
 	}

@@ -97,7 +97,7 @@ func (c *Controller) Instruct(ctx context.Context, name string, verb drover.Verb
 	case err != nil:
 		return in, err
 	case verb.Told() == "":
-		return in, drover.Errorf(drover.KindInvalid, "%.40q is no verb for an instance", string(verb)).WithHint("there are drain, hold, release and kill")
+		return in, drover.Errorf(drover.KindInvalid, "%.40q is not a verb for an instance", string(verb)).WithHint("the verbs are drain, hold, release and kill")
 	case in.State == drover.InstanceGone, in.State == drover.InstanceStopping && verb != drover.VerbKill:
 		return in, drover.Errorf(drover.KindConflict, "instance %s is %s", in.Name, in.State)
 	}
@@ -159,7 +159,7 @@ func offer(s engine.OfferState) drover.Offer {
 func (c *Controller) Costs(ctx context.Context, f drover.CostFilter) (drover.Costs, error) {
 	if !f.By.Known() {
 		return drover.Costs{}, drover.Errorf(drover.KindInvalid, "costs cannot be grouped by %.80q", string(f.By)).
-			WithHint("there are job, label, label:NAME, user, pool, cloud and type")
+			WithHint("group them by job, label, label:NAME, user, pool, cloud or type")
 	}
 	if f.Step != 0 {
 		if err := checkSteps(f, c.now()); err != nil {
@@ -176,7 +176,7 @@ func checkSteps(f drover.CostFilter, now drover.Time) error {
 	case f.Step < time.Second:
 		return drover.Errorf(drover.KindInvalid, "steps of %v are too short", f.Step).WithHint("a step is a second or longer")
 	case f.Since == 0:
-		return drover.Errorf(drover.KindInvalid, "steps of time need a time at which they begin").WithHint("say since when")
+		return drover.Errorf(drover.KindInvalid, "steps of time need a start").WithHint("give a time in since")
 	case until.Sub(f.Since) > f.Step*drover.MaxCostSteps:
 		return drover.Errorf(drover.KindInvalid, "steps of %v would be more than %d", f.Step, drover.MaxCostSteps).WithHint("ask for longer steps, or less time")
 	}
@@ -240,7 +240,7 @@ func (c *Controller) CreateToken(ctx context.Context, r drover.TokenRequest) (dr
 	}
 	token, err := c.cfg.Store.CreateToken(ctx, c.now(), r)
 	if err == nil {
-		c.cfg.Log.Info("token made", logkey.Caller, drover.IdentityOf(ctx).User, logkey.TokenID, token.ID, logkey.User, r.User, logkey.Role, string(r.Role))
+		c.cfg.Log.Info("token created", logkey.Caller, drover.IdentityOf(ctx).User, logkey.TokenID, token.ID, logkey.User, r.User, logkey.Role, string(r.Role))
 	}
 	return token, err
 }
@@ -265,7 +265,7 @@ func (c *Controller) mayShareHost(ctx context.Context, cloud, user string) error
 		ended := t.Expires != nil && t.Expires.Before(c.now().Std())
 		if t.User != user && t.Role != drover.RoleView && !ended {
 			return drover.Errorf(drover.KindInvalid, "cloud %s runs jobs as the controller's own user, so %s's jobs could do whatever %s can", cloud, user, t.User).
-				WithHint("have jobs run on other machines; or write clouds: {%s: {trusted: true}} if its users may do whatever the controller can", cloud)
+				WithHint("run jobs in another cloud; or write clouds: {%s: {trusted: true}} if its users may do whatever the controller can", cloud)
 		}
 	}
 	return nil

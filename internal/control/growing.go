@@ -39,7 +39,7 @@ func (c *Controller) tryGrowDisk(ctx context.Context, f engine.GrowDisk) error {
 	}
 	l := c.link(f.Instance)
 	if l == nil {
-		return drover.Errorf(drover.KindTransient, "the volume is grown, and the instance is not connected, so that its file system cannot be")
+		return drover.Errorf(drover.KindTransient, "the volume has grown, but the instance is not connected, so its file system cannot grow")
 	}
 	return l.conn.GrowRoot(ctx, f.Size)
 }

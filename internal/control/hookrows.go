@@ -115,7 +115,7 @@ func (c *Controller) runHooks(ctx context.Context) {
 func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, ended chan<- int64) {
 	due, err := c.cfg.Store.Hooks(ctx, c.clock.now(), 2*hooksAtOnce)
 	if err != nil {
-		c.cfg.Log.Error("which hooks are to be run cannot be read", logkey.Error, err)
+		c.cfg.Log.Error("the hooks to run cannot be read", logkey.Error, err)
 	}
 	for _, h := range due {
 		if running[h.ID] {
@@ -147,14 +147,14 @@ func (c *Controller) runRow(ctx context.Context, h store.Hook) {
 	}
 	done, err := c.cfg.Store.HookRun(ctx, h, failure, c.clock.now())
 	if err != nil {
-		c.cfg.Log.Error("it cannot be written down that a hook was run, so it is run again", logkey.Error, err)
+		c.cfg.Log.Error("it cannot be recorded that a hook ran, so it runs again", logkey.Error, err)
 	}
 	log := c.cfg.Log.With(logkey.Hook, string(h.Fire.Hook), logkey.Instance, h.Fire.Name)
 	switch {
 	case failure != nil && done:
-		log.Warn("nobody could be told: given up", logkey.Error, failure)
+		log.Warn("a hook failed and is given up", logkey.Error, failure)
 	case failure != nil:
-		log.Info("nobody could be told: it is tried again", logkey.Error, failure)
+		log.Info("a hook failed and will be retried", logkey.Error, failure)
 	}
 	if h.Fire.Hook == drover.HookBroken && h.Epoch == c.epoch {
 		c.post(ctx, engine.Fired{Effect: h.Effect, Instance: h.Fire.Instance})

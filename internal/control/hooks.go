@@ -38,9 +38,9 @@ func (c *Controller) runScript(ctx context.Context, h engine.HookRow, script str
 	err := runHook(ctx, script, c.hookEnv(h), func(line string) { log.Info("the hook says", logkey.Said, line) })
 	switch {
 	case ctx.Err() != nil:
-		log.Warn("the hook was ended", logkey.Script, script, logkey.TookSeconds, engine.HookTime.Seconds())
+		log.Warn("the hook was stopped", logkey.Script, script, logkey.TookSeconds, engine.HookTime.Seconds())
 	case err != nil:
-		log.Warn("the hook ended badly", logkey.Script, script, logkey.Error, err)
+		log.Warn("the hook failed", logkey.Script, script, logkey.Error, err)
 	}
 }
 

@@ -45,11 +45,11 @@ func (c claimant) verify(ctx context.Context, key ssh.PublicKey, output []byte) 
 			return &remote.RunFirst{Command: first.Command}
 		}
 		if err != nil {
-			return fmt.Errorf("proving the host key of %s: %w", c.name, err)
+			return fmt.Errorf("verifying the host key of %s: %w", c.name, err)
 		}
 		return nil
 	case driver.HostKeysSecret:
 		return drover.Errorf(drover.KindUnsupported, "a planted secret proves it")
 	}
-	return drover.Errorf(drover.KindHostKey, "its host key cannot be proved: the driver has no way to")
+	return drover.Errorf(drover.KindHostKey, "its host key cannot be verified: the driver has no way to do so")
 }

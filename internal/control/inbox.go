@@ -44,7 +44,7 @@ func (c *Controller) readInbox(ctx context.Context) {
 			c.post(ctx, body)
 		}
 		if err != nil && ctx.Err() == nil {
-			c.cfg.Log.Error("reading what was wished for", logkey.Error, err)
+			c.cfg.Log.Error("reading requests", logkey.Error, err)
 			time.AfterFunc(unreadable, c.inbox.nudge)
 		}
 	}

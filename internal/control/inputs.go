@@ -59,7 +59,7 @@ func (c *Controller) PutInput(ctx context.Context, hash string, contents io.Read
 	defer c.sweeping.Unlock()
 	size, there := c.cfg.Inputs.Size(hash)
 	if !there {
-		return drover.Errorf(drover.KindTransient, "the contents were swept while they came").WithHint("send them again")
+		return drover.Errorf(drover.KindTransient, "the contents were removed while they were being uploaded").WithHint("send them again")
 	}
 	return c.cfg.Store.AddInput(ctx, c.now(), user, drover.File{Hash: hash, Size: size})
 }
@@ -84,7 +84,7 @@ func (c *Controller) SweepInputs(ctx context.Context, now time.Time) error {
 			if err := c.cfg.Inputs.Remove(hash); err != nil {
 				return err
 			}
-			c.cfg.Log.Debug("an input that no job uses was taken away", logkey.Hash, hash)
+			c.cfg.Log.Debug("an input that no job uses was deleted", logkey.Hash, hash)
 		}
 		return nil
 	})

@@ -18,7 +18,7 @@ import (
 // Submit accepts a batch: see [drover.Queue].
 func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Receipt, error) {
 	if err := c.full.err(); err != nil {
-		return drover.Receipt{}, fmt.Errorf("taking in jobs: %w", err)
+		return drover.Receipt{}, fmt.Errorf("accepting jobs: %w", err)
 	}
 	numbers, done, err := c.cfg.Store.Submitted(ctx, s)
 	if err == nil && !done {
@@ -101,7 +101,7 @@ func fits(b drover.Batch, offerings []drover.Offering, leftOut []drover.LeftOut)
 		}
 		judged[shape] = true
 		if miss := shape.NearestMiss(offerings, leftOut...); miss != "" {
-			return drover.Errorf(drover.KindInvalid, "no configured type can hold job %s: %s", spec.Name, miss).WithHint("drover offers --all lists what there is")
+			return drover.Errorf(drover.KindInvalid, "no configured type can hold job %s: %s", spec.Name, miss).WithHint("drover offers --all lists all types")
 		}
 	}
 	return nil
@@ -114,7 +114,7 @@ func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.
 		f.User = drover.IdentityOf(ctx).User
 	}
 	if f.Newest && f.Elements {
-		return page, drover.Errorf(drover.KindInvalid, "elements are not listed with the newest first").WithHint("leave out one of the two")
+		return page, drover.Errorf(drover.KindInvalid, "elements cannot be listed newest first").WithHint("leave one of them out")
 	}
 	items, next, err := c.cfg.Store.JobsPage(ctx, c.now(), f)
 	page.Items = items
@@ -219,11 +219,11 @@ func (c *Controller) SetPriority(ctx context.Context, id drover.JobID, priority 
 	case err != nil:
 		return job, err
 	case id.Index >= 0:
-		return job, drover.Errorf(drover.KindInvalid, "a priority is that of a whole job").WithHint("drover priority %d %d", id.Number, priority)
+		return job, drover.Errorf(drover.KindInvalid, "only a whole job has a priority").WithHint("drover priority %d %d", id.Number, priority)
 	case priority < 0 || priority > drover.MaxPriority:
-		return job, drover.Errorf(drover.KindInvalid, "priority %d is not from 0 to %d", priority, drover.MaxPriority)
+		return job, drover.Errorf(drover.KindInvalid, "priority %d is not between 0 and %d", priority, drover.MaxPriority)
 	case job.State.Final():
-		return job, drover.Errorf(drover.KindConflict, "job %v is %s already", id, job.State)
+		return job, drover.Errorf(drover.KindConflict, "job %v is already %s", id, job.State)
 	}
 	text := asked(ctx, fmt.Sprintf("its priority was set to %d", priority), "")
 	wish := engine.PriorityAsked{Job: id.Number, Again: life, Priority: priority, Reason: drover.Reason{Code: drover.ReasonPreempted, Text: text}}

@@ -97,7 +97,7 @@ func (l *link) plausible(id drover.AttemptID) bool {
 	}
 	if !l.absurd {
 		l.absurd = true
-		l.c.cfg.Log.Warn("dropping what the instance says of an attempt whose number can be nobody's", logkey.Instance, l.name, logkey.Attempt, id.String())
+		l.c.cfg.Log.Warn("ignoring the instance's report about an attempt whose number is not valid", logkey.Instance, l.name, logkey.Attempt, id.String())
 	}
 	return false
 }

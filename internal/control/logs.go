@@ -21,7 +21,7 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 	case job.Array != nil:
 		return nil, drover.Errorf(drover.KindInvalid, "job %v is an array: each element has output of its own", r.Job).WithHint("name one, such as %v.%d", r.Job, job.Array.First)
 	case blobOf(r.Stream) == "":
-		return nil, drover.Errorf(drover.KindInvalid, "%.40q is no output stream", string(r.Stream)).WithHint("there are stdout and stderr")
+		return nil, drover.Errorf(drover.KindInvalid, "%.40q is not an output stream", string(r.Stream)).WithHint("the streams are stdout and stderr")
 	}
 	spec, err := c.spec(ctx, r.Job.Number)
 	if err != nil {

@@ -140,7 +140,7 @@ func (c *Controller) nodeKey(ctx context.Context, now *drover.NodeGroups, group,
 		})
 	}
 	if err != nil || key == (engine.NodeKey{}) {
-		return key, drover.Errorf(drover.KindNotFound, "node %.200q is none of group %.80s, so nothing was deleted", id, group)
+		return key, drover.Errorf(drover.KindNotFound, "node %.200q is not in group %.80s, so nothing was deleted", id, group)
 	}
 	return key, nil
 }

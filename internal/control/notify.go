@@ -21,7 +21,7 @@ const (
 func (c *Controller) Tell(ctx context.Context) {
 	due, err := c.cfg.Store.Tellings(ctx, c.now(), tellAtOnce)
 	if err != nil && ctx.Err() == nil {
-		c.cfg.Log.Error("who is to be told of batches cannot be read", logkey.Error, err)
+		c.cfg.Log.Error("messages about batches cannot be read", logkey.Error, err)
 	}
 	var all sync.WaitGroup
 	for _, t := range due {
@@ -29,7 +29,7 @@ func (c *Controller) Tell(ctx context.Context) {
 	}
 	all.Wait()
 	if err := c.cfg.Store.ForgetTold(ctx); err != nil && ctx.Err() == nil {
-		c.cfg.Log.Error("of what nobody is told is not forgotten", logkey.Error, err)
+		c.cfg.Log.Error("old messages about batches cannot be deleted", logkey.Error, err)
 	}
 }
 
@@ -41,10 +41,10 @@ func (c *Controller) tell(ctx context.Context, t store.Telling) {
 	done, err := c.cfg.Store.Told(ctx, t, failure, c.now())
 	switch {
 	case err != nil:
-		c.cfg.Log.Error("it cannot be written down who was told of a batch", logkey.Error, err)
+		c.cfg.Log.Error("it cannot be recorded that a message about a batch was sent", logkey.Error, err)
 	case failure != nil && done:
-		c.cfg.Log.Warn("nobody could be told of a batch: given up", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
+		c.cfg.Log.Warn("a message about a batch could not be sent: given up", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
 	case failure != nil:
-		c.cfg.Log.Info("nobody could be told of a batch: it is tried again", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
+		c.cfg.Log.Info("a message about a batch could not be sent: it will be retried", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
 	}
 }

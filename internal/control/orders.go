@@ -85,7 +85,7 @@ func (l *link) Notice(n drover.Notice) {
 	if n.Cause == "" {
 		if !l.calmed {
 			l.calmed = true
-			l.c.cfg.Log.Info("the cloud takes its notice back", logkey.Instance, l.name)
+			l.c.cfg.Log.Info("the cloud has withdrawn its notice", logkey.Instance, l.name)
 		}
 		return
 	}

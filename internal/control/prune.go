@@ -53,7 +53,7 @@ func (c *Controller) pruneOld(ctx context.Context) error {
 	}
 	pruned, err := c.Prune(ctx, c.now().Add(-keep))
 	if pruned.Jobs > 0 {
-		c.cfg.Log.Info("old results were taken away", logkey.Elements, pruned.Jobs, logkey.Bytes, pruned.Bytes, logkey.Note, "older than "+keep.Round(time.Second).String())
+		c.cfg.Log.Info("old results were deleted", logkey.Elements, pruned.Jobs, logkey.Bytes, pruned.Bytes, logkey.Note, "older than "+keep.Round(time.Second).String())
 	}
 	return err
 }

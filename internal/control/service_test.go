@@ -23,7 +23,7 @@ import (
 	"drover/internal/wire"
 )
 
-// job is a job of the fixture that is no array.
+// job is a job of the fixture that is not an array.
 func job(number int64) drover.JobID { return drover.JobID{Number: number, Index: -1} }
 
 // covers D13

@@ -43,7 +43,7 @@ func (p Program) Check(c *config.Config) error {
 		kind, ok := p.Drivers[cloud.Driver]
 		if !ok {
 			known := strings.Join(slices.Sorted(maps.Keys(p.Drivers)), ", ")
-			return c.Fault("clouds."+cloud.Name+".driver", "there is no driver "+cloud.Driver, "there is "+known)
+			return c.Fault("clouds."+cloud.Name+".driver", "there is no driver "+cloud.Driver, "the drivers are "+known)
 		}
 		known, is := kind.Keys.(booted)
 		if !is {

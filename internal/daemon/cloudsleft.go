@@ -99,7 +99,7 @@ func NoneLeft(ctx context.Context, records *store.Store, c *config.Config) ([]co
 
 func cloudGone(name string) error {
 	return drover.Errorf(drover.KindInvalid, "there are instances in cloud %s, which the configuration no longer has", name).
-		WithHint("put the cloud back until its instances are gone")
+		WithHint("add the cloud again until its instances are gone")
 }
 
 // missingClouds names the clouds in which the records have instances and that the configuration lacks.

@@ -138,7 +138,7 @@ func (f *Fleet) loadKey(ctx context.Context, o FleetOptions) (err error) {
 		}
 		if there != "" {
 			return drover.Errorf(drover.KindInvalid, "%s is missing, and without it nobody can log in to the instances of fleet %s: %s", path, o.Fleet, there).
-				WithHint("put it back from a backup; drover gc --without-state lists the instances, and destroys them with --destroy")
+				WithHint("restore it from a backup; drover gc --without-state lists the instances, and destroys them with --destroy")
 		}
 	}
 	f.Key, err = remote.LoadOrCreateFleetKey(path)

@@ -27,7 +27,7 @@ type Folder struct {
 // NewFolder is the folder of a configuration's daemon. It creates nothing.
 func NewFolder(c *config.Config) (Folder, error) {
 	if c.Fleet == "" {
-		return Folder{}, c.Fault("fleet", "a fleet has to be named", "write fleet: NAME; every instance bears it, and no other controller touches those")
+		return Folder{}, c.Fault("fleet", "the fleet needs a name", "write fleet: NAME; every instance carries it, and no other controller touches them")
 	}
 	records := c.State
 	if records == "" {
@@ -121,7 +121,7 @@ func ReadToken(path string) (drover.Secret, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {
-		return drover.Secret{}, drover.Errorf(drover.KindInvalid, "%s holds no token", path)
+		return drover.Secret{}, drover.Errorf(drover.KindInvalid, "%s contains no token", path)
 	}
 	return drover.NewSecret(token), nil
 }

@@ -30,7 +30,7 @@ func (d *daemon) notListening(address string, err error) error {
 func (d *daemon) reach(c *config.Config) httpapi.Reach {
 	r := httpapi.ReachOf(c.Listen, c.URL)
 	if r.Hosts == nil {
-		d.Log.Warn("listening for other hosts in the clear: put a proxy with TLS before this, and let nobody else reach it", logkey.Listen, c.Listen)
+		d.Log.Warn("listening for other hosts without TLS: put a proxy with TLS in front, and let nobody else reach this", logkey.Listen, c.Listen)
 	}
 	return r
 }
@@ -72,7 +72,7 @@ func (d *daemon) move(c *config.Config, l net.Listener) {
 	d.listener = l
 	go d.serveHTTP(l)
 	if err := d.folder.Announce(l.Addr().String()); err != nil {
-		d.Log.Error("the address cannot be written down, so commands on this host may not find the controller", logkey.Error, err)
+		d.Log.Error("the address cannot be recorded, so commands on this host may not find the controller", logkey.Error, err)
 	}
 	d.Log.Info("serving", logkey.URL, "http://"+l.Addr().String())
 }

@@ -46,7 +46,7 @@ func (d *daemon) load(ctx context.Context) (*config.Config, error) {
 	if errors.Is(none, fs.ErrNotExist) {
 		return nil, c.Fault("pools_from", err.Error(), drover.AsError(err, drover.KindInternal).Hint)
 	}
-	d.Log.Warn("a pool stays as it was described last", logkey.Error, err)
+	d.Log.Warn("a pool keeps its last description", logkey.Error, err)
 	if none != nil {
 		return nil, none
 	}
@@ -80,7 +80,7 @@ func (d *daemon) attribute(ctx context.Context, c *config.Config) (string, error
 	defer done()
 	from, can := driver.As[driver.Attributes](cl.Driver)
 	if !can {
-		return "", drover.Errorf(drover.KindUnsupported, "its driver has no attributes").WithHint("so far, driver: gce has them")
+		return "", drover.Errorf(drover.KindUnsupported, "its driver has no attributes").WithHint("only driver: gce has them")
 	}
 	return from.Attribute(ctx, attributeName(c))
 }
@@ -105,10 +105,10 @@ func (d *daemon) withDescribed(c *config.Config, text string) (*config.Config, e
 		return nil, c.Fault("pools_from", fmt.Sprintf("attribute %s: %v", attributeName(c), err), drover.AsError(err, drover.KindInvalid).Hint)
 	}
 	for _, note := range old.Notes {
-		d.Log.Warn("the attribute is not carried over whole", logkey.Note, drover.Sanitize(note))
+		d.Log.Warn("the attribute is not carried over in full", logkey.Note, drover.Sanitize(note))
 	}
 	if old.DiskType != "" {
-		d.Log.Warn("the attribute is not carried over whole", logkey.Note, "the type of boot disks is that of the cloud: write disk_type: "+drover.Sanitize(old.DiskType)+" there")
+		d.Log.Warn("the attribute is not carried over in full", logkey.Note, "the type of boot disks is that of the cloud: write disk_type: "+drover.Sanitize(old.DiskType)+" there")
 	}
 	with, err := c.WithPool(describedPool(c, old), old.Listing)
 	if err != nil {
@@ -148,7 +148,7 @@ func (d *daemon) followDescribed(ctx context.Context) {
 	case err == nil && text != d.described:
 		d.reload(ctx)
 	case err != nil && !d.untold:
-		d.Log.Warn("a pool stays as it was described last", logkey.Error, err)
+		d.Log.Warn("a pool keeps its last description", logkey.Error, err)
 	}
 	d.untold = err != nil
 }

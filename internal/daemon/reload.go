@@ -25,7 +25,7 @@ func (d *daemon) reload(ctx context.Context) {
 	}
 	d.note(err)
 	if err == nil && c.Hash() == d.config.Hash() {
-		d.Log.Info("the configuration says what it said before", logkey.File, absolute(d.File))
+		d.Log.Info("the configuration is unchanged", logkey.File, absolute(d.File))
 		return
 	}
 	if err == nil {
@@ -36,7 +36,7 @@ func (d *daemon) reload(ctx context.Context) {
 		d.refuse(err)
 		return
 	}
-	d.Log.Info("the configuration was read again", logkey.File, absolute(d.File), logkey.Hash, c.Hash()[:12])
+	d.Log.Info("the configuration was reloaded", logkey.File, absolute(d.File), logkey.Hash, c.Hash()[:12])
 }
 
 // note keeps why the configuration's file, as it is now, is not in use; nil: it is.
@@ -88,7 +88,7 @@ func (d *daemon) needsStart(c *config.Config) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("end it and start it again: this interrupts no jobs")
+	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("restart it: this interrupts no jobs")
 }
 
 // fixed are the keys that change and take a start to do so.
@@ -220,7 +220,7 @@ func (d *daemon) tellLeft(ctx context.Context) {
 		d.Log.Info("ended; nothing is left")
 		return
 	}
-	d.Log.Info("ended; instances and jobs are left as they are, and the next drover serve goes on with them",
+	d.Log.Info("ended; instances and jobs are left as they are, and the next drover serve continues with them",
 		logkey.Instances, instances, logkey.Running, s.Jobs[drover.JobRunning], logkey.Queued, s.Jobs[drover.JobQueued])
 }
 

@@ -71,7 +71,7 @@ func FindRunFolder(id string) (*RunFolder, error) {
 	}
 	path := filepath.Join(home, id)
 	if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
-		left := "no run is left to resume"
+		left := "there is no run to resume"
 		if _, err := os.Stat(filepath.Join(EndedHome(home), id, "run.json")); err == nil {
 			return nil, drover.Errorf(drover.KindConflict, "run %s has ended", id).WithHint("to rerun failed jobs: drover run --resume %s --failed", id)
 		}

@@ -95,7 +95,7 @@ func (k *Value[T]) renew(ctx context.Context) {
 		k.failed = time.Now()
 	}
 	if !k.now.Fetched.IsZero() {
-		k.o.Log.Warn("what was fetched before goes on", logkey.File, filepath.Base(k.file()), logkey.Error, err)
+		k.o.Log.Warn("the earlier copy stays in use", logkey.File, filepath.Base(k.file()), logkey.Error, err)
 	}
 }
 
@@ -111,7 +111,7 @@ func (k *Value[T]) load() {
 // save puts a whole file in the place of the old one. What cannot be kept is fetched again after a restart, so it is only told.
 func (k *Value[T]) save() {
 	if err := writeFile(k.file(), k.now); err != nil {
-		k.o.Log.Warn("what was fetched cannot be kept", logkey.Error, err)
+		k.o.Log.Warn("what was fetched cannot be stored", logkey.Error, err)
 	}
 }
 

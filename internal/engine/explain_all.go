@@ -192,9 +192,9 @@ func blockText(b Block) string {
 	case b.Over && b.ForInterruptions():
 		return b.Reason.Text + "; a single instance will then test it"
 	case b.Probe != 0:
-		return b.Reason.Text + "; a single create will then test it"
+		return b.Reason.Text + "; a single create request will then test it"
 	case b.Over:
-		return b.Reason.Text + "; that may be over: the next create tests it"
+		return b.Reason.Text + "; that may be over: the next create request tests it"
 	}
 	return b.Reason.Text
 }
@@ -203,7 +203,7 @@ func blockText(b Block) string {
 func cureOf(b Block) string {
 	switch drover.ErrorKind(b.Reason.Cause) {
 	case drover.KindQuota:
-		return "; a higher quota or one instance less ends this"
+		return "; a higher quota or one instance fewer ends this"
 	case drover.KindCapacity:
 		return "; other types, zones or markets may be available"
 	case drover.KindAuthentication, drover.KindForbidden:

@@ -68,7 +68,7 @@ func (e *Engine) troublesOf(c *Cloud) (why []Verdict) {
 	}
 	if c.Unlisted.Cause != "" {
 		unlisted := c.Unlisted
-		unlisted.Text = fmt.Sprintf("asked %s, it does not list its instances, for which nothing changes meanwhile: %s", countOf(c.ListFails, "time"), unlisted.Text)
+		unlisted.Text = fmt.Sprintf("asked %s, it did not list its instances; meanwhile nothing changes for them: %s", countOf(c.ListFails, "time"), unlisted.Text)
 		unlisted.Until = later(c.NextList, e.s.Now)
 		why = append(why, unlisted)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // faultText begins a note of what can only be a fault of the engine's.
-const faultText = "this is a fault of Drover's"
+const faultText = "this is a bug in Drover"
 
 func (e *Engine) addInstance(in *fleet.Member) {
 	e.adapt(in)
@@ -53,7 +53,7 @@ func (e *Engine) writeInstance(in *fleet.Member) {
 // than take the fleet down with it.
 func (e *Engine) setState(in *fleet.Member, next drover.InstanceState) {
 	if !in.State.CanBecome(next) {
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("%s: instance %s is %s and was to become %s", faultText, in.Name, in.State, next), Instance: in.Name})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("%s: instance %s is %s, but was about to become %s", faultText, in.Name, in.State, next), Instance: in.Name})
 		return
 	}
 	in.State = next

@@ -218,6 +218,6 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	e.nodeBack(in)
 	e.writeInstance(in)
 	e.rates = true
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s lists instance %s again, which counted as gone: its record and its bill continue", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s again lists instance %s, which counted as gone: its record and its bill continue", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
 	e.show(c, in, *d.Shown)
 }

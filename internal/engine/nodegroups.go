@@ -78,7 +78,7 @@ func (e *Engine) groupAsked(b GroupAsked) {
 	case b.Verb == GroupDelete:
 		e.reply(b.Wish, e.deleteNodes(p, b))
 	default:
-		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "%q is nothing that a node group does", b.Verb))
+		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "%q is not an operation of a node group", b.Verb))
 	}
 }
 
@@ -89,7 +89,7 @@ func (e *Engine) increase(p *poolOf, b GroupAsked) *drover.Error {
 	case b.Delta > p.spec.Max-p.count:
 		return drover.Errorf(drover.KindInvalid, "node group %s has a target of %d and a max of %d, so it cannot be increased by %d", p.Name, p.count, p.spec.Max, b.Delta)
 	case e.s.Closing || e.s.Draining:
-		return drover.Errorf(drover.KindConflict, "this controller rents nothing any more, since it is about to end")
+		return drover.Errorf(drover.KindConflict, "this controller no longer rents anything, since it is shutting down")
 	}
 	e.retarget(p, p.count+b.Delta, nil)
 	return nil
@@ -108,7 +108,7 @@ func (e *Engine) decrease(p *poolOf, b GroupAsked) *drover.Error {
 	}
 	unrented := max(0, p.count-len(p.failed)-e.present(p))
 	if -b.Delta > unrented+len(requested) {
-		return drover.Errorf(drover.KindInvalid, "of node group %s %d are asked for and not created: its target of %d cannot be decreased by %d", p.Name, unrented+len(requested), p.count, -b.Delta)
+		return drover.Errorf(drover.KindInvalid, "node group %s has %d instances requested but not created: its target of %d cannot be decreased by %d", p.Name, unrented+len(requested), p.count, -b.Delta)
 	}
 	e.retarget(p, p.count+b.Delta, &b.Reason)
 	for _, in := range requested[:max(0, -b.Delta-unrented)] {
@@ -152,7 +152,7 @@ func (e *Engine) deleteNodes(p *poolOf, b GroupAsked) *drover.Error {
 
 // mayDelete says why a node cannot be deleted; nil if it can, or if it is gone.
 func (e *Engine) mayDelete(p *poolOf, key NodeKey) *drover.Error {
-	foreign := drover.Errorf(drover.KindNotFound, "this node is none of group %s, so nothing was deleted", p.Name)
+	foreign := drover.Errorf(drover.KindNotFound, "this node is not in group %s, so nothing was deleted", p.Name)
 	if key.Instance == 0 {
 		if key.Failure <= 0 || key.Failure > p.last {
 			return foreign
@@ -220,7 +220,7 @@ func (e *Engine) addFailure(p *poolOf, f FailedNode) {
 	p.last++
 	f.Number = p.last
 	p.failed = append(p.failed, f)
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("node group %s: a node could not be had: %s", p.Name, f.Why.Text), Instance: f.Name, Reason: new(f.Why.Reason())})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("node group %s: a node could not be added: %s", p.Name, f.Why.Text), Instance: f.Name, Reason: new(f.Why.Reason())})
 	e.writeGroup(p)
 }
 
@@ -240,7 +240,7 @@ func (e *Engine) meetTarget(p *poolOf, in pool.Input, plan pool.Plan, closed clo
 		return !v.Going && (v.Template != "" && v.Template != p.spec.Template || p.spec.MaxAge > 0 && v.Asked.Add(p.spec.MaxAge) <= e.s.Now)
 	})
 	if beyond := plan.Counted - plan.Wanted; beyond > 0 && !old {
-		e.retarget(p, p.count+beyond, new(e.verdict(drover.ReasonPool, "%s there that nobody asked for", countOf(beyond, "instance")).Reason()))
+		e.retarget(p, p.count+beyond, new(e.verdict(drover.ReasonPool, "%s more than requested", countOf(beyond, "instance")).Reason()))
 		return true
 	}
 	return false

@@ -38,7 +38,7 @@ func whose(in *fleet.Member) string {
 	case in.User != "":
 		return "; it is user " + in.User + "'s, and runs no other user's jobs"
 	case in.Owner != "" && !in.Isolated():
-		return "; its tag says that it is the user's who had it before, and it runs no other user's jobs"
+		return "; its tag says that it belongs to its earlier user, and it runs no other user's jobs"
 	case in.Sharing == drover.ShareUser && (in.Isolated() || in.Used):
 		return "; it was used while users shared instances, and runs no more jobs"
 	case in.Sharing == drover.ShareEveryone && !in.Isolated():

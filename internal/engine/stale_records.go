@@ -57,7 +57,7 @@ func (e *Engine) sayUnproved() {
 func (e *Engine) doubtName(name string) {
 	number, ours := strings.CutPrefix(name, e.instanceName(0)[:len(e.instanceName(0))-1])
 	if id, err := strconv.ParseInt(number, 10, 64); ours && err == nil && id > e.s.LastInstance {
-		e.doubt("the records are an older copy: instance %s exists, and its number was never assigned in them", name)
+		e.doubt("the records are an older copy: instance %s exists, but according to them its number was never assigned", name)
 	}
 }
 
@@ -66,7 +66,7 @@ func (e *Engine) doubtAttempt(in *fleet.Member, id drover.AttemptID) {
 	j := e.job(id.Job.Number)
 	later := j != nil && j.Open(id.Job.Index) && id.Number > max(j.LastAttempt(id.Job.Index), e.s.LastAttempt)
 	if later || id.Job.Number > e.s.LastJob {
-		e.doubt("the records are an older copy: %s has attempt %v, and by them that was never started", in.Name, id)
+		e.doubt("the records are an older copy: %s has attempt %v, which according to them was never started", in.Name, id)
 	}
 }
 
@@ -96,7 +96,7 @@ func (e *Engine) prove() {
 	e.note(Note{Level: Info, Text: "every cloud and instance has reported: the records are current again"})
 	for _, in := range slices.Clone(e.fleet.All()) {
 		if in.State == drover.InstanceCreating && in.ProviderID == "" && in.Call == 0 && !in.Held() {
-			e.stop(in, e.verdict(drover.ReasonUnproved, "it was planned by outdated records, and does not exist"))
+			e.stop(in, e.verdict(drover.ReasonUnproved, "it was planned from outdated records and does not exist"))
 		}
 	}
 	for _, in := range e.fleet.All() {

@@ -94,7 +94,7 @@ func (e *Engine) departs(in *fleet.Member) (why Verdict, so bool) {
 	case in.Aged, in.UseOnce && in.Used:
 		return e.outlived(in)
 	case e.s.Draining:
-		return e.verdict(drover.ReasonDraining, "the controller is about to end"), true
+		return e.verdict(drover.ReasonDraining, "the controller is shutting down"), true
 	case in.Leaving:
 		return e.verdict(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
 	case e.typeRemoved(in):

@@ -248,7 +248,7 @@ func (s *Server) NodeGroupNodes(_ context.Context, r *protos.NodeGroupNodesReque
 // NodeGroupGetOptions answers with the autoscaler's own options, if that is configured.
 func (s *Server) NodeGroupGetOptions(_ context.Context, r *protos.NodeGroupAutoscalingOptionsRequest) (*protos.NodeGroupAutoscalingOptionsResponse, error) {
 	if !s.options {
-		return nil, status.Error(codes.Unimplemented, "the autoscaler's own options hold")
+		return nil, status.Error(codes.Unimplemented, "the autoscaler's own options apply")
 	}
 	if _, err := s.group(r.GetId()); err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (f *fleet) DecreaseGroup(ctx context.Context, group string, delta int) erro
 func (f *fleet) DeleteNodes(_ context.Context, group string, ids []string) error {
 	for _, id := range ids {
 		if g, _ := f.shown.Find(id); g == nil || g.Name != group {
-			return drover.Errorf(drover.KindNotFound, "node %q is none of group %s", id, group)
+			return drover.Errorf(drover.KindNotFound, "node %q is not in group %s", id, group)
 		}
 	}
 	f.asked = append(f.asked, group+" without "+strings.Join(ids, " "))

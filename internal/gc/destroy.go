@@ -54,7 +54,7 @@ func DestroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*St
 		}
 		list, failed := d.List(ctx, map[string]string{driver.TagFleet: fleet})
 		if failed != nil {
-			return errors.Join(err, fmt.Errorf("looking whether %v is gone: %w", left[0], failed))
+			return errors.Join(err, fmt.Errorf("checking whether %v is gone: %w", left[0], failed))
 		}
 		left = slices.DeleteFunc(left, func(s *Stray) bool {
 			s.Destroyed = !slices.ContainsFunc(list, func(in driver.Instance) bool { return in.ID == s.ProviderID })
@@ -64,7 +64,7 @@ func DestroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*St
 			return err
 		}
 	}
-	return errors.Join(err, drover.Errorf(drover.KindTransient, "destroying %v: its cloud accepted, and still lists it after %v", left[0], destroyTime).
+	return errors.Join(err, drover.Errorf(drover.KindTransient, "destroying %v: its cloud accepted that, but still lists it after %v", left[0], destroyTime).
 		WithHint("run the same command again"))
 }
 

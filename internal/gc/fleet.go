@@ -122,7 +122,7 @@ func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, 
 	for _, in := range live {
 		if !slices.Contains(c.CloudNames(), in.Cloud) {
 			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
-				WithHint("put the cloud back into the configuration, or destroy the instance by other means and remove %s", folder.Path)
+				WithHint("add the cloud to the configuration again, or destroy the instance by other means and remove %s", folder.Path)
 		}
 		listed := slices.ContainsFunc(destroyed, func(s *Stray) bool {
 			return s.Cloud == in.Cloud && (s.ProviderID == in.ProviderID || in.ProviderID == "" && s.Name == in.Name)

@@ -210,14 +210,14 @@ func (rt route) permits(id drover.Identity, r *http.Request) error {
 // permitsAttempt shows an attempt its own job, alone or with the array that it is of, and how the fleet does.
 func (rt route) permitsAttempt(self drover.AttemptID, path string) error {
 	if !rt.attempt {
-		return drover.Errorf(drover.KindForbidden, "the token of an attempt is not for this: it shows attempt %v its own job and the status", self)
+		return drover.Errorf(drover.KindForbidden, "an attempt's token does not allow this: it only shows attempt %v its own job and the status", self)
 	}
 	if path == "" {
 		return nil
 	}
 	id, err := drover.ParseJobID(path)
 	if err != nil || id.Number != self.Job.Number || id.Index >= 0 && id.Index != self.Job.Index {
-		return drover.Errorf(drover.KindForbidden, "the token of an attempt is not for this: it shows job %v alone", self.Job)
+		return drover.Errorf(drover.KindForbidden, "an attempt's token does not allow this: it only shows job %v", self.Job)
 	}
 	return nil
 }
@@ -225,12 +225,12 @@ func (rt route) permitsAttempt(self drover.AttemptID, path string) error {
 // needs refuses an identity that has too small a role.
 func needs(role drover.Role, id drover.Identity) error {
 	return drover.Errorf(drover.KindForbidden, "this needs the role %s, and this token has %s", role, id.Role).
-		WithHint("an administrator makes one by drover token create --role %s", role)
+		WithHint("an administrator creates one with drover token create --role %s", role)
 }
 
 // ending refuses what would hold up the controller's end.
 func ending() error {
-	return drover.Errorf(drover.KindTransient, "the controller is about to end").WithHint("try again when it is back")
+	return drover.Errorf(drover.KindTransient, "the controller is shutting down").WithHint("try again when it is back")
 }
 
 // cut shortens what a stranger sent for a message.

@@ -41,7 +41,7 @@ func NewClient(base string, token drover.Secret, hc *http.Client) (*Client, erro
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "":
 		return nil, drover.Errorf(drover.KindInvalid, "%q is not the URL of a controller", cut(base)).WithHint("write https://HOST, or http://127.0.0.1:8420 on its own host")
 	case u.User != nil:
-		return nil, drover.Errorf(drover.KindInvalid, "the URL of the controller at %s has a name or a password in it", u.Host).WithHint("give the token apart from it")
+		return nil, drover.Errorf(drover.KindInvalid, "the URL of the controller at %s has a user name or password in it", u.Host).WithHint("give the token separately")
 	case u.Scheme == "http" && !loopback(u.Hostname()) && token.Reveal() != "":
 		return nil, drover.Errorf(drover.KindInvalid, "the token would go to %s in the clear", u.Host).
 			WithHint("use https://%s, or a tunnel: ssh -L 8420:127.0.0.1:8420 %s", u.Hostname(), u.Hostname())
@@ -187,7 +187,7 @@ type answerBody struct {
 func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
-		err = b.client.unreachable(b.ctx, fmt.Errorf("its answer was broken off: %w", err))
+		err = b.client.unreachable(b.ctx, fmt.Errorf("its answer was cut short: %w", err))
 	}
 	return n, err
 }
@@ -227,9 +227,9 @@ func (c *Client) refusal(answer *http.Response) error {
 		return p.asError()
 	}
 	if to := answer.Header.Get("Location"); answer.StatusCode < 400 && to != "" {
-		return drover.Errorf(drover.KindInvalid, "the controller at %s sends us on to %s", c.base.String(), cut(to)).
-			WithHint("if that is the controller, give its address; a token is not taken along")
+		return drover.Errorf(drover.KindInvalid, "the controller at %s redirects to %s", c.base.String(), cut(to)).
+			WithHint("if that is the controller, give its address; the token was not sent there")
 	}
-	return drover.Errorf(kindOf(answer.StatusCode), "%s answers %s, and not as a controller does", c.base.String(), answer.Status).
+	return drover.Errorf(kindOf(answer.StatusCode), "%s answers %s, which a controller would not", c.base.String(), answer.Status).
 		WithHint("is this the address of a controller?")
 }

@@ -37,7 +37,7 @@ func (c *Client) Instruct(ctx context.Context, name string, verb drover.Verb, re
 // checkName refuses a name that would make another path.
 func checkName(name, of string) error {
 	if name == "" {
-		return drover.Errorf(drover.KindNotFound, "there is no %s without a name", of)
+		return drover.Errorf(drover.KindNotFound, "a name is needed to find a %s", of)
 	}
 	return nil
 }

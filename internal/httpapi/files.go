@@ -70,7 +70,7 @@ func (h *Handler) putInput(ctx context.Context, in *putInputInput) (*struct{}, e
 	return nil, err
 }
 
-var errTooLarge = errors.New("larger than it may be")
+var errTooLarge = errors.New("over the limit")
 
 // bounded reads no more than left bytes, and fails if there are more.
 type bounded struct {
@@ -174,7 +174,7 @@ func (h *Handler) output(ctx context.Context, in *outputInput) (*contentOutput, 
 		}
 		http.ServeContent(w, r, "", time.Time{}, file)
 		if file.err != nil {
-			h.cfg.Log.Debug("an answer was broken off", logkey.Error, file.err)
+			h.cfg.Log.Debug("an answer was cut short", logkey.Error, file.err)
 			panic(http.ErrAbortHandler)
 		}
 	}}, nil
@@ -238,7 +238,7 @@ func (h *Handler) send(x huma.Context, from io.ReadCloser) {
 	w.flush()
 	_, err := io.Copy(w, struct{ io.Reader }{from})
 	if err != nil || x.Context().Err() != nil {
-		h.cfg.Log.Debug("an answer was broken off", logkey.Error, err)
+		h.cfg.Log.Debug("an answer was cut short", logkey.Error, err)
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -78,7 +78,7 @@ func submitter(ctx context.Context, wanted string) (string, error) {
 	case id.Role.Allows(drover.RoleAdmin):
 		return wanted, nil
 	}
-	return "", drover.Errorf(drover.KindForbidden, "this token is of %s, and cannot submit for %s", id.User, cut(wanted)).
+	return "", drover.Errorf(drover.KindForbidden, "this token belongs to %s and cannot submit for %s", id.User, cut(wanted)).
 		WithHint("leave user out, or use a token with the role %s", drover.RoleAdmin)
 }
 

@@ -121,9 +121,9 @@ func (s *streams) open(user string) (release func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.users[user] >= s.one:
-		return nil, tooMany(s.wait, "%d %s of one user and its jobs are open, which is the most", s.one, s.what)
+		return nil, tooMany(s.wait, "%d %s of one user and its jobs are open, which is the limit", s.one, s.what)
 	case s.total >= s.all:
-		return nil, tooMany(s.wait, "%d %s are open, which is the most", s.all, s.what)
+		return nil, tooMany(s.wait, "%d %s are open, which is the limit", s.all, s.what)
 	}
 	s.users[user]++
 	s.total++

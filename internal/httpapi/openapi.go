@@ -106,7 +106,7 @@ func (h *Handler) operation(rt route) huma.Operation {
 	if rt.role != "" {
 		op.Description = "Needs a token with the role " + string(rt.role) + "."
 		if rt.attempt {
-			op.Description += " That of an attempt will do, for its own job."
+			op.Description += " An attempt's token is enough for its own job."
 		}
 		op.Security = []map[string][]string{{tokenScheme: {}}}
 	}

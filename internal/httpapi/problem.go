@@ -69,7 +69,7 @@ func (p *problem) GetHeaders() http.Header {
 
 // asError is the error that the problem was made of. One that came from elsewhere may say next to nothing.
 func (p *problem) asError() *drover.Error {
-	text := cmp.Or(p.Detail, p.Title, "an error without a word")
+	text := cmp.Or(p.Detail, p.Title, "an error without a message")
 	return &drover.Error{Kind: p.Kind, Scope: p.Scope, Market: p.Market, RetryAt: p.RetryAt, Message: text, Hint: p.Hint}
 }
 
@@ -104,14 +104,14 @@ func newProblem(status int, e *drover.Error) *problem {
 // noRoute is the problem of a request that no route answers, or only by other methods.
 func noRoute(r *http.Request, allowed []string) *problem {
 	if len(allowed) == 0 {
-		return newProblem(http.StatusNotFound, drover.Errorf(drover.KindNotFound, "there is no %s here", cut(r.URL.Path)).WithHint("GET /openapi.json says what there is"))
+		return newProblem(http.StatusNotFound, drover.Errorf(drover.KindNotFound, "there is no %s here", cut(r.URL.Path)).WithHint("GET /openapi.json lists what there is"))
 	}
 	p := newProblem(http.StatusMethodNotAllowed, drover.Errorf(drover.KindUnsupported, "%s takes %s, not %s", cut(r.URL.Path), strings.Join(allowed, ", "), cut(r.Method)))
 	p.allow = allowed
 	return p
 }
 
-// tooLarge is the problem of a body that is larger than it may be.
+// tooLarge is the problem of a body that is over the limit.
 func tooLarge(limit int64) *problem {
 	return newProblem(http.StatusRequestEntityTooLarge, drover.Errorf(drover.KindInvalid, "the body is larger than %v", drover.Bytes(limit)))
 }

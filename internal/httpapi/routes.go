@@ -51,20 +51,20 @@ func routes() []route {
 	)
 	return []route{
 		// method, path, role, attempt, long
-		{"POST", "/v1/batches", submit, false, false, "submit a batch, as a batch file says it", bind((*Handler).submit)},
+		{"POST", "/v1/batches", submit, false, false, "submit a batch, in the form of a batch file", bind((*Handler).submit)},
 		{"GET", "/v1/jobs", view, false, false, "list jobs by id", bind((*Handler).listJobs)},
 		{"GET", "/v1/jobs/{id}", view, true, false, "show a job, an array as a whole, or an element", bind((*Handler).showJob)},
-		{"POST", "/v1/jobs/prune", operate, false, false, "take away the logs and outputs of jobs that ended before a time", bind((*Handler).prune)},
+		{"POST", "/v1/jobs/prune", operate, false, false, "delete the logs and outputs of jobs that ended before a time", bind((*Handler).prune)},
 		{"PATCH", "/v1/jobs/{id}", submit, false, false, "change a job's priority", bind((*Handler).prioritize)},
 		{"POST", "/v1/jobs/{id}/cancel", submit, false, false, "cancel a job, an array or an element", bind((*Handler).cancel)},
-		{"POST", "/v1/jobs/{id}/retry", submit, false, false, "put failed or cancelled elements back in the queue, on request as another batch has them", bind((*Handler).retry)},
-		{"GET", "/v1/jobs/{id}/explain", view, true, false, "say why a job is as it is", bind((*Handler).explainJob)},
+		{"POST", "/v1/jobs/{id}/retry", submit, false, false, "requeue failed or cancelled elements, on request as another batch defines them", bind((*Handler).retry)},
+		{"GET", "/v1/jobs/{id}/explain", view, true, false, "explain why a job is in its state", bind((*Handler).explainJob)},
 		{"GET", "/v1/jobs/{id}/logs", view, true, true, "read, or follow, an output stream of a job", bind((*Handler).logs)},
-		{"GET", "/v1/jobs/{id}/outputs", view, true, false, "list the files that a job has left", bind((*Handler).outputs)},
+		{"GET", "/v1/jobs/{id}/outputs", view, true, false, "list a job's output files", bind((*Handler).outputs)},
 		{"GET", "/v1/jobs/{id}/outputs/content", view, true, true, "read one of them", bind((*Handler).output)},
 
 		{"POST", "/v1/inputs/missing", submit, false, false, "say which of these contents the caller has not sent", bind((*Handler).missingInputs)},
-		{"PUT", "/v1/inputs/{hash}", submit, false, true, "keep contents under their SHA-256", bind((*Handler).putInput)},
+		{"PUT", "/v1/inputs/{hash}", submit, false, true, "store contents under their SHA-256", bind((*Handler).putInput)},
 
 		{"POST", "/v1/queue/pause", operate, false, false, "start no waiting jobs, and rent nothing for them", setPaused(true)},
 		{"POST", "/v1/queue/resume", operate, false, false, "start waiting jobs again", setPaused(false)},
@@ -75,29 +75,29 @@ func routes() []route {
 		{"POST", "/v1/instances/{id}/hold", operate, false, false, "start nothing on it, and keep it", instruct(drover.VerbHold)},
 		{"POST", "/v1/instances/{id}/release", operate, false, false, "let it take work again", instruct(drover.VerbRelease)},
 		{"POST", "/v1/instances/{id}/kill", operate, false, false, "destroy it now, whatever is running", instruct(drover.VerbKill)},
-		{"GET", "/v1/pools", view, false, false, "list the pools: what is wanted of each, and what there is", bind((*Handler).pools)},
-		{"PUT", "/v1/pools/{name}/size", operate, false, false, "give a pool another number of instances", bind((*Handler).resizePool)},
+		{"GET", "/v1/pools", view, false, false, "list the pools: wanted and existing instances", bind((*Handler).pools)},
+		{"PUT", "/v1/pools/{name}/size", operate, false, false, "change a pool's number of instances", bind((*Handler).resizePool)},
 		{"GET", "/v1/offers", view, false, false, "list what could be rented, cheapest first", bind((*Handler).offers)},
 
-		{"GET", "/v1/cost", view, false, false, "say what money was for, dearest first", bind((*Handler).costs)},
+		{"GET", "/v1/cost", view, false, false, "list costs, most expensive first", bind((*Handler).costs)},
 
 		{"GET", "/v1/summary", view, false, false, "say what the fleet did and what it cost, from its beginning", bind((*Handler).summary)},
 
-		{"GET", "/v1/explain", view, false, false, "say why something, or everything that waits, is as it is", bind((*Handler).explain)},
+		{"GET", "/v1/explain", view, false, false, "explain why something, or everything that waits, is in its state", bind((*Handler).explain)},
 		{"GET", "/v1/status", view, true, false, "show the fleet at a glance", bind((*Handler).status)},
 		{"GET", "/v1/events", view, false, true, "follow what happens, as server-sent events", bind((*Handler).events)},
-		{"POST", "/v1/config/diff", admin, false, false, "say what the configuration's file would change if it had another text, and change nothing", bind((*Handler).compareConfig)},
+		{"POST", "/v1/config/diff", admin, false, false, "show what another text of the configuration file would change, and change nothing", bind((*Handler).compareConfig)},
 		{"GET", "/v1/dump", admin, false, true, "show all that the controller knows, without secrets", bind((*Handler).dump)},
 
 		{"GET", "/v1/tokens", admin, false, false, "list tokens, without their secrets", bind((*Handler).listTokens)},
-		{"POST", "/v1/tokens", admin, false, false, "make a token, whose secret is shown this once", bind((*Handler).createToken)},
+		{"POST", "/v1/tokens", admin, false, false, "create a token, whose secret is shown only once", bind((*Handler).createToken)},
 		{"DELETE", "/v1/tokens/{id}", admin, false, false, "revoke a token", bind((*Handler).revokeToken)},
 
-		{"POST", "/v1/login", view, false, false, "make a link by which a browser gets in, once and soon, with the caller's token", bind((*Handler).login)},
+		{"POST", "/v1/login", view, false, false, "create a short-lived link that lets a browser in once, with the caller's token", bind((*Handler).login)},
 
 		{"GET", "/openapi.json", view, false, false, "describe this API", bind((*Handler).openAPI)},
 		{"GET", "/metrics", view, false, false, "show the metrics of the fleet", bindMetrics},
-		{"GET", "/livez", nobody, true, false, "say that the controller lives", bind((*Handler).live)},
+		{"GET", "/livez", nobody, true, false, "say that the controller is alive", bind((*Handler).live)},
 		{"GET", "/readyz", nobody, true, false, "say whether the controller is ready", bind((*Handler).ready)},
 	}
 }

@@ -42,7 +42,7 @@ func newMetadata(base string) (metadata, error) {
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
 	if err != nil || u.Scheme != "http" || !ip.IsLinkLocalUnicast() && !ip.IsLoopback() {
-		return metadata{}, fmt.Errorf("%q is not where a metadata server answers", base)
+		return metadata{}, fmt.Errorf("%q is not the address of a metadata server", base)
 	}
 	port := u.Port()
 	if port == "" {
@@ -102,7 +102,7 @@ func readAnswer(r io.Reader) (answer, error) {
 	version, rest, _ := strings.Cut(line, " ")
 	code, _, _ := strings.Cut(rest, " ")
 	if a.status, err = strconv.Atoi(code); err != nil || !strings.HasPrefix(version, "HTTP/1.") {
-		return answer{}, fmt.Errorf("%.40q is no answer of a web server", line)
+		return answer{}, fmt.Errorf("%.40q is not a web server's answer", line)
 	}
 	if a.header, err = in.ReadMIMEHeader(); err != nil {
 		return answer{}, err
@@ -156,7 +156,7 @@ func readChunks(in *textproto.Reader) (body []byte, err error) {
 		}
 		body = append(body, piece...)
 		if line, err := in.ReadLine(); err != nil || line != "" {
-			return nil, errors.Join(err, errors.New("a piece of the answer does not end where it should"))
+			return nil, errors.Join(err, errors.New("a chunk of the answer does not end where it should"))
 		}
 	}
 }

@@ -41,7 +41,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	}
 	s := &Reader{from: bufio.NewReader(stream)}
 	if err := s.next(&s.Header); err != nil {
-		return nil, fmt.Errorf("reading what wrote the recording: %w", beginning(err))
+		return nil, fmt.Errorf("reading the recording's header: %w", beginning(err))
 	}
 	if h := s.Header; h.Format != Format || h.State != engine.StateVersion {
 		return nil, drover.Errorf(drover.KindInvalid, "the recording has format %d and state %d, this program reads %d and %d",
@@ -97,7 +97,7 @@ func (r *Reader) next(v any) error {
 		return cut(err)
 	}
 	if objects := bytes.Count(r.line, []byte{'{'}); objects > 1000 && objects > len(r.line)/sparse {
-		return drover.Errorf(drover.KindInvalid, "a record has %d objects in %d bytes, more than any that is real", objects, len(r.line))
+		return drover.Errorf(drover.KindInvalid, "a record has %d objects in %d bytes, more than any real one", objects, len(r.line))
 	}
 	return json.Unmarshal(r.line, v)
 }

@@ -50,7 +50,7 @@ func (r *Recorder) Begin(s engine.State) {
 	segment, err := r.folder.begin(r.header, s)
 	if err != nil {
 		r.again = time.Now().Add(beginAgain)
-		r.log.Warn("nothing is recorded for now, and all else goes on", logkey.Error, err, logkey.AgainSeconds, beginAgain.Seconds())
+		r.log.Warn("nothing is recorded for now; everything else continues", logkey.Error, err, logkey.AgainSeconds, beginAgain.Seconds())
 		return
 	}
 	r.segment = segment
@@ -106,7 +106,7 @@ func (r *Recorder) flush() {
 	}
 	r.mu.Unlock()
 	if ours {
-		r.log.Warn("the recording ends for now, and all else goes on", logkey.Error, s.Close(), logkey.AgainSeconds, beginAgain.Seconds())
+		r.log.Warn("the recording ends for now; everything else continues", logkey.Error, s.Close(), logkey.AgainSeconds, beginAgain.Seconds())
 	}
 }
 
@@ -120,6 +120,6 @@ func (r *Recorder) Close() {
 		return
 	}
 	if err := s.Close(); err != nil {
-		r.log.Warn("the recording is not whole", logkey.Error, err)
+		r.log.Warn("the recording is incomplete", logkey.Error, err)
 	}
 }

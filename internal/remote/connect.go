@@ -140,12 +140,12 @@ func (s *session) proveBySecret() error {
 	}
 	if err != nil {
 		// Until its init command has run, an instance has no secret to show.
-		return drover.Errorf(drover.KindTransient, "the planted secret that proves host key %s is not there yet: %s", s.fingerprint(), p.stderr.lastLines())
+		return drover.Errorf(drover.KindTransient, "the planted secret that proves host key %s does not exist yet: %s", s.fingerprint(), p.stderr.lastLines())
 	}
 	_, shown, _ := bytes.Cut(out.bytes(), []byte(presentWord+"\n"))
 	planted := []byte(s.target.Proof.Secret.Reveal())
 	if len(planted) == 0 || subtle.ConstantTimeCompare(bytes.TrimSpace(shown), planted) == 0 {
-		return drover.Errorf(drover.KindHostKey, "host key %s is not proved: the planted secret is another", s.fingerprint())
+		return drover.Errorf(drover.KindHostKey, "host key %s is not verified: the planted secret is a different one", s.fingerprint())
 	}
 	return nil
 }
@@ -162,12 +162,12 @@ func (s *session) control() (*Conn, error) {
 		return nil, err
 	}
 	if c, err = s.tryControl(); errors.Is(err, errAbsent) {
-		return nil, s.deadlines.fail(errors.New("it was deployed and is not there"))
+		return nil, s.deadlines.fail(errors.New("it was deployed but is missing"))
 	}
 	return c, err
 }
 
-var errAbsent = errors.New("the runner is not there")
+var errAbsent = errors.New("the runner is missing")
 
 // tryControl starts the runner and says Hello at once, which saves a round trip. The result is errAbsent if the runner is not there.
 func (s *session) tryControl() (*Conn, error) {
@@ -246,7 +246,7 @@ func judgeHello(ours, theirs wire.Hello) error {
 	case theirs.Error != "":
 		return drover.Errorf(drover.KindConflict, "the runner refuses this controller: %s", cmp.Or(printable(theirs.Error), "it does not say why"))
 	case theirs.Fleet != ours.Fleet || theirs.Instance != ours.Instance:
-		return drover.Errorf(drover.KindConflict, "the runner there is that of instance %q of fleet %q",
+		return drover.Errorf(drover.KindConflict, "the runner there belongs to instance %q of fleet %q",
 			printable(theirs.Instance), printable(theirs.Fleet))
 	}
 	return nil

@@ -253,7 +253,7 @@ func TestHello(t *testing.T) {
 		}
 		c.Close()
 		lines = 100
-		refused(t, target, drover.KindTransient, "prints without end")
+		refused(t, target, drover.KindTransient, "does not stop printing")
 	})
 	t.Run("with the runner there, one command does it all", func(t *testing.T) {
 		i, target := fake(t, &fakeRunner{})

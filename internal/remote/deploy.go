@@ -97,7 +97,7 @@ func readVerdict(r *bufio.Reader) (present bool, err error) {
 			return false, err
 		}
 	}
-	return false, errors.New("the login shell prints without end")
+	return false, errors.New("the login shell does not stop printing")
 }
 
 // place is where the runner is, as the scripts' first arguments.
@@ -147,7 +147,7 @@ type exactReader struct {
 func (e *exactReader) Read(p []byte) (int, error) {
 	n, err := e.r.Read(p)
 	if e.left -= int64(n); e.left < 0 || err == io.EOF && e.left > 0 {
-		return n, errors.New("the runner at hand is not of the size it should be")
+		return n, errors.New("the local copy of the runner has the wrong size")
 	}
 	return n, err
 }

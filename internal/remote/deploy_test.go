@@ -150,7 +150,7 @@ func TestDeploy(t *testing.T) {
 		t.Run("a runner that is "+what+" than it should be is not sent whole", func(t *testing.T) {
 			_, _, target := homely(t)
 			target.Runner.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }
-			refused(t, target, drover.KindTransient, "not of the size")
+			refused(t, target, drover.KindTransient, "wrong size")
 		})
 	}
 	t.Run("a runner that is not at hand says so", func(t *testing.T) {

@@ -191,7 +191,7 @@ func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 		}
 		if late || !c.makeRoom(ctx) {
 			return nil, drover.Errorf(drover.KindTransient, "the instance's SSH server takes no more channels: %s", printable(full.Message)).
-				WithHint("let its sshd_config have a MaxSessions of 10")
+				WithHint("set MaxSessions 10 in its sshd_config")
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (t Target) silence(ctx context.Context, raw net.Conn, d *deadlines) (time.D
 	if err != nil {
 		return 0, err
 	}
-	s.begin("asking when it heard a controller", t.Timeouts.Command)
+	s.begin("asking when it heard from a controller", t.Timeouts.Command)
 	_, out, err := run(s.conn, t.runnerShell(silenceScript, t.RunnerDir), nil)
 	if err != nil {
 		return 0, d.fail(err)
@@ -58,7 +58,7 @@ func (t Target) silence(ctx context.Context, raw net.Conn, d *deadlines) (time.D
 func readSilence(out []byte) (time.Duration, error) {
 	r := bufio.NewReader(bytes.NewReader(out))
 	if _, err := readVerdict(r); err != nil {
-		return 0, drover.Errorf(drover.KindTransient, "its shell says nothing")
+		return 0, drover.Errorf(drover.KindTransient, "its shell prints nothing")
 	}
 	clock, _ := r.ReadString('\n')
 	heard, _ := r.ReadString('\n')
@@ -67,11 +67,11 @@ func readSilence(out []byte) (time.Duration, error) {
 		return 0, drover.Errorf(drover.KindTransient, "its clock says %.40q", clock)
 	}
 	if strings.TrimSpace(heard) == "" {
-		return 0, drover.Errorf(drover.KindNotFound, "it never heard a controller")
+		return 0, drover.Errorf(drover.KindNotFound, "it never heard from a controller")
 	}
 	then, err := time.Parse(time.RFC3339, strings.TrimSpace(heard))
 	if err != nil {
-		return 0, drover.Errorf(drover.KindTransient, "it heard a controller at %.40q", heard)
+		return 0, drover.Errorf(drover.KindTransient, "it heard from a controller at %.40q", heard)
 	}
 	return max(0, time.Unix(now, 0).Sub(then)), nil
 }

@@ -92,7 +92,7 @@ func (c *Conn) Outputs(ctx context.Context, id drover.AttemptID, take func(tar i
 	reply, err := l.reply()
 	var said *drover.Error
 	if errors.As(err, &said) {
-		return absent, drover.Errorf(drover.KindInvalid, "the outputs are not whole: %v", said)
+		return absent, drover.Errorf(drover.KindInvalid, "the outputs are incomplete: %v", said)
 	}
 	if err != nil {
 		return absent, l.cause(err)
@@ -123,10 +123,10 @@ func (r causeReader) Read(p []byte) (int, error) {
 // It lasts until either side ends it, and must be closed.
 func (c *Conn) OpenAPI(conn int64) (io.ReadWriteCloser, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	impatience := time.AfterFunc(wire.APIPatience, func() { cancel(errors.New("the instance waits no longer")) })
+	impatience := time.AfterFunc(wire.APIPatience, func() { cancel(errors.New("the instance is no longer waiting")) })
 	l, _, err := c.apis.ask(ctx, wire.Request{Op: wire.OpenAPI, Conn: conn})
 	if !impatience.Stop() && err == nil {
-		err = transient("taking up a job's connection", context.Cause(ctx))
+		err = transient("accepting a job's connection", context.Cause(ctx))
 	}
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
-// attempt names an attempt of a job that is no array.
+// attempt names an attempt of a job that is not an array.
 func attempt(job int64) drover.AttemptID {
 	return drover.AttemptID{Job: drover.JobID{Number: job, Index: -1}, Number: 1}
 }

@@ -55,11 +55,11 @@ func (d *daemon) keepsApart() error {
 	}
 	switch {
 	case os.Geteuid() != 0:
-		return errors.New("the runner is not root here")
+		return errors.New("the runner does not run as root here")
 	case info.Sys().(*syscall.Stat_t).Uid != 0 || info.Mode().Perm() != 0o700:
-		return fmt.Errorf("the runner's folder, %s, is not root's alone: attempts ran here that were not kept apart", d.folder)
+		return fmt.Errorf("the runner's folder, %s, does not belong to root alone: attempts ran here without isolation", d.folder)
 	case d.groups == nil:
-		return errors.New("no control groups of memory and cpu can be made")
+		return errors.New("control groups for memory and cpu cannot be created")
 	}
 	return errors.Join(deadman.Find().Keep(), d.tryApart())
 }
@@ -230,11 +230,11 @@ func initiateApart(args []string) int {
 	}
 	return attend(pipe, signals, func() (*command, error) {
 		if err != nil {
-			return nil, &failure{runtimeFailed, fmt.Errorf("keeping it apart: %w", err)}
+			return nil, &failure{runtimeFailed, fmt.Errorf("isolating it: %w", err)}
 		}
 		env, err := readEnvironment()
 		if err != nil {
-			return nil, &failure{runtimeFailed, fmt.Errorf("its environment did not come: %w", err)}
+			return nil, &failure{runtimeFailed, fmt.Errorf("its environment did not arrive: %w", err)}
 		}
 		return startAs(uid, args[2:], env)
 	})

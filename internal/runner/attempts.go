@@ -82,10 +82,10 @@ func (d *daemon) admitLocked(m wire.Start) error {
 		return err
 	}
 	if d.attempts[m.ID] != nil {
-		return notHere{fmt.Errorf("attempt %v of records that are lost has not ended here", m.ID)}
+		return notHere{fmt.Errorf("attempt %v, whose records are lost, has not ended here", m.ID)}
 	}
 	if highest := d.fence.highest(fenced{m.Store, m.ID.Job}); m.ID.Number <= highest {
-		return notHere{fmt.Errorf("attempt %d of job %v has been begun here already", highest, m.ID.Job)}
+		return notHere{fmt.Errorf("attempt %d of job %v has already begun here", highest, m.ID.Job)}
 	}
 	for id, a := range d.attempts {
 		if id.Job == m.ID.Job && a.exit == nil {
@@ -93,7 +93,7 @@ func (d *daemon) admitLocked(m wire.Start) error {
 		}
 	}
 	if len(d.attempts) >= maxAttempts {
-		return notHere{fmt.Errorf("%d attempts are kept here already", len(d.attempts))}
+		return notHere{fmt.Errorf("%d attempts are already kept here", len(d.attempts))}
 	}
 	if err := checkCommand(m); err != nil {
 		return err
@@ -116,7 +116,7 @@ func checkCommand(m wire.Start) error {
 	}
 	for _, arg := range m.Command {
 		if strings.ContainsRune(arg, 0) {
-			return errors.New("an argument holds a zero byte")
+			return errors.New("an argument contains a zero byte")
 		}
 	}
 	for key, value := range m.Env {
@@ -308,7 +308,7 @@ func lostExit(f folder, h history, left int) drover.Exit {
 // keepResult writes a result that no supervisor wrote. If the disk takes it no more, the controller still gets it from memory.
 func (d *daemon) keepResult(a *attempt, e drover.Exit) {
 	if err := a.folder.finish(e); err != nil {
-		d.log.Printf("attempt %v: keeping its result: %v", a.id, err)
+		d.log.Printf("attempt %v: storing its result: %v", a.id, err)
 	}
 }
 

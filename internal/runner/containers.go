@@ -76,7 +76,7 @@ func (d *daemon) containerFor(ctx context.Context, a *attempt, m wire.Start) (*c
 		command = image.Command()
 	}
 	if len(command) == 0 {
-		return nil, &container.ImageError{Image: m.Image, Why: container.NoCommand, Text: "it does not say what to run, and neither does the job"}
+		return nil, &container.ImageError{Image: m.Image, Why: container.NoCommand, Text: "neither it nor the job says what to run"}
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *daemon) sweep(r container.Runtime) {
 		if d.knows(name) {
 			continue
 		}
-		d.log.Printf("removing container %s, of an attempt that is not known any more", name)
+		d.log.Printf("removing container %s, of an attempt that is no longer known", name)
 		if err := r.Remove(ctx, name); err != nil {
 			d.log.Printf("removing container %s: %v", name, err)
 		}
@@ -169,7 +169,7 @@ const runtimeFailed = 125
 // noRuntime is why nothing with an image can run here. Another instance may have a runtime that works, but hardly one that is installed where
 // none is here: they boot the same image.
 func noRuntime(image string, err error) error {
-	e := &container.ImageError{Image: image, Why: container.Unreachable, Text: "the instance has no container runtime that works: " + err.Error()}
+	e := &container.ImageError{Image: image, Why: container.Unreachable, Text: "the instance has no working container runtime: " + err.Error()}
 	if found := (*container.FindError)(nil); errors.As(err, &found) && found.NoneInstalled() {
 		e.Why, e.Text = container.NoRuntime, err.Error()
 	}

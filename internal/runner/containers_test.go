@@ -387,7 +387,7 @@ func (h *host) pulls(t *testing.T) {
 	for name, c := range map[string]struct{ image, cause, text string }{
 		"an image that does not exist":       {h.image("plain:none"), drover.CauseImage, "does not exist"},
 		"a repository that does not exist":   {h.image("nothing/here:1"), drover.CauseImage, "does not exist"},
-		"an image that may not be had":       {h.image("private/thing:1"), drover.CauseImage, "may not be had"},
+		"an image that may not be had":       {h.image("private/thing:1"), drover.CauseImage, "is not accessible"},
 		"a registry that fails":              {h.image("broken/thing:1"), drover.CauseNoImage, "could not be fetched"},
 		"a registry that cannot be reached":  {"127.0.0.1:1/thing:1", drover.CauseNoImage, "could not be fetched"},
 		"a registry whose name is not known": {"registry.invalid/thing:1", drover.CauseNoImage, "could not be fetched"},

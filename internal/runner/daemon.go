@@ -182,7 +182,7 @@ func newDaemon(o options) (*daemon, error) {
 func (d *daemon) findGroups() {
 	base, err := cgroup.Find()
 	if err != nil {
-		d.log.Printf("commands run without limits of CPU and memory, unless in containers: %s", oneLine(err))
+		d.log.Printf("commands run without CPU and memory limits, unless in containers: %s", oneLine(err))
 		return
 	}
 	d.groups = &base

@@ -78,7 +78,7 @@ func (f *fence) highest(job fenced) int { return max(f.young[job], f.old[job]) }
 func (f *fence) raise(store string, id drover.AttemptID) error {
 	if len(f.young) >= fenceSize {
 		if err := f.turnOver(); err != nil {
-			return fmt.Errorf("turning the fence over: %w", err)
+			return fmt.Errorf("rotating the fence: %w", err)
 		}
 	}
 	// The line end comes first, so that a line which was cut short spoils no later one.

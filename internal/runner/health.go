@@ -69,9 +69,9 @@ func (d *daemon) judge(wrong string) {
 		return
 	}
 	if wrong == "" {
-		d.log.Print("the instance is well again")
+		d.log.Print("the instance is healthy again")
 	} else {
-		d.log.Printf("the instance is not well: %s", wrong)
+		d.log.Printf("the instance is not healthy: %s", wrong)
 	}
 	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: wrong}})
 }
@@ -84,7 +84,7 @@ func (d *daemon) ails(wrong string) {
 		return
 	}
 	d.health = health{ailing: limit(wrong)}
-	d.log.Printf("the instance is not well: %s", wrong)
+	d.log.Printf("the instance is not healthy: %s", wrong)
 	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: d.health.ailing}})
 }
 
@@ -106,7 +106,7 @@ func tryToWrite() error {
 	const name = "look"
 	err := os.WriteFile(name, []byte("is there room?\n"), 0o600)
 	if err = errors.Join(err, os.Remove(name)); err != nil {
-		return fmt.Errorf("the runner's folder cannot be written: %w", err)
+		return fmt.Errorf("the runner's folder cannot be written to: %w", err)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func diskRoom() error {
 	}
 	free, all := drover.Bytes(disk.Bavail)*drover.Bytes(disk.Bsize), drover.Bytes(disk.Blocks)*drover.Bytes(disk.Bsize)
 	if free < min(leastDisk, all/100) {
-		return fmt.Errorf("its disk is full: %v of %v are free", free, all)
+		return fmt.Errorf("its disk is full: %v of %v is free", free, all)
 	}
 	return nil
 }

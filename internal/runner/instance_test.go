@@ -340,7 +340,7 @@ func (c *controller) ping() {
 // disconnect ends the stream as a dying controller does.
 func (c *controller) disconnect() { c.ch.write.Close() }
 
-// attempt names an attempt of a job that is no array.
+// attempt names an attempt of a job that is not an array.
 func attempt(job int64, number int) drover.AttemptID {
 	return drover.AttemptID{Job: drover.JobID{Number: job, Index: -1}, Number: number}
 }

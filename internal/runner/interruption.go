@@ -77,14 +77,14 @@ func (d *daemon) interruptLocked(n drover.Notice) {
 		}
 		stood.cancel()
 	}
-	d.log.Printf("the cloud takes the instance back%s: %s", byDeadline(n), n.Cause)
+	d.log.Printf("the cloud is taking the instance back%s: %s", byDeadline(n), n.Cause)
 	i := &interruption{Boot: d.boot, Notice: n}
 	text, err := json.Marshal(i)
 	if err == nil {
 		err = atomicfile.Write(noticeFile, text)
 	}
 	if err != nil {
-		d.log.Printf("keeping the notice: %v", err)
+		d.log.Printf("storing the notice: %v", err)
 	}
 	d.interruption = i
 	d.sendLocked(wire.Message{Notice: &wire.Notice{Notice: n}})
@@ -175,7 +175,7 @@ func plan(deadline drover.Time, now time.Time, grace time.Duration) schedule {
 
 // callOffLocked forgets a notice that the cloud has taken back. What was told to end ends.
 func (d *daemon) callOffLocked() {
-	d.log.Printf("the cloud takes its notice back: %s", d.interruption.Notice.Cause)
+	d.log.Printf("the cloud has withdrawn its notice: %s", d.interruption.Notice.Cause)
 	d.interruption.cancel()
 	d.interruption = nil
 	err := os.Remove(noticeFile)
@@ -194,7 +194,7 @@ func (d *daemon) callOffLocked() {
 func (d *daemon) leavingLocked() error {
 	switch {
 	case d.interruption != nil:
-		return notHere{fmt.Errorf("the cloud takes the instance back: %s", d.interruption.Notice.Cause)}
+		return notHere{fmt.Errorf("the cloud is taking the instance back: %s", d.interruption.Notice.Cause)}
 	case d.watchdog.off != nil:
 		return notHere{errors.New("the instance is powering itself off")}
 	}

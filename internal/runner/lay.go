@@ -21,7 +21,7 @@ func checkFiles(files []drover.File) error {
 			return fmt.Errorf("input %q is not a path within the working folder", f.Path)
 		}
 		if seen[f.Path] {
-			return fmt.Errorf("input %q is there twice", f.Path)
+			return fmt.Errorf("input %q is given twice", f.Path)
 		}
 		seen[f.Path] = true
 		if !isHash(f.Hash) || f.Size < 0 {
@@ -43,7 +43,7 @@ func (d *daemon) lay(f folder, files []drover.File) error {
 	defer root.Close()
 	for _, file := range files {
 		if err := d.layFile(root, file); err != nil {
-			return layError{fmt.Errorf("laying input %q: %w", file.Path, err)}
+			return layError{fmt.Errorf("placing input %q: %w", file.Path, err)}
 		}
 	}
 	return nil

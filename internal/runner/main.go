@@ -61,7 +61,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return o, err
 	}
 	if flags.NArg() > 0 || o.dir == "" && args[0] != "supervise" {
-		err = fmt.Errorf("%s: --dir and no further arguments wanted", args[0])
+		err = fmt.Errorf("%s needs --dir and takes no further arguments", args[0])
 		fmt.Fprintln(stderr, err)
 	}
 	return o, err

@@ -46,7 +46,7 @@ func (d *daemon) takeLocked(now wire.Orders) {
 		err = atomicfile.WriteDurably(ordersFile, text)
 	}
 	if err != nil {
-		d.log.Printf("keeping the orders: %v", err)
+		d.log.Printf("storing the orders: %v", err)
 	}
 	d.orders.last = &now
 	close(d.orders.changed)

@@ -89,7 +89,7 @@ func (d *daemon) admitController(s *session, h wire.Hello) error {
 	}
 	if h.Apart {
 		if err := d.keepsApart(); err != nil {
-			return unfit{fmt.Errorf("users' jobs cannot be kept apart here: %w", err)}
+			return unfit{fmt.Errorf("users' jobs cannot be isolated here: %w", err)}
 		}
 	}
 	d.mu.Lock()

@@ -95,7 +95,7 @@ func (d *daemon) hold(s deadman.Switch) {
 		return
 	}
 	if err := atomicfile.Write(heardFile, []byte(heard.UTC().Format(time.RFC3339)+"\n")); err != nil {
-		d.log.Printf("noting when a controller was heard: %v", err)
+		d.log.Printf("noting when it heard from a controller: %v", err)
 	}
 }
 
@@ -107,7 +107,7 @@ func (d *daemon) powerOff(ctx context.Context, s deadman.Switch, after time.Dura
 	d.watchdog.off = cancel
 	silent := time.Since(d.watchdog.wanted).Round(time.Second)
 	d.mu.Unlock()
-	d.log.Printf("no controller was heard and no attempt ran for %v, which is the %v allowed: this instance powers itself off", silent, after)
+	d.log.Printf("it heard from no controller and ran no attempt for %v, which is the %v allowed: this instance powers itself off", silent, after)
 	s.PowerOff(ctx, d.log.Printf)
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 func Backup(ctx context.Context, records, to string) error {
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return drover.Errorf(drover.KindInvalid, "%s is there already", to).WithHint("name a file that there is not, or remove it first")
+		return drover.Errorf(drover.KindInvalid, "%s already exists", to).WithHint("name a new file, or remove this one first")
 	}
 	if err == nil {
 		err = f.Close()

@@ -89,7 +89,7 @@ func begin(ctx context.Context, tx *sql.Tx, fleet string) (st engine.State, fres
 	case st.Fleet != fleet:
 		return st, false, drover.Errorf(drover.KindConflict, "the state belongs to fleet %q", st.Fleet)
 	case st.Version != engine.StateVersion:
-		return st, false, drover.Errorf(drover.KindConflict, "the state is of version %d, this program reads version %d", st.Version, engine.StateVersion).
+		return st, false, drover.Errorf(drover.KindConflict, "the state has version %d, but this program reads version %d", st.Version, engine.StateVersion).
 			WithHint("use the version of drover that wrote it")
 	}
 	st.Epoch = max(st.Epoch+1, firstEpoch())

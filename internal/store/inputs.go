@@ -20,7 +20,7 @@ const (
 // AddInput records that a user has sent contents, which that user's jobs may use from now on. Sending them again
 // delays their removal.
 func (s *Store) AddInput(ctx context.Context, now drover.Time, user string, in drover.File) error {
-	return s.change(ctx, "writing down an input", func(tx *sql.Tx) error {
+	return s.change(ctx, "recording an input", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, addInput, user, in.Hash, in.Size, now)
 		return err
 	})
@@ -66,7 +66,7 @@ func (s *Store) StrayInputs(ctx context.Context, hashes []string) (strays []stri
 
 // NoInput is the error for a job with an input that its submitter has not sent.
 func NoInput(job string, f drover.File) error {
-	return drover.Errorf(drover.KindInvalid, "job %s: the contents of its input %s are not there", job, f.Path).
+	return drover.Errorf(drover.KindInvalid, "job %s: the contents of its input %s are missing", job, f.Path).
 		WithHint("send them first: PUT /v1/inputs/%s", f.Hash)
 }
 

@@ -30,7 +30,7 @@ type Telling struct {
 
 // Tellings are the messages that are due, of each user the first few, so that a slow receiver delays nobody else.
 func (s *Store) Tellings(ctx context.Context, now drover.Time, perUser int) (due []Telling, err error) {
-	err = s.look(ctx, "looking for whom to tell", func(tx *sql.Tx) error {
+	err = s.look(ctx, "looking for messages to send", func(tx *sql.Tx) error {
 		due, err = collect(ctx, tx, func(row scanner) (t Telling, err error) {
 			var failed, final int
 			m := &t.Message
@@ -98,7 +98,7 @@ func pauseAfter(failure error, tries int, first time.Duration) (pause time.Durat
 // the message is done.
 func (s *Store) Told(ctx context.Context, t Telling, failure error, now drover.Time) (done bool, err error) {
 	pause, again := pauseAfter(failure, t.tries, time.Minute)
-	err = s.change(ctx, "noting who was told", func(tx *sql.Tx) error {
+	err = s.change(ctx, "recording a sent message", func(tx *sql.Tx) error {
 		if again {
 			_, err := tx.ExecContext(ctx, `UPDATE notify SET tries = tries + 1, next = ? WHERE submission = ?`, now.Add(pause), t.Message.FirstJob)
 			return err
@@ -115,12 +115,12 @@ func (s *Store) ForgetTold(ctx context.Context) error {
 		OR NOT final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = notify.submission AND (j.engine IS NOT NULL OR j.failed > 0))`
 	var some bool // mostly not, and then nothing is written
 	if err := s.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1`+told+`)`).Scan(&some); err != nil {
-		return fmt.Errorf("looking for what nobody is told: %w", err)
+		return fmt.Errorf("looking for old messages: %w", err)
 	}
 	if !some {
 		return nil
 	}
-	return s.change(ctx, "forgetting of what nobody is told", func(tx *sql.Tx) error {
+	return s.change(ctx, "deleting old messages", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE`+told)
 		return err
 	})

@@ -10,7 +10,7 @@ import (
 
 // PutOutputs records an attempt's outputs and the warnings about them. Repeating it replaces them.
 func (s *Store) PutOutputs(ctx context.Context, id drover.AttemptID, files []drover.File, warnings []string) error {
-	err := s.change(ctx, fmt.Sprintf("writing down the outputs of attempt %v", id), func(tx *sql.Tx) error {
+	err := s.change(ctx, fmt.Sprintf("recording the outputs of attempt %v", id), func(tx *sql.Tx) error {
 		return putOutputs(ctx, tx, id, files, warnings)
 	})
 	if err == nil {

@@ -55,7 +55,7 @@ func proofOf(path string) *proof { return &proof{path: path + ".proof"} }
 func (p *proof) read() (m mark, whyNot string, err error) {
 	file, err := os.Open(p.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return m, "there is no note beside them of how far they had come", nil
+		return m, "the note beside them of how far they had come is missing", nil
 	}
 	if err != nil {
 		return m, "", fmt.Errorf("reading how far the records had come: %w", err)
@@ -148,7 +148,7 @@ func (p *proof) against(m mark) (noted mark, why *drover.Reason, err error) {
 	case noted.Nonce != m.Nonce:
 		noted, whyNot = mark{}, "the note beside them is that of other records"
 	case noted.Changes > m.Changes:
-		whyNot = fmt.Sprintf("%d changes are missing in them", noted.Changes-m.Changes)
+		whyNot = fmt.Sprintf("%d changes are missing from them", noted.Changes-m.Changes)
 	default:
 		return noted, nil, nil
 	}
@@ -164,7 +164,7 @@ func readMark(ctx context.Context, from *sql.Tx) (m mark, err error) {
 
 // Unproved says why the records may be an older copy of themselves, for callers without Begin; nil if they are not.
 func (s *Store) Unproved(ctx context.Context) (why *drover.Reason, err error) {
-	err = s.look(ctx, "looking whether the records are the newest", func(tx *sql.Tx) error {
+	err = s.look(ctx, "checking whether the records are the newest", func(tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, `SELECT unproved FROM fleet`).Scan(into(&why)); err != nil || why != nil {
 			return err
 		}

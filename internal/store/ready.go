@@ -8,7 +8,7 @@ import (
 // Ready commits a change that changes nothing, and returns why that fails: the disk is full or gone, another
 // controller has taken over, or something has locked the records.
 func (s *Store) Ready(ctx context.Context) error {
-	return s.change(ctx, "trying whether the records can be written", func(tx *sql.Tx) error {
+	return s.change(ctx, "checking whether the records can be written", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE fleet SET closing = closing`)
 		return err
 	})

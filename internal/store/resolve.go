@@ -28,7 +28,7 @@ func resolve(path string) (string, error) {
 	case err == nil && info.Mode()&fs.ModeSymlink == 0: // somebody has begun it meanwhile
 		return filepath.EvalSymlinks(path)
 	case err == nil:
-		return "", drover.Errorf(drover.KindInvalid, "%s is a link to what is not there", path).WithHint("bring back what it leads to, or remove it")
+		return "", drover.Errorf(drover.KindInvalid, "%s is a link to a missing file", path).WithHint("restore its target, or remove it")
 	}
 	folder, err := resolve(filepath.Dir(path))
 	return filepath.Join(folder, filepath.Base(path)), err

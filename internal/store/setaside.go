@@ -50,7 +50,7 @@ func foulRows(ctx context.Context, tx *sql.Tx) (all []foul, err error) {
 		case err != nil:
 			f.why = err.Error()
 		case !id.Plausible() || a.ID != id:
-			f.why = "its number can be no attempt's"
+			f.why = "its number is not a valid attempt number"
 		default:
 			return nil
 		}
@@ -61,7 +61,7 @@ func foulRows(ctx context.Context, tx *sql.Tx) (all []foul, err error) {
 		return nil, err
 	}
 	return all, each(ctx, tx, func(row scanner) error {
-		f := foul{why: "the number of its last attempt can be no attempt's"}
+		f := foul{why: "the number of its last attempt is not valid"}
 		err := row.Scan(&f.job, &f.index, &f.number)
 		all = append(all, f)
 		return err
@@ -110,7 +110,7 @@ func (s *Store) setAsideOne(ctx context.Context, tx *sql.Tx, f foul) error {
 
 // SetAside says what could not be loaded, for as long as its job is held because of it.
 func (s *Store) SetAside(ctx context.Context) (what []string, err error) {
-	err = s.look(ctx, "looking what was set aside", func(tx *sql.Tx) error {
+	err = s.look(ctx, "listing what was set aside", func(tx *sql.Tx) error {
 		return each(ctx, tx, func(row scanner) error {
 			var one string
 			err := row.Scan(&one)

@@ -122,7 +122,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if current > known {
-		return drover.Errorf(drover.KindConflict, "its tables are of version %d, of which this program knows nothing", current).
+		return drover.Errorf(drover.KindConflict, "its tables have version %d, which this program does not know", current).
 			WithHint("a newer drover has used this state; use that one")
 	}
 	if current == known {
@@ -203,7 +203,7 @@ func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 	}
 	if epoch != own {
 		return drover.Errorf(drover.KindConflict, "another controller has taken over the state: its epoch is %d", epoch).
-			WithHint("this one, of epoch %d, can write nothing more and has to end", own)
+			WithHint("this one, of epoch %d, cannot write any more and must end", own)
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func numbersOf(job string, after []string, named map[string]int64) (numbers []in
 			n, ok = id.Number, true
 		}
 		if !ok {
-			return nil, drover.Errorf(drover.KindInvalid, "job %s comes after %q, of which the batch has none", job, name)
+			return nil, drover.Errorf(drover.KindInvalid, "job %s comes after %q, which is not in the batch", job, name)
 		}
 		numbers = append(numbers, n)
 	}
@@ -243,7 +243,7 @@ func noJob(id drover.JobID) *drover.Error {
 // noElement is the error for an index that a job does not have.
 func noElement(id drover.JobID, a drover.Array) *drover.Error {
 	if !a.Set {
-		return noJob(id).WithHint("job %d is no array", id.Number)
+		return noJob(id).WithHint("job %d is not an array", id.Number)
 	}
 	return noJob(id).WithHint("the array's indexes go from %d to %d", a.First, a.Last)
 }

@@ -37,7 +37,7 @@ func (s *Store) CreateToken(ctx context.Context, now drover.Time, r drover.Token
 		expires = now.Add(r.TTL)
 		t.Expires = standard(expires)
 	}
-	err := s.change(ctx, "making a token", func(tx *sql.Tx) error {
+	err := s.change(ctx, "creating a token", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM tokens WHERE expires <> 0 AND expires < ?`, now.Add(-expiredShown))
 		if err != nil {
 			return err
@@ -55,7 +55,7 @@ func (s *Store) CreateToken(ctx context.Context, now drover.Time, r drover.Token
 func checkToken(now drover.Time, r drover.TokenRequest) error {
 	switch {
 	case !slices.Contains(drover.Roles(), r.Role):
-		return drover.Errorf(drover.KindInvalid, "there is no role %.40q", r.Role).WithHint("there are view, submit, operate and admin")
+		return drover.Errorf(drover.KindInvalid, "there is no role %.40q", r.Role).WithHint("the roles are view, submit, operate and admin")
 	case r.User == "" || len(r.User) > maxUser || strings.ContainsFunc(r.User, outsideName):
 		return drover.Errorf(drover.KindInvalid, "%.80q cannot be the name of a user", r.User).
 			WithHint("letters, digits and . _ - @, at most %d of them", maxUser)

@@ -49,7 +49,7 @@ func checkUsage(ctx context.Context, tx *sql.Tx, user string, limits drover.User
 
 // PutResults records the size of the logs and outputs of jobs or elements. Unknown jobs are ignored.
 func (s *Store) PutResults(ctx context.Context, bytes map[drover.JobID]int64) error {
-	return s.change(ctx, "writing down how large results are", func(tx *sql.Tx) error {
+	return s.change(ctx, "recording how large results are", func(tx *sql.Tx) error {
 		for id, n := range bytes {
 			if err := s.run(ctx, tx, putResults, id.Number, id.Index, n); err != nil {
 				return err

@@ -19,13 +19,13 @@ type Wish struct {
 func (s *Store) Wish(ctx context.Context, body engine.Body) (row int64, err error) {
 	wish := engine.Wished(body, 0)
 	if wish == nil {
-		return 0, fmt.Errorf("writing down a wish: %T is none", body)
+		return 0, fmt.Errorf("recording a request: %T is not one", body)
 	}
 	kept, err := text(engine.Event{Body: wish})
 	if err != nil {
-		return 0, fmt.Errorf("writing down a wish: %w", err)
+		return 0, fmt.Errorf("recording a request: %w", err)
 	}
-	err = s.change(ctx, "writing down a wish", func(tx *sql.Tx) error {
+	err = s.change(ctx, "recording a request", func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, `INSERT INTO wishes (wish) VALUES (?) RETURNING id`, kept).Scan(&row)
 	})
 	return row, err
@@ -35,7 +35,7 @@ func (s *Store) Wish(ctx context.Context, body engine.Body) (row int64, err erro
 func (s *Store) Wishes(ctx context.Context, after int64) ([]Wish, error) {
 	wishes, err := collect(ctx, s.read, readWish, `SELECT id, wish FROM wishes WHERE id > ? ORDER BY id`, after)
 	if err != nil {
-		return nil, fmt.Errorf("reading the wishes: %w", err)
+		return nil, fmt.Errorf("reading the requests: %w", err)
 	}
 	return wishes, nil
 }

@@ -25,7 +25,7 @@ const maxTypes = 20_000
 func OpenPrices(path string) ([]Price, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "opening %s: %v", path, cause(err)).WithHint("the path is seen from the folder you are in")
+		return nil, drover.Errorf(drover.KindInvalid, "opening %s: %v", path, cause(err)).WithHint("the path is relative to the current folder")
 	}
 	defer file.Close()
 	return ReadPrices(path, file)
@@ -62,7 +62,7 @@ func ReadPrices(name string, r io.Reader) ([]Price, error) {
 		case err != nil:
 			return nil, err
 		case seen[p.Type.Name]:
-			return nil, t.fault(0, "type %.40q is there twice", p.Type.Name)
+			return nil, t.fault(0, "type %.40q is given twice", p.Type.Name)
 		case len(list) == maxTypes:
 			return nil, t.fault(0, "there are more than %d types", maxTypes)
 		}
@@ -112,7 +112,7 @@ func (t *table) price(row []string) (p Price, err error) {
 func rate(text string) (drover.Money, error) {
 	p, err := drover.ParseMoney(text)
 	if err == nil && (p <= 0 || p > maxPrice) {
-		err = fmt.Errorf("an hour costs more than nothing and at most %v", maxPrice)
+		err = fmt.Errorf("an hour must cost more than 0 and at most %v", maxPrice)
 	}
 	return p, err
 }

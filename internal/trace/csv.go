@@ -58,7 +58,7 @@ func (b *builder) readCSV(r io.Reader) error {
 	for _, c := range columns {
 		known = append(known, c.name)
 		if c.required && !slices.Contains(t.head, c.name) {
-			return t.fault(0, "there is no column %s", c.name).WithHint("the first line names the columns; submit, runtime and vcpus have to be there")
+			return t.fault(0, "there is no column %s", c.name).WithHint("the first line names the columns; submit, runtime and vcpus are required")
 		}
 	}
 	if err := t.only(known); err != nil {
@@ -149,7 +149,7 @@ func oneOf(text string, words ...string) error {
 	if slices.Contains(words, text) {
 		return nil
 	}
-	return errors.New(quoted(text) + " is none of " + strings.Join(words, ", "))
+	return errors.New(quoted(text) + " is not one of " + strings.Join(words, ", "))
 }
 
 // quoted is text from a file, as far as a message has room for it.
@@ -215,7 +215,7 @@ func (t *table) only(known []string) error {
 		case !slices.Contains(known, name):
 			return t.fault(i, "column %.40q is not known", name).WithHint("the columns are %s", strings.Join(known, ", "))
 		case slices.Index(t.head, name) != i:
-			return t.fault(i, "column %s is there twice", name)
+			return t.fault(i, "column %s is given twice", name)
 		}
 	}
 	return nil

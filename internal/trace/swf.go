@@ -56,7 +56,7 @@ func (b *builder) readSWF(r io.Reader) error {
 	case errors.Is(err, bufio.ErrTooLong):
 		return b.fault(n+1, 1, "the line is longer than %d bytes", maxLine)
 	case err != nil:
-		return b.fault(n+1, 1, "reading on: %v", err)
+		return b.fault(n+1, 1, "reading: %v", err)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ const (
 func Open(path string) (*Trace, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "opening %s: %v", path, cause(err)).WithHint("the path is seen from the folder you are in")
+		return nil, drover.Errorf(drover.KindInvalid, "opening %s: %v", path, cause(err)).WithHint("the path is relative to the current folder")
 	}
 	defer file.Close()
 	return Read(path, file)

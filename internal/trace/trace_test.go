@@ -101,13 +101,13 @@ func TestFaults(t *testing.T) {
 		"an empty table":               {"a.csv", "", "a.csv is empty"},
 		"a column that is missing":     {"a.csv", "submit,runtime\n", "a.csv:1:1: there is no column vcpus"},
 		"a column that is not known":   {"a.csv", "submit,runtime,vcpus,cpu\n", `a.csv:1:22: column "cpu" is not known`},
-		"a column that is there twice": {"a.csv", "submit,runtime,vcpus,vcpus\n", `a.csv:1:22: column vcpus is there twice`},
+		"a column that is given twice": {"a.csv", "submit,runtime,vcpus,vcpus\n", `a.csv:1:22: column vcpus is given twice`},
 		"a line that is short":         {"a.csv", "submit,runtime,vcpus\n1,2\n", "a.csv:2:1: wrong number of fields"},
 		"a time that is none":          {"a.csv", "submit,runtime,vcpus\n1,soon,1\n", `a.csv:2:3: runtime: "soon" is not a number of seconds`},
 		"a time before all others":     {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n2026-03-01T13:00:00Z,1,1\n", "a.csv:3:1: submit: it is before that of the first job"},
 		"times of two kinds":           {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n5,1,1\n", "a.csv:3:1: submit: all jobs have dates, or none has"},
 		"no vCPU":                      {"a.csv", "submit,runtime,vcpus\n1,2,0\n", "a.csv:2:5: vcpus: it is not between"},
-		"a policy that is none":        {"a.csv", "submit,runtime,vcpus,spot\n1,2,1,maybe\n", `a.csv:2:7: spot: "maybe" is none of prefer, require, never`},
+		"a policy that is none":        {"a.csv", "submit,runtime,vcpus,spot\n1,2,1,maybe\n", `a.csv:2:7: spot: "maybe" is not one of prefer, require, never`},
 		"too many jobs":                {"a.csv", "submit,runtime,vcpus,count\n" + strings.Repeat("1,2,1,1000000\n", 6), "a.csv:7:1: there are more than 5000000 jobs"},
 		"a quote that never ends":      {"a.csv", "submit,runtime,vcpus\n\"" + strings.Repeat("x\n", 3*maxLine), "a record is longer than 65536 bytes"},
 	} {
@@ -134,13 +134,13 @@ func TestPrices(t *testing.T) {
 	for text, want := range map[string]string{
 		"type,vcpus,memory_mib\na,1,1\n":                                    "prices.csv:1:1: there is no column usd_per_hour",
 		"type,vcpus,memory_mib,usd_per_hour\na,1,1,x\n":                     `prices.csv:2:7: usd_per_hour: "x" is not an amount`,
-		"type,vcpus,memory_mib,usd_per_hour\na,1,1,1\na,2,1,1\n":            `prices.csv:3:1: type "a" is there twice`,
-		"type,vcpus,memory_mib,usd_per_hour\na,1,1,0\n":                     "prices.csv:2:7: usd_per_hour: an hour costs more than nothing and at most $10000",
-		"type,vcpus,memory_mib,usd_per_hour\na,1,1,10001\n":                 "prices.csv:2:7: usd_per_hour: an hour costs more than nothing",
+		"type,vcpus,memory_mib,usd_per_hour\na,1,1,1\na,2,1,1\n":            `prices.csv:3:1: type "a" is given twice`,
+		"type,vcpus,memory_mib,usd_per_hour\na,1,1,0\n":                     "prices.csv:2:7: usd_per_hour: an hour must cost more than 0 and at most $10000",
+		"type,vcpus,memory_mib,usd_per_hour\na,1,1,10001\n":                 "prices.csv:2:7: usd_per_hour: an hour must cost more than 0",
 		"type,vcpus,memory_mib,usd_per_hour\n,1,1,1\n":                      "prices.csv:2:1: a type has a name and vCPUs",
-		"type,vcpus,memory_mib,usd_per_hour,spot_usd_per_hour\na,1,1,1,0\n": "prices.csv:2:9: spot_usd_per_hour: an hour costs more than nothing",
+		"type,vcpus,memory_mib,usd_per_hour,spot_usd_per_hour\na,1,1,1,0\n": "prices.csv:2:9: spot_usd_per_hour: an hour must cost more than 0",
 		"type,vcpus,memory_mib,usd_per_hour\n":                              "prices.csv has no type",
-		"type,vcpus,memory_mib,arch,usd_per_hour\na,1,1,mips,1\n":           `prices.csv:2:7: arch: "mips" is none of amd64, arm64`,
+		"type,vcpus,memory_mib,arch,usd_per_hour\na,1,1,mips,1\n":           `prices.csv:2:7: arch: "mips" is not one of amd64, arm64`,
 	} {
 		if _, err := ReadPrices("prices.csv", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, not %s", err, want)

@@ -47,7 +47,7 @@ func (r *request) reason() (string, error) {
 	why := strings.TrimSpace(r.PostFormValue("reason"))
 	switch {
 	case why == "":
-		return "", drover.Errorf(drover.KindInvalid, "give a reason: it is recorded, and shown to whoever wonders")
+		return "", drover.Errorf(drover.KindInvalid, "give a reason: it is recorded, and shown to others")
 	case len(why) > maxReason:
 		return "", drover.Errorf(drover.KindInvalid, "a reason has at most %d characters", maxReason)
 	}
@@ -72,7 +72,7 @@ func resizePool(ctx context.Context, r *request) (string, error) {
 	}
 	n, err := strconv.Atoi(r.PostFormValue("size"))
 	if err != nil || n < 0 {
-		return "", drover.Errorf(drover.KindInvalid, "%.20q is no number of instances", r.PostFormValue("size"))
+		return "", drover.Errorf(drover.KindInvalid, "%.20q is not a number of instances", r.PostFormValue("size"))
 	}
 	p, err := r.svc.ResizePool(ctx, r.PathValue("name"), n, why)
 	return "/pools/" + url.PathEscape(p.Name), err
@@ -88,7 +88,7 @@ func changeJob(ctx context.Context, r *request) (string, error) {
 	if r.PostFormValue("do") == "prioritize" {
 		n, err := strconv.Atoi(r.PostFormValue("priority"))
 		if err != nil {
-			return "", drover.Errorf(drover.KindInvalid, "%.20q is no priority", r.PostFormValue("priority"))
+			return "", drover.Errorf(drover.KindInvalid, "%.20q is not a priority", r.PostFormValue("priority"))
 		}
 		_, err = r.svc.SetPriority(ctx, id, n)
 		return to, err
@@ -103,7 +103,7 @@ func changeJob(ctx context.Context, r *request) (string, error) {
 	case "retry":
 		_, err = r.svc.Retry(ctx, id, why)
 	default:
-		err = drover.Errorf(drover.KindInvalid, "%.20q is nothing that can be done to a job", do)
+		err = drover.Errorf(drover.KindInvalid, "%.20q is not an action for a job", do)
 	}
 	return to, err
 }

@@ -72,7 +72,7 @@ func (h *Handler) instances(ctx context.Context, r *request) (any, error) {
 	if before := q.Get("before"); before != "" {
 		id, err := strconv.ParseInt(before, 10, 64)
 		if err != nil || id < 0 {
-			return nil, drover.Errorf(drover.KindInvalid, "%.20q is no instance's id", before)
+			return nil, drover.Errorf(drover.KindInvalid, "%.20q is not an instance's id", before)
 		}
 		f.After = id
 	}

@@ -94,7 +94,7 @@ func (s *sessions) cookieOf(value string, age int) *http.Cookie {
 
 // of is the token of a request's session.
 func (s *sessions) of(r *http.Request, now time.Time) (drover.Secret, error) {
-	none := drover.Errorf(drover.KindAuthentication, "you are not logged in, or no longer")
+	none := drover.Errorf(drover.KindAuthentication, "you are not logged in, or your session has ended")
 	cookie, err := r.Cookie(s.cookie)
 	if err != nil {
 		return drover.Secret{}, none

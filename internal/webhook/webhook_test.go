@@ -77,7 +77,7 @@ func TestSend(t *testing.T) {
 			"Teredo":              {"http://[2001::1]/", Config{}},
 			"an IPv4 in an IPv6":  {"http://[::7f00:1]/", Config{}},
 		} {
-			if err := Send(t.Context(), c.config, c.to, final); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "no public address") {
+			if err := Send(t.Context(), c.config, c.to, final); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "not a public address") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
