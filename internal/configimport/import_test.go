@@ -185,7 +185,7 @@ pools:
 			`prefix: "Web_"`:                      `Prefix: "Web_" cannot begin a name`,
 			`hooks: {reborn: "x"}`:                "Hooks.reborn: not known",
 			`instance: {machineType: "f1-micro"}`: "machineType: types with shared vCPUs such as f1-micro",
-			`instance: {machineType: "n1-standard-1", disks: [{boot: true, autoDelete: false}]}`:   "disks: the boot disk goes with its instance",
+			`instance: {machineType: "n1-standard-1", disks: [{boot: true, autoDelete: false}]}`:   "disks: the boot disk was kept",
 			`instance: {machineType: "n1-standard-1", disks: [{boot: true, deviceName: "first"}]}`: "disks: deviceName of the boot disk is not carried over",
 		} {
 			whole := `{prefix: "a-", allowedZones: ["us-central1-b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}, ` + in + `}`

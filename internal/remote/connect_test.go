@@ -135,15 +135,15 @@ func TestPlantedSecret(t *testing.T) {
 		c.Close()
 	})
 	t.Run("another secret refuses it", func(t *testing.T) {
-		refused(t, connect(t, "other\n", 0), drover.KindHostKey, "not proved")
+		refused(t, connect(t, "other\n", 0), drover.KindHostKey, "not verified")
 	})
 	t.Run("an empty secret proves nothing", func(t *testing.T) {
 		target := connect(t, "", 0)
 		target.Proof.Secret = drover.Secret{}
-		refused(t, target, drover.KindHostKey, "not proved")
+		refused(t, target, drover.KindHostKey, "not verified")
 	})
 	t.Run("one that is not there yet is waited for by whoever connects again", func(t *testing.T) {
-		refused(t, connect(t, "", 1), drover.KindTransient, "not there yet")
+		refused(t, connect(t, "", 1), drover.KindTransient, "does not exist yet")
 	})
 }
 

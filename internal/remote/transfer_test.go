@@ -215,7 +215,7 @@ func TestOutputs(t *testing.T) {
 		if err != nil || got != "a tar stream" || !cmp.Equal(absent, Absent{LeftOut: []string{"a  link"}, Unmatched: []int{0, 2}}) {
 			t.Errorf("%q, %+v, %v", got, absent, err)
 		}
-		if _, err := c.Outputs(t.Context(), attempt(2), read(&got)); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "not whole: the runner says: disk error") {
+		if _, err := c.Outputs(t.Context(), attempt(2), read(&got)); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "incomplete: the runner says: disk error") {
 			t.Errorf("outputs that are not whole: %v", err)
 		}
 		full := fmt.Errorf("our disk is full")
