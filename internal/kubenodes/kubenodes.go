@@ -198,7 +198,7 @@ func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) er
 	left := slices.DeleteFunc(pods.Items, func(p pod) bool { return p.stays() })
 	late := k.Drain.Timeout > 0 && time.Since(k.began[n.ID]) >= k.Drain.Timeout
 	if why := k.stops(left); why != "" && !n.Taken && !late {
-		return fmt.Errorf("node %s is not emptied: %s", object.Meta.Name, why)
+		return fmt.Errorf("node %s is not drained: %s", object.Meta.Name, why)
 	}
 	if err := k.cordon(ctx, object, n.Taken); err != nil {
 		return err
