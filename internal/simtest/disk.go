@@ -212,6 +212,16 @@ func (d *Disk) live(number int64) (n int) {
 	return n
 }
 
+// used reports whether an instance has a live attempt.
+func (d *Disk) used(instance int64) bool {
+	for _, a := range d.attempts {
+		if a.Instance == instance {
+			return true
+		}
+	}
+	return false
+}
+
 // missed reports whether an instance has an attempt that nobody told to end for good.
 func (d *Disk) missed(in engine.Instance) bool {
 	for _, a := range d.attempts {

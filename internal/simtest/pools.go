@@ -57,7 +57,7 @@ func (w *World) counted(s *pool.Spec) (places map[pool.Place]int, all, held int)
 			continue
 		}
 		places[placeOf(in)]++
-		if all++; in.Idle == drover.IdleHold || in.State == drover.InstanceRunning || len(in.Bound) > 0 {
+		if all++; in.Idle == drover.IdleHold || in.State == drover.InstanceRunning || len(in.Bound) > 0 || w.Disk.used(in.ID) {
 			held++
 		}
 	}
