@@ -350,7 +350,7 @@ func (e *Engine) idleDeadline(in *fleet.Member) drover.Time {
 		return 0
 	}
 	if len(in.Orphans) > 0 {
-		at = max(at, in.Known.Add(e.life().TermTimeout+lastWord))
+		at = max(at, in.Known.Add(e.life().TermTimeout+lastWord), e.s.Looking.Add(lastWord))
 	}
 	if e.s.Draining || e.ledger.Overspent() {
 		return at
@@ -370,6 +370,8 @@ func (e *Engine) whyIdle(in *fleet.Member) Verdict {
 		return e.verdict(drover.ReasonClosing, "no more work")
 	case e.ledger.Overspent():
 		return e.verdict(drover.ReasonBudget, "it is idle, and the budget is used up")
+	case !e.proved() && len(in.Orphans) > 0:
+		return e.verdict(drover.ReasonUnproved, "attempt %v on it is not in the records, and does not end", in.Orphans[0])
 	}
 	return e.verdict(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))
 }

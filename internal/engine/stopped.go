@@ -241,13 +241,15 @@ func (e *Engine) adoptStopped(in *fleet.Member, s Sighting) {
 	e.setState(in, drover.InstanceStopped)
 }
 
-// reviewStopped looks, once a good list is there, whether a stopped instance is as it should be. What a controller before had stopped may have been, or not;
-// what was stopped and runs all the same was started by somebody else.
+// reviewStopped looks, once a good list is there, whether a stopped instance is as it should be. If an earlier controller was about to stop one, and it is
+// listed as stopped, its cloud is asked again, since the list may be of an earlier stop. One that was stopped and runs all the same was started by somebody
+// else.
 func (e *Engine) reviewStopped(c *Cloud, in *fleet.Member) {
 	switch {
 	case in.Call != 0 || in.Switched == 0 && in.Halting:
 	case in.Switched == 0 && in.Off:
-		e.isOff(in)
+		in.Halting = true
+		e.touch(in)
 	case !in.Off && c.Good >= in.Switched.Add(e.lag(in)):
 		in.Woken = e.s.Now
 		e.startsUp(in)
