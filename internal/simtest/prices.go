@@ -115,7 +115,8 @@ func (c *controller) reservation(in engine.Instance) *engine.Reservation {
 	return nil
 }
 
-// mayReprice checks that an instance's new price is one that its controller was told, and that what was paid stays paid.
+// mayReprice checks that an instance's new price is one that its controller was told, and that what was paid stays paid. A stopped instance
+// that runs again first costs what it did before, by its record: the controller may have been told no prices yet, or others.
 func (w *World) mayReprice(was, in engine.Instance) {
 	c, at := w.controller, in.Created
 	if n := len(in.Rates); n > 0 {
@@ -124,13 +125,14 @@ func (w *World) mayReprice(was, in engine.Instance) {
 	key := engine.OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}
 	reserved, t := c.reservation(in), c.prices[in.Cloud]
 	switch paid := was.Tariff().Cost(was.Created, was.Created, at); {
-	case was.Created == 0 || resting(in) || in.Waking && in.Price == in.RunPrice:
+	case was.Created == 0 || resting(in):
 	case at > c.now():
 		w.fail("instance %s is to cost %v from %v on, which is still to come", in.Name, in.Price, at)
 	case in.Tariff().Cost(in.Created, in.Created, at) != paid:
 		w.fail("instance %s has cost %v, and with its price it would be another sum", in.Name, paid)
 	case w.settledOtherwise(was, in, at):
 	case reserved != nil && reserved.Price == in.Price:
+	case was.Halted && in.Price == was.RunPrice:
 	case t == nil || !t.ever[key][in.Price-w.controller.volumePrice(in)]:
 		w.fail("instance %s is to cost %v, of which its controller was never told", in.Name, in.Price)
 	}

@@ -74,8 +74,16 @@ func (c *controller) switchInstance(effect int64, f engine.Switch) {
 	c.reply(2*time.Second, ev)
 }
 
-// mayRest checks an instance that is paid as one that is stopped from now on: it is, unless its cloud took it away.
+// mayRest checks an instance that is paid as one that is stopped from now on: it is, unless its cloud took it away. Its record keeps what it cost
+// when it ran.
 func (w *World) mayRest(was, in engine.Instance) {
+	ran := was.Price
+	if was.Halted {
+		ran = was.RunPrice
+	}
+	if in.Halted && in.RunPrice != ran {
+		w.fail("instance %s is stopped, and is to cost %v once it runs again instead of %v", in.Name, in.RunPrice, ran)
+	}
 	if v := w.vmOf(in); resting(in) && !resting(was) && v != nil && v.alive && v.there() {
 		w.fail("instance %s is held to be stopped, and runs", in.Name)
 	}
