@@ -360,12 +360,13 @@ func (w *World) partitionOver(since drover.Time) bool {
 	return most > 0 && w.now.Sub(since) >= most
 }
 
-// mayGo checks that an instance which is given up is not there, and settles its bill.
+// mayGo checks that an instance which is given up is not there, and settles its bill. One that its cloud is destroying may be given up before its lists
+// lack it: also one that was stopped.
 func (w *World) mayGo(end engine.InstanceEnd) {
 	in := w.Disk.instances[end.ID]
 	for _, v := range w.cloud(in.Cloud).vms {
 		same := in.ProviderID == v.provider || in.ProviderID == "" && in.Name == v.name
-		if same && (v.alive || v.off) && v.there() {
+		if same && (v.alive || v.off && !v.ended()) && v.there() {
 			w.fail("instance %s is held to be gone (%s), and %s is there", in.Name, end.Reason.Text, v.provider)
 		}
 	}
