@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -146,12 +145,8 @@ func TestReceive(t *testing.T) {
 		for i := range 10_000 {
 			ring = append(ring, tar.Header{Name: fmt.Sprint("l", i), Typeflag: tar.TypeSymlink, Linkname: fmt.Sprint("l", (i+1)%10_000), Mode: 0o777})
 		}
-		began := time.Now()
 		if _, err := r.Receive(t.Context(), "train", -1, bytes.NewReader(archive(t, ring...))); err != nil {
 			t.Error(err)
-		}
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("it took %v", took)
 		}
 	})
 	t.Run("keeps links, and lists what they lead to under their names", func(t *testing.T) {
