@@ -119,7 +119,8 @@ func (w *World) stoppedOf(s *pool.Spec) (n int) {
 func (c *controller) startables(some func(engine.Instance, *pool.Spec) bool) (all []engine.Instance) {
 	for _, in := range c.loop.Engine.Instances() {
 		s := c.poolSpec(in.Pool)
-		if s != nil && in.State == drover.InstanceStopped && resting(in) && in.Idle == drover.IdleRun && in.Call == 0 && in.Retry <= c.now() && !in.Broken && in.Ailing == nil && in.Reclaimed == nil &&
+		written := c.w.Disk.instances[in.ID] // later events of the commit may have changed the engine's
+		if s != nil && in.State == drover.InstanceStopped && resting(in) && resting(written) && in.Idle == drover.IdleRun && in.Call == 0 && in.Retry <= c.now() && !in.Broken && in.Ailing == nil && in.Reclaimed == nil &&
 			s.Allows(placeOf(in)) && in.Template == s.Template && some(in, s) {
 			all = append(all, in)
 		}
