@@ -21,7 +21,7 @@ type Partition struct {
 const fewest = 3
 
 // A controller that hears nothing of any of a cloud's instances is probably cut off from them rather than right about them all. While it
-// takes itself for that, no instance with work is given up for its silence. It goes on dialling, and the doubt ends when any instance of
+// takes itself for that, no instance with work or of a pool is given up for its silence. It goes on dialling, and the doubt ends when any instance of
 // that cloud answers, one that has just booted included, or after PartitionTimeout. An instance that answers, then or all along, proves
 // that the controller hears, so the doubt needs all of them to be silent. Missing from lists is no silence: lists prove that one gone.
 
@@ -48,7 +48,7 @@ func (e *Engine) blames(in *fleet.Member) bool {
 		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
 		e.touchSilent(c)
 	}
-	return c.Partition.Since == 0 || !missed(in)
+	return c.Partition.Since == 0 || !e.needed(in)
 }
 
 // silence counts a cloud's instances that ought to be heard and are not: 0 if any instance answers. It is undecided while it depends on
@@ -70,14 +70,18 @@ func (e *Engine) silence(cloud string) (silent int, undecided bool) {
 	return silent, open > 0 && silent+open >= fewest
 }
 
-// missed reports whether somebody would miss an instance: for an attempt that is not to end, or that is to begin again elsewhere.
-func missed(in *fleet.Member) bool {
+// needed reports whether somebody needs an instance: its pool, which it may be serving all the same, or jobs, for an attempt that is not to end or that is
+// to begin again elsewhere.
+func (e *Engine) needed(in *fleet.Member) bool {
+	if in.Pooled() && in.Ready != 0 && in.TakesWork() && !e.s.Draining && !e.s.Closing {
+		return true
+	}
 	return slices.ContainsFunc(in.Load, func(a *Attempt) bool { return a.Stop == nil || putsOff(*a.Stop) })
 }
 
 // partitioned is since when the controller takes itself for cut off from an instance; 0 while its silence counts.
 func (e *Engine) partitioned(in *fleet.Member) drover.Time {
-	if c := e.cloud(in.Cloud); c != nil && in.ShouldBeHeard() && missed(in) {
+	if c := e.cloud(in.Cloud); c != nil && in.ShouldBeHeard() && e.needed(in) {
 		return c.Partition.Since
 	}
 	return 0
@@ -140,7 +144,7 @@ func (e *Engine) pausePartitions(gap time.Duration) {
 
 // whyPartitioned says why no instance of a cloud is given up for its silence.
 func (e *Engine) whyPartitioned(c *Cloud) Verdict {
-	text := fmt.Sprintf("no instance of cloud %s answers: the controller assumes a network failure, keeps those with work, and keeps dialling", c.Name)
+	text := fmt.Sprintf("no instance of cloud %s answers: the controller assumes a network failure, keeps those that are needed, and keeps dialling", c.Name)
 	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.partitionEnds(c), e.s.Now)}
 }
 

@@ -325,9 +325,16 @@ func (w *World) mayBeSilent(in engine.Instance) {
 	if quiet := v.quiet + c.now().Sub(max(v.heard, c.looks)); v.heard != 0 && quiet < w.settings.Lifecycle.ProbeTimeout {
 		w.fail("instance %s is held to be silent, and was heard, or not listened to, %v ago", in.Name, quiet)
 	}
-	if silent, since := v.cloud.allSilent(); silent >= 3 && w.Disk.missed(in) && !w.partitionOver(since) {
+	if silent, since := v.cloud.allSilent(); silent >= 3 && (w.Disk.missed(in) || w.serves(in)) && !w.partitionOver(since) {
 		w.fail("instance %s is held to be silent, as all %d of its cloud are since %v: the controller is cut off", in.Name, silent, since)
 	}
+}
+
+// serves reports whether a pool needs an instance, whatever runs there.
+func (w *World) serves(in engine.Instance) bool {
+	s := w.controller.poolSpec(in.Pool)
+	in.Broken, in.State = false, drover.InstanceIdle // as it was before it was given up
+	return s != nil && in.Ready != 0 && w.counts(in, s) && in.Template == s.Template && !w.controller.drains && !w.Disk.closing
 }
 
 // settled is how long it takes a controller at most to notice that a link is cut.
