@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,12 +31,12 @@ func TestHostileTexts(t *testing.T) {
 		"a key that is complex":    {"? a\n: b", "batch.yaml:1:1: this cannot be a key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			began := time.Now()
+			began := cpuTime(t)
 			_, err := config.ParseBatch("batch.yaml", []byte(c.text), "")
 			if diff := cmp.Diff(c.want, text(err)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if took := time.Since(began); took > 10*time.Second {
+			if took := cpuTime(t) - began; took > 10*time.Second {
 				t.Errorf("reading took %v", took)
 			}
 		})
@@ -88,4 +89,14 @@ func TestWhereAKeyBelongsIsSaid(t *testing.T) {
 			t.Errorf("%s: %v", job, err)
 		}
 	}
+}
+
+// cpuTime is what this process has used, which other work on the host does not lengthen.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

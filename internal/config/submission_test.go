@@ -270,10 +270,10 @@ func TestWhatStrangersHandInIsJudgedSoon(t *testing.T) {
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			began := time.Now()
+			began := cpuTime(t)
 			_, err := config.ParseSubmission("body", []byte(batch))
 			places(t, err)
-			if took := time.Since(began); took > 10*time.Second {
+			if took := cpuTime(t) - began; took > 10*time.Second {
 				t.Errorf("it took %v", took)
 			}
 		})
