@@ -17,7 +17,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"drover"
+	"drover/internal/config"
 	"drover/internal/daemon"
+	"drover/internal/engine/pool"
 	"drover/internal/simulate"
 	"drover/internal/trace"
 )
@@ -217,11 +219,24 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models) (in
 	for i := range in.Settings.Clouds {
 		in.Settings.Clouds[i].Billing.Least = simulate.LeastBilled
 	}
+	in.Scheduled = scheduled(c)
 	if len(in.Offerings) == 0 {
 		return in, drover.Errorf(drover.KindInvalid, "%s offers no type", cmp.Or(file, "the price list")).WithHint("the types: filters of its clouds may exclude all")
 	}
 	simulate.Sort(in.Offerings)
 	return in, nil
+}
+
+// scheduled has a simulation follow the schedules of a configuration's pools.
+func scheduled(c *config.Config) func(drover.Time) ([]pool.Spec, drover.Time) {
+	return func(now drover.Time) ([]pool.Spec, drover.Time) {
+		then, next := c.At(now.Std())
+		pools := daemon.Settings(then, daemon.RunLimits{}).Pools
+		if next.IsZero() {
+			return pools, 0
+		}
+		return pools, drover.TimeOf(next)
+	}
 }
 
 // create makes a file that a flag names.

@@ -85,7 +85,7 @@ func (s simulator) work(ctx context.Context, svc drover.Service, ask web.WhatIf,
 
 // input is what a simulation of a configuration goes by. Its clouds have to be ones that the controller has: no other is opened for a page.
 func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Models) (in simulate.Input, err error) {
-	in.Models, in.Settings = m, daemon.Settings(c, daemon.RunLimits{})
+	in.Models, in.Settings, in.Scheduled = m, daemon.Settings(c, daemon.RunLimits{}), scheduled(c)
 	open := s.clouds()
 	for i, cloud := range c.Clouds {
 		at := slices.IndexFunc(open, func(o control.Cloud) bool { return o.Name == cloud.Name })

@@ -18,7 +18,7 @@ import (
 // Pool is what became of a pool.
 type Pool struct {
 	Name        string  `json:"name"`
-	Wanted      int     `json:"wanted"`
+	Wanted      int     `json:"wanted"`       // in the end
 	Hours       float64 `json:"wanted_hours"` // instance-hours wanted, in the time in which a zone of the pool had capacity
 	Ready       float64 `json:"ready"`        // the part of them that was ready; what was ready beyond the number does not count
 	Instances   int     `json:"instances"`
@@ -60,6 +60,16 @@ func (w *world) keepers() {
 		if p := (pool.Place{Cloud: o.Cloud, Zone: o.Zone}); w.in.Models.Exhausted > 0 && w.spells[p] == nil {
 			w.spells[p] = w.in.Models.spells(o)
 			w.turn(p)
+		}
+	}
+}
+
+// follow has pools measured by what they are to be from now on.
+func (w *world) follow(specs []pool.Spec) {
+	for i := range specs {
+		if k := w.pools[specs[i].Name]; k != nil {
+			k.pass()
+			k.spec, k.out.Wanted = &specs[i], specs[i].Count
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +61,31 @@ func TestAPoolIsKeptInASimulation(t *testing.T) {
 				t.Errorf("equal inputs came to (-one +other):\n%s", diff)
 			}
 		})
+	}
+}
+
+// covers P6
+func TestAPoolFollowsItsScheduleInASimulation(t *testing.T) {
+	in := keeping()
+	in.Models.Interrupted, in.For = 0, 24*time.Hour
+	noon := in.Begin().Add(12 * time.Hour)
+	in.Scheduled = func(now drover.Time) ([]pool.Spec, drover.Time) {
+		specs, next := slices.Clone(in.Settings.Pools), noon
+		if now >= noon {
+			specs[0].Count, next = 10, 0
+		}
+		return specs, next
+	}
+	r, err := Run(t.Context(), in, Drover)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Pools[0]
+	if p.Hours != 12*30+12*10 || p.Instances != 30 || p.Wanted != 10 || p.Ready < 0.99 {
+		t.Errorf("%+v", p)
+	}
+	if r.Hours > 1.02*p.Hours {
+		t.Errorf("%.1f instance-hours were paid for %.1f that were wanted", r.Hours, p.Hours)
 	}
 }
 

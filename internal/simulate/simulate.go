@@ -17,6 +17,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/engine/pool"
 	"drover/internal/trace"
 )
 
@@ -46,6 +47,8 @@ type Input struct {
 	Models       Models
 	AsSlow       bool          // policies of older systems take as long as Drover does to log in, to begin jobs and to hear of their ends
 	For          time.Duration // for so long pools are kept, whatever jobs there are; 0: until the last job is final, and none are
+
+	Scheduled func(now drover.Time) (pools []pool.Spec, next drover.Time) // the pools at a time, and when their schedules change them next, 0: never; nil: none has one
 
 	Jobs []engine.Job // the jobs of Trace, in its order, as the engine is to meet them; nil: as the trace has them. Their numbers are their places, from 1
 }

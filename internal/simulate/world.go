@@ -46,12 +46,25 @@ func runEngine(ctx context.Context, in Input, m *meter) error {
 	}
 	w.loop = &loop.Loop{Engine: e, Store: w, Outside: w}
 	w.keepers()
-	w.tell(engine.Configured{Settings: unwatched(in.Settings)})
+	w.configure()
 	if err := w.run(ctx); err != nil {
 		return err
 	}
 	m.pools = w.kept()
 	return nil
+}
+
+// configure tells the engine its settings, and again whenever a schedule changes them while pools are kept.
+func (w *world) configure() {
+	settings := unwatched(w.in.Settings)
+	if w.in.Scheduled != nil && w.in.For > 0 {
+		var next drover.Time
+		if settings.Pools, next = w.in.Scheduled(w.now); next != 0 && next < w.ends() {
+			w.after(next.Sub(w.now), w.configure)
+		}
+		w.follow(settings.Pools)
+	}
+	w.tell(engine.Configured{Settings: settings})
 }
 
 // unwatched has the engine asked less often when nothing happens: in this world nothing falls silent and the clock never stops, which is what

@@ -95,7 +95,7 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 			"another array": func(s *drover.JobSpec) { s.Array.Last++ },
 			"another gang":  func(s *drover.JobSpec) { s.Gang = 2 },
 			"another after": func(s *drover.JobSpec) { s.After = append(s.After, "more") },
-			"are missing":     func(s *drover.JobSpec) { s.Files = []drover.File{{Path: "x", Hash: strings.Repeat("0", 64)}} },
+			"are missing":   func(s *drover.JobSpec) { s.Files = []drover.File{{Path: "x", Hash: strings.Repeat("0", 64)}} },
 		} {
 			wrong := better
 			change(&wrong)
