@@ -70,6 +70,7 @@ func (w *world) follow(specs []pool.Spec) {
 		if k := w.pools[specs[i].Name]; k != nil {
 			k.pass()
 			k.spec, k.out.Wanted = &specs[i], specs[i].Count
+			k.missing = k.missing[:min(len(k.missing), max(0, k.spec.Count-k.ready))] // the others are not replaced
 		}
 	}
 }
