@@ -214,6 +214,9 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 // showStopped takes in whether a list shows an instance as stopped. For those that Drover has stopped that is no news; nor is it of one that it has just
 // started, since the list may be older than that.
 func (e *Engine) showStopped(c *Cloud, in *fleet.Member, s *Sighting) {
+	if s.Ended != 0 && !s.Stopped { // it is not stopped but gone
+		return
+	}
 	ours := in.State == drover.InstanceStopped
 	old := in.Switched != 0 && c.Good < in.Switched.Add(e.lag(in))
 	in.Off = s.Stopped || s.Ending && (ours || old)

@@ -334,7 +334,7 @@ func (w *World) mayBeSilent(in engine.Instance) {
 func (w *World) serves(in engine.Instance) bool {
 	s := w.controller.poolSpec(in.Pool)
 	in.Broken, in.State = false, drover.InstanceIdle // as it was before it was given up
-	return s != nil && in.Ready != 0 && w.counts(in, s) && in.Template == s.Template && !w.controller.drains && !w.Disk.closing
+	return s != nil && in.Ready != 0 && !in.Waking && w.counts(in, s) && in.Template == s.Template && !w.controller.drains && !w.Disk.closing
 }
 
 // settled is how long it takes a controller at most to notice that a link is cut.
