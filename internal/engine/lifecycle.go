@@ -384,7 +384,7 @@ func (e *Engine) dial(in *fleet.Member) {
 	}
 	in.Dial = e.effect(Effect{Connect: &Connect{
 		Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, HostKey: in.HostKey,
-		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown || in.State == drover.InstanceBooting, Apart: in.Isolated(), Arch: in.Type.Resources.Arch, Addresses: in.Addresses,
+		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown || in.State == drover.InstanceBooting || !in.Heard, Apart: in.Isolated(), Arch: in.Type.Resources.Arch, Addresses: in.Addresses,
 	}})
 }
 

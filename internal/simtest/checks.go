@@ -57,7 +57,7 @@ func (w *World) check(in engine.Check) {
 	}
 }
 
-// mayGiveUp checks an instance that is given up for its health: while three or more of its cloud had passed, another has to have passed meanwhile, unless
+// mayGiveUp checks an instance that is given up for its health: while three or more of its pool in its cloud had passed, another has to have passed meanwhile, unless
 // nobody has for so long that the controller no longer blames itself.
 func (w *World) mayGiveUp(was, in engine.Instance) {
 	if in.Ailing == nil || was.Ailing != nil || in.Ailing.Cause != drover.ReasonCheck || w.vouched[in.Name] {
@@ -65,7 +65,7 @@ func (w *World) mayGiveUp(was, in engine.Instance) {
 	}
 	there := 0
 	for _, o := range w.Disk.instances {
-		if s := w.controller.poolSpec(o.Pool); s != nil && s.CheckWithin > 0 && o.Cloud == in.Cloud && o.Passed != 0 && o.State.Ready() && (o.ID == in.ID || w.counts(o, s)) {
+		if s := w.controller.poolSpec(in.Pool); s != nil && s.CheckWithin > 0 && o.Pool == in.Pool && o.Cloud == in.Cloud && o.Passed != 0 && o.State.Ready() && (o.ID == in.ID || w.counts(o, s)) {
 			there++
 		}
 	}

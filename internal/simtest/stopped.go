@@ -84,7 +84,8 @@ func (w *World) mayRest(was, in engine.Instance) {
 	if in.Halted && in.RunPrice != ran {
 		w.fail("instance %s is stopped, and is to cost %v once it runs again instead of %v", in.Name, in.RunPrice, ran)
 	}
-	if v := w.vmOf(in); resting(in) && !resting(was) && v != nil && v.alive && v.there() {
+	tried := was.Waking // its start may have happened although it failed, for all that is known until it is listed again
+	if v := w.vmOf(in); resting(in) && !resting(was) && !tried && v != nil && v.alive && v.there() {
 		w.fail("instance %s is held to be stopped, and runs", in.Name)
 	}
 }
