@@ -52,7 +52,7 @@ func (c *controller) poolSpec(name string) *pool.Spec {
 func (w *World) counted(s *pool.Spec) (places map[pool.Place]int, all, held int) {
 	places = map[pool.Place]int{}
 	for _, in := range w.Disk.instances {
-		lent := in.Lent && in.Idle != drover.IdleHold && in.State != drover.InstanceIdle // jobs had it started, and have it
+		lent := in.Lent && in.Idle != drover.IdleHold && (in.State != drover.InstanceIdle || len(in.Bound) > 0 || w.Disk.used(in.ID)) // jobs had it started, and have it
 		if in.Pool != s.Name || !w.counts(in, s) || lent || in.State == drover.InstanceStopped && !in.Waking {
 			continue
 		}
