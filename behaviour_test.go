@@ -39,6 +39,7 @@ var (
 	coversTest     = regexp.MustCompile(`(?m)^// covers ([A-Z0-9 ]+)\n((?://.*\n)*func (?:Test|Fuzz))?`)
 	coversScenario = regexp.MustCompile(`(?m)^# covers ([A-Z0-9 ]+)$`)
 	behaviourRow   = regexp.MustCompile(`^\| ([A-Z]\d+) \|`)
+	placeWord      = regexp.MustCompile("`[a-z/]+`|\\w+\\.go|driver's|drivers'")
 	codeSpan       = regexp.MustCompile("`([^`]*)`")
 )
 
@@ -130,7 +131,7 @@ func TestBadLuck(t *testing.T) {
 // places are the packages and files that a cell names: a file belongs to the package before it, or to every driver.
 func places(cell string) (files []string) {
 	folder := "."
-	for _, word := range regexp.MustCompile("`[a-z/]+`|\\w+\\.go|driver's|drivers'").FindAllString(cell, -1) {
+	for _, word := range placeWord.FindAllString(cell, -1) {
 		switch name := strings.Trim(word, "`"); {
 		case strings.Contains(word, "'"):
 			folder = "driver/ec2"

@@ -53,7 +53,7 @@ func (l *checkList) list() []engine.Check {
 
 const (
 	checkTick  = 200 * time.Millisecond // how late a check may begin
-	mostChecks = 512                    // at once; what is due beyond waits, and is judged by what others meet meanwhile
+	mostChecks = 512                    // at once; further checks wait
 	maxHeader  = 16 << 10               // of an answer to an HTTP check; its body is not read
 )
 

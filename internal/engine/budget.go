@@ -43,7 +43,7 @@ func (e *Engine) claimOf(id int64) (budget.Claim, bool) {
 
 func (e *Engine) claim(in *fleet.Member) budget.Claim {
 	c := budget.Claim{
-		Asked: max(in.Asked, in.Woken), Created: in.Created, Ended: in.Ended, Tariff: in.Tariff(), CPU: in.Resources.CPU,
+		Asked: in.LastAsked(), Created: in.Created, Ended: in.Ended, Tariff: in.Tariff(), CPU: in.Resources.CPU,
 		Offers: in.Offerings(), Billing: e.limits(in.Cloud).Billing, Boot: e.life().BootTimeout, Stays: in.Stays(),
 	}
 	for _, a := range in.Load {

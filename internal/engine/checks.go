@@ -153,7 +153,7 @@ func (e *Engine) counts(in *fleet.Member) bool {
 	return c.Checks.Since == 0
 }
 
-// failing is how many of a cloud's instances do not pass their check, and whether all of them do not. Of those that are on their way out nothing is expected.
+// failing counts a cloud's instances that fail their check, and reports whether none passes. Those on their way out do not count.
 func (e *Engine) failing(cloud string) (n int, all bool) {
 	for _, name := range e.pools.names {
 		for _, in := range e.pools.members[name] {

@@ -65,7 +65,7 @@ func (e *Engine) costAlone(g *group) (cost drover.Money, known bool) {
 func (e *Engine) costElsewhere(g *group) (cost drover.Money, known bool) {
 	price := e.alone(g.Key.Shape)
 	if in := e.boundTo(g); in != nil && g.unbound() == 0 {
-		rest, paid := max(0, e.bootTimes().quickest-e.s.Now.Sub(max(in.Asked, in.Woken))), time.Duration(0)
+		rest, paid := max(0, e.bootTimes().quickest-e.s.Now.Sub(in.LastAsked())), time.Duration(0)
 		if in.Begun {
 			paid = e.limits(in.Cloud).Billing.PaidUntil(in.Asked, e.s.Now).Sub(e.s.Now)
 		}

@@ -26,7 +26,7 @@ func Foresee(s State, next Configured) ([]drover.Fate, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Apply(Event{At: e.s.Now, Body: Ticked{}}) // what is due anyway is no change
+	e.Apply(Event{At: e.s.Now, Body: Ticked{}}) // so that what is due now does not count as a change
 	before, lacked := map[int64]drover.FateKind{}, map[string]int{}
 	for _, in := range e.fleet.All() {
 		before[in.ID], _ = e.fateOf(in)

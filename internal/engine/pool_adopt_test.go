@@ -22,7 +22,7 @@ func TestAnEmptyStoreAdoptsAPoolOf300(t *testing.T) {
 	}
 }
 
-// adoptPool has an engine adopt a pool of so many, and rest for an hour.
+// adoptPool has an engine adopt a pool of a given size, and rest for an hour.
 func adoptPool(t *testing.T, count int) (*engine.Engine, engine.Settings) {
 	t.Helper()
 	zones := []string{"a", "b", "c"}

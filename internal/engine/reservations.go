@@ -54,7 +54,7 @@ func (e *Engine) payableOn(in *fleet.Member, g *group, n int) int {
 
 // bootsFor is how long it may take at most until work that is bound to the instance begins.
 func (e *Engine) bootsFor(in *fleet.Member) time.Duration {
-	return max(0, max(in.Asked, in.Woken).Add(e.life().BootTimeout).Sub(e.s.Now))
+	return max(0, in.LastAsked().Add(e.life().BootTimeout).Sub(e.s.Now))
 }
 
 // bind reserves room for n of the group's elements.

@@ -157,22 +157,30 @@ func (e *Engine) adoptAttempt(in *fleet.Member, r Report) *Attempt {
 	if e.proved() || j == nil || !j.MayStart() || id.Number <= j.LastAttempt(id.Job.Index) {
 		return nil
 	}
-	if before := e.fleet.Attempt(id.Job); before != nil {
-		if before.Stop != nil {
-			return nil
-		}
-		e.lose(before, "attempt %v started later, so this one had ended", id)
-	}
-	if !j.Unqueue(id.Job.Index) {
+	if !e.overtakes(id, j) {
 		return nil
 	}
-	e.regroup(j)
 	a := &Attempt{ID: id, Instance: in.ID, State: drover.AttemptRunning, Started: e.s.Now}
 	e.admit(in, j, a)
 	e.postponed(j, id.Job.Index)
 	e.use(in)
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("taking over attempt %v on %s, which is later than the records", id, in.Name), Instance: in.Name, Attempt: &id})
 	return a
+}
+
+// overtakes takes an element out of the queue for an attempt that is later than what the records have of it, and reports whether it was to run.
+func (e *Engine) overtakes(id drover.AttemptID, j *Job) bool {
+	if before := e.fleet.Attempt(id.Job); before != nil {
+		if before.Stop != nil {
+			return false
+		}
+		e.lose(before, "attempt %v started later, so this one had ended", id)
+	}
+	if !j.Unqueue(id.Job.Index) {
+		return false
+	}
+	e.regroup(j)
+	return true
 }
 
 // takeSuccesses ends the jobs and elements whose success is later than the records. Those that cannot start yet, or are not taken in yet, may follow.
@@ -186,21 +194,15 @@ func (e *Engine) tookSuccess(s Success) bool {
 	if j == nil || !j.MayStart() {
 		return false
 	}
-	before := e.fleet.Attempt(id.Job)
-	if id.Number < j.LastAttempt(id.Job.Index) || before != nil && before.Stop != nil {
+	if id.Number < j.LastAttempt(id.Job.Index) {
 		return true
 	}
 	why := e.verdict(drover.ReasonExit, "it succeeded after these records were copied, and its results are stored")
-	switch {
-	case before != nil && before.ID == id:
-		before.Exit, before.Ended = &s.Exit, s.Ended
-		e.end(before, drover.AttemptSucceeded, why)
-		return true
-	case before != nil:
-		e.lose(before, "attempt %v started later, so this one had ended", id)
-	}
-	if j.Unqueue(id.Job.Index) {
-		e.regroup(j)
+	switch a := e.live(id); {
+	case a != nil && a.Stop == nil:
+		a.Exit, a.Ended = &s.Exit, s.Ended
+		e.end(a, drover.AttemptSucceeded, why)
+	case e.overtakes(id, j):
 		el := j.Element(id.Job.Index)
 		el.Number = id.Number
 		e.finish(j, ElementRow{Element: *el, State: drover.JobSucceeded, Code: &s.Exit.Code, Reason: why.Reason()})

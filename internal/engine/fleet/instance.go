@@ -164,5 +164,8 @@ func (in Instance) PricedSince() drover.Time {
 	return in.Created
 }
 
+// LastAsked is when it was asked for: to be created or, later, to be started again.
+func (in Instance) LastAsked() drover.Time { return max(in.Asked, in.Woken) }
+
 // Billed reports whether the instance is paid for and still will be.
 func (in Instance) Billed() bool { return in.Created != 0 && in.Ended == 0 }

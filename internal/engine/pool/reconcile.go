@@ -90,7 +90,7 @@ type Plan struct {
 	Short    int // how many are wanted that no zone can give now
 	Demands  []Demand
 	Releases []Release
-	Starts   []int64 // of those that are stopped
+	Starts   []int64 // ids of stopped instances
 	Stops    []int64 // to be started again
 
 	ShortStopped int         // how many are to be kept stopped that no zone can give now

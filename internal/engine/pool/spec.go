@@ -12,7 +12,7 @@
 // A node group's number is its autoscaler's to set, and so are its victims: nothing is released as a surplus but what is outdated or too old.
 //
 // Stopped instances are beside that number. One is started before another is demanded. Where too few are stopped, more are demanded than are wanted, and
-// what is ready beyond the wanted number, with nothing on it, is stopped. What jobs had started counts toward neither while they have it.
+// an empty instance that is ready beyond the wanted number is stopped. One that was started for jobs counts toward neither while they use it.
 //
 // The invariants: a held instance is never released; nobody is demanded in a place that is closed or exhausted; equal inputs have equal plans; after
 // a few plans that are carried out there is one that asks for nothing, until something becomes ready, changes or comes of age.

@@ -8,7 +8,7 @@ func (v *View) UsedByJobs() bool { return v.Lent && !v.Held && (v.Busy > 0 || !v
 // missing is how many more are to be kept stopped.
 func (r *round) missing() int { return max(0, r.Spec.Stopped-len(r.stopped)) }
 
-// retire releases what is stopped and is too much, outdated or in a place that is not the pool's any more: nothing is in use there.
+// retire releases stopped instances that are too many, outdated, or in a place that the pool no longer uses.
 func (r *round) retire() {
 	kept := r.stopped[:0]
 	for _, m := range r.stopped {
@@ -27,7 +27,7 @@ func (r *round) retire() {
 	r.stopped = kept
 }
 
-// stop stops what is ready beyond the wanted number and has nothing on it, while too few are stopped. Outdated instances are replaced first.
+// stop stops empty instances that are ready beyond the wanted number, while too few are stopped. Outdated instances are replaced first.
 func (r *round) stop() {
 	for r.missing() > 0 && r.outdated() == 0 && len(r.counted) > r.plan.Wanted && r.ready > r.plan.Wanted {
 		at := r.pick(func(m *member) bool { return m.Stoppable && m.Ready && !m.Held && m.Busy == 0 })
