@@ -74,6 +74,9 @@ func jobOfSubject(ctx context.Context, svc drover.Queue, subject string) drover.
 	return job
 }
 
+// sameTime is how close to a subject's a reason's beginning is not worth saying.
+const sameTime = 5 * time.Second
+
 // explanationText is a sentence as one would say it now, and a line for each of its reasons.
 func explanationText(e drover.Explanation, job drover.Job, now drover.Time) string {
 	var b strings.Builder
@@ -90,7 +93,7 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 	}
 	for _, r := range e.Reasons {
 		line := r.Code + ": " + r.Text
-		if r.Since > 0 && human.Clock(r.Since) != human.Clock(e.Since) {
+		if r.Since > 0 && r.Since.Sub(e.Since).Abs() >= sameTime {
 			line += "; since " + human.Clock(r.Since)
 		}
 		line += human.UntilWords(r, now)
