@@ -224,9 +224,9 @@ func (d *daemon) tellLeft(ctx context.Context) {
 		logkey.Instances, instances, logkey.Running, s.Jobs[drover.JobRunning], logkey.Queued, s.Jobs[drover.JobQueued])
 }
 
-// drained reports whether nothing runs and every instance that may go is gone.
+// drained reports whether nothing runs and every instance that may go is gone, also one that only its cloud remembers.
 func (d *daemon) drained(ctx context.Context) (yes bool) {
-	if err := d.fleet.Controller.Query(ctx, func(e *engine.Engine) { yes = e.Drained() }); err != nil {
+	if err := d.fleet.Controller.Query(ctx, func(e *engine.Engine) { yes = e.Drained() && e.LookedTwice() }); err != nil {
 		return false
 	}
 	return yes

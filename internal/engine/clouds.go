@@ -116,14 +116,20 @@ func (e *Engine) listed(b Listed) {
 		e.unlist(c, id)
 	}
 	e.reviveListed(c)
-	if !e.proved() && !c.Twice {
-		e.lookAt(c, c.secondLook(e.limits(c.Name).ListLag))
-	}
+	e.lookTwice(c)
 	if e.missing(c, b.Began) {
 		c.Hurry++
 		e.lookSoon(c)
 	} else {
 		c.Hurry = 0
+	}
+}
+
+// lookTwice has the cloud listed again as soon as that shows what its first list may have lacked, while it matters: before records that are in doubt are
+// relied on, and before a controller that drains ends.
+func (e *Engine) lookTwice(c *Cloud) {
+	if (!e.proved() || e.s.Draining) && c.First != 0 && !c.Twice {
+		e.lookAt(c, c.secondLook(e.limits(c.Name).ListLag))
 	}
 }
 

@@ -114,6 +114,12 @@ func (e *Engine) Drained() bool {
 	return e.fleet.Attempts() == 0 && !slices.ContainsFunc(e.fleet.All(), unheld) && e.looked()
 }
 
+// LookedTwice reports whether every cloud has been listed twice, further apart than its lists lag. Only then do they show all that was there when this
+// controller began, whatever its records say.
+func (e *Engine) LookedTwice() bool {
+	return !slices.ContainsFunc(e.clouds, func(c *Cloud) bool { return !c.Twice })
+}
+
 // Where is the instance that has the attempt, if the attempt is live.
 func (e *Engine) Where(id drover.AttemptID) (instance int64, live bool) {
 	if a := e.live(id); a != nil {

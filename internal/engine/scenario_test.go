@@ -132,7 +132,7 @@ func (p *player) line(verb string, args []string) {
 	case "explain":
 		p.explain(strings.Join(args, ""))
 	case "drained":
-		p.print("%v", p.e.Drained())
+		p.print("%v, all seen: %v", p.e.Drained(), p.e.LookedTwice())
 	case "restart":
 		p.restart()
 		clear(p.pending)

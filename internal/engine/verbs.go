@@ -113,6 +113,9 @@ func (e *Engine) drain() {
 	for _, in := range e.fleet.All() {
 		e.unneeded(in)
 	}
+	for _, c := range e.clouds {
+		e.lookTwice(c)
+	}
 }
 
 // stopAll has every attempt end, its job to be queued again for the next controller. An empty reason asks for nothing.

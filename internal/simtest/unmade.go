@@ -1,6 +1,8 @@
 package simtest
 
 import (
+	"slices"
+
 	"drover"
 	"drover/internal/engine"
 )
@@ -20,7 +22,8 @@ func (v *vm) unmake() {
 type unmade struct {
 	vm       *vm
 	instance int64
-	broken   bool // it was already
+	broken   bool    // it was already
+	asked    []int64 // those of the same offering of which nobody knew yet whether they could be made
 }
 
 // failing notes of which instances, that were never ready, a list says that they could not be made. A list that comes once more is no news.
@@ -34,9 +37,25 @@ func (c *controller) failing(b engine.Listed) {
 			continue
 		}
 		if in := c.w.record(v); in != nil && in.Ready == 0 && in.State != drover.InstanceStopping {
-			c.unmade = append(c.unmade, unmade{v, in.ID, in.Broken})
+			c.unmade = append(c.unmade, unmade{v, in.ID, in.Broken, c.asked(*in)})
 		}
 	}
+}
+
+// asked are the instances of the same offering of which the controller does not know yet whether they could be made.
+func (c *controller) asked(as engine.Instance) (ids []int64) {
+	for _, in := range c.loop.Engine.Instances() {
+		if in.Created == 0 && in.Cloud == as.Cloud && in.Zone == as.Zone && in.Type.Name == as.Type.Name && in.Market == as.Market {
+			ids = append(ids, in.ID)
+		}
+	}
+	return ids
+}
+
+// wasMade reports whether the controller knows by now that an instance could be made. That ends the blocks of its offering, also one that began in the
+// same list.
+func (c *controller) wasMade(id int64) bool {
+	return slices.ContainsFunc(c.loop.Engine.Instances(), func(in engine.Instance) bool { return in.ID == id && in.Created != 0 })
 }
 
 // mayFail checks what became of them: each of which nobody has wished anything is to go because it could not be made, and what it would have been is
@@ -52,7 +71,7 @@ func (c *controller) mayFail() {
 			c.w.fail("instance %s could not be made, and is not to go", in.Name)
 		case in.Reason.Cause != drover.ReasonCreateFailed:
 			c.w.fail("instance %s could not be made, and is to go for another reason: %s", in.Name, in.Reason.Text)
-		case !c.w.Disk.leftAlone(u.vm.offering):
+		case !c.w.Disk.leftAlone(u.vm.offering) && !slices.ContainsFunc(u.asked, c.wasMade):
 			c.w.fail("instance %s could not be made, and no block covers what it would have been", in.Name)
 		}
 	}
