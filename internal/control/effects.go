@@ -24,6 +24,13 @@ func (o *effects) Release(effects []engine.Effect, notes []engine.Note) {
 	}
 }
 
+// carryOut carries out an effect and reports it to the Observer.
+func (c *Controller) carryOut(ctx context.Context, f engine.Effect) {
+	c.flights.begin(f)
+	c.do(ctx, f)
+	c.done(f.ID, nil)
+}
+
 // do carries out one effect and posts the event with its result.
 func (c *Controller) do(ctx context.Context, f engine.Effect) {
 	switch {

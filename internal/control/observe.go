@@ -36,12 +36,17 @@ type Observer interface {
 // unobserved is the Observer of a Controller without one.
 type unobserved struct{}
 
-func (unobserved) Begun(engine.State)                                          {}
-func (unobserved) Decided([]engine.Event, time.Duration)                       {}
+func (unobserved) Begun(engine.State) {}
+
+func (unobserved) Decided([]engine.Event, time.Duration) {}
+
 func (unobserved) Committed(drover.Time, []engine.Write, time.Duration, error) {}
-func (unobserved) LoggedIn(int64, drover.Time)                                 {}
-func (unobserved) Probed(string, bool)                                         {}
-func (unobserved) Done(engine.Effect, engine.Body, time.Duration)              {}
+
+func (unobserved) LoggedIn(int64, drover.Time) {}
+
+func (unobserved) Probed(string, bool) {}
+
+func (unobserved) Done(engine.Effect, engine.Body, time.Duration) {}
 
 // Load is a Controller's current work.
 type Load struct {
@@ -92,13 +97,6 @@ func (f *flights) count() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.kinds)
-}
-
-// carryOut carries out an effect and reports it to the Observer.
-func (c *Controller) carryOut(ctx context.Context, f engine.Effect) {
-	c.flights.begin(f)
-	c.do(ctx, f)
-	c.done(f.ID, nil)
 }
 
 // answered reports the effect that an event answers, if any.

@@ -49,3 +49,17 @@ func (c *Controller) Sweep(ctx context.Context, life driver.FleetState) {
 		}
 	}
 }
+
+// every calls do after each interval, until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			do()
+		}
+	}
+}

@@ -1,20 +1,15 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
-	"unicode/utf8"
 
 	"drover"
 	"drover/driver"
-	"drover/driver/middleware"
 	"drover/internal/engine"
 	"drover/internal/remote"
 )
@@ -26,26 +21,6 @@ const (
 	destroyTimeout  = time.Minute
 	describeTimeout = 30 * time.Second
 )
-
-// cloud is an open cloud.
-type cloud struct {
-	Cloud
-	own *middleware.FleetCloud // its Driver, which touches only this fleet's instances
-	*cloudView
-}
-
-// cloudView is what was observed of a cloud: its last good list, what was created since, and its catalogue. It
-// survives a change of the cloud's configuration, since the engine is told differences.
-type cloudView struct {
-	mu      sync.Mutex
-	seen    map[string]driver.Instance // by provider id; guarded by mu
-	listed  bool                       // seen is a good list; guarded by mu
-	created map[string]driver.Instance // not yet seen; guarded by mu
-	missing []driver.Instance          // seen once, and no longer: the last of them; guarded by mu
-	offered []drover.Offering          // the catalogue that the engine was told last; never changed; guarded by mu
-	told    string                     // its hash; guarded by mu
-	leftOut []drover.LeftOut           // what the configuration leaves out of the cloud's list; never changed; guarded by mu
-}
 
 // list asks a cloud for this fleet's instances and returns what is new and what is missing since the last good list.
 func (c *Controller) list(ctx context.Context, effect int64, f engine.ListInstances) engine.Body {
@@ -76,117 +51,6 @@ func (c *Controller) listFleet(ctx context.Context, cl *cloud) (map[string]drive
 		all[in.ID] = in
 	}
 	return all, err
-}
-
-// replace makes all the last good list, and returns how it differs from the one before, in a stable order. An
-// instance also counts as new if it has started or stopped, or if the cloud now takes it back or fails to make it.
-func (cl *cloudView) replace(all map[string]driver.Instance) (added []driver.Instance, removed []string) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	for id, in := range all {
-		old, ok := cl.seen[id]
-		if !ok || !cl.listed || differs(old, in) {
-			added = append(added, in)
-		}
-	}
-	for id, in := range cl.seen {
-		if _, ok := all[id]; !ok {
-			removed = append(removed, id)
-			cl.missing = append(cl.missing, in)
-		}
-	}
-	cl.missing = cl.missing[max(0, len(cl.missing)-maxMissing):]
-	cl.seen, cl.listed = all, true
-	for id := range all {
-		delete(cl.created, id)
-	}
-	slices.SortFunc(added, func(a, b driver.Instance) int {
-		return cmp.Or(strings.Compare(a.Tags[driver.TagName], b.Tags[driver.TagName]), strings.Compare(a.ID, b.ID))
-	})
-	slices.Sort(removed)
-	return added, removed
-}
-
-// differs reports whether a list shows a change of an instance that matters to the engine.
-func differs(old, in driver.Instance) bool {
-	is := func(in driver.Instance, s driver.State) bool { return in.State == s }
-	return is(old, driver.Stopped) != is(in, driver.Stopped) || is(old, driver.Stopping) != is(in, driver.Stopping) ||
-		old.Reclaimed != in.Reclaimed || (old.Failed == nil) != (in.Failed == nil) || old.Addresses != in.Addresses || old.Ended != in.Ended
-}
-
-// maxMissing is how many gone instances are remembered, for hooks.
-const maxMissing = 1000
-
-// recall is the last observation of an instance, present or gone.
-func (cl *cloudView) recall(id string) (driver.Instance, bool) {
-	if in, ok := cl.find(id); ok {
-		return in, true
-	}
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	for _, in := range slices.Backward(cl.missing) {
-		if in.ID == id {
-			return in, true
-		}
-	}
-	return driver.Instance{}, false
-}
-
-// maxPrice bounds the hourly price in a tag: anybody who may tag an instance could write anything there.
-const maxPrice = 1_000_000 * drover.Dollar
-
-// sighting is what the engine is told of a listed instance. Its tags come from outside: an impossible price is
-// dropped, and text is sanitized so that a recording reproduces it.
-func sighting(in driver.Instance) engine.Sighting {
-	tag := func(name string) string { return strings.ToValidUTF8(in.Tags[name], "\uFFFD") }
-	price, err := strconv.ParseInt(tag(driver.TagPrice), 10, 64)
-	if err != nil || price < 0 || drover.Money(price) > maxPrice {
-		price = 0
-	}
-	return engine.Sighting{
-		ProviderID:   in.ID,
-		Name:         tag(driver.TagName),
-		ProviderType: in.ProviderType,
-		Type:         tag(driver.TagType),
-		Zone:         in.Zone,
-		Market:       in.Market,
-		HostKey:      tag(driver.TagHostKey),
-		Price:        drover.Money(price),
-		Idle:         drover.IdleBehavior(tag(driver.TagIdle)),
-		Owner:        tag(driver.TagOwner),
-		Pool:         tag(driver.TagPool),
-		Template:     tag(driver.TagMade),
-		Created:      in.Created,
-		Addresses:    addresses(in.Addresses),
-		Ending:       in.State == driver.Stopping,
-		Stopped:      in.State == driver.Stopped,
-		Kept:         stoppedAt(tag(driver.TagStopped)),
-		Reclaimed:    in.Reclaimed,
-		Failed:       in.Failed,
-		Ended:        in.Ended,
-	}
-}
-
-// stoppedAt is when Drover stopped an instance that has this tag; 0 if it did not.
-func stoppedAt(tag string) drover.Time {
-	at, err := time.Parse(time.RFC3339, tag)
-	if err != nil {
-		return 0
-	}
-	return drover.TimeOf(at)
-}
-
-// maxAddress is longer than any address.
-const maxAddress = 300
-
-// addresses drops those that cannot be recorded and dialled.
-func addresses(a driver.Addresses) driver.Addresses {
-	for _, text := range []*string{&a.Private, &a.Public, &a.User} {
-		if len(*text) > maxAddress || !utf8.ValidString(*text) {
-			*text = ""
-		}
-	}
-	return a
 }
 
 // describe asks a cloud whether it has an instance that its lists lack.
@@ -294,31 +158,6 @@ func candidate(o drover.Offering) driver.Candidate {
 	return driver.Candidate{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market, Arch: o.Type.Resources.Arch}
 }
 
-// remember keeps what a create call returned until a list has the instance too. The next list still counts it as new.
-func (cl *cloudView) remember(in driver.Instance) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	cl.created[in.ID] = in
-}
-
-// find is what is known of an instance, from the last list or else its create call.
-func (cl *cloudView) find(id string) (driver.Instance, bool) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	if in, ok := cl.seen[id]; ok {
-		return in, true
-	}
-	in, ok := cl.created[id]
-	return in, ok
-}
-
-// wasListed reports whether there was a good list: then the cloud does not have unknown instances.
-func (cl *cloudView) wasListed() bool {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	return cl.listed
-}
-
 func (c *Controller) destroy(ctx context.Context, effect int64, f engine.Destroy) engine.Body {
 	answer := engine.Destroyed{Effect: effect, Instance: f.Instance}
 	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
@@ -385,18 +224,6 @@ func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
 	return nil
 }
 
-// retag keeps an instance's new tags until a list has them too.
-func (cl *cloudView) retag(id string, tags map[string]string) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	for _, known := range []map[string]driver.Instance{cl.seen, cl.created} {
-		if in, ok := known[id]; ok {
-			in.Tags = tags
-			known[id] = in
-		}
-	}
-}
-
 // providerIDs are the cloud's ids of an instance: if its id never became known, all that the cloud lists under its
 // name, which are two if the cloud made one create call twice. A list may still lack some. They do not leak: the
 // engine does not take a destruction by name for the end, and destroys whatever a later list shows under the name by
@@ -412,4 +239,71 @@ func (c *Controller) providerIDs(ctx context.Context, cl *cloud, f engine.Destro
 		}
 	}
 	return ids, err
+}
+
+// switchInstance has a cloud stop an instance, or start it again.
+func (c *Controller) switchInstance(ctx context.Context, effect int64, f engine.Switch) engine.Body {
+	answer := engine.Switched{Effect: effect, Instance: f.Instance}
+	if err := c.trySwitch(ctx, f); err != nil {
+		answer.Err = drover.AsError(err, drover.KindTransient)
+	}
+	return answer
+}
+
+func (c *Controller) trySwitch(ctx context.Context, f engine.Switch) error {
+	cl, err := c.cloud(f.Cloud)
+	if err != nil {
+		return drover.Errorf(drover.KindTransient, "%v", err) // no word of the cloud's
+	}
+	s, can := driver.As[driver.Starter](cl.own)
+	if !can {
+		return drover.Errorf(drover.KindUnsupported, "cloud %s cannot stop instances", f.Cloud)
+	}
+	cl.own.Adopt(f.ProviderID)
+	if f.On {
+		ctx, cancel := context.WithTimeout(ctx, createTimeout)
+		defer cancel()
+		return s.Start(ctx, f.ProviderID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
+	defer cancel()
+	if err = s.Stop(ctx, f.ProviderID); err == nil {
+		cl.moved(f.ProviderID)
+	}
+	return err
+}
+
+// growTimeout is how long growing a volume and its file system may take: EC2 may take minutes until the instance sees
+// it.
+const growTimeout = 10 * time.Minute
+
+// growDisk asks the cloud to grow an instance's volume, then grows the file system on the instance.
+func (c *Controller) growDisk(ctx context.Context, effect int64, f engine.GrowDisk) engine.Body {
+	answer := engine.DiskGrown{Effect: effect, Instance: f.Instance}
+	ctx, cancel := context.WithTimeout(ctx, growTimeout)
+	defer cancel()
+	if err := c.tryGrowDisk(ctx, f); err != nil {
+		answer.Err = drover.AsError(err, drover.KindTransient)
+	}
+	return answer
+}
+
+func (c *Controller) tryGrowDisk(ctx context.Context, f engine.GrowDisk) error {
+	cl, err := c.cloud(f.Cloud)
+	if err != nil {
+		return err
+	}
+	grower, can := driver.As[driver.DiskGrower](cl.own)
+	if !can {
+		return drover.Errorf(drover.KindUnsupported, "its cloud cannot grow volumes")
+	}
+	cl.own.Adopt(f.ProviderID)
+	if err := grower.GrowDisk(ctx, f.ProviderID, f.Size); err != nil {
+		return err
+	}
+	l := c.link(f.Instance)
+	if l == nil {
+		return drover.Errorf(drover.KindTransient, "the volume has grown, but the instance is not connected, so its file system cannot grow")
+	}
+	return l.conn.GrowRoot(ctx, f.Size)
 }
