@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"drover"
 	"drover/internal/engine/fleet"
@@ -139,4 +141,102 @@ func told(v *Verdict) *drover.Reason {
 		return nil
 	}
 	return new(v.Reason())
+}
+
+// ExplainSubject explains what a subject names: a job's id, an instance by whatever Find knows it by, "fleet", a cloud, a block or offerings, or whatever
+// else ExplainAll gives as one; empty: the fleet, and then all that ExplainAll explains. It stops at so many, and counts what is left. It is nil
+// if nothing is known of the subject.
+func (e *Engine) ExplainSubject(subject string, most int) (list []drover.Explanation, left int) {
+	if subject == "" {
+		list, left = e.ExplainAll(most)
+		return slices.Insert(list, 0, e.ExplainFleet()), left
+	}
+	if one, ok := e.explainOne(subject); ok {
+		return []drover.Explanation{one}, 0
+	}
+	if list, left = e.ExplainOfferings(subject, most); len(list) > 0 {
+		return list, left
+	}
+	all, _ := e.ExplainAll(most)
+	return slices.DeleteFunc(all, func(x drover.Explanation) bool { return x.Subject != subject }), 0
+}
+
+// explainOne explains what there is one of.
+func (e *Engine) explainOne(subject string) (drover.Explanation, bool) {
+	if id, err := drover.ParseJobID(subject); err == nil {
+		if one, ok := e.Explain(id); ok {
+			return one, true
+		}
+	}
+	if one, ok := e.ExplainInstance(subject); ok {
+		return one, true
+	}
+	if one, ok := e.ExplainCloud(subject); ok {
+		return one, true
+	}
+	if one, ok := e.explainPool(subject); ok {
+		return one, true
+	}
+	if subject == fleetSubject {
+		return e.ExplainFleet(), true
+	}
+	if strings.ContainsAny(subject, "*=") { // else it names one offering, of which there is more to say
+		return e.ExplainBlock(subject)
+	}
+	return drover.Explanation{}, false
+}
+
+// fleetSubject names the whole fleet in an explanation.
+const fleetSubject = "fleet"
+
+// ExplainFleet says of all that waits together why it does, and how much for each reason; or that nothing waits.
+func (e *Engine) ExplainFleet() drover.Explanation {
+	list, queued := e.waiting()
+	x := drover.Explanation{Subject: fleetSubject, Waiting: queued > 0, Count: queued}
+	boots := e.onTheirWay() > 0
+	for _, w := range list {
+		why, who := w.Reason, countOf(w.Count, "job")
+		if why.Code != drover.ReasonDependency && why.Code != drover.ReasonHeld && !boots {
+			who += ", and nothing boots"
+		}
+		why.Text = who + ": " + why.Text
+		x.Since = sooner(x.Since, why.Since)
+		x.Reasons = append(x.Reasons, why)
+	}
+	if queued == 0 {
+		say(&x, e.whyRest())
+	}
+	return x
+}
+
+// onTheirWay is how many instances are being created or boot.
+func (e *Engine) onTheirWay() (n int) {
+	for _, in := range e.fleet.All() {
+		if in.Coming() {
+			n++
+		}
+	}
+	return n
+}
+
+// whyRest says that nothing waits, and what there is.
+func (e *Engine) whyRest() Verdict {
+	running, used := 0, 0
+	for _, in := range e.fleet.All() {
+		if len(in.Load) > 0 {
+			running += len(in.Load)
+			used++
+		}
+	}
+	text := "nothing waits or runs"
+	switch {
+	case running > 0:
+		text = fmt.Sprintf("nothing waits; %s on %d of %s", countOf(running, "attempt"), used, countOf(e.fleet.Len(), "instance"))
+	case e.fleet.Len() > 0:
+		text = fmt.Sprintf("nothing waits or runs; not gone yet: %s", countOf(e.fleet.Len(), "instance"))
+	}
+	if len(e.pools.list) == 0 {
+		text += "; nothing boots until a job is submitted"
+	}
+	return Verdict{Cause: drover.ReasonRest, Text: text}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"drover"
+	"drover/internal/engine/fleet"
 	"drover/internal/engine/queue"
 )
 
@@ -22,3 +23,13 @@ func RangesOf(a drover.Array) Ranges { return queue.RangesOf(a) }
 func NewJob(number int64, user string, spec drover.JobSpec) Job {
 	return queue.NewJob(number, user, spec)
 }
+
+// Instances and attempts, as the store and the shells know them.
+type (
+	Instance = fleet.Instance
+	Observed = fleet.Observed
+	Attempt  = fleet.Attempt
+	Departed = fleet.Departed
+	Sighting = fleet.Sighting
+	Tagging  = fleet.Tagging
+)

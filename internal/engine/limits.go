@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"drover"
+	"drover/internal/engine/fleet"
+)
+
+// whyNoRoom says that no instance may be added, since a limit is reached.
+func (e *Engine) whyNoRoom(of func(cloud string) use) Verdict {
+	if most := e.s.Settings.MaxInstances; most > 0 && e.room() == 0 {
+		return whyFull(fleetFull(most), of(""))
+	}
+	if clouds := e.enabled(); len(clouds) == 1 {
+		name := clouds[0].Name
+		return whyFull(cloudFull(name, e.limits(name).MaxInstances), of(name))
+	}
+	return whyFull("every cloud has as many instances as its max_instances allows", of(""))
+}
+
+func fleetFull(most int) string {
+	return fmt.Sprintf("the fleet has the %s that its limit allows", countOf(most, "instance"))
+}
+
+func cloudFull(name string, most int) string {
+	return fmt.Sprintf("cloud %s has the %s that its max_instances allows", name, countOf(most, "instance"))
+}
+
+// whyFull says that a limit on instances is reached, since the last of them was asked for.
+func whyFull(full string, by use) Verdict {
+	return Verdict{Cause: drover.ReasonLimit, Text: fmt.Sprintf("%s, and %s, or raise the limit", full, useText(by.takes, by.others)), Since: by.last}
+}
+
+// use is how many instances take work, and how many do not; and when the last of them was asked for.
+type use struct {
+	takes, others int
+	last          drover.Time
+}
+
+// useNow is the use of a cloud's instances, or of all, for a decision: mostly without a look at each.
+func (e *Engine) useNow(cloud string) use {
+	if n := e.fleet.Len(); n > 0 && (cloud == "" || e.fleet.In(cloud) == n) {
+		takes := e.fleet.Index().Takers
+		return use{takes, n - takes, e.fleet.All()[n-1].Asked}
+	}
+	return e.useOfAll(cloud)
+}
+
+// useOfAll is the same, and changes nothing.
+func (e *Engine) useOfAll(cloud string) (u use) {
+	for _, in := range e.fleet.All() {
+		switch {
+		case cloud != "" && in.Cloud != cloud:
+			continue
+		case in.Serving():
+			u.takes++
+		default:
+			u.others++
+		}
+		u.last = max(u.last, in.Asked)
+	}
+	return u
+}
+
+// lastAsked is when the last of some instances was asked for; 0 if there is none.
+func (e *Engine) lastAsked(some func(*fleet.Member) bool) (last drover.Time) {
+	for _, in := range e.fleet.All() {
+		if some(in) {
+			last = max(last, in.Asked)
+		}
+	}
+	return last
+}
+
+// useText says what keeps the instances that there are, of which so many take work and others do not, from the work that waits, and what for it waits.
+func useText(takes, others int) string {
+	switch {
+	case takes+others == 1 && others == 0:
+		return "it is in use or kept; wait until it has room or is gone"
+	case takes+others == 1:
+		return "it takes no work, because it is held, draining or leaving; wait until it is released or gone"
+	case others == 0:
+		return "they are in use or kept; wait until one of them has room or is gone"
+	case takes == 0:
+		return "they take no work, because each is held, draining or leaving; wait until one of them is released or gone"
+	}
+	return fmt.Sprintf("they are in use or kept, except for %d that are held, draining or leaving; wait until one of them has room or is gone", others)
+}
+
+// countOf is a number of things, in words that fit it.
+func countOf(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// A gang that is too large for as many instances as there may be waits until the configuration changes, or what is offered, and is told so: no instance
+// that goes makes room for it.
+
+// most is how many instances a cloud may have, and how many of a gang's jobs the largest of them holds.
+type most struct{ instances, each int }
+
+// whyTooMany says that the group's next gang cannot come together on as many instances as may be there at once; nil if it can, or is none.
+func (e *Engine) whyTooMany(g *group) *Verdict {
+	if g.Key.Gang == 0 || g.Queued == 0 {
+		return nil
+	}
+	_, members := g.NextGang()
+	clouds := e.mostFor(g, len(members))
+	room := e.s.Settings.MaxInstances
+	if room == 0 {
+		room = unlimited
+	}
+	holds, may := 0, 0
+	for _, c := range clouds {
+		n := min(c.instances, room)
+		room, may = room-n, may+n
+		holds += min(len(members), n*min(c.each, len(members)))
+	}
+	if len(clouds) == 0 || holds >= len(members) {
+		return nil
+	}
+	need := (len(members) + clouds[0].each - 1) / clouds[0].each
+	why := e.verdict(drover.ReasonLimit, "its gang has %d jobs, and the %s that max_instances allows can hold only %d of them; it needs at least %d: raise the limit, or make the gang smaller",
+		len(members), countOf(may, "instance"), holds, need)
+	return &why
+}
+
+// mostFor is what each cloud may have for a gang of so many, the one with the largest instances first; those that have nothing for it are left out.
+func (e *Engine) mostFor(g *group, members int) (clouds []most) {
+	each := map[string]int{}
+	hold := func(cloud string, n int) { each[cloud] = max(each[cloud], n) }
+	for _, o := range e.market.Offerings() {
+		if g.Key.Shape.Accepts(o) {
+			hold(o.Cloud, e.atOnce(timesOn(o.Type, o.Type.Resources, g.Key.Shape.Need, members)))
+		}
+	}
+	for _, k := range e.fleet.Census().Kinds { // of a type that is no longer offered
+		if in := k.One; in.Accepts(&g.demand) {
+			hold(in.Cloud, in.AtOnce(timesOn(in.Type, in.Resources, g.Key.Shape.Need, members)))
+		}
+	}
+	for _, c := range e.clouds {
+		if n := each[c.Name]; n > 0 {
+			clouds = append(clouds, most{cmp.Or(e.limits(c.Name).MaxInstances, unlimited), n})
+		}
+	}
+	slices.SortStableFunc(clouds, func(a, b most) int { return cmp.Compare(b.each, a.each) })
+	return clouds
+}
+
+// atOnce is how many of so many jobs an instance may be given.
+func (e *Engine) atOnce(n int) int {
+	if e.life().UseOnce {
+		return min(n, 1)
+	}
+	return n
+}
+
+// timesOn is how many of n jobs an instance of a type holds that has so much; where its disk is a volume, that is made as large as they need.
+func timesOn(t drover.InstanceType, has, need drover.Resources, n int) int {
+	if t.Resources.Disk == 0 {
+		has.Disk = need.Disk * drover.Bytes(n)
+	}
+	return has.Times(need, n)
+}
+
+// UserLimits are how much one user's instances may be at once, where instances belong to users. What is 0 has no limit.
+type UserLimits struct {
+	Instances int             `json:"instances,omitempty"`
+	VCPUs     drover.MilliCPU `json:"cpu_milli,omitempty"`
+}
+
+// limitsUsers reports whether there is a limit on users' instances.
+func (e *Engine) limitsUsers() bool {
+	return e.s.Settings.Users != (UserLimits{}) && e.life().Sharing == drover.ShareUser
+}
+
+// userLimit is what a user may still rent.
+func (e *Engine) userLimit(mark string) drover.Limit {
+	has := e.fleet.Census().Owned[mark]
+	l, u := drover.Limit{}, e.s.Settings.Users
+	if u.Instances > 0 {
+		l.Instances = new(max(0, u.Instances-has.Instances))
+	}
+	if u.VCPUs > 0 {
+		l.CPU = new(max(0, u.VCPUs-has.CPU))
+	}
+	return l
+}
+
+// withoutFull is the groups without those whose users may rent nothing more, which wait for that.
+func (e *Engine) withoutFull(groups []*group) (rest []*group) {
+	if !e.limitsUsers() {
+		return groups
+	}
+	left := map[string]drover.Limit{} // by the user's mark
+	for _, g := range groups {
+		l, known := left[g.demand.Owner]
+		if !known {
+			l = e.userLimit(g.demand.Owner)
+			left[g.demand.Owner] = l
+		}
+		if l.Instances != nil && *l.Instances == 0 || l.CPU != nil && *l.CPU == 0 {
+			e.stick([]*group{g}, e.whyUserLimit(g, l))
+		} else {
+			rest = append(rest, g)
+		}
+	}
+	return rest
+}
+
+// whyUserLimit says that the group's user, who may still rent so much, has what one may have, or nearly.
+func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
+	u, has := e.s.Settings.Users, ""
+	if left.Instances != nil {
+		has = fmt.Sprintf("%d of the %d instances that limits.instances allows", u.Instances-*left.Instances, u.Instances)
+	}
+	if left.CPU != nil && (left.Instances == nil || *left.Instances > 0) {
+		has = fmt.Sprintf("instances with %v of the %v vCPUs that limits.vcpus allows", u.VCPUs-*left.CPU, u.VCPUs)
+	}
+	return e.verdict(drover.ReasonUserLimit, "user %s has %s; wait until one of them has room or is gone", g.Key.User, has)
+}
+
+// userLimited reports whether the group's user could rent more but for the user's own limit, and says so.
+func (e *Engine) userLimited(g *group) (why Verdict, limited bool) {
+	if !e.limitsUsers() || e.totalRoom() == 0 {
+		return why, false
+	}
+	left, need := e.limitsLeft(), g.Key.Shape.Need.CPU*drover.MilliCPU(max(1, g.Key.Gang))
+	for _, o := range e.rentableFor(g) {
+		if e.cloudRoom(o.Cloud) > 0 && left.Passed(o) == nil {
+			l := e.userLimit(g.demand.Owner)
+			few := l.Instances != nil && (*l.Instances == 0 || g.Key.Gang > 0 && *l.Instances < min(e.totalRoom(), g.Key.Gang))
+			limited = few || l.CPU != nil && *l.CPU < max(need, o.Type.Resources.CPU)
+			return e.whyUserLimit(g, l), limited
+		}
+	}
+	return why, false
+}
