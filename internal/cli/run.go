@@ -1,26 +1,21 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"drover"
-	"drover/driver"
 	"drover/internal/config"
 	"drover/internal/daemon"
-	"drover/internal/engine"
 )
 
 // runFlags are the flags of `drover run`.
@@ -320,216 +315,4 @@ func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunP
 		fmt.Fprintf(a.err, "to rerun failed jobs: drover run --resume %s --failed\n", folder.ID)
 	}
 	return err
-}
-
-// session is one run while it runs. It asks its controller what every other command asks of one, as a drover.Service, and beside that only begins
-// and ends it.
-type session struct {
-	app         *app
-	fleet       *daemon.Fleet
-	svc         drover.Service // of the fleet
-	folder      *daemon.RunFolder
-	plan        daemon.RunPlan
-	config      *config.Config
-	ui          *progress
-	began       time.Time
-	interrupted bool
-	stopping    bool // it was interrupted so that a resume goes on
-	stopped     bool // and nothing runs any more
-	closing     bool
-	done        bool        // every job was final before it was interrupted
-	incomplete  atomic.Bool // output was not shown whole
-
-	cancelOnInterrupt bool // a signal ends the run for good
-	browsed           bool // it is shown in a browser
-}
-
-// run drives the fleet until every job is final and every instance gone.
-func (s *session) run(ctx context.Context) (drover.Summary, error) {
-	s.began = time.Now()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	ended := make(chan error, 1)
-	go func() {
-		err := s.fleet.Controller.Run(ctx)
-		cancel(err)
-		ended <- err
-	}()
-	api, err := s.serveAPI(ctx)
-	if err != nil {
-		cancel(nil)
-		<-ended
-		return drover.Summary{}, err
-	}
-	go s.fleet.ServeAttempts(ctx, api)
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		s.tell(ctx)
-	}()
-	err = s.finish(ctx)
-	if err == nil {
-		s.fleet.Controller.Sweep(ctx, driver.Ended)
-		s.fleet.Controller.Tell(ctx)
-	}
-	cancel(nil)
-	runErr := <-ended
-	<-told
-	if err = cmp.Or(runErr, err); err != nil {
-		return drover.Summary{}, s.unfinished(err)
-	}
-	return s.svc.Summary(context.WithoutCancel(ctx))
-}
-
-// tell shows the events of the run, those included with which it ends.
-func (s *session) tell(ctx context.Context) {
-	filter := drover.EventFilter{Level: string(engine.Warn)}
-	if s.ui.verbose {
-		filter.Level = string(engine.Debug)
-	}
-	for _, filter.Recent = range []bool{false, true} {
-		for ev, err := range s.svc.Events(ctx, filter) {
-			if err != nil {
-				break // the controller has ended
-			}
-			s.ui.event(ev)
-			if ev.ID != "" {
-				filter.After = ev.ID
-			}
-		}
-		ctx = context.WithoutCancel(ctx)
-	}
-}
-
-// unfinished tells how to go on with, or clean up after, a run that ended before its work did.
-func (s *session) unfinished(err error) error {
-	var quiet exit
-	if errors.As(err, &quiet) {
-		return err
-	}
-	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s continues; drover replay %s shows what led to it", s.folder.ID, s.folder.ID)
-}
-
-// glance is how often a run is looked at, so that it seems alive and ends soon after its last instance.
-const glance = 50 * time.Millisecond
-
-// untilNext is how long not to look again after a look that took so long: counting a large batch is not to take the time of its jobs.
-func untilNext(took time.Duration) time.Duration { return min(max(glance, 20*took), interval) }
-
-// finish submits the batch, unless an earlier process did, and sees the fleet through to its end.
-func (s *session) finish(ctx context.Context) error {
-	signals := make(chan os.Signal, 3)
-	notifySignals(signals)
-	defer signal.Stop(signals)
-	if err := s.submitOrLeave(ctx, signals); err != nil {
-		return err
-	}
-	shown := s.follow(ctx, signals)
-	tick := time.NewTimer(0)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case sig := <-signals:
-			if err := s.interrupt(ctx, sig); err != nil {
-				return err
-			}
-		case <-tick.C:
-			looked := time.Now()
-			atRest, err := s.look(ctx, isClosed(shown))
-			if err != nil || atRest {
-				return err
-			}
-			tick.Reset(untilNext(time.Since(looked)))
-		}
-	}
-}
-
-// submitOrLeave submits the batch, whose inputs may be large; a signal meanwhile ends the run before it has begun.
-func (s *session) submitOrLeave(ctx context.Context, signals <-chan os.Signal) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	submitted := make(chan error, 1)
-	go func() { submitted <- s.submit(ctx) }()
-	select {
-	case err := <-submitted:
-		return err
-	case sig := <-signals:
-		cancel()
-		if err := <-submitted; err == nil {
-			return s.interrupt(context.WithoutCancel(ctx), sig) // the batch was in already
-		}
-		return s.leaveBeforeBegin(sig)
-	}
-}
-
-// look shows how the run stands, closes the fleet once every job is final and all is shown, and reports whether nothing is left.
-func (s *session) look(ctx context.Context, shown bool) (atRest bool, err error) {
-	st, err := s.svc.Status(ctx)
-	if err != nil {
-		return false, err
-	}
-	s.ui.show(st)
-	left := unfinished(st)
-	if left == 0 && !s.closing && shown {
-		s.closing, s.done = true, !s.interrupted
-		s.fleet.Controller.CloseFleet(ctx, s.interrupted)
-		if err := s.tellKept(ctx); err != nil {
-			return false, err
-		}
-	}
-	rest, waiting, err := s.fleet.Controller.AtRest(ctx)
-	if err != nil {
-		return false, err
-	}
-	nothing := s.folder.Fresh && len(st.Instances) == 0 // of a run that is new nothing can be that was not seen
-	if s.stopping && left > 0 {
-		s.stopped = st.Draining && (waiting || nothing)
-		return s.stopped, nil
-	}
-	return s.closing && left == 0 && (rest || nothing), nil
-}
-
-// unfinished is how many jobs are not final.
-func unfinished(st drover.Status) int { return st.Jobs[drover.JobQueued] + st.Jobs[drover.JobRunning] }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// submit submits the batch once: the records tell whether that was done before.
-func (s *session) submit(ctx context.Context) error {
-	st, err := s.svc.Status(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range st.Jobs {
-		if n > 0 {
-			return nil
-		}
-	}
-	silent := *s.app
-	silent.terminal = false // the run's own bar is there
-	if err := silent.upload(ctx, s.svc, &s.plan.Batch, 0); err != nil {
-		return err
-	}
-	_, err = s.svc.Submit(ctx, drover.Submission{Batch: s.plan.Batch})
-	return err
-}
-
-// verdict is the exit code of a run that came to its end.
-func (s *session) verdict(sum drover.Summary) error {
-	switch {
-	case s.interrupted && !s.done:
-		return exit(exitInterrupted)
-	case sum.Failed+sum.Cancelled > 0 || s.incomplete.Load():
-		return exit(exitWorkFailed)
-	}
-	return nil
 }

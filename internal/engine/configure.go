@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"drover/internal/engine/fleet"
+)
+
+// configure takes the settings over. What they change takes effect at once, but for types and prices, which are asked for anew.
+func (e *Engine) configure(s Settings) {
+	e.s.Settings, e.s.Configured = s, e.s.Now
+	e.forgetResizes()
+	e.followPools(e.poolStates())
+	for _, p := range e.pools.list {
+		p.CannotStop = Verdict{} // which may not hold for its clouds as they now are
+	}
+	e.relabel()
+	e.recount()
+	known := map[string]*Cloud{}
+	for _, c := range e.clouds {
+		known[c.Name] = c
+	}
+	e.clouds = nil
+	for _, cs := range s.Clouds {
+		c := known[cs.Name]
+		if c == nil {
+			c = &Cloud{Catalogue: Catalogue{Name: cs.Name}}
+		}
+		switch {
+		case !cs.Leaving:
+			c.Left = 0
+		case c.Left == 0:
+			c.Left = e.s.Now
+		}
+		e.follow(c, cs.ListInterval)
+		e.clouds = append(e.clouds, c)
+		if period, idle := cs.Billing.Period, s.Lifecycle.IdleTimeout; idle < period && !cs.Leaving {
+			text := fmt.Sprintf("cloud %s bills %v at a time, and idle instances go after %v: an idle_timeout of %v would use the time that is paid for", c.Name, period, idle, period)
+			e.note(Note{Level: Info, Text: text, Cloud: c.Name})
+		}
+	}
+	for _, in := range e.fleet.All() {
+		if e.adapt(in); in.Leaving {
+			e.unneeded(in)
+		}
+		e.touch(in)
+	}
+	e.followMarket()
+	e.trackSpending()
+	e.seen = nil
+	e.replace, e.replan, e.refit, e.rates = true, true, true, true
+	e.fitting++
+	e.fleet.Moved()
+}
+
+// follow has a cloud listed as often as is now wanted, unless it named a time before which it will not be, and asked for its types, unless
+// it has just failed to tell them.
+func (e *Engine) follow(c *Cloud, interval time.Duration) {
+	if c.ListFails == 0 {
+		c.NextList = max(c.NoList, min(c.NextList, c.Began.Add(interval)))
+	}
+	if c.Fails == 0 {
+		c.NextOffer = 0
+	}
+}
+
+func (e *Engine) cloud(name string) *Cloud {
+	for _, c := range e.clouds {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (e *Engine) limits(cloud string) CloudSettings {
+	for _, c := range e.s.Settings.Clouds {
+		if c.Name == cloud {
+			return c
+		}
+	}
+	return CloudSettings{Name: cloud, MaxCreating: 1, ListInterval: time.Minute, ListLag: fleet.LostGap}
+}
+
+func (e *Engine) life() Lifecycle { return e.s.Settings.Lifecycle }
