@@ -34,6 +34,7 @@ var programs = map[string]func(args []string) error{
 	"chaos-instance": instance,
 	"checkpoint":     checkpoint,
 	"kubelet":        kubetest.Kubelet,
+	"page":           page,
 	"witness":        witness,
 }
 

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -194,6 +195,73 @@ func TestAPoolKeepsStoppedInstances(t *testing.T) {
 	p.serve()
 	if third := stopped(); third != second {
 		t.Errorf("%s is stopped, and was %s", third, second)
+	}
+}
+
+// covers P1 D3
+func TestAPoolsInstanceIsReadyAsItsProbeAndItsHealthCheckSay(t *testing.T) {
+	folder, address := t.TempDir(), freeAddress(t)
+	port := address[strings.LastIndex(address, ":"):]
+	if err := os.WriteFile(filepath.Join(folder, "web.sh"), []byte("#!/bin/sh\nexec page "+address+" "+folder+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := newPoolsPlace(t, fmt.Sprintf("size: 1, cloud_init: %[1]s/web.sh, boot_probe: test -e %[1]s/proved, health: {http: '%[2]s/', interval: 1s, failures: 3}", folder, port))
+	served := func() int {
+		text, _ := os.ReadFile(filepath.Join(folder, "served"))
+		return len(text)
+	}
+	answers := func() bool {
+		r, err := http.Get("http://" + address)
+		if err == nil {
+			r.Body.Close()
+		}
+		return err == nil && r.StatusCode == http.StatusOK
+	}
+
+	t.Log("its page can be had, and its boot probe does not pass")
+	eventually(t, 30*time.Second, "the page is served", answers)
+	if at := p.pool(); at.Ready != 0 {
+		t.Errorf("%d are ready without their boot probe", at.Ready)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "proved"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := p.names(1)[0]
+
+	t.Log("two checks fail, and the third passes")
+	if err := refuse(folder, 2); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, "two checks have failed", func() bool { left, err := refusals(folder); return err == nil && left == 0 })
+	before := served()
+	eventually(t, 20*time.Second, "three more have passed", func() bool { return served() >= before+3 })
+	if now := p.names(1); now[0] != first || len(p.instances("--all")) != 1 {
+		t.Errorf("%s was replaced by %q, though it recovered", first, now)
+	}
+
+	t.Log("its page is gone")
+	text, err := os.ReadFile(filepath.Join(folder, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, "it is destroyed", func() bool { return p.hooked("destroyed web " + first) })
+	if second := p.names(1)[0]; second == first {
+		t.Errorf("%s is still there", first)
+	}
+	for _, in := range p.instances("--all") {
+		if in.Name == first && (in.Reason == nil || in.Reason.Code != drover.ReasonCheck) {
+			t.Errorf("%s is gone because of %+v", first, in.Reason)
+		}
+	}
+	if !answers() {
+		t.Error("the page of the other cannot be had")
 	}
 }
 

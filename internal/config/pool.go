@@ -41,6 +41,7 @@ type Pool struct {
 	MaxAge        time.Duration     `yaml:"max_age" doc:"replace older instances; 0: never"`
 	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"an instance that hears no controller for this long powers itself off; 0: never"`
 	Login         drover.PoolLogin  `yaml:"login" doc:"ssh: an instance is ready when its boot probe passes; none: Drover never logs in, and an instance is ready as soon as its cloud says it runs"`
+	BootProbe     string            `yaml:"boot_probe" json:",omitempty" doc:"a shell command that exits 0 when an instance is ready; default: instances.boot_probe"`
 	Health        *Health           `yaml:"health" json:",omitempty" doc:"a check, from the controller, that each instance serves; default: none"`
 	Jobs          *bool             `yaml:"jobs" doc:"whether jobs may use its idle instances; default: those of a floor or spare pool"`
 	NamePrefix    string            `yaml:"name_prefix" doc:"put before the names of its instances in the cloud"`
@@ -360,6 +361,9 @@ func (c *Config) checkPoolTypes(f *faults, n *node, p Pool) {
 
 // checkPoolLife sees to it that timeouts are longer than what happens within them.
 func (c *Config) checkPoolLife(f *faults, n *node, p Pool) {
+	if p.BootProbe != "" && p.Login == drover.LoginNone {
+		f.add(n.find("boot_probe"), "a boot probe runs on the instance, where nobody logs in", "leave it out; a health check needs no login")
+	}
 	at := n.find("orphan_timeout")
 	switch probe := c.Instances.ProbeTimeout; {
 	case p.OrphanTimeout != 0 && p.Login == drover.LoginNone:

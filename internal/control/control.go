@@ -76,6 +76,7 @@ type Pool struct {
 	Images   map[drover.Arch]string // what its instances boot from, in place of what their cloud's do
 	Template string                 // an instance template, in place of that of their cloud
 	Init     string                 // what its instances' first boot is given beside what their cloud's configuration gives
+	Probe    string                 // the boot probe of its instances; empty: that of all
 	Orphan   time.Duration          // after which an orphaned instance powers itself off; 0: never
 	Hooks    map[drover.Hook]string // scripts, by absolute path, run beside those of the fleet
 	Group    *NodeGroup             // nil: it is no node group

@@ -226,7 +226,7 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	t.Probed = func(passed bool) { c.cfg.Observer.Probed(f.Cloud, passed) }
 	t.Apart = f.Apart
 	if f.Probe {
-		t.BootProbe = c.current().Probe
+		t.BootProbe = c.current().probe(f.Pool)
 	}
 	return remote.Connect(ctx, t)
 }

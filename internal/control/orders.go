@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -47,6 +48,9 @@ func (s *setup) orphan(pool string) time.Duration {
 	}
 	return s.Orders.Orphan
 }
+
+// probe is the boot probe of a pool's instances, or of all others.
+func (s *setup) probe(pool string) string { return cmp.Or(s.Pools[pool].Probe, s.Probe) }
 
 // order sends the current orders to an instance's runner, unless it has them.
 func (l *link) order() {

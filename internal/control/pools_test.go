@@ -24,7 +24,7 @@ func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.cfg.Setup.Orders = wire.Orders{Orphan: time.Hour}
-	f.cfg.Setup.Pools = map[string]Pool{"web": {Images: map[drover.Arch]string{"": "debian"}, Init: "#!/bin/sh\necho {pool}\n"}, "lent": {Orphan: time.Minute}}
+	f.cfg.Setup.Pools = map[string]Pool{"web": {Images: map[drover.Arch]string{"": "debian"}, Init: "#!/bin/sh\necho {pool}\n"}, "lent": {Orphan: time.Minute, Probe: "test -e /lent"}}
 	c := must(New(t.Context(), f.cfg))(t)
 	cl := must(c.cloud("here"))(t)
 
@@ -54,6 +54,14 @@ func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
 		cl.replace(map[string]driver.Instance{"i-1": {ID: "i-1", Tags: tags}})
 		if o := (&link{c: c, cloud: "here", provider: "i-1"}).orders(); o.Orphan != time.Minute {
 			t.Errorf("its runner is told %v", o.Orphan)
+		}
+	})
+
+	t.Run("its boot probe is its pool's, or that of all", func(t *testing.T) {
+		for pool, want := range map[string]string{"web": "true", "lent": "test -e /lent", "": "true", "not configured": "true"} {
+			if got := c.current().probe(pool); got != want {
+				t.Errorf("pool %q: %q, want %q", pool, got, want)
+			}
 		}
 	})
 

@@ -223,7 +223,7 @@ func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []c
 		Runtime: string(c.Instances.Containers),
 	}
 	for _, p := range c.Pools {
-		one := control.Pool{Images: p.Image, Template: p.Template.Text, Init: p.CloudInit.Text, Orphan: p.OrphanTimeout, Hooks: p.Hooks.Scripts()}
+		one := control.Pool{Images: p.Image, Template: p.Template.Text, Init: p.CloudInit.Text, Probe: p.BootProbe, Orphan: p.OrphanTimeout, Hooks: p.Hooks.Scripts()}
 		if h := p.Health; h != nil {
 			one.Check = &control.HealthCheck{Interval: h.Interval, Timeout: h.Timeout, Failures: h.Failures}
 			one.Check.Port, one.Check.Path = h.Target()

@@ -227,6 +227,8 @@ type Connect struct {
 	HostKey    string `json:"host_key,omitempty"` // the pinned fingerprint
 	Probe      bool   `json:"probe,omitempty"`    // its boot is not proved yet, or not since this controller began
 
+	Pool string `json:"pool,omitempty"` // that may have a boot probe of its own
+
 	Apart bool        `json:"apart,omitempty"` // what runs there is kept apart
 	Arch  drover.Arch `json:"arch,omitempty"`
 

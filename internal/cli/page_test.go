@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// page serves a page at an address, once nobody else does: page ADDRESS FOLDER. Its folder has its pid; fail, how many of the next requests it is to refuse;
+// and served, as many bytes as requests that it did not refuse.
+func page(args []string) error {
+	address, folder := args[0], args[1]
+	listener, err := net.Listen("tcp", address)
+	for deadline := time.Now().Add(time.Minute); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(deadline); listener, err = net.Listen("tcp", address) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "pid"), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
+		return err
+	}
+	one := make(chan bool, 1) // request at a time
+	return http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		one <- true
+		defer func() { <-one }()
+		if err := answer(folder); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	}))
+}
+
+// answer counts a request, and reports whether it is to be refused.
+func answer(folder string) error {
+	left, err := refusals(folder)
+	switch {
+	case err != nil:
+		return err
+	case left > 0:
+		return errors.Join(errors.New("as it was told"), refuse(folder, left-1))
+	}
+	f, err := os.OpenFile(filepath.Join(folder, "served"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(".")
+	return err
+}
+
+// refusals is how many requests are still to be refused.
+func refusals(folder string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(folder, "fail"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// refuse has the page refuse so many requests.
+func refuse(folder string, n int) error {
+	aside := filepath.Join(folder, "fail.new")
+	if err := os.WriteFile(aside, fmt.Append(nil, n), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(aside, filepath.Join(folder, "fail"))
+}
