@@ -101,8 +101,8 @@ func (f *fake) Instruct(_ context.Context, name string, verb drover.Verb, reason
 
 func (f *fake) Pools(context.Context) ([]drover.Pool, error) {
 	p, group := filled[drover.Pool](), filled[drover.Pool]()
-	p.Name = "x"
-	group.Name, group.Kind, group.Wanted, group.Min, group.Max = "group", drover.PoolGroup, 7, 2, 1200
+	p.Name, p.Stopped, p.Keeps, p.Lent = "x", 2, 1300, 3
+	group.Name, group.Kind, group.Wanted, group.Min, group.Max, group.Stopped, group.Keeps, group.Lent = "group", drover.PoolGroup, 7, 2, 1200, 0, 0, 0
 	return []drover.Pool{filled[drover.Pool](), p, group}, nil
 }
 

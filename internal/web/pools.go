@@ -10,8 +10,9 @@ import (
 
 // poolList is all pools.
 type poolList struct {
-	Pools  []poolRow
-	Groups bool // some are node groups
+	Pools   []poolRow
+	Groups  bool // some are node groups
+	Stopped bool // some keep stopped instances
 }
 
 // poolRow is a pool, in a list or on its own page.
@@ -20,12 +21,16 @@ type poolRow struct{ drover.Pool }
 // Group reports whether it is a node group, whose size is not for people to set.
 func (p poolRow) Group() bool { return p.Kind == drover.PoolGroup }
 
+// KeepsStopped reports whether it keeps instances stopped, or has some.
+func (p poolRow) KeepsStopped() bool { return p.Keeps+p.Stopped > 0 }
+
 func (h *Handler) pools(ctx context.Context, r *request) (any, error) {
 	pools, err := r.svc.Pools(ctx)
 	list := poolList{}
 	for _, p := range pools {
 		row := poolRow{p}
 		list.Pools, list.Groups = append(list.Pools, row), list.Groups || row.Group()
+		list.Stopped = list.Stopped || row.KeepsStopped()
 	}
 	return list, err
 }

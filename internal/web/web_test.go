@@ -309,6 +309,21 @@ func TestPages(t *testing.T) {
 			t.Error(text)
 		}
 	})
+	t.Run("a pool shows its stopped instances, and one that keeps none says nothing of them", func(t *testing.T) {
+		b := letIn(t, &fake{}, drover.RoleView)
+		_, list, _ := b.get("/pools")
+		_, text, _ := b.get("/pools/x")
+		_, group, _ := b.get("/pools/group")
+		if !strings.Contains(list, `<td class="num">2/1,300</td>`) || !strings.Contains(list, ">Stopped</th>") || strings.Contains(list, "0/0") {
+			t.Error(list)
+		}
+		if !strings.Contains(text, "<dt>Stopped</dt><dd>2 of 1,300</dd>") || !strings.Contains(text, "<dt>Lent</dt><dd>3, started for jobs</dd>") {
+			t.Error(text)
+		}
+		if strings.Contains(group, "Stopped") || strings.Contains(group, "Lent") {
+			t.Error(group)
+		}
+	})
 	t.Run("files are kept by their version, and no folder is listed", func(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleView)
 		_, text, head := b.get("/static/style.css?v=" + b.h.version)
