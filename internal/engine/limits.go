@@ -182,7 +182,7 @@ func (e *Engine) limitsUsers() bool {
 
 // userLimit is what a user may still rent.
 func (e *Engine) userLimit(mark string) drover.Limit {
-	has := e.fleet.Census().Owned[mark]
+	has := e.fleet.Owned(mark)
 	l, u := drover.Limit{}, e.s.Settings.Users
 	if u.Instances > 0 {
 		l.Instances = new(max(0, u.Instances-has.Instances))

@@ -10,9 +10,8 @@ import (
 type Census struct {
 	revision int
 	Kinds    []Kind
-	Creating []*Member        // those whose clouds have not chosen yet what they are
-	Owned    map[string]Owned // by the mark of whose they are
-	losers   []*Member        // that have lost jobs while they lived
+	Creating []*Member // those whose clouds have not chosen yet what they are
+	losers   []*Member // that have lost jobs while they lived
 }
 
 // Kind is the instances that do not differ in anything that decides whether they may run a demand's jobs once they are empty, and how many.
@@ -23,10 +22,33 @@ type Kind struct {
 	Takers int     // how many of all take work, or will
 }
 
+// owned is how much each owner has, at one revision. It is counted more often than kinds are, so it is apart from the census.
+type owned struct {
+	revision int
+	by       map[string]Owned // by the mark of whose they are
+}
+
 // Owned is how much the instances of one owner are.
 type Owned struct {
 	Instances int
 	CPU       drover.MilliCPU
+}
+
+// Owned is how much the owner with a mark has.
+func (f *Fleet) Owned(mark string) Owned {
+	if f.owned.by == nil || f.owned.revision != f.revision {
+		f.owned = owned{f.revision, f.countOwned()}
+	}
+	return f.owned.by[mark]
+}
+
+func (f *Fleet) countOwned() map[string]Owned {
+	by := map[string]Owned{}
+	for _, in := range f.members {
+		o := by[in.Owner]
+		by[in.Owner] = Owned{o.Instances + 1, o.CPU + in.Resources.CPU}
+	}
+	return by
 }
 
 // likeness is what the instances of a kind have in common.
@@ -55,11 +77,9 @@ func (f *Fleet) Census() *Census {
 }
 
 func (f *Fleet) takeCensus() *Census {
-	c := &Census{revision: f.revision, Owned: map[string]Owned{}}
+	c := &Census{revision: f.revision}
 	seen := map[likeness]int{}
 	for _, in := range f.members {
-		o := c.Owned[in.Owner]
-		c.Owned[in.Owner] = Owned{o.Instances + 1, o.CPU + in.Resources.CPU}
 		k := in.likeness()
 		at, known := seen[k]
 		if !known {

@@ -101,8 +101,11 @@ func (f *Fleet) checkCensus() error {
 		return of
 	}
 	kept, now := f.Census(), f.takeCensus()
-	if !reflect.DeepEqual(kinds(kept), kinds(now)) || !reflect.DeepEqual(kept.Owned, now.Owned) || !slices.Equal(kept.Creating, now.Creating) || !slices.Equal(kept.losers, now.losers) {
+	if !reflect.DeepEqual(kinds(kept), kinds(now)) || !slices.Equal(kept.Creating, now.Creating) || !slices.Equal(kept.losers, now.losers) {
 		return errors.New("the census is not what one that is taken anew is")
+	}
+	if f.Owned(""); !reflect.DeepEqual(f.owned.by, f.countOwned()) {
+		return errors.New("what owners have is not what is counted anew")
 	}
 	return nil
 }

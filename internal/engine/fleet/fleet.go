@@ -35,6 +35,7 @@ type Fleet struct {
 	timers   timers.Timers
 	index    Index
 	census   *Census // nil until somebody needs one
+	owned    owned
 	revision int
 }
 
