@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"drover"
@@ -63,14 +64,19 @@ var (
 )
 
 func (k RunKey) compare(o RunKey) int {
-	said := 0
-	if k.Said != o.Said {
-		said = map[bool]int{false: -1, true: 1}[k.Said]
+	switch {
+	case k.Said != o.Said && o.Said:
+		return -1
+	case k.Said != o.Said:
+		return 1
 	}
-	return cmp.Or(said, cmp.Compare(k.User, o.User), cmp.Compare(k.Name, o.Name))
+	return cmp.Or(cmp.Compare(k.User, o.User), cmp.Compare(k.Name, o.Name))
 }
 
-func compareRun(s RunStat, key RunKey) int { return s.Key.compare(key) }
+// searchRuns is where a key is among those that were seen, or would be. The elements are large, so none is copied.
+func searchRuns(all []RunStat, key RunKey) (at int, known bool) {
+	return sort.Find(len(all), func(i int) int { return key.compare(all[i].Key) })
+}
 
 // keysOf are what a job's run time is learned by, from the widest on.
 func keysOf(j *Job) (all [3]RunKey) {
@@ -107,18 +113,18 @@ func SeeRun(all []RunStat, j *Job, took time.Duration, at drover.Time) []RunStat
 
 // runStat is what is known of a key that was seen.
 func runStat(all []RunStat, key RunKey) *RunStat {
-	at, _ := slices.BinarySearchFunc(all, key, compareRun)
+	at, _ := searchRuns(all, key)
 	return &all[at]
 }
 
 // saw learns a logarithm of a key. What was not seen for longest is forgotten for what is new.
 func saw(all []RunStat, key RunKey, log int64, now drover.Time) []RunStat {
-	at, known := slices.BinarySearchFunc(all, key, compareRun)
+	at, known := searchRuns(all, key)
 	if !known {
 		if len(all) >= statsMost {
 			oldest := slices.MinFunc(all, func(a, b RunStat) int { return cmp.Or(cmp.Compare(a.Last, b.Last), a.Key.compare(b.Key)) })
 			all = slices.DeleteFunc(all, func(s RunStat) bool { return s.Key == oldest.Key })
-			at, _ = slices.BinarySearchFunc(all, key, compareRun)
+			at, _ = searchRuns(all, key)
 		}
 		all = slices.Insert(all, at, RunStat{Key: key})
 	}
@@ -128,7 +134,7 @@ func saw(all []RunStat, key RunKey, log int64, now drover.Time) []RunStat {
 
 // given is what is known of a key, of a part of what the distribution is of.
 func (e *Engine) given(key RunKey, whole runtimes.Dist) runtimes.Dist {
-	at, known := slices.BinarySearchFunc(e.s.Stats.Runs, key, compareRun)
+	at, known := searchRuns(e.s.Stats.Runs, key)
 	if !known {
 		return whole
 	}
@@ -153,7 +159,7 @@ func (e *Engine) alike(j *Job) runtimes.Dist {
 	one := e.likely(j)
 	sigma := one.Sigma
 	for _, key := range keysOf(j) {
-		if at, known := slices.BinarySearchFunc(e.s.Stats.Runs, key, compareRun); known {
+		if at, known := searchRuns(e.s.Stats.Runs, key); known {
 			sigma = e.s.Stats.Runs[at].Apart.Given(sigma)
 		}
 	}
