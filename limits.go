@@ -4,14 +4,14 @@ import "fmt"
 
 // UserLimits are how much of a controller one user may have. What is 0 has no limit.
 type UserLimits struct {
-	Inputs   Bytes `json:"inputs" yaml:"inputs" doc:"inputs that a user has sent, together; 0: any size"`
-	Results  Bytes `json:"results" yaml:"results" doc:"logs and outputs of a user's jobs, together: over this, nothing more is submitted; 0: any size"`
-	Records  Bytes `json:"records" yaml:"records" doc:"what the records have of a user's jobs, final ones included, together: over this, nothing more is submitted; 0: any size"`
-	Jobs     int   `json:"jobs" yaml:"jobs" min:"0" doc:"a user's jobs that are not final, an array being one; 0: any number"`
-	Elements int   `json:"elements" yaml:"elements" min:"0" doc:"the elements of those jobs, together; 0: any number"`
+	Inputs   Bytes `json:"inputs" yaml:"inputs" doc:"total size of a user's uploaded inputs; 0: no limit"`
+	Results  Bytes `json:"results" yaml:"results" doc:"total size of the logs and outputs of a user's jobs; above this, the user cannot submit; 0: no limit"`
+	Records  Bytes `json:"records" yaml:"records" doc:"total size of the records of a user's jobs, including final ones; above this, the user cannot submit; 0: no limit"`
+	Jobs     int   `json:"jobs" yaml:"jobs" min:"0" doc:"a user's jobs that are not final; an array counts as one; 0: no limit"`
+	Elements int   `json:"elements" yaml:"elements" min:"0" doc:"the elements of those jobs in total; 0: no limit"`
 
-	Instances int      `json:"instances" yaml:"instances" min:"0" doc:"instances that are a user's at once, with sharing: user; 0: any number"`
-	VCPUs     MilliCPU `json:"cpu_milli" yaml:"vcpus" doc:"their vCPUs, together; 0: any number"`
+	Instances int      `json:"instances" yaml:"instances" min:"0" doc:"a user's instances at once, with sharing: user; 0: no limit"`
+	VCPUs     MilliCPU `json:"cpu_milli" yaml:"vcpus" doc:"the vCPUs of those instances in total; 0: no limit"`
 }
 
 // Default fills in what holds where nothing is said.
@@ -34,7 +34,7 @@ func (l UserLimits) CheckInputs(user string, used Bytes) error {
 		return nil
 	}
 	return over(user, "inputs", used.Rounded()+" of inputs", l.Inputs.Rounded()).
-		WithHint("inputs that no job uses are deleted after a day; whoever runs the controller may raise limits: {inputs: …}")
+		WithHint("inputs that no job uses are deleted after a day; the controller's operator may raise limits: {inputs: …}")
 }
 
 // CheckWork refuses jobs that would take a user over a limit. Used is with them.
@@ -48,10 +48,10 @@ func (l UserLimits) CheckWork(user string, used Usage) error {
 			WithHint("wait for some jobs to end, or cancel them")
 	case l.Records > 0 && used.Records > l.Records:
 		return over(user, "records", used.Records.Rounded()+" of records", l.Records.Rounded()).
-			WithHint("submit many small jobs as one array, and large environments as inputs. Whoever runs the controller may raise limits: {records: …}")
+			WithHint("submit many small jobs as one array, and large environments as inputs. The controller's operator may raise limits: {records: …}")
 	case l.Results > 0 && used.Results > l.Results:
 		e := Errorf(KindQuota, "the logs and outputs of %s's jobs take %s, over limits.results, which is %s", user, used.Results.Rounded(), l.Results.Rounded())
-		return e.WithHint("whoever runs the controller may delete old ones, or raise limits: {results: …}")
+		return e.WithHint("the controller's operator may delete old ones, or raise limits: {results: …}")
 	}
 	return nil
 }

@@ -2,13 +2,13 @@ package drover
 
 // Mix is how work that may run anywhere is divided among the markets.
 type Mix struct {
-	OnDemand Part `json:"on_demand,omitzero" yaml:"on_demand" doc:"what runs on demand, at least"`
+	OnDemand Part `json:"on_demand,omitzero" yaml:"on_demand" doc:"the least that runs on demand"`
 }
 
 // Part is a part of a number: the first few, and so much of the rest.
 type Part struct {
-	Base    int `json:"base,omitempty" yaml:"base" min:"0" max:"100000" doc:"so many in any case"`
-	Percent int `json:"percent,omitempty" yaml:"percent" min:"0" max:"100" doc:"and of those beyond it so many in a hundred"`
+	Base    int `json:"base,omitempty" yaml:"base" min:"0" max:"100000" doc:"this many in any case"`
+	Percent int `json:"percent,omitempty" yaml:"percent" min:"0" max:"100" doc:"and this percentage of the rest"`
 }
 
 // Of is the part of n, rounded up.

@@ -25,21 +25,25 @@ func (s Shape) AtAnyPrice() Shape {
 	return s
 }
 
-// Refuses says why a job of this shape cannot run on the offering, in a few words; empty when it can.
-func (s Shape) Refuses(o Offering) string {
-	switch {
-	case !s.Placement.names(o.Cloud, o.Zone, o.Type.Name):
-		return "placement: " + s.Placement.misses(o)
-	case !s.Spot.Allows(o.Market):
-		return "market " + string(o.Market) + " not wanted"
+// Misfit is why a job of the shape cannot run on the offering; the zero Misfit when it can.
+func (s Shape) Misfit(o Offering) Misfit {
+	if m := s.Placement.misfit(o); m.Check != "" {
+		return m
 	}
-	if lack := s.room(o).Lacks(s.Need); lack != "" {
-		return lack
+	if !s.Spot.Allows(o.Market) {
+		needs := OnDemand
+		if s.Spot == SpotRequire {
+			needs = Spot
+		}
+		return Misfit{Check: "market", Needs: string(needs), Has: string(o.Market)}
+	}
+	if m := s.room(o).Misfit(s.Need); m.Check != "" {
+		return m
 	}
 	if most := s.Placement.MaxPrice; most != 0 && o.Price > most {
-		return fmt.Sprintf("price: at most %v an hour wanted, %v there", most, o.Price)
+		return Misfit{Check: "price", Needs: most.String(), Has: o.Price.String()}
 	}
-	return ""
+	return Misfit{}
 }
 
 // room is what an instance of the offering would have for the shape.
@@ -70,60 +74,59 @@ func (s Shape) NearestMiss(offerings []Offering, leftOut ...LeftOut) string {
 		}
 	}
 	if able != nil {
-		return fmt.Sprintf("type %q of cloud %q would do, but %s", able.Type.Name, able.Cloud, able.Why)
+		return fmt.Sprintf("type %q of cloud %q would fit, but %s", able.Type.Name, able.Cloud, able.Why)
 	}
 	miss, best, most := "there are no types", -1, int64(0)
 	for _, o := range offerings {
-		why := s.Refuses(o)
-		near := nearness(why)
-		has := amounts(o.Type.Resources)[near]
-		if checks[near] == "price" {
+		m := s.Misfit(o)
+		near := slices.Index(checks[:], m.Check)
+		has := o.Type.Resources.Amount(m.Check)
+		if m.Check == "price" {
 			has = -int64(o.Price)
 		}
 		if near < best || near == best && has <= most {
 			continue
 		}
-		best, most = near, has
-		miss = o.Type.Name + " in " + o.Cloud + ": " + why
-		switch {
-		case checks[near] == "price":
-			miss = fmt.Sprintf("type %q of cloud %q would do, but costs %v an hour, more than max_price, %v", o.Type.Name, o.Cloud, o.Price, s.Placement.MaxPrice)
-		case near >= nearness("vcpus"):
-			miss = fmt.Sprintf("type %q of cloud %q has %s", o.Type.Name, o.Cloud, tooLittle(why))
-		}
+		best, most, miss = near, has, m.of(o)
 	}
 	return miss
 }
 
-// tooLittle turns a lack, such as "gpus: 1 wanted, 0 there", round: "0 GPUs; 1 wanted".
-func tooLittle(lack string) string {
-	what, amounts, _ := strings.Cut(lack, ": ")
-	wanted, there, _ := strings.Cut(strings.TrimSuffix(amounts, " there"), " wanted, ")
-	switch what {
-	case "vcpus":
-		what = "vCPUs"
-	case "gpus":
-		what = "GPUs"
-	default:
-		what = "of " + what
-	}
-	return there + " " + what + "; " + wanted + " wanted"
+// Misfit is the check that an offering or an instance fails, what a job needs there, and what there is.
+type Misfit struct {
+	Check string // one of checks; empty: the job fits
+	Needs string // "4 vCPUs", "in zone a"
+	Has   string // "2"; empty for a placement
 }
 
-// checks are what Refuses looks at, in its order, by the words that its answers begin with.
+// checks are what a Misfit may be about, in the order in which they are made: the later one fails, the nearer the offering.
 var checks = [...]string{"placement", "market", "arch", "vcpus", "memory", "disk", "gpus", "price"}
 
-// nearness is the place of a refusal among the checks: the later it comes, the more fits.
-func nearness(why string) int {
-	return slices.IndexFunc(checks[:], func(check string) bool { return strings.HasPrefix(why, check) })
+// String says why the job does not fit what was named before.
+func (m Misfit) String() string {
+	switch m.Check {
+	case "placement":
+		return "the job must run " + m.Needs
+	case "price":
+		return "it costs " + m.Has + " an hour, more than the job's max_price, " + m.Needs
+	case "market", "arch":
+		return "the job needs " + m.Needs
+	}
+	return "the job needs " + m.Needs + ", and it has " + m.Has
 }
 
-// RefusalCode is the check that a refusal is about: placement, market, arch, vcpus, memory, disk, gpus or price.
-func RefusalCode(why string) string {
-	if near := nearness(why); near >= 0 {
-		return checks[near]
+// of is the same in a sentence about the job, "it", that names the offering.
+func (m Misfit) of(o Offering) string {
+	switch offering := fmt.Sprintf("type %q of cloud %q", o.Type.Name, o.Cloud); m.Check {
+	case "placement":
+		return "it must run " + m.Needs + ", and the nearest offering is " + o.Name()
+	case "price":
+		return offering + " would fit, but costs " + m.Has + " an hour, more than max_price, " + m.Needs
+	case "market", "arch":
+		return "it needs " + m.Needs + ", but " + offering + " is " + m.Has
+	default:
+		return "it needs " + m.Needs + ", but " + offering + " has " + m.Has
 	}
-	return ""
 }
 
 // Amount is how much there is of what a check is about, 0 where that is no amount.
@@ -328,7 +331,8 @@ func (u Unmet) Nearest() (nearest Refusal, any bool) {
 
 // Refusal is why a number of offerings could not serve a demand.
 type Refusal struct {
-	Code    string `json:"code"`    // placement, market, arch, vcpus, memory, disk, gpus, size, dear, limit or spread
-	Count   int    `json:"count"`   // offerings
-	Example string `json:"example"` // the nearest of them, and why in words
+	Code     string `json:"code"`     // placement, market, arch, vcpus, memory, disk, gpus, size, dear, limit or spread
+	Count    int    `json:"count"`    // offerings
+	Offering string `json:"offering"` // the nearest of them
+	Text     string `json:"text"`     // what keeps that one from serving the demand
 }

@@ -45,13 +45,13 @@ func TestReasons(t *testing.T) {
 		return codes
 	}
 	t.Run("docs/reasons.md has every code, in the order of the code, and no other", func(t *testing.T) {
-		got := read(t, "Codes of what waits", "Codes of the fleet, of clouds and offerings", "Codes of what ended, or goes")
+		got := read(t, "Why something waits", "States of the fleet, clouds and offerings", "Why something ended or is going")
 		if want := reasonCodes(t); !slices.Equal(got, want) {
 			t.Errorf("the page has %v, reason.go %v", got, want)
 		}
 	})
 	t.Run("what a cloud answers is there by every kind of error", func(t *testing.T) {
-		if got, want := read(t, "Codes of what a cloud answered"), constants(t, "ErrorKind"); !slices.Equal(got, want) {
+		if got, want := read(t, "Errors from clouds"), constants(t, "ErrorKind"); !slices.Equal(got, want) {
 			t.Errorf("the page has %v, errors.go %v", got, want)
 		}
 	})

@@ -1,9 +1,9 @@
 package drover
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
+	"strconv"
 )
 
 // Arch is a processor architecture in Go's words: amd64 or arm64. Empty means any.
@@ -20,26 +20,34 @@ type Resources struct {
 
 // Fits reports whether need fits into r as it stands.
 //
-// It is Lacks without the words, since placing asks it of every instance.
+// It is Misfit without the words, since placing asks it of every instance.
 func (r Resources) Fits(need Resources) bool {
 	return (need.Arch == "" || need.Arch == r.Arch) && need.CPU <= r.CPU && need.Memory <= r.Memory && need.Disk <= r.Disk && need.GPUs <= r.GPUs
 }
 
-// Lacks names the first resource of which need asks more than r has ("memory: 8Gi wanted, 4Gi there"); empty when it fits.
-func (r Resources) Lacks(need Resources) string {
+// Misfit is the first resource of which need asks more than r has; the zero Misfit when it fits.
+func (r Resources) Misfit(need Resources) Misfit {
 	switch {
 	case need.Arch != "" && need.Arch != r.Arch:
-		return fmt.Sprintf("arch: %s wanted, %s there", need.Arch, r.Arch)
+		return Misfit{Check: "arch", Needs: string(need.Arch), Has: string(r.Arch)}
 	case need.CPU > r.CPU:
-		return fmt.Sprintf("vcpus: %v wanted, %v there", need.CPU, r.CPU)
+		return Misfit{Check: "vcpus", Needs: counted(need.CPU.String(), "vCPU"), Has: r.CPU.String()}
 	case need.Memory > r.Memory:
-		return fmt.Sprintf("memory: %s wanted, %s there", need.Memory.Rounded(), r.Memory.Rounded())
+		return Misfit{Check: "memory", Needs: need.Memory.Rounded() + " of memory", Has: r.Memory.Rounded()}
 	case need.Disk > r.Disk:
-		return fmt.Sprintf("disk: %s wanted, %s there", need.Disk.Rounded(), r.Disk.Rounded())
+		return Misfit{Check: "disk", Needs: need.Disk.Rounded() + " of disk", Has: r.Disk.Rounded()}
 	case need.GPUs > r.GPUs:
-		return fmt.Sprintf("gpus: %d wanted, %d there", need.GPUs, r.GPUs)
+		return Misfit{Check: "gpus", Needs: counted(strconv.Itoa(need.GPUs), "GPU"), Has: strconv.Itoa(r.GPUs)}
 	}
-	return ""
+	return Misfit{}
+}
+
+// counted is "1 GPU", "2 GPUs" and so on.
+func counted(n, what string) string {
+	if n != "1" {
+		what += "s"
+	}
+	return n + " " + what
 }
 
 // Minus returns what is left of r once n lots of need are taken from it.
@@ -93,15 +101,17 @@ func (p Placement) names(cloud, zone, instanceType string) bool {
 	return (p.Cloud == "" || p.Cloud == cloud) && (p.Zone == "" || p.Zone == zone) && (p.Type == "" || p.Type == instanceType)
 }
 
-// misses says what of an offering is not what the placement names.
-func (p Placement) misses(o Offering) string {
+// misfit is the first of the places that p names where the offering is not.
+func (p Placement) misfit(o Offering) Misfit {
 	switch {
+	case p.names(o.Cloud, o.Zone, o.Type.Name):
+		return Misfit{}
 	case p.Cloud != "" && p.Cloud != o.Cloud:
-		return "cloud " + p.Cloud + " wanted, " + o.Cloud + " there"
+		return Misfit{Check: "placement", Needs: "in cloud " + p.Cloud}
 	case p.Zone != "" && p.Zone != o.Zone:
-		return "zone " + p.Zone + " wanted, " + o.Zone + " there"
+		return Misfit{Check: "placement", Needs: "in zone " + p.Zone}
 	}
-	return "type " + p.Type + " wanted, " + o.Type.Name + " there"
+	return Misfit{Check: "placement", Needs: "on type " + p.Type}
 }
 
 // Market is the way an instance is bought.

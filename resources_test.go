@@ -2,7 +2,6 @@ package drover_test
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -45,17 +44,16 @@ func TestResources(t *testing.T) {
 	}))
 	t.Run("what does not fit lacks something, by name", rapid.MakeCheck(func(t *rapid.T) {
 		r, need := lots(10).Draw(t, "r"), lots(10).Draw(t, "need")
-		lacks := r.Lacks(need)
-		if r.Fits(need) != (lacks == "") {
-			t.Fatalf("fits %v, lacks %q", r.Fits(need), lacks)
+		name := r.Misfit(need).Check
+		if r.Fits(need) != (name == "") {
+			t.Fatalf("fits %v, lacks %q", r.Fits(need), name)
 		}
-		name, _, _ := strings.Cut(lacks, ":")
 		same := map[string]bool{
 			"": true, "arch": need.Arch != "" && need.Arch != r.Arch, "vcpus": need.CPU > r.CPU, "memory": need.Memory > r.Memory,
 			"disk": need.Disk > r.Disk, "gpus": need.GPUs > r.GPUs,
 		}
 		if !same[name] {
-			t.Fatalf("it does not lack %q: %q", name, lacks)
+			t.Fatalf("it does not lack %q", name)
 		}
 	}))
 	t.Run("what is taken and given back leaves nothing changed", rapid.MakeCheck(func(t *rapid.T) {
@@ -66,10 +64,10 @@ func TestResources(t *testing.T) {
 	}))
 	t.Run("the reason says both sides in their units", func(t *testing.T) {
 		r := drover.Resources{CPU: 2000, Memory: 4 * drover.GiB}
-		if got := r.Lacks(drover.Resources{CPU: 1500, Memory: 8 * drover.GiB}); got != "memory: 8Gi wanted, 4Gi there" {
+		if got := r.Misfit(drover.Resources{CPU: 1500, Memory: 8 * drover.GiB}).String(); got != "the job needs 8Gi of memory, and it has 4Gi" {
 			t.Error(got)
 		}
-		if got := r.Lacks(drover.Resources{CPU: 2500}); got != "vcpus: 2.5 wanted, 2 there" {
+		if got := r.Misfit(drover.Resources{CPU: 2500}).String(); got != "the job needs 2.5 vCPUs, and it has 2" {
 			t.Error(got)
 		}
 	})
@@ -95,8 +93,7 @@ func TestShape(t *testing.T) {
 		{"another architecture is refused", "arch", drover.Shape{Need: drover.Resources{Arch: "arm64"}}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			why := c.shape.Refuses(offer)
-			if !strings.HasPrefix(why, c.refusal) || c.shape.Accepts(offer) != (c.refusal == "") || (why == "") != (c.refusal == "") {
+			if why := c.shape.Misfit(offer).Check; why != c.refusal || c.shape.Accepts(offer) != (c.refusal == "") {
 				t.Errorf("got %q", why)
 			}
 		})
@@ -121,9 +118,9 @@ func TestNearestMiss(t *testing.T) {
 		need       drover.Resources
 	}{
 		{"what fits somewhere misses nothing", "", drover.Resources{CPU: 16000}},
-		{"of types that are too small the largest is named", `type "b" of cloud "c" has 16 vCPUs; 64 wanted`, drover.Resources{CPU: 64000}},
-		{"of what is asked for, what no type has is named", `type "b" of cloud "c" has 0 GPUs; 1 wanted`, drover.Resources{CPU: 16000, GPUs: 1}},
-		{"another architecture is not a lack of anything", "a in c: arch: arm64 wanted, amd64 there", drover.Resources{Arch: "arm64"}},
+		{"of types that are too small the largest is named", `it needs 64 vCPUs, but type "b" of cloud "c" has 16`, drover.Resources{CPU: 64000}},
+		{"of what is asked for, what no type has is named", `it needs 1 GPU, but type "b" of cloud "c" has 0`, drover.Resources{CPU: 16000, GPUs: 1}},
+		{"another architecture is not a lack of anything", `it needs arm64, but type "a" of cloud "c" is amd64`, drover.Resources{Arch: "arm64"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if got := (drover.Shape{Need: c.need}).NearestMiss(all); got != c.want {
@@ -134,11 +131,11 @@ func TestNearestMiss(t *testing.T) {
 	t.Run("a type that is left out and would do is nearer than one that is too small", func(t *testing.T) {
 		big, huge := offer("big", 64000, drover.GiB, 0), offer("huge", 128000, drover.GiB, 0)
 		big.Price, huge.Price = 2*drover.Dollar, 3*drover.Dollar
-		leftOut := []drover.LeftOut{{Offering: huge, Why: "types.exclude leaves it out"}, {Offering: big, Why: "it is too dear"}}
+		leftOut := []drover.LeftOut{{Offering: huge, Why: "types.exclude matches it"}, {Offering: big, Why: "it is too dear"}}
 		need := func(cpu drover.MilliCPU) drover.Shape { return drover.Shape{Need: drover.Resources{CPU: cpu}} }
 		for cpu, want := range map[drover.MilliCPU]string{
-			16000: "", 64000: `type "big" of cloud "c" would do, but it is too dear`, 65000: `type "huge" of cloud "c" would do, but types.exclude leaves it out`,
-			256000: `type "b" of cloud "c" has 16 vCPUs; 256 wanted`,
+			16000: "", 64000: `type "big" of cloud "c" would fit, but it is too dear`, 65000: `type "huge" of cloud "c" would fit, but types.exclude matches it`,
+			256000: `it needs 256 vCPUs, but type "b" of cloud "c" has 16`,
 		} {
 			if got := need(cpu).NearestMiss(all, leftOut...); got != want {
 				t.Errorf("%v: got %q", cpu, got)
@@ -149,7 +146,7 @@ func TestNearestMiss(t *testing.T) {
 		big, huge := offer("big", 64000, drover.GiB, 0), offer("huge", 128000, drover.GiB, 0)
 		big.Price, huge.Price = 2*drover.Dollar, 3*drover.Dollar
 		s := drover.Shape{Need: drover.Resources{CPU: 64000}, Placement: drover.Placement{MaxPrice: drover.Dollar}}
-		if got := s.NearestMiss(append(all, huge, big)); got != `type "big" of cloud "c" would do, but costs $2.0000 an hour, more than max_price, $1.0000` {
+		if got := s.NearestMiss(append(all, huge, big)); got != `type "big" of cloud "c" would fit, but costs $2.0000 an hour, more than max_price, $1.0000` {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -166,9 +163,9 @@ func TestNearestMiss(t *testing.T) {
 		}
 		o := drover.Offering{Cloud: "c", Zone: "a", Market: drover.Spot, Type: drover.InstanceType{Name: "t", Resources: lots(10).Draw(t, "has")},
 			Price: rapid.SampledFrom([]drover.Money{0, drover.Dollar, drover.Dollar + 1}).Draw(t, "price")}
-		why, got := s.Refuses(o), s.NearestMiss([]drover.Offering{o})
-		if (why == "") != (got == "") || (why == "") != (drover.RefusalCode(why) == "") {
-			t.Fatalf("%q is told as %q", why, got)
+		why, got := s.Misfit(o), s.NearestMiss([]drover.Offering{o})
+		if (why.Check == "") != (got == "") {
+			t.Fatalf("%+v is told as %q", why, got)
 		}
 	}))
 }

@@ -136,7 +136,7 @@ type Access interface {
 // Submission asks for a batch's jobs to be run.
 type Submission struct {
 	Batch Batch
-	Key   string // given again with the same batch, it is not submitted twice; may be empty
+	Key   string // a batch sent again with the same key is not submitted twice; may be empty
 }
 
 // Receipt says what became of a Submission.
@@ -211,7 +211,7 @@ type OfferFilter struct {
 type LogRequest struct {
 	Job    JobID
 	Stream Stream
-	Follow bool // go on, attempt after attempt, until the job is final
+	Follow bool // continue, attempt after attempt, until the job is final
 
 	Attempt int   // the attempt of this number, as far as its output is kept; 0: the last
 	Offset  int64 // of the attempt's stream, in bytes: begin there; of later attempts that are followed, all is read
@@ -232,7 +232,7 @@ type EventFilter struct {
 	Job      JobID  // only those about this job, or the elements of this array
 	Instance string // only those about the instance of this name
 	Level    string // only those that matter as much: "debug", "info" (the default) or "warn"
-	Recent   bool   // only what is remembered: end instead of waiting for more
+	Recent   bool   // end after the remembered events instead of waiting for more
 	Last     int    // of what is remembered, only so many, the latest; 0: all
 }
 

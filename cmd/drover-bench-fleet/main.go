@@ -1,9 +1,9 @@
 // Command drover-bench-fleet measures what a controller needs to dispatch many jobs to a fleet within this process (package benchfleet), and
-// prints it beside what Arvados' cloud dispatcher, as of August 2026, was measured to need for the like: the same numbers of jobs of 1 to 8
-// vCPUs, the same quotas, SSH servers in the dispatcher's own process as instances, whose CPU time is in both figures.
+// prints it beside what Arvados' cloud dispatcher (August 2026) needed for the same work: the same numbers of jobs of 1 to 8
+// vCPUs, the same quotas, and SSH servers in the dispatcher's own process as instances, whose CPU time both figures include.
 //
-// Nothing here passes or fails by a clock. Wall times say little on a machine that is busy, CPU times much more; how many instances were made
-// does not depend on the machine at all. With -jobs one workload is run in this process, to be profiled.
+// Nothing here passes or fails by a clock. Wall times say little on a busy host, CPU times much more; the number of instances created
+// does not depend on the host at all. With -jobs, one workload runs in this process, for profiling.
 package main
 
 import (

@@ -1,9 +1,8 @@
 // Command drover-bench measures the real program: a built drover runs batches on local instances, with real processes, real SSH and no boot
-// delay, and what came of it is printed as one line of key=value for each figure.
+// delay. It prints one line of key=value for each figure.
 //
-// Nothing here passes or fails by a clock. The machine's speed is in every figure, so beside those for which that is possible stands what the
-// same commands cost on the same machine in the same minute without Drover, started by nothing but fork and exec: the ratio of the two
-// is what Drover adds.
+// Nothing here passes or fails by a clock. Every figure depends on the host's speed, so where possible it is printed beside the cost of the same
+// commands on the same host in the same minute with plain fork and exec; the ratio is what Drover adds.
 package main
 
 import (

@@ -35,7 +35,7 @@ type Config struct {
 	Zones         []string          `yaml:"zones" doc:"such as westeurope-1; the region's own name means no particular zone; default: all of a type's"`
 	Subnet        string            `yaml:"subnet" doc:"its resource id, or NETWORK/SUBNET of the resource group"`
 	SecurityGroup string            `yaml:"security_group" doc:"resource id or name; default: the subnet's"`
-	PublicAddress bool              `yaml:"public_address" doc:"whether instances get a public address, which costs"`
+	PublicAddress bool              `yaml:"public_address" doc:"whether instances get a public address, which costs extra"`
 	Accelerated   bool              `yaml:"accelerated_networking" doc:"whether network cards are accelerated; Azure refuses this for some types"`
 	Identity      string            `yaml:"identity" doc:"resource id of the instances' managed identity; default: none"`
 	AdminUser     string            `yaml:"admin_user" doc:"the user to create and log in as"`
@@ -43,7 +43,7 @@ type Config struct {
 	Tags          map[string]string `yaml:"tags" doc:"on everything Drover creates, in addition to its own"`
 
 	Volume  volume   `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
-	Volumes []volume `yaml:"volumes" doc:"further volumes of each instance"`
+	Volumes []volume `yaml:"volumes" doc:"additional volumes of each instance"`
 
 	Generation int `yaml:"generation" min:"1" max:"2" doc:"the virtual hardware that the image boots on; types without it are not offered"`
 

@@ -64,7 +64,7 @@ var errs = kit.Errors{
 		kit.Means(drover.KindInvalid, "", "400"),
 	),
 	Hints: map[drover.ErrorKind]string{
-		drover.KindAuthentication: "see the roles that this driver needs in docs/clouds/azure.md, and who az account show says you are",
+		drover.KindAuthentication: "compare the roles in docs/clouds/azure.md with those of the account that az account show prints",
 		drover.KindQuota:          "ask for more in the Azure portal, under Quotas; az vm list-usage shows the current limits",
 	},
 }

@@ -150,7 +150,7 @@ func failure(in driver.Instance, view []*armcompute.InstanceViewStatus) *drover.
 			return errs.Error(doing, in.Market, kit.Answer{Code: strings.TrimPrefix(rest, "/"), Message: kit.Value(s.Message)})
 		}
 	}
-	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure gives no reason", doing)
+	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure gave no reason", doing)
 }
 
 // takenBack reports whether a spot instance ends that Drover neither destroyed nor stopped.

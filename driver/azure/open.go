@@ -1,19 +1,18 @@
 // Package azure is a cloud on Microsoft Azure.
 //
-// An instance is a virtual machine in one resource group, made by one call together with its disks, its network
-// interface and, if wanted, its public address, which are all deleted with it. It has the instance's name, and the
-// call demands that there is nothing of that name yet, so a name makes one instance. The same call tags everything
-// that it makes.
+// An instance is a virtual machine in one resource group, created by one call together with its disks, its network
+// interface and, if configured, its public address, which are all deleted with it. It has the instance's name, and the
+// call requires that the name is not in use, so a name makes one instance. The same call tags everything it creates.
 //
-// Azure answers a create when it has accepted; whether it has capacity shows up later. The driver does not wait for
-// that: an instance that could not be made is listed as failed, with the reason. Azure's information is spread over
+// Azure answers a create request once it has accepted it; a lack of capacity shows up later. The driver does not wait
+// for that: an instance that could not be created is listed as failed, with the reason. Azure's information is spread over
 // several lists (model and tags, power states, addresses); List merges them all or fails.
 //
-// Instances share nothing. What a failed create leaves over (disks, interfaces, addresses) has the fleet's tag and
+// Instances share nothing. What a failed create request leaves behind (disks, interfaces, addresses) has the fleet's tag and
 // the time of the request. Types, prices and quotas are cached on disk.
 //
-// The driver remembers one thing about instances: which ones it destroyed, since a spot instance that ends and is not
-// among them was taken back.
+// The driver remembers one thing about instances: which ones it destroyed, since any other spot instance that ends was
+// taken back.
 package azure
 
 import (

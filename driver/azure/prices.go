@@ -199,7 +199,7 @@ func (c *cloud) knownSpots(ctx context.Context) map[string]spotInfo {
 	known, err := c.spots.Get(ctx)
 	if err != nil && ctx.Err() == nil {
 		c.noSpots.Do(func() {
-			c.o.Log.Warn("interruption rates and past prices of spot instances are unknown: the listed price counts", logkey.Error, err)
+			c.o.Log.Warn("interruption rates and past prices of spot instances are unknown, so list prices are used", logkey.Error, err)
 		})
 	}
 	return known

@@ -53,7 +53,7 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 
 // bring brings a Droplet to a status, unless it has it: doing it again would be refused.
 func (c *cloud) bring(ctx context.Context, id, status string, do func(context.Context, int) (*godo.Action, *godo.Response, error)) error {
-	doing := "bringing " + id + " to be " + status
+	doing := "changing " + id + " to " + status
 	n, ok := number(id)
 	if !ok {
 		return drover.Errorf(drover.KindNotFound, "%s: there is no such Droplet", doing)

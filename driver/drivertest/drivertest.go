@@ -1,8 +1,8 @@
-// Package drivertest is the conformance suite for drivers: what package driver says in words, as checks that can fail.
+// Package drivertest is the conformance suite for drivers: the contract of package driver as checks that can fail.
 //
 // A driver's own test adopts it by handing Run a Harness. The same checks run outside of "go test", against a real account, by
-// ranging over Checks. Every check opens the cloud for itself, makes what it needs with the cheapest offering there is, and destroys all
-// that it made, also when it fails. Clouds are eventually consistent: whatever a check waits for may take Harness.Patience.
+// ranging over Checks. Every check opens the cloud for itself, creates what it needs with the cheapest offering, and destroys everything
+// it created, even if it fails. Clouds are eventually consistent: whatever a check waits for may take Harness.Patience.
 package drivertest
 
 import (

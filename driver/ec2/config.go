@@ -30,7 +30,7 @@ type Config struct {
 	Tags            map[string]string `yaml:"tags" doc:"on everything Drover creates, in addition to its own"`
 
 	Volume       volume    `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
-	Volumes      []volume  `yaml:"volumes" doc:"further volumes of each instance"`
+	Volumes      []volume  `yaml:"volumes" doc:"additional volumes of each instance"`
 	Placement    placement `yaml:"placement" doc:"a placement group for instances"`
 	MetadataHops int       `yaml:"metadata_hops" min:"1" max:"64" doc:"how far the metadata service reaches; 1: not into containers; 2: into them too"`
 

@@ -59,7 +59,7 @@ var errs = kit.Errors{
 			"ValidationError", "ValidationException", "Invalid*", "Missing*", "Malformed*"),
 	),
 	Hints: map[drover.ErrorKind]string{
-		drover.KindAuthentication: "see the policy that this driver needs in docs/clouds/ec2.md, and the credentials that the AWS tools would use here",
+		drover.KindAuthentication: "compare the policy in docs/clouds/ec2.md with the permissions of the credentials that the AWS tools would use here",
 		drover.KindQuota:          "ask for more in the AWS console, under Service Quotas",
 	},
 }

@@ -1,15 +1,15 @@
 // Package ec2 is a cloud on Amazon EC2.
 //
-// An instance is made by an instant fleet, so that one call tries several types and zones; only the instance remains.
-// A launch template, one per content, holds what the fleet's instances have in common; the create call has what is
-// the instance's own: user data with the planted host key, image and volumes. The same call tags instance and
-// volumes, and its client token follows from the instance's name, so a name makes one instance.
+// An instance is created by an instant fleet, so that one call tries several types and zones; only the instance remains.
+// A launch template, one per content, holds what the fleet's instances have in common; the create call has what differs
+// between instances: user data with the planted host key, image and volumes. The same call tags instance and
+// volumes, and its client token is derived from the instance's name, so a name makes one instance.
 //
 // Only instances and their volumes cost money. Launch templates and a key pair are tagged with the fleet and removed
 // with it. Types and prices are cached on disk, so that a start does not wait for them.
 //
-// The driver remembers one thing about instances: which ones it destroyed, since EC2 lists an instance that it took
-// back for another hour.
+// The driver remembers one thing about instances: which ones it destroyed. EC2 lists an instance for another hour after
+// it ends, and those that the driver did not destroy were taken back.
 package ec2
 
 import (

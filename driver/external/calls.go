@@ -87,7 +87,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		return nil, err
 	}
 	if said.Offerings == nil {
-		return nil, unclear("it has no offerings")
+		return nil, unclear("the reply has no offerings")
 	}
 	var all []drover.Offering
 	for _, o := range *said.Offerings {
@@ -151,7 +151,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		return nil, err
 	}
 	if said.Instances == nil {
-		return nil, unclear("list: it has no instances, not even an empty list of them")
+		return nil, unclear("list: the reply has no instances; without any, they must be an empty list")
 	}
 	all := []driver.Instance{}
 	for _, i := range *said.Instances {
@@ -174,7 +174,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	case said.Instance == nil && said.Ended != nil:
 		return driver.Instance{Ended: timeOf(said.Ended)}, drover.Errorf(drover.KindNotFound, "describe: instance %.80q has ended", id)
 	case said.Instance == nil:
-		return driver.Instance{}, unclear("describe: it has no instance, and no error of kind not_found")
+		return driver.Instance{}, unclear("describe: the reply has neither an instance nor an error of kind not_found")
 	}
 	in, err := said.Instance.check()
 	if err == nil && in.ID != id {
@@ -247,7 +247,7 @@ func (c *cloud) Attribute(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	if said.Value == nil {
-		return "", unclear("attribute: it has no value, and no error of kind not_found")
+		return "", unclear("attribute: the reply has neither a value nor an error of kind not_found")
 	}
 	return *said.Value, nil
 }

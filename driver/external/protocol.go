@@ -197,7 +197,7 @@ func unmarshal(text []byte, into any) error {
 		return err
 	}
 	if d.More() {
-		return errors.New("there is more after it")
+		return errors.New("something follows it")
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type Config struct {
 	Init   initBy            `yaml:"init" doc:"startup-script or cloud-init: what the image runs at its first boot"`
 	Labels map[string]string `yaml:"labels" doc:"on everything Drover creates, in addition to its own"`
 
-	DiskType  string        `yaml:"disk_type" doc:"the boot disk's type, such as pd-ssd; default: hyperdisk-balanced for series of the fourth generation, else pd-balanced"`
+	DiskType  string        `yaml:"disk_type" doc:"the boot disk's type, such as pd-ssd; default: hyperdisk-balanced for fourth-generation series, otherwise pd-balanced"`
 	DiskPrice *drover.Money `yaml:"disk_price" doc:"per GiB and month; default: Google's price list"`
 	MaxRun    time.Duration `yaml:"max_run" doc:"Google deletes an instance after this time in any case; default: never"`
 

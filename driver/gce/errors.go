@@ -15,7 +15,7 @@ import (
 	"drover/driver/kit"
 )
 
-const roleHint = "see the role that this driver needs in docs/clouds/gce.md, and the credentials that Google's tools would use here"
+const roleHint = "compare the role in docs/clouds/gce.md with the permissions of the credentials that Google's tools would use here"
 
 // errs classifies errors by the reason of a call's error, the code of an operation's (with the metric if a quota is
 // used up), or the status of an answer with neither. docs/clouds/gce.md shows the table with what each code means.

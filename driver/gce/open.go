@@ -1,11 +1,11 @@
 // Package gce is a cloud on Google Compute Engine.
 //
-// A cloud is a region of a project. An instance is made by instances.insert under a name that follows from ours. A
-// name is unique only within a zone, so one call tries only the first candidate: the name in two zones would be two
-// instances. The call returns an operation, which is awaited for a few seconds, since it takes that long until Google
-// says that a zone or a quota is used up.
+// A cloud is a region of a project. An instance is created by instances.insert under a name derived from ours. A
+// name is unique only within a zone, so one call tries only the first candidate: the same name in two zones would be two
+// instances. The call returns an operation, which the driver awaits for a few seconds, since Google takes that long to
+// report that a zone or a quota is exhausted.
 //
-// Tags are labels of the instance and its disks, which go with it, encoded where labels are too strict. Instances
+// Tags are labels of the instance and its disks, which are deleted with it, encoded where labels are too strict. Instances
 // share nothing, so only disks can be left over.
 //
 // An instance publishes its host key through guest attributes while booting, and the driver asks Google for it. With

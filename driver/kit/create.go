@@ -38,7 +38,7 @@ type Demands struct {
 func CheckRequest(r driver.CreateRequest, d Demands) error {
 	switch {
 	case len(r.Name) > d.Longest || !instanceName.MatchString(r.Name):
-		return drover.Errorf(drover.KindInvalid, "a name may have only letters, digits and dashes, at most %d", d.Longest)
+		return drover.Errorf(drover.KindInvalid, "a name may have at most %d letters, digits and dashes", d.Longest)
 	case len(r.Candidates) == 0:
 		return drover.Errorf(drover.KindInvalid, "no candidates")
 	}

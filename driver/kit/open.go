@@ -1,4 +1,4 @@
-// Package kit is what drivers share, so that they are small and alike where their clouds are.
+// Package kit is what drivers share. It keeps them small, and alike where their clouds are alike.
 //
 // In the order in which a driver needs them: Begin reads the configuration, which embeds TypeKeys and MarketKeys;
 // Errors classifies errors; Gate, RateLimiter and Transport count calls and keep them within published rates;

@@ -94,7 +94,7 @@ func (i *injected) meet(ctx context.Context, a Call, do func(context.Context) er
 		}
 	}
 	if lost {
-		return drover.Errorf(drover.KindTransient, "%s: the answer was lost, as the injected faults demand", a.Method)
+		return drover.Errorf(drover.KindTransient, "%s: the answer was lost to an injected fault", a.Method)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (i *injected) fail(call Method, t Trouble) error {
 	if len(t.Errors) > 0 {
 		return t.Errors[n%len(t.Errors)]
 	}
-	return drover.Errorf(drover.KindTransient, "%s: this call fails, as the injected faults demand", call)
+	return drover.Errorf(drover.KindTransient, "%s: this call failed by an injected fault", call)
 }
 
 // Chance is the random source of one event: the same seed and event always give the same.

@@ -1,7 +1,7 @@
-// Package middleware has the decorators around every cloud, which are clouds themselves.
+// Package middleware has the decorators around every cloud. Each is itself a cloud.
 //
 // A decorator sees each call, including those of the optional interfaces, and may make, refuse or change it. It adds
-// no ability that the cloud within lacks: driver.As finds an interface only if the innermost cloud has it. Most
+// no ability that the cloud inside lacks: driver.As finds an interface only if the innermost cloud has it. Most
 // decorators are one function, by Intercept.
 package middleware
 

@@ -17,7 +17,7 @@ const maxUserData = 65535 / 4 * 3
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Cloud  string `yaml:"cloud" doc:"an entry of clouds.yaml; default: OS_CLOUD, else OS_AUTH_URL and so on"`
+	Cloud  string `yaml:"cloud" doc:"an entry of clouds.yaml; default: OS_CLOUD, or OS_AUTH_URL and so on"`
 	Region string `yaml:"region" doc:"default: the credentials'"`
 
 	Zones          []string          `yaml:"zones" doc:"availability zones; default: all that are available"`

@@ -45,8 +45,8 @@ var errs = kit.Errors{
 		kit.Means(drover.KindInvalid, "", "400", "406"),
 	),
 	Hints: map[drover.ErrorKind]string{
-		drover.KindAuthentication: "see the role that this driver needs in docs/clouds/openstack.md, and whether openstack server list works here",
-		drover.KindQuota:          "ask whoever runs the cloud for more: openstack limits show --absolute shows the current limits",
+		drover.KindAuthentication: "see the role that this driver needs in docs/clouds/openstack.md, and check that openstack server list works here",
+		drover.KindQuota:          "ask the cloud's operator for more; openstack limits show --absolute shows the current limits",
 	},
 }
 

@@ -1,15 +1,15 @@
 // Package openstack is a cloud on OpenStack: servers of Nova, images of Glance, volumes of Cinder.
 //
-// An instance is a server, made by one call with its name, its metadata, which are the tags, and its user data with
-// the planted host key. Nova has no idempotency token, so the driver looks for the name before it makes a server, one
-// call per name at a time. Nova refuses at once what exceeds a quota, but it accepts servers that it then cannot
-// make: such a server is listed in the state ERROR with the reason, counts against the quota, and must be destroyed.
+// An instance is a server, created by one call with its name, its metadata (the tags) and its user data with the
+// planted host key. Nova has no idempotency token, so the driver looks for the name before it creates a server, one
+// call per name at a time. Nova immediately refuses what exceeds a quota, but it accepts servers that it then cannot
+// create: such a server is listed in the state ERROR with the reason, counts against the quota, and must be destroyed.
 //
-// List asks for everything, without filter or limit, and filters here: only so does Nova show that a part of the
-// cloud does not answer. With a filter it omits that part, and live instances would be taken for gone.
+// List asks for everything, without filter or limit, and filters here: only then does Nova show that a part of the
+// cloud does not answer. With a filter it omits that part, and live instances would seem to be gone.
 //
 // OpenStack has no prices and no spot market. Prices come from the configuration, from the flavors' extra specs, or
-// from sizes. Instances share nothing, and their volumes go with them, so nothing is left over.
+// from sizes. Instances share nothing, and their volumes are deleted with them, so nothing is left behind.
 //
 // One kind of call is repeated here: one that was refused because the token had expired.
 package openstack

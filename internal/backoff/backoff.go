@@ -1,4 +1,4 @@
-// Package backoff waits for a time, and no longer than somebody wants it.
+// Package backoff waits between tries, at most until the context ends.
 package backoff
 
 import (

@@ -1,11 +1,11 @@
 // Package billing says what an instance's bill was for. It is pure: sums of money in, sums of money out.
 //
-// The model: from when an instance is created to when its bill ends, each moment costs what its tariff says. An attempt has the part of that
-// which its vCPUs are of the instance's, from its start to its command's end. What no attempt had is boot until the instance was ready, and
-// idle from then on. What came to nothing is waste: what an attempt had that was lost or interrupted, and what is neither boot nor idle of an
-// instance that went without a job ever having begun on it.
+// The model: from when an instance is created to when its bill ends, each moment costs what its tariff says. An attempt pays in proportion
+// to its share of the instance's vCPUs, from its start to its command's end. The rest is boot until the instance was ready, and
+// idle from then on. Waste is the share of attempts that were lost or interrupted, and the unused time of an
+// instance on which no job ever started.
 //
-// The invariant: whatever stretch of time is looked at, the parts add up to what the instance cost in it, to the last nano-dollar.
+// The invariant: for any period, the parts add up to what the instance cost in it, to the nano-dollar.
 package billing
 
 import "drover"

@@ -1,8 +1,8 @@
-// Package cgroup limits what processors and memory a process and its descendants use, by control groups of the Linux kernel: version 2,
+// Package cgroup limits the processors and memory that a process and its descendants use, by control groups of the Linux kernel: version 2,
 // or version 1 where its controllers are mounted, which includes hybrid hosts. See cgroups(7).
 //
-// A [Base] is where groups can be made, and is found once; a [Group] is made in it for each attempt, and begins empty. A process is born
-// into its group, so nothing that it does comes before its limits.
+// A [Base], found once, is where groups can be created; a [Group] is created in it for each attempt. A process starts
+// in its group, so it never runs without its limits.
 package cgroup
 
 import (

@@ -18,8 +18,8 @@ func (a *app) batchCommand() *cobra.Command {
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:     "check FILE",
-			Short:   "Check a batch file, and report each fault with its place",
-			Long:    "Check a batch file and its inputs, and report each fault with its place. To see whether the clouds can run it, use drover plan.",
+			Short:   "Check a batch file, and report each error with its place",
+			Long:    "Check a batch file and its inputs, and report each error with its place. To see whether the clouds can run it, use drover plan.",
 			Example: "  drover batch check batch.yaml",
 			Args:    cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error {
@@ -37,7 +37,7 @@ func (a *app) batchCommand() *cobra.Command {
 				for _, j := range file.Batch.Jobs {
 					elements += j.Array.Size()
 				}
-				fmt.Fprintf(a.err, "%s is good: %s", args[0], human.Plural(len(file.Batch.Jobs), "job"))
+				fmt.Fprintf(a.err, "%s is valid: %s", args[0], human.Plural(len(file.Batch.Jobs), "job"))
 				if elements > len(file.Batch.Jobs) {
 					fmt.Fprintf(a.err, ", with %d elements in all", elements)
 				}

@@ -27,7 +27,7 @@ func (a *app) addCatalogue(flags *pflag.FlagSet) {
 	if a.lists == nil {
 		a.lists = priceLists{}
 	}
-	flags.Var(a.lists, "catalogue", "the types and prices of the clouds, or of one: `[CLOUD=]FILE.csv`; else the clouds are asked")
+	flags.Var(a.lists, "catalogue", "types and prices of all clouds, or of one: `[CLOUD=]FILE.csv`; default: ask the clouds")
 }
 
 // Set reads a list that a flag names. It may name one for each cloud.

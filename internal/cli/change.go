@@ -24,7 +24,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	var f changeFlags
 	cmd := named(&cobra.Command{
 		Use:   "cancel {JOB… | --batch NAME | --all}",
-		Short: "Cancel jobs: waiting ones at once, running ones as soon as they stop",
+		Short: "Cancel jobs: waiting ones immediately, running ones once they have stopped",
 		Example: `  drover cancel 17 18.3
   drover cancel --batch hello --reason 'wrong parameters'`,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
@@ -48,7 +48,7 @@ func (a *app) retryCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:   "retry [--with BATCH.yaml] JOB…",
 		Short: "Requeue jobs that failed or were cancelled",
-		Long: `Requeue jobs that failed or were cancelled; in an array, the elements that did. Their attempts are
+		Long: `Requeue jobs, or those elements of an array, that failed or were cancelled. Their attempts are
 counted from zero again.
 
 With --with, each job takes its command, inputs, resources and so on from the batch file, under the
@@ -86,7 +86,7 @@ that succeeded do not run again.`,
 		}),
 	})
 	f.addReason(cmd)
-	cmd.Flags().StringVar(&with, "with", "", "run them again as this batch `file` has them now")
+	cmd.Flags().StringVar(&with, "with", "", "rerun them as this batch `file` now defines them")
 	complete(cmd, "with", completeBatch)
 	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobFailed, drover.JobCancelled)
 	return cmd
@@ -111,7 +111,7 @@ func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids
 		}
 		now, err := file.Batch.Job(was.Name)
 		if err != nil {
-			return drover.Batch{}, w.fault("", "jobs", fmt.Sprintf("job %v is %s, and there is no job of that name", id, was.Name), "name the job as it was, or submit the batch")
+			return drover.Batch{}, w.fault("", "jobs", fmt.Sprintf("job %v is named %s, and the file has no job of that name", id, was.Name), "restore the job's name in the file, or submit the batch")
 		}
 		// Which files its elements were for, only the controller knows, and looks.
 		as := drover.JobSpec{Array: array, Gang: was.Gang, Foreach: now.Foreach, After: was.After, AfterAny: was.AfterAny}
@@ -140,7 +140,7 @@ func (a *app) tellFollowers(ctx context.Context, svc drover.Queue, job drover.Jo
 		if !slices.Contains(other.After, job.Name) || !other.Submitted.Equal(job.Submitted) || slices.Contains(retried, other.ID) {
 			continue
 		}
-		fmt.Fprintln(a.err, drover.Sanitize(fmt.Sprintf("job %v (%s), which is to run after it, stays cancelled: drover retry %v puts it back", other.ID, other.Name, other.ID)))
+		fmt.Fprintln(a.err, drover.Sanitize(fmt.Sprintf("job %v (%s), which runs after it, stays cancelled; drover retry %v requeues it", other.ID, other.Name, other.ID)))
 	}
 	return nil
 }
@@ -171,14 +171,14 @@ queued until you raise its priority.`,
 }
 
 func (f *changeFlags) addReason(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.reason, "reason", "", "a `text` for the record of the job")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "a `text` to record with the job")
 }
 
 // choose is the jobs that are named, or those of a batch, or all, as far as they are not final.
 func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string) (ids []drover.JobID, err error) {
 	switch ways := min(len(args), 1) + count(f.batch != "") + count(f.all); {
 	case ways == 0:
-		return nil, drover.Errorf(drover.KindInvalid, "no jobs to cancel are named").WithHint("name a JOB, or write --batch NAME or --all")
+		return nil, drover.Errorf(drover.KindInvalid, "no jobs are named").WithHint("name a JOB, or write --batch NAME or --all")
 	case ways > 1:
 		return nil, drover.Errorf(drover.KindInvalid, "JOB, --batch and --all exclude each other")
 	case len(args) > 0:

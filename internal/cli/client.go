@@ -58,7 +58,7 @@ func (a *app) findController() (at whereabouts, err error) {
 	}
 	if missing != nil {
 		return at, drover.Errorf(drover.KindInvalid, "%s", strings.Join(missing, "\n        ")).
-			WithHint("drover serve -c FILE is a controller; drover run needs none")
+			WithHint("drover serve -c FILE starts a controller; drover run needs none")
 	}
 	return at, nil
 }

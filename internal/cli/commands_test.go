@@ -128,14 +128,14 @@ func TestExplainCommand(t *testing.T) {
 		f.serve(t)
 		r := droverCommand(t, "explain")
 		r.want(t, 0, "job 17 (greet): 12 of 20 wait since ", "")
-		r.want(t, 0, " (3h0m):\n  capacity: all 4 instances are full; changes by ", "")
+		r.want(t, 0, " (3h0m):\n  capacity: all 4 instances are full; changes at ", "")
 	})
 	t.Run("says of a cloud that does not answer when it is asked again, not that this changes anything", func(t *testing.T) {
 		now := drover.TimeOf(time.Now())
 		for _, code := range []string{drover.ReasonUnlisted, drover.ReasonCatalogue} {
 			(&fakeController{explained: []drover.Explanation{{Subject: "here", Reasons: []drover.Reason{{Code: code, Text: "no answer", Until: now.Add(time.Minute)}}}}}).serve(t)
 			r := droverCommand(t, "explain")
-			if r.want(t, 0, code+": no answer; asked again at ", ""); strings.Contains(r.out, "changes") {
+			if r.want(t, 0, code+": no answer; next try at ", ""); strings.Contains(r.out, "changes") {
 				t.Errorf("%s", r.out)
 			}
 		}
@@ -316,7 +316,7 @@ func TestWaitCommand(t *testing.T) {
 		f.serve(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		f.onJob = func(int) { cancel() }
-		droverUntil(t, ctx, "wait", "24").want(t, 130, "", "job 24 goes on; drover cancel 24 ends it\n")
+		droverUntil(t, ctx, "wait", "24").want(t, 130, "", "job 24 continues; drover cancel 24 cancels it\n")
 	})
 	t.Run("asks for many in one list", func(t *testing.T) {
 		f := &fakeController{page: 100}
@@ -340,7 +340,7 @@ func TestRetryCommand(t *testing.T) {
 	f.serve(t)
 	r := droverCommand(t, "retry", "10")
 	r.want(t, 0, "job 10 (count): queued\n", "")
-	if want := "job 11 (sum), which is to run after it, stays cancelled: drover retry 11 puts it back\n"; r.err != want {
+	if want := "job 11 (sum), which runs after it, stays cancelled; drover retry 11 requeues it\n"; r.err != want {
 		t.Errorf("it says %q, not %q", r.err, want)
 	}
 	f.jobs[0].State = drover.JobFailed
@@ -494,8 +494,8 @@ func TestOtherCommands(t *testing.T) {
 		f := &fakeController{offers: []drover.Offer{{Cloud: "here", Zone: "z1", Type: "small", Market: drover.Spot, VCPUs: 2, Memory: 2 * drover.GiB, Arch: "amd64", Price: 0.04, Blocked: &drover.Blocked{Reason: "no capacity", Until: until}}}}
 		f.serve(t)
 		droverCommand(t, "offers").want(t, 0, "here   z1    small  spot        2     2Gi     0  amd64  $0.0400  until ", "")
-		f.offers[0].LeftOut = "types.exclude leaves it out"
-		droverCommand(t, "offers", "--all").want(t, 0, "$0.0400  left out: types.exclude leaves it out", "")
+		f.offers[0].LeftOut = "types.exclude matches it"
+		droverCommand(t, "offers", "--all").want(t, 0, "$0.0400  left out: types.exclude matches it", "")
 		droverCommand(t, "offers", "--memory", "much").want(t, 2, "", "--memory")
 	})
 	t.Run("a token stands alone on stdout", func(t *testing.T) {
@@ -516,7 +516,7 @@ func TestOtherCommands(t *testing.T) {
 	})
 	t.Run("doctor finds a controller that answers and is not ready", func(t *testing.T) {
 		(&fakeController{notReady: errors.New("the disk is full")}).serve(t)
-		droverCommand(t, "doctor").want(t, 1, "fault  controller     it answers, but at /readyz it says: the controller is not ready\n", "")
+		droverCommand(t, "doctor").want(t, 1, "fault  controller     it answers, but /readyz says: the controller is not ready\n", "")
 	})
 	t.Run("doctor finds records that could not be read", func(t *testing.T) {
 		(&fakeController{aside: []string{"attempt 0 of job 7: no number"}}).serve(t)

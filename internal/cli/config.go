@@ -29,8 +29,8 @@ func (a *app) configCommand() *cobra.Command {
 func (a *app) configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:     "check [FILE]",
-		Short:   "Check a configuration, and report each fault with its place",
-		Long:    "Check a configuration, and report each fault with its place. This calls no cloud; drover doctor does.",
+		Short:   "Check a configuration, and report each error with its place",
+		Long:    "Check a configuration, and report each error with its place. This calls no cloud; drover doctor does.",
 		Example: "  drover config check drover.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,7 +51,7 @@ func (a *app) configCheck() *cobra.Command {
 			if err := a.checkKeys(cmd.Context(), c); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.err, "%s is good\n", file)
+			fmt.Fprintf(a.err, "%s is valid\n", file)
 			return nil
 		},
 	}

@@ -17,7 +17,7 @@ func (a *app) configDiff() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff FILE [OTHER]",
 		Short: "Show what a changed configuration would change",
-		Long: `Show what would change if the running controller's configuration file had the text of FILE: which
+		Long: `Show what would change if the running controller's configuration file had the content of FILE: which
 keys, and which instances would be created, drained, replaced or destroyed. Paths in FILE are
 relative to the folder of the controller's file. Without --server or -c, FILE itself names the
 controller. With OTHER, no controller is asked: the keys that differ from FILE to OTHER are shown.
@@ -87,7 +87,7 @@ func (a *app) printDiff(d drover.ConfigDiff) error {
 		return err
 	}
 	if len(d.Restart) > 0 {
-		fmt.Fprintf(a.out, "\nA running controller refuses the file: %s takes a restart, which interrupts no jobs.\n", drover.Sanitize(strings.Join(d.Restart, " and ")))
+		fmt.Fprintf(a.out, "\nA running controller refuses the file: changing %s needs a restart, which interrupts no jobs.\n", drover.Sanitize(strings.Join(d.Restart, " and ")))
 	}
 	if len(d.Fates) == 0 {
 		return nil

@@ -130,7 +130,7 @@ func costListing(by drover.CostBy) listing[drover.CostLine] {
 	title, _, _ := strings.Cut(string(by), ":")
 	l := listing[drover.CostLine]{
 		name:    key,
-		none:    "nothing was paid for",
+		none:    "there are no costs",
 		columns: []column[drover.CostLine]{{title: strings.ToUpper(title), text: key}},
 	}
 	if by == drover.CostByJob {

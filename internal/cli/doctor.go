@@ -29,7 +29,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the configuration, the controller, the clouds and this host; or dump what the controller knows",
-		Long: `Check what Drover needs here: a correct configuration, clouds that answer, a controller that is
+		Long: `Check what Drover needs here: a valid configuration, clouds that answer, a controller that is
 ready and accepts the token, and ssh. The exit code is 1 if something is wrong.
 
 With --dump, print everything the controller knows as JSON, without secrets, for a fault report.`,
@@ -123,11 +123,11 @@ func (a *app) showFinding(f finding) {
 func (a *app) checkConfiguration(c *config.Config, wrong error) (string, error) {
 	switch {
 	case a.config == "":
-		return "none is named, so this machine is the cloud", nil
+		return "none is given, so this computer is the cloud", nil
 	case wrong != nil:
 		return "", wrong
 	}
-	return fmt.Sprintf("%s is good: %s", a.config, human.Plural(len(c.Clouds), "cloud")), nil
+	return fmt.Sprintf("%s is valid: %s", a.config, human.Plural(len(c.Clouds), "cloud")), nil
 }
 
 // checkedConfig is the configuration in force, if it is as good as drover config check wants it.
@@ -161,7 +161,7 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 				return err
 			}
 			if why := status.Suspended; why != nil {
-				return drover.Errorf(drover.KindTransient, "it answers, but can change nothing: %s", why.Text).
+				return drover.Errorf(drover.KindTransient, "it answers but cannot change anything: %s", why.Text).
 					WithHint("free space on the disk of its records; it then continues by itself")
 			}
 			return notReady
@@ -184,7 +184,7 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 		text += "; " + why.Text
 	}
 	if status.Refused != "" {
-		return "", drover.Errorf(drover.KindInvalid, "it uses an earlier configuration, since the current file is refused: %s", status.Refused).
+		return "", drover.Errorf(drover.KindInvalid, "it uses an earlier configuration, since the current file is invalid: %s", status.Refused).
 			WithHint("correct the file; drover config check says where")
 	}
 	if n := len(status.SetAside); n > 0 {
@@ -205,8 +205,8 @@ func checkReady(ctx context.Context, svc drover.Service) error {
 	case drover.KindOf(err) == drover.KindNotFound:
 		return nil
 	case err != nil:
-		return drover.Errorf(drover.KindOf(err), "it answers, but at /readyz it says: %v", err).
-			WithHint("it is ending, is overloaded, or cannot write its records: look at its log and its disk")
+		return drover.Errorf(drover.KindOf(err), "it answers, but /readyz says: %v", err).
+			WithHint("it is shutting down, is overloaded, or cannot write its records; check its log and its disk")
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (a *app) driverTestCommand() *cobra.Command {
 in to or destroys instances of fleets of its own; nothing else is touched. The maximum cost is
 printed first, and you are asked to confirm. The exit code is 1 if a check failed.
 
-Ctrl-C destroys what the test created; a second one leaves at once and prints how to clean up.`,
+Ctrl-C destroys what the test created; a second one exits immediately and prints how to clean up.`,
 		Example: "  drover driver test here\n  drover driver test aws -c drover.yaml --type t4g.nano\n  drover driver test aws -c drover.yaml --many 120 --yes",
 		Args:    wantArgs(1, 1, "the name of a cloud in the configuration"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,7 +63,7 @@ Ctrl-C destroys what the test created; a second one leaves at once and prints ho
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	flags.StringVar(&f.typ, "type", "", "create instances of this `type`; default: the cheapest")
 	flags.IntVar(&f.many, "many", 0, "also create `N` instances at once, to check lists of more than one page")
 	flags.DurationVar(&f.patience, "wait", 5*time.Minute, "how long an instance may take to be listed, accept a login or be gone")
@@ -128,7 +128,7 @@ func (a *app) driverTest(ctx context.Context, name string, f driverTestFlags) er
 			}
 			interrupted = true
 			cancel()
-			fmt.Fprintf(a.err, "%v: destroying what was created; a second signal leaves at once\n", sig)
+			fmt.Fprintf(a.err, "%v: destroying what was created; a second signal exits immediately\n", sig)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (t *driverTest) harness(ctx context.Context) (h drivertest.Harness, err err
 	fitting := slices.DeleteFunc(all, func(o drover.Offering) bool { return t.flags.typ != "" && o.Type.Name != t.flags.typ })
 	if len(fitting) == 0 {
 		return h, drover.Errorf(drover.KindInvalid, "%s offers nothing that may be used%s", t.cloud.Name, ofType(t.flags.typ)).
-			WithHint("drover offers lists what there is")
+			WithHint("drover offers lists all offerings")
 	}
 	o := slices.MinFunc(fitting, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
 	h = drivertest.Harness{
@@ -220,7 +220,7 @@ func (t *driverTest) ask() error {
 	case !isTerminal(os.Stdin):
 		return drover.Errorf(drover.KindInvalid, "there is no terminal to ask for confirmation").WithHint("use --yes")
 	}
-	fmt.Fprint(t.app.err, "go on? [y/N] ")
+	fmt.Fprint(t.app.err, "continue? [y/N] ")
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); err != nil || answer != "y" && answer != "yes" {
 		fmt.Fprintln(t.app.err, "nothing was created")
@@ -330,7 +330,7 @@ func (t *driverTest) leave() error {
 	if t.app.config != "" {
 		which = " -c " + t.app.config
 	}
-	fmt.Fprintln(t.app.err, "left at once; instances may still exist. To clean up:")
+	fmt.Fprintln(t.app.err, "exited immediately; instances may still exist. To clean up:")
 	for _, fleet := range t.fleets() {
 		fmt.Fprintf(t.app.err, "    drover gc%s --fleet %s --destroy\n", which, fleet)
 	}

@@ -89,7 +89,7 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 	}
 	b.WriteByte('\n')
 	if e.Likely > 0 {
-		fmt.Fprintf(&b, "  expected run time: about %s, from what was said and from similar jobs\n", human.Age(time.Duration(e.Likely)))
+		fmt.Fprintf(&b, "  expected run time: about %s, as stated and as learned from similar jobs\n", human.Age(time.Duration(e.Likely)))
 	}
 	for _, r := range e.Reasons {
 		line := r.Code + ": " + r.Text

@@ -205,7 +205,7 @@ func TestInterrupted(t *testing.T) {
 		r := p.start("run", "-c", "drover.yaml", "--", "sh", "-c", `trap "" TERM; echo ready; while :; do sleep 0.02; done`)
 		eventually(t, 10*time.Second, "the job runs", func() bool { return strings.Contains(r.out.String(), "ready") })
 		r.signal(syscall.SIGINT)
-		eventually(t, 5*time.Second, "the first is heard", func() bool { return strings.Contains(r.err.String(), "a second signal leaves at once") })
+		eventually(t, 5*time.Second, "the first is heard", func() bool { return strings.Contains(r.err.String(), "a second signal exits immediately") })
 		r.signal(syscall.SIGINT)
 		if code := r.wait(2 * time.Second); code != 130 {
 			t.Errorf("exit code %d", code)

@@ -32,7 +32,7 @@ func notifySignals(to chan<- os.Signal) {
 func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 	switch {
 	case s.interrupted && (sig == syscall.SIGPIPE || s.stopping && sig != os.Interrupt):
-		s.ui.say("%s: already stopping; Ctrl-C leaves at once", signalName(sig))
+		s.ui.say("%s: already stopping; Ctrl-C exits immediately", signalName(sig))
 		return nil
 	case s.interrupted:
 		return s.leave()
@@ -48,7 +48,7 @@ func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 // cancel ends the run: every job that is not final is cancelled.
 func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 	s.interrupted = true
-	s.ui.say("%s: cancelling the remaining jobs and destroying the instances; a second signal leaves at once", signalName(sig))
+	s.ui.say("%s: cancelling the remaining jobs and destroying the instances; a second signal exits immediately", signalName(sig))
 	why := "cancelled: drover run got " + signalName(sig)
 	if sig == syscall.SIGPIPE {
 		why = "cancelled: the reader of drover run's output has gone"
@@ -62,7 +62,7 @@ func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 // stop has the run rest until it is resumed.
 func (s *session) stop(ctx context.Context, sig os.Signal) {
 	s.interrupted, s.stopping = true, true
-	s.ui.say("%s: stopping: running jobs get SIGTERM, and SIGKILL after %v, and the instances are destroyed; a second signal leaves at once",
+	s.ui.say("%s: stopping: running jobs get SIGTERM, and SIGKILL after %v, and the instances are destroyed; a second signal exits immediately",
 		signalName(sig), s.config.Instances.TermTimeout)
 	s.fleet.Controller.Stop(ctx, "stopped: drover run got "+signalName(sig))
 }
@@ -70,7 +70,7 @@ func (s *session) stop(ctx context.Context, sig os.Signal) {
 // leave ends this process while the run is being stopped or cancelled.
 func (s *session) leave() error {
 	s.ui.close()
-	fmt.Fprintf(s.app.err, "left at once; instances may still exist. To clean up:\n    drover gc --fleet %s --destroy\n", s.folder.ID)
+	fmt.Fprintf(s.app.err, "exited immediately; instances may still exist. To clean up:\n    drover gc --fleet %s --destroy\n", s.folder.ID)
 	return exit(exitInterrupted)
 }
 

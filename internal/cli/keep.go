@@ -25,13 +25,13 @@ func (s *session) tellKept(ctx context.Context) error {
 		}
 		line, err := s.loginLine(ctx, in.Name)
 		if err != nil {
-			line = "how to log in is not known: " + err.Error()
+			line = "it is not known how to log in: " + err.Error()
 		}
 		kept = true
-		s.ui.say("instance %s is kept until %s for a look:\n    %s", in.Name, until.Std().Local().Format(time.TimeOnly), line)
+		s.ui.say("instance %s is kept until %s for inspection:\n    %s", in.Name, until.Std().Local().Format(time.TimeOnly), line)
 	}
 	if kept {
-		s.ui.say("Ctrl-C ends them now")
+		s.ui.say("Ctrl-C destroys them now")
 	}
 	return nil
 }

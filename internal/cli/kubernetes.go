@@ -62,7 +62,7 @@ controller, and the roles of both. The certificates are checked first: the contr
 			return a.printManifests(f)
 		},
 	}
-	cmd.Flags().StringVar(&f.address, "address", "", "`HOST:PORT` at which the cluster reaches the controller; left out: kubernetes.listen")
+	cmd.Flags().StringVar(&f.address, "address", "", "`HOST:PORT` at which the cluster reaches the controller; default: kubernetes.listen")
 	cmd.Flags().StringVar(&f.cert, "cert", "", "`file` with the autoscaler's client certificate")
 	cmd.Flags().StringVar(&f.key, "key", "", "`file` with the certificate's private key")
 	cmd.Flags().StringVar(&f.ca, "ca", "", "`file` with the authority that signed the controller's certificate")

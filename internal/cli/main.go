@@ -1,4 +1,4 @@
-// Package cli is the commands of drover. A command parses its line, talks to a controller through drover.Service, and prints.
+// Package cli has the commands of drover. A command parses its arguments, talks to a controller through drover.Service, and prints.
 package cli
 
 import (

@@ -78,7 +78,7 @@ func nothingExplained(m *replay.Moment) string {
 	if m.Subject == "" {
 		return "nothing waits"
 	}
-	return "of " + m.Subject + " nothing was known at that time that was not final"
+	return m.Subject + " was unknown or final at that time"
 }
 
 // showDifference says which decision came out otherwise than it was recorded, and in what.
@@ -91,11 +91,11 @@ func (a *app) showDifference(s replay.Segment) error {
 			return err
 		}
 	}
-	why := "the same version decided it otherwise: that is a bug in drover, and this recording shows it"
+	why := "the same version decided differently: this is a bug in Drover, and the recording reproduces it"
 	if this := a.program.Version; s.Program != this {
-		why = fmt.Sprintf("it was recorded by drover %s, and this is %s, which may decide otherwise; that one replays it", s.Program, this)
+		why = fmt.Sprintf("it was recorded by drover %s; this is %s, which may decide differently: replay it with that version", s.Program, this)
 	}
-	fmt.Fprintf(a.err, "the decision on event %d of %s is not the one that was recorded\n    hint: %s\n", s.Differs.Index, relative(s.Path), drover.Sanitize(why))
+	fmt.Fprintf(a.err, "the decision on event %d of %s differs from the recorded one\n    hint: %s\n", s.Differs.Index, relative(s.Path), drover.Sanitize(why))
 	return exit(exitWorkFailed)
 }
 

@@ -108,7 +108,7 @@ func (a *app) previewOffers(ctx context.Context, f offersFlags) error {
 		return err
 	}
 	if len(a.lists) == 0 {
-		fmt.Fprintln(a.err, "no controller runs: this is what the clouds of the configuration offer, and what is blocked is not known")
+		fmt.Fprintln(a.err, "no controller is running: these are the offerings of the configuration's clouds, and it is not known which are blocked")
 	}
 	return printList(a, offerListing, each(control.Chosen(seen.Offers(), leftOut, filter)))
 }
@@ -167,9 +167,9 @@ func diskWords(o drover.Offer) string {
 	case o.Disk != 0:
 		return human.Size(o.Disk)
 	case o.DiskPrice > 0:
-		return fmt.Sprintf("as asked, $%.3f/GiB/month", o.DiskPrice*730)
+		return fmt.Sprintf("as requested, $%.3f/GiB/month", o.DiskPrice*730)
 	}
-	return "as asked"
+	return "as requested"
 }
 
 func sizeIfAny(b drover.Bytes) string {

@@ -59,7 +59,7 @@ func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() 
 		case said || kind == drover.KindRateLimit:
 		case kind == drover.KindTransient:
 			said = true
-			fmt.Fprintf(a.err, "not now: %s; trying again for up to %s\n", drover.Sanitize(err.Error()), human.Age(patience))
+			fmt.Fprintf(a.err, "not now: %s; retrying for up to %s\n", drover.Sanitize(err.Error()), human.Age(patience))
 		default:
 			said = true
 			fmt.Fprintf(a.err, "the controller does not answer; waiting for it for up to %s\n", human.Age(patience))

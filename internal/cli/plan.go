@@ -22,7 +22,7 @@ func (a *app) planCommand() *cobra.Command {
 		Use:   "plan [flags] {BATCH.yaml | -- CMD ARG…}",
 		Short: "Show what run or submit would rent now, and its cost",
 		Long: `Show what run or submit would rent now if there were no instances yet, what it would cost, and the
-second choice. Nothing is created.`,
+next-cheapest choice. Nothing is created.`,
 		Example: `  drover plan examples/mandelbrot.yaml
   drover plan --array 1000 --vcpus 2 -c drover.yaml -- ./simulate
   drover plan --max-cost 5 --array 1000 -- ./simulate`,

@@ -75,12 +75,12 @@ holds until the number in the configuration changes.`,
 			if a.output != outputTable && a.output != outputWide {
 				return a.printPool(p)
 			}
-			_, err = fmt.Fprintf(a.out, "pool %s: %s %d, of which there are %d\n", drover.Sanitize(p.Name), p.Kind, p.Wanted, p.Instances)
+			_, err = fmt.Fprintf(a.out, "pool %s: %s %d, %d exist now\n", drover.Sanitize(p.Name), p.Kind, p.Wanted, p.Instances)
 			return err
 		}),
 	})
 	set.Flags().IntVar(&size, "size", 0, "how many instances")
-	set.Flags().StringVar(&reason, "reason", "", "a `text` for the records")
+	set.Flags().StringVar(&reason, "reason", "", "a `text` to record")
 	if err := set.MarkFlagRequired("size"); err != nil {
 		panic(err) // a flag that is not there
 	}

@@ -31,7 +31,7 @@ func TestPoolsCommands(t *testing.T) {
 	t.Run("set a pool's number, with a reason", func(t *testing.T) {
 		f := &fakeController{pools: pools()}
 		f.serve(t)
-		droverCommand(t, "pool", "set", "web", "--size", "5", "--reason", "a launch").want(t, 0, "pool web: size 5, of which there are 2\n", "")
+		droverCommand(t, "pool", "set", "web", "--size", "5", "--reason", "a launch").want(t, 0, "pool web: size 5, 2 exist now\n", "")
 		droverCommand(t, "pool", "set", "web", "--size", "0", "-o", "json").want(t, 0, `"wanted":0`, "")
 		if want := []string{"resize web 5 a launch", "resize web 0 "}; !slices.Equal(f.told, want) {
 			t.Errorf("the controller was told %q, want %q", f.told, want)
@@ -47,6 +47,6 @@ func TestARunKeepsNoPools(t *testing.T) {
 	if err := os.WriteFile("drover.yaml", []byte("version: 1\nclouds: {here: {driver: local}}\npools: {web: {size: 1}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	droverCommand(t, "run", "-c", "drover.yaml", "--", "true").want(t, 2, "", "drover.yaml:3:8: a run keeps no pools")
+	droverCommand(t, "run", "-c", "drover.yaml", "--", "true").want(t, 2, "", "drover.yaml:3:8: drover run does not keep pools")
 	droverCommand(t, "plan", "-c", "drover.yaml", "--", "true").want(t, 0, "", "")
 }

@@ -120,7 +120,7 @@ func targetWords(r *replay.Replay) string {
 	case t.Timed:
 		return human.Clock(r.First.Add(t.After))
 	default:
-		return "anything in it concerns " + t.Subject.String()
+		return "any event about " + t.Subject.String()
 	}
 }
 
@@ -135,7 +135,7 @@ func (a *app) otherVersion(err error, played []replay.Segment) error {
 	}
 	e := drover.AsError(err, drover.KindInvalid)
 	if e.Hint == "" {
-		e = e.WithHint("it was recorded by drover %s, and this is %s: use that one", program, a.program.Version)
+		e = e.WithHint("it was recorded by drover %s, and this is %s: use that version", program, a.program.Version)
 	}
 	return e
 }
@@ -153,7 +153,7 @@ func (a *app) showReplay(r *replay.Replay, took time.Duration) error {
 	}
 	last := r.Segments[len(r.Segments)-1]
 	if last.Differs == nil {
-		fmt.Fprintf(a.err, "%s decided the same, %.0f a second\n", human.Plural(r.Events, "event"), float64(r.Events)/took.Seconds())
+		fmt.Fprintf(a.err, "the same decisions for %s, %.0f per second\n", human.Plural(r.Events, "event"), float64(r.Events)/took.Seconds())
 		return nil
 	}
 	return a.showDifference(last)
@@ -170,7 +170,7 @@ var segmentsListing = listing[replay.Segment]{
 		{title: "DECIDED", text: func(s replay.Segment) string {
 			switch {
 			case s.Differs != nil:
-				return "otherwise"
+				return "differently"
 			case s.Cut:
 				return "the same, until it is cut short"
 			}

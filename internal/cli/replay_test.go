@@ -42,7 +42,7 @@ func TestReplayOfADecisionThatCameOutOtherwise(t *testing.T) {
 	t.Run("is shown with its event, and ends with 1", func(t *testing.T) {
 		r := p.run("replay", "other.gz")
 		want := []string{
-			"otherwise", "happened:    configured settings (clouds: 1", "recorded:    writes and does nothing", "now:         does list offerings, list instances",
+			"differently", "happened:    configured settings (clouds: 1", "recorded:    writes and does nothing", "now:         does list offerings, list instances",
 			"differs in:  effects", "do:          list instances cloud here",
 		}
 		for _, text := range want {
@@ -50,12 +50,12 @@ func TestReplayOfADecisionThatCameOutOtherwise(t *testing.T) {
 				t.Errorf("it does not print %q:\n%s", text, r.out.String())
 			}
 		}
-		if r.code() != 1 || !strings.Contains(r.err.String(), "event 1 of other.gz is not the one that was recorded") {
+		if r.code() != 1 || !strings.Contains(r.err.String(), "event 1 of other.gz differs from the recorded one") {
 			t.Errorf("exit code %d: %s", r.code(), r.err.String())
 		}
 	})
 	t.Run("is another version's way, if that recorded it, and otherwise a fault", func(t *testing.T) {
-		for name, text := range map[string]string{"other.gz": "it was recorded by drover 0.9, and this is development", "same.gz": "that is a bug in drover"} {
+		for name, text := range map[string]string{"other.gz": "it was recorded by drover 0.9; this is development", "same.gz": "this is a bug in Drover"} {
 			if r := p.run("replay", name, "-o", "json"); r.code() != 1 || !strings.Contains(r.err.String(), text) || !strings.Contains(r.out.String(), `"differs":["`) {
 				t.Errorf("%s: exit code %d: %s%s", name, r.code(), r.out.String(), r.err.String())
 			}

@@ -26,7 +26,7 @@ func (f runFlags) asBegun(config string, p daemon.RunPlan) error {
 			begun = fmt.Sprintf("with --%s %s", name, begun)
 		}
 		return drover.Errorf(drover.KindInvalid, "run %s was started %s, and must be resumed with the same flags", f.resume, begun).
-			WithHint("leave --%s out: drover run --resume %s", name, f.resume)
+			WithHint("leave out --%s: drover run --resume %s", name, f.resume)
 	}
 	return nil
 }

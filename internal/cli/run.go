@@ -49,8 +49,8 @@ continues.
 Logs and outputs go to ./drover-out/BATCH/.
 
 Ctrl-C stops the run: running jobs get SIGTERM, and SIGKILL after term_timeout, and the instances
-are destroyed. 'drover run --resume' then runs every job that is not final. A second Ctrl-C leaves
-at once and prints the command that cleans up. SIGTERM, SIGHUP and a closed terminal detach: running
+are destroyed. 'drover run --resume' then runs every job that is not final. A second Ctrl-C exits
+immediately and prints the command that cleans up. SIGTERM, SIGHUP and a closed terminal detach: running
 jobs keep running, and a resume collects their results. With --cancel-on-interrupt, each of these
 signals cancels the remaining jobs instead. The exit code is then 130.`,
 		Example: `  drover run examples/mandelbrot.yaml
@@ -186,7 +186,7 @@ func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*daemon.
 		return nil, p, err
 	}
 	if len(c.Pools) > 0 || c.PoolsFrom.Cloud != "" {
-		return nil, p, c.Fault("pools", "a run keeps no pools", "use drover serve, which keeps pools, and drover submit")
+		return nil, p, c.Fault("pools", "drover run does not keep pools", "use drover serve, which keeps pools, and drover submit")
 	}
 	folder, err := daemon.NewRunFolder()
 	if err != nil {

@@ -31,8 +31,8 @@ func (a *app) serveCommand() *cobra.Command {
 and instances of an earlier controller of the same state, however that one ended.
 
 SIGTERM or Ctrl-C ends it and leaves jobs and instances to the next controller. With --drain it
-first finishes the running jobs and destroys the instances; a second signal ends it at once. SIGHUP
-or an edited file reloads the configuration; a faulty one changes nothing.`,
+first finishes the running jobs and destroys the instances; a second signal ends it immediately. SIGHUP
+or an edited file reloads the configuration; an invalid one changes nothing.`,
 		Example: `  drover serve -c drover.yaml
   drover serve -c drover.yaml --drain     # leaves nothing behind when it ends`,
 		Args: cobra.NoArgs,

@@ -75,7 +75,7 @@ configuration's pools for that time, with or without a TRACE.`,
 	}
 	flags, models := cmd.Flags(), simulate.DefaultModels
 	flags.StringSliceVar(&f.compare, "compare", nil, "show these configurations side by side: `a.yaml,b.yaml`")
-	flags.StringSliceVar(&f.policies, "policy", []string{string(simulate.Drover)}, "who decides: `drover`, or what older systems do: one-per-job, reuse, first-fit")
+	flags.StringSliceVar(&f.policies, "policy", []string{string(simulate.Drover)}, "the policies: `drover`, or the simpler one-per-job, reuse and first-fit")
 	a.addCatalogue(flags)
 	flags.StringVar(&f.memory, "memory-per-vcpu", "2Gi", "how much `memory` a job needs for each vCPU, if the trace does not say")
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job")
@@ -132,7 +132,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 				return err
 			}
 			if len(f.compare) > 1 || f.recorded != "" {
-				r.Configuration = filepath.Base(cmp.Or(file, "this machine"))
+				r.Configuration = filepath.Base(cmp.Or(file, "this computer"))
 			}
 			results = append(results, r)
 		}

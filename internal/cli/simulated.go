@@ -61,7 +61,7 @@ var figures = []figure{
 	{"replaced, p99", ofPools(func(p simulate.Pool) string { return seconds(p.Replaced.P99) })},
 	{"creates refused", ofPools(func(p simulate.Pool) string { return some(p.Refused) })},
 	{"against the balance", ofPools(func(p simulate.Pool) string { return number(p.Unbalanced) })},
-	{"hours beyond the number", ofPools(func(p simulate.Pool) string { return strconv.FormatFloat(p.Beyond, 'f', 2, 64) })},
+	{"surplus instance-hours", ofPools(func(p simulate.Pool) string { return strconv.FormatFloat(p.Beyond, 'f', 2, 64) })},
 	{"left out", func(r *simulate.Result) string { return some(leftOut(r)) }},
 	{"refused", func(r *simulate.Result) string { return some(r.Refused) }},
 	{"unfinished", func(r *simulate.Result) string { return some(r.Unfinished) }},

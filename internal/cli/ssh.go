@@ -101,7 +101,7 @@ func loginOf(in drover.Instance) (host, port, key string, err error) {
 	}
 	words := strings.Fields(in.Login.HostKey)
 	if len(words) < 2 {
-		return "", "", "", refused("its host key is not known, so it could be anyone")
+		return "", "", "", refused("its host key is not known, so its identity cannot be verified")
 	}
 	host, port, err = net.SplitHostPort(in.Login.Address)
 	if err != nil || host == "" || strings.HasPrefix(host, "-") || in.Login.User == "" {
@@ -117,7 +117,7 @@ func loginOf(in drover.Instance) (host, port, key string, err error) {
 // host: those that it names, and the fleet's own, which is laid in the folder. Without one, people's own keys are theirs to offer.
 func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 	if a.config == "" {
-		fmt.Fprintln(a.err, "your own keys have to log in: the fleet's is used on its controller's host, with -c FILE")
+		fmt.Fprintln(a.err, "logging in with your own keys; the fleet's key is only used on the controller's host, with -c FILE")
 		return nil, nil
 	}
 	c, daemon, err := a.daemon()
@@ -125,7 +125,7 @@ func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(daemon.File("fleet.key")); err != nil {
-		fmt.Fprintf(a.err, "your own keys have to log in: %s\n", drover.Sanitize(err.Error()))
+		fmt.Fprintf(a.err, "logging in with your own keys: %s\n", drover.Sanitize(err.Error()))
 		return nil, nil
 	}
 	key, err := remote.LoadOrCreateFleetKey(daemon.File("fleet.key"))

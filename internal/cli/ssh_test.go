@@ -29,7 +29,7 @@ func TestSSHCommand(t *testing.T) {
 		t.Setenv("TMPDIR", t.TempDir())
 		// The program writes to this process's standard output, as it has to for a terminal.
 		said := captured(t, func() {
-			droverCommand(t, "ssh", "3", "--", "echo", "a b").want(t, 7, "", "your own keys have to log in")
+			droverCommand(t, "ssh", "3", "--", "echo", "a b").want(t, 7, "", "logging in with your own keys")
 		})
 		for _, want := range []string{"StrictHostKeyChecking=yes\n", "lab-x ssh-ed25519 AAAA\n", "HostKeyAlias=lab-x\n", "-a\n", "\n--\n127.0.0.1\necho 'a b'\n"} {
 			if !strings.Contains(said, want) {

@@ -45,9 +45,9 @@ A submission repeated with the same --key is accepted only once.`,
 	f.jobFlags.add(flags)
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
 	flags.StringVar(&f.user, "user", "", "submit for this `user` (administrators only); default: the token's")
-	flags.StringVar(&f.key, "key", "", "submit only once for each `word` of your choice")
+	flags.StringVar(&f.key, "key", "", "a `word` of your choice: submit only once for each word")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every job is final, as drover wait does")
-	flags.BoolVar(&f.follow, "follow", false, "show the output of the only job as it comes, and wait for its end")
+	flags.BoolVar(&f.follow, "follow", false, "show the output of the only job as it is written, and wait for its end")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = completeBatch
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))

@@ -98,7 +98,7 @@ func elementName(job string, index int) string {
 func (r runSummary) print(out io.Writer, sum drover.Summary) {
 	fmt.Fprintf(out, "%s: %s in %s\n", r.Batch, jobWords(sum), time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond))
 	fmt.Fprintf(out, "  instances  %d, %.1f instance-seconds\n", r.Instances, r.InstanceSeconds)
-	fmt.Fprintf(out, "  cost       $%.6f, of which %s in jobs\n", r.Cost, share(r.JobCost, r.Cost))
+	fmt.Fprintf(out, "  cost       $%.6f (%s in jobs)\n", r.Cost, share(r.JobCost, r.Cost))
 	for i, path := range r.Outputs {
 		if i == maxShown {
 			fmt.Fprintf(out, "             and %d more\n", len(r.Outputs)-maxShown)

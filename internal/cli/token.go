@@ -150,7 +150,7 @@ func expiryWords(t drover.Token) string {
 func (a *app) tokenRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "revoke ID…",
-		Short:   "Revoke tokens, at once",
+		Short:   "Revoke tokens immediately",
 		Example: "  drover token revoke t4",
 		Args:    wantArgs(1, -1, "the ID of a token"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {

@@ -170,9 +170,9 @@ func (m *topModel) tabs() string {
 			names = append(names, " "+l.name+" ")
 		}
 	}
-	hint := "  tab: next  space: hold  q: leave"
+	hint := "  tab: next  space: pause  q: quit"
 	if m.still {
-		hint = "  held; space goes on"
+		hint = "  paused; space continues"
 	}
 	return strings.Join(names, " ") + m.paint.dim(hint)
 }

@@ -25,9 +25,9 @@ var verbs = []struct {
 		"drover drain 3 --reason 'a new image'",
 	},
 	{
-		drover.VerbHold, "Keep instances, without new work",
+		drover.VerbHold, "Keep instances without giving them new work",
 		"Keep instances until they are released or killed: running jobs finish, and nothing new starts. A hold\nsurvives restarts of the controller, and held instances cost money.",
-		"drover hold 3 --reason 'I want a look'",
+		"drover hold 3 --reason 'inspecting its disk'",
 	},
 	{
 		drover.VerbRelease, "Let held or draining instances take work again",
@@ -37,7 +37,7 @@ var verbs = []struct {
 	{
 		drover.VerbKill, "Destroy instances now, even with running jobs",
 		"Destroy instances now. Their jobs run again elsewhere.",
-		"drover kill 3 --reason 'it burns'",
+		"drover kill 3 --reason 'it hangs'",
 	},
 }
 
@@ -71,7 +71,7 @@ func (a *app) verbCommands() (commands []*cobra.Command) {
 		if v.verb != drover.VerbKill {
 			cmd.Flags().BoolVar(&all, "all", false, "all current instances")
 		}
-		cmd.Flags().StringVar(&reason, "reason", "", "a `text` for the record of the instance")
+		cmd.Flags().StringVar(&reason, "reason", "", "a `text` to record with the instance")
 		cmd.ValidArgsFunction = a.completeInstances
 		commands = append(commands, cmd)
 	}

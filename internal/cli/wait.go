@@ -98,9 +98,9 @@ func (a *app) goesOn(ids []drover.JobID) {
 	switch len(ids) {
 	case 0:
 	case 1:
-		fmt.Fprintf(a.err, "job %v goes on; drover cancel %v ends it\n", ids[0], ids[0])
+		fmt.Fprintf(a.err, "job %v continues; drover cancel %v cancels it\n", ids[0], ids[0])
 	default:
-		fmt.Fprintln(a.err, "the submitted jobs go on; drover cancel ends them")
+		fmt.Fprintln(a.err, "the submitted jobs continue; drover cancel cancels them")
 	}
 }
 

@@ -37,7 +37,7 @@ func (o *notifyOn) decode(d *decoder, n *node) {
 		return
 	}
 	if *o = notifyOn(n.text); *o != drover.NotifyFailed && *o != drover.NotifyFinal {
-		d.addUnknown(n, quote(n.text)+" is not an occasion for a message", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
+		d.addUnknown(n, quote(n.text)+" is not an event that sends a message", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
 	}
 }
 

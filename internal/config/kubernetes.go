@@ -22,7 +22,7 @@ type Kubernetes struct {
 	Kubeconfig   FilePath      `yaml:"kubeconfig" doc:"a file that says how to reach the cluster's API server"`
 	JoinTimeout  time.Duration `yaml:"join_timeout" doc:"destroy a node that has not joined this long after its creation, and report it as failed"`
 	Drain        NodeDrain     `yaml:"drain" doc:"what Drover may evict before it removes a node"`
-	Options      bool          `yaml:"options" doc:"true: tell the autoscaler options for each group; it then counts nodes that are not ready yet as lost"`
+	Options      bool          `yaml:"options" doc:"true: give the autoscaler options for each group; it then counts nodes that are not ready yet as lost"`
 	DefaultGroup string        `yaml:"default_group" doc:"the node group of instances without a pool's tag that are in no records"`
 }
 
@@ -43,9 +43,9 @@ type NodeDrain struct {
 
 // NodeGroup makes a pool a node group.
 type NodeGroup struct {
-	Min      int               `yaml:"min" min:"0" max:"100000" doc:"what the autoscaler is told; it decides"`
+	Min      int               `yaml:"min" min:"0" max:"100000" doc:"the minimum reported to the autoscaler, which decides"`
 	Max      int               `yaml:"max,required" min:"1" max:"100000" doc:"at most this many nodes"`
-	Budget   drover.Money      `yaml:"budget" doc:"USD an hour that its nodes may cost together; left out: no limit of its own"`
+	Budget   drover.Money      `yaml:"budget" doc:"USD per hour for all its nodes; default: no limit of its own"`
 	Labels   map[string]string `yaml:"labels" doc:"of its nodes"`
 	Taints   []Taint           `yaml:"taints" doc:"of its nodes, each as KEY=VALUE:EFFECT"`
 	Join     FileText          `yaml:"join" doc:"a file that joins the cluster at the first boot; {fleet} {pool} {name} {zone} {project} {token} {node_id} {labels} {taints} in it are filled in"`
@@ -92,7 +92,7 @@ func (c *Config) checkKubernetes(f *faults) {
 	case !given && len(groups) > 0:
 		f.add(c.root.find("pools", groups[0].Name, "kubernetes"), "the pool is a node group, but nothing says where the cluster is", "write kubernetes: {kubeconfig: FILE, tls: …} at the top")
 	case given && len(groups) == 0:
-		f.add(n, "no pool is a node group", "write kubernetes: {max: 10} into a pool")
+		f.add(n, "no pool is a node group", "write kubernetes: {max: 10} in a pool")
 	case given:
 		c.checkCluster(f, n)
 	}
@@ -145,7 +145,7 @@ func (p Pool) checkGroup(f *faults, n *node) {
 	case p.OrphanTimeout != 0:
 		f.add(n.find("orphan_timeout"), "a node whose controller is away would power itself off under its pods", "leave it out")
 	case p.CloudInit.Text != "" && g.Join.Text != "":
-		f.add(n.find("cloud_init"), "cloud_init and join are both given", "write all into join")
+		f.add(n.find("cloud_init"), "cloud_init and join are both given", "write all of it in join")
 	case g.Max > 0 && g.Max < g.Min:
 		f.addf(k.find("max"), "max (%d) is less than min (%d)", g.Max, g.Min)
 	}

@@ -111,7 +111,7 @@ func document(data []byte, most int, f *faults) ast.Node {
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		if why := messageOf(err); strings.Contains(why, "'\t'") {
-			f.add(placeOf(err), "there is a tab here", "YAML is indented by spaces")
+			f.add(placeOf(err), "there is a tab here", "indent YAML with spaces")
 		} else {
 			f.addf(placeOf(err), "%s", why)
 		}

@@ -19,17 +19,17 @@ import (
 type Pool struct {
 	Name          string            `yaml:"-"`
 	Size          *int              `yaml:"size" min:"0" max:"100000" doc:"exactly this many instances; one of size, floor and spare is required"`
-	Floor         *int              `yaml:"floor" min:"0" max:"100000" doc:"at least this many instances; jobs may have more rented beyond"`
+	Floor         *int              `yaml:"floor" min:"0" max:"100000" doc:"at least this many instances; Drover may rent more for jobs"`
 	Spare         *int              `yaml:"spare" min:"0" max:"100000" doc:"this many idle instances beyond those in use"`
-	Ratio         Percent           `yaml:"ratio" doc:"of a spare pool: at least this many idle ones for the instances that jobs run on, such as 10%"`
+	Ratio         Percent           `yaml:"ratio" doc:"for a spare pool: at least this share of the instances that run jobs, such as 10%"`
 	Schedule      []Scheduled       `yaml:"schedule" doc:"other numbers at certain times; each holds until the next"`
-	Max           int               `yaml:"max" min:"1" max:"100000" doc:"of a floor or spare pool: at most this many"`
+	Max           int               `yaml:"max" min:"1" max:"100000" doc:"for a floor or spare pool: at most this many"`
 	Stopped       int               `yaml:"stopped" min:"0" max:"10000" doc:"keep this many more instances stopped, to be started before others are rented; on demand only"`
 	Clouds        []string          `yaml:"clouds" doc:"the clouds it may use; default: all"`
 	Zones         []string          `yaml:"zones" doc:"the zones it may use, each as ZONE or CLOUD/ZONE; default: all of its clouds"`
 	Type          string            `yaml:"type" doc:"its instance type"`
 	Types         []string          `yaml:"types" doc:"its instance types, if there are several; default: any with the resources"`
-	Resources     PoolResources     `yaml:"resources" doc:"the least that each instance has"`
+	Resources     PoolResources     `yaml:"resources" doc:"the minimum for each instance"`
 	Market        drover.Market     `yaml:"market" doc:"on_demand (default) or spot"`
 	Mix           drover.Mix        `yaml:"mix" doc:"instead of market: at least this many on demand, the rest wherever it is cheapest"`
 	Spread        drover.PoolSpread `yaml:"spread" doc:"balanced: a new instance goes to the zone with the fewest; cheapest: wherever it is cheapest"`
@@ -39,10 +39,10 @@ type Pool struct {
 	Disk          drover.Bytes      `yaml:"disk" doc:"size of the root volume; default: its cloud's"`
 	Image         Images            `yaml:"image" json:",omitempty" doc:"what its instances boot from, instead of their cloud's image"`
 	MaxAge        time.Duration     `yaml:"max_age" doc:"replace older instances; 0: never"`
-	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"an instance that hears no controller for this long powers itself off; 0: never"`
+	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"an instance that does not hear from a controller for this long powers itself off; 0: never"`
 	Login         drover.PoolLogin  `yaml:"login" doc:"ssh: an instance is ready when its boot probe passes; none: Drover never logs in, and an instance is ready as soon as its cloud says it runs"`
 	BootProbe     string            `yaml:"boot_probe" json:",omitempty" doc:"a shell command that exits 0 when an instance is ready; default: instances.boot_probe"`
-	Health        *Health           `yaml:"health" json:",omitempty" doc:"a check, from the controller, that each instance serves; default: none"`
+	Health        *Health           `yaml:"health" json:",omitempty" doc:"a check of each instance, made by the controller; default: none"`
 	Jobs          *bool             `yaml:"jobs" doc:"whether jobs may use its idle instances; default: those of a floor or spare pool"`
 	NamePrefix    string            `yaml:"name_prefix" doc:"put before the names of its instances in the cloud"`
 	Template      FileText          `yaml:"template" doc:"a file with an instance template, instead of its cloud's"`
@@ -62,7 +62,7 @@ type PoolResources struct {
 // Replace is how a pool's outdated instances are replaced.
 type Replace struct {
 	MaxUnavailable Portion `yaml:"max_unavailable" doc:"how many may be missing meanwhile: a number, or a share of the pool such as 10%"`
-	MaxSurge       Portion `yaml:"max_surge" doc:"how many there may be too many meanwhile"`
+	MaxSurge       Portion `yaml:"max_surge" doc:"how many surplus instances there may be meanwhile"`
 }
 
 // Portion is a number of a pool's instances, or a part of them.
@@ -98,7 +98,7 @@ func (p *Portion) decode(d *decoder, n *node) {
 	}
 	count, err := strconv.ParseUint(n.text, 10, 17)
 	if err != nil {
-		d.add(n, quote(n.text)+" is no number of instances", "write 1 or 10%")
+		d.add(n, quote(n.text)+" is not a number of instances", "write 1 or 10%")
 		return
 	}
 	*p = Portion{Count: int(count)}
@@ -235,13 +235,13 @@ func (p Pool) checkKind(f *faults, n *node) {
 	case len(given) == 0:
 		f.add(n, "size is missing", "write size: 3; or floor: or spare: or kubernetes:")
 	case len(given) > 1:
-		f.add(n.find(given[1]), strings.Join(given, " and ")+" are given, and a pool has one of them", "leave out all but one")
+		f.add(n.find(given[1]), strings.Join(given, " and ")+" are given, and a pool has only one of them", "leave out all but one")
 	case p.Ratio > 0 && kind != drover.PoolSpare:
-		f.add(n.find("ratio"), "ratio is of a spare pool", "write spare: 0 for as many idle ones as the ratio says")
+		f.add(n.find("ratio"), "ratio is only for spare pools", "write spare: 0 to keep only as many idle instances as ratio says")
 	case p.Max > 0 && kind == drover.PoolGroup:
-		f.add(n.find("max"), "the max of a node group stands in its kubernetes:", "leave it out")
+		f.add(n.find("max"), "the max of a node group belongs in its kubernetes:", "leave it out")
 	case p.Max > 0 && kind == drover.PoolSize:
-		f.add(n.find("max"), "max is of a floor or spare pool; this one has exactly its size", "leave it out")
+		f.add(n.find("max"), "max is only for floor and spare pools; this one has a fixed size", "leave it out")
 	case p.Max > 0 && count > p.Max:
 		f.addf(n.find("max"), "max (%d) is less than %s (%d)", p.Max, kind, count)
 	}
@@ -257,9 +257,9 @@ func (p Pool) checkWork(f *faults, n *node) {
 	case p.Login == drover.LoginNone && p.Jobs != nil && *p.Jobs:
 		f.add(n.find("jobs"), "jobs cannot run on instances that nobody logs in to", "leave out login: none, or jobs")
 	case p.Login == drover.LoginNone && kind == drover.PoolSpare:
-		f.add(n.find("login"), "spare instances are for jobs, which cannot run where nobody logs in", "write size: in place of spare:")
+		f.add(n.find("login"), "spare instances are for jobs, which cannot run where nobody logs in", "write size: instead of spare:")
 	case p.Jobs != nil && !*p.Jobs && kind == drover.PoolSpare:
-		f.add(n.find("jobs"), "spare instances are for jobs, and jobs: false keeps jobs away", "write size: in place of spare:, or leave out jobs")
+		f.add(n.find("jobs"), "spare instances are for jobs, and jobs: false keeps jobs away", "write size: instead of spare:, or leave out jobs")
 	}
 }
 
@@ -278,7 +278,7 @@ func (p Pool) checkStopped(f *faults, n *node) {
 	switch kind, _ := p.Kind(); {
 	case p.Stopped == 0:
 	case kind == drover.PoolGroup:
-		f.add(n.find("stopped"), "the autoscaler of a node group decides how many nodes there are, and starts none that is stopped", "leave it out")
+		f.add(n.find("stopped"), "the autoscaler of a node group decides how many nodes there are, and cannot start stopped ones", "leave it out")
 	case p.Markets() != drover.OnDemand:
 		f.add(n.find("stopped"), "spot instances cannot be kept stopped", "write market: on_demand, or leave out stopped")
 	}
@@ -319,9 +319,9 @@ func (c *Config) checkPlaces(f *faults, n *node, p Pool) {
 	}
 	c.checkSchedule(f, n, p, most)
 	if kind, count := p.Kind(); count > most {
-		f.add(n.find(string(kind)), fmt.Sprintf("%d instances are more than max_instances of its clouds, %d", count, most), "raise max_instances")
+		f.add(n.find(string(kind)), fmt.Sprintf("%d instances exceed the max_instances of its clouds, %d", count, most), "raise max_instances")
 	} else if count+p.Stopped > most {
-		f.add(n.find("stopped"), fmt.Sprintf("%d instances, %d of them stopped, are more than max_instances of its clouds, %d", count+p.Stopped, p.Stopped, most), "raise max_instances")
+		f.add(n.find("stopped"), fmt.Sprintf("%d instances, %d of them stopped, exceed the max_instances of its clouds, %d", count+p.Stopped, p.Stopped, most), "raise max_instances")
 	}
 }
 

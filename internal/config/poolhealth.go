@@ -13,12 +13,12 @@ import (
 
 // Health is how the controller checks that an instance of a pool serves. Without TCP and HTTP it does not.
 type Health struct {
-	TCP      int           `yaml:"tcp" min:"1" max:"65535" doc:"it passes when this port takes a connection"`
-	HTTP     HTTPCheck     `yaml:"http" doc:"it passes when this port answers a GET of this path with a status from 200 to 399, as :80/healthz"`
-	Interval time.Duration `yaml:"interval" doc:"how often"`
+	TCP      int           `yaml:"tcp" min:"1" max:"65535" doc:"it passes when this port accepts a connection"`
+	HTTP     HTTPCheck     `yaml:"http" doc:"it passes when this port answers a GET of this path with a status from 200 to 399, such as :80/healthz"`
+	Interval time.Duration `yaml:"interval" doc:"how often to check"`
 	Timeout  time.Duration `yaml:"timeout" doc:"how long a check may take; default: 5s, at most interval"`
 	Failures int           `yaml:"failures" min:"1" max:"100" doc:"after this many failures in a row an instance is replaced"`
-	Within   time.Duration `yaml:"boot_timeout" doc:"a new instance has to pass first this long after its boot; default: instances.boot_timeout"`
+	Within   time.Duration `yaml:"boot_timeout" doc:"a new instance must pass within this time after its boot; default: instances.boot_timeout"`
 }
 
 // Default is how often and how patiently is checked.
@@ -32,7 +32,7 @@ func (c *HTTPCheck) decode(d *decoder, n *node) {
 		return
 	}
 	if port, path := HTTPCheck(n.text).parts(); port == 0 || strings.ContainsAny(path, " #\x00\r\n") {
-		d.add(n, quote(n.text)+" is no port with a path", "write :80/ or :8080/healthz")
+		d.add(n, quote(n.text)+" is not a port with a path", "write :80/ or :8080/healthz")
 		return
 	}
 	*c = HTTPCheck(n.text)

@@ -8,8 +8,8 @@ import (
 
 // PoolsFrom is where a pool is described that is not in the file.
 type PoolsFrom struct {
-	Cloud     string `yaml:"cloud,required" doc:"the cloud whose attribute it is; it is read each time the cloud is listed"`
-	Attribute string `yaml:"attribute" doc:"its name; left out: prevmtable; the environment's PREVMTABLE_ATTRIBUTE comes before it"`
+	Cloud     string `yaml:"cloud,required" doc:"the cloud that has the attribute, which is read each time the cloud is listed"`
+	Attribute string `yaml:"attribute" doc:"the attribute's name; default: prevmtable; the environment variable PREVMTABLE_ATTRIBUTE overrides it"`
 }
 
 func (c *Config) checkPoolsFrom(f *faults) {

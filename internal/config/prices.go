@@ -18,7 +18,7 @@ const priceInterval = 15 * time.Minute
 // Prices are what is paid in a cloud, where that is not what its list says.
 type Prices struct {
 	Discount Percent       `yaml:"discount" doc:"off the list prices, such as 12%"`
-	Reserved []Reservation `yaml:"reserved" doc:"commitments: this many instances of a type, on demand, at a price of their own"`
+	Reserved []Reservation `yaml:"reserved" doc:"reservations: this many on-demand instances of a type cost a price of their own"`
 	Period   time.Duration `yaml:"billing_period" doc:"each period begun is billed in full, at most 1h; idle instances stay until its end, but at most for idle_timeout; 0: the driver's, usually a second"`
 	Interval time.Duration `yaml:"interval" doc:"how often to ask the cloud for types and prices"`
 }
@@ -29,8 +29,8 @@ func (p *Prices) Default() { *p = Prices{Interval: priceInterval} }
 // Reservation is a commitment to so many instances of a type.
 type Reservation struct {
 	Type  string       `yaml:"type,required" doc:"the instance type"`
-	Count int          `yaml:"count,required" min:"1" max:"100000" doc:"how many instances the price is for; others cost what the list says"`
-	Price drover.Money `yaml:"price,required" doc:"of each per hour"`
+	Count int          `yaml:"count,required" min:"1" max:"100000" doc:"how many instances the price is for; others cost the list price"`
+	Price drover.Money `yaml:"price,required" doc:"of each, per hour"`
 }
 
 // Percent is a part of a whole, in hundredths of a percent, less than all of it.
@@ -74,7 +74,7 @@ func (c Cloud) Offer(listed drover.Offering) (paid drover.Offering, whyNot strin
 // checkPrices looks at a cloud's prices together.
 func checkPrices(f *faults, n *node, p Prices) {
 	if p.Interval < time.Minute && n.shape == mapping {
-		f.addf(n.find("interval"), "interval (%v) must be at least 1m: asking for a catalogue is work for the cloud", p.Interval)
+		f.addf(n.find("interval"), "interval (%v) must be at least 1m, to spare the cloud", p.Interval)
 	}
 	if p.Period < 0 || p.Period > drover.MaxBillingPeriod {
 		f.addf(n.find("billing_period"), "billing_period (%v) must be at most %v", p.Period, drover.MaxBillingPeriod)

@@ -140,7 +140,7 @@ func (c *Config) checkSchedule(f *faults, n *node, p Pool, most int) {
 		case p.Max > 0 && s.To > p.Max:
 			f.addf(at, "%d is more than max (%d)", s.To, p.Max)
 		case s.To > most:
-			f.add(at, strconv.Itoa(s.To)+" instances are more than max_instances of its clouds, "+strconv.Itoa(most), "raise max_instances")
+			f.add(at, strconv.Itoa(s.To)+" instances exceed the max_instances of its clouds, "+strconv.Itoa(most), "raise max_instances")
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestScheduleFaults(t *testing.T) {
 		`{cron: "TZ=UTC 0 8 * * *", to: 1}`:                      "is not a crontab time",
 		`{cron: "0 25 * * *", to: 1}`:                            "is not a crontab time",
 		`{cron: "0 8 * * *", time_zone: Europe/Atlantis, to: 1}`: "there is no time zone",
-		`{cron: "0 8 * * *", to: 11}`:                            "more than max_instances",
+		`{cron: "0 8 * * *", to: 11}`:                            "exceed the max_instances",
 		`{cron: "0 8 * * *"}`:                                    "to is missing",
 	} {
 		_, err := Parse("t", []byte("version: 1\nclouds: {here: {driver: local}}\npools: {web: {size: 1, schedule: ["+entry+"]}}\n"), "")

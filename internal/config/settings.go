@@ -23,7 +23,7 @@ type configFile struct {
 	Clouds     map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from; you choose the names"`
 	Budget     Budgets              `yaml:"budget" doc:"spending limits per hour, day and month"`
 	Pools      map[string]Pool      `yaml:"pools" doc:"instances to keep whether there are jobs or not; you choose the names"`
-	PoolsFrom  PoolsFrom            `yaml:"pools_from" doc:"another pool, described in prevmtable's words by an attribute of a cloud"`
+	PoolsFrom  PoolsFrom            `yaml:"pools_from" doc:"another pool, described by an attribute of a cloud in prevmtable's format"`
 	Instances  Instances            `yaml:"instances" doc:"the life of an instance"`
 	Jobs       Jobs                 `yaml:"jobs" doc:"settings for all jobs"`
 	Auth       Auth                 `yaml:"auth" doc:"what tokens may see"`
@@ -204,9 +204,9 @@ func (f TypeFilter) Refuses(name string, price drover.Money) string {
 	}
 	switch {
 	case len(f.Include) > 0 && !matches(f.Include):
-		return "types.include does not have it"
+		return "types.include does not match it"
 	case matches(f.Exclude):
-		return "types.exclude leaves it out"
+		return "types.exclude matches it"
 	case f.MaxPrice > 0 && price > f.MaxPrice:
 		return fmt.Sprintf("it costs %v an hour, more than types.max_price, %v", price, f.MaxPrice)
 	}
@@ -216,22 +216,22 @@ func (f TypeFilter) Refuses(name string, price drover.Money) string {
 // Instances is the life of an instance, from its boot to its end.
 type Instances struct {
 	BootProbe        string         `yaml:"boot_probe" doc:"a shell command that exits 0 when the instance is ready"`
-	BootTimeout      time.Duration  `yaml:"boot_timeout" doc:"not ready within this time: broken"`
+	BootTimeout      time.Duration  `yaml:"boot_timeout" doc:"an instance that is not ready within this time is broken"`
 	ProbeInterval    time.Duration  `yaml:"probe_interval" doc:"how often an instance is asked whether it is alive"`
 	ProbeDeadline    time.Duration  `yaml:"probe_deadline" doc:"how long to wait for its answer; default: half of probe_interval, at most 5s"`
-	ProbeTimeout     time.Duration  `yaml:"probe_timeout" doc:"silent for this long: broken"`
+	ProbeTimeout     time.Duration  `yaml:"probe_timeout" doc:"an instance that is silent for this long is broken"`
 	PartitionTimeout time.Duration  `yaml:"partition_timeout" doc:"if all of a cloud's instances are silent, wait this long before giving them up; 0: until one answers"`
-	IdleTimeout      time.Duration  `yaml:"idle_timeout" doc:"idle for this long: destroyed. Of a longer timeout, only as much is used as saves money"`
+	IdleTimeout      time.Duration  `yaml:"idle_timeout" doc:"destroy an instance that has been idle for this long, or earlier if keeping it does not save money"`
 	TermTimeout      time.Duration  `yaml:"term_timeout" doc:"from the first SIGTERM to SIGKILL"`
 	ShutdownTimeout  time.Duration  `yaml:"shutdown_timeout" doc:"how often to repeat destroy until the cloud no longer lists the instance"`
-	OrphanTimeout    time.Duration  `yaml:"orphan_timeout" doc:"an instance without a job that hears no controller for this long powers itself off; 0: never"`
+	OrphanTimeout    time.Duration  `yaml:"orphan_timeout" doc:"an instance without a job that does not hear from a controller for this long powers itself off; 0: never"`
 	Health           string         `yaml:"health" doc:"a shell command that exits 0 while the instance is well; after two failures in a row it gets no more work"`
 	HealthInterval   time.Duration  `yaml:"health_interval" doc:"how often health runs; one run may take half of that, at most 30s"`
 	KeepBroken       time.Duration  `yaml:"keep_broken" doc:"keep a broken instance for this long, for inspection"`
-	MaxAge           time.Duration  `yaml:"max_age" doc:"an older instance gets no more work, and goes; 0: never"`
+	MaxAge           time.Duration  `yaml:"max_age" doc:"an older instance gets no more work, and is destroyed once it is empty; 0: never"`
 	Reuse            Reuse          `yaml:"reuse" doc:"always: an instance runs one job after another; never: each instance runs one job"`
 	Sharing          drover.Sharing `yaml:"sharing" doc:"user: an instance runs only the jobs of its first user; everyone: of all users, isolated from each other"`
-	Containers       Runtime        `yaml:"containers" doc:"what runs jobs with an image; default: docker if it works there, else podman"`
+	Containers       Runtime        `yaml:"containers" doc:"what runs jobs with an image; default: docker if it works there, otherwise podman"`
 }
 
 // Runtime runs containers on an instance.

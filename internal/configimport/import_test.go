@@ -186,7 +186,7 @@ pools:
 			`hooks: {reborn: "x"}`:                "Hooks.reborn: not known",
 			`instance: {machineType: "f1-micro"}`: "machineType: types with shared vCPUs such as f1-micro",
 			`instance: {machineType: "n1-standard-1", disks: [{boot: true, autoDelete: false}]}`:   "disks: the boot disk was kept",
-			`instance: {machineType: "n1-standard-1", disks: [{boot: true, deviceName: "first"}]}`: "disks: deviceName of the boot disk is not carried over",
+			`instance: {machineType: "n1-standard-1", disks: [{boot: true, deviceName: "first"}]}`: "disks: deviceName of the boot disk is not converted",
 		} {
 			whole := `{prefix: "a-", allowedZones: ["us-central1-b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}, ` + in + `}`
 			r, err := configimport.Import("prevmtable", []byte(whole), true)
@@ -200,7 +200,7 @@ pools:
 		if err != nil || len(r.Files) > 0 || strings.Contains(string(r.YAML), "./") {
 			t.Fatalf("%v: %v\n%s", err, r.Files, r.YAML)
 		}
-		if !strings.Contains(strings.Join(r.Notes, "\n"), "startup-script: not carried over; --files") {
+		if !strings.Contains(strings.Join(r.Notes, "\n"), "startup-script: not converted; --files") {
 			t.Errorf("the notes are %q", r.Notes)
 		}
 		good(t, r)
@@ -228,7 +228,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 		{"prevmtable", "{a: [1, 2", "line 1: a value is missing"},
 		{"prevmtable", `{a: "x`, "line 1: a string has no end"},
 		{"prevmtable", "{a: x}", `line 1: "x" is not a value`},
-		{"prevmtable", "{} {}", "line 1: there is more after the document"},
+		{"prevmtable", "{} {}", "line 1: something follows the document"},
 		{"prevmtable", strings.Repeat("[", 1000), "line 1: values are nested too deep"},
 		{"prevmtable", "{targetVMCount: 1}", "AllowedZones is missing: it says where instances may be"},
 		{"prevmtable", `{allowedZones: ["us-central1-b"]}`, "TargetVMCount is missing, or is not a number of instances"},

@@ -97,7 +97,7 @@ func ReadPrevmtable(text string) (Prevmtable, error) {
 		return Prevmtable{}, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(old)) {
-		p.notef("%s: not known, and not carried over", key)
+		p.notef("%s: unknown, and not converted", key)
 	}
 	return p, nil
 }
@@ -127,7 +127,7 @@ func (p *Prevmtable) read(old fields) error {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(hooks)) {
-		p.notef("Hooks.%s: not known, and not carried over", key)
+		p.notef("Hooks.%s: unknown, and not converted", key)
 	}
 	return p.instance(old.object("Instance"))
 }
@@ -223,7 +223,7 @@ func (p *Prevmtable) bootRest(disk, params fields) {
 	disk.take("type")
 	maps.Copy(disk, params)
 	for _, key := range slices.Sorted(maps.Keys(disk)) {
-		p.notef("disks: %s of the boot disk is not carried over", key)
+		p.notef("disks: %s of the boot disk is not converted", key)
 	}
 }
 

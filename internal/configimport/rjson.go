@@ -28,7 +28,7 @@ func parseLenient(text string) (any, error) {
 		return nil, err
 	}
 	if l.skip(); l.at < len(l.text) {
-		return nil, l.wrong("there is more after the document")
+		return nil, l.wrong("something follows the document")
 	}
 	return v, nil
 }

@@ -37,7 +37,7 @@ func (w *writer) kip(data []byte) error {
 		if err := yaml.Unmarshal(data, &p); err != nil {
 			return drover.Errorf(drover.KindInvalid, "neither kip's provider.yaml nor a list of standby cells: %v", err)
 		}
-		w.notef("of kip's provider.yaml only the region and cells.standbyCells are carried over")
+		w.notef("only the region and cells.standbyCells of kip's provider.yaml are converted")
 	}
 	w.fleet = "kip"
 	most := 0
@@ -82,7 +82,7 @@ func (w *writer) groups(text string) error {
 		least, err := strconv.Atoi(parts[0])
 		size, maxErr := strconv.Atoi(parts[1])
 		if err != nil || maxErr != nil || least < 0 || size < max(1, least) || parts[2] == "" {
-			return drover.Errorf(drover.KindInvalid, "line %d: %.80q has no numbers min and max, of which max is at least min and 1, or no type", number, line)
+			return drover.Errorf(drover.KindInvalid, "line %d: %.80q needs numbers min and max, with max at least min and at least 1, and a type", number, line)
 		}
 		name := nameOf(parts[3], fmt.Sprintf("group-%d", number))
 		if name != parts[3] {

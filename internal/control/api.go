@@ -98,7 +98,7 @@ func (c *Controller) Attempt(ctx context.Context, token drover.Secret) (drover.A
 	live := false
 	err = c.Query(ctx, func(e *engine.Engine) { _, live = e.Where(id) })
 	if err == nil && !live {
-		err = drover.Errorf(drover.KindAuthentication, "the attempt that this token was for has ended")
+		err = drover.Errorf(drover.KindAuthentication, "the attempt that this token belongs to has ended")
 	}
 	return id, err
 }

@@ -330,7 +330,7 @@ func (c *Controller) collectOutputs(ctx context.Context, l *link, id drover.Atte
 }
 
 func wrongSize(f drover.File, size int64) *drover.Error {
-	return drover.Errorf(drover.KindInvalid, "input %s is said to have %d bytes, but its contents have %d", f.Path, f.Size, size)
+	return drover.Errorf(drover.KindInvalid, "input %s should have %d bytes, but has %d", f.Path, f.Size, size)
 }
 
 // inputFiles are the files of a job's inputs, and how to open each by its hash.
@@ -388,7 +388,7 @@ func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in
 		return err
 	}
 	if in.named += size; in.named > wire.MaxLine { // it would not fit what an instance is told
-		return drover.Errorf(drover.KindInvalid, "its inputs, with the outputs of job %s, are too many: their names take %v, of at most %v", job, drover.Bytes(in.named), drover.Bytes(wire.MaxLine)).
+		return drover.Errorf(drover.KindInvalid, "its inputs, with the outputs of job %s, are too many: their names take %v, and the limit is %v", job, drover.Bytes(in.named), drover.Bytes(wire.MaxLine)).
 			WithHint("have each element produce one file, such as an archive")
 	}
 	outputs, err := c.cfg.Store.Outputs(ctx, number)

@@ -33,7 +33,7 @@ func explain(e *engine.Engine, subject string) []drover.Explanation {
 	list, left := e.ExplainSubject(subject, mostExplained)
 	if left > 0 {
 		list = append(list, drover.Explanation{Subject: "others", Reasons: []drover.Reason{{
-			Code: drover.ReasonOther, Text: fmt.Sprintf("and %d more, which are explained if they are asked for by name", left),
+			Code: drover.ReasonOther, Text: fmt.Sprintf("and %d more; ask for one of them by name", left),
 		}}})
 	}
 	return list
@@ -69,7 +69,7 @@ func explainJob(job drover.Job) drover.Explanation {
 	case job.Reason != nil:
 		x.Reasons = append(x.Reasons, *job.Reason)
 	case x.Waiting:
-		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPlanning, Text: "it was submitted just now, and is considered next"})
+		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPlanning, Text: "it was submitted just now, and will be considered next"})
 	case job.State == drover.JobSucceeded:
 		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonExit, Text: "it succeeded"})
 	}

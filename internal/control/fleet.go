@@ -97,7 +97,7 @@ func (c *Controller) Instruct(ctx context.Context, name string, verb drover.Verb
 	case err != nil:
 		return in, err
 	case verb.Told() == "":
-		return in, drover.Errorf(drover.KindInvalid, "%.40q is not a verb for an instance", string(verb)).WithHint("the verbs are drain, hold, release and kill")
+		return in, drover.Errorf(drover.KindInvalid, "%.40q is not a command for an instance", string(verb)).WithHint("the commands are drain, hold, release and kill")
 	case in.State == drover.InstanceGone, in.State == drover.InstanceStopping && verb != drover.VerbKill:
 		return in, drover.Errorf(drover.KindConflict, "instance %s is %s", in.Name, in.State)
 	}

@@ -31,7 +31,7 @@ func TestAnInputOfAnotherSizeThanItIsSaidToHave(t *testing.T) {
 	defer end()
 	t.Run("is refused when it is submitted", func(t *testing.T) {
 		_, err := c.Submit(t.Context(), drover.Submission{Batch: sized(hash, 3)})
-		if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "input x is said to have 3 bytes, but its contents have 2") {
+		if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "input x should have 3 bytes, but has 2") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -42,7 +42,7 @@ func TestAnInputOfAnotherSizeThanItIsSaidToHave(t *testing.T) {
 		c.inbox.nudge()
 		f.until(c, "the job is final", f.allFinal)
 		job, err := f.store.Job(t.Context(), 0, drover.JobID{Number: 1, Index: -1})
-		if err != nil || job.State != drover.JobFailed || !strings.Contains(job.Reason.Text, "its contents have 2") {
+		if err != nil || job.State != drover.JobFailed || !strings.Contains(job.Reason.Text, "but has 2") {
 			t.Errorf("%+v, %v", job, err)
 		}
 	})

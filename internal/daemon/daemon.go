@@ -271,7 +271,7 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 				d.reload(ctx)
 			case d.Drain && !draining:
 				draining = true
-				d.Log.Info("draining: running jobs finish, then instances are destroyed; a second signal ends at once", logkey.Signal, sig.String())
+				d.Log.Info("draining: running jobs finish, then instances are destroyed; a second signal exits immediately", logkey.Signal, sig.String())
 				d.fleet.Controller.Drain(ctx)
 			default:
 				d.Log.Info("ending", logkey.Signal, sig.String())

@@ -257,7 +257,7 @@ func checkDrivers(c *config.Config, clouds []control.Cloud) error {
 	for _, p := range c.Pools {
 		for _, cloud := range clouds {
 			if p.Stopped > 0 && slices.Contains(p.Clouds, cloud.Name) && !cloud.Driver.Capabilities().StopSaves {
-				why := "in cloud " + cloud.Name + " a stopped instance costs as much as one that runs"
+				why := "in cloud " + cloud.Name + " a stopped instance costs as much as a running one"
 				if !cloud.Driver.Capabilities().StopStart {
 					why = "the driver of cloud " + cloud.Name + " cannot stop instances"
 				}

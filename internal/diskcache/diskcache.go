@@ -1,5 +1,5 @@
-// Package diskcache holds what is fetched from a cloud now and then, such as its types and prices: on disk as well, so that a start waits for none
-// of it, and beyond its age if nothing newer can be had.
+// Package diskcache caches what is fetched from a cloud from time to time, such as types and prices. The cache is on disk, so a restart does not
+// wait for the cloud; an expired copy stays in use if nothing newer is available.
 package diskcache
 
 import (

@@ -179,7 +179,7 @@ func (e *Engine) tellPassed(p budget.Passing) {
 	case p.Hard:
 		kind, follows = "hard", "running jobs finish"
 	}
-	why := e.verdict(drover.ReasonBudget, "the %s %s budget of the %s, %v, is exceeded: %v is spent", kind, p.Account.Window, p.Account.Budget.Scope(), p.Limit, p.Spent)
+	why := e.verdict(drover.ReasonBudget, "the %s %s budget of %s, %v, is exceeded: %v is spent", kind, p.Account.Window, p.Account.Budget.Whose(), p.Limit, p.Spent)
 	why.Until = p.Account.To
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("%s; %s; its next window begins at %v", why.Text, follows, p.Account.To), Reason: new(why.Reason())})
 }
@@ -189,7 +189,7 @@ func (e *Engine) stopFor(a *budget.Account) {
 	for _, in := range e.fleet.All() {
 		for _, t := range in.Load {
 			if t.Stop == nil && a.Covers(payer(e.queue.KeyOf(e.job(t.ID.Job.Number)))) {
-				e.stopAttempt(t, e.verdict(drover.ReasonPreempted, "the %s budget of the %s, %v, is exceeded", a.Window, a.Budget.Scope(), a.Limit))
+				e.stopAttempt(t, e.verdict(drover.ReasonPreempted, "the %s budget of %s, %v, is exceeded", a.Window, a.Budget.Whose(), a.Limit))
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func (e *Engine) tooDearFor(o drover.Offering) (why Verdict, a *budget.Account) 
 	p := e.hourOf(e.asPaid(o))
 	for _, a := range e.ledger.Present() {
 		if least := e.ledger.Adds(a.Emptied(e.s.Now), p); least > a.Limit {
-			why = e.verdict(drover.ReasonBudget, "%s cannot pay for an hour of work on it: up to %v%s%s; raise it to that, or give it shorter jobs",
+			why = e.verdict(drover.ReasonBudget, "%s cannot pay for an hour of work on it (up to %v%s%s); raise it, or submit shorter jobs",
 				wordsOf(a), least, perWindow(a), e.beside(o.Cloud))
 			why.Since = e.s.Configured
 			return why, a
@@ -63,7 +63,7 @@ func (e *Engine) tooDearFor(o drover.Offering) (why Verdict, a *budget.Account) 
 func (e *Engine) whyNothingIsPaid(free []drover.Offering) Verdict {
 	least := cheapestOf(free)
 	why, _ := e.whyTooDear(least)
-	why.Text = fmt.Sprintf("none of it can be paid for, not even %s at %v an hour: %s", least.Name(), least.Price, why.Text)
+	why.Text = fmt.Sprintf("no offering can be paid for, not even %s at %v an hour: %s", least.Name(), least.Price, why.Text)
 	return why
 }
 
@@ -110,7 +110,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why Verdict, poor
 		}
 	}
 	if fit > 0 {
-		why.Text = fmt.Sprintf("of the waiting jobs of %s that fit, %d of %d cannot be paid for: %s", b.Scope(), unpaid, fit, why.Text)
+		why.Text = fmt.Sprintf("%d of the %d waiting jobs of %s that fit cannot be paid for: %s", unpaid, fit, b.Scope(), why.Text)
 		return why, unpaid > 0
 	}
 	small := &group{Group: Group{Key: GroupKey{User: b.User, Labels: b.Label, Shape: drover.Shape{Need: drover.Resources{CPU: 1000}}}}}
@@ -120,7 +120,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why Verdict, poor
 		return why, false
 	}
 	why = e.whyNotPaidBy(a, small.Key, offers)
-	why.Text = fmt.Sprintf("jobs of %s cannot be paid for, even with only 1 vCPU: %s", b.Scope(), why.Text)
+	why.Text = fmt.Sprintf("jobs of %s cannot be paid for, even with 1 vCPU: %s", b.Scope(), why.Text)
 	return why, true
 }
 
@@ -157,7 +157,7 @@ func (e *Engine) why(a *budget.Account) Verdict {
 	if a.Budget == nil {
 		return e.verdict(drover.ReasonBudget, "more would exceed %s: %v is spent, and %v is committed to running work; raise it", wordsOf(a), spent, max(0, sum-spent))
 	}
-	text := fmt.Sprintf("more would exceed the %s budget of the %s", a.Window, a.Budget.Scope())
+	text := fmt.Sprintf("more would exceed the %s budget of %s", a.Window, a.Budget.Whose())
 	if a.Present {
 		text += fmt.Sprintf(", %v: %v is spent, %v is committed to running work and %v is left", a.Limit, spent, max(0, sum-spent), max(0, a.Limit-sum))
 	} else {

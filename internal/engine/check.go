@@ -77,7 +77,7 @@ func (e *Engine) wrongLedger() string {
 		spell, soft, spent := spending[at].Spells[a.Window], a.Budget.Soft.Of(a.Window), e.ledger.Spent(a)
 		unknown := soft > 0 && spent > soft && !spell.Warned || a.Limit > 0 && spent > a.Limit && !spell.Passed
 		if unknown && !e.ledger.Due(a) { // else the next decision tells
-			return fmt.Sprintf("%v is spent of the %s budget of the %s, which nobody was told", spent, a.Window, a.Budget.Scope())
+			return fmt.Sprintf("%v is spent of the %s budget of %s, which nobody was told", spent, a.Window, a.Budget.Whose())
 		}
 		if e.s.LastEffect%3 == 0 && e.ledger.Sum(a) != sum {
 			return fmt.Sprintf("%v is booked from %v to %v, and %v is promised", e.ledger.Sum(a), a.From, a.To, sum)

@@ -195,7 +195,7 @@ func (e *Engine) forgetChecks() {
 
 // whyUnchecked says why no instance of a cloud is given up for its health.
 func (e *Engine) whyUnchecked(c *Cloud) Verdict {
-	text := fmt.Sprintf("no instance of cloud %s passes its health check: the controller assumes that its own network fails, and keeps them", c.Name)
+	text := fmt.Sprintf("no instance of cloud %s passes its health check: the controller assumes that its own network has failed, and keeps them", c.Name)
 	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Checks.Since, Until: later(e.doubtEnds(c.Checks), e.s.Now)}
 }
 

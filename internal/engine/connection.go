@@ -161,7 +161,7 @@ func (e *Engine) disown(in *fleet.Member, r Report) {
 		}
 		return
 	}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping attempt %v on %s, which is unknown", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping attempt %v on %s, which is not in the records", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
 	in.Orphans = append(in.Orphans, r.ID)
 	if r.Proof == ProofForeign || r.Proof == ProofMissing && !in.Unproven {
 		in.Forged = append(in.Forged, r.ID)
@@ -172,7 +172,7 @@ func (e *Engine) disown(in *fleet.Member, r Report) {
 // distrust has an instance drain that shows an attempt which it was never given: something there speaks as its runner.
 func (e *Engine) distrust(in *fleet.Member, id drover.AttemptID) {
 	if !in.Unproven {
-		e.ail(in, e.verdict(drover.ReasonForged, "it reports attempt %v without proof that it was given it: a job there may be impersonating the runner", id))
+		e.ail(in, e.verdict(drover.ReasonForged, "it reports attempt %v without proof that it was placed there: a job may be impersonating the runner", id))
 	}
 }
 

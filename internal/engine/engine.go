@@ -353,7 +353,7 @@ func (e *Engine) lookAgain(fresh bool) {
 	}
 	if !fresh {
 		e.pausePartitions(e.s.Now.Sub(e.s.Wake))
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("was not watching for %v: no instance counts as silent for that time",
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("the controller was suspended for %v; that time does not count as silence",
 			e.s.Now.Sub(e.s.Wake).Round(time.Second))})
 	}
 }

@@ -233,7 +233,7 @@ func (e *Engine) whyRest() Verdict {
 	case running > 0:
 		text = fmt.Sprintf("nothing waits; %s on %d of %s", countOf(running, "attempt"), used, countOf(e.fleet.Len(), "instance"))
 	case e.fleet.Len() > 0:
-		text = fmt.Sprintf("nothing waits or runs; not gone yet: %s", countOf(e.fleet.Len(), "instance"))
+		text = fmt.Sprintf("nothing waits or runs; the fleet still has %s", countOf(e.fleet.Len(), "instance"))
 	}
 	if len(e.pools.list) == 0 {
 		text += "; nothing boots until a job is submitted"

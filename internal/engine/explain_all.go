@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/budget"
 	"drover/internal/engine/verdict"
 )
 
@@ -159,7 +160,7 @@ func (e *Engine) explainBudgets(x *everything) {
 			continue
 		}
 		if x.room() {
-			x.add(drover.Explanation{Subject: fmt.Sprintf("%s budget of the %s", b.Window, b.Scope), Reasons: verdict.Reasons(Verdict{Cause: drover.ReasonBudget, Text: text, Since: b.Since, Until: b.Until})})
+			x.add(drover.Explanation{Subject: fmt.Sprintf("%s budget of %s", b.Window, budget.Whose(b.Scope)), Reasons: verdict.Reasons(Verdict{Cause: drover.ReasonBudget, Text: text, Since: b.Since, Until: b.Until})})
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (e *Engine) troublesOf(c *Cloud) (why []Verdict) {
 	}
 	if c.Unlisted.Cause != "" {
 		unlisted := c.Unlisted
-		unlisted.Text = fmt.Sprintf("asked %s, it did not list its instances; meanwhile nothing changes for them: %s", countOf(c.ListFails, "time"), unlisted.Text)
+		unlisted.Text = fmt.Sprintf("its instances could not be listed (%s in a row), and meanwhile nothing changes for them: %s", countOf(c.ListFails, "failure"), unlisted.Text)
 		unlisted.Until = later(c.NextList, e.s.Now)
 		why = append(why, unlisted)
 	}
@@ -79,7 +79,7 @@ func (e *Engine) troublesOf(c *Cloud) (why []Verdict) {
 		why = append(why, e.whyUnchecked(c))
 	}
 	for _, t := range c.Throttles {
-		text := fmt.Sprintf("%s/%s/%s/%s is asked for %d at a time, since its cloud lacked capacity; one more for each that succeeds", c.Name, t.Zone, t.Type, t.Market, t.Most)
+		text := fmt.Sprintf("%s/%s/%s/%s is requested %d at a time, since its cloud lacked capacity; each success allows one more", c.Name, t.Zone, t.Type, t.Market, t.Most)
 		why = append(why, Verdict{Cause: drover.ReasonCapacity, Text: text, Since: t.Since})
 	}
 	return why
@@ -90,7 +90,7 @@ func (e *Engine) blocksIn(c *Cloud) (why []Verdict) {
 	blocks := slices.DeleteFunc(slices.Clone(e.market.Blocks()), func(b Block) bool { return b.Cloud != c.Name })
 	for _, b := range blocks[:min(len(blocks), maxBlocks)] {
 		one := e.whyLeftAlone(b)
-		one.Text = b.Subject() + " is left alone: " + one.Text
+		one.Text = b.Subject() + " is blocked: " + one.Text
 		why = append(why, one)
 	}
 	if more := len(blocks) - maxBlocks; more > 0 {
@@ -124,20 +124,26 @@ func (e *Engine) whatIsOffered(c *Cloud, free, paid []drover.Offering) Verdict {
 			}
 		}
 	}
-	text := fmt.Sprintf("it has %s, %d on their way", countOf(there, "instance"), coming)
+	text := "it has " + countOf(there, "instance")
 	if most := e.limits(c.Name).MaxInstances; most > 0 {
-		text = fmt.Sprintf("it has %d of at most %s, %d on their way", there, countOf(most, "instance"), coming)
+		text = fmt.Sprintf("it has %d of at most %s", there, countOf(most, "instance"))
+	}
+	if coming > 0 {
+		text += fmt.Sprintf(", %d on the way", coming)
 	}
 	if len(free) == 0 {
 		return Verdict{Cause: drover.ReasonOffered, Text: text}
 	}
-	said := fmt.Sprintf("not blocked: %d of %s", len(free), countOf(len(c.Offerings), "offering"))
+	said := "it has " + countOf(len(c.Offerings), "offering")
+	if blocked := len(c.Offerings) - len(free); blocked > 0 {
+		said += fmt.Sprintf(", %d blocked", blocked)
+	}
 	if dear := len(free) - len(paid); dear > 0 {
-		said += fmt.Sprintf(", and over the fleet's budget now: %d", dear)
+		said += fmt.Sprintf(", %d over the fleet's budget now", dear)
 	}
 	if len(paid) > 0 {
 		least := cheapestOf(paid)
-		said += fmt.Sprintf("; the cheapest is %s at %v an hour", least.Name(), least.Price)
+		said += fmt.Sprintf("; the cheapest available one is %s at %v an hour", least.Name(), least.Price)
 	}
 	return Verdict{Cause: drover.ReasonOffered, Text: said + "; " + text}
 }

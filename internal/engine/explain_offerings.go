@@ -94,15 +94,11 @@ func (e *Engine) whyOffered(o drover.Offering) Verdict {
 	if o.Reserved {
 		price += ", as reserved"
 	}
-	wanted := fmt.Sprintf("it can hold %d of %s that wait", suits, countOf(waits, "job"))
+	wanted := fmt.Sprintf("it fits %d of %s", suits, countOf(waits, "waiting job"))
 	if waits == 0 {
-		wanted = "no waiting job fits it"
+		wanted = "no jobs wait"
 	}
-	is := "are"
-	if there == 1 {
-		is = "is"
-	}
-	text := fmt.Sprintf("can be rented for %s; there %s %s of it, and %s", price, is, countOf(there, "instance"), wanted)
+	text := fmt.Sprintf("can be rented for %s; the fleet has %s of it; %s", price, countOf(there, "instance"), wanted)
 	return Verdict{Cause: drover.ReasonOffered, Text: text}
 }
 

@@ -259,7 +259,7 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 	c := e.cloud(in.Cloud)
 	switch {
 	case in.Call != 0:
-		why.Text = "its cloud was asked for it and has not answered yet"
+		why.Text = "its cloud has been asked for it, and has not answered yet"
 	case c == nil:
 		why.Cause, why.Text, why.Until = drover.ReasonTypeRemoved, "its cloud is no longer configured", 0
 	case c.NextCreate > e.s.Now:
@@ -304,20 +304,20 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 
 // whyStopped says what a stopped instance waits for.
 func (e *Engine) whyStopped(in *fleet.Member) Verdict {
-	why := Verdict{Cause: drover.ReasonPool, Text: "stopped; it is started before another is rented", Since: cmp.Or(in.Switched, e.s.Now)}
+	why := Verdict{Cause: drover.ReasonPool, Text: "stopped; it will be started before another is rented", Since: cmp.Or(in.Switched, e.s.Now)}
 	switch {
 	case in.Waking:
-		why.Text, why.Since, why.Until = "its cloud is asked to start it", in.Woken, later(in.Retry, e.s.Now)
+		why.Text, why.Since, why.Until = "its cloud is being asked to start it", in.Woken, later(in.Retry, e.s.Now)
 	case in.Switched == 0:
-		why.Text, why.Until = "its cloud is asked to stop it", later(in.Retry, e.s.Now)
+		why.Text, why.Until = "its cloud is being asked to stop it", later(in.Retry, e.s.Now)
 	case in.Retry > e.s.Now:
-		why.Text, why.Until = "stopped; it could not be started, and is left alone for a while", in.Retry
+		why.Text, why.Until = "stopped; it could not be started, and will not be tried again for a while", in.Retry
 	}
 	return why
 }
 
 func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
-	next := Verdict{Cause: in.Reason.Cause, Text: "its cloud is asked to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
+	next := Verdict{Cause: in.Reason.Cause, Text: "its cloud is being asked to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
 	switch {
 	case in.GoingUnlisted():
 		next.Text = "its cloud has accepted the destroy call and does not list it; lists may lag, so it counts as gone only after a while"

@@ -32,8 +32,8 @@ func TestForesee(t *testing.T) {
 		{"so does a pool, at once", func(s *engine.Settings) { s.Pools = nil },
 			"destroy 10 web c/a: pool web is no longer configured; destroy 10 web c/b: pool web is no longer configured; destroy 10 web c/c: pool web is no longer configured"},
 		{"more than the cloud may have wait", func(s *engine.Settings) { s.Pools[0].Count, s.Clouds[0].MaxInstances = 40, 31 },
-			"create 1 web c/a; wait 9 web /: 9 instances missing; c/a: cloud c has the 31 instances that its max_instances allows; " +
-				"c/b: cloud c has the 31 instances that its max_instances allows; c/c: cloud c has the 31 instances that its max_instances allows"},
+			"create 1 web c/a; wait 9 web /: 9 instances missing; c/a: cloud c is at its max_instances of 31; " +
+				"c/b: cloud c is at its max_instances of 31; c/c: cloud c is at its max_instances of 31"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := e.State()

@@ -37,7 +37,7 @@ func (e *Engine) ail(in *fleet.Member, why Verdict) {
 		return
 	}
 	in.Ailing = &why
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is unwell: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is unhealthy: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
 	e.cry(in, why)
 	e.retire(in)
 }
@@ -48,7 +48,7 @@ func (e *Engine) recover(in *fleet.Member) {
 	if !in.Broken && in.State != drover.InstanceStopping {
 		in.Reason = in.Remark()
 	}
-	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is well again", in.Name), Instance: in.Name, Cloud: in.Cloud})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is healthy again", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	e.replace, e.replan = true, true
 	e.fleet.Moved()
 	e.writeInstance(in)

@@ -43,7 +43,7 @@ func (e *Engine) missed(j *Job) {
 	}
 	there := func(n int64) bool { return e.job(n) != nil }
 	if at := slices.IndexFunc(j.After, func(n int64) bool { return !there(n) }); at >= 0 {
-		e.cancelJob(j, e.verdict(drover.ReasonDependency, "job %d, after which it runs, ended just then; retry it again", j.After[at]))
+		e.cancelJob(j, e.verdict(drover.ReasonDependency, "job %d, which it runs after, has just ended; retry it again", j.After[at]))
 		return
 	}
 	if left := slices.DeleteFunc(slices.Clone(j.AfterAny), func(n int64) bool { return !there(n) }); len(left) < len(j.AfterAny) {
@@ -217,7 +217,7 @@ func (e *Engine) release(j *Job, state drover.JobState) {
 		switch {
 		case o == nil:
 		case state != drover.JobSucceeded && slices.Contains(o.After, j.Number):
-			e.cancelJob(o, e.verdict(drover.ReasonDependency, "job %s, after which it runs, was %s", j.Name, stateWord(state)))
+			e.cancelJob(o, e.verdict(drover.ReasonDependency, "job %s, which it runs after, was %s", j.Name, stateWord(state)))
 		default:
 			ended := func(n int64) bool { return n == j.Number }
 			o.After, o.AfterAny = slices.DeleteFunc(o.After, ended), slices.DeleteFunc(o.AfterAny, ended)

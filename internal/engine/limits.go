@@ -18,15 +18,15 @@ func (e *Engine) whyNoRoom(of func(cloud string) use) Verdict {
 		name := clouds[0].Name
 		return whyFull(cloudFull(name, e.limits(name).MaxInstances), of(name))
 	}
-	return whyFull("every cloud has as many instances as its max_instances allows", of(""))
+	return whyFull("every cloud is at its max_instances", of(""))
 }
 
 func fleetFull(most int) string {
-	return fmt.Sprintf("the fleet has the %s that its limit allows", countOf(most, "instance"))
+	return fmt.Sprintf("the fleet is at its limit of %s", countOf(most, "instance"))
 }
 
 func cloudFull(name string, most int) string {
-	return fmt.Sprintf("cloud %s has the %s that its max_instances allows", name, countOf(most, "instance"))
+	return fmt.Sprintf("cloud %s is at its max_instances of %d", name, most)
 }
 
 // whyFull says that a limit on instances is reached, since the last of them was asked for.
@@ -79,15 +79,15 @@ func (e *Engine) lastAsked(some func(*fleet.Member) bool) (last drover.Time) {
 func useText(takes, others int) string {
 	switch {
 	case takes+others == 1 && others == 0:
-		return "it is in use or kept; wait until it has room or is gone"
+		return "its instance is in use or kept; wait until it has room or is gone"
 	case takes+others == 1:
-		return "it takes no work, because it is held, draining or leaving; wait until it is released or gone"
+		return "its instance is held, draining or leaving; wait until it is released or gone"
 	case others == 0:
-		return "they are in use or kept; wait until one of them has room or is gone"
+		return "all instances are in use or kept; wait until one has room or is gone"
 	case takes == 0:
-		return "they take no work, because each is held, draining or leaving; wait until one of them is released or gone"
+		return "all instances are held, draining or leaving; wait until one is released or gone"
 	}
-	return fmt.Sprintf("they are in use or kept, except for %d that are held, draining or leaving; wait until one of them has room or is gone", others)
+	return fmt.Sprintf("all instances are in use or kept, except %d that are held, draining or leaving; wait until one has room or is gone", others)
 }
 
 // countOf is a number of things, in words that fit it.
@@ -218,12 +218,12 @@ func (e *Engine) withoutFull(groups []*group) (rest []*group) {
 func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 	u, has := e.s.Settings.Users, ""
 	if left.Instances != nil {
-		has = fmt.Sprintf("%d of the %d instances that limits.instances allows", u.Instances-*left.Instances, u.Instances)
+		has = fmt.Sprintf("%s, and limits.instances is %d", countOf(u.Instances-*left.Instances, "instance"), u.Instances)
 	}
 	if left.CPU != nil && (left.Instances == nil || *left.Instances > 0) {
-		has = fmt.Sprintf("instances with %v of the %v vCPUs that limits.vcpus allows", u.VCPUs-*left.CPU, u.VCPUs)
+		has = fmt.Sprintf("instances with %v vCPUs, and limits.vcpus is %v", u.VCPUs-*left.CPU, u.VCPUs)
 	}
-	return e.verdict(drover.ReasonUserLimit, "user %s has %s; wait until one of them has room or is gone", g.Key.User, has)
+	return e.verdict(drover.ReasonUserLimit, "user %s has %s; wait until one has room or is gone", g.Key.User, has)
 }
 
 // userLimited reports whether the group's user could rent more but for the user's own limit, and says so.

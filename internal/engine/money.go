@@ -48,9 +48,9 @@ func (e *Engine) paidUntil(in *fleet.Member, ended drover.Time) drover.Time {
 
 // beside is what an instance may be paid for beside its work, in words.
 func (e *Engine) beside(cloud string) string {
-	text := fmt.Sprintf(", with a boot of up to %v", e.life().BootTimeout)
+	text := fmt.Sprintf(", including a boot of up to %v", e.life().BootTimeout)
 	if period := e.limits(cloud).Billing.Period; period > 0 {
-		text += fmt.Sprintf(", and the rest of the %v that %s bills at a time", period, cloud)
+		text += fmt.Sprintf(" and the rest of a billing period of %v", period)
 	}
 	return text
 }

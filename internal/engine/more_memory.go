@@ -26,7 +26,7 @@ func (e *Engine) grow(j *Job, el *Element) (whyNot string, grown bool) {
 func (e *Engine) afterMemory(j *Job, el *Element, a *Attempt, why Verdict) {
 	whyNot, grown := e.grow(j, el)
 	if grown {
-		why.Text += fmt.Sprintf("; it has %s from now on", el.Memory.Rounded())
+		why.Text += fmt.Sprintf("; it gets %s from now on", el.Memory.Rounded())
 		e.tryAgain(j, *el, why)
 		return
 	}

@@ -21,7 +21,7 @@ func (e *Engine) Pools() (list []drover.Pool) {
 	}
 	for _, name := range e.pools.names {
 		if e.pool(name) == nil {
-			why := e.verdict(drover.ReasonPool, "it is no longer configured, and its instances go")
+			why := e.verdict(drover.ReasonPool, "it is no longer configured, and its instances drain")
 			list = append(list, drover.Pool{Name: name, ByZone: map[string]int{}, Leaving: len(e.pools.members[name]), Reason: told(&why)})
 		}
 	}
@@ -127,10 +127,10 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 		text = fmt.Sprintf("its %s is %d; %s", p.Kind, p.Wanted, text)
 	}
 	if p.Keeps+p.Stopped > 0 {
-		text += fmt.Sprintf(", and %d stopped of %d", p.Stopped, p.Keeps)
+		text += fmt.Sprintf(", and %d of %d stopped ones", p.Stopped, p.Keeps)
 	}
 	if p.Lent > 0 {
-		text += fmt.Sprintf(", and %d that jobs had started", p.Lent)
+		text += fmt.Sprintf(", and %d more, which were started for jobs", p.Lent)
 	}
 	if p.Outdated > 0 {
 		text += fmt.Sprintf(", %d of an older template", p.Outdated)

@@ -211,11 +211,11 @@ func (e *Engine) whyExhausted(x *Exhaustion) Verdict {
 
 // whyAllBlocked says that all of some offerings are blocked, by what the first of them is, until the first ends.
 func (e *Engine) whyAllBlocked(all []drover.Offering) Verdict {
-	why := e.verdict(drover.ReasonBlocked, "all that it may use there is blocked")
+	why := e.verdict(drover.ReasonBlocked, "everything it may use there is blocked")
 	for _, o := range all {
 		if b := e.market.BlockOf(o); b != nil {
 			if why.Until = sooner(why.Until, later(b.Until(), e.s.Now)); why.Until == later(b.Until(), e.s.Now) {
-				why.Text = "all that it may use there is blocked: " + blockText(*b)
+				why.Text = "everything it may use there is blocked: " + blockText(*b)
 			}
 		}
 	}
@@ -276,5 +276,5 @@ func (e *Engine) whyNothingFits(p *poolOf) Verdict {
 			return e.verdict(drover.ReasonCatalogue, "the types of cloud %s are not known yet", name)
 		}
 	}
-	return e.verdict(drover.ReasonNoFit, "nothing that its clouds offer in its zones is of its types and market, and large enough")
+	return e.verdict(drover.ReasonNoFit, "its clouds offer nothing in its zones that matches its types and market and is large enough")
 }

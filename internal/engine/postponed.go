@@ -71,7 +71,7 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 		}
 	}
 	if n := delayed.Count(); n > 0 {
-		text := fmt.Sprintf("failed and waits for its %s retry of at most %d", ordinal(j.Element(delayed[0].First).Retried), j.Retry.Times)
+		text := fmt.Sprintf("failed, and waits for its %s retry of at most %d", ordinal(j.Element(delayed[0].First).Retried), j.Retry.Times)
 		why = append(why, Verdict{Cause: drover.ReasonRetry, Text: text, Since: j.Since, Until: until})
 	}
 	rest := postponed.Without(delayed)
@@ -87,7 +87,7 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 		}
 		why = append(why, r)
 	default:
-		text := fmt.Sprintf("%d of its array are running or starting, as many as max_running allows", j.MaxRunning)
+		text := fmt.Sprintf("%d elements of its array are running or starting, which is its max_running", j.MaxRunning)
 		why = append(why, Verdict{Cause: drover.ReasonMaxRunning, Text: text, Since: j.Since})
 	}
 	return why

@@ -52,7 +52,7 @@ func (e *Engine) tooLate(j *Job, number, life int64) *drover.Error {
 
 // doneAgain refuses what was wished for a job that has ended, and is done again since.
 func doneAgain(number int64) *drover.Error {
-	return drover.Errorf(drover.KindConflict, "job %d ended meanwhile and was retried", number).WithHint("if you mean this run too, ask again")
+	return drover.Errorf(drover.KindConflict, "job %d has ended and been retried meanwhile", number).WithHint("if you mean the retry too, repeat the command")
 }
 
 // putsOff reports whether what is told to end for the reason is to begin again.

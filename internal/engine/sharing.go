@@ -42,7 +42,7 @@ func whose(in *fleet.Member) string {
 	case in.Sharing == drover.ShareUser && (in.Isolated() || in.Used):
 		return "; it was used while users shared instances, and runs no more jobs"
 	case in.Sharing == drover.ShareEveryone && !in.Isolated():
-		return "; it was created before users' jobs were isolated, and runs no more"
+		return "; it was created before users' jobs were isolated, and runs no more jobs"
 	}
 	return ""
 }

@@ -172,7 +172,7 @@ func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 	if err.Kind == drover.KindUnsupported {
 		why := e.verdict(drover.ReasonStopped, "its cloud cannot stop it: %s", err.Message)
 		if p := e.pool(in.Pool); p != nil {
-			p.CannotStop = e.verdict(drover.ReasonStopped, "none is kept stopped any more, since cloud %s cannot stop instance %s: %s", in.Cloud, in.Name, err.Message)
+			p.CannotStop = e.verdict(drover.ReasonStopped, "no instance is kept stopped any more, since cloud %s cannot stop instance %s: %s", in.Cloud, in.Name, err.Message)
 		}
 		e.stop(in, why)
 		return
@@ -267,7 +267,7 @@ func (e *Engine) lend(groups []*group) (left []*group) {
 			if in == nil {
 				break
 			}
-			e.wake(in, true, e.verdict(drover.ReasonRunning, "jobs wait that it can run"))
+			e.wake(in, true, e.verdict(drover.ReasonRunning, "waiting jobs need it"))
 			if n := e.payableOn(in, g, g.bindable(in)); n > 0 {
 				e.bind(g, in, n)
 				e.writeInstance(in)

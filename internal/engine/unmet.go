@@ -80,7 +80,7 @@ func (e *Engine) whyBlocked(g *group) Verdict {
 		why.Until = b.Reason.Until
 		why.Text = fmt.Sprintf("the %d offerings that can hold it are all blocked; %s will be tried first: %s", len(able), o.Name(), blockText(*b))
 		if len(able) == 1 {
-			why.Text = fmt.Sprintf("%s, which alone can hold it, is blocked: %s", o.Name(), blockText(*b))
+			why.Text = fmt.Sprintf("%s, the only offering that can hold it, is blocked: %s", o.Name(), blockText(*b))
 		}
 	}
 	why.Until = later(why.Until, e.s.Now)
@@ -132,17 +132,16 @@ func (e *Engine) whyRefused(u drover.Unmet) *Verdict {
 	}
 	blocked, dear := e.leftOut(len(e.market.Offerings()) - total)
 	if blocked > 0 {
-		said = append(said, fmt.Sprintf("blocked: %d", blocked))
+		said = append(said, refusalWords(drover.Refusal{Code: "blocked", Count: blocked}))
 	}
 	if dear > 0 {
-		said = append(said, fmt.Sprintf("over the budget: %d", dear))
+		said = append(said, refusalWords(drover.Refusal{Code: "dear", Count: dear}))
 	}
 	others := ""
 	if total += blocked + dear; blocked+dear > 0 {
-		others = "of the others "
+		others = "of the others, "
 	}
-	offering, lacks, _ := strings.Cut(nearest.Example, ": ")
-	why := e.verdict(drover.ReasonRefused, "of %s %s; %s%s comes nearest: %s", countOf(total, "offering"), strings.Join(said, ", "), others, offering, lacks)
+	why := e.verdict(drover.ReasonRefused, "of %s, %s; %s%s comes nearest: %s", countOf(total, "offering"), strings.Join(said, ", "), others, nearest.Offering, nearest.Text)
 	return &why
 }
 
@@ -156,8 +155,8 @@ func refusalWords(r drover.Refusal) string {
 		"placement": is + " in the wrong place", "market": is + " in an unwanted market", "arch": is + " of another architecture",
 		"vcpus": has + " too few vCPUs", "memory": has + " too little memory", "disk": has + " too little disk", "gpus": has + " too few GPUs",
 		"price": is + " over max_price",
-		"limit": is + " at a limit", "size": is + " of an unwanted size", "dear": is + " over the budget",
-		"spread": has + " the share that one may have",
+		"limit": is + " at a limit", "size": is + " of an unwanted size", "dear": is + " over the budget", "blocked": is + " blocked",
+		"spread": has + " reached the share that one may have",
 	}
 	return fmt.Sprintf("%d %s", r.Count, words[r.Code])
 }

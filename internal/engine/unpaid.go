@@ -84,15 +84,15 @@ func (e *Engine) whyNotNow(a *budget.Account, ask asked, t minimumCost) Verdict 
 func (e *Engine) whyDear(a *budget.Account, ask asked, t minimumCost, can string) Verdict {
 	what, timeout, boot := "it", "a shorter timeout", ""
 	if ask.count > 1 {
-		what = fmt.Sprintf("%d that begin together", ask.count)
+		what = fmt.Sprintf("%d jobs that start together", ask.count)
 	}
 	if ask.key.Timeout == 0 {
-		timeout = "a timeout (without one it counts as an hour)"
+		timeout = "a timeout (no timeout counts as an hour)"
 	}
 	if !ask.hosted {
 		boot = e.beside(t.of.Cloud)
 	}
-	return e.verdict(drover.ReasonBudget, "%s %s: up to %v%s on %s%s; raise it to that, or give the job %s, or a cheaper offering",
+	return e.verdict(drover.ReasonBudget, "%s %s (up to %v%s on %s%s); raise it, give the job %s, or allow a cheaper offering",
 		wordsOf(a), fmt.Sprintf(can, what), t.whole, perWindow(a), t.of.Name(), boot, timeout)
 }
 
@@ -190,9 +190,9 @@ func (e *Engine) leastPrice(o drover.Offering) drover.Money {
 // wordsOf names the account's budget.
 func wordsOf(a *budget.Account) string {
 	if a.Budget == nil {
-		return fmt.Sprintf("the limit of %v on all that the fleet costs", a.Limit)
+		return fmt.Sprintf("the limit of %v on the fleet's total cost", a.Limit)
 	}
-	return fmt.Sprintf("the %s budget of the %s, %v,", a.Window, a.Budget.Scope(), a.Limit)
+	return fmt.Sprintf("the %s budget of %s, %v,", a.Window, a.Budget.Whose(), a.Limit)
 }
 
 // perWindow is how long one of the account's windows is, in words that follow an amount.

@@ -25,7 +25,7 @@ func (e *Engine) whyEnding(g *group) Verdict {
 	if g.Key.MaxWait == 0 {
 		return e.verdict(drover.ReasonEnding, endingText)
 	}
-	return e.verdict(drover.ReasonEnding, "a running job is likely to make room in time: its max_wait allows up to %v more than a boot, which saves an instance", g.Key.MaxWait)
+	return e.verdict(drover.ReasonEnding, "a running job is likely to make room in time; max_wait lets it wait up to %v longer than a boot, which saves an instance", g.Key.MaxWait)
 }
 
 // whyHeld says why a job's elements may not start at all, if so.
@@ -116,7 +116,7 @@ func (e *Engine) held() (after, zero drover.Waiting) {
 var postponedTexts = map[Cause]string{
 	drover.ReasonGang:       "restarts together with others that have not ended yet",
 	drover.ReasonRetry:      "failed, and will be retried after a delay",
-	drover.ReasonMaxRunning: "as many of its array run as max_running allows",
+	drover.ReasonMaxRunning: "its array has reached its max_running",
 }
 
 // sumPostponed adds what waits but may not start yet, by the first reason of each job.

@@ -1,5 +1,5 @@
-// Package eventqueue is the order of things in modelled time: what is to happen, and when. Nothing in it depends on the clock of the host, so
-// what happens in one world is the same every time.
+// Package eventqueue orders events in simulated time. Nothing in it depends on the host's clock, so
+// a simulation is the same every time.
 package eventqueue
 
 import "drover"

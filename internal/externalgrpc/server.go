@@ -1,6 +1,6 @@
 // Package externalgrpc serves node groups to a Kubernetes cluster's autoscaler, by the protocol of its --cloud-provider=externalgrpc.
 //
-// The model: every question is answered from memory, since an autoscaler asks about five per node in each loop. A wish is handed to the engine, and answered
+// The model: every question is answered from memory, since an autoscaler asks about five per node in each loop. A request is handed to the engine, and answered
 // when the engine has decided. A node is known by its spec.providerID alone, never by its name.
 //
 // The invariants: a client without a certificate of the configured authority gets no answer; a node that is not one of a group's instances is in no group and

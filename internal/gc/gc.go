@@ -1,5 +1,5 @@
-// Package gc finds instances of a fleet that nobody looks after, and destroys them if it is asked to. A controller says which are wanted, or else its
-// records, or else their age and what they say themselves.
+// Package gc finds instances of a fleet that no controller looks after, and destroys them on request. The controller says which are wanted; failing that,
+// its records; failing that, the instances' age and what they report themselves.
 package gc
 
 import (

@@ -11,10 +11,10 @@ import (
 )
 
 type costsInput struct {
-	By    string `query:"by" maxLength:"100" doc:"what to group costs by: job, label, label:NAME, user, pool, cloud or type; left out: job"`
-	Since string `query:"since" doc:"from when on, as 2026-11-22T08:00:00Z; left out: from the beginning"`
-	Until string `query:"until" doc:"until when; left out, or to come: now"`
-	Limit int    `query:"limit" minimum:"0" doc:"at most this many lines; if left out or above 1000: 1000"`
+	By    string `query:"by" maxLength:"100" doc:"what to group costs by: job, label, label:NAME, user, pool, cloud or type; default: job"`
+	Since string `query:"since" doc:"from this time on, such as 2026-11-22T08:00:00Z; default: the beginning"`
+	Until string `query:"until" doc:"until this time; default and latest: now"`
+	Limit int    `query:"limit" minimum:"0" doc:"at most this many lines; default and maximum: 1000"`
 	Step  int    `query:"step" minimum:"0" maximum:"31622400" doc:"also over time, in steps of this many seconds, at most 500 steps"`
 }
 

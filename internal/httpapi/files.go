@@ -92,10 +92,10 @@ func (b *bounded) Read(p []byte) (int, error) {
 type logsInput struct {
 	ID     drover.JobID `path:"id"`
 	Stream string       `query:"stream" enum:"stdout,stderr" default:"stdout"`
-	Follow bool         `query:"follow" doc:"go on, attempt after attempt, until the job is final"`
+	Follow bool         `query:"follow" doc:"continue, attempt after attempt, until the job is final"`
 
-	Attempt int   `query:"attempt" minimum:"0" doc:"of the attempt of this number, as far as its output is kept; 0: of the last"`
-	Offset  int64 `query:"offset" minimum:"0" doc:"begin at this byte of the attempt's stream, as after a connection broke"`
+	Attempt int   `query:"attempt" minimum:"0" doc:"the attempt with this number, if its output is still kept; 0: the last"`
+	Offset  int64 `query:"offset" minimum:"0" doc:"begin at this byte of the attempt's stream, for example after a broken connection"`
 }
 
 // logsOutput and contentOutput are written as they are read.
@@ -134,7 +134,7 @@ func (h *Handler) outputs(ctx context.Context, in *jobInput) (*outputsOutput, er
 
 type outputInput struct {
 	ID   drover.JobID `path:"id"`
-	Path string       `query:"path" required:"true" doc:"as the list of outputs has it"`
+	Path string       `query:"path" required:"true" doc:"as in the list of outputs"`
 }
 
 type contentOutput struct{ Body func(huma.Context) }

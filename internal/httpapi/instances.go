@@ -11,11 +11,11 @@ type listInstancesInput struct {
 	Gone  bool     `query:"gone" doc:"also those that are gone"`
 	State []string `query:"state" maxItems:"10" enum:"unknown,creating,booting,idle,running,stopped,stopping,gone" doc:"only those in one of these states"`
 	Cloud string   `query:"cloud" doc:"only those of this cloud"`
-	Since string   `query:"since" doc:"only those that are not gone, or went since, as 2026-11-22T08:00:00Z"`
+	Since string   `query:"since" doc:"only those that are not gone, or have gone since this time, such as 2026-11-22T08:00:00Z"`
 	After int64    `query:"after" minimum:"0" doc:"only those with a higher id"`
-	Limit int      `query:"limit" minimum:"0" doc:"at most this many; if left out or above 1000: 1000"`
+	Limit int      `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 
-	Newest   bool `query:"newest" doc:"the newest first: after is then what their ids are below"`
+	Newest   bool `query:"newest" doc:"newest first; after then means ids below it"`
 	Attempts int  `query:"attempts" minimum:"0" maximum:"200" doc:"with this many of the last attempts on each"`
 }
 
@@ -59,7 +59,7 @@ func (h *Handler) showInstance(ctx context.Context, in *instanceInput) (*instanc
 
 type instructInput struct {
 	ID     string `path:"id" maxLength:"1000"`
-	Reason string `query:"reason" maxLength:"1000" doc:"why, for the records, if the body does not say it"`
+	Reason string `query:"reason" maxLength:"1000" doc:"the reason, for the records, unless the body has one"`
 	Body   *reasonBody
 }
 
@@ -71,13 +71,13 @@ func instruct(verb drover.Verb) binding {
 }
 
 type offersInput struct {
-	VCPUs  string `query:"vcpus" doc:"only what has as many, such as 2 or 0.5"`
-	Memory string `query:"memory" doc:"only what has as much, such as 4Gi"`
-	Disk   string `query:"disk" doc:"only what has as much, such as 30Gi"`
+	VCPUs  string `query:"vcpus" doc:"only types with at least this many, such as 2 or 0.5"`
+	Memory string `query:"memory" doc:"only types with at least this much, such as 4Gi"`
+	Disk   string `query:"disk" doc:"only types with at least this much, such as 30Gi"`
 	GPUs   int    `query:"gpus" minimum:"0"`
 	Arch   string `query:"arch" enum:"amd64,arm64" doc:"only of this architecture"`
 	Cloud  string `query:"cloud" doc:"only of this cloud"`
-	All    bool   `query:"all" doc:"also what the configuration leaves out"`
+	All    bool   `query:"all" doc:"also what the configuration excludes"`
 }
 
 type offersOutput struct{ Body []drover.Offer }

@@ -16,7 +16,7 @@ import (
 )
 
 type submitInput struct {
-	Key         string `header:"Idempotency-Key" maxLength:"255" doc:"given again with the same batch, it is not submitted twice"`
+	Key         string `header:"Idempotency-Key" maxLength:"255" doc:"a batch sent again with the same key is not submitted twice"`
 	User        string `query:"user" maxLength:"255" doc:"whose jobs they are, if not the token's user; for administrators"`
 	ContentType string `header:"Content-Type" hidden:"true"`
 	RawBody     []byte
@@ -86,16 +86,16 @@ type listJobsInput struct {
 	Job      int64        `query:"job" minimum:"0" doc:"only the job of this number"`
 	Batch    string       `query:"batch" doc:"only those of batches of this name"`
 	User     string       `query:"user" doc:"only those of this user"`
-	Mine     bool         `query:"mine" doc:"only those of the token's user, unless user says whose"`
+	Mine     bool         `query:"mine" doc:"only those of the token's user, unless user is given"`
 	State    []string     `query:"state" maxItems:"10" enum:"queued,running,succeeded,failed,cancelled" doc:"only those in one of these states"`
 	Label    []string     `query:"label,explode" maxItems:"20" doc:"only those with this label, as NAME=VALUE; may be repeated"`
 	Elements bool         `query:"elements" doc:"the elements of arrays one by one"`
 	Tried    bool         `query:"tried" doc:"only those that have had an attempt"`
-	Since    string       `query:"since" doc:"only those that are not final, or ended since, as 2026-11-22T08:00:00Z"`
-	Match    string       `query:"match" maxLength:"100" doc:"only those whose name, or batch's name, has this in it; a page may be empty though there are more"`
-	Newest   bool         `query:"newest" doc:"the newest first: after is then what they come before"`
+	Since    string       `query:"since" doc:"only those that are not final, or have ended since this time, such as 2026-11-22T08:00:00Z"`
+	Match    string       `query:"match" maxLength:"100" doc:"only those with this text in their name or their batch's; a page may be empty although more follow"`
+	Newest   bool         `query:"newest" doc:"newest first; after then means those before it"`
 	After    drover.JobID `query:"after" doc:"only those that come after this one"`
-	Limit    int          `query:"limit" minimum:"0" doc:"at most this many; if left out or above 1000: 1000"`
+	Limit    int          `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 }
 
 type listJobsOutput struct {
@@ -174,12 +174,12 @@ func (h *Handler) prioritize(ctx context.Context, in *prioritizeInput) (*jobOutp
 // changeJobInput has why it is done in the body or, for a line of curl without one, in the query.
 type changeJobInput struct {
 	ID     drover.JobID `path:"id"`
-	Reason string       `query:"reason" maxLength:"1000" doc:"why, for the records, if the body does not say it"`
+	Reason string       `query:"reason" maxLength:"1000" doc:"the reason, for the records, unless the body has one"`
 	Body   *reasonBody
 }
 
 type reasonBody struct {
-	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"why, for the records"`
+	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"the reason, for the records"`
 }
 
 // or is the reason, or else that of the query.
@@ -209,15 +209,15 @@ func (h *Handler) cancel(ctx context.Context, in *changeJobInput) (*jobOutput, e
 // retryInput is a changeJobInput that may have a batch with it.
 type retryInput struct {
 	ID     drover.JobID `path:"id"`
-	Reason string       `query:"reason" maxLength:"1000" doc:"why, for the records, if the body does not say it"`
+	Reason string       `query:"reason" maxLength:"1000" doc:"the reason, for the records, unless the body has one"`
 	Body   *retryBody
 }
 
 func (*retryInput) describe(op *huma.Operation) { op.MaxBodyBytes = maxBatch }
 
 type retryBody struct {
-	Reason string     `json:"reason,omitempty" maxLength:"1000" doc:"why, for the records"`
-	With   *withBatch `json:"with,omitempty" doc:"a batch, as it is submitted: the job runs again as it is there under its name. Its labels stay; its array or foreach, gang and after must be as they were"`
+	Reason string     `json:"reason,omitempty" maxLength:"1000" doc:"the reason, for the records"`
+	With   *withBatch `json:"with,omitempty" doc:"a batch, in the form in which it is submitted: the job runs again as the batch defines it under its name. Its labels stay; its array or foreach, gang and after must not have changed"`
 }
 
 // withBatch is a batch within a body.

@@ -22,8 +22,8 @@ type resizeInput struct {
 }
 
 type resizeBody struct {
-	Size   int    `json:"size" minimum:"0" maximum:"100000" doc:"how many instances it is to have, until its configured number changes"`
-	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"why, for the records"`
+	Size   int    `json:"size" minimum:"0" maximum:"100000" doc:"how many instances it should have, until its configured number changes"`
+	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"the reason, for the records"`
 }
 
 type poolOutput struct{ Body drover.Pool }

@@ -11,7 +11,7 @@ import (
 type pruneInput struct{ Body pruneBody }
 
 type pruneBody struct {
-	Before time.Time `json:"before" doc:"results of jobs that ended before this time are taken away"`
+	Before time.Time `json:"before" doc:"results of jobs that ended before this time are deleted"`
 }
 
 type pruneOutput struct{ Body drover.Pruned }

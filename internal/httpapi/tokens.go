@@ -24,9 +24,9 @@ func (h *Handler) listTokens(ctx context.Context, _ *struct{}) (*tokensOutput, e
 
 // tokenRequest is a drover.TokenRequest as JSON.
 type tokenRequest struct {
-	User string         `json:"user" maxLength:"255" doc:"who bears it"`
+	User string         `json:"user" maxLength:"255" doc:"the token's user"`
 	Role drover.Role    `json:"role" doc:"view, submit, operate or admin"`
-	TTL  drover.Seconds `json:"ttl,omitempty" doc:"how long it is good, in seconds; left out: for ever"`
+	TTL  drover.Seconds `json:"ttl,omitempty" doc:"how long it is valid, in seconds; default: forever"`
 }
 
 type createTokenInput struct{ Body tokenRequest }
@@ -53,7 +53,7 @@ func (h *Handler) revokeToken(ctx context.Context, in *revokeTokenInput) (*struc
 
 // browserLogin is a link for a browser.
 type browserLogin struct {
-	Link string `json:"link" doc:"below the controller's URL; it is good once, for a minute"`
+	Link string `json:"link" doc:"relative to the controller's URL; valid once, for a minute"`
 }
 
 type loginInput struct {

@@ -20,7 +20,7 @@ import (
 const keepAlive = 15 * time.Second
 
 type explainInput struct {
-	Subject string `query:"subject" maxLength:"512" doc:"a job, an instance, a cloud, fleet, or an offering as CLOUD/ZONE/TYPE/MARKET, of which fewer parts or patterns name several; left out: the fleet and all that waits"`
+	Subject string `query:"subject" maxLength:"512" doc:"a job, an instance, a cloud, fleet, or an offering as CLOUD/ZONE/TYPE/MARKET (fewer parts, or patterns, for several); default: the fleet and everything that waits"`
 }
 
 type explainOutput struct{ Body []drover.Explanation }
@@ -104,13 +104,13 @@ func (h *Handler) ready(ctx context.Context, in *struct{}) (*textOutput, error) 
 }
 
 type eventsInput struct {
-	LastEventID string       `header:"Last-Event-ID" maxLength:"255" doc:"as a browser sends it when it connects again; before after"`
+	LastEventID string       `header:"Last-Event-ID" maxLength:"255" doc:"as a browser sends it when it reconnects; overrides after"`
 	After       string       `query:"after" maxLength:"255" doc:"only those that come after the one with this id"`
 	Job         drover.JobID `query:"job" doc:"only those about this job, or the elements of this array"`
 	Instance    string       `query:"instance" doc:"only those about the instance of this name"`
-	Level       string       `query:"level" enum:"debug,info,warn" doc:"only those that matter as much; left out: info"`
-	Recent      bool         `query:"recent" doc:"only what is remembered: end instead of waiting for more"`
-	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"only this many remembered events, the latest; if left out: all"`
+	Level       string       `query:"level" enum:"debug,info,warn" doc:"the lowest level; default: info"`
+	Recent      bool         `query:"recent" doc:"end after the remembered events instead of waiting for more"`
+	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"only this many remembered events, the latest; default: all"`
 }
 
 type eventsOutput struct{ Body func(huma.Context) }
@@ -118,8 +118,8 @@ type eventsOutput struct{ Body func(huma.Context) }
 func (*eventsOutput) describe(op *huma.Operation) {
 	answers(op, "text/event-stream", &huma.Schema{
 		Type: huma.TypeString,
-		Description: "Each message's data is an event. A message of type error ends the stream with a problem, one of type end because there is no more. " +
-			"A stream that ends without either was interrupted, and goes on where it was with Last-Event-ID.",
+		Description: "Each message's data is an event. A message of type error ends the stream with a problem, one of type end because there are no more. " +
+			"A stream that ends without either was interrupted, and continues where it was with Last-Event-ID.",
 	})
 }
 

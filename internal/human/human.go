@@ -1,4 +1,4 @@
-// Package human writes times, spans, money and counts as people read them.
+// Package human formats times, durations, money and counts for people.
 package human
 
 import (
@@ -55,9 +55,9 @@ func UntilWords(r drover.Reason, now drover.Time) string {
 	case r.Until <= now:
 		return ""
 	case r.Code == drover.ReasonUnlisted, r.Code == drover.ReasonCatalogue:
-		return fmt.Sprintf("; asked again at %s, in %s", Clock(r.Until), Age(r.Until.Sub(now)))
+		return fmt.Sprintf("; next try at %s, in %s", Clock(r.Until), Age(r.Until.Sub(now)))
 	}
-	return fmt.Sprintf("; changes by %s, within %s", Clock(r.Until), Age(r.Until.Sub(now)))
+	return fmt.Sprintf("; changes at %s at the latest, in %s", Clock(r.Until), Age(r.Until.Sub(now)))
 }
 
 // Dollars is an amount of money that came as a number.

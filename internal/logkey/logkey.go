@@ -1,5 +1,5 @@
-// Package logkey is the keys of the structured log. Nowhere else is one spelled, so that one thing bears one key, whichever line tells it, and
-// who searches or alerts by a key can count on it: a key is never changed, only added.
+// Package logkey has the keys of the structured log. They are spelled only here, so that one thing has one key in every line.
+// Searches and alerts rely on them: keys are added, never changed.
 package logkey
 
 // Of what a line is about.

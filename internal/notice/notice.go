@@ -1,7 +1,7 @@
 // Package notice watches what a cloud tells an instance: that it is about to be taken back.
 //
-// Each cloud says it in its own way, to whoever asks from the inside: a [Source] is one of them, and [Watch] asks it over and over. What a
-// metadata server says is a stranger's word: answers are bounded in size and time, and an error says nothing about notices, neither that
+// Each cloud has its own way to say so to programs on the instance: a [Source] is one of them, and [Watch] polls it. What a
+// metadata server says is not trusted: answers are bounded in size and time, and an error says nothing about notices, neither that
 // there is one nor that there is none.
 //
 // Metadata servers answer at a link-local address and nowhere else, without a proxy, over plain HTTP; this package speaks as much of that

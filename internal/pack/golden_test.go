@@ -37,7 +37,7 @@ func TestPlansAreTheSameAlways(t *testing.T) {
 		for _, u := range plan.Unmet[:min(2, len(plan.Unmet))] {
 			fmt.Fprintf(&b, "  %d jobs of demand %d wait: %s\n", u.Count, u.Demand, u.Text)
 			for _, r := range u.Refusals {
-				fmt.Fprintf(&b, "    %s: %d, such as %s\n", r.Code, r.Count, r.Example)
+				fmt.Fprintf(&b, "    %s: %d, such as %s: %s\n", r.Code, r.Count, r.Offering, r.Text)
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func (m *model) take(l ledger, k *kind, n int) {
 // shareCode and shareText say that an offering has its share.
 const (
 	shareCode = "spread"
-	shareText = "it has its share of all vCPUs"
+	shareText = "it has reached its share of all vCPUs"
 )
 
 // share reports whether the row is there for a share.

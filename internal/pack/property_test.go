@@ -209,7 +209,7 @@ func checkHolds(t *rapid.T, p drover.Problem, offering int, loads []drover.Load)
 	for _, l := range loads {
 		shape := p.Demands[l.Demand].Shape
 		if !shape.Accepts(o) {
-			t.Fatalf("offering %d does not suit demand %d: %s", offering, l.Demand, shape.Refuses(o))
+			t.Fatalf("offering %d does not suit demand %d: %s", offering, l.Demand, shape.Misfit(o))
 		}
 		if most := p.Demands[l.Demand].Dearest; most > 0 && o.Price > most {
 			t.Fatalf("offering %d is too dear for demand %d", offering, l.Demand)
@@ -224,7 +224,7 @@ func checkHolds(t *rapid.T, p drover.Problem, offering int, loads []drover.Load)
 		sum.Disk = 0
 	}
 	if !o.Type.Resources.Fits(sum) {
-		t.Fatalf("offering %d cannot hold its loads: %s", offering, o.Type.Resources.Lacks(sum))
+		t.Fatalf("offering %d cannot hold its loads: %s", offering, o.Type.Resources.Misfit(sum))
 	}
 	if p.UseOnce && count > 1 || p.JobsEach > 0 && count > p.JobsEach {
 		t.Fatalf("an instance is given %d jobs", count)

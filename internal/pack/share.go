@@ -149,7 +149,7 @@ func (s *shares) passed(o *drover.Offering, total int64) bool {
 func (m *model) dropped(plan drover.Plan, x int) drover.Plan {
 	b, class := plan.Purchases[x], len(m.classes)
 	o := &m.p.Offerings[b.Candidates[0]]
-	why := drover.Refusal{Code: shareCode, Count: 1, Example: o.Name() + ": " + shareText}
+	why := drover.Refusal{Code: shareCode, Count: 1, Offering: o.Name(), Text: shareText}
 	plan.Purchases = slices.Delete(slices.Clone(plan.Purchases), x, x+1)
 	for _, l := range b.Loads {
 		class = min(class, m.class(m.p.Demands[l.Demand]))

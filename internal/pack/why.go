@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"drover"
 )
@@ -20,7 +19,7 @@ func (m *model) why(d *draft, demand, count int) drover.Unmet {
 		u.Code, u.Text = drover.ReasonBlocked, "every offering that can hold it is blocked"
 	default:
 		u.Code = drover.ReasonLimit
-		_, u.Text, _ = strings.Cut(u.Refusals[limit].Example, ": ")
+		u.Text = u.Refusals[limit].Text
 	}
 	return u
 }
@@ -41,7 +40,7 @@ func (m *model) refusals(d *draft, demand int) (list []drover.Refusal) {
 			list, nearest = append(list, drover.Refusal{Code: code}), append(nearest, o)
 		}
 		if list[at].Count++; list[at].Count == 1 || nearer(code, o, nearest[at]) {
-			nearest[at], list[at].Example = o, o.Name()+": "+text
+			nearest[at], list[at].Offering, list[at].Text = o, o.Name(), text
 		}
 	}
 	slices.SortStableFunc(list, func(a, b drover.Refusal) int { return b.Count - a.Count })
@@ -55,11 +54,11 @@ func nearer(code string, o, than drover.Offering) bool {
 
 // refusal is why the offering could not serve one more job of a demand: what it lacks, what it costs, or which limit is reached.
 func (m *model) refusal(d *draft, asked drover.Demand, o drover.Offering) (code, text string) {
-	if text := asked.Shape.Refuses(o); text != "" {
-		return drover.RefusalCode(text), text
+	if misfit := asked.Shape.Misfit(o); misfit.Check != "" {
+		return misfit.Check, misfit.String()
 	}
 	if !asked.Affords(o) {
-		return "dear", fmt.Sprintf("%v an hour, and %v for each vCPU, is more than may be spent on it", o.Price, o.VCPUPrice())
+		return "dear", fmt.Sprintf("it costs %v an hour, %v per vCPU, which is more than may be spent on it", o.Price, o.VCPUPrice())
 	}
 	k := kind{has: m.capacity(&o), limits: m.rowsOf(&o)}
 	for _, r := range append([]int{0}, k.limits...) {

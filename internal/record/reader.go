@@ -45,7 +45,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	}
 	if h := s.Header; h.Format != Format || h.State != engine.StateVersion {
 		return nil, drover.Errorf(drover.KindInvalid, "the recording has format %d and state %d, this program reads %d and %d",
-			h.Format, h.State, Format, engine.StateVersion).WithHint("it was written by drover %s: use that one", h.Program)
+			h.Format, h.State, Format, engine.StateVersion).WithHint("it was written by drover %s: use that version", h.Program)
 	}
 	if err := s.readState(); err != nil {
 		return nil, fmt.Errorf("reading the state in which the recording begins: %w", beginning(err))

@@ -79,7 +79,7 @@ func countInto(ctx context.Context, tx *sql.Tx, m *webhook.Message) error {
 		m.Text += fmt.Sprintf(", %d were cancelled", cancelled)
 	}
 	if m.Event == drover.NotifyFailed {
-		m.Text += "; the rest goes on"
+		m.Text += "; the rest continues"
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func (r *request) reason() (string, error) {
 	case why == "":
 		return "", drover.Errorf(drover.KindInvalid, "give a reason: it is recorded, and shown to others")
 	case len(why) > maxReason:
-		return "", drover.Errorf(drover.KindInvalid, "a reason has at most %d characters", maxReason)
+		return "", drover.Errorf(drover.KindInvalid, "a reason may have at most %d characters", maxReason)
 	}
 	return why, nil
 }

@@ -65,7 +65,7 @@ func (s *sessions) offer(token drover.Secret, now time.Time) (string, error) {
 		}
 	}
 	if len(s.codes) >= mostCodes {
-		return "", drover.Errorf(drover.KindRateLimit, "%d links for browsers were asked for and not used within a minute", mostCodes)
+		return "", drover.Errorf(drover.KindRateLimit, "%d links for browsers were requested and not used within a minute", mostCodes)
 	}
 	code := rand.Text()
 	s.codes[code] = offer{token, now.Add(codeTime)}
@@ -113,12 +113,12 @@ func (s *sessions) of(r *http.Request, now time.Time) (drover.Secret, error) {
 // login lets a browser in that shows a code.
 func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Sec-Purpose") != "" || r.Method != http.MethodGet { // a browser that looks ahead would use the code up
-		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link is for one visit"))
+		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link works only once"))
 		return
 	}
 	token, good := h.sessions.take(r.URL.Query().Get("code"), time.Now())
 	if !good {
-		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link was used, or is older than a minute"))
+		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link has been used, or is more than a minute old"))
 		return
 	}
 	http.SetCookie(w, h.sessions.made(token, time.Now()))

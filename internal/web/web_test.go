@@ -148,7 +148,7 @@ func TestSessions(t *testing.T) {
 		link, _ := b.h.Login(drover.NewSecret("view"))
 		first, _, _ := b.get(link)
 		again, text, _ := b.get(link)
-		if first != 303 || again != 401 || !strings.Contains(text, "was used") {
+		if first != 303 || again != 401 || !strings.Contains(text, "has been used") {
 			t.Errorf("%d, %d %s", first, again, text)
 		}
 	})

@@ -166,7 +166,7 @@ func checkPublic(host, resolved string) error {
 	ip := at.Addr().Unmap()
 	if ip.Is6() && !publicIPv6.Contains(ip) || slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return drover.Errorf(drover.KindInvalid, "%s is at %v, which is not a public address", host, ip).
-			WithHint("whoever runs the controller may allow it: notify: {allow: [%s]}", host)
+			WithHint("the controller's operator may allow it: notify: {allow: [%s]}", host)
 	}
 	return nil
 }

@@ -1,15 +1,15 @@
-// Package budget keeps what the fleet has spent and has promised to spend in each window of each budget, and says what would pass a limit.
+// Package budget tracks what the fleet has spent and committed in each window of each budget, and says what would exceed a limit.
 //
-// The model: a Claim is what one instance costs and was promised, as plain data. The Ledger holds an entry for each claim: what it adds to each
-// account, which is one window of one budget. A Commitment is money that a decision would bind; it is refused if an account would be overdrawn by it.
-// The package knows neither instances nor jobs: the engine makes claims of them and says when one has changed.
+// The model: a Claim is what one instance costs and has committed, as plain data. The Ledger holds an entry for each claim: what it adds to each
+// account (one window of one budget). A Commitment is money that a decision would commit; it is refused if it would overdraw an account.
+// The package knows neither instances nor jobs: the engine turns them into claims and reports changes.
 //
 // An instance is committed up to the end of the longest job admitted to it, an attempt up to its own end. Most entries stay the same as time passes. Some
-// move: those of instances that are idle or booting, or whose jobs outlive their horizon. A moving entry holds its value of an earlier moment. Since then it
-// has grown by no more than its instance's price, so it is worked out again only where that could make a difference.
+// move: those of instances that are idle or booting, or whose jobs outlive their horizon. A moving entry holds its value at an earlier moment. Since then it
+// has grown by at most its instance's price, so it is recomputed only where that could make a difference.
 //
-// The invariants: an account's sum is the sum of its entries and of settled money, to the nano-dollar; answering costs time in proportion to what changed since
-// the last question, not to the size of the fleet; equal claims and times give equal answers.
+// The invariants: an account's sum is the sum of its entries and of settled money, to the nano-dollar; an answer takes time in proportion to what has changed since
+// the last one, not to the size of the fleet; equal claims and times give equal answers.
 package budget
 
 import (
@@ -55,6 +55,17 @@ func (b Budget) Scope() string {
 		return "label " + b.Label
 	}
 	return "fleet"
+}
+
+// Whose names it in a sentence: "the fleet", "user ada".
+func (b Budget) Whose() string { return Whose(b.Scope()) }
+
+// Whose is the same of a budget's Scope.
+func Whose(scope string) string {
+	if scope == "fleet" {
+		return "the fleet"
+	}
+	return scope
 }
 
 // OfFleet reports whether the budget covers the whole fleet.

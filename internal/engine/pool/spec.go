@@ -1,21 +1,21 @@
-// Package pool says how many instances of each pool there are to be in each zone, and which are to go. It is pure: instances and capacity in, demands
+// Package pool says how many instances each pool should have in each zone, and which should go. It is pure: instances and capacity in, demands
 // and releases out.
 //
-// The model: an instance counts unless it is going. Wanted is how many there are to be: of a spare pool those that are in use, and so many more. What is
-// missing is demanded in the place with the fewest that is open; what is too much is released from the place with the most. Outdated instances are replaced in
-// steps: no more than MaxUnavailable are missing for that, and no more than MaxSurge are beyond Wanted. Instances in places that are not the pool's any more
+// The model: an instance counts unless it is going. Wanted is how many there should be; for a spare pool, that is the instances in use plus the spare ones. Missing
+// instances are demanded in the open place with the fewest; surplus ones are released from the place with the most. Outdated instances are replaced in
+// steps: at most MaxUnavailable are missing meanwhile, and at most MaxSurge are beyond Wanted. Instances in places that no longer belong to the pool
 // do not count, and go as others become ready.
 //
-// Of a pool with a mix, a missing instance is demanded on demand while too few are; where nothing is to be had on demand, it is not waited for. Of those in one
-// place the last that the mix needs is the last to go.
+// In a pool with a mix, a missing instance is requested on demand while too few are, unless no on-demand capacity is available. Within a place,
+// the instances that the mix needs go last.
 //
-// A node group's number is its autoscaler's to set, and so are its victims: nothing is released as a surplus but what is outdated or too old.
+// A node group's number is its autoscaler's to set, and so are its victims: only outdated or too old instances are released.
 //
-// Stopped instances are beside that number. One is started before another is demanded. Where too few are stopped, more are demanded than are wanted, and
-// an empty instance that is ready beyond the wanted number is stopped. One that was started for jobs counts toward neither while they use it.
+// Stopped instances do not count toward that number. One is started before another is demanded. If too few are stopped, more instances than wanted are
+// demanded, and an empty ready instance beyond the wanted number is stopped. One that was started for jobs counts toward neither number while they use it.
 //
-// The invariants: a held instance is never released; nobody is demanded in a place that is closed or exhausted; equal inputs have equal plans; after
-// a few plans that are carried out there is one that asks for nothing, until something becomes ready, changes or comes of age.
+// The invariants: a held instance is never released; nothing is demanded in a closed or exhausted place; equal inputs give equal plans; after
+// a few plans have been carried out, the next one asks for nothing until something becomes ready, changes or reaches its maximum age.
 package pool
 
 import (
