@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -33,7 +34,62 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 1 && os.Args[1] == local.Command:
 		os.Exit(local.InstanceMain(os.Args[2:]))
 	}
-	os.Exit(m.Run())
+	os.Exit(runAll(m))
+}
+
+// shared is what the fixtures have in common, since each would spend its time on it again.
+var shared struct {
+	folder  string        // with the copy that instances run from
+	runner  remote.Runner // this binary, as a runner
+	records []byte        // of a fleet that has not begun
+}
+
+func runAll(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "drover-test-")
+	if err == nil {
+		defer os.RemoveAll(folder)
+		err = share(folder)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// share prepares what is shared in a folder.
+func share(folder string) (err error) {
+	shared.folder = folder
+	if shared.runner, err = runnerIn(folder); err != nil {
+		return err
+	}
+	path := filepath.Join(folder, "drover.db")
+	s, err := store.Open(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	shared.records, err = os.ReadFile(path)
+	return errors.Join(err, os.Mkdir(filepath.Join(folder, "bin"), 0o700))
+}
+
+// runnerIn makes a runner that is uploaded in no time: a script that starts this binary, by a name that makes it a runner.
+func runnerIn(folder string) (remote.Runner, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return remote.Runner{}, err
+	}
+	program := filepath.Join(folder, "drover-runner")
+	if os.Link(self, program) != nil { // on another disk
+		content, err := os.ReadFile(self)
+		if err := errors.Join(err, os.WriteFile(program, content, 0o700)); err != nil {
+			return remote.Runner{}, err
+		}
+	}
+	script := "#!/bin/sh\nexec '" + program + "' \"$@\"\n"
+	return remote.NewRunner(func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(script)), nil })
 }
 
 // fixture is what controllers of one fleet share: records, a cloud on this host, results.
@@ -48,6 +104,13 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	folder := t.TempDir()
 	f := &fixture{t: t, logs: filepath.Join(folder, "out", "logs")}
+	if err := errors.Join(
+		os.Mkdir(filepath.Join(folder, "here"), 0o700),
+		os.Symlink(filepath.Join(shared.folder, "bin"), filepath.Join(folder, "here", ".bin")),
+		os.WriteFile(filepath.Join(folder, "drover.db"), shared.records, 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
 	cloud := must(local.Open(t.Context(), driver.Options{Name: "here", Fleet: "test", Folder: filepath.Join(folder, "here")}))(t)
 	f.store = must(store.Open(t.Context(), filepath.Join(folder, "drover.db")))(t)
 	f.cfg = Config{
@@ -68,7 +131,7 @@ func newFixture(t *testing.T) *fixture {
 		Inputs:  must(blob.OpenDir(filepath.Join(folder, "inputs")))(t),
 		Results: must(blob.OpenResults(filepath.Join(folder, "out"), blob.DefaultLimits()))(t),
 		Spool:   t.TempDir(),
-		Runners: self(t),
+		Runners: func(drover.Arch) (remote.Runner, error) { return shared.runner, nil },
 		Log:     slog.New(slog.DiscardHandler),
 	}
 	f.close = sync.OnceFunc(func() {
@@ -94,17 +157,6 @@ func must[T any](v T, err error) func(*testing.T) T {
 		return v
 	}
 }
-
-// self is this binary as the runner.
-func self(t *testing.T) func(drover.Arch) (remote.Runner, error) {
-	r := must(binary())(t)
-	return func(drover.Arch) (remote.Runner, error) { return r, nil }
-}
-
-// binary is the test binary as a runner, which is read once for all tests.
-var binary = sync.OnceValues(func() (remote.Runner, error) {
-	return remote.NewRunner(func() (io.ReadCloser, error) { return os.Open("/proc/self/exe") })
-})
 
 // begin runs a controller until the returned function is called, which returns what Run did.
 func (f *fixture) begin() (*Controller, func() error) {

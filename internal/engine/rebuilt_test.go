@@ -13,9 +13,8 @@ import (
 	"drover/internal/engine"
 )
 
-// closely is how many events of a scenario are decided by three engines each. Few scenarios have more, and of those it is one in ten then, unless the tests
-// may take minutes.
-const closely = 100
+// closely is how many events of a scenario are decided by three engines each. Of the rest it is one in ten, unless the tests may take minutes.
+const closely = 10
 
 func takesMinutes() bool { return flag.Lookup("long").Value.String() == "true" }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -84,9 +83,15 @@ func (p *poor) minute() {
 	for _, answer := range booted {
 		p.hear(answer)
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(p.ends), func(a, b drover.AttemptID) int { return cmp.Compare(a.String(), b.String()) }) {
-		end := p.ends[id]
-		if a := p.e.live(id); end <= int64(p.now)/int64(time.Minute) && a != nil && a.State == drover.AttemptRunning {
+	ended := []drover.AttemptID{}
+	for id, end := range p.ends {
+		if end <= int64(p.now)/int64(time.Minute) && p.e.live(id) != nil {
+			ended = append(ended, id)
+		}
+	}
+	slices.SortFunc(ended, func(a, b drover.AttemptID) int { return cmp.Compare(a.String(), b.String()) })
+	for _, id := range ended {
+		if a := p.e.live(id); a != nil && a.State == drover.AttemptRunning {
 			p.hear(Exited{Instance: a.Instance, Attempt: id})
 		}
 	}
