@@ -12,6 +12,7 @@ BENCHFLAGS ?=
 PEERS      ?=
 DATA       ?=
 RACE       ?= ./...
+SHORT      ?= -short
 CHAOS_TIME ?= 3m
 CHAOS_SEEDS ?= 3
 SEED       ?= 0
@@ -48,8 +49,8 @@ runners:
 		gzip -9nc bin/runner-linux-$$arch >cmd/drover/runners/linux-$$arch.gz || exit 1; \
 	done
 
-test: ## run the tests
-	go test ./...
+test: ## run the tests (SHORT= in full, which takes twice as long)
+	go test $(SHORT) ./...
 
 lint: ## check the format, what go vet finds, the layers, and that the documents say what the code says
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w $$unformatted"; exit 1; fi
@@ -157,6 +158,7 @@ fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 		done; \
 	done
 
+check-all: SHORT =
 check-all: lint test race simtest mutants replay-arch e2e chaos chaos-cloud containers packages e2e-qemu e2e-openstack e2e-kubernetes fuzz bench bench-fleet bench-pack ## all of these
 
 dist: man ## make what is released: static binaries, deb, rpm, OCI image and SBOM, in bin/dist (PLATFORMS=which; needs podman)

@@ -28,18 +28,21 @@ type Crowded struct {
 }
 
 // Thousand makes, lists, tags and destroys a thousand instances, each call again when its driver says so, as a controller would. It logs the
-// calls and the time of each phase, and is content if all came to be and went, and no call was beyond the rates. The fake is opened in a bubble
-// of synctest: its times are modelled.
-func Thousand(t *testing.T, open func(*testing.T) Crowded) {
+// calls and the time of each phase, returns how many there were, and is content if all came to be and went, and no call was beyond the rates. The fake is opened in a bubble
+// of synctest: its times are modelled. In short mode there are a hundred.
+func Thousand(t *testing.T, open func(*testing.T) Crowded) (n int) {
+	if n = 1000; testing.Short() {
+		n = 100
+	}
 	began := time.Now()
-	synctest.Test(t, func(t *testing.T) { open(t).thousand(t) })
+	synctest.Test(t, func(t *testing.T) { open(t).thousand(t, n) })
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	t.Logf("in %v of real time, %d MiB from the system, the fake included", time.Since(began).Round(time.Millisecond), m.Sys>>20)
+	return n
 }
 
-func (c Crowded) thousand(t *testing.T) {
-	const n = 1000
+func (c Crowded) thousand(t *testing.T, n int) {
 	var ids []string
 	c.phase(t, "made", func() {
 		each(n, c.AtOnce, func(i int) {

@@ -12,10 +12,10 @@ import (
 )
 
 func TestAThousandInstances(t *testing.T) {
-	const n = 1000
+	const room = 1000
 	f := newFake()
-	drivertest.Thousand(t, func(t *testing.T) drivertest.Crowded {
-		f.instances, f.cores, f.latency, f.buildTime, f.endTime, f.tokenTime = n, n, 300*time.Millisecond, time.Minute, 5*time.Second, time.Hour
+	n := drivertest.Thousand(t, func(t *testing.T) drivertest.Crowded {
+		f.instances, f.cores, f.latency, f.buildTime, f.endTime, f.tokenTime = room, room, 300*time.Millisecond, time.Minute, 5*time.Second, time.Hour
 		return drivertest.Crowded{
 			Cloud: imitate(t, f, ""), Request: func(name string) driver.CreateRequest { return request(name) },
 			Calls: f.calls, AtOnce: 10, Destroys: 50, Boot: time.Minute,

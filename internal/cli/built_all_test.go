@@ -40,3 +40,12 @@ func overlay(folder string, laid map[string]string) (name string, err error) {
 	name = filepath.Join(folder, "overlay.json")
 	return name, errors.Join(err, os.WriteFile(name, text, 0o600))
 }
+
+// buildRunner builds a runner, and packs it as it is compiled into a program.
+func buildRunner(folder, arch string, environment ...string) (packed string, err error) {
+	name := filepath.Join(folder, "runner-"+arch)
+	if err := goBuild(environment, name, "../../cmd/drover-runner"); err != nil {
+		return "", err
+	}
+	return compress(name)
+}

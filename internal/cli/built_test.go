@@ -8,12 +8,21 @@ import (
 	"runtime"
 )
 
-// buildProgram has the test binary be drover, with a runner for this host beside it.
+// buildProgram has the test binary be drover, with a runner for this host beside it: a script that starts the real one, since to send that to
+// each instance takes longer than what the tests do there.
 func buildProgram(folder string) error {
 	if err := os.Mkdir(filepath.Join(folder, "runners"), 0o700); err != nil {
 		return err
 	}
-	packed, err := buildRunner(folder, runtime.GOARCH)
+	runner := filepath.Join(folder, "drover-runner")
+	if err := goBuild(nil, runner, "../../cmd/drover-runner"); err != nil {
+		return err
+	}
+	script := filepath.Join(folder, "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec '"+runner+"' \"$@\"\n"), 0o600); err != nil {
+		return err
+	}
+	packed, err := compress(script)
 	if err != nil {
 		return err
 	}

@@ -100,15 +100,6 @@ func build(folder string) error {
 	return nil
 }
 
-// buildRunner builds a runner, and packs it as it is compiled into a program.
-func buildRunner(folder, arch string, environment ...string) (packed string, err error) {
-	name := filepath.Join(folder, "runner-"+arch)
-	if err := goBuild(environment, name, "../../cmd/drover-runner"); err != nil {
-		return "", err
-	}
-	return compress(name)
-}
-
 func goBuild(environment []string, file string, args ...string) error {
 	cmd := exec.Command("go", append([]string{"build", "-ldflags", "-s -w", "-o", file}, args...)...)
 	cmd.Env = append(os.Environ(), environment...)

@@ -187,7 +187,7 @@ func (i *instance) attemptPath(id drover.AttemptID, name string) string {
 // until polls a condition of real processes.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain until %s", what)
 		}
