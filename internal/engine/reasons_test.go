@@ -135,6 +135,7 @@ func documented(t *testing.T) (examples map[string][]string, stuck []string) {
 
 // covers D22
 func TestEveryReasonOccurs(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
 		t.Fatal(err)

@@ -132,10 +132,14 @@ func afford(t *testing.T, dice *rand.Rand) *poor {
 	return p
 }
 
-// day lets thirty hours pass, in which jobs come for a day.
+// day lets thirty hours pass, or fifteen in short mode, in which jobs come but for the last four.
 func (p *poor) day(each func()) {
-	for minute := range 30 * 60 {
-		if p.dice.IntN(10) == 0 && minute < 26*60 && p.e.queue.Len() < 30 {
+	hours := 30
+	if testing.Short() {
+		hours = 15
+	}
+	for minute := range hours * 60 {
+		if p.dice.IntN(10) == 0 && minute < (hours-4)*60 && p.e.queue.Len() < 30 {
 			p.gang = p.dice.IntN(3) * p.dice.IntN(3)
 			j := p.waiting(herdShape(p.dice.IntN(30)))
 			j.Timeout = time.Duration(p.dice.IntN(5)*p.dice.IntN(90)) * time.Minute

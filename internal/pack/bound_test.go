@@ -13,10 +13,14 @@ import (
 // most what it costs, and the sum of the values is a bound.
 // covers D1
 func TestTheBoundIsProved(t *testing.T) {
+	shapes := 3000
+	if testing.Short() {
+		shapes = 500
+	}
 	for name, p := range map[string]drover.Problem{
 		"jobs of few shapes":                    peersProblem(t, 10_000, false),
 		"jobs of few shapes, on demand":         peersProblem(t, 1000, true),
-		"jobs of as many shapes as there are":   manyShapes(t, 3000),
+		"jobs of as many shapes as there are":   manyShapes(t, shapes),
 		"jobs that may go to some of the types": restricted(peersProblem(t, 1000, false)),
 	} {
 		t.Run(name, func(t *testing.T) {

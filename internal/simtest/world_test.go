@@ -378,6 +378,9 @@ func TestEveryJobEndsOnceAndNothingIsLeft(t *testing.T) {
 const crowdedIn = 25
 
 func TestEveryJobOfACrowdEndsOnceAndNothingIsLeft(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as all other worlds: run by make simtest")
+	}
 	tryWorlds(t, kind{crowded, (*World).AllSucceeded}, max(1, *seeds/crowdedIn))
 }
 

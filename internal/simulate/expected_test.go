@@ -43,8 +43,12 @@ func logNormal(dice *rand.Rand, median time.Duration, spread float64) time.Durat
 }
 
 func TestWhatIsLikelyToEndTogetherIsRentedTogether(t *testing.T) {
+	seeds := uint64(2)
+	if testing.Short() {
+		seeds = 1
+	}
 	cost := func(x Expected, wrong float64) (all float64) {
-		for seed := range uint64(2) {
+		for seed := range seeds {
 			in := input(seed, 0)
 			in.Trace, in.Expected = batch(seed, 300, 0, wrong), x
 			all += whole(t, in, Drover).Cost
