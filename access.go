@@ -16,16 +16,16 @@ const (
 	RoleAdmin   Role = "admin"   // tokens, and what is in the controller's memory
 )
 
-// Roles are all roles, the one that may least first.
+// Roles lists all roles, the least powerful first.
 func Roles() []Role { return []Role{RoleView, RoleSubmit, RoleOperate, RoleAdmin} }
 
-// Allows reports whether the role may do what takes the other.
+// Allows reports whether the role may do what requires the other.
 func (r Role) Allows(other Role) bool {
 	at := slices.Index(Roles(), r)
 	return at >= 0 && at >= slices.Index(Roles(), other)
 }
 
-// Identity is who asks.
+// Identity is the caller.
 type Identity struct {
 	User    string // of an attempt: its job's
 	Role    Role
@@ -39,7 +39,7 @@ func WithIdentity(ctx context.Context, id Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, id)
 }
 
-// IdentityOf is who asks, the zero Identity if the context does not say.
+// IdentityOf is the caller; the zero Identity if the context does not say.
 func IdentityOf(ctx context.Context) Identity {
 	id, _ := ctx.Value(identityKey{}).(Identity)
 	return id

@@ -6,14 +6,13 @@ import "time"
 // next one at the latest.
 const MaxBillingPeriod = time.Hour
 
-// Billing is how a cloud bills the time of an instance, beside by the second. Neither time is longer than MaxBillingPeriod.
+// Billing is how a cloud rounds the time that it bills. Neither time is longer than MaxBillingPeriod.
 type Billing struct {
 	Least  time.Duration `json:"least,omitempty"`  // is billed in any case
 	Period time.Duration `json:"period,omitempty"` // of which each that is begun is billed as a whole; 0: there is none
 }
 
-// PaidUntil is up to when an instance is paid that is created at one time and ends at another. It is never earlier than that, and the later the later
-// that is.
+// PaidUntil is when the bill of an instance ends that was created and ended at these times: never before it ended, and no earlier if it ends later.
 func (b Billing) PaidUntil(created, ended Time) Time {
 	took := ended.Sub(created)
 	if b.Period > 0 {
@@ -22,5 +21,5 @@ func (b Billing) PaidUntil(created, ended Time) Time {
 	return max(ended, created.Add(max(took, b.Least)))
 }
 
-// Latest is up to when an instance is paid at most that ends at a time, whenever it was created before that: no later than what is billed in any case.
+// Latest is the latest time at which the bill of an instance can end that ended at this time, whenever it was created.
 func (b Billing) Latest(ended Time) Time { return ended.Add(b.Period) }

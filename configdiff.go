@@ -14,7 +14,7 @@ type ConfigChange struct {
 	To   string `json:"to,omitempty"`
 }
 
-// FateKind is what a changed configuration does with instances.
+// FateKind is what a changed configuration does to instances.
 type FateKind string
 
 // The kinds of fates.
@@ -29,7 +29,7 @@ const (
 // Fates lists the kinds in the order in which they are shown.
 func Fates() []FateKind { return []FateKind{FateDestroy, FateDrain, FateReplace, FateCreate, FateWait} }
 
-// Fate is what becomes of instances that are alike.
+// Fate is what happens to similar instances.
 type Fate struct {
 	Kind   FateKind `json:"kind"`
 	Count  int      `json:"count"`

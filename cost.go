@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// CostBy is what money is told apart by.
+// CostBy is what costs are grouped by.
 type CostBy string
 
 // What money can be told apart by. By [CostByLabel] alone jobs are told apart by all their labels together, and with a colon and a name, as
@@ -20,12 +20,12 @@ const (
 	CostByType  CostBy = "type"
 )
 
-// CostsBy lists them.
+// CostsBy lists all groupings.
 func CostsBy() []CostBy {
 	return []CostBy{CostByJob, CostByLabel, CostByUser, CostByPool, CostByCloud, CostByType}
 }
 
-// Label is the name of the label of which values are told apart; empty if it is not one label that is.
+// Label is the name of the label by whose values costs are grouped; empty if it is not a single label.
 func (by CostBy) Label() string {
 	name, _ := strings.CutPrefix(string(by), string(CostByLabel)+":")
 	if name == string(by) {
@@ -34,10 +34,10 @@ func (by CostBy) Label() string {
 	return name
 }
 
-// Known reports whether money can be told apart by that.
+// Known reports whether costs can be grouped by it.
 func (by CostBy) Known() bool { return slices.Contains(CostsBy(), by) || by.Label() != "" }
 
-// CostFilter asks what money was for.
+// CostFilter selects costs.
 type CostFilter struct {
 	By    CostBy
 	Since Time // from when on; 0: from the beginning
@@ -50,8 +50,7 @@ type CostFilter struct {
 // MaxCostSteps is the most steps of time that money is told apart by.
 const MaxCostSteps = 500
 
-// Costs is what was paid from Since to Until, and what for. The lines, and Others where there are more lines than were asked for, add up to
-// Total, which is what the fleet cost.
+// Costs are the costs from Since to Until. The lines, and Others if there are more lines than requested, add up to Total, the cost of the fleet.
 type Costs struct {
 	By     CostBy     `json:"by"`
 	Since  Time       `json:"since,omitzero"` // left out: the beginning
@@ -62,7 +61,7 @@ type Costs struct {
 	Steps  []CostStep `json:"steps,omitempty"` // in the order of time, if they were asked for
 }
 
-// CostStep is what was paid in one step of time: of each of the Lines of all the time what fell into this step, in their order, and of all others.
+// CostStep has the costs of one step of time: for each of the Lines, in their order, its part in this step, and that of all others.
 type CostStep struct {
 	Since Time      `json:"since"`
 	Until Time      `json:"until"`
@@ -70,7 +69,7 @@ type CostStep struct {
 	Other float64   `json:"others_usd"`
 }
 
-// CostLine is what was paid in one job's name, or label's, user's, pool's, cloud's or type's.
+// CostLine is the cost of one job, label, user, pool, cloud or type.
 type CostLine struct {
 	Key   string  `json:"key"`            // empty: of none
 	Name  string  `json:"name,omitempty"` // of a job

@@ -42,7 +42,7 @@ var outcomes = map[ErrorKind]struct{ http, exit int }{
 	KindInternal:       {500, 1},
 }
 
-// HTTPStatus is the status code that an API reply with this kind of error bears.
+// HTTPStatus is the status code of an API reply with this kind of error.
 func (k ErrorKind) HTTPStatus() int {
 	if o, ok := outcomes[k]; ok {
 		return o.http
@@ -110,7 +110,7 @@ func AsError(err error, otherwise ErrorKind) *Error {
 	return &Error{Kind: otherwise, Message: err.Error()}
 }
 
-// KindOf is the kind of err: KindInternal for an error without one, none for nil.
+// KindOf is the kind of err: KindInternal for an error without one, empty for nil.
 func KindOf(err error) ErrorKind {
 	if err == nil {
 		return ""

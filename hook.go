@@ -1,6 +1,6 @@
 package drover
 
-// Hook names a moment in an instance's life at which a person's script is run.
+// Hook names an event in an instance's life that runs a user's script.
 type Hook string
 
 // The hooks.

@@ -39,7 +39,7 @@ func (s InstanceState) Billed() bool { return s != InstanceGone }
 // Ready reports whether an instance in this state can be given work at once.
 func (s InstanceState) Ready() bool { return s == InstanceIdle || s == InstanceRunning }
 
-// IdleBehavior is what an operator wants of an instance, beside its state.
+// IdleBehavior is what an operator wants an instance to do, beside its state.
 type IdleBehavior string
 
 // The idle behaviours. Hold wins over all that Drover would do by itself.
@@ -49,7 +49,7 @@ const (
 	IdleDrain IdleBehavior = "drain" // finish what runs, then destroy
 )
 
-// Notice is a cloud's word that it will take an instance back.
+// Notice is a cloud's announcement that it will take an instance back.
 type Notice struct {
 	Cause    string `json:"cause"`              // in the cloud's words, such as "spot interruption"
 	Deadline Time   `json:"deadline,omitempty"` // when, by the instance's clock; 0 if it does not say
@@ -62,7 +62,7 @@ type Addresses struct {
 	User    string `json:"user,omitempty"` // whom to log in as
 }
 
-// Verb is what an operator tells an instance.
+// Verb is an operator's command for an instance.
 type Verb string
 
 // The operator's verbs.
@@ -73,7 +73,7 @@ const (
 	VerbKill    Verb = "kill"    // go now, whatever runs
 )
 
-// Told is how a verb is said of an instance that was given it, such as "held"; empty if there is no such verb.
+// Told is the participle of a verb, such as "held"; empty if there is no such verb.
 func (v Verb) Told() string {
 	switch v {
 	case VerbDrain:

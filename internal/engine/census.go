@@ -7,7 +7,7 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// Census is the present in figures, all of one moment.
+// Census is the fleet in figures, all from one moment.
 type Census struct {
 	Status
 	Stock   []Stock       // in the order in which their first instances were asked for
@@ -16,7 +16,7 @@ type Census struct {
 	Budgets []BudgetState // as configured
 }
 
-// Sight is how well a cloud and what is in it are seen.
+// Sight is how well the controller sees a cloud and its instances.
 type Sight struct {
 	Cloud     string
 	Listed    drover.Time // when its last good list was taken, 0 if none was
@@ -24,7 +24,7 @@ type Sight struct {
 	Throttles int         // offerings of which fewer are asked for at once than may be
 }
 
-// Stock is the instances that are alike in what they are and in how they stand.
+// Stock is a set of instances of the same type and state.
 type Stock struct {
 	StockKey
 	Instances int

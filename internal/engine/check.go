@@ -9,7 +9,7 @@ import (
 	"drover/internal/engine/budget"
 )
 
-// Check compares all that the engine keeps beside its State with what follows from it, and says what differs. Tests call it after each event; it costs as
+// Check compares all derived data of the engine with its State, and says what differs. Tests call it after each event; it costs as
 // much as there is.
 func (e *Engine) Check() error {
 	if err := e.fleet.Check(e.need); err != nil {

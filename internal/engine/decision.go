@@ -35,7 +35,7 @@ type Write struct {
 	Proved bool   `json:"proved,omitempty"` // they are not, or no longer in a way that matters
 }
 
-// Replies are the answers to wishes, in their order. They are among the writes, so whoever waits for one hears it once what it says is so.
+// Replies are the answers to requests, in their order. They are among the writes, so a caller hears an answer only once it is true.
 func (d Decision) Replies() (all []Reply) {
 	for _, w := range d.Writes {
 		if w.Reply != nil {
@@ -45,7 +45,7 @@ func (d Decision) Replies() (all []Reply) {
 	return all
 }
 
-// Reply is the answer to a wish.
+// Reply is the answer to a request.
 type Reply struct {
 	Wish int64         `json:"wish"`
 	Err  *drover.Error `json:"err,omitempty"` // why it is refused, and nothing was done; nil if it is granted
@@ -56,7 +56,7 @@ type Queue struct {
 	Paused *drover.Reason `json:"paused,omitempty"` // why not; nil if it is
 }
 
-// PoolRow is what is durable of a pool beside its configuration: the number that an operator set, or an autoscaler.
+// PoolRow is the durable part of a pool beside its configuration: the number that an operator or an autoscaler set.
 type PoolRow struct {
 	Name       string `json:"name"`
 	Count      int    `json:"count"`
@@ -67,7 +67,7 @@ type PoolRow struct {
 	LastFailure int64        `json:"last_failure,omitempty"` // the number of the last of them
 }
 
-// FailedNode is a node that could not be had.
+// FailedNode is a node that could not be created.
 type FailedNode struct {
 	Number     int64   `json:"number"` // counts the group's failures
 	Code       string  `json:"code"`   // a kind of error, or a cause
@@ -79,7 +79,7 @@ type FailedNode struct {
 	ProviderID string  `json:"provider_id,omitempty"`
 }
 
-// Doubt is why the records may be an older copy, and beyond which numbers others are given from then on.
+// Doubt is why the records may be an older copy, and the numbers beyond which new ones are assigned from then on.
 type Doubt struct {
 	Reason       drover.Reason `json:"reason"`
 	LastJob      int64         `json:"last_job"`
@@ -87,7 +87,7 @@ type Doubt struct {
 	LastAttempt  int           `json:"last_attempt"`
 }
 
-// JobEnd is how a job, or an array as a whole, came out.
+// JobEnd is the result of a job, or of an array as a whole.
 type JobEnd struct {
 	Number int64           `json:"number"`
 	State  drover.JobState `json:"state"`
@@ -127,8 +127,8 @@ type InstanceEnd struct {
 	Departed *Departed     `json:"departed,omitempty"` // nil if its cloud never gave it an id
 }
 
-// Effect is something for a shell to do, once. Exactly one field beside ID is set. Every effect but Stop, Forget, Disconnect and Fire is
-// answered by an event that bears its ID.
+// Effect is something for a shell to do, once. Exactly one field beside ID is set. Every effect except Stop, Forget, Disconnect and Fire is
+// answered by an event with its ID.
 type Effect struct {
 	ID            int64           `json:"id"`
 	ListOfferings *ListOfferings  `json:"list_offerings,omitempty"`
@@ -160,7 +160,7 @@ type ListInstances struct {
 	Cloud string `json:"cloud"`
 }
 
-// Describe asks a cloud whether it has an instance that its lists lack.
+// Describe asks a cloud about an instance that is missing from its lists.
 type Describe struct {
 	Instance   int64  `json:"instance"`
 	Name       string `json:"name"`
@@ -168,7 +168,7 @@ type Describe struct {
 	ProviderID string `json:"provider_id"`
 }
 
-// Create asks a cloud for an instance that is already written down.
+// Create asks a cloud for an instance that is already recorded.
 type Create struct {
 	Instance   int64             `json:"instance"`
 	Name       string            `json:"name"`
@@ -181,7 +181,7 @@ type Create struct {
 	Template   string            `json:"template,omitempty"`
 }
 
-// Destroy asks a cloud to end an instance; by name where the cloud's id for it never became known.
+// Destroy asks a cloud to end an instance, by name if the cloud's id for it is unknown.
 type Destroy struct {
 	Instance   int64  `json:"instance"`
 	Name       string `json:"name"`
@@ -189,7 +189,7 @@ type Destroy struct {
 	ProviderID string `json:"provider_id,omitempty"`
 }
 
-// Switch asks a cloud to stop an instance that is to be started again, or to start it.
+// Switch asks a cloud to stop an instance that will be started again, or to start it.
 type Switch struct {
 	Instance   int64  `json:"instance"`
 	Name       string `json:"name"`
@@ -209,7 +209,7 @@ type SetTags struct {
 	Stopped    drover.Time         `json:"stopped,omitempty"` // since when; 0: it is not, or not by Drover
 }
 
-// GrowDisk asks for an instance's volume, and the file system on it, to be as large at least.
+// GrowDisk asks for an instance's volume and its file system to be at least this large.
 type GrowDisk struct {
 	Instance   int64        `json:"instance"`
 	Name       string       `json:"name"`
@@ -275,8 +275,7 @@ type Forget struct {
 // HookTime is how long a hook may run.
 const HookTime = 30 * time.Second
 
-// Fire has a person's hook run. An instance that is broken is destroyed once Fired says that its hook has ended, or HookTime is over; nothing
-// else waits for a hook.
+// Fire runs a user's hook. A broken instance is destroyed once Fired says that its hook has ended, or after HookTime; nothing else waits for a hook.
 type Fire struct {
 	Hook       drover.Hook   `json:"hook"`
 	Instance   int64         `json:"instance,omitempty"` // 0 of HookExhausted
@@ -289,7 +288,7 @@ type Fire struct {
 	Reason     drover.Reason `json:"reason"`
 }
 
-// HookRow is an event that a hook is to be told of, until it was.
+// HookRow is an event that a hook has not been told of yet.
 type HookRow struct {
 	Epoch   int64  `json:"epoch"`
 	Effect  int64  `json:"effect"`

@@ -1,14 +1,14 @@
-// Package engine decides. It is a deterministic state machine: one event in, one decision out, equal for equal states and events on
-// every machine. It does no I/O, reads no clock, starts no goroutine, uses no float and never depends on the order of a map.
+// Package engine decides. It is a deterministic state machine: one event in, one decision out, the same for equal states and events on
+// every computer. It does no I/O, reads no clock, starts no goroutine, uses no float and never depends on the order of a map.
 //
-// The model: jobs of one shape, priority, user, timeout and about the same expected time form a group and wait in it. Placing puts waiting jobs on instances that are ready;
-// what finds no place is bound to instances that are on their way; for what is still left, planning asks a solver which instances
-// to rent and writes them down before asking a cloud for them. Each instance has a small lifecycle (check) driven by events and by
-// the times it asked to be woken at.
+// The model: jobs of one shape, priority, user, timeout and about the same expected time form a group and wait in it. Placing puts waiting
+// jobs on ready instances and reserves room for others on instances that are on their way; for the rest, planning asks a solver which
+// instances to rent, and records them before asking a cloud for them. Each instance has a small lifecycle (check), driven by events
+// and by its timers.
 //
 // The invariants: an attempt is written before it is started, an instance before it is created; a job has at most one live attempt;
-// a new attempt begins only when the old one's runner or the death of its instance said that it has ended; an observation that
-// failed changes nothing; an effect is in flight at most once per object.
+// a new attempt begins only when the old one is known to have ended, by its runner or because its instance is gone; a failed
+// observation changes nothing; an effect is in flight at most once per object.
 package engine
 
 import (

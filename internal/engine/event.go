@@ -7,7 +7,7 @@ import (
 	"drover"
 )
 
-// Event is one thing that happened, with the time at which the shell took notice of it. Times never decrease.
+// Event is one thing that happened, with the time at which the shell noticed it. Times never decrease.
 type Event struct {
 	At   drover.Time
 	Body Body
@@ -22,15 +22,15 @@ type Configured struct {
 	Spent    []Spending `json:"spent,omitempty"` // in the present windows, for budgets that are not counted for yet
 }
 
-// Ticked says that the wake time asked for has come. Any other event serves as well.
+// Ticked says that the requested wake-up time has come. Any other event serves as well.
 type Ticked struct{}
 
-// Submitted brings jobs that the store has numbered. Jobs that are known already are passed over.
+// Submitted brings jobs that the store has numbered. Jobs that are already known are ignored.
 type Submitted struct {
 	Jobs []Job `json:"jobs"`
 }
 
-// CancelAsked is the wish that a job, or one of its elements, end, or with All every job, in whichever life.
+// CancelAsked requests the end of a job or one of its elements or, with All, of every job, whichever of its retries it is in.
 type CancelAsked struct {
 	Wish   int64         `json:"wish,omitempty"` // its row, 0 if it has none
 	Job    drover.JobID  `json:"job"`
@@ -39,7 +39,7 @@ type CancelAsked struct {
 	Reason drover.Reason `json:"reason"`
 }
 
-// InstructAsked is the wish of an operator for an instance.
+// InstructAsked is an operator's command for an instance.
 type InstructAsked struct {
 	Wish     int64         `json:"wish,omitempty"`
 	Instance int64         `json:"instance"`
@@ -47,7 +47,7 @@ type InstructAsked struct {
 	Reason   drover.Reason `json:"reason"`
 }
 
-// PriorityAsked is the wish that a job have another priority. With 0 its attempts are stopped, and it waits to be raised again.
+// PriorityAsked requests another priority for a job. With 0, its attempts are stopped, and it waits until the priority is raised again.
 type PriorityAsked struct {
 	Wish     int64         `json:"wish,omitempty"`
 	Job      int64         `json:"job"`
@@ -56,14 +56,14 @@ type PriorityAsked struct {
 	Reason   drover.Reason `json:"reason"`
 }
 
-// QueueAsked is the wish that nothing that waits be started, nor rented for, or, with Resume, that it be again.
+// QueueAsked requests that no waiting work be started or rented for or, with Resume, that it be again.
 type QueueAsked struct {
 	Wish   int64         `json:"wish,omitempty"`
 	Resume bool          `json:"resume,omitempty"`
 	Reason drover.Reason `json:"reason"`
 }
 
-// ResizeAsked is the wish of an operator that a pool have another number of instances, until its configured number changes.
+// ResizeAsked is an operator's request for another number of instances in a pool, until its configured number changes.
 type ResizeAsked struct {
 	Wish   int64         `json:"wish,omitempty"`
 	Pool   string        `json:"pool"`
@@ -71,8 +71,8 @@ type ResizeAsked struct {
 	Reason drover.Reason `json:"reason"`
 }
 
-// GroupAsked is what a cluster's autoscaler asks of a node group. It has no number of its own, so it is not done twice, nor later than By: whoever asked
-// has given up waiting by then, and asks anew.
+// GroupAsked is what a cluster's autoscaler asks of a node group. It has no number of its own, so it is not done twice, nor later than By: by
+// then the caller has given up waiting, and will ask again.
 type GroupAsked struct {
 	Wish   int64         `json:"wish,omitempty"`
 	Group  string        `json:"group"`
@@ -115,23 +115,23 @@ const (
 	NodeEmptied NodeWord = "emptied" // nothing that evictions can move is left on it, or there is no such node
 )
 
-// HealthChecked says that the check of an instance's health passes, or that it has failed several times in a row. Others says that meanwhile another instance
-// of its cloud has passed its own.
+// HealthChecked says that an instance's health check passes, or that it has failed several times in a row. Others says that another instance
+// of its cloud has passed its own meanwhile.
 type HealthChecked struct {
 	Instance int64  `json:"instance"`
 	Text     string `json:"text,omitempty"` // how it failed; empty: it passes
 	Others   bool   `json:"others,omitempty"`
 }
 
-// DrainAsked is the wish that this controller start nothing any more, so that it can end with nothing left behind: attempts finish,
-// instances go as they fall idle, and what waits waits for the next controller. With Stop, which says why, attempts are told to end and their
-// jobs are queued again, as with priority 0.
+// DrainAsked requests that this controller start nothing more, so that it can exit and leave nothing behind: attempts finish, instances go as
+// they become idle, and waiting work waits for the next controller. With Stop, which says why, attempts are told to end and their jobs are
+// queued again, as with priority 0.
 type DrainAsked struct {
 	Stop string `json:"stop,omitempty"`
 }
 
-// CloseAsked is the wish that the fleet end: instances go as soon as they have no work, and none is made. With Now, those that are kept
-// for a look go too.
+// CloseAsked requests the end of the fleet: instances go as soon as they have no work, and no new ones are created. With Now, those that are
+// kept for inspection go too.
 type CloseAsked struct {
 	Now bool `json:"now,omitempty"`
 }
@@ -149,8 +149,8 @@ type Offered struct {
 	Err       *drover.Error     `json:"err,omitempty"`
 }
 
-// Listed answers ListInstances: what is new and what is missing in this list against the last good one of this cloud (against
-// nothing, in the first one after a start). With Err set the list says nothing.
+// Listed answers ListInstances: what is new and what is missing in this list, compared with the last good one of this cloud (with nothing, in
+// the first one after a start). With Err set the list says nothing.
 type Listed struct {
 	Effect  int64         `json:"effect"`
 	Cloud   string        `json:"cloud"`
@@ -160,8 +160,8 @@ type Listed struct {
 	Err     *drover.Error `json:"err,omitempty"`
 }
 
-// Described answers Describe: whether the cloud says that there is no such instance, or none any more, and when it ended, if the cloud
-// knows. With Err set it says nothing.
+// Described answers Describe: whether the cloud says that the instance does not exist, or no longer, and when it ended, if the cloud knows.
+// With Err set it says nothing.
 type Described struct {
 	Effect   int64         `json:"effect"`
 	Instance int64         `json:"instance"`
@@ -180,8 +180,8 @@ type Created struct {
 	Addresses  drover.Addresses `json:"addresses,omitzero"`
 }
 
-// CreateFailed answers Create. Tried is how many of the candidates the cloud was asked for; a capacity error means that it has none
-// of them, any other error speaks of them all.
+// CreateFailed answers Create. Tried is how many of the candidates the cloud was asked for; a capacity error means that none of them is
+// available; any other error concerns all of them.
 type CreateFailed struct {
 	Effect   int64         `json:"effect"`
 	Instance int64         `json:"instance"`
@@ -210,7 +210,7 @@ type Tagged struct {
 	Err      *drover.Error `json:"err,omitempty"`
 }
 
-// DiskGrown answers GrowDisk. What failed for a moment may have happened all the same.
+// DiskGrown answers GrowDisk. A call with a transient error may have taken effect nevertheless.
 type DiskGrown struct {
 	Effect   int64         `json:"effect"`
 	Instance int64         `json:"instance"`
@@ -266,7 +266,7 @@ type Noticed struct {
 	Notice   drover.Notice `json:"notice"`
 }
 
-// Ailing brings an instance's own word that something is wrong with it; without a Text, that it is well again.
+// Ailing is an instance's own report that something is wrong with it; without a Text, that it is healthy again.
 type Ailing struct {
 	Instance int64  `json:"instance"`
 	Text     string `json:"text,omitempty"`
@@ -294,7 +294,7 @@ type StartFailed struct {
 	Late    bool             `json:"late,omitempty"` // it missed its deadline
 }
 
-// Exited says that an attempt's command ended. An instance that another store named may have an attempt of the same id.
+// Exited says that an attempt's command ended. An instance created under other records may have an attempt with the same id.
 type Exited struct {
 	Instance int64            `json:"instance,omitempty"` // that says so
 	Attempt  drover.AttemptID `json:"attempt"`
@@ -349,7 +349,7 @@ func (Exited) kind() string        { return "exited" }
 func (Collected) kind() string     { return "collected" }
 func (Solved) kind() string        { return "solved" }
 
-// Wished is a wish as the event that brings it from its row, whose number it bears; nil for a body that is none.
+// Wished turns a request into the event that delivers it from its row, with the row's number; nil for any other body.
 func Wished(body Body, row int64) Body {
 	switch b := body.(type) {
 	case CancelAsked:

@@ -11,7 +11,7 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// Status is what a person who watches wants to know at a glance.
+// Status is the fleet at a glance.
 type Status struct {
 	Now       drover.Time                  `json:"now"`
 	Instances map[drover.InstanceState]int `json:"instances"`
@@ -95,8 +95,7 @@ func (e *Engine) Attempts() (list []Attempt) {
 	return list
 }
 
-// AtRest reports whether nothing is left: no job that is not final, no instance that is not gone, not even one that is known to its cloud
-// alone, since each was listed.
+// AtRest reports whether nothing is left: no unfinished job and no instance, not even one that only its cloud knows, since each cloud was listed.
 func (e *Engine) AtRest() bool {
 	return e.queue.Len() == 0 && e.fleet.Len() == 0 && e.looked() && !e.fleet.Ghosts()
 }
@@ -109,8 +108,8 @@ func (e *Engine) looked() bool {
 	})
 }
 
-// Drained reports whether nothing is left but what waits and what an operator holds: no live attempt and no other instance, not even one
-// that is known to its cloud alone, since each was listed.
+// Drained reports whether nothing is left except waiting work and held instances: no live attempt and no other instance, not even one that
+// only its cloud knows, since each cloud was listed.
 func (e *Engine) Drained() bool {
 	unheld := func(in *fleet.Member) bool { return !in.Held() }
 	return e.fleet.Attempts() == 0 && !slices.ContainsFunc(e.fleet.All(), unheld) && e.looked()
@@ -189,7 +188,7 @@ func (e *Engine) explainOne(subject string) (drover.Explanation, bool) {
 // fleetSubject names the whole fleet in an explanation.
 const fleetSubject = "fleet"
 
-// ExplainFleet says of all that waits together why it does, and how much for each reason; or that nothing waits.
+// ExplainFleet says why work waits, and how much for each reason, or that nothing waits.
 func (e *Engine) ExplainFleet() drover.Explanation {
 	list, queued := e.waiting()
 	x := drover.Explanation{Subject: fleetSubject, Waiting: queued > 0, Count: queued}

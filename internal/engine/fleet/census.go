@@ -6,7 +6,7 @@ import (
 	"drover"
 )
 
-// Census counts the instances by kind, so that not every class that waits goes through all of them. It is of one revision, and never changed.
+// Census counts the instances by kind, so that waiting classes need not visit each instance. It belongs to one revision and is immutable.
 type Census struct {
 	revision int
 	Kinds    []Kind
@@ -14,7 +14,7 @@ type Census struct {
 	losers   []*Member // that have lost jobs while they lived
 }
 
-// Kind is the instances that do not differ in anything that decides whether they may run a demand's jobs once they are empty, and how many.
+// Kind is a set of instances that, once empty, can run the same jobs and equally many of them.
 type Kind struct {
 	One    *Member // any of them
 	Made   *Member // one whose cloud has chosen what it is; nil if there is none

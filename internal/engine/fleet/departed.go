@@ -7,8 +7,8 @@ import (
 	"drover"
 )
 
-// Departed is an instance that is gone, as it last was. It is remembered, since a list may show it again: then it goes on with the record
-// and the bill that it has, and nothing of it is billed twice. One is never changed: there may be a thousand, and every State has them.
+// Departed is an instance that is gone, as it last was. It is remembered because a list may show it again: then its record and bill continue,
+// and nothing is billed twice. A Departed is immutable: there may be a thousand, and every State has them.
 type Departed struct {
 	Instance Instance     `json:"instance"`
 	At       drover.Time  `json:"at"` // when it was held to be gone

@@ -64,7 +64,7 @@ func (f *Fleet) Revision() int { return f.revision }
 // Moved notes such a change.
 func (f *Fleet) Moved() { f.revision++ }
 
-// All are the members, by ID. The slice is the fleet's own, and follows its changes.
+// All are the members, by ID. The slice belongs to the fleet and changes with it.
 func (f *Fleet) All() []*Member { return f.members }
 
 // Len is how many members there are.

@@ -9,7 +9,7 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// Instance is an instance that is not gone.
+// Instance is the record of an instance that is not gone.
 type Instance struct {
 	ID         int64                `json:"id"`
 	Name       string               `json:"name"`
@@ -130,7 +130,7 @@ type Tagging struct {
 	Lost  bool                `json:"lost,omitempty"` // its cloud did not find it: nothing is tried until it is seen again
 }
 
-// Reservation is room that is kept on an instance that is not ready yet, for so many elements of one class.
+// Reservation keeps room for elements of one class on an instance that is not ready yet.
 type Reservation struct {
 	Group queue.Key `json:"group"`
 	Count int       `json:"count"`
@@ -153,7 +153,7 @@ func (in Instance) Durable() Instance {
 	return in
 }
 
-// Tariff is what the instance costs an hour, and has cost.
+// Tariff is the present and earlier hourly price of the instance.
 func (in Instance) Tariff() drover.Tariff { return drover.Tariff{Rates: in.Rates, Price: in.Price} }
 
 // PricedSince is from when on the instance's price is that which it has.
