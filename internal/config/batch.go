@@ -10,7 +10,7 @@ import (
 	"drover"
 )
 
-// BatchFile is a batch that was found good, and where in its file everything stands. The paths of its inputs are absolute.
+// BatchFile is a valid batch, with the position of everything in its file. The paths of its inputs are absolute.
 type BatchFile struct {
 	Batch drover.Batch
 
@@ -18,7 +18,7 @@ type BatchFile struct {
 	root *node
 }
 
-// LoadBatch reads a batch file. What is wrong with it comes as Faults.
+// LoadBatch reads a batch file. Errors in it are Faults.
 func LoadBatch(path string) (*BatchFile, error) {
 	data, dir, err := read(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *BatchFile) Fault(job, key, message, hint string) error {
 	return f.err()
 }
 
-// CheckClouds says which jobs ask for a cloud that is none of those named.
+// CheckClouds says which jobs ask for an unknown cloud.
 func (b *BatchFile) CheckClouds(names []string) error {
 	f := &faults{file: b.file}
 	for _, j := range b.Batch.Jobs {

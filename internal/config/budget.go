@@ -31,7 +31,7 @@ type Amounts struct {
 	Monthly drover.Money `yaml:"monthly" doc:"USD in each month, UTC"`
 }
 
-// Exceeded says what becomes of what runs when a budget is passed.
+// Exceeded says what happens to running jobs when a budget is exceeded.
 type Exceeded string
 
 // What becomes of it: it finishes, or is stopped and waits.
@@ -43,7 +43,7 @@ const (
 // maxBudgets is how many budgets there may be: each is reckoned with whenever money is bound.
 const maxBudgets = 100
 
-// Default fills in what holds of a budget that does not say otherwise.
+// Default fills in the defaults of a budget.
 func (b *Budget) Default() { *b = Budget{OnExceeded: ExceededFinish} }
 
 func (b *Budgets) decode(d *decoder, n *node) {

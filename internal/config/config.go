@@ -15,7 +15,7 @@ import (
 	"drover"
 )
 
-// Config is a configuration that was found good, with its defaults filled in.
+// Config is a valid configuration, with its defaults filled in.
 type Config struct {
 	Fleet      string  // empty: the caller gives one
 	State      string  // absolute path of the SQLite file; empty: the caller gives one
@@ -41,7 +41,7 @@ type Config struct {
 	read configFile // as it was written
 }
 
-// Source is what the configuration was read from: its text, and the folder that relative paths in it are seen from.
+// Source is what the configuration was read from: its text, and the folder that relative paths in it are relative to.
 func (c *Config) Source() (text []byte, dir string) { return c.text, c.dir }
 
 // Cloud is one cloud of a configuration.
@@ -58,7 +58,7 @@ type Cloud struct {
 	own *node  // the driver's own keys
 }
 
-// Default is the configuration that holds where there is none: this host, with at most four instances.
+// Default is the configuration used without a file: this host, with at most four instances.
 func Default(fleet string) *Config {
 	c, err := Parse("default", []byte("version: 1\nclouds: {here: {driver: local, max_instances: 4}}\n"), "")
 	if err != nil {
@@ -68,7 +68,7 @@ func Default(fleet string) *Config {
 	return c
 }
 
-// Load reads a configuration file. What is wrong with it comes as Faults.
+// Load reads a configuration file. Errors in it are Faults.
 func Load(path string) (*Config, error) {
 	data, dir, err := read(path)
 	if err != nil {

@@ -40,7 +40,7 @@ func (f Fault) String() string {
 // either.
 type Faults []Fault
 
-// Error renders one fault after the other, each from the beginning of a line.
+// Error renders the faults, each on its own line.
 func (f Faults) Error() string {
 	lines := make([]string, len(f))
 	for i, fault := range f {
@@ -49,7 +49,7 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// As gives the faults as a *drover.Error. The hints are in its message already.
+// As returns the faults as a *drover.Error, whose message includes the hints.
 func (f Faults) As(target any) bool {
 	e, ok := target.(**drover.Error)
 	if ok {

@@ -60,7 +60,7 @@ func (y *notifyFile) spec() *drover.Notify {
 	return n
 }
 
-// CheckNotify says why a URL is none to which something can be posted.
+// CheckNotify says why messages cannot be posted to a URL.
 func CheckNotify(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || len(text) > 2000 {
@@ -95,7 +95,7 @@ type jobFile struct {
 	Labels     map[string]string `yaml:"labels" doc:"for searches, budgets and shares"`
 }
 
-// Default fills in what a job has unless the file says otherwise.
+// Default fills in the defaults of a job.
 func (j *jobFile) Default() {
 	spec := DefaultJob()
 	*j = jobFile{
@@ -111,7 +111,7 @@ func (jobFile) refine(s *jsonschema.Schema) {
 	s.AnyOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"image"}}}
 }
 
-// DefaultJob is a job of which nothing was said, with neither name nor command.
+// DefaultJob is a job with only defaults, without name and command.
 func DefaultJob() drover.JobSpec {
 	return drover.JobSpec{
 		Resources: drover.Resources{CPU: drover.DefaultCPU, Memory: drover.DefaultMemory, Disk: drover.DefaultDisk},

@@ -52,7 +52,7 @@ type NodeGroup struct {
 	Reserved NodeReserved      `yaml:"reserved" doc:"resources of a node that are not available to pods"`
 }
 
-// NodeReserved is what the system keeps of a node.
+// NodeReserved is the part of a node that is reserved for the system.
 type NodeReserved struct {
 	VCPUs  drover.MilliCPU `yaml:"vcpus" doc:"processors"`
 	Memory drover.Bytes    `yaml:"memory"`
@@ -62,7 +62,7 @@ type NodeReserved struct {
 // Taint keeps pods off a node that do not tolerate it.
 type Taint string
 
-// Default is what holds unless the file says otherwise.
+// Default fills in the defaults.
 func (k *Kubernetes) Default() {
 	*k = Kubernetes{Listen: "127.0.0.1:8086", JoinTimeout: 10 * time.Minute}
 }

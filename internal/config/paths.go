@@ -31,7 +31,7 @@ func (FilePath) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: "."}
 }
 
-// FileText is a file of the user's that is read with the configuration.
+// FileText is the content of a user's file, read with the configuration.
 type FileText struct {
 	Path FilePath
 	Text string
@@ -132,7 +132,7 @@ func (t HookTarget) Attribute() (cloud, name string, is bool) {
 	return cloud, name, is
 }
 
-// Hooks are people's scripts, or URLs. An empty one is none.
+// Hooks are users' scripts or URLs. An empty one is not set.
 type Hooks struct {
 	Created   HookTarget `yaml:"created" doc:"a cloud accepted an instance"`
 	Ready     HookTarget `yaml:"ready" doc:"an instance is ready, and its address is known"`
@@ -143,7 +143,7 @@ type Hooks struct {
 	Broken    HookTarget `yaml:"broken" doc:"an instance is broken, and about to be destroyed"`
 }
 
-// Scripts are the hooks there are: paths, URLs and attributes.
+// Scripts are the hooks that are set: paths, URLs and attributes.
 func (h Hooks) Scripts() map[drover.Hook]string {
 	all := map[drover.Hook]string{}
 	for hook, path := range map[drover.Hook]HookTarget{

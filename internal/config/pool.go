@@ -15,7 +15,7 @@ import (
 	"drover"
 )
 
-// Pool is a number of instances that are kept, whether there are jobs for them or not.
+// Pool is a number of instances to keep, whether or not there are jobs for them.
 type Pool struct {
 	Name          string            `yaml:"-"`
 	Size          *int              `yaml:"size" min:"0" max:"100000" doc:"exactly this many instances; one of size, floor and spare is required"`
@@ -51,7 +51,7 @@ type Pool struct {
 	Kubernetes    *NodeGroup        `yaml:"kubernetes" doc:"instead of size, floor and spare: a node group, whose size the cluster's autoscaler sets"`
 }
 
-// PoolResources is what each instance of a pool has at least.
+// PoolResources is the minimum for each instance of a pool.
 type PoolResources struct {
 	VCPUs  drover.MilliCPU `yaml:"vcpus" doc:"processors"`
 	Memory drover.Bytes    `yaml:"memory"`
@@ -65,13 +65,13 @@ type Replace struct {
 	MaxSurge       Portion `yaml:"max_surge" doc:"how many surplus instances there may be meanwhile"`
 }
 
-// Portion is a number of a pool's instances, or a part of them.
+// Portion is a number of a pool's instances, or a percentage of them.
 type Portion struct {
 	Count int
 	Part  Percent
 }
 
-// Of is the portion of so many instances; a part of them is at least one.
+// Of is the portion of n instances; a percentage is at least one instance.
 func (p Portion) Of(count int) int {
 	if p.Part == 0 {
 		return p.Count
@@ -108,7 +108,7 @@ func (Portion) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "integer", Minimum: new(0.0)}, {Type: "string", Pattern: `^([0-9]+|[0-9]{1,2}(\.[0-9]{1,2})?%)$`}}}
 }
 
-// Default fills in what a pool has unless its part of the file says otherwise.
+// Default fills in the defaults of a pool.
 func (p *Pool) Default() {
 	*p = Pool{Spread: drover.SpreadBalanced, Cooldown: 5 * time.Minute, Login: drover.LoginSSH}
 	p.Replace.Default()
@@ -119,7 +119,7 @@ func (r *Replace) Default() {
 	*r = Replace{MaxUnavailable: Portion{Count: 1}, MaxSurge: Portion{Count: 1}}
 }
 
-// Kind is how the pool's number is meant, and the number.
+// Kind is the kind of the pool's number, and the number.
 func (p Pool) Kind() (drover.PoolKind, int) {
 	switch {
 	case p.Kubernetes != nil:
@@ -151,13 +151,13 @@ func (p Pool) TypeNames() []string {
 	return p.Types
 }
 
-// Need is what each instance has at least.
+// Need is the minimum for each instance.
 func (p Pool) Need() drover.Resources {
 	r := p.Resources
 	return drover.Resources{CPU: r.VCPUs, Memory: r.Memory, Disk: p.Disk, GPUs: r.GPUs, Arch: r.Arch}
 }
 
-// TemplateHash is the same for pools whose instances are made alike.
+// TemplateHash is the same for pools whose instances are created alike.
 func (p Pool) TemplateHash() string {
 	return digest(struct {
 		Types  []string

@@ -11,7 +11,7 @@ import (
 	"drover"
 )
 
-// Health is how the controller checks that an instance of a pool serves. Without TCP and HTTP it does not.
+// Health is how the controller checks the instances of a pool. Without TCP and HTTP it does not.
 type Health struct {
 	TCP      int           `yaml:"tcp" min:"1" max:"65535" doc:"it passes when this port accepts a connection"`
 	HTTP     HTTPCheck     `yaml:"http" doc:"it passes when this port answers a GET of this path with a status from 200 to 399, such as :80/healthz"`
@@ -21,7 +21,7 @@ type Health struct {
 	Within   time.Duration `yaml:"boot_timeout" doc:"a new instance must pass within this time after its boot; default: instances.boot_timeout"`
 }
 
-// Default is how often and how patiently is checked.
+// Default fills in the default interval and number of failures.
 func (h *Health) Default() { *h = Health{Interval: 10 * time.Second, Failures: 3} }
 
 // HTTPCheck is :PORT/PATH.
@@ -63,7 +63,7 @@ func (h *Health) Target() (port int, path string) {
 	return h.TCP, ""
 }
 
-// Check sees to it that there is one check, which has ended before the next begins.
+// Check ensures that there is one check, and that it ends before the next one begins.
 func (h *Health) Check() error {
 	if h.Timeout == 0 {
 		h.Timeout = min(5*time.Second, h.Interval)

@@ -15,7 +15,7 @@ import (
 // priceInterval is how often a cloud is asked for its prices unless the file says otherwise: spot prices move within hours, not minutes.
 const priceInterval = 15 * time.Minute
 
-// Prices are what is paid in a cloud, where that is not what its list says.
+// Prices are what is paid in a cloud, where that differs from its list.
 type Prices struct {
 	Discount Percent       `yaml:"discount" doc:"off the list prices, such as 12%"`
 	Reserved []Reservation `yaml:"reserved" doc:"reservations: this many on-demand instances of a type cost a price of their own"`
@@ -23,10 +23,10 @@ type Prices struct {
 	Interval time.Duration `yaml:"interval" doc:"how often to ask the cloud for types and prices"`
 }
 
-// Default fills in what holds of prices where the file has no word of it.
+// Default fills in the defaults of prices.
 func (p *Prices) Default() { *p = Prices{Interval: priceInterval} }
 
-// Reservation is a commitment to so many instances of a type.
+// Reservation is a commitment to a number of instances of a type.
 type Reservation struct {
 	Type  string       `yaml:"type,required" doc:"the instance type"`
 	Count int          `yaml:"count,required" min:"1" max:"100000" doc:"how many instances the price is for; others cost the list price"`

@@ -19,7 +19,7 @@ type Scheduled struct {
 	To       int      `yaml:"to,required" min:"0" max:"100000" doc:"the pool's size, floor or spare from then on"`
 }
 
-// Cron is when something happens again and again, in five fields.
+// Cron is a recurring time, in five fields.
 type Cron string
 
 // cronFields are the parser's: no seconds, and no words such as @every, whose times depend on when one asks.
@@ -93,7 +93,7 @@ func (p Pool) at(now time.Time) (_ Pool, next time.Time) {
 	return p, next
 }
 
-// Numbers are the most and the fewest instances that the pool is sure to have at some time, by its size or floor and its schedule.
+// Numbers are the highest and the lowest number of instances that the pool keeps at some time, by its size or floor and its schedule.
 func (p Pool) Numbers() (most, least int) {
 	kind, count := p.Kind()
 	if kind != drover.PoolSize && kind != drover.PoolFloor {

@@ -34,12 +34,12 @@ type configFile struct {
 	Notify     Notify               `yaml:"notify" doc:"settings for the messages that batches ask for"`
 }
 
-// Results is what becomes of results.
+// Results says what happens to results.
 type Results struct {
 	Keep time.Duration `yaml:"keep" doc:"delete them this long after their job's end; 0: never"`
 }
 
-// Notify is how those are told what becomes of their batches who ask for it.
+// Notify has the settings of messages about batches.
 type Notify struct {
 	Secret drover.Secret `yaml:"secret" doc:"signs the messages"`
 	Allow  []string      `yaml:"allow" doc:"hosts with non-public addresses that may be called"`
@@ -54,7 +54,7 @@ func (y Notify) check(f *faults, n *node) {
 	}
 }
 
-// Default fills in what holds of parts of which the file has no word.
+// Default fills in the defaults of missing parts.
 func (c *configFile) Default() {
 	c.Listen = defaultListen
 	c.Instances.Default()
@@ -77,7 +77,7 @@ func (v *version) decode(d *decoder, n *node) {
 
 func (version) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "integer"} }
 
-// Jobs is what holds for every job.
+// Jobs has the settings of all jobs.
 type Jobs struct {
 	ScheduleTimeout time.Duration `yaml:"schedule_timeout" doc:"cancel a job that has been blocked everywhere for this long in total; 0: never"`
 	Mix             drover.Mix    `yaml:"mix" doc:"how jobs that prefer spot are divided between the markets; default: wherever it is cheapest"`
@@ -86,22 +86,22 @@ type Jobs struct {
 	OnOOM           OnOOM         `yaml:"on_oom" doc:"what to do when a job ran out of memory; default: it has failed"`
 }
 
-// Auth is what the bearers of tokens may see.
+// Auth says what the holders of tokens may see.
 type Auth struct {
 	Shared bool `yaml:"shared" doc:"every token reads all users' logs, outputs, labels and commands; default: view and submit read their own"`
 }
 
-// Spread is how much of the fleet may be alike.
+// Spread limits how much of the fleet may be alike.
 type Spread struct {
 	SpotOffering Percent `yaml:"spot_offering" doc:"the largest share of the fleet's vCPUs in one spot offering, such as 20%; one instance is always allowed"`
 }
 
-// OnOOM is what follows when a job ran out of memory.
+// OnOOM says what happens when a job ran out of memory.
 type OnOOM struct {
 	Grow Growth `yaml:"grow" doc:"retry it with this many times the memory, such as 2 or 1.5, while a configured type has it"`
 }
 
-// Growth is how many times as much is given, in thousandths; 0: nothing is tried again.
+// Growth is the factor for the retry, in thousandths; 0: no retry.
 type Growth int
 
 // What can be given at once.
@@ -126,7 +126,7 @@ func (Growth) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{Types: []string{"number", "string"}, ExclusiveMinimum: new(1.0), Maximum: new(16.0)}
 }
 
-// Common is what every cloud has, whatever its driver.
+// Common has the keys of every cloud, whatever its driver.
 type Common struct {
 	Driver       string        `yaml:"driver,required" doc:"the kind of cloud"`
 	DryRun       bool          `yaml:"dry_run" doc:"only read from the cloud, and log what would have been changed"`
@@ -144,12 +144,12 @@ type Common struct {
 	Prices       Prices        `yaml:"prices" doc:"what you pay, if it differs from the cloud's list"`
 }
 
-// Default fills in what a cloud has unless its part of the file says otherwise.
+// Default fills in the defaults of a cloud.
 func (c *Common) Default() {
 	*c = Common{MaxInstances: 10, MaxCreating: 10, ListInterval: time.Minute, SSH: SSH{Port: 22}, Prices: Prices{Interval: priceInterval}}
 }
 
-// Limit is how much of a part of a cloud may be used at once: of what agrees with each of the first four that is not left out.
+// Limit limits how much of a part of a cloud may be used at once. The part is what matches those of the first four keys that are given.
 type Limit struct {
 	Zone       string          `yaml:"zone" doc:"only in this zone"`
 	Type       string          `yaml:"type" doc:"only of this instance type"`
@@ -168,7 +168,7 @@ func checkLimits(f *faults, n *node, limits []Limit) {
 	}
 }
 
-// SSH says how a cloud's instances are reached. What is empty, the driver says of each instance.
+// SSH says how a cloud's instances are reached. Empty keys are left to the driver.
 type SSH struct {
 	User    string      `yaml:"user" doc:"whom to log in as"`
 	Port    int         `yaml:"port" min:"1" max:"65535" doc:"where sshd listens"`
@@ -185,7 +185,7 @@ const (
 	AddressPrivate AddressKind = "private"
 )
 
-// TypeFilter narrows the instance types of a cloud. The zero filter lets all of them pass.
+// TypeFilter restricts the instance types of a cloud. The zero filter allows all of them.
 type TypeFilter struct {
 	Include  []string     `yaml:"include" doc:"patterns such as m7*; a type must match one of them"`
 	Exclude  []string     `yaml:"exclude" doc:"patterns; a type that matches one of them is not used"`
@@ -252,10 +252,10 @@ const (
 	ReuseNever  Reuse = "never"
 )
 
-// HealthDeadline is how long one look at an instance's health may take.
+// HealthDeadline is how long one check of an instance's health may take.
 func (i Instances) HealthDeadline() time.Duration { return min(30*time.Second, i.HealthInterval/2) }
 
-// Default fills in the lifecycle that instances have unless the file says otherwise.
+// Default fills in the default lifecycle of instances.
 func (i *Instances) Default() {
 	*i = Instances{
 		BootProbe:        "true",

@@ -48,8 +48,7 @@ type Config struct {
 	Observer Observer // may be nil
 }
 
-// Recorder records what happens, in segments that each begin with a State. Its failures do not concern the
-// controller.
+// Recorder records what happens, in segments that each begin with a State. Its failures do not affect the controller.
 type Recorder interface {
 	loop.Recorder
 	Begin(engine.State) // ends the piece there is, if any, and begins one; it keeps nothing of the State
@@ -92,7 +91,7 @@ type HealthCheck struct {
 	Failures int // in a row, before the engine is told
 }
 
-// NodeGroup is what the nodes of a node group bear.
+// NodeGroup has the labels and taints of the nodes of a node group.
 type NodeGroup struct {
 	Labels map[string]string
 	Taints []string // each as KEY=VALUE:EFFECT, the startup taint among them
@@ -226,8 +225,8 @@ func tellSetAside(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// Run drives the fleet until ctx ends or the store refuses a commit, for which a full disk is no reason: it waits for room. It leaves instances and jobs as they are, and returns once
-// everything it began has ended.
+// Run drives the fleet until ctx ends or the store refuses a commit; on a full disk it waits for space. It leaves instances and jobs as they
+// are, and returns once everything it began has ended.
 func (c *Controller) Run(ctx context.Context) error {
 	end := sync.OnceFunc(func() { close(c.ended) })
 	defer end()
@@ -375,7 +374,7 @@ func (c *Controller) Query(ctx context.Context, ask func(*engine.Engine)) error 
 
 var errEnded = drover.Errorf(drover.KindUnreachable, "the controller has ended")
 
-// Drain makes the controller start nothing any more: see engine.DrainAsked.
+// Drain makes the controller start nothing more: see engine.DrainAsked.
 func (c *Controller) Drain(ctx context.Context) { c.post(ctx, engine.DrainAsked{}) }
 
 // Stop drains and also stops running jobs, which are queued again for the next controller, with why as the reason.

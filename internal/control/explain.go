@@ -8,7 +8,7 @@ import (
 	"drover/internal/engine"
 )
 
-// Explain says why something is as it is. A number is a job's before it is an instance's, also if the job is final.
+// Explain says why something is in its state. A number means a job rather than an instance, even if the job is final.
 func (c *Controller) Explain(ctx context.Context, subject string) (list []drover.Explanation, err error) {
 	ask := func(e *engine.Engine) { list = explain(e, subject) }
 	if err := c.Query(ctx, ask); err != nil {

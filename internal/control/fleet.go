@@ -210,10 +210,10 @@ func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 	}, nil
 }
 
-// Refuse notes why the configuration's file, as it is now, is not in use; empty: it is.
+// Refuse records why the present configuration file is not in use; empty: it is.
 func (c *Controller) Refuse(why string) { c.refused.Store(&why) }
 
-// Refused is what Refuse was told last.
+// Refused is the text that Refuse recorded last.
 func (c *Controller) Refused() string {
 	if why := c.refused.Load(); why != nil {
 		return *why
