@@ -30,10 +30,19 @@ func (w *World) checkUp() {
 			}
 		}
 		for _, in := range checks {
+			w.mayStayUnfit(in)
 			w.check(in)
 		}
 	}
 	w.after(10*time.Second+w.within(20*time.Second), w.checkUp)
+}
+
+// mayStayUnfit checks that an instance no longer counts once its controller knows that its check fails while that of another passes.
+func (w *World) mayStayUnfit(in engine.Check) {
+	row, s := w.Disk.instances[in.Instance], w.controller.poolSpec(in.Pool)
+	if in.Fails && in.Vouched && s != nil && row.Passed != 0 && row.Idle != drover.IdleHold && w.counts(row, s) {
+		w.fail("instance %s still counts toward pool %s, although its health check fails while that of another passes", in.Name, in.Pool)
+	}
 }
 
 func (w *World) check(in engine.Check) {

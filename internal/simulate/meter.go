@@ -163,10 +163,14 @@ func (m *meter) rented(o drover.Offering) *hire {
 
 // pause has an instance cost nothing, or what it costs again.
 func (m *meter) pause(h *hire, off bool) {
-	price := m.market.price(h.offering)
+	price, up := m.market.price(h.offering), 1.0
 	if h.off = off; off {
-		price = 0
+		price, up, h.stopped = 0, -1, m.now
+	} else {
+		h.rested += m.now.Sub(h.stopped)
 	}
+	m.state.instances += up
+	m.state.had += up * vcpus(h.offering.Type.Resources)
 	h.count(m.now)
 	m.state.hourly += (price - h.tariff.Price).USD()
 	h.tariff = h.tariff.Changed(price, m.now)
@@ -196,13 +200,15 @@ func (m *meter) settle(by drover.Time) {
 		m.gone = m.gone[1:]
 		m.pass(h.until)
 		h.count(h.until)
-		b, took := m.bill(h.offering), h.until.Sub(h.since)
+		b, took := m.bill(h.offering), h.ran(h.until)
 		b.time += took
 		b.cost += h.tariff.Cost(h.since, h.since, h.until)
 		has := h.offering.Type.Resources
 		m.had += vcpus(has) * took.Seconds()
-		m.state.instances--
-		m.state.had -= vcpus(has)
+		if !h.off {
+			m.state.instances--
+			m.state.had -= vcpus(has)
+		}
 		m.state.hourly -= h.tariff.Price.USD()
 	}
 }

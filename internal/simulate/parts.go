@@ -21,10 +21,20 @@ type hire struct {
 	until    drover.Time // it is paid, once it is gone
 	tariff   drover.Tariff
 	ready    bool
-	off      bool        // it is stopped, and costs nothing
-	used     float64     // vCPUs, by jobs that run
-	counted  drover.Time // up to when its cost is in parts
+	off      bool          // it is stopped, and costs nothing
+	stopped  drover.Time   // when it was last
+	rested   time.Duration // how long it was before, in all
+	used     float64       // vCPUs, by jobs that run
+	counted  drover.Time   // up to when its cost is in parts
 	parts    *Parts
+}
+
+// ran is how long it was paid as one that runs.
+func (h *hire) ran(until drover.Time) time.Duration {
+	if h.off {
+		until = h.stopped
+	}
+	return until.Sub(h.since) - h.rested
 }
 
 // count puts into parts what the hire cost since that was last done.

@@ -89,6 +89,40 @@ func TestAPoolFollowsItsScheduleInASimulation(t *testing.T) {
 	}
 }
 
+// covers D2
+func TestAPoolStartsItsStoppedInstancesInASimulation(t *testing.T) {
+	became := func(stopped int) (Pool, *Result) {
+		in := keeping()
+		in.Models.Interrupted, in.For = 0, 24*time.Hour
+		s := &in.Settings.Pools[0]
+		s.Count, s.Market, s.Stopped = 10, drover.OnDemand, stopped
+		noon := in.Begin().Add(12 * time.Hour)
+		in.Scheduled = func(now drover.Time) ([]pool.Spec, drover.Time) {
+			specs, next := slices.Clone(in.Settings.Pools), noon
+			if now >= noon {
+				specs[0].Count, next = 15, 0
+			}
+			return specs, next
+		}
+		r, err := Run(t.Context(), in, Drover)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Pools[0], r
+	}
+	with, paid := became(5)
+	without, _ := became(0)
+	if with.Instances != 20 || without.Instances != 15 {
+		t.Errorf("%d instances were made, five of them to be stopped again, and %d without any stopped", with.Instances, without.Instances)
+	}
+	if with.Ready <= without.Ready {
+		t.Errorf("%.4f%% was ready with stopped instances to start, %.4f%% without", with.Ready*100, without.Ready*100)
+	}
+	if paid.Hours > 1.02*with.Hours {
+		t.Errorf("%.1f instance-hours were paid for %.1f that were wanted, and stopped instances cost none", paid.Hours, with.Hours)
+	}
+}
+
 func TestWhatAPoolLacksIsMeasured(t *testing.T) {
 	in := keeping()
 	in.For = time.Hour
