@@ -22,12 +22,16 @@ const (
 	FateDestroy FateKind = "destroy" // at once
 	FateDrain   FateKind = "drain"   // they finish their jobs, and are then destroyed
 	FateReplace FateKind = "replace" // in steps, as their pool's replace: says
+	FateStop    FateKind = "stop"    // they are kept, stopped
+	FateStart   FateKind = "start"   // they were stopped
 	FateCreate  FateKind = "create"
 	FateWait    FateKind = "wait" // they are wanted, and cannot be created yet
 )
 
 // Fates lists the kinds in the order in which they are shown.
-func Fates() []FateKind { return []FateKind{FateDestroy, FateDrain, FateReplace, FateCreate, FateWait} }
+func Fates() []FateKind {
+	return []FateKind{FateDestroy, FateDrain, FateReplace, FateStop, FateStart, FateCreate, FateWait}
+}
 
 // Fate is what happens to similar instances.
 type Fate struct {

@@ -15,26 +15,26 @@ import (
 // covers P8
 func TestAnEmptyStoreAdoptsAPoolOf300(t *testing.T) {
 	const count = 300
-	e, _ := adoptPool(t, count)
+	e, _ := adoptPool(t, count, 0)
 	web := e.Pools()[0]
 	if web.Instances != count || web.Ready != count || web.Reason != nil || web.ByZone["c/a"] != 100 || web.ByZone["c/b"] != 100 {
 		t.Errorf("%+v", web)
 	}
 }
 
-// adoptPool has an engine adopt a pool of a given size, and rest for an hour.
-func adoptPool(t *testing.T, count int) (*engine.Engine, engine.Settings) {
+// adoptPool has an engine adopt a pool of a given size, with so many more that are stopped, and rest for an hour.
+func adoptPool(t *testing.T, count, stopped int) (*engine.Engine, engine.Settings) {
 	t.Helper()
 	zones := []string{"a", "b", "c"}
 	settings := engine.Settings{
-		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 2 * count, MaxCreating: 10, ListInterval: time.Minute, OffersInterval: time.Hour}},
+		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 2 * (count + stopped), MaxCreating: 10, ListInterval: time.Minute, OffersInterval: time.Hour}},
 		Lifecycle: engine.Lifecycle{
 			BootTimeout: 10 * time.Minute, ProbeInterval: time.Minute, ProbeTimeout: 2 * time.Hour, PartitionTimeout: time.Hour, IdleTimeout: time.Minute,
 			TermTimeout: time.Minute, ShutdownTimeout: 10 * time.Second,
 		},
 		Pools: []pool.Spec{{
 			Name: "web", Kind: drover.PoolSize, Count: count, Clouds: []string{"c"}, Market: drover.OnDemand, Spread: drover.SpreadBalanced, Login: drover.LoginSSH,
-			Cooldown: time.Minute, Template: "t", MaxUnavailable: 1, MaxSurge: 1,
+			Cooldown: time.Minute, Template: "t", MaxUnavailable: 1, MaxSurge: 1, Stopped: stopped,
 		}},
 	}
 	e, err := engine.New(engine.State{Version: engine.StateVersion, Fleet: "f", Nonce: "n", Now: 1e18, Settings: settings})
@@ -48,11 +48,15 @@ func adoptPool(t *testing.T, count int) (*engine.Engine, engine.Settings) {
 		o.Cloud, o.Zone, o.Type.ProviderType, o.Price = "c", zone, "one", drover.Dollar/10
 		offers = append(offers, o)
 	}
-	for i := range count {
-		seen = append(seen, engine.Sighting{
+	for i := range count + stopped {
+		one := engine.Sighting{
 			ProviderID: fmt.Sprint("p-", i), Name: fmt.Sprint("f-old-", i), ProviderType: "one", Type: "one", Zone: zones[i%len(zones)], Market: drover.OnDemand,
 			HostKey: "key", Price: drover.Dollar / 10, Pool: "web", Template: "t", Created: 1e18 - drover.Time(time.Hour),
-		})
+		}
+		if i >= count {
+			one.Stopped, one.Kept = true, 1e18-drover.Time(time.Minute)
+		}
+		seen = append(seen, one)
 	}
 	now, end, lists := drover.Time(1e18), drover.Time(1e18).Add(time.Hour), 0
 	for todo := []engine.Body{engine.Configured{Settings: settings}}; len(todo) > 0; todo = todo[1:] {

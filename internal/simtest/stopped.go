@@ -159,7 +159,8 @@ func (w *World) mayRentAnew(in engine.Instance) {
 // stoppedAsWished checks what clouds have of the instances that are kept stopped.
 func (w *World) stoppedAsWished() {
 	for _, p := range w.controller.loop.Engine.Pools() {
-		if s := w.controller.poolSpec(p.Name); s != nil && p.Reason == nil && p.Stopped != s.Stopped && !w.anyHeld(p.Name) {
+		s := w.controller.poolSpec(p.Name)
+		if s != nil && p.Reason == nil && (p.Stopped > s.Stopped || p.Stopped+w.boots(s) < s.Stopped) && !w.anyHeld(p.Name) {
 			w.fail("pool %s keeps %d stopped, and should %d", p.Name, p.Stopped, s.Stopped)
 		}
 	}
@@ -169,7 +170,7 @@ func (w *World) stoppedAsWished() {
 			if in == nil || !v.there() || v.ended() || in.State == drover.InstanceStopping {
 				continue
 			}
-			if resting(*in) != v.off {
+			if held := in.Idle == drover.IdleHold; resting(*in) != v.off && !held { // who is held while it is to be started is not started
 				w.fail("instance %s is %s, and its cloud has it stopped: %v", in.Name, in.State, v.off)
 			}
 			if resting(*in) && v.kept == 0 {
@@ -177,6 +178,16 @@ func (w *World) stoppedAsWished() {
 			}
 		}
 	}
+}
+
+// boots is how many of a pool's instances are not ready yet, and may be stopped once they are.
+func (w *World) boots(s *pool.Spec) (n int) {
+	for _, in := range w.Disk.instances {
+		if in.Pool == s.Name && (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting) && w.counts(in, s) {
+			n++
+		}
+	}
+	return n
 }
 
 // keepsStopped has some of the pools keep stopped instances.
