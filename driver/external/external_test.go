@@ -232,7 +232,7 @@ func TestWhatAProgramDoesWrong(t *testing.T) {
 		{"it ends without a word", "call", `exit 3`, "exit status 3"},
 		{"its last words are told", "call", `echo oh no >&2; exit 1`, "oh no"},
 		{"it says nothing of use", "call", `echo hello`, "reply is not valid"},
-		{"it says more than one thing", "call", `echo '{"result":{"instances":[]}}'; echo '{"result":{"instances":[]}}'`, "more after it"},
+		{"it says more than one thing", "call", `echo '{"result":{"instances":[]}}'; echo '{"result":{"instances":[]}}'`, "something follows it"},
 		{"it answers another request", "call", `echo '{"id":99,"result":{"instances":[]}}'`, "99"},
 		{"it has neither a result nor an error", "call", `echo '{}'`, "neither"},
 		{"a list that is not there is no empty one", "call", `echo '{"result":{}}'`, "no instances"},

@@ -88,7 +88,7 @@ pools:
       destroyed: attribute:us-central1/gone
       exhausted: attribute:us-central1/tell
       vanished: attribute:us-central1/gone
-`, []string{"SecondsToRest: raised from 10s", "colour: not known"}},
+`, []string{"SecondsToRest: raised from 10s", "colour: unknown, and not converted"}},
 		{"kip's standby cells", "kip", "- {instanceType: t3.nano, count: 2, spot: true}\n- {instanceType: m5.large, count: 1}\n", `version: 1
 fleet: kip
 clouds:
@@ -118,7 +118,7 @@ pools:
     spare: 1
     type: t3.nano
     market: on_demand
-`, []string{"of kip's provider.yaml only"}},
+`, []string{"only the region and cells.standbyCells of kip's provider.yaml are converted"}},
 		{"groups", "groups", "# two\n1:10:m7i.large:workers\n--nodes=0:3:p5.48xlarge:big_ones\n", `version: 1
 fleet: groups
 clouds:
@@ -183,7 +183,7 @@ pools:
 	t.Run("what is lost is said", func(t *testing.T) {
 		for in, want := range map[string]string{
 			`prefix: "Web_"`:                      `Prefix: "Web_" cannot begin a name`,
-			`hooks: {reborn: "x"}`:                "Hooks.reborn: not known",
+			`hooks: {reborn: "x"}`:                "Hooks.reborn: unknown, and not converted",
 			`instance: {machineType: "f1-micro"}`: "machineType: types with shared vCPUs such as f1-micro",
 			`instance: {machineType: "n1-standard-1", disks: [{boot: true, autoDelete: false}]}`:   "disks: the boot disk was kept",
 			`instance: {machineType: "n1-standard-1", disks: [{boot: true, deviceName: "first"}]}`: "disks: deviceName of the boot disk is not converted",
@@ -237,7 +237,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 		{"kip", "[]", "there are no standby cells"},
 		{"kip", "- {count: 1}", "standby cell 1 has no instanceType"},
 		{"groups", "1:2:a", `line 1: "1:2:a" is not min:max:type:name`},
-		{"groups", "3:2:a:b", `line 1: "3:2:a:b" has no numbers min and max, of which max is at least min and 1, or no type`},
+		{"groups", "3:2:a:b", `line 1: "3:2:a:b" needs numbers min and max, with max at least min and at least 1, and a type`},
 		{"groups", "1:2:a:b\n1:2:a:b", "line 2: there is already a group b"},
 		{"groups", "", "there are no groups"},
 	} {

@@ -33,10 +33,10 @@ func TestStoppedInstancesAreRefusedWhereTheySaveNothing(t *testing.T) {
 		return "driver: external, command: [" + path + "]"
 	}
 	for name, test := range map[string]struct{ cloud, fault string }{
-		"hetzner":                               {"driver: hetzner", "costs as much as one that runs"},
-		"digitalocean":                          {"driver: digitalocean", "costs as much as one that runs"},
+		"hetzner":                               {"driver: hetzner", "costs as much as a running one"},
+		"digitalocean":                          {"driver: digitalocean", "costs as much as a running one"},
 		"an external driver that cannot stop":   {says(""), "cannot stop instances"},
-		"an external driver that saves nothing": {says(`"stop_start": true`), "costs as much as one that runs"},
+		"an external driver that saves nothing": {says(`"stop_start": true`), "costs as much as a running one"},
 		"an external driver that saves":         {says(`"stop_start": true, "stop_saves": true`), ""},
 		"local":                                 {"driver: local", ""},
 	} {
