@@ -18,7 +18,7 @@ func (in *Member) Awaited() bool { return in.Pooled() || len(in.Bound) > 0 }
 // Idles reports whether the instance goes once it has been idle for long enough.
 func (in *Member) Idles() bool { return !in.Pooled() }
 
-// Yields reports whether the instance may give way to work that waits.
+// Yields reports whether the instance may make way for waiting work.
 func (in *Member) Yields() bool { return !in.Pooled() }
 
 // Stays reports whether the instance is kept whether or not anything runs on it.
