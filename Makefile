@@ -49,7 +49,7 @@ runners:
 		gzip -9nc bin/runner-linux-$$arch >cmd/drover/runners/linux-$$arch.gz || exit 1; \
 	done
 
-test: ## run the tests (SHORT= in full, which takes twice as long)
+test: ## run the tests in short mode (SHORT= in full)
 	go test $(SHORT) ./...
 
 lint: ## check the format, what go vet finds, the layers, and that the documents say what the code says
