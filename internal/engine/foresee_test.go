@@ -55,7 +55,7 @@ func TestForeseeStopped(t *testing.T) {
 		{"one fewer, and one more stopped, has one stopped", func(s *engine.Settings) { s.Pools[0].Count, s.Pools[0].Stopped = 1, 3 },
 			"stop 1 web c/b: pool web keeps it stopped"},
 		{"fewer stopped destroys", func(s *engine.Settings) { s.Pools[0].Stopped = 0 },
-			"destroy 1 web c/a: pool web wants 2 instances; destroy 1 web c/c: pool web wants 2 instances"},
+			"destroy 1 web c/a: pool web keeps 0 instances stopped; destroy 1 web c/c: pool web keeps 0 instances stopped"},
 	} {
 		t.Run(test.name, func(t *testing.T) { foresees(t, e, settings, test.change, test.want) })
 	}

@@ -332,9 +332,13 @@ func (e *Engine) viewOf(in *fleet.Member) pool.View {
 	if in.State != drover.InstanceStopped {
 		retry = 0
 	}
+	price := in.Price
+	if in.Rests() {
+		price = in.RunPrice
+	}
 	return pool.View{
 		Stopped: in.State == drover.InstanceStopped && !in.Waking, Stoppable: e.stoppable(in), Startable: e.startable(in), Retry: retry, Lent: in.Lent,
-		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: in.Price,
+		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: price,
 		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && e.fit(in) && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
 	}
 }
@@ -384,6 +388,8 @@ func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
 		return e.verdict(drover.ReasonAge, "it is older than the %v that pool %s allows", p.spec.MaxAge, p.Name)
 	case pool.Misplaced:
 		return e.verdict(drover.ReasonPool, "its zone is no longer one of pool %s", p.Name)
+	case pool.Unkept:
+		return e.verdict(drover.ReasonPool, "pool %s keeps %s stopped", p.Name, countOf(p.spec.Stopped, "instance"))
 	case pool.Unbalance:
 		return e.verdict(drover.ReasonPool, "its zone has more instances of pool %s than another", p.Name)
 	}

@@ -39,7 +39,7 @@ func (e *Engine) rate(c *Cloud) {
 			continue
 		}
 		if in.Rests() {
-			e.reprice(in, e.volumePrice(in))
+			e.rateStopped(c, in)
 			continue
 		}
 		in.Rated = by
@@ -48,6 +48,20 @@ func (e *Engine) rate(c *Cloud) {
 		} else if o, listed := c.Find(keyOf(in)); listed {
 			e.reprice(in, e.withVolume(o, in.Volume()).Price)
 		}
+	}
+}
+
+// rateStopped gives a stopped instance its price, and has its record say what it would cost now if it ran, by which the one to be started is chosen.
+func (e *Engine) rateStopped(c *Cloud, in *fleet.Member) {
+	o, listed := c.Find(keyOf(in))
+	if !listed {
+		return
+	}
+	e.reprice(in, volumePrice(o, in.Volume()))
+	if price := e.asPaid(e.withVolume(o, in.Volume())).Price; price != in.RunPrice {
+		in.RunPrice = price
+		e.fleet.Moved()
+		e.writeInstance(in)
 	}
 }
 

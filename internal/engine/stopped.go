@@ -69,14 +69,19 @@ func asRunning(in *fleet.Member) *fleet.Member {
 	return &c
 }
 
-// volumePrice is what a stopped instance costs an hour: its volume, as far as its cloud says what that costs.
-func (e *Engine) volumePrice(in *fleet.Member) drover.Money {
-	o, _ := e.listedAs(in)
+// volumePrice is what a stopped instance of an offering costs an hour: its volume, as far as its cloud says what that costs.
+func volumePrice(o drover.Offering, volume drover.Bytes) drover.Money {
 	if o.Type.Resources.Disk != 0 {
 		return 0
 	}
 	o.Price = 0
-	return o.WithVolume(in.Volume()).Price
+	return o.WithVolume(volume).Price
+}
+
+// restPrice is what an instance costs an hour once it is stopped.
+func (e *Engine) restPrice(in *fleet.Member) drover.Money {
+	o, _ := e.listedAs(in)
+	return volumePrice(o, in.Volume())
 }
 
 // awake notes that an instance that was started again is ready.
@@ -137,16 +142,19 @@ func (e *Engine) switched(b Switched) {
 		e.hasCapacity(in)
 		e.startsUp(in)
 	default:
-		e.isOff(in)
+		e.isOff(in, in.Price)
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is stopped", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	}
 	e.lookSoon(e.cloud(in.Cloud))
 }
 
-// isOff has an instance count as stopped from now on.
-func (e *Engine) isOff(in *fleet.Member) {
+// isOff has an instance count as stopped from now on, which costs this when it runs.
+func (e *Engine) isOff(in *fleet.Member, price drover.Money) {
 	in.Switched, in.Fails, in.Retry, in.Known = e.s.Now, 0, 0, e.s.Now
-	in.RunPrice, in.Halted = in.Price, true
+	in.RunPrice, in.Halted = price, true
+	if in.Rests() {
+		e.reprice(in, e.restPrice(in))
+	}
 	in.Rated, e.rates, e.replan = fleet.Rate{}, true, true
 	e.unreserve(in)
 	e.fleet.Moved()
@@ -236,10 +244,14 @@ func (e *Engine) showStopped(c *Cloud, in *fleet.Member, s *Sighting) {
 func (e *Engine) adoptStopped(in *fleet.Member, s Sighting) {
 	why := e.verdict(drover.ReasonPool, "pool %s keeps it stopped, according to its tag", in.Pool)
 	in.Reason = &why
+	price := in.Price
 	if since := min(max(s.Kept, in.PricedSince()), e.s.Now); in.Ready == 0 && len(in.Rates) == 0 && since > in.Created {
-		in.Rates = []drover.Rate{{Price: in.Price, Until: since}}
+		in.Rates = []drover.Rate{{Price: price, Until: since}}
+		if !in.Waking {
+			in.Price = e.restPrice(in)
+		}
 	}
-	e.isOff(in)
+	e.isOff(in, price)
 	in.Addresses, in.Off = drover.Addresses{}, true
 	e.setState(in, drover.InstanceStopped)
 }

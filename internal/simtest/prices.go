@@ -122,20 +122,28 @@ func (w *World) mayReprice(was, in engine.Instance) {
 	if n := len(in.Rates); n > 0 {
 		at = in.Rates[n-1].Until
 	}
-	key := engine.OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}
-	reserved, t := c.reservation(in), c.prices[in.Cloud]
 	switch paid := was.Tariff().Cost(was.Created, was.Created, at); {
-	case was.Created == 0 || resting(in):
+	case was.Created == 0:
 	case at > c.now():
 		w.fail("instance %s is to cost %v from %v on, which is still to come", in.Name, in.Price, at)
 	case in.Tariff().Cost(in.Created, in.Created, at) != paid:
 		w.fail("instance %s has cost %v, and with its price it would be another sum", in.Name, paid)
 	case w.settledOtherwise(was, in, at):
-	case reserved != nil && reserved.Price == in.Price:
+	case resting(in):
+		c.mayRestAt(was, in)
 	case was.Halted && in.Price == was.RunPrice:
-	case t == nil || !t.ever[key][in.Price-w.controller.volumePrice(in)]:
+	case !c.toldPrice(in, in.Price):
 		w.fail("instance %s is to cost %v, of which its controller was never told", in.Name, in.Price)
 	}
+}
+
+// toldPrice reports whether a controller was ever told that others like the instance cost so much, or it is reserved at that.
+func (c *controller) toldPrice(in engine.Instance, price drover.Money) bool {
+	if r := c.reservation(in); r != nil && r.Price == price {
+		return true
+	}
+	t := c.prices[in.Cloud]
+	return t != nil && t.ever[engine.OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}][price-c.volumePrice(in)]
 }
 
 // settledOtherwise checks that what an instance has cost in the present windows, and since its attempts began, is what it was before its price was
@@ -173,7 +181,7 @@ func (c *controller) glancePrices() {
 				listed = o.Price
 			}
 		}
-		if resting(in) {
+		if c.glanceStopped(in, listed); resting(in) {
 			continue
 		}
 		kind := in.Cloud + "/" + in.Type.Name

@@ -61,6 +61,9 @@ func (c *controller) switchInstance(effect int64, f engine.Switch) {
 		ev.Err = drover.Errorf(drover.KindTransient, "timed out")
 		does = does && w.roll(2) == 0
 	}
+	if in := w.Disk.instances[f.Instance]; f.On && resting(in) {
+		w.fail("instance %s is started, and is still paid as a stopped one", in.Name)
+	}
 	if does && (ev.Err == nil || ev.Err.Kind == drover.KindTransient && fails) {
 		if f.On {
 			v.start()
@@ -74,19 +77,50 @@ func (c *controller) switchInstance(effect int64, f engine.Switch) {
 	c.reply(2*time.Second, ev)
 }
 
-// mayRest checks an instance that is paid as one that is stopped from now on: it is, unless its cloud took it away. Its record keeps what it cost
-// when it ran.
+// mayRest checks an instance that is paid as one that is stopped from now on: it is, unless its cloud took it away. Its record says what it costs
+// when it runs: what it cost, or what its controller was told since.
 func (w *World) mayRest(was, in engine.Instance) {
 	ran := was.Price
 	if was.Halted {
 		ran = was.RunPrice
 	}
-	if in.Halted && in.RunPrice != ran {
+	if in.Halted && in.RunPrice != ran && !w.controller.toldPrice(in, in.RunPrice) {
 		w.fail("instance %s is stopped, and is to cost %v once it runs again instead of %v", in.Name, in.RunPrice, ran)
 	}
 	tried := was.Waking // its start may have happened although it failed, for all that is known until it is listed again
 	if v := w.vmOf(in); resting(in) && !resting(was) && !tried && v != nil && v.alive && v.there() {
 		w.fail("instance %s is held to be stopped, and runs", in.Name)
+	}
+}
+
+// restPrice is what a stopped instance costs an hour, by what its controller knows: its volume.
+func (c *controller) restPrice(in engine.Instance) drover.Money {
+	for _, cl := range c.settings.Clouds {
+		if cl.Name == in.Cloud && cl.GrowDisk && in.Type.Resources.Disk == 0 {
+			return drover.Money(max(in.Resources.Disk, in.Grow).WholeGiB()) * gibPrice
+		}
+	}
+	return 0
+}
+
+// mayRestAt checks the new price of an instance that is stopped. A controller that was told no prices yet leaves it as it was, or knows of none.
+func (c *controller) mayRestAt(was, in engine.Instance) {
+	if t := c.prices[in.Cloud]; in.Price != c.restPrice(in) && (in.Price != 0 || was.Halted || t != nil && t.now != nil) {
+		c.w.fail("instance %s is stopped and is to cost %v, and its volume costs %v", in.Name, in.Price, c.restPrice(in))
+	}
+}
+
+// glanceStopped checks what a stopped instance costs, now and once it runs, if its cloud lists its type at a price. What its cloud has stopped is paid so.
+func (c *controller) glanceStopped(in engine.Instance, listed drover.Money) {
+	r := c.reservation(in)
+	switch {
+	case in.State == drover.InstanceStopped && in.Switched != 0 && !in.Waking && !in.Halted:
+		c.w.fail("instance %s was stopped, and is paid as one that runs", in.Name)
+	case !resting(in) || listed < 0:
+	case in.Price != c.restPrice(in):
+		c.w.fail("instance %s is stopped and costs %v, and its volume costs %v", in.Name, in.Price, c.restPrice(in))
+	case in.RunPrice != listed+c.volumePrice(in) && (r == nil || in.RunPrice != r.Price):
+		c.w.fail("instance %s is stopped and would cost %v if it ran, and its cloud asks %v and %v for its volume", in.Name, in.RunPrice, listed, c.volumePrice(in))
 	}
 }
 

@@ -67,7 +67,7 @@ type Instance struct {
 	Switched drover.Time  `json:"switched,omitempty"`  // when its cloud last accepted to stop it, or to start it again; 0: it has yet to stop it
 	Halted   bool         `json:"halted,omitempty"`    // it accepted the former, and not the latter since
 	Lent     bool         `json:"lent,omitempty"`      // it was started for jobs, beside its pool's number
-	RunPrice drover.Money `json:"run_price,omitempty"` // what it costs an hour when it is not stopped
+	RunPrice drover.Money `json:"run_price,omitempty"` // what it would cost an hour if it ran, of one that is stopped
 
 	Observed
 }

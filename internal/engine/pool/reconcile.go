@@ -33,9 +33,9 @@ type Zone struct {
 type View struct {
 	Place
 	ID                   int64
-	Template             string      // empty: not known
-	Asked                drover.Time // when it was asked for
-	Price                drover.Money
+	Template             string       // empty: not known
+	Asked                drover.Time  // when it was asked for
+	Price                drover.Money // while it runs
 	OnDemand             bool
 	Ready                bool
 	Busy                 int         // jobs on it, or on their way to it
@@ -75,6 +75,7 @@ const (
 	Aged                 // it is older than any may be
 	Misplaced            // its cloud or zone is not the pool's any more
 	Unbalance            // its zone has too many, another too few
+	Unkept               // more are stopped than are to be
 )
 
 // Release is an instance that is to go.

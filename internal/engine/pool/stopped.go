@@ -1,6 +1,11 @@
 package pool
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+
+	"drover"
+)
 
 // UsedByJobs reports whether jobs have an instance that they had started, so that it does not count yet.
 func (v *View) UsedByJobs() bool { return v.Lent && !v.Held && (v.Busy > 0 || !v.Ready) }
@@ -18,8 +23,10 @@ func (r *round) retire() {
 			kept = append(kept, m)
 		case misplaced:
 			r.plan.Releases = append(r.plan.Releases, Release{m.ID, Misplaced})
-		case m.old != Surplus || len(kept) >= r.Spec.Stopped:
+		case m.old != Surplus:
 			r.plan.Releases = append(r.plan.Releases, Release{m.ID, m.old})
+		case len(kept) >= r.Spec.Stopped:
+			r.plan.Releases = append(r.plan.Releases, Release{m.ID, Unkept})
 		default:
 			kept = append(kept, m)
 		}
@@ -41,7 +48,16 @@ func (r *round) stop() {
 	}
 }
 
-// start starts stopped instances for what is missing, in the place with the fewest first.
+// sooner reports whether a stopped instance is to be started before another: in the place with the fewest, or of a pool that is spread so, the cheapest first.
+func (r *round) sooner(a, b *member) bool {
+	spread := 0
+	if r.Spec.Spread != drover.SpreadCheapest {
+		spread = cmp.Compare(r.in[a.Place], r.in[b.Place])
+	}
+	return cmp.Or(spread, cmp.Compare(a.Price, b.Price)) < 0
+}
+
+// start starts stopped instances for what is missing.
 func (r *round) start() {
 	for len(r.counted) < r.plan.Wanted {
 		best := -1
@@ -50,7 +66,7 @@ func (r *round) start() {
 			case m.Held || m.old != Surplus || slices.Contains(r.plan.Stops, m.ID):
 			case !m.Startable:
 				r.next(m.Retry)
-			case best < 0 || r.in[m.Place] < r.in[r.stopped[best].Place]:
+			case best < 0 || r.sooner(&r.stopped[i], &r.stopped[best]):
 				best = i
 			}
 		}

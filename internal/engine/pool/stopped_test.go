@@ -1,0 +1,67 @@
+package pool
+
+import (
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"drover"
+)
+
+// asleep are stopped instances that may be started, one in each of some zones, numbered from 10, each costing what it says.
+func asleep(zones string, prices ...drover.Money) (all []View) {
+	for i, price := range prices {
+		all = append(all, View{Place: place(zones[i : i+1]), ID: int64(10 + i), Template: "new", Price: price, Stopped: true, Startable: true})
+	}
+	return all
+}
+
+// covers D2
+func TestStopped(t *testing.T) {
+	keeps := func(n int) Spec { return spec(func(s *Spec) { s.Stopped = n }) }
+	cheapest := func(n int) Spec { s := keeps(n); s.Spread = drover.SpreadCheapest; return s }
+	able := func(views []View) []View { return with(views, func(v *View) { v.Stoppable = true }) }
+	for name, c := range map[string]struct {
+		in       Input
+		starts   []int64
+		stops    []int64
+		releases []Release
+		demands  int
+	}{
+		"one is started before another is demanded, and the reserve is refilled": {
+			in: Input{Spec: keeps(1), Count: 1, Views: asleep("a", 5)}, starts: []int64{10}, demands: 1,
+		},
+		"where none is kept any more, all go, and one is rented": {
+			in: Input{Spec: keeps(0), Count: 2, Views: slices.Concat(some(1, 1, "a"), asleep("ab", 1, 9))}, releases: []Release{{10, Unkept}, {11, Unkept}}, demands: 1,
+		},
+		"of several in zones with as many, the cheapest": {
+			in: Input{Spec: keeps(3), Count: 1, Views: asleep("abc", 7, 3, 5)}, starts: []int64{11}, demands: 1,
+		},
+		"the emptiest zone comes before the cheapest": {
+			in: Input{Spec: keeps(2), Count: 2, Views: slices.Concat(some(1, 1, "a"), asleep("ab", 1, 9))}, starts: []int64{11}, demands: 1,
+		},
+		"but not in a pool that is spread to be cheap": {
+			in: Input{Spec: cheapest(2), Count: 2, Views: slices.Concat(some(1, 1, "a"), asleep("ab", 1, 9))}, starts: []int64{10}, demands: 1,
+		},
+		"one that is ready beyond the number is stopped": {
+			in: Input{Spec: keeps(1), Count: 1, Views: able(some(1, 2, "a"))}, stops: []int64{2},
+		},
+		"more than are kept go": {
+			in: Input{Spec: keeps(1), Count: 0, Views: asleep("ab", 1, 1)}, releases: []Release{{11, Unkept}},
+		},
+		"and those of an older template": {
+			in: Input{Spec: keeps(1), Count: 0, Views: with(asleep("a", 1), func(v *View) { v.Template = "old" })}, releases: []Release{{10, Outdated}}, demands: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.in.Now, c.in.Zones = now, open("a", "b", "c")
+			got := Reconcile(c.in)
+			for _, diff := range []string{gocmp.Diff(c.starts, got.Starts), gocmp.Diff(c.stops, got.Stops), gocmp.Diff(c.releases, got.Releases), gocmp.Diff(c.demands, len(got.Demands))} {
+				if diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
