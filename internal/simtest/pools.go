@@ -194,7 +194,7 @@ func (w *World) poolsAsWished() {
 	w.unhealthyGone()
 	for _, p := range w.controller.loop.Engine.Pools() {
 		switch held := w.controller.poolSpec(p.Name); {
-		case held == nil:
+		case held == nil, w.churns(held):
 		case p.Kind == drover.PoolGroup:
 			w.groupAsAsked(p)
 		case p.Reason != nil && (p.Reason.Code == drover.ReasonLimit || p.Reason.Code == drover.ReasonReplace):
@@ -204,6 +204,13 @@ func (w *World) poolsAsWished() {
 			w.fail("pool %s has %d instances, and %d are wanted", p.Name, p.Instances, p.Wanted)
 		}
 	}
+}
+
+// churns reports whether jobs keep a pool from coming to its numbers: each instance goes once it has run one.
+func (w *World) churns(s *pool.Spec) bool {
+	return s.Jobs && w.controller.settings.Lifecycle.UseOnce && slices.ContainsFunc(w.controller.loop.Engine.Instances(), func(in engine.Instance) bool {
+		return in.Pool == s.Name && in.Used
+	})
 }
 
 func (w *World) anyHeld(name string) bool {
