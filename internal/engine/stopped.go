@@ -109,12 +109,13 @@ func (e *Engine) checkStopped(in *fleet.Member) {
 	}
 }
 
-// nextSwitch is when an instance's cloud is to be asked to stop or start it; 0 if it is not, or not before it has taken the tag that says so.
+// nextSwitch is when an instance's cloud is to be asked to stop or start it; 0 if it is not, or not before it has taken the tag that says so. A hold leaves
+// a stopped instance as it is, but does not keep one between: it costs what a running one does once its start is decided.
 func (e *Engine) nextSwitch(in *fleet.Member) (at drover.Time) {
 	off := in.Switched == 0 && in.Halting
 	c := e.cloud(in.Cloud)
 	switch {
-	case c == nil || in.Call != 0 || in.Held() && !off:
+	case c == nil || in.Call != 0 || in.Held() && !off && !in.Waking:
 		return 0
 	case in.Waking:
 		return max(in.Retry, c.NextCreate, 1)

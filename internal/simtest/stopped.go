@@ -204,7 +204,7 @@ func (w *World) stoppedAsWished() {
 			if in == nil || !v.there() || v.ended() || in.State == drover.InstanceStopping {
 				continue
 			}
-			if held := in.Idle == drover.IdleHold; resting(*in) != v.off && !held { // who is held while it is to be started is not started
+			if resting(*in) != v.off {
 				w.fail("instance %s is %s, and its cloud has it stopped: %v", in.Name, in.State, v.off)
 			}
 			if resting(*in) && v.kept == 0 {
