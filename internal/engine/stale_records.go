@@ -183,7 +183,8 @@ func (e *Engine) overtakes(id drover.AttemptID, j *Job) bool {
 	return true
 }
 
-// takeSuccesses ends the jobs and elements whose success is later than the records. Those that cannot start yet, or are not taken in yet, may follow.
+// takeSuccesses ends the jobs and elements whose success is later than the records, also those that may not start now. Those that are not taken in yet may
+// follow.
 func (e *Engine) takeSuccesses() {
 	e.s.Successes = slices.DeleteFunc(slices.Clone(e.s.Successes), e.tookSuccess)
 }
@@ -191,7 +192,7 @@ func (e *Engine) takeSuccesses() {
 // tookSuccess takes in that an attempt succeeded, and reports whether nothing is left to be done about it.
 func (e *Engine) tookSuccess(s Success) bool {
 	id, j := s.Attempt, e.job(s.Attempt.Job.Number)
-	if j == nil || !j.MayStart() {
+	if j == nil {
 		return false
 	}
 	if id.Number < j.LastAttempt(id.Job.Index) {

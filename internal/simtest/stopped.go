@@ -103,9 +103,10 @@ func (c *controller) restPrice(in engine.Instance) drover.Money {
 	return 0
 }
 
-// mayRestAt checks the new price of an instance that is stopped. A controller that was told no prices yet leaves it as it was, or knows of none.
+// mayRestAt checks the new price of an instance that is stopped. A controller that knows no prices yet leaves it as it was, or takes none; it may have been
+// told them by a later event of the same commit.
 func (c *controller) mayRestAt(was, in engine.Instance) {
-	if t := c.prices[in.Cloud]; in.Price != c.restPrice(in) && (in.Price != 0 || was.Halted || t != nil && t.now != nil) {
+	if in.Price != c.restPrice(in) && (in.Price != 0 || was.Halted) {
 		c.w.fail("instance %s is stopped and is to cost %v, and its volume costs %v", in.Name, in.Price, c.restPrice(in))
 	}
 }
