@@ -40,7 +40,7 @@ func whose(in *fleet.Member) string {
 	case in.Owner != "" && !in.Isolated():
 		return "; its tag says that it belongs to its earlier user, and it runs no other user's jobs"
 	case in.Sharing == drover.ShareUser && (in.Isolated() || in.Used):
-		return "; it was used while users shared instances, and runs no more jobs"
+		return "; another user may have used it, so it runs no more jobs"
 	case in.Sharing == drover.ShareEveryone && !in.Isolated():
 		return "; it was created before users' jobs were isolated, and runs no more jobs"
 	}

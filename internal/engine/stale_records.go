@@ -104,9 +104,20 @@ func (e *Engine) prove() {
 			in.IdleSince = e.s.Now
 			e.writeInstance(in)
 		}
+		e.mayBeUsed(in)
 		e.touch(in)
 	}
 	e.replace, e.replan = true, true
+}
+
+// mayBeUsed has an instance that could have become a user's since the records were copied run nobody's jobs: its tag may not have been set in time to say
+// whose it is. Only pools have instances that are nobody's at first.
+func (e *Engine) mayBeUsed(in *fleet.Member) {
+	if in.Sharing == drover.ShareUser && in.Owner == "" && in.Pooled() && in.Created != 0 && !in.NoJobs && !in.Used {
+		in.Used = true
+		e.fleet.Moved()
+		e.writeInstance(in)
+	}
 }
 
 // awaits says what is still to be heard before the records are proved, empty if nothing is.
