@@ -24,7 +24,7 @@ func (c *controller) mayDo(f engine.Effect) {
 		c.mayGrow(*f.GrowDisk)
 	case f.Connect != nil:
 		in, there := c.w.Disk.instances[f.Connect.Instance] // it is not if what was taken in together with this tells that it is gone
-		if c.impostor[in.ID] && !in.Waking { // one that was just started may not be where it was
+		if c.impostor[in.ID] && !in.Waking {                // one that was just started may not be where it was
 			c.w.fail("instance %s is logged into although it showed another host key", in.Name)
 		}
 		if there && in.HostKey != f.Connect.HostKey {
