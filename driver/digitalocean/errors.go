@@ -26,7 +26,7 @@ var errs = kit.Errors{
 		kit.Means(drover.KindNotFound, "", "404"),
 		kit.Means(drover.KindRateLimit, "", "429"),
 		kit.Means(drover.KindQuota, drover.ScopeAll, "422: droplet limit").WithHint("ask DigitalOcean for a higher Droplet limit"),
-		kit.Means(drover.KindQuota, drover.ScopeType, "422: currently restricted").WithHint("ask DigitalOcean to open this size to the account"),
+		kit.Means(drover.KindQuota, drover.ScopeType, "422: currently restricted").WithHint("ask DigitalOcean to enable this size for the account"),
 		kit.Means(drover.KindInvalid, "", "422: image you specified is not available").WithHint("copy the image to the region"),
 		kit.Means(drover.KindCapacity, drover.ScopeType, "422: size is not available", "422: size is unavailable"),
 		kit.Means(drover.KindCapacity, drover.ScopeZone, "422: region is not available", "422: high demand"),

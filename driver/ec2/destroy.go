@@ -93,7 +93,7 @@ func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	case leftoverVolume:
 		_, err = call(ctx, c.api, c.api.ec2().DeleteVolume, &ec2.DeleteVolumeInput{VolumeId: &s.ID})
 	default:
-		return drover.Errorf(drover.KindInvalid, "this cloud removes no leftovers of kind %s", s.Kind)
+		return drover.Errorf(drover.KindInvalid, "leftovers of kind %s cannot be removed in this cloud", s.Kind)
 	}
 	if errs.CodeOf(err) == "VolumeInUse" {
 		return nil

@@ -115,7 +115,7 @@ func (i *injected) fail(call Method, t Trouble) error {
 	if len(t.Errors) > 0 {
 		return t.Errors[n%len(t.Errors)]
 	}
-	return drover.Errorf(drover.KindTransient, "%s: this call failed by an injected fault", call)
+	return drover.Errorf(drover.KindTransient, "%s: this call failed because of an injected fault", call)
 }
 
 // Chance is the random source of one event: the same seed and event always give the same.

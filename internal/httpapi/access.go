@@ -210,14 +210,14 @@ func (rt route) permits(id drover.Identity, r *http.Request) error {
 // permitsAttempt shows an attempt its own job, alone or with the array that it is of, and how the fleet does.
 func (rt route) permitsAttempt(self drover.AttemptID, path string) error {
 	if !rt.attempt {
-		return drover.Errorf(drover.KindForbidden, "an attempt's token does not allow this: it only shows attempt %v its own job and the status", self)
+		return drover.Errorf(drover.KindForbidden, "an attempt's token does not allow this: it only lets attempt %v see its own job and the status", self)
 	}
 	if path == "" {
 		return nil
 	}
 	id, err := drover.ParseJobID(path)
 	if err != nil || id.Number != self.Job.Number || id.Index >= 0 && id.Index != self.Job.Index {
-		return drover.Errorf(drover.KindForbidden, "an attempt's token does not allow this: it only shows job %v", self.Job)
+		return drover.Errorf(drover.KindForbidden, "an attempt's token does not allow this: it only gives access to job %v", self.Job)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (g *gce) value(ctx context.Context, name, query string) (said, etag string,
 	case a.status != 200:
 		return "", "", a.refused(name)
 	case a.header.Get("Metadata-Flavor") != "Google":
-		return "", "", errors.New("what answers is not the metadata server")
+		return "", "", errors.New("the server that answered is not the metadata server")
 	}
 	return strings.TrimSpace(string(a.body)), a.header.Get("ETag"), nil
 }

@@ -105,7 +105,7 @@ func LoadLoginKeys(paths []string) (keys []ssh.Signer, err error) {
 		var locked *ssh.PassphraseMissingError
 		switch {
 		case errors.As(err, &locked):
-			return nil, drover.Errorf(drover.KindInvalid, "the login key %s has a passphrase, which nobody is there to type", path).
+			return nil, drover.Errorf(drover.KindInvalid, "the login key %s has a passphrase, and there is nobody to type it", path).
 				WithHint("ssh-keygen -p -f %s removes it", path)
 		case err != nil:
 			return nil, drover.Errorf(drover.KindInvalid, "%s is not a private key", path).WithHint("name the file without .pub")
