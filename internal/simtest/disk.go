@@ -194,9 +194,10 @@ func (d *Disk) told(s engine.State) {
 	d.done = map[drover.JobID]int{}
 	for _, won := range s.Successes {
 		id := won.Attempt
-		j, there := d.jobs[id.Job.Number]
+		_, there := d.jobs[id.Job.Number]
+		_, final := d.Final[id.Job] // so that it runs again only if somebody wants that
 		a, lives := d.attempts[id.Job]
-		if there && j.MayStart() && id.Number >= d.numbers[id.Job] && !(lives && a.Stop != nil) {
+		if there && !final && id.Number >= d.numbers[id.Job] && !(lives && a.Stop != nil) {
 			d.done[id.Job] = id.Number
 		}
 	}
