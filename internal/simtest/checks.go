@@ -40,7 +40,8 @@ func (w *World) checkUp() {
 // mayStayUnfit checks that an instance no longer counts once its controller knows that its check fails while that of another passes.
 func (w *World) mayStayUnfit(in engine.Check) {
 	row, s := w.Disk.instances[in.Instance], w.controller.poolSpec(in.Pool)
-	if in.Fails && in.Vouched && s != nil && row.Passed != 0 && row.Idle != drover.IdleHold && w.counts(row, s) {
+	departs := w.controller.drains || w.Disk.closing // all of them do, whatever their checks say
+	if in.Fails && in.Vouched && s != nil && !departs && row.State.Ready() && row.Passed != 0 && row.Idle != drover.IdleHold && w.counts(row, s) {
 		w.fail("instance %s still counts toward pool %s, although its health check fails while that of another passes", in.Name, in.Pool)
 	}
 }
