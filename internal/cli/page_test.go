@@ -68,7 +68,7 @@ func refusals(folder string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// refuse has the page refuse so many requests.
+// refuse makes the page refuse the next n requests.
 func refuse(folder string, n int) error {
 	aside := filepath.Join(folder, "fail.new")
 	if err := os.WriteFile(aside, fmt.Append(nil, n), 0o600); err != nil {

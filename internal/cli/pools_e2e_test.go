@@ -218,7 +218,7 @@ func TestAPoolsInstanceIsReadyAsItsProbeAndItsHealthCheckSay(t *testing.T) {
 		return err == nil && r.StatusCode == http.StatusOK
 	}
 
-	t.Log("its page can be had, and its boot probe does not pass")
+	t.Log("its page answers, but its boot probe fails")
 	eventually(t, 30*time.Second, "the page is served", answers)
 	if at := p.pool(); at.Ready != 0 {
 		t.Errorf("%d are ready without their boot probe", at.Ready)
@@ -261,7 +261,7 @@ func TestAPoolsInstanceIsReadyAsItsProbeAndItsHealthCheckSay(t *testing.T) {
 		}
 	}
 	if !answers() {
-		t.Error("the page of the other cannot be had")
+		t.Error("the other instance's page does not answer")
 	}
 }
 

@@ -34,7 +34,7 @@ type session struct {
 	done        bool        // every job was final before it was interrupted
 	incomplete  atomic.Bool // output was not shown whole
 
-	cancelOnInterrupt bool // a signal ends the run for good
+	cancelOnInterrupt bool // a signal cancels the run instead of leaving it to a resume
 	browsed           bool // it is shown in a browser
 }
 

@@ -149,8 +149,8 @@ type Offered struct {
 	Err       *drover.Error     `json:"err,omitempty"`
 }
 
-// Listed answers ListInstances: what is new and what is missing in this list, compared with the last good one of this cloud (with nothing, in
-// the first one after a start). With Err set the list says nothing.
+// Listed answers ListInstances: what this list adds to the cloud's last good one, and what it lacks. After a start the first list adds all it
+// has. With Err set the list says nothing.
 type Listed struct {
 	Effect  int64         `json:"effect"`
 	Cloud   string        `json:"cloud"`

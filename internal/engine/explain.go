@@ -142,9 +142,9 @@ func told(v *Verdict) *drover.Reason {
 	return new(v.Reason())
 }
 
-// ExplainSubject explains what a subject names: a job's id, an instance by whatever Find knows it by, "fleet", a cloud, a block or offerings, or whatever
-// else ExplainAll gives as one; empty: the fleet, and then all that ExplainAll explains. It stops at so many, and counts what is left. It is nil
-// if nothing is known of the subject.
+// ExplainSubject explains a subject: a job's id, an instance by anything that Find accepts, "fleet", a cloud, a block, offerings, or any other subject of
+// ExplainAll. An empty subject means the fleet and then everything in ExplainAll. It returns no more than most explanations and counts the rest; the list is
+// nil if the subject is unknown.
 func (e *Engine) ExplainSubject(subject string, most int) (list []drover.Explanation, left int) {
 	if subject == "" {
 		list, left = e.ExplainAll(most)

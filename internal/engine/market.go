@@ -201,8 +201,8 @@ func (e *Engine) asking(o drover.Offering) (n int) {
 
 // limitsLeft is what all limits leave now, for the caller to change; nil if there are none.
 func (e *Engine) limitsLeft() market.Limits {
-	if len(e.allLimits()) == 0 {
-		return nil
+	if !slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return len(c.Limits) > 0 }) {
+		return nil // without the census that they would need
 	}
 	if c := e.fleet.Census(); e.roomLeft.census != c || e.roomLeft.types != e.fitting {
 		e.roomLeft = limitsLeft{c, e.fitting, e.takeLimits(c)}
