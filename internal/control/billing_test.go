@@ -7,7 +7,6 @@ import (
 
 	"drover"
 	"drover/driver"
-	"drover/driver/middleware"
 	"drover/internal/engine"
 )
 
@@ -54,11 +53,8 @@ func (d dated) Describe(_ context.Context, id string) (driver.Instance, error) {
 func TestTheEngineIsToldWhenAnInstanceEnded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	c, stop := f.begin()
-	defer stop()
-	c.mu.Lock()
-	c.setup.clouds["here"].own = middleware.ForFleet(dated{f.cfg.Clouds[0].Driver, 7}, "test")
-	c.mu.Unlock()
+	f.cfg.Clouds[0].Driver = dated{f.cfg.Clouds[0].Driver, 7}
+	c := must(New(t.Context(), f.cfg))(t)
 	told := c.describe(t.Context(), 1, engine.Describe{Instance: 2, Cloud: "here", ProviderID: "gone"})
 	if d, _ := told.(engine.Described); !d.Gone || d.Ended != 7 {
 		t.Errorf("described as %+v", told)

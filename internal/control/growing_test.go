@@ -8,7 +8,6 @@ import (
 
 	"drover"
 	"drover/driver"
-	"drover/driver/middleware"
 	"drover/internal/engine"
 )
 
@@ -65,21 +64,14 @@ func TestAVolumeGrowsForTheNextJob(t *testing.T) {
 func TestAVolumeThatCannotBeGrown(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	c, stop := f.begin()
-	defer stop()
-	f.submit(c, "echo a")
-	f.until(c, "the job is final", f.allFinal)
-	in := theOne(t, c)
 	ask := func() *drover.Error {
-		return c.growDisk(t.Context(), 1, engine.GrowDisk{Instance: in.ID, Name: in.Name, Cloud: "here", ProviderID: in.ProviderID, Size: drover.GiB}).(engine.DiskGrown).Err
+		c := must(New(t.Context(), f.cfg))(t)
+		return c.growDisk(t.Context(), 1, engine.GrowDisk{Instance: 1, Name: "a", Cloud: "here", ProviderID: "a", Size: drover.GiB}).(engine.DiskGrown).Err
 	}
 	if err := ask(); err == nil || err.Kind != drover.KindUnsupported {
 		t.Errorf("a cloud that cannot says %v", err)
 	}
-	c.mu.Lock()
-	c.setup.clouds["here"].own = middleware.ForFleet(&growable{Cloud: f.cfg.Clouds[0].Driver}, "test")
-	delete(c.links, in.ID)
-	c.mu.Unlock()
+	f.cfg.Clouds[0].Driver = &growable{Cloud: f.cfg.Clouds[0].Driver}
 	if err := ask(); err == nil || err.Kind != drover.KindTransient {
 		t.Errorf("of an instance that is not connected it says %v", err)
 	}
