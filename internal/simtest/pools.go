@@ -182,7 +182,8 @@ func (w *World) mayLeavePool(was, in engine.Instance) {
 	}
 	places, _, _ := w.counted(s)
 	for _, o := range w.Disk.instances {
-		if o.Pool == in.Pool && o.Idle != drover.IdleHold && w.counts(o, s) && s.Kind != drover.PoolSpare && places[placeOf(o)] > places[placeOf(in)] {
+		stopped := o.State == drover.InstanceStopped && !o.Waking
+		if o.Pool == in.Pool && o.Idle != drover.IdleHold && !stopped && w.counts(o, s) && s.Kind != drover.PoolSpare && places[placeOf(o)] > places[placeOf(in)] {
 			w.fail("instance %s of pool %s is to go from %v, with %v", in.Name, in.Pool, placeOf(in), places)
 			return
 		}
