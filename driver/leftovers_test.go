@@ -81,13 +81,26 @@ func TestSortPrices(t *testing.T) {
 	}
 }
 
+// priceList is a cloud that only lists offerings.
+type priceList struct {
+	driver.Cloud
+	all []drover.Offering
+	err error
+}
+
+func (l priceList) Offerings(context.Context) ([]drover.Offering, error) { return l.all, l.err }
+
 func TestListedPrice(t *testing.T) {
-	listed := []drover.Offering{{Zone: "z", Type: drover.InstanceType{ProviderType: "t"}, Market: drover.Spot, Price: 5}}
-	got, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: "t", Zone: "z", Market: drover.Spot}, 7)
+	listed := priceList{all: []drover.Offering{{Zone: "z", Type: drover.InstanceType{ProviderType: "t"}, Market: drover.Spot, Price: 5}}}
+	got, err := driver.ListedPrice(t.Context(), listed, driver.Candidate{ProviderType: "t", Zone: "z", Market: drover.Spot}, 7)
 	if diff := cmp.Diff([]driver.PricePoint{{From: 7, Price: 5}}, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	if _, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: "t", Zone: "y", Market: drover.Spot}, 7); drover.KindOf(err) != drover.KindNotFound {
+	if _, err := driver.ListedPrice(t.Context(), listed, driver.Candidate{ProviderType: "t", Zone: "y", Market: drover.Spot}, 7); drover.KindOf(err) != drover.KindNotFound {
+		t.Error(err)
+	}
+	listed.err = drover.Errorf(drover.KindTransient, "not now")
+	if _, err := driver.ListedPrice(t.Context(), listed, driver.Candidate{}, 7); drover.KindOf(err) != drover.KindTransient {
 		t.Error(err)
 	}
 }

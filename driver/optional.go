@@ -85,7 +85,11 @@ func PricesSince(all []PricePoint, since drover.Time) []PricePoint {
 }
 
 // ListedPrice is the price history of an offering without one: its listed price, since then.
-func ListedPrice(listed []drover.Offering, of Candidate, since drover.Time) ([]PricePoint, error) {
+func ListedPrice(ctx context.Context, c Cloud, of Candidate, since drover.Time) ([]PricePoint, error) {
+	listed, err := c.Offerings(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, o := range listed {
 		if of.Same(Candidate{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market}) {
 			return []PricePoint{{From: since, Price: o.Price}}, nil

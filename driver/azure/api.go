@@ -133,17 +133,13 @@ func (c credential) GetToken(ctx context.Context, o policy.TokenRequestOptions) 
 	return token, err
 }
 
-// do makes a call about a named object, if any, with an optional body and headers, and decodes the answer. It does
-// not wait for changes that Azure has accepted.
-func (a *api) do(ctx context.Context, call, name string, body, answer any, headers ...string) error {
+// do makes a call about a named object, if any, with an optional body, and decodes the answer. It does not wait for
+// changes that Azure has accepted.
+func (a *api) do(ctx context.Context, call, name string, body, answer any) error {
 	return a.send(ctx, call, answer, func() (*policy.Request, error) {
 		q, err := a.request(ctx, call, name)
 		if err != nil || body == nil {
 			return q, err
-		}
-		for _, header := range headers {
-			key, value, _ := strings.Cut(header, ": ")
-			q.Raw().Header.Set(key, value)
 		}
 		return q, runtime.MarshalAsJSON(q, body)
 	})
@@ -172,6 +168,9 @@ func (a *api) request(ctx context.Context, name, about string) (*policy.Request,
 	}
 	q.Raw().URL.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
 	q.Raw().Header.Set("Accept", "application/json")
+	if to.method == http.MethodPut {
+		q.Raw().Header.Set("If-None-Match", "*") // nothing is replaced
+	}
 	return q, nil
 }
 

@@ -25,40 +25,28 @@ const tagMade = "drover-made"
 // longestName is the limit of a Linux virtual machine's name.
 const longestName = 64
 
-// Create requests an instance of the first candidate.
-func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, taken driver.Candidate, err error) {
-	if err = c.check(r); err == nil {
-		taken = r.Candidates[0]
-		in, err = c.launch(ctx, r, taken)
-	}
-	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, errs.ClassifyIn("create instance "+r.Name, taken.Market, err)
-	}
-	return in, in.Candidate(), nil
-}
+// demands are what Azure requires of every create call.
+var demands = kit.Demands{Longest: longestName, Image: "Debian:debian-12:12-gen2:latest", UserData: maxUserData}
 
-// check refuses impossible requests.
-func (c *cloud) check(r driver.CreateRequest) error {
-	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "Debian:debian-12:12-gen2:latest"}); err != nil {
-		return err
-	}
-	first := r.Candidates[0]
-	if first.Zone != c.config.Location && number(c.config.Location, first.Zone) == "" {
-		return drover.Errorf(drover.KindInvalid, "there is no zone %s in %s", first.Zone, c.config.Location)
-	}
-	return nil
+// Create requests an instance of the first candidate.
+func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	return errs.Create(ctx, r, demands, c.launch)
 }
 
 // launch makes the instance, or finds the existing one of the name.
-func (c *cloud) launch(ctx context.Context, r driver.CreateRequest, wanted driver.Candidate) (driver.Instance, error) {
-	vm, err := c.virtualMachine(r, wanted)
+func (c *cloud) launch(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
+	first := r.Candidates[0]
+	if first.Zone != c.config.Location && number(c.config.Location, first.Zone) == "" {
+		return driver.Instance{}, drover.Errorf(drover.KindInvalid, "there is no zone %s in %s", first.Zone, c.config.Location)
+	}
+	vm, err := c.virtualMachine(r, first)
+	if err == nil {
+		err = c.allowed(ctx, first)
+	}
 	if err != nil {
 		return driver.Instance{}, err
 	}
-	if err := c.allowed(ctx, wanted); err != nil {
-		return driver.Instance{}, err
-	}
-	err = c.api.do(ctx, "CreateVM", r.Name, vm, nil, "If-None-Match: *")
+	err = c.api.do(ctx, "CreateVM", r.Name, vm, nil)
 	if errs.KindOf(err) == drover.KindConflict {
 		return c.recall(ctx, r)
 	}
@@ -72,11 +60,7 @@ func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidat
 	if err != nil {
 		return nil, err
 	}
-	userData, err := kit.LimitedUserData(r, maxUserData)
-	if err != nil {
-		return nil, err
-	}
-	vm.Location, vm.Tags = &c.config.Location, pointers(c.tagsOf(r.Tags))
+	vm.Location, vm.Tags = &c.config.Location, converted(kit.MergeTags(c.config.Tags, r.Tags), to.Ptr)
 	if n := number(c.config.Location, candidate.Zone); n != "" {
 		vm.Zones = []*string{&n}
 	}
@@ -92,7 +76,7 @@ func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidat
 	}
 	p.HardwareProfile.VMSize = to.Ptr(armcompute.VirtualMachineSizeTypes(candidate.ProviderType))
 	p.StorageProfile = c.storage(r, candidate)
-	p.OSProfile = c.system(r, userData)
+	p.OSProfile = c.system(r)
 	p.NetworkProfile = c.network(r)
 	if candidate.Market == drover.Spot {
 		p.Priority, p.EvictionPolicy = to.Ptr(armcompute.VirtualMachinePriorityTypesSpot), to.Ptr(armcompute.VirtualMachineEvictionPolicyTypesDelete)
@@ -130,7 +114,7 @@ func (v volume) disk() *armcompute.ManagedDiskParameters {
 func gib(size drover.Bytes) *int32 { return kit.Given(int32(size.WholeGiB())) }
 
 // system is the login user, its key, and the text for cloud-init.
-func (c *cloud) system(r driver.CreateRequest, userData string) *armcompute.OSProfile {
+func (c *cloud) system(r driver.CreateRequest) *armcompute.OSProfile {
 	linux := &armcompute.LinuxConfiguration{DisablePasswordAuthentication: to.Ptr(true)}
 	if key := strings.TrimSpace(r.PublicKey); key != "" {
 		linux.SSH = &armcompute.SSHConfiguration{PublicKeys: []*armcompute.SSHPublicKey{
@@ -139,18 +123,17 @@ func (c *cloud) system(r driver.CreateRequest, userData string) *armcompute.OSPr
 	}
 	return &armcompute.OSProfile{
 		ComputerName: &r.Name, AdminUsername: &c.config.AdminUser, LinuxConfiguration: linux,
-		CustomData: to.Ptr(base64.StdEncoding.EncodeToString([]byte(userData))),
+		CustomData: to.Ptr(base64.StdEncoding.EncodeToString([]byte(kit.UserData(r).Reveal()))),
 	}
 }
 
 // network makes the interface and the public address in the same call, to be deleted with the instance.
 func (c *cloud) network(r driver.CreateRequest) *armcompute.NetworkProfile {
-	tags := c.tagsOf(r.Tags)
-	tags[tagMade] = seconds(time.Now())
+	tags := converted(kit.MergeTags(c.config.Tags, r.Tags, map[string]string{tagMade: seconds(time.Now())}), to.Ptr)
 	address := &armcompute.VirtualMachineNetworkInterfaceIPConfigurationProperties{Primary: to.Ptr(true), Subnet: &armcompute.SubResource{ID: to.Ptr(c.config.subnetID())}}
 	if c.config.PublicAddress {
 		address.PublicIPAddressConfiguration = &armcompute.VirtualMachinePublicIPAddressConfiguration{
-			Name: &r.Name, Tags: pointers(tags), SKU: &armcompute.PublicIPAddressSKU{Name: to.Ptr(armcompute.PublicIPAddressSKUNameStandard)},
+			Name: &r.Name, Tags: tags, SKU: &armcompute.PublicIPAddressSKU{Name: to.Ptr(armcompute.PublicIPAddressSKUNameStandard)},
 			Properties: &armcompute.VirtualMachinePublicIPAddressConfigurationProperties{
 				DeleteOption: to.Ptr(armcompute.DeleteOptionsDelete), PublicIPAllocationMethod: to.Ptr(armcompute.PublicIPAllocationMethodStatic),
 			},
@@ -167,14 +150,9 @@ func (c *cloud) network(r driver.CreateRequest) *armcompute.NetworkProfile {
 	return &armcompute.NetworkProfile{
 		NetworkAPIVersion: to.Ptr(armcompute.NetworkAPIVersionTwoThousandTwentyTwo1101),
 		NetworkInterfaceConfigurations: []*armcompute.VirtualMachineNetworkInterfaceConfiguration{
-			{Name: &r.Name, Tags: pointers(tags), Properties: properties},
+			{Name: &r.Name, Tags: tags, Properties: properties},
 		},
 	}
-}
-
-// tagsOf are the tags of everything made for an instance: its own and the configured ones.
-func (c *cloud) tagsOf(own map[string]string) map[string]string {
-	return kit.MergeTags(c.config.Tags, own)
 }
 
 // recall finds the existing instance of the name.

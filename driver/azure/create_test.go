@@ -264,12 +264,12 @@ func TestWhatIsAskedFor(t *testing.T) {
 		if *at.Subnet.ID != "/subscriptions/sub/resourceGroups/group/providers/Microsoft.Network/virtualNetworks/net/subnets/default" || at.PublicIPAddressConfiguration != nil {
 			t.Errorf("%+v", at)
 		}
-		tags := values(nic.Tags)
+		tags := converted(nic.Tags, kit.Value)
 		if made := madeAt(nic.Tags); time.Since(made.Std()) > time.Minute {
 			t.Errorf("made at %v", made)
 		}
 		delete(tags, tagMade)
-		for _, got := range []map[string]string{tags, values(r.vms["one"].asked.Tags)} {
+		for _, got := range []map[string]string{tags, converted(r.vms["one"].asked.Tags, kit.Value)} {
 			if diff := cmp.Diff(map[string]string{driver.TagFleet: "fleet", driver.TagName: "one"}, got); diff != "" {
 				t.Error(diff)
 			}

@@ -58,7 +58,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 		for _, p := range found {
 			if p.loose(of.kind) && kit.Value(p.Tags[driver.TagFleet]) == fleet {
 				created := cmp.Or(drover.TimeOf(p.Properties.TimeCreated), madeAt(p.Tags))
-				all = append(all, driver.Leftover{Kind: of.kind, ID: kit.Value(p.Name), Tags: values(p.Tags), Created: created})
+				all = append(all, driver.Leftover{Kind: of.kind, ID: kit.Value(p.Name), Tags: converted(p.Tags, kit.Value), Created: created})
 			}
 		}
 	}

@@ -98,9 +98,10 @@ func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, err
 func (c *cloud) instanceOf(vm *armcompute.VirtualMachine) driver.Instance {
 	p := kit.Value(vm.Properties)
 	view := kit.Value(p.InstanceView).Statuses
+	power, _, _ := status(view, "PowerState/")
 	in := driver.Instance{
-		ID: kit.Value(vm.Name), Tags: values(vm.Tags), ProviderType: string(kit.Value(kit.Value(p.HardwareProfile).VMSize)), Zone: c.config.Location, Market: drover.OnDemand,
-		State: state(kit.Value(p.ProvisioningState), power(view)), Created: drover.TimeOf(kit.Value(p.TimeCreated)),
+		ID: kit.Value(vm.Name), Tags: converted(vm.Tags, kit.Value), ProviderType: string(kit.Value(kit.Value(p.HardwareProfile).VMSize)), Zone: c.config.Location, Market: drover.OnDemand,
+		State: state(kit.Value(p.ProvisioningState), power), Created: drover.TimeOf(kit.Value(p.TimeCreated)),
 		Addresses: driver.Addresses{User: kit.Value(kit.Value(p.OSProfile).AdminUsername)},
 	}
 	if len(vm.Zones) > 0 {
@@ -115,17 +116,18 @@ func (c *cloud) instanceOf(vm *armcompute.VirtualMachine) driver.Instance {
 	return in
 }
 
-// power is the power state, such as running or deallocated; empty while there is none.
-func power(view []*armcompute.InstanceViewStatus) string {
+// status is the status whose code begins so, such as PowerState/running, if there is one: the rest of the code, and
+// what else it says.
+func status(view []*armcompute.InstanceViewStatus, begins string) (rest, message string, ok bool) {
 	for _, s := range view {
-		if power, ok := strings.CutPrefix(kit.Value(s.Code), "PowerState/"); ok {
-			return power
+		if rest, ok := strings.CutPrefix(kit.Value(s.Code), begins); ok {
+			return rest, kit.Value(s.Message), true
 		}
 	}
-	return ""
+	return "", "", false
 }
 
-// state is an instance's state by its provisioning and power. An instance that runs although its provisioning failed,
+// state is an instance's state by its provisioning and power, which is empty while it has none. An instance that runs although its provisioning failed,
 // perhaps because its image has no agent, is left to the boot probe.
 func state(provisioning, power string) driver.State {
 	switch {
@@ -145,10 +147,8 @@ func state(provisioning, power string) driver.State {
 // ProvisioningState/failed/AllocationFailed.
 func failure(in driver.Instance, view []*armcompute.InstanceViewStatus) *drover.Error {
 	doing := "make instance " + in.ID
-	for _, s := range view {
-		if rest, ok := strings.CutPrefix(kit.Value(s.Code), "ProvisioningState/failed"); ok {
-			return errs.Error(doing, in.Market, kit.Answer{Code: strings.TrimPrefix(rest, "/"), Message: kit.Value(s.Message)})
-		}
+	if code, message, ok := status(view, "ProvisioningState/failed"); ok {
+		return errs.Error(doing, in.Market, kit.Answer{Code: strings.TrimPrefix(code, "/"), Message: message})
 	}
 	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure gave no reason", doing)
 }
@@ -160,23 +160,15 @@ func (c *cloud) takenBack(in driver.Instance) bool {
 
 // SetTags replaces the tags, except the configured ones.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	return errs.Classify("tag instance "+id, c.api.do(ctx, "UpdateVM", id, armcompute.VirtualMachineUpdate{Tags: pointers(c.tagsOf(tags))}, nil))
+	update := armcompute.VirtualMachineUpdate{Tags: converted(kit.MergeTags(c.config.Tags, tags), to.Ptr)}
+	return errs.Classify("tag instance "+id, c.api.do(ctx, "UpdateVM", id, update, nil))
 }
 
-// pointers encodes tags for the API.
-func pointers(tags map[string]string) map[string]*string {
-	all := make(map[string]*string, len(tags))
-	for k, v := range tags {
-		all[k] = to.Ptr(v)
-	}
-	return all
-}
-
-// values decodes tags.
-func values(tags map[string]*string) map[string]string {
-	all := make(map[string]string, len(tags))
-	for k, v := range tags {
-		all[k] = kit.Value(v)
+// converted applies a function to the values of tags, which are pointers in the API.
+func converted[S, T any](tags map[string]S, convert func(S) T) map[string]T {
+	all := make(map[string]T, len(tags))
+	for key, value := range tags {
+		all[key] = convert(value)
 	}
 	return all
 }

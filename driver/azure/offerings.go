@@ -69,17 +69,14 @@ func (c *cloud) zonesByHand(known map[string]typeInfo) (zones []string) {
 		return c.config.Zones
 	}
 	for _, t := range known {
-		for _, zone := range t.Zones {
-			if zone != c.config.Location && !slices.Contains(zones, zone) {
-				zones = append(zones, zone)
-			}
-		}
+		zones = append(zones, t.Zones...)
 	}
+	zones = slices.DeleteFunc(zones, func(zone string) bool { return zone == c.config.Location })
 	if len(zones) == 0 {
 		return []string{c.config.Location}
 	}
 	slices.Sort(zones)
-	return zones
+	return slices.Compact(zones)
 }
 
 // listed is Azure's own types.
@@ -124,10 +121,7 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	}
 	all := map[string]typeInfo{}
 	for _, s := range found {
-		if kit.Value(s.ResourceType) != "virtualMachines" {
-			continue
-		}
-		if t, ok := c.typeOf(s); ok {
+		if t, ok := c.typeOf(s); ok && kit.Value(s.ResourceType) == "virtualMachines" {
 			all[kit.Value(s.Name)] = t
 		}
 	}

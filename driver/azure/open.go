@@ -82,20 +82,15 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	c := &cloud{o: o, config: config, api: api}
-	c.types = diskcache.New(c.keep("types", typesAge), c.fetchTypes)
-	c.prices = diskcache.New(c.keep("prices", pricesAge), c.fetchPrices)
-	c.disks = diskcache.New(c.keep("disks", pricesAge), c.fetchDiskPrices)
-	c.limits = diskcache.New(c.keep("quotas", limitsAge), c.fetchLimits)
-	spots := c.keep("spots", spotsAge)
+	keep := kit.Keep(o, config.Subscription, config.Location, config.Environment)
+	c.types = diskcache.New(keep("types", typesAge), c.fetchTypes)
+	c.prices = diskcache.New(keep("prices", pricesAge), c.fetchPrices)
+	c.disks = diskcache.New(keep("disks", pricesAge), c.fetchDiskPrices)
+	c.limits = diskcache.New(keep("quotas", limitsAge), c.fetchLimits)
+	spots := keep("spots", spotsAge)
 	spots.Pause = spotsPause
 	c.spots = diskcache.New(spots, c.fetchSpots)
 	return c, nil
-}
-
-// keep says how something is cached; the key identifies catalogue, prices and quotas.
-func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
-	key := fmt.Sprint(c.config.Subscription, " ", c.config.Location, " ", c.config.Environment)
-	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
 // initID is the machine's name. cloud-init knows a UUID instead.

@@ -208,11 +208,10 @@ func (c *cloud) knownSpots(ctx context.Context) map[string]spotInfo {
 // PriceHistory is that of the spot market, which is the same in all zones. On demand, for configured types, and where
 // Azure has none, it is the listed price.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
-	listed, err := c.Offerings(ctx)
-	if err != nil {
+	now, err := driver.ListedPrice(ctx, c, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
+	if err != nil && drover.KindOf(err) != drover.KindNotFound {
 		return nil, err
 	}
-	now, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
 	past := c.knownSpots(ctx)[strings.ToLower(providerType)].Prices
 	if m != drover.Spot || kit.IsStatic(c.config.Types, providerType) || len(past) == 0 {
 		return now, err

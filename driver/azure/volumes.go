@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"drover"
+	"drover/driver/kit"
 )
 
 // The products of the price list that are managed disks, by the beginning of the kind of disk. What is sold by provisioned GiB, IOPS and throughput
@@ -19,9 +20,6 @@ var tiers = map[string]int64{
 	"1": 4, "2": 8, "3": 16, "4": 32, "6": 64, "10": 128, "15": 256, "20": 512, "30": 1024, "40": 2048, "50": 4096, "60": 8192, "70": 16384, "80": 32767,
 }
 
-// monthOfHours is the number of hours in Azure's month.
-const monthOfHours = 730
-
 // fetchDiskPrices reads the hourly price of a GiB, by kind of disk: that of its most expensive size.
 func (c *cloud) fetchDiskPrices(ctx context.Context) (map[string]drover.Money, error) {
 	all := map[string]drover.Money{}
@@ -33,16 +31,13 @@ func (i priceItem) enterDisk(all map[string]drover.Money, price drover.Money) {
 	tier, copies, _ := strings.Cut(i.SKU, " ")
 	kind, size := diskProducts[i.Product], tiers[strings.TrimLeft(tier, "PES")]
 	if kind != "" && size != 0 && i.Meter == i.SKU+" Disk" && strings.ReplaceAll(i.Unit, " ", "") == "1/Month" {
-		all[kind+"_"+copies] = max(all[kind+"_"+copies], price/drover.Money(size*monthOfHours))
+		all[kind+"_"+copies] = max(all[kind+"_"+copies], price/drover.Money(size*kit.MonthOfHours))
 	}
 }
 
 // hourly is the price of a GiB per hour; 0 if unknown.
 func (v volume) hourly(listed map[string]drover.Money) drover.Money {
-	if v.Price != nil {
-		return *v.Price / monthOfHours
-	}
-	return listed[cmp.Or(v.Type, defaultVolume)]
+	return kit.PerHour(v.Price, listed[cmp.Or(v.Type, defaultVolume)])
 }
 
 // addVolumes adds the price of the additional disks to an offering, and sets the price of a GiB of the root volume.

@@ -1,6 +1,7 @@
 package digitalocean
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -53,9 +54,9 @@ func callName(r *http.Request) string {
 const perPage = 200
 
 // pages reads a list to its end.
-func pages[T any](page func(*godo.ListOptions) ([]T, *godo.Response, error)) ([]T, error) {
+func pages[T any](ctx context.Context, page func(context.Context, *godo.ListOptions) ([]T, *godo.Response, error)) ([]T, error) {
 	return kit.CollectNumbered(func(n int) ([]T, int, error) {
-		some, answer, err := page(&godo.ListOptions{Page: n, PerPage: perPage})
+		some, answer, err := page(ctx, &godo.ListOptions{Page: n, PerPage: perPage})
 		if err != nil {
 			return nil, 0, err
 		}

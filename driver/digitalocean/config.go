@@ -1,6 +1,7 @@
 package digitalocean
 
 import (
+	"cmp"
 	"net/url"
 	"os"
 	"regexp"
@@ -62,11 +63,8 @@ func (c *Config) Check() error {
 
 // token is the secret that requests bear.
 func (c *Config) token() (drover.Secret, error) {
-	if c.Token.Reveal() != "" {
-		return c.Token, nil
-	}
-	if t := os.Getenv("DIGITALOCEAN_ACCESS_TOKEN"); t != "" {
-		return drover.NewSecret(t), nil
+	if token := cmp.Or(c.Token.Reveal(), os.Getenv("DIGITALOCEAN_ACCESS_TOKEN")); token != "" {
+		return drover.NewSecret(token), nil
 	}
 	return drover.Secret{}, drover.Errorf(drover.KindAuthentication, "there is no token for DigitalOcean").
 		WithHint("set DIGITALOCEAN_ACCESS_TOKEN, or token: ${env:NAME} in the cloud's configuration")

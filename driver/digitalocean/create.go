@@ -18,31 +18,34 @@ import (
 const longestName = 255
 
 // Create makes a Droplet. Names need not be unique there, so each is looked for first, by one create at a time.
-func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, taken driver.Candidate, err error) {
-	doing := "creating " + r.Name
+func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, _ driver.Candidate, err error) {
 	release, err := c.names.Hold(ctx, r.Name)
-	if err != nil {
-		return in, taken, errs.Classify(doing, err)
+	if err == nil {
+		defer release()
+		in, err = c.create(ctx, r)
 	}
-	defer release()
+	return in, in.Candidate(), errs.Classify("creating "+r.Name, err)
+}
+
+// create finds the Droplet or makes it; the login key is added to the account if it is not there.
+func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, err error) {
 	wanted, err := c.request(r)
-	if err != nil {
-		return in, taken, errs.Classify(doing, err)
+	if err == nil {
+		ctx, err = c.gate.Prepay(ctx, anyRequest, 2)
 	}
-	if ctx, err = c.gate.Prepay(ctx, anyRequest, 2); err != nil {
-		return in, taken, errs.Classify(doing, err)
+	if err != nil {
+		return in, err
 	}
 	if in, found, err := c.find(ctx, r); err != nil || found {
-		return in, in.Candidate(), errs.Classify(doing, err)
+		return in, err
 	}
-	taken = r.Candidates[0]
-	in, err = c.createAs(ctx, wanted, taken)
+	in, err = c.createAs(ctx, wanted, r.Candidates[0])
 	if err != nil && strings.Contains(err.Error(), unknownKey) {
 		if err = c.addKey(ctx, r.PublicKey, wanted.SSHKeys[0].Fingerprint); err == nil {
-			in, err = c.createAs(ctx, wanted, taken)
+			in, err = c.createAs(ctx, wanted, r.Candidates[0])
 		}
 	}
-	return in, taken, errs.Classify(doing, err)
+	return in, err
 }
 
 // createAs makes a Droplet as a candidate says.
@@ -66,7 +69,7 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 
 // request is all but what the candidate says.
 func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateRequest, err error) {
-	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-12-x64", OnDemand: true}); err != nil {
+	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-12-x64", OnDemand: true, UserData: maxUserData}); err != nil {
 		return wanted, err
 	}
 	// A region without its number would be taken for any of several.
@@ -77,10 +80,7 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 		return wanted, err
 	}
 	// Without a login key of its own, DigitalOcean sets a password, mails it, and has it changed at the first login.
-	wanted.Name = r.Name
-	if wanted.UserData, err = kit.LimitedUserData(r, maxUserData); err != nil {
-		return wanted, err
-	}
+	wanted.Name, wanted.UserData = r.Name, kit.UserData(r).Reveal()
 	print, err := kit.Fingerprint(r.PublicKey)
 	if err != nil {
 		return wanted, err
@@ -118,7 +118,7 @@ func imageOf(id string) godo.DropletCreateImage {
 
 // find looks for an instance of the fleet that has the name already.
 func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Instance, found bool, err error) {
-	droplets, err := pages(func(o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
+	droplets, err := pages(ctx, func(ctx context.Context, o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
 		return c.api.Droplets.ListByName(ctx, r.Name, o)
 	})
 	if err != nil {

@@ -2,7 +2,6 @@ package digitalocean
 
 import (
 	"context"
-	"net/http"
 	"strings"
 
 	"github.com/digitalocean/godo"
@@ -54,15 +53,10 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 // bring brings a Droplet to a status, unless it has it: doing it again would be refused.
 func (c *cloud) bring(ctx context.Context, id, status string, do func(context.Context, int) (*godo.Action, *godo.Response, error)) error {
 	doing := "changing " + id + " to " + status
-	n, ok := number(id)
-	if !ok {
-		return drover.Errorf(drover.KindNotFound, "%s: there is no such Droplet", doing)
+	d, err := c.droplet(ctx, id)
+	if err == nil && d.Status != status {
+		_, _, err = do(ctx, d.ID)
 	}
-	d, _, err := c.api.Droplets.Get(ctx, n)
-	if err != nil || d.Status == status {
-		return errs.Classify(doing, err)
-	}
-	_, _, err = do(ctx, n)
 	return errs.Classify(doing, err)
 }
 
@@ -75,7 +69,7 @@ const (
 // Leftovers lists the fleet's words that no Droplet bears any more, and its login keys. Words that instances have in common, and keys, are of
 // use to those to come.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
-	tags, err := pages(func(o *godo.ListOptions) ([]godo.Tag, *godo.Response, error) { return c.api.Tags.List(ctx, o) })
+	tags, err := pages(ctx, c.api.Tags.List)
 	if err != nil {
 		return nil, errs.Classify("listing tags", err)
 	}
@@ -85,7 +79,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 			all = append(all, driver.Leftover{Kind: leftoverTag, ID: tag.Name, Tags: of, Created: w.At, Shared: w.At == 0})
 		}
 	}
-	keys, err := pages(func(o *godo.ListOptions) ([]godo.Key, *godo.Response, error) { return c.api.Keys.List(ctx, o) })
+	keys, err := pages(ctx, c.api.Keys.List)
 	if err != nil {
 		return nil, errs.Classify("listing login keys", err)
 	}
@@ -113,10 +107,7 @@ func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 }
 
 func (c *cloud) removeTag(ctx context.Context, name string) error {
-	tag, answer, err := c.api.Tags.Get(ctx, name)
-	if err != nil && answer != nil && answer.StatusCode == http.StatusNotFound {
-		return nil
-	}
+	tag, _, err := c.api.Tags.Get(ctx, name)
 	if err != nil || tag == nil || borne(*tag) {
 		return err
 	}

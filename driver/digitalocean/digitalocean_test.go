@@ -442,7 +442,7 @@ func TestMetrics(t *testing.T) {
 func TestTheBudgetKeepsToTheRates(t *testing.T) {
 	budget, now, asked := kit.NewRateLimiter(rates, 1), time.Now(), 0
 	for s := range 60 {
-		for budget.Take("", now.Add(time.Duration(s)*time.Second)) == nil {
+		for budget.Take(now.Add(time.Duration(s)*time.Second), 1, "") == nil {
 			asked++
 		}
 	}
@@ -454,7 +454,7 @@ func TestTheBudgetKeepsToTheRates(t *testing.T) {
 func TestLoginKeysAreListedNoMoreOftenThanIsAllowed(t *testing.T) {
 	budget, now, asked := kit.NewRateLimiter(rates, 1), time.Now(), 0
 	for s := range 60 {
-		for budget.Take(listKeys, now.Add(time.Duration(s)*time.Second)) == nil {
+		for budget.Take(now.Add(time.Duration(s)*time.Second), 1, listKeys) == nil {
 			asked++
 		}
 	}

@@ -19,7 +19,7 @@ const unknownKey = "invalid key identifiers"
 // errs is the table of errors. DigitalOcean's codes say no more than the status, so it is the message that tells a full region from a word
 // misspelled. It is shown in docs/clouds/digitalocean.md.
 var errs = kit.Errors{
-	Market: drover.OnDemand, Read: read,
+	Market: drover.OnDemand, ByName: true, Read: read,
 	Table: slices.Concat(
 		kit.Means(drover.KindAuthentication, "", "401").WithHint("create a new token in DigitalOcean's control panel"),
 		kit.Means(drover.KindAuthentication, "", "403").WithHint("give the token the scopes that docs/clouds/digitalocean.md lists"),

@@ -3,7 +3,6 @@ package digitalocean
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -32,12 +31,9 @@ func (c *cloud) image(ctx context.Context, ref string) ([]driver.Image, error) {
 	if n, ok := number(ref); ok {
 		get = func() (*godo.Image, *godo.Response, error) { return c.api.Images.GetByID(ctx, n) }
 	}
-	found, answer, err := get()
-	if answer != nil && answer.StatusCode == http.StatusNotFound {
-		return nil, nil
-	}
+	found, _, err := get()
 	if err != nil {
-		return nil, errs.Classify("looking for the image "+ref, err)
+		return nil, errs.Gone("looking for the image "+ref, err)
 	}
 	return []driver.Image{imageFrom(*found)}, nil
 }
@@ -45,7 +41,7 @@ func (c *cloud) image(ctx context.Context, ref string) ([]driver.Image, error) {
 // imagesLike are the public and the user's images whose names match.
 func (c *cloud) imagesLike(ctx context.Context, ref string) (all []driver.Image, err error) {
 	for _, list := range []func(context.Context, *godo.ListOptions) ([]godo.Image, *godo.Response, error){c.api.Images.ListUser, c.api.Images.ListDistribution} {
-		some, err := pages(func(o *godo.ListOptions) ([]godo.Image, *godo.Response, error) { return list(ctx, o) })
+		some, err := pages(ctx, list)
 		if err != nil {
 			return nil, errs.Classify("listing images", err)
 		}

@@ -3,7 +3,6 @@ package digitalocean
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -22,7 +21,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 	}
 	last := 0
 	defer func() { c.lastPage.Store(int32(last)) }()
-	droplets, err := pages(func(o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
+	droplets, err := pages(ctx, func(ctx context.Context, o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
 		if o.Page > 1 {
 			last = max(last, o.Page)
 		}
@@ -48,27 +47,31 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 
 // Describe asks for one Droplet. One that is archived exists in name only.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
-	doing := "describing " + id
-	n, ok := number(id)
-	if !ok {
-		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: there is no such Droplet", doing)
+	d, err := c.droplet(ctx, id)
+	if err == nil && d.Status == archived {
+		err = drover.Errorf(drover.KindNotFound, "it is archived")
 	}
-	d, _, err := c.api.Droplets.Get(ctx, n)
-	switch {
-	case err != nil:
-		return driver.Instance{}, errs.Classify(doing, err)
-	case d == nil:
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: the answer has no Droplet", doing)
-	case d.Status == archived:
-		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: it is archived", doing)
+	if err != nil {
+		return driver.Instance{}, errs.Classify("describing "+id, err)
 	}
 	return instance(*d), nil
 }
 
+// droplet is that of an id.
+func (c *cloud) droplet(ctx context.Context, id string) (*godo.Droplet, error) {
+	n, ok := number(id)
+	if !ok {
+		return nil, drover.Errorf(drover.KindNotFound, "there is no such Droplet")
+	}
+	d, _, err := c.api.Droplets.Get(ctx, n)
+	if err == nil && d == nil {
+		err = drover.Errorf(drover.KindTransient, "the answer has no Droplet")
+	}
+	return d, err
+}
+
 func (c *cloud) withGPUs(ctx context.Context) ([]godo.Droplet, error) {
-	all, err := pages(func(o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
-		return c.api.Droplets.ListWithGPUs(ctx, o)
-	})
+	all, err := pages(ctx, c.api.Droplets.ListWithGPUs)
 	return all, errs.Classify("listing Droplets with GPUs", err)
 }
 
@@ -108,31 +111,28 @@ func number(id string) (int, bool) {
 
 // SetTags replaces Drover's tags of a Droplet; others' stay. New ones come before old ones go, so that it is never without.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	n, ok := number(id)
-	if !ok {
-		return drover.Errorf(drover.KindNotFound, "tagging %s: there is no such Droplet", id)
-	}
-	ctx, err := c.gate.Prepay(ctx, anyRequest, 3) // to look, to add one word and to remove one
-	if err != nil {
-		return errs.Classify("tagging "+id, err)
-	}
-	d, _, err := c.api.Droplets.Get(ctx, n)
-	if err != nil {
-		return errs.Classify("tagging "+id, err)
-	}
+	doing := "tagging " + id
 	wanted, err := words.Write(tags, time.Now())
 	if err != nil {
 		return err
 	}
+	ctx, err = c.gate.Prepay(ctx, anyRequest, 3) // to look, to add one word and to remove one
+	if err != nil {
+		return errs.Classify(doing, err)
+	}
+	d, err := c.droplet(ctx, id)
+	if err != nil {
+		return errs.Classify(doing, err)
+	}
 	add, remove := words.Change(d.Tags, wanted)
 	for _, word := range add {
 		if err := c.tag(ctx, id, word); err != nil {
-			return errs.Classify("tagging "+id, err)
+			return errs.Classify(doing, err)
 		}
 	}
 	for _, word := range remove {
-		if err := c.untag(ctx, id, word); err != nil {
-			return errs.Classify("tagging "+id, err)
+		if err := errs.Gone(doing, c.untag(ctx, id, word)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -153,28 +153,22 @@ func onDroplet(id string) []godo.Resource {
 
 // tag has a Droplet bear a word, which is made first if it is new.
 func (c *cloud) tag(ctx context.Context, id, word string) error {
-	answer, err := c.api.Tags.TagResources(ctx, word, &godo.TagResourcesRequest{Resources: onDroplet(id)})
-	if err == nil || answer == nil || answer.StatusCode != http.StatusNotFound {
-		return err
+	bearer := &godo.TagResourcesRequest{Resources: onDroplet(id)}
+	_, err := c.api.Tags.TagResources(ctx, word, bearer)
+	if errs.KindOf(err) == drover.KindNotFound {
+		if _, _, err = c.api.Tags.Create(ctx, &godo.TagCreateRequest{Name: word}); err == nil {
+			_, err = c.api.Tags.TagResources(ctx, word, bearer)
+		}
 	}
-	if _, _, err := c.api.Tags.Create(ctx, &godo.TagCreateRequest{Name: word}); err != nil {
-		return err
-	}
-	_, err = c.api.Tags.TagResources(ctx, word, &godo.TagResourcesRequest{Resources: onDroplet(id)})
 	return err
 }
 
 // untag takes a word from a Droplet. One that no other may bear goes altogether.
-func (c *cloud) untag(ctx context.Context, id, word string) error {
-	var answer *godo.Response
-	var err error
+func (c *cloud) untag(ctx context.Context, id, word string) (err error) {
 	if w, _ := words.Parse(word); w.At != 0 {
-		answer, err = c.api.Tags.Delete(ctx, word)
+		_, err = c.api.Tags.Delete(ctx, word)
 	} else {
-		answer, err = c.api.Tags.UntagResources(ctx, word, &godo.UntagResourcesRequest{Resources: onDroplet(id)})
-	}
-	if answer != nil && answer.StatusCode == http.StatusNotFound {
-		return nil
+		_, err = c.api.Tags.UntagResources(ctx, word, &godo.UntagResourcesRequest{Resources: onDroplet(id)})
 	}
 	return err
 }

@@ -20,7 +20,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 
 // listed is DigitalOcean's own sizes.
 func (c *cloud) listed(ctx context.Context) (all []drover.Offering, err error) {
-	sizes, err := pages(func(o *godo.ListOptions) ([]godo.Size, *godo.Response, error) { return c.api.Sizes.List(ctx, o) })
+	sizes, err := pages(ctx, c.api.Sizes.List)
 	if err != nil {
 		return nil, errs.Classify("listing sizes", err)
 	}

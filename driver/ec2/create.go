@@ -55,8 +55,10 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return driver.Instance{}, driver.Candidate{}, kit.MostSevere(refused)
 }
 
-// demands are what EC2 wants of every call.
-var demands = kit.Demands{Longest: longestName, Image: "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64"}
+// demands are what EC2 requires of every create call.
+var demands = kit.Demands{
+	Longest: longestName, Image: "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64", UserData: maxUserData,
+}
 
 // byMarket splits the candidates where the market changes, since a fleet of one instance has one market.
 func byMarket(all []driver.Candidate) (groups [][]driver.Candidate) {
@@ -84,13 +86,10 @@ func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, 
 	if err := kit.CheckRequest(r, demands); err != nil {
 		return s, err
 	}
-	tags := kit.MergeTags(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags)
-	s = supply{CreateRequest: r, images: map[string]image{}, tags: tagsOf(tags)}
-	text, err := kit.LimitedUserData(r, maxUserData)
-	if err != nil {
-		return s, err
+	s = supply{
+		CreateRequest: r, images: map[string]image{}, userData: base64.StdEncoding.EncodeToString([]byte(kit.UserData(r).Reveal())),
+		tags: tagsOf(kit.MergeTags(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags)),
 	}
-	s.userData = base64.StdEncoding.EncodeToString([]byte(text))
 	for _, candidate := range r.Candidates {
 		if s.images[candidate.Image], err = c.image(ctx, candidate.Image); err != nil {
 			return s, err

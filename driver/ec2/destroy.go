@@ -14,19 +14,16 @@ import (
 
 // Destroy terminates an instance with its volumes. Concurrent calls share one request.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
-	err := c.endings.Do(ctx, id)
-	if errs.KindOf(err) == drover.KindNotFound {
-		err = nil
-	}
+	err := errs.Gone("destroy instance "+id, c.endings.Do(ctx, id))
 	if err == nil && c.config.Wants(drover.Spot) {
 		c.destroyed.Add(id)
 	}
-	return errs.Classify("destroy instance "+id, err)
+	return err
 }
 
 // terminate terminates several instances. If one id is wrong, EC2 terminates none.
 func (c *cloud) terminate(ctx context.Context, ids []string) error {
-	if err := c.api.gate.Limiter.TakeMany(eachEnding, len(ids), time.Now()); err != nil {
+	if err := c.api.gate.Limiter.Take(time.Now(), len(ids), eachEnding); err != nil {
 		return err
 	}
 	_, err := call(ctx, c.api, c.api.ec2().TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: ids})

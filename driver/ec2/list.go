@@ -40,11 +40,8 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 }
 
 // tagFilters match instances with all the tags.
-func tagFilters(tags map[string]string) (all []types.Filter) {
-	for _, t := range tagsOf(tags) {
-		all = append(all, filter("tag:"+*t.Key, *t.Value))
-	}
-	return all
+func tagFilters(tags map[string]string) []types.Filter {
+	return kit.EachTag(tags, func(key, value string) types.Filter { return filter("tag:"+key, value) })
 }
 
 // instances are those that the filters find.
@@ -59,11 +56,11 @@ func (c *cloud) instances(ctx context.Context, filters []types.Filter) ([]types.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
 	found, err := c.ofID(ctx, id)
+	if err == nil && len(found) == 0 {
+		err = drover.Errorf(drover.KindTransient, "EC2 returned neither the instance nor an error")
+	}
 	if err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
-	}
-	if len(found) == 0 {
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: EC2 returned neither the instance nor an error", doing)
 	}
 	in := instanceOf(found[0])
 	if ended := kit.Value(found[0].State).Name == types.InstanceStateNameTerminated; ended && !(in.Reclaimed && c.config.Wants(drover.Spot) && len(c.unburied(found)) > 0) {
@@ -74,7 +71,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 
 // ofID is the instance of an id, as long as EC2 knows of it.
 func (c *cloud) ofID(ctx context.Context, id string) ([]types.Instance, error) {
-	if err := c.api.gate.Limiter.Take(byID, time.Now()); err != nil {
+	if err := c.api.gate.Limiter.Take(time.Now(), 1, byID); err != nil {
 		return nil, err
 	}
 	out, err := call(ctx, c.api, c.api.ec2().DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
@@ -167,12 +164,8 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 
 // difference is the tags to set and those to delete. The name and the configured tags stay.
 func (c *cloud) difference(has, wanted map[string]string) (missing map[string]string, surplus []types.Tag) {
-	missing = map[string]string{}
-	for k, v := range wanted {
-		if old, ok := has[k]; !ok || old != v {
-			missing[k] = v
-		}
-	}
+	missing = maps.Clone(wanted)
+	maps.DeleteFunc(missing, func(k, v string) bool { old, ok := has[k]; return ok && old == v })
 	for k := range has {
 		_, stays := wanted[k]
 		_, configured := c.config.Tags[k]
@@ -184,11 +177,8 @@ func (c *cloud) difference(has, wanted map[string]string) (missing map[string]st
 }
 
 // tagsOf encodes tags for the API, sorted, so that equal requests are equal.
-func tagsOf(tags map[string]string) (all []types.Tag) {
-	for _, k := range slices.Sorted(maps.Keys(tags)) {
-		all = append(all, types.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
-	}
-	return all
+func tagsOf(tags map[string]string) []types.Tag {
+	return kit.EachTag(tags, func(key, value string) types.Tag { return types.Tag{Key: &key, Value: &value} })
 }
 
 // fromTags decodes tags, without those of AWS itself, which nobody else can set or delete.

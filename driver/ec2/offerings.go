@@ -161,9 +161,7 @@ func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 // zones are those with a subnet, sorted.
 func (c *cloud) zones(ctx context.Context) (zones []string, err error) {
 	all, err := c.subnets.Get(ctx)
-	for _, s := range all {
-		zones = append(zones, s.Zone)
-	}
+	zones = kit.Each(all, func(s subnet) string { return s.Zone })
 	slices.Sort(zones)
 	return slices.Compact(zones), err
 }

@@ -65,18 +65,13 @@ func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	c := &cloud{o: o, config: config, api: api}
-	c.types = diskcache.New(c.keep("types", typesAge), c.fetchTypes)
-	c.listPrices = diskcache.New(c.keep("prices", pricesAge), c.fetchPrices)
-	c.spotPrices = diskcache.New(c.keep("spot", spotAge), c.fetchSpotPrices)
-	c.subnets = diskcache.New(c.keep("subnets", subnetsAge), c.fetchSubnets)
+	keep := kit.Keep(o, api.config.Region, config.Profile, config.Endpoint, config.Zones, config.Subnets)
+	c.types = diskcache.New(keep("types", typesAge), c.fetchTypes)
+	c.listPrices = diskcache.New(keep("prices", pricesAge), c.fetchPrices)
+	c.spotPrices = diskcache.New(keep("spot", spotAge), c.fetchSpotPrices)
+	c.subnets = diskcache.New(keep("subnets", subnetsAge), c.fetchSubnets)
 	c.endings = kit.Bulk{Most: mostEndings, Call: c.terminate, Alone: func(err error) bool { return errs.KindOf(err) == drover.KindNotFound }}
 	return c, nil
-}
-
-// keep says how something is cached; the key identifies the region's catalogue and prices.
-func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
-	key := fmt.Sprint(c.api.config.Region, " ", c.config.Profile, " ", c.config.Endpoint, " ", c.config.Zones, " ", c.config.Subnets)
-	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {

@@ -136,11 +136,7 @@ func (c *cloud) spotHistory(ctx context.Context, in *ec2.DescribeSpotPriceHistor
 // PriceHistory is that of the spot market; on demand there is one listed or configured price.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
 	if m != drover.Spot {
-		listed, err := c.Offerings(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return driver.ListedPrice(listed, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
+		return driver.ListedPrice(ctx, c, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
 	}
 	in := &ec2.DescribeSpotPriceHistoryInput{InstanceTypes: []types.InstanceType{types.InstanceType(providerType)}, AvailabilityZone: &zone}
 	if since != 0 {

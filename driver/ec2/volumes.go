@@ -18,17 +18,11 @@ var volumePrices = map[string]drover.Money{
 	"gp3": 80 * milli, "gp2": 100 * milli, "io1": 125 * milli, "io2": 125 * milli, "st1": 45 * milli, "sc1": 15 * milli, "standard": 50 * milli,
 }
 
-const (
-	milli        = drover.Dollar / 1000
-	monthOfHours = 730 // as Amazon reckons
-)
+const milli = drover.Dollar / 1000
 
 // hourly is the price of a GiB per hour.
 func (v volume) hourly() drover.Money {
-	if v.Price != nil {
-		return *v.Price / monthOfHours
-	}
-	return volumePrices[cmp.Or(v.Type, defaultVolume)] / monthOfHours
+	return kit.PerHour(v.Price, volumePrices[cmp.Or(v.Type, defaultVolume)]/kit.MonthOfHours)
 }
 
 // addVolumes adds the price of the additional volumes to an offering, and sets the price of a GiB of the root volume.

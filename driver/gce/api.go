@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"sync"
 
 	"cloud.google.com/go/auth"
 	detect "cloud.google.com/go/auth/credentials"
@@ -157,46 +156,44 @@ const scope = "https://www.googleapis.com/auth/cloud-platform"
 
 // credentials are those of Google's tools, found when they are needed. As a transport they sign requests.
 type credentials struct {
-	mu     sync.Mutex
-	found  *auth.Credentials // guarded by mu, as is the next
-	signer http.RoundTripper
+	found kit.Cache[signer] // the one there is has no name
+}
+
+type signer struct {
+	http.RoundTripper
+	who *auth.Credentials
 }
 
 // project is the credentials' project, empty if they have none.
 func (c *credentials) project(ctx context.Context) (string, error) {
-	if _, err := c.look(); err != nil {
+	s, err := c.found.Get(ctx, "", detected)
+	if err != nil {
 		return "", err
 	}
-	return c.found.ProjectID(ctx)
+	return s.who.ProjectID(ctx)
 }
 
-// RoundTrip makes a signed request.
+// RoundTrip makes a signed request. If there are no credentials, the next one looks for them again.
 func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
-	signer, err := c.look()
+	s, err := c.found.Get(r.Context(), "", detected)
 	if err != nil {
 		return nil, err
 	}
-	return signer.RoundTrip(r)
+	return s.RoundTrip(r)
 }
 
-// look finds the credentials. If there are none, the next call looks again.
-func (c *credentials) look() (http.RoundTripper, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.signer != nil {
-		return c.signer, nil
-	}
+// detected finds the credentials.
+func detected() (s signer, err error) {
 	found, err := detect.DetectDefault(&detect.DetectOptions{Scopes: []string{scope}})
 	if err != nil {
-		return nil, drover.Errorf(drover.KindAuthentication, "no Google credentials: %v", err).
+		return s, drover.Errorf(drover.KindAuthentication, "no Google credentials: %v", err).
 			WithHint("give the controller's host a service account, or run gcloud auth application-default login")
 	}
 	client, err := httptransport.NewClient(&httptransport.Options{
 		Credentials: found, DisableTelemetry: true, BaseRoundTripper: kit.Bounded(http.DefaultTransport.(*http.Transport).Clone()),
 	})
 	if err != nil {
-		return nil, drover.Errorf(drover.KindAuthentication, "Google credentials: %v", err)
+		return s, drover.Errorf(drover.KindAuthentication, "Google credentials: %v", err)
 	}
-	c.found, c.signer = found, client.Transport
-	return c.signer, nil
+	return signer{client.Transport, found}, nil
 }

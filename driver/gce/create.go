@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -30,46 +29,29 @@ var resourceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 // longestName is well within the limit of a label; Google's own names may be shorter.
 const longestName = 128
 
+// demands are what Google requires of every create call.
+var demands = kit.Demands{Longest: longestName, Image: "debian-cloud/family/debian-12"}
+
 // Create makes an instance of the first candidate.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
-	doing := "create instance " + r.Name
-	var none driver.Candidate
-	if err := c.check(r); err != nil {
-		return driver.Instance{}, none, errs.Classify(doing, err)
-	}
-	taken := r.Candidates[0]
-	made, err := c.resource(ctx, r, taken)
+	return errs.Create(ctx, r, demands, c.insert)
+}
+
+// insert makes the instance, or finds the existing one of the name.
+func (c *cloud) insert(ctx context.Context, r driver.CreateRequest) (in driver.Instance, err error) {
+	first := r.Candidates[0]
+	made, err := c.resource(ctx, r, first)
 	if err != nil {
-		return driver.Instance{}, none, errs.Classify(doing, err)
+		return in, err
 	}
-	call := c.api.compute().Instances.Insert(c.api.project, taken.Zone, made).RequestId(c.token(r.Name, "insert"))
+	call := c.api.compute().Instances.Insert(c.api.project, first.Zone, made).RequestId(c.token(r.Name, "insert"))
 	begun, err := do(ctx, c.api, "instances.insert", rateQueries, call)
 	err = c.settle(ctx, begun, err)
 	if errs.KindOf(err) == drover.KindConflict {
-		in, err := c.recall(ctx, r, taken.Zone, made.Name)
-		return in, in.Candidate(), errs.Classify(doing, err)
+		return c.recall(ctx, r, first.Zone, made.Name)
 	}
-	if err != nil {
-		return driver.Instance{}, none, errs.ClassifyCreate(doing, taken.Market, err)
-	}
-	made.Zone, made.Status = taken.Zone, "PROVISIONING"
-	in := c.instanceOf(made)
-	in.Tags = labels.Read(made.Labels)
-	return in, taken, nil
-}
-
-// check refuses impossible requests.
-func (c *cloud) check(r driver.CreateRequest) error {
-	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-cloud/family/debian-12"}); err != nil {
-		return err
-	}
-	switch candidate := r.Candidates[0]; {
-	case !strings.HasPrefix(candidate.Zone, c.config.Region+"-"):
-		return drover.Errorf(drover.KindInvalid, "zone %s is not in region %s", candidate.Zone, c.config.Region)
-	case candidate.ProviderType == "" || strings.ContainsAny(candidate.ProviderType+candidate.Zone, "/?#"):
-		return drover.Errorf(drover.KindInvalid, "%.80q in %.80q: not a type in a zone", candidate.ProviderType, candidate.Zone)
-	}
-	return nil
+	made.Zone, made.Status = first.Zone, "PROVISIONING"
+	return c.instanceOf(made), err
 }
 
 // settle waits for an operation for a while, and returns its result; nil if it goes on.
@@ -82,22 +64,16 @@ func (c *cloud) settle(ctx context.Context, begun *op, err error) error {
 	for begun.Status != "DONE" {
 		call := c.api.compute().ZoneOperations.Wait(c.api.project, path.Base(begun.Zone), begun.Name)
 		next, err := do(short, c.api, "zoneOperations.wait", rateWaits, call)
-		switch {
+		switch kind := errs.KindOf(err); {
 		case err == nil:
 			begun = next
-		case ctx.Err() == nil && short.Err() != nil, isLimit(err), errs.KindOf(err) == drover.KindNotFound: // it goes on, or is long over
+		case ctx.Err() == nil && short.Err() != nil, kind == drover.KindRateLimit, kind == drover.KindNotFound: // it goes on, or is long over
 			return nil
 		default:
 			return err
 		}
 	}
 	return outcome(begun)
-}
-
-// isLimit reports whether a call was refused for its rate, by Google or here.
-func isLimit(err error) bool {
-	var refused *drover.Error
-	return errs.KindOf(err) == drover.KindRateLimit || errors.As(err, &refused) && refused.Kind == drover.KindRateLimit
 }
 
 // token is a call's request id: a UUID derived from the instance's name, so that Google recognizes a repeated call.
@@ -134,6 +110,12 @@ func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name s
 
 // resource is the instance for the API: the user's raw template with Drover's values on top.
 func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.Candidate) (*compute.Instance, error) {
+	switch {
+	case !strings.HasPrefix(as.Zone, c.config.Region+"-"):
+		return nil, drover.Errorf(drover.KindInvalid, "zone %s is not in region %s", as.Zone, c.config.Region)
+	case as.ProviderType == "" || strings.ContainsAny(as.ProviderType+as.Zone, "/?#"):
+		return nil, drover.Errorf(drover.KindInvalid, "%.80q in %.80q: not a type in a zone", as.ProviderType, as.Zone)
+	}
 	made, err := readTemplate(r.Template)
 	if err != nil {
 		return nil, err
@@ -152,7 +134,7 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 	}
 	made.Name = c.named(r.Name)
 	made.MachineType = "zones/" + as.Zone + "/machineTypes/" + as.ProviderType
-	made.Labels = kit.MergeTags(made.Labels, c.withOwn(written))
+	made.Labels = kit.MergeTags(made.Labels, c.config.Labels, written)
 	made.Metadata = mergedItems(made.Metadata, items)
 	made.Disks = append([]*compute.AttachedDisk{boot}, made.Disks...)
 	c.setScheduling(made, as.Market)
@@ -176,7 +158,7 @@ func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.
 	return &compute.AttachedDisk{
 		Boot: true, AutoDelete: true,
 		InitializeParams: &compute.AttachedDiskInitializeParams{
-			SourceImage: as.Image, Labels: c.withOwn(written), DiskSizeGb: size.WholeGiB(),
+			SourceImage: as.Image, Labels: kit.MergeTags(c.config.Labels, written), DiskSizeGb: size.WholeGiB(),
 			DiskType: "zones/" + as.Zone + "/diskTypes/" + c.diskType(as.ProviderType),
 		},
 	}, nil
@@ -259,10 +241,7 @@ func readTemplate(raw string) (*compute.Instance, error) {
 // mergedItems merges both; of a key in both, the second's counts.
 func mergedItems(first *compute.Metadata, second []*compute.MetadataItems) *compute.Metadata {
 	all := &compute.Metadata{Items: second}
-	if first == nil {
-		return all
-	}
-	for _, i := range first.Items {
+	for _, i := range kit.Value(first).Items {
 		if i != nil && !slices.ContainsFunc(second, func(own *compute.MetadataItems) bool { return own.Key == i.Key }) {
 			all.Items = append(all.Items, i)
 		}

@@ -35,7 +35,7 @@ const leftoverDisk = "disk"
 
 // Leftovers are the fleet's unattached disks in the region.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
-	filter, err := fleetFilter(fleet)
+	filter, err := filterOf(map[string]string{driver.TagFleet: fleet})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ const roleHint = "compare the role in docs/clouds/gce.md with the permissions of
 // errs classifies errors by the reason of a call's error, the code of an operation's (with the metric if a quota is
 // used up), or the status of an answer with neither. docs/clouds/gce.md shows the table with what each code means.
 var errs = kit.Errors{
-	Table: table, Read: read, Again: nextMinute, Others: classifyOther,
+	Table: table, ByName: true, Read: read, Again: nextMinute, Others: classifyOther,
 	Hints: map[drover.ErrorKind]string{
 		drover.KindAuthentication: roleHint,
 		drover.KindQuota:          "ask for more in Google's console, under IAM & Admin, Quotas",

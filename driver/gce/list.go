@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -144,7 +143,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
-	wanted := &compute.InstancesSetLabelsRequest{LabelFingerprint: found.LabelFingerprint, Labels: c.withOwn(written)}
+	wanted := &compute.InstancesSetLabelsRequest{LabelFingerprint: found.LabelFingerprint, Labels: kit.MergeTags(c.config.Labels, written)}
 	_, err = about(ctx, c.api, "instances.setLabels", rateQueries, id, func(project, zone, name string) *compute.InstancesSetLabelsCall {
 		return c.api.compute().Instances.SetLabels(project, zone, name, wanted)
 	})
@@ -196,11 +195,9 @@ func (c *cloud) Attribute(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", errs.Classify("read attribute "+name, err)
 	}
-	if m := found.CommonInstanceMetadata; m != nil {
-		for _, item := range m.Items {
-			if item.Key == name && item.Value != nil {
-				return *item.Value, nil
-			}
+	for _, item := range kit.Value(found.CommonInstanceMetadata).Items {
+		if item.Key == name && item.Value != nil {
+			return *item.Value, nil
 		}
 	}
 	return "", drover.Errorf(drover.KindNotFound, "project %s has no attribute %s in its metadata", c.api.project, name)
@@ -232,19 +229,6 @@ func labelsOf(tags map[string]string) (map[string]string, error) {
 // filterOf matches instances with all the tags; empty for none.
 func filterOf(tags map[string]string) (string, error) {
 	written, err := labelsOf(tags)
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(written)) {
-		all = append(all, fmt.Sprintf("(labels.%s = %q)", key, written[key]))
-	}
+	all := kit.EachTag(written, func(key, value string) string { return fmt.Sprintf("(labels.%s = %q)", key, value) })
 	return strings.Join(all, " "), err
-}
-
-// withOwn adds the configured labels.
-func (c *cloud) withOwn(labels map[string]string) map[string]string {
-	return kit.MergeTags(c.config.Labels, labels)
-}
-
-// fleetFilter matches a fleet's resources.
-func fleetFilter(fleet string) (string, error) {
-	return filterOf(map[string]string{driver.TagFleet: fleet})
 }

@@ -141,47 +141,32 @@ func typeOf(m *compute.MachineType) (t typeInfo, ok bool) {
 	return t, t.Resources.CPU > 0 && t.Resources.Memory > 0
 }
 
-// family is series of types that share a quota of vCPUs in a region. See "VM instance quotas" in Google's guide to Compute Engine:
-// https://cloud.google.com/compute/resource-usage.
-type family struct {
-	metric string
-	series []string
-}
-
-// families are shown in docs/clouds/gce.md. Any other series has a quota of its own, by the metric
-// CPUS_PER_VM_FAMILY.
-var families = []family{
-	{"CPUS", []string{"e2", "f1", "g1", "n1"}},
-	{"N2_CPUS", []string{"n2"}},
-	{"N2D_CPUS", []string{"n2d"}},
-	{"T2D_CPUS", []string{"t2d"}},
-	{"T2A_CPUS", []string{"t2a"}},
-	{"C2_CPUS", []string{"c2"}},
-	{"C2D_CPUS", []string{"c2d"}},
-	{"C3_CPUS", []string{"c3"}},
-	{"M1_CPUS", []string{"m1"}},
-	{"M2_CPUS", []string{"m2"}},
-	{"M3_CPUS", []string{"m3"}},
-	{"A2_CPUS", []string{"a2"}},
-}
+// The quotas of vCPUs in a region: see "VM instance quotas" in Google's guide to Compute Engine,
+// https://cloud.google.com/compute/resource-usage. The oldest series share one; others have one of their own, such as
+// N2_CPUS; any further series has one by the metric CPUS_PER_VM_FAMILY. docs/clouds/gce.md shows them.
+var (
+	oldestSeries = []string{"e2", "f1", "g1", "n1"}
+	ownQuota     = []string{"n2", "n2d", "t2d", "t2a", "c2", "c2d", "c3", "m1", "m2", "m3", "a2"}
+)
 
 const (
-	spotMetric  = "PREEMPTIBLE_CPUS" // of every series
-	otherMetric = "CPUS_PER_VM_FAMILY"
+	oldestMetric = "CPUS"
+	spotMetric   = "PREEMPTIBLE_CPUS" // of every series
+	otherMetric  = "CPUS_PER_VM_FAMILY"
 )
 
 // quotaGroup names the quota of a type in a market.
 func quotaGroup(providerType string, m drover.Market) string {
-	if m == drover.Spot {
+	switch series := seriesOf(providerType); {
+	case m == drover.Spot:
 		return spotMetric
+	case slices.Contains(oldestSeries, series):
+		return oldestMetric
+	case slices.Contains(ownQuota, series):
+		return strings.ToUpper(series) + "_CPUS"
+	default:
+		return otherMetric + " " + strings.ToUpper(series)
 	}
-	series := seriesOf(providerType)
-	for _, f := range families {
-		if slices.Contains(f.series, series) {
-			return f.metric
-		}
-	}
-	return otherMetric + " " + strings.ToUpper(series)
 }
 
 // seriesOf is what precedes the first dash: n2d in n2d-standard-4.

@@ -60,16 +60,11 @@ func open(ctx context.Context, o driver.Options, client *http.Client) (driver.Cl
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	c := &cloud{o: o, config: config, api: api}
-	c.zones = diskcache.New(c.keep("zones", typesAge), c.fetchZones)
-	c.types = diskcache.New(c.keep("types", typesAge), c.fetchTypes)
-	c.prices = diskcache.New(c.keep("prices", pricesAge), c.fetchPrices)
+	keep := kit.Keep(o, api.project, config.Region, config.Zones)
+	c.zones = diskcache.New(keep("zones", typesAge), c.fetchZones)
+	c.types = diskcache.New(keep("types", typesAge), c.fetchTypes)
+	c.prices = diskcache.New(keep("prices", pricesAge), c.fetchPrices)
 	return c, nil
-}
-
-// keep says how something is cached; the key identifies catalogue and prices.
-func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
-	key := fmt.Sprint(c.api.project, " ", c.config.Region, " ", c.config.Zones)
-	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
 // initID is ZONE/NAME, as every id is here. cloud-init knows a number instead.

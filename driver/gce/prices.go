@@ -174,11 +174,7 @@ type dated struct {
 // PriceHistory is the price list's, which is the same in all zones. For configured types, and where Google has none,
 // it is the listed price.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
-	listed, err := c.Offerings(ctx)
-	if err != nil {
-		return nil, err
-	}
-	now, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
+	now, err := driver.ListedPrice(ctx, c, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
 	if err != nil || kit.IsStatic(c.config.Types, providerType) {
 		return now, err
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"drover"
+	"drover/driver/kit"
 )
 
 // diskEntries are the kinds of disk, by their names in the price list.
@@ -18,16 +19,13 @@ var diskEntries = map[string]string{
 	"Hyperdisk Balanced Capacity": "hyperdisk-balanced", "Hyperdisk Extreme Capacity": "hyperdisk-extreme", "Hyperdisk Throughput Capacity": "hyperdisk-throughput",
 }
 
-// monthOfHours is the number of hours in Google's month.
-const monthOfHours = 730
-
 // takeDisk records an entry, if it is about a GiB of a disk. Additional IOPS and throughput are ignored.
 func (p priceList) takeDisk(sku *cloudbilling.Sku) {
 	about, _, _ := strings.Cut(sku.Description, " in ")
 	kind, known := diskEntries[about]
 	price, unit := priceOf(sku)
 	if unit == "GiBy.mo" {
-		price /= monthOfHours
+		price /= kit.MonthOfHours
 	} else if unit != "GiBy.h" {
 		return
 	}
@@ -38,10 +36,7 @@ func (p priceList) takeDisk(sku *cloudbilling.Sku) {
 
 // diskPrice is the hourly price of a GiB of an instance's boot disk; 0 if unknown.
 func (c *cloud) diskPrice(providerType string, listed map[string]drover.Money) drover.Money {
-	if c.config.DiskPrice != nil {
-		return *c.config.DiskPrice / monthOfHours
-	}
-	return listed[c.diskType(providerType)]
+	return kit.PerHour(c.config.DiskPrice, listed[c.diskType(providerType)])
 }
 
 // diskType is the kind of a type's boot disk.

@@ -15,43 +15,40 @@ import (
 // longestName is the limit of a host name, which a server's name is.
 const longestName = 63
 
-// Create makes a server of the first candidate. A taken name means that it was made before.
+// demands are what Hetzner requires of every create call.
+var demands = kit.Demands{Longest: longestName, Image: "debian-12", OnDemand: true, UserData: maxUserData}
+
+// Create makes a server of the first candidate.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
-	doing := "create instance " + r.Name
+	return errs.Create(ctx, r, demands, c.create)
+}
+
+// create makes the server. A taken name means that it was made before.
+func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	opts, err := c.options(ctx, r)
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, errs.Classify(doing, err)
+		return driver.Instance{}, err
 	}
 	made, _, err := c.api.Server.Create(ctx, opts)
 	if err != nil {
-		for _, k := range opts.SSHKeys {
-			c.keys.Forget(k.Fingerprint)
-		}
+		c.keys.Forget()
 	}
 	server := made.Server
 	if errs.KindOf(err) == drover.KindConflict {
 		server, err = c.byName(ctx, r)
 	}
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, errs.ClassifyCreate(doing, drover.OnDemand, err)
+		return driver.Instance{}, err
 	}
-	in := instanceOf(server)
-	return in, in.Candidate(), nil
+	return instanceOf(server), nil
 }
 
 // options is the request for the API.
 func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hcloud.ServerCreateOpts, err error) {
-	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-12", OnDemand: true}); err != nil {
-		return opts, err
-	}
 	first := r.Candidates[0]
 	image, err := strconv.ParseInt(first.Image, 10, 64)
 	if err != nil {
 		return opts, drover.Errorf(drover.KindInvalid, "%q is not an image id", first.Image)
-	}
-	text, err := kit.LimitedUserData(r, maxUserData)
-	if err != nil {
-		return opts, err
 	}
 	key, err := c.sshKey(ctx, r)
 	if err != nil {
@@ -59,7 +56,7 @@ func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hclou
 	}
 	opts = hcloud.ServerCreateOpts{
 		Name: r.Name, ServerType: &hcloud.ServerType{Name: first.ProviderType}, Location: &hcloud.Location{Name: first.Zone},
-		Image: &hcloud.Image{ID: image}, SSHKeys: []*hcloud.SSHKey{key}, UserData: text, Labels: c.labelsOf(r.Tags),
+		Image: &hcloud.Image{ID: image}, SSHKeys: []*hcloud.SSHKey{key}, UserData: kit.UserData(r).Reveal(), Labels: c.labelsOf(r.Tags),
 		PublicNet: &hcloud.ServerCreatePublicNet{EnableIPv4: c.config.IPv4, EnableIPv6: c.config.IPv6},
 	}
 	for _, id := range c.config.Networks {

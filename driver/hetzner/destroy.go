@@ -34,20 +34,10 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 // turn brings the server to a status that it does not have yet.
 func (c *cloud) turn(ctx context.Context, id string, to hcloud.ServerStatus, do func(context.Context, *hcloud.Server) (*hcloud.Action, *hcloud.Response, error)) error {
 	doing := "turn instance " + id + " " + map[hcloud.ServerStatus]string{hcloud.ServerStatusOff: "off", hcloud.ServerStatusRunning: "on"}[to]
-	wanted, err := serverOf(id)
-	if err != nil {
-		return errs.Classify(doing, err)
+	server, err := c.server(ctx, id)
+	if err == nil && server.Status != to {
+		_, _, err = do(ctx, server)
 	}
-	server, _, err := c.api.Server.GetByID(ctx, wanted.ID)
-	switch {
-	case err != nil:
-		return errs.Classify(doing, err)
-	case server == nil:
-		return drover.Errorf(drover.KindNotFound, "%s: there is no such server", doing)
-	case server.Status == to:
-		return nil
-	}
-	_, _, err = do(ctx, server)
 	return errs.Classify(doing, err)
 }
 

@@ -17,7 +17,7 @@ const again = 2 * time.Second
 // errs is the table of "Errors" in the API's reference and of "POST /servers" there
 // (https://docs.hetzner.cloud/reference/cloud#errors). docs/clouds/hetzner.md shows it.
 var errs = kit.Errors{
-	Market: drover.OnDemand, Read: read, Again: kit.In(again),
+	Market: drover.OnDemand, ByName: true, Read: read, Again: kit.In(again),
 	Table: slices.Concat(
 		kit.Means(drover.KindCapacity, drover.ScopeType, "resource_unavailable", "placement_error"),
 		kit.Means(drover.KindCapacity, drover.ScopeZone, "no_space_left_in_location"),

@@ -3,9 +3,7 @@ package hetzner
 import (
 	"cmp"
 	"context"
-	"maps"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -35,19 +33,23 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 
 // Describe asks for one server.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
-	doing := "describe instance " + id
-	wanted, err := serverOf(id)
+	server, err := c.server(ctx, id)
 	if err != nil {
-		return driver.Instance{}, errs.Classify(doing, err)
-	}
-	server, _, err := c.api.Server.GetByID(ctx, wanted.ID)
-	switch {
-	case err != nil:
-		return driver.Instance{}, errs.Classify(doing, err)
-	case server == nil: // which is how the SDK says not_found
-		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: there is no such server", doing)
+		return driver.Instance{}, errs.Classify("describe instance "+id, err)
 	}
 	return instanceOf(server), nil
+}
+
+// server asks for the server with an id.
+func (c *cloud) server(ctx context.Context, id string) (*hcloud.Server, error) {
+	server, err := serverOf(id)
+	if err == nil {
+		server, _, err = c.api.Server.GetByID(ctx, server.ID)
+	}
+	if err == nil && server == nil { // which is how the SDK says not_found
+		err = drover.Errorf(drover.KindNotFound, "there is no such server")
+	}
+	return server, err
 }
 
 func instanceOf(s *hcloud.Server) driver.Instance {
@@ -112,10 +114,5 @@ func (c *cloud) labelsOf(tags map[string]string) map[string]string {
 
 // selector asks for what bears all these tags.
 func selector(tags map[string]string) string {
-	var all []string
-	written := labels.Write(tags)
-	for _, key := range slices.Sorted(maps.Keys(written)) {
-		all = append(all, key+"="+written[key])
-	}
-	return strings.Join(all, ",")
+	return strings.Join(kit.EachTag(labels.Write(tags), func(key, value string) string { return key + "=" + value }), ",")
 }

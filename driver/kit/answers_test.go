@@ -14,6 +14,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
+	"drover/internal/diskcache"
 )
 
 func TestCollect(t *testing.T) {
@@ -139,6 +140,13 @@ func TestBegin(t *testing.T) {
 	})
 }
 
+func TestKeep(t *testing.T) {
+	got := kit.Keep(driver.Options{Folder: "f"}, "", "place", []string{"a", "b"})("types", time.Hour)
+	if diff := cmp.Diff(diskcache.Options{Folder: "f", Name: "types", Key: " place [a b]", Age: time.Hour}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWhatCloudsSayIsRead(t *testing.T) {
 	if at := kit.ReadTime("2026-01-02T03:04:05.5+01:00"); at != drover.TimeOf(time.Date(2026, 1, 2, 2, 4, 5, 5e8, time.UTC)) || kit.ReadTime("today") != 0 {
 		t.Error(at)
@@ -153,6 +161,10 @@ func TestWhatCloudsSayIsRead(t *testing.T) {
 	}
 	if kit.Given("") != nil || *kit.Given("x") != "x" || kit.Value[int](nil) != 0 || kit.Value(kit.Given(2)) != 2 {
 		t.Error("what is not given is not nil, or what is nil is not zero")
+	}
+	month := drover.Money(7300)
+	if kit.PerHour(&month, 5) != 10 || kit.PerHour(nil, 5) != 5 {
+		t.Error("the configured price of a month does not replace the listed one of an hour")
 	}
 	if got := kit.Each([]int{1, 2}, strconv.Itoa); !slices.Equal(got, []string{"1", "2"}) {
 		t.Error(got)

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -72,7 +73,7 @@ func (k TypeKeys) Offerings(ctx context.Context, c Catalogue) (all []drover.Offe
 	}
 	if len(k.Types) > 0 {
 		all, err = StaticOfferings(k.Types, StaticOptions{
-			Cloud: c.Cloud, Zones: c.Zones, Markets: c.Keys.Markets, Discount: c.Keys.Discount, Default: drover.Resources{Arch: orAMD64(c.Arch)},
+			Cloud: c.Cloud, Zones: c.Zones, Markets: c.Keys.Markets, Discount: c.Keys.Discount, Default: drover.Resources{Arch: cmp.Or(c.Arch, "amd64")},
 		})
 		if err != nil {
 			return nil, err
@@ -91,13 +92,6 @@ func (k TypeKeys) Offerings(ctx context.Context, c Catalogue) (all []drover.Offe
 		}
 	}
 	return all, nil
-}
-
-func orAMD64(a drover.Arch) drover.Arch {
-	if a == "" {
-		return "amd64"
-	}
-	return a
 }
 
 // TagRules say which configured tags a cloud accepts.

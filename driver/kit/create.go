@@ -31,10 +31,11 @@ type Demands struct {
 	Longest  int    // characters in a name
 	Image    string // an example of an image, for the hint; empty: candidates need none
 	OnDemand bool   // the cloud has no spot market
+	UserData int    // bytes of UserData; 0: it is not used
 }
 
-// CheckRequest refuses a request with a bad name or without candidates, and a candidate without an image or in a
-// market that the cloud does not have.
+// CheckRequest refuses a request with a bad name, with too much user data or without candidates, and a candidate
+// without an image or in a market that the cloud does not have.
 func CheckRequest(r driver.CreateRequest, d Demands) error {
 	switch {
 	case len(r.Name) > d.Longest || !instanceName.MatchString(r.Name):
@@ -51,16 +52,29 @@ func CheckRequest(r driver.CreateRequest, d Demands) error {
 				WithHint("write image: in the cloud's configuration, such as %s", d.Image)
 		}
 	}
+	if d.UserData == 0 {
+		return nil
+	}
+	if text := UserData(r).Reveal(); len(text) > d.UserData {
+		return drover.Errorf(drover.KindInvalid, "the user data has %d bytes, more than this cloud's limit of %d", len(text), d.UserData)
+	}
 	return nil
 }
 
-// LimitedUserData is UserData with a size limit.
-func LimitedUserData(r driver.CreateRequest, most int) (string, error) {
-	text := UserData(r).Reveal()
-	if len(text) > most {
-		return "", drover.Errorf(drover.KindInvalid, "the user data has %d bytes, more than this cloud's limit of %d", len(text), most)
+// Create is a driver's Create: it makes the instance of a request that meets the demands. An error concerns the market
+// of the first candidate.
+func (e *Errors) Create(
+	ctx context.Context, r driver.CreateRequest, d Demands, create func(context.Context, driver.CreateRequest) (driver.Instance, error),
+) (in driver.Instance, _ driver.Candidate, err error) {
+	market := e.Market
+	if err = CheckRequest(r, d); err == nil {
+		market = r.Candidates[0].Market
+		in, err = create(ctx, r)
 	}
-	return text, nil
+	if err != nil {
+		return driver.Instance{}, driver.Candidate{}, e.ClassifyCreate("create instance "+r.Name, market, err)
+	}
+	return in, in.Candidate(), nil
 }
 
 // Planted implements VerifyHostKey for a Cloud whose host keys are planted: Drover knows the key, and the cloud is

@@ -1,6 +1,7 @@
 package kit_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -78,13 +79,37 @@ func TestWhatRequestsHaveInCommon(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("a create that fails has no result, and an impossible one is not tried", func(t *testing.T) {
+		r := driver.CreateRequest{Name: "a", Candidates: []driver.Candidate{{Zone: "z", Market: drover.Spot}}}
+		answer, failure, tried := driver.Instance{ID: "1", Zone: "z"}, error(nil), 0
+		create := func() (driver.Instance, driver.Candidate, error) {
+			return table.Create(t.Context(), r, kit.Demands{Longest: 1}, func(context.Context, driver.CreateRequest) (driver.Instance, error) {
+				tried++
+				return answer, failure
+			})
+		}
+		if in, taken, err := create(); in.ID != "1" || taken.Zone != "z" || err != nil {
+			t.Error(in, taken, err)
+		}
+		failure = refused{kit.Answer{Code: "Full"}}
+		in, taken, err := create()
+		if e := drover.AsError(err, ""); in.ID != "" || taken.Zone != "" || e.Market != drover.Spot || e.Message != "create instance a: Full: the cloud gives no details" {
+			t.Error(in, taken, err)
+		}
+		r.Name = "ab"
+		if _, _, err := create(); drover.KindOf(err) != drover.KindInvalid || tried != 2 {
+			t.Error(err, tried)
+		}
+	})
 	t.Run("more user data than a cloud takes is refused", func(t *testing.T) {
-		r := driver.CreateRequest{Init: drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", 500))}
-		if _, err := kit.LimitedUserData(r, 500); drover.KindOf(err) != drover.KindInvalid {
+		r := driver.CreateRequest{Name: "a", Candidates: []driver.Candidate{{}}, Init: drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", 500))}
+		if err := kit.CheckRequest(r, kit.Demands{Longest: 1, UserData: 500}); drover.KindOf(err) != drover.KindInvalid {
 			t.Error(err)
 		}
-		if text, err := kit.LimitedUserData(r, 5000); err != nil || text != kit.UserData(r).Reveal() {
-			t.Error(err)
+		for _, most := range []int{0, 5000} {
+			if err := kit.CheckRequest(r, kit.Demands{Longest: 1, UserData: most}); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -95,6 +95,7 @@ type Errors struct {
 	Read   func(err error) (Answer, bool)      // what the cloud said, if the error is an answer of the cloud's
 	Again  func(now time.Time) time.Time       // when to ask again after a rate limit of which the cloud does not say it
 	Market drover.Market                       // the cloud's only one; empty: it has both
+	ByName bool                                // a create looks nothing up by id, so what the cloud did not find was named wrongly
 	Others func(doing string, err error) error // errors that are no answers and yet tell something, or nil; may be left out
 }
 
@@ -121,11 +122,10 @@ func (e *Errors) ClassifyIn(doing string, m drover.Market, err error) error {
 	return drover.Errorf(drover.KindTransient, "%s: %v", doing, err)
 }
 
-// ClassifyCreate is ClassifyIn for a create. It looks nothing up by id, so what the cloud did not find was named
-// wrongly.
+// ClassifyCreate is ClassifyIn for a create: see ByName.
 func (e *Errors) ClassifyCreate(doing string, m drover.Market, err error) error {
 	told := e.ClassifyIn(doing, m, err)
-	if a, answered := e.read(err); answered && e.row(a).Kind == drover.KindNotFound {
+	if a, answered := e.read(err); e.ByName && answered && e.row(a).Kind == drover.KindNotFound {
 		invalid := *drover.AsError(told, drover.KindInvalid)
 		invalid.Kind = drover.KindInvalid
 		return &invalid

@@ -18,6 +18,7 @@ func (r refused) Error() string { return r.String() }
 
 var table = kit.Errors{
 	Market: drover.OnDemand,
+	ByName: true,
 	Again:  kit.In(3 * time.Second),
 	Hints:  map[drover.ErrorKind]string{drover.KindQuota: "ask for more", drover.KindCapacity: "wait"},
 	Read: func(err error) (kit.Answer, bool) {

@@ -44,7 +44,7 @@ func (g Gate) take(ctx context.Context, rates []string) error {
 	if p, has := ctx.Value(prepaid{}).(*prepaid); has && slices.Contains(rates, p.rate) && p.left.Add(-1) >= 0 {
 		rates = slices.DeleteFunc(slices.Clone(rates), func(rate string) bool { return rate == p.rate })
 	}
-	return g.Limiter.TakeAll(rates, time.Now())
+	return g.Limiter.Take(time.Now(), 1, rates...)
 }
 
 // prepaid are calls that were reserved before the first of them is made; also the context's key.
@@ -57,7 +57,7 @@ type prepaid struct {
 // concurrent actions of several calls could each spend the rate on their first call and never reach the last.
 func (g Gate) Prepay(ctx context.Context, rate string, n int) (context.Context, error) {
 	n = g.Limiter.atMost(rate, n)
-	if err := g.Limiter.TakeMany(rate, n, time.Now()); err != nil {
+	if err := g.Limiter.Take(time.Now(), n, rate); err != nil {
 		return ctx, err
 	}
 	p := &prepaid{rate: rate}

@@ -116,6 +116,18 @@ func (l StaticOptions) price(t Type, m drover.Market) drover.Money {
 	return full / 100 * drover.Money(100-l.Discount)
 }
 
+// MonthOfHours is the number of hours for which clouds charge the price of a month.
+const MonthOfHours = 730
+
+// PerHour is the price of a GiB of a volume per hour: what is configured for a month or, without that, what the cloud
+// lists for an hour.
+func PerHour(configured *drover.Money, listed drover.Money) drover.Money {
+	if configured != nil {
+		return *configured / MonthOfHours
+	}
+	return listed
+}
+
 // Percent is a whole number from 0 to 100.
 type Percent int
 

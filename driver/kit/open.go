@@ -2,17 +2,21 @@
 //
 // In the order in which a driver needs them: Begin reads the configuration, which embeds TypeKeys and MarketKeys;
 // Errors classifies errors; Gate, RateLimiter and Transport count calls and keep them within published rates;
-// TypeKeys.Offerings merges configured types with the cloud's; CheckRequest, UserData and Names help to create;
+// TypeKeys.Offerings merges configured types with the cloud's; Errors.Create, UserData and Names help to create;
 // Labels and Escaped write tags where a cloud is strict; Collect reads all pages.
 //
 // Nothing here knows a cloud, waits, or retries.
 package kit
 
 import (
+	"fmt"
 	"log/slog"
+	"strings"
+	"time"
 
 	"drover"
 	"drover/driver"
+	"drover/internal/diskcache"
 )
 
 // Begin starts the opening of any cloud: it checks that the fleet's id has only letters, digits and dashes and is not
@@ -32,6 +36,14 @@ func Begin(o *driver.Options, longest int, own any) error {
 		d.Default()
 	}
 	return nil
+}
+
+// Keep says how a driver caches on disk what it fetches; of is all that what it fetches depends on.
+func Keep(o driver.Options, of ...any) func(name string, age time.Duration) diskcache.Options {
+	key := strings.TrimSuffix(fmt.Sprintln(of...), "\n")
+	return func(name string, age time.Duration) diskcache.Options {
+		return diskcache.Options{Folder: o.Folder, Name: name, Key: key, Age: age, Log: o.Log}
+	}
 }
 
 // plain reports whether a text is letters, digits and dashes, and at least one.

@@ -44,15 +44,6 @@ func NewRateLimiter(rates map[string]Rate, times int) *RateLimiter {
 	return &RateLimiter{rates: rates, times: max(1, times), full: map[string]time.Time{}}
 }
 
-// Take takes a token for a call, or returns KindRateLimit with the time of the next one. A call without a rate has no
-// limit.
-func (b *RateLimiter) Take(call string, now time.Time) error { return b.take([]string{call}, 1, now) }
-
-// TakeMany takes n tokens or none; n is at most the bucket's size.
-func (b *RateLimiter) TakeMany(call string, n int, now time.Time) error {
-	return b.take([]string{call}, n, now)
-}
-
 // atMost is n, at most the size of a rate's bucket.
 func (b *RateLimiter) atMost(rate string, n int) int {
 	if b == nil {
@@ -64,10 +55,9 @@ func (b *RateLimiter) atMost(rate string, n int) int {
 	return n
 }
 
-// TakeAll takes a token from each bucket of a call, or none.
-func (b *RateLimiter) TakeAll(calls []string, now time.Time) error { return b.take(calls, 1, now) }
-
-func (b *RateLimiter) take(calls []string, n int, now time.Time) error {
+// Take takes n tokens from the bucket of each call, or none at all: then it returns KindRateLimit with the time at
+// which they will be there. A call without a rate has no limit; n is at most a bucket's size.
+func (b *RateLimiter) Take(now time.Time, n int, calls ...string) error {
 	if b == nil {
 		return nil
 	}

@@ -13,7 +13,7 @@ func TestRateLimiter(t *testing.T) {
 	rates := map[string]kit.Rate{"start": {Burst: 5, PerSecond: 2}}
 	b := kit.NewRateLimiter(rates, 1)
 	take := func(at time.Time) (n int) {
-		for b.Take("start", at) == nil {
+		for b.Take(at, 1, "start") == nil {
 			n++
 		}
 		return n
@@ -27,14 +27,14 @@ func TestRateLimiter(t *testing.T) {
 			t.Errorf("after %v: %d calls, want %d", step.after, got, step.want)
 		}
 	}
-	e := drover.AsError(b.Take("start", now), "")
+	e := drover.AsError(b.Take(now, 1, "start"), "")
 	if e.Kind != drover.KindRateLimit || e.RetryAt != drover.TimeOf(now.Add(500*time.Millisecond)) {
 		t.Errorf("%+v", e)
 	}
-	if b.Take("start", e.RetryAt.Std()) != nil {
+	if b.Take(e.RetryAt.Std(), 1, "start") != nil {
 		t.Error("it is refused at the time that was told")
 	}
-	if b.Take("another", now) != nil {
+	if b.Take(now, 1, "another") != nil {
 		t.Error("a call of which no rate is known is refused")
 	}
 	b = kit.NewRateLimiter(rates, 3)
@@ -51,7 +51,7 @@ func TestATokenForEachOfMany(t *testing.T) {
 		n    int
 		wait time.Duration // 0: it is taken
 	}{{"end", 8, 0}, {"end", 4, time.Second}, {"end", 2, 0}, {"end", 10, 5 * time.Second}, {"keys", 1, 0}, {"keys", 1, 12 * time.Second}} {
-		err := b.TakeMany(step.call, step.n, now)
+		err := b.Take(now, step.n, step.call)
 		var told drover.Time
 		if err != nil {
 			told = drover.AsError(err, "").RetryAt
@@ -66,15 +66,15 @@ func TestATokenOfEachOfSeveral(t *testing.T) {
 	now := time.Unix(1000, 0)
 	b := kit.NewRateLimiter(map[string]kit.Rate{"any": {Burst: 3, PerSecond: 1}, "keys": {Burst: 1, PerSecond: 1}}, 1)
 	both := []string{"any", "keys", "unknown"}
-	if err := b.TakeAll(both, now); err != nil {
+	if err := b.Take(now, 1, both...); err != nil {
 		t.Error(err)
 	}
 	for range 9 {
-		if drover.KindOf(b.TakeAll(both, now)) != drover.KindRateLimit {
+		if drover.KindOf(b.Take(now, 1, both...)) != drover.KindRateLimit {
 			t.Error("a second key was allowed")
 		}
 	}
-	if err := b.TakeMany("any", 2, now); err != nil {
+	if err := b.Take(now, 2, "any"); err != nil {
 		t.Errorf("what was refused has cost something: %v", err)
 	}
 }

@@ -3,6 +3,8 @@ package kit
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -86,6 +88,14 @@ func (l Labels) text(value string) string {
 		return text
 	}
 	return value
+}
+
+// EachTag applies a function to every tag, in the order of the keys.
+func EachTag[T any](tags map[string]string, become func(key, value string) T) (each []T) {
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		each = append(each, become(key, tags[key]))
+	}
+	return each
 }
 
 // Escaped encodes a text in the characters that a cloud's tags accept: any other is the mark and two hexadecimal

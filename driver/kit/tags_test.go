@@ -36,6 +36,13 @@ func TestLabels(t *testing.T) {
 	})
 }
 
+func TestEachTagComesInOrder(t *testing.T) {
+	got := kit.EachTag(map[string]string{"b": "2", "a": "1"}, func(key, value string) string { return key + "=" + value })
+	if diff := cmp.Diff([]string{"a=1", "b=2"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestEscaped(t *testing.T) {
 	small := func(c byte) bool { return c >= 'a' && c <= 'z' }
 	if got := kit.Escaped("a_B é", '_', small); got != "a_5f_42_20_c3_a9" {

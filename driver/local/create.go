@@ -28,24 +28,17 @@ import (
 // longestName is what fits the name of a folder, and half of an id.
 const longestName = 63
 
+// demands are what this host requires of every create call.
+var demands = kit.Demands{Longest: longestName}
+
 // Create starts an instance's processes and returns: its address is known, and unless a boot delay was asked for its port takes
 // connections, before the instance has had time to look at them. The name of an instance that died is free again once its folder is gone.
-func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, _ driver.Candidate, err error) {
-	hostKey, err := check(r)
-	if err == nil {
-		in, err = c.create(ctx, r, hostKey)
-	}
-	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, errs.Classify("create instance "+r.Name, err)
-	}
-	return in, in.Candidate(), nil
+func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	return errs.Create(ctx, r, demands, c.create)
 }
 
-// check refuses what could never become an instance, and finds the public half of the host key.
+// check refuses keys that nobody could log in with, and finds the public half of the host's.
 func check(r driver.CreateRequest) (ssh.PublicKey, error) {
-	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName}); err != nil {
-		return nil, err
-	}
 	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(r.PublicKey)); err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "read the public key: %v", err)
 	}
@@ -57,7 +50,11 @@ func check(r driver.CreateRequest) (ssh.PublicKey, error) {
 }
 
 // create does under the fleet's lock what must not be done twice for one name.
-func (c *cloud) create(ctx context.Context, r driver.CreateRequest, hostKey ssh.PublicKey) (driver.Instance, error) {
+func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
+	hostKey, err := check(r)
+	if err != nil {
+		return driver.Instance{}, err
+	}
 	program, err := c.ourProgram(ctx)
 	if err != nil {
 		return driver.Instance{}, err

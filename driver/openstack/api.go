@@ -68,8 +68,6 @@ func connect(who credentials, network http.RoundTripper, gate kit.Gate) *api {
 	return &api{who: who, http: http.Client{Transport: &kit.Transport{Gate: gate, Next: network, Name: callName}, Timeout: callTime}}
 }
 
-func (a *api) idle() { a.http.CloseIdleConnections() }
-
 // session signs in once. If that fails, the next call tries again.
 func (a *api) session(ctx context.Context) (*session, error) {
 	return a.open.Get(ctx, "", func() (*session, error) { return a.signIn(ctx) })

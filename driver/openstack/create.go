@@ -20,20 +20,16 @@ const longestName = 128
 // defaultVolume is how large a volume is, in GiB, if neither the request nor the image says so.
 const defaultVolume = 20
 
+// demands are what Nova requires of every create call.
+var demands = kit.Demands{Longest: longestName, Image: "debian-12-*", OnDemand: true, UserData: maxUserData}
+
 // Create makes a server of the first candidate, unless there is one of this name. That a host has no room for it the list tells, since Nova
 // accepts it all the same.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
-	in, err := c.create(ctx, r)
-	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, errs.Classify("create instance "+r.Name, err)
-	}
-	return in, in.Candidate(), nil
+	return errs.Create(ctx, r, demands, c.create)
 }
 
 func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
-	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-12-*", OnDemand: true}); err != nil {
-		return driver.Instance{}, err
-	}
 	release, err := c.names.Hold(ctx, r.Name)
 	if err != nil {
 		return driver.Instance{}, err
@@ -85,10 +81,6 @@ type serverRequest struct {
 
 func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*serverRequest, error) {
 	first := r.Candidates[0]
-	text, err := kit.LimitedUserData(r, maxUserData)
-	if err != nil {
-		return nil, err
-	}
 	template, err := readTemplate(r.Template)
 	if err != nil {
 		return nil, err
@@ -102,19 +94,14 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 		return nil, drover.Errorf(drover.KindInvalid, "there is no flavor %s", first.ProviderType).WithHint("openstack flavor list shows all flavors")
 	}
 	opts := &serverRequest{networks: c.config.Networks, keyPair: c.config.KeyPair, fleet: r.Tags[driver.TagFleet], template: template, CreateOpts: servers.CreateOpts{
-		Name: r.Name, FlavorRef: f.ID, ImageRef: first.Image, AvailabilityZone: first.Zone, UserData: []byte(text),
-		Metadata: c.metadata(r.Tags), SecurityGroups: c.config.SecurityGroups, ConfigDrive: kit.Given(c.config.ConfigDrive),
+		Name: r.Name, FlavorRef: f.ID, ImageRef: first.Image, AvailabilityZone: first.Zone, UserData: []byte(kit.UserData(r).Reveal()),
+		Metadata: kit.MergeTags(c.config.Tags, r.Tags), SecurityGroups: c.config.SecurityGroups, ConfigDrive: kit.Given(c.config.ConfigDrive),
 	}}
 	if c.config.BootFrom == fromVolume {
 		opts.BlockDevice, err = c.volume(ctx, r)
 		opts.ImageRef = ""
 	}
 	return opts, err
-}
-
-// metadata is the tags and the configured metadata.
-func (c *cloud) metadata(tags map[string]string) map[string]string {
-	return kit.MergeTags(c.config.Tags, tags)
 }
 
 // volume is the boot volume, at least as large as requested and as its image needs; it is deleted with the instance.

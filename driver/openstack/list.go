@@ -42,32 +42,20 @@ func unreached(s servers.Server) bool { return s.Status == statusUnknown && s.Na
 
 // Describe asks for one server. A 404 counts only if it is Nova's own: a proxy may return one for other reasons.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
-	doing := "describe instance " + id
+	var in driver.Instance
 	s, err := c.api.getServer(ctx, id)
-	if errs.StatusOf(err) == http.StatusNotFound && !saidByNova(err) {
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: a 404 that is not Nova's", doing)
-	}
 	switch {
+	case errs.StatusOf(err) == http.StatusNotFound && !saidByNova(err):
+		err = drover.Errorf(drover.KindTransient, "a 404 that is not Nova's")
 	case err != nil:
-		return driver.Instance{}, errs.Classify(doing, err)
 	case unreached(*s):
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: its part of the cloud does not answer", doing)
+		err = drover.Errorf(drover.KindTransient, "its part of the cloud does not answer")
 	case s.Status == "DELETED", s.Status == "SOFT_DELETED":
-		return driver.Instance{Ended: terminated(*s)}, drover.Errorf(drover.KindNotFound, "%s: it is in the state %s", doing, s.Status)
+		in.Ended, err = drover.TimeOf(s.TerminatedAt), drover.Errorf(drover.KindNotFound, "it is in the state %s", s.Status)
+	default:
+		in, err = c.instance(ctx, *s)
 	}
-	in, err := c.instance(ctx, *s)
-	if err != nil {
-		return driver.Instance{}, errs.Classify(doing, err)
-	}
-	return in, nil
-}
-
-// terminated is when a server was deleted, 0 if Nova does not say.
-func terminated(s servers.Server) drover.Time {
-	if s.TerminatedAt.IsZero() {
-		return 0
-	}
-	return drover.TimeOf(s.TerminatedAt)
+	return in, errs.Classify("describe instance "+id, err)
 }
 
 // The states of a server that mean something here, and the task that ends it.
@@ -169,6 +157,6 @@ func addresses(s servers.Server) (a driver.Addresses) {
 // SetTags replaces the metadata, except the configured one.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	return errs.Classify("tag instance "+id, c.bring(ctx, id, "", func(s *session) error {
-		return servers.ResetMetadata(ctx, s.compute, id, servers.MetadataOpts(c.metadata(tags))).Err
+		return servers.ResetMetadata(ctx, s.compute, id, servers.MetadataOpts(kit.MergeTags(c.config.Tags, tags))).Err
 	}))
 }

@@ -19,7 +19,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	"drover/driver"
 	"drover/driver/kit"
@@ -59,16 +58,10 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	c := &cloud{o: o, config: config, api: connect(who, network, kit.Gate{Metric: o.Metric})}
-	c.flavors = diskcache.New(c.keep("flavors", flavorsAge), c.fetchFlavors)
-	c.zones = diskcache.New(c.keep("zones", zonesAge), c.fetchZones)
+	keep := kit.Keep(o, who.auth.IdentityEndpoint, who.project(), who.endpoints.Region, config.PriceSpec, config.GPUAliases)
+	c.flavors = diskcache.New(keep("flavors", flavorsAge), c.fetchFlavors)
+	c.zones = diskcache.New(keep("zones", zonesAge), c.fetchZones)
 	return c, nil
-}
-
-// keep says how something is cached; the key identifies the cloud and how the configuration reads it.
-func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
-	who, how := c.api.who, c.config
-	key := fmt.Sprint(who.auth.IdentityEndpoint, " ", who.project(), " ", who.endpoints.Region, " ", how.PriceSpec, " ", how.GPUAliases)
-	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {
@@ -82,7 +75,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 
 // Close has nothing to end but connections.
 func (c *cloud) Close() error {
-	c.api.idle()
+	c.api.http.CloseIdleConnections()
 	return nil
 }
 
