@@ -201,7 +201,7 @@ func (w *World) poolsAsWished() {
 		case p.Reason != nil && (p.Reason.Code == drover.ReasonLimit || p.Reason.Code == drover.ReasonReplace):
 		case p.Reason != nil:
 			w.fail("pool %s is not as it should be: %s", p.Name, p.Reason.Text)
-		case p.Kind != drover.PoolSpare && p.Instances != p.Wanted && !w.anyHeld(p.Name):
+		case p.Kind != drover.PoolSpare && p.Instances-w.stopLater(held) != p.Wanted && !w.anyHeld(p.Name):
 			w.fail("pool %s has %d instances, and %d are wanted", p.Name, p.Instances, p.Wanted)
 		}
 	}

@@ -195,7 +195,7 @@ func (w *World) mayRentAnew(in engine.Instance) {
 func (w *World) stoppedAsWished() {
 	for _, p := range w.controller.loop.Engine.Pools() {
 		s := w.controller.poolSpec(p.Name)
-		if s != nil && p.Reason == nil && (p.Stopped > s.Stopped || p.Stopped+w.boots(s) < s.Stopped) && !w.anyHeld(p.Name) && !w.churns(s) {
+		if s != nil && p.Reason == nil && (p.Stopped > s.Stopped || p.Stopped+w.boots(s)+w.stopLater(s) < s.Stopped) && !w.anyHeld(p.Name) && !w.churns(s) {
 			w.fail("pool %s keeps %d stopped, and should %d", p.Name, p.Stopped, s.Stopped)
 		}
 	}
@@ -223,6 +223,12 @@ func (w *World) boots(s *pool.Spec) (n int) {
 		}
 	}
 	return n
+}
+
+// stopLater is how many of a pool's instances are to be stopped once their jobs have ended: those in use beyond what is wanted, as many as it should still keep stopped.
+func (w *World) stopLater(s *pool.Spec) int {
+	_, all, inUse := w.counted(s)
+	return max(0, min(inUse, all-w.poolCount(s), s.Stopped-w.stoppedOf(s)))
 }
 
 // keepsStopped has some of the pools keep stopped instances.
