@@ -37,8 +37,8 @@ func TestReasons(t *testing.T) {
 		for _, heading := range headings {
 			for _, row := range table(t, file, heading) {
 				codes = append(codes, strings.Trim(row[0], "`"))
-				if len(row) != 4 || slices.Contains(row, "") {
-					t.Errorf("the row of %s has an empty cell, or not four cells", row[0])
+				if len(row) != 3 || slices.Contains(row, "") {
+					t.Errorf("the row of %s has an empty cell, or not three cells", row[0])
 				}
 			}
 		}
