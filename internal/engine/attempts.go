@@ -11,7 +11,7 @@ import (
 	"drover/internal/runtimes"
 )
 
-// addAttempt takes in a live attempt of a State.
+// addAttempt adds a live attempt from a State.
 func (e *Engine) addAttempt(a *Attempt) {
 	in := e.fleet.Member(a.Instance)
 	if in == nil || e.job(a.ID.Job.Number) == nil {
@@ -31,7 +31,8 @@ func (e *Engine) load(in *fleet.Member, a *Attempt) {
 	e.expectEnd(a)
 }
 
-// need is what an attempt takes of its instance: everything while its command may run, afterwards only its disk.
+// need returns what an attempt occupies on its instance: everything while its command may run, afterwards only its
+// disk.
 func (e *Engine) need(a *Attempt) drover.Resources {
 	need := e.job(a.ID.Job.Number).Needs(a.ID.Job.Index)
 	if a.State == drover.AttemptCollecting {
@@ -40,13 +41,13 @@ func (e *Engine) need(a *Attempt) drover.Resources {
 	return need
 }
 
-// begin puts the group's next element on an instance that has room for it.
+// begin starts the group's next element on an instance with room for it.
 func (e *Engine) begin(g *group, in *fleet.Member) {
 	j, index := e.take(g)
 	e.beginElement(j, index, in)
 }
 
-// beginElement puts an element that has left its queue on an instance.
+// beginElement starts an element that has left its queue.
 func (e *Engine) beginElement(j *Job, index int, in *fleet.Member) {
 	a := &Attempt{
 		ID:       drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: index}, Number: max(j.LastAttempt(index), e.s.LastAttempt) + 1},
@@ -58,7 +59,7 @@ func (e *Engine) beginElement(j *Job, index int, in *fleet.Member) {
 	e.start(in, a)
 }
 
-// admit puts a new attempt of an element that has left its queue on an instance, and writes that down.
+// admit records a new attempt on an instance.
 func (e *Engine) admit(in *fleet.Member, j *Job, a *Attempt) {
 	e.belong(in, j.User)
 	a.Likely = e.likely(j)
@@ -73,7 +74,7 @@ func (e *Engine) admit(in *fleet.Member, j *Job, a *Attempt) {
 	e.writeAttempt(a, Verdict{})
 }
 
-// start asks the runner to run the attempt. The runner runs it once, however often it is asked.
+// start asks the runner to start the attempt. The runner starts it once, however often it is asked.
 func (e *Engine) start(in *fleet.Member, a *Attempt) {
 	j := e.job(a.ID.Job.Number)
 	a.Effect = e.effect(Effect{Start: &Start{
@@ -90,7 +91,7 @@ func (e *Engine) writeAttempt(a *Attempt, why Verdict) {
 	e.write(Write{Attempt: &row})
 }
 
-// live finds the attempt by its full id; nil if it is not, or no longer, live.
+// live returns the attempt with this full ID; nil if it is not, or no longer, live.
 func (e *Engine) live(id drover.AttemptID) *Attempt {
 	if a := e.fleet.Attempt(id.Job); a != nil && a.ID == id {
 		return a
@@ -109,7 +110,7 @@ func (e *Engine) started(b Started) {
 	e.running(a)
 }
 
-// running notes the runner's word that an attempt has been started.
+// running records that the runner has started an attempt.
 func (e *Engine) running(a *Attempt) {
 	if a.State != drover.AttemptStarting {
 		return
@@ -123,7 +124,7 @@ func (e *Engine) running(a *Attempt) {
 		stop.Since = e.s.Now // it is told only now
 		a.Stop = &stop
 		e.askStop(a)
-		e.touch(e.fleet.Member(a.Instance)) // which goes if the attempt does not end
+		e.touch(e.fleet.Member(a.Instance)) // which becomes unhealthy if the attempt does not end
 	}
 	e.writeAttempt(a, Verdict{})
 	e.use(e.fleet.Member(a.Instance))
@@ -148,7 +149,7 @@ func (e *Engine) startFailed(b StartFailed) {
 		return
 	}
 	if a.Stop != nil {
-		// Whether it was started is for the runner to say; it is not to be started now. The next hello tells.
+		// Only the runner knows whether it was started; it must not be started now. The next hello tells.
 		e.effect(Effect{Disconnect: &Disconnect{Instance: a.Instance}})
 		return
 	}
@@ -161,10 +162,10 @@ func (e *Engine) startFailed(b StartFailed) {
 	e.touch(e.fleet.Member(a.Instance))
 }
 
-// startTries is how often in a row a start may fail for a moment, which takes some ten minutes, before it is given up.
+// startTries is how often in a row a start may fail transiently, over some ten minutes, before it is given up.
 const startTries = 15
 
-// giveUpStart counts a start as lost to its instance, once the next hello has said that it was not started.
+// giveUpStart counts an attempt as lost unless the next hello says that it was started.
 func (e *Engine) giveUpStart(a *Attempt, err *drover.Error) {
 	why := e.verdict(drover.ReasonNoStart, "not started: %s", err.Message)
 	a.Stop = &why
@@ -172,7 +173,8 @@ func (e *Engine) giveUpStart(a *Attempt, err *drover.Error) {
 	e.effect(Effect{Disconnect: &Disconnect{Instance: a.Instance}})
 }
 
-// givenUp reports whether the start of an attempt was given up, so that it counts as lost unless it was started after all.
+// givenUp reports whether the start of an attempt was given up, so that it counts as lost unless it was started after
+// all.
 func givenUp(a *Attempt) bool { return a.Stop != nil && a.Stop.Cause == verdict.NoStart }
 
 // refused ends an attempt that was never started.
@@ -184,7 +186,7 @@ func (e *Engine) refused(a *Attempt, err *drover.Error) {
 	e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonNoStart, "%s", err.Message))
 }
 
-// exited takes the runner's word that an attempt's command has ended. Its room is free at once; it is final when its output is stored.
+// exited handles the end of an attempt's command. Its room is free immediately; it is final once its output is stored.
 func (e *Engine) exited(b Exited) {
 	a, exit := e.live(b.Attempt), b.Exit
 	switch {
@@ -214,16 +216,16 @@ func (e *Engine) exited(b Exited) {
 	e.freed()
 }
 
-// freed has what an attempt no longer takes given to others: its room, and the money that was committed for it.
+// freed lets others use what an attempt has released: its room, and the money committed for it.
 func (e *Engine) freed() {
-	e.replace = true
+	e.needsPlacing = true
 	if e.limited() {
-		e.replan = true
+		e.needsPlan = true
 	}
 }
 
-// ended is when an attempt's command ended, of which word may have come late: after the connection was broken, or no controller ran. The instance's
-// clock is believed only for how long it took.
+// ended returns when an attempt's command ended, which may be reported late, after a broken connection or a restart.
+// The instance's clock is trusted only for the duration.
 func (e *Engine) ended(a *Attempt, exit drover.Exit) drover.Time {
 	if at := a.Started.Add(exit.Ended.Sub(exit.Started)); exit.Started != 0 && at > a.Started && at < e.s.Now.Add(-lateness) {
 		return at
@@ -231,8 +233,8 @@ func (e *Engine) ended(a *Attempt, exit drover.Exit) drover.Time {
 	return e.s.Now
 }
 
-// forgedEnd passes over the word of an instance that an attempt has ended, since it shows no proof that the attempt is the one it was given. What
-// it really has is for the next hello to tell.
+// forgedEnd ignores an exit reported without proof that the attempt was placed on this instance. The next hello tells
+// what really runs there.
 func (e *Engine) forgedEnd(a *Attempt) {
 	in := e.fleet.Member(a.Instance)
 	e.distrust(in, a.ID)
@@ -241,7 +243,7 @@ func (e *Engine) forgedEnd(a *Attempt) {
 	}
 }
 
-// orphanEnded takes note that an attempt which is not known has ended as it was told to.
+// orphanEnded records that an orphaned attempt has ended as told.
 func (e *Engine) orphanEnded(b Exited) {
 	if in := e.fleet.Member(b.Instance); in != nil && b.Proof == ProofMissing {
 		e.distrust(in, b.Attempt)
@@ -252,7 +254,7 @@ func (e *Engine) orphanEnded(b Exited) {
 			in.Orphans = slices.Delete(slices.Clone(in.Orphans), at, at+1)
 			in.Forged = slices.DeleteFunc(slices.Clone(in.Forged), func(id drover.AttemptID) bool { return id == b.Attempt })
 			e.forget(in, b.Attempt, b.Proof)
-			e.replace = true
+			e.needsPlacing = true
 			e.touch(in)
 		}
 	}
@@ -271,7 +273,7 @@ func (e *Engine) collected(b Collected) {
 	switch {
 	case b.Err == nil:
 		e.judge(a)
-	case b.Err.Kind == drover.KindInvalid && a.Exit.Cause != "": // why it ended matters more
+	case b.Err.Kind == drover.KindInvalid && a.Exit.Cause != "": // the cause of its end matters more
 		e.judge(a)
 	case b.Err.Kind == drover.KindInvalid:
 		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonOutputs, "%s", b.Err.Message))
@@ -287,11 +289,11 @@ func (e *Engine) collected(b Collected) {
 	}
 }
 
-// abandonedTries is how often it is tried to store what nobody asks for any more, before that is given up: a full disk is not to keep a
-// cancelled job, and its instance, for ever.
+// abandonedTries is how often storing the output of a cancelled attempt is tried: a full disk must not keep it, and its
+// instance, forever.
 const abandonedTries = 3
 
-// abandoned is why an attempt's result is no longer asked for; nil if it is.
+// abandoned returns why an attempt's result is no longer wanted; nil if it is.
 func (e *Engine) abandoned(a *Attempt) *Verdict {
 	if a.Stop != nil {
 		return a.Stop
@@ -299,7 +301,7 @@ func (e *Engine) abandoned(a *Attempt) *Verdict {
 	return e.job(a.ID.Job.Number).Cancel
 }
 
-// checkAttempts repeats what failed and finds attempts that nothing can end.
+// checkAttempts retries what failed and handles unkillable attempts.
 func (e *Engine) checkAttempts(in *fleet.Member) {
 	for _, a := range slices.Clone(in.Load) {
 		if a.Effect == 0 && a.Retry != 0 && a.Retry <= e.s.Now && in.Connected {
@@ -315,24 +317,24 @@ func (e *Engine) checkAttempts(in *fleet.Member) {
 		}
 	}
 	if in.Connected && !in.Held() {
-		e.stuck(in)
+		e.stopUnkillable(in)
 	}
 }
 
-// nextAttemptCheck is the earliest time at which checkAttempts has something to do, 0 for none.
+// nextAttemptCheck returns the earliest time at which checkAttempts has something to do, 0 for none.
 func (e *Engine) nextAttemptCheck(in *fleet.Member) (at drover.Time) {
 	for _, a := range in.Load {
 		if a.Effect == 0 {
 			at = sooner(at, a.Retry)
 		}
 		if a.Stop != nil && a.State == drover.AttemptRunning && !in.Held() {
-			at = sooner(at, later(e.unstoppableAt(a), e.s.Now))
+			at = sooner(at, later(e.unkillableAt(a), e.s.Now))
 		}
 	}
 	return at
 }
 
-// sooner is the earlier of two times, of which 0 means never.
+// sooner returns the earlier of two times, of which 0 means never.
 func sooner(a, b drover.Time) drover.Time {
 	if a == 0 || b != 0 && b < a {
 		return b

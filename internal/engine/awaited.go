@@ -15,12 +15,12 @@ import (
 // when they come. One job waits for the end of another, and the next for its end in turn.
 
 // awaitedEnd is when an attempt is likely to end that runs.
-type awaitedEnd struct {
+type expectedEnd struct {
 	at drover.Time
 	a  *Attempt
 }
 
-func (x awaitedEnd) compare(y awaitedEnd) int {
+func (x expectedEnd) compare(y expectedEnd) int {
 	return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.a.ID.Job.Number, y.a.ID.Job.Number), cmp.Compare(x.a.ID.Job.Index, y.a.ID.Job.Index))
 }
 
@@ -33,44 +33,44 @@ const (
 	sureLate     = 10 * time.Second    // what should have ended that long ago is not counted on
 )
 
-func endOf(a *Attempt) awaitedEnd { return awaitedEnd{a.Started.Add(a.Likely.Median()), a} }
+func endOf(a *Attempt) expectedEnd { return expectedEnd{a.Started.Add(a.Likely.Median()), a} }
 
 // expectEnd notes when an attempt is likely to end.
 func (e *Engine) expectEnd(a *Attempt) {
 	if a.Likely.Sigma <= sureSpread && a.State != drover.AttemptCollecting {
 		end := endOf(a)
-		at, _ := slices.BinarySearchFunc(e.ends, end, awaitedEnd.compare)
-		e.ends = slices.Insert(e.ends, at, end)
+		at, _ := slices.BinarySearchFunc(e.expectedEnds, end, expectedEnd.compare)
+		e.expectedEnds = slices.Insert(e.expectedEnds, at, end)
 	}
 }
 
 // hasEnded forgets when an attempt is likely to end.
-func (e *Engine) hasEnded(a *Attempt) {
-	if at, found := slices.BinarySearchFunc(e.ends, endOf(a), awaitedEnd.compare); found {
-		e.ends = slices.Delete(e.ends, at, at+1)
+func (e *Engine) forgetEnd(a *Attempt) {
+	if at, found := slices.BinarySearchFunc(e.expectedEnds, endOf(a), expectedEnd.compare); found {
+		e.expectedEnds = slices.Delete(e.expectedEnds, at, at+1)
 	}
 }
 
 // awaitsEnds counts, of so many elements of the group that wait, those for which room is to be there in time, and notes when that is to be looked at again. rooms are
 // those that others wait for already, by what runs there, with when they will have ended.
-func (e *Engine) awaitsEnds(g *group, count int, rooms map[*Attempt]runtimes.Points) (n int) {
-	if len(e.ends) == 0 || len(g.Jobs) == 0 || g.Key.Gang > 0 || g.Unschedulable || e.s.Closing {
+func (e *Engine) countAwaitedEnds(g *group, count int, rooms map[*Attempt]runtimes.Points) (n int) {
+	if len(e.expectedEnds) == 0 || len(g.Jobs) == 0 || g.Key.Gang > 0 || g.Unschedulable || e.s.Closing {
 		return 0
 	}
-	anew, known := e.costAlone(g)
+	anew, known := e.costNewInstance(g)
 	if !known {
 		return 0
 	}
 	patience := e.patience(g, count)
-	if e.look > e.s.Now && g.Key.MaxWait > 0 {
+	if e.patienceAt > e.s.Now && g.Key.MaxWait > 0 {
 		if len(patience) > 0 {
-			e.await = sooner(e.await, e.look)
+			e.awaitAt = sooner(e.awaitAt, e.patienceAt)
 		}
 		return len(patience)
 	}
-	runs := e.runsOf(g).Left(0)
+	runs := e.runTime(g).Left(0)
 	for _, left := range patience {
-		if e.awaitsEnd(g, left, anew, runs, rooms) {
+		if e.awaitEnd(g, left, anew, runs, rooms) {
 			n++
 		}
 	}
@@ -92,13 +92,13 @@ func (e *Engine) patience(g *group, count int) (lefts []time.Duration) {
 }
 
 // awaitsEnd reports whether there is to be room for one of the group's jobs in time, and takes it.
-func (e *Engine) awaitsEnd(g *group, left time.Duration, anew drover.Money, runs runtimes.Points, rooms map[*Attempt]runtimes.Points) bool {
-	from, _ := slices.BinarySearchFunc(e.ends, e.s.Now.Add(-sureLate), func(x awaitedEnd, at drover.Time) int { return cmp.Compare(x.at, at) })
+func (e *Engine) awaitEnd(g *group, left time.Duration, anew drover.Money, runs runtimes.Points, rooms map[*Attempt]runtimes.Points) bool {
+	from, _ := slices.BinarySearchFunc(e.expectedEnds, e.s.Now.Add(-sureLate), func(x expectedEnd, at drover.Time) int { return cmp.Compare(x.at, at) })
 	reach := sureReach
 	if g.Key.MaxWait > 0 {
 		reach = patientReach
 	}
-	for _, end := range e.ends[from:min(len(e.ends), from+reach)] {
+	for _, end := range e.expectedEnds[from:min(len(e.expectedEnds), from+reach)] {
 		if end.at > e.s.Now.Add(left) {
 			break
 		}
@@ -115,15 +115,15 @@ func (e *Engine) awaitsEnd(g *group, left time.Duration, anew drover.Money, runs
 		if by > left {
 			continue
 		}
-		later, others := runs.Later(ends.Mean()), e.leftOf(in)
+		later, others := runs.Later(ends.Mean()), e.remainingWork(in)
 		if follows {
 			others = runtimes.Longest(&others, &ends)
 		}
-		if in.Price.For(runtimes.Beyond(&later, &others))+e.keptForOthers(g, in) > anew {
+		if in.Price.For(runtimes.Beyond(&later, &others))+e.opportunityCost(g, in) > anew {
 			continue
 		}
 		rooms[a] = later
-		e.await = sooner(e.await, e.s.Now.Add(by+time.Second))
+		e.awaitAt = sooner(e.awaitAt, e.s.Now.Add(by+time.Second))
 		return true
 	}
 	return false
@@ -132,10 +132,10 @@ func (e *Engine) awaitsEnd(g *group, left time.Duration, anew drover.Money, runs
 // awaitsNow is for how many elements of a job that was just submitted there would be room in time: an instance that is kept idle spares them nothing.
 func (e *Engine) awaitsNow(j *Job) int {
 	g := e.byKey[e.queue.KeyOf(j)]
-	if g == nil || len(e.ends) == 0 {
+	if g == nil || len(e.expectedEnds) == 0 {
 		return 0
 	}
-	return e.awaitsEnds(g, j.Queued.Count(), map[*Attempt]runtimes.Points{})
+	return e.countAwaitedEnds(g, j.Queued.Count(), map[*Attempt]runtimes.Points{})
 }
 
 // makesRoom reports whether one of the group's jobs fits on an instance once an attempt has ended there.

@@ -17,7 +17,7 @@ import (
 // waitsForBlocks reports whether the group's waiting jobs can do nothing but wait for a block to end: no instance may be planned, and none is
 // there on which their turn will come.
 func (e *Engine) waitsForBlocks(g *group) bool {
-	return g.Reason.Cause == verdict.Blocked && g.unbound() > 0 && !e.halted() && !e.hosted(g)
+	return g.Reason.Cause == verdict.Blocked && g.unreserved() > 0 && !e.halted() && !e.hosted(g)
 }
 
 // hosted reports whether there is an instance, or one on its way, that may ever run the group's jobs. What it finds is good while the fleet is the same.

@@ -9,29 +9,29 @@ import (
 	"drover"
 )
 
-// What boots cost is weighed against prices, by how long instances have been seen to boot: one that boots for ten minutes must cost a seventh less
-// than one that is there at once, for a job that is taken to last an hour. Types of one cloud are taken to boot alike, as the middle one of
-// them does, so that chance moves no work from one type to another; but for a type that was seen to take far longer, or shorter, as bare metal does.
-// A cloud of which nothing has been seen is taken for as quick as the quickest, and so tried.
+// Boot time is weighed against price, using observed boots: for a job assumed to last an hour, an instance that boots
+// for ten minutes must cost a seventh less than one that is ready immediately. All types of a cloud are assumed to boot
+// like the median one, so that noise moves no work between types, except types observed to be far slower or faster,
+// such as bare metal. A cloud without observations counts as quick as the quickest, and is thereby tried.
 
-// bootTimes is how long instances are paid beside their work: as the quickest cloud's are, but for some. That is while they boot and, where a cloud bills
-// by the period, half of one: ends fall anywhere in it.
+// bootTimes is how long instances are paid for besides their work: the usual time, and exceptions. It covers the boot
+// and, where a cloud bills by the period, half a period, since ends fall anywhere in it.
 type bootTimes struct {
 	usual time.Duration
-	other []drover.Boot // by cloud, those of a whole cloud first
+	other []drover.Boot // by cloud, entries for all of a cloud first
 
-	quickest time.Duration // the quickest cloud's boot alone; 0: none was seen
+	quickest time.Duration // the quickest cloud's boot alone; 0: none observed
 }
 
 const (
-	bootSeen    = 2                // boots of a type that say something of it
-	bootApart   = 2                // so many times as long as its cloud's other types, or as short,
-	bootMatters = time.Minute      // and by so much, it is told apart
-	bootGrain   = 15 * time.Second // times are rounded to
+	bootSeen    = 2                // boots of a type before it may be an exception
+	bootApart   = 2                // by this factor, up or down, an exception differs from its cloud's median,
+	bootMatters = time.Minute      // and by at least this much
+	bootGrain   = 15 * time.Second // times are rounded to this
 )
 
-// seenBoots works that out of what has been seen.
-func (e *Engine) seenBoots() (b bootTimes) {
+// computeBootTimes derives the boot times from the statistics.
+func (e *Engine) computeBootTimes() (b bootTimes) {
 	var clouds []drover.Boot
 	quickest := time.Duration(0)
 	for _, c := range e.enabled() {
@@ -58,7 +58,7 @@ func (e *Engine) seenBoots() (b bootTimes) {
 	return b
 }
 
-// bootsIn is how long most of a cloud's types boot, 0 if that is not known, and the types that do not.
+// bootsIn returns a cloud's median boot time, 0 if unknown, and the types that differ from it.
 func bootsIn(cloud string, seen []Stat) (usual time.Duration, apart []drover.Boot) {
 	prefix, means := BootKey(cloud, ""), []time.Duration{}
 	for _, h := range seen {
@@ -81,26 +81,26 @@ func bootsIn(cloud string, seen []Stat) (usual time.Duration, apart []drover.Boo
 	return usual, apart
 }
 
-// bootTimes is how long instances are paid beside their work.
+// bootTimes returns the cached boot times.
 func (e *Engine) bootTimes() bootTimes {
-	if e.seen == nil {
-		b := e.seenBoots()
-		e.seen = &b
+	if e.bootCache == nil {
+		b := e.computeBootTimes()
+		e.bootCache = &b
 	}
-	return *e.seen
+	return *e.bootCache
 }
 
-// of is that of an instance of an offering.
+// of returns the time for an offering.
 func (b bootTimes) of(o *drover.Offering) time.Duration {
 	return drover.BootOf(b.usual, b.other, o.Cloud, o.Type.Name)
 }
 
-// reboot notes that another boot has been seen.
-func (e *Engine) reboot() {
-	if was := e.seen; was != nil {
-		e.seen = nil
+// noteBoot recomputes the boot times after another boot was observed.
+func (e *Engine) noteBoot() {
+	if was := e.bootCache; was != nil {
+		e.bootCache = nil
 		if b := e.bootTimes(); b.usual != was.usual || !slices.Equal(b.other, was.other) {
-			e.reboots++
+			e.bootRevision++
 		}
 	}
 }

@@ -13,7 +13,7 @@ func TestBootTimes(t *testing.T) {
 	seen := func(h ...Stat) bootTimes {
 		e := &Engine{clouds: []*Cloud{{Catalogue: Catalogue{Name: "aws"}}, {Catalogue: Catalogue{Name: "here"}}}}
 		e.s.Stats.Boots = h
-		return e.seenBoots()
+		return e.computeBootTimes()
 	}
 	of := func(b bootTimes, cloud, kind string) time.Duration {
 		return b.of(&drover.Offering{Cloud: cloud, Type: drover.InstanceType{Name: kind}})

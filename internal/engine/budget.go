@@ -88,12 +88,12 @@ func (e *Engine) turnWindows(was drover.Time) {
 	}
 	for _, g := range e.groups {
 		if at := g.retryAt(); at > was && at <= e.s.Now {
-			e.replace, e.replan = true, true
+			e.needsPlacing, e.needsPlan = true, true
 		}
 	}
 	changed, ended := e.ledger.Turn()
 	if ended {
-		e.replace, e.replan = true, true
+		e.needsPlacing, e.needsPlan = true, true
 	}
 	e.writeSpending(changed)
 }
@@ -149,7 +149,7 @@ func (e *Engine) allowsOn(in *fleet.Member, g *group) bool {
 
 // within is how many of the jobs that a commitment is for the budgets of users and labels allow, and which of them would be overdrawn by one more; nil if
 // that is all.
-func (e *Engine) within(p budget.Commitment, loads []wanted) (allowed []wanted, worst *budget.Account) {
+func (e *Engine) withinBudgets(p budget.Commitment, loads []wanted) (allowed []wanted, worst *budget.Account) {
 	counts, worst := e.ledger.Within(p)
 	for i, w := range loads {
 		if counts[i] > 0 {

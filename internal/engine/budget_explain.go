@@ -98,7 +98,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why Verdict, poor
 	fit, unpaid := 0, 0
 	for _, g := range e.groups {
 		o, ok := leanest(g.Key.Shape, offers)
-		n := g.unbound()
+		n := g.unreserved()
 		if n == 0 || !ok || !b.Covers(payer(g.Key)) {
 			continue
 		}

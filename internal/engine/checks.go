@@ -61,7 +61,7 @@ func (e *Engine) passed(in *fleet.Member) {
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s passes its health check", in.Name), Instance: in.Name})
 		e.welcome(in)
 		e.adapt(in)
-		e.replace, e.replan = true, true
+		e.needsPlacing, e.needsPlan = true, true
 		e.fleet.Moved()
 		e.writeInstance(in)
 	}
@@ -91,7 +91,7 @@ func (e *Engine) checkHealth(in *fleet.Member) {
 	case in.Passed != 0 && in.Unfit != nil && e.counts(in):
 		why := *in.Unfit
 		why.Since = e.s.Now
-		e.ail(in, why)
+		e.markUnhealthy(in, why)
 	}
 }
 

@@ -59,7 +59,7 @@ func (e *Engine) offered(b Offered) {
 	c.OfferCall = 0
 	if b.Err != nil {
 		c.Fails++
-		c.Mute = e.lasting(c.Mute, drover.ReasonCatalogue, b.Err)
+		c.Mute = e.repeatedFailure(c.Mute, drover.ReasonCatalogue, b.Err)
 		c.NextOffer = max(b.Err.RetryAt, e.s.Now.Add(backoff(c.Fails, time.Second, 5*time.Minute)))
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("asking cloud %s for its types: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
 		return
@@ -71,8 +71,8 @@ func (e *Engine) offered(b Offered) {
 		c.NextOffer = e.s.Now
 	}
 	if news {
-		e.replan, e.refit, e.rates = true, true, true
-		e.fitting++
+		e.needsPlan, e.needsFitCheck, e.needsPricing = true, true, true
+		e.typesRevision++
 		for _, in := range e.fleet.All() {
 			if in.Cloud == c.Name && in.Typeless() {
 				e.touch(in)
@@ -101,7 +101,7 @@ func (e *Engine) listed(b Listed) {
 	if b.Err != nil {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("listing cloud %s: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
 		c.ListFails++
-		c.Unlisted = e.lasting(c.Unlisted, drover.ReasonUnlisted, b.Err)
+		c.Unlisted = e.repeatedFailure(c.Unlisted, drover.ReasonUnlisted, b.Err)
 		c.NextList = e.s.Now.Add(backoff(c.ListFails, time.Second, interval))
 		e.limitLists(c, b.Err)
 		return
@@ -128,7 +128,7 @@ func (e *Engine) listed(b Listed) {
 // lookTwice has the cloud listed again as soon as that shows what its first list may have lacked, while it matters: before records that are in doubt are
 // relied on, and before a controller that drains ends.
 func (e *Engine) lookTwice(c *Cloud) {
-	if (!e.proved() || e.s.Draining) && c.First != 0 && !c.Twice {
+	if (!e.recordsCurrent() || e.s.Draining) && c.First != 0 && !c.Twice {
 		e.lookAt(c, c.secondLook(e.limits(c.Name).ListLag))
 	}
 }
@@ -168,7 +168,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 			in.Become(*o)
 			e.fleet.Moved()
 		}
-		in.ProviderID, in.Created, e.rates = s.ProviderID, in.CreatedAt(s, e.s.Now), true
+		in.ProviderID, in.Created, e.needsPricing = s.ProviderID, in.CreatedAt(s, e.s.Now), true
 		if in.Call == 0 {
 			e.accepted(in)
 		} else {
@@ -246,7 +246,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	e.addInstance(in)
 	e.writeInstance(in)
 	e.endsAt(in, s.Ended)
-	e.rates = true
+	e.needsPricing = true
 	if s.Stopped && kept {
 		e.adoptStopped(in, s)
 	}
@@ -367,8 +367,8 @@ func (e *Engine) nextWake() drover.Time {
 	}
 	at = sooner(at, e.market.Next(e.billBegan))
 	at = sooner(at, e.nextPools())
-	if e.await > e.s.Now {
-		at = sooner(at, e.await)
+	if e.awaitAt > e.s.Now {
+		at = sooner(at, e.awaitAt)
 	}
 	for _, g := range e.groups {
 		at = sooner(at, e.blockedDeadline(g))

@@ -48,9 +48,9 @@ func (e *Engine) configure(s Settings) {
 	}
 	e.followMarket()
 	e.trackSpending()
-	e.seen = nil
-	e.replace, e.replan, e.refit, e.rates = true, true, true, true
-	e.fitting++
+	e.bootCache = nil
+	e.needsPlacing, e.needsPlan, e.needsFitCheck, e.needsPricing = true, true, true, true
+	e.typesRevision++
 	e.fleet.Moved()
 }
 

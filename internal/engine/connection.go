@@ -29,7 +29,7 @@ func (e *Engine) connected(b Connected) {
 	if b.Notice != nil {
 		e.reclaim(in, noticeText(*b.Notice))
 	}
-	e.unwell(in, b.Ailing)
+	e.reportHealth(in, b.Ailing)
 	if learned && in.State.Ready() { // its pool has login: none since the dial began
 		e.writeInstance(in)
 	}
@@ -38,7 +38,7 @@ func (e *Engine) connected(b Connected) {
 		e.probeFailed(in, b.ProbeFailed)
 	}
 	e.reconcile(in, b)
-	e.replace = true
+	e.needsPlacing = true
 	e.touch(in)
 }
 
@@ -76,7 +76,7 @@ func (e *Engine) ready(in *fleet.Member) {
 		e.welcome(in)
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready after %v", in.Name, in.Ready.Sub(in.Asked).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
 	}
-	e.unbind(in)
+	e.dropAllReservations(in)
 	next := drover.InstanceIdle
 	if len(in.Load) > 0 {
 		next = drover.InstanceRunning
@@ -109,7 +109,7 @@ func (e *Engine) reconcile(in *fleet.Member, b Connected) {
 			e.lose(a, "not started: %s", in.Reclaimed.Text)
 		case a.State == drover.AttemptStarting && b.ProbeFailed != "":
 			e.lose(a, "not started, since the boot probe of its instance failed: %s", b.ProbeFailed)
-		case a.State == drover.AttemptStarting && e.proved(): // else it may have been started, and forgotten
+		case a.State == drover.AttemptStarting && e.recordsCurrent(): // else it may have been started, and forgotten
 			e.start(in, a)
 		default:
 			e.lose(a, "its runner no longer has it")
@@ -172,7 +172,7 @@ func (e *Engine) disown(in *fleet.Member, r Report) {
 // distrust has an instance drain that shows an attempt which it was never given: something there speaks as its runner.
 func (e *Engine) distrust(in *fleet.Member, id drover.AttemptID) {
 	if !in.Unproven {
-		e.ail(in, e.verdict(drover.ReasonForged, "it reports attempt %v without proof that it was placed there: a job may be impersonating the runner", id))
+		e.markUnhealthy(in, e.verdict(drover.ReasonForged, "it reports attempt %v without proof that it was placed there: a job may be impersonating the runner", id))
 	}
 }
 

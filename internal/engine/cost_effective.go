@@ -9,75 +9,81 @@ import (
 	"drover/internal/runtimes"
 )
 
-// Every act has one price: the dollars that it is expected to cost until the instances concerned are gone. A job on an instance that is there costs that one's price
-// for as long as it then lives longer, which is nothing where others keep it longer anyway. One that an instance is rented for costs the cheapest offering that holds it
-// alone, from its boot to the job's end. A job for which an instance is on its way already is not let in elsewhere for being there sooner: what is paid of that one's
-// boot would be in vain. What has just booted takes what it was rented for; and a gang takes it as long as it is new, since the last of its instances may boot long
-// after the first.
+// Each choice has one price: the dollars it is expected to cost until the instances concerned are gone. A job on an
+// existing instance costs that instance's price for as long as the job extends its life, which is nothing if other jobs
+// keep it longer. A job that needs a new instance costs the cheapest offering that fits it, from boot to end. A job
+// with a reservation on a coming instance is not moved elsewhere only because that is ready first: that boot would be
+// paid for nothing. An instance that has just booted takes what it was rented for; gangs may use it as long as it is
+// unused, since the gang's last instance may boot long after the first.
 
-// costEffective reports whether the group's next job is worth its place on the instance: always, if nothing else may be had for it.
+// costEffective reports whether the group's next job is worth its room on the instance; always if nothing else can be
+// rented for it.
 func (e *Engine) costEffective(g *group, in *fleet.Member) bool {
-	if e.anywhere(g, in) || e.fresh(in) && in.RentedFor(g.Key) && g.unbound() > 0 || g.Key.Gang > 0 && !in.Used {
+	if e.atAnyCost(g, in) || e.justReady(in) && in.RentedFor(g.Key) && g.unreserved() > 0 || g.Key.Gang > 0 && !in.Used {
 		return true
 	}
 	elsewhere, known := e.costElsewhere(g)
-	if !known || e.costOn(g, in)+e.keptForOthers(g, in) <= elsewhere {
+	if !known || e.costOn(g, in)+e.opportunityCost(g, in) <= elsewhere {
 		return true
 	}
-	n := in.Free.Times(g.Key.Shape.Need, in.AtOnce(g.unbound()))
-	return n > 1 && e.payTogether(g, in, n, in.Price)
+	n := in.Free.Times(g.Key.Shape.Need, in.AtOnce(g.unreserved()))
+	return n > 1 && e.cheaperTogether(g, in, n, in.Price)
 }
 
-// keptForOthers is what it is worth not to have an instance taken by work for which a cheaper one would do: others may be about to come that spare a boot there.
-func (e *Engine) keptForOthers(g *group, in *fleet.Member) drover.Money {
-	if alone := e.alone(g.Key.Shape); in.Price > alone+alone/64 {
+// opportunityCost is the price of using an instance for work that a cheaper type would fit: other work may arrive soon
+// and save a boot there.
+func (e *Engine) opportunityCost(g *group, in *fleet.Member) drover.Money {
+	if soloPrice := e.soloPrice(g.Key.Shape); in.Price > soloPrice+soloPrice/64 {
 		return in.Price.For(e.bootTimes().usual / 2)
 	}
 	return 0
 }
 
-// worthWaiting reports whether n of the group's jobs are worth their place on an instance that is on its way for others.
-func (e *Engine) worthWaiting(g *group, in *fleet.Member, n int) bool {
-	return e.anywhere(g, in) || e.payTogether(g, in, n, in.Price)
+// worthReserving reports whether n of the group's jobs are worth their room on an instance that is coming for other
+// jobs.
+func (e *Engine) worthReserving(g *group, in *fleet.Member, n int) bool {
+	return e.atAnyCost(g, in) || e.cheaperTogether(g, in, n, in.Price)
 }
 
-// payTogether reports whether n of the group's jobs cost no more on an instance with such a price than each on one of its own.
-func (e *Engine) payTogether(g *group, in *fleet.Member, n int, price drover.Money) bool {
-	anew, known := e.costAlone(g)
-	left, last := e.leftOf(in), e.longestOf(g, n)
+// cheaperTogether reports whether n of the group's jobs cost no more together on an instance with this price than on an
+// instance each.
+func (e *Engine) cheaperTogether(g *group, in *fleet.Member, n int, price drover.Money) bool {
+	anew, known := e.costNewInstance(g)
+	left, last := e.remainingWork(in), e.longestRun(g, n)
 	return !known || price.For(runtimes.Beyond(&last, &left)) <= anew*drover.Money(n)
 }
 
-// costOn is what the group's next job is expected to cost on an instance.
+// costOn returns the expected cost of the group's next job on an instance.
 func (e *Engine) costOn(g *group, in *fleet.Member) drover.Money {
-	runs, left := e.runsOf(g).Left(0), e.leftOf(in)
+	runs, left := e.runTime(g).Left(0), e.remainingWork(in)
 	return in.Price.For(runtimes.Beyond(&runs, &left))
 }
 
-// costAlone is what the group's next job is expected to cost on an instance of its own; not known if none can be had.
-func (e *Engine) costAlone(g *group) (cost drover.Money, known bool) {
-	price := e.alone(g.Key.Shape)
-	return price.For(e.bootTimes().usual + e.runsOf(g).Mean()), price > 0
+// costNewInstance returns the expected cost of the group's next job on a new instance; not known if none can be rented.
+func (e *Engine) costNewInstance(g *group) (cost drover.Money, known bool) {
+	price := e.soloPrice(g.Key.Shape)
+	return price.For(e.bootTimes().usual + e.runTime(g).Mean()), price > 0
 }
 
-// costElsewhere is what the group's next job is expected to cost if it is not placed now: on an instance of its own or, if one is on its way for it, what is still to be
-// paid for that beyond what is paid in any case.
+// costElsewhere returns the expected cost of the group's next job if it is not placed now: on a new instance or, if it
+// has a reservation, what is still to be paid for that instance beyond what is already due.
 func (e *Engine) costElsewhere(g *group) (cost drover.Money, known bool) {
-	price := e.alone(g.Key.Shape)
-	if in := e.boundTo(g); in != nil && g.unbound() == 0 {
+	price := e.soloPrice(g.Key.Shape)
+	if in := e.youngestReserved(g); in != nil && g.unreserved() == 0 {
 		rest, paid := max(0, e.bootTimes().quickest-e.s.Now.Sub(in.LastAsked())), time.Duration(0)
 		if in.Begun {
 			paid = e.limits(in.Cloud).Billing.PaidUntil(in.Asked, e.s.Now).Sub(e.s.Now)
 		}
-		return price.For(max(0, e.runsOf(g).Mean()+rest-paid)), price > 0
+		return price.For(max(0, e.runTime(g).Mean()+rest-paid)), price > 0
 	}
-	return e.costAlone(g)
+	return e.costNewInstance(g)
 }
 
-// boundTo is the youngest of the instances on their way to which jobs of the group are bound, if it is among the last.
-func (e *Engine) boundTo(g *group) *fleet.Member {
+// youngestReserved returns the youngest coming instance with a reservation of the group, of the last youngestReach
+// ones.
+func (e *Engine) youngestReserved(g *group) *fleet.Member {
 	bound := e.fleet.LastIndex().Bound
-	for _, in := range slices.Backward(bound[max(0, len(bound)-boundReach):]) {
+	for _, in := range slices.Backward(bound[max(0, len(bound)-youngestReach):]) {
 		if in.Reserved(g.Key) > 0 {
 			return in
 		}
@@ -85,65 +91,67 @@ func (e *Engine) boundTo(g *group) *fleet.Member {
 	return nil
 }
 
-const boundReach = 64
+const youngestReach = 64
 
-// runsOf is how long the group's next job is likely to run.
-func (e *Engine) runsOf(g *group) runtimes.Dist {
+// runTime returns the run time distribution of the group's next job.
+func (e *Engine) runTime(g *group) runtimes.Dist {
 	if len(g.Jobs) == 0 {
 		return e.likely(&Job{User: g.Key.User, Expected: g.Key.Expected})
 	}
 	return e.likely(g.Jobs[0])
 }
 
-// longestOf is how long the longest of the group's next n jobs is likely to run.
-func (e *Engine) longestOf(g *group, n int) runtimes.Points {
+// longestRun returns the distribution of the longest run time of the group's next n jobs.
+func (e *Engine) longestRun(g *group, n int) runtimes.Points {
 	if len(g.Jobs) == 0 {
-		return runtimes.LongestOf(e.runsOf(g), n)
+		return runtimes.LongestOf(e.runTime(g), n)
 	}
 	return runtimes.LongestOf(e.alike(g.Jobs[0]), n)
 }
 
-// loadMost is how many jobs of an instance are looked at for how long it has work.
-const loadMost = 16
+// remainingReach is how many attempts, and reservations, of an instance remainingWork examines.
+const remainingReach = 16
 
-// leftOf is how much longer an instance is likely to have work, or is paid in any case.
-func (e *Engine) leftOf(in *fleet.Member) (left runtimes.Points) {
+// remainingWork returns how much longer an instance is expected to be busy, or is paid for anyway.
+func (e *Engine) remainingWork(in *fleet.Member) (left runtimes.Points) {
 	if in.Created != 0 && in.Ready != 0 {
 		left = runtimes.At(e.paidUntil(in, e.s.Now).Sub(e.s.Now))
 	}
-	for _, a := range in.Load[:min(len(in.Load), loadMost)] {
+	for _, a := range in.Load[:min(len(in.Load), remainingReach)] {
 		if a.State == drover.AttemptCollecting {
 			continue
 		}
 		one := a.Likely.Left(e.s.Now.Sub(a.Started))
 		left = runtimes.Longest(&left, &one)
 	}
-	for _, b := range in.Bound[:min(len(in.Bound), loadMost)] {
-		one := e.longestOf(e.group(b.Group), b.Count)
+	for _, b := range in.Bound[:min(len(in.Bound), remainingReach)] {
+		one := e.longestRun(e.group(b.Group), b.Count)
 		left = runtimes.Longest(&left, &one)
 	}
 	return left
 }
 
-// anywhere reports whether the group's next job is to take what there is.
-func (e *Engine) anywhere(g *group, in *fleet.Member) bool {
+// atAnyCost reports whether the group's next job takes whatever fits.
+func (e *Engine) atAnyCost(g *group, in *fleet.Member) bool {
 	return g.Unschedulable || e.s.Closing || g.OnDemand > 0 && in.Market == drover.OnDemand
 }
 
-// fresh reports whether an instance has become ready, or has been made to fit what waits, just now, and nothing runs on it since before that.
-func (e *Engine) fresh(in *fleet.Member) bool {
+// justReady reports whether an instance has just become ready, or was just enlarged for waiting work, and has run
+// nothing since.
+func (e *Engine) justReady(in *fleet.Member) bool {
 	return (!in.Used || in.Lent) && (in.IdleSince == e.s.Now || in.Ready == e.s.Now)
 }
 
-// alone is what an hour costs of what may be rented now and costs least for one job of the shape, its boot, its volume and half a billing period included; 0 if nothing holds it.
-func (e *Engine) alone(s drover.Shape) (least drover.Money) {
-	e.forgetStale()
-	if least, known := e.singles[s]; known {
+// soloPrice returns the hourly price of the offering that is cheapest for one job of the shape, counting its boot,
+// volume and half a billing period; 0 if none fits.
+func (e *Engine) soloPrice(s drover.Shape) (least drover.Money) {
+	e.dropStaleCosts()
+	if least, known := e.soloPrices[s]; known {
 		return least
 	}
 	all, boots, cost := e.market.Offerings(), e.bootTimes(), drover.Money(0)
 	for i := range all {
-		// The price bounds what one with its volume costs from below, and most are passed over by that alone.
+		// The price is a lower bound of the price with a volume, and excludes most offerings cheaply.
 		o, hour := &all[i], time.Hour+boots.of(&all[i])
 		if least != 0 && o.Price.For(hour) >= cost || !s.Accepts(*o) || e.market.BlockOf(*o) != nil {
 			continue
@@ -153,21 +161,21 @@ func (e *Engine) alone(s drover.Shape) (least drover.Money) {
 			least, cost = price, c
 		}
 	}
-	if len(e.singles) >= singlesMost {
-		clear(e.singles)
+	if len(e.soloPrices) >= soloPricesMax {
+		clear(e.soloPrices)
 	}
-	e.singles[s] = least
+	e.soloPrices[s] = least
 	return least
 }
 
-// singlesMost is for how many shapes that is remembered.
-const singlesMost = 10_000
+// soloPricesMax is how many shapes soloPrices holds.
+const soloPricesMax = 10_000
 
-// forgetStale forgets what was worked out of offers, and of how long they boot, if those are not as they were.
-func (e *Engine) forgetStale() {
-	if now := e.market.Revision() + e.reboots; now != e.reckoned {
-		clear(e.singles)
+// dropStaleCosts empties the cost caches if offers or boot times have changed.
+func (e *Engine) dropStaleCosts() {
+	if now := e.market.Revision() + e.bootRevision; now != e.costRevision {
+		clear(e.soloPrices)
 		clear(e.minimumCosts)
-		e.reckoned = now
+		e.costRevision = now
 	}
 }

@@ -1,14 +1,15 @@
-// Package engine decides. It is a deterministic state machine: one event in, one decision out, the same for equal states and events on
-// every computer. It does no I/O, reads no clock, starts no goroutine, uses no float and never depends on the order of a map.
+// Package engine makes the decisions. It is a deterministic state machine: one event in, one decision out, the same for
+// equal states and events on every computer. It does no I/O, reads no clock, starts no goroutine, uses no floats and
+// never depends on map order.
 //
-// The model: jobs of one shape, priority, user, timeout and about the same expected time form a group and wait in it. Placing puts waiting
-// jobs on ready instances and reserves room for others on instances that are on their way; for the rest, planning asks a solver which
-// instances to rent, and records them before asking a cloud for them. Each instance has a small lifecycle (check), driven by events
-// and by its timers.
+// The model: jobs with the same shape, priority, user and timeout and about the same expected time form a group.
+// Placing starts waiting jobs on ready instances and reserves room for others on instances that are still coming up.
+// For the rest, planning asks a solver which instances to rent, and records them before a cloud is asked to create
+// them. Each instance has a small lifecycle (see check), driven by events and timers.
 //
-// The invariants: an attempt is written before it is started, an instance before it is created; a job has at most one live attempt;
-// a new attempt begins only when the old one is known to have ended, by its runner or because its instance is gone; a failed
-// observation changes nothing; an effect is in flight at most once per object.
+// The invariants: an attempt is committed before it is started, an instance before it is created; a job element has at
+// most one live attempt; a new attempt begins only when the old one is known to have ended, because its runner said so
+// or its instance is gone; a failed observation changes nothing; at most one effect of a kind is in flight per object.
 package engine
 
 import (
@@ -26,59 +27,59 @@ import (
 
 // Engine is the state machine. It is not safe for concurrent use: its loop owns it.
 type Engine struct {
-	s State // what is neither job, attempt, instance nor cloud
+	s State // everything but jobs, attempts, instances and clouds
 
-	groups       []*group // by order of service, see sortGroups
+	groups       []*group // in order of service, see sortGroups
 	byKey        map[GroupKey]*group
-	clouds       []*Cloud // by name, as configured
-	claims       claims
-	minimumCosts map[minimumCostKey]minimumCost // what groups ask for costs each kind of window at least
-	singles      map[drover.Shape]drover.Money  // what an hour of the cheapest offering for one job costs
-	reckoned     int                            // as of which offers and boots both are
-	reboots      int                            // how often what is known of boots has changed
-	seen         *bootTimes                     // how long instances boot; nil: to be worked out
+	clouds       []*Cloud // by name
+	backfill     backfill
+	minimumCosts map[minimumCostKey]minimumCost // the least that a group's jobs would cost in each kind of window
+	soloPrices   map[drover.Shape]drover.Money  // hourly price of the cheapest offering for one job
+	costRevision int                            // the revision of offers and boot times for which both caches hold
+	bootRevision int                            // counts changes of the known boot times
+	bootCache    *bootTimes                     // nil: to be computed
 
-	kept   []kept // for gangs, while others are placed
-	half   half   // of the gang that was tried last
-	gaveUp bool   // a gang was let go of that could not come together
+	gangRooms    []gangRoom  // room held for gangs during a placement
+	partial      partialGang // the last gang that did not fit
+	gangReleased bool        // room held for a gang was released because the gang cannot be assembled
 
-	d        *Decision
-	replace  bool                       // something may have found a place
-	replan   bool                       // something has changed what may be rented
-	without  bool                       // a gang was left out of a plan, and others may be rented for without it
-	refit    bool                       // a group or a type is new
-	fitting  int                        // how often what types there are has changed
-	used     map[string]drover.MilliCPU // of what runs, by whose share it is of; nobody who has nothing, and nothing without shares
-	runs     map[GroupKey]runs          // what runs, where there is a mix
-	queue    *queue.Queue
-	fleet    *fleet.Fleet
-	ledger   *budget.Ledger
-	market   *market.Market
-	pools    pools
-	roomLeft limitsLeft   // as of when it was last asked for
-	yield    bool         // something is stuck, or has fallen idle
-	rates    bool         // what instances cost may have changed
-	ends     []awaitedEnd // of attempts, the first first
-	await    drover.Time  // when it is to be looked at again what waits for such an end; 0: nothing does
-	look     drover.Time  // when it is worked out again for what jobs wait that may
+	d               *Decision
+	needsPlacing    bool                       // work may fit somewhere
+	needsPlan       bool                       // what may be rented has changed
+	gangDropped     bool                       // a gang was left out of a plan, so others may be rented for without it
+	needsFitCheck   bool                       // a group or an instance type is new
+	typesRevision   int                        // counts changes of the set of instance types
+	used            map[string]drover.MilliCPU // vCPUs in use per share; no zero entries, and empty without shares
+	runs            map[GroupKey]runs          // running attempts by group, if a mix is configured
+	queue           *queue.Queue
+	fleet           *fleet.Fleet
+	ledger          *budget.Ledger
+	market          *market.Market
+	pools           pools
+	limitsCache     limitsLeft    // computed for one revision
+	needsPreempting bool          // a group became unschedulable, or an instance became idle
+	needsPricing    bool          // prices of instances may have changed
+	expectedEnds    []expectedEnd // of running attempts, earliest first
+	awaitAt         drover.Time   // when to check again on work that waits for such an end; 0: never
+	patienceAt      drover.Time   // when to check again on jobs that may wait longer (max_wait)
 }
 
-// New begins an engine from a State, which it takes over. It is the only way to begin. A State whose Now is zero comes from a store: what was
-// observed before is then unknown again.
+// New starts an engine from a State, which it takes over. A State whose Now is zero comes from a store: everything
+// observed earlier is then unknown again.
 func New(s State) (*Engine, error) {
 	if s.Version != StateVersion {
 		return nil, fmt.Errorf("state of version %d, but this engine reads version %d", s.Version, StateVersion)
 	}
 	e := &Engine{
-		s:            s,
-		byKey:        map[GroupKey]*group{},
-		used:         map[string]drover.MilliCPU{},
-		runs:         map[GroupKey]runs{},
-		singles:      map[drover.Shape]drover.Money{},
-		minimumCosts: map[minimumCostKey]minimumCost{},
-		fleet:        fleet.New(s.Departed),
-		fitting:      1,
-		claims:       claims{by: map[*fleet.Member]*group{}, spare: map[*fleet.Member]spare{}},
+		s:             s,
+		byKey:         map[GroupKey]*group{},
+		used:          map[string]drover.MilliCPU{},
+		runs:          map[GroupKey]runs{},
+		soloPrices:    map[drover.Shape]drover.Money{},
+		minimumCosts:  map[minimumCostKey]minimumCost{},
+		fleet:         fleet.New(s.Departed),
+		typesRevision: 1,
+		backfill:      backfill{by: map[*fleet.Member]*group{}, spare: map[*fleet.Member]spare{}},
 	}
 	e.market = market.New(s.Blocks, s.Interruptions)
 	e.market.At(s.Now)
@@ -93,13 +94,13 @@ func New(s State) (*Engine, error) {
 	for _, known := range s.Instances {
 		in := &fleet.Member{Instance: known}
 		e.addInstance(in)
-		in.Aged = known.Aged // whether it has been noticed, and not whether it is time
+		in.Aged = known.Aged // whether the age was noticed, not whether it is reached
 	}
-	s.tear()
+	s.markIncomplete()
 	for _, j := range s.Jobs {
 		grown := slices.Clone(j.Grown)
 		if e.addJob(&j); s.Now != 0 {
-			j.Grown = grown // also those of which none waits now
+			j.Grown = grown // also for elements that no longer wait
 		}
 	}
 	for _, c := range s.Clouds {
@@ -109,30 +110,30 @@ func New(s State) (*Engine, error) {
 	for _, a := range s.Attempts {
 		e.addAttempt(&a)
 	}
-	for i, known := range s.Groups { // over what adding their jobs, as if they were new, made of it
+	for i, known := range s.Groups { // restores what adding the jobs as new ones has overwritten
 		e.groups[i].Group = known
 		if known.Fits {
-			e.groups[i].fitted = e.fitting
+			e.groups[i].typesRevision = e.typesRevision
 		}
 	}
-	if p := s.Pending; s.Now != 0 { // what was added above is nothing new
+	if p := s.Pending; s.Now != 0 { // what was added above is not new
 		for _, in := range e.fleet.All() {
 			e.fleet.CheckAt(in, in.Check)
 		}
-		e.replace, e.replan, e.without, e.gaveUp = p.Replace, p.Replan, p.Without, p.GaveUp
-		e.yield, e.refit, e.rates, e.await, e.look = p.Yield, p.Refit, p.Rates, p.Await, p.Look
+		e.needsPlacing, e.needsPlan, e.gangDropped, e.gangReleased = p.Replace, p.Replan, p.Without, p.GaveUp
+		e.needsPreempting, e.needsFitCheck, e.needsPricing, e.awaitAt, e.patienceAt = p.Yield, p.Refit, p.Rates, p.Await, p.Look
 	} else {
-		e.replace, e.replan = true, true
+		e.needsPlacing, e.needsPlan = true, true
 	}
 	for _, in := range e.fleet.All() {
-		in.Check = 0 // its timer says it from here on
+		in.Check = 0 // from here on its timer holds the time
 	}
-	e.s.Stats.Runs = slices.Clone(s.Stats.Runs) // which are changed where they are
+	e.s.Stats.Runs = slices.Clone(s.Stats.Runs) // because elements are changed in place
 	e.s.Jobs, e.s.Attempts, e.s.Instances, e.s.Departed, e.s.Clouds, e.s.Groups, e.s.PoolStates, e.s.Pending = nil, nil, nil, nil, nil, nil, nil, Pending{}
 	return e, nil
 }
 
-// State returns all that the engine knows, in canonical form. It shares no memory with the engine.
+// State returns everything the engine knows, in canonical form. It shares no memory with the engine.
 func (e *Engine) State() State {
 	s := e.s
 	s.Blocks, s.Interruptions = e.market.State()
@@ -145,11 +146,11 @@ func (e *Engine) State() State {
 	s.Instances, s.Attempts, s.Departed = e.fleet.State()
 	for _, g := range e.groups {
 		known := g.Group
-		known.Fits = g.fitted == e.fitting
+		known.Fits = g.typesRevision == e.typesRevision
 		s.Groups = append(s.Groups, known)
 	}
 	s.Pools, s.PoolStates, s.Successes = slices.Clone(s.Pools), e.poolStates(), slices.Clone(s.Successes)
-	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, 0, e.await, e.look}
+	s.Pending = Pending{e.needsPlacing, e.needsPlan, e.gangDropped, e.gangReleased, e.needsPreempting, e.needsFitCheck, e.needsPricing, 0, e.awaitAt, e.patienceAt}
 	s.Spent, s.Spending, s.Pending.Turn = e.ledger.State()
 	for _, c := range e.clouds {
 		own := *c
@@ -159,24 +160,24 @@ func (e *Engine) State() State {
 	return s
 }
 
-// lateness is how much later than asked a wake may come before Drover counts itself as not having looked.
+// lateness is how late a wake-up may come before the controller counts as having been suspended.
 const lateness = 5 * time.Second
 
-// Apply takes one event and decides.
+// Apply takes one event and returns the decision.
 func (e *Engine) Apply(ev Event) Decision {
 	e.d = &Decision{}
 	late := e.s.Wake != 0 && ev.At > e.s.Wake.Add(lateness)
 	fresh := e.s.Now == 0
 	if late {
-		e.countBlocked() // up to when Drover was last looking
+		e.countBlocked() // up to the last moment before the suspension
 	}
 	was := e.s.Now
 	e.s.Now = max(e.s.Now, ev.At)
 	if fresh || late {
 		e.lookAgain(fresh)
 	}
-	if fresh && !e.proved() {
-		e.sayUnproved()
+	if fresh && !e.recordsCurrent() {
+		e.noteStaleRecords()
 	}
 
 	e.market.At(e.s.Now)
@@ -198,12 +199,12 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.prove()
 	e.refuseMisfits()
 	e.refuseBlocked()
-	e.gatherAnew()
+	e.retryGangs()
 	e.placeWaiting()
 	e.reconcilePools(true)
 	e.placeWaiting()
 	e.plan()
-	e.hopeless()
+	e.cancelUnaffordable()
 	e.placeWaiting()
 	e.reconcilePools(false)
 	e.placeWaiting()
@@ -220,19 +221,19 @@ func (e *Engine) Apply(ev Event) Decision {
 	return *e.d
 }
 
-// placeWaiting places if something may have found a place.
+// placeWaiting runs a placement if something may fit.
 func (e *Engine) placeWaiting() {
-	if e.replace {
-		e.replace = false
+	if e.needsPlacing {
+		e.needsPlacing = false
 		e.place()
 	}
 }
 
-// checkDue checks the instances whose time has come.
+// checkDue checks the instances whose timers have expired.
 func (e *Engine) checkDue() {
 	for in := e.fleet.Due(e.s.Now); in != nil; in = e.fleet.Due(e.s.Now) {
 		e.check(in)
-		if e.fleet.NextCheck(in) == 0 { // check may have touched it, to be checked again at once
+		if e.fleet.NextCheck(in) == 0 { // check may have scheduled another check for now
 			e.fleet.CheckAt(in, e.nextCheck(in))
 		}
 	}
@@ -319,7 +320,7 @@ func (e *Engine) handle(body Body) {
 	}
 }
 
-// said is an error, or that none was said.
+// said returns the error, or a generic one if there is none.
 func said(err *drover.Error) *drover.Error {
 	if err == nil {
 		return drover.Errorf(drover.KindTransient, "it failed without a reason")
@@ -327,8 +328,8 @@ func said(err *drover.Error) *drover.Error {
 	return err
 }
 
-// lookAgain begins to look: after a start, or after a time in which Drover was stopped or suspended. Silence goes on from where the last
-// dial that failed has left it, so that neither that time counts, nor restarts keep an instance that does not answer.
+// lookAgain restarts observation after a start or a suspension. An instance's silence continues from its length at the
+// last failed dial: the gap does not count, but restarts do not keep an unresponsive instance alive either.
 func (e *Engine) lookAgain(fresh bool) {
 	e.s.Looking = e.s.Now
 	e.forgetChecks()
@@ -338,7 +339,7 @@ func (e *Engine) lookAgain(fresh bool) {
 	for _, in := range e.fleet.All() {
 		if fresh {
 			e.unknown(in)
-			if !e.proved() { // the records may be an older copy, whose silence was another
+			if !e.recordsCurrent() { // the records may be an older copy, with another silence
 				in.Quiet = 0
 			}
 		}
@@ -349,7 +350,7 @@ func (e *Engine) lookAgain(fresh bool) {
 		e.touch(in)
 	}
 	for _, c := range e.clouds {
-		c.First, c.Twice = 0, false // lists are a lag apart by a clock that has not leapt in between
+		c.First, c.Twice = 0, false // comparing lists needs a clock that did not jump in between
 	}
 	if !fresh {
 		e.pausePartitions(e.s.Now.Sub(e.s.Wake))
@@ -358,12 +359,12 @@ func (e *Engine) lookAgain(fresh bool) {
 	}
 }
 
-// unknown is the state of an instance that an earlier controller knew and that this one has not yet heard from.
+// unknown marks an instance that an earlier controller knew and this one has not heard from.
 func (e *Engine) unknown(in *fleet.Member) {
 	switch {
 	case in.State == drover.InstanceCreating:
 		in.Unsure = in.Begun
-	case in.State == drover.InstanceStopped: // lists tell whether it runs
+	case in.State == drover.InstanceStopped: // lists show whether it runs
 	case in.State.CanBecome(drover.InstanceUnknown):
 		in.State = drover.InstanceUnknown
 	}
@@ -383,7 +384,7 @@ func (e *Engine) close(now bool) {
 	}
 }
 
-// reply answers a wish, if it has a row: it is granted, or refused with an error.
+// reply grants the request stored in row wish, or refuses it with an error; 0 is no row.
 func (e *Engine) reply(wish int64, err *drover.Error) {
 	if wish != 0 {
 		e.write(Write{Reply: &Reply{Wish: wish, Err: err}})
@@ -394,7 +395,7 @@ func (e *Engine) write(w Write) { e.d.Writes = append(e.d.Writes, w) }
 
 func (e *Engine) note(n Note) { e.d.Notes = append(e.d.Notes, n) }
 
-// effect gives f the next number, which its answer will bear, and has it done.
+// effect numbers f, adds it to the decision, and returns the number, which its answer will carry.
 func (e *Engine) effect(f Effect) int64 {
 	e.s.LastEffect++
 	f.ID = e.s.LastEffect
@@ -402,17 +403,17 @@ func (e *Engine) effect(f Effect) int64 {
 	return f.ID
 }
 
-// verdict is a Verdict that holds from now on.
+// verdict returns a Verdict that holds from now on.
 func (e *Engine) verdict(cause Cause, format string, args ...any) Verdict {
 	return Verdict{Cause: cause, Text: fmt.Sprintf(format, args...), Since: e.s.Now}
 }
 
-// failure is an error as the reason of a note.
+// failure turns an error into the reason of a note.
 func failure(err *drover.Error) *drover.Reason {
 	return &drover.Reason{Code: string(err.Kind), Text: err.Message}
 }
 
-// backoff is the delay before the n-th try in a row: first doubled each time, at most most.
+// backoff returns the delay before the n-th try in a row: first, doubled each time, at most most.
 func backoff(n int, first, most time.Duration) time.Duration {
 	for ; n > 1 && first < most; n-- {
 		first *= 2
@@ -420,7 +421,7 @@ func backoff(n int, first, most time.Duration) time.Duration {
 	return min(first, most)
 }
 
-// instanceName is unique for ever: the nonce tells this store's counter from that of one that was lost.
+// instanceName returns a globally unique name: the nonce distinguishes this store's counter from that of a lost store.
 func (e *Engine) instanceName(id int64) string {
 	return fmt.Sprintf("%s-%s-%d", e.s.Fleet, e.s.Nonce, id)
 }
@@ -428,5 +429,5 @@ func (e *Engine) instanceName(id int64) string {
 // ours reports whether this store named the instance.
 func (e *Engine) ours(name string) bool { return strings.HasPrefix(name, e.s.Fleet+"-"+e.s.Nonce+"-") }
 
-// answers reports whether an answer is that to the effect that is awaited, 0 for none.
+// answers reports whether an answer belongs to the awaited effect; 0 awaits none.
 func answers(effect, awaited int64) bool { return effect != 0 && effect == awaited }

@@ -66,7 +66,7 @@ func (e *Engine) learn(a *Attempt) {
 		o.Lost = slices.DeleteFunc(o.Lost, func(n int64) bool { return n == j.Number })
 	}
 	e.fleet.Moved()
-	e.replace = true
+	e.needsPlacing = true
 }
 
 // noImage ends an attempt whose image its instance could not fetch: as lost to it, unless no instance could, however often it was tried.

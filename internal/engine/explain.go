@@ -103,7 +103,7 @@ func (e *Engine) AtRest() bool {
 // looked reports whether every cloud has said what it has: twice, if the records are not to be relied on, and after a create call of which nobody knows
 // what it made, by a list that would show it.
 func (e *Engine) looked() bool {
-	return e.proved() && !slices.ContainsFunc(e.clouds, func(c *Cloud) bool {
+	return e.recordsCurrent() && !slices.ContainsFunc(e.clouds, func(c *Cloud) bool {
 		return c.Listed == 0 || c.Unsure != 0 && c.Good < c.Unsure.Add(fleet.LostGap+e.limits(c.Name).ListLag)
 	})
 }

@@ -45,7 +45,7 @@ func (x *everything) add(one drover.Explanation) { x.all = append(x.all, one) }
 
 // explainRecords explains why nothing is begun at all.
 func (e *Engine) explainRecords(x *everything) {
-	if !e.proved() && x.room() {
+	if !e.recordsCurrent() && x.room() {
 		why := e.whyUnproved()
 		x.add(drover.Explanation{Subject: "records", Since: why.Since, Reasons: verdict.Reasons(why)})
 	}

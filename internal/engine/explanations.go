@@ -87,8 +87,8 @@ func (e *Engine) whyUnbound(g *group, j *Job) []Verdict {
 	if g.Reason.Cause == verdict.Blocked && e.totalRoom() == 0 {
 		why = append(why, e.whyNoRoom(e.useOfAll))
 	}
-	if anew, known := e.costAlone(g); known && g.Reason.Cause == drover.ReasonEnding {
-		boots := e.alone(g.Key.Shape).For(e.bootTimes().usual)
+	if anew, known := e.costNewInstance(g); known && g.Reason.Cause == drover.ReasonEnding {
+		boots := e.soloPrice(g.Key.Shape).For(e.bootTimes().usual)
 		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("a new instance would cost about %v for each, %v of it to boot", anew, boots), Since: g.Reason.Since})
 	}
 	if g.Reason.Cause == verdict.Limit {
@@ -265,7 +265,7 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 	case c.NextCreate > e.s.Now:
 		why.Cause, why.Text, why.Until = Cause(drover.KindRateLimit), "its cloud accepts no create calls for a while", c.NextCreate
 	case in.Retry > e.s.Now:
-		why.Cause, why.Text, why.Until = drover.ReasonCreateFailed, "its cloud will be asked again"+lastWords(in), in.Retry
+		why.Cause, why.Text, why.Until = drover.ReasonCreateFailed, "its cloud will be asked again"+lastFailure(in), in.Retry
 	case e.callsLeft(in.Cloud) == 0:
 		why.Cause, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create calls that may run at once", limits.MaxCreating), 0
 	case e.waitsForThrottle(in):
@@ -290,7 +290,7 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 		why.Text = "has not become ready"
 	}
 	if in.Reason != nil && in.Reason.Cause == verdict.Unreachable {
-		why.Text += lastWords(in)
+		why.Text += lastFailure(in)
 	}
 	if e.partitioned(in) != 0 {
 		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; nor has any other of its cloud: the controller assumes a network failure"
@@ -332,7 +332,7 @@ func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
 func (e *Engine) whySilent(in *fleet.Member) Verdict {
 	why := Verdict{Cause: drover.ReasonSilent, Text: "instance " + in.Name + " does not answer", Since: in.Silent}
 	if in.Reason != nil && in.Reason.Cause == verdict.Unreachable {
-		why.Text += lastWords(in)
+		why.Text += lastFailure(in)
 	}
 	switch {
 	case e.partitioned(in) != 0:

@@ -8,33 +8,34 @@ import (
 	"drover/internal/engine/market"
 )
 
-// Of a plan nothing is rented for a part of a gang: what cannot be had as a whole is left out, and others are planned for without it.
+// Nothing of a plan is rented for an incomplete gang: gangs that cannot be rented for completely are dropped, and the
+// rest is planned again.
 
-// wholes is a plan of which what is for parts of gangs is taken out.
-type wholes struct {
+// admission filters a plan so that it contains only complete gangs.
+type admission struct {
 	s         *Solving
 	purchases []drover.Purchase
-	of        map[*group][]int // which of them are for a gang's group
-	taken     []portion        // by those that were looked at
-	sums      []drover.Money   // by all of these together, of each account
-	room      int              // that they leave
-	clouds    map[string]int   // how many of them each has
-	left      market.Limits    // that they leave of limits within clouds
+	of        map[*group][]int // indices of the purchases for a gang's group
+	taken     []purchaseCost   // cost of the purchases checked, in order
+	sums      []drover.Money   // their sums per account
+	room      int              // instances that may be added after them
+	clouds    map[string]int   // their number per cloud
+	left      market.Limits    // what they leave of the limits within clouds
 }
 
-// portion is what one purchase takes.
-type portion struct {
-	made bool // it is for somebody
+// purchaseCost is what one purchase uses up.
+type purchaseCost struct {
+	made bool // it is still wanted
 	of   drover.Offering
-	sums []drover.Money // of each account; nil if it cannot be paid
+	sums []drover.Money // per account; nil if it is not affordable
 }
 
-// wholeGangs is a plan's purchases without what would be rented for parts of gangs.
-func (e *Engine) wholeGangs(s *Solving, plan drover.Plan) []drover.Purchase {
+// admitGangs returns a plan's purchases without what would be rented for incomplete gangs.
+func (e *Engine) admitGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 	if !slices.ContainsFunc(s.Groups, func(k GroupKey) bool { return k.Gang > 0 }) {
 		return plan.Purchases
 	}
-	w := &wholes{s: s, purchases: slices.Clone(plan.Purchases), of: map[*group][]int{}, room: e.room(), clouds: map[string]int{}, left: e.limitsLeft()}
+	w := &admission{s: s, purchases: slices.Clone(plan.Purchases), of: map[*group][]int{}, room: e.room(), clouds: map[string]int{}, left: e.limitsLeft()}
 	for i := range w.purchases {
 		p := &w.purchases[i]
 		p.Loads = slices.Clone(p.Loads)
@@ -50,7 +51,7 @@ func (e *Engine) wholeGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 		}
 	}
 	for len(w.taken) < len(w.purchases) {
-		if g, why := e.unable(w); g != nil {
+		if g, why := e.admitNext(w); g != nil {
 			e.drop(w, g, why)
 			e.rewind(w, w.of[g][0])
 		}
@@ -58,8 +59,8 @@ func (e *Engine) wholeGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 	return w.purchases
 }
 
-// trim leaves a gang's group what makes whole gangs together with the places that it has.
-func (e *Engine) trim(w *wholes, g *group) {
+// trim cuts the plan for a gang's group to what completes whole gangs with the places it already has.
+func (e *Engine) trim(w *admission, g *group) {
 	served := 0
 	e.loadsOf(w, g, func(l *drover.Load) { served += max(0, l.Count) })
 	has := g.Standby + g.bound
@@ -78,11 +79,11 @@ func (e *Engine) trim(w *wholes, g *group) {
 	})
 }
 
-// loadsOf goes through what purchases are for a gang's group.
-func (e *Engine) loadsOf(w *wholes, g *group, do func(*drover.Load)) {
+// loadsOf calls do for each load of a gang's group.
+func (e *Engine) loadsOf(w *admission, g *group, do func(*drover.Load)) {
 	last := -1
 	for _, i := range w.of[g] {
-		if i == last { // it is named once for each of its loads
+		if i == last { // a purchase is named once for each of its loads
 			continue
 		}
 		last = i
@@ -94,33 +95,33 @@ func (e *Engine) loadsOf(w *wholes, g *group, do func(*drover.Load)) {
 	}
 }
 
-// drop rents nothing for a gang's group. What that leaves may serve others, which are planned for once more, without it.
-func (e *Engine) drop(w *wholes, g *group, why Verdict) {
+// drop removes a gang's group from the plan. Others may use what that leaves, so they are planned for again without it.
+func (e *Engine) drop(w *admission, g *group, why Verdict) {
 	e.loadsOf(w, g, func(l *drover.Load) { l.Count = 0 })
 	if g.PartlyPlanned = 0; g.Queued == 0 {
 		return
 	}
 	if !g.Unschedulable {
-		e.stick([]*group{g}, why)
+		e.markUnschedulable([]*group{g}, why)
 	}
-	g.Deferred, e.without, e.replace = true, true, true
+	g.Deferred, e.gangDropped, e.needsPlacing = true, true, true
 }
 
-// unable looks at the next purchase. If it cannot be made, and a gang's group needs it, it is that group, and why; nil if not.
-func (e *Engine) unable(w *wholes) (*group, Verdict) {
+// admitNext checks the next purchase. If it is impossible and a gang's group needs it, it returns that group and why.
+func (e *Engine) admitNext(w *admission) (*group, Verdict) {
 	p := w.purchases[len(w.taken)]
 	loads := e.stillWanted(w.s, p.Loads)
 	if len(loads) == 0 {
-		w.taken = append(w.taken, portion{})
+		w.taken = append(w.taken, purchaseCost{})
 		return nil, Verdict{}
 	}
 	gang := slices.IndexFunc(loads, func(l wanted) bool { return l.g.Key.Gang > 0 })
-	o, ok := e.firstOf(w.s, p)
-	t := portion{made: true, of: o}
+	o, ok := e.purchasedOffering(w.s, p)
+	t := purchaseCost{made: true, of: o}
 	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.Passed(o) == nil
 	var dear *budget.Account
 	if ok && e.limited() {
-		t.sums, dear = e.affords(w, o, loads, e.seatedOf(w, loads))
+		t.sums, dear = e.affords(w, o, loads, e.heldSlotCommitments(w, loads))
 	}
 	w.take(t, 1)
 	w.taken = append(w.taken, t)
@@ -133,8 +134,8 @@ func (e *Engine) unable(w *wholes) (*group, Verdict) {
 	return loads[gang].g, e.verdict(drover.ReasonGang, "the planned instances are no longer available")
 }
 
-// take counts what a purchase takes, or with -1 gives it back.
-func (w *wholes) take(t portion, n int) {
+// take adds what a purchase uses up, or with -1 subtracts it.
+func (w *admission) take(t purchaseCost, n int) {
 	if !t.made {
 		return
 	}
@@ -146,35 +147,36 @@ func (w *wholes) take(t portion, n int) {
 	}
 }
 
-// rewind gives back what the purchases from one on take, which are looked at again: one of them is for less than it was.
-func (e *Engine) rewind(w *wholes, to int) {
+// rewind undoes the purchases from number to on, which are checked again: one of them has shrunk.
+func (e *Engine) rewind(w *admission, to int) {
 	for i := len(w.taken) - 1; i >= to; i-- {
 		w.take(w.taken[i], -1)
 	}
 	w.taken = w.taken[:min(to, len(w.taken))]
 }
 
-// firstOf is the offering that a purchase is of, if it still may be rented.
-func (e *Engine) firstOf(s *Solving, p drover.Purchase) (o drover.Offering, ok bool) {
+// purchasedOffering returns a purchase's offering, and whether it can still be rented.
+func (e *Engine) purchasedOffering(s *Solving, p drover.Purchase) (o drover.Offering, ok bool) {
 	o, ok = s.first(p)
 	return o, ok && e.market.BlockOf(o) == nil && !e.overtaken(o)
 }
 
-// seatedOf is what gangs will bind on what is ready, where they have some of their places, if the next purchase is the first for the rest of them.
-func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []budget.Commitment) {
+// heldSlotCommitments returns what gangs will commit on the ready slots they hold, if the next purchase is the first
+// for the rest of them.
+func (e *Engine) heldSlotCommitments(w *admission, loads []wanted) (all []budget.Commitment) {
 	for _, l := range loads {
 		if l.g.Key.Gang > 0 && l.g.Standby > 0 && w.of[l.g][0] == len(w.taken) {
-			seats := e.seat(l.g, l.g.Standby, orders[0])
-			unseat(l.g, seats)
-			all = append(all, e.commitmentsOn(l.g, seats)...)
+			slots := e.takeSlots(l.g, l.g.Standby, orders[0])
+			returnSlots(l.g, slots)
+			all = append(all, e.slotCommitments(l.g, slots)...)
 		}
 	}
 	return all
 }
 
-// affords is what a purchase takes of each account, and what is begun elsewhere with it, if all that was taken before and all that it is for may be paid; else
-// it is the account that would be overdrawn.
-func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted, with []budget.Commitment) ([]drover.Money, *budget.Account) {
+// affords returns what a purchase, and what starts elsewhere together with it, adds to each account. If the budgets do
+// not allow it after the earlier purchases, it returns the account that would be overdrawn.
+func (e *Engine) affords(w *admission, o drover.Offering, loads []wanted, with []budget.Commitment) ([]drover.Money, *budget.Account) {
 	o = e.withVolume(o, e.volume(o, loads))
 	all, accounts := append(with, e.rental([]drover.Offering{o}, loads...)), e.ledger.Accounts()
 	sums := make([]drover.Money, len(accounts))

@@ -8,11 +8,12 @@ import (
 	"drover"
 )
 
-// The elements of a gang begin together or not at all: so many of an array, one after another. A gang is begun by one decision, which has a place for
-// each of its elements that is not final. If one of them is to be tried again, those that still run are ended, and put off like those of a job whose
-// priority became 0: nothing is counted against them. Until the last of them has ended, what waits of the gang is postponed.
+// The elements of a gang, which are consecutive in an array, start together or not at all. One decision starts a gang:
+// it has a place for each element that is not final. If an element is to be retried, the others that still run are
+// stopped and requeued like those of a job whose priority became 0: that does not count as an attempt. Until the last
+// of them has ended, the gang's waiting elements are postponed.
 
-// gangLive is the live attempts of an element's gang.
+// gangLive returns the live attempts of an element's gang.
 func (e *Engine) gangLive(j *Job, index int) (live []*Attempt) {
 	first, last := j.GangOf(index)
 	for i := first; i <= last; i++ {
@@ -23,8 +24,8 @@ func (e *Engine) gangLive(j *Job, index int) (live []*Attempt) {
 	return live
 }
 
-// tear notes what waits of gangs of which others are live, before the engine begins with a State.
-func (s State) tear() {
+// markIncomplete postpones the waiting elements of gangs with live attempts, before the engine starts from a State.
+func (s State) markIncomplete() {
 	there := make(map[int64]bool, len(s.Instances))
 	for _, in := range s.Instances {
 		there[in.ID] = true
@@ -41,9 +42,10 @@ func (s State) tear() {
 	}
 }
 
-// stopSiblings ends what still runs of the gang of an element that is to be tried again. While the records may be older, nobody knows whether it began with it.
+// stopSiblings stops the running attempts of the gang of an element that is to be retried. While the records may be
+// stale, it is not known whether they started together.
 func (e *Engine) stopSiblings(j *Job, index int, why Verdict) {
-	if j.Gang == 0 || !e.proved() {
+	if j.Gang == 0 || !e.recordsCurrent() {
 		return
 	}
 	for _, a := range e.gangLive(j, index) {
@@ -53,7 +55,7 @@ func (e *Engine) stopSiblings(j *Job, index int, why Verdict) {
 	}
 }
 
-// whyGang says how many of the group's next gang have places.
+// whyGang says how many elements of the group's next gang have places.
 func (e *Engine) whyGang(g *group) []Verdict {
 	if g.Key.Gang == 0 || g.Queued == 0 {
 		return nil

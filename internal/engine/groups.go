@@ -10,40 +10,40 @@ import (
 	"drover/internal/engine/queue"
 )
 
-// group is the jobs of one key that are not final, and how many of their elements wait.
+// group is the unfinished jobs of one key that may start, and the number of their waiting elements.
 type group struct {
 	Group
 	queue.Class
-	demand fleet.Demand // what its jobs want of instances
-	narrow int          // how much it asks of an instance beside its size
-	bound  int          // of those and of the coming, for how many an instance is on its way
+	demand fleet.Demand // what its jobs need of an instance
+	narrow int          // how many constraints it has besides its size
+	bound  int          // elements, waiting or coming, with a reservation on a coming instance
 
-	awaits int // for how many there is to be room before another instance would have booted, as far as the last plan goes
+	awaits int // elements for which the last plan expects room before a new instance would have booted
 
-	fits  []fit // by ID, the instances that have room for one of its jobs now, as far as news was taken in
+	fits  []fit // by ID, the instances with room for one of its jobs, as of the last News
 	knows bool  // fits is known
 
-	fitted int // the engine's fitting for which some type is known to hold its jobs
+	typesRevision int // the engine's typesRevision for which some type is known to fit
 
-	host   bool // there is an instance that its jobs may ever run on
-	looked int  // the engine's fleet for which host is known
+	host   bool // an existing instance may run its jobs
+	looked int  // the fleet's revision for which host is known
 }
 
-// wants is for how many elements, waiting or to wait soon, there is neither a place nor an instance on its way.
+// wants returns how many waiting or coming elements have neither a place nor a reservation.
 func (g *group) wants() int { return max(0, g.Queued+g.Coming-g.Standby-g.bound) }
 
-// unbound is how many waiting elements have neither a place nor an instance on its way.
-func (g *group) unbound() int { return min(g.Queued, g.wants()) }
+// unreserved returns how many waiting elements have neither a place nor a reservation.
+func (g *group) unreserved() int { return min(g.Queued, g.wants()) }
 
-// booting is for how many waiting elements instances are on their way.
+// booting returns for how many waiting elements instances are coming.
 func (g *group) booting() int {
 	if g.Key.Gang > 0 {
 		return min(g.bound, g.Queued)
 	}
-	return g.Queued - g.unbound()
+	return g.Queued - g.unreserved()
 }
 
-// wait sets why the group waits; the same cause keeps the time since which it holds.
+// wait sets why the group waits; if the cause is unchanged, so is its time.
 func (g *group) wait(r Verdict) {
 	if g.Reason.Cause == r.Cause && g.Reason.Since != 0 {
 		r.Since = g.Reason.Since
@@ -51,7 +51,7 @@ func (g *group) wait(r Verdict) {
 	g.Reason, g.Refused = r, nil
 }
 
-// addJob takes a job in and, if it may start, puts it in its group.
+// addJob adds a job and, if it may start, puts it in its group.
 func (e *Engine) addJob(j *Job) {
 	e.queue.Add(j)
 	e.postponeFrom(j)
@@ -65,7 +65,7 @@ func (e *Engine) removeJob(j *Job) {
 	e.queue.Remove(j.Number)
 }
 
-// regroup puts a job that may start, and has something queued, in its groups; any other out of them.
+// regroup puts a job that may start and has queued elements in its groups, and removes any other.
 func (e *Engine) regroup(j *Job) {
 	e.ungroup(j)
 	j.Grown = slices.DeleteFunc(j.Grown, func(g Grown) bool { return len(g.Waiting) == 0 })
@@ -86,8 +86,8 @@ func (e *Engine) join(j *Job, key GroupKey) {
 	e.settle(g)
 	g.Add(j)
 	g.Deferred = false
-	e.replace = true
-	e.refit = e.refit || g.fitted != e.fitting
+	e.needsPlacing = true
+	e.needsFitCheck = e.needsFitCheck || g.typesRevision != e.typesRevision
 }
 
 func (e *Engine) ungroup(j *Job) {
@@ -103,24 +103,24 @@ func (e *Engine) part(j *Job, g *group) {
 	}
 	*j.BlockedIn(g.Key) = e.blockedFor(g, j)
 	g.Remove(j)
-	e.unbindSurplus(g, e.fleet.Index())
+	e.dropSurplus(g, e.fleet.Index())
 }
 
-// group finds the group of a key, making it if there is none.
+// group returns the group of a key, creating it if needed.
 func (e *Engine) group(key GroupKey) *group {
 	g := e.byKey[key]
 	if g == nil {
 		known := Group{Key: key, Reason: e.verdict(drover.ReasonPlanning, planningText)}
-		g = &group{Group: known, Class: queue.NewClass(key), demand: fleet.Demand{Shape: key.Shape, Owner: drover.OwnerMark(key.User)}, narrow: narrowness(key.Shape)}
+		g = &group{Group: known, Class: queue.NewClass(key), demand: fleet.Demand{Shape: key.Shape, Owner: drover.OwnerMark(key.User)}, narrow: countConstraints(key.Shape)}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
 	}
 	return g
 }
 
-// sortGroups puts the groups in order of service: higher priority first, then whoever uses least of their share, if there are shares, then what
-// fewest instances can serve (BEHAVIOUR K2), then the one whose first waiting job was submitted first.
-// Groups in which nothing waits are dropped. The order is total, so it survives a restart.
+// sortGroups sorts the groups in order of service: higher priority first, then, with shares, whoever uses least of
+// theirs, then the most constrained (BEHAVIOUR K2), then the lowest job number. It drops empty groups. The order is
+// total, so it survives a restart.
 func (e *Engine) sortGroups() {
 	e.groups = slices.DeleteFunc(e.groups, func(g *group) bool {
 		empty := len(g.Jobs) == 0 && g.bound == 0 && g.Coming == 0
@@ -129,7 +129,7 @@ func (e *Engine) sortGroups() {
 		}
 		return empty
 	})
-	for i := 1; i < len(e.groups); i++ { // mostly one or two are out of place
+	for i := 1; i < len(e.groups); i++ { // usually only one or two are out of place
 		g := e.groups[i]
 		if e.compareGroups(e.groups[i-1], g) <= 0 {
 			continue
@@ -153,7 +153,7 @@ func (e *Engine) compareGroups(a, b *group) int {
 	return cmp.Compare(a.First(), b.First())
 }
 
-// take takes the group's next element out of its queue.
+// take dequeues the group's next element.
 func (e *Engine) take(g *group) (*Job, int) {
 	j, index, last := g.Take()
 	if last {
@@ -162,7 +162,7 @@ func (e *Engine) take(g *group) (*Job, int) {
 	return j, index
 }
 
-// enqueue puts an element back into its job's queue, to be started again.
+// enqueue returns an element to its job's queue.
 func (e *Engine) enqueue(j *Job, index int) {
 	j.Enqueue(index)
 	j.Since = e.s.Now
@@ -170,8 +170,8 @@ func (e *Engine) enqueue(j *Job, index int) {
 	e.regroup(j)
 }
 
-// narrowness is how much a shape asks of an instance beside its size.
-func narrowness(s drover.Shape) (n int) {
+// countConstraints counts what a shape requires of an instance besides its size.
+func countConstraints(s drover.Shape) (n int) {
 	asks := []bool{s.Placement.Cloud != "", s.Placement.Zone != "", s.Placement.Type != "", s.Placement.MaxPrice != 0, s.Need.Arch != "", s.Need.GPUs > 0, s.Spot == drover.SpotRequire, s.Spot == drover.SpotNever}
 	for _, so := range asks {
 		if so {
@@ -181,7 +181,7 @@ func narrowness(s drover.Shape) (n int) {
 	return n
 }
 
-// labels are the names of the labels that budgets and shares speak of, sorted.
+// labels returns the names of the labels that budgets and shares refer to, sorted.
 func (s Settings) labels() (names []string) {
 	if name := s.Shares.By.Label(); name != "" {
 		names = append(names, name)
@@ -195,7 +195,7 @@ func (s Settings) labels() (names []string) {
 	return slices.Compact(names)
 }
 
-// relabel puts jobs in their groups anew if other labels matter now.
+// relabel regroups all jobs if other labels matter now.
 func (e *Engine) relabel() {
 	names := e.s.Settings.labels()
 	if slices.Equal(names, e.queue.Labels()) {

@@ -48,8 +48,8 @@ func (e *Engine) stretchFor(g *group, in *fleet.Member) {
 	in.Grow = size
 	e.fleet.Moved()
 	in.Room = in.Expanded()
-	e.rates = true
-	e.bind(g, in, n)
+	e.needsPricing = true
+	e.reserveFor(g, in, n)
 	e.growDisk(in)
 	e.writeInstance(in)
 	e.note(Note{Level: Info, Text: fmt.Sprintf("growing the volume of instance %s from %s to %s", in.Name, in.Resources.Disk.Rounded(), size.Rounded()), Instance: in.Name, Cloud: in.Cloud})
@@ -61,11 +61,11 @@ func (e *Engine) stretchFor(g *group, in *fleet.Member) {
 func (e *Engine) worthGrowing(g *group, in *fleet.Member, n int, price drover.Money) bool {
 	dearer := *in
 	dearer.Price = max(in.Price, price)
-	if !e.anywhere(g, &dearer) && !e.payTogether(g, in, n, dearer.Price) {
+	if !e.atAnyCost(g, &dearer) && !e.cheaperTogether(g, in, n, dearer.Price) {
 		return false
 	}
 	claim := e.claim(&dearer)
-	p := budget.Commitment{On: &claim, Boots: e.bootsFor(in), Loads: loadsOf(wanted{g, n})}
+	p := budget.Commitment{On: &claim, Boots: e.maxBootLeft(in), Loads: loadsOf(wanted{g, n})}
 	return !e.limited() || e.ledger.Refuses(nil, p) == nil
 }
 
@@ -100,7 +100,7 @@ func (e *Engine) grown(b DiskGrown) {
 	if in.State == drover.InstanceStopping {
 		return
 	}
-	e.unbind(in)
+	e.dropAllReservations(in)
 	if b.Err == nil {
 		in.Free.Disk += in.Grow - in.Resources.Disk
 		in.Resources.Disk, in.Grow = in.Grow, 0
@@ -109,7 +109,7 @@ func (e *Engine) grown(b DiskGrown) {
 	}
 	in.Room, in.Regrown = in.Resources, false
 	e.fleet.Moved()
-	e.rates, e.replace, e.replan = true, true, true
+	e.needsPricing, e.needsPlacing, e.needsPlan = true, true, true
 	e.writeInstance(in)
 	e.touch(in)
 }

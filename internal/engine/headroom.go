@@ -10,26 +10,28 @@ import (
 	"drover/internal/engine/budget"
 )
 
-// The solver knows of no budget. But what they have left is reckoned with before it is asked: of users' and labels' jobs it is asked for no more than can be paid where
-// that is cheapest, and none on what is too dear for one of them, or too dear for the fleet for as long as that job may take. So no plan has to be cut for want of money,
-// by which few jobs would get an instance that was chosen for many, or one that takes long would keep others from what they could pay.
+// The solver does not know about budgets, so their limits are applied before it is asked. For jobs of limited users and
+// labels it is asked for no more than their budgets allow at the cheapest price, and nothing is asked for at prices
+// above a budget, or above what the fleet's budgets allow for as long as the job may take. So no plan has to be cut for
+// lack of money, which would leave few jobs on an instance chosen for many, or let one long job exclude others that are
+// affordable.
 
 // headroom is what the budgets have left for a plan.
 type headroom struct {
 	e        *Engine
-	offers   []drover.Offering // those whose vCPUs cost least first
+	offers   []drover.Offering // cheapest vCPUs first
 	fits     map[drover.Shape][]drover.Offering
 	windows  []windowHeadroom               // of users and labels
-	ceilings map[time.Duration]drover.Money // of the fleet's, by how long a job may take
+	ceilings map[time.Duration]drover.Money // the fleet's highest affordable hourly price, by horizon
 }
 
-// windowHeadroom is one account, and what those get of it that were served before.
+// windowHeadroom is an account and how much of it demands of this plan have taken.
 type windowHeadroom struct {
 	*budget.Account
 	taken drover.Money
 }
 
-// headroom looks at what is left; nil if nothing limits what may be spent.
+// headroom returns what the budgets have left; nil if no budget is set.
 func (e *Engine) headroom(offers []drover.Offering) *headroom {
 	if !e.limited() || len(offers) == 0 {
 		return nil
@@ -45,17 +47,17 @@ func (e *Engine) headroom(offers []drover.Offering) *headroom {
 	return m
 }
 
-// asked is what a plan is asked for, and for which of the groups. It is without those whom no budget can pay, which are told so, and without those for whom nothing is
-// left once others got what they ask for: theirs is the next plan.
-func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []drover.Demand, of []*group) {
+// affordableDemands returns the demands of a plan and their groups. Groups that no budget can pay for are marked.
+// Groups for which the others leave nothing are omitted; the next plan is for them.
+func (e *Engine) affordableDemands(groups []*group, offers []drover.Offering) (demands []drover.Demand, of []*group) {
 	m := e.headroom(offers)
 	for _, g := range groups {
 		d, payable := e.expects(g, drover.Demand{Shape: g.Key.Shape, Count: g.wants() - g.awaits}), true
 		if m != nil {
-			d, payable = m.within(g, d)
+			d, payable = m.limit(g, d)
 		}
 		if !payable {
-			e.unmet(g, drover.Unmet{Code: drover.ReasonBlocked})
+			e.markUnmet(g, drover.Unmet{Code: drover.ReasonBlocked})
 		} else if d.Count > 0 {
 			demands, of = append(demands, d), append(of, g)
 		}
@@ -63,15 +65,16 @@ func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []dro
 	return demands, of
 }
 
-// within is what of a group's demand can be paid, and on what; or that none of it can. A gang is asked for as a whole if one of it can be paid.
-func (m *headroom) within(g *group, d drover.Demand) (_ drover.Demand, payable bool) {
+// limit cuts a demand to what the budgets allow; payable is false if they allow none of it. A gang stays complete if
+// they allow one element.
+func (m *headroom) limit(g *group, d drover.Demand) (_ drover.Demand, payable bool) {
 	ceiling := m.ceiling(g.horizon())
 	limited := slices.ContainsFunc(m.windows, func(p windowHeadroom) bool { return p.Covers(payer(g.Key)) })
 	if ceiling == 0 && !limited {
 		return d, true
 	}
-	able := m.able(d.Shape)
-	if len(able) == 0 { // whatever can hold it is blocked, which the solver has more to say of
+	able := m.offeringsFor(d.Shape)
+	if len(able) == 0 { // every fitting offering is blocked, which the solver explains better
 		return d, true
 	}
 	if d.Dearest = ceiling; ceiling != 0 {
@@ -80,13 +83,13 @@ func (m *headroom) within(g *group, d drover.Demand) (_ drover.Demand, payable b
 	if len(able) == 0 || !limited {
 		return d, len(able) > 0
 	}
-	return m.ofWindows(g, d, able)
+	return m.limitByWindows(g, d, able)
 }
 
-// ofWindows is within by what users and labels have left, on the offerings that can hold the group's jobs.
-func (m *headroom) ofWindows(g *group, d drover.Demand, able []drover.Offering) (_ drover.Demand, payable bool) {
-	if m.count(g, able[len(able)-1], d.Count) < d.Count {
-		dear := sort.Search(len(able), func(i int) bool { return !m.pays(g, able[i]) })
+// limitByWindows cuts a demand to what users and labels have left, given the offerings that fit, cheapest first.
+func (m *headroom) limitByWindows(g *group, d drover.Demand, able []drover.Offering) (_ drover.Demand, payable bool) {
+	if m.affordableCount(g, able[len(able)-1], d.Count) < d.Count {
+		dear := sort.Search(len(able), func(i int) bool { return !m.affordsOne(g, able[i]) })
 		switch {
 		case dear == 0:
 			return d, false
@@ -94,15 +97,15 @@ func (m *headroom) ofWindows(g *group, d drover.Demand, able []drover.Offering) 
 			d.VCPU = able[dear-1].VCPUPrice()
 		}
 		if g.Key.Gang == 0 {
-			d.Count = m.count(g, able[0], d.Count)
+			d.Count = m.affordableCount(g, able[0], d.Count)
 		}
 	}
 	m.take(g, able[0], d.Count)
 	return d, true
 }
 
-// ceiling is the most that an instance may cost an hour on which a job may take so long, for all that the fleet's budgets have left: 0 if that is no less than what is
-// offered, and below it if nothing may be rented.
+// ceiling returns the highest hourly price that the fleet's budgets allow for an instance with a job of this horizon: 0
+// if every offering is allowed, negative if none is.
 func (m *headroom) ceiling(horizon time.Duration) drover.Money {
 	if most, known := m.ceilings[horizon]; known {
 		return most
@@ -122,8 +125,8 @@ func (m *headroom) ceiling(horizon time.Duration) drover.Money {
 	return most
 }
 
-// able is the offerings that can hold a shape, in their order.
-func (m *headroom) able(s drover.Shape) []drover.Offering {
+// offeringsFor returns the offerings that fit a shape, cheapest vCPUs first.
+func (m *headroom) offeringsFor(s drover.Shape) []drover.Offering {
 	able, known := m.fits[s]
 	if !known {
 		for _, o := range m.offers {
@@ -136,39 +139,39 @@ func (m *headroom) able(s drover.Shape) []drover.Offering {
 	return able
 }
 
-// each is what one of a group's jobs on an instance of the offering binds of a window.
-func (m *headroom) each(p *windowHeadroom, g *group, o drover.Offering) drover.Money {
+// perJob returns what one of a group's jobs on an instance of the offering commits of a window.
+func (m *headroom) perJob(p *windowHeadroom, g *group, o drover.Offering) drover.Money {
 	if !p.Covers(payer(g.Key)) {
 		return 0
 	}
 	return m.e.ledger.Adds(p.Account, m.e.rental([]drover.Offering{o}, wanted{g, 1}))
 }
 
-// pays reports whether there is money for one of a group's jobs on the offering, whoever else gets some of it.
-func (m *headroom) pays(g *group, o drover.Offering) bool {
+// affordsOne reports whether the budgets allow one of a group's jobs on the offering, disregarding the other demands.
+func (m *headroom) affordsOne(g *group, o drover.Offering) bool {
 	for i := range m.windows {
 		p := &m.windows[i]
-		if each := m.each(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, each) {
+		if each := m.perJob(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, each) {
 			return false
 		}
 	}
 	return true
 }
 
-// count is for how many of n of a group's jobs there is money on the offering.
-func (m *headroom) count(g *group, o drover.Offering, n int) int {
+// affordableCount returns how many of n jobs of a group the budgets allow on the offering after the other demands.
+func (m *headroom) affordableCount(g *group, o drover.Offering, n int) int {
 	for i := range m.windows {
 		p := &m.windows[i]
-		if each := m.each(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, p.taken+each*drover.Money(n)) {
+		if each := m.perJob(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, p.taken+each*drover.Money(n)) {
 			n = min(n, m.e.ledger.Allows(p.Account, each, p.taken))
 		}
 	}
 	return n
 }
 
-// take notes that so many of a group's jobs get some of what there is.
+// take deducts n of a group's jobs from the windows.
 func (m *headroom) take(g *group, o drover.Offering, n int) {
 	for i := range m.windows {
-		m.windows[i].taken += m.each(&m.windows[i], g, o) * drover.Money(n)
+		m.windows[i].taken += m.perJob(&m.windows[i], g, o) * drover.Money(n)
 	}
 }

@@ -17,22 +17,22 @@ import (
 // ailing takes an instance's word that something is wrong with it, or is no longer.
 func (e *Engine) ailing(b Ailing) {
 	if in := e.fleet.Member(b.Instance); in != nil {
-		e.unwell(in, b.Text)
+		e.reportHealth(in, b.Text)
 	}
 }
 
 // unwell notes what an instance says is wrong with it; nothing, if it says so. What the controller itself found out is not taken back.
-func (e *Engine) unwell(in *fleet.Member, text string) {
+func (e *Engine) reportHealth(in *fleet.Member, text string) {
 	switch {
 	case text == "" && in.Ailing != nil && in.Ailing.Cause == verdict.Unhealthy:
 		e.recover(in)
 	case text != "" && in.Ailing == nil:
-		e.ail(in, e.verdict(drover.ReasonUnhealthy, "it reports: %.1000s", text))
+		e.markUnhealthy(in, e.verdict(drover.ReasonUnhealthy, "it reports: %.1000s", text))
 	}
 }
 
 // ail has an instance take no more work and go when it has none, an operator's hold apart.
-func (e *Engine) ail(in *fleet.Member, why Verdict) {
+func (e *Engine) markUnhealthy(in *fleet.Member, why Verdict) {
 	if in.Ailing != nil && in.Ailing.Cause == why.Cause || in.Broken || in.State == drover.InstanceStopping {
 		return
 	}
@@ -49,7 +49,7 @@ func (e *Engine) recover(in *fleet.Member) {
 		in.Reason = in.Remark()
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is healthy again", in.Name), Instance: in.Name, Cloud: in.Cloud})
-	e.replace, e.replan = true, true
+	e.needsPlacing, e.needsPlan = true, true
 	e.fleet.Moved()
 	e.writeInstance(in)
 	e.touch(in)
@@ -79,7 +79,7 @@ func (e *Engine) breakInstance(in *fleet.Member, why Verdict) {
 		e.stop(in, why)
 		return
 	}
-	e.unbind(in)
+	e.dropAllReservations(in)
 	e.writeInstance(in)
 	e.fleet.Moved()
 	e.touch(in)
@@ -88,7 +88,7 @@ func (e *Engine) breakInstance(in *fleet.Member, why Verdict) {
 // keepsBroken has a broken instance left for a look, if that is wanted, there is something to look at, and no job waits for its end.
 func (e *Engine) keepsBroken(in *fleet.Member, why Verdict) bool {
 	keep := e.life().KeepBroken
-	if keep == 0 || in.Created == 0 || len(in.Load) > 0 || !e.proved() || e.s.Draining || e.ledger.Overspent() {
+	if keep == 0 || in.Created == 0 || len(in.Load) > 0 || !e.recordsCurrent() || e.s.Draining || e.ledger.Overspent() {
 		return false
 	}
 	in.KeepUntil = max(in.KeepUntil, e.s.Now.Add(keep))
@@ -102,7 +102,7 @@ func (e *Engine) brokenUntil(in *fleet.Member) drover.Time {
 	switch {
 	case in.Held():
 		return 0
-	case len(in.Load) > 0 || !e.proved() || e.s.Draining || e.ledger.Overspent():
+	case len(in.Load) > 0 || !e.recordsCurrent() || e.s.Draining || e.ledger.Overspent():
 		return 1
 	}
 	return max(in.KeepUntil, 1)

@@ -8,18 +8,18 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// How long an idle instance is kept. To keep it costs its price for as long as nothing comes; to boot another when something does costs that one's
-// price for as long as it boots. Which is less is asked of the last few times when work of its kind had ended:
+// How long an idle instance is kept. Keeping it costs its price until work arrives; booting another then costs that
+// one's price for the boot. The last few times that work of its kind had ended decide which is cheaper:
 //
-//   - Of such times too little is known: one is kept for as long as a boot takes, and what falls idle meanwhile goes. Whatever comes next, that costs at most
-//     twice what would have been best (the ski rental problem's answer).
-//   - Keeping instances for some time would have cost less than booting others, for all those times together: it is kept for that long, a
-//     little more, since no two times are alike.
-//   - Nothing would have: it goes.
+//   - Too few such times are known: one instance is kept for as long as a boot takes, and others that become idle meanwhile are destroyed.
+//     That costs at most twice the optimum (the ski rental problem's answer).
+//   - Keeping instances for some time would have cost less in all than booting others: it is kept for that long and a little more, since no
+//     two gaps are equal.
+//   - No time would have: it is destroyed.
 //
-// Never for less than is paid in any case, and never for longer than idle_timeout.
+// It is never kept for less than what is paid for anyway, nor longer than idle_timeout.
 
-// holding is how long an idle instance is kept, and why, if that is not simply as long as is configured.
+// holding returns how long an idle instance is kept, and why if that is not the configured time.
 func (e *Engine) holding(in *fleet.Member) (hold time.Duration, why string) {
 	most := e.life().IdleTimeout
 	boot, known := stat(e.s.Stats.Boots, BootKey(in.Cloud, in.Type.Name))
@@ -27,9 +27,9 @@ func (e *Engine) holding(in *fleet.Member) (hold time.Duration, why string) {
 		return most, ""
 	}
 	another := fmt.Sprintf("a new instance would boot in %v", boot.Mean.Round(time.Second))
-	hold, over, seen := e.pays(in, boot.Mean)
+	hold, over, seen := e.bestHold(in, boot.Mean)
 	switch {
-	case seen < gapsLeast && e.keptFor(in, boot.Mean):
+	case seen < gapsLeast && e.anotherKept(in, boot.Mean):
 		hold, why = 0, "too little is known about when work for it returns, and another instance is kept meanwhile"
 	case seen < gapsLeast:
 		hold, why = boot.Mean, another
@@ -42,8 +42,9 @@ func (e *Engine) holding(in *fleet.Member) (hold time.Duration, why string) {
 	return min(most, max(hold, e.paidFor(in))), why
 }
 
-// keptFor reports whether another that fell idle before the instance, and no longer ago than a boot takes, is kept for work that it can hold.
-func (e *Engine) keptFor(in *fleet.Member, boot time.Duration) bool {
+// anotherKept reports whether an instance that became idle earlier, but less than a boot time before, is kept for work
+// that this one fits too.
+func (e *Engine) anotherKept(in *fleet.Member, boot time.Duration) bool {
 	o := in.Offering()
 	for i := range e.s.Stats.Gaps {
 		p := &e.s.Stats.Gaps[i]
@@ -56,9 +57,10 @@ func (e *Engine) keptFor(in *fleet.Member, boot time.Duration) bool {
 	return false
 }
 
-// pays is the longest for which it pays to keep an instance for any shape of work that it can hold, and how many of how many pauses were
-// over by then. What a boot of another is worth follows from what that one would cost, which for small work is less.
-func (e *Engine) pays(in *fleet.Member, boot time.Duration) (hold time.Duration, over, seen int) {
+// bestHold returns the longest time that is worth keeping an instance for any shape of work that fits, and how many of
+// the seen gaps ended within it. The boot it saves is valued at the price of the instance that would be rented, which
+// is lower for small work.
+func (e *Engine) bestHold(in *fleet.Member, boot time.Duration) (hold time.Duration, over, seen int) {
 	o := in.Offering()
 	for i := range e.s.Stats.Gaps {
 		p := &e.s.Stats.Gaps[i]
@@ -67,8 +69,8 @@ func (e *Engine) pays(in *fleet.Member, boot time.Duration) (hold time.Duration,
 			continue
 		}
 		saved := boot
-		if alone := e.alone(p.Shape); alone > 0 && alone < in.Price {
-			saved = time.Duration(drover.Money(boot).Part(int64(alone), int64(in.Price)))
+		if soloPrice := e.soloPrice(p.Shape); soloPrice > 0 && soloPrice < in.Price {
+			saved = time.Duration(drover.Money(boot).Part(int64(soloPrice), int64(in.Price)))
 		}
 		if h, k := p.best(e.s.Now, saved); seen == 0 || h > hold {
 			hold, over, seen = h, k, n
@@ -77,18 +79,18 @@ func (e *Engine) pays(in *fleet.Member, boot time.Duration) (hold time.Duration,
 	return hold, over, seen
 }
 
-// youngest is how old an instance gets at least that falls idle: most clouds bill that in any case, and one that is there at once would come and go with
-// each job.
-const youngest = time.Minute
+// minAge is the least age of an instance that is destroyed for being idle. Most clouds bill a minute anyway, and an
+// instance that boots immediately would otherwise come and go with each job.
+const minAge = time.Minute
 
-// paidFor is for how long after it fell idle an instance is paid anyway, as its cloud bills, and young.
+// paidFor returns for how long after becoming idle an instance is paid for anyway, by its cloud's billing and minAge.
 func (e *Engine) paidFor(in *fleet.Member) time.Duration {
 	if in.Created == 0 {
 		return 0
 	}
 	left := e.paidUntil(in, in.IdleSince).Sub(in.IdleSince)
 	if e.limits(in.Cloud).Billing.Period > 0 {
-		left -= min(left, e.life().ShutdownTimeout) // so that its cloud hears of it in time
+		left -= min(left, e.life().ShutdownTimeout) // so that its cloud is told in time
 	}
-	return max(left, in.Created.Add(youngest).Sub(in.IdleSince))
+	return max(left, in.Created.Add(minAge).Sub(in.IdleSince))
 }

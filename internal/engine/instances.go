@@ -61,7 +61,7 @@ func (e *Engine) setState(in *fleet.Member, next drover.InstanceState) {
 	in.IdleSince = 0
 	if next == drover.InstanceIdle {
 		in.IdleSince = e.s.Now
-		e.yield = true
+		e.needsPreempting = true
 	}
 	e.writeInstance(in)
 }
@@ -89,8 +89,8 @@ func (e *Engine) accepted(in *fleet.Member) {
 	e.ease(in)
 	e.endProbe(in)
 	e.hasCapacity(in)
-	e.rates = true
-	e.replan = e.replan || len(e.limits(in.Cloud).Limits) > 0 // what it has not become is left to others
+	e.needsPricing = true
+	e.needsPlan = e.needsPlan || len(e.limits(in.Cloud).Limits) > 0 // what it has not become is left to others
 	e.fire(drover.HookCreated, in, e.verdict(drover.ReasonBooting, "%s", in.Where()))
 	if in.State == drover.InstanceCreating {
 		in.Reason = in.Remark()
@@ -109,8 +109,8 @@ func (e *Engine) accepted(in *fleet.Member) {
 // stop begins the end of an instance.
 func (e *Engine) stop(in *fleet.Member, why Verdict) {
 	in.Reason = &why
-	e.unbind(in)
-	if !in.Begun && in.ProviderID == "" && e.proved() { // records that are in doubt may not know of the call
+	e.dropAllReservations(in)
+	if !in.Begun && in.ProviderID == "" && e.recordsCurrent() { // records that are in doubt may not know of the call
 		e.gone(in, why)
 		return
 	}
@@ -247,14 +247,14 @@ func (e *Engine) endsAt(in *fleet.Member, at drover.Time) {
 // new to be a copy from before that, the instance goes on.
 func (e *Engine) outlives(in *fleet.Member, began drover.Time) {
 	if in.Ended != 0 && !in.Accepted && began >= in.Ended.Add(e.lag(in)) {
-		in.Ended, e.rates = 0, true
+		in.Ended, e.needsPricing = 0, true
 		e.writeInstance(in)
 	}
 }
 
 // gone settles the bill of an instance that is proved not to be there any more, and starts again elsewhere what ran on it.
 func (e *Engine) gone(in *fleet.Member, why Verdict) {
-	e.unbind(in)
+	e.dropAllReservations(in)
 	e.tellGone(in, why)
 	if in.Created != 0 && (in.Ended == 0 || in.EndKnown != 0) {
 		in.Ended = e.paidUntil(in, max(in.Created, cmp.Or(in.EndKnown, in.EndTold, e.s.Now)))
@@ -283,5 +283,5 @@ func (e *Engine) gone(in *fleet.Member, why Verdict) {
 	if in.Begun { // else it took up none of the create calls
 		e.touchCreating(in.Cloud)
 	}
-	e.replan = true
+	e.needsPlan = true
 }

@@ -47,12 +47,12 @@ func (e *Engine) reclaim(in *fleet.Member, text string) {
 // retire takes an instance's waiting work away from it, since it takes none any more, and has it planned for elsewhere.
 func (e *Engine) retire(in *fleet.Member) {
 	if in.State != drover.InstanceStopping {
-		e.unbind(in)
+		e.dropAllReservations(in)
 		if !in.Broken {
 			in.Reason = in.Remark()
 		}
 	}
-	e.replace, e.replan = true, true
+	e.needsPlacing, e.needsPlan = true, true
 	e.fleet.Moved()
 	e.writeInstance(in)
 	e.touch(in)
@@ -65,7 +65,7 @@ const takenWithin = 2 * time.Hour
 // checkTaken has the replacements of an instance go that was not taken after all.
 func (e *Engine) checkTaken(in *fleet.Member) {
 	if at := in.ReclaimedBy(); at != 0 && e.s.Now >= at {
-		e.replace = true
+		e.needsPlacing = true
 	}
 }
 
@@ -106,7 +106,7 @@ func (e *Engine) standBy(g *group) {
 			g.Standby += n
 			in.Standby = n
 			e.fleet.Changed(in)
-			e.claims.take(in, g)
+			e.backfill.take(in, g)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (e *Engine) standBy(g *group) {
 func (e *Engine) lose(a *Attempt, format string, args ...any) {
 	state, cause := drover.AttemptLost, Cause(drover.ReasonInstanceLost)
 	told := a.Exit != nil && (a.Exit.Cause == drover.CauseInterrupted || a.Exit.Cause == drover.CauseStopped)
-	if told || e.fleet.Member(a.Instance).Reclaimed != nil || !e.proved() {
+	if told || e.fleet.Member(a.Instance).Reclaimed != nil || !e.recordsCurrent() {
 		state, cause = drover.AttemptInterrupted, verdict.Interrupted
 	}
 	e.end(a, state, e.verdict(cause, format, args...))

@@ -237,18 +237,18 @@ func stateWord(s drover.JobState) string {
 
 // refuseMisfits cancels what no configured type can hold, once the types of all clouds are known (BEHAVIOUR D10).
 func (e *Engine) refuseMisfits() {
-	if !e.refit || !e.market.Complete() {
+	if !e.needsFitCheck || !e.market.Complete() {
 		return
 	}
-	e.refit = false
+	e.needsFitCheck = false
 	all := e.market.Offerings()
 	for _, g := range slices.Clone(e.groups) {
-		if len(g.Jobs) == 0 || g.fitted == e.fitting {
+		if len(g.Jobs) == 0 || g.typesRevision == e.typesRevision {
 			continue
 		}
-		g.fitted = e.fitting
+		g.typesRevision = e.typesRevision
 		if miss := g.Key.Shape.AtAnyPrice().NearestMiss(all); miss != "" {
-			g.fitted = 0
+			g.typesRevision = 0
 			for _, j := range slices.Clone(g.Jobs) {
 				e.misfit(g, j, miss)
 			}

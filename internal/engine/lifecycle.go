@@ -10,7 +10,7 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// check does what an instance's state and the time ask for: at most one step, after which nextCheck says when to look again.
+// check does at most one step that an instance's state and the time call for. nextCheck then says when to check again.
 func (e *Engine) check(in *fleet.Member) {
 	defer e.checkTag(in) // unless it is being destroyed now
 	if in.Broken && in.State != drover.InstanceStopping {
@@ -36,7 +36,7 @@ func (e *Engine) check(in *fleet.Member) {
 	}
 }
 
-// nextCheck is the earliest time after now at which check may have something to do, 0 for none.
+// nextCheck returns the earliest time after now at which check may have something to do, 0 for none.
 func (e *Engine) nextCheck(in *fleet.Member) (at drover.Time) {
 	switch {
 	case in.State == drover.InstanceGone:
@@ -47,14 +47,14 @@ func (e *Engine) nextCheck(in *fleet.Member) (at drover.Time) {
 		at = sooner(e.nextStep(in), later(e.agesAt(in), e.s.Now))
 	}
 	at = sooner(at, e.nextTag(in))
-	// A deadline that has passed waits for an event, such as an answer that is under way; look now and then all the same.
+	// A deadline that has passed waits for an event, such as a pending answer; check now and then all the same.
 	if at != 0 && at <= e.s.Now {
 		at = e.s.Now.Add(time.Second)
 	}
 	return at
 }
 
-// nextStep is when the next step of an instance's state is due, 0 for never.
+// nextStep returns when the next step in an instance's state is due, 0 for never.
 func (e *Engine) nextStep(in *fleet.Member) (at drover.Time) {
 	switch in.State {
 	case drover.InstanceCreating:
@@ -97,7 +97,7 @@ func (e *Engine) nextReady(in *fleet.Member) (at drover.Time) {
 	case in.Connected:
 		at = sooner(at, sooner(e.nextAttemptCheck(in), e.idleDeadline(in)))
 		if e.limited() && in.State == drover.InstanceIdle {
-			at = sooner(at, e.s.Now.Add(e.life().ProbeInterval)) // money runs while it is idle
+			at = sooner(at, e.s.Now.Add(e.life().ProbeInterval)) // it costs money while idle
 		}
 	case !in.Held() && e.partitioned(in) == 0:
 		at = sooner(at, in.Silent.Add(e.life().ProbeTimeout))
@@ -107,7 +107,7 @@ func (e *Engine) nextReady(in *fleet.Member) (at drover.Time) {
 	return at
 }
 
-// nextBooting is when an instance that boots, or does not answer yet, is given up.
+// nextBooting returns when an instance that is booting, or unknown, is given up.
 func (e *Engine) nextBooting(in *fleet.Member) (at drover.Time) {
 	switch {
 	case in.Held(), in.NoLogin && in.Ready != 0 && !in.Off:
@@ -120,7 +120,7 @@ func (e *Engine) nextBooting(in *fleet.Member) (at drover.Time) {
 	return sooner(at, e.bootDeadline(in))
 }
 
-// later is t if it is still to come, else 0.
+// later returns t if it is in the future, otherwise 0.
 func later(t, now drover.Time) drover.Time {
 	if t > now {
 		return t
@@ -128,8 +128,8 @@ func later(t, now drover.Time) drover.Time {
 	return 0
 }
 
-// createDeadline is when an instance is given up that its cloud was asked for and is not known to have created; 0 for never, as of one that
-// waits for its turn to be asked for.
+// createDeadline returns when an instance is given up that was requested but is not known to exist; 0 for never, as
+// before the first request.
 func (e *Engine) createDeadline(in *fleet.Member) drover.Time {
 	if !in.Begun {
 		return 0
@@ -144,19 +144,19 @@ func (e *Engine) checkCreating(in *fleet.Member) {
 	c := e.cloud(in.Cloud)
 	why, unwanted := e.unwanted(in, c)
 	switch deadline := e.createDeadline(in); {
-	case in.ProviderID != "": // a list showed it, and then a controller ended before its create call was answered
+	case in.ProviderID != "": // a list showed it, but an earlier controller exited before the create call returned
 		e.accepted(in)
-	case !e.proved(): // it may have been created, and ended, long ago
+	case !e.recordsCurrent(): // it may have been created and destroyed long ago
 	case unwanted:
 		e.stop(in, why)
 	case !in.Held() && deadline != 0 && e.s.Now >= deadline:
-		e.breakInstance(in, e.verdict(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastWords(in)))
-	case e.barred(in):
+		e.breakInstance(in, e.verdict(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastFailure(in)))
+	case e.dropBlockedCandidates(in):
 		e.stop(in, e.verdict(drover.ReasonBlocked, "every offering it could use has been blocked since it was planned"))
 	case c == nil || in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.callsLeft(in.Cloud) == 0:
 	case e.waitsForThrottle(in):
 	default:
-		if !in.Begun && !e.askNow(in) {
+		if !in.Begun && !e.beginCreate(in) {
 			return
 		}
 		in.Call = e.effect(Effect{Create: &Create{
@@ -165,9 +165,9 @@ func (e *Engine) checkCreating(in *fleet.Member) {
 	}
 }
 
-// askNow has an instance asked for from now on, and reports whether it is: what it may cost was affordable when it was planned, and its turn may
-// have come only in another hour.
-func (e *Engine) askNow(in *fleet.Member) bool {
+// beginCreate records that the instance is requested from now on. If a later hour has begun since the plan, it checks
+// the budgets again and returns false if they are exceeded.
+func (e *Engine) beginCreate(in *fleet.Member) bool {
 	late := in.Asked < e.s.Now
 	in.Asked = e.s.Now
 	if late && e.limited() {
@@ -182,7 +182,7 @@ func (e *Engine) askNow(in *fleet.Member) bool {
 	return true
 }
 
-// unwanted says why an instance is not to be created after all, if so.
+// unwanted reports whether an instance should not be created after all, and why.
 func (e *Engine) unwanted(in *fleet.Member, c *Cloud) (why Verdict, so bool) {
 	if why, so := e.departs(in); so || in.Held() {
 		return why, so
@@ -198,8 +198,8 @@ func (e *Engine) unwanted(in *fleet.Member, c *Cloud) (why Verdict, so bool) {
 	return Verdict{}, false
 }
 
-// callsLeft is how many more create calls a cloud may be asked at once. Instances that boot do not count; those that are to go while their
-// call is in flight do.
+// callsLeft returns how many more create calls a cloud may have in flight. Booting instances do not count; instances
+// that are leaving while their call is in flight do.
 func (e *Engine) callsLeft(cloud string) int {
 	left := e.limits(cloud).MaxCreating
 	for _, in := range e.fleet.Index().Creating {
@@ -213,7 +213,7 @@ func (e *Engine) callsLeft(cloud string) int {
 	return max(0, left)
 }
 
-// touchCreating looks again at instances that wait for a create call, as many as calls may be made: there may be thousands.
+// touchCreating checks instances that wait for a create call, only as many as may call: thousands may wait.
 func (e *Engine) touchCreating(cloud string) {
 	left := e.callsLeft(cloud)
 	if left == 0 {
@@ -235,7 +235,7 @@ func (e *Engine) checkBooting(in *fleet.Member) {
 	e.runsUnseen(in)
 	switch {
 	case in.State.Ready():
-	case in.NoLogin && in.Ready != 0 && !in.Off && !useless: // lists tell whether it is there
+	case in.NoLogin && in.Ready != 0 && !in.Off && !useless: // lists show whether it exists
 	case in.Held():
 		e.dial(in)
 	case e.s.Now >= e.bootDeadline(in) && (in.TriedDial() || in.NoLogin) && !e.unlisted(in) && (!in.ShouldBeHeard() || e.blames(in)):
@@ -243,7 +243,7 @@ func (e *Engine) checkBooting(in *fleet.Member) {
 		if in.Ready != 0 {
 			cause, what = Cause(drover.ReasonSilent), "silent for"
 		}
-		e.breakInstance(in, e.verdict(cause, "%s %v%s", what, e.s.Now.Sub(e.bootBegan(in)).Round(time.Second), lastWords(in)))
+		e.breakInstance(in, e.verdict(cause, "%s %v%s", what, e.s.Now.Sub(e.bootBegan(in)).Round(time.Second), lastFailure(in)))
 	case useless:
 		e.stop(in, why)
 	default:
@@ -251,15 +251,15 @@ func (e *Engine) checkBooting(in *fleet.Member) {
 	}
 }
 
-// useless says why an instance that boots, or does not answer yet, need not be waited for, if so. One that departs and may have attempts
-// of its own is heard first.
+// useless reports whether waiting for an instance that is booting or unknown is pointless, and why. One that departs
+// but may run attempts is waited for.
 func (e *Engine) useless(in *fleet.Member) (why Verdict, so bool) {
 	if len(in.Load) > 0 || in.Held() || !e.emptied(in) {
 		return Verdict{}, false
 	}
 	why, so = e.departs(in)
 	switch {
-	case so && e.proved() && (e.s.Draining || in.Begun && in.Ready == 0):
+	case so && e.recordsCurrent() && (e.s.Draining || in.Begun && in.Ready == 0):
 		return why, true
 	case e.s.Closing && e.s.Now >= in.KeepUntil:
 		return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
@@ -269,9 +269,9 @@ func (e *Engine) useless(in *fleet.Member) (why Verdict, so bool) {
 	return Verdict{}, false
 }
 
-// unwantedFor is for how long nothing has waited for an instance that boots.
+// unwantedFor returns for how long nothing has waited for a booting instance.
 func (e *Engine) unwantedFor(in *fleet.Member) time.Duration {
-	switch wanted := in.Awaited() || in.Standby > 0 || !in.Begun || in.Ready != 0 || !e.proved(); {
+	switch wanted := in.Awaited() || in.Standby > 0 || !in.Begun || in.Ready != 0 || !e.recordsCurrent(); {
 	case wanted:
 		in.Unwanted = 0
 	case in.Unwanted == 0:
@@ -280,16 +280,16 @@ func (e *Engine) unwantedFor(in *fleet.Member) time.Duration {
 	return e.s.Now.Sub(cmp.Or(in.Unwanted, e.s.Now))
 }
 
-// lastWords is what the last try to reach the instance met.
-func lastWords(in *fleet.Member) string {
+// lastFailure returns the last error in reaching the instance, as a suffix for a message.
+func lastFailure(in *fleet.Member) string {
 	if in.Reason == nil {
 		return ""
 	}
 	return ": " + in.Reason.Text
 }
 
-// bootBegan is since when an instance is waited for: its creation, which a restart does not move, or for one that had booted before,
-// the first sight of it after the start.
+// bootBegan returns since when an instance is waited for: its creation, which a restart does not change, or, if it had
+// booted before, when this controller first saw it.
 func (e *Engine) bootBegan(in *fleet.Member) drover.Time {
 	if in.Ready != 0 {
 		return in.Silent
@@ -305,7 +305,7 @@ func (e *Engine) bootDeadline(in *fleet.Member) drover.Time {
 		return in.Silent.Add(e.life().ProbeTimeout)
 	}
 	at := max(in.Created.Add(e.life().BootTimeout), e.s.Looking.Add(e.life().ProbeInterval))
-	if !in.Begun || !e.proved() { // it was adopted, and may have booted long ago
+	if !in.Begun || !e.recordsCurrent() { // it was adopted and may have booted long ago
 		at = max(at, in.Silent.Add(e.life().ProbeTimeout))
 	}
 	return at
@@ -316,7 +316,7 @@ func (e *Engine) checkReady(in *fleet.Member) {
 	case in.NoLogin:
 		e.checkUnseen(in)
 	case !in.Connected && !in.Held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.TriedDial() && !e.unlisted(in) && e.blames(in):
-		e.breakInstance(in, e.verdict(drover.ReasonSilent, "silent for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
+		e.breakInstance(in, e.verdict(drover.ReasonSilent, "silent for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastFailure(in)))
 	case !in.Connected:
 		e.dial(in)
 	case e.idledOut(in):
@@ -329,13 +329,14 @@ func (e *Engine) checkReady(in *fleet.Member) {
 	}
 }
 
-// idledOut reports whether an idle instance goes now. Only one that is heard from does, so that nothing unknown has begun there.
+// idledOut reports whether an idle instance is destroyed now. It must be connected, so that nothing unknown has started
+// there.
 func (e *Engine) idledOut(in *fleet.Member) bool {
 	at := e.idleDeadline(in)
 	return at != 0 && e.s.Now >= at
 }
 
-// idleDeadline is when an idle instance goes; 0 while it does not.
+// idleDeadline returns when an idle instance is destroyed; 0 if it is not.
 func (e *Engine) idleDeadline(in *fleet.Member) drover.Time {
 	if in.State != drover.InstanceIdle || in.Held() || !e.emptied(in) {
 		return 0
@@ -344,13 +345,13 @@ func (e *Engine) idleDeadline(in *fleet.Member) drover.Time {
 	at := in.IdleSince.Add(hold)
 	_, departs := e.departs(in)
 	switch {
-	case departs || e.s.Closing || in.Idles() && e.ledger.Overspent(), !e.proved() && len(in.Orphans) > 0: // all wait for the end of those
+	case departs || e.s.Closing || in.Idles() && e.ledger.Overspent(), !e.recordsCurrent() && len(in.Orphans) > 0: // everything waits for these orphans to end
 		at = in.IdleSince
-	case in.Standby > 0 || in.Expanding() || !e.proved() || !in.Idles():
+	case in.Standby > 0 || in.Expanding() || !e.recordsCurrent() || !in.Idles():
 		return 0
 	}
 	if len(in.Orphans) > 0 {
-		at = max(at, in.Known.Add(e.life().TermTimeout+lastWord), e.s.Looking.Add(lastWord))
+		at = max(at, in.Known.Add(e.life().TermTimeout+killGrace), e.s.Looking.Add(killGrace))
 	}
 	if e.s.Draining || e.ledger.Overspent() {
 		return at
@@ -370,14 +371,15 @@ func (e *Engine) whyIdle(in *fleet.Member) Verdict {
 		return e.verdict(drover.ReasonClosing, "no more work")
 	case e.ledger.Overspent():
 		return e.verdict(drover.ReasonBudget, "it is idle, and the budget is used up")
-	case !e.proved() && len(in.Orphans) > 0:
+	case !e.recordsCurrent() && len(in.Orphans) > 0:
 		return e.verdict(drover.ReasonUnproved, "attempt %v on it is not in the records, and does not end", in.Orphans[0])
 	}
 	return e.verdict(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))
 }
 
-// dial asks for the instance's control stream, one try at a time. An instance with the wrong host key is never logged into. What this
-// controller does not know yet has to prove itself once more, since it may have gone bad meanwhile (BEHAVIOUR D4).
+// dial requests a connection to the instance, one try at a time. An instance that showed a wrong host key is never
+// logged in to. An instance unknown to this controller must pass the boot probe again, since it may have broken
+// meanwhile (BEHAVIOUR D4).
 func (e *Engine) dial(in *fleet.Member) {
 	if in.Dial != 0 || in.Retry > e.s.Now || in.ProviderID == "" || in.Broken || in.NoLogin {
 		return
@@ -395,7 +397,7 @@ func (e *Engine) nextDial(in *fleet.Member) drover.Time {
 	return max(in.Retry, 1)
 }
 
-// nextDestroy is when an instance's destruction may be asked for next.
+// nextDestroy returns when the next destroy call may be made.
 func (e *Engine) nextDestroy(in *fleet.Member) drover.Time {
 	at := max(in.Retry, in.Crying)
 	if c := e.cloud(in.Cloud); c != nil {
@@ -404,7 +406,7 @@ func (e *Engine) nextDestroy(in *fleet.Member) drover.Time {
 	return at
 }
 
-// checkStopping asks for the destruction again and again until the cloud no longer lists the instance.
+// checkStopping repeats the destroy call until the cloud no longer lists the instance.
 func (e *Engine) checkStopping(in *fleet.Member) {
 	if in.Call != 0 || in.GoingUnlisted() || e.nextDestroy(in) > e.s.Now {
 		return

@@ -11,39 +11,40 @@ import (
 	"drover/internal/runtimes"
 )
 
-// How long a job is likely to run is a log-normal distribution, which is learned from the jobs that have ended: those of its user and name, of which the
-// fewer are known the more it is taken to be like all of the user's, and those like everybody's. What its submitter said counts for as much as such words, the user's first,
-// have proved true. It is what decides where money is concerned, and nothing else: no deadline, no promise of money and no order of service follows from it.
+// A job's run time is modeled as a log-normal distribution, learned from jobs that have ended: jobs of the same user
+// and name, pulled towards all of the user's jobs the fewer are known, and these towards everybody's. The submitter's
+// estimate weighs as much as estimates, this user's first, have proved accurate. The result is used only for expected
+// costs: no deadline, commitment or order of service depends on it.
 
-// RunKey is whose run times are learned together. Zero fields are everybody's.
+// RunKey identifies jobs whose run times are learned together. Zero fields match everybody's.
 type RunKey struct {
-	Said bool   `json:"said,omitempty"` // not the times, but by how much they differ from what was said
+	Said bool   `json:"said,omitempty"` // not run times, but their deviation from the estimates
 	User string `json:"user,omitempty"`
 	Name string `json:"name,omitempty"`
 }
 
-// RunStat is what was learned of the run times of a key.
+// RunStat is what was learned about the run times of a key.
 type RunStat struct {
 	Key  RunKey           `json:"key"`
 	Seen runtimes.Learned `json:"seen"`
 
-	// Jobs that are submitted together take about as long as each other, whatever others took.
-	Apart   runtimes.Apart   `json:"apart,omitzero"`   // how far apart their times lie
-	Batches [batchMost]Batch `json:"batches,omitzero"` // of which more jobs may end, the oldest first
+	// Jobs submitted together take similarly long, however long others take.
+	Apart   runtimes.Apart   `json:"apart,omitzero"`   // spread of run times within a batch
+	Batches [batchMost]Batch `json:"batches,omitzero"` // batches that may still grow, oldest first
 
-	Last drover.Time `json:"last"` // when one of them was seen last
+	Last drover.Time `json:"last"` // latest observation
 }
 
-// Batch is the jobs of a key that were submitted at one moment, and have ended.
+// Batch is the ended jobs of a key that were submitted together.
 type Batch struct {
 	Since drover.Time      `json:"since,omitempty"`
 	Seen  runtimes.Learned `json:"seen,omitzero"`
 }
 
-// batchMost is how many batches are followed at once. Single jobs make way for others first: nothing is to be learned of them.
+// batchMost is how many batches are tracked at once. Batches of one job are dropped first, since they teach nothing.
 const batchMost = 6
 
-// see takes in that a job of a batch took so long, and returns the batch that makes way for it, if one does.
+// see adds a run time to its batch and returns the batch that is dropped to make room, if any.
 func (s *RunStat) see(since drover.Time, log int64) (over Batch) {
 	at := slices.IndexFunc(s.Batches[:], func(b Batch) bool { return b.Since == since })
 	if at < 0 {
@@ -57,7 +58,8 @@ func (s *RunStat) see(since drover.Time, log int64) (over Batch) {
 	return over
 }
 
-// Before anything is known a job is taken to last an hour on average, which half of all jobs do not come near, and what is said to be wrong by a factor of 2.
+// Priors. Without observations a job lasts an hour on average, with a wide spread, and an estimate is off by a factor
+// of 2.
 var (
 	anyJob   = runtimes.OfMean(time.Hour, 2*runtimes.Octave)
 	anyGuess = runtimes.Dist{Sigma: runtimes.Octave}
@@ -73,24 +75,24 @@ func (k RunKey) compare(o RunKey) int {
 	return cmp.Or(cmp.Compare(k.User, o.User), cmp.Compare(k.Name, o.Name))
 }
 
-// searchRuns is where a key is among those that were seen, or would be. The elements are large, so none is copied.
+// searchRuns finds the position of a key. It does not copy the elements, which are large.
 func searchRuns(all []RunStat, key RunKey) (at int, known bool) {
 	return sort.Find(len(all), func(i int) int { return key.compare(all[i].Key) })
 }
 
-// keysOf are what a job's run time is learned by, from the widest on.
+// keysOf returns the keys by which a job's run time is learned, most general first.
 func keysOf(j *Job) (all [3]RunKey) {
 	return [...]RunKey{{}, {User: j.User}, {User: j.User, Name: j.Name}}
 }
 
-// tookTime learns how long a command took that ended by itself.
+// tookTime learns the run time of a command that ended by itself.
 func (e *Engine) tookTime(a *Attempt) {
 	if a.Exit.Cause == "" && a.Stop == nil {
 		e.s.Stats.Runs = SeeRun(e.s.Stats.Runs, e.job(a.ID.Job.Number), a.Ended.Sub(a.Started), e.s.Now)
 	}
 }
 
-// SeeRun is what is known of run times after a job took so long once more. They are sorted by key, and changed where they are.
+// SeeRun adds a run time to the statistics, which are sorted by key, and changes them in place.
 func SeeRun(all []RunStat, j *Job, took time.Duration, at drover.Time) []RunStat {
 	if took <= 0 {
 		return all
@@ -111,13 +113,13 @@ func SeeRun(all []RunStat, j *Job, took time.Duration, at drover.Time) []RunStat
 	return all
 }
 
-// runStat is what is known of a key that was seen.
+// runStat returns the statistics of a known key.
 func runStat(all []RunStat, key RunKey) *RunStat {
 	at, _ := searchRuns(all, key)
 	return &all[at]
 }
 
-// saw learns a logarithm of a key. What was not seen for longest is forgotten for what is new.
+// saw adds a logarithm to a key. If the list is full, the key seen least recently is dropped for a new one.
 func saw(all []RunStat, key RunKey, log int64, now drover.Time) []RunStat {
 	at, known := searchRuns(all, key)
 	if !known {
@@ -132,7 +134,7 @@ func saw(all []RunStat, key RunKey, log int64, now drover.Time) []RunStat {
 	return all
 }
 
-// given is what is known of a key, of a part of what the distribution is of.
+// given refines the distribution of a larger set by what is known about a key.
 func (e *Engine) given(key RunKey, whole runtimes.Dist) runtimes.Dist {
 	at, known := searchRuns(e.s.Stats.Runs, key)
 	if !known {
@@ -141,7 +143,7 @@ func (e *Engine) given(key RunKey, whole runtimes.Dist) runtimes.Dist {
 	return e.s.Stats.Runs[at].Seen.Given(whole)
 }
 
-// likely is how long an attempt at the job is likely to run.
+// likely returns the run time distribution of an attempt at the job.
 func (e *Engine) likely(j *Job) runtimes.Dist {
 	d := anyJob
 	for _, key := range keysOf(j) {
@@ -154,7 +156,8 @@ func (e *Engine) likely(j *Job) runtimes.Dist {
 	return runtimes.Both(runtimes.Dist{Mu: runtimes.Log(j.Expected) + off.Mu, Sigma: off.Sigma}, d)
 }
 
-// alike is how long each of several jobs is likely to run that were submitted together: their mean is as uncertain as that of one, but they lie nearer to each other.
+// alike returns the run time distribution of each of several jobs submitted together: their mean is as uncertain as for
+// one, but they differ less from each other.
 func (e *Engine) alike(j *Job) runtimes.Dist {
 	one := e.likely(j)
 	sigma := one.Sigma
@@ -166,13 +169,14 @@ func (e *Engine) alike(j *Job) runtimes.Dist {
 	return runtimes.OfMean(one.Mean(), sigma)
 }
 
-// stepSpread is how uncertain a time is of which only the step of the scale is told, and spreadGrain what others are rounded to, so that what is about as likely is planned together.
+// stepSpread is the uncertainty of a time of which only the scale step is known. Others are rounded to spreadGrain, so
+// that similar jobs are planned together.
 const (
 	stepSpread  = runtimes.Octave * 3 / 10
 	spreadGrain = runtimes.Octave / 4
 )
 
-// expects tells the solver how long a group's jobs are likely to run. A gang's are taken to run for as long as each other.
+// expects adds the likely run time to a demand. A gang's elements are assumed to run equally long.
 func (e *Engine) expects(g *group, d drover.Demand) drover.Demand {
 	if len(g.Jobs) == 0 {
 		d.Time = g.Key.Expected

@@ -206,7 +206,7 @@ func (e *Engine) withoutFull(groups []*group) (rest []*group) {
 			left[g.demand.Owner] = l
 		}
 		if l.Instances != nil && *l.Instances == 0 || l.CPU != nil && *l.CPU == 0 {
-			e.stick([]*group{g}, e.whyUserLimit(g, l))
+			e.markUnschedulable([]*group{g}, e.whyUserLimit(g, l))
 		} else {
 			rest = append(rest, g)
 		}

@@ -123,7 +123,7 @@ func (e *Engine) stillThere(as *fleet.Member) (n int) {
 }
 
 // unblock has a plan made if blocks have changed.
-func (e *Engine) unblock(changed bool) { e.replan = e.replan || changed }
+func (e *Engine) unblock(changed bool) { e.needsPlan = e.needsPlan || changed }
 
 // endProbe ends an instance's probing of blocks, by what it turned out to be.
 func (e *Engine) endProbe(in *fleet.Member) {
@@ -141,8 +141,8 @@ func (e *Engine) billBegan(id int64) (at drover.Time, there bool) {
 
 // barred drops those of an instance's candidates that were blocked since it was planned, and reports whether none is left. One that its
 // cloud was already asked for may exist, so it is asked for again whatever is blocked; records that are in doubt may not know that it was.
-func (e *Engine) barred(in *fleet.Member) bool {
-	if in.Begun || !e.proved() || len(e.market.Blocks()) == 0 {
+func (e *Engine) dropBlockedCandidates(in *fleet.Member) bool {
+	if in.Begun || !e.recordsCurrent() || len(e.market.Blocks()) == 0 {
 		return false
 	}
 	left := slices.DeleteFunc(slices.Clone(in.Candidates), func(o drover.Offering) bool { return e.market.BlockFrom(o, in.ID) != nil })
@@ -160,7 +160,7 @@ func (e *Engine) barred(in *fleet.Member) bool {
 // still be had.
 func (e *Engine) dropBlocked(cloud string) {
 	for _, in := range slices.Backward(slices.Clone(e.fleet.All())) {
-		if in.Cloud == cloud && in.State == drover.InstanceCreating && !in.Held() && e.barred(in) {
+		if in.Cloud == cloud && in.State == drover.InstanceCreating && !in.Held() && e.dropBlockedCandidates(in) {
 			e.gone(in, e.market.BlockFrom(in.Candidates[0], in.ID).Reason)
 		}
 	}
@@ -204,10 +204,10 @@ func (e *Engine) limitsLeft() market.Limits {
 	if !slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return len(c.Limits) > 0 }) {
 		return nil // without the census that they would need
 	}
-	if c := e.fleet.Census(); e.roomLeft.census != c || e.roomLeft.types != e.fitting {
-		e.roomLeft = limitsLeft{c, e.fitting, e.takeLimits(c)}
+	if c := e.fleet.Census(); e.limitsCache.census != c || e.limitsCache.types != e.typesRevision {
+		e.limitsCache = limitsLeft{c, e.typesRevision, e.takeLimits(c)}
 	}
-	return slices.Clone(e.roomLeft.limits)
+	return slices.Clone(e.limitsCache.limits)
 }
 
 // limitsLeft is what limits leave beside the instances of a census.

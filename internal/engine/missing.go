@@ -217,7 +217,7 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	e.addInstance(in)
 	e.nodeBack(in)
 	e.writeInstance(in)
-	e.rates = true
+	e.needsPricing = true
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s again lists instance %s, which counted as gone: its record and its bill continue", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
 	e.show(c, in, *d.Shown)
 }

@@ -347,10 +347,10 @@ func (e *Engine) groupNode(in *fleet.Member) drover.GroupNode {
 // leastOffer is what a group's next node has at least, at what the cheapest costs: of each resource the least of all that it may be. Nil while nothing is
 // known that it may be.
 func (e *Engine) leastOffer(p *poolOf) *drover.Offering {
-	if p.offered == e.fitting {
+	if p.offered == e.typesRevision {
 		return p.offer
 	}
-	p.offer, p.offered = nil, e.fitting
+	p.offer, p.offered = nil, e.typesRevision
 	all := e.usable(p, pool.Place{})
 	if len(all) == 0 {
 		return nil
@@ -372,7 +372,7 @@ func (e *Engine) leastOffer(p *poolOf) *drover.Offering {
 
 // GroupRevision changes whenever NodeGroups may.
 func (e *Engine) GroupRevision() [3]int {
-	return [3]int{e.pools.revision, e.fleet.Revision(), e.fitting}
+	return [3]int{e.pools.revision, e.fleet.Revision(), e.typesRevision}
 }
 
 // FindNode is the latest departed instance of a node group for which is holds; 0 if there is none.

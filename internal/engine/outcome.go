@@ -63,7 +63,7 @@ func (e *Engine) unload(in *fleet.Member, a *Attempt) {
 		if g := e.byKey[key]; g == nil || g.Queued == 0 {
 			e.rested(key.Shape)
 		}
-		e.replan = e.replan || e.gaveUp
+		e.needsPlan = e.needsPlan || e.gangReleased
 	}
 	e.freed()
 	e.touch(in)

@@ -9,12 +9,12 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// The solver is not told of the fleet's budgets: it is given only offerings of which one instance may be paid for the shortest of what waits. What of its plan is
-// then paid leaves less, for which the rest is planned anew, until nothing more is rented: so the money that there is goes to what it can pay, and
-// large instances that it cannot keep nobody from small ones.
+// Instead of the fleet's budgets, the solver gets only offerings of which the budgets allow one instance for the
+// shortest waiting job. What is rented of a plan leaves less, and the rest is planned again until nothing more is
+// rented. So the money left goes to what it can pay for, and unaffordable large instances do not exclude small ones.
 
-// payable is those of the offerings of which the fleet's budgets allow an instance.
-func (e *Engine) payable(all []drover.Offering, demands []*group) []drover.Offering {
+// affordableOfferings returns the offerings of which the fleet's budgets allow an instance.
+func (e *Engine) affordableOfferings(all []drover.Offering, demands []*group) []drover.Offering {
 	if !e.limited() {
 		return all
 	}
@@ -29,20 +29,20 @@ func (e *Engine) payable(all []drover.Offering, demands []*group) []drover.Offer
 	return slices.DeleteFunc(slices.Clone(all), dear)
 }
 
-// planTheRest plans once more for what money was too short for, if some of the plan was rented after the instance that was the last.
-func (e *Engine) planTheRest(s *Solving, last int64) {
+// planRest requests another plan for groups that a budget limited, if this plan rented any instance after number last.
+func (e *Engine) planRest(s *Solving, last int64) {
 	if e.s.LastInstance == last {
 		return
 	}
 	for _, key := range s.Groups {
 		if g := e.byKey[key]; g != nil && g.Unschedulable && g.wants() > 0 && g.Reason.Cause == verdict.Budget {
-			e.replan = true
+			e.needsPlan = true
 		}
 	}
 }
 
-// pricedOut is the cheapest of what may be had and can hold the group's jobs, and the account that refuses it; nil if one of that may be paid, or
-// nothing may be had.
+// pricedOut returns the cheapest unblocked offering that fits the group's jobs and the account that refuses it; refuses
+// is nil if one of these offerings is allowed, or there is none.
 func (e *Engine) pricedOut(g *group) (refuses *budget.Account, cheapest drover.Offering) {
 	if !e.limited() {
 		return nil, cheapest
@@ -63,10 +63,10 @@ func (e *Engine) pricedOut(g *group) (refuses *budget.Account, cheapest drover.O
 	return refuses, cheapest
 }
 
-// whyPricedOut says that an account refuses the cheapest, and what else could hold the group's jobs, but is blocked.
+// whyPricedOut explains that an account refuses the cheapest offering and that other fitting ones are blocked.
 func (e *Engine) whyPricedOut(g *group, refuses *budget.Account, cheapest drover.Offering) Verdict {
 	why := e.whyUnpaid(g, refuses)
-	if e.whyNeverPaid(g) != nil { // nor can the blocked be paid
+	if e.whyNeverPaid(g) != nil { // the blocked ones are unaffordable too
 		return why
 	}
 	blocked := 0
@@ -82,7 +82,7 @@ func (e *Engine) whyPricedOut(g *group, refuses *budget.Account, cheapest drover
 	return why
 }
 
-// leftOut is how many of so many offerings that the solver was not given are blocked, and how many too dear.
+// leftOut splits n offerings that the solver was not given into blocked and over-budget ones.
 func (e *Engine) leftOut(n int) (blocked, dear int) {
 	if !e.limited() {
 		return n, 0

@@ -9,7 +9,8 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// place starts what waits on what is ready, in order of service, and binds the rest to what is on its way.
+// place starts waiting work on ready instances, in order of service, and reserves room on coming instances for the
+// rest.
 func (e *Engine) place() {
 	r := e.fleet.Index()
 	e.expect(r)
@@ -19,9 +20,9 @@ func (e *Engine) place() {
 		return
 	}
 	e.mix()
-	e.gaveUp = false
-	defer e.unkeep()
-	e.claims.begin(e.fleet.Len())
+	e.gangReleased = false
+	defer e.returnGangRooms()
+	e.backfill.begin(e.fleet.Len())
 	last := e.lastWaiting()
 	for _, g := range e.groups {
 		e.catchUp(g, r)
@@ -34,33 +35,34 @@ func (e *Engine) place() {
 	for i, g := range e.groups {
 		for e.placeOne(g) {
 		}
-		e.placeRest(g, r, i < last, false)
+		e.reserveRest(g, r, i < last, false)
 	}
 }
 
-// placeRest seats what found no room of a group on what is on its way, and has room kept for the rest, if anybody is behind it: for all of it, or
-// only for one.
-func (e *Engine) placeRest(g *group, r *fleet.Index, before, one bool) {
+// reserveRest reserves room on coming instances for what could not start. If groups follow this one (before), it also
+// holds ready instances for the remainder, or for one element of it (one).
+func (e *Engine) reserveRest(g *group, r *fleet.Index, before, one bool) {
 	if g.Key.Gang > 0 {
-		e.gather(g, r, before)
+		e.reserveForGang(g, r, before)
 		return
 	}
 	e.standBy(g)
-	e.seatComing(g, r)
-	left := g.unbound()
+	e.reserveComing(g, r)
+	left := g.unreserved()
 	if one {
 		left = min(left, 1)
 	}
-	if left > 0 && g.Unschedulable && before { // with nobody behind it there is nobody to keep room from
-		e.claims.wait(g, left)
+	if left > 0 && g.Unschedulable && before { // without later groups there is nobody to hold room against
+		e.backfill.wait(g, left)
 	}
 }
 
-// seatComing binds what found no room of a group to what is on its way, and if it is stuck takes over the room of lower ones there.
-func (e *Engine) seatComing(g *group, r *fleet.Index) {
-	e.unbindSurplus(g, r)
+// reserveComing reserves room on coming instances for what could not start. An unschedulable group displaces lower
+// priorities there.
+func (e *Engine) reserveComing(g *group, r *fleet.Index) {
+	e.dropSurplus(g, r)
 	if g.wants() > 0 {
-		e.bindWaiting(g, r)
+		e.reserveOnComing(g, r)
 	}
 	if g.Unschedulable && g.wants() > 0 {
 		e.takeOver(g, r)
@@ -68,7 +70,7 @@ func (e *Engine) seatComing(g *group, r *fleet.Index) {
 	g.Unmet = min(g.Unmet, g.wants())
 }
 
-// lastWaiting is the place of the last group of which something waits, -1 if there is none.
+// lastWaiting returns the position of the last group with queued elements, -1 if there is none.
 func (e *Engine) lastWaiting() int {
 	for i, g := range slices.Backward(e.groups) {
 		if g.Queued > 0 {
@@ -78,8 +80,8 @@ func (e *Engine) lastWaiting() int {
 	return -1
 }
 
-// placeOne starts the group's next element, if there is room for it, on the instance that is worth it whose vCPUs cost least, and of those on the
-// fullest, so that the others can empty.
+// placeOne starts the group's next element if it fits anywhere: on the cost-effective instance with the cheapest vCPUs,
+// then on the fullest, so that the others can empty.
 func (e *Engine) placeOne(g *group) bool {
 	if g.Queued == 0 {
 		return false
@@ -87,14 +89,14 @@ func (e *Engine) placeOne(g *group) bool {
 	if g.Key.Gang > 0 {
 		return e.placeGang(g)
 	}
-	seats, refuses := e.placesFor(g, 1)
+	slots, refuses := e.findSlots(g, 1)
 	if refuses != nil {
 		g.wait(e.whyUnpaid(g, refuses))
 	}
-	if len(seats) == 0 || refuses != nil {
+	if len(slots) == 0 || refuses != nil {
 		return false
 	}
-	in := seats[0]
+	in := slots[0]
 	e.begin(g, in)
 	if e.limited() && in.Market == drover.OnDemand && g.OnDemand > 0 {
 		g.OnDemand--
@@ -102,18 +104,18 @@ func (e *Engine) placeOne(g *group) bool {
 	return true
 }
 
-// order reports whether a group's work is placed on one instance rather than on another.
+// order reports whether instance in is preferred to instance than for a group's work.
 type order func(e *Engine, g *group, in, than *fleet.Member) bool
 
-// orders are those by which places are looked for, one after the other as long as what is found cannot be paid: the fullest first; what costs least to keep
-// for a job more; and, since a gang costs less the fewer instances have to be kept for it, the roomiest.
+// orders are the preferences that findSlots tries until it finds slots that the budgets allow: lowest cost and fullest
+// first; lowest cost of keeping the instance; and most free room, since a gang costs less the fewer instances it keeps.
 var orders = [...]order{
 	func(e *Engine, g *group, in, than *fleet.Member) bool {
 		a, b := e.costOn(g, in), e.costOn(g, than)
 		return a < b || a == b && in.Better(than)
 	},
 	func(e *Engine, g *group, in, than *fleet.Member) bool {
-		a, b := e.keeping(g, in), e.keeping(g, than)
+		a, b := e.costOfKeeping(g, in), e.costOfKeeping(g, than)
 		return a < b || a == b && in.Better(than)
 	},
 	func(_ *Engine, _ *group, in, than *fleet.Member) bool {
@@ -121,41 +123,42 @@ var orders = [...]order{
 	},
 }
 
-// keeping is what it costs to keep an instance for one of the group's jobs more.
-func (e *Engine) keeping(g *group, in *fleet.Member) drover.Money {
+// costOfKeeping returns what keeping the instance for one more of the group's jobs adds to its commitment.
+func (e *Engine) costOfKeeping(g *group, in *fleet.Member) drover.Money {
 	return e.ledger.Adds(&budget.Account{To: budget.Never}, e.onInstance(in, 0, wanted{g, 1}))
 }
 
-// choose is, of what has room for the group's next element and is worth it, the first by an order; nil if there is nothing.
-func (e *Engine) choose(g *group, before order) (best *fleet.Member) {
+// bestInstance returns the first instance, by an order, that fits the group's next element and is cost-effective; nil
+// if there is none.
+func (e *Engine) bestInstance(g *group, before order) (best *fleet.Member) {
 	for i := range g.fits {
 		f := &g.fits[i]
 		in, by := f.in, e.reservedFor(f.in)
-		if by != nil && f.keptFor == by && f.seen == in.Changes() {
+		if by != nil && f.deniedBy == by && f.asOf == in.Changes() {
 			continue
 		}
 		if in.Full() || best != nil && !before(e, g, in, best) || !in.Holds(&g.demand) || g.forDemand(in) || slices.Contains(in.Lost, g.Jobs[0].Number) || !e.costEffective(g, in) {
 			continue
 		}
-		if e.leaves(in, g, by) {
+		if e.fitsBeside(in, g, by) {
 			best = in
 		} else {
-			f.keptFor, f.seen = by, in.Changes()
+			f.deniedBy, f.asOf = by, in.Changes()
 		}
 	}
 	return best
 }
 
-// fit is an instance that has room for a group's next job.
+// fit is an instance with room for a group's next job.
 type fit struct {
-	in      *fleet.Member
-	keptFor *group // by which it was kept from this group
-	seen    int    // when it was as it was then
+	in       *fleet.Member
+	deniedBy *group // the group whose hold on the instance excluded this group
+	asOf     int    // the member's Changes when it did
 }
 
 func (f fit) compare(in *fleet.Member) int { return fleet.ByID(f.in, in) }
 
-// catchUp brings up to now which instances have room for one of the group's jobs.
+// catchUp updates the list of instances that fit one of the group's jobs.
 func (e *Engine) catchUp(g *group, r *fleet.Index) {
 	switch {
 	case g.Queued == 0 && g.Coming == 0:
@@ -181,7 +184,7 @@ func (e *Engine) catchUp(g *group, r *fleet.Index) {
 	}
 }
 
-// forgetFits has all groups look at every instance again.
+// forgetFits makes every group examine all instances again.
 func (e *Engine) forgetFits() {
 	for _, g := range e.groups {
 		g.fits, g.knows = nil, false

@@ -28,12 +28,12 @@ func (e *Engine) plan() {
 	e.forgetUnmet()
 	e.stretch()
 	var demands []*group
-	e.await = 0
+	e.awaitAt = 0
 	rooms, patient := map[*Attempt]runtimes.Points{}, false
 	for _, g := range e.groups {
 		left := g.wants()
 		if g.awaits = 0; left > g.Unmet && !g.Deferred {
-			g.awaits = e.awaitsEnds(g, left, rooms)
+			g.awaits = e.countAwaitedEnds(g, left, rooms)
 			patient = patient || g.awaits > 0 && g.Key.MaxWait > 0
 		}
 		if left -= g.awaits; g.awaits > 0 && left == 0 {
@@ -44,15 +44,15 @@ func (e *Engine) plan() {
 			g.wait(e.verdict(drover.ReasonBooting, bootingText))
 		}
 	}
-	if patient && e.look <= e.s.Now {
-		e.look = e.s.Now.Add(lookEvery)
-		e.await = sooner(e.await, e.look)
+	if patient && e.patienceAt <= e.s.Now {
+		e.patienceAt = e.s.Now.Add(lookEvery)
+		e.awaitAt = sooner(e.awaitAt, e.patienceAt)
 	}
 	if demands = e.lend(demands); len(demands) == 0 {
 		return
 	}
 	if len(e.enabled()) == 0 {
-		e.stick(demands, e.verdict(drover.ReasonCatalogue, "no cloud is configured: name one under clouds in the configuration"))
+		e.markUnschedulable(demands, e.verdict(drover.ReasonCatalogue, "no cloud is configured: name one under clouds in the configuration"))
 		return
 	}
 	if missing := e.unheard(); missing != nil {
@@ -60,7 +60,7 @@ func (e *Engine) plan() {
 		return
 	}
 	if e.totalRoom() == 0 {
-		e.stick(demands, e.whyNoRoom(e.useNow))
+		e.markUnschedulable(demands, e.whyNoRoom(e.useNow))
 		return
 	}
 	if demands = e.withoutFull(demands); len(demands) == 0 {
@@ -71,15 +71,15 @@ func (e *Engine) plan() {
 
 // askFor asks for a solve for groups of which something may be rented, and paid.
 func (e *Engine) askFor(groups []*group) {
-	offers := e.payable(e.unblocked(), groups)
+	offers := e.affordableOfferings(e.unblocked(), groups)
 	if e.limited() && len(offers) == 0 {
 		for _, g := range groups {
-			e.unmet(g, drover.Unmet{Code: drover.ReasonBlocked})
+			e.markUnmet(g, drover.Unmet{Code: drover.ReasonBlocked})
 		}
 		return
 	}
 	e.allWait(groups, e.verdict(drover.ReasonPlanning, planningText))
-	demands, groups := e.asked(groups, offers)
+	demands, groups := e.affordableDemands(groups, offers)
 	if len(demands) == 0 {
 		return
 	}
@@ -96,24 +96,24 @@ func (e *Engine) askFor(groups []*group) {
 // one, what it waits for is kept for it. Gangs that were left out have theirs only once something else has changed than that others were: two
 // that cannot be had would take turns for ever.
 func (e *Engine) forgetUnmet() {
-	if !e.replan && !e.without {
+	if !e.needsPlan && !e.gangDropped {
 		return
 	}
 	for _, g := range e.groups {
 		if g.Key.Gang > 0 {
-			e.replace = true // what it keeps depends on what may be rented
+			e.needsPlacing = true // what it keeps depends on what may be rented
 		}
 		if e.hasChance(g) {
 			g.Unmet = 0
 		}
-		g.Deferred = g.Deferred && !e.replan
+		g.Deferred = g.Deferred && !e.needsPlan
 	}
-	e.replan, e.without = false, false
+	e.needsPlan, e.gangDropped = false, false
 }
 
 // hasChance reports whether the next plan is made for the group as well.
 func (e *Engine) hasChance(g *group) bool {
-	return e.replan || e.without && !g.Deferred
+	return e.needsPlan || e.gangDropped && !g.Deferred
 }
 
 func (e *Engine) allWait(groups []*group, why Verdict) {
@@ -123,10 +123,10 @@ func (e *Engine) allWait(groups []*group, why Verdict) {
 }
 
 // stick marks groups that cannot get new instances now, so that what they wait for is kept for them.
-func (e *Engine) stick(groups []*group, why Verdict) {
+func (e *Engine) markUnschedulable(groups []*group, why Verdict) {
 	for _, g := range groups {
-		g.Unschedulable, g.Unmet, g.PartlyPlanned, e.replace, e.yield = true, g.wants(), 0, true, true
-		g.wait(e.first(g, why))
+		g.Unschedulable, g.Unmet, g.PartlyPlanned, e.needsPlacing, e.needsPreempting = true, g.wants(), 0, true, true
+		g.wait(e.chooseReason(g, why))
 	}
 }
 
@@ -226,14 +226,14 @@ func (e *Engine) solved(b Solved) {
 			continue // the plan was cut off: the next one goes on from here
 		}
 		if g := e.demanded(s, u.Demand); g != nil && g.wants() > 0 {
-			e.unmet(g, u)
+			e.markUnmet(g, u)
 		}
 	}
 	last, left := e.s.LastInstance, e.limitsLeft()
 	if first := e.demanded(s, 0); first != nil && e.limitsUsers() {
 		left = append(left, e.userLimit(first.demand.Owner))
 	}
-	purchases := e.wholeGangs(s, b.Plan)
+	purchases := e.admitGangs(s, b.Plan)
 	for _, p := range purchases {
 		first, _ := s.first(p)
 		left.Take(1, first)
@@ -243,13 +243,13 @@ func (e *Engine) solved(b Solved) {
 		left.Take(-1, first)
 		e.rent(s, p, left)
 	}
-	e.planTheRest(s, last)
+	e.planRest(s, last)
 	for _, u := range b.Plan.Unmet {
 		g := e.demanded(s, u.Demand)
 		switch {
 		case g == nil || g.wants() == 0 || g.Reason.Cause != verdict.Limit && g.Reason.Cause != verdict.UserLimit:
 		case e.totalRoom() == 0:
-			g.wait(e.first(g, e.whyNoRoom(e.useNow)))
+			g.wait(e.chooseReason(g, e.whyNoRoom(e.useNow)))
 		default:
 			if why, limited := e.userLimited(g); limited {
 				g.wait(why)
@@ -286,7 +286,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 		return
 	}
 	if first, ok := s.first(p); ok && e.overtaken(first) {
-		e.replan = true // at the list's price another may be the cheapest
+		e.needsPlan = true // at the list's price another may be the cheapest
 		return
 	}
 	candidates := make([]drover.Offering, 0, len(p.Candidates))
@@ -300,7 +300,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 		}
 	}
 	if candidates = left.Within(candidates); len(candidates) == 0 || e.room() == 0 {
-		e.replan = true
+		e.needsPlan = true
 		return
 	}
 	for i, o := range candidates {
@@ -363,8 +363,8 @@ func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) ([]dro
 		return candidates, loads
 	}
 	p := e.rental(candidates[:1], loads...)
-	allowed, worst := e.within(p, loads)
-	e.tooDear(loads, allowed, worst)
+	allowed, worst := e.withinBudgets(p, loads)
+	e.markUnaffordable(loads, allowed, worst)
 	if p.Loads = loadsOf(allowed...); len(allowed) == 0 {
 		return nil, nil
 	}
@@ -373,17 +373,17 @@ func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) ([]dro
 		return e.ledger.Refuses(nil, p)
 	}
 	if a := refuses(candidates[0]); a != nil {
-		e.tooDear(allowed, nil, a)
+		e.markUnaffordable(allowed, nil, a)
 		return nil, nil
 	}
 	return slices.DeleteFunc(candidates, func(o drover.Offering) bool { return refuses(o) != nil }), allowed
 }
 
 // tooDear tells groups of which fewer are allowed than were wanted.
-func (e *Engine) tooDear(loads, allowed []wanted, a *budget.Account) {
+func (e *Engine) markUnaffordable(loads, allowed []wanted, a *budget.Account) {
 	for _, w := range loads {
 		if !slices.Contains(allowed, w) {
-			e.stick([]*group{w.g}, e.whyUnpaid(w.g, a))
+			e.markUnschedulable([]*group{w.g}, e.whyUnpaid(w.g, a))
 		}
 	}
 }
@@ -393,16 +393,16 @@ func (e *Engine) ask(in *fleet.Member, loads []wanted) {
 	e.s.LastInstance = in.ID
 	e.addInstance(in)
 	for _, l := range loads {
-		e.bind(l.g, in, l.count)
+		e.reserveFor(l.g, in, l.count)
 	}
 	e.unblock(e.market.Probe(in.ID, in.Candidates))
 	e.writeInstance(in)
-	e.replace = true // what has come to wait meanwhile may fit as well
+	e.needsPlacing = true // what has come to wait meanwhile may fit as well
 }
 
 // hopeless cancels what waits for money that will never come: nothing is there, nothing may be rented, and a limit on the fleet's
 // whole life is never raised by waiting.
-func (e *Engine) hopeless() {
+func (e *Engine) cancelUnaffordable() {
 	if e.s.Settings.MaxCost == 0 || e.fleet.Len() > 0 || e.s.Solving != nil {
 		return
 	}

@@ -66,7 +66,7 @@ func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 	switch {
 	case e.s.Closing:
 		return new(e.verdict(drover.ReasonClosing, closingText))
-	case e.s.Draining || !e.proved():
+	case e.s.Draining || !e.recordsCurrent():
 		return new(e.whyHalted())
 	case len(p.failed) > 0:
 		last := p.failed[len(p.failed)-1].Why

@@ -23,8 +23,8 @@ func (c closings) close(d pool.Demand, why Verdict) { c[d] = why }
 // closed reports whether nothing of the kind is to be demanded in a place. The place that is none stands for all.
 func (c closings) closed(d pool.Demand) bool {
 	_, here := c[d]
-	_, anywhere := c[pool.Demand{OnDemand: d.OnDemand}]
-	return here || anywhere
+	_, atAnyCost := c[pool.Demand{OnDemand: d.OnDemand}]
+	return here || atAnyCost
 }
 
 // usable is what of the offerings the pool may use, in a place or, of none, anywhere, blocked or not.

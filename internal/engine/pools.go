@@ -178,7 +178,7 @@ func (e *Engine) writePool(row PoolRow) {
 // reconcilePools has each pool come to its number, and what is left of pools that are configured no more go. Once that was done in a decision, only what has
 // changed since is looked at again.
 func (e *Engine) reconcilePools(first bool) {
-	if len(e.pools.list)+len(e.pools.members) == 0 || e.s.Draining || e.s.Closing || !e.proved() {
+	if len(e.pools.list)+len(e.pools.members) == 0 || e.s.Draining || e.s.Closing || !e.recordsCurrent() {
 		return
 	}
 	over := e.limited() && e.ledger.Overspent()
@@ -445,7 +445,7 @@ func (e *Engine) proves(in *fleet.Member, ready bool) {
 
 // nextPools is when time alone brings something to do for a pool; 0: never.
 func (e *Engine) nextPools() (at drover.Time) {
-	if e.s.Draining || e.s.Closing || !e.proved() {
+	if e.s.Draining || e.s.Closing || !e.recordsCurrent() {
 		return 0
 	}
 	for _, p := range e.pools.list {
@@ -469,7 +469,7 @@ func (e *Engine) wrongPools() string {
 		}
 	}
 	for _, p := range e.pools.list {
-		if !p.settled || p.seen != e.pools.revision || p.inUse != e.inUse(p) || p.next != 0 && p.next <= e.s.Now || e.s.Draining || e.s.Closing || !e.proved() {
+		if !p.settled || p.seen != e.pools.revision || p.inUse != e.inUse(p) || p.next != 0 && p.next <= e.s.Now || e.s.Draining || e.s.Closing || !e.recordsCurrent() {
 			continue
 		}
 		if plan := pool.Reconcile(e.poolInput(p, closings{})); plan.Asks() {

@@ -10,24 +10,24 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// When no instance may be added for work that waits, others give way to it: those that are idle, since what waits was placed first and cannot
-// use them, and those that are only on their way, for work of lower priority. What could serve it anyway does not, nor do more than it
-// needs, and never one on which something runs (BEHAVIOUR D18). What is on its way for work of equal priority stays, so that two kinds of
-// work do not take the fleet from each other in turns.
+// If no instance may be added for waiting work, others are stopped for it: idle ones, since waiting work was placed
+// first and cannot use them, and coming ones reserved for lower priorities. Instances that could serve the work are not
+// stopped, nor more than it needs, and never one that runs something (BEHAVIOUR D18). Coming instances for work of
+// equal priority stay, so that two kinds of work do not take the fleet from each other in turns.
 
-// preempt has instances go so that others can be created for groups that are stuck.
+// preempt stops instances so that others can be created for unschedulable groups.
 func (e *Engine) preempt() {
-	if e.halted() || !e.yield || e.s.Closing || e.s.Solving != nil {
+	if e.halted() || !e.needsPreempting || e.s.Closing || e.s.Solving != nil {
 		return
 	}
-	e.yield = false
+	e.needsPreempting = false
 	victims := e.victims()
 	for _, g := range slices.Clone(e.groups) {
 		if len(victims) == 0 {
 			return
 		}
-		if g.Unschedulable && g.unbound() > 0 {
-			for _, in := range e.wayFor(g, victims) {
+		if g.Unschedulable && g.unreserved() > 0 {
+			for _, in := range e.victimsFor(g, victims) {
 				e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.Jobs[0].Name, g.Key.Priority))
 				victims = slices.DeleteFunc(victims, func(o *fleet.Member) bool { return o == in })
 			}
@@ -35,7 +35,7 @@ func (e *Engine) preempt() {
 	}
 }
 
-// victims are the instances that may give way to somebody, those of the lowest priority first and of these the youngest.
+// victims returns the instances that may be preempted, lowest priority first, then youngest.
 func (e *Engine) victims() (able []*fleet.Member) {
 	r := e.fleet.Index()
 	for _, in := range r.Idle {
@@ -54,24 +54,24 @@ func (e *Engine) victims() (able []*fleet.Member) {
 	return able
 }
 
-// wayFor is those of the victims that have to go for a group, by what stops its growth.
-func (e *Engine) wayFor(g *group, victims []*fleet.Member) []*fleet.Member {
+// victimsFor returns the victims to stop for a group, depending on what it waits for.
+func (e *Engine) victimsFor(g *group, victims []*fleet.Member) []*fleet.Member {
 	lower := slices.DeleteFunc(slices.Clone(victims), func(in *fleet.Member) bool {
 		return in.Priority() >= g.Key.Priority || g.Key.Gang > 0 && in.Priority() >= 0 || in.Accepts(&g.demand)
 	})
 	switch g.Reason.Cause {
 	case verdict.Limit:
-		return e.wayThroughLimit(g, lower)
+		return e.victimsForLimit(g, lower)
 	case verdict.Blocked:
-		return e.wayThroughQuota(g, lower)
+		return e.victimsForQuota(g, lower)
 	case verdict.Budget:
-		return e.wayThroughBudget(g, lower)
+		return e.victimsForBudget(g, lower)
 	}
 	return nil
 }
 
-// leavingFor counts the instances that give way already, and whose end helps as well.
-func (e *Engine) leavingFor(helps func(*fleet.Member) bool) (n int) {
+// countLeaving counts the instances that are already being preempted and whose end helps too.
+func (e *Engine) countLeaving(helps func(*fleet.Member) bool) (n int) {
 	for _, in := range e.fleet.Index().Ending {
 		if in.Reason.Cause == verdict.GivesWay && helps(in) {
 			n++
@@ -80,8 +80,9 @@ func (e *Engine) leavingFor(helps func(*fleet.Member) bool) (n int) {
 	return n
 }
 
-// wayThroughLimit is as many as have to go for the group to get the instances it needs, where their going lets some be created.
-func (e *Engine) wayThroughLimit(g *group, lower []*fleet.Member) []*fleet.Member {
+// victimsForLimit returns as many victims as the group needs new instances, of those whose end lets the limits admit
+// one.
+func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Member {
 	able, left := e.rentableFor(g), e.limitsLeft()
 	helps := func(in *fleet.Member) bool {
 		return slices.ContainsFunc(able, func(o drover.Offering) bool {
@@ -90,7 +91,7 @@ func (e *Engine) wayThroughLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 	}
 	most := 0
 	for _, o := range able {
-		most = max(most, o.Type.Resources.Times(g.Key.Shape.Need, g.unbound()))
+		most = max(most, o.Type.Resources.Times(g.Key.Shape.Need, g.unreserved()))
 	}
 	if most == 0 {
 		return nil
@@ -98,11 +99,11 @@ func (e *Engine) wayThroughLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 	if lower = slices.DeleteFunc(lower, func(in *fleet.Member) bool { return !helps(in) }); len(lower) == 0 {
 		return nil
 	}
-	need := (g.unbound()+most-1)/most - e.leavingFor(helps)
+	need := (g.unreserved()+most-1)/most - e.countLeaving(helps)
 	return lower[:min(max(need, 0), len(lower))]
 }
 
-// rentableFor is what of the offerings that are not blocked may hold the group's jobs.
+// rentableFor returns the unblocked offerings that fit the group's jobs.
 func (e *Engine) rentableFor(g *group) (able []drover.Offering) {
 	for _, o := range e.market.Offerings() {
 		if g.Key.Shape.Accepts(o) && e.market.BlockOf(o) == nil {
@@ -112,9 +113,9 @@ func (e *Engine) rentableFor(g *group) (able []drover.Offering) {
 	return able
 }
 
-// wayThroughQuota is one instance, if none gives way already, whose end ends a quota block that keeps the group from its offerings: what
-// is created then is the probe of it.
-func (e *Engine) wayThroughQuota(g *group, lower []*fleet.Member) []*fleet.Member {
+// victimsForQuota returns one victim whose end lifts a quota block on the group's offerings, unless one is leaving
+// already. The next create request then probes the block.
+func (e *Engine) victimsForQuota(g *group, lower []*fleet.Member) []*fleet.Member {
 	for _, o := range e.market.Offerings() {
 		if !g.Key.Shape.Accepts(o) {
 			continue
@@ -124,7 +125,7 @@ func (e *Engine) wayThroughQuota(g *group, lower []*fleet.Member) []*fleet.Membe
 			continue
 		}
 		helps := func(in *fleet.Member) bool { return in.Created != 0 && b.Covers(e.offeringOf(in)) }
-		if e.leavingFor(helps) > 0 {
+		if e.countLeaving(helps) > 0 {
 			return nil
 		}
 		if at := slices.IndexFunc(lower, helps); at >= 0 {
@@ -134,8 +135,9 @@ func (e *Engine) wayThroughQuota(g *group, lower []*fleet.Member) []*fleet.Membe
 	return nil
 }
 
-// wayThroughBudget is as many as have to go for the cheapest of what can hold the group's jobs to be affordable; none if that is not enough.
-func (e *Engine) wayThroughBudget(g *group, lower []*fleet.Member) []*fleet.Member {
+// victimsForBudget returns as many victims as make the cheapest fitting offering affordable; none if all of them are
+// not enough.
+func (e *Engine) victimsForBudget(g *group, lower []*fleet.Member) []*fleet.Member {
 	able := e.rentableFor(g)
 	if len(able) == 0 {
 		return nil

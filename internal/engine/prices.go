@@ -21,10 +21,10 @@ type Reservation struct {
 
 // rerate gives every instance that is paid the price that holds for it now, if any may have changed.
 func (e *Engine) rerate() {
-	if !e.rates {
+	if !e.needsPricing {
 		return
 	}
-	e.rates = false
+	e.needsPricing = false
 	for _, c := range e.clouds {
 		e.rate(c)
 	}
@@ -113,7 +113,7 @@ func (e *Engine) marks(in *fleet.Member) []drover.Time {
 
 // unreserve has the reservation that an instance may have filled be filled by another, now that it is paid no more.
 func (e *Engine) unreserve(in *fleet.Member) {
-	e.rates = e.rates || slices.ContainsFunc(e.limits(in.Cloud).Reserved, func(r Reservation) bool { return r.Type == in.Type.Name })
+	e.needsPricing = e.needsPricing || slices.ContainsFunc(e.limits(in.Cloud).Reserved, func(r Reservation) bool { return r.Type == in.Type.Name })
 }
 
 // asPaid is an offering at the price that one more instance of it would cost: a reservation's, while that has any left.

@@ -32,7 +32,7 @@ func (e *Engine) prioritize(b PriorityAsked) {
 			e.stopAttempt(a, e.verdict(drover.ReasonPreempted, "%s", cmp.Or(b.Reason.Text, "its priority was set to 0")))
 		}
 	}
-	e.replan = true
+	e.needsPlan = true
 	e.writeJob(j)
 	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s: %s", j.Name, cmp.Or(b.Reason.Text, fmt.Sprintf("its priority was set to %d", j.Priority))), Job: &drover.JobID{Number: b.Job, Index: -1}})
 }
@@ -86,7 +86,7 @@ func (e *Engine) putOff(j *Job, el Element, why Verdict) {
 }
 
 // stopForGood makes the end of an attempt that was only to be put off final.
-func (e *Engine) stopForGood(a *Attempt, why Verdict) {
+func (e *Engine) stopPermanently(a *Attempt, why Verdict) {
 	if putsOff(why) {
 		return
 	}

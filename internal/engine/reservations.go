@@ -9,12 +9,13 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// Work that waits and finds no room has some reserved on instances that are on their way: so many elements of a group on each. A group's count, the room
-// that is left on the instance, and its place in the index change together, in reserve alone. Reservations end when the instance is ready, or will never
-// be, or when fewer wait, or when a group of higher priority that cannot be served needs the room.
+// Waiting work that does not fit on ready instances gets reservations: room for some elements of a group on a coming
+// instance. The group's count, the instance's remaining room and its place in the index change together, only in
+// adjustReservation and dropAllReservations. A reservation ends when the instance is ready or will never be, when fewer
+// elements wait, or when an unschedulable group of higher priority needs the room.
 
-// bindWaiting reserves room on instances that are on their way for elements that found no place.
-func (e *Engine) bindWaiting(g *group, r *fleet.Index) {
+// reserveOnComing reserves room on coming instances for elements that could not start.
+func (e *Engine) reserveOnComing(g *group, r *fleet.Index) {
 	for _, in := range r.Coming {
 		if g.wants() == 0 {
 			return
@@ -22,58 +23,59 @@ func (e *Engine) bindWaiting(g *group, r *fleet.Index) {
 		if !in.Accepts(&g.demand) {
 			continue
 		}
-		if n := e.bindableWithin(in, g); n > 0 {
-			e.bind(g, in, n)
+		if n := e.reservable(in, g); n > 0 {
+			e.reserveFor(g, in, n)
 			e.writeInstance(in)
 		}
 	}
 }
 
-// bindableWithin is for how many more elements of the group there is room on the instance, and money.
-func (e *Engine) bindableWithin(in *fleet.Member, g *group) int {
+// reservable returns how many more of the group's elements fit on the instance, are worth it, and are allowed by the
+// budgets.
+func (e *Engine) reservable(in *fleet.Member, g *group) int {
 	n := g.bindable(in)
-	if n == 0 || !e.worthWaiting(g, in, n) {
+	if n == 0 || !e.worthReserving(g, in, n) {
 		return 0
 	}
-	return e.payableOn(in, g, n)
+	return e.affordableOn(in, g, n)
 }
 
-// payableOn is how many of n elements of the group may be bound to an instance by what may be spent.
-func (e *Engine) payableOn(in *fleet.Member, g *group, n int) int {
+// affordableOn returns for how many of n elements the budgets allow a reservation.
+func (e *Engine) affordableOn(in *fleet.Member, g *group, n int) int {
 	if !e.limited() || n == 0 {
 		return n
 	}
 	want := []wanted{{g, n}}
-	p := e.onInstance(in, e.bootsFor(in), want...)
-	allowed, _ := e.within(p, want)
+	p := e.onInstance(in, e.maxBootLeft(in), want...)
+	allowed, _ := e.withinBudgets(p, want)
 	if p.Loads = loadsOf(allowed...); len(allowed) == 0 || e.ledger.Refuses(nil, p) != nil {
 		return 0
 	}
 	return allowed[0].count
 }
 
-// bootsFor is how long it may take at most until work that is bound to the instance begins.
-func (e *Engine) bootsFor(in *fleet.Member) time.Duration {
+// maxBootLeft returns the longest time until work reserved on the instance can start.
+func (e *Engine) maxBootLeft(in *fleet.Member) time.Duration {
 	return max(0, in.LastAsked().Add(e.life().BootTimeout).Sub(e.s.Now))
 }
 
-// bind reserves room for n of the group's elements.
-func (e *Engine) bind(g *group, in *fleet.Member, n int) {
+// reserveFor reserves room for n of the group's elements.
+func (e *Engine) reserveFor(g *group, in *fleet.Member, n int) {
 	if in.Market == drover.OnDemand && g.OnDemand > 0 {
 		g.OnDemandBound += n
 	}
-	e.reserve(in, g.Key, n)
+	e.adjustReservation(in, g.Key, n)
 }
 
-// reserve reserves room for n more of a group's elements, or for fewer.
-func (e *Engine) reserve(in *fleet.Member, key GroupKey, n int) {
+// adjustReservation adds n to the group's reservation on the instance; n may be negative.
+func (e *Engine) adjustReservation(in *fleet.Member, key GroupKey, n int) {
 	in.Reserve(key, n)
 	e.group(key).bound += n
 	e.changed(in)
 }
 
-// unbind drops all reservations on an instance: it is ready, or will never be.
-func (e *Engine) unbind(in *fleet.Member) {
+// dropAllReservations drops the reservations on an instance that is ready, or never will be.
+func (e *Engine) dropAllReservations(in *fleet.Member) {
 	if len(in.Bound) == 0 {
 		return
 	}
@@ -81,17 +83,17 @@ func (e *Engine) unbind(in *fleet.Member) {
 		e.group(b.Group).bound -= b.Count
 	}
 	e.changed(in)
-	e.replace, e.replan = true, true
+	e.needsPlacing, e.needsPlan = true, true
 }
 
-// unbindSurplus drops reservations for elements that neither wait nor will, on the youngest instances first. What that frees goes to other
-// waiting work before anything new is planned.
-func (e *Engine) unbindSurplus(g *group, r *fleet.Index) {
-	e.unbindSome(g, r, g.bound-g.Queued-g.Coming+g.Standby)
+// dropSurplus drops reservations that exceed the waiting and expected elements, on the youngest instances first. The
+// room goes to other waiting work before anything new is planned.
+func (e *Engine) dropSurplus(g *group, r *fleet.Index) {
+	e.dropReservations(g, r, g.bound-g.Queued-g.Coming+g.Standby)
 }
 
-// unbindSome drops so many of a group's reservations.
-func (e *Engine) unbindSome(g *group, r *fleet.Index, surplus int) {
+// dropReservations drops up to surplus of the group's reservations, on the youngest instances first.
+func (e *Engine) dropReservations(g *group, r *fleet.Index, surplus int) {
 	for _, in := range slices.Backward(r.Bound) {
 		if surplus <= 0 {
 			return
@@ -102,29 +104,29 @@ func (e *Engine) unbindSome(g *group, r *fleet.Index, surplus int) {
 			continue
 		}
 		surplus -= n
-		if e.reserve(in, g.Key, -n); n == has {
+		if e.adjustReservation(in, g.Key, -n); n == has {
 			e.touch(in)
 		}
 		e.writeInstance(in)
 	}
 }
 
-// takeOver gives a group that is stuck the room of lower ones on instances that are on their way.
+// takeOver displaces lower priorities on coming instances in favor of an unschedulable group.
 func (e *Engine) takeOver(g *group, r *fleet.Index) {
 	for _, in := range r.Coming {
 		if g.wants() == 0 {
 			return
 		}
 		if in.Accepts(&g.demand) && e.displace(in, g) {
-			if n := e.bindableWithin(in, g); n > 0 {
-				e.bind(g, in, n)
+			if n := e.reservable(in, g); n > 0 {
+				e.reserveFor(g, in, n)
 			}
 			e.writeInstance(in)
 		}
 	}
 }
 
-// displace drops reservations of lower priority than the group's, the lowest first, until there is room for all that it wants, and reports
+// displace drops reservations of lower priority, the lowest first, until all that the group wants fits. It reports
 // whether it dropped any.
 func (e *Engine) displace(in *fleet.Member, g *group) (dropped bool) {
 	bound := slices.Clone(in.Bound)
@@ -133,8 +135,8 @@ func (e *Engine) displace(in *fleet.Member, g *group) (dropped bool) {
 		if b.Group.Priority >= g.Key.Priority || in.Room.Times(g.Key.Shape.Need, g.wants()) >= g.wants() {
 			break
 		}
-		e.reserve(in, b.Group, -b.Count)
-		e.replan, dropped = true, true
+		e.adjustReservation(in, b.Group, -b.Count)
+		e.needsPlan, dropped = true, true
 	}
 	return dropped
 }

@@ -41,16 +41,16 @@ func (e *Engine) sharer(key GroupKey) string {
 func (e *Engine) occupy(in *fleet.Member, a *Attempt) {
 	need := e.need(a)
 	in.Take(need)
-	delete(e.claims.spare, in)
+	delete(e.backfill.spare, in)
 	e.changed(in)
 	e.charge(a, need.CPU)
 }
 
 func (e *Engine) vacate(in *fleet.Member, a *Attempt) {
 	need := e.need(a)
-	e.hasEnded(a)
+	e.forgetEnd(a)
 	in.Give(need)
-	delete(e.claims.spare, in)
+	delete(e.backfill.spare, in)
 	e.changed(in)
 	e.charge(a, -need.CPU)
 }
@@ -168,7 +168,7 @@ func (e *Engine) placeLevel(level []*group, r *fleet.Index) {
 			turn = e.firstOfEqual(level, g)
 			turn.Turn = true
 		}
-		e.placeRest(g, r, true, g.Turn && at != least)
+		e.reserveRest(g, r, true, g.Turn && at != least)
 		if q.groups = q.groups[1:]; len(q.groups) == 0 {
 			queues = slices.Delete(queues, at, at+1)
 		}
@@ -214,7 +214,7 @@ func (e *Engine) firstOfEqual(level []*group, g *group) *group {
 
 // waitsForRoom reports whether elements of the group wait for nothing but room on what there is.
 func (e *Engine) waitsForRoom(g *group) bool {
-	return g.Unschedulable && g.unbound() > 0 && g.Reason.Cause != verdict.Budget && e.hosted(g)
+	return g.Unschedulable && g.unreserved() > 0 && g.Reason.Cause != verdict.Budget && e.hosted(g)
 }
 
 // next is the queue whose turn it is.
@@ -241,7 +241,7 @@ func (e *Engine) whyShare(g *group) []Verdict {
 	}
 	own, first := e.queueOf(g), e.queueOf(g)
 	for _, o := range e.groups {
-		if q := e.queueOf(o); o.Key.Priority == g.Key.Priority && o.unbound() > 0 && q.name != own.name && (o.Turn || !first.groups[0].Turn && q.against(first) < 0) {
+		if q := e.queueOf(o); o.Key.Priority == g.Key.Priority && o.unreserved() > 0 && q.name != own.name && (o.Turn || !first.groups[0].Turn && q.against(first) < 0) {
 			first = q
 		}
 	}

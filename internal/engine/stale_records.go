@@ -34,11 +34,11 @@ const Leap = 10_000
 func (e *Engine) Unproved() *drover.Reason { return e.s.Unproved }
 
 // proved reports whether the records are known to be the newest there are.
-func (e *Engine) proved() bool { return e.s.Unproved == nil }
+func (e *Engine) recordsCurrent() bool { return e.s.Unproved == nil }
 
 // doubt begins to doubt the records, since something is there that they say was never made.
 func (e *Engine) doubt(format string, args ...any) {
-	if !e.proved() {
+	if !e.recordsCurrent() {
 		return
 	}
 	why := e.verdict(drover.ReasonUnproved, format, args...).Reason()
@@ -46,10 +46,10 @@ func (e *Engine) doubt(format string, args ...any) {
 	e.s.LastInstance += Leap
 	e.s.LastAttempt += Leap
 	e.write(Write{Doubt: &Doubt{why, e.s.LastJob + Leap, e.s.LastInstance, e.s.LastAttempt}})
-	e.sayUnproved()
+	e.noteStaleRecords()
 }
 
-func (e *Engine) sayUnproved() {
+func (e *Engine) noteStaleRecords() {
 	e.note(Note{Level: Warn, Text: "nothing starts until every cloud and instance has reported: " + e.s.Unproved.Text, Reason: e.s.Unproved})
 }
 
@@ -88,7 +88,7 @@ func (c *Cloud) secondLook(lag time.Duration) drover.Time {
 
 // prove looks whether the records are proved, and goes on to begin things if they are.
 func (e *Engine) prove() {
-	if e.proved() || e.awaits() != "" {
+	if e.recordsCurrent() || e.awaits() != "" {
 		return
 	}
 	e.s.Unproved, e.s.Successes = nil, nil
@@ -107,7 +107,7 @@ func (e *Engine) prove() {
 		e.mayBeUsed(in)
 		e.touch(in)
 	}
-	e.replace, e.replan = true, true
+	e.needsPlacing, e.needsPlan = true, true
 }
 
 // mayBeUsed has an instance that could have become a user's since the records were copied run nobody's jobs: its tag may not have been set in time to say
@@ -165,7 +165,7 @@ func (e *Engine) whyUnproved() Verdict {
 // adoptAttempt takes over an attempt that by its proof is these records', and later than what they have of its job; nil if it does not fit that.
 func (e *Engine) adoptAttempt(in *fleet.Member, r Report) *Attempt {
 	id, j := r.ID, e.job(r.ID.Job.Number)
-	if e.proved() || j == nil || !j.MayStart() || id.Number <= j.LastAttempt(id.Job.Index) {
+	if e.recordsCurrent() || j == nil || !j.MayStart() || id.Number <= j.LastAttempt(id.Job.Index) {
 		return nil
 	}
 	if !e.overtakes(id, j) {
@@ -227,14 +227,14 @@ func (e *Engine) tookSuccess(s Success) bool {
 // seen of it, and any hold, since that may be seen late. What this engine had noted there is no news.
 func (e *Engine) believeTag(in *fleet.Member, tag drover.IdleBehavior) {
 	ownWord := in.Retag || in.Tagging.Set || in.Listed && tag != drover.IdleHold
-	if e.proved() || ownWord || tag == in.Idle || in.State == drover.InstanceStopping || !e.ours(in.Name) {
+	if e.recordsCurrent() || ownWord || tag == in.Idle || in.State == drover.InstanceStopping || !e.ours(in.Name) {
 		return
 	}
 	in.Idle, in.Told = tag, nil
 	if tag != drover.IdleRun {
 		why := e.verdict(drover.ReasonOperator, "%s, according to its tag", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
 		in.Told = &why
-		e.unbind(in)
+		e.dropAllReservations(in)
 	}
 	if !in.Broken {
 		in.Reason = in.Remark()

@@ -69,7 +69,7 @@ func stat(stats []Stat, key string) (Stat, bool) {
 func (e *Engine) booted(in *fleet.Member) {
 	if in.Begun && in.Created != 0 {
 		e.s.Stats.Boots = See(e.s.Stats.Boots, BootKey(in.Cloud, in.Type.Name), e.s.Now.Sub(in.Created), e.s.Now)
-		e.reboot()
+		e.noteBoot()
 	}
 }
 

@@ -51,7 +51,7 @@ func (e *Engine) wake(in *fleet.Member, lent bool, why Verdict) {
 	e.runPaid(in)
 	e.fleet.Moved()
 	e.note(Note{Level: Info, Text: fmt.Sprintf("starting instance %s: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
-	e.replace = true
+	e.needsPlacing = true
 	e.writeInstance(in)
 	e.touch(in)
 }
@@ -59,7 +59,7 @@ func (e *Engine) wake(in *fleet.Member, lent bool, why Verdict) {
 // runPaid has an instance cost what it costs when it runs.
 func (e *Engine) runPaid(in *fleet.Member) {
 	e.reprice(in, in.RunPrice)
-	in.Rated, e.rates = fleet.Rate{}, true
+	in.Rated, e.needsPricing = fleet.Rate{}, true
 }
 
 // asRunning is a stopped instance as it were if it ran.
@@ -95,7 +95,7 @@ func (e *Engine) awake(in *fleet.Member) {
 
 // checkStopped has a stopped instance go, or stopped or started if its cloud has yet to do that. Nothing is done by records that are in doubt: it may run.
 func (e *Engine) checkStopped(in *fleet.Member) {
-	if in.Call != 0 || !e.proved() {
+	if in.Call != 0 || !e.recordsCurrent() {
 		return
 	}
 	why, departs := e.departs(in)
@@ -156,7 +156,7 @@ func (e *Engine) isOff(in *fleet.Member, price drover.Money) {
 	if in.Rests() {
 		e.reprice(in, e.restPrice(in))
 	}
-	in.Rated, e.rates, e.replan = fleet.Rate{}, true, true
+	in.Rated, e.needsPricing, e.needsPlan = fleet.Rate{}, true, true
 	e.unreserve(in)
 	e.fleet.Moved()
 	e.writeInstance(in)
@@ -212,10 +212,10 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 		e.stop(in, why)
 		return
 	}
-	e.unbind(in)
+	e.dropAllReservations(in)
 	in.Waking, in.Lent, in.Reason = false, false, &why
 	in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, startPause, startMost)))
-	in.Rated, e.rates, e.replan = fleet.Rate{}, true, true
+	in.Rated, e.needsPricing, e.needsPlan = fleet.Rate{}, true, true
 	e.fleet.Moved()
 	e.writeInstance(in)
 }
@@ -281,8 +281,8 @@ func (e *Engine) lend(groups []*group) (left []*group) {
 				break
 			}
 			e.wake(in, true, e.verdict(drover.ReasonRunning, "waiting jobs need it"))
-			if n := e.payableOn(in, g, g.bindable(in)); n > 0 {
-				e.bind(g, in, n)
+			if n := e.affordableOn(in, g, g.bindable(in)); n > 0 {
+				e.reserveFor(g, in, n)
 				e.writeInstance(in)
 			}
 		}

@@ -8,19 +8,19 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// An attempt that is to end is told so once its runner can hear it; its end is what the runner says, or the end of its instance. One that nothing
-// ends takes its instance with it.
+// An attempt is told to stop as soon as its runner is connected. It ends when the runner says so or the instance is
+// gone. An attempt that cannot be killed makes its instance unhealthy.
 
-// lastWord is how long after SIGKILL an attempt may take to end before its instance is held to be broken.
-const lastWord = 30 * time.Second
+// killGrace is how long after SIGKILL an attempt may take to end before its instance counts as broken.
+const killGrace = 30 * time.Second
 
-// stopAttempt has a live attempt ended: SIGTERM, and SIGKILL after the grace.
+// stopAttempt stops a live attempt: SIGTERM, then SIGKILL after the grace.
 func (e *Engine) stopAttempt(a *Attempt, why Verdict) {
 	switch {
 	case a == nil:
 		return
 	case a.Stop != nil && (putsOff(*a.Stop) || givenUp(a)):
-		e.stopForGood(a, why)
+		e.stopPermanently(a, why)
 		return
 	case a.Stop != nil || a.State == drover.AttemptCollecting && putsOff(why):
 		return
@@ -31,7 +31,7 @@ func (e *Engine) stopAttempt(a *Attempt, why Verdict) {
 	if a.State != drover.AttemptCollecting { // else it is only not to be tried again
 		e.askStop(a)
 	}
-	e.replace = true // it is not expected back
+	e.needsPlacing = true // its end is no longer expected to start it again
 	e.touch(e.fleet.Member(a.Instance))
 }
 
@@ -41,28 +41,30 @@ func (e *Engine) askStop(a *Attempt) {
 	}
 }
 
-// unstoppableAt is when an attempt that was told to end is held to be beyond that. Time in which Drover was not looking does not count.
-func (e *Engine) unstoppableAt(a *Attempt) drover.Time {
-	return max(a.Stop.Since, e.s.Looking).Add(e.life().TermTimeout + lastWord)
+// unkillableAt returns when an attempt that was told to stop counts as unkillable. Time during which the controller was
+// suspended does not count.
+func (e *Engine) unkillableAt(a *Attempt) drover.Time {
+	return max(a.Stop.Since, e.s.Looking).Add(e.life().TermTimeout + killGrace)
 }
 
-// stuck deals with attempts that nothing ends: their instance gets no more work, and goes once nothing else runs there. The others are let
-// finish, since whatever keeps a process from dying, a file system that hangs, need not touch them.
-func (e *Engine) stuck(in *fleet.Member) {
-	at := slices.IndexFunc(in.Load, e.unstoppable)
+// stopUnkillable marks an instance with an unkillable attempt as unhealthy: it gets no more work and is destroyed once
+// it runs nothing else. The other attempts may finish, since what keeps a process from dying, such as a hanging file
+// system, need not affect them.
+func (e *Engine) stopUnkillable(in *fleet.Member) {
+	at := slices.IndexFunc(in.Load, e.unkillable)
 	if at < 0 {
 		return
 	}
 	a := in.Load[at]
-	why := e.verdict(drover.ReasonBroken, "attempt %v did not end %v after SIGKILL", a.ID, lastWord)
-	if slices.ContainsFunc(in.Load, func(a *Attempt) bool { return !e.unstoppable(a) }) {
-		e.ail(in, why)
+	why := e.verdict(drover.ReasonBroken, "attempt %v did not end %v after SIGKILL", a.ID, killGrace)
+	if slices.ContainsFunc(in.Load, func(a *Attempt) bool { return !e.unkillable(a) }) {
+		e.markUnhealthy(in, why)
 		return
 	}
 	e.breakInstance(in, why)
 }
 
-// unstoppable reports whether an attempt did not end although it was told to long ago.
-func (e *Engine) unstoppable(a *Attempt) bool {
-	return a.Stop != nil && a.State == drover.AttemptRunning && e.unstoppableAt(a) <= e.s.Now
+// unkillable reports whether an attempt is still running long after it was told to stop.
+func (e *Engine) unkillable(a *Attempt) bool {
+	return a.Stop != nil && a.State == drover.AttemptRunning && e.unkillableAt(a) <= e.s.Now
 }

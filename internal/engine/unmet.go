@@ -9,9 +9,9 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// unmet says why a group could not be served, and when that may change.
-func (e *Engine) unmet(g *group, u drover.Unmet) {
-	g.Unschedulable, g.Unmet, e.replace, e.yield = true, g.wants(), true, true
+// markUnmet marks a group for which the plan found nothing, and records why and until when.
+func (e *Engine) markUnmet(g *group, u drover.Unmet) {
+	g.Unschedulable, g.Unmet, e.needsPlacing, e.needsPreempting = true, g.wants(), true, true
 	why := e.verdict(Cause(u.Code), "%s", u.Text)
 	limit, limited := Verdict{}, false
 	if u.Code == drover.ReasonLimit {
@@ -20,7 +20,7 @@ func (e *Engine) unmet(g *group, u drover.Unmet) {
 	if limited {
 		why = limit
 	} else if u.Code != drover.ReasonBlocked {
-		why = e.first(g, why)
+		why = e.chooseReason(g, why)
 	} else if a, cheapest := e.pricedOut(g); a != nil {
 		why = e.whyPricedOut(g, a, cheapest)
 	} else {
@@ -30,42 +30,42 @@ func (e *Engine) unmet(g *group, u drover.Unmet) {
 	g.Refused = e.whyRefused(u)
 }
 
-// first is which of two causes is named for a group that cannot be served. If all that can hold its jobs is blocked, room alone would not help: the
-// block is named, whether it came before a limit was reached or after. If a gang is too large for the limits, that is named before all.
-func (e *Engine) first(g *group, why Verdict) Verdict {
+// chooseReason returns which of two causes to show for an unschedulable group. If every fitting offering is blocked,
+// raising a limit would not help, so the block is shown. A gang too large for the limits comes before everything.
+func (e *Engine) chooseReason(g *group, why Verdict) Verdict {
 	if why.Cause == verdict.Limit || why.Cause == verdict.Gang {
 		if never := e.whyTooMany(g); never != nil {
 			return *never
 		}
 	}
-	if why.Cause == verdict.Limit && e.shutOut(g) {
+	if why.Cause == verdict.Limit && e.allBlocked(g) {
 		return e.whyBlocked(g)
 	}
 	return why
 }
 
-// shutOut reports whether there are offerings that can hold the group's jobs, and all of them are blocked.
-func (e *Engine) shutOut(g *group) bool {
-	if len(e.market.Blocks()) == 0 || e.alone(g.Key.Shape) > 0 || len(e.rentableFor(g)) > 0 {
+// allBlocked reports whether offerings fit the group's jobs and all of them are blocked.
+func (e *Engine) allBlocked(g *group) bool {
+	if len(e.market.Blocks()) == 0 || e.soloPrice(g.Key.Shape) > 0 || len(e.rentableFor(g)) > 0 {
 		return false
 	}
 	return slices.ContainsFunc(e.market.Offerings(), g.Key.Shape.Accepts)
 }
 
-// nameBlocks has groups that wait for a limit say so if blocks that are new shut them out as well.
+// nameBlocks changes the reason of groups that wait for a limit and whose offerings are all blocked now.
 func (e *Engine) nameBlocks() {
 	if !e.market.Changed() {
 		return
 	}
 	for _, g := range e.groups {
-		if g.Queued > 0 && g.Reason.Cause == verdict.Limit && e.shutOut(g) {
+		if g.Queued > 0 && g.Reason.Cause == verdict.Limit && e.allBlocked(g) {
 			g.wait(e.whyBlocked(g))
-			e.yield = true
+			e.needsPreempting = true
 		}
 	}
 }
 
-// whyBlocked names the block that keeps a group from what can hold it and ends first.
+// whyBlocked names, of the blocks on the group's fitting offerings, the one that ends first.
 func (e *Engine) whyBlocked(g *group) Verdict {
 	able := slices.DeleteFunc(slices.Clone(e.market.Offerings()), func(o drover.Offering) bool { return !g.Key.Shape.Accepts(o) })
 	if len(able) == 0 {
@@ -87,17 +87,17 @@ func (e *Engine) whyBlocked(g *group) Verdict {
 	return why
 }
 
-// whyNoneFits says why a group waits although nothing that is known fits: what would costs more than its jobs let it, or is not known yet. Else it
-// would have been refused.
+// whyNoneFits explains why a group waits although no known offering fits: fitting ones exceed its max_price, or a
+// catalogue is missing. Otherwise the jobs would have been refused.
 func (e *Engine) whyNoneFits(g *group) Verdict {
 	if slices.ContainsFunc(e.market.Offerings(), g.Key.Shape.AtAnyPrice().Accepts) {
 		return e.verdict(drover.ReasonMaxPrice, "%s", g.Key.Shape.NearestMiss(e.market.Offerings()))
 	}
-	return e.whySilentCloud()
+	return e.whyTypesUnknown()
 }
 
-// whySilentCloud says that a group waits for the types of a cloud that fails to tell them, since none that is known can hold it.
-func (e *Engine) whySilentCloud() Verdict {
+// whyTypesUnknown explains that no known type fits and a cloud's catalogue is missing.
+func (e *Engine) whyTypesUnknown() Verdict {
 	for _, c := range e.enabled() {
 		if !c.Known {
 			why := e.whyCatalogue(c)
@@ -108,7 +108,7 @@ func (e *Engine) whySilentCloud() Verdict {
 	return e.verdict(drover.ReasonCatalogue, "no known type can hold it, and the types of another cloud are unknown")
 }
 
-// whyCatalogue says that a cloud has not told its types yet, and when it is asked for them again.
+// whyCatalogue says that a cloud's types are not known yet, and when it is asked again.
 func (e *Engine) whyCatalogue(c *Cloud) Verdict {
 	why := e.verdict(drover.ReasonCatalogue, "the types of cloud %s are not known yet", c.Name)
 	if c.Mute.Cause != "" {
@@ -118,7 +118,7 @@ func (e *Engine) whyCatalogue(c *Cloud) Verdict {
 	return why
 }
 
-// whyRefused says how many of the offerings that there are do not serve a demand, and which of them comes nearest; nil if nothing was said of that.
+// whyRefused counts the offerings that do not fit a demand, by cause, and names the nearest; nil without refusals.
 func (e *Engine) whyRefused(u drover.Unmet) *Verdict {
 	nearest, any := u.Nearest()
 	if !any {
@@ -145,7 +145,7 @@ func (e *Engine) whyRefused(u drover.Unmet) *Verdict {
 	return &why
 }
 
-// refusalWords says for how many offerings a refusal speaks.
+// refusalWords renders a refusal and its number of offerings.
 func refusalWords(r drover.Refusal) string {
 	is, has := "are", "have"
 	if r.Count == 1 {
@@ -161,8 +161,9 @@ func refusalWords(r drover.Refusal) string {
 	return fmt.Sprintf("%d %s", r.Count, words[r.Code])
 }
 
-// lasting is why something fails that may have failed before: since the first time, in the words of the last.
-func (e *Engine) lasting(was Verdict, cause Cause, err *drover.Error) Verdict {
+// repeatedFailure returns the reason of a failure that may have occurred before: since the first time, with the latest
+// message.
+func (e *Engine) repeatedFailure(was Verdict, cause Cause, err *drover.Error) Verdict {
 	why := e.verdict(cause, "%.1000s", err.Message)
 	if was.Cause != "" {
 		why.Since = was.Since

@@ -122,11 +122,11 @@ type minimumCostKey struct {
 
 // minimumCostOf is the minimum cost of what is asked for on what may be rented. It is remembered until that changes.
 func (e *Engine) minimumCostOf(a *budget.Account, ask asked) minimumCost {
-	e.forgetStale()
+	e.dropStaleCosts()
 	of := minimumCostKey{ask, a.Budget, a.Window}
 	t, known := e.minimumCosts[of]
 	if !known {
-		if len(e.minimumCosts) >= singlesMost {
+		if len(e.minimumCosts) >= soloPricesMax {
 			clear(e.minimumCosts)
 		}
 		t = e.minimumCostOn(a, ask, e.market.Offerings())

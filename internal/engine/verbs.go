@@ -65,9 +65,9 @@ func (e *Engine) behave(in *fleet.Member, idle drover.IdleBehavior, why *Verdict
 	}
 	in.Told = why
 	if idle != drover.IdleRun {
-		e.unbind(in)
+		e.dropAllReservations(in)
 	}
-	e.replace, e.replan = true, true
+	e.needsPlacing, e.needsPlan = true, true
 	e.fleet.Moved()
 	if in.Broken && !in.Held() {
 		e.stop(in, *in.Reason)
@@ -134,7 +134,7 @@ func (e *Engine) stopAll(why string) {
 // unneeded takes an instance's waiting work away from it, since it will never run there.
 func (e *Engine) unneeded(in *fleet.Member) {
 	if len(in.Bound) > 0 {
-		e.unbind(in)
+		e.dropAllReservations(in)
 		e.writeInstance(in)
 	}
 	e.touch(in)
@@ -147,7 +147,7 @@ func (e *Engine) setPaused(b QueueAsked) {
 	why := b.Reason
 	why.Since = e.s.Now
 	e.note(Note{Level: Info, Text: why.Text, Reason: &why})
-	e.s.Paused, e.replace, e.replan = &why, true, true
+	e.s.Paused, e.needsPlacing, e.needsPlan = &why, true, true
 	if b.Resume {
 		e.s.Paused = nil
 	}
@@ -160,14 +160,14 @@ func (e *Engine) setPaused(b QueueAsked) {
 }
 
 // halted reports whether nothing that waits may be started, nor rented for.
-func (e *Engine) halted() bool { return e.s.Draining || !e.proved() || e.s.Paused != nil }
+func (e *Engine) halted() bool { return e.s.Draining || !e.recordsCurrent() || e.s.Paused != nil }
 
 // whyHalted says why that is so.
 func (e *Engine) whyHalted() Verdict {
 	switch {
 	case e.s.Draining:
 		return Verdict{Cause: drover.ReasonDraining, Text: drainingText, Since: e.s.Halted}
-	case !e.proved():
+	case !e.recordsCurrent():
 		return e.whyUnproved()
 	}
 	return verdict.Of(*e.s.Paused)

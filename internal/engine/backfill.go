@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"slices"
+
+	"drover"
+	"drover/internal/engine/fleet"
+)
+
+// Backfill. A group that waits and cannot get new instances has ready instances held for it: as many as its waiting
+// elements fill, those with the most free room first, except where its budgets allow none. Later groups may use only
+// what the holding group cannot. Which group holds an instance is computed on demand, since it is rarely asked.
+//
+// Held instances stand partly idle until the group fits, so only a part of a large fleet is held at a time, for the
+// groups served first. The others still get theirs in their turn.
+
+const (
+	heldMin   = 16   // instances that may be held in any fleet
+	heldPart  = 64   // in large fleets, one instance in this many may be held
+	scanLimit = 1024 // instances examined at most
+)
+
+// backfill is the state of one placement.
+type backfill struct {
+	by      map[*fleet.Member]*group
+	spare   map[*fleet.Member]spare // computed for held instances
+	waiters []waiter                // in order of service
+	left    int                     // how many more instances may be held
+}
+
+// waiter is a group for which instances are held.
+type waiter struct {
+	g    *group
+	left int // elements for which no instance is held yet
+	next int // the position of the next instance to examine
+}
+
+// begin starts a placement in which nothing is held.
+func (b *backfill) begin(fleet int) {
+	clear(b.by)
+	clear(b.spare)
+	b.waiters = b.waiters[:0]
+	b.left = max(heldMin, fleet/heldPart)
+}
+
+// wait queues a group that needs room for left elements, behind those already waiting.
+func (b *backfill) wait(g *group, left int) { b.waiters = append(b.waiters, waiter{g: g, left: left}) }
+
+// take holds an instance for a group.
+func (b *backfill) take(in *fleet.Member, g *group) { b.by[in] = g }
+
+// reservedFor returns the group for which the instance is held, nil if there is none. Instances with more free room are
+// assigned first.
+func (e *Engine) reservedFor(in *fleet.Member) *group {
+	b := &e.backfill
+	if g := b.by[in]; g != nil {
+		return g
+	}
+	if len(b.waiters) == 0 || b.left == 0 {
+		return nil
+	}
+	order := e.fleet.LastIndex().Ready // before this placement changes the order
+	order = order[:min(len(order), scanLimit)]
+	rank, _ := slices.BinarySearchFunc(order, in, fleet.ByFree)
+	for i := range b.waiters {
+		for w := &b.waiters[i]; b.left > 0 && w.left > 0 && w.next < min(rank+1, len(order)); {
+			o := order[w.next]
+			w.next++
+			if b.by[o] != nil || !o.Accepts(&w.g.demand) {
+				continue
+			}
+			w.left -= o.Resources.Times(w.g.Key.Shape.Need, w.left)
+			if !e.allowsOn(o, w.g) {
+				continue
+			}
+			b.take(o, w.g)
+			if b.left--; o == in {
+				return w.g
+			}
+		}
+	}
+	return nil
+}
+
+// spare is the room left on a held instance by other groups' jobs, and how many jobs of the holding group the empty
+// instance fits.
+type spare struct {
+	left drover.Resources
+	most int
+}
+
+const many = 1 << 20
+
+// fitsBeside reports whether a job of g on the instance takes nothing from the group by: together with the other
+// groups' jobs there, it leaves room for as many of by's jobs as the empty instance fits. So others use what by cannot,
+// and no stream of small jobs keeps it waiting.
+func (e *Engine) fitsBeside(in *fleet.Member, g *group, by *group) bool {
+	if by == nil {
+		return true
+	}
+	s, known := e.backfill.spare[in]
+	if !known {
+		s = e.computeSpare(in, by)
+		e.backfill.spare[in] = s
+	}
+	return s.left.Minus(g.Key.Shape.Need, 1).Times(by.Key.Shape.Need, many) == s.most
+}
+
+func (e *Engine) computeSpare(in *fleet.Member, by *group) spare {
+	s := spare{in.Resources, in.Resources.Times(by.Key.Shape.Need, many)}
+	for _, a := range in.Load {
+		if j := e.job(a.ID.Job.Number); j.Shape != by.Key.Shape || j.Priority != by.Key.Priority || j.User != by.Key.User {
+			s.left = s.left.Minus(e.need(a), 1)
+		}
+	}
+	return s
+}

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"slices"
+
+	"drover/internal/engine/budget"
+	"drover/internal/engine/fleet"
+)
+
+// While the rest of a group's next gang waits for coming or planned instances, the slots that are ready are held for
+// it. If nothing more can be rented, they are held only if the existing instances, emptied, and those already planned
+// can hold the whole gang; otherwise all are released, so that two gangs never block each other with halves. Slots that
+// the budgets do not allow are not held. Gangs are served in the order of their groups, so the first to hold slots
+// starts first.
+
+// placeGang starts the group's next gang if all of it fits.
+func (e *Engine) placeGang(g *group) bool {
+	j, members := g.NextGang()
+	slots, refuses := e.findSlots(g, len(members))
+	if refuses != nil {
+		g.wait(e.whyUnpaid(g, refuses))
+	}
+	if len(slots) < len(members) || refuses != nil {
+		e.partial = partialGang{len(members), slots, refuses != nil || !e.affordsGang(g, slots)}
+		return false
+	}
+	g.TakeGang(members)
+	for i, index := range members {
+		e.beginElement(j, index, slots[i])
+	}
+	if !g.Has(j) {
+		*j.BlockedIn(g.Key) = e.blockedFor(g, j)
+	}
+	return true
+}
+
+// affordsGang reports whether the budgets allow the slots found for a part of a gang and, unless some of the rest is
+// already reserved and paid for, the whole gang on instances like the first.
+func (e *Engine) affordsGang(g *group, slots []*fleet.Member) bool {
+	return len(slots) == 0 || e.refusingAccount(g, slots) == nil && (g.bound > 0 || e.allowsOn(slots[0], g))
+}
+
+// findSlots returns ready instances for up to n of the group's elements to start together, by the first of the orders
+// that the budgets allow for all n. If none is allowed, it returns the slots of the first order and the account that
+// refuses them.
+func (e *Engine) findSlots(g *group, n int) (first []*fleet.Member, refuses *budget.Account) {
+	for i, order := range orders {
+		slots := e.takeSlots(g, n, order)
+		returnSlots(g, slots)
+		switch {
+		case len(slots) < n && i == 0:
+			return slots, nil
+		case len(slots) < n:
+			return first, refuses
+		}
+		a := e.refusingAccount(g, slots)
+		if a == nil {
+			return slots, nil
+		}
+		if i == 0 {
+			first, refuses = slots, a
+		}
+	}
+	return first, refuses
+}
+
+// takeSlots takes room for up to n of the group's elements, filling one ready instance after the other in an order. The
+// caller returns it with returnSlots before the index is refreshed.
+func (e *Engine) takeSlots(g *group, n int, before order) (slots []*fleet.Member) {
+	for len(slots) < n {
+		in := e.bestInstance(g, before)
+		if in == nil {
+			break
+		}
+		for by := e.reservedFor(in); len(slots) < n && in.Holds(&g.demand) && !in.Full() && e.fitsBeside(in, g, by); {
+			in.Seat(g.Key.Shape.Need)
+			slots = append(slots, in)
+		}
+	}
+	return slots
+}
+
+func returnSlots(g *group, slots []*fleet.Member) {
+	for _, in := range slots {
+		in.Unseat(g.Key.Shape.Need)
+	}
+}
+
+// refusingAccount returns the account that starting one element in each slot would overdraw; nil if there is none.
+func (e *Engine) refusingAccount(g *group, slots []*fleet.Member) *budget.Account {
+	if !e.limited() {
+		return nil
+	}
+	return e.ledger.Refuses(nil, e.slotCommitments(g, slots)...)
+}
+
+// slotCommitments returns what starting one of the group's elements in each slot would commit.
+func (e *Engine) slotCommitments(g *group, slots []*fleet.Member) (all []budget.Commitment) {
+	var of []*fleet.Member
+	for _, in := range slots {
+		at := slices.Index(of, in)
+		if at < 0 {
+			of, all = append(of, in), append(all, e.onInstance(in, 0, wanted{g, 1}))
+			continue
+		}
+		all[at].Loads[0].Count++
+	}
+	return all
+}
+
+// gangRoom is room held for a gang while other groups are placed.
+type gangRoom struct {
+	g     *group
+	slots []*fleet.Member
+}
+
+// partialGang is a gang that did not fit: its size, and the slots found for it.
+type partialGang struct {
+	size       int
+	slots      []*fleet.Member
+	overBudget bool // the slots, or the whole gang, exceed a budget
+}
+
+// reserveForGang holds the slots found for the group's next gang if the whole gang can still be assembled; otherwise it
+// releases all its room.
+func (e *Engine) reserveForGang(g *group, r *fleet.Index, before bool) {
+	if g.Queued == 0 {
+		e.dropSurplus(g, r)
+		return
+	}
+	size, slots := e.partial.size, e.partial.slots // from the placeGang call just before
+	if e.partial.overBudget {
+		markUnmet := g.Unmet // unchanged even if others take these slots
+		g.Standby += min(len(slots), g.wants())
+		e.reserveComing(g, r)
+		g.Unmet = markUnmet
+		return
+	}
+	if e.cannotAssemble(g, size) {
+		e.dropReservations(g, r, g.bound)
+		g.Unmet, e.gangReleased = g.wants(), true
+		return
+	}
+	e.gangRooms = append(e.gangRooms, gangRoom{g, slots})
+	for _, in := range slots {
+		in.Seat(g.Key.Shape.Need)
+		in.Standby++
+		in.Gathers = true
+		g.Standby++
+		e.fleet.Kept(in)
+	}
+	e.reserveComing(g, r)
+	if g.Unschedulable && g.PartlyPlanned > 0 && g.Standby+g.bound+g.PartlyPlanned >= size {
+		e.needsPlan = true // the rest can be rented now
+	}
+	if left := min(size-len(slots), g.unreserved()); left > 0 && g.Unschedulable && before {
+		e.backfill.wait(g, left)
+	}
+}
+
+// retryGangs runs a placement before a plan that may include unschedulable gangs, so that gangs that released their
+// slots hold them again.
+func (e *Engine) retryGangs() {
+	if (e.needsPlan || e.gangDropped) && slices.ContainsFunc(e.groups, func(g *group) bool { return g.Key.Gang > 0 && g.Unschedulable }) {
+		e.needsPlacing = true
+	}
+}
+
+// returnGangRooms returns the room held for gangs during the placement.
+func (e *Engine) returnGangRooms() {
+	for _, k := range e.gangRooms {
+		returnSlots(k.g, k.slots)
+		for _, in := range k.slots {
+			e.fleet.Kept(in)
+		}
+	}
+	e.gangRooms = e.gangRooms[:0]
+}
+
+// cannotAssemble reports whether n of the group's elements fit neither on what can be rented nor on the existing
+// instances.
+func (e *Engine) cannotAssemble(g *group, n int) bool {
+	if !g.Unschedulable && !e.s.Closing || e.hasChance(g) || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.Key) {
+		return false
+	}
+	return n > g.PartlyPlanned && e.fleet.Census().Hold(&g.demand, n, g.Jobs[0].Number) < n-g.PartlyPlanned
+}
