@@ -13,7 +13,6 @@ import (
 
 	"drover"
 	"drover/driver"
-	"drover/internal/atomicfile"
 	"drover/internal/folderlock"
 )
 
@@ -95,15 +94,6 @@ func readJSON(path string, into any) error {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return nil
-}
-
-// writeJSON puts a whole file in the place of the old one. Nothing is synced: no instance outlives this host's memory.
-func writeJSON(path string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(path, b)
 }
 
 // lockFleet makes a fleet's folder if need be and locks it.

@@ -48,17 +48,17 @@ func (c *Config) Check() error {
 // faultConfig asks the cloud to misbehave. Whatever is left to chance follows from the seed and the instance's name, or the
 // number of the call, alone.
 type faultConfig struct {
-	Seed         uint64          `yaml:"seed"`
-	BootDelay    time.Duration   `yaml:"boot_delay"`    // until SSH answers
-	BootFailures float64         `yaml:"boot_failures"` // the fraction of instances whose SSH never answers
-	SuddenDeath  time.Duration   `yaml:"sudden_death"`  // the mean lifetime, after which an instance dies by itself
-	Quota        int             `yaml:"quota"`         // instances in the fleet
-	Capacity     []shortage      `yaml:"capacity"`
-	Latency      callDurations   `yaml:"latency"`
-	ErrorRate    callFractions   `yaml:"error_rate"`
-	Reclaim      reclaim         `yaml:"reclaim"`
-	PowerOff     driver.PowerOff `yaml:"power_off"` // what powering itself off does to an instance: it ends, or it only stops
-	Announce     netip.Addr      `yaml:"announce"`  // where instances are said to be; they listen on 127.0.0.1
+	Seed         uint64                 `yaml:"seed"`
+	BootDelay    time.Duration          `yaml:"boot_delay"`    // until SSH answers
+	BootFailures float64                `yaml:"boot_failures"` // the fraction of instances whose SSH never answers
+	SuddenDeath  time.Duration          `yaml:"sudden_death"`  // the mean lifetime, after which an instance dies by itself
+	Quota        int                    `yaml:"quota"`         // instances in the fleet
+	Capacity     []shortage             `yaml:"capacity"`
+	Latency      perCall[time.Duration] `yaml:"latency"`
+	ErrorRate    perCall[float64]       `yaml:"error_rate"`
+	Reclaim      reclaim                `yaml:"reclaim"`
+	PowerOff     driver.PowerOff        `yaml:"power_off"` // what powering itself off does to an instance: it ends, or it only stops
+	Announce     netip.Addr             `yaml:"announce"`  // where instances are said to be; they listen on 127.0.0.1
 }
 
 // shortage is what the cloud is out of; an empty field means any, and for is counted from the opening of the cloud.
@@ -76,16 +76,10 @@ type reclaim struct {
 	Fraction float64       `yaml:"fraction"` // of the instances; all, if left out
 }
 
-type callDurations struct {
-	Create  time.Duration `yaml:"create"`
-	List    time.Duration `yaml:"list"`
-	Destroy time.Duration `yaml:"destroy"`
-}
-
-type callFractions struct {
-	Create  float64 `yaml:"create"`
-	List    float64 `yaml:"list"`
-	Destroy float64 `yaml:"destroy"`
+type perCall[T any] struct {
+	Create  T `yaml:"create"`
+	List    T `yaml:"list"`
+	Destroy T `yaml:"destroy"`
 }
 
 // check finds what the types of the fields cannot.

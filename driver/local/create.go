@@ -21,6 +21,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
+	"drover/internal/atomicfile"
 	"drover/internal/folderlock"
 	"drover/internal/processes"
 )
@@ -96,7 +97,7 @@ func (c *cloud) ourProgram(ctx context.Context) (string, error) {
 
 // choose takes the first candidate that is in stock.
 func (c *cloud) choose(candidates []driver.Candidate) (taken driver.Candidate, err error) {
-	if limit := c.faults.config.Quota; limit > 0 {
+	if limit := c.config.Faults.Quota; limit > 0 {
 		folders, err := instanceFolders(c.fleetFolder(c.o.Fleet))
 		if err != nil {
 			return taken, err
@@ -109,7 +110,7 @@ func (c *cloud) choose(candidates []driver.Candidate) (taken driver.Candidate, e
 		if err = c.catalog.check(taken); err != nil {
 			return taken, err
 		}
-		if !c.faults.outOf(taken, time.Since(c.opened)) {
+		if !c.config.Faults.outOf(taken, time.Since(c.opened)) {
 			return taken, nil
 		}
 		err = errCapacity(taken)
@@ -136,7 +137,7 @@ func (c *cloud) build(ctx context.Context, path, program string, r driver.Create
 	if err := layOut(path); err != nil {
 		return err
 	}
-	if err := writeJSON(filepath.Join(path, tagsFile), r.Tags); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(path, tagsFile), r.Tags); err != nil {
 		return err
 	}
 	key := base64.StdEncoding.EncodeToString(hostKey.Marshal())
@@ -156,8 +157,8 @@ func (c *cloud) boot(ctx context.Context, path, program string, l launch, r reco
 		return err
 	}
 	defer socket.Close()
-	r.Address, r.Boots = c.faults.announced(address), drover.TimeOf(time.Now().Add(l.BootDelay))
-	if err := writeJSON(filepath.Join(path, recordFile), r); err != nil {
+	r.Address, r.Boots = c.config.Faults.announced(address), drover.TimeOf(time.Now().Add(l.BootDelay))
+	if err := atomicfile.WriteJSON(filepath.Join(path, recordFile), r); err != nil {
 		return err
 	}
 	return c.start(path, program, l, held, socket)
@@ -167,9 +168,9 @@ func (c *cloud) launch(r driver.CreateRequest, environment []string) launch {
 	l := launch{
 		HostKey:     r.HostKey.Reveal(),
 		PublicKey:   r.PublicKey,
-		BootDelay:   c.faults.config.BootDelay,
-		NeverBoots:  c.faults.neverBoots(r.Name),
-		Fate:        c.faults.fateOf(r.Name),
+		BootDelay:   c.config.Faults.BootDelay,
+		NeverBoots:  c.config.Faults.neverBoots(r.Name),
+		Fate:        c.config.Faults.fateOf(r.Name),
 		Environment: environment,
 	}
 	for _, script := range kit.Scripts(r) {

@@ -43,10 +43,6 @@ func notFound(id string, err error) error {
 	return errs.Classify("read instance "+id, err)
 }
 
-func isNotEmpty(err error) bool {
-	return errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)
-}
-
 func errQuota(limit int) error {
 	return &drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll,
 		Message: fmt.Sprintf("the fleet may have at most %d instances", limit)}

@@ -13,48 +13,46 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/middleware"
+	"drover/internal/atomicfile"
 	"drover/internal/backoff"
 	"drover/internal/processes"
 )
 
-// faults is the cloud's bad luck. The zero configuration has none.
-type faults struct{ config faultConfig }
-
 // ofCalls is what goes wrong with calls, whatever they are about.
-func (c faultConfig) ofCalls() middleware.Faults {
-	return middleware.Faults{Seed: c.Seed, Calls: map[middleware.Method]middleware.Trouble{
-		middleware.MethodCreate:  {Delay: c.Latency.Create, Fail: c.ErrorRate.Create},
-		middleware.MethodList:    {Delay: c.Latency.List, Fail: c.ErrorRate.List},
-		middleware.MethodDestroy: {Delay: c.Latency.Destroy, Fail: c.ErrorRate.Destroy},
+func (f faultConfig) ofCalls() middleware.Faults {
+	return middleware.Faults{Seed: f.Seed, Calls: map[middleware.Method]middleware.Trouble{
+		middleware.MethodCreate:  {Delay: f.Latency.Create, Fail: f.ErrorRate.Create},
+		middleware.MethodList:    {Delay: f.Latency.List, Fail: f.ErrorRate.List},
+		middleware.MethodDestroy: {Delay: f.Latency.Destroy, Fail: f.ErrorRate.Destroy},
 	}}
 }
 
 // neverBoots says whether SSH will never answer on the instance of this name.
-func (f *faults) neverBoots(name string) bool {
-	return f.config.BootFailures > 0 && middleware.Chance(f.config.Seed, "boot", name).Float64() < f.config.BootFailures
+func (f faultConfig) neverBoots(name string) bool {
+	return f.BootFailures > 0 && middleware.Chance(f.Seed, "boot", name).Float64() < f.BootFailures
 }
 
 // lifetime is how long the instance of this name lives, 0 for as long as it is let. It is distributed as lifetimes without memory are.
-func (f *faults) lifetime(name string) time.Duration {
-	if f.config.SuddenDeath == 0 {
+func (f faultConfig) lifetime(name string) time.Duration {
+	if f.SuddenDeath == 0 {
 		return 0
 	}
-	u := middleware.Chance(f.config.Seed, "death", name).Float64()
-	return max(1, time.Duration(-math.Log(1-u)*float64(f.config.SuddenDeath)))
+	u := middleware.Chance(f.Seed, "death", name).Float64()
+	return max(1, time.Duration(-math.Log(1-u)*float64(f.SuddenDeath)))
 }
 
 // announced is where an instance that listens at an address is said to be. With another host part, what stands between carries the connections
 // from there, or does with them as it likes.
-func (f *faults) announced(address netip.AddrPort) string {
-	if f.config.Announce.IsValid() {
-		address = netip.AddrPortFrom(f.config.Announce, address.Port())
+func (f faultConfig) announced(address netip.AddrPort) string {
+	if f.Announce.IsValid() {
+		address = netip.AddrPortFrom(f.Announce, address.Port())
 	}
 	return address.String()
 }
 
 // outOf says whether the cloud has no more of a candidate, so long after it was opened.
-func (f *faults) outOf(c driver.Candidate, age time.Duration) bool {
-	for _, s := range f.config.Capacity {
+func (f faultConfig) outOf(c driver.Candidate, age time.Duration) bool {
+	for _, s := range f.Capacity {
 		if (s.Type == "" || s.Type == c.ProviderType) && (s.Zone == "" || s.Zone == c.Zone) &&
 			(s.Market == "" || s.Market == c.Market) && (s.For == 0 || age < s.For) {
 			return true
@@ -102,10 +100,10 @@ type fate struct {
 }
 
 // fateOf draws the fate of the instance of this name.
-func (f *faults) fateOf(name string) fate {
-	r := f.config.Reclaim
-	fate := fate{Lifetime: f.lifetime(name), Stops: f.config.PowerOff == driver.PowerOffStops}
-	if r.After > 0 && (r.Fraction == 0 || middleware.Chance(f.config.Seed, "reclaim", name).Float64() < r.Fraction) {
+func (f faultConfig) fateOf(name string) fate {
+	r := f.Reclaim
+	fate := fate{Lifetime: f.lifetime(name), Stops: f.PowerOff == driver.PowerOffStops}
+	if r.After > 0 && (r.Fraction == 0 || middleware.Chance(f.Seed, "reclaim", name).Float64() < r.Fraction) {
 		fate.Reclaim, fate.Notice = r.After, r.Notice
 	}
 	return fate
@@ -123,7 +121,7 @@ func (f fate) unfold(ctx context.Context, folder string) (dies bool, err error) 
 	if f.Reclaim > 0 {
 		if backoff.For(ctx, f.Reclaim) == nil {
 			n := drover.Notice{Cause: "its configured faults", Deadline: drover.TimeOf(time.Now().Add(f.Notice))}
-			if err := writeJSON(filepath.Join(folder, noticesFile), n); err != nil {
+			if err := atomicfile.WriteJSON(filepath.Join(folder, noticesFile), n); err != nil {
 				return false, err
 			}
 		}

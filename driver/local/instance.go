@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drover/internal/atomicfile"
 	"drover/internal/processes"
 )
 
@@ -101,7 +102,7 @@ func runOuter(folder string) error {
 	case <-stop:
 		if l.Fate.Stops || has(folder, stoppedFile) {
 			l.Init = nil // that was for the first boot, and may hold secrets
-			err = errors.Join(os.Remove(filepath.Join(folder, upFile)), writeJSON(filepath.Join(folder, stoppedFile), l))
+			err = errors.Join(os.Remove(filepath.Join(folder, upFile)), atomicfile.WriteJSON(filepath.Join(folder, stoppedFile), l))
 		}
 	case err := <-dies:
 		// A sudden death leaves no time for an end in good order.

@@ -9,9 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"drover"
 	"drover/driver"
+	"drover/internal/atomicfile"
 	"drover/internal/folderlock"
 	"drover/internal/logkey"
 )
@@ -29,13 +31,9 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		if err != nil {
 			return nil, errs.Classify("list instances", err)
 		}
-		for _, in := range instances {
-			if in.Bears(tags) {
-				found = append(found, in)
-			}
-		}
+		found = append(found, instances...)
 	}
-	return found, nil
+	return slices.DeleteFunc(found, func(in driver.Instance) bool { return !in.Bears(tags) }), nil
 }
 
 // Describe looks into one instance's folder, as List does into all.
@@ -146,7 +144,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if alive, err := folderlock.Held(path); err != nil || !alive && !remains(path) {
 		return notFound(id, errors.Join(err, os.ErrNotExist))
 	}
-	return errs.Classify("tag instance "+id, writeJSON(filepath.Join(path, tagsFile), tags))
+	return errs.Classify("tag instance "+id, atomicfile.WriteJSON(filepath.Join(path, tagsFile), tags))
 }
 
 // VerifyHostKey compares with the key that was planted.
@@ -170,10 +168,10 @@ const mostAttribute = 256 << 10
 
 // Attribute is a file of the configured folder.
 func (c *cloud) Attribute(_ context.Context, name string) (string, error) {
-	if c.texts == "" || name != filepath.Base(name) {
+	if c.config.Attributes == "" || name != filepath.Base(name) {
 		return "", drover.Errorf(drover.KindNotFound, "there is no attribute %.80q", name)
 	}
-	file, err := os.Open(filepath.Join(c.texts, name))
+	file, err := os.Open(filepath.Join(c.config.Attributes, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", drover.Errorf(drover.KindNotFound, "there is no attribute %.80q", name)
 	}

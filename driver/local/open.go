@@ -48,11 +48,9 @@ import (
 const longestFleet = longestName
 
 type cloud struct {
-	exposes bool // what runs there can do whatever this process can
 	o       driver.Options
+	config  Config
 	catalog catalog
-	texts   string // the folder of the cloud's attributes; empty: none
-	faults  *faults
 	opened  time.Time
 
 	program kit.Cache[string] // the copy that instances run from
@@ -82,21 +80,21 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %v", o.Name, err)
 	}
-	all := &cloud{o: o, catalog: catalog, texts: c.Attributes, faults: &faults{c.Faults}, opened: time.Now(), exposes: !c.Trusted}
+	all := &cloud{o: o, config: c, catalog: catalog, opened: time.Now()}
 	return middleware.Inject(middleware.Intercept(all, all.call), c.Faults.ofCalls()), nil
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
-		HostKeys: driver.HostKeysPlanted, PowerOff: cmp.Or(c.faults.config.PowerOff, driver.PowerOffEnds), Notices: driver.NoticesFile, ManyCandidates: true,
-		NodeID: "drover://" + c.o.Fleet + "/{name}", Describe: true, StopStart: true, StopSaves: true, Exposes: c.exposes, ListLag: -1, // lists read the folders
+		HostKeys: driver.HostKeysPlanted, PowerOff: cmp.Or(c.config.Faults.PowerOff, driver.PowerOffEnds), Notices: driver.NoticesFile, ManyCandidates: true,
+		NodeID: "drover://" + c.o.Fleet + "/{name}", Describe: true, StopStart: true, StopSaves: true, Exposes: !c.config.Trusted, ListLag: -1, // lists read the folders
 	}
 }
 
-// Close leaves the instances alone. The fleet's folder goes if nothing is in it.
+// Close leaves the instances alone. The fleet's folder goes if nothing is in it, which os.IsExist reports.
 func (c *cloud) Close() error {
 	c.reap()
-	if err := os.Remove(c.fleetFolder(c.o.Fleet)); err != nil && !os.IsNotExist(err) && !isNotEmpty(err) {
+	if err := os.Remove(c.fleetFolder(c.o.Fleet)); err != nil && !os.IsNotExist(err) && !os.IsExist(err) {
 		return fmt.Errorf("close cloud %s: %w", c.o.Name, err)
 	}
 	return nil

@@ -2,7 +2,9 @@
 package atomicfile
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -12,6 +14,15 @@ func Write(path string, content []byte) error { return replace(path, content, fa
 
 // WriteDurably is Write that survives a power failure.
 func WriteDurably(path string, content []byte) error { return replace(path, content, true) }
+
+// WriteJSON is Write of a value as JSON.
+func WriteJSON(path string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return Write(path, text)
+}
 
 // replace writes a file of another name first. Several processes may replace one file.
 func replace(path string, content []byte, durable bool) error {

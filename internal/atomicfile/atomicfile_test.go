@@ -26,6 +26,17 @@ func TestWrite(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a value is written as JSON, and what is none is refused", func(t *testing.T) {
+		if err := WriteJSON(path, []int{1, 2}); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteJSON(path, func() {}); err == nil {
+			t.Error("a function is JSON")
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != "[1,2]" {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
 	t.Run("nothing is left of a write that fails", func(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(folder, "folder"), 0o700); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ package diskcache
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -110,18 +109,11 @@ func (k *Value[T]) load() {
 
 // save puts a whole file in the place of the old one. What cannot be kept is fetched again after a restart, so it is only told.
 func (k *Value[T]) save() {
-	if err := writeFile(k.file(), k.now); err != nil {
+	err := os.MkdirAll(k.o.Folder, 0o700)
+	if err == nil {
+		err = atomicfile.WriteJSON(k.file(), k.now)
+	}
+	if err != nil {
 		k.o.Log.Warn("what was fetched cannot be stored", logkey.Error, err)
 	}
-}
-
-func writeFile(file string, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
-	return atomicfile.Write(file, text)
 }

@@ -79,11 +79,7 @@ func (d *daemon) interruptLocked(n drover.Notice) {
 	}
 	d.log.Printf("the cloud is taking the instance back%s: %s", byDeadline(n), n.Cause)
 	i := &interruption{Boot: d.boot, Notice: n}
-	text, err := json.Marshal(i)
-	if err == nil {
-		err = atomicfile.Write(noticeFile, text)
-	}
-	if err != nil {
+	if err := atomicfile.WriteJSON(noticeFile, i); err != nil {
 		d.log.Printf("storing the notice: %v", err)
 	}
 	d.interruption = i
