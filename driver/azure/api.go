@@ -98,21 +98,19 @@ type api struct {
 }
 
 // connect finds credentials as the Azure tools do. It makes no call.
-func connect(c Config, world outside, metric func(string, error)) (*api, error) {
-	a := &api{config: c, web: world.transport, gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric}}
+func connect(c Config, world outside, metric func(string, error)) (a *api, err error) {
+	a = &api{config: c, web: world.transport, gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric}}
 	if a.web == nil {
 		a.web = &http.Client{Timeout: answerTime}
 	}
 	base := azcore.ClientOptions{Cloud: environments[c.Environment], Retry: policy.RetryOptions{MaxRetries: -1}, Transport: world.transport}
 	who := world.credential
 	if who == nil {
-		var err error
 		who, err = azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: base, TenantID: c.Tenant})
 		if err != nil {
 			return nil, drover.Errorf(drover.KindAuthentication, "no Azure credentials: %v", err)
 		}
 	}
-	var err error
 	a.arm, err = arm.NewClient("drover", "v1.0.0", credential{who}, &arm.ClientOptions{ClientOptions: base, DisableRPRegistration: true})
 	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "set up the Azure client: %v", err)

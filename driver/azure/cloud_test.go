@@ -8,12 +8,9 @@ import (
 	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"github.com/google/go-cmp/cmp"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
-	"drover/driver/middleware"
 )
 
 const (
@@ -48,43 +45,11 @@ func request(name string, candidates ...driver.Candidate) driver.CreateRequest {
 	if len(candidates) == 0 {
 		candidates = []driver.Candidate{candidate("Standard_D2s_v5", "westeurope-1", drover.OnDemand)}
 	}
-	for i := range candidates {
-		candidates[i].Image = image
-	}
-	return driver.CreateRequest{
-		Name: name, Candidates: candidates, Tags: map[string]string{driver.TagFleet: "fleet", driver.TagName: name},
-		HostKey: drover.NewSecret("-----BEGIN KEY-----\nhost\n-----END KEY-----\n"), PublicKey: "ssh-ed25519 AAAA fleet", Init: drover.NewSecret("#!/bin/sh\ntrue\n"),
-	}
+	return drivertest.Request(name, image, candidates...)
 }
 
 func candidate(kind, zone string, m drover.Market) driver.Candidate {
 	return driver.Candidate{ProviderType: kind, Zone: zone, Market: m}
-}
-
-func create(t testing.TB, c *cloud, r driver.CreateRequest) (driver.Instance, driver.Candidate) {
-	t.Helper()
-	in, taken, err := c.Create(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return in, taken
-}
-
-// listed are the instances in the list, of which each is described in the same way.
-func listed(t testing.TB, c *cloud) map[string]driver.Instance {
-	t.Helper()
-	found, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]driver.Instance{}
-	for _, in := range found {
-		if described, err := c.Describe(t.Context(), in.ID); err != nil || !cmp.Equal(in, described) {
-			t.Errorf("listed %+v, described %+v, %v", in, described, err)
-		}
-		all[in.ID] = in
-	}
-	return all
 }
 
 // TestConformance runs the suite against Microsoft's fake servers, with pages of two and answers that are behind.
@@ -95,13 +60,10 @@ func TestConformance(t *testing.T) {
 	folder := t.TempDir()
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
-			c, err := open(ctx, options(t, fleet, "public_address: true, volumes: [{size: 10Gi}]", folder), outside{r, &azfake.TokenCredential{}})
-			if err != nil {
-				return nil, err
-			}
-			return middleware.WithImages(c, map[drover.Arch]string{"": image}), nil
+			return open(ctx, options(t, fleet, "public_address: true, volumes: [{size: 10Gi}]", folder), outside{r, &azfake.TokenCredential{}})
 		},
-		Fleet: "check", Patience: 10 * time.Second, NoLogin: true, Many: 5,
+		Images: map[drover.Arch]string{"": image},
+		Fleet:  "check", Patience: 10 * time.Second, NoLogin: true, Many: 5,
 	})
 	time.Sleep(r.endTime)
 	r.mu.Lock()

@@ -15,18 +15,9 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
-
-// fail is the class of the error that a create ends with.
-func fail(t *testing.T, c *cloud, r driver.CreateRequest) *drover.Error {
-	t.Helper()
-	_, _, err := c.Create(t.Context(), r)
-	if err == nil {
-		t.Fatal("it was created")
-	}
-	return drover.AsError(err, drover.KindInternal)
-}
 
 // Errors as Azure words them, in short.
 var (
@@ -49,15 +40,15 @@ func TestCreate(t *testing.T) {
 			r.makeTime = time.Minute
 			c := imitate(t, r, "")
 			began := time.Now()
-			in, taken := create(t, c, request("one", spot1))
+			in, taken := drivertest.Create(t, c, request("one", spot1))
 			if time.Since(began) > 0 || in.ID != "one" || in.State != driver.Pending || !taken.Same(spot1) || r.calls["CreateVM"] != 1 {
 				t.Errorf("after %v and %v: %+v", time.Since(began), r.calls, in)
 			}
-			if got := listed(t, c)["one"]; got.State != driver.Pending || got.Failed != nil {
+			if got := drivertest.Listed(t, c)["one"]; got.State != driver.Pending || got.Failed != nil {
 				t.Errorf("%+v", got)
 			}
 			time.Sleep(time.Minute)
-			if got := listed(t, c)["one"]; got.State != driver.Running {
+			if got := drivertest.Listed(t, c)["one"]; got.State != driver.Running {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -68,14 +59,14 @@ func TestCreate(t *testing.T) {
 			r.makeTime = time.Minute
 			r.fails["Standard_D2s_v5 1 spot"], r.fails["Standard_D2s_v5 2 "], r.fails["Standard_D2ps_v5  "] = zonal, allocation, constrained
 			c := imitate(t, r, "")
-			create(t, c, request("one", spot1))
-			create(t, c, request("two", demand))
-			create(t, c, request("three", spot2))
-			if got := listed(t, c); got["one"].Failed != nil || got["two"].State != driver.Pending {
+			drivertest.Create(t, c, request("one", spot1))
+			drivertest.Create(t, c, request("two", demand))
+			drivertest.Create(t, c, request("three", spot2))
+			if got := drivertest.Listed(t, c); got["one"].Failed != nil || got["two"].State != driver.Pending {
 				t.Errorf("%+v", got)
 			}
 			time.Sleep(time.Minute)
-			got := listed(t, c)
+			got := drivertest.Listed(t, c)
 			for name, want := range map[string]struct {
 				wrong
 				market drover.Market
@@ -92,19 +83,19 @@ func TestCreate(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if got := listed(t, c); len(got)+len(r.parts) != 0 {
+			if got := drivertest.Listed(t, c); len(got)+len(r.parts) != 0 {
 				t.Errorf("left: %v %v", got, r.parts)
 			}
 		})
 	})
 	t.Run("only the first candidate is asked for", func(t *testing.T) {
 		r := newRegion()
-		in, taken := create(t, imitate(t, r, ""), request("one", spot2, spot1))
+		in, taken := drivertest.Create(t, imitate(t, r, ""), request("one", spot2, spot1))
 		if !taken.Same(spot2) || in.ProviderType != "Standard_D2ps_v5" || in.Zone != "westeurope-1" || in.Market != drover.Spot || in.Addresses.User != "drover" {
 			t.Errorf("took %+v: %+v", taken, in)
 		}
 		r.lacks["Standard_D2s_v5 1 spot"] = skuNotAvailable
-		if got := fail(t, imitate(t, r, ""), request("two", spot1, spot2)); got.Kind != drover.KindCapacity || r.calls["CreateVM"] != 2 {
+		if got := drivertest.Refused(t, imitate(t, r, ""), request("two", spot1, spot2)); got.Kind != drover.KindCapacity || r.calls["CreateVM"] != 2 {
 			t.Errorf("%v after %v", got, r.calls)
 		}
 	})
@@ -131,7 +122,7 @@ func TestCreate(t *testing.T) {
 				r.cores = tt.cores
 			}
 			for _, keys := range []string{"", "list_types: false, types: [{name: a}]"} { // by what is known of quotas, and by what Azure says
-				got := fail(t, imitate(t, r, keys), request("one", tt.asked))
+				got := drivertest.Refused(t, imitate(t, r, keys), request("one", tt.asked))
 				if got.Kind != tt.want.Kind || got.Scope != tt.want.Scope || got.Market != tt.want.Market {
 					t.Errorf("%s: got %s %s %s: %v", tt.name, got.Kind, got.Scope, got.Market, got)
 				}
@@ -142,14 +133,14 @@ func TestCreate(t *testing.T) {
 		r := newRegion()
 		r.cores[spotQuota] = 1
 		c := imitate(t, r, "")
-		if got := fail(t, c, request("one", spot1)); got.Kind != drover.KindQuota || got.Hint == "" || r.calls["CreateVM"] != 0 {
+		if got := drivertest.Refused(t, c, request("one", spot1)); got.Kind != drover.KindQuota || got.Hint == "" || r.calls["CreateVM"] != 0 {
 			t.Errorf("%v after %v", got, r.calls)
 		}
 		r = newRegion()
 		r.broken["ListQuotas"] = wrong{status: 403}
 		c = imitate(t, r, "")
-		create(t, c, request("one", spot1))
-		create(t, c, request("two", spot1))
+		drivertest.Create(t, c, request("one", spot1))
+		drivertest.Create(t, c, request("two", spot1))
 		if r.calls["ListQuotas"] != 1 {
 			t.Errorf("quotas that cannot be read were asked for %d times", r.calls["ListQuotas"])
 		}
@@ -158,19 +149,19 @@ func TestCreate(t *testing.T) {
 		r := newRegion()
 		r.cores[spotQuota] = 2
 		c := imitate(t, r, "")
-		create(t, c, request("one", spot1))
-		if got := fail(t, c, request("two", spot1)); got.Kind != drover.KindQuota || got.Scope != drover.ScopeQuotaGroup {
+		drivertest.Create(t, c, request("one", spot1))
+		if got := drivertest.Refused(t, c, request("two", spot1)); got.Kind != drover.KindQuota || got.Scope != drover.ScopeQuotaGroup {
 			t.Error(got)
 		}
 		if err := c.Destroy(t.Context(), "one"); err != nil {
 			t.Fatal(err)
 		}
-		create(t, c, request("three", spot1))
+		drivertest.Create(t, c, request("three", spot1))
 	})
 	t.Run("a name asked for with other candidates is the instance there is", func(t *testing.T) {
 		c := imitate(t, newRegion(), "")
-		create(t, c, request("one", spot1))
-		again, taken := create(t, c, request("one", demand))
+		drivertest.Create(t, c, request("one", spot1))
+		again, taken := drivertest.Create(t, c, request("one", demand))
 		if again.ID != "one" || !taken.Same(spot1) || again.ProviderType != "Standard_D2s_v5" {
 			t.Errorf("got %+v, %+v", again, taken)
 		}
@@ -186,7 +177,7 @@ func TestCreate(t *testing.T) {
 		if _, _, err := other.Create(t.Context(), theirs); err != nil {
 			t.Fatal(err)
 		}
-		if got := fail(t, imitate(t, r, ""), request("one")); got.Kind != drover.KindInvalid {
+		if got := drivertest.Refused(t, imitate(t, r, ""), request("one")); got.Kind != drover.KindInvalid {
 			t.Error(got)
 		}
 	})
@@ -204,7 +195,7 @@ func TestCreate(t *testing.T) {
 			bad = append(bad, one)
 		}
 		for _, one := range bad {
-			if got := fail(t, c, one); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
+			if got := drivertest.Refused(t, c, one); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
 				t.Errorf("%s: %v", got.Kind, got)
 			}
 		}
@@ -217,7 +208,7 @@ func TestCreate(t *testing.T) {
 			r := newRegion()
 			r.broken["CreateVM"] = wrong{map[drover.ErrorKind]int{drover.KindRateLimit: 429, drover.KindAuthentication: 403, drover.KindTransient: 500}[want], code, "no", "11"}
 			began := time.Now()
-			got := fail(t, imitate(t, r, ""), request("one"))
+			got := drivertest.Refused(t, imitate(t, r, ""), request("one"))
 			if got.Kind != want || r.calls["CreateVM"] != 1 || time.Since(began) > 5*time.Second || want == drover.KindRateLimit && got.RetryAt < drover.TimeOf(began.Add(10*time.Second)) {
 				t.Errorf("%s in %d calls: %+v", code, r.calls["CreateVM"], got)
 			}
@@ -230,7 +221,7 @@ func TestCreate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fail(t, c.(*cloud), request("one")); got.Kind != drover.KindAuthentication || got.Hint == "" {
+		if got := drivertest.Refused(t, c.(*cloud), request("one")); got.Kind != drover.KindAuthentication || got.Hint == "" {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -251,7 +242,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		r := newRegion()
 		one := request("one")
 		one.Disk = 30*drover.GiB + 1
-		create(t, imitate(t, r, ""), one)
+		drivertest.Create(t, imitate(t, r, ""), one)
 		p := asked(t, r, "one")
 		disk, nic := p.StorageProfile.OSDisk, p.NetworkProfile.NetworkInterfaceConfigurations[0]
 		if *disk.DeleteOption != "Delete" || *disk.DiskSizeGB != 31 || *disk.ManagedDisk.StorageAccountType != defaultVolume || *nic.Properties.DeleteOption != "Delete" {
@@ -288,7 +279,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	})
 	t.Run("spot is evicted for good, and paid up to the price on demand", func(t *testing.T) {
 		r := newRegion()
-		create(t, imitate(t, r, ""), request("one", candidate("Standard_D2s_v5", "westeurope", drover.Spot)))
+		drivertest.Create(t, imitate(t, r, ""), request("one", candidate("Standard_D2s_v5", "westeurope", drover.Spot)))
 		p := asked(t, r, "one")
 		if *p.Priority != "Spot" || *p.EvictionPolicy != "Delete" || *p.BillingProfile.MaxPrice != -1 || r.vms["one"].asked.Zones != nil {
 			t.Errorf("%+v", p)
@@ -301,7 +292,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		one := request("one")
 		one.Candidates[0].Image = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/g/images/i"
 		one.Template = `{"plan": {"name": "p"}, "properties": {"licenseType": "RHEL_BYOS", "hardwareProfile": {"vmSizeProperties": {"vCPUsPerCore": 1}}}}`
-		create(t, c, one)
+		drivertest.Create(t, c, one)
 		p, m := asked(t, r, "one"), r.vms["one"].asked
 		nic := p.NetworkProfile.NetworkInterfaceConfigurations[0].Properties
 		address := nic.IPConfigurations[0].Properties.PublicIPAddressConfiguration
@@ -319,7 +310,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		if *m.Plan.Name != "p" || *p.LicenseType != "RHEL_BYOS" || *p.HardwareProfile.VMSizeProperties.VCPUsPerCore != 1 || *p.HardwareProfile.VMSize != "Standard_D2s_v5" || m.Identity.UserAssignedIdentities["/id"] == nil {
 			t.Errorf("%+v", m)
 		}
-		if got := listed(t, c)["one"]; got.Addresses.User != "ops" || got.Addresses.Public != "192.0.2.1" {
+		if got := drivertest.Listed(t, c)["one"]; got.Addresses.User != "ops" || got.Addresses.Public != "192.0.2.1" {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 	"drover/driver/middleware"
 )
@@ -24,18 +25,18 @@ func TestList(t *testing.T) {
 			r := newRegion()
 			r.makeTime = time.Minute
 			c := imitate(t, r, "public_address: true, tags: {team: a}")
-			create(t, c, request("one", spot))
+			drivertest.Create(t, c, request("one", spot))
 			want := driver.Instance{
 				ID: "one", ProviderType: "Standard_D2s_v5", Zone: "westeurope-1", Market: drover.Spot, State: driver.Pending, Created: drover.TimeOf(time.Now()),
 				Tags:      map[string]string{"team": "a", driver.TagFleet: "fleet", driver.TagName: "one"},
 				Addresses: driver.Addresses{Private: "10.0.0.4", Public: "192.0.2.1", User: "drover"},
 			}
-			if diff := cmp.Diff(want, listed(t, c)["one"]); diff != "" {
+			if diff := cmp.Diff(want, drivertest.Listed(t, c)["one"]); diff != "" {
 				t.Error(diff)
 			}
 			time.Sleep(time.Minute)
 			want.State = driver.Running
-			if diff := cmp.Diff(want, listed(t, c)["one"]); diff != "" {
+			if diff := cmp.Diff(want, drivertest.Listed(t, c)["one"]); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -44,7 +45,7 @@ func TestList(t *testing.T) {
 		for _, call := range []string{"ListVMs", "ListVMStates", "ListInterfaces", "ListAddresses"} {
 			r := newRegion()
 			c := imitate(t, r, "public_address: true")
-			create(t, c, request("one"))
+			drivertest.Create(t, c, request("one"))
 			r.broken[call] = wrong{status: 500}
 			if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
 				t.Errorf("%s: %v, %v", call, all, err)
@@ -53,8 +54,8 @@ func TestList(t *testing.T) {
 		r := newRegion()
 		r.pageSize = 1
 		c := imitate(t, r, "")
-		create(t, c, request("one"))
-		create(t, c, request("two"))
+		drivertest.Create(t, c, request("one"))
+		drivertest.Create(t, c, request("two"))
 		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"list VMs": {Burst: 1, PerSecond: 1}}, 1)
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
 			t.Errorf("%v, %v", all, err)
@@ -66,22 +67,22 @@ func TestList(t *testing.T) {
 			r.endTime = time.Minute
 			c := imitate(t, r, "")
 			for _, name := range []string{"ours", "taken"} {
-				create(t, c, request(name, spot))
+				drivertest.Create(t, c, request(name, spot))
 			}
-			create(t, c, request("demand"))
+			drivertest.Create(t, c, request("demand"))
 			for _, name := range []string{"ours", "demand"} {
 				if err := c.Destroy(t.Context(), name); err != nil {
 					t.Fatal(err)
 				}
 			}
 			r.evict("taken")
-			for name, in := range listed(t, c) {
+			for name, in := range drivertest.Listed(t, c) {
 				if in.State != driver.Stopping || in.Reclaimed != (name == "taken") {
 					t.Errorf("%+v", in)
 				}
 			}
 			time.Sleep(time.Minute)
-			if got := listed(t, c); len(got) != 0 {
+			if got := drivertest.Listed(t, c); len(got) != 0 {
 				t.Errorf("still: %v", got)
 			}
 		})
@@ -99,9 +100,9 @@ func TestList(t *testing.T) {
 	})
 	t.Run("an instance of another region is not listed", func(t *testing.T) {
 		r := newRegion()
-		create(t, imitate(t, r, ""), request("one"))
+		drivertest.Create(t, imitate(t, r, ""), request("one"))
 		r.vms["one"].asked.Location = to.Ptr("northeurope")
-		if got := listed(t, imitate(t, r, "")); len(got) != 0 {
+		if got := drivertest.Listed(t, imitate(t, r, "")); len(got) != 0 {
 			t.Errorf("%v", got)
 		}
 	})
@@ -122,22 +123,22 @@ func TestList(t *testing.T) {
 	t.Run("tags that the configuration gives every instance stay", func(t *testing.T) {
 		r := newRegion()
 		c := imitate(t, r, "tags: {team: a}")
-		create(t, c, request("one"))
+		drivertest.Create(t, c, request("one"))
 		if err := c.SetTags(t.Context(), "one", map[string]string{driver.TagFleet: "fleet"}); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, listed(t, c)["one"].Tags); diff != "" {
+		if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, drivertest.Listed(t, c)["one"].Tags); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("an instance stops and starts, one that is gone does not", func(t *testing.T) {
 		c := imitate(t, newRegion(), "")
-		create(t, c, request("one"))
-		if err := c.Stop(t.Context(), "one"); err != nil || listed(t, c)["one"].State != driver.Stopped {
-			t.Errorf("%v, %+v", err, listed(t, c)["one"])
+		drivertest.Create(t, c, request("one"))
+		if err := c.Stop(t.Context(), "one"); err != nil || drivertest.Listed(t, c)["one"].State != driver.Stopped {
+			t.Errorf("%v, %+v", err, drivertest.Listed(t, c)["one"])
 		}
-		if err := c.Start(t.Context(), "one"); err != nil || listed(t, c)["one"].State != driver.Running {
-			t.Errorf("%v, %+v", err, listed(t, c)["one"])
+		if err := c.Start(t.Context(), "one"); err != nil || drivertest.Listed(t, c)["one"].State != driver.Running {
+			t.Errorf("%v, %+v", err, drivertest.Listed(t, c)["one"])
 		}
 		if err := c.Start(t.Context(), "nobody"); drover.KindOf(err) != drover.KindNotFound {
 			t.Error(err)
@@ -150,11 +151,11 @@ func TestDescribe(t *testing.T) {
 		r := newRegion()
 		r.endTime = time.Minute
 		c := imitate(t, r, "public_address: true")
-		create(t, c, request("one"))
+		drivertest.Create(t, c, request("one"))
 		if err := c.Stop(t.Context(), "one"); err != nil {
 			t.Fatal(err)
 		}
-		listed(t, c) // and described in the same way: it is stopped
+		drivertest.Listed(t, c) // and described in the same way: it is stopped
 		for _, call := range []string{"GetVM", "ListInterfaces", "ListAddresses"} {
 			r.broken[call] = wrong{status: 500}
 			if in, err := c.Describe(t.Context(), "one"); err == nil || drover.KindOf(err) != drover.KindTransient || in.ID != "" {
@@ -181,11 +182,11 @@ func TestSweep(t *testing.T) {
 		r := newRegion()
 		r.pageSize = 1
 		c := imitate(t, r, "public_address: true")
-		create(t, c, request("one"))
-		create(t, c, request("two"))
+		drivertest.Create(t, c, request("one"))
+		drivertest.Create(t, c, request("two"))
 		theirs := request("theirs")
 		theirs.Tags[driver.TagFleet] = "other"
-		create(t, c, theirs)
+		drivertest.Create(t, c, theirs)
 		for _, p := range r.parts {
 			p.stays = true // as after a create that failed half-way
 		}

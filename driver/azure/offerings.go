@@ -52,7 +52,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	spots := c.knownSpots(ctx)
 	return c.config.Offerings(ctx, kit.Catalogue{
 		Cloud: c.o.Name, Zones: c.zonesByHand(types), Keys: c.config.MarketKeys,
-		Own: func(context.Context) ([]drover.Offering, error) { return c.listed(types, prices), nil },
+		Own: func(context.Context) ([]kit.Own, error) { return c.listed(types, prices), nil },
 		Complete: func(o *drover.Offering) {
 			c.addVolumes(o, disks)
 			o.QuotaGroup = quotaGroup(types[o.Type.ProviderType].Family, o.Market)
@@ -80,21 +80,15 @@ func (c *cloud) zonesByHand(known map[string]typeInfo) (zones []string) {
 }
 
 // listed is Azure's own types.
-func (c *cloud) listed(types map[string]typeInfo, prices priceList) (all []drover.Offering) {
+func (c *cloud) listed(types map[string]typeInfo, prices priceList) (all []kit.Own) {
 	for name, t := range types {
 		if t.Confidential || !strings.Contains(t.Generations, "V"+strconv.Itoa(c.config.Generation)) {
 			continue
 		}
-		offered := drover.InstanceType{Name: name, ProviderType: name, Resources: t.Resources}
-		for _, market := range c.config.Markets {
-			price := prices[name][market]
-			if price <= 0 || market == drover.Spot && !t.Spot {
-				continue
-			}
-			for _, zone := range c.zonesOf(t) {
-				all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price})
-			}
-		}
+		all = append(all, kit.Own{Name: name, Resources: t.Resources, Zones: c.zonesOf(t), Price: func(_ string, m drover.Market) (drover.Money, bool) {
+			price := prices[name][m]
+			return price, price > 0 && (m == drover.OnDemand || t.Spot)
+		}})
 	}
 	return all
 }

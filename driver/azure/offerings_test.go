@@ -142,7 +142,7 @@ func TestWhatIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, folder := newRegion(), t.TempDir()
 		first := offers(t, imitateIn(t, r, "", folder))
-		create(t, imitateIn(t, r, "", folder), request("one"))
+		drivertest.Create(t, imitateIn(t, r, "", folder), request("one"))
 		files, _ := filepath.Glob(folder + "/*.json")
 		if len(files) != 5 {
 			t.Errorf("kept: %v", files)
@@ -239,8 +239,8 @@ func TestOpen(t *testing.T) {
 		r, count := newRegion(), map[string]int{}
 		c := imitate(t, r, "")
 		c.api.gate.Metric = func(call string, err error) { count[call]++ }
-		create(t, c, request("one"))
-		listed(t, c)
+		drivertest.Create(t, c, request("one"))
+		drivertest.Listed(t, c)
 		if diff := cmp.Diff(r.calls, count); diff != "" {
 			t.Error(diff)
 		}

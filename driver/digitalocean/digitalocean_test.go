@@ -15,7 +15,6 @@ import (
 	"drover/driver"
 	"drover/driver/drivertest"
 	"drover/driver/kit"
-	"drover/driver/middleware"
 	"drover/internal/config"
 
 	"github.com/digitalocean/godo"
@@ -53,13 +52,10 @@ func TestConformance(t *testing.T) {
 	f := newFake(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
-			c, err := Open(ctx, options(t, f.config(), fleet))
-			if err != nil {
-				return nil, err
-			}
-			return middleware.WithImages(c, map[drover.Arch]string{"": "ubuntu-24-04-x64"}), nil
+			return Open(ctx, options(t, f.config(), fleet))
 		},
-		Fleet: "check", Patience: 10 * time.Second, Many: 8, NoLogin: true,
+		Images: map[drover.Arch]string{"": "ubuntu-24-04-x64"},
+		Fleet:  "check", Patience: 10 * time.Second, Many: 8, NoLogin: true,
 	})
 }
 

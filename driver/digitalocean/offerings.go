@@ -2,7 +2,6 @@ package digitalocean
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -15,11 +14,11 @@ import (
 // Offerings are the sizes that may be created, in each of their regions, and the types by hand. A size that a region has run out of is not told of
 // there.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
-	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Regions, Own: c.listed})
+	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Regions, Within: c.config.Regions, Own: c.listed})
 }
 
 // listed is DigitalOcean's own sizes.
-func (c *cloud) listed(ctx context.Context) (all []drover.Offering, err error) {
+func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 	sizes, err := pages(ctx, c.api.Sizes.List)
 	if err != nil {
 		return nil, errs.Classify("listing sizes", err)
@@ -34,11 +33,9 @@ func (c *cloud) listed(ctx context.Context) (all []drover.Offering, err error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, region := range size.Regions {
-			if len(c.config.Regions) == 0 || slices.Contains(c.config.Regions, region) {
-				all = append(all, drover.Offering{Cloud: c.o.Name, Zone: region, Type: typeOf(size), Market: drover.OnDemand, Price: price})
-			}
-		}
+		t := typeOf(size)
+		t.Price = func(string, drover.Market) (drover.Money, bool) { return price, true }
+		all = append(all, t)
 	}
 	return all, nil
 }
@@ -53,8 +50,8 @@ func priceOf(size godo.Size) (drover.Money, error) {
 }
 
 // typeOf is a size as a type. All have processors of one architecture.
-func typeOf(size godo.Size) drover.InstanceType {
-	t := drover.InstanceType{Name: size.Slug, ProviderType: size.Slug, Resources: drover.Resources{
+func typeOf(size godo.Size) kit.Own {
+	t := kit.Own{Name: size.Slug, Zones: size.Regions, Resources: drover.Resources{
 		CPU:    drover.MilliCPU(size.Vcpus) * 1000,
 		Memory: drover.Bytes(size.Memory) * drover.MiB,
 		Disk:   drover.Bytes(size.Disk) * drover.GiB,

@@ -295,7 +295,7 @@ func checkReopen(ctx context.Context, t *trial) error {
 	if err := t.cloud.Close(); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	if t.cloud, err = t.Open(ctx, t.Fleet); err != nil {
+	if t.cloud, err = t.open(ctx, t.Fleet); err != nil {
 		return fmt.Errorf("open again: %w", err)
 	}
 	found, err := t.listed(ctx, t.fleetTags(), 1)

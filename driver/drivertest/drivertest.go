@@ -16,13 +16,18 @@ import (
 	"testing"
 	"time"
 
+	"drover"
 	"drover/driver"
+	"drover/driver/middleware"
 )
 
 // Harness is the cloud under test.
 type Harness struct {
 	// Open opens the cloud for a fleet, as a controller of its own would, each time it is called.
 	Open func(ctx context.Context, fleet string) (driver.Cloud, error)
+
+	// Images are those that the cloud's instances boot from, by name; nil: Request has it.
+	Images map[drover.Arch]string
 
 	// Fleet is what the suite's instances bear; so does a second fleet, with "-other" behind. Nothing else may use the two.
 	Fleet string
@@ -44,6 +49,15 @@ type Harness struct {
 
 	// NoCommands leaves out the check that runs scripts and commands, for a fake whose instances let in and have nothing inside.
 	NoCommands bool
+}
+
+// open opens the cloud with its images.
+func (h Harness) open(ctx context.Context, fleet string) (driver.Cloud, error) {
+	c, err := h.Open(ctx, fleet)
+	if err != nil || h.Images == nil {
+		return c, err
+	}
+	return middleware.WithImages(c, h.Images), nil
 }
 
 // Check is one thing that a driver must do.

@@ -102,7 +102,7 @@ func checkShared(ctx context.Context, t *trial) error {
 func (t *trial) asAnother(ctx context.Context, do func() error) error {
 	mine := t.cloud
 	defer func() { t.cloud = mine }()
-	other, err := t.Open(ctx, t.Fleet)
+	other, err := t.open(ctx, t.Fleet)
 	if err != nil {
 		return fmt.Errorf("open again: %w", err)
 	}

@@ -43,7 +43,7 @@ type trial struct {
 }
 
 func (h Harness) begin(ctx context.Context) (*trial, error) {
-	cloud, err := h.Open(ctx, h.Fleet)
+	cloud, err := h.open(ctx, h.Fleet)
 	if err != nil {
 		return nil, fmt.Errorf("open the cloud: %w", err)
 	}

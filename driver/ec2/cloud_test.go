@@ -8,12 +8,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/google/go-cmp/cmp"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
-	"drover/driver/middleware"
 )
 
 // imitate opens the fake as a cloud, with this configuration beside the region.
@@ -53,43 +50,11 @@ func request(name string, candidates ...driver.Candidate) driver.CreateRequest {
 	if len(candidates) == 0 {
 		candidates = []driver.Candidate{{ProviderType: "m7i.large", Zone: "us-east-1a", Market: drover.OnDemand, Arch: "amd64"}}
 	}
-	for i := range candidates {
-		candidates[i].Image = "ami-debian"
-	}
-	return driver.CreateRequest{
-		Name: name, Candidates: candidates, Tags: map[string]string{driver.TagFleet: "fleet", driver.TagName: name},
-		HostKey: drover.NewSecret("-----BEGIN KEY-----\nhost\n-----END KEY-----\n"), PublicKey: "ssh-ed25519 AAAA fleet", Init: drover.NewSecret("#!/bin/sh\ntrue\n"),
-	}
+	return drivertest.Request(name, "ami-debian", candidates...)
 }
 
 func candidate(kind, zone string, m drover.Market) driver.Candidate {
 	return driver.Candidate{ProviderType: kind, Zone: zone, Market: m}
-}
-
-func create(t testing.TB, c *cloud, r driver.CreateRequest) (driver.Instance, driver.Candidate) {
-	t.Helper()
-	in, taken, err := c.Create(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return in, taken
-}
-
-// listed are the instances in the list, of which each is described in the same way.
-func listed(t testing.TB, c *cloud) map[string]driver.Instance {
-	t.Helper()
-	found, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]driver.Instance{}
-	for _, in := range found {
-		if described, err := c.Describe(t.Context(), in.ID); err != nil || !cmp.Equal(in, described) {
-			t.Errorf("listed %+v, described %+v, %v", in, described, err)
-		}
-		all[in.ID] = in
-	}
-	return all
 }
 
 // TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that are behind.
@@ -103,13 +68,10 @@ func TestConformance(t *testing.T) {
 	isolate(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
-			c, err := open(ctx, options(t, fleet, "endpoint: '"+server.URL+"'", folder), nil)
-			if err != nil {
-				return nil, err
-			}
-			return middleware.WithImages(c, map[drover.Arch]string{"": "debian-12-*"}), nil
+			return open(ctx, options(t, fleet, "endpoint: '"+server.URL+"'", folder), nil)
 		},
-		Fleet: "check", Patience: 10 * time.Second, NoLogin: true,
+		Images: map[drover.Arch]string{"": "debian-12-*"},
+		Fleet:  "check", Patience: 10 * time.Second, NoLogin: true,
 	})
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,18 +12,9 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
-
-// fail is the class of the error that a create ends with.
-func fail(t *testing.T, c *cloud, r driver.CreateRequest) *drover.Error {
-	t.Helper()
-	_, _, err := c.Create(t.Context(), r)
-	if err == nil {
-		t.Fatal("it was created")
-	}
-	return drover.AsError(err, drover.KindInternal)
-}
 
 // covers C4
 func TestCreate(t *testing.T) {
@@ -33,7 +24,7 @@ func TestCreate(t *testing.T) {
 	t.Run("the first candidate that can be had is taken, in one call", func(t *testing.T) {
 		f := newFake()
 		f.out["m7i.large us-east-1a spot"] = "InsufficientInstanceCapacity"
-		in, taken := create(t, imitate(t, f, ""), request("one", spotA, spotB, demand))
+		in, taken := drivertest.Create(t, imitate(t, f, ""), request("one", spotA, spotB, demand))
 		if !taken.Same(spotB) || in.ProviderType != "m7g.large" || in.Zone != "us-east-1b" || in.Market != drover.Spot || in.State != driver.Pending || f.calls["CreateFleet"] != 1 {
 			t.Errorf("took %+v in %d calls: %+v", taken, f.calls["CreateFleet"], in)
 		}
@@ -41,7 +32,7 @@ func TestCreate(t *testing.T) {
 	t.Run("another market is tried when the first has nothing", func(t *testing.T) {
 		f := newFake()
 		f.out["  spot"] = "UnfulfillableCapacity"
-		_, taken := create(t, imitate(t, f, ""), request("one", spotA, spotB, demand))
+		_, taken := drivertest.Create(t, imitate(t, f, ""), request("one", spotA, spotB, demand))
 		if !taken.Same(demand) || f.calls["CreateFleet"] != 2 {
 			t.Errorf("took %+v in %d calls", taken, f.calls["CreateFleet"])
 		}
@@ -72,7 +63,7 @@ func TestCreate(t *testing.T) {
 			if tt.vcpus != nil {
 				f.vcpus = tt.vcpus
 			}
-			got := fail(t, imitate(t, f, ""), request("one", slices.Clone(tt.candidates)...))
+			got := drivertest.Refused(t, imitate(t, f, ""), request("one", slices.Clone(tt.candidates)...))
 			if got.Kind != tt.want.Kind || got.Scope != tt.want.Scope || got.Market != tt.want.Market {
 				t.Errorf("%s: got %s %s %s: %v", tt.name, got.Kind, got.Scope, got.Market, got)
 			}
@@ -82,20 +73,20 @@ func TestCreate(t *testing.T) {
 		f := newFake()
 		f.vcpus["L-34B43A08"] = 2
 		c := imitate(t, f, "")
-		in, _ := create(t, c, request("one", spotA))
-		if got := fail(t, c, request("two", spotA)); got.Kind != drover.KindQuota {
+		in, _ := drivertest.Create(t, c, request("one", spotA))
+		if got := drivertest.Refused(t, c, request("two", spotA)); got.Kind != drover.KindQuota {
 			t.Error(got)
 		}
 		if err := c.Destroy(t.Context(), in.ID); err != nil {
 			t.Fatal(err)
 		}
-		create(t, c, request("three", spotA))
+		drivertest.Create(t, c, request("three", spotA))
 	})
 	t.Run("a name asked for with other candidates is the instance there is", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		first, _ := create(t, c, request("one", spotA))
-		again, taken := create(t, c, request("one", demand))
+		first, _ := drivertest.Create(t, c, request("one", spotA))
+		again, taken := drivertest.Create(t, c, request("one", demand))
 		if again.ID != first.ID || !taken.Same(spotA) {
 			t.Errorf("got %+v, %+v", again, taken)
 		}
@@ -104,20 +95,20 @@ func TestCreate(t *testing.T) {
 		f := newFake()
 		f.lag = 1 << 40
 		c := imitate(t, f, "")
-		create(t, c, request("one", spotA))
-		if got := fail(t, c, request("one", demand)); got.Kind != drover.KindTransient {
+		drivertest.Create(t, c, request("one", spotA))
+		if got := drivertest.Refused(t, c, request("one", demand)); got.Kind != drover.KindTransient {
 			t.Error(got)
 		}
 	})
 	t.Run("a launch template that somebody took away is made again", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		create(t, c, request("one"))
+		drivertest.Create(t, c, request("one"))
 		clear(f.templates)
-		if got := fail(t, c, request("two")); got.Kind != drover.KindTransient {
+		if got := drivertest.Refused(t, c, request("two")); got.Kind != drover.KindTransient {
 			t.Error(got)
 		}
-		create(t, c, request("two"))
+		drivertest.Create(t, c, request("two"))
 	})
 	t.Run("what could never be is refused before anything is made", func(t *testing.T) {
 		f := newFake()
@@ -134,7 +125,7 @@ func TestCreate(t *testing.T) {
 		unknownImage := request("one")
 		unknownImage.Candidates[0].Image = "ami-nobody"
 		for _, r := range []driver.CreateRequest{noImage, tooLarge, nowhere, badName, badTemplate, forbidden, unknownImage} {
-			if got := fail(t, c, r); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
+			if got := drivertest.Refused(t, c, r); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
 				t.Errorf("%s: %v", got.Kind, got)
 			}
 		}
@@ -146,7 +137,7 @@ func TestCreate(t *testing.T) {
 		for code, want := range map[string]drover.ErrorKind{"RequestLimitExceeded": drover.KindRateLimit, "UnauthorizedOperation": drover.KindAuthentication, "InternalError": drover.KindTransient} {
 			f := newFake()
 			f.broken["CreateFleet"] = code
-			got := fail(t, imitate(t, f, ""), request("one"))
+			got := drivertest.Refused(t, imitate(t, f, ""), request("one"))
 			if got.Kind != want || f.calls["CreateFleet"] != 1 || want == drover.KindRateLimit && got.RetryAt == 0 {
 				t.Errorf("%s in %d calls: %+v", code, f.calls["CreateFleet"], got)
 			}
@@ -185,7 +176,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		f := newFake()
 		r := request("one")
 		r.Disk = 30*drover.GiB + 1
-		create(t, imitate(t, f, ""), r)
+		drivertest.Create(t, imitate(t, f, ""), r)
 		template, override, launch := only(t, f)
 		want(t, template, map[string]string{"MetadataOptions.HttpTokens": "required", "MetadataOptions.HttpPutResponseHopLimit": "1", "InstanceInitiatedShutdownBehavior": "terminate"})
 		want(t, override, map[string]string{"ImageId": "ami-debian", "BlockDeviceMapping.1.DeviceName": "/dev/xvda", "BlockDeviceMapping.1.Ebs.VolumeSize": "31",
@@ -209,7 +200,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		f := newFake()
 		r := request("one")
 		r.Disk = drover.GiB
-		create(t, imitate(t, f, ""), r)
+		drivertest.Create(t, imitate(t, f, ""), r)
 		_, override, _ := only(t, f)
 		want(t, override, map[string]string{"BlockDeviceMapping.1.Ebs.VolumeSize": "8"})
 	})
@@ -219,7 +210,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			placement: {group: near}, volume: {type: io2, iops: 500, encrypted: false}, volumes: [{device: /dev/sdf, size: 100Gi, throughput: 200, kms_key: k}], tags: {team: a}, spot_allocation: lowest-price`)
 		r := request("one", candidate("m7i.large", "us-east-1a", drover.Spot))
 		r.Template = `{"EbsOptimized": true, "MetadataOptions": {"InstanceMetadataTags": "enabled", "HttpTokens": "optional"}, "InstanceInitiatedShutdownBehavior": "stop"}`
-		create(t, c, r)
+		drivertest.Create(t, c, r)
 		template, override, launch := only(t, f)
 		want(t, template, map[string]string{"KeyName": "mine", "IamInstanceProfile.Name": "worker", "Placement.GroupName": "near", "NetworkInterface.1.SecurityGroupId.2": "sg-2",
 			"NetworkInterface.1.AssociatePublicIpAddress": "false", "EbsOptimized": "true", "MetadataOptions.InstanceMetadataTags": "enabled",
@@ -246,7 +237,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		create(t, other, request("two"))
+		drivertest.Create(t, other, request("two"))
 		if len(f.templates) != 1 || len(f.keys) != 1 || f.calls["CreateLaunchTemplate"] != 2 || len(f.machines) != 9 {
 			t.Errorf("%d templates, %d keys, %d instances, calls %v", len(f.templates), len(f.keys), len(f.machines), f.calls)
 		}

@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"drover"
+	"drover/driver/drivertest"
 )
 
 // covers K14
 func TestGrowDisk(t *testing.T) {
 	f := newFake()
 	c := imitate(t, f, "")
-	in, _ := create(t, c, request("one"))
+	in, _ := drivertest.Create(t, c, request("one"))
 	grow := func(id string, size drover.Bytes) drover.ErrorKind {
 		if err := c.GrowDisk(t.Context(), id, size); err != nil {
 			return drover.KindOf(err)

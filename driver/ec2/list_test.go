@@ -26,15 +26,15 @@ func TestList(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
 			c := imitate(t, f, "")
-			in, _ := create(t, c, request("one", spot))
+			in, _ := drivertest.Create(t, c, request("one", spot))
 			want := driver.Instance{ID: in.ID, ProviderType: "m7i.large", Zone: "us-east-1a", Market: drover.Spot, State: driver.Pending, Created: drover.TimeOf(time.Now()),
 				Tags: map[string]string{"Name": "one", driver.TagFleet: "fleet", driver.TagName: "one"}}
-			if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+			if diff := cmp.Diff(want, drivertest.Listed(t, c)[in.ID]); diff != "" {
 				t.Error(diff)
 			}
 			time.Sleep(time.Minute)
 			want.State, want.Addresses = driver.Running, driver.Addresses{Private: "10.0.0.7", Public: "192.0.2.7"}
-			if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+			if diff := cmp.Diff(want, drivertest.Listed(t, c)[in.ID]); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -44,20 +44,20 @@ func TestList(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
 			c := imitate(t, f, "")
-			in, _ := create(t, c, request("one", spot))
+			in, _ := drivertest.Create(t, c, request("one", spot))
 			f.reclaim(in.ID)
-			if got := listed(t, c)[in.ID]; !got.Reclaimed || got.State != driver.Stopping {
+			if got := drivertest.Listed(t, c)[in.ID]; !got.Reclaimed || got.State != driver.Stopping {
 				t.Errorf("%+v", got)
 			}
 			time.Sleep(10 * time.Minute)
-			if got := listed(t, c)[in.ID]; !got.Reclaimed {
+			if got := drivertest.Listed(t, c)[in.ID]; !got.Reclaimed {
 				t.Errorf("%+v", got)
 			}
 			if err := c.Destroy(t.Context(), in.ID); err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {
-				if got := listed(t, c); len(got) != 0 {
+				if got := drivertest.Listed(t, c); len(got) != 0 {
 					t.Errorf("%+v", got)
 				}
 				if got, err := c.List(t.Context(), map[string]string{driver.TagName: "another"}); err != nil || len(got) != 0 {
@@ -65,7 +65,7 @@ func TestList(t *testing.T) {
 				}
 			}
 			time.Sleep(2 * time.Hour)
-			if listed(t, c); c.destroyed.Has(in.ID) {
+			if drivertest.Listed(t, c); c.destroyed.Has(in.ID) {
 				t.Error("it is still remembered")
 			}
 		})
@@ -75,15 +75,15 @@ func TestList(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
 			c := imitate(t, f, "")
-			in, _ := create(t, c, request("one", spot))
+			in, _ := drivertest.Create(t, c, request("one", spot))
 			if err := c.Destroy(t.Context(), in.ID); err != nil {
 				t.Fatal(err)
 			}
-			if got := listed(t, c)[in.ID]; got.Reclaimed || got.State != driver.Stopping {
+			if got := drivertest.Listed(t, c)[in.ID]; got.Reclaimed || got.State != driver.Stopping {
 				t.Errorf("%+v", got)
 			}
 			time.Sleep(time.Minute)
-			if got := listed(t, c); len(got) != 0 {
+			if got := drivertest.Listed(t, c); len(got) != 0 {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -92,8 +92,8 @@ func TestList(t *testing.T) {
 		f := newFake()
 		f.pageSize = 1
 		c := imitate(t, f, "")
-		create(t, c, request("one"))
-		create(t, c, request("two"))
+		drivertest.Create(t, c, request("one"))
+		drivertest.Create(t, c, request("two"))
 		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"DescribeInstances": {Burst: 1, PerSecond: 1}}, 1) // one more call is allowed
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
 			t.Errorf("%v, %v", all, err)
@@ -102,25 +102,25 @@ func TestList(t *testing.T) {
 	t.Run("tags that the configuration gives every instance stay", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "tags: {team: a}")
-		in, _ := create(t, c, request("one"))
+		in, _ := drivertest.Create(t, c, request("one"))
 		if err := c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[string]string{"Name": "one", "team": "a", driver.TagFleet: "fleet"}, listed(t, c)[in.ID].Tags); diff != "" {
+		if diff := cmp.Diff(map[string]string{"Name": "one", "team": "a", driver.TagFleet: "fleet"}, drivertest.Listed(t, c)[in.ID].Tags); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("an instance on demand stops and starts, one on spot does not", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		in, _ := create(t, c, request("one"))
-		if err := c.Stop(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Stopped {
-			t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+		in, _ := drivertest.Create(t, c, request("one"))
+		if err := c.Stop(t.Context(), in.ID); err != nil || drivertest.Listed(t, c)[in.ID].State != driver.Stopped {
+			t.Errorf("%v, %+v", err, drivertest.Listed(t, c)[in.ID])
 		}
-		if err := c.Start(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Running {
-			t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+		if err := c.Start(t.Context(), in.ID); err != nil || drivertest.Listed(t, c)[in.ID].State != driver.Running {
+			t.Errorf("%v, %+v", err, drivertest.Listed(t, c)[in.ID])
 		}
-		other, _ := create(t, c, request("two", spot))
+		other, _ := drivertest.Create(t, c, request("two", spot))
 		if err := c.Stop(t.Context(), other.ID); drover.KindOf(err) != drover.KindUnsupported {
 			t.Error(err)
 		}
@@ -142,7 +142,7 @@ func TestDescribe(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
 			c := imitate(t, f, "")
-			in, _ := create(t, c, request("one"))
+			in, _ := drivertest.Create(t, c, request("one"))
 			time.Sleep(time.Hour)
 			if err := c.Destroy(t.Context(), in.ID); err != nil {
 				t.Fatal(err)
@@ -161,7 +161,7 @@ func TestDescribe(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
 			c := imitate(t, f, "")
-			in, _ := create(t, c, request("one", candidate("m7i.large", "us-east-1a", drover.Spot)))
+			in, _ := drivertest.Create(t, c, request("one", candidate("m7i.large", "us-east-1a", drover.Spot)))
 			f.reclaim(in.ID)
 			time.Sleep(10 * time.Minute)
 			if got, err := c.Describe(t.Context(), in.ID); err != nil || !got.Reclaimed {
@@ -176,7 +176,7 @@ func TestDescribe(t *testing.T) {
 	t.Run("one that is stopped is described", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		in, _ := create(t, c, request("one"))
+		in, _ := drivertest.Create(t, c, request("one"))
 		if err := c.Stop(t.Context(), in.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestSweep(t *testing.T) {
 	f := newFake()
 	f.pageSize = 1
 	c := imitate(t, f, "")
-	create(t, c, request("one"))
+	drivertest.Create(t, c, request("one"))
 	f.volumes["vol-ours"] = map[string]string{driver.TagFleet: "fleet"}
 	f.volumes["vol-theirs"] = map[string]string{driver.TagFleet: "other"}
 	now := drover.TimeOf(time.Now())
@@ -205,7 +205,7 @@ func TestSweep(t *testing.T) {
 	if diff := cmp.Diff([]string{"volume"}, kinds(swept)); diff != "" || err != nil {
 		t.Errorf("while the fleet lives: %s %v", diff, err)
 	}
-	create(t, c, request("two"))
+	drivertest.Create(t, c, request("two"))
 	swept, err = driver.Reap(t.Context(), c, "fleet", now, driver.Ended)
 	if diff := cmp.Diff([]string{"launch template", "key pair"}, kinds(swept)); diff != "" || err != nil {
 		t.Errorf("at its end: %s %v", diff, err)
@@ -218,7 +218,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("again: %v", err)
 		}
 	}
-	create(t, c, request("three")) // what was swept is made again
+	drivertest.Create(t, c, request("three")) // what was swept is made again
 }
 
 // covers K9

@@ -26,7 +26,6 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
-	"drover/driver/middleware"
 )
 
 // moto starts moto's server, an imitation of AWS by others, and returns where it is.
@@ -114,13 +113,10 @@ func TestConformanceOfMoto(t *testing.T) {
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
-			c, err := openFleet(ctx, fleet)
-			if err != nil {
-				return nil, err
-			}
-			return middleware.WithImages(c, map[drover.Arch]string{"": "amazon/amzn2-ami-hvm-2*"}), nil
+			return openFleet(ctx, fleet)
 		},
-		Fleet: "check", Patience: 30 * time.Second, NoLogin: true,
+		Images: map[drover.Arch]string{"": "amazon/amzn2-ami-hvm-2*"},
+		Fleet:  "check", Patience: 30 * time.Second, NoLogin: true,
 	})
 	t.Run("its types are understood, every one", func(t *testing.T) {
 		c, err := openFleet(t.Context(), "check")

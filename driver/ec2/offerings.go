@@ -46,7 +46,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		return nil, errs.Classify("list subnets", err)
 	}
 	return c.config.Offerings(ctx, kit.Catalogue{
-		Cloud: c.o.Name, Zones: zones, Keys: c.config.MarketKeys, Own: func(ctx context.Context) ([]drover.Offering, error) { return c.listed(ctx, zones) },
+		Cloud: c.o.Name, Zones: zones, Within: zones, Keys: c.config.MarketKeys, Own: c.listed,
 		Complete: func(o *drover.Offering) {
 			c.addVolumes(o)
 			o.QuotaGroup = quotaGroup(o.Type.ProviderType, o.Market)
@@ -54,8 +54,8 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	})
 }
 
-// listed is EC2's own types in these zones.
-func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, err error) {
+// listed is EC2's own types.
+func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices(ctx)
 	if err := errors.Join(typesErr, pricesErr); err != nil {
@@ -65,15 +65,10 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offeri
 		if t.Metal && !c.config.BareMetal {
 			continue
 		}
-		for _, zone := range t.Zones {
-			for _, market := range t.Markets {
-				price, ok := prices.of(name, zone, market)
-				if ok && slices.Contains(zones, zone) && c.config.Wants(market) {
-					offered := drover.InstanceType{Name: name, ProviderType: name, Resources: t.Resources}
-					all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price})
-				}
-			}
-		}
+		all = append(all, kit.Own{Name: name, Resources: t.Resources, Zones: t.Zones, Price: func(zone string, m drover.Market) (drover.Money, bool) {
+			price, ok := prices.of(name, zone, m)
+			return price, ok && slices.Contains(t.Markets, m)
+		}})
 	}
 	return all, nil
 }

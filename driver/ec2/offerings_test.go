@@ -95,13 +95,13 @@ func TestSubnets(t *testing.T) {
 		if got := strings.Join(offers(t, c), "\n"); !strings.Contains(got, "m7i.large us-east-1b spot") || strings.Contains(got, "us-east-1a") {
 			t.Error(got)
 		}
-		create(t, c, request("one", candidate("m7i.large", "us-east-1b", drover.Spot)))
+		drivertest.Create(t, c, request("one", candidate("m7i.large", "us-east-1b", drover.Spot)))
 	})
 	t.Run("nor does one that is full", func(t *testing.T) {
 		f := newFake()
 		f.out[" us-east-1a "] = "InsufficientFreeAddressesInSubnet"
 		other := candidate("m7i.large", "us-east-1b", drover.Spot)
-		if _, taken := create(t, imitate(t, f, ""), request("one", candidate("m7i.large", "us-east-1a", drover.Spot), other)); !taken.Same(other) {
+		if _, taken := drivertest.Create(t, imitate(t, f, ""), request("one", candidate("m7i.large", "us-east-1a", drover.Spot), other)); !taken.Same(other) {
 			t.Errorf("took %+v", taken)
 		}
 	})

@@ -8,12 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
-	"drover/driver/middleware"
 )
 
 const debian = "projects/debian-cloud/global/images/debian-12-bookworm-v20260201"
@@ -44,43 +41,11 @@ func requestFor(name string, candidates ...driver.Candidate) driver.CreateReques
 	if len(candidates) == 0 {
 		candidates = []driver.Candidate{candidate("n2-standard-2", "us-central1-a", drover.OnDemand)}
 	}
-	for i := range candidates {
-		candidates[i].Image = debian
-	}
-	return driver.CreateRequest{
-		Name: name, Candidates: candidates, Tags: map[string]string{driver.TagFleet: "fleet", driver.TagName: name},
-		HostKey: drover.NewSecret("-----BEGIN KEY-----\nhost\n-----END KEY-----\n"), PublicKey: "ssh-ed25519 AAAA fleet\n", Init: drover.NewSecret("#!/bin/sh\ntrue\n"),
-	}
+	return drivertest.Request(name, debian, candidates...)
 }
 
 func candidate(kind, zone string, m drover.Market) driver.Candidate {
 	return driver.Candidate{ProviderType: kind, Zone: zone, Market: m, Arch: "amd64"}
-}
-
-func create(t testing.TB, c *cloud, r driver.CreateRequest) driver.Instance {
-	t.Helper()
-	in, _, err := c.Create(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return in
-}
-
-// listed are the instances in the list, of which each is described in the same way.
-func listed(t testing.TB, c *cloud) map[string]driver.Instance {
-	t.Helper()
-	found, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]driver.Instance{}
-	for _, in := range found {
-		if described, err := c.Describe(t.Context(), in.ID); err != nil || !cmp.Equal(in, described) {
-			t.Errorf("listed %+v, described %+v, %v", in, described, err)
-		}
-		all[in.ID] = in
-	}
-	return all
 }
 
 // redirected has every request made of one server.
@@ -109,13 +74,10 @@ func TestConformance(t *testing.T) {
 		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
 			o := o
 			o.Fleet = fleet
-			c, err := open(ctx, o, &http.Client{Transport: redirected{to}})
-			if err != nil {
-				return nil, err
-			}
-			return middleware.WithImages(c, map[drover.Arch]string{"": "debian-cloud/family/debian-12", "arm64": "debian-cloud/family/debian-12-arm64"}), nil
+			return open(ctx, o, &http.Client{Transport: redirected{to}})
 		},
-		Fleet: "check", Patience: 10 * time.Second, NoLogin: true, Many: 5,
+		Images: map[drover.Arch]string{"": "debian-cloud/family/debian-12", "arm64": "debian-cloud/family/debian-12-arm64"},
+		Fleet:  "check", Patience: 10 * time.Second, NoLogin: true, Many: 5,
 	})
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,19 +16,10 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 	"drover/driver/middleware"
 )
-
-// fail is the class of the error that a create ends with.
-func fail(t *testing.T, c *cloud, r driver.CreateRequest) *drover.Error {
-	t.Helper()
-	_, _, err := c.Create(t.Context(), r)
-	if err == nil {
-		t.Fatal("it was created")
-	}
-	return drover.AsError(err, drover.KindInternal)
-}
 
 // covers C5
 func TestRefusals(t *testing.T) {
@@ -57,7 +48,7 @@ func TestRefusals(t *testing.T) {
 				for k, v := range tt.cpus {
 					f.cpus[k] = v
 				}
-				got := fail(t, imitate(t, f, ""), requestFor("one", tt.as))
+				got := drivertest.Refused(t, imitate(t, f, ""), requestFor("one", tt.as))
 				if got.Kind != tt.want.Kind || got.Scope != tt.want.Scope || got.Market != tt.want.Market || len(f.instances) > 0 {
 					t.Errorf("%s: got %s %s %s: %v", tt.name, got.Kind, got.Scope, got.Market, got)
 				}
@@ -69,7 +60,7 @@ func TestRefusals(t *testing.T) {
 			f := newFake()
 			f.opTime, f.bootTime = time.Hour, time.Hour
 			began := time.Now()
-			in := create(t, imitate(t, f, ""), requestFor("one", spot))
+			in, _ := drivertest.Create(t, imitate(t, f, ""), requestFor("one", spot))
 			if took := time.Since(began); took != settleTime || in.State != driver.Pending || in.Market != drover.Spot || in.ID != "us-central1-a/one" {
 				t.Errorf("after %v: %+v", took, in)
 			}
@@ -79,14 +70,14 @@ func TestRefusals(t *testing.T) {
 		f := newFake()
 		f.cpus["PREEMPTIBLE_CPUS"] = 2
 		c := imitate(t, f, "")
-		in := create(t, c, requestFor("one", spot))
-		if got := fail(t, c, requestFor("two", spot)); got.Kind != drover.KindQuota {
+		in, _ := drivertest.Create(t, c, requestFor("one", spot))
+		if got := drivertest.Refused(t, c, requestFor("two", spot)); got.Kind != drover.KindQuota {
 			t.Error(got)
 		}
 		if err := c.Destroy(t.Context(), in.ID); err != nil {
 			t.Fatal(err)
 		}
-		create(t, c, requestFor("three", spot))
+		drivertest.Create(t, c, requestFor("three", spot))
 	})
 }
 
@@ -105,7 +96,7 @@ func TestWhatCouldNeverBe(t *testing.T) {
 		unknownImage.Candidates[0].Image = "projects/debian-cloud/global/images/nothing"
 		unknownImage.Disk = drover.GiB
 		for i, r := range []driver.CreateRequest{noImage, tooLarge, elsewhere, unnamed, badTemplate, forbidden, sneaky, badTag, unknownImage} {
-			if got := fail(t, c, r); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
+			if got := drivertest.Refused(t, c, r); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
 				t.Errorf("%d: %s: %v", i, got.Kind, got)
 			}
 		}
@@ -117,7 +108,7 @@ func TestWhatCouldNeverBe(t *testing.T) {
 		c := imitate(t, newFake(), "")
 		r := requestFor("one")
 		r.Candidates[0].Image = "projects/debian-cloud/global/images/nothing"
-		if got := fail(t, c, r); got.Kind != drover.KindInvalid {
+		if got := drivertest.Refused(t, c, r); got.Kind != drover.KindInvalid {
 			t.Error(got)
 		}
 	})
@@ -131,7 +122,7 @@ func TestWhatCouldNeverBe(t *testing.T) {
 		} {
 			f := newFake()
 			f.broken["compute.instances.insert"] = tt.broken
-			got := fail(t, imitate(t, f, ""), requestFor("one"))
+			got := drivertest.Refused(t, imitate(t, f, ""), requestFor("one"))
 			if got.Kind != tt.want || f.calls["compute.instances.insert"] != 1 || tt.want == drover.KindRateLimit && got.RetryAt <= drover.TimeOf(time.Now()) {
 				t.Errorf("%v in %d calls: %+v", tt.broken, f.calls["compute.instances.insert"], got)
 			}
@@ -148,9 +139,9 @@ func TestName(t *testing.T) {
 		f := newFake()
 		f.bootTime = time.Minute
 		c := imitate(t, f, "")
-		first := create(t, c, requestFor("one", spot))
+		first, _ := drivertest.Create(t, c, requestFor("one", spot))
 		clear(f.requests)
-		again := create(t, c, requestFor("one", spot))
+		again, _ := drivertest.Create(t, c, requestFor("one", spot))
 		if diff := cmp.Diff(first.Tags, again.Tags); again.ID != first.ID || diff != "" || len(f.instances) != 1 {
 			t.Errorf("got %+v: %s", again, diff)
 		}
@@ -159,9 +150,9 @@ func TestName(t *testing.T) {
 		f := newFake()
 		f.out["  SPOT"] = "STOCKOUT"
 		c := imitate(t, f, "")
-		first := fail(t, c, requestFor("one", spot))
+		first := drivertest.Refused(t, c, requestFor("one", spot))
 		clear(f.out)
-		if again := fail(t, c, requestFor("one", spot)); again.Kind != first.Kind || len(f.instances) > 0 {
+		if again := drivertest.Refused(t, c, requestFor("one", spot)); again.Kind != first.Kind || len(f.instances) > 0 {
 			t.Errorf("got %+v", again)
 		}
 	})
@@ -170,15 +161,15 @@ func TestName(t *testing.T) {
 		c := imitate(t, f, "")
 		theirs := requestFor("one", spot)
 		theirs.Tags = map[string]string{driver.TagFleet: "theirs", driver.TagName: "one"}
-		create(t, c, theirs)
+		drivertest.Create(t, c, theirs)
 		clear(f.requests)
-		if got := fail(t, c, requestFor("one", spot)); got.Kind != drover.KindInvalid {
+		if got := drivertest.Refused(t, c, requestFor("one", spot)); got.Kind != drover.KindInvalid {
 			t.Error(got)
 		}
 	})
 	t.Run("a name that Google does not take becomes one", func(t *testing.T) {
 		c := imitate(t, newFake(), "")
-		in := create(t, c, requestFor("Lab-"+strings.Repeat("x", 80)))
+		in, _ := drivertest.Create(t, c, requestFor("Lab-"+strings.Repeat("x", 80)))
 		if !strings.HasPrefix(in.ID, "us-central1-a/drover-") || in.Tags[driver.TagName] != "Lab-"+strings.Repeat("x", 80) {
 			t.Errorf("%+v", in)
 		}
@@ -216,7 +207,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		f := newFake()
 		r := requestFor("one")
 		r.Disk = 30*drover.GiB + 1
-		create(t, imitate(t, f, ""), r)
+		drivertest.Create(t, imitate(t, f, ""), r)
 		in := inserted(t, f)
 		data := metadataOf(in)
 		for k, want := range map[string]string{"ssh-keys": "drover:ssh-ed25519 AAAA fleet", "block-project-ssh-keys": "TRUE", "enable-oslogin": "FALSE", "enable-guest-attributes": "TRUE"} {
@@ -241,7 +232,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	})
 	t.Run("a spot instance that is taken back stays to be seen, and is not restarted", func(t *testing.T) {
 		f := newFake()
-		create(t, imitate(t, f, ""), requestFor("one", candidate("n2-standard-2", "us-central1-a", drover.Spot)))
+		drivertest.Create(t, imitate(t, f, ""), requestFor("one", candidate("n2-standard-2", "us-central1-a", drover.Spot)))
 		if s := inserted(t, f).Scheduling; s.ProvisioningModel != "SPOT" || s.InstanceTerminationAction != "STOP" || s.AutomaticRestart == nil || *s.AutomaticRestart {
 			t.Errorf("scheduling: %+v", s)
 		}
@@ -250,7 +241,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		f := newFake()
 		r := requestFor("one")
 		r.Disk = drover.GiB
-		create(t, imitate(t, f, ""), r)
+		drivertest.Create(t, imitate(t, f, ""), r)
 		if got := inserted(t, f).Disks[0].InitializeParams.DiskSizeGb; got != 10 {
 			t.Errorf("%d GB", got)
 		}
@@ -262,7 +253,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		r := requestFor("one", candidate("g2-standard-4", "us-central1-a", drover.Spot))
 		r.Template = `{"minCpuPlatform": "Intel Ice Lake", "labels": {"kind": "batch", "drover-fleet": "no"}, "metadata": {"items": [{"key": "x", "value": "y"}, {"key": "ssh-keys", "value": "z"}]},
 			"disks": [{"source": "projects/lab-1/zones/us-central1-a/disks/data", "mode": "READ_ONLY"}]}`
-		create(t, c, r)
+		drivertest.Create(t, c, r)
 		in := inserted(t, f)
 		data := metadataOf(in)
 		if nic := in.NetworkInterfaces[0]; nic.Subnetwork != "regions/us-central1/subnetworks/jobs" || len(nic.AccessConfigs) > 0 || nic.Network != "" {

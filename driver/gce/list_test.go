@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
 
@@ -24,15 +25,15 @@ func TestList(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
 			c := imitate(t, f, "")
-			in := create(t, c, requestFor("one", spot))
+			in, _ := drivertest.Create(t, c, requestFor("one", spot))
 			want := driver.Instance{ID: "us-central1-a/one", ProviderType: "n2-standard-2", Zone: "us-central1-a", Market: drover.Spot, State: driver.Pending,
 				Created: drover.TimeOf(time.Now()), Addresses: driver.Addresses{User: "drover"}, Tags: map[string]string{driver.TagFleet: "fleet", driver.TagName: "one"}}
-			if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+			if diff := cmp.Diff(want, drivertest.Listed(t, c)[in.ID]); diff != "" {
 				t.Error(diff)
 			}
 			time.Sleep(time.Minute)
 			want.State, want.Addresses = driver.Running, driver.Addresses{Private: "10.0.0.7", Public: "192.0.2.7", User: "drover"}
-			if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+			if diff := cmp.Diff(want, drivertest.Listed(t, c)[in.ID]); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -40,13 +41,13 @@ func TestList(t *testing.T) {
 	t.Run("half an answer is none", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		create(t, c, requestFor("one"))
+		drivertest.Create(t, c, requestFor("one"))
 		f.unreached = "us-central1-b"
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
 			t.Errorf("%v, %v", all, err)
 		}
 		f.unreached, f.pageSize = "europe-west1-b", 1
-		create(t, c, requestFor("two"))
+		drivertest.Create(t, c, requestFor("two"))
 		if all, err := c.List(t.Context(), nil); len(all) != 2 || err != nil {
 			t.Errorf("a zone of no concern: %v, %v", all, err)
 		}
@@ -66,14 +67,15 @@ func TestReclaimed(t *testing.T) {
 			f := newFake()
 			f.bootTime, f.pageSize = time.Minute, 1
 			c := imitate(t, f, "")
-			in, other := create(t, c, requestFor("one", spot)), create(t, c, requestFor("two", spot))
+			in, _ := drivertest.Create(t, c, requestFor("one", spot))
+			other, _ := drivertest.Create(t, c, requestFor("two", spot))
 			time.Sleep(time.Minute)
 			f.preempt(in.ID)
-			if got := listed(t, c)[in.ID]; !got.Reclaimed || got.State != driver.Stopping {
+			if got := drivertest.Listed(t, c)[in.ID]; !got.Reclaimed || got.State != driver.Stopping {
 				t.Errorf("%+v", got)
 			}
 			time.Sleep(24 * time.Hour)
-			all := listed(t, c)
+			all := drivertest.Listed(t, c)
 			if got := all[in.ID]; !got.Reclaimed || got.State != driver.Stopped || all[other.ID].Reclaimed {
 				t.Errorf("%+v", all)
 			}
@@ -81,7 +83,7 @@ func TestReclaimed(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
-			if got := listed(t, c); len(got) != 1 {
+			if got := drivertest.Listed(t, c); len(got) != 1 {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -89,9 +91,9 @@ func TestReclaimed(t *testing.T) {
 	t.Run("one that powered itself off is not", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		in := create(t, c, requestFor("one", spot))
+		in, _ := drivertest.Create(t, c, requestFor("one", spot))
 		f.powerOff(in.ID)
-		if got := listed(t, c)[in.ID]; got.Reclaimed || got.State != driver.Stopped {
+		if got := drivertest.Listed(t, c)[in.ID]; got.Reclaimed || got.State != driver.Stopped {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -99,7 +101,7 @@ func TestReclaimed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			c := imitate(t, f, "")
-			in := create(t, c, requestFor("one", spot))
+			in, _ := drivertest.Create(t, c, requestFor("one", spot))
 			f.preempt(in.ID)
 			time.Sleep(time.Hour)
 			if err := c.Start(t.Context(), in.ID); err != nil {
@@ -109,7 +111,7 @@ func TestReclaimed(t *testing.T) {
 			if err := c.Stop(t.Context(), in.ID); err != nil {
 				t.Fatal(err)
 			}
-			if got := listed(t, c)[in.ID]; got.Reclaimed || got.State != driver.Stopped {
+			if got := drivertest.Listed(t, c)[in.ID]; got.Reclaimed || got.State != driver.Stopped {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -117,10 +119,10 @@ func TestReclaimed(t *testing.T) {
 	t.Run("nobody is asked why while no spot instance stops", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		create(t, c, requestFor("one", spot))
-		in := create(t, c, requestFor("two"))
+		drivertest.Create(t, c, requestFor("one", spot))
+		in, _ := drivertest.Create(t, c, requestFor("two"))
 		f.powerOff(in.ID)
-		if listed(t, c); f.calls["compute.zoneOperations.list"] != 0 {
+		if drivertest.Listed(t, c); f.calls["compute.zoneOperations.list"] != 0 {
 			t.Errorf("%v", f.calls)
 		}
 	})
@@ -129,7 +131,7 @@ func TestReclaimed(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	f := newFake()
 	c := imitate(t, f, "")
-	in := create(t, c, requestFor("one"))
+	in, _ := drivertest.Create(t, c, requestFor("one"))
 	f.powerOff(in.ID)
 	if got, err := c.Describe(t.Context(), in.ID); err != nil || got.State != driver.Stopped || got.Tags[driver.TagName] != "one" {
 		t.Errorf("%+v, %v", got, err)
@@ -148,11 +150,11 @@ func TestChanges(t *testing.T) {
 	t.Run("labels that the configuration gives every instance stay, and a change at the same moment is not lost", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "labels: {team: a}")
-		in := create(t, c, requestFor("one"))
+		in, _ := drivertest.Create(t, c, requestFor("one"))
 		if err := c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, listed(t, c)[in.ID].Tags); diff != "" {
+		if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, drivertest.Listed(t, c)[in.ID].Tags); diff != "" {
 			t.Error(diff)
 		}
 		f.broken["compute.instances.setLabels"] = wrong{412, "conditionNotMet", "Labels fingerprint either invalid or resource labels have changed", 0}
@@ -163,17 +165,17 @@ func TestChanges(t *testing.T) {
 	t.Run("an instance stops and starts, if there is room for it", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		in := create(t, c, requestFor("one"))
-		if err := c.Stop(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Stopped {
-			t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+		in, _ := drivertest.Create(t, c, requestFor("one"))
+		if err := c.Stop(t.Context(), in.ID); err != nil || drivertest.Listed(t, c)[in.ID].State != driver.Stopped {
+			t.Errorf("%v, %+v", err, drivertest.Listed(t, c)[in.ID])
 		}
 		f.out["start"] = "ZONE_RESOURCE_POOL_EXHAUSTED"
 		if err := c.Start(t.Context(), in.ID); drover.KindOf(err) != drover.KindCapacity {
 			t.Error(err)
 		}
 		clear(f.out)
-		if err := c.Start(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Running {
-			t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+		if err := c.Start(t.Context(), in.ID); err != nil || drivertest.Listed(t, c)[in.ID].State != driver.Running {
+			t.Errorf("%v, %+v", err, drivertest.Listed(t, c)[in.ID])
 		}
 		for _, id := range []string{"us-central1-a/nobody", "nobody", "../x/y"} {
 			if err := c.Start(t.Context(), id); drover.KindOf(err) != drover.KindNotFound {
@@ -190,7 +192,7 @@ func TestChanges(t *testing.T) {
 func TestVerifyHostKey(t *testing.T) {
 	f := newFake()
 	c := imitate(t, f, "")
-	in := create(t, c, requestFor("one"))
+	in, _ := drivertest.Create(t, c, requestFor("one"))
 	if err := c.VerifyHostKey(t.Context(), in, []byte("key"), nil); drover.KindOf(err) != drover.KindTransient {
 		t.Errorf("before it has told: %v", err)
 	}

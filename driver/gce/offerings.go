@@ -36,9 +36,9 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	}
 	var prices priceList
 	return c.config.Offerings(ctx, kit.Catalogue{
-		Cloud: c.o.Name, Zones: zones, Keys: c.config.MarketKeys,
-		Own: func(ctx context.Context) (all []drover.Offering, err error) {
-			all, prices, err = c.listed(ctx, zones)
+		Cloud: c.o.Name, Zones: zones, Within: zones, Keys: c.config.MarketKeys,
+		Own: func(ctx context.Context) (all []kit.Own, err error) {
+			all, prices, err = c.listed(ctx)
 			return all, err
 		},
 		Complete: func(o *drover.Offering) {
@@ -47,23 +47,17 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	})
 }
 
-// listed is Google's own types in these zones, and the known prices.
-func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, prices priceList, err error) {
+// listed is Google's own types, and the known prices.
+func (c *cloud) listed(ctx context.Context) (all []kit.Own, prices priceList, err error) {
 	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices.Get(ctx)
 	if err := errors.Join(typesErr, pricesErr); err != nil {
 		return nil, prices, errs.Classify("list types and prices", err)
 	}
 	for name, t := range known {
-		for _, market := range c.config.Markets {
-			price, ok := prices.of(name, t, market)
-			for _, zone := range t.Zones {
-				if ok && slices.Contains(zones, zone) {
-					offered := drover.InstanceType{Name: name, ProviderType: name, Resources: t.Resources}
-					all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price})
-				}
-			}
-		}
+		all = append(all, kit.Own{
+			Name: name, Resources: t.Resources, Zones: t.Zones, Price: func(_ string, m drover.Market) (drover.Money, bool) { return prices.of(name, t, m) },
+		})
 	}
 	return all, prices, nil
 }

@@ -22,7 +22,6 @@ import (
 	"drover/driver"
 	"drover/driver/drivertest"
 	"drover/driver/kit"
-	"drover/driver/middleware"
 )
 
 // serve answers as the fake until the test ends.
@@ -89,13 +88,10 @@ func TestConformance(t *testing.T) {
 	endpoint := serve(t, newFake())
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(_ context.Context, fleet string) (driver.Cloud, error) {
-			c, err := openAt(t, endpoint, fleet, "")
-			if err != nil {
-				return nil, err
-			}
-			return middleware.WithImages(c, map[drover.Arch]string{"": "debian-*"}), nil
+			return openAt(t, endpoint, fleet, "")
 		},
-		Fleet: "check", Patience: 10 * time.Second, Many: 8, NoLogin: true,
+		Images: map[drover.Arch]string{"": "debian-*"},
+		Fleet:  "check", Patience: 10 * time.Second, Many: 8, NoLogin: true,
 	})
 }
 

@@ -3,6 +3,7 @@ package hetzner
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -16,21 +17,21 @@ import (
 
 // Offerings are the server types in the locations that have them, and the types by hand.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
-	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Locations, Own: c.listed, Complete: setQuotaGroup})
+	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Locations, Within: c.config.Locations, Own: c.listed, Complete: setQuotaGroup})
 }
 
 // listed is Hetzner's own types.
-func (c *cloud) listed(ctx context.Context) (all []drover.Offering, err error) {
+func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 	types, err := c.api.ServerType.All(ctx)
 	if err != nil {
 		return nil, errs.Classify("list server types", err)
 	}
 	for _, t := range types {
-		some, err := c.offered(t, time.Now())
+		one, err := c.offered(t, time.Now())
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, some...)
+		all = append(all, one)
 	}
 	return all, nil
 }
@@ -45,23 +46,26 @@ func setQuotaGroup(o *drover.Offering) {
 	}
 }
 
-// offered is a type in each location that has it and that is wanted. What is only out of stock there is offered.
-func (c *cloud) offered(t *hcloud.ServerType, now time.Time) (all []drover.Offering, err error) {
-	kind := drover.InstanceType{Name: t.Name, ProviderType: t.Name, Resources: drover.Resources{
-		CPU: drover.MilliCPU(t.Cores) * 1000, Memory: drover.Bytes(float64(t.Memory) * float64(drover.GiB)), Disk: drover.Bytes(t.Disk) * 1e9,
-		Arch: cmp.Or(architectures[t.Architecture], "amd64"),
-	}}
+// offered is a type in each location that has it. What is only out of stock there is offered.
+func (c *cloud) offered(t *hcloud.ServerType, now time.Time) (kit.Own, error) {
+	prices := map[string]drover.Money{}
 	for _, p := range t.Pricings {
-		if p.Location == nil || withdrawn(t, p.Location.Name, now) || len(c.config.Locations) > 0 && !slices.Contains(c.config.Locations, p.Location.Name) {
+		if p.Location == nil || withdrawn(t, p.Location.Name, now) {
 			continue
 		}
 		price, err := c.dollars(p.Hourly.Net)
 		if err != nil {
-			return nil, err
+			return kit.Own{}, err
 		}
-		all = append(all, drover.Offering{Cloud: c.o.Name, Zone: p.Location.Name, Type: kind, Market: drover.OnDemand, Price: price})
+		prices[p.Location.Name] = price
 	}
-	return all, nil
+	return kit.Own{
+		Name: t.Name, Zones: slices.Collect(maps.Keys(prices)), Price: func(zone string, _ drover.Market) (drover.Money, bool) { return prices[zone], true },
+		Resources: drover.Resources{
+			CPU: drover.MilliCPU(t.Cores) * 1000, Memory: drover.Bytes(float64(t.Memory) * float64(drover.GiB)), Disk: drover.Bytes(t.Disk) * 1e9,
+			Arch: cmp.Or(architectures[t.Architecture], "amd64"),
+		},
+	}, nil
 }
 
 // withdrawn reports whether a type can be had no more in a location.

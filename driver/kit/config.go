@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"drover"
+	"drover/driver"
 )
 
 // TypeKeys are the configuration keys that choose which types are offered.
@@ -58,8 +59,32 @@ type Catalogue struct {
 	Zones    []string    // of types by hand
 	Keys     MarketKeys  // left out: on demand alone
 	Arch     drover.Arch // of types by hand that do not say it; left out: amd64
-	Own      func(context.Context) ([]drover.Offering, error)
+	Own      func(context.Context) ([]Own, error)
+	Within   []string               // zones; those of the cloud's own types in others are left out; empty: in none
 	Complete func(*drover.Offering) // says what is the same of both, such as the quota group; may be nil
+}
+
+// Own is one of the cloud's own types.
+type Own struct {
+	Name      string
+	Resources drover.Resources
+	LocalDisk drover.Bytes
+	Zones     []string
+	Price     func(zone string, m drover.Market) (perHour drover.Money, sold bool)
+}
+
+// offer multiplies a type by the zones and markets in which it is sold.
+func (c Catalogue) offer(t Own) (all []drover.Offering) {
+	offered := drover.InstanceType{Name: t.Name, ProviderType: t.Name, Resources: t.Resources, LocalDisk: t.LocalDisk}
+	for _, zone := range t.Zones {
+		for _, m := range c.Keys.Markets {
+			price, sold := t.Price(zone, m)
+			if sold && (len(c.Within) == 0 || slices.Contains(c.Within, zone)) {
+				all = append(all, drover.Offering{Cloud: c.Cloud, Zone: zone, Type: offered, Market: m, Price: price})
+			}
+		}
+	}
+	return all
 }
 
 // Offerings merges the cloud's own types, if they are wanted, with the configured ones, which replace the cloud's of
@@ -84,7 +109,12 @@ func (k TypeKeys) Offerings(ctx context.Context, c Catalogue) (all []drover.Offe
 		if err != nil {
 			return nil, err
 		}
-		all = MergeOfferings(k.Types, all, own)
+		for _, t := range own {
+			if !slices.ContainsFunc(k.Types, func(hand Type) bool { return hand.Name == t.Name }) {
+				all = append(all, c.offer(t)...)
+			}
+		}
+		driver.SortOfferings(all)
 	}
 	for i := range all {
 		if c.Complete != nil {

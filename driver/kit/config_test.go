@@ -12,8 +12,9 @@ import (
 )
 
 func TestOfferings(t *testing.T) {
-	own := func(context.Context) ([]drover.Offering, error) {
-		return []drover.Offering{{Type: drover.InstanceType{Name: "b"}, Zone: "z"}, {Type: drover.InstanceType{Name: "a"}, Zone: "z"}}, nil
+	free := func(zone string, _ drover.Market) (drover.Money, bool) { return 0, zone != "full" }
+	own := func(context.Context) ([]kit.Own, error) {
+		return []kit.Own{{Name: "b", Zones: []string{"z", "full", "far"}, Price: free}, {Name: "a", Zones: []string{"z"}, Price: free}}, nil
 	}
 	hand := []kit.Type{{Name: "a", Price: new(drover.Dollar)}}
 	for name, tt := range map[string]struct {
@@ -25,7 +26,7 @@ func TestOfferings(t *testing.T) {
 		"by hand alone":                        {kit.TypeKeys{Types: hand}, "a!"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all, err := tt.keys.Offerings(t.Context(), kit.Catalogue{Cloud: "c", Zones: []string{"z"}, Own: own, Complete: func(o *drover.Offering) { o.QuotaGroup = "g" }})
+			all, err := tt.keys.Offerings(t.Context(), kit.Catalogue{Cloud: "c", Zones: []string{"z"}, Within: []string{"z", "full"}, Own: own, Complete: func(o *drover.Offering) { o.QuotaGroup = "g" }})
 			var names []string
 			for _, o := range all {
 				names = append(names, o.Type.Name+map[bool]string{true: "!"}[o.Price > 0])

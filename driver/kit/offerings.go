@@ -68,19 +68,6 @@ func StaticOfferings(types []Type, l StaticOptions) (all []drover.Offering, err 
 	return slices.Clip(all), nil
 }
 
-// MergeOfferings merges a cloud's own offerings with configured ones, sorted: a configured type replaces the cloud's
-// of the same name.
-func MergeOfferings(types []Type, hand, own []drover.Offering) []drover.Offering {
-	all := slices.Clone(hand)
-	for _, o := range own {
-		if !slices.ContainsFunc(types, func(t Type) bool { return t.Name == o.Type.Name }) {
-			all = append(all, o)
-		}
-	}
-	driver.SortOfferings(all)
-	return all
-}
-
 // IsStatic reports whether the cloud's own type of that name is among the configured ones.
 func IsStatic(types []Type, providerType string) bool {
 	return slices.ContainsFunc(types, func(t Type) bool { return t.providerType() == providerType })

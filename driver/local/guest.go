@@ -75,8 +75,11 @@ func runGuest(folder string) error {
 
 // run boots and then serves for as long as it can.
 func (g *guest) run(ctx context.Context, socket *os.File) error {
-	if err := g.init(); err != nil {
-		return err
+	// Init scripts run side by side and are not waited for, as logins are not held up by them on other clouds.
+	for _, text := range g.Init {
+		if err := g.init(text); err != nil {
+			return err
+		}
 	}
 	if g.NeverBoots {
 		socket.Close()
@@ -101,18 +104,8 @@ func (g *guest) run(ctx context.Context, socket *os.File) error {
 	return server.Serve(listener)
 }
 
-// init starts the init scripts, side by side. They are not waited for, as logins are not held up by them on other clouds.
-func (g *guest) init() error {
-	for _, text := range g.Init {
-		if err := g.runInit(text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// runInit starts a script, whose text may be secret and so is in no argument list.
-func (g *guest) runInit(text string) error {
+// init starts an init script, whose text may be secret and so is in no argument list.
+func (g *guest) init(text string) error {
 	script, err := nameless(filepath.Dir(g.home), []byte(text))
 	if err != nil {
 		return fmt.Errorf("write the init command: %w", err)
@@ -164,11 +157,7 @@ func (g *guest) admit(ctx ssh.Context, conn net.Conn) net.Conn {
 }
 
 func tolerable(environ []string) bool {
-	total := 0
-	for _, v := range environ {
-		total += len(v)
-	}
-	return len(environ) <= maxEnvVars && total <= maxEnvSize
+	return len(environ) <= maxEnvVars && len(strings.Join(environ, "")) <= maxEnvSize
 }
 
 // serveSession is the library's handler, but for the context of the session: it ends with the session's channel, not only with

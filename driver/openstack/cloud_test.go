@@ -7,12 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
-	"drover/driver/middleware"
 )
 
 // debian is an image's id.
@@ -58,53 +55,11 @@ func request(name string, candidates ...driver.Candidate) driver.CreateRequest {
 	if len(candidates) == 0 {
 		candidates = []driver.Candidate{candidate("m1.small", "nova")}
 	}
-	for i := range candidates {
-		candidates[i].Image = debian
-	}
-	return driver.CreateRequest{
-		Name: name, Candidates: candidates, Tags: map[string]string{driver.TagFleet: "fleet", driver.TagName: name},
-		HostKey: drover.NewSecret("-----BEGIN KEY-----\nhost\n-----END KEY-----\n"), PublicKey: "ssh-ed25519 AAAA fleet", Init: drover.NewSecret("#!/bin/sh\ntrue\n"),
-	}
+	return drivertest.Request(name, debian, candidates...)
 }
 
 func candidate(flavor, zone string) driver.Candidate {
 	return driver.Candidate{ProviderType: flavor, Zone: zone, Market: drover.OnDemand}
-}
-
-func create(t testing.TB, c *cloud, r driver.CreateRequest) (driver.Instance, driver.Candidate) {
-	t.Helper()
-	in, taken, err := c.Create(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return in, taken
-}
-
-// fail is the class of the error that a create ends with.
-func fail(t testing.TB, c *cloud, r driver.CreateRequest) *drover.Error {
-	t.Helper()
-	_, _, err := c.Create(t.Context(), r)
-	if err == nil {
-		t.Fatal("it was created")
-	}
-	return drover.AsError(err, drover.KindInternal)
-}
-
-// listed are the instances in the list, of which each is described in the same way.
-func listed(t testing.TB, c *cloud) map[string]driver.Instance {
-	t.Helper()
-	found, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]driver.Instance{}
-	for _, in := range found {
-		if described, err := c.Describe(t.Context(), in.ID); err != nil || !cmp.Equal(in, described) {
-			t.Errorf("listed %+v, described %+v, %v", in, described, err)
-		}
-		all[in.ID] = in
-	}
-	return all
 }
 
 // TestConformance runs the suite against the fake, over a real connection, with pages of two, of the newest and the oldest version, and with
@@ -125,13 +80,10 @@ func TestConformance(t *testing.T) {
 			folder := t.TempDir()
 			drivertest.Run(t, drivertest.Harness{
 				Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
-					c, err := Open(ctx, options(t, fleet, tt.keys, folder))
-					if err != nil {
-						return nil, err
-					}
-					return middleware.WithImages(c, map[drover.Arch]string{"": "debian-12-*"}), nil
+					return Open(ctx, options(t, fleet, tt.keys, folder))
 				},
-				Fleet: "check", Patience: 10 * time.Second, Many: 5, NoLogin: true,
+				Images: map[drover.Arch]string{"": "debian-12-*"},
+				Fleet:  "check", Patience: 10 * time.Second, Many: 5, NoLogin: true,
 			})
 			for id, s := range f.servers {
 				if s.ended.IsZero() {

@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 	"drover/driver/middleware"
 )
@@ -25,14 +26,14 @@ func TestCreate(t *testing.T) {
 		f := newFake()
 		f.buildTime = time.Hour
 		c := imitate(t, f, "")
-		in, taken := create(t, c, request("one"))
+		in, taken := drivertest.Create(t, c, request("one"))
 		if !taken.Same(candidate("m1.small", "nova")) || in.State != driver.Pending || !in.Bears(map[string]string{driver.TagFleet: "fleet", driver.TagName: "one"}) {
 			t.Errorf("took %+v: %+v", taken, in)
 		}
 		if f.calls["GET servers/detail"] != 1 || f.calls["POST servers"] != 1 || f.calls["POST auth/tokens"] != 1 {
 			t.Errorf("calls: %v", f.calls)
 		}
-		if got := listed(t, c)[in.ID]; got.State != driver.Pending || got.Failed != nil || got.ProviderType != "m1.small" || got.Zone != "nova" {
+		if got := drivertest.Listed(t, c)[in.ID]; got.State != driver.Pending || got.Failed != nil || got.ProviderType != "m1.small" || got.Zone != "nova" {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -40,8 +41,8 @@ func TestCreate(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			c := imitate(t, f, "")
-			first, _ := create(t, c, request("one"))
-			again, taken := create(t, c, request("one", candidate("m1.large", "nova")))
+			first, _ := drivertest.Create(t, c, request("one"))
+			again, taken := drivertest.Create(t, c, request("one", candidate("m1.large", "nova")))
 			if again.ID != first.ID || taken.ProviderType != "m1.small" {
 				t.Errorf("got %+v, %+v", again, taken)
 			}
@@ -49,7 +50,7 @@ func TestCreate(t *testing.T) {
 			twin := *f.servers[first.ID]
 			twin.id, twin.created = "00000000-0000-4000-8000-000000000000", time.Now()
 			f.servers[twin.id] = &twin
-			if again, _ := create(t, c, request("one")); again.ID != first.ID {
+			if again, _ := drivertest.Create(t, c, request("one")); again.ID != first.ID {
 				t.Errorf("got %+v", again)
 			}
 		})
@@ -57,11 +58,11 @@ func TestCreate(t *testing.T) {
 	t.Run("the same name in another fleet, or as a part of a longer one, is another instance", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		a, _ := create(t, c, request("one"))
-		b, _ := create(t, c, request("one-more"))
+		a, _ := drivertest.Create(t, c, request("one"))
+		b, _ := drivertest.Create(t, c, request("one-more"))
 		other := request("one")
 		other.Tags[driver.TagFleet] = "other"
-		d, _ := create(t, c, other)
+		d, _ := drivertest.Create(t, c, other)
 		if a.ID == b.ID || a.ID == d.ID {
 			t.Errorf("%s, %s, %s", a.ID, b.ID, d.ID)
 		}
@@ -70,12 +71,12 @@ func TestCreate(t *testing.T) {
 		f := newFake()
 		f.instances, f.cores = 2, 4
 		c := imitate(t, f, "")
-		create(t, c, request("one"))
-		if got := fail(t, c, request("two", candidate("m1.large", "nova"))); got.Kind != drover.KindQuota || got.Scope != drover.ScopeType || got.Market != drover.OnDemand {
+		drivertest.Create(t, c, request("one"))
+		if got := drivertest.Refused(t, c, request("two", candidate("m1.large", "nova"))); got.Kind != drover.KindQuota || got.Scope != drover.ScopeType || got.Market != drover.OnDemand {
 			t.Errorf("%+v", got)
 		}
-		create(t, c, request("three"))
-		if got := fail(t, c, request("four")); got.Kind != drover.KindQuota || got.Scope != drover.ScopeAll || got.Hint == "" {
+		drivertest.Create(t, c, request("three"))
+		if got := drivertest.Refused(t, c, request("four")); got.Kind != drover.KindQuota || got.Scope != drover.ScopeAll || got.Hint == "" {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -83,22 +84,22 @@ func TestCreate(t *testing.T) {
 		f := newFake()
 		f.room["nova"], f.instances = 1, 2
 		c := imitate(t, f, "")
-		create(t, c, request("one"))
-		in, _ := create(t, c, request("two"))
-		got := listed(t, c)[in.ID]
+		drivertest.Create(t, c, request("one"))
+		in, _ := drivertest.Create(t, c, request("two"))
+		got := drivertest.Listed(t, c)[in.ID]
 		if got.Failed == nil || got.Failed.Kind != drover.KindCapacity || got.Failed.Scope != drover.ScopeType || got.State != driver.Stopped {
 			t.Errorf("%+v", got)
 		}
-		if again, _ := create(t, c, request("two")); again.ID != in.ID || again.Failed == nil {
+		if again, _ := drivertest.Create(t, c, request("two")); again.ID != in.ID || again.Failed == nil {
 			t.Errorf("%+v", again)
 		}
-		if got := fail(t, c, request("three")); got.Kind != drover.KindQuota {
+		if got := drivertest.Refused(t, c, request("three")); got.Kind != drover.KindQuota {
 			t.Errorf("%+v", got)
 		}
 		if err := c.Destroy(t.Context(), in.ID); err != nil {
 			t.Fatal(err)
 		}
-		create(t, c, request("three"))
+		drivertest.Create(t, c, request("three"))
 	})
 	t.Run("why it could not be made is waited for, for a while", func(t *testing.T) {
 		for after, kind := range map[time.Duration]drover.ErrorKind{time.Second: drover.KindCapacity, time.Hour: drover.KindTransient} {
@@ -106,12 +107,12 @@ func TestCreate(t *testing.T) {
 				f := newFake()
 				f.room["nova"], f.faultTime = 0, after
 				c := imitate(t, f, "")
-				in, _ := create(t, c, request("one"))
-				if got := listed(t, c)[in.ID]; got.Failed != nil || got.State != driver.Pending {
+				in, _ := drivertest.Create(t, c, request("one"))
+				if got := drivertest.Listed(t, c)[in.ID]; got.Failed != nil || got.State != driver.Pending {
 					t.Errorf("%+v", got)
 				}
 				time.Sleep(min(after, faultTime+time.Second))
-				if got := listed(t, c)[in.ID]; got.Failed == nil || got.Failed.Kind != kind || got.State != driver.Stopped {
+				if got := drivertest.Listed(t, c)[in.ID]; got.Failed == nil || got.Failed.Kind != kind || got.State != driver.Stopped {
 					t.Errorf("%+v", got)
 				}
 			})
@@ -121,21 +122,21 @@ func TestCreate(t *testing.T) {
 		f := newFake()
 		f.faults["m1.small"] = "Build of instance 5f2 aborted: Failed to allocate the network(s), not rescheduling."
 		c := imitate(t, f, "")
-		in, _ := create(t, c, request("one"))
-		if got := listed(t, c)[in.ID].Failed; got == nil || got.Kind != drover.KindCapacity || got.Scope != drover.ScopeSubnet {
+		in, _ := drivertest.Create(t, c, request("one"))
+		if got := drivertest.Listed(t, c)[in.ID].Failed; got == nil || got.Kind != drover.KindCapacity || got.Scope != drover.ScopeSubnet {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("an answer that was lost is found by the name, in one call and no second try", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, &cut{f, "POST servers"}, "")
-		if got := fail(t, c, request("one")); got.Kind != drover.KindTransient {
+		if got := drivertest.Refused(t, c, request("one")); got.Kind != drover.KindTransient {
 			t.Errorf("%+v", got)
 		}
 		if f.calls["POST servers"] != 1 {
 			t.Errorf("%d calls", f.calls["POST servers"])
 		}
-		create(t, c, request("one"))
+		drivertest.Create(t, c, request("one"))
 		if len(f.servers) != 1 || f.calls["POST servers"] != 1 {
 			t.Errorf("%d servers, %d calls", len(f.servers), f.calls["POST servers"])
 		}
@@ -146,7 +147,7 @@ func TestCreate(t *testing.T) {
 			f.broken["POST servers"] = func() *answer {
 				return &answer{status: status, header: http.Header{"Retry-After": {"30"}}, body: map[string]any{"x": map[string]any{"message": "no"}}}
 			}
-			got := fail(t, imitate(t, f, ""), request("one"))
+			got := drivertest.Refused(t, imitate(t, f, ""), request("one"))
 			if got.Kind != want || f.calls["POST servers"] != 1 || want == drover.KindRateLimit && time.Until(got.RetryAt.Std()) < 29*time.Second {
 				t.Errorf("%d in %d calls: %+v", status, f.calls["POST servers"], got)
 			}
@@ -155,15 +156,15 @@ func TestCreate(t *testing.T) {
 	t.Run("an expired token is renewed, once for many calls", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		create(t, c, request("one"))
+		drivertest.Create(t, c, request("one"))
 		clear(f.tokens)
-		create(t, c, request("two"))
+		drivertest.Create(t, c, request("two"))
 		if f.calls["POST auth/tokens"] != 2 {
 			t.Errorf("signed in %d times", f.calls["POST auth/tokens"])
 		}
 		clear(f.tokens)
 		t.Setenv("OS_PASSWORD", "wrong")
-		if got := fail(t, imitateWrong(t, f), request("three")); got.Kind != drover.KindAuthentication {
+		if got := drivertest.Refused(t, imitateWrong(t, f), request("three")); got.Kind != drover.KindAuthentication {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -178,7 +179,7 @@ func TestCreate(t *testing.T) {
 		badTemplate.Template, forbidden.Template = `{"OS-DCF:diskConfig": `, `{"user_data": "x"}`
 		noFlavor := request("one", candidate("m9.huge", "nova"))
 		for _, r := range []driver.CreateRequest{noImage, none, tooLarge, badName, spot, badTemplate, forbidden, nowhere, noFlavor, request("one")} {
-			got := fail(t, c, r)
+			got := drivertest.Refused(t, c, r)
 			if got.Kind != drover.KindInvalid && got.Kind != drover.KindUnsupported || !strings.HasPrefix(got.Message, "create instance ") {
 				t.Errorf("%s: %v", got.Kind, got)
 			}
@@ -235,7 +236,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		if change != nil {
 			change(&r)
 		}
-		create(t, imitate(t, f, keys), r)
+		drivertest.Create(t, imitate(t, f, keys), r)
 		return only(t, f)
 	}
 	want := func(t *testing.T, got map[string]any, want map[string]any) {
@@ -262,7 +263,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		want(t, ask(t, 36, "", nil), map[string]any{"tags": nil, "networks": nil})
 		f := newFake()
 		f.newest = 36
-		if got := fail(t, imitate(t, f, "networks: none"), request("one")); got.Kind != drover.KindUnsupported {
+		if got := drivertest.Refused(t, imitate(t, f, "networks: none"), request("one")); got.Kind != drover.KindUnsupported {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -284,7 +285,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		}
 		f := newFake()
 		f.newest = 66
-		if got := fail(t, imitate(t, f, "boot_from: volume, volume_type: ssd"), request("one")); got.Kind != drover.KindUnsupported {
+		if got := drivertest.Refused(t, imitate(t, f, "boot_from: volume, volume_type: ssd"), request("one")); got.Kind != drover.KindUnsupported {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -330,14 +331,14 @@ func TestFindImages(t *testing.T) {
 	t.Run("the volume of an image that was not looked for is asked after", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "boot_from: volume")
-		create(t, c, request("one"))
-		create(t, c, request("two"))
+		drivertest.Create(t, c, request("one"))
+		drivertest.Create(t, c, request("two"))
 		if f.calls["GET images"] != 1 {
 			t.Errorf("%v", f.calls)
 		}
 		unknown := request("three")
 		unknown.Candidates[0].Image = "99999999-9999-9999-9999-999999999999"
-		if got := fail(t, c, unknown); got.Kind != drover.KindInvalid {
+		if got := drivertest.Refused(t, c, unknown); got.Kind != drover.KindInvalid {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 )
 
 // errorKind is the class of an error, or nothing.
@@ -23,7 +24,7 @@ func volumed(t *testing.T, f *fake) (c *cloud, in driver.Instance, root *fakeVol
 	c = imitate(t, f, "boot_from: volume")
 	r := request("one")
 	r.Disk = 30 * drover.GiB
-	in, _ = create(t, c, r)
+	in, _ = drivertest.Create(t, c, r)
 	for _, v := range f.volumes {
 		root = v
 	}

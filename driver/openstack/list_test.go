@@ -14,6 +14,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
 
@@ -32,20 +33,20 @@ func TestList(t *testing.T) {
 				f := newFake()
 				f.newest, f.buildTime = newest, time.Minute
 				c := imitate(t, f, "")
-				in, _ := create(t, c, request("one"))
+				in, _ := drivertest.Create(t, c, request("one"))
 				want := driver.Instance{ID: in.ID, ProviderType: "m1.small", Zone: "nova", Market: drover.OnDemand, State: driver.Pending, Created: drover.TimeOf(time.Now()),
 					Tags: map[string]string{driver.TagFleet: "fleet", driver.TagName: "one"}}
-				if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+				if diff := cmp.Diff(want, drivertest.Listed(t, c)[in.ID]); diff != "" {
 					t.Error(diff)
 				}
 				time.Sleep(time.Minute)
 				want.State, want.Addresses = driver.Running, driver.Addresses{Private: "10.0.0.7", Public: "192.0.2.7"}
-				if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+				if diff := cmp.Diff(want, drivertest.Listed(t, c)[in.ID]); diff != "" {
 					t.Error(diff)
 				}
 				f.flavors = f.flavors[1:] // the flavor is taken away
 				time.Sleep(2 * flavorsAge)
-				if got := listed(t, c)[in.ID].ProviderType; got != map[int]string{96: "m1.small", 46: "1"}[newest] {
+				if got := drivertest.Listed(t, c)[in.ID].ProviderType; got != map[int]string{96: "m1.small", 46: "1"}[newest] {
 					t.Errorf("the type is %q", got)
 				}
 			})
@@ -56,12 +57,12 @@ func TestList(t *testing.T) {
 			f := newFake()
 			f.endTime = time.Minute
 			c := imitate(t, f, "")
-			in, _ := create(t, c, request("one"))
-			if err := c.Destroy(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Stopping {
-				t.Errorf("%v, %+v", err, listed(t, c))
+			in, _ := drivertest.Create(t, c, request("one"))
+			if err := c.Destroy(t.Context(), in.ID); err != nil || drivertest.Listed(t, c)[in.ID].State != driver.Stopping {
+				t.Errorf("%v, %+v", err, drivertest.Listed(t, c))
 			}
 			time.Sleep(time.Minute)
-			if got := listed(t, c); len(got) != 0 {
+			if got := drivertest.Listed(t, c); len(got) != 0 {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -69,8 +70,8 @@ func TestList(t *testing.T) {
 	t.Run("a part of the cloud that does not answer makes the list an error, where Nova says so", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		in, _ := create(t, c, request("one"))
-		create(t, c, request("two"))
+		in, _ := drivertest.Create(t, c, request("one"))
+		drivertest.Create(t, c, request("two"))
 		f.down[in.ID] = true
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
 			t.Errorf("%v, %v", all, err)
@@ -80,9 +81,9 @@ func TestList(t *testing.T) {
 		f := newFake()
 		f.room["nova"] = 0
 		c := imitate(t, f, "")
-		create(t, c, request("one"))
+		drivertest.Create(t, c, request("one"))
 		f.broken["GET servers"] = func() *answer { return wrong(http.StatusNotFound, "Instance could not be found.") }
-		if got := listed(t, c); len(got) != 0 {
+		if got := drivertest.Listed(t, c); len(got) != 0 {
 			t.Errorf("%+v", got)
 		}
 		f.broken["GET servers"] = func() *answer { return wrong(http.StatusInternalServerError, "Unexpected API Error.") }
@@ -94,8 +95,8 @@ func TestList(t *testing.T) {
 		f := newFake()
 		f.pageSize = 1
 		c := imitate(t, f, "")
-		create(t, c, request("one"))
-		create(t, c, request("two"))
+		drivertest.Create(t, c, request("one"))
+		drivertest.Create(t, c, request("two"))
 		calls := 0
 		f.broken["GET servers/detail"] = func() *answer {
 			if calls++; calls > 1 {
@@ -123,7 +124,7 @@ func TestList(t *testing.T) {
 			f := newFake()
 			f.buildTime = time.Second
 			c := imitate(t, f, "tags: {team: a}")
-			in, _ := create(t, c, request("one"))
+			in, _ := drivertest.Create(t, c, request("one"))
 			for range 2 { // before it has a host, and after
 				for _, err := range []error{c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}), c.Stop(t.Context(), in.ID)} {
 					if drover.KindOf(err) != drover.KindTransient {
@@ -135,7 +136,7 @@ func TestList(t *testing.T) {
 			if err := c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, listed(t, c)[in.ID].Tags); diff != "" {
+			if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, drivertest.Listed(t, c)[in.ID].Tags); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -143,15 +144,15 @@ func TestList(t *testing.T) {
 	t.Run("stopping and starting again succeeds, also when it is done already", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		in, _ := create(t, c, request("one"))
+		in, _ := drivertest.Create(t, c, request("one"))
 		for range 2 {
-			if err := c.Stop(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Stopped {
-				t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+			if err := c.Stop(t.Context(), in.ID); err != nil || drivertest.Listed(t, c)[in.ID].State != driver.Stopped {
+				t.Errorf("%v, %+v", err, drivertest.Listed(t, c)[in.ID])
 			}
 		}
 		for range 2 {
-			if err := c.Start(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Running {
-				t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+			if err := c.Start(t.Context(), in.ID); err != nil || drivertest.Listed(t, c)[in.ID].State != driver.Running {
+				t.Errorf("%v, %+v", err, drivertest.Listed(t, c)[in.ID])
 			}
 		}
 		for _, err := range []error{c.Stop(t.Context(), debian), c.SetTags(t.Context(), debian, nil)} {
@@ -174,7 +175,7 @@ func TestDescribe(t *testing.T) {
 			f := newFake()
 			f.newest = newest
 			c := imitate(t, f, "")
-			in, _ := create(t, c, request("one"))
+			in, _ := drivertest.Create(t, c, request("one"))
 			f.down[in.ID] = true
 			describe(t, c, in.ID, drover.KindTransient)
 		}
@@ -183,7 +184,7 @@ func TestDescribe(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		describe(t, c, debian, drover.KindNotFound)
-		in, _ := create(t, c, request("one"))
+		in, _ := drivertest.Create(t, c, request("one"))
 		for _, body := range []map[string]any{nil, {"message": "no Route matched with those values"}, {"error": map[string]any{"code": 404, "message": "Not Found"}}} {
 			f.broken["GET servers"] = func() *answer { return &answer{status: http.StatusNotFound, body: body} }
 			describe(t, c, in.ID, drover.KindTransient)
@@ -192,7 +193,7 @@ func TestDescribe(t *testing.T) {
 	t.Run("a server that is deleted and still shown is gone", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		in, _ := create(t, c, request("one"))
+		in, _ := drivertest.Create(t, c, request("one"))
 		for _, status := range []string{"DELETED", "SOFT_DELETED"} {
 			f.broken["GET servers"] = func() *answer {
 				return ok(map[string]any{"server": map[string]any{"id": in.ID, "name": "one", "status": status, "metadata": in.Tags, "OS-SRV-USG:terminated_at": "2026-02-03T04:05:06.000000"}})
@@ -224,9 +225,9 @@ func TestStates(t *testing.T) {
 	t.Run("one that went wrong after it was made did not fail to be made", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		in, _ := create(t, c, request("one"))
+		in, _ := drivertest.Create(t, c, request("one"))
 		f.servers[in.ID].launched, f.servers[in.ID].fault = true, "No valid host was found"
-		if got := listed(t, c)[in.ID]; got.Failed != nil || got.State != driver.Running {
+		if got := drivertest.Listed(t, c)[in.ID]; got.Failed != nil || got.State != driver.Running {
 			t.Errorf("%+v", got)
 		}
 	})

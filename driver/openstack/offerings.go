@@ -40,23 +40,20 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	}
 	return c.config.Offerings(ctx, kit.Catalogue{
 		Cloud: c.o.Name, Zones: zones, Arch: c.config.Arch, Complete: func(o *drover.Offering) { o.DiskPrice = c.config.Rates.Disk },
-		Own: func(ctx context.Context) ([]drover.Offering, error) { return c.listed(ctx, zones) },
+		Own: func(ctx context.Context) ([]kit.Own, error) { return c.listed(ctx, zones) },
 	})
 }
 
 // listed is the cloud's own flavors in these zones. A flavor without a root disk boots only from a volume.
-func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, err error) {
+func (c *cloud) listed(ctx context.Context, zones []string) (all []kit.Own, err error) {
 	known, err := c.flavors.Get(ctx)
 	if err != nil {
 		return nil, errs.Classify("list flavors", err)
 	}
 	for name, f := range known {
-		if f.Disk == 0 && c.config.BootFrom == fromImage {
-			continue
-		}
-		offered := drover.InstanceType{Name: name, ProviderType: name, Resources: c.resources(f)}
-		for _, zone := range zones {
-			all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: drover.OnDemand, Price: c.price(name, f)})
+		if f.Disk > 0 || c.config.BootFrom != fromImage {
+			price := func(string, drover.Market) (drover.Money, bool) { return c.price(name, f), true }
+			all = append(all, kit.Own{Name: name, Resources: c.resources(f), Zones: zones, Price: price})
 		}
 	}
 	return all, nil
