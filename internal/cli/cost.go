@@ -47,9 +47,9 @@ or user.
 		}),
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&f.by, "by", string(drover.CostByJob), "group costs by job, label, label:NAME, user, pool, cloud or type")
-	flags.StringVar(&f.since, "since", "", "count costs from `when`; default: the beginning")
-	flags.StringVar(&f.until, "until", "", "count costs until `when`; default: now")
+	flags.StringVar(&f.by, "by", string(drover.CostByJob), "what to `group` costs by: job, label, label:NAME, user, pool, cloud or type")
+	flags.StringVar(&f.since, "since", "", "count costs from this `time`; default: the beginning")
+	flags.StringVar(&f.until, "until", "", "count costs until this `time`; default: now")
 	flags.IntVar(&f.limit, "limit", 0, "at most `N` lines, the most expensive; default and maximum: 1000")
 	var words []string
 	for _, by := range drover.CostsBy() {

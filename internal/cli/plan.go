@@ -34,7 +34,7 @@ next-cheapest choice. Nothing is created.`,
 	cmd.Flags().StringVar(&f.cost, "max-cost", "", "rent nothing that could make the run cost more than this many `dollars`")
 	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "at most `N` instances at once")
 	cmd.Flags().StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
-	cmd.Flags().StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
+	cmd.Flags().StringVar(&f.spot, "spot", "", "how every job of the batch uses spot capacity, a `mode`: prefer, require or never")
 	a.addCatalogue(cmd.Flags())
 	cmd.ValidArgsFunction = completeBatch
 	complete(cmd, "cloud", a.completeClouds)

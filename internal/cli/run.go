@@ -81,7 +81,7 @@ signals cancels the remaining jobs instead. The exit code is then 130.`,
 	flags.StringVar(&f.cost, "max-cost", "", "rent nothing that could make the run cost more than this many `dollars`")
 	flags.IntVar(&f.limits.MaxInstances, "max-instances", 0, "at most `N` instances at once")
 	flags.StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
-	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
+	flags.StringVar(&f.spot, "spot", "", "how every job of the batch uses spot capacity, a `mode`: prefer, require or never")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only print what would be rented, as drover plan does")
 	flags.DurationVar(&f.limits.Keep, "keep", 0, "keep the instances of failed jobs this long, for inspection")
 	flags.StringVar(&f.resume, "resume", "", "resume the run with this `ID`; without one, the last run of this folder")
