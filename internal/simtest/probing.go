@@ -63,9 +63,12 @@ func (c *controller) refused(b engine.CreateFailed) {
 	c.refusals = append(c.refusals, &refusal{b.Err.Scope, in.Candidates[0], b.Err.Market, c.now().Add(forgets), map[int64]bool{}})
 }
 
-// had takes note of an offering that can be had again.
+// had takes note of an offering that can be had again. It speaks for its whole quota group, of which only the type that was refused is checked.
 func (c *controller) had(o drover.Offering) {
-	c.refusals = slices.DeleteFunc(c.refusals, func(r *refusal) bool { return r.covers(o) })
+	c.refusals = slices.DeleteFunc(c.refusals, func(r *refusal) bool {
+		group := r.scope == drover.ScopeQuotaGroup && o.Cloud == r.of.Cloud && cmp.Or(r.market, o.Market) == o.Market && cmp.Or(o.QuotaGroup, r.of.QuotaGroup) == r.of.QuotaGroup
+		return group || r.covers(o)
+	})
 }
 
 // landed takes note of a create's answer.
