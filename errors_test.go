@@ -22,9 +22,9 @@ func TestErrorKinds(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the table in docs/operations.md is the code's", func(t *testing.T) {
+	t.Run("the table in docs/reasons.md is the code's", func(t *testing.T) {
 		var documented []string
-		for _, row := range table(t, "docs/operations.md", "Kinds of error") {
+		for _, row := range table(t, "docs/reasons.md", "Kinds of error") {
 			kind := strings.Trim(row[0], "`")
 			documented = append(documented, kind)
 			k := drover.ErrorKind(kind)
