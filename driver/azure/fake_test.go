@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -25,7 +24,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 	compute "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8/fake"
 
-	"drover"
+	"drover/driver/drivertest"
 )
 
 // region is a region of Azure in memory, behind Microsoft's own fake servers, which speak for it. It has what they leave to whoever uses them:
@@ -47,15 +46,15 @@ type region struct {
 	images   []*armcompute.Image
 
 	mu      sync.Mutex
-	vms     map[string]*machine // by name; guarded by mu, as is all below
-	parts   map[string]*part    // disks, interfaces and addresses, by kind and name
-	lacks   map[string]wrong    // what is refused at once, by "type zone market"; an empty part means any
-	fails   map[string]wrong    // what is accepted and then fails, in the same way
-	cores   map[string]int64    // quotas
-	broken  map[string]wrong    // what calls of a name end with
+	vms     map[string]*machine    // by name; guarded by mu, as is all below
+	parts   map[string]*part       // disks, interfaces and addresses, by kind and name
+	lacks   drivertest.Lack[wrong] // what is refused at once, by "type zone market"; an empty part means any
+	fails   drivertest.Lack[wrong] // what is accepted and then fails, in the same way
+	cores   map[string]int64       // quotas
+	broken  map[string]wrong       // what calls of a name end with
 	calls   map[string]int
 	refused map[string]int
-	buckets map[string]bucket
+	buckets drivertest.Buckets
 	skip    int // where the page that is asked for begins
 	next    func(skip int) string
 
@@ -100,11 +99,6 @@ type wrong struct {
 
 func (w wrong) Error() string { return w.code }
 
-type bucket struct {
-	left float64
-	at   time.Time
-}
-
 func newRegion() *region {
 	r := &region{
 		kinds: []kind{
@@ -144,9 +138,9 @@ func newRegion() *region {
 			row("standard_d2s_v5", "0-5"), row("standard_d2s_v5", "", "0.0216 2026-03-01T00:00:00Z", "0.0216 2026-02-01T00:00:00Z", "0.03 2026-01-01T00:00:00"),
 			row("standard_d2ps_v5", "20+"), row("standard_d2ps_v5", "", "0.0174 2026-02-01T00:00:00Z", "0.0174 2026-01-15T00:00:00Z", "0.02 2026-01-01T00:00:00Z"), row("standard_b1s", "5-10"), row("standard_b1s", "", "0.004 2026-01-01T00:00:00Z"),
 		},
-		vms: map[string]*machine{}, parts: map[string]*part{}, lacks: map[string]wrong{}, fails: map[string]wrong{}, broken: map[string]wrong{},
+		vms: map[string]*machine{}, parts: map[string]*part{}, lacks: drivertest.Lack[wrong]{}, fails: drivertest.Lack[wrong]{}, broken: map[string]wrong{},
 		cores: map[string]int64{"standardDSv5Family": 1000000, spotQuota: 1000000, "standardDPSv5Family": 1000000},
-		calls: map[string]int{}, refused: map[string]int{}, buckets: map[string]bucket{},
+		calls: map[string]int{}, refused: map[string]int{}, buckets: drivertest.Buckets{},
 	}
 	r.compute = compute.NewServerFactoryTransport(&compute.ServerFactory{
 		VirtualMachinesServer: compute.VirtualMachinesServer{
@@ -316,21 +310,7 @@ func (w wrong) response(q *http.Request) *http.Response {
 
 // spend takes a token of each of the call's buckets, as they are published.
 func (r *region) spend(call string) bool {
-	for _, name := range calls[call].rates {
-		rate, b, now := rates[name], r.buckets[name], time.Now()
-		if b.at.IsZero() {
-			b = bucket{float64(rate.Burst), now}
-		}
-		b.left = min(float64(rate.Burst), b.left+now.Sub(b.at).Seconds()*float64(rate.PerSecond))
-		b.at = now
-		r.buckets[name] = b
-		if b.left < 1-1e-6 {
-			return false
-		}
-		b.left--
-		r.buckets[name] = b
-	}
-	return true
+	return !slices.ContainsFunc(calls[call].rates, func(name string) bool { return !r.buckets.Spend(name, rates[name], 1) })
 }
 
 // cut is the page that is asked for, and where the next one is.
@@ -361,17 +341,6 @@ func (r *region) listPrices(q *http.Request) (any, error) {
 		page = nil
 	}
 	return map[string]any{"Items": page, "NextPageLink": next, "Count": len(page)}, nil
-}
-
-// find looks for a kind, a zone and a market among what is lacking.
-func find(all map[string]wrong, kind, zone string, m drover.Market) (wrong, bool) {
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		part := strings.Split(key, " ")
-		if (part[0] == "" || part[0] == kind) && (part[1] == "" || part[1] == zone) && (part[2] == "" || part[2] == string(m)) {
-			return all[key], true
-		}
-	}
-	return wrong{}, false
 }
 
 func (r *region) kind(name string) (kind, bool) {

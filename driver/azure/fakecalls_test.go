@@ -52,13 +52,13 @@ func (r *region) made(name string, vm armcompute.VirtualMachine, o *armcompute.V
 		return wrong{400, "InvalidParameter", "the value of vmSize is invalid", ""}
 	}
 	m := &machine{name: name, asked: vm, created: time.Now(), cores: int64(k.cores), group: quotaGroup(k.family, marketOf(vm))}
-	if w, lacking := find(r.lacks, k.name, zone, marketOf(vm)); lacking {
+	if w, lacking := r.lacks.Of(k.name, zone, string(marketOf(vm))); lacking {
 		return w
 	}
 	if w := r.count(m); w != nil {
 		return w
 	}
-	m.failed, _ = find(r.fails, k.name, zone, marketOf(vm))
+	m.failed, _ = r.fails.Of(k.name, zone, string(marketOf(vm)))
 	r.vms[name] = m
 	r.addParts(m)
 	return nil

@@ -2,11 +2,16 @@ package drivertest
 
 import (
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/config"
 )
 
@@ -69,4 +74,41 @@ func Listed(t testing.TB, c driver.Cloud) map[string]driver.Instance {
 		all[in.ID] = in
 	}
 	return all
+}
+
+// Lack is what a fake refuses a type in a zone and market for, by "type zone market", where an empty part means any.
+type Lack[T any] map[string]T
+
+// Of finds the refusal, if there is one.
+func (l Lack[T]) Of(kind, zone, market string) (refusal T, lacking bool) {
+	for _, key := range slices.Sorted(maps.Keys(l)) {
+		of := strings.Split(key, " ")
+		if len(of) == 3 && (of[0] == "" || of[0] == kind) && (of[1] == "" || of[1] == zone) && (of[2] == "" || of[2] == market) {
+			return l[key], true
+		}
+	}
+	return refusal, false
+}
+
+// Buckets are the token buckets with which a fake limits calls, by their names. They are written apart from those that drivers use.
+type Buckets map[string]*bucket
+
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+// Spend takes tokens of a bucket with this rate, if it has as many.
+func (b Buckets) Spend(name string, r kit.Rate, tokens int) bool {
+	now, full := time.Now(), float64(r.Burst)
+	if b[name] == nil {
+		b[name] = &bucket{full, now}
+	}
+	one := b[name]
+	one.left, one.at = min(full, one.left+now.Sub(one.at).Seconds()*float64(r.PerSecond)), now
+	if one.left < float64(tokens)-1e-6 {
+		return false
+	}
+	one.left -= float64(tokens)
+	return true
 }

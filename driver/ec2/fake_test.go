@@ -39,10 +39,10 @@ type fake struct {
 	keys      map[string]map[string]string // tags by name
 	volumes   map[string]map[string]string // tags of those attached to nothing, by id
 	tokens    map[string]answered
-	out       map[string]string // error codes, by "type zone market"; an empty part means any
-	vcpus     map[string]int    // what is left of quotas, by their code
-	broken    map[string]string // error codes of calls that fail, by action
-	buckets   map[string]bucket
+	out       drivertest.Lack[string] // error codes, by "type zone market"; an empty part means any
+	vcpus     map[string]int          // what is left of quotas, by their code
+	broken    map[string]string       // error codes of calls that fail, by action
+	buckets   drivertest.Buckets
 	calls     map[string]int
 	refused   map[string]int
 	last      int
@@ -71,11 +71,6 @@ type machine struct {
 
 type answered struct{ request, reply string }
 
-type bucket struct {
-	left float64
-	at   time.Time
-}
-
 func newFake() *fake {
 	return &fake{
 		zones: []string{"us-east-1a", "us-east-1b"},
@@ -90,8 +85,8 @@ func newFake() *fake {
 		spot:      map[string]map[string]string{"m7i.large": {"us-east-1a": "0.031200", "us-east-1b": "0.029900"}, "m7g.large": {"us-east-1a": "0.025"}},
 		parameter: map[string]string{"/images/debian": "ami-debian"},
 		machines:  map[string]*machine{}, templates: map[string]url.Values{}, keys: map[string]map[string]string{}, volumes: map[string]map[string]string{},
-		tokens: map[string]answered{}, out: map[string]string{}, vcpus: map[string]int{}, broken: map[string]string{},
-		buckets: map[string]bucket{}, calls: map[string]int{}, refused: map[string]int{},
+		tokens: map[string]answered{}, out: drivertest.Lack[string]{}, vcpus: map[string]int{}, broken: map[string]string{},
+		buckets: drivertest.Buckets{}, calls: map[string]int{}, refused: map[string]int{},
 	}
 }
 
@@ -179,22 +174,8 @@ func (f *fake) spendAll(action string, in url.Values) bool {
 
 // spend takes tokens of a bucket, as Amazon publishes them.
 func (f *fake) spend(action string, n int) bool {
-	r, ok := rates[action]
-	if !ok {
-		return true
-	}
-	b, now := f.buckets[action], time.Now()
-	if b.at.IsZero() {
-		b = bucket{float64(r.Burst), now}
-	}
-	b.left = min(float64(r.Burst), b.left+now.Sub(b.at).Seconds()*float64(r.PerSecond))
-	b.at = now
-	spent := b.left >= float64(n)-1e-6
-	if spent {
-		b.left -= float64(n)
-	}
-	f.buckets[action] = b
-	return spent
+	r, limited := rates[action]
+	return !limited || f.buckets.Spend(action, r, n)
 }
 
 // serveJSON answers for Systems Manager and for the price list.

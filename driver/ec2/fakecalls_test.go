@@ -62,10 +62,8 @@ func (f *fake) make(in, override url.Values) (*machine, *wrong) {
 		return nil, &wrong{"InvalidAMIID.NotFound", "there is no image " + override.Get("ImageId")}
 	}
 	word := in.Get("TargetCapacitySpecification.DefaultTargetCapacityType")
-	for _, where := range [][3]string{{k.name, zone, word}, {k.name, zone, ""}, {k.name, "", ""}, {"", zone, ""}, {"", "", word}} {
-		if code := f.out[strings.Join(where[:], " ")]; code != "" {
-			return nil, &wrong{code, fmt.Sprintf("no %s in %s, %s", k.name, zone, word)}
-		}
+	if code, lacking := f.out.Of(k.name, zone, word); lacking {
+		return nil, &wrong{code, fmt.Sprintf("no %s in %s, %s", k.name, zone, word)}
 	}
 	group := quotaGroup(k.name, market(word))
 	if left, limited := f.vcpus[group]; limited && left < k.vcpus {

@@ -37,13 +37,13 @@ type fake struct {
 	instances  map[string]*held // by zone/name; guarded by mu, as is all below
 	disks      map[string]thing // of no instance
 	ops        map[string]*operation
-	requests   map[string]string // operations, by request id
-	out        map[string]string // error codes of inserts, by "type zone model"; an empty part means any
-	cpus       map[string]int    // what is left of quotas, by their metric
-	guest      map[string]thing  // guest attributes, by zone/name
-	broken     map[string]wrong  // calls that fail, by method
-	attributes thing             // of the project's metadata; nil: it has none
-	unreached  string            // a zone that lists cannot reach
+	requests   map[string]string       // operations, by request id
+	out        drivertest.Lack[string] // error codes of inserts, by "type zone model"; an empty part means any
+	cpus       map[string]int          // what is left of quotas, by their metric
+	guest      map[string]thing        // guest attributes, by zone/name
+	broken     map[string]wrong        // calls that fail, by method
+	attributes thing                   // of the project's metadata; nil: it has none
+	unreached  string                  // a zone that lists cannot reach
 	made       map[string][]time.Time
 	calls      map[string]int
 	refused    map[string]int
@@ -104,7 +104,7 @@ func newFake() *fake {
 			{name: "n2-standard-2-metal", cpus: 2, mib: 8192, arch: "X86_64"},
 			{name: "x9-standard-2", cpus: 2, mib: 8192, arch: "X86_64"},
 		},
-		instances: map[string]*held{}, disks: map[string]thing{}, ops: map[string]*operation{}, requests: map[string]string{}, out: map[string]string{},
+		instances: map[string]*held{}, disks: map[string]thing{}, ops: map[string]*operation{}, requests: map[string]string{}, out: drivertest.Lack[string]{},
 		cpus: map[string]int{}, guest: map[string]thing{}, broken: map[string]wrong{}, made: map[string][]time.Time{}, calls: map[string]int{}, refused: map[string]int{},
 	}
 }

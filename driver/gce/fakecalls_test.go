@@ -78,10 +78,8 @@ func model(body thing) string {
 // refusal is why an instance cannot be had.
 func (f *fake) refusal(in request, k kind) thing {
 	zone, word := in.path["zone"], model(in.body)
-	for _, where := range [][3]string{{k.name, zone, word}, {k.name, zone, ""}, {k.name, "", ""}, {"", zone, ""}, {"", "", word}} {
-		if code := f.out[strings.Join(where[:], " ")]; code != "" {
-			return thing{"code": code, "message": fmt.Sprintf("A %s VM instance is currently unavailable in the %s zone.", k.name, zone)}
-		}
+	if code, lacking := f.out.Of(k.name, zone, word); lacking {
+		return thing{"code": code, "message": fmt.Sprintf("A %s VM instance is currently unavailable in the %s zone.", k.name, zone)}
 	}
 	metric := quotaGroup(k.name, map[bool]drover.Market{true: drover.Spot, false: drover.OnDemand}[word == "SPOT"])
 	left, limited := f.cpus[metric]
