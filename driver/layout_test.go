@@ -24,7 +24,7 @@ var layout = []struct {
 	{"errors.go", false, []string{"limitedFor", "errs", "read"}},
 	{"api.go", false, []string{"rates", "connect"}},
 	{"offerings.go", false, []string{"cloud.Offerings", "cloud.listed"}},
-	{"create.go", false, []string{"longestName", "cloud.Create", "readTemplate"}},
+	{"create.go", false, []string{"longestName", "demands", "cloud.Create", "readTemplate"}},
 	{"list.go", false, []string{"cloud.List", "cloud.Describe", "cloud.SetTags", "cloud.VerifyHostKey"}},
 	{"destroy.go", false, []string{"cloud.Destroy", "cloud.Stop", "cloud.Start", "cloud.Leftovers", "cloud.Remove"}},
 	{"images.go", true, []string{"cloud.FindImages"}},

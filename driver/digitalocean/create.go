@@ -17,6 +17,9 @@ import (
 // longestName is what the API takes: see "name" of a Droplet in its reference.
 const longestName = 255
 
+// demands are what DigitalOcean requires of every create call.
+var demands = kit.Demands{Longest: longestName, Image: "debian-12-x64", OnDemand: true, UserData: maxUserData}
+
 // Create makes a Droplet. Names need not be unique there, so each is looked for first, by one create at a time.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, _ driver.Candidate, err error) {
 	release, err := c.names.Hold(ctx, r.Name)
@@ -69,7 +72,7 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 
 // request is all but what the candidate says.
 func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateRequest, err error) {
-	if err := kit.CheckRequest(r, kit.Demands{Longest: longestName, Image: "debian-12-x64", OnDemand: true, UserData: maxUserData}); err != nil {
+	if err := kit.CheckRequest(r, demands); err != nil {
 		return wanted, err
 	}
 	// A region without its number would be taken for any of several.

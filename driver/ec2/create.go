@@ -32,6 +32,11 @@ const defaultVolume = "gp3"
 // longestName is well within the limit of a tag.
 const longestName = 128
 
+// demands are what EC2 requires of every create call.
+var demands = kit.Demands{
+	Longest: longestName, Image: "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64", UserData: maxUserData,
+}
+
 // Create makes an instance by an instant fleet from the candidates of the first market and, if none of these is
 // available, from those of the next.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
@@ -53,11 +58,6 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 		refused = append(refused, drover.AsError(err, drover.KindTransient))
 	}
 	return driver.Instance{}, driver.Candidate{}, kit.MostSevere(refused)
-}
-
-// demands are what EC2 requires of every create call.
-var demands = kit.Demands{
-	Longest: longestName, Image: "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64", UserData: maxUserData,
 }
 
 // byMarket splits the candidates where the market changes, since a fleet of one instance has one market.
