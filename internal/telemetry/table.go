@@ -119,12 +119,12 @@ const (
 var table = []metric{
 	{instances, gauge, byStock, nil, "Instances that are not gone."},
 	{instancesConnected, gauge, byStock, nil, "Instances with an open control stream, or with login: none."},
-	{instancesHourly, gauge, byStock, nil, "Hourly cost of instances, from when their cloud accepted them."},
+	{instancesHourly, gauge, byStock, nil, "Hourly cost of instances that their cloud has accepted."},
 	{instancesVCPUs, gauge, byStock, nil, "vCPUs of instances."},
 	{instancesMemory, gauge, byStock, nil, "Memory of instances."},
 	{instancesWaiting, gauge, []string{labelReason}, nil, "Instances without running attempts, by reason for waiting."},
-	{poolWanted, gauge, []string{labelPool}, nil, "Wanted size of each pool, as configured or as last set by an operator or autoscaler."},
-	{poolInstances, gauge, []string{labelPool}, nil, "Instances that count toward the wanted size: not draining, broken or interrupted."},
+	{poolWanted, gauge, []string{labelPool}, nil, "Wanted size of each pool."},
+	{poolInstances, gauge, []string{labelPool}, nil, "Instances of a pool that are not draining, broken or interrupted."},
 	{poolReady, gauge, []string{labelPool}, nil, "Instances of a pool that are ready."},
 	{poolStopped, gauge, []string{labelPool}, nil, "Stopped instances of a pool, in addition to its size."},
 	{allocatedHourly, gauge, byType, nil, "The attempts' share of the hourly cost, by vCPUs."},
@@ -135,13 +135,13 @@ var table = []metric{
 	{budgetSpent, gauge, []string{labelBudget, labelWindow}, nil, "Spending under a budget in the current window."},
 	{budgetPledged, gauge, []string{labelBudget, labelWindow}, nil, "Commitments under a budget, beyond spending, in the current window."},
 	{instancesEnded, counter, []string{labelCloud, labelReason}, nil, "Instances that are gone, by reason."},
-	{interruptions, counter, byType, nil, "Instances that their cloud took back or announced that it would take back."},
+	{interruptions, counter, byType, nil, "Instances interrupted by their cloud, including announced interruptions."},
 	{bootTime, histogram, []string{labelCloud, labelPhase}, ofBoots,
 		"Boot times: accept, from request to acceptance; reach, until the host key is verified and the login succeeds; prove, until the boot probe passes."},
 	{shutdownTime, histogram, []string{labelCloud}, ofBoots, "Time from the decision to destroy an instance until it is gone."},
 
 	{jobs, gauge, []string{labelState}, nil, "Jobs, counting array elements."},
-	{jobsOldest, gauge, nil, nil, "Time since the oldest waiting job that may start was submitted; 0 if there is none."},
+	{jobsOldest, gauge, nil, nil, "Age of the oldest waiting job that may start; 0 if there is none."},
 	{jobsWaiting, gauge, []string{labelReason}, nil, "Queued jobs, by reason for waiting."},
 	{jobWait, histogram, nil, ofWaits, "Time from when a job may start until an attempt starts."},
 	{attemptsStarted, counter, nil, nil, "Attempts started."},
@@ -150,7 +150,7 @@ var table = []metric{
 	{attemptCPU, counter, nil, nil, "CPU time used by attempts."},
 
 	{blocks, gauge, []string{labelCloud, labelReason}, nil, "Blocks in force on offerings, by reason."},
-	{throttles, gauge, []string{labelCloud}, nil, "Offerings requested only a few at a time because their cloud lacked capacity."},
+	{throttles, gauge, []string{labelCloud}, nil, "Offerings throttled because their cloud lacked capacity."},
 	{cloudListed, gauge, []string{labelCloud}, nil, "Unix time of the last good list of a cloud's instances; 0 if there was none."},
 	{cloudPartition, gauge, []string{labelCloud}, nil, "1 while no instance of a cloud answers and the controller assumes a network failure; otherwise 0."},
 	{cloudCalls, counter, []string{labelCloud, labelCall, labelResult}, nil, "Calls to clouds: ok, or the kind of error."},
@@ -163,7 +163,7 @@ var table = []metric{
 	{runnerCalls, counter, []string{labelCall, labelResult}, nil, "Calls to runners, start or collect: ok, or the kind of error."},
 	{runnerCallTime, histogram, []string{labelCall}, ofCalls, "Duration of calls to runners, including inputs and outputs."},
 
-	{loopAnswering, gauge, nil, nil, "1 if the controller's loop answered in time; otherwise 0, and the gauges are omitted."},
+	{loopAnswering, gauge, nil, nil, "1 if the controller's loop answered in time; otherwise 0."},
 	{events, counter, []string{labelEvent}, nil, "Events processed."},
 	{eventsWaiting, gauge, nil, nil, "Events waiting for a decision."},
 	{decisionTime, histogram, nil, ofDeciding, "Duration of a decision on a batch of events."},
@@ -171,7 +171,7 @@ var table = []metric{
 	{solveTime, histogram, nil, ofCalls, "Duration of planning what to rent."},
 	{commitTime, histogram, nil, ofWriting, "Duration of committing decisions."},
 	{commitsFailed, counter, nil, nil, "Failed commits, after which the controller exits."},
-	{configRefused, gauge, nil, nil, "1 while the configuration file is invalid and the last good one stays in use; otherwise 0."},
+	{configRefused, gauge, nil, nil, "1 while the configuration file is invalid; otherwise 0."},
 	{buildInfo, gauge, []string{"version", "revision", "go_version"}, nil, "1, labelled with the version of this program."},
 }
 
