@@ -10,11 +10,12 @@ import (
 	"drover/internal/runtimes"
 )
 
-// Nothing is rented for a job as long as room for it that costs less is likely to be there before what would be rented had booted. So nobody waits longer
-// than for a boot, and one boot less is paid; jobs that may wait (max_wait) do so for as much longer. Only such ends are counted on of which it is known well enough
-// when they come. One job waits for the end of another, and the next for its end in turn.
+// Nothing is rented for a job while cheaper room for it is likely to be free before a new instance would have booted.
+// So no job waits longer than for a boot, and one boot less is paid for. Jobs with max_wait wait that much longer. Only
+// attempts whose end is predictable enough count. One job waits for an attempt to end, the next for that job to end in
+// turn.
 
-// awaitedEnd is when an attempt is likely to end that runs.
+// expectedEnd is when a running attempt is likely to end.
 type expectedEnd struct {
 	at drover.Time
 	a  *Attempt
@@ -25,17 +26,17 @@ func (x expectedEnd) compare(y expectedEnd) int {
 }
 
 const (
-	sureSpread   = runtimes.Octave / 2 // what is less certain is not counted on
-	sureBy       = 55                  // hundredths of likelihood that it has ended in time
-	sureReach    = 64                  // so many ends are looked at, for so many jobs of a group,
-	patientReach = 4 * sureReach       // and so many ends for jobs that may wait for longer
-	lookEvery    = 10 * time.Second    // is how often those are looked at
-	sureLate     = 10 * time.Second    // what should have ended that long ago is not counted on
+	sureSpread   = runtimes.Octave / 2 // attempts with a wider distribution are ignored
+	sureBy       = 55                  // percent: the end must be this likely within the wait
+	sureReach    = 64                  // ends examined per job, and jobs examined per group
+	patientReach = 4 * sureReach       // ends examined per job with max_wait
+	lookEvery    = 10 * time.Second    // interval between checks on jobs with max_wait
+	sureLate     = 10 * time.Second    // attempts overdue by this much are ignored
 )
 
 func endOf(a *Attempt) expectedEnd { return expectedEnd{a.Started.Add(a.Likely.Median()), a} }
 
-// expectEnd notes when an attempt is likely to end.
+// expectEnd records when an attempt is likely to end.
 func (e *Engine) expectEnd(a *Attempt) {
 	if a.Likely.Sigma <= sureSpread && a.State != drover.AttemptCollecting {
 		end := endOf(a)
@@ -44,15 +45,15 @@ func (e *Engine) expectEnd(a *Attempt) {
 	}
 }
 
-// hasEnded forgets when an attempt is likely to end.
+// forgetEnd removes an attempt's expected end.
 func (e *Engine) forgetEnd(a *Attempt) {
 	if at, found := slices.BinarySearchFunc(e.expectedEnds, endOf(a), expectedEnd.compare); found {
 		e.expectedEnds = slices.Delete(e.expectedEnds, at, at+1)
 	}
 }
 
-// awaitsEnds counts, of so many elements of the group that wait, those for which room is to be there in time, and notes when that is to be looked at again. rooms are
-// those that others wait for already, by what runs there, with when they will have ended.
+// countAwaitedEnds returns for how many of count waiting elements of the group room is expected in time, and sets when
+// to check again. rooms holds the ends that other elements already wait for, with when those elements will have ended.
 func (e *Engine) countAwaitedEnds(g *group, count int, rooms map[*Attempt]runtimes.Points) (n int) {
 	if len(e.expectedEnds) == 0 || len(g.Jobs) == 0 || g.Key.Gang > 0 || g.Unschedulable || e.s.Closing {
 		return 0
@@ -77,7 +78,8 @@ func (e *Engine) countAwaitedEnds(g *group, count int, rooms map[*Attempt]runtim
 	return n
 }
 
-// patience is how much longer each of the elements may wait for room that are bound to nothing, as far as they may at all, the oldest first. They are taken to be the youngest.
+// patience returns how much longer each element without a reservation may wait, oldest first. These are assumed to be
+// the youngest.
 func (e *Engine) patience(g *group, count int) (lefts []time.Duration) {
 	for _, j := range slices.Backward(g.Jobs) {
 		left := j.Since.Add(g.Key.MaxWait + e.bootTimes().quickest).Sub(e.s.Now)
@@ -91,7 +93,7 @@ func (e *Engine) patience(g *group, count int) (lefts []time.Duration) {
 	return lefts
 }
 
-// awaitsEnd reports whether there is to be room for one of the group's jobs in time, and takes it.
+// awaitEnd reports whether room for one of the group's jobs is expected in time, and claims it.
 func (e *Engine) awaitEnd(g *group, left time.Duration, anew drover.Money, runs runtimes.Points, rooms map[*Attempt]runtimes.Points) bool {
 	from, _ := slices.BinarySearchFunc(e.expectedEnds, e.s.Now.Add(-sureLate), func(x expectedEnd, at drover.Time) int { return cmp.Compare(x.at, at) })
 	reach := sureReach
@@ -129,7 +131,8 @@ func (e *Engine) awaitEnd(g *group, left time.Duration, anew drover.Money, runs 
 	return false
 }
 
-// awaitsNow is for how many elements of a job that was just submitted there would be room in time: an instance that is kept idle spares them nothing.
+// awaitsNow returns for how many elements of a newly submitted job room would be free in time: for these, keeping an
+// idle instance saves nothing.
 func (e *Engine) awaitsNow(j *Job) int {
 	g := e.byKey[e.queue.KeyOf(j)]
 	if g == nil || len(e.expectedEnds) == 0 {
@@ -138,7 +141,7 @@ func (e *Engine) awaitsNow(j *Job) int {
 	return e.countAwaitedEnds(g, j.Queued.Count(), map[*Attempt]runtimes.Points{})
 }
 
-// makesRoom reports whether one of the group's jobs fits on an instance once an attempt has ended there.
+// makesRoom reports whether one of the group's jobs fits on an instance once an attempt there has ended.
 func (e *Engine) makesRoom(a *Attempt, in *fleet.Member, g *group) bool {
 	return in.Open() && in.Standby == 0 && !in.UseOnce && !slices.Contains(in.Lost, g.Jobs[0].Number) && in.Accepts(&g.demand) &&
 		in.Free.Plus(e.need(a), 1).Fits(g.Key.Shape.Need)

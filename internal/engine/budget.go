@@ -10,22 +10,23 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// What the fleet costs is kept by the ledger of package budget. This file tells it of instances and attempts, and writes down what it counts.
+// The ledger of package budget keeps the fleet's costs. This file tells it about instances and attempts, and writes its
+// counts.
 
-// The settings and counts of budgets, as the store and the configuration know them.
+// Settings and counts of budgets, as the store and the configuration use them.
 type (
 	Budget   = budget.Budget
 	Amounts  = budget.Amounts
 	Spending = budget.Spending
 )
 
-// NewSpending is the count of a budget that has spent nothing in the windows of a moment.
+// NewSpending returns the count of a budget that has spent nothing in the windows current at now.
 func NewSpending(b Budget, now drover.Time) Spending { return budget.NewSpending(b, now) }
 
-// payer is who pays for the group's jobs.
+// payer returns who pays for the group's jobs.
 func payer(key GroupKey) budget.Payer { return budget.Payer{User: key.User, Labels: key.Labels} }
 
-// trackSpending has the ledger follow the settings, and all instances anew.
+// trackSpending configures the ledger with the settings and all instances.
 func (e *Engine) trackSpending() {
 	ids := make([]int64, e.fleet.Len())
 	for i, in := range e.fleet.All() {
@@ -34,7 +35,7 @@ func (e *Engine) trackSpending() {
 	e.ledger.Configure(budget.Settings{Max: e.s.Settings.MaxCost, Budgets: e.s.Settings.Budgets}, ids)
 }
 
-// claimOf is what an instance costs, and what was promised to its jobs; not if it is gone.
+// claimOf returns an instance's cost and what is committed to its jobs; false if the instance is gone.
 func (e *Engine) claimOf(id int64) (budget.Claim, bool) {
 	in := e.fleet.Member(id)
 	if in == nil || in.State == drover.InstanceGone {
@@ -59,7 +60,7 @@ func (e *Engine) claim(in *fleet.Member) budget.Claim {
 	return c
 }
 
-// loadOf is what so many of a group's jobs ask of a budget.
+// loadOf returns what n of a group's jobs ask of a budget.
 func loadOf(key GroupKey, n int) budget.Load {
 	return budget.Load{Payer: payer(key), CPU: key.Shape.Need.CPU, Horizon: budget.Horizon(key.Timeout), Count: n}
 }
@@ -71,17 +72,18 @@ func loadsOf(all ...wanted) (loads []budget.Load) {
 	return loads
 }
 
-// onInstance is what more jobs on an instance would bind, if they begin within a time.
+// onInstance returns what more jobs on an instance would commit, if they start within boots.
 func (e *Engine) onInstance(in *fleet.Member, boots time.Duration, loads ...wanted) budget.Commitment {
 	return budget.Commitment{On: e.ledger.Claim(in.ID), Boots: boots, Loads: payOn(in, loadsOf(loads...))}
 }
 
-// rental is what an instance that may be of these offerings, of one cloud, would bind.
+// rental returns what renting an instance, which may be any of these offerings of one cloud, would commit.
 func (e *Engine) rental(offers []drover.Offering, loads ...wanted) budget.Commitment {
 	return budget.Commitment{Offers: offers, Billing: e.limits(offers[0].Cloud).Billing, Boots: e.life().BootTimeout, Loads: loadsOf(loads...)}
 }
 
-// turnWindows begins the present windows when those before have ended, and tries again what waits for money; also if what it waits for has come since a time.
+// turnWindows starts new budget windows when the current ones have ended, and retries work that waits for money; also
+// work whose retry time has come since was.
 func (e *Engine) turnWindows(was drover.Time) {
 	if len(e.s.Settings.Budgets) == 0 {
 		return
@@ -104,7 +106,7 @@ func (e *Engine) writeSpending(changed []Spending) {
 	}
 }
 
-// settleInstance counts an instance that is gone, and returns what it cost.
+// settleInstance counts the cost of an instance that is gone, and returns it.
 func (e *Engine) settleInstance(in *fleet.Member) drover.Money {
 	if in.Created == 0 {
 		return 0
@@ -114,13 +116,13 @@ func (e *Engine) settleInstance(in *fleet.Member) drover.Money {
 	return cost
 }
 
-// unsettleInstance takes that back, since the instance is there after all.
+// unsettleInstance reverses that when the instance turns out to exist.
 func (e *Engine) unsettleInstance(in *fleet.Member, cost drover.Money) {
 	bill := e.bill(in)
 	e.writeSpending(e.ledger.SettleInstance(-cost, func(from, to drover.Time) drover.Money { return -bill.Cost(from, to) }))
 }
 
-// settleAttempt counts an attempt that is final.
+// settleAttempt counts the cost of a final attempt.
 func (e *Engine) settleAttempt(a *Attempt) {
 	if len(e.s.Settings.Budgets) == 0 {
 		return
@@ -130,7 +132,8 @@ func (e *Engine) settleAttempt(a *Attempt) {
 	e.writeSpending(e.ledger.SettleAttempt(payerOn(in, payer(e.queue.KeyOf(j))), func(from, to drover.Time) drover.Money { return bill.Share(use, from, to) }))
 }
 
-// allowsOn reports whether the budgets allow what the group asks for next: a job more on an instance, or a gang on as many like it as that takes.
+// allowsOn reports whether the budgets allow the group's next request: one more job on an instance, or a gang on as
+// many like it as that takes.
 func (e *Engine) allowsOn(in *fleet.Member, g *group) bool {
 	if !e.limited() {
 		return true
@@ -147,8 +150,8 @@ func (e *Engine) allowsOn(in *fleet.Member, g *group) bool {
 	}) == nil
 }
 
-// within is how many of the jobs that a commitment is for the budgets of users and labels allow, and which of them would be overdrawn by one more; nil if
-// that is all.
+// withinBudgets returns how many of the jobs in a commitment the budgets of users and labels allow, and which account
+// the next one would overdraw; nil if all are allowed.
 func (e *Engine) withinBudgets(p budget.Commitment, loads []wanted) (allowed []wanted, worst *budget.Account) {
 	counts, worst := e.ledger.Within(p)
 	for i, w := range loads {
@@ -159,7 +162,7 @@ func (e *Engine) withinBudgets(p budget.Commitment, loads []wanted) (allowed []w
 	return allowed, worst
 }
 
-// watchBudgets tells of limits that are passed, and has what a passed budget asks to be stopped stopped.
+// watchBudgets reports limits that were exceeded, and stops what an exceeded budget wants stopped.
 func (e *Engine) watchBudgets() {
 	passed, stop, changed := e.ledger.Watch()
 	for _, p := range passed {
@@ -184,7 +187,7 @@ func (e *Engine) tellPassed(p budget.Passing) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("%s; %s; its next window begins at %v", why.Text, follows, p.Account.To), Reason: new(why.Reason())})
 }
 
-// stopFor ends the attempts that a passed budget counts. Their jobs wait until it begins anew.
+// stopFor stops the attempts that an exceeded budget counts. Their jobs wait for its next window.
 func (e *Engine) stopFor(a *budget.Account) {
 	for _, in := range e.fleet.All() {
 		for _, t := range in.Load {
@@ -195,10 +198,10 @@ func (e *Engine) stopFor(a *budget.Account) {
 	}
 }
 
-// BudgetState is how much of a budget is used in its present window.
+// BudgetState is how much of a budget is used in its current window.
 type BudgetState = budget.Usage
 
-// Budgets lists what is used of each budget.
+// Budgets lists the use of each budget.
 func (e *Engine) Budgets() []BudgetState {
 	list := e.ledger.Usages()
 	for i := range list {

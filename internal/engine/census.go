@@ -7,29 +7,29 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// Census is the fleet in figures, all from one moment.
+// Census is the fleet in numbers, all from one moment.
 type Census struct {
 	Status
-	Stock   []Stock       // in the order in which their first instances were asked for
+	Stock   []Stock       // ordered by when the first instance was requested
 	Blocks  []Block       // in force
-	Clouds  []Sight       // by name, as configured
+	Clouds  []Sight       // by name
 	Budgets []BudgetState // as configured
 }
 
 // Sight is how well the controller sees a cloud and its instances.
 type Sight struct {
 	Cloud     string
-	Listed    drover.Time // when its last good list was taken, 0 if none was
-	Partition bool        // the controller takes itself for cut off from its instances
-	Throttles int         // offerings of which fewer are asked for at once than may be
+	Listed    drover.Time // when its last good list was taken, 0 if never
+	Partition bool        // the controller assumes a network partition
+	Throttles int         // offerings with fewer requests at a time than allowed
 }
 
-// Stock is a set of instances of the same type and state.
+// Stock is the instances of one type and state.
 type Stock struct {
 	StockKey
 	Instances int
-	Connected int          // of them, those whose control stream is up
-	Hourly    drover.Money // price of those that are billed
+	Connected int          // with an open control stream
+	Hourly    drover.Money // price of the billed ones
 	Has       drover.Resources
 	Used      drover.Resources // of Has, by attempts
 	UsedPrice drover.Money     // of Hourly, by attempts' part of the vCPUs
@@ -44,14 +44,14 @@ type StockKey struct {
 	Idle   drover.IdleBehavior
 }
 
-// Census counts, with one look at each job that may not start, each group and each instance.
+// Census counts, visiting each held job, each group and each instance once.
 func (e *Engine) Census() Census {
 	over := func(b Block) bool { return b.Over }
 	c := Census{Status: e.Status(), Budgets: e.Budgets(), Blocks: slices.DeleteFunc(slices.Clone(e.market.Blocks()), over)}
 	for _, cl := range e.clouds {
 		c.Clouds = append(c.Clouds, Sight{cl.Name, cl.Listed, cl.Partition.Since != 0, len(cl.Throttles)})
 	}
-	at := map[StockKey]int{} // of c.Stock
+	at := map[StockKey]int{} // index into c.Stock
 	for _, in := range e.fleet.All() {
 		key := StockKey{in.Cloud, in.Type.Name, in.Market, in.State, in.Idle}
 		i, known := at[key]

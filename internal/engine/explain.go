@@ -11,22 +11,22 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// Status is the fleet at a glance.
+// Status summarizes the fleet.
 type Status struct {
 	Now       drover.Time                  `json:"now"`
 	Instances map[drover.InstanceState]int `json:"instances"`
 	Running   int                          `json:"running"`  // attempts
-	Queued    int                          `json:"queued"`   // elements, those that wait for other jobs included
+	Queued    int                          `json:"queued"`   // elements, including those that wait for other jobs
 	Waiting   []drover.Waiting             `json:"waiting"`  // in order of service
-	Standing  []drover.Waiting             `json:"standing"` // instances on which nothing runs, by what they wait for
-	Hourly    drover.Money                 `json:"hourly"`   // price of all that is billed
+	Standing  []drover.Waiting             `json:"standing"` // instances that run nothing, by what they wait for
+	Hourly    drover.Money                 `json:"hourly"`   // price of everything billed
 	Spent     drover.Money                 `json:"spent"`
 	Jobs      int                          `json:"jobs"` // not final
 	Paused    *drover.Reason               `json:"paused,omitempty"`
 	Draining  bool                         `json:"draining,omitempty"`
 }
 
-// Status sums up the present, with one look at each job.
+// Status summarizes the present, visiting each job once.
 func (e *Engine) Status() Status {
 	s := Status{Now: e.s.Now, Instances: map[drover.InstanceState]int{}, Spent: e.spent(), Jobs: e.queue.Len(), Paused: e.s.Paused, Draining: e.s.Draining}
 	for _, in := range e.fleet.All() {
@@ -45,7 +45,7 @@ func (e *Engine) Status() Status {
 	return s
 }
 
-// Instances lists what there is, by ID. The values share no memory with the engine.
+// Instances lists the instances by ID. The values share no memory with the engine.
 func (e *Engine) Instances() []Instance {
 	list := make([]Instance, 0, e.fleet.Len())
 	for _, in := range e.fleet.All() {
@@ -54,7 +54,7 @@ func (e *Engine) Instances() []Instance {
 	return list
 }
 
-// Find returns an instance by its id, its name, or its cloud's id for it.
+// Find returns an instance by its ID, its name, or its cloud's ID.
 func (e *Engine) Find(name string) (Instance, bool) {
 	if in := e.find(name); in != nil {
 		return in.Clone(), true
@@ -78,9 +78,8 @@ func (e *Engine) find(name string) *fleet.Member {
 	return e.fleet.All()[at]
 }
 
-// Catalogue is what may be rented over all clouds that do not leave, the blocked included, and whether the types of all of them are known.
-// The slice is shared, with the engine too: it is never changed, by the engine or whoever is given it, and stays good to read outside the
-// loop.
+// Catalogue returns the offerings of all enabled clouds, including blocked ones, and whether all their catalogues are
+// known. The slice is shared and never changed by anyone, so it may be read outside the loop.
 func (e *Engine) Catalogue() (offerings []drover.Offering, known bool) {
 	return e.market.Offerings(), e.market.Complete()
 }
@@ -95,33 +94,34 @@ func (e *Engine) Attempts() (list []Attempt) {
 	return list
 }
 
-// AtRest reports whether nothing is left: no unfinished job and no instance, not even one that only its cloud knows, since each cloud was listed.
+// AtRest reports whether nothing is left: no unfinished job and no instance, not even one that only its cloud knows,
+// since each cloud was listed.
 func (e *Engine) AtRest() bool {
 	return e.queue.Len() == 0 && e.fleet.Len() == 0 && e.looked() && !e.fleet.Ghosts()
 }
 
-// looked reports whether every cloud has said what it has: twice, if the records are not to be relied on, and after a create call of which nobody knows
-// what it made, by a list that would show it.
+// looked reports whether every cloud has been listed: the records must be proven current, and a list must be late
+// enough to show what an unanswered create call may have made.
 func (e *Engine) looked() bool {
 	return e.recordsCurrent() && !slices.ContainsFunc(e.clouds, func(c *Cloud) bool {
 		return c.Listed == 0 || c.Unsure != 0 && c.Good < c.Unsure.Add(fleet.LostGap+e.limits(c.Name).ListLag)
 	})
 }
 
-// Drained reports whether nothing is left except waiting work and held instances: no live attempt and no other instance, not even one that
-// only its cloud knows, since each cloud was listed.
+// Drained reports whether nothing is left except waiting work and held instances: no live attempt and no other
+// instance, not even one that only its cloud knows, since each cloud was listed.
 func (e *Engine) Drained() bool {
 	unheld := func(in *fleet.Member) bool { return !in.Held() }
 	return e.fleet.Attempts() == 0 && !slices.ContainsFunc(e.fleet.All(), unheld) && e.looked()
 }
 
-// LookedTwice reports whether every cloud has been listed twice, further apart than its lists lag. Only then do they show all that was there when this
-// controller began, whatever its records say.
+// LookedTwice reports whether every cloud has been listed twice, further apart than its lists lag. Only then do the
+// lists show everything that existed when this controller started, whatever its records say.
 func (e *Engine) LookedTwice() bool {
 	return !slices.ContainsFunc(e.clouds, func(c *Cloud) bool { return !c.Twice })
 }
 
-// Where is the instance that has the attempt, if the attempt is live.
+// Where returns the instance of a live attempt.
 func (e *Engine) Where(id drover.AttemptID) (instance int64, live bool) {
 	if a := e.live(id); a != nil {
 		return a.Instance, true
@@ -129,12 +129,12 @@ func (e *Engine) Where(id drover.AttemptID) (instance int64, live bool) {
 	return 0, false
 }
 
-// say adds verdicts to an explanation.
+// say appends verdicts to an explanation.
 func say(x *drover.Explanation, why ...Verdict) {
 	x.Reasons = append(x.Reasons, verdict.Reasons(why...)...)
 }
 
-// told is a verdict as people are told it; nil if there is none.
+// told renders a verdict for people; nil if there is none.
 func told(v *Verdict) *drover.Reason {
 	if v == nil {
 		return nil
@@ -142,9 +142,9 @@ func told(v *Verdict) *drover.Reason {
 	return new(v.Reason())
 }
 
-// ExplainSubject explains a subject: a job's id, an instance by anything that Find accepts, "fleet", a cloud, a block, offerings, or any other subject of
-// ExplainAll. An empty subject means the fleet and then everything in ExplainAll. It returns no more than most explanations and counts the rest; the list is
-// nil if the subject is unknown.
+// ExplainSubject explains a subject: a job's ID, an instance by anything that Find accepts, "fleet", a cloud, a block,
+// offerings, or any subject of ExplainAll. An empty subject means the fleet and then everything in ExplainAll. It
+// returns at most most explanations and counts the rest; the list is nil if the subject is unknown.
 func (e *Engine) ExplainSubject(subject string, most int) (list []drover.Explanation, left int) {
 	if subject == "" {
 		list, left = e.ExplainAll(most)
@@ -160,7 +160,7 @@ func (e *Engine) ExplainSubject(subject string, most int) (list []drover.Explana
 	return slices.DeleteFunc(all, func(x drover.Explanation) bool { return x.Subject != subject }), 0
 }
 
-// explainOne explains what there is one of.
+// explainOne explains a subject that is a single thing.
 func (e *Engine) explainOne(subject string) (drover.Explanation, bool) {
 	if id, err := drover.ParseJobID(subject); err == nil {
 		if one, ok := e.Explain(id); ok {
@@ -179,16 +179,16 @@ func (e *Engine) explainOne(subject string) (drover.Explanation, bool) {
 	if subject == fleetSubject {
 		return e.ExplainFleet(), true
 	}
-	if strings.ContainsAny(subject, "*=") { // else it names one offering, of which there is more to say
+	if strings.ContainsAny(subject, "*=") { // otherwise it names one offering, which has a fuller explanation
 		return e.ExplainBlock(subject)
 	}
 	return drover.Explanation{}, false
 }
 
-// fleetSubject names the whole fleet in an explanation.
+// fleetSubject is the subject of the fleet's explanation.
 const fleetSubject = "fleet"
 
-// ExplainFleet says why work waits, and how much for each reason, or that nothing waits.
+// ExplainFleet explains why work waits, with the number per reason, or that nothing waits.
 func (e *Engine) ExplainFleet() drover.Explanation {
 	list, queued := e.waiting()
 	x := drover.Explanation{Subject: fleetSubject, Waiting: queued > 0, Count: queued}
@@ -208,7 +208,7 @@ func (e *Engine) ExplainFleet() drover.Explanation {
 	return x
 }
 
-// onTheirWay is how many instances are being created or boot.
+// onTheirWay counts the instances that are coming.
 func (e *Engine) onTheirWay() (n int) {
 	for _, in := range e.fleet.All() {
 		if in.Coming() {
@@ -218,7 +218,7 @@ func (e *Engine) onTheirWay() (n int) {
 	return n
 }
 
-// whyRest says that nothing waits, and what there is.
+// whyRest explains that nothing waits, and what exists.
 func (e *Engine) whyRest() Verdict {
 	running, used := 0, 0
 	for _, in := range e.fleet.All() {

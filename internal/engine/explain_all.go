@@ -9,10 +9,11 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// ExplainAll explains what waits, is held up or is blocked: the records that are not proved, groups of jobs in order of service, jobs that may not start, instances, blocks.
-// It stops at so many, and counts what is left; of the jobs that may not start each one then counts.
+// ExplainAll explains what waits, is held up or is blocked: stale records, groups of jobs in order of service, jobs
+// that may not start, instances, blocks, budgets. It returns at most most explanations and counts the rest; jobs that
+// may not start are then counted one by one.
 func (e *Engine) ExplainAll(most int) (all []drover.Explanation, left int) {
-	x := everything{most: most}
+	x := explanations{most: most}
 	e.explainRecords(&x)
 	e.explainPartitions(&x)
 	e.explainGroups(&x)
@@ -25,15 +26,15 @@ func (e *Engine) ExplainAll(most int) (all []drover.Explanation, left int) {
 	return x.all, x.left
 }
 
-// everything is what is explained, as far as there is room for it.
-type everything struct {
+// explanations collects explanations up to a maximum.
+type explanations struct {
 	most int
 	all  []drover.Explanation
 	left int
 }
 
-// room reports whether there is room for one more, which is counted as left if there is not.
-func (x *everything) room() bool {
+// room reports whether one more may be added; if not, it counts it as left.
+func (x *explanations) room() bool {
 	if len(x.all) < x.most {
 		return true
 	}
@@ -41,17 +42,17 @@ func (x *everything) room() bool {
 	return false
 }
 
-func (x *everything) add(one drover.Explanation) { x.all = append(x.all, one) }
+func (x *explanations) add(one drover.Explanation) { x.all = append(x.all, one) }
 
-// explainRecords explains why nothing is begun at all.
-func (e *Engine) explainRecords(x *everything) {
+// explainRecords explains why nothing starts while the records may be stale.
+func (e *Engine) explainRecords(x *explanations) {
 	if !e.recordsCurrent() && x.room() {
 		why := e.whyUnproved()
 		x.add(drover.Explanation{Subject: "records", Since: why.Since, Reasons: verdict.Reasons(why)})
 	}
 }
 
-func (e *Engine) explainGroups(x *everything) {
+func (e *Engine) explainGroups(x *explanations) {
 	var groups []*group
 	for _, g := range e.groups {
 		switch {
@@ -85,7 +86,7 @@ func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
 
 func jobSubject(j *Job) string { return drover.JobID{Number: j.Number, Index: -1}.String() }
 
-// cause is what a job waits for that may not start: nothing of a priority, so many other jobs to succeed or to end, or that one.
+// cause is what a held job waits for: no priority, so many jobs to succeed or to end, or the one job.
 type cause struct {
 	succeed, end int
 	one          int64
@@ -99,8 +100,8 @@ func causeOf(j *Job) cause {
 	return c
 }
 
-// explainHeld explains the jobs that may not start at all, those of one cause together.
-func (e *Engine) explainHeld(x *everything) {
+// explainHeld explains jobs that may not start at all, grouped by cause.
+func (e *Engine) explainHeld(x *explanations) {
 	at := map[cause]int{}
 	for j := range e.queue.All() {
 		if !j.Held() {
@@ -119,8 +120,8 @@ func (e *Engine) explainHeld(x *everything) {
 	}
 }
 
-// explainPostponed explains what waits but may not start yet.
-func (e *Engine) explainPostponed(x *everything) {
+// explainPostponed explains elements that may not start yet.
+func (e *Engine) explainPostponed(x *explanations) {
 	for j := range e.queue.All() {
 		if len(j.Postponed) > 0 && !j.Held() && x.room() {
 			id := drover.JobID{Number: j.Number, Index: -1}
@@ -129,8 +130,8 @@ func (e *Engine) explainPostponed(x *everything) {
 	}
 }
 
-// explainInstances explains those that do not run as usual.
-func (e *Engine) explainInstances(x *everything) {
+// explainInstances explains instances that do not run as usual.
+func (e *Engine) explainInstances(x *explanations) {
 	for _, in := range e.fleet.All() {
 		usual := in.TakesWork() && !e.s.Draining && (in.Connected || in.NoLogin || !in.State.Ready())
 		if !usual && x.room() {
@@ -139,7 +140,7 @@ func (e *Engine) explainInstances(x *everything) {
 	}
 }
 
-func (e *Engine) explainBlocks(x *everything) {
+func (e *Engine) explainBlocks(x *explanations) {
 	for _, b := range e.market.Blocks() {
 		if x.room() {
 			x.add(e.explainBlock(b))
@@ -147,8 +148,8 @@ func (e *Engine) explainBlocks(x *everything) {
 	}
 }
 
-// explainBudgets explains those of which a limit is passed.
-func (e *Engine) explainBudgets(x *everything) {
+// explainBudgets explains exceeded limits.
+func (e *Engine) explainBudgets(x *explanations) {
 	for _, b := range e.Budgets() {
 		text := ""
 		switch {
@@ -165,7 +166,7 @@ func (e *Engine) explainBudgets(x *everything) {
 	}
 }
 
-// ExplainBlock says why what is named as CLOUD/ZONE/TYPE/MARKET, as a Block's Subject is, is left alone, if it is.
+// ExplainBlock explains the block with a subject, written as CLOUD/ZONE/TYPE/MARKET, if there is one.
 func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
 	for _, b := range e.market.Blocks() {
 		if b.Subject() == subject {
@@ -175,7 +176,7 @@ func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
 	return drover.Explanation{}, false
 }
 
-// whyLeftAlone says why a block is there, and what ends it.
+// whyLeftAlone explains a block, and what ends it.
 func (e *Engine) whyLeftAlone(b Block) Verdict {
 	why := b.Reason
 	why.Text, why.Until = blockText(b)+cureOf(b), later(why.Until, e.s.Now)
@@ -187,7 +188,7 @@ func (e *Engine) explainBlock(b Block) drover.Explanation {
 	return drover.Explanation{Subject: b.Subject(), Since: why.Since, Reasons: verdict.Reasons(why)}
 }
 
-// blockText says why the block is there, and what its end waits for if its time is over.
+// blockText says why the block exists and, if its time is over, what it waits for.
 func blockText(b Block) string {
 	switch {
 	case b.Over && b.ForInterruptions():
@@ -200,7 +201,7 @@ func blockText(b Block) string {
 	return b.Reason.Text
 }
 
-// cureOf is what an operator can do about the block, other than wait for its end.
+// cureOf says what an operator can do about the block besides waiting.
 func cureOf(b Block) string {
 	switch drover.ErrorKind(b.Reason.Cause) {
 	case drover.KindQuota:

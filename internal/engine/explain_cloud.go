@@ -8,7 +8,7 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// ExplainCloud says what keeps instances from being rented in a cloud, or that they may be.
+// ExplainCloud explains what prevents renting in a cloud, or that nothing does.
 func (e *Engine) ExplainCloud(name string) (drover.Explanation, bool) {
 	c := e.cloud(name)
 	if c == nil {
@@ -30,7 +30,7 @@ func (e *Engine) ExplainCloud(name string) (drover.Explanation, bool) {
 	return x, true
 }
 
-// whyNotIn is all that keeps anything at all from being rented in a cloud just now.
+// whyNotIn returns everything that prevents any renting in a cloud now.
 func (e *Engine) whyNotIn(c *Cloud) (why []Verdict) {
 	if e.limits(c.Name).Leaving {
 		why = append(why, Verdict{Cause: drover.ReasonTypeRemoved, Text: "the cloud is no longer configured: nothing is rented there, and its instances drain", Since: c.Left})
@@ -45,7 +45,7 @@ func (e *Engine) whyNotIn(c *Cloud) (why []Verdict) {
 	return why
 }
 
-// whyNowhere is all that keeps anything at all from being rented in any cloud.
+// whyNowhere returns everything that prevents any renting in any cloud.
 func (e *Engine) whyNowhere() (why []Verdict) {
 	if e.halted() {
 		why = append(why, e.whyHalted())
@@ -58,7 +58,7 @@ func (e *Engine) whyNowhere() (why []Verdict) {
 	return why
 }
 
-// troublesOf is what a cloud does not say, or is not asked for, but for what it refuses.
+// troublesOf returns a cloud's other problems: missing or old catalogues and lists, partitions, throttles.
 func (e *Engine) troublesOf(c *Cloud) (why []Verdict) {
 	if !c.Known {
 		why = append(why, e.whyCatalogue(c))
@@ -85,7 +85,7 @@ func (e *Engine) troublesOf(c *Cloud) (why []Verdict) {
 	return why
 }
 
-// blocksIn is what a cloud's offerings are blocked by.
+// blocksIn returns the blocks of a cloud's offerings.
 func (e *Engine) blocksIn(c *Cloud) (why []Verdict) {
 	blocks := slices.DeleteFunc(slices.Clone(e.market.Blocks()), func(b Block) bool { return b.Cloud != c.Name })
 	for _, b := range blocks[:min(len(blocks), maxBlocks)] {
@@ -103,7 +103,7 @@ func (e *Engine) blocksIn(c *Cloud) (why []Verdict) {
 	return why
 }
 
-// unblockedIn is what of a cloud is offered and not blocked, as it is paid.
+// unblockedIn returns a cloud's unblocked offerings, at the price paid for them.
 func (e *Engine) unblockedIn(c *Cloud) (free []drover.Offering) {
 	for _, o := range c.Offerings {
 		if e.market.BlockOf(o) == nil {
@@ -113,7 +113,7 @@ func (e *Engine) unblockedIn(c *Cloud) (free []drover.Offering) {
 	return free
 }
 
-// whatIsOffered sums up what may be rented in a cloud, of what is not blocked that which can be paid, and what is there.
+// whatIsOffered summarizes a cloud's offerings, the unblocked and affordable ones, and its instances.
 func (e *Engine) whatIsOffered(c *Cloud, free, paid []drover.Offering) Verdict {
 	there, coming := 0, 0
 	for _, in := range e.fleet.All() {

@@ -9,8 +9,9 @@ import (
 	"drover/internal/engine/market"
 )
 
-// ExplainOfferings says of each offering that a subject names why it is left alone, or that it may be rented: CLOUD/ZONE/TYPE/MARKET or, of several,
-// without some of what follows the cloud. Each part may be a pattern, as in m7i.*. It stops at so many, and counts what is left.
+// ExplainOfferings explains, for each offering that a subject names, why it is not rented, or that it can be. A subject
+// is CLOUD/ZONE/TYPE/MARKET; parts after the cloud may be omitted, and each part may be a pattern such as m7i.*. It
+// returns at most most explanations and counts the rest.
 func (e *Engine) ExplainOfferings(subject string, most int) (list []drover.Explanation, left int) {
 	cloud, rest, several := strings.Cut(subject, "/")
 	for _, c := range e.clouds {
@@ -31,7 +32,7 @@ func (e *Engine) ExplainOfferings(subject string, most int) (list []drover.Expla
 	return list, left
 }
 
-// selects reports whether the parts are those of the offering, in their order, of which some may be left out.
+// selects reports whether the parts match the offering's zone, type and market in order; some may be omitted.
 func selects(parts []string, o drover.Offering) bool {
 	of := []string{o.Zone, o.Type.Name, string(o.Market)}
 	for _, p := range parts {
@@ -46,13 +47,13 @@ func selects(parts []string, o drover.Offering) bool {
 	return true
 }
 
-// matches reports whether a part of a subject is the word, or a pattern of it.
+// matches reports whether a part of a subject equals the word or is a pattern for it.
 func matches(part, word string) bool {
 	ok, err := path.Match(part, word)
 	return part == word || part == "" || err == nil && ok
 }
 
-// explainOffering explains an offering of a cloud from which something general may keep everything.
+// explainOffering explains an offering; general is what affects its whole cloud.
 func (e *Engine) explainOffering(o drover.Offering, general []Verdict) drover.Explanation {
 	x := drover.Explanation{Subject: o.Name()}
 	for _, b := range e.market.Blocks() {
@@ -76,7 +77,7 @@ func (e *Engine) explainOffering(o drover.Offering, general []Verdict) drover.Ex
 	return x
 }
 
-// whyOffered says that an offering may be rented, for how much, and who would want it.
+// whyOffered says that an offering can be rented, its price, and who could use it.
 func (e *Engine) whyOffered(o drover.Offering) Verdict {
 	there := 0
 	for _, in := range e.fleet.All() {
@@ -102,14 +103,14 @@ func (e *Engine) whyOffered(o drover.Offering) Verdict {
 	return Verdict{Cause: drover.ReasonOffered, Text: text}
 }
 
-// OfferState is an offering and, if none of it is rented now, why not and until when: the first of the reasons that ExplainOfferings gives, which also says
-// since when.
+// OfferState is an offering and, if it cannot be rented now, why not and until when: the first reason that
+// ExplainOfferings gives, which also says since when.
 type OfferState struct {
 	drover.Offering
 	Why *drover.Reason
 }
 
-// Offers lists what could be rented, by cloud, type, zone and market. The values share no memory with the engine.
+// Offers lists the offerings by cloud, type, zone and market. The values share no memory with the engine.
 func (e *Engine) Offers() []OfferState {
 	all := e.market.Offerings()
 	list := make([]OfferState, len(all))
@@ -120,10 +121,10 @@ func (e *Engine) Offers() []OfferState {
 	return list
 }
 
-// obstacles are what keeps offerings from being rented, found with one look at each instance.
+// obstacles is what prevents renting, collected with one look at each instance.
 type obstacles struct {
 	e      *Engine
-	clouds map[string][]Verdict // what bars all of one
+	clouds map[string][]Verdict // what affects a whole cloud
 	left   market.Limits
 	spread drover.Problem
 }
@@ -137,7 +138,7 @@ func (e *Engine) obstacles() *obstacles {
 	return b
 }
 
-// of is the first obstacle in the way of an offering; nil if there is none.
+// of returns the first obstacle for an offering; nil if there is none.
 func (b *obstacles) of(o drover.Offering) *Verdict {
 	if block := b.e.market.BlockOf(o); block != nil {
 		why := block.Reason

@@ -11,7 +11,7 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// Explain says why a job, an array as a whole or one element of it, is as it is. It knows those that are not final.
+// Explain explains an unfinished job, all of an array, or one element.
 func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
 	j := e.job(id.Number)
 	if j == nil {
@@ -29,7 +29,7 @@ func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
 	return x, len(x.Reasons) > 0
 }
 
-// whyQueued says why what is named of the job waits, of each of its groups in turn.
+// whyQueued explains why a job or element waits, for each of its groups.
 func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []Verdict) {
 	if r, ok := e.whyHeld(j); ok {
 		return []Verdict{r}
@@ -56,7 +56,7 @@ func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []Verdict) {
 	return why
 }
 
-// whyIn says why n of the job's elements wait in a group, before which there are so many others of the job.
+// whyIn explains why n of the job's elements wait in a group, with place other elements of the job ahead of them.
 func (e *Engine) whyIn(g *group, j *Job, place, n int) []Verdict {
 	if n == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []Verdict {
 	return append(why, e.whyGang(g)...)
 }
 
-// whyUnbound says why those of a group's elements wait that have no instance on its way; how long they may, by a job of the group.
+// whyUnbound explains why elements of a group without a reservation wait. The schedule timeout is that of job j.
 func (e *Engine) whyUnbound(g *group, j *Job) []Verdict {
 	why := []Verdict{g.Reason}
 	if g.Refused != nil {
@@ -105,11 +105,11 @@ func (e *Engine) whyUnbound(g *group, j *Job) []Verdict {
 	return slices.Concat(why, e.whyGang(g), e.whyShare(g))
 }
 
-// arrivals are the instances that are on their way for a group.
+// arrivals are the instances that are coming for a group.
 type arrivals struct {
 	count int
 	first *fleet.Member
-	until drover.Time // when the first of them is given up, if it has not come by then
+	until drover.Time // when the first of them is given up
 }
 
 func (e *Engine) arrives(to *arrivals, in *fleet.Member) {
@@ -119,7 +119,7 @@ func (e *Engine) arrives(to *arrivals, in *fleet.Member) {
 	to.until = sooner(to.until, e.comesUntil(in))
 }
 
-// arrivalsOf looks for what is on its way for each of the groups, with one look at each instance.
+// arrivalsOf finds what is coming for each of the groups, visiting each instance once.
 func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
 	coming := make(map[GroupKey]*arrivals, len(groups))
 	for _, g := range groups {
@@ -135,7 +135,7 @@ func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
 	return coming
 }
 
-// whyBooting names the instances that are on their way for a group, and when they are given up at the latest.
+// whyBooting names the instances that are coming for a group, and when the first is given up.
 func whyBooting(coming *arrivals) Verdict {
 	why := Verdict{Cause: drover.ReasonBooting, Text: bootingText, Until: coming.until}
 	if coming.count > 0 {
@@ -148,7 +148,7 @@ func whyBooting(coming *arrivals) Verdict {
 	return why
 }
 
-// comesUntil is when an instance on its way is given up, if it has not come by then.
+// comesUntil returns when a coming instance is given up.
 func (e *Engine) comesUntil(in *fleet.Member) drover.Time {
 	if in.State == drover.InstanceCreating {
 		return later(e.createDeadline(in), e.s.Now)
@@ -197,7 +197,7 @@ func (e *Engine) howManyRun(j *Job) []Verdict {
 	return []Verdict{{Cause: drover.ReasonRunning, Text: fmt.Sprintf("%d of %d run", len(live), j.Array.Size()), Since: first.Started}}
 }
 
-// ExplainInstance says why an instance, by whatever Find knows it by, is as it is, and what will change that.
+// ExplainInstance explains an instance, by anything that Find accepts, and what will change its state.
 func (e *Engine) ExplainInstance(name string) (drover.Explanation, bool) {
 	if in := e.find(name); in != nil {
 		return e.explainInstance(in), true
@@ -229,7 +229,7 @@ func (e *Engine) explainInstance(in *fleet.Member) drover.Explanation {
 	return x
 }
 
-// whyInState says what an instance's state means for it just now.
+// whyInState explains an instance's state.
 func (e *Engine) whyInState(in *fleet.Member) []Verdict {
 	switch in.State {
 	case drover.InstanceCreating:
@@ -280,7 +280,7 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 	return why
 }
 
-// whyComing says what an instance that boots, or does not answer yet, waits for.
+// whyComing explains what a booting or unknown instance waits for.
 func (e *Engine) whyComing(in *fleet.Member) Verdict {
 	why := Verdict{Cause: drover.ReasonBooting, Text: "boots", Since: in.Created, Until: later(e.bootDeadline(in), e.s.Now)}
 	switch {
@@ -302,7 +302,7 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 	return why
 }
 
-// whyStopped says what a stopped instance waits for.
+// whyStopped explains what a stopped instance waits for.
 func (e *Engine) whyStopped(in *fleet.Member) Verdict {
 	why := Verdict{Cause: drover.ReasonPool, Text: "stopped; it will be started before another is rented", Since: cmp.Or(in.Switched, e.s.Now)}
 	switch {
@@ -323,7 +323,7 @@ func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
 		next.Text = "its cloud has accepted the destroy call and does not list it; lists may lag, so it counts as gone only after a while"
 		next.Until = later(in.Missing.Add(in.MissingFor(e.lag(in))), e.s.Now)
 	case in.Accepted:
-		// It is asked again and again, which changes nothing: the next good list does.
+		// Repeating the call changes nothing: the next good list does.
 		next.Text, next.Until = "its cloud has accepted the destroy call, and no list has shown yet that it is gone", 0
 	}
 	return []Verdict{*in.Reason, next}

@@ -9,7 +9,7 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// whyNoRoom says that no instance may be added, since a limit is reached.
+// whyNoRoom explains which limit prevents adding an instance.
 func (e *Engine) whyNoRoom(of func(cloud string) use) Verdict {
 	if most := e.s.Settings.MaxInstances; most > 0 && e.room() == 0 {
 		return whyFull(fleetFull(most), of(""))
@@ -29,18 +29,18 @@ func cloudFull(name string, most int) string {
 	return fmt.Sprintf("cloud %s is at its max_instances of %d", name, most)
 }
 
-// whyFull says that a limit on instances is reached, since the last of them was asked for.
+// whyFull explains that a limit on instances is reached, since the last of them was requested.
 func whyFull(full string, by use) Verdict {
 	return Verdict{Cause: drover.ReasonLimit, Text: fmt.Sprintf("%s, and %s, or raise the limit", full, useText(by.takes, by.others)), Since: by.last}
 }
 
-// use is how many instances take work, and how many do not; and when the last of them was asked for.
+// use is how many instances take work, how many do not, and when the last was requested.
 type use struct {
 	takes, others int
 	last          drover.Time
 }
 
-// useNow is the use of a cloud's instances, or of all, for a decision: mostly without a look at each.
+// useNow returns the use of a cloud's instances, or of all, for a decision: usually from the index.
 func (e *Engine) useNow(cloud string) use {
 	if n := e.fleet.Len(); n > 0 && (cloud == "" || e.fleet.In(cloud) == n) {
 		takes := e.fleet.Index().Takers
@@ -49,7 +49,7 @@ func (e *Engine) useNow(cloud string) use {
 	return e.useOfAll(cloud)
 }
 
-// useOfAll is the same, and changes nothing.
+// useOfAll returns the same from the instances, and changes nothing.
 func (e *Engine) useOfAll(cloud string) (u use) {
 	for _, in := range e.fleet.All() {
 		switch {
@@ -65,7 +65,7 @@ func (e *Engine) useOfAll(cloud string) (u use) {
 	return u
 }
 
-// lastAsked is when the last of some instances was asked for; 0 if there is none.
+// lastAsked returns when the last of the selected instances was requested; 0 if there is none.
 func (e *Engine) lastAsked(some func(*fleet.Member) bool) (last drover.Time) {
 	for _, in := range e.fleet.All() {
 		if some(in) {
@@ -75,7 +75,7 @@ func (e *Engine) lastAsked(some func(*fleet.Member) bool) (last drover.Time) {
 	return last
 }
 
-// useText says what keeps the instances that there are, of which so many take work and others do not, from the work that waits, and what for it waits.
+// useText says why the existing instances do not serve the waiting work, and what it waits for.
 func useText(takes, others int) string {
 	switch {
 	case takes+others == 1 && others == 0:
@@ -90,7 +90,7 @@ func useText(takes, others int) string {
 	return fmt.Sprintf("all instances are in use or kept, except %d that are held, draining or leaving; wait until one has room or is gone", others)
 }
 
-// countOf is a number of things, in words that fit it.
+// countOf returns a number with its noun, in the plural if needed.
 func countOf(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -98,13 +98,14 @@ func countOf(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// A gang that is too large for as many instances as there may be waits until the configuration changes, or what is offered, and is told so: no instance
-// that goes makes room for it.
+// A gang that exceeds what the maximum number of instances can hold waits until the configuration or the offerings
+// change, and is told so: no instance that goes makes room for it.
 
-// most is how many instances a cloud may have, and how many of a gang's jobs the largest of them holds.
+// most is how many instances a cloud may have, and how many of a gang's jobs its largest holds.
 type most struct{ instances, each int }
 
-// whyTooMany says that the group's next gang cannot come together on as many instances as may be there at once; nil if it can, or is none.
+// whyTooMany explains that the group's next gang does not fit on as many instances as allowed; nil if it fits, or is
+// not a gang.
 func (e *Engine) whyTooMany(g *group) *Verdict {
 	if g.Key.Gang == 0 || g.Queued == 0 {
 		return nil
@@ -130,7 +131,8 @@ func (e *Engine) whyTooMany(g *group) *Verdict {
 	return &why
 }
 
-// mostFor is what each cloud may have for a gang of so many, the one with the largest instances first; those that have nothing for it are left out.
+// mostFor returns what each cloud may have for a gang of members jobs, largest instances first, without clouds where
+// none fits.
 func (e *Engine) mostFor(g *group, members int) (clouds []most) {
 	each := map[string]int{}
 	hold := func(cloud string, n int) { each[cloud] = max(each[cloud], n) }
@@ -139,7 +141,7 @@ func (e *Engine) mostFor(g *group, members int) (clouds []most) {
 			hold(o.Cloud, e.atOnce(timesOn(o.Type, o.Type.Resources, g.Key.Shape.Need, members)))
 		}
 	}
-	for _, k := range e.fleet.Census().Kinds { // of a type that is no longer offered
+	for _, k := range e.fleet.Census().Kinds { // covers types no longer offered
 		if in := k.One; in.Accepts(&g.demand) {
 			hold(in.Cloud, in.AtOnce(timesOn(in.Type, in.Resources, g.Key.Shape.Need, members)))
 		}
@@ -153,7 +155,7 @@ func (e *Engine) mostFor(g *group, members int) (clouds []most) {
 	return clouds
 }
 
-// atOnce is how many of so many jobs an instance may be given.
+// atOnce returns how many of n jobs one instance may be given.
 func (e *Engine) atOnce(n int) int {
 	if e.life().UseOnce {
 		return min(n, 1)
@@ -161,7 +163,7 @@ func (e *Engine) atOnce(n int) int {
 	return n
 }
 
-// timesOn is how many of n jobs an instance of a type holds that has so much; where its disk is a volume, that is made as large as they need.
+// timesOn returns how many of n jobs fit an instance of a type; a disk that is a volume is made as large as needed.
 func timesOn(t drover.InstanceType, has, need drover.Resources, n int) int {
 	if t.Resources.Disk == 0 {
 		has.Disk = need.Disk * drover.Bytes(n)
@@ -169,18 +171,18 @@ func timesOn(t drover.InstanceType, has, need drover.Resources, n int) int {
 	return has.Times(need, n)
 }
 
-// UserLimits are how much one user's instances may be at once, where instances belong to users. What is 0 has no limit.
+// UserLimits limits one user's instances at a time, where instances belong to users. 0 is no limit.
 type UserLimits struct {
 	Instances int             `json:"instances,omitempty"`
 	VCPUs     drover.MilliCPU `json:"cpu_milli,omitempty"`
 }
 
-// limitsUsers reports whether there is a limit on users' instances.
+// limitsUsers reports whether users' instances are limited.
 func (e *Engine) limitsUsers() bool {
 	return e.s.Settings.Users != (UserLimits{}) && e.life().Sharing == drover.ShareUser
 }
 
-// userLimit is what a user may still rent.
+// userLimit returns what a user may still rent.
 func (e *Engine) userLimit(mark string) drover.Limit {
 	has := e.fleet.Owned(mark)
 	l, u := drover.Limit{}, e.s.Settings.Users
@@ -193,7 +195,7 @@ func (e *Engine) userLimit(mark string) drover.Limit {
 	return l
 }
 
-// withoutFull is the groups without those whose users may rent nothing more, which wait for that.
+// withoutFull omits groups whose users may rent nothing more, and marks them unschedulable.
 func (e *Engine) withoutFull(groups []*group) (rest []*group) {
 	if !e.limitsUsers() {
 		return groups
@@ -214,7 +216,7 @@ func (e *Engine) withoutFull(groups []*group) (rest []*group) {
 	return rest
 }
 
-// whyUserLimit says that the group's user, who may still rent so much, has what one may have, or nearly.
+// whyUserLimit explains that the group's user is at, or near, the limit; left is what remains.
 func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 	u, has := e.s.Settings.Users, ""
 	if left.Instances != nil {
@@ -226,7 +228,7 @@ func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 	return e.verdict(drover.ReasonUserLimit, "user %s has %s; wait until one has room or is gone", g.Key.User, has)
 }
 
-// userLimited reports whether the group's user could rent more but for the user's own limit, and says so.
+// userLimited reports whether only the user's own limit prevents renting for the group, and why.
 func (e *Engine) userLimited(g *group) (why Verdict, limited bool) {
 	if !e.limitsUsers() || e.totalRoom() == 0 {
 		return why, false

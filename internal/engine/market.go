@@ -9,9 +9,9 @@ import (
 	"drover/internal/engine/market"
 )
 
-// What there is to rent is known by package market. This file tells it of instances, and carries out what follows from what it says.
+// Package market knows what can be rented. This file tells it about instances, and acts on its results.
 
-// What clouds offer, as the store and the shells know it.
+// What clouds offer, as the store and the shells use it.
 type (
 	Block        = market.Block
 	Interruption = market.Interruption
@@ -20,19 +20,18 @@ type (
 	OfferingKey  = market.OfferingKey
 )
 
-// KeyOf is what tells the offering from the others of its cloud.
+// KeyOf returns an offering's key within its cloud.
 func KeyOf(o drover.Offering) OfferingKey { return market.KeyOf(o) }
 
-// Sorted is a catalogue's offerings in the order in which the engine keeps them. It shares no memory with the one given.
+// Sorted returns a catalogue's offerings in the engine's order. It shares no memory with its argument.
 func Sorted(all []drover.Offering) []drover.Offering { return market.Sorted(all) }
 
-// Changes is what makes one catalogue of a cloud into another, both of them Sorted: the offerings that are new or not as they were, and those
-// that there are no more.
+// Changes returns the difference between two Sorted catalogues of a cloud: new or changed offerings, and removed ones.
 func Changes(was, now []drover.Offering) (changed []drover.Offering, removed []OfferingKey) {
 	return market.Changes(was, now)
 }
 
-// followMarket has the market follow the clouds that are configured.
+// followMarket configures the market with the configured clouds.
 func (e *Engine) followMarket() {
 	var all, enabled []*Catalogue
 	for _, c := range e.clouds {
@@ -44,12 +43,12 @@ func (e *Engine) followMarket() {
 	e.market.Configure(all, enabled)
 }
 
-// enabled are the clouds in which instances may be rented.
+// enabled returns the clouds in which instances may be rented.
 func (e *Engine) enabled() []*Cloud {
 	return slices.DeleteFunc(slices.Clone(e.clouds), func(c *Cloud) bool { return e.limits(c.Name).Leaving })
 }
 
-// key is what tells the offering that the instance is of from the others of its cloud.
+// keyOf returns the key of the instance's offering within its cloud.
 func keyOf(in *fleet.Member) OfferingKey {
 	return OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}
 }
@@ -59,7 +58,7 @@ func isOf(in *fleet.Member, o drover.Offering) bool {
 	return in.Cloud == o.Cloud && keyOf(in) == KeyOf(o)
 }
 
-// offeringOf is the instance as its cloud offers it.
+// offeringOf returns the instance as its cloud offers it.
 func (e *Engine) offeringOf(in *fleet.Member) drover.Offering {
 	if o, listed := e.listedAs(in); listed && !e.limits(in.Cloud).Leaving {
 		return o
@@ -67,7 +66,7 @@ func (e *Engine) offeringOf(in *fleet.Member) drover.Offering {
 	return in.Offering()
 }
 
-// leaveAlone blocks what the error covers: of a lack of capacity, each candidate that was tried.
+// leaveAlone blocks what the error covers; if capacity was short, each candidate that was tried.
 func (e *Engine) leaveAlone(in *fleet.Member, tried int, err *drover.Error) {
 	candidates := in.Candidates[:max(1, min(tried, len(in.Candidates)))]
 	if err.Kind != drover.KindCapacity {
@@ -78,18 +77,20 @@ func (e *Engine) leaveAlone(in *fleet.Member, tried int, err *drover.Error) {
 	}
 }
 
-// blockRefused blocks what an error about an offering covers. Of what lacked capacity fewer at once are asked for from now on.
+// blockRefused blocks what an error about an offering covers. If capacity was short, fewer are requested at a time from
+// now on.
 func (e *Engine) blockRefused(in *fleet.Member, o drover.Offering, err *drover.Error) {
 	if c := e.cloud(o.Cloud); e.block(in, market.BlockFor(o, err)) && err.Kind == drover.KindCapacity && c != nil {
 		c.Throttle(o, e.asking(o), e.s.Now)
 	}
 }
 
-// block begins a block because of what an instance met, and reports whether it did. A zone that has nothing left since is told to a hook.
+// block starts a block because of what happened to an instance, and reports whether it did. It fires the hook for zones
+// that are now exhausted.
 func (e *Engine) block(in *fleet.Member, b Block) bool {
 	began, exhausted := e.market.Add(b, in.ID)
 	for _, zone := range exhausted {
-		if in.Pooled() { // whose pool tells of it
+		if in.Pooled() { // its pool reports it
 			break
 		}
 		e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: b.Cloud, Zone: zone, Reason: e.market.Blocks()[len(e.market.Blocks())-1].Reason.Reason()}})
@@ -97,21 +98,22 @@ func (e *Engine) block(in *fleet.Member, b Block) bool {
 	return began
 }
 
-// blockUnusable blocks the offering of an instance that never became usable: the next one would hardly fare better, and costs as much.
+// blockUnusable blocks the offering of an instance that never became usable: the next one would probably fail too, and
+// cost as much.
 func (e *Engine) blockUnusable(in *fleet.Member, why Verdict) {
 	b := Block{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market}
 	b.Reason = e.verdict(why.Cause, "instance %s never became usable: %s", in.Name, why.Text)
 	e.block(in, b)
 }
 
-// interrupted counts that an instance is taken back, which may block its offering.
+// interrupted counts an interruption, which may block the offering.
 func (e *Engine) interrupted(in *fleet.Member) {
 	if in.Market == drover.Spot && e.market.Interrupted(in.ID, in.Name, in.Offering(), e.stillThere(in)) {
 		e.dropBlocked(in.Cloud)
 	}
 }
 
-// stillThere is how many instances of the same offering there are that are not taken back.
+// stillThere counts the instances of the same offering that are not being interrupted.
 func (e *Engine) stillThere(as *fleet.Member) (n int) {
 	for _, in := range e.fleet.All() {
 		if in.Cloud == as.Cloud && in.Zone == as.Zone && in.Type.Name == as.Type.Name && in.Market == drover.Spot &&
@@ -122,15 +124,15 @@ func (e *Engine) stillThere(as *fleet.Member) (n int) {
 	return n
 }
 
-// unblock has a plan made if blocks have changed.
+// unblock requests a plan if blocks have changed.
 func (e *Engine) unblock(changed bool) { e.needsPlan = e.needsPlan || changed }
 
-// endProbe ends an instance's probing of blocks, by what it turned out to be.
+// endProbe ends an instance's probing of blocks, according to what became of it.
 func (e *Engine) endProbe(in *fleet.Member) {
 	e.unblock(e.market.EndProbe(in.ID, e.offeringOf(in), in.Created != 0, in.State == drover.InstanceGone))
 }
 
-// billBegan is when an instance's bill began; false if there is no such instance.
+// billBegan returns when an instance's bill began; false if there is no such instance.
 func (e *Engine) billBegan(id int64) (at drover.Time, there bool) {
 	in := e.fleet.Member(id)
 	if in == nil {
@@ -139,8 +141,9 @@ func (e *Engine) billBegan(id int64) (at drover.Time, there bool) {
 	return in.Created, true
 }
 
-// barred drops those of an instance's candidates that were blocked since it was planned, and reports whether none is left. One that its
-// cloud was already asked for may exist, so it is asked for again whatever is blocked; records that are in doubt may not know that it was.
+// dropBlockedCandidates drops candidates that were blocked after the plan, and reports whether none is left. An
+// instance that was already requested may exist, so it is requested again regardless of blocks; stale records may not
+// know about the request.
 func (e *Engine) dropBlockedCandidates(in *fleet.Member) bool {
 	if in.Begun || !e.recordsCurrent() || len(e.market.Blocks()) == 0 {
 		return false
@@ -156,8 +159,8 @@ func (e *Engine) dropBlockedCandidates(in *fleet.Member) bool {
 	return false
 }
 
-// dropBlocked gives up what a cloud has not been asked for yet and would refuse as well: what it was rented for is planned anew, with what may
-// still be had.
+// dropBlocked gives up instances that were not requested yet and that the cloud would refuse too. Their work is planned
+// for again.
 func (e *Engine) dropBlocked(cloud string) {
 	for _, in := range slices.Backward(slices.Clone(e.fleet.All())) {
 		if in.Cloud == cloud && in.State == drover.InstanceCreating && !in.Held() && e.dropBlockedCandidates(in) {
@@ -166,7 +169,7 @@ func (e *Engine) dropBlocked(cloud string) {
 	}
 }
 
-// ease lets one more of what was created be asked for at once, unless it was asked for before the last lack of it.
+// ease allows one more request at a time after a success, unless the request was older than the last shortage.
 func (e *Engine) ease(in *fleet.Member) {
 	c, o := e.cloud(in.Cloud), e.offeringOf(in)
 	if c != nil && e.market.BlockFrom(o, in.ID) == nil {
@@ -174,7 +177,8 @@ func (e *Engine) ease(in *fleet.Member) {
 	}
 }
 
-// throttled reports whether an instance has to wait because enough of what it is to be are asked for, and how many that may be.
+// throttled reports whether an instance has to wait because enough requests for its offering are in flight, and how
+// many may be.
 func (e *Engine) throttled(in *fleet.Member) (most int, so bool) {
 	c := e.cloud(in.Cloud)
 	if c == nil || len(in.Candidates) == 0 {
@@ -189,7 +193,7 @@ func (e *Engine) waitsForThrottle(in *fleet.Member) bool {
 	return so
 }
 
-// asking is how many create calls are under way that ask for an offering first.
+// asking counts the create calls in flight whose first candidate is the offering.
 func (e *Engine) asking(o drover.Offering) (n int) {
 	for _, in := range e.fleet.Index().Creating {
 		if in.State == drover.InstanceCreating && in.Call != 0 && in.Cloud == o.Cloud && len(in.Candidates) > 0 && KeyOf(in.Candidates[0]) == KeyOf(o) {
@@ -199,10 +203,10 @@ func (e *Engine) asking(o drover.Offering) (n int) {
 	return n
 }
 
-// limitsLeft is what all limits leave now, for the caller to change; nil if there are none.
+// limitsLeft returns what the limits within clouds leave now, for the caller to change; nil without limits.
 func (e *Engine) limitsLeft() market.Limits {
 	if !slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return len(c.Limits) > 0 }) {
-		return nil // without the census that they would need
+		return nil // saves the census
 	}
 	if c := e.fleet.Census(); e.limitsCache.census != c || e.limitsCache.types != e.typesRevision {
 		e.limitsCache = limitsLeft{c, e.typesRevision, e.takeLimits(c)}
@@ -210,7 +214,7 @@ func (e *Engine) limitsLeft() market.Limits {
 	return slices.Clone(e.limitsCache.limits)
 }
 
-// limitsLeft is what limits leave beside the instances of a census.
+// limitsLeft is what the limits leave after a census's instances.
 type limitsLeft struct {
 	census *fleet.Census
 	types  int
@@ -233,7 +237,7 @@ func (e *Engine) takeLimits(c *fleet.Census) market.Limits {
 	return left
 }
 
-// allLimits is what all limits would leave if nothing counted against them.
+// allLimits returns the limits with nothing deducted.
 func (e *Engine) allLimits() (left market.Limits) {
 	for _, c := range e.s.Settings.Clouds {
 		for _, l := range c.Limits {
@@ -244,7 +248,8 @@ func (e *Engine) allLimits() (left market.Limits) {
 	return left
 }
 
-// mayBe is what the instance counts as. If its type is listed no more, its quota group is not known, and it counts in all of them.
+// mayBe returns the offerings that the instance counts as. If its type is no longer offered, its quota group is
+// unknown, and it counts in all.
 func (e *Engine) mayBe(in *fleet.Member) []drover.Offering {
 	if len(in.Candidates) > 0 {
 		return in.Candidates
@@ -263,8 +268,8 @@ func (e *Engine) mayBe(in *fleet.Member) []drover.Offering {
 	return all
 }
 
-// whyPassed says that one more instance of the offering would pass a limit, since the last that counts against it was asked for; or that none may ever be,
-// since the limit is what it is.
+// whyPassed explains that one more instance of the offering would exceed a limit, since its last instance was
+// requested; or that any would, since the limit was configured.
 func (e *Engine) whyPassed(o drover.Offering) (Verdict, bool) {
 	why, l := e.passedBy(e.limitsLeft(), o)
 	if l == nil {
@@ -274,7 +279,7 @@ func (e *Engine) whyPassed(o drover.Offering) (Verdict, bool) {
 	return why, true
 }
 
-// passedBy says that one more instance of the offering would pass one of the limits, of which so much is left, and which; nil if it would pass none.
+// passedBy explains which limit one more instance of the offering would exceed, given what is left; l is nil if none.
 func (e *Engine) passedBy(left market.Limits, o drover.Offering) (why Verdict, l *drover.Limit) {
 	if l = e.allLimits().Passed(o); l != nil {
 		return e.verdict(drover.ReasonLimit, "a single instance would exceed %s; raise the limit", l.Name()), l

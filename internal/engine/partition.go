@@ -10,22 +10,23 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// Partition is how the controller stands to a cloud none of whose instances answers.
+// Partition is the controller's view of a cloud none of whose instances answers.
 type Partition struct {
-	Since drover.Time `json:"since,omitempty"` // the controller takes itself for cut off from the cloud's instances; 0: it does not
-	Over  bool        `json:"over,omitempty"`  // it did so for as long as it may: silence counts again until an instance answers
+	Since drover.Time `json:"since,omitempty"` // since when the controller assumes a network partition; 0: it does not
+	Over  bool        `json:"over,omitempty"`  // PartitionTimeout has passed: silence counts again until an instance answers
 }
 
-// fewest is how many instances of a cloud have to be silent for the controller to doubt itself. One or two that die are likelier than a
-// network that fails, and doubt would keep their jobs waiting.
+// fewest is how many instances of a cloud must be silent before the controller assumes a partition. One or two dead
+// instances are likelier than a network failure, and the assumption would keep their jobs waiting.
 const fewest = 3
 
-// A controller that hears nothing of any of a cloud's instances is probably cut off from them rather than right about them all. While it
-// takes itself for that, no instance with work or of a pool is given up for its silence. It goes on dialling, and the doubt ends when any instance of
-// that cloud answers, one that has just booted included, or after PartitionTimeout. An instance that answers, then or all along, proves
-// that the controller hears, so the doubt needs all of them to be silent. Missing from lists is no silence: lists prove that one gone.
+// A controller that hears from none of a cloud's instances is probably cut off from them. While it assumes a partition,
+// no instance that has work or belongs to a pool is given up for silence. It keeps dialing, and the assumption ends
+// when any instance of that cloud answers, even one that has just booted, or after PartitionTimeout. A single answering
+// instance proves that there is no partition, so all must be silent. Missing from lists is not silence: lists prove an
+// instance gone.
 
-// blames reports whether an instance's silence may be held against it.
+// blames reports whether an instance may be given up for its silence.
 func (e *Engine) blames(in *fleet.Member) bool {
 	c := e.cloud(in.Cloud)
 	if c == nil {
@@ -51,8 +52,8 @@ func (e *Engine) blames(in *fleet.Member) bool {
 	return c.Partition.Since == 0 || !e.needed(in)
 }
 
-// silence counts a cloud's instances that ought to be heard and are not: 0 if any instance answers. It is undecided while it depends on
-// one whose connection was lost just now, and that has yet to be dialled.
+// silence counts a cloud's instances that should be connected and are not: 0 if any is connected. It is undecided while
+// the result depends on instances that lost their connection just now and have yet to be dialed.
 func (e *Engine) silence(cloud string) (silent int, undecided bool) {
 	open := 0
 	for _, in := range e.fleet.All() {
@@ -70,8 +71,8 @@ func (e *Engine) silence(cloud string) (silent int, undecided bool) {
 	return silent, open > 0 && silent+open >= fewest
 }
 
-// needed reports whether somebody needs an instance: its pool, which it may be serving all the same, or jobs, for an attempt that is not to end or that is
-// to begin again elsewhere.
+// needed reports whether an instance is needed: by its pool, which it may still be serving, or by jobs, for an attempt
+// that is not being stopped or will be restarted elsewhere.
 func (e *Engine) needed(in *fleet.Member) bool {
 	if in.Pooled() && in.Ready != 0 && in.TakesWork() && !e.s.Draining && !e.s.Closing {
 		return true
@@ -79,7 +80,7 @@ func (e *Engine) needed(in *fleet.Member) bool {
 	return slices.ContainsFunc(in.Load, func(a *Attempt) bool { return a.Stop == nil || putsOff(*a.Stop) })
 }
 
-// partitioned is since when the controller takes itself for cut off from an instance; 0 while its silence counts.
+// partitioned returns since when a partition explains an instance's silence; 0 if its silence counts.
 func (e *Engine) partitioned(in *fleet.Member) drover.Time {
 	if c := e.cloud(in.Cloud); c != nil && in.ShouldBeHeard() && e.needed(in) {
 		return c.Partition.Since
@@ -87,7 +88,7 @@ func (e *Engine) partitioned(in *fleet.Member) drover.Time {
 	return 0
 }
 
-// partitionEnds is when the controller no longer blames itself; 0 if only an answer ends that.
+// partitionEnds returns when the controller stops assuming a partition; 0 if only an answer ends it.
 func (e *Engine) partitionEnds(c *Cloud) drover.Time {
 	if c == nil {
 		return 0
@@ -102,7 +103,7 @@ func (e *Engine) doubtEnds(p Partition) drover.Time {
 	return p.Since.Add(e.life().PartitionTimeout)
 }
 
-// hear ends the doubt about a cloud of which an instance has answered. The others have a ProbeTimeout more to do so.
+// hear ends the assumed partition when an instance answers. The cloud's other instances get another ProbeTimeout.
 func (e *Engine) hear(in *fleet.Member) {
 	c := e.cloud(in.Cloud)
 	if c == nil || c.Partition == (Partition{}) {
@@ -131,7 +132,7 @@ func (e *Engine) touchSilent(c *Cloud) {
 	}
 }
 
-// pausePartitions leaves out of how long the controller blames itself a time in which it was not looking.
+// pausePartitions excludes a suspension of the controller from the duration of partitions.
 func (e *Engine) pausePartitions(gap time.Duration) {
 	for _, c := range e.clouds {
 		for _, p := range []*Partition{&c.Partition, &c.Checks} {
@@ -142,14 +143,14 @@ func (e *Engine) pausePartitions(gap time.Duration) {
 	}
 }
 
-// whyPartitioned says why no instance of a cloud is given up for its silence.
+// whyPartitioned explains why no instance of a cloud is given up for silence.
 func (e *Engine) whyPartitioned(c *Cloud) Verdict {
 	text := fmt.Sprintf("no instance of cloud %s answers: the controller assumes a network failure, keeps those that are needed, and keeps dialling", c.Name)
 	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.partitionEnds(c), e.s.Now)}
 }
 
 // explainPartitions explains what keeps silent instances.
-func (e *Engine) explainPartitions(x *everything) {
+func (e *Engine) explainPartitions(x *explanations) {
 	for _, c := range e.clouds {
 		if c.Partition.Since != 0 && x.room() {
 			why := e.whyPartitioned(c)

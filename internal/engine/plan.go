@@ -11,7 +11,7 @@ import (
 	"drover/internal/runtimes"
 )
 
-// plan asks for a solve when work is left that has neither a place nor an instance on its way, and for which the last solve did not
+// plan requests a solve for work that has neither a place nor a reservation and for which the last solve did not
 // already find nothing.
 func (e *Engine) plan() {
 	if e.halted() {
@@ -69,7 +69,7 @@ func (e *Engine) plan() {
 	e.askFor(demands)
 }
 
-// askFor asks for a solve for groups of which something may be rented, and paid.
+// askFor requests a solve for groups for which something can be rented within the budgets.
 func (e *Engine) askFor(groups []*group) {
 	offers := e.affordableOfferings(e.unblocked(), groups)
 	if e.limited() && len(offers) == 0 {
@@ -92,16 +92,16 @@ func (e *Engine) askFor(groups []*group) {
 	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
 }
 
-// forgetUnmet gives what the last solve found nothing for another chance, if something has changed since. Until the next one says that there is
-// one, what it waits for is kept for it. Gangs that were left out have theirs only once something else has changed than that others were: two
-// that cannot be had would take turns for ever.
+// forgetUnmet lets groups for which the last solve found nothing be planned for again, if something has changed since.
+// Until the next solve finds nothing either, ready room is held for them. Dropped gangs are planned for again only if
+// more has changed than that others were dropped: two gangs that cannot be rented would otherwise take turns forever.
 func (e *Engine) forgetUnmet() {
 	if !e.needsPlan && !e.gangDropped {
 		return
 	}
 	for _, g := range e.groups {
 		if g.Key.Gang > 0 {
-			e.needsPlacing = true // what it keeps depends on what may be rented
+			e.needsPlacing = true // the slots it holds depend on what may be rented
 		}
 		if e.hasChance(g) {
 			g.Unmet = 0
@@ -111,7 +111,7 @@ func (e *Engine) forgetUnmet() {
 	e.needsPlan, e.gangDropped = false, false
 }
 
-// hasChance reports whether the next plan is made for the group as well.
+// hasChance reports whether the next plan includes the group.
 func (e *Engine) hasChance(g *group) bool {
 	return e.needsPlan || e.gangDropped && !g.Deferred
 }
@@ -122,7 +122,7 @@ func (e *Engine) allWait(groups []*group, why Verdict) {
 	}
 }
 
-// stick marks groups that cannot get new instances now, so that what they wait for is kept for them.
+// markUnschedulable marks groups that cannot get new instances now, so that ready room is held for them.
 func (e *Engine) markUnschedulable(groups []*group, why Verdict) {
 	for _, g := range groups {
 		g.Unschedulable, g.Unmet, g.PartlyPlanned, e.needsPlacing, e.needsPreempting = true, g.wants(), 0, true, true
@@ -130,7 +130,8 @@ func (e *Engine) markUnschedulable(groups []*group, why Verdict) {
 	}
 }
 
-// unheard is a cloud whose types were never heard, nil if there is none. One that keeps failing is not waited for.
+// unheard returns a cloud whose types are not known yet, nil if there is none. A cloud that keeps failing is not waited
+// for.
 func (e *Engine) unheard() *Cloud {
 	for _, c := range e.enabled() {
 		if !c.Known && c.Fails < 2 {
@@ -140,7 +141,7 @@ func (e *Engine) unheard() *Cloud {
 	return nil
 }
 
-// problem describes what has to be rented for, and what may be rented.
+// problem describes the demands and what may be rented.
 func (e *Engine) problem(demands []drover.Demand, offers []drover.Offering) drover.Problem {
 	p := drover.Problem{ID: e.s.LastEffect + 1, Demands: demands, Offerings: offers, Room: e.totalRoom(), UseOnce: e.life().UseOnce, Steps: drover.PlanSteps}
 	for _, c := range e.clouds {
@@ -161,7 +162,8 @@ func (e *Engine) problem(demands []drover.Demand, offers []drover.Offering) drov
 	return p
 }
 
-// unblocked is what may be rented now, as it is paid. The slice is not to be changed: mostly it is all there is.
+// unblocked returns the offerings that may be rented now, at the price paid for them. The caller must not change the
+// slice: usually it is the whole catalogue.
 func (e *Engine) unblocked() []drover.Offering {
 	all := e.market.Offerings()
 	reserved := slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return len(c.Reserved) > 0 })
@@ -177,7 +179,7 @@ func (e *Engine) unblocked() []drover.Offering {
 	return free
 }
 
-// totalRoom is how many instances may be added, by the limit of the fleet and those of its clouds together.
+// totalRoom returns how many instances may be added under the limits of the fleet and its clouds.
 func (e *Engine) totalRoom() int {
 	clouds := 0
 	for _, c := range e.clouds {
@@ -188,7 +190,7 @@ func (e *Engine) totalRoom() int {
 
 const unlimited = 1 << 20
 
-// room is how many instances may be added to the fleet.
+// room returns how many instances may be added to the fleet.
 func (e *Engine) room() int {
 	if e.s.Settings.MaxInstances == 0 {
 		return unlimited
@@ -196,7 +198,7 @@ func (e *Engine) room() int {
 	return max(0, e.s.Settings.MaxInstances-e.fleet.Len())
 }
 
-// cloudRoom is how many instances may be added in a cloud.
+// cloudRoom returns how many instances may be added in a cloud.
 func (e *Engine) cloudRoom(cloud string) int {
 	limits := e.limits(cloud)
 	most := limits.MaxInstances
@@ -209,7 +211,7 @@ func (e *Engine) cloudRoom(cloud string) int {
 	return max(0, most-e.fleet.In(cloud))
 }
 
-// solved rents what of a plan still holds.
+// solved rents the part of a plan that is still valid.
 func (e *Engine) solved(b Solved) {
 	s := e.s.Solving
 	if s == nil || !answers(b.Effect, s.Effect) {
@@ -223,7 +225,7 @@ func (e *Engine) solved(b Solved) {
 	}
 	for _, u := range b.Plan.Unmet {
 		if u.Code == drover.ReasonPlanning && len(b.Plan.Purchases) > 0 {
-			continue // the plan was cut off: the next one goes on from here
+			continue // the plan was cut off; the next one continues from here
 		}
 		if g := e.demanded(s, u.Demand); g != nil && g.wants() > 0 {
 			e.markUnmet(g, u)
@@ -263,7 +265,7 @@ func (e *Engine) solved(b Solved) {
 	}
 }
 
-// demanded is the group of a demand, nil if it is no more, or if there was none such.
+// demanded returns the group of a demand, nil if it no longer exists or there is no such demand.
 func (e *Engine) demanded(s *Solving, demand int) *group {
 	if demand < 0 || demand >= len(s.Groups) {
 		return nil
@@ -271,7 +273,7 @@ func (e *Engine) demanded(s *Solving, demand int) *group {
 	return e.byKey[s.Groups[demand]]
 }
 
-// first is the offering that a purchase is of, if the problem has it.
+// first returns a purchase's first offering, if it is in the problem.
 func (s *Solving) first(p drover.Purchase) (o drover.Offering, ok bool) {
 	if len(p.Candidates) == 0 || p.Candidates[0] < 0 || p.Candidates[0] >= len(s.Problem.Offerings) {
 		return o, false
@@ -279,14 +281,14 @@ func (s *Solving) first(p drover.Purchase) (o drover.Offering, ok bool) {
 	return s.Problem.Offerings[p.Candidates[0]], true
 }
 
-// rent writes down one instance of a plan, if there still is room, money and work for it, and counts it in what the limits leave.
+// rent records one instance of a plan, if there still is room, money and work for it, and deducts it from the limits.
 func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 	loads := e.stillWanted(s, p.Loads)
 	if e.halted() || len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing {
 		return
 	}
 	if first, ok := s.first(p); ok && e.overtaken(first) {
-		e.needsPlan = true // at the list's price another may be the cheapest
+		e.needsPlan = true // at the list price, another may be cheaper
 		return
 	}
 	candidates := make([]drover.Offering, 0, len(p.Candidates))
@@ -314,13 +316,13 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 	}
 }
 
-// wanted is a number of jobs of a group.
+// wanted is a number of a group's jobs.
 type wanted struct {
 	g     *group
 	count int
 }
 
-// stillWanted cuts a purchase's loads down to what still waits.
+// stillWanted cuts a purchase's loads to what still waits.
 func (e *Engine) stillWanted(s *Solving, loads []drover.Load) (still []wanted) {
 	for _, l := range loads {
 		g := e.demanded(s, l.Demand)
@@ -334,7 +336,7 @@ func (e *Engine) stillWanted(s *Solving, loads []drover.Load) (still []wanted) {
 	return still
 }
 
-// draft makes the instance that the candidates call for, of the first until the cloud says which it took.
+// draft makes the record of a planned instance: of the first candidate, until the cloud reports which one it chose.
 func (e *Engine) draft(candidates []drover.Offering, disk drover.Bytes) *fleet.Member {
 	first, id := candidates[0], e.s.LastInstance+1
 	in := &fleet.Member{Instance: Instance{
@@ -345,7 +347,8 @@ func (e *Engine) draft(candidates []drover.Offering, disk drover.Bytes) *fleet.M
 	return in
 }
 
-// volume is how much disk an instance of an offering has with these loads: what its type has, or a volume of the cloud's usual size, or larger.
+// volume returns the disk that an instance of an offering has with these loads: its type's, or a volume of the cloud's
+// usual size or larger.
 func (e *Engine) volume(o drover.Offering, loads []wanted) (disk drover.Bytes) {
 	if o.Type.Resources.Disk != 0 {
 		return o.Type.Resources.Disk
@@ -356,8 +359,8 @@ func (e *Engine) volume(o drover.Offering, loads []wanted) (disk drover.Bytes) {
 	return max(disk, e.limits(o.Cloud).Disk)
 }
 
-// affordable is those of the candidates, and of the jobs, with which all budgets are kept, should they boot as slowly as they may and the longest of
-// the jobs take as long as it may. Groups that are left out are told so.
+// affordable returns the candidates and the jobs that all budgets allow, if the instance boots as slowly as it may and
+// the longest job runs as long as it may. It marks the groups that it leaves out.
 func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) ([]drover.Offering, []wanted) {
 	if !e.limited() {
 		return candidates, loads
@@ -379,7 +382,7 @@ func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) ([]dro
 	return slices.DeleteFunc(candidates, func(o drover.Offering) bool { return refuses(o) != nil }), allowed
 }
 
-// tooDear tells groups of which fewer are allowed than were wanted.
+// markUnaffordable marks the groups whose loads are not allowed in full.
 func (e *Engine) markUnaffordable(loads, allowed []wanted, a *budget.Account) {
 	for _, w := range loads {
 		if !slices.Contains(allowed, w) {
@@ -388,7 +391,7 @@ func (e *Engine) markUnaffordable(loads, allowed []wanted, a *budget.Account) {
 	}
 }
 
-// ask writes the instance down and binds its work to it. The create call follows when the instance is checked.
+// ask records the instance and reserves it for its work. The create call follows when the instance is checked.
 func (e *Engine) ask(in *fleet.Member, loads []wanted) {
 	e.s.LastInstance = in.ID
 	e.addInstance(in)
@@ -397,17 +400,17 @@ func (e *Engine) ask(in *fleet.Member, loads []wanted) {
 	}
 	e.unblock(e.market.Probe(in.ID, in.Candidates))
 	e.writeInstance(in)
-	e.needsPlacing = true // what has come to wait meanwhile may fit as well
+	e.needsPlacing = true // work that began to wait meanwhile may fit as well
 }
 
-// hopeless cancels what waits for money that will never come: nothing is there, nothing may be rented, and a limit on the fleet's
-// whole life is never raised by waiting.
+// cancelUnaffordable cancels jobs that wait for money that will never come: the fleet is empty, nothing may be rented,
+// and max_cost is never replenished.
 func (e *Engine) cancelUnaffordable() {
 	if e.s.Settings.MaxCost == 0 || e.fleet.Len() > 0 || e.s.Solving != nil {
 		return
 	}
 	for _, g := range slices.Clone(e.groups) {
-		if g.Queued == 0 || g.Reason.Cause != verdict.Budget || g.Reason.Until != 0 { // a budget begins anew
+		if g.Queued == 0 || g.Reason.Cause != verdict.Budget || g.Reason.Until != 0 { // a budget's next window brings money
 			continue
 		}
 		for _, j := range slices.Clone(g.Jobs) {

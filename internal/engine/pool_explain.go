@@ -143,7 +143,7 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 }
 
 // explainPools explains those that have not what they should have.
-func (e *Engine) explainPools(all *everything) {
+func (e *Engine) explainPools(all *explanations) {
 	for _, p := range e.Pools() {
 		if p.Reason != nil && all.room() {
 			all.add(e.explainedPool(p))

@@ -7,10 +7,10 @@ import (
 	"drover"
 )
 
-// What waits of a job but may not start yet is postponed, and in no group: others of its gang have yet to end, its next try is not due, or as many
-// of its array run as may at once.
+// An element that waits but may not start yet is postponed, and in no group: its gang has live attempts, its retry is
+// not due, or max_running of its array run.
 
-// postpone looks again at what is postponed, after an element has begun, ended or come to wait. The caller puts the job in its groups anew.
+// postpone updates what is postponed after an element has started, ended or been queued. The caller regroups the job.
 func (e *Engine) postpone(j *Job, index int) {
 	if !j.Postpones() {
 		return
@@ -22,7 +22,7 @@ func (e *Engine) postpone(j *Job, index int) {
 	j.Postpone(index, siblings, e.s.Now)
 }
 
-// postponeFrom looks at all of a job as the engine meets it; what follows from live attempts of gangs is known before.
+// postponeFrom computes what is postponed of a job when it is added; live attempts of gangs were handled before.
 func (e *Engine) postponeFrom(j *Job) {
 	for _, el := range j.Tried {
 		if el.Until > e.s.Now && j.Queued.Has(el.Index) {
@@ -33,7 +33,7 @@ func (e *Engine) postponeFrom(j *Job) {
 	j.HoldBack(e.s.Now)
 }
 
-// postponed is postpone after an attempt has begun or ended.
+// postponed calls postpone after an attempt has started or ended, and regroups the job if needed.
 func (e *Engine) postponed(j *Job, index int) {
 	if !j.Postpones() {
 		return
@@ -44,14 +44,14 @@ func (e *Engine) postponed(j *Job, index int) {
 	}
 }
 
-// resume lets those wait for a place whose next try is due.
+// resume lets elements whose retry is due wait for a place.
 func (e *Engine) resume() {
 	for j, index := e.queue.Due(e.s.Now); j != nil; j, index = e.queue.Due(e.s.Now) {
 		e.postponed(j, index)
 	}
 }
 
-// whyPostponed says why what is named of a job is postponed, each cause once.
+// whyPostponed explains why a job or element is postponed, each cause once.
 func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 	postponed := j.Postponed
 	if id.Index >= 0 || !j.Array.Set {
@@ -77,7 +77,7 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 	rest := postponed.Without(delayed)
 	switch {
 	case len(rest) == 0:
-	case j.Gang > 0 && len(delayed) > 0: // they begin together
+	case j.Gang > 0 && len(delayed) > 0: // they start together
 	case j.Gang > 0:
 		r := Verdict{Cause: drover.ReasonGang, Text: "restarts together with its gang, once all may be retried", Since: j.Since}
 		if live := e.gangLive(j, rest[0].First); len(live) > 0 {
@@ -93,7 +93,7 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 	return why
 }
 
-// ordinal is 1 as "first", 2 as "second" and so on.
+// ordinal returns "first" for 1, "second" for 2 and so on.
 func ordinal(n int) string {
 	words := []string{"first", "second", "third"}
 	if n >= 1 && n <= len(words) {

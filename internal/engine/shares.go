@@ -11,19 +11,20 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// Shares divide what there is among those whose work has one priority: users, or the values of a label. Whoever uses least for their weight has their
-// next element begun, one at a time. Use is the vCPUs of what runs now; nothing is remembered of what ran before, so that there is nothing to write
-// down, and a restart changes nobody's turn.
+// Shares divide the fleet among work of one priority, by user or by the value of a label. The sharer with the least use
+// for its weight starts the next element. Use is the vCPUs running now; nothing earlier counts, so nothing is stored
+// and a restart changes nobody's turn.
 //
-// A large job of one could so wait for ever while small ones of others begin and end, since room for it never comes together. So a group that waits for
-// room while something of another's begins that needs less has the turn from then on, one group at a priority: it comes before all others of the
-// priority, and room for one job of it is kept on the instance that has most, until one has begun. What room has come together for one serves all that
-// ask for the same, so of those with equal jobs the turn is whose who uses least for their weight.
+// A sharer's large job could wait forever while other sharers' small ones start and end, since room for it never
+// accumulates. So a group that waits for room while another sharer's smaller job starts gets the turn, one group per
+// priority: it goes before all others of the priority, and room for one of its jobs is held on the instance with the
+// most room, until one has started. The room held serves any equal request, so among equal jobs the turn belongs to the
+// sharer with the least use for its weight.
 
-// sharing reports whether there are shares.
+// sharing reports whether shares are configured.
 func (e *Engine) sharing() bool { return e.s.Settings.Shares.By != "" }
 
-// sharer is whose share the jobs of a group are of: a user, or a label's value; empty for those without.
+// sharer returns whose share a group's jobs use: a user, or a label's value; empty without the label.
 func (e *Engine) sharer(key GroupKey) string {
 	label := e.s.Settings.Shares.By.Label()
 	if label == "" {
@@ -37,7 +38,7 @@ func (e *Engine) sharer(key GroupKey) string {
 	return ""
 }
 
-// occupy has an attempt take its room of an instance, and of its sharer's share; vacate gives both back.
+// occupy deducts an attempt from its instance's room and its sharer's share; vacate returns both.
 func (e *Engine) occupy(in *fleet.Member, a *Attempt) {
 	need := e.need(a)
 	in.Take(need)
@@ -55,7 +56,7 @@ func (e *Engine) vacate(in *fleet.Member, a *Attempt) {
 	e.charge(a, -need.CPU)
 }
 
-// charge counts vCPUs that an attempt takes, or gives back.
+// charge adds an attempt's vCPUs to its sharer's use; a negative number returns them.
 func (e *Engine) charge(a *Attempt, cpu drover.MilliCPU) {
 	if !e.sharing() || cpu == 0 {
 		return
@@ -66,7 +67,7 @@ func (e *Engine) charge(a *Attempt, cpu drover.MilliCPU) {
 	}
 }
 
-// recount counts anew what runs: what is used by whoever has shares now, and what is mixed.
+// recount recomputes the use of shares and of the mix from what runs.
 func (e *Engine) recount() {
 	e.used, e.runs = map[string]drover.MilliCPU{}, map[GroupKey]runs{}
 	for _, in := range e.fleet.All() {
@@ -77,7 +78,7 @@ func (e *Engine) recount() {
 	}
 }
 
-// byShare compares whose turn it is of two groups of one priority.
+// byShare compares two groups of one priority by turn and share.
 func (e *Engine) byShare(a, b *group) int {
 	switch {
 	case !e.sharing():
@@ -90,7 +91,7 @@ func (e *Engine) byShare(a, b *group) int {
 	return e.queueOf(a).against(e.queueOf(b))
 }
 
-// shareQueue is the groups of one sharer at one priority, and what the sharer uses.
+// shareQueue is the groups of one sharer at one priority, and the sharer's use.
 type shareQueue struct {
 	name   string
 	used   drover.MilliCPU
@@ -98,24 +99,24 @@ type shareQueue struct {
 	groups []*group
 }
 
-// queueOf is a queue with one group.
+// queueOf returns a queue with one group.
 func (e *Engine) queueOf(g *group) shareQueue {
 	name := e.sharer(g.Key)
 	return shareQueue{name: name, used: e.used[name], weight: e.s.Settings.Shares.Weight(name), groups: []*group{g}}
 }
 
-// against compares what two sharers use for their weights. Weights end at a million, and vCPUs long before the product is too large.
+// against compares two sharers' use for their weights. Weights are at most a million, so the products do not overflow.
 func (q shareQueue) against(o shareQueue) int {
 	return cmp.Compare(int64(q.used)*int64(o.weight), int64(o.used)*int64(q.weight))
 }
 
-// before compares two queues: who uses less goes first and, if that is equal, what would go first without shares.
+// before orders queues: least use first, then the order without shares.
 func (q shareQueue) before(o shareQueue) int {
 	a, b := q.groups[0], o.groups[0]
 	return cmp.Or(q.against(o), cmp.Compare(b.narrow, a.narrow), cmp.Compare(a.First(), b.First()))
 }
 
-// placeByShares is place for groups in order of service, where sharers take turns.
+// placeByShares places groups like place, with sharers taking turns.
 func (e *Engine) placeByShares(groups []*group, r *fleet.Index) {
 	for len(groups) > 0 {
 		n := slices.IndexFunc(groups, func(g *group) bool { return g.Key.Priority != groups[0].Key.Priority })
@@ -127,7 +128,7 @@ func (e *Engine) placeByShares(groups []*group, r *fleet.Index) {
 	}
 }
 
-// queues are the groups of one priority by their sharers. The one that has the turn comes first in its own.
+// queues splits the groups of one priority by sharer. The group with the turn comes first in its queue.
 func (e *Engine) queues(groups []*group) (all []shareQueue) {
 	at := map[string]int{}
 	for _, g := range groups {
@@ -147,7 +148,7 @@ func (e *Engine) queues(groups []*group) (all []shareQueue) {
 	return all
 }
 
-// placeLevel begins what there is room for of one priority's groups, an element at a time.
+// placeLevel starts what fits of one priority's groups, an element at a time.
 func (e *Engine) placeLevel(level []*group, r *fleet.Index) {
 	turn, begun := e.turnOf(level), []*group{}
 	for queues := e.queues(level); len(queues) > 0; {
@@ -175,7 +176,7 @@ func (e *Engine) placeLevel(level []*group, r *fleet.Index) {
 	}
 }
 
-// passedOver reports whether a group waits for room while what has just begun of others would not have left it enough.
+// passedOver reports whether a group waits for room while other sharers' smaller jobs have just started.
 func (e *Engine) passedOver(g *group, begun []*group) bool {
 	smaller := func(o *group) bool {
 		return e.sharer(o.Key) != e.sharer(g.Key) && !o.Key.Shape.Need.Fits(g.Key.Shape.Need)
@@ -183,7 +184,7 @@ func (e *Engine) passedOver(g *group, begun []*group) bool {
 	return slices.ContainsFunc(begun, smaller) && e.waitsForRoom(g)
 }
 
-// turnOf is the group of one priority that has the turn, nil if none has. One that waits for room no longer loses it.
+// turnOf returns the group with the turn, nil if none. A group that no longer waits for room loses it.
 func (e *Engine) turnOf(level []*group) (turn *group) {
 	for _, g := range level {
 		if g.Turn && turn == nil && e.waitsForRoom(g) {
@@ -198,7 +199,7 @@ func (e *Engine) turnOf(level []*group) (turn *group) {
 	return turn
 }
 
-// firstOfEqual is, of the groups that wait for as much room as one of them does, the one whose sharer uses least.
+// firstOfEqual returns, of the groups that wait for as much room as g, the one whose sharer uses least.
 func (e *Engine) firstOfEqual(level []*group, g *group) *group {
 	first := e.queueOf(g)
 	for _, o := range level {
@@ -212,12 +213,12 @@ func (e *Engine) firstOfEqual(level []*group, g *group) *group {
 	return first.groups[0]
 }
 
-// waitsForRoom reports whether elements of the group wait for nothing but room on what there is.
+// waitsForRoom reports whether elements of the group wait only for room on existing instances.
 func (e *Engine) waitsForRoom(g *group) bool {
 	return g.Unschedulable && g.unreserved() > 0 && g.Reason.Cause != verdict.Budget && e.hosted(g)
 }
 
-// next is the queue whose turn it is.
+// next returns the queue whose turn it is.
 func next(queues []shareQueue) int {
 	if at := slices.IndexFunc(queues, func(q shareQueue) bool { return q.groups[0].Turn }); at >= 0 {
 		return at
@@ -234,7 +235,7 @@ func leastUsed(queues []shareQueue) (at int) {
 	return at
 }
 
-// whyShare says whose turn it is, where work of others of the same priority comes before a group's.
+// whyShare explains whose turn it is, if another sharer's work of the same priority goes before a group's.
 func (e *Engine) whyShare(g *group) []Verdict {
 	if !e.sharing() {
 		return nil
@@ -256,7 +257,7 @@ func (e *Engine) whyShare(g *group) []Verdict {
 	return []Verdict{{Cause: drover.ReasonShare, Text: text, Since: g.Reason.Since}}
 }
 
-// sharerText names somebody who has a share.
+// sharerText names a sharer.
 func (e *Engine) sharerText(name string) string {
 	switch label := e.s.Settings.Shares.By.Label(); {
 	case label == "":
