@@ -6,7 +6,7 @@ import (
 	"drover/internal/engine/queue"
 )
 
-// Jobs that are not final, as the store and the shells know them.
+// Unfinished jobs, as the store and the shells use them.
 type (
 	Job      = queue.Job
 	Element  = queue.Element
@@ -16,15 +16,15 @@ type (
 	GroupKey = queue.Key
 )
 
-// RangesOf are the indexes of an array, or the one of a job that is none.
+// RangesOf returns the indexes of an array, or the single index of a job without one.
 func RangesOf(a drover.Array) Ranges { return queue.RangesOf(a) }
 
-// NewJob is a job as the engine first meets it: all of it waits. What it is to run after is the caller's to fill in.
+// NewJob makes a new job whose elements all wait. The caller sets its dependencies.
 func NewJob(number int64, user string, spec drover.JobSpec) Job {
 	return queue.NewJob(number, user, spec)
 }
 
-// Instances and attempts, as the store and the shells know them.
+// Instances and attempts, as the store and the shells use them.
 type (
 	Instance = fleet.Instance
 	Observed = fleet.Observed

@@ -11,16 +11,17 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// How long jobs wait for offerings that are all blocked is counted while a schedule timeout is set (BEHAVIOUR D11): by the group as it
-// goes on, and added to each job when it ends or the job leaves the group. A group has blocked set to since when it goes on.
+// With a schedule timeout, the time that jobs wait for offerings that are all blocked is counted (BEHAVIOUR D11). While
+// a group waits, its Blocked is set; when that ends, or a job leaves the group, the time is added to the job.
 
-// waitsForBlocks reports whether the group's waiting jobs can do nothing but wait for a block to end: no instance may be planned, and none is
-// there on which their turn will come.
+// waitsForBlocks reports whether the group's waiting jobs can only wait for a block to end: no instance may be planned
+// for them, and none exists on which they may get a turn.
 func (e *Engine) waitsForBlocks(g *group) bool {
 	return g.Reason.Cause == verdict.Blocked && g.unreserved() > 0 && !e.halted() && !e.hosted(g)
 }
 
-// hosted reports whether there is an instance, or one on its way, that may ever run the group's jobs. What it finds is good while the fleet is the same.
+// hosted reports whether an existing or coming instance may ever run the group's jobs. The result is cached per fleet
+// revision.
 func (e *Engine) hosted(g *group) bool {
 	if g.looked != e.fleet.Revision() {
 		g.looked = e.fleet.Revision()
@@ -29,7 +30,7 @@ func (e *Engine) hosted(g *group) bool {
 	return g.host
 }
 
-// markBlocked ends and begins the times that are counted, as things are after a decision.
+// markBlocked starts and ends the counting, according to the state after a decision.
 func (e *Engine) markBlocked() {
 	for _, g := range e.groups {
 		switch waits := e.s.Settings.ScheduleTimeout > 0 && e.waitsForBlocks(g); {
@@ -42,14 +43,14 @@ func (e *Engine) markBlocked() {
 	}
 }
 
-// countBlocked ends all times that are counted.
+// countBlocked ends all counting.
 func (e *Engine) countBlocked() {
 	for _, g := range e.groups {
 		e.settle(g)
 	}
 }
 
-// settle ends a group's time and adds it to its jobs.
+// settle ends a group's counting and adds the time to its jobs.
 func (e *Engine) settle(g *group) {
 	if g.Blocked == 0 {
 		return
@@ -61,7 +62,7 @@ func (e *Engine) settle(g *group) {
 	g.Blocked = 0
 }
 
-// blockedFor is how long a job of the group has waited in all, up to now.
+// blockedFor returns how long a job of the group has waited in total.
 func (e *Engine) blockedFor(g *group, j *Job) time.Duration {
 	if g.Blocked == 0 {
 		return *j.BlockedIn(g.Key)
@@ -69,7 +70,7 @@ func (e *Engine) blockedFor(g *group, j *Job) time.Duration {
 	return *j.BlockedIn(g.Key) + e.s.Now.Sub(g.Blocked)
 }
 
-// blockedDeadline is when the first of the group's jobs has waited too long, 0 for never.
+// blockedDeadline returns when the first of the group's jobs reaches the timeout, 0 for never.
 func (e *Engine) blockedDeadline(g *group) drover.Time {
 	limit := e.s.Settings.ScheduleTimeout
 	if g.Blocked == 0 || limit == 0 {
@@ -78,7 +79,7 @@ func (e *Engine) blockedDeadline(g *group) drover.Time {
 	return max(g.Blocked.Add(limit-g.Most), e.s.Now+1)
 }
 
-// refuseBlocked cancels what has waited too long.
+// refuseBlocked cancels jobs that have waited too long.
 func (e *Engine) refuseBlocked() {
 	for _, g := range slices.Clone(e.groups) {
 		if limit := e.s.Settings.ScheduleTimeout; limit == 0 || g.Blocked == 0 || e.s.Now < g.Blocked.Add(limit-g.Most) {
@@ -110,7 +111,7 @@ func (e *Engine) refuseOverdue(g *group) {
 // maxBlocks is how many blocks a sentence names.
 const maxBlocks = 5
 
-// blocksOf says what keeps a shape from its offerings: which, until when, and why.
+// blocksOf says which blocks affect a shape's offerings, until when, and why.
 func (e *Engine) blocksOf(s drover.Shape) string {
 	var said []string
 	seen := map[*Block]bool{}
@@ -126,5 +127,5 @@ func (e *Engine) blocksOf(s drover.Shape) string {
 	return strings.Join(said, "; ")
 }
 
-// clockTime is an instant to the second.
+// clockTime formats a time to the second.
 func clockTime(t drover.Time) string { return t.Std().Format(time.RFC3339) }

@@ -10,16 +10,17 @@ import (
 	"drover/internal/engine/budget"
 )
 
-// Of what is offered, a budget of the fleet keeps what it cannot pay from everybody; one of a user or a label, from their jobs alone.
+// A budget of the fleet restricts what is rented for anyone; a budget of a user or a label, only what is rented for
+// their jobs.
 
-// renting is what an instance of an offering would bind, with so long for its work.
+// renting returns what renting an instance of an offering commits, with this much time for work.
 func (e *Engine) renting(o drover.Offering, work time.Duration) budget.Commitment {
 	p := e.rental([]drover.Offering{o})
 	p.Boots += work
 	return p
 }
 
-// hourOf is what renting an instance of an offering would bind, for an hour of work.
+// hourOf returns what renting an instance of an offering commits for an hour of work.
 func (e *Engine) hourOf(o drover.Offering) budget.Commitment { return e.renting(o, budget.Horizon(0)) }
 
 // tooDearForAll reports whether the fleet's budgets do not allow an instance of the offering now.
@@ -27,7 +28,8 @@ func (e *Engine) tooDearForAll(o drover.Offering) bool {
 	return e.limited() && e.ledger.Refuses(nil, e.hourOf(o)) != nil
 }
 
-// whyTooDear says that an hour of an instance of the offering, with its boot, would pass a budget of the fleet.
+// whyTooDear explains that an instance of the offering, with its boot and an hour of work, would exceed a budget of the
+// fleet.
 func (e *Engine) whyTooDear(o drover.Offering) (why Verdict, dear bool) {
 	why, a := e.tooDearFor(o)
 	if a == nil {
@@ -37,8 +39,8 @@ func (e *Engine) whyTooDear(o drover.Offering) (why Verdict, dear bool) {
 	return why, true
 }
 
-// tooDearFor is the budget of the fleet that an hour of an instance of the offering would pass, and what it says to that, which is since when only if no
-// window of it can pay that; nil if it would pass none.
+// tooDearFor returns the fleet's budget that an hour of an instance of the offering would exceed, with an explanation,
+// which has a Since only if no window can ever pay for it; a is nil if none would be exceeded.
 func (e *Engine) tooDearFor(o drover.Offering) (why Verdict, a *budget.Account) {
 	if !e.limited() {
 		return why, nil
@@ -59,7 +61,7 @@ func (e *Engine) tooDearFor(o drover.Offering) (why Verdict, a *budget.Account) 
 	return why, a
 }
 
-// whyNothingIsPaid says what keeps the cheapest of a cloud's offerings from being paid, and with it the others.
+// whyNothingIsPaid explains why not even the cheapest of a cloud's offerings is affordable.
 func (e *Engine) whyNothingIsPaid(free []drover.Offering) Verdict {
 	least := cheapestOf(free)
 	why, _ := e.whyTooDear(least)
@@ -67,12 +69,13 @@ func (e *Engine) whyNothingIsPaid(free []drover.Offering) Verdict {
 	return why
 }
 
-// cheapestOf is the cheapest of the offerings, of which there is one.
+// cheapestOf returns the cheapest of at least one offering.
 func cheapestOf(all []drover.Offering) drover.Offering {
 	return slices.MinFunc(all, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
 }
 
-// whoCannotPay says of which users and labels the budgets cannot pay any of the offerings just now: for jobs that wait or, where none does, for one of a vCPU.
+// whoCannotPay returns the budgets of users and labels that cannot pay for any of the offerings now: for their waiting
+// jobs or, if none wait, for a job with one vCPU.
 func (e *Engine) whoCannotPay(offers []drover.Offering) (why []Verdict) {
 	if len(offers) == 0 {
 		return nil
@@ -93,7 +96,7 @@ func (e *Engine) whoCannotPay(offers []drover.Offering) (why []Verdict) {
 	return why
 }
 
-// whyPoor says of how many jobs that wait in the name of a user or a label none of the offerings that can hold them can be paid.
+// whyPoor says for how many waiting jobs of a budget's user or label no fitting offering is affordable.
 func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why Verdict, poor bool) {
 	fit, unpaid := 0, 0
 	for _, g := range e.groups {
@@ -124,7 +127,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why Verdict, poor
 	return why, true
 }
 
-// whyNotPaidBy says why an account refuses a job on any of the offerings, since when and until when.
+// whyNotPaidBy explains why an account refuses a job on all of the offerings, since when and until when.
 func (e *Engine) whyNotPaidBy(a *budget.Account, key GroupKey, offers []drover.Offering) Verdict {
 	ask := asked{key, 1, false}
 	t := e.minimumCostOn(a, ask, offers)
@@ -136,7 +139,7 @@ func (e *Engine) whyNotPaidBy(a *budget.Account, key GroupKey, offers []drover.O
 	return why
 }
 
-// leanest is the offering that can hold a shape whose vCPUs cost least.
+// leanest returns the fitting offering with the cheapest vCPUs.
 func leanest(s drover.Shape, offers []drover.Offering) (best drover.Offering, ok bool) {
 	for _, o := range offers {
 		if s.Accepts(o) && (!ok || o.VCPUPrice() < best.VCPUPrice()) {
@@ -146,12 +149,13 @@ func leanest(s drover.Shape, offers []drover.Offering) (best drover.Offering, ok
 	return best, ok
 }
 
-// refusesFor is the window of a budget that would be overdrawn if one of the group's jobs began on an instance of the offering; nil if there is none.
+// refusesFor returns the window of a budget that starting one of the group's jobs on an instance of the offering would
+// overdraw; nil if none.
 func (e *Engine) refusesFor(b *Budget, o drover.Offering, g *group) *budget.Account {
 	return e.ledger.RefusesOf(b, e.rental([]drover.Offering{o}, wanted{g, 1}))
 }
 
-// why says what an account refuses, and until when.
+// why explains what an account refuses, and until when.
 func (e *Engine) why(a *budget.Account) Verdict {
 	sum, spent := e.ledger.Sum(a), e.ledger.Spent(a)
 	if a.Budget == nil {

@@ -9,8 +9,8 @@ import (
 	"drover/internal/engine/budget"
 )
 
-// Check compares all derived data of the engine with its State, and says what differs. Tests call it after each event; it costs as
-// much as there is.
+// Check compares all derived data with the State, and returns the first difference. Tests call it after each event; its
+// cost is linear in the State.
 func (e *Engine) Check() error {
 	if err := e.fleet.Check(e.need); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (e *Engine) Check() error {
 	return nil
 }
 
-// wrongLoads says what of the jobs does not fit what runs on instances, or has room reserved there.
+// wrongLoads compares jobs with the attempts and reservations on instances.
 func (e *Engine) wrongLoads() string {
 	bound := map[GroupKey]int{}
 	for _, in := range e.fleet.All() {
@@ -39,7 +39,7 @@ func (e *Engine) wrongLoads() string {
 	return e.wrongGroups(bound)
 }
 
-// wrongCounts says what is counted otherwise than it runs.
+// wrongCounts compares the counts of use, of the mix and of limits with recomputed ones.
 func (e *Engine) wrongCounts() string {
 	used, runs := e.used, e.runs
 	switch e.recount(); {
@@ -54,7 +54,7 @@ func (e *Engine) wrongCounts() string {
 	return ""
 }
 
-// wrongLedger says where the ledger has something else than one that is made anew, and which limit is passed and will not be told of.
+// wrongLedger compares the ledger with a rebuilt one, and finds exceeded limits that will not be reported.
 func (e *Engine) wrongLedger() string {
 	if !e.limited() {
 		return ""
@@ -76,7 +76,7 @@ func (e *Engine) wrongLedger() string {
 		at := slices.IndexFunc(spending, func(s Spending) bool { return s.Scope == a.Budget.Scope() })
 		spell, soft, spent := spending[at].Spells[a.Window], a.Budget.Soft.Of(a.Window), e.ledger.Spent(a)
 		unknown := soft > 0 && spent > soft && !spell.Warned || a.Limit > 0 && spent > a.Limit && !spell.Passed
-		if unknown && !e.ledger.Due(a) { // else the next decision tells
+		if unknown && !e.ledger.Due(a) { // else the next decision reports it
 			return fmt.Sprintf("%v is spent of the %s budget of %s, which nobody was told", spent, a.Window, a.Budget.Whose())
 		}
 		if e.s.LastEffect%3 == 0 && e.ledger.Sum(a) != sum {
@@ -86,7 +86,7 @@ func (e *Engine) wrongLedger() string {
 	return ""
 }
 
-// ledgerAnew is a ledger of what there is now.
+// ledgerAnew builds a ledger from the State.
 func (e *Engine) ledgerAnew() *budget.Ledger {
 	spent, spending, turn := e.ledger.State()
 	kept := e.ledger
@@ -98,7 +98,7 @@ func (e *Engine) ledgerAnew() *budget.Ledger {
 	return anew
 }
 
-// accountLike is the ledger's account of the same window.
+// accountLike returns the ledger's account of the same window.
 func (e *Engine) accountLike(o *budget.Account) *budget.Account {
 	all := e.ledger.Accounts()
 	at := slices.IndexFunc(all, func(a *budget.Account) bool { return a.Budget == o.Budget && a.Window == o.Window && a.From == o.From })
@@ -108,7 +108,7 @@ func (e *Engine) accountLike(o *budget.Account) *budget.Account {
 	return all[at]
 }
 
-// wrongFits says which group does not know of an instance that has room for it.
+// wrongFits finds a group that misses an instance with room for it.
 func (e *Engine) wrongFits() string {
 	r := e.fleet.Index()
 	for _, g := range e.groups {
@@ -159,9 +159,9 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 	return ""
 }
 
-// wrongPostponed says where an element is held to be postponed, or not to be, otherwise than it is.
+// wrongPostponed compares the postponed elements of a job with recomputed ones.
 func (e *Engine) wrongPostponed(j *Job) string {
-	room := j.MaxRunning - len(e.attemptsOf(j)) // of what is due
+	room := j.MaxRunning - len(e.attemptsOf(j)) // for elements that are due
 	for _, run := range j.Queued {
 		for i := run.First; i <= run.Last; i++ {
 			first, last, torn := i, i, false

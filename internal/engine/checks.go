@@ -8,12 +8,12 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// A pool may have its instances' health checked by the controller, which tries a port of each from where it is.
+// The controller can check the health of a pool's instances by connecting to a port of each.
 //
-//   - An instance is ready for its pool once its check has passed. One whose check has not passed in time is broken.
-//   - One whose check fails ails, and is replaced. But a check also fails if the controller's own network does. So another instance of its cloud has to have
-//     passed meanwhile, which proves that the controller hears, or there are fewer than make it doubt itself.
-//   - While none of a cloud passes, the controller takes itself for cut off, for as long as it does where none answers: see Partition.
+//   - An instance is ready for its pool once its check has passed. If it does not pass in time, it is broken.
+//   - An instance whose check fails is unhealthy and is replaced. But checks also fail if the controller's own network does. So either
+//     another instance of the cloud must have passed meanwhile, or there are fewer instances than suffice to assume a partition.
+//   - While none of a cloud's instances passes, the controller assumes a partition, for as long as if none answered: see Partition.
 
 // checked reports whether the instance's health is checked.
 func (e *Engine) checked(in *fleet.Member) bool {
@@ -21,12 +21,12 @@ func (e *Engine) checked(in *fleet.Member) bool {
 	return spec != nil && spec.CheckWithin > 0
 }
 
-// fit reports whether nothing is known against the instance's health.
+// fit reports whether no health check speaks against the instance.
 func (e *Engine) fit(in *fleet.Member) bool {
 	return !e.checked(in) || in.Passed != 0 && in.Unfit == nil
 }
 
-// healthChecked takes what the check of an instance's health found.
+// healthChecked handles the result of a health check.
 func (e *Engine) healthChecked(b HealthChecked) {
 	in := e.fleet.Member(b.Instance)
 	if in == nil || !e.checked(in) || !in.State.Ready() || in.Broken {
@@ -46,7 +46,7 @@ func (e *Engine) healthChecked(b HealthChecked) {
 	e.touch(in)
 }
 
-// passed notes that an instance's check has passed, which ends the doubt about its cloud.
+// passed records that an instance's check has passed, which ends an assumed partition.
 func (e *Engine) passed(in *fleet.Member) {
 	in.Unfit, in.Vouched = nil, false
 	if c := e.cloud(in.Cloud); c != nil && c.Checks != (Partition{}) {
@@ -67,18 +67,18 @@ func (e *Engine) passed(in *fleet.Member) {
 	}
 }
 
-// welcome tells that an instance is ready, once, unless its check has still to pass.
+// welcome announces once that an instance is ready, after its first passed check if it has one.
 func (e *Engine) welcome(in *fleet.Member) {
 	if in.Untold = e.checked(in) && in.Passed == 0; in.Untold {
 		return
 	}
-	if !e.inGroup(in) { // whose nodes have to join first
+	if !e.inGroup(in) { // their nodes have to join first
 		e.proves(in, true)
 	}
 	e.fire(drover.HookReady, in, e.verdict(drover.ReasonRunning, "%s", in.Where()))
 }
 
-// checkHealth gives up an instance whose check does not pass, if that may be held against it.
+// checkHealth gives up an instance whose check fails, unless a partition explains it.
 func (e *Engine) checkHealth(in *fleet.Member) {
 	switch {
 	case in.Untold && !e.checked(in):
@@ -95,10 +95,10 @@ func (e *Engine) checkHealth(in *fleet.Member) {
 	}
 }
 
-// checkFails begins what is said of an instance whose check fails.
+// checkFails is the prefix of the reason while a check fails.
 const checkFails = "its health check fails: "
 
-// unfitWords is what the last check met.
+// unfitWords returns the last check's failure, as a suffix for a message.
 func unfitWords(in *fleet.Member) string {
 	if in.Unfit == nil {
 		return ""
@@ -106,12 +106,12 @@ func unfitWords(in *fleet.Member) string {
 	return ": " + strings.TrimPrefix(in.Unfit.Text, checkFails)
 }
 
-// passesBy is when an instance's check has to have passed first.
+// passesBy returns when an instance's first check must have passed.
 func (e *Engine) passesBy(in *fleet.Member) drover.Time {
 	return max(in.Ready, e.s.Looking, e.s.Configured).Add(e.poolSpec(in).CheckWithin)
 }
 
-// nextHealth is when an instance may be given up for its health; 0 if only an event has it be.
+// nextHealth returns when an instance may be given up for its health; 0 if only an event can cause that.
 func (e *Engine) nextHealth(in *fleet.Member) drover.Time {
 	if !e.checked(in) || !in.State.Ready() || in.Held() || e.going(in) || in.Passed != 0 && in.Unfit == nil {
 		return 0
@@ -125,8 +125,8 @@ func (e *Engine) nextHealth(in *fleet.Member) drover.Time {
 	return 0
 }
 
-// counts reports whether a check that fails may be held against an instance: another of its cloud passed meanwhile, or there are too few to doubt, or the
-// doubt has lasted long enough.
+// counts reports whether a failing check counts against an instance: another of its cloud has passed meanwhile, or
+// there are too few to assume a partition, or PartitionTimeout has passed.
 func (e *Engine) counts(in *fleet.Member) bool {
 	c := e.cloud(in.Cloud)
 	if c == nil || in.Vouched || c.Checks.Over {
@@ -137,7 +137,7 @@ func (e *Engine) counts(in *fleet.Member) bool {
 		if failing < fewest {
 			return all
 		}
-		if !all { // which either passes next, and vouches for the others, or fails too
+		if !all { // the undecided ones either pass, and vouch for the others, or fail too
 			return false
 		}
 		c.Checks.Since = e.s.Now
@@ -153,7 +153,8 @@ func (e *Engine) counts(in *fleet.Member) bool {
 	return c.Checks.Since == 0
 }
 
-// failing counts a cloud's instances that fail their check, and reports whether none passes. Those on their way out do not count.
+// failing counts a cloud's instances that fail their check, and reports whether none passes. Leaving instances do not
+// count.
 func (e *Engine) failing(cloud string) (n int, all bool) {
 	for _, name := range e.pools.names {
 		for _, in := range e.pools.members[name] {
@@ -169,7 +170,7 @@ func (e *Engine) failing(cloud string) (n int, all bool) {
 	return n, true
 }
 
-// touchUnfit has the instances of a cloud looked at again whose check does not pass.
+// touchUnfit checks a cloud's instances that do not pass again.
 func (e *Engine) touchUnfit(c *Cloud) {
 	for _, name := range e.pools.names {
 		for _, in := range e.pools.members[name] {
@@ -180,7 +181,7 @@ func (e *Engine) touchUnfit(c *Cloud) {
 	}
 }
 
-// forgetChecks forgets what was found before a time in which nobody looked.
+// forgetChecks drops the results from before a gap in observation.
 func (e *Engine) forgetChecks() {
 	for _, name := range e.pools.names {
 		for _, in := range e.pools.members[name] {
@@ -193,13 +194,13 @@ func (e *Engine) forgetChecks() {
 	}
 }
 
-// whyUnchecked says why no instance of a cloud is given up for its health.
+// whyUnchecked explains why no instance of a cloud is given up for its health.
 func (e *Engine) whyUnchecked(c *Cloud) Verdict {
 	text := fmt.Sprintf("no instance of cloud %s passes its health check: the controller assumes that its own network has failed, and keeps them", c.Name)
 	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Checks.Since, Until: later(e.doubtEnds(c.Checks), e.s.Now)}
 }
 
-// Check is an instance whose health is to be checked, and what is known of it.
+// Check describes an instance to be health-checked, and what is known about it.
 type Check struct {
 	Instance   int64
 	Name       string
@@ -207,12 +208,12 @@ type Check struct {
 	Cloud      string
 	ProviderID string
 	Addresses  drover.Addresses
-	Passed     bool // it has, and does as far as is known
+	Passed     bool // its last known result is a pass
 	Fails      bool
 	Vouched    bool // another of its cloud has passed since
 }
 
-// Checks are the instances whose health is to be checked, by pool and ID. GroupRevision changes whenever they may.
+// Checks returns the instances to be health-checked, by pool and ID. Whenever they change, so does GroupRevision.
 func (e *Engine) Checks() (all []Check) {
 	for _, p := range e.pools.list {
 		if p.spec.CheckWithin == 0 {

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	offersInterval = time.Hour // between two looks at a cloud's types and prices, unless the configuration says
+	offersInterval = time.Hour // default interval between requests for a cloud's types and prices
 	soon           = 100 * time.Millisecond
 )
 
-// checkCloud asks for what is due of a cloud's catalogue and list.
+// checkCloud requests a cloud's catalogue and list when they are due.
 func (e *Engine) checkCloud(c *Cloud) {
 	if c.OfferCall == 0 && c.NextOffer <= e.s.Now {
 		c.OfferCall = e.effect(Effect{ListOfferings: &ListOfferings{Cloud: c.Name, Have: c.Hash}})
@@ -27,8 +27,7 @@ func (e *Engine) checkCloud(c *Cloud) {
 	}
 }
 
-// lookSoon has the cloud listed ahead of its time, because something is expected to appear or to go. The more often in a row, the longer
-// the wait.
+// lookSoon lists the cloud early because an instance is expected to appear or go. Each time in a row, it waits longer.
 func (e *Engine) lookSoon(c *Cloud) {
 	if c == nil {
 		return
@@ -40,12 +39,12 @@ func (e *Engine) lookSoon(c *Cloud) {
 	c.NextList = max(c.NoList, min(c.NextList, max(e.s.Now, c.Began.Add(soon), e.s.Now.Add(wait))))
 }
 
-// lookAt has the cloud listed at a time, if it would be only later.
+// lookAt lists the cloud no later than a given time.
 func (e *Engine) lookAt(c *Cloud, at drover.Time) {
 	c.NextList = max(c.NoList, min(c.NextList, max(at, e.s.Now, c.Began.Add(soon))))
 }
 
-// limitLists makes no list call before the time that the cloud named, if it named one.
+// limitLists makes no list call before the time that the cloud named, if any.
 func (e *Engine) limitLists(c *Cloud, err *drover.Error) {
 	c.NoList = max(c.NoList, err.RetryAt)
 	c.NextList = max(c.NextList, c.NoList)
@@ -79,17 +78,17 @@ func (e *Engine) offered(b Offered) {
 			}
 		}
 	}
-	e.recall(c, b.Past) // by what is listed now
+	e.recall(c, b.Past) // with the volume price of the current catalogue
 }
 
-// typeRemoved reports whether an instance was adopted of a type that its cloud, by its catalogue, does not offer.
+// typeRemoved reports whether an adopted instance's type is missing from its cloud's catalogue.
 func (e *Engine) typeRemoved(in *fleet.Member) bool {
 	c := e.cloud(in.Cloud)
 	return in.Typeless() && c != nil && c.Known &&
 		!slices.ContainsFunc(c.Offerings, func(o drover.Offering) bool { return o.Type.ProviderType == in.Type.ProviderType })
 }
 
-// listed compares a cloud's list with the fleet. Only a list that was begun after something was known contradicts it.
+// listed compares a cloud's list with the fleet. Only a list that began after something was known contradicts it.
 func (e *Engine) listed(b Listed) {
 	c := e.cloud(b.Cloud)
 	if c == nil || !answers(b.Effect, c.ListCall) {
@@ -125,15 +124,15 @@ func (e *Engine) listed(b Listed) {
 	}
 }
 
-// lookTwice has the cloud listed again as soon as that shows what its first list may have lacked, while it matters: before records that are in doubt are
-// relied on, and before a controller that drains ends.
+// lookTwice schedules the second list as early as it can show what the first may have missed, when that matters: before
+// stale records are trusted, and before a draining controller exits.
 func (e *Engine) lookTwice(c *Cloud) {
 	if (!e.recordsCurrent() || e.s.Draining) && c.First != 0 && !c.Twice {
 		e.lookAt(c, c.secondLook(e.limits(c.Name).ListLag))
 	}
 }
 
-// unlist takes note that a list has an instance no more.
+// unlist records that a list no longer has an instance.
 func (e *Engine) unlist(c *Cloud, id string) {
 	if in := e.fleet.ByProviderID(c.Name, id); in != nil {
 		e.goesOn(in, c.GoodBefore)
@@ -143,7 +142,7 @@ func (e *Engine) unlist(c *Cloud, id string) {
 	}
 }
 
-// sighted takes in an instance that a list has and the one before it had not, or not as it is now.
+// sighted handles an instance that is new in a list, or has changed since the last one.
 func (e *Engine) sighted(c *Cloud, s Sighting) {
 	in := e.fleet.Behind(c.Name, s)
 	if in == nil {
@@ -163,7 +162,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	}
 	e.tagSeen(in, s.Idle)
 	if in.ProviderID == "" {
-		// The create call's answer was lost, or is still on its way.
+		// The create call's answer was lost, or has not arrived yet.
 		if o := in.Taken(s); o != nil {
 			in.Become(*o)
 			e.fleet.Moved()
@@ -178,7 +177,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	e.show(c, in, s)
 }
 
-// locate takes an instance's addresses over, and has it dialled there.
+// locate records an instance's addresses and dials it there.
 func (e *Engine) locate(in *fleet.Member, a drover.Addresses) {
 	if a == (drover.Addresses{}) || a == in.Addresses || in.State == drover.InstanceStopped {
 		return
@@ -190,7 +189,7 @@ func (e *Engine) locate(in *fleet.Member, a drover.Addresses) {
 	e.writeInstance(in)
 }
 
-// show takes in how an instance is, as a list shows it.
+// show records an instance's state as listed.
 func (e *Engine) show(c *Cloud, in *fleet.Member, s Sighting) {
 	e.showStopped(c, in, &s)
 	in.Over = s.Ended != 0
@@ -215,8 +214,8 @@ func (e *Engine) show(c *Cloud, in *fleet.Member, s Sighting) {
 	e.touch(in)
 }
 
-// adopt takes over an instance that bears this fleet's tag but that the store does not know. What runs there by the word of another store is
-// ended before it takes work, and it may have had some. The second of a name goes at once.
+// adopt takes over an instance with this fleet's tag that the store does not know. Attempts of another store on it are
+// stopped before it takes work, and it counts as used. The second instance of a name is destroyed.
 func (e *Engine) adopt(c *Cloud, s Sighting) {
 	kept := s.Kept != 0 && s.Pool != "" && (s.Stopped || s.Ending)
 	if kept {
@@ -264,8 +263,8 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	}
 }
 
-// billFrom is when the bill of an adopted instance begins. A twin of the first of its name is paid for since it was made; any other that this store named was
-// paid for until it was held to be gone.
+// billFrom returns when the bill of an adopted instance begins. A twin is billed since it was created; another instance
+// that this store named was billed before, until it counted as gone.
 func (e *Engine) billFrom(first *fleet.Member, s Sighting) drover.Time {
 	switch {
 	case first != nil:
@@ -276,7 +275,7 @@ func (e *Engine) billFrom(first *fleet.Member, s Sighting) drover.Time {
 	return cmp.Or(s.Created, e.s.Now)
 }
 
-// adoptTag has an adopted instance behave as its tag says.
+// adoptTag sets an adopted instance's idle behaviour from its tag.
 func (e *Engine) adoptTag(in *fleet.Member, tag drover.IdleBehavior) {
 	if tag == drover.IdleHold || tag == drover.IdleDrain {
 		why := e.verdict(drover.ReasonOperator, "%s, according to its tag", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
@@ -285,8 +284,8 @@ func (e *Engine) adoptTag(in *fleet.Member, tag drover.IdleBehavior) {
 	in.Reason = in.Remark()
 }
 
-// createFailed learns from a failed create. What the cloud refused does not exist and is planned anew; what may have happened is
-// asked for again under the same name.
+// createFailed handles a failed create call. If the cloud refused, the instance does not exist and its work is planned
+// for again; if it may exist, it is requested again under the same name.
 func (e *Engine) createFailed(b CreateFailed) {
 	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Call) || len(in.Candidates) == 0 {
@@ -295,7 +294,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 	in.Call = 0
 	e.limitCreates(in.Cloud, b.Err)
 	if in.ProviderID != "" {
-		e.accepted(in) // it exists all the same
+		e.accepted(in) // it exists nevertheless
 		return
 	}
 	in.Fails++
@@ -316,7 +315,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 			e.proves(in, false)
 		}
 		e.leaveAlone(in, b.Tried, b.Err)
-		if !in.Unsure || !in.Held() { // else it is asked for again
+		if !in.Unsure || !in.Held() { // otherwise it is requested again
 			e.nodeFailed(in, string(b.Err.Kind), e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message))
 		}
 		e.refuse(in, e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message))
@@ -328,7 +327,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 	}
 }
 
-// limitCreates makes no create call before the time that the cloud named, if it named one.
+// limitCreates makes no create call before the time that the cloud named, if any.
 func (e *Engine) limitCreates(cloud string, err *drover.Error) {
 	if c := e.cloud(cloud); c != nil && err.Kind == drover.KindRateLimit {
 		if c.NextCreate <= e.s.Now {
@@ -338,8 +337,8 @@ func (e *Engine) limitCreates(cloud string, err *drover.Error) {
 	}
 }
 
-// refuse gives up an instance that its cloud refused to create. If a call before was not answered, only lists can tell that it came to
-// nothing, and what is held is asked for again.
+// refuse gives up an instance that its cloud refused to create. If an earlier call was not answered, only lists can
+// show that it does not exist, and a held instance is requested again.
 func (e *Engine) refuse(in *fleet.Member, why Verdict) {
 	switch {
 	case !in.Unsure:
@@ -352,8 +351,8 @@ func (e *Engine) refuse(in *fleet.Member, why Verdict) {
 	}
 }
 
-// nextWake is when the engine wants to be asked next. While there are instances that is soon enough to notice that Drover was not
-// looking.
+// nextWake returns when the engine wants its next event. While instances exist, that is early enough to notice a
+// suspension of the controller.
 func (e *Engine) nextWake() drover.Time {
 	at := e.fleet.FirstCheck()
 	at = sooner(at, e.queue.NextTry())

@@ -7,13 +7,13 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// configure takes the settings over. What they change takes effect at once, but for types and prices, which are asked for anew.
+// configure takes over new settings. They take effect immediately, except types and prices, which are requested again.
 func (e *Engine) configure(s Settings) {
 	e.s.Settings, e.s.Configured = s, e.s.Now
 	e.forgetResizes()
 	e.followPools(e.poolStates())
 	for _, p := range e.pools.list {
-		p.CannotStop = Verdict{} // which may not hold for its clouds as they now are
+		p.CannotStop = Verdict{} // that may not hold for its clouds as now configured
 	}
 	e.relabel()
 	e.recount()
@@ -54,8 +54,8 @@ func (e *Engine) configure(s Settings) {
 	e.fleet.Moved()
 }
 
-// follow has a cloud listed as often as is now wanted, unless it named a time before which it will not be, and asked for its types, unless
-// it has just failed to tell them.
+// follow schedules the next list according to the new interval, no earlier than the cloud allows, and requests the
+// catalogue unless the last request failed.
 func (e *Engine) follow(c *Cloud, interval time.Duration) {
 	if c.ListFails == 0 {
 		c.NextList = max(c.NoList, min(c.NextList, c.Began.Add(interval)))

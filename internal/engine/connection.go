@@ -9,7 +9,7 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// What an instance and its runner say of themselves, and what silence says.
+// What an instance and its runner report, and what silence means.
 
 func (e *Engine) connected(b Connected) {
 	in := e.fleet.Member(b.Instance)
@@ -30,7 +30,7 @@ func (e *Engine) connected(b Connected) {
 		e.reclaim(in, noticeText(*b.Notice))
 	}
 	e.reportHealth(in, b.Ailing)
-	if learned && in.State.Ready() { // its pool has login: none since the dial began
+	if learned && in.State.Ready() { // its pool was set to login: none after the dial began
 		e.writeInstance(in)
 	}
 	e.ready(in)
@@ -42,7 +42,8 @@ func (e *Engine) connected(b Connected) {
 	e.touch(in)
 }
 
-// probeFailed has an instance drain on which attempts run although its boot probe fails. An operator's word on it stands.
+// probeFailed drains an instance with running attempts whose boot probe fails. An operator's hold or drain takes
+// precedence.
 func (e *Engine) probeFailed(in *fleet.Member, how string) {
 	why := e.verdict(drover.ReasonBroken, "its boot probe failed, and there are attempts on it: %s", how)
 	if in.Idle == drover.IdleRun {
@@ -52,7 +53,7 @@ func (e *Engine) probeFailed(in *fleet.Member, how string) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s %s: %s", in.Name, does[in.Idle], why.Text), Instance: in.Name, Reason: new(why.Reason())})
 }
 
-// heard drops the reason why an instance could not be reached.
+// heard clears the reason why an instance could not be reached.
 func (e *Engine) heard(in *fleet.Member) {
 	said := in.Remark()
 	if !in.Broken && in.Reason != nil && (said == nil || *in.Reason != *said) {
@@ -61,7 +62,7 @@ func (e *Engine) heard(in *fleet.Member) {
 	}
 }
 
-// ready ends an instance's boot, or its time of being unknown or silent.
+// ready ends an instance's boot, or its time as unknown.
 func (e *Engine) ready(in *fleet.Member) {
 	if in.State.Ready() {
 		return
@@ -89,8 +90,8 @@ func (e *Engine) ready(in *fleet.Member) {
 	}
 }
 
-// reconcile compares what a runner has with what is believed of it. The runner is right about what it runs; the engine about what
-// should be, of which nothing begins where the boot probe failed.
+// reconcile compares a runner's attempts with the engine's. The runner is right about what it runs, the engine about
+// what should run. Nothing starts where the boot probe failed.
 func (e *Engine) reconcile(in *fleet.Member, b Connected) {
 	in.Orphans, in.Forged = nil, nil
 	has, forged := map[drover.AttemptID]bool{}, map[drover.AttemptID]bool{}
@@ -109,7 +110,7 @@ func (e *Engine) reconcile(in *fleet.Member, b Connected) {
 			e.lose(a, "not started: %s", in.Reclaimed.Text)
 		case a.State == drover.AttemptStarting && b.ProbeFailed != "":
 			e.lose(a, "not started, since the boot probe of its instance failed: %s", b.ProbeFailed)
-		case a.State == drover.AttemptStarting && e.recordsCurrent(): // else it may have been started, and forgotten
+		case a.State == drover.AttemptStarting && e.recordsCurrent(): // otherwise it may have been started and forgotten
 			e.start(in, a)
 		default:
 			e.lose(a, "its runner no longer has it")
@@ -117,8 +118,8 @@ func (e *Engine) reconcile(in *fleet.Member, b Connected) {
 	}
 }
 
-// reported takes in what a runner says of one attempt, and reports whether that is believed: it was given to the instance, and it lives or is
-// taken over.
+// reported handles one attempt of a runner's report, and reports whether it is believed: it was placed on the instance,
+// and is live or is adopted.
 func (e *Engine) reported(in *fleet.Member, r Report) bool {
 	a := e.live(r.ID)
 	if a == nil && r.Proof == ProofValid {
@@ -145,12 +146,13 @@ func (e *Engine) reported(in *fleet.Member, r Report) bool {
 	return true
 }
 
-// believed reports whether what an instance says of an attempt counts: the attempt lives there, and was given to it.
+// believed reports whether an instance's report about an attempt counts: the attempt is live there, and was placed
+// there.
 func believed(a *Attempt, instance int64, proof Proof) bool {
 	return a != nil && a.Instance == instance && (proof == ProofValid || a.Unproven)
 }
 
-// disown has an attempt ended and forgotten that the engine does not know, or not on this instance (BEHAVIOUR D14).
+// disown stops and forgets an attempt that the engine does not know, or not on this instance (BEHAVIOUR D14).
 func (e *Engine) disown(in *fleet.Member, r Report) {
 	if r.Proof == ProofMissing {
 		e.distrust(in, r.ID)
@@ -169,7 +171,8 @@ func (e *Engine) disown(in *fleet.Member, r Report) {
 	e.effect(Effect{Stop: &Stop{Attempt: r.ID, Instance: in.ID, Grace: e.life().TermTimeout}})
 }
 
-// distrust has an instance drain that shows an attempt which it was never given: something there speaks as its runner.
+// distrust marks an instance unhealthy that shows an attempt it was never given: something there impersonates its
+// runner.
 func (e *Engine) distrust(in *fleet.Member, id drover.AttemptID) {
 	if !in.Unproven {
 		e.markUnhealthy(in, e.verdict(drover.ReasonForged, "it reports attempt %v without proof that it was placed there: a job may be impersonating the runner", id))
@@ -204,7 +207,7 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 			e.uncalled(in, c)
 			e.lookSoon(c)
 		}
-	case b.Err.Kind == drover.KindHostKey && in.Waking && e.s.Now < in.Switched.Add(e.lag(in)): // what was dialled may be its address from before
+	case b.Err.Kind == drover.KindHostKey && in.Waking && e.s.Now < in.Switched.Add(e.lag(in)): // the dialled address may be from before the stop
 	case b.Err.Kind == drover.KindHostKey:
 		e.breakInstance(in, e.verdict(drover.ReasonHostKey, "%s", b.Err.Message))
 	case b.Err.Kind == drover.KindUnsupported && in.Ready == 0:
@@ -219,15 +222,15 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	e.touch(in)
 }
 
-// uncalled has an instance's silence begin now if its cloud has not said since Drover began to look where its instances are: nobody can be
-// heard whom nobody could call.
+// uncalled restarts an instance's silence if its cloud has not listed instances since the controller started: without
+// an address it cannot be reached.
 func (e *Engine) uncalled(in *fleet.Member, c *Cloud) {
 	if c.Listed < e.s.Looking {
 		e.beginSilence(in)
 	}
 }
 
-// beginSilence has an instance's silence begin now, whatever was written down of it.
+// beginSilence starts an instance's silence now, whatever was recorded.
 func (e *Engine) beginSilence(in *fleet.Member) {
 	in.Silent = e.s.Now
 	if in.Quiet != 0 {
@@ -236,7 +239,7 @@ func (e *Engine) beginSilence(in *fleet.Member) {
 	}
 }
 
-// noteQuiet writes down now and then for how long an instance was silent, for the next controller to go on from.
+// noteQuiet records from time to time how long an instance has been silent, for the next controller to continue from.
 func (e *Engine) noteQuiet(in *fleet.Member) {
 	quiet := e.s.Now.Sub(in.Silent)
 	if in.ShouldBeHeard() && (quiet < in.Quiet || quiet >= in.Quiet+e.life().ProbeInterval) {
@@ -245,7 +248,7 @@ func (e *Engine) noteQuiet(in *fleet.Member) {
 	}
 }
 
-// endQuiet forgets it, and what lists lacked, since the instance was heard.
+// endQuiet clears that, and recorded ends, when the instance is connected.
 func (e *Engine) endQuiet(in *fleet.Member) {
 	if in.Quiet != 0 || in.EndTold != 0 || in.EndKnown != 0 {
 		in.Quiet, in.EndTold, in.EndKnown = 0, 0, 0

@@ -7,7 +7,7 @@ import (
 	"drover"
 )
 
-// judge says how an attempt ended whose command ended and whose output is stored.
+// judge decides how an attempt ended whose command has ended and whose output is stored.
 func (e *Engine) judge(a *Attempt) {
 	x := a.Exit
 	e.learn(a)
@@ -39,8 +39,9 @@ func (e *Engine) judge(a *Attempt) {
 	}
 }
 
-// learn takes to heart that an attempt was lost to an instance that lives: the job is tried elsewhere. Once as many instances in a row as
-// the job has attempts have lost it, it is rather the job, or what it asks a registry for, and any instance will do: no more are to be rented for that.
+// learn records that a live instance lost an attempt, so that the job is tried elsewhere. Once as many instances in a
+// row as the job has attempts have lost it, the job or its registry is the likelier cause, and any instance will do: no
+// more are rented for that.
 func (e *Engine) learn(a *Attempt) {
 	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	switch a.Exit.Cause {
@@ -69,7 +70,8 @@ func (e *Engine) learn(a *Attempt) {
 	e.needsPlacing = true
 }
 
-// noImage ends an attempt whose image its instance could not fetch: as lost to it, unless no instance could, however often it was tried.
+// noImage ends an attempt whose image could not be fetched: as lost by its instance, or as failed if other instances
+// could not fetch it either.
 func (e *Engine) noImage(a *Attempt) {
 	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	if j.ConsecutiveLosses >= j.Attempts {
@@ -79,10 +81,10 @@ func (e *Engine) noImage(a *Attempt) {
 	e.lose(a, "%s could not fetch its image: %s", in.Name, a.Exit.Text)
 }
 
-// maxLost is of how many jobs, the latest, it is remembered that an instance lost them.
+// maxLost is how many lost jobs an instance remembers.
 const maxLost = 100
 
-// began reports whether a command was begun that then ended in this way.
+// began reports whether the command of this exit was started.
 func began(x drover.Exit) bool {
 	switch x.Cause {
 	case drover.CauseNoStart, drover.CauseImage, drover.CauseNoImage:

@@ -12,10 +12,10 @@ import (
 // mostNamed is how many instances of one fate are named.
 const mostNamed = 20
 
-// Foresee says what becomes of instances in the decision that takes other settings over, and which of those that stay are to be replaced in steps after
-// it. It decides on a State of its own, which it takes over: nothing of the engine that the State came from changes.
+// Foresee predicts what the decision that applies new settings does to instances, and which of the remaining ones are
+// replaced in steps afterwards. It owns the State given; the engine it came from does not change.
 func Foresee(s State, next Configured) ([]drover.Fate, error) {
-	for _, old := range s.Settings.Clouds { // one that is left out is not forgotten
+	for _, old := range s.Settings.Clouds { // omitted clouds are not forgotten
 		if !slices.ContainsFunc(next.Settings.Clouds, func(c CloudSettings) bool { return c.Name == old.Name }) {
 			old.Leaving = true
 			next.Settings.Clouds = append(next.Settings.Clouds, old)
@@ -54,7 +54,7 @@ func Foresee(s State, next Configured) ([]drover.Fate, error) {
 	return all, nil
 }
 
-// fateOf is what becomes of an instance, and why; empty: it stays.
+// fateOf returns what happens to an instance, and why; empty: it stays.
 func (e *Engine) fateOf(in *fleet.Member) (drover.FateKind, *drover.Reason) {
 	p := e.pool(in.Pool)
 	why, departs := e.departs(in)
@@ -75,7 +75,7 @@ func (e *Engine) fateOf(in *fleet.Member) (drover.FateKind, *drover.Reason) {
 	return "", nil
 }
 
-// fates are those of all instances, alike ones together.
+// fates merges equal fates.
 type fates []drover.Fate
 
 func (f *fates) add(kind drover.FateKind, in *fleet.Member, why *drover.Reason) {

@@ -8,29 +8,29 @@ import (
 	"drover"
 )
 
-// Gap is how work of one shape came back of late: how long after an instance had none of it left the next was submitted, each as if its instance
-// had been kept until then. So what is learned does not depend on what is kept.
+// Gap is how soon work of one shape has returned recently: the time from when an instance had none of it left until the
+// next was submitted, as if each instance had been kept until then. So what is learned does not depend on what is kept.
 type Gap struct {
 	Key   string          `json:"key"`
 	Shape drover.Shape    `json:"shape"`
-	Took  []time.Duration `json:"took,omitempty"`  // the latest last
-	Since []drover.Time   `json:"since,omitempty"` // of those that last: since when, the latest last
-	Last  drover.Time     `json:"last"`            // when anything of it was last seen
+	Took  []time.Duration `json:"took,omitempty"`  // ended gaps, latest last
+	Since []drover.Time   `json:"since,omitempty"` // beginnings of current gaps, latest last
+	Last  drover.Time     `json:"last"`            // last update
 }
 
 const (
-	gapsMost  = 16 // of a shape that are remembered
-	gapsLeast = 3  // of which fewer say nothing
+	gapsMost  = 16 // remembered per shape
+	gapsLeast = 3  // fewer say nothing
 )
 
-// rested learns that an instance has no work of a shape left, and that none of it waits.
+// rested starts a gap: an instance has no work of a shape left, and none waits.
 func (e *Engine) rested(s drover.Shape) {
 	p := e.gapOf(s)
 	p.Since = latest(append(slices.Clip(p.Since), e.s.Now))
 }
 
-// arrived learns that so many jobs of a shape were submitted: each ends one of the gaps that last, the latest first. Those that are as long as no
-// instance is ever kept stay, and are forgotten for others.
+// arrived records the submission of n jobs of a shape: each ends a current gap, the latest first. Gaps longer than any
+// instance is kept remain until they are displaced.
 func (e *Engine) arrived(s drover.Shape, n int) {
 	p := e.gapOf(s)
 	n = min(n, len(p.Since))
@@ -43,10 +43,10 @@ func (e *Engine) arrived(s drover.Shape, n int) {
 	p.Took = latest(p.Took)
 }
 
-// latest is the last few of many.
+// latest returns the last gapsMost elements.
 func latest[T any](all []T) []T { return slices.Clone(all[max(0, len(all)-gapsMost):]) }
 
-// gapOf is what is known of a shape, to be changed. The slice is a new one, so that a State taken before stays as it is.
+// gapOf returns the gap of a shape for changing. It copies the slice, so that a State taken earlier is unchanged.
 func (e *Engine) gapOf(s drover.Shape) *Gap {
 	all, key := slices.Clone(e.s.Stats.Gaps), shapeKey(s)
 	place, known := slices.BinarySearchFunc(all, key, compareGap)
@@ -65,12 +65,12 @@ func (e *Engine) gapOf(s drover.Shape) *Gap {
 
 func compareGap(p Gap, key string) int { return cmp.Compare(p.Key, key) }
 
-// seen is how many gaps are known to have lasted for so long or to be over.
+// seen returns how many gaps have ended or have lasted this long.
 func (g *Gap) seen(now drover.Time, long time.Duration) int {
 	return len(g.Took) + g.lasting(now, long)
 }
 
-// lasting is how many gaps have lasted for so long already.
+// lasting returns how many current gaps have lasted this long.
 func (g *Gap) lasting(now drover.Time, long time.Duration) (n int) {
 	for _, at := range g.Since {
 		if now.Sub(at) >= long {
@@ -80,8 +80,8 @@ func (g *Gap) lasting(now drover.Time, long time.Duration) (n int) {
 	return n
 }
 
-// best is for how long it would have been best to keep each instance in these gaps, where another would have cost so long a boot: as long as one
-// of them took, and how many were over by then. 0: not at all.
+// best returns for how long keeping each instance in these gaps would have cost least, where another costs this long a
+// boot, and how many gaps had ended by then. 0: not at all.
 func (g *Gap) best(now drover.Time, boot time.Duration) (hold time.Duration, over int) {
 	took := slices.Sorted(slices.Values(g.Took))
 	all := len(took) + g.lasting(now, boot)

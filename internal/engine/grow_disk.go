@@ -9,18 +9,18 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// An idle instance that lacks nothing for what waits but disk is not passed over for a new one where its cloud can grow volumes: its own is grown,
-// and what it is grown for is bound to it meanwhile, as to one that boots. The size is written down before the cloud is asked, and paid from then
-// on. A call whose answer was lost is made again; one that failed is not: the instance is rigid from then on, and another is rented. If it may have
-// been grown all the same, it is paid as if it were.
+// If an idle instance lacks only disk for waiting work and its cloud can grow volumes, its volume is grown instead of
+// renting another instance. The work is reserved on it meanwhile, as on a booting one. The size is recorded before the
+// cloud is asked, and counted in the price from then on. A call whose answer was lost is repeated; after a failure the
+// instance is Rigid and another is rented. If the volume may have been grown nevertheless, it stays in the price.
 
-// stretch has volumes of idle instances grown for what has no place, before others are planned for it.
+// stretch grows volumes of idle instances for unplaced work, before new instances are planned for it.
 func (e *Engine) stretch() {
 	if !slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return c.GrowDisk && !c.Leaving }) {
 		return
 	}
 	for _, g := range e.groups {
-		if g.Queued == 0 || g.wants() <= g.Unmet || g.Key.Gang > 0 { // what comes only if its instance goes is not here yet
+		if g.Queued == 0 || g.wants() <= g.Unmet || g.Key.Gang > 0 { // coming work is not here yet
 			continue
 		}
 		for _, in := range slices.Clone(e.fleet.Index().Idle) {
@@ -31,7 +31,8 @@ func (e *Engine) stretch() {
 	}
 }
 
-// stretchFor has an instance's volume grown for as many of the group as it then holds, if it is worth that and may be paid.
+// stretchFor grows an instance's volume for as many of the group's jobs as then fit, if that is cost-effective and
+// affordable.
 func (e *Engine) stretchFor(g *group, in *fleet.Member) {
 	o, listed := e.listedAs(in)
 	if !in.Open() || in.Full() || !in.Serves(&g.demand) || in.Standby > 0 || in.Rigid != nil || in.Resources.Disk == 0 || in.Type.Resources.Disk != 0 || !listed || !e.limits(in.Cloud).GrowDisk {
@@ -56,8 +57,8 @@ func (e *Engine) stretchFor(g *group, in *fleet.Member) {
 	e.touch(in)
 }
 
-// worthGrowing reports whether n of the group's jobs are worth their place on the instance at the price that it has with the larger volume, and
-// whether that may be paid.
+// worthGrowing reports whether n of the group's jobs are worth their room on the instance at the price of the larger
+// volume, and affordable.
 func (e *Engine) worthGrowing(g *group, in *fleet.Member, n int, price drover.Money) bool {
 	dearer := *in
 	dearer.Price = max(in.Price, price)
@@ -69,7 +70,7 @@ func (e *Engine) worthGrowing(g *group, in *fleet.Member, n int, price drover.Mo
 	return !e.limited() || e.ledger.Refuses(nil, p) == nil
 }
 
-// listedAs is what the cloud's list says of others like the instance, if anything.
+// listedAs returns the offering that the instance is of, if its cloud still offers it.
 func (e *Engine) listedAs(in *fleet.Member) (o drover.Offering, listed bool) {
 	c := e.cloud(in.Cloud)
 	if c == nil {
@@ -78,12 +79,12 @@ func (e *Engine) listedAs(in *fleet.Member) (o drover.Offering, listed bool) {
 	return c.Find(keyOf(in))
 }
 
-// growDisk asks for the volume to be grown.
+// growDisk requests the growing of the volume.
 func (e *Engine) growDisk(in *fleet.Member) {
 	in.Growing = e.effect(Effect{GrowDisk: &GrowDisk{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Size: in.Grow}})
 }
 
-// growAgain asks again if no call is in flight: the one before was that of a controller that has ended.
+// growAgain repeats the request if no call is in flight: it was an earlier controller's.
 func (e *Engine) growAgain(in *fleet.Member) {
 	if in.Growing == 0 {
 		in.Regrown = true
@@ -114,7 +115,8 @@ func (e *Engine) grown(b DiskGrown) {
 	e.touch(in)
 }
 
-// stiffen has the instance's volume not grown any more. What was refused is not paid, unless it was asked for before: that may have happened.
+// stiffen gives up growing the instance's volume. A refused size is not paid for, unless an earlier call may have grown
+// it.
 func (e *Engine) stiffen(in *fleet.Member, err *drover.Error) {
 	why := e.verdict(Cause(err.Kind), "growing its volume to %s failed: %s", in.Grow.Rounded(), err.Message)
 	in.Rigid = &why

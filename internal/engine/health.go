@@ -8,20 +8,23 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// What is wrong with an instance is of two kinds. One that ails still works for what runs on it: it gets no more, and goes when that has
-// ended. One that is broken is given up: it is destroyed, and its jobs begin again elsewhere once it is gone.
+// Two kinds of faults. An unhealthy instance still works for its running attempts: it gets no more, and is destroyed
+// when they have ended. A broken instance is given up: it is destroyed, and its jobs are restarted elsewhere once it is
+// gone.
 //
-// Either may be left for a look for KeepBroken, from when that was found. But a job never waits for that: a broken instance with attempts
-// on it is destroyed at once, since only its end proves that they have ended, and no other attempt of theirs may begin before. So is any while the records are not proved.
+// Either may be kept for inspection for KeepBroken after the fault was found. But no job waits for that: a broken
+// instance with attempts is destroyed immediately, since only its end proves that they have ended, and they are not
+// restarted before. So is any while the records may be stale.
 
-// ailing takes an instance's word that something is wrong with it, or is no longer.
+// ailing handles an instance's own report of a fault, or of its end.
 func (e *Engine) ailing(b Ailing) {
 	if in := e.fleet.Member(b.Instance); in != nil {
 		e.reportHealth(in, b.Text)
 	}
 }
 
-// unwell notes what an instance says is wrong with it; nothing, if it says so. What the controller itself found out is not taken back.
+// reportHealth records what an instance reports about itself; empty text means healthy. It does not clear faults that
+// the controller found.
 func (e *Engine) reportHealth(in *fleet.Member, text string) {
 	switch {
 	case text == "" && in.Ailing != nil && in.Ailing.Cause == verdict.Unhealthy:
@@ -31,7 +34,7 @@ func (e *Engine) reportHealth(in *fleet.Member, text string) {
 	}
 }
 
-// ail has an instance take no more work and go when it has none, an operator's hold apart.
+// markUnhealthy lets an instance take no more work and go when it has none, unless it is held.
 func (e *Engine) markUnhealthy(in *fleet.Member, why Verdict) {
 	if in.Ailing != nil && in.Ailing.Cause == why.Cause || in.Broken || in.State == drover.InstanceStopping {
 		return
@@ -42,7 +45,7 @@ func (e *Engine) markUnhealthy(in *fleet.Member, why Verdict) {
 	e.retire(in)
 }
 
-// recover gives work again to an instance that is well again, unless something else keeps it from that.
+// recover lets a healthy instance take work again, unless something else prevents it.
 func (e *Engine) recover(in *fleet.Member) {
 	in.Ailing = nil
 	if !in.Broken && in.State != drover.InstanceStopping {
@@ -55,7 +58,8 @@ func (e *Engine) recover(in *fleet.Member) {
 	e.touch(in)
 }
 
-// breakInstance gives up on an instance for a reason: no more work, and it goes, at once unless it may be left for a look. A hold keeps it.
+// breakInstance gives up an instance: no more work, and it is destroyed, immediately unless it may be kept for
+// inspection. A hold keeps it.
 func (e *Engine) breakInstance(in *fleet.Member, why Verdict) {
 	if in.Broken || in.State == drover.InstanceStopping {
 		return
@@ -68,8 +72,8 @@ func (e *Engine) breakInstance(in *fleet.Member, why Verdict) {
 		e.proves(in, false)
 	}
 	switch {
-	case in.Ready != 0 || !e.ours(in.Name): // of the latter, it may well have been ready once
-	case why.Cause == verdict.CreateFailed: // what its cloud lacks is left alone already
+	case in.Ready != 0 || !e.ours(in.Name): // an instance of another store may have been ready once
+	case why.Cause == verdict.CreateFailed: // its offering is blocked already
 	case why.Cause == verdict.BootTimeout && in.Created != 0 && e.lacked(in):
 		e.vanishedBooting(in, why)
 	default:
@@ -85,7 +89,7 @@ func (e *Engine) breakInstance(in *fleet.Member, why Verdict) {
 	e.touch(in)
 }
 
-// keepsBroken has a broken instance left for a look, if that is wanted, there is something to look at, and no job waits for its end.
+// keepsBroken keeps a broken instance for inspection, if that is configured, it exists, and no job waits for its end.
 func (e *Engine) keepsBroken(in *fleet.Member, why Verdict) bool {
 	keep := e.life().KeepBroken
 	if keep == 0 || in.Created == 0 || len(in.Load) > 0 || !e.recordsCurrent() || e.s.Draining || e.ledger.Overspent() {
@@ -97,7 +101,7 @@ func (e *Engine) keepsBroken(in *fleet.Member, why Verdict) bool {
 	return true
 }
 
-// brokenUntil is when a broken instance goes; 0 if that is an operator's to say.
+// brokenUntil returns when a broken instance is destroyed; 0 if the operator decides.
 func (e *Engine) brokenUntil(in *fleet.Member) drover.Time {
 	switch {
 	case in.Held():
@@ -108,14 +112,14 @@ func (e *Engine) brokenUntil(in *fleet.Member) drover.Time {
 	return max(in.KeepUntil, 1)
 }
 
-// checkBroken destroys what is broken once it need not be kept.
+// checkBroken destroys a broken instance when its time has come.
 func (e *Engine) checkBroken(in *fleet.Member) {
 	if at := e.brokenUntil(in); at != 0 && at <= e.s.Now {
 		e.stop(in, *in.Reason)
 	}
 }
 
-// cry runs the hook of what is broken or ails, once in the life of an instance.
+// cry fires the hook for a broken or unhealthy instance, once per instance.
 func (e *Engine) cry(in *fleet.Member, why Verdict) {
 	if in.Cried || in.Created == 0 {
 		return
@@ -127,7 +131,7 @@ func (e *Engine) cry(in *fleet.Member, why Verdict) {
 	e.fire(drover.HookBroken, in, why)
 }
 
-// fired lets an instance be destroyed whose hook has ended.
+// fired allows the destruction of an instance whose hook has ended.
 func (e *Engine) fired(b Fired) {
 	if in := e.fleet.Member(b.Instance); in != nil {
 		in.Crying = 0
@@ -135,13 +139,13 @@ func (e *Engine) fired(b Fired) {
 	}
 }
 
-// fire has a hook run for an instance.
+// fire runs a hook for an instance.
 func (e *Engine) fire(hook drover.Hook, in *fleet.Member, why Verdict) {
 	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Prefix: in.Prefix, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Pool: in.Pool, Reason: why.Reason()}})
 }
 
-// tellGone runs the hook of an instance that is gone: it was destroyed, or it vanished, as one did that its cloud only stopped. Of one that
-// never was there is nothing to tell.
+// tellGone fires the hook of an instance that is gone: destroyed or vanished, which includes those stopped by their
+// cloud. Nothing is fired for one that never existed.
 func (e *Engine) tellGone(in *fleet.Member, why Verdict) {
 	switch {
 	case in.Created == 0 || in.Revived:
@@ -152,8 +156,8 @@ func (e *Engine) tellGone(in *fleet.Member, why Verdict) {
 	}
 }
 
-// failed ends an instance that its cloud accepted and then could not make. What was lacking is left alone, as if the create had been refused;
-// one that was ready has been made.
+// failed gives up an instance that its cloud accepted but could not create. Its offering is blocked as if the create
+// call had been refused. If it was ready, it was created.
 func (e *Engine) failed(in *fleet.Member, err *drover.Error) {
 	if in.State == drover.InstanceStopping || in.Ready != 0 {
 		e.stopped(in)
@@ -166,7 +170,7 @@ func (e *Engine) failed(in *fleet.Member, err *drover.Error) {
 	e.dropBlocked(in.Cloud)
 }
 
-// unmade ends an instance in its cloud's words for why it is none. An operator's hold keeps it, to be looked at.
+// unmade ends such an instance with its cloud's explanation. A held one is kept for inspection.
 func (e *Engine) unmade(in *fleet.Member, err *drover.Error) {
 	why := e.verdict(drover.ReasonCreateFailed, "%s", err.Message)
 	e.nodeFailed(in, string(err.Kind), why)
@@ -177,7 +181,7 @@ func (e *Engine) unmade(in *fleet.Member, err *drover.Error) {
 	}
 }
 
-// stopped ends an instance that its cloud stopped, and not Drover. An operator's hold keeps it.
+// stopped ends an instance that its cloud, not Drover, stopped. A held one is kept.
 func (e *Engine) stopped(in *fleet.Member) {
 	e.nodeFailed(in, drover.ReasonVanished, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
 	switch {

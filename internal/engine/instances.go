@@ -10,7 +10,7 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// faultText begins a note of what can only be a fault of the engine's.
+// faultText is the prefix of notes about what can only be a bug in the engine.
 const faultText = "this is a bug in Drover"
 
 func (e *Engine) addInstance(in *fleet.Member) {
@@ -24,7 +24,7 @@ func (e *Engine) addInstance(in *fleet.Member) {
 	e.touch(in)
 }
 
-// changed has all that follows from an instance follow what has changed of it.
+// changed updates what is derived from an instance.
 func (e *Engine) changed(in *fleet.Member) {
 	e.fleet.Changed(in)
 	e.ledger.Changed(in.ID)
@@ -33,7 +33,7 @@ func (e *Engine) changed(in *fleet.Member) {
 	}
 }
 
-// touch has the instance checked within this decision.
+// touch checks the instance within this decision.
 func (e *Engine) touch(in *fleet.Member) {
 	if in != nil {
 		e.fleet.Changed(in)
@@ -41,16 +41,16 @@ func (e *Engine) touch(in *fleet.Member) {
 	}
 }
 
-// writeInstance writes an instance down. What others make of it mostly follows from what is written.
+// writeInstance records an instance and updates what is derived from it.
 func (e *Engine) writeInstance(in *fleet.Member) {
 	e.changed(in)
 	c := in.Clone()
-	c.Heard = false // it is of no use to whoever begins anew, and would only be one more difference
+	c.Heard = false // useless to the next controller, and would only be one more difference
 	e.write(Write{Instance: &c})
 }
 
-// setState moves an instance to a state that its present one allows. Any other would be a fault of the engine's own, of which it tells rather
-// than take the fleet down with it.
+// setState moves an instance to a state that its current one allows. Anything else is a bug, which is reported instead
+// of crashing the fleet.
 func (e *Engine) setState(in *fleet.Member, next drover.InstanceState) {
 	if !in.State.CanBecome(next) {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("%s: instance %s is %s, but was about to become %s", faultText, in.Name, in.State, next), Instance: in.Name})
@@ -66,14 +66,14 @@ func (e *Engine) setState(in *fleet.Member, next drover.InstanceState) {
 	e.writeInstance(in)
 }
 
-// created takes the cloud's word that it accepted the instance.
+// created handles a cloud's acceptance of an instance.
 func (e *Engine) created(b Created) {
 	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Call) || len(in.Candidates) == 0 {
 		return
 	}
 	in.Call, in.Fails, in.Retry = 0, 0, 0
-	if in.ProviderID == "" || in.ProviderID == b.ProviderID { // else a list showed another of that name, which is kept
+	if in.ProviderID == "" || in.ProviderID == b.ProviderID { // otherwise a list showed another instance of that name, which is kept
 		in.ProviderID = b.ProviderID
 		in.Become(b.Taken)
 		e.locate(in, b.Addresses)
@@ -81,7 +81,7 @@ func (e *Engine) created(b Created) {
 	e.accepted(in)
 }
 
-// accepted begins an instance's bill, and its boot unless it has been told to go meanwhile.
+// accepted starts an instance's bill, and its boot unless it is already being destroyed.
 func (e *Engine) accepted(in *fleet.Member) {
 	in.Created, in.Known, in.Candidates = cmp.Or(in.Created, e.s.Now), e.s.Now, nil
 	e.fleet.Moved()
@@ -90,7 +90,7 @@ func (e *Engine) accepted(in *fleet.Member) {
 	e.endProbe(in)
 	e.hasCapacity(in)
 	e.needsPricing = true
-	e.needsPlan = e.needsPlan || len(e.limits(in.Cloud).Limits) > 0 // what it has not become is left to others
+	e.needsPlan = e.needsPlan || len(e.limits(in.Cloud).Limits) > 0 // its other candidates no longer count against limits
 	e.fire(drover.HookCreated, in, e.verdict(drover.ReasonBooting, "%s", in.Where()))
 	if in.State == drover.InstanceCreating {
 		in.Reason = in.Remark()
@@ -99,18 +99,18 @@ func (e *Engine) accepted(in *fleet.Member) {
 		e.writeInstance(in)
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s accepted: %s, %v an hour", in.Name, in.Where(), in.Price), Instance: in.Name, Cloud: in.Cloud})
-	if in.NoLogin { // a list says when it runs
+	if in.NoLogin { // lists show when it runs
 		e.lookSoon(e.cloud(in.Cloud))
 	}
 	e.touchCreating(in.Cloud)
 	e.touch(in)
 }
 
-// stop begins the end of an instance.
+// stop starts an instance's destruction.
 func (e *Engine) stop(in *fleet.Member, why Verdict) {
 	in.Reason = &why
 	e.dropAllReservations(in)
-	if !in.Begun && in.ProviderID == "" && e.recordsCurrent() { // records that are in doubt may not know of the call
+	if !in.Begun && in.ProviderID == "" && e.recordsCurrent() { // stale records may not know about the call
 		e.gone(in, why)
 		return
 	}
@@ -147,9 +147,9 @@ func (e *Engine) destroyed(b Destroyed) {
 	e.touch(in)
 }
 
-// destroyAccepted ends an instance's bill, as far as is known: its cloud has accepted to destroy it.
+// destroyAccepted ends an instance's bill, pending better evidence: its cloud has accepted the destroy call.
 func (e *Engine) destroyAccepted(in *fleet.Member) {
-	if in.ByName { // it may not have been there yet: only lists can tell that it is gone
+	if in.ByName { // it may not have existed yet: only lists can prove it gone
 		in.Known = e.s.Now
 		return
 	}
@@ -160,7 +160,7 @@ func (e *Engine) destroyAccepted(in *fleet.Member) {
 		e.goesOn(in, c.Good)
 	}
 	if first := in.Ended == 0; first || in.Ending && in.EndTold == 0 && in.Shown {
-		in.Shown = true // as far as the bill goes
+		in.Shown = true // for the bill
 		in.Ended = e.paidUntil(in, max(in.Created, cmp.Or(in.EndListed(), e.s.Now)))
 		e.writeInstance(in)
 		e.unreserve(in)
@@ -171,7 +171,8 @@ func (e *Engine) destroyAccepted(in *fleet.Member) {
 	}
 }
 
-// mayEnd notes that an instance may have ended now, since a destroy was answered, or may have been carried out without an answer.
+// mayEnd records that an instance may have ended now: a destroy call was answered, or may have been carried out without
+// an answer.
 func (e *Engine) mayEnd(in *fleet.Member) {
 	if c := e.cloud(in.Cloud); c == nil || in.LastEnd <= c.Began {
 		in.PrevEnd, in.NextAsk = in.LastEnd, e.destroyAsked(in)
@@ -179,22 +180,23 @@ func (e *Engine) mayEnd(in *fleet.Member) {
 	in.LastEnd = e.s.Now
 }
 
-// destroyAsked is when an instance's destruction was asked for last.
+// destroyAsked returns when the last destroy call was made.
 func (e *Engine) destroyAsked(in *fleet.Member) drover.Time {
 	return in.Retry.Add(-e.life().ShutdownTimeout)
 }
 
-// endBill ends an instance's bill by the first list that shows that it was destroyed: with the last destroy that may have done so before that list
-// began, since those before it had no effect as far as anybody can tell; or with that list, if another was under way then.
+// endBill ends an instance's bill when a list first shows that it was destroyed: at the last destroy call that may have
+// done so before the list began, since earlier ones evidently had no effect; or at the list, if a call was in flight
+// then.
 func (e *Engine) endBill(in *fleet.Member, began drover.Time) {
 	told := in.EndTold
-	copies := in.Ended != 0 && in.Ended <= told && began < told.Add(e.lag(in)) // lists that have what is destroyed are old copies, for so long
+	copies := in.Ended != 0 && in.Ended <= told && began < told.Add(e.lag(in)) // until then, lists that still have it are old copies
 	if told != 0 && (!in.Reshown || copies) {
 		return
 	}
 	in.Reshown = false
 	if !in.Accepted || !in.Shown {
-		if in.Missing != 0 || !in.Accepted { // it ended by itself, unless it is seen to go on
+		if in.Missing != 0 || !in.Accepted { // it ended by itself, unless a later list shows it running
 			in.EndTold = began
 			e.writeInstance(in)
 		}
@@ -214,8 +216,8 @@ func (e *Engine) endBill(in *fleet.Member, began drover.Time) {
 	e.writeInstance(in)
 }
 
-// goesOn takes note of whether an instance goes on by the list that began at a time. One that shows it so counts only if it is too new to be a copy
-// from before the list that showed the instance's end.
+// goesOn clears a recorded end if the list that began at a given time shows the instance running and is too new to be a
+// copy from before the list that showed the end.
 func (e *Engine) goesOn(in *fleet.Member, began drover.Time) {
 	shown := in.Listed && !in.Ending
 	if in.EndTold != 0 && shown && began >= in.EndTold.Add(e.lag(in)) {
@@ -228,10 +230,11 @@ func (e *Engine) goesOn(in *fleet.Member, began drover.Time) {
 	}
 }
 
-// clockSkew is how far a cloud's clock and ours may be apart, and what a cloud rounds a time by.
+// clockSkew covers the difference between a cloud's clock and ours, and the rounding of a cloud's times.
 const clockSkew = 5 * time.Second
 
-// endsAt takes a cloud's word on when an instance ended. It counts only if that is neither before its bill began or it was last heard, nor to come.
+// endsAt records when an instance ended according to its cloud. It counts only if that is not before the bill began or
+// the last contact, nor in the future.
 func (e *Engine) endsAt(in *fleet.Member, at drover.Time) {
 	first := max(in.Created, in.LastHeard)
 	if at == 0 || in.Created == 0 || at < first.Add(-clockSkew) || at > e.s.Now.Add(clockSkew) {
@@ -243,8 +246,8 @@ func (e *Engine) endsAt(in *fleet.Member, at drover.Time) {
 	}
 }
 
-// outlives takes back the end of a bill that a controller before wrote down when the destruction was accepted: by the list that began at a time, too
-// new to be a copy from before that, the instance goes on.
+// outlives reopens a bill that an earlier controller ended when the destruction was accepted, if a list too new to be a
+// copy from before shows the instance running.
 func (e *Engine) outlives(in *fleet.Member, began drover.Time) {
 	if in.Ended != 0 && !in.Accepted && began >= in.Ended.Add(e.lag(in)) {
 		in.Ended, e.needsPricing = 0, true
@@ -252,13 +255,13 @@ func (e *Engine) outlives(in *fleet.Member, began drover.Time) {
 	}
 }
 
-// gone settles the bill of an instance that is proved not to be there any more, and starts again elsewhere what ran on it.
+// gone settles the bill of an instance proven gone, and requeues what ran on it.
 func (e *Engine) gone(in *fleet.Member, why Verdict) {
 	e.dropAllReservations(in)
 	e.tellGone(in, why)
 	if in.Created != 0 && (in.Ended == 0 || in.EndKnown != 0) {
 		in.Ended = e.paidUntil(in, max(in.Created, cmp.Or(in.EndKnown, in.EndTold, e.s.Now)))
-		e.writeInstance(in) // what its attempts cost follows from that
+		e.writeInstance(in) // its attempts' costs depend on it
 	}
 	was := in.State
 	in.State, in.Connected = drover.InstanceGone, false
@@ -277,10 +280,10 @@ func (e *Engine) gone(in *fleet.Member, why Verdict) {
 	e.fleet.Remove(in)
 	e.pools.leave(in)
 	e.unreserve(in)
-	if in.Created != 0 { // one that was refused gives no quota back
+	if in.Created != 0 { // a refused instance frees no quota
 		e.unblock(e.market.FreeQuota(e.offeringOf(in)))
 	}
-	if in.Begun { // else it took up none of the create calls
+	if in.Begun { // otherwise it used no create call
 		e.touchCreating(in.Cloud)
 	}
 	e.needsPlan = true

@@ -9,18 +9,18 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// An instance that its cloud takes back gets no more work, whether it runs, drains or is held. What runs on it counts as work to come, so
-// that a replacement is on its way before the attempt ends; the next attempt begins only once this one is known to have ended. If it
-// succeeds after all, the replacement goes like any instance for which nothing waits any more.
+// An instance that is being interrupted gets no more work, whether it runs, drains or is held. Its attempts count as
+// work to come, so that a replacement is coming before they end; a new attempt starts only once the old one is known to
+// have ended. If that succeeds after all, the replacement goes like any instance that nothing waits for.
 
-// noticed takes an instance's word that its cloud will take it back.
+// noticed handles an instance's report of an interruption notice.
 func (e *Engine) noticed(b Noticed) {
 	if in := e.fleet.Member(b.Instance); in != nil {
 		e.reclaim(in, noticeText(b.Notice))
 	}
 }
 
-// reclaimedText is what a cloud says that lists an instance as taken back.
+// reclaimedText is the reason if a cloud lists an instance as being interrupted.
 const reclaimedText = "its cloud is taking it back, according to its list"
 
 func noticeText(n drover.Notice) string {
@@ -31,7 +31,7 @@ func noticeText(n drover.Notice) string {
 	return text
 }
 
-// reclaim marks an instance as one that its cloud takes, or took, back.
+// reclaim marks an instance as interrupted by its cloud.
 func (e *Engine) reclaim(in *fleet.Member, text string) {
 	if in.Reclaimed != nil || in.State == drover.InstanceGone {
 		return
@@ -44,7 +44,7 @@ func (e *Engine) reclaim(in *fleet.Member, text string) {
 	e.retire(in)
 }
 
-// retire takes an instance's waiting work away from it, since it takes none any more, and has it planned for elsewhere.
+// retire drops the reservations of an instance that takes no more work, so that they are planned for elsewhere.
 func (e *Engine) retire(in *fleet.Member) {
 	if in.State != drover.InstanceStopping {
 		e.dropAllReservations(in)
@@ -58,18 +58,14 @@ func (e *Engine) retire(in *fleet.Member) {
 	e.touch(in)
 }
 
-// takenWithin is how long an instance is expected to be taken after that was said: longer than any cloud says it ahead. One that is still there
-// may never be, and a replacement would wait for it, and be paid, for as long as its job takes.
-const takenWithin = 2 * time.Hour
-
-// checkTaken has the replacements of an instance go that was not taken after all.
+// checkTaken releases the replacements of an instance that was not interrupted after all.
 func (e *Engine) checkTaken(in *fleet.Member) {
 	if at := in.ReclaimedBy(); at != 0 && e.s.Now >= at {
 		e.needsPlacing = true
 	}
 }
 
-// expect counts, by group, the attempts that will have to be made again because their cloud takes their instances back.
+// expect counts, by group, the attempts that will have to be retried because their instances are being interrupted.
 func (e *Engine) expect(r *fleet.Index) {
 	for _, g := range e.groups {
 		g.Coming, g.Standby = 0, 0
@@ -91,8 +87,8 @@ func (e *Engine) expect(r *fleet.Index) {
 	}
 }
 
-// standBy reserves room that is free now for what a group is to have again soon, so that it is neither planned for twice nor given away.
-// What no group behind it may use is claimed.
+// standBy holds free room for work that a group will get back soon, so that it is neither planned for twice nor given
+// away. Room that later groups may not use is held by the backfill.
 func (e *Engine) standBy(g *group) {
 	for _, f := range g.fits {
 		in, left := f.in, g.Coming-g.Standby
@@ -111,8 +107,9 @@ func (e *Engine) standBy(g *group) {
 	}
 }
 
-// lose ends an attempt through no fault of its command. Whatever became of it, it is not counted against a job that its cloud took the instance
-// back, which may well begin with the death of a supervisor; nor that the records are older than what became of it, or than the word that ended it.
+// lose ends an attempt through no fault of its command. It does not count against the job if the instance was
+// interrupted, which may well begin with the death of a supervisor; nor if the records are older than the attempt's
+// fate or the order to stop it.
 func (e *Engine) lose(a *Attempt, format string, args ...any) {
 	state, cause := drover.AttemptLost, Cause(drover.ReasonInstanceLost)
 	told := a.Exit != nil && (a.Exit.Cause == drover.CauseInterrupted || a.Exit.Cause == drover.CauseStopped)
@@ -122,7 +119,7 @@ func (e *Engine) lose(a *Attempt, format string, args ...any) {
 	e.end(a, state, e.verdict(cause, format, args...))
 }
 
-// whyInterrupted says what interrupted an attempt whose runner ended it for that.
+// whyInterrupted says what interrupted an attempt that its runner stopped for that.
 func (e *Engine) whyInterrupted(a *Attempt) string {
 	if in := e.fleet.Member(a.Instance); in != nil && in.Reclaimed != nil {
 		return in.Reclaimed.Text
@@ -130,7 +127,7 @@ func (e *Engine) whyInterrupted(a *Attempt) string {
 	return "its instance was taken back"
 }
 
-// afterInterruption has a job whose attempt was interrupted wait again, at its place, with all the attempts that it had left.
+// afterInterruption requeues a job whose attempt was interrupted, without counting the attempt.
 func (e *Engine) afterInterruption(j *Job, el *Element, a *Attempt, why Verdict) {
 	if j.Cancel != nil || a.Stop != nil {
 		e.afterLoss(j, *el, a, why)

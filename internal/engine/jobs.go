@@ -9,8 +9,8 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// submit takes in what is new, in the order of its numbers, and then what was final and is to be done again, in the order in which that
-// was wished.
+// submit adds new jobs in the order of their numbers, and then finished jobs to be retried, in the order of the
+// requests.
 func (e *Engine) submit(jobs []Job) {
 	var taken []int64
 	jobs = slices.Clone(jobs)
@@ -35,10 +35,10 @@ func (e *Engine) submit(jobs []Job) {
 	e.takeSuccesses()
 }
 
-// missed looks whether a job that is new is to run after one that has ended since that was looked up. How that ended is not remembered here: the job is not
-// started if it matters.
+// missed checks whether a new job depends on one that has ended since it was submitted. The engine does not remember
+// how that ended: if it matters, the job is cancelled.
 func (e *Engine) missed(j *Job) {
-	if j == nil { // what it is to run after was missed by the one before it
+	if j == nil { // cancelled together with an earlier one that it depends on
 		return
 	}
 	there := func(n int64) bool { return e.job(n) != nil }
@@ -62,7 +62,7 @@ func (e *Engine) accept(j Job) *Job {
 	return &j
 }
 
-// writeJob writes a job without its elements, which have rows of their own: there may be as many as the fleet has room for.
+// writeJob records a job without its elements, which have their own rows: there may be very many.
 func (e *Engine) writeJob(j *Job) {
 	c := *j
 	c.Tried, c.Postponed = nil, nil
@@ -70,7 +70,8 @@ func (e *Engine) writeJob(j *Job) {
 	e.write(Write{Job: &c})
 }
 
-// cancel ends a job, one element of it, or everything: what waits at once, what runs as soon as it lets itself be stopped.
+// cancel ends a job, one element, or everything: waiting elements immediately, running ones as soon as they can be
+// stopped.
 func (e *Engine) cancel(b CancelAsked) {
 	why := verdict.Of(b.Reason)
 	why.Since = e.s.Now
@@ -110,12 +111,12 @@ func (e *Engine) cancelJob(j *Job, why Verdict) {
 	e.endIfDone(j)
 }
 
-// cancelWaiting ends what waits of a job. The caller writes the job.
+// cancelWaiting ends a job's waiting elements. The caller writes the job.
 func (e *Engine) cancelWaiting(j *Job, why Verdict) {
 	e.ungroup(j)
 	waiting := j.Queued
 	j.Queued, j.Grown, j.Postponed = nil, nil, nil
-	// Elements that were tried have rows to end; the others are only counted, so that a large array is cancelled at once.
+	// Elements with attempts have rows to end; the others are only counted, so that a large array is cancelled quickly.
 	for _, el := range slices.Clone(j.Tried) {
 		if waiting.Remove(el.Index) {
 			e.finishElement(j, ElementRow{Element: el, State: drover.JobCancelled, Reason: why.Reason()})
@@ -127,7 +128,7 @@ func (e *Engine) cancelWaiting(j *Job, why Verdict) {
 	}
 }
 
-// noteCancelled tells of elements that end without ever having begun.
+// noteCancelled reports elements that ended without having started.
 func (e *Engine) noteCancelled(j *Job, n int, why Verdict) {
 	level := Warn
 	if why.Cause == verdict.Cancelled {
@@ -140,7 +141,7 @@ func (e *Engine) noteCancelled(j *Job, n int, why Verdict) {
 	e.note(Note{Level: level, Text: text, Job: &drover.JobID{Number: j.Number, Index: -1}, Reason: new(why.Reason())})
 }
 
-// attemptsOf lists a job's live attempts by index.
+// attemptsOf returns a job's live attempts by index.
 func (e *Engine) attemptsOf(j *Job) (live []*Attempt) {
 	for _, el := range j.Tried {
 		if a := e.fleet.Attempt(drover.JobID{Number: j.Number, Index: el.Index}); a != nil {
@@ -150,7 +151,7 @@ func (e *Engine) attemptsOf(j *Job) (live []*Attempt) {
 	return live
 }
 
-// finish ends one element for good, and its job with the last of them.
+// finish makes one element final, and its job with the last of them.
 func (e *Engine) finish(j *Job, row ElementRow) {
 	e.finishElement(j, row)
 	e.writeJob(j)
@@ -177,7 +178,7 @@ func (e *Engine) finishElement(j *Job, row ElementRow) {
 	e.note(Note{Level: level, Text: fmt.Sprintf("job %s %s", e.jobName(j, id.Index), row.State), Job: &id, Reason: &row.Reason})
 }
 
-// jobName is what people call a job: its name and, in an array, its index.
+// jobName returns a job's name for people: its name and, in an array, its index.
 func (e *Engine) jobName(j *Job, index int) string {
 	if index < 0 {
 		return j.Name
@@ -185,7 +186,7 @@ func (e *Engine) jobName(j *Job, index int) string {
 	return fmt.Sprintf("%s.%d", j.Name, index)
 }
 
-// endIfDone ends a job of which every element is final, and lets those go on, or end, that waited for it.
+// endIfDone ends a job whose elements are all final, and releases or cancels the jobs that wait for it.
 func (e *Engine) endIfDone(j *Job) {
 	if j.Succeeded+j.Failed+j.Cancelled < j.Array.Size() {
 		return
@@ -235,7 +236,7 @@ func stateWord(s drover.JobState) string {
 	return string(s)
 }
 
-// refuseMisfits cancels what no configured type can hold, once the types of all clouds are known (BEHAVIOUR D10).
+// refuseMisfits cancels jobs that no configured type can hold, once the types of all clouds are known (BEHAVIOUR D10).
 func (e *Engine) refuseMisfits() {
 	if !e.needsFitCheck || !e.market.Complete() {
 		return
@@ -256,7 +257,7 @@ func (e *Engine) refuseMisfits() {
 	}
 }
 
-// misfit ends what of a job waits in a group that nothing can hold.
+// misfit ends a job's waiting elements in a group that no type can hold.
 func (e *Engine) misfit(g *group, j *Job, miss string) {
 	if grown := j.GrownIn(g.Key); grown != nil {
 		e.dismiss(g, j, drover.JobFailed, e.verdict(drover.ReasonMemory, "ran out of memory; no configured type can hold it with %s: %s", grown.Memory.Rounded(), miss))

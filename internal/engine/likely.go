@@ -11,7 +11,7 @@ import (
 	"drover/internal/runtimes"
 )
 
-// A job's run time is modeled as a log-normal distribution, learned from jobs that have ended: jobs of the same user
+// A job's run time is modelled as a log-normal distribution, learned from jobs that have ended: jobs of the same user
 // and name, pulled towards all of the user's jobs the fewer are known, and these towards everybody's. The submitter's
 // estimate weighs as much as estimates, this user's first, have proved accurate. The result is used only for expected
 // costs: no deadline, commitment or order of service depends on it.

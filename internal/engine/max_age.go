@@ -7,9 +7,9 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// An instance that is too old, or has run its one job where none is used twice, takes no more work and goes when it has none.
+// An instance that is too old, or has run its job with use_once, takes no more work and is destroyed when it has none.
 
-// adapt takes over what the settings say of each instance.
+// adapt applies the settings to an instance.
 func (e *Engine) adapt(in *fleet.Member) {
 	in.Leaving = e.limits(in.Cloud).Leaving
 	in.UseOnce, in.Sharing = e.life().UseOnce, e.life().Sharing
@@ -17,13 +17,13 @@ func (e *Engine) adapt(in *fleet.Member) {
 	in.Aged = e.old(in)
 }
 
-// old reports whether an instance has come to the greatest age that any may have.
+// old reports whether an instance has reached max_age.
 func (e *Engine) old(in *fleet.Member) bool {
 	at := e.agesAt(in)
 	return at != 0 && e.s.Now >= at
 }
 
-// agesAt is when an instance is too old, by its cloud's word of when it was created where there is one; 0 for never.
+// agesAt returns when an instance reaches max_age, counted from its creation; 0 for never.
 func (e *Engine) agesAt(in *fleet.Member) drover.Time {
 	if most := e.maxAge(in); most > 0 && in.Ready != 0 {
 		return in.Created.Add(most)
@@ -31,7 +31,7 @@ func (e *Engine) agesAt(in *fleet.Member) drover.Time {
 	return 0
 }
 
-// checkAge retires an instance that has become too old.
+// checkAge retires an instance that has reached max_age.
 func (e *Engine) checkAge(in *fleet.Member) {
 	if !in.Aged && in.State != drover.InstanceStopping && e.old(in) {
 		in.Aged = true
@@ -39,7 +39,7 @@ func (e *Engine) checkAge(in *fleet.Member) {
 	}
 }
 
-// outlived says why an instance takes no more work although nothing is wrong with it, if so.
+// outlived returns why a healthy instance takes no more work, if so.
 func (e *Engine) outlived(in *fleet.Member) (why Verdict, so bool) {
 	switch {
 	case in.Aged:
@@ -50,7 +50,7 @@ func (e *Engine) outlived(in *fleet.Member) (why Verdict, so bool) {
 	return Verdict{}, false
 }
 
-// use notes that a job has begun on an instance. One on which a job was only to begin is as good as new.
+// use records that a job has started on an instance. An instance on which a start failed counts as unused.
 func (e *Engine) use(in *fleet.Member) {
 	if in != nil && !in.Used {
 		in.Used = true
@@ -59,7 +59,7 @@ func (e *Engine) use(in *fleet.Member) {
 	}
 }
 
-// bindable is for how many more elements of the group there is room on the instance.
+// bindable returns how many more of the group's elements fit on the instance.
 func (g *group) bindable(in *fleet.Member) int {
 	if in.Full() {
 		return 0

@@ -9,15 +9,15 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// maxDescribing is how many instances a cloud is asked for at once. The rest wait for its lists.
+// maxDescribing is how many describe calls a cloud gets at a time. Other instances wait for its lists.
 const maxDescribing = 20
 
-// missing deals with the instances that the list begun at a time lacks, and reports whether a list ahead of its time is wanted:
-// for a newer look at those, or to see the last of what is being destroyed.
+// missing handles the instances missing from a list that began at a given time, and reports whether an early list is
+// wanted: for another look at them, or to see the last of one being destroyed.
 func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 	for _, in := range slices.Clone(e.fleet.All()) {
 		switch {
-		case in.Cloud != c.Name || in.State == drover.InstanceCreating || in.Call != 0 && len(in.Candidates) > 0: // it is yet to be created
+		case in.Cloud != c.Name || in.State == drover.InstanceCreating || in.Call != 0 && len(in.Candidates) > 0: // not created yet
 		case in.Listed:
 			if in.State == drover.InstanceStopped {
 				e.reviewStopped(c, in)
@@ -32,10 +32,10 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 	return again
 }
 
-// lag is how far the lists of an instance's cloud may lag behind.
+// lag returns how far the lists of an instance's cloud may lag behind.
 func (e *Engine) lag(in *fleet.Member) time.Duration { return e.limits(in.Cloud).ListLag }
 
-// miss notes that a good list lacks an instance which should be there, and gives it up if that proves it gone.
+// miss records that a good list lacks an instance that should exist, and gives it up if that proves it gone.
 func (e *Engine) miss(c *Cloud, in *fleet.Member, began drover.Time) {
 	if in.Missing == 0 {
 		in.Missing = max(began, e.s.Looking)
@@ -46,18 +46,19 @@ func (e *Engine) miss(c *Cloud, in *fleet.Member, began drover.Time) {
 		e.vanish(in)
 		return
 	}
-	if !in.MissedTwice(c.Good, e.lag(in)) { // else the dial that is under way decides
+	if !in.MissedTwice(c.Good, e.lag(in)) { // otherwise the dial in progress decides
 		e.lookAt(c, in.Missing.Add(in.MissingFor(e.lag(in))))
 	}
 }
 
-// provedGone reports whether lists, and the tries to reach it, prove an instance gone. A cloud that is being asked may yet say when it ended.
+// provedGone reports whether lists, and dials, prove an instance gone. A describe call in flight may still tell when it
+// ended.
 func (e *Engine) provedGone(in *fleet.Member) bool {
 	c := e.cloud(in.Cloud)
 	return c != nil && in.Describing == 0 && in.MissedTwice(c.Good, e.lag(in)) && (in.Undialled() || in.TriedDial())
 }
 
-// vanish gives up an instance that is proved gone.
+// vanish gives up an instance that is proven gone.
 func (e *Engine) vanish(in *fleet.Member) {
 	why := e.verdict(drover.ReasonVanished, "vanished: its cloud no longer lists it")
 	e.nodeFailed(in, string(why.Cause), why)
@@ -70,8 +71,8 @@ func (e *Engine) vanish(in *fleet.Member) {
 	e.gone(in, why)
 }
 
-// describe asks an instance's cloud, if it can be asked, whether it has the instance that its lists lack. What is younger than the lag may
-// not be known there yet.
+// describe asks a cloud, if it supports that, about an instance missing from its lists. The cloud may not know about an
+// instance younger than the lag.
 func (e *Engine) describe(in *fleet.Member) {
 	c := e.cloud(in.Cloud)
 	if !e.limits(in.Cloud).Describe || in.ProviderID == "" || in.Describing != 0 || c.Describing >= maxDescribing || e.s.Now < e.describable(in) {
@@ -81,7 +82,7 @@ func (e *Engine) describe(in *fleet.Member) {
 	in.Describing = e.effect(Effect{Describe: &Describe{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID}})
 }
 
-// describable is from when on an instance's cloud knows for sure that it is there, if it is: what lists have had is known.
+// describable returns from when on an instance's cloud certainly knows about it: immediately, if a list had it.
 func (e *Engine) describable(in *fleet.Member) drover.Time {
 	if in.Accepted && in.Seen {
 		return in.Created
@@ -89,7 +90,7 @@ func (e *Engine) describable(in *fleet.Member) drover.Time {
 	return in.Created.Add(e.lag(in))
 }
 
-// described takes a cloud's word on an instance that its lists lack.
+// described handles a cloud's answer about a missing instance.
 func (e *Engine) described(b Described) {
 	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Describing) {
@@ -107,13 +108,13 @@ func (e *Engine) described(b Described) {
 		e.goesOn(in, b.Began)
 	case counts || e.provedGone(in):
 		e.vanish(in)
-	} // else the next list that lacks it has it asked again
+	} // otherwise the next list without it asks again
 	if c := e.cloud(in.Cloud); c != nil && b.Err == nil {
 		e.describeNext(c)
 	}
 }
 
-// describeNext asks a cloud that has just answered for the others which its lists lack.
+// describeNext asks a cloud that has just answered about its other missing instances.
 func (e *Engine) describeNext(c *Cloud) {
 	for _, in := range e.fleet.All() {
 		if in.Cloud == c.Name && in.Missing != 0 && !(in.Connected && in.State != drover.InstanceStopping) {
@@ -122,7 +123,7 @@ func (e *Engine) describeNext(c *Cloud) {
 	}
 }
 
-// endDescribe makes room for another question, if the instance's cloud is being asked for it.
+// endDescribe ends an instance's describe call, and allows another.
 func (e *Engine) endDescribe(in *fleet.Member) {
 	if c := e.cloud(in.Cloud); c != nil && in.Describing != 0 {
 		c.Describing--
@@ -130,34 +131,36 @@ func (e *Engine) endDescribe(in *fleet.Member) {
 	in.Describing = 0
 }
 
-// What a good list no longer has is given up by lists alone: its silence says nothing more, neither of it nor of the controller.
+// An instance missing from a good list is given up by lists alone: its silence no longer says anything about it or the
+// controller.
 //
-// An instance that vanishes while it boots was killed, which says nothing of its offering, so another is rented at once. But if the next of
-// that offering vanishes as well, renting on would only burn money, and the offering is left alone as if it did not boot.
+// An instance that vanishes while booting was killed, which says nothing about its offering, so another is rented
+// immediately. But if the next of that offering vanishes as well, renting more would waste money, and the offering is
+// blocked as if it did not boot.
 
-// Vanishing is an offering of which an instance vanished while it booted, and of which none was ready since.
+// Vanishing is an offering of which an instance vanished while booting, and of which none has become ready since.
 type Vanishing struct {
 	Zone   string        `json:"zone"`
 	Type   string        `json:"type"`
 	Market drover.Market `json:"market"`
-	At     drover.Time   `json:"at"` // when the first was held to be gone
+	At     drover.Time   `json:"at"` // when the first counted as gone
 }
 
 func (v Vanishing) of(in *fleet.Member) bool {
 	return v.Zone == in.Zone && v.Type == in.Type.Name && v.Market == in.Market
 }
 
-// lacked reports whether the last good list, begun since the instance was known to be there, has it not.
+// lacked reports whether the last good list, if it began after the instance was last known to exist, does not have it.
 func (e *Engine) lacked(in *fleet.Member) bool {
 	c := e.cloud(in.Cloud)
 	return c != nil && !in.Listed && c.Good != 0 && c.Good >= in.Known
 }
 
-// unlisted is lacked of an instance that a list has had.
+// unlisted reports lacked for an instance that a list has had.
 func (e *Engine) unlisted(in *fleet.Member) bool { return in.Seen && e.lacked(in) }
 
-// vanishedBooting notes that an instance vanished before it was ready. Those that were asked for before the first such was known to be gone
-// may have met the same misfortune; one that was asked for after it is one too many.
+// vanishedBooting records that an instance vanished before it was ready. Instances requested before the first was known
+// to be gone may have had the same fate; one requested later blocks the offering.
 func (e *Engine) vanishedBooting(in *fleet.Member, why Verdict) {
 	c := e.cloud(in.Cloud)
 	if c == nil {
@@ -172,18 +175,18 @@ func (e *Engine) vanishedBooting(in *fleet.Member, why Verdict) {
 	}
 }
 
-// boots forgets what vanished of the instance's offering, since one of it is ready.
+// boots forgets vanished instances of the offering when one becomes ready.
 func (e *Engine) boots(in *fleet.Member) {
 	if c := e.cloud(in.Cloud); c != nil {
 		c.Vanished = slices.DeleteFunc(c.Vanished, func(v Vanishing) bool { return v.of(in) })
 	}
 }
 
-// reviveListed goes on with the departed instances that a list shows which is too new to be a stale copy. Until there is one the others
-// are waited for.
+// reviveListed revives departed instances that a list shows which is too new to be a stale copy. Others wait for such a
+// list.
 func (e *Engine) reviveListed(c *Cloud) {
 	lag := e.limits(c.Name).ListLag
-	var ready []*Departed // seldom any of the many
+	var ready []*Departed // usually none of many
 	for _, d := range e.fleet.Departed() {
 		switch {
 		case d.Shown == nil || d.Instance.Cloud != c.Name:
@@ -198,7 +201,8 @@ func (e *Engine) reviveListed(c *Cloud) {
 	}
 }
 
-// revive goes on with an instance that was held to be gone and is there. If it was told to go it is told again.
+// revive continues the record of an instance that counted as gone and still exists. If it was being destroyed, it is
+// destroyed again.
 func (e *Engine) revive(c *Cloud, d *Departed) {
 	in := e.fleet.Return(d)
 	e.unsettleInstance(in, d.Cost)

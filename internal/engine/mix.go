@@ -5,13 +5,14 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// A mix has part of the jobs that prefer spot run on demand, so that a wave of interruptions leaves some of them. Each group keeps it by
-// itself: what waits last goes where the group has too little, by placing as by planning. What cannot be had is not waited for.
+// A mix runs part of the jobs that prefer spot on demand, so that some survive a wave of interruptions. Each group
+// keeps to it separately: placing and planning put the last waiting jobs where the group has too few. Jobs do not wait
+// for what is unavailable.
 
-// runs is how many attempts there are of a group, and how many of them run on demand.
+// runs is a group's number of attempts, and of those on demand.
 type runs struct{ all, onDemand int }
 
-// countMix counts an attempt that an instance takes, or with -1 loses.
+// countMix adds n, 1 or -1, attempts to the mix.
 func (e *Engine) countMix(in *fleet.Member, a *Attempt, n int) {
 	if e.s.Settings.Mix.OnDemand == (drover.Part{}) {
 		return
@@ -27,14 +28,14 @@ func (e *Engine) countMix(in *fleet.Member, a *Attempt, n int) {
 	}
 }
 
-// countMixOf counts what runs of a job, whose key changes.
+// countMixOf counts a job's attempts when its key changes.
 func (e *Engine) countMixOf(j *Job, n int) {
 	for _, a := range e.attemptsOf(j) {
 		e.countMix(e.fleet.Member(a.Instance), a, n)
 	}
 }
 
-// mix counts for each group how many of its elements are still to run on demand, and for how many of those an instance is on its way.
+// mix computes for each group how many elements still have to run on demand, and how many of those have a reservation.
 func (e *Engine) mix() {
 	part := e.s.Settings.Mix.OnDemand
 	if part == (drover.Part{}) {
@@ -59,15 +60,16 @@ func (e *Engine) mix() {
 	}
 }
 
-// forDemand reports whether an instance is not for the group's next element, since all that still waits is to run on demand.
+// forDemand reports whether a spot instance is not for the group's next element, since all that still wait are to run
+// on demand.
 func (g *group) forDemand(in *fleet.Member) bool {
 	return in.Market == drover.Spot && g.OnDemand > 0 && g.Queued <= g.OnDemand
 }
 
-// shortOfDemand is for how many more elements instances on demand are wanted.
+// shortOfDemand returns for how many more elements on-demand instances are wanted.
 func (g *group) shortOfDemand() int { return max(0, min(g.OnDemand-g.OnDemandBound, g.wants())) }
 
-// mayBind is how many more of the group's elements an instance may be rented for, or be bound to.
+// mayBind returns for how many more of the group's elements an instance may be rented or reserved.
 func (g *group) mayBind(in *fleet.Member) int {
 	if in.Market == drover.Spot {
 		return g.wants() - g.shortOfDemand()
@@ -75,7 +77,7 @@ func (g *group) mayBind(in *fleet.Member) int {
 	return g.wants()
 }
 
-// mixed has part of the demands be met on demand alone, and returns the group of each demand that there is then.
+// mixed splits off the parts of demands that must be met on demand, and returns the group of each resulting demand.
 func (e *Engine) mixed(p *drover.Problem, demands []*group) []GroupKey {
 	e.mix()
 	keys := make([]GroupKey, len(demands), 2*len(demands))

@@ -7,11 +7,11 @@ import (
 	"drover"
 )
 
-// grow gives an element that ran out of memory more of it, if that is wanted and some type has it; else it says why not.
+// grow gives an element that ran out of memory more, if configured and a type has it; otherwise it says why not.
 func (e *Engine) grow(j *Job, el *Element) (whyNot string, grown bool) {
 	by, has := drover.Bytes(e.s.Settings.GrowMemory), j.Needs(el.Index).Memory
 	more := has/1000*by + has%1000*by/1000
-	if by <= 1000 || more <= has || j.Cancel != nil || j.Gang > 0 { // gangs are of one shape
+	if by <= 1000 || more <= has || j.Cancel != nil || j.Gang > 0 { // a gang has one shape
 		return "", false
 	}
 	shape := e.queue.KeyOf(j).With(more).Shape
@@ -22,7 +22,8 @@ func (e *Engine) grow(j *Job, el *Element) (whyNot string, grown bool) {
 	return "", true
 }
 
-// afterMemory has an element that ran out of memory tried again with more, as often as there are types that have it. That is no lost start.
+// afterMemory retries an element that ran out of memory with more, as long as a type has it. That does not count as a
+// lost attempt.
 func (e *Engine) afterMemory(j *Job, el *Element, a *Attempt, why Verdict) {
 	whyNot, grown := e.grow(j, el)
 	if grown {
@@ -34,7 +35,8 @@ func (e *Engine) afterMemory(j *Job, el *Element, a *Attempt, why Verdict) {
 	e.finish(j, e.finalRow(*el, drover.JobFailed, a, why))
 }
 
-// dismiss ends what of a job waits in a group: all of the job, or of those that have more memory only these, in the state.
+// dismiss ends a job's waiting elements in a group, in the given state: the whole job, or only the elements with more
+// memory.
 func (e *Engine) dismiss(g *group, j *Job, state drover.JobState, why Verdict) {
 	grown := j.GrownIn(g.Key)
 	if grown == nil {

@@ -9,29 +9,32 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// A node group is a pool whose number, its target, a Kubernetes cluster's autoscaler sets, and whose victims it names.
+// A node group is a pool whose size, its target, is set by a Kubernetes cluster's autoscaler, which also chooses the
+// nodes to delete.
 //
-//   - The target is durable. It counts what was asked for: instances, those being created among them, and failures.
-//   - A node that could not be had is a failure. It stays until it is deleted, and nothing is rented in its place: the autoscaler, which is told why, decides.
-//     That is so of one that was refused, that cannot be paid or placed, and that ended before it joined. One that ends later is replaced.
-//   - An instance beyond the target, as one that is adopted without records, raises the target. So none goes that nobody named, but to be replaced.
-//   - One that Drover takes away for reasons of its own goes once its node is empty, which its cluster says, or once its cloud takes it.
+//   - The target is durable. It counts what was requested: instances, including those being created, and failures.
+//   - A node that could not be provided is a failure. It remains until it is deleted, and nothing is rented in its place: the autoscaler is told
+//     why, and decides. This covers refused, unaffordable and unplaceable nodes, and those that ended before joining. One that ends later is
+//     replaced.
+//   - An instance beyond the target, such as one adopted without records, raises the target. So nothing is removed that nobody named, except to
+//     be replaced.
+//   - If Drover removes a node for its own reasons, it waits until the cluster says that the node is drained, or the cloud takes the instance.
 
 // grouped reports whether the pool is a node group.
 func (p *poolOf) grouped() bool { return p.spec.Kind == drover.PoolGroup }
 
-// inGroup reports whether the instance belongs to a node group that is configured.
+// inGroup reports whether the instance belongs to a configured node group.
 func (e *Engine) inGroup(in *fleet.Member) bool {
 	p := e.pool(in.Pool)
 	return p != nil && p.grouped()
 }
 
-// emptied reports whether nothing is on the instance's node that has to be moved before the instance goes.
+// emptied reports whether the instance's node has been drained, so that it may be destroyed.
 func (e *Engine) emptied(in *fleet.Member) bool {
 	return in.Joined == 0 || in.Emptied || !e.s.Settings.Nodes
 }
 
-// vacates says why the instance's node is to be emptied, if so: the instance departs, or the fleet closes.
+// vacates returns why the instance's node is to be drained, if so: the instance departs, or the fleet closes.
 func (e *Engine) vacates(in *fleet.Member) (why Verdict, so bool) {
 	if why, so = e.departs(in); so || in.Held() || !e.s.Closing {
 		return why, so
@@ -39,7 +42,7 @@ func (e *Engine) vacates(in *fleet.Member) (why Verdict, so bool) {
 	return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
 }
 
-// emptyAnew has an instance be emptied anew that begins to go.
+// emptyAnew restarts the draining of an instance that begins to depart.
 func (e *Engine) emptyAnew(in *fleet.Member) {
 	if in.Emptied && !e.going(in) {
 		in.Emptied = false
@@ -47,13 +50,13 @@ func (e *Engine) emptyAnew(in *fleet.Member) {
 	}
 }
 
-// writeGroup writes down a node group's target and failures.
+// writeGroup records a node group's target and failures.
 func (e *Engine) writeGroup(p *poolOf) {
 	e.writePool(PoolRow{Name: p.Name, Count: p.count, Failed: slices.Clone(p.failed), LastFailure: p.last, Gone: p.count == 0 && p.last == 0})
 	e.pools.revision++
 }
 
-// present is how many of a node group's instances count.
+// present counts a node group's instances.
 func (e *Engine) present(p *poolOf) (n int) {
 	for _, in := range e.pools.members[p.Name] {
 		if v := e.viewOf(in); !v.Going && (v.Held || p.spec.Allows(v.Place)) {
@@ -63,7 +66,7 @@ func (e *Engine) present(p *poolOf) (n int) {
 	return n
 }
 
-// groupAsked does what an autoscaler asks for, or says why not.
+// groupAsked carries out an autoscaler's request, or refuses it.
 func (e *Engine) groupAsked(b GroupAsked) {
 	p := e.pool(b.Group)
 	switch {
@@ -95,7 +98,7 @@ func (e *Engine) increase(p *poolOf, b GroupAsked) *drover.Error {
 	return nil
 }
 
-// decrease gives up what was asked for and is not created: first what is not rented yet, then what is requested, the latest first.
+// decrease gives up requested nodes that are not created yet: first those not rented, then the latest requested.
 func (e *Engine) decrease(p *poolOf, b GroupAsked) *drover.Error {
 	if b.Delta >= 0 {
 		return drover.Errorf(drover.KindInvalid, "the target of node group %s cannot be decreased by %d: the number must be less than 0", p.Name, b.Delta)
@@ -117,7 +120,8 @@ func (e *Engine) decrease(p *poolOf, b GroupAsked) *drover.Error {
 	return nil
 }
 
-// deleteNodes destroys the named nodes, or none: each has to be of the group, or to have been. Only those that count lower the target.
+// deleteNodes destroys all of the named nodes, or none: each must be, or have been, of the group. Only nodes that count
+// lower the target.
 func (e *Engine) deleteNodes(p *poolOf, b GroupAsked) *drover.Error {
 	for _, key := range b.Nodes {
 		if err := e.mayDelete(p, key); err != nil {
@@ -150,7 +154,7 @@ func (e *Engine) deleteNodes(p *poolOf, b GroupAsked) *drover.Error {
 	return nil
 }
 
-// mayDelete says why a node cannot be deleted; nil if it can, or if it is gone.
+// mayDelete returns why a node cannot be deleted; nil if it can, or is gone.
 func (e *Engine) mayDelete(p *poolOf, key NodeKey) *drover.Error {
 	foreign := drover.Errorf(drover.KindNotFound, "this node is not in group %s, so nothing was deleted", p.Name)
 	if key.Instance == 0 {
@@ -171,21 +175,21 @@ func (e *Engine) mayDelete(p *poolOf, key NodeKey) *drover.Error {
 	return nil
 }
 
-// retarget sets a group's target. A reason says why it is not what the autoscaler asked for, or why it is less than before; it may be nil.
+// retarget sets a group's target. The optional reason says why it is not what the autoscaler asked for, or was lowered.
 func (e *Engine) retarget(p *poolOf, target int, why *drover.Reason) {
 	e.note(Note{Level: Info, Text: fmt.Sprintf("node group %s: the target is %d", p.Name, target), Reason: why})
 	p.count = target
 	e.writeGroup(p)
 }
 
-// nodeFailed notes that an instance's node could not be had, unless it had joined, is on its way out in any case, or is missed by nobody. It comes before
-// what becomes of the instance.
+// nodeFailed records that an instance's node could not be provided, unless it had joined, is departing anyway, or is
+// not missing. It is called before the instance's fate is decided.
 func (e *Engine) nodeFailed(in *fleet.Member, code string, why Verdict) {
 	p := e.pool(in.Pool)
 	if p == nil || !p.grouped() || in.Joined != 0 || e.going(in) || !in.Held() && !p.spec.Allows(pool.Place{Cloud: in.Cloud, Zone: in.Zone}) {
 		return
 	}
-	if e.failure(p, in.ID) >= 0 || e.present(p) > p.count-len(p.failed) { // one that it was to replace is still there
+	if e.failure(p, in.ID) >= 0 || e.present(p) > p.count-len(p.failed) { // the one that it was to replace still exists
 		return
 	}
 	e.addFailure(p, FailedNode{
@@ -193,12 +197,12 @@ func (e *Engine) nodeFailed(in *fleet.Member, code string, why Verdict) {
 	})
 }
 
-// failure is where an instance is among a node group's failures, -1 if it is not.
+// failure returns an instance's index among a node group's failures, -1 if it has none.
 func (e *Engine) failure(p *poolOf, instance int64) int {
 	return slices.IndexFunc(p.failed, func(f FailedNode) bool { return f.Instance == instance && instance != 0 })
 }
 
-// nodeBack takes an instance for what it was asked for as that was held to be gone and is there: its failure goes.
+// nodeBack removes the failure of an instance that counted as gone and exists.
 func (e *Engine) nodeBack(in *fleet.Member) {
 	if p := e.pool(in.Pool); p != nil && p.grouped() && in.State != drover.InstanceStopping {
 		if at := e.failure(p, in.ID); at >= 0 {
@@ -208,10 +212,10 @@ func (e *Engine) nodeBack(in *fleet.Member) {
 	}
 }
 
-// exhausting are the codes of failures for which resources lacked.
+// exhausting are the codes of failures for lack of resources.
 var exhausting = []string{string(drover.KindQuota), string(drover.KindCapacity), drover.ReasonBlocked, drover.ReasonLimit, drover.ReasonBudget}
 
-// told is the failure as the autoscaler is told it.
+// told returns the failure as reported to the autoscaler.
 func (f FailedNode) told() *drover.NodeFailure {
 	return &drover.NodeFailure{Number: f.Number, Code: f.Code, Exhausted: slices.Contains(exhausting, f.Code), Reason: f.Why.Reason()}
 }
@@ -224,7 +228,8 @@ func (e *Engine) addFailure(p *poolOf, f FailedNode) {
 	e.writeGroup(p)
 }
 
-// meetTarget brings a node group's target and what there is together, once nothing is left to be rented or released, and reports whether anything changed.
+// meetTarget reconciles a node group's target with its instances once nothing is left to rent or release, and reports
+// whether anything changed.
 func (e *Engine) meetTarget(p *poolOf, in pool.Input, plan pool.Plan, closed closings) bool {
 	if !p.grouped() {
 		return false
@@ -246,7 +251,7 @@ func (e *Engine) meetTarget(p *poolOf, in pool.Input, plan pool.Plan, closed clo
 	return false
 }
 
-// nodeTold takes what was seen of an instance's node.
+// nodeTold handles what was observed about an instance's node.
 func (e *Engine) nodeTold(b NodeTold) {
 	in := e.fleet.Member(b.Instance)
 	if in == nil || in.State == drover.InstanceStopping || !in.Pooled() {
@@ -275,7 +280,7 @@ func (e *Engine) nodeTold(b NodeTold) {
 	e.pools.revision++
 }
 
-// overdue is when an instance is given up whose node has not joined; 0 for never.
+// overdue returns when an instance is given up whose node has not joined; 0 for never.
 func (e *Engine) overdue(in *fleet.Member) drover.Time {
 	if p := e.pool(in.Pool); p != nil && p.grouped() && p.spec.JoinTimeout > 0 && in.Joined == 0 && in.Created != 0 {
 		return in.Created.Add(p.spec.JoinTimeout)
@@ -283,7 +288,8 @@ func (e *Engine) overdue(in *fleet.Member) drover.Time {
 	return 0
 }
 
-// NodeGroups are the node groups by name, and those that still have nodes though they are configured no more. The values share no memory with the engine.
+// NodeGroups returns the configured node groups by name, and others that still have nodes. The values share no memory
+// with the engine.
 func (e *Engine) NodeGroups() (all []drover.NodeGroup) {
 	for _, p := range e.pools.list {
 		if p.grouped() {
@@ -344,8 +350,8 @@ func (e *Engine) groupNode(in *fleet.Member) drover.GroupNode {
 	return n
 }
 
-// leastOffer is what a group's next node has at least, at what the cheapest costs: of each resource the least of all that it may be. Nil while nothing is
-// known that it may be.
+// leastOffer returns what a group's next node has at least, at the cheapest price: the minimum of each resource over
+// its possible offerings. It is nil while none is known.
 func (e *Engine) leastOffer(p *poolOf) *drover.Offering {
 	if p.offered == e.typesRevision {
 		return p.offer
@@ -375,7 +381,7 @@ func (e *Engine) GroupRevision() [3]int {
 	return [3]int{e.pools.revision, e.fleet.Revision(), e.typesRevision}
 }
 
-// FindNode is the latest departed instance of a node group for which is holds; 0 if there is none.
+// FindNode returns the latest departed instance of a node group for which is holds; 0 if there is none.
 func (e *Engine) FindNode(group string, is func(drover.GroupNode) bool) int64 {
 	for _, d := range slices.Backward(e.fleet.Departed()) {
 		in := d.Instance

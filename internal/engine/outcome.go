@@ -9,9 +9,9 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// What becomes of a job when an attempt of it has ended: it is final, or it waits for another.
+// What happens to a job when one of its attempts has ended: it is final, or it is queued again.
 
-// end makes an attempt final and decides what becomes of its job.
+// end makes an attempt final and decides what happens to its job.
 func (e *Engine) end(a *Attempt, state drover.AttemptState, why Verdict) {
 	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	e.vacate(in, a)
@@ -47,7 +47,7 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why Verdict) {
 	}
 }
 
-// unload takes a final attempt off its instance and lets the runner forget it.
+// unload removes a final attempt from its instance and lets the runner forget it.
 func (e *Engine) unload(in *fleet.Member, a *Attempt) {
 	e.countMix(in, a, -1)
 	e.fleet.Unload(in, a)
@@ -81,7 +81,7 @@ func (e *Engine) finalRow(el Element, state drover.JobState, a *Attempt, why Ver
 	return row
 }
 
-// afterLoss starts a job again whose instance died under it, unless that happened too often (BEHAVIOUR D12).
+// afterLoss retries a job whose instance died, unless that happened too often (BEHAVIOUR D12).
 func (e *Engine) afterLoss(j *Job, el Element, a *Attempt, why Verdict) {
 	switch {
 	case j.Cancel != nil || a.Stop != nil && !givenUp(a):
@@ -129,7 +129,7 @@ func (e *Engine) afterFailure(in *fleet.Member, j *Job, el *Element, a *Attempt,
 	e.finish(j, e.finalRow(*el, drover.JobFailed, a, why))
 }
 
-// tryAgain puts an element back in the queue.
+// tryAgain requeues an element.
 func (e *Engine) tryAgain(j *Job, el Element, why Verdict) {
 	if j.Cancel != nil {
 		e.finish(j, ElementRow{Element: el, State: drover.JobCancelled, Reason: j.Cancel.Reason()})
@@ -140,7 +140,7 @@ func (e *Engine) tryAgain(j *Job, el Element, why Verdict) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("job %s will be retried: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: new(why.Reason())})
 }
 
-// requeue has an element wait for another attempt, and writes that down.
+// requeue lets an element wait for another attempt, and records it.
 func (e *Engine) requeue(j *Job, el Element, why Verdict) {
 	e.enqueue(j, el.Index)
 	e.write(Write{Element: &ElementRow{Job: j.Number, Element: el, State: drover.JobQueued, Reason: why.Reason()}})

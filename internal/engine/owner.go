@@ -9,9 +9,9 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// What the owner of an instance says of it, as far as the configuration decides that. What follows from it is the fleet's to tell.
+// What an instance's owner decides, according to the configuration. Package fleet has the consequences.
 
-// poolSpec is how the instance's pool is configured; nil if it has none, or that is configured no more.
+// poolSpec returns the configuration of the instance's pool; nil if it has none, or it is no longer configured.
 func (e *Engine) poolSpec(in *fleet.Member) *pool.Spec {
 	if p := e.pool(in.Pool); p != nil {
 		return p.spec
@@ -19,18 +19,18 @@ func (e *Engine) poolSpec(in *fleet.Member) *pool.Spec {
 	return nil
 }
 
-// belongTo takes over what the instance's owner says of it.
+// belongTo applies the owner's settings to the instance.
 func (e *Engine) belongTo(in *fleet.Member) {
 	spec := e.poolSpec(in)
 	in.NoJobs = in.Pooled() && (spec == nil || !spec.Jobs || spec.CheckWithin > 0 && in.Passed == 0)
 	in.UseOnce = in.UseOnce && !in.NoJobs
 	in.NoLogin = spec != nil && spec.Login == drover.LoginNone
-	if in.Pooled() && spec == nil { // how it was is not known any more but by whether anybody ever did
+	if in.Pooled() && spec == nil { // without configuration, infer it from whether anybody ever logged in
 		in.NoLogin = in.Ready != 0 && in.HostKey == ""
 	}
 }
 
-// maxAge is how old the instance may become before it takes no more work; 0: any. Pools replace theirs in steps.
+// maxAge returns the age from which the instance takes no more work; 0: any. Pools replace theirs in steps.
 func (e *Engine) maxAge(in *fleet.Member) time.Duration {
 	if in.Pooled() {
 		return 0
@@ -38,7 +38,7 @@ func (e *Engine) maxAge(in *fleet.Member) time.Duration {
 	return e.life().MaxAge
 }
 
-// payerOn is who pays for a job's part of the instance.
+// payerOn returns who pays for a job's part of the instance.
 func payerOn(in *fleet.Member, p budget.Payer) budget.Payer {
 	if in.Pooled() {
 		return budget.Payer{}
@@ -46,7 +46,7 @@ func payerOn(in *fleet.Member, p budget.Payer) budget.Payer {
 	return p
 }
 
-// payOn has whoever pays on the instance pay for the loads.
+// payOn sets who pays for loads on the instance.
 func payOn(in *fleet.Member, loads []budget.Load) []budget.Load {
 	for i := range loads {
 		loads[i].Payer = payerOn(in, loads[i].Payer)
@@ -54,14 +54,14 @@ func payOn(in *fleet.Member, loads []budget.Load) []budget.Load {
 	return loads
 }
 
-// runsUnseen has an instance be ready to which nobody logs in, once a list that shows it says nothing else.
+// runsUnseen makes an instance without login ready once a list shows it running.
 func (e *Engine) runsUnseen(in *fleet.Member) {
 	if in.NoLogin && in.Listed && !in.Ending && !in.Off && in.ProviderID != "" && in.State != drover.InstanceCreating {
 		e.ready(in)
 	}
 }
 
-// checkUnseen does what is to be done about such an instance.
+// checkUnseen checks a ready instance without login.
 func (e *Engine) checkUnseen(in *fleet.Member) {
 	if e.idledOut(in) {
 		e.stop(in, e.whyIdle(in))

@@ -21,7 +21,7 @@ type Partition struct {
 const fewest = 3
 
 // A controller that hears from none of a cloud's instances is probably cut off from them. While it assumes a partition,
-// no instance that has work or belongs to a pool is given up for silence. It keeps dialing, and the assumption ends
+// no instance that has work or belongs to a pool is given up for silence. It keeps dialling, and the assumption ends
 // when any instance of that cloud answers, even one that has just booted, or after PartitionTimeout. A single answering
 // instance proves that there is no partition, so all must be silent. Missing from lists is not silence: lists prove an
 // instance gone.
@@ -53,7 +53,7 @@ func (e *Engine) blames(in *fleet.Member) bool {
 }
 
 // silence counts a cloud's instances that should be connected and are not: 0 if any is connected. It is undecided while
-// the result depends on instances that lost their connection just now and have yet to be dialed.
+// the result depends on instances that lost their connection just now and have yet to be dialled.
 func (e *Engine) silence(cloud string) (silent int, undecided bool) {
 	open := 0
 	for _, in := range e.fleet.All() {

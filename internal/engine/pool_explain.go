@@ -8,13 +8,14 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// poolSubject names a pool in an explanation.
+// poolSubject prefixes a pool's name in an explanation.
 const poolSubject = "pool/"
 
-// groupSubject does so too, as people think of it.
+// groupSubject prefixes a node group's.
 const groupSubject = "group/"
 
-// Pools lists the configured pools by name, and those that still have instances though they are configured no more. The values share no memory with the engine.
+// Pools returns the configured pools by name, and others that still have instances. The values share no memory with the
+// engine.
 func (e *Engine) Pools() (list []drover.Pool) {
 	for _, p := range e.pools.list {
 		list = append(list, e.poolNow(p))
@@ -28,7 +29,7 @@ func (e *Engine) Pools() (list []drover.Pool) {
 	return list
 }
 
-// poolNow is a configured pool as it stands.
+// poolNow describes a configured pool.
 func (e *Engine) poolNow(p *poolOf) drover.Pool {
 	now := drover.Pool{Name: p.Name, Kind: p.spec.Kind, Wanted: p.count, Keeps: p.spec.Stopped, ByZone: map[string]int{}}
 	if p.grouped() {
@@ -61,7 +62,7 @@ func (e *Engine) poolNow(p *poolOf) drover.Pool {
 	return now
 }
 
-// whyUnfilled is why the pool has not what it should have; nil if it has.
+// whyUnfilled returns why the pool differs from its size; nil if it does not.
 func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 	switch {
 	case e.s.Closing:
@@ -78,7 +79,7 @@ func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 	return new(p.Reason)
 }
 
-// explainPool says what a pool wants and has, and what is missing why.
+// explainPool explains a pool's size, its instances, and what is missing.
 func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
 	name, is := strings.CutPrefix(subject, poolSubject)
 	if group, so := strings.CutPrefix(subject, groupSubject); so {
@@ -100,7 +101,7 @@ func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
 	return x, false
 }
 
-// whyNoNext is why a node group would not get one more node now, asked for or not; nil if it would, or if it is none.
+// whyNoNext returns why a node group would not get another node now; nil if it would, or is not a node group.
 func (e *Engine) whyNoNext(name string) *Verdict {
 	p := e.pool(name)
 	switch {
@@ -142,7 +143,7 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 	return x
 }
 
-// explainPools explains those that have not what they should have.
+// explainPools explains pools that differ from their size.
 func (e *Engine) explainPools(all *explanations) {
 	for _, p := range e.Pools() {
 		if p.Reason != nil && all.room() {

@@ -12,22 +12,23 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// A pool's instance is the cheapest that its place has of what the pool may use and that is not blocked; the others there are its other candidates. It is
-// rented within the same limits as any, and if it can be paid to the end of the next hour: for so long each is committed, and again when an hour ends.
+// A pool's new instance is of the cheapest unblocked offering in its place that the pool may use; the other ones there
+// are further candidates. All limits apply, and it must be affordable until the end of the next hour: each is committed
+// for that long, and again when an hour ends.
 
-// closings are the places that could not give what a pool demanded in this decision, and why.
+// closings are the places that could not meet a pool's demand in this decision, and why.
 type closings map[pool.Demand]Verdict
 
 func (c closings) close(d pool.Demand, why Verdict) { c[d] = why }
 
-// closed reports whether nothing of the kind is to be demanded in a place. The place that is none stands for all.
+// closed reports whether this kind of demand cannot be met in a place. The empty place stands for all.
 func (c closings) closed(d pool.Demand) bool {
 	_, here := c[d]
 	_, atAnyCost := c[pool.Demand{OnDemand: d.OnDemand}]
 	return here || atAnyCost
 }
 
-// usable is what of the offerings the pool may use, in a place or, of none, anywhere, blocked or not.
+// usable returns the offerings that the pool may use, blocked or not, in a place or, if that is empty, anywhere.
 func (e *Engine) usable(p *poolOf, at pool.Place) (all []drover.Offering) {
 	for _, o := range e.market.Offerings() {
 		here := pool.Place{Cloud: o.Cloud, Zone: o.Zone}
@@ -38,7 +39,7 @@ func (e *Engine) usable(p *poolOf, at pool.Place) (all []drover.Offering) {
 	return all
 }
 
-// zonesOf is the places in which there is something that the pool may use, by cloud and zone.
+// zonesOf returns the places with offerings that the pool may use, by cloud and zone.
 func (e *Engine) zonesOf(p *poolOf, closed closings) (all []pool.Zone) {
 	for _, o := range e.usable(p, pool.Place{}) {
 		here := pool.Place{Cloud: o.Cloud, Zone: o.Zone}
@@ -69,8 +70,9 @@ func (p *poolOf) exhaustion(at pool.Place) *Exhaustion {
 	return &p.Exhausted[i]
 }
 
-// markExhausted notes in which places all that the pool may use is blocked by a lack of capacity, and tells a hook of each once. They are left alone for as
-// long as the pool says, however long the blocks are: then one create tries whether there is capacity again.
+// markExhausted records the places in which all usable offerings are blocked for lack of capacity, and fires a hook
+// once for each. They are avoided for as long as the pool says, however long the blocks are; then one create request
+// tests for capacity.
 func (e *Engine) markExhausted(p *poolOf) {
 	for _, z := range e.zonesOf(p, nil) {
 		why, lack := e.lacksCapacity(p, z.Place)
@@ -95,7 +97,8 @@ func (e *Engine) markExhausted(p *poolOf) {
 	slices.SortFunc(p.Exhausted, func(a, b Exhaustion) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// lacksCapacity reports whether all that the pool may use in a place is blocked by a lack of capacity, and nothing tries it.
+// lacksCapacity reports whether all usable offerings in a place are blocked for lack of capacity, and none is being
+// probed.
 func (e *Engine) lacksCapacity(p *poolOf, at pool.Place) (why Verdict, lack bool) {
 	for _, o := range e.usable(p, at) {
 		b := e.market.BlockOf(o)
@@ -107,20 +110,20 @@ func (e *Engine) lacksCapacity(p *poolOf, at pool.Place) (why Verdict, lack bool
 	return why, true
 }
 
-// hasCapacity notes that an instance of a pool was created: its zone is exhausted no more.
+// hasCapacity records that a pool's instance was created: its zone is no longer exhausted.
 func (e *Engine) hasCapacity(in *fleet.Member) {
 	if p := e.pool(in.Pool); p != nil {
 		p.Exhausted = slices.DeleteFunc(p.Exhausted, func(x Exhaustion) bool { return x.Place == pool.Place{Cloud: in.Cloud, Zone: in.Zone} })
 	}
 }
 
-// rentFor writes an instance down for a pool in a place, or says why none can be rented there now.
+// rentFor records a new instance for a pool in a place, or returns why none can be rented there now.
 func (e *Engine) rentFor(p *poolOf, d pool.Demand) *Verdict {
 	candidates, why := e.rentable(p, d)
 	if why != nil {
 		return why
 	}
-	e.writeBlocks() // what the choice followed from
+	e.writeBlocks() // the choice depended on them
 	in := e.draft(candidates, e.poolDisk(p, candidates[0]))
 	if in.Pool, in.Prefix, in.Template = p.Name, p.spec.NamePrefix, p.spec.Template; e.life().Sharing == drover.ShareEveryone {
 		in.Owner = drover.Everyones
@@ -129,7 +132,8 @@ func (e *Engine) rentFor(p *poolOf, d pool.Demand) *Verdict {
 	return nil
 }
 
-// rentable is what an instance for a pool in a place may be, the cheapest first, or why none can be rented there now.
+// rentable returns the candidates for a pool's instance in a place, cheapest first, or why none can be rented there
+// now.
 func (e *Engine) rentable(p *poolOf, d pool.Demand) ([]drover.Offering, *Verdict) {
 	all := e.usable(p, d.Place)
 	if d.OnDemand {
@@ -172,10 +176,11 @@ func (e *Engine) rentable(p *poolOf, d pool.Demand) ([]drover.Offering, *Verdict
 	return candidates, nil
 }
 
-// beyondBudget says which budget one more of a pool's instances would pass, its node group's own or another; nil if none.
+// beyondBudget returns the budget that one more of a pool's instances would exceed, its node group's or another; nil if
+// none.
 func (e *Engine) beyondBudget(p *poolOf, o drover.Offering) *Verdict {
 	if most := p.spec.Budget; most > 0 {
-		// One that is being created counts as the dearest of what it may be.
+		// An instance being created counts at the price of its most expensive candidate.
 		hourly := drover.Money(0)
 		for _, in := range e.pools.members[p.Name] {
 			hourly += slices.MaxFunc(in.Offerings(), func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) }).Price
@@ -190,7 +195,7 @@ func (e *Engine) beyondBudget(p *poolOf, o drover.Offering) *Verdict {
 	return nil
 }
 
-// whyNoneMore says that neither the fleet nor any cloud of these offerings may have one more; nil if one may.
+// whyNoneMore returns why neither the fleet nor any cloud of these offerings may have another instance; nil if one may.
 func (e *Engine) whyNoneMore(offers []drover.Offering) *Verdict {
 	if e.room() == 0 {
 		return new(e.verdict(drover.ReasonLimit, "%s", fleetFull(e.s.Settings.MaxInstances)))
@@ -202,14 +207,14 @@ func (e *Engine) whyNoneMore(offers []drover.Offering) *Verdict {
 	return new(e.verdict(drover.ReasonLimit, "%s", cloudFull(cloud, e.limits(cloud).MaxInstances)))
 }
 
-// whyExhausted says that a zone had no capacity, and until when it is left alone.
+// whyExhausted explains that a zone had no capacity, and until when it is avoided.
 func (e *Engine) whyExhausted(x *Exhaustion) Verdict {
 	why := e.verdict(drover.ReasonBlocked, "exhausted")
 	why.Until = x.Until
 	return why
 }
 
-// whyAllBlocked says that all of some offerings are blocked, by what the first of them is, until the first ends.
+// whyAllBlocked explains that all of these offerings are blocked, until the first block ends.
 func (e *Engine) whyAllBlocked(all []drover.Offering) Verdict {
 	why := e.verdict(drover.ReasonBlocked, "everything it may use there is blocked")
 	for _, o := range all {
@@ -222,12 +227,13 @@ func (e *Engine) whyAllBlocked(all []drover.Offering) Verdict {
 	return why
 }
 
-// poolDisk is how much disk an instance of an offering has in the pool.
+// poolDisk returns the disk of an instance of an offering in the pool.
 func (e *Engine) poolDisk(p *poolOf, o drover.Offering) drover.Bytes {
 	return cmp.Or(o.Type.Resources.Disk, max(p.spec.Disk, p.spec.Need.Disk, e.limits(o.Cloud).Disk))
 }
 
-// refusesPool is the account that an instance of an offering would overdraw, kept to the end of the next hour; nil if none.
+// refusesPool returns the account that an instance of an offering, kept until the end of the next hour, would overdraw;
+// nil if none.
 func (e *Engine) refusesPool(o drover.Offering) *budget.Account {
 	if !e.limited() {
 		return nil
@@ -236,7 +242,7 @@ func (e *Engine) refusesPool(o drover.Offering) *budget.Account {
 	return e.ledger.Refuses(nil, budget.Commitment{Offers: []drover.Offering{o}, Billing: e.limits(o.Cloud).Billing, Loads: []budget.Load{stays}})
 }
 
-// whyShort says why so many of a pool's instances are missing: what stops each of its places.
+// whyShort explains why instances of a pool are missing: what stops each of its places.
 func (e *Engine) whyShort(p *poolOf, short string, closed closings) Verdict {
 	zones := e.zonesOf(p, nil)
 	if len(zones) == 0 {
@@ -269,7 +275,7 @@ func (e *Engine) whyShort(p *poolOf, short string, closed closings) Verdict {
 	return why
 }
 
-// whyNothingFits says that no offering is one that the pool may use, as far as is known.
+// whyNothingFits explains that no known offering may be used by the pool.
 func (e *Engine) whyNothingFits(p *poolOf) Verdict {
 	for _, name := range p.spec.Clouds {
 		if c := e.cloud(name); c != nil && !c.Known && !e.limits(name).Leaving {

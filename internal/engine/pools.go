@@ -11,52 +11,53 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// PoolState is what was found out about a pool since the engine began.
+// PoolState is what was found out about a pool since the engine started.
 type PoolState struct {
 	Name       string       `json:"name"`
 	Exhausted  []Exhaustion `json:"exhausted,omitempty"`  // by cloud and zone
-	Template   string       `json:"template,omitempty"`   // of which Failed speaks
-	Failed     int          `json:"failed,omitempty"`     // instances in a row that were made from it and never became ready
+	Template   string       `json:"template,omitempty"`   // to which Failed refers
+	Failed     int          `json:"failed,omitempty"`     // instances in a row made from it that never became ready
 	CannotStop Verdict      `json:"cannot_stop,omitzero"` // why no more are kept stopped, if so
-	Reason     Verdict      `json:"reason,omitzero"`      // why there are not as many as wanted, or outdated ones are not replaced
+	Reason     Verdict      `json:"reason,omitzero"`      // why its size is not reached, or outdated instances are not replaced
 }
 
-// Exhaustion is a zone in which all that a pool may use was blocked by a lack of capacity, and in which none of its instances was created since.
+// Exhaustion is a zone in which all of a pool's usable offerings were blocked for lack of capacity, and none of its
+// instances was created since.
 type Exhaustion struct {
 	pool.Place
 	Until drover.Time `json:"until"`
-	Tried bool        `json:"tried,omitempty"` // that is over, so that one create may try it
+	Tried bool        `json:"tried,omitempty"` // it is over, so that one create request may test it
 }
 
 // poolOf is a configured pool.
 type poolOf struct {
 	PoolState
 	spec    *pool.Spec
-	count   int              // the number that is wanted; of a node group, failed nodes among them
+	count   int              // the wanted size; for a node group, including failed nodes
 	failed  []FailedNode     // by number
-	last    int64            // the number of the last failure
-	offer   *drover.Offering // what the next node has at least
-	offered int              // as of which types and prices it does
-	inUse   int              // of a pool with a ratio: the instances in use when seen was noted
-	settled bool             // nothing is to be done before revision moves, or next
-	seen    int              // the revision that this was found by
+	last    int64            // number of the last failure
+	offer   *drover.Offering // the least that the next node has
+	offered int              // the market revision for which that holds
+	inUse   int              // with a ratio: instances in use when seen was set
+	settled bool             // nothing to do until revision changes, or next
+	seen    int              // the revision for which that holds
 	next    drover.Time      // 0: never
 }
 
-// pools are all pools, and their instances.
+// pools holds all pools and their instances.
 type pools struct {
 	list     []*poolOf                  // configured, by name
 	members  map[string][]*fleet.Member // by pool, configured or not, by ID
-	names    []string                   // of those that have any
-	revision int                        // how often an instance of a pool, or a wish for one, has changed
-	inUse    int                        // instances of the fleet that jobs run on, as it was at a revision of the fleet
+	names    []string                   // of pools with instances
+	revision int                        // counts changes of pools' instances and sizes
+	inUse    int                        // instances that run jobs, as of a fleet revision
 	inUseAt  int
 }
 
-// replacesLeast is how many instances of a changed template have to fail in a row for no more to be replaced.
+// replacesLeast is how many instances of a changed template must fail in a row before replacing stops.
 const replacesLeast = 2
 
-// pool is a configured pool, nil if there is none of the name.
+// pool returns a configured pool, nil if there is none of this name.
 func (e *Engine) pool(name string) *poolOf {
 	at, ok := slices.BinarySearchFunc(e.pools.list, name, func(p *poolOf, name string) int { return cmp.Compare(p.Name, name) })
 	if !ok {
@@ -65,7 +66,7 @@ func (e *Engine) pool(name string) *poolOf {
 	return e.pools.list[at]
 }
 
-// enter counts an instance among those of its pool, and leave no more.
+// enter adds an instance to its pool's members; leave removes it.
 func (p *pools) enter(in *fleet.Member) {
 	if !in.Pooled() {
 		return
@@ -91,7 +92,7 @@ func (p *pools) leave(in *fleet.Member) {
 	}
 }
 
-// followPools has the pools follow the settings.
+// followPools applies the settings to the pools.
 func (e *Engine) followPools(known []PoolState) {
 	e.pools.list, e.pools.revision = nil, e.pools.revision+1
 	for i := range e.s.Settings.Pools {
@@ -108,7 +109,7 @@ func (e *Engine) followPools(known []PoolState) {
 	}
 }
 
-// poolStates is what is known of the configured pools. It shares no memory with the engine.
+// poolStates returns the states of the configured pools. It shares no memory with the engine.
 func (e *Engine) poolStates() (all []PoolState) {
 	for _, p := range e.pools.list {
 		s := p.PoolState
@@ -118,7 +119,7 @@ func (e *Engine) poolStates() (all []PoolState) {
 	return all
 }
 
-// poolRow is what an operator set of a pool; nil if nothing.
+// poolRow returns what an operator set for a pool; nil if nothing.
 func (e *Engine) poolRow(name string) *PoolRow {
 	at := slices.IndexFunc(e.s.Pools, func(r PoolRow) bool { return r.Name == name })
 	if at < 0 {
@@ -127,7 +128,7 @@ func (e *Engine) poolRow(name string) *PoolRow {
 	return &e.s.Pools[at]
 }
 
-// forgetResizes drops the numbers of pools whose configured number is another than when they were set.
+// forgetResizes drops sizes that operators set before the configured size changed.
 func (e *Engine) forgetResizes() {
 	stale := func(r PoolRow) bool {
 		return !slices.ContainsFunc(e.s.Settings.Pools, func(s pool.Spec) bool { return s.Name == r.Name && s.Count == r.Configured })
@@ -141,7 +142,7 @@ func (e *Engine) forgetResizes() {
 	e.s.Pools = slices.DeleteFunc(slices.Clone(e.s.Pools), stale)
 }
 
-// resize gives a pool another number, as an operator wishes.
+// resize sets a pool's size at an operator's request.
 func (e *Engine) resize(b ResizeAsked) {
 	p := e.pool(b.Pool)
 	switch {
@@ -165,7 +166,7 @@ func (e *Engine) resize(b ResizeAsked) {
 	e.reply(b.Wish, nil)
 }
 
-// writePool writes down what is durable of a pool.
+// writePool records the durable part of a pool.
 func (e *Engine) writePool(row PoolRow) {
 	e.s.Pools = slices.DeleteFunc(slices.Clone(e.s.Pools), func(r PoolRow) bool { return r.Name == row.Name })
 	if !row.Gone {
@@ -175,8 +176,8 @@ func (e *Engine) writePool(row PoolRow) {
 	e.write(Write{Pool: &row})
 }
 
-// reconcilePools has each pool come to its number, and what is left of pools that are configured no more go. Once that was done in a decision, only what has
-// changed since is looked at again.
+// reconcilePools brings each pool to its size, and releases instances of pools that are no longer configured. After the
+// first time in a decision, it visits only what has changed since.
 func (e *Engine) reconcilePools(first bool) {
 	if len(e.pools.list)+len(e.pools.members) == 0 || e.s.Draining || e.s.Closing || !e.recordsCurrent() {
 		return
@@ -194,7 +195,7 @@ func (e *Engine) reconcilePools(first bool) {
 	}
 }
 
-// dissolve releases what is left of a pool that is configured no more.
+// dissolve releases the instances of a pool that is no longer configured.
 func (e *Engine) dissolve(name string) {
 	for _, in := range slices.Clone(e.pools.members[name]) {
 		if !e.going(in) && !in.Held() {
@@ -206,7 +207,8 @@ func (e *Engine) dissolve(name string) {
 // mostRounds is far more plans than one decision needs.
 const mostRounds = 100
 
-// reconcilePool carries out plans until nothing is left to be done now. A place that cannot give what is demanded there is closed for the rest.
+// reconcilePool carries out plans until nothing is left to do now. A place that cannot meet a demand is closed for the
+// remaining plans.
 func (e *Engine) reconcilePool(p *poolOf) {
 	p.settled, p.seen, p.next, p.inUse = false, e.pools.revision, 0, e.inUse(p)
 	if why := e.unknownTo(p); why != nil {
@@ -218,7 +220,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 		in := e.poolInput(p, closed)
 		plan := pool.Reconcile(in)
 		over := e.overspends(p, &in)
-		if !plan.Settled && !marked { // to a pool at rest it does not matter
+		if !plan.Settled && !marked { // irrelevant to a settled pool
 			marked = true
 			e.markExhausted(p)
 			continue
@@ -256,8 +258,8 @@ func (e *Engine) reconcilePool(p *poolOf) {
 	}
 }
 
-// unknownTo says what a cloud of the pool has still to say before anything is done; nil if nothing. Unknown is not empty: each has to be listed first, and to
-// tell its types unless it keeps failing to.
+// unknownTo returns what a cloud of the pool must still report before anything is done; nil if nothing. Unknown is not
+// empty: each must have been listed, and have returned its types unless that keeps failing.
 func (e *Engine) unknownTo(p *poolOf) *Verdict {
 	for _, name := range p.spec.Clouds {
 		switch c := e.cloud(name); {
@@ -271,8 +273,8 @@ func (e *Engine) unknownTo(p *poolOf) *Verdict {
 	return nil
 }
 
-// overspends has a pool have one less, if more is promised than may be spent and it is no floor, and reports whether it did. Each instance that goes frees
-// what was promised to it.
+// overspends lowers the pool's size by one if more is committed than the budget allows, and reports whether it did. The
+// pool's min is not undercut. Each instance that goes releases its commitment.
 func (e *Engine) overspends(p *poolOf, in *pool.Input) bool {
 	if p.spec.Kind == drover.PoolFloor || p.grouped() || !e.limited() || !e.ledger.Overspent() {
 		return false
@@ -290,7 +292,7 @@ func (e *Engine) overspends(p *poolOf, in *pool.Input) bool {
 	return true
 }
 
-// poolInput is the pool as its reconciler sees it.
+// poolInput returns the pool as its reconciler sees it.
 func (e *Engine) poolInput(p *poolOf, closed closings) pool.Input {
 	in := pool.Input{Spec: *p.spec, Now: e.s.Now, Count: p.count - len(p.failed), InUse: e.inUse(p), Stuck: p.failing()}
 	for _, one := range e.pools.members[p.Name] {
@@ -303,7 +305,7 @@ func (e *Engine) poolInput(p *poolOf, closed closings) pool.Input {
 	return in
 }
 
-// inUse is how many of the fleet's instances jobs run on, for a pool that has to know.
+// inUse returns how many of the fleet's instances run jobs, for a pool with a ratio.
 func (e *Engine) inUse(p *poolOf) int {
 	if p.spec.Ratio == 0 {
 		return 0
@@ -319,10 +321,10 @@ func (e *Engine) inUse(p *poolOf) int {
 	return e.pools.inUse
 }
 
-// failing reports whether instances of the present template do not become ready.
+// failing reports whether instances of the current template do not become ready.
 func (p *poolOf) failing() bool { return p.Template == p.spec.Template && p.Failed >= replacesLeast }
 
-// viewOf is an instance as the reconciler of its pool sees it.
+// viewOf returns an instance as its pool's reconciler sees it.
 func (e *Engine) viewOf(in *fleet.Member) pool.View {
 	busy := len(in.Load)
 	for _, b := range in.Bound {
@@ -352,7 +354,8 @@ func countStopped(views []pool.View) (n int) {
 	return n
 }
 
-// startFor has a stopped instance of a pool started because the pool has too few, if that can be paid; else it is not looked at for a while.
+// startFor starts a stopped instance of a pool that has too few, if affordable; otherwise it is not considered for a
+// while.
 func (e *Engine) startFor(p *poolOf, in *fleet.Member) {
 	if e.beyondBudget(p, asRunning(in).Offering()) != nil {
 		in.Retry = e.s.Now.Add(startPause)
@@ -361,13 +364,13 @@ func (e *Engine) startFor(p *poolOf, in *fleet.Member) {
 	e.wake(in, false, e.verdict(drover.ReasonPool, "pool %s has too few", p.Name))
 }
 
-// going reports whether an instance is on its way out, so that it does not count toward its pool.
+// going reports whether an instance is leaving, so that it does not count in its pool.
 func (e *Engine) going(in *fleet.Member) bool {
 	_, departs := e.departs(in)
 	return departs || in.State == drover.InstanceStopping || in.Broken || in.Reclaimed != nil || in.Ailing != nil
 }
 
-// sendOff has an instance of a pool go: at once if nothing can be running there, else it drains.
+// sendOff removes a pool's instance: immediately if nothing can be running there, otherwise by draining.
 func (e *Engine) sendOff(in *fleet.Member, why Verdict) {
 	begun := in.State == drover.InstanceCreating || in.State == drover.InstanceStopped || in.State == drover.InstanceBooting && in.Ready == 0
 	e.emptyAnew(in)
@@ -399,7 +402,7 @@ func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
 	return e.verdict(drover.ReasonPool, "pool %s wants %s", p.Name, countOf(wanted, "instance"))
 }
 
-// poolFound notes why a pool has not what it should have, if so, and tells when it stops replacing outdated instances.
+// poolFound records why a pool differs from its size, and reports when it stops replacing outdated instances.
 func (e *Engine) poolFound(p *poolOf, in pool.Input, plan pool.Plan, closed closings) {
 	outdated := slices.ContainsFunc(in.Views, func(v pool.View) bool { return !v.Going && v.Template != "" && v.Template != p.spec.Template })
 	switch {
@@ -420,7 +423,7 @@ func (e *Engine) poolFound(p *poolOf, in pool.Input, plan pool.Plan, closed clos
 	}
 }
 
-// poolWaits notes what a pool waits for, since when it does for that.
+// poolWaits records what a pool waits for, and since when.
 func (e *Engine) poolWaits(p *poolOf, why Verdict) {
 	if why.Cause == p.Reason.Cause {
 		why.Since = p.Reason.Since
@@ -428,7 +431,7 @@ func (e *Engine) poolWaits(p *poolOf, why Verdict) {
 	p.Reason = why
 }
 
-// proves takes note of whether instances of the pool's template become ready.
+// proves records whether instances of the pool's template become ready.
 func (e *Engine) proves(in *fleet.Member, ready bool) {
 	p := e.pool(in.Pool)
 	if p == nil || in.Template != p.spec.Template {
@@ -443,7 +446,7 @@ func (e *Engine) proves(in *fleet.Member, ready bool) {
 	e.pools.revision++
 }
 
-// nextPools is when time alone brings something to do for a pool; 0: never.
+// nextPools returns when time alone causes work for a pool; 0: never.
 func (e *Engine) nextPools() (at drover.Time) {
 	if e.s.Draining || e.s.Closing || !e.recordsCurrent() {
 		return 0
@@ -454,7 +457,7 @@ func (e *Engine) nextPools() (at drover.Time) {
 	return at
 }
 
-// wrongPools says which pool has other instances than bear its name, or is held to be at rest and is not.
+// wrongPools finds a pool with other members than bear its name, or wrongly considered settled.
 func (e *Engine) wrongPools() string {
 	anew := pools{}
 	for _, in := range e.fleet.All() {

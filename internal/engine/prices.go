@@ -9,17 +9,19 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// What an instance costs an hour is what its cloud's list says of others like it or, on demand, what the operator has committed to: a
-// reservation is filled by the oldest. Either may change while it runs; from when that is known, its bill goes on at the new price.
+// An instance's hourly price is the list price of its offering or, on demand, a price the operator has committed to;
+// the oldest instances use up commitments first. Either may change while it runs; the bill then continues at the new
+// price.
 
-// Reservation is a commitment: so many instances of a type on demand, the first that run, cost this price, whatever the list says.
+// Reservation is a price commitment: the first Count running on-demand instances of a type cost this, whatever the list
+// says.
 type Reservation struct {
 	Type  string       `json:"type"`
 	Count int          `json:"count"`
-	Price drover.Money `json:"price"` // an hour, of each
+	Price drover.Money `json:"price"` // per hour and instance
 }
 
-// rerate gives every instance that is paid the price that holds for it now, if any may have changed.
+// rerate updates the prices of all billed instances, if any may have changed.
 func (e *Engine) rerate() {
 	if !e.needsPricing {
 		return
@@ -30,7 +32,7 @@ func (e *Engine) rerate() {
 	}
 }
 
-// rate gives the instances of one cloud their prices. One of which nothing is said any more costs what it did.
+// rate updates the prices of one cloud's instances. An instance without a listed price keeps its own.
 func (e *Engine) rate(c *Cloud) {
 	left := slices.Clone(e.limits(c.Name).Reserved)
 	for _, in := range e.fleet.All() {
@@ -51,7 +53,8 @@ func (e *Engine) rate(c *Cloud) {
 	}
 }
 
-// rateStopped gives a stopped instance its price, and has its record say what it would cost now if it ran, by which the one to be started is chosen.
+// rateStopped updates a stopped instance's price, and records what it would cost if running, which decides which one is
+// started.
 func (e *Engine) rateStopped(c *Cloud, in *fleet.Member) {
 	o, listed := c.Find(keyOf(in))
 	if !listed {
@@ -65,8 +68,8 @@ func (e *Engine) rateStopped(c *Cloud, in *fleet.Member) {
 	}
 }
 
-// withVolume is an offering at what it costs with a disk of this size. A volume of the usual size is in its price already, as is a disk that comes
-// with the type.
+// withVolume returns an offering at its price with a disk of this size. A volume of the usual size, or a disk that
+// comes with the type, is included already.
 func (e *Engine) withVolume(o drover.Offering, disk drover.Bytes) drover.Offering {
 	if o.Type.Resources.Disk != 0 {
 		return o
@@ -74,7 +77,7 @@ func (e *Engine) withVolume(o drover.Offering, disk drover.Bytes) drover.Offerin
 	return o.WithVolume(disk - e.limits(o.Cloud).Disk)
 }
 
-// take takes the instance's part of what is left of the reservations, and returns what it costs then.
+// take uses up the instance's part of the reservations left, and returns its price.
 func take(left []Reservation, in *fleet.Member) (price drover.Money, reserved bool) {
 	for i := range left {
 		if in.Market == drover.OnDemand && left[i].Type == in.Type.Name && left[i].Count > 0 {
@@ -85,14 +88,14 @@ func take(left []Reservation, in *fleet.Member) (price drover.Money, reserved bo
 	return 0, false
 }
 
-// reprice has an instance cost another price from now on.
+// reprice changes an instance's price from now on.
 func (e *Engine) reprice(in *fleet.Member, price drover.Money) {
 	if price == in.Price {
 		return
 	}
 	tariff := in.Tariff().Changed(price, e.s.Now)
 	if e.s.Now == in.Created {
-		tariff.Rates = nil // nothing is paid at the price that it was planned with
+		tariff.Rates = nil // nothing was billed at the planned price
 	}
 	tariff = tariff.Folded(in.Created, e.marks(in)...)
 	in.Rates, in.Price = tariff.Rates, tariff.Price
@@ -101,8 +104,8 @@ func (e *Engine) reprice(in *fleet.Member, price drover.Money) {
 	e.touch(in)
 }
 
-// marks are the times between which it matters to the nano-dollar what an instance has cost: the beginnings of the windows in which money is
-// counted, of late also those that are over, and what attempts that live have of it.
+// marks returns the times between which an instance's cost must stay exact: the beginnings of budget windows, including
+// recent ones, and of its live attempts.
 func (e *Engine) marks(in *fleet.Member) []drover.Time {
 	marks := append(budget.Begins(e.s.Now), in.Ready)
 	for _, a := range in.Load {
@@ -111,12 +114,12 @@ func (e *Engine) marks(in *fleet.Member) []drover.Time {
 	return marks
 }
 
-// unreserve has the reservation that an instance may have filled be filled by another, now that it is paid no more.
+// unreserve lets another instance use the reservation of one that is no longer billed.
 func (e *Engine) unreserve(in *fleet.Member) {
 	e.needsPricing = e.needsPricing || slices.ContainsFunc(e.limits(in.Cloud).Reserved, func(r Reservation) bool { return r.Type == in.Type.Name })
 }
 
-// asPaid is an offering at the price that one more instance of it would cost: a reservation's, while that has any left.
+// asPaid returns an offering at the price of one more instance: a reservation's, while any is left.
 func (e *Engine) asPaid(o drover.Offering) drover.Offering {
 	if o.Market != drover.OnDemand {
 		return o
@@ -129,7 +132,7 @@ func (e *Engine) asPaid(o drover.Offering) drover.Offering {
 	return o
 }
 
-// reserving is how many instances fill a reservation, or are about to.
+// reserving returns how many instances use a reservation, or are about to.
 func (e *Engine) reserving(r Reservation, cloud string) (n int) {
 	for _, in := range e.fleet.All() {
 		if in.Cloud == cloud && in.Market == drover.OnDemand && in.Type.Name == r.Type && in.Ended == 0 && !in.Rests() {
@@ -139,30 +142,30 @@ func (e *Engine) reserving(r Reservation, cloud string) (n int) {
 	return n
 }
 
-// overtaken reports whether an offering was planned with at a reservation's price that has been used up since.
+// overtaken reports whether an offering was planned at the price of a reservation that has been used up since.
 func (e *Engine) overtaken(o drover.Offering) bool {
 	was := o.Reserved
 	o.Reserved = false
 	return was && !e.asPaid(o).Reserved
 }
 
-// Where a cloud remembers its prices, an instance costs what they were also while nobody looked: a controller that begins is told how the prices
-// of the spot instances that it finds have moved since the last change that was noted of each. What was noted stays as it was. A volume costs what it
-// does now.
+// If a cloud remembers its prices, instances are billed correctly for times without a controller: a starting controller
+// learns how the prices of its spot instances moved since the last recorded change. Recorded prices stay. A volume is
+// billed at its current price.
 
-// Past is how the price of an offering has moved, as far as that was asked for.
+// Past is the price history of an offering.
 type Past struct {
 	OfferingKey
-	Prices []PastPrice `json:"prices"` // the oldest first
+	Prices []PastPrice `json:"prices"` // oldest first
 }
 
-// PastPrice is what an offering costs an hour from a time on.
+// PastPrice is an hourly price from a time on.
 type PastPrice struct {
 	From  drover.Time  `json:"from"`
 	Price drover.Money `json:"price"`
 }
 
-// recall has the spot instances of a cloud cost what their offerings did.
+// recall applies price histories to the spot instances of a cloud.
 func (e *Engine) recall(c *Cloud, past []Past) {
 	if len(past) == 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// prioritize moves a job to the group of another priority. With 0 its attempts are ended, to be tried again once it is raised (BEHAVIOUR
+// prioritize changes a job's priority. With 0 its attempts are stopped, to be retried once it is raised (BEHAVIOUR
 // D13).
 func (e *Engine) prioritize(b PriorityAsked) {
 	j := e.job(b.Job)
@@ -25,7 +25,7 @@ func (e *Engine) prioritize(b PriorityAsked) {
 	e.countMixOf(j, 1)
 	e.regroup(j)
 	for _, a := range e.attemptsOf(j) {
-		e.fleet.Changed(e.fleet.Member(a.Instance)) // whose room is kept for whom may have changed
+		e.fleet.Changed(e.fleet.Member(a.Instance)) // the backfill may hold its room for others now
 	}
 	if j.Priority == 0 {
 		for _, a := range e.attemptsOf(j) {
@@ -37,7 +37,7 @@ func (e *Engine) prioritize(b PriorityAsked) {
 	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s: %s", j.Name, cmp.Or(b.Reason.Text, fmt.Sprintf("its priority was set to %d", j.Priority))), Job: &drover.JobID{Number: b.Job, Index: -1}})
 }
 
-// tooLate says why the priority of a job in one of its lives cannot be changed any more, if so.
+// tooLate returns why a job's priority can no longer be changed, if so. life is the retry of the job that is meant.
 func (e *Engine) tooLate(j *Job, number, life int64) *drover.Error {
 	switch {
 	case j == nil:
@@ -50,12 +50,12 @@ func (e *Engine) tooLate(j *Job, number, life int64) *drover.Error {
 	return nil
 }
 
-// doneAgain refuses what was wished for a job that has ended, and is done again since.
+// doneAgain refuses a request for a job that has ended and been retried since.
 func doneAgain(number int64) *drover.Error {
 	return drover.Errorf(drover.KindConflict, "job %d has ended and been retried meanwhile", number).WithHint("if you mean the retry too, repeat the command")
 }
 
-// putsOff reports whether what is told to end for the reason is to begin again.
+// putsOff reports whether an attempt stopped for this reason is requeued.
 func putsOff(why Verdict) bool {
 	if why.Cause == verdict.Draining {
 		return true
@@ -63,8 +63,8 @@ func putsOff(why Verdict) bool {
 	return why.Cause == verdict.Preempted || why.Cause == verdict.Gang
 }
 
-// preempted reports whether an attempt that has ended did so because its job's priority was set to 0, its gang begins again, or the controller stops everything: it is put off, not final. What came
-// to its own end before is as final as ever.
+// preempted reports whether an attempt ended because its job's priority was set to 0, its gang restarts, or the
+// controller stops everything: it is requeued, not final. If the command ended by itself before, its result is final.
 func preempted(j *Job, a *Attempt) bool {
 	if a.Stop == nil || !putsOff(*a.Stop) || j.Cancel != nil {
 		return false
@@ -72,20 +72,20 @@ func preempted(j *Job, a *Attempt) bool {
 	switch a.State {
 	case drover.AttemptCancelled, drover.AttemptLost, drover.AttemptInterrupted:
 		return true
-	case drover.AttemptFailed: // its output could not be stored, which matters only if it is whole
+	case drover.AttemptFailed: // its output could not be stored, which matters only for a success
 		return a.Exit != nil && a.Exit.Code != 0
 	}
 	return false
 }
 
-// putOff puts an element back in the queue as if the attempt had not been.
+// putOff requeues an element as if the attempt had not happened.
 func (e *Engine) putOff(j *Job, el Element, why Verdict) {
 	e.requeue(j, el, why)
 	id := drover.JobID{Number: j.Number, Index: el.Index}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s is queued again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: new(why.Reason())})
 }
 
-// stopForGood makes the end of an attempt that was only to be put off final.
+// stopPermanently makes the end of an attempt final that was to be requeued.
 func (e *Engine) stopPermanently(a *Attempt, why Verdict) {
 	if putsOff(why) {
 		return

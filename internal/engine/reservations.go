@@ -111,7 +111,7 @@ func (e *Engine) dropReservations(g *group, r *fleet.Index, surplus int) {
 	}
 }
 
-// takeOver displaces lower priorities on coming instances in favor of an unschedulable group.
+// takeOver displaces lower priorities on coming instances in favour of an unschedulable group.
 func (e *Engine) takeOver(g *group, r *fleet.Index) {
 	for _, in := range r.Coming {
 		if g.wants() == 0 {

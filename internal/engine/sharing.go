@@ -5,11 +5,11 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// With drover.ShareUser an instance runs the jobs of one user alone, from the first until it is gone: what a job leaves there, or changes, is its own
-// user's. With drover.ShareEveryone it runs everybody's, and its runner keeps them apart. A tag says whose it is, given as it is created, so that this
-// holds even if the store is lost.
+// With drover.ShareUser an instance runs one user's jobs only, from the first until it is gone: whatever jobs leave or
+// change there stays with their user. With drover.ShareEveryone it runs everybody's, and its runner isolates them. A
+// tag, set at creation, names the owner, so that this holds even if the store is lost.
 
-// own gives an instance that is to be rented for a user's jobs to whom it will be.
+// own sets the owner of an instance that is rented for a user's jobs.
 func (e *Engine) own(in *fleet.Member, user string) {
 	switch e.life().Sharing {
 	case drover.ShareUser:
@@ -19,7 +19,8 @@ func (e *Engine) own(in *fleet.Member, user string) {
 	}
 }
 
-// belong notes whose job begins on an instance. One that was nobody's, or whose user only its tag tells, is that user's from then on.
+// belong records whose job starts on an instance. An instance without owner, or whose owner only the tag names, belongs
+// to that user from then on.
 func (e *Engine) belong(in *fleet.Member, user string) {
 	if in.Sharing != drover.ShareUser || in.User == user && in.Owner != "" {
 		return
@@ -32,7 +33,7 @@ func (e *Engine) belong(in *fleet.Member, user string) {
 	e.writeInstance(in)
 }
 
-// whose says who alone may use the instance, if not everybody.
+// whose says who may use the instance, if not everybody.
 func whose(in *fleet.Member) string {
 	switch {
 	case in.User != "":
@@ -47,13 +48,13 @@ func whose(in *fleet.Member) string {
 	return ""
 }
 
-// ofOneUser is what of the demands, each of a group, is planned for together where instances belong to users: the first user's, as far as they do not
-// come before others of higher priority. The rest have the next plans.
+// ofOneUser selects the demands to plan together where instances belong to users: the first user's, as long as no other
+// user's have higher priority. The next plans are for the others.
 func (e *Engine) ofOneUser(demands []drover.Demand, groups []*group) (some []drover.Demand, of []*group) {
 	if e.life().Sharing != drover.ShareUser {
 		return demands, groups
 	}
-	highest := 0 // of the others
+	highest := 0 // of the other users
 	for i, g := range groups {
 		if g.Key.User != groups[0].Key.User {
 			highest = max(highest, g.Key.Priority)

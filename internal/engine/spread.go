@@ -8,10 +8,11 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// A spread has no more than a share of the fleet's vCPUs be of one spot offering, since what is of one is likely to be taken back together. It binds
-// what is planned: what there is already counts, running or on its way, and none of it goes because others went.
+// A spread limits the share of the fleet's vCPUs in one spot offering, since instances of one offering are often
+// interrupted together. It applies to planning: existing and coming instances count, and none is destroyed because
+// others are gone.
 
-// spread tells the problem of the share, and of what there is.
+// spread adds the limit and the existing instances to a problem.
 func (e *Engine) spread(p *drover.Problem) {
 	if p.SpotShare = e.s.Settings.SpotShare; p.SpotShare == 0 {
 		return
@@ -37,7 +38,7 @@ func compareRented(a, b drover.Rented) int {
 	return cmp.Or(cmp.Compare(a.Cloud, b.Cloud), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Market, b.Market))
 }
 
-// whySpread says that one more instance of an offering would pass its share of the fleet.
+// whySpread explains that one more instance of an offering would exceed its share.
 func (e *Engine) whySpread(o drover.Offering) (why Verdict, has bool) {
 	var p drover.Problem
 	e.spread(&p)
@@ -47,7 +48,7 @@ func (e *Engine) whySpread(o drover.Offering) (why Verdict, has bool) {
 	return why, has
 }
 
-// spreads is whySpread with what is rented as a problem says, and says nothing of since when.
+// spreads is whySpread for the instances in a problem, without a Since.
 func (e *Engine) spreads(p drover.Problem, o drover.Offering) (why Verdict, has bool) {
 	if p.SpotShare == 0 || o.Market != drover.Spot {
 		return why, false

@@ -12,31 +12,32 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// Records may be an older copy of themselves: a backup that was put back, a volume that was rolled back. What was begun since is not in them, and
-// would be begun again beside itself. As long as they are not proved to be the newest, nothing is begun that they do not have: no attempt, no
-// instance. They are proved once each cloud has given two good lists, and each instance of this fleet in them has said what runs there, or is gone.
+// Records may be stale: restored from a backup, or on a volume that was rolled back. What was started since is missing
+// from them, and would be started twice. Until they are proven current, nothing new starts: no attempt, no instance.
+// They are proven once each cloud has returned two good lists, and each recorded instance has reported what it runs, or
+// is gone.
 //
-// What an instance says makes them doubted only if it shows the proof that came with the start of an attempt which they never began. Any job there
-// can speak as its instance, but can show no proof of what was not given to it.
+// An instance's report casts doubt on the records only with the proof of an attempt that they never started. Any job
+// can impersonate its instance, but cannot forge a proof.
 //
-// What a log beside them has of attempts that succeeded since is believed at once: the results of those are stored, so their jobs are done.
+// Successes from the log beside stale records count immediately: their results are stored, so their jobs are done.
 //
-// Until then what there is counts for more than what is written. An attempt with a proof that is later than the one that is written is taken over,
-// with what came of it if it has ended; whatever else runs that is not written is ended like any process that nobody knows (BEHAVIOUR D14), and nothing
-// is begun before it has ended. What is written to run, and does not, is tried again without a lost start. A tag says what an operator told
-// an instance. No number that may have been given since is given again: all of them leap.
+// Until then reality overrides the records. An attempt with a proof that is later than the recorded one is adopted,
+// with its result if it has ended; anything else that runs unrecorded is stopped like any unknown process (BEHAVIOUR
+// D14), and nothing starts before it has ended. A recorded attempt that does not run is retried without counting as
+// lost. Tags tell an operator's commands. Numbers that may have been assigned since are not reused: all counters leap.
 
-// Leap is by how much the numbers of jobs, attempts and instances are raised when the records turn out to be older than what was done by them:
-// more than are given between a copy and its being put back, where nothing tells how many were.
+// Leap is added to the numbers of jobs, attempts and instances when the records turn out to be stale: more than are
+// assigned between a backup and its restoration, if nothing tells how many were.
 const Leap = 10_000
 
-// Unproved says why nothing is begun before it has been seen what there is; nil if the records are proved.
+// Unproved returns why nothing starts yet; nil if the records are current.
 func (e *Engine) Unproved() *drover.Reason { return e.s.Unproved }
 
-// proved reports whether the records are known to be the newest there are.
+// recordsCurrent reports whether the records are known to be current.
 func (e *Engine) recordsCurrent() bool { return e.s.Unproved == nil }
 
-// doubt begins to doubt the records, since something is there that they say was never made.
+// doubt marks the records as stale because of something that they say was never created.
 func (e *Engine) doubt(format string, args ...any) {
 	if !e.recordsCurrent() {
 		return
@@ -53,7 +54,7 @@ func (e *Engine) noteStaleRecords() {
 	e.note(Note{Level: Warn, Text: "nothing starts until every cloud and instance has reported: " + e.s.Unproved.Text, Reason: e.s.Unproved})
 }
 
-// doubtName doubts the records if an instance bears a name of this store's that by them was not given yet.
+// doubtName doubts the records if an instance has a name of this store that they have not assigned yet.
 func (e *Engine) doubtName(name string) {
 	number, ours := strings.CutPrefix(name, e.instanceName(0)[:len(e.instanceName(0))-1])
 	if id, err := strconv.ParseInt(number, 10, 64); ours && err == nil && id > e.s.LastInstance {
@@ -61,7 +62,7 @@ func (e *Engine) doubtName(name string) {
 	}
 }
 
-// doubtAttempt doubts the records if a runner has an attempt of theirs, by its proof, that by them was not begun yet.
+// doubtAttempt doubts the records if a runner has an attempt, with a valid proof, that they have not started yet.
 func (e *Engine) doubtAttempt(in *fleet.Member, id drover.AttemptID) {
 	j := e.job(id.Job.Number)
 	later := j != nil && j.Open(id.Job.Index) && id.Number > max(j.LastAttempt(id.Job.Index), e.s.LastAttempt)
@@ -70,8 +71,8 @@ func (e *Engine) doubtAttempt(in *fleet.Member, id drover.AttemptID) {
 	}
 }
 
-// look notes that a good list of a cloud, begun at a time, is there. One that is asked for soon after another may be the same stale copy, and
-// one within the lag may lack what was made just before Drover began to look.
+// look records a good list of a cloud. A second list soon after the first may be the same stale copy, and one within
+// the lag may miss what was created just before the controller started.
 func (c *Cloud) look(began drover.Time, lag time.Duration) {
 	switch {
 	case c.First == 0:
@@ -81,12 +82,12 @@ func (c *Cloud) look(began drover.Time, lag time.Duration) {
 	}
 }
 
-// secondLook is from when on another good list may be held to be no copy of the first.
+// secondLook returns from when on another good list cannot be a copy of the first.
 func (c *Cloud) secondLook(lag time.Duration) drover.Time {
 	return c.First.Add(max(fleet.MissingLeast, lag))
 }
 
-// prove looks whether the records are proved, and goes on to begin things if they are.
+// prove checks whether the records are proven current, and if so lets work start.
 func (e *Engine) prove() {
 	if e.recordsCurrent() || e.awaits() != "" {
 		return
@@ -110,8 +111,8 @@ func (e *Engine) prove() {
 	e.needsPlacing, e.needsPlan = true, true
 }
 
-// mayBeUsed has an instance that could have become a user's since the records were copied run nobody's jobs: its tag may not have been set in time to say
-// whose it is. Only pools have instances that are nobody's at first.
+// mayBeUsed marks an instance as used that a user may have used since the records were copied, since its tag may not
+// have been set in time. Only pools have instances without an owner.
 func (e *Engine) mayBeUsed(in *fleet.Member) {
 	if in.Sharing == drover.ShareUser && in.Owner == "" && in.Pooled() && in.Created != 0 && !in.NoJobs && !in.Used {
 		in.Used = true
@@ -120,7 +121,7 @@ func (e *Engine) mayBeUsed(in *fleet.Member) {
 	}
 }
 
-// awaits says what is still to be heard before the records are proved, empty if nothing is.
+// awaits says what must still be reported before the records are proven current, empty if nothing.
 func (e *Engine) awaits() string {
 	if len(e.clouds) == 0 {
 		return "the configuration"
@@ -144,8 +145,8 @@ func (e *Engine) awaits() string {
 	return ""
 }
 
-// strangeness is an attempt that is not known, if one runs on the instance, of a job that the records have: also one that is final in them may be
-// put back in the queue. One that these records never started is none.
+// strangeness returns an orphan on the instance that belongs to a job of these records, even a final one, which may be
+// retried. An attempt that these records never started does not count.
 func (e *Engine) strangeness(in *fleet.Member) *drover.AttemptID {
 	for _, id := range in.Orphans {
 		if id.Job.Number <= e.s.LastJob && !slices.Contains(in.Forged, id) {
@@ -155,14 +156,15 @@ func (e *Engine) strangeness(in *fleet.Member) *drover.AttemptID {
 	return nil
 }
 
-// whyUnproved says why nothing is begun, and what is waited for.
+// whyUnproved explains why nothing starts, and what is waited for.
 func (e *Engine) whyUnproved() Verdict {
 	why := verdict.Of(*e.s.Unproved)
 	why.Text += "; nothing starts until clouds and instances have reported: waits for " + e.awaits()
 	return why
 }
 
-// adoptAttempt takes over an attempt that by its proof is these records', and later than what they have of its job; nil if it does not fit that.
+// adoptAttempt adopts an attempt whose proof shows that these records' store started it later than they know; nil if
+// that does not apply.
 func (e *Engine) adoptAttempt(in *fleet.Member, r Report) *Attempt {
 	id, j := r.ID, e.job(r.ID.Job.Number)
 	if e.recordsCurrent() || j == nil || !j.MayStart() || id.Number <= j.LastAttempt(id.Job.Index) {
@@ -179,7 +181,7 @@ func (e *Engine) adoptAttempt(in *fleet.Member, r Report) *Attempt {
 	return a
 }
 
-// overtakes takes an element out of the queue for an attempt that is later than what the records have of it, and reports whether it was to run.
+// overtakes dequeues an element for an attempt that is later than the recorded one, and reports whether it was to run.
 func (e *Engine) overtakes(id drover.AttemptID, j *Job) bool {
 	if before := e.fleet.Attempt(id.Job); before != nil {
 		if before.Stop != nil {
@@ -194,13 +196,13 @@ func (e *Engine) overtakes(id drover.AttemptID, j *Job) bool {
 	return true
 }
 
-// takeSuccesses ends the jobs and elements whose success is later than the records, also those that may not start now. Those that are not taken in yet may
-// follow.
+// takeSuccesses ends the jobs and elements that succeeded after the records were copied, even if they may not start
+// now. Those of jobs not yet submitted remain.
 func (e *Engine) takeSuccesses() {
 	e.s.Successes = slices.DeleteFunc(slices.Clone(e.s.Successes), e.tookSuccess)
 }
 
-// tookSuccess takes in that an attempt succeeded, and reports whether nothing is left to be done about it.
+// tookSuccess handles one success, and reports whether it is done.
 func (e *Engine) tookSuccess(s Success) bool {
 	id, j := s.Attempt, e.job(s.Attempt.Job.Number)
 	if j == nil {
@@ -223,8 +225,8 @@ func (e *Engine) tookSuccess(s Success) bool {
 	return true
 }
 
-// believeTag takes an operator's word from the tag of an instance that the records have otherwise, since they are older: the first that is
-// seen of it, and any hold, since that may be seen late. What this engine had noted there is no news.
+// believeTag takes an operator's command from an instance's tag if stale records say otherwise: the first tag seen, and
+// any hold, which may be seen late. Tags that this engine set are not news.
 func (e *Engine) believeTag(in *fleet.Member, tag drover.IdleBehavior) {
 	ownWord := in.Retag || in.Tagging.Set || in.Listed && tag != drover.IdleHold
 	if e.recordsCurrent() || ownWord || tag == in.Idle || in.State == drover.InstanceStopping || !e.ours(in.Name) {

@@ -10,33 +10,33 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// What has been seen often enough is expected again: how long a type boots, of which there is a mean in which what is new counts for more than
-// what is old, so that it follows a change within a few times; and after how long work of a shape comes back (gaps.go).
+// Observed durations predict future ones: how long a type boots, as a mean that weighs recent boots more, so that it
+// follows a change within a few boots; and how soon work of a shape returns (gaps.go).
 
-// Stats are what has been seen, each by its key. They are observed: a store gives those back that it can tell from its records.
+// Stats are the observed durations, sorted by key. The store restores those that follow from its records.
 type Stats struct {
-	Boots []Stat    `json:"boots,omitempty"` // from an instance's creation to its being ready, by cloud and type
+	Boots []Stat    `json:"boots,omitempty"` // from creation to ready, by cloud and type
 	Gaps  []Gap     `json:"gaps,omitempty"`  // by shape
-	Runs  []RunStat `json:"runs,omitempty"`  // how long jobs run, by key
+	Runs  []RunStat `json:"runs,omitempty"`  // run times, by key
 }
 
-// Stat is how long one thing takes.
+// Stat is a mean duration.
 type Stat struct {
 	Key   string        `json:"key"`
-	Count int           `json:"count"` // how often it was seen
+	Count int           `json:"count"` // number of observations
 	Mean  time.Duration `json:"mean"`
-	Last  drover.Time   `json:"last"` // when
+	Last  drover.Time   `json:"last"` // latest observation
 }
 
 const (
-	statsMost  = 200 // of a kind; what was not seen for longest is forgotten for what is new
-	statWeight = 4   // what is new counts for one in so many, once there were as many
+	statsMost  = 200 // per kind; the entry not updated for longest is dropped for a new one
+	statWeight = 4   // a new value counts for one in this many, once there are as many
 )
 
-// BootKey is the key of a boot.
+// BootKey returns the key of a boot time.
 func BootKey(cloud, instanceType string) string { return cloud + "/" + instanceType }
 
-// See is the statistics of a kind after something took so long once more. They are sorted by key and share no memory with those given.
+// See returns the statistics with one more duration. They are sorted by key and share no memory with the argument.
 func See(stats []Stat, key string, took time.Duration, at drover.Time) []Stat {
 	all := slices.Clone(stats)
 	place, known := slices.BinarySearchFunc(all, key, compareStat)
@@ -56,7 +56,7 @@ func See(stats []Stat, key string, took time.Duration, at drover.Time) []Stat {
 
 func compareStat(h Stat, key string) int { return cmp.Compare(h.Key, key) }
 
-// stat is that of a key, if there is one.
+// stat returns the entry of a key, if any.
 func stat(stats []Stat, key string) (Stat, bool) {
 	place, known := slices.BinarySearchFunc(stats, key, compareStat)
 	if !known {
@@ -65,7 +65,7 @@ func stat(stats []Stat, key string) (Stat, bool) {
 	return stats[place], true
 }
 
-// booted learns how long an instance booted.
+// booted adds an instance's boot time.
 func (e *Engine) booted(in *fleet.Member) {
 	if in.Begun && in.Created != 0 {
 		e.s.Stats.Boots = See(e.s.Stats.Boots, BootKey(in.Cloud, in.Type.Name), e.s.Now.Sub(in.Created), e.s.Now)
@@ -73,7 +73,7 @@ func (e *Engine) booted(in *fleet.Member) {
 	}
 }
 
-// shapeKey tells shapes apart.
+// shapeKey returns a unique key for a shape.
 func shapeKey(s drover.Shape) string {
 	return fmt.Sprintf("%d %d %d %d %s %q %q %q %d %s", s.Need.CPU, s.Need.Memory, s.Need.Disk, s.Need.GPUs, s.Need.Arch, s.Placement.Cloud, s.Placement.Zone, s.Placement.Type, s.Placement.MaxPrice, s.Spot)
 }

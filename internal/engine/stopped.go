@@ -8,19 +8,20 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// A pool may keep instances stopped, beside its number: they cost only their volumes, and start in seconds. Each was ready once. A tag says that
-// Drover has it stopped, so that it is told from one that its cloud stopped even if the store is lost. A stopped instance counts in every limit on
-// instances, since it may be started at any time; it is not dialled, and lists alone tell whether it is there.
+// A pool may keep stopped instances besides its size: they cost only their volumes, and start in seconds. Each was
+// ready once. A tag says that Drover stopped it, to distinguish it from one that its cloud stopped, even if the store
+// is lost. A stopped instance counts in every limit on instances, since it may be started at any time; it is not
+// dialled, and lists alone tell whether it exists.
 //
-// It is started when its pool has too few, or when jobs would have another rented. What its cloud cannot start now is left stopped for a while, and
-// something else is taken; what it will never start is destroyed.
+// It is started when its pool has too few, or when jobs would otherwise rent another. If its cloud cannot start it now,
+// it stays stopped for a while, and something else is used; if the cloud refuses for good reason, it is destroyed.
 
 const (
-	startPause = time.Minute // before an instance that could not be started is tried again
+	startPause = time.Minute // before starting an instance again that could not be started
 	startMost  = 15 * time.Minute
 )
 
-// halt has an instance on which nothing runs stopped, to be started again.
+// halt stops an instance that runs nothing, to be started again later.
 func (e *Engine) halt(in *fleet.Member) {
 	why := e.verdict(drover.ReasonPool, "pool %s keeps it stopped", in.Pool)
 	in.Reason = &why
@@ -34,7 +35,7 @@ func (e *Engine) halt(in *fleet.Member) {
 	e.note(Note{Level: Info, Text: fmt.Sprintf("stopping instance %s: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
 }
 
-// stoppable reports whether an instance of a pool may be stopped now: nothing can be running there.
+// stoppable reports whether a pool's instance may be stopped now: nothing can be running there.
 func (e *Engine) stoppable(in *fleet.Member) bool {
 	return in.Market == drover.OnDemand && in.State == drover.InstanceIdle && (in.Connected || in.NoLogin) && in.TakesWork() &&
 		len(in.Orphans) == 0 && in.Standby == 0 && e.s.Now >= in.KeepUntil && in.Call == 0 && in.Dial == 0 && in.Growing == 0 && !in.Expanding()
@@ -45,7 +46,7 @@ func (e *Engine) startable(in *fleet.Member) bool {
 	return in.State == drover.InstanceStopped && in.Rests() && in.TakesWork() && in.Call == 0 && in.Retry <= e.s.Now && e.market.BlockOf(e.offeringOf(in)) == nil
 }
 
-// wake has a stopped instance started. It is paid like one that runs from now on.
+// wake starts a stopped instance. It is billed as running from now on.
 func (e *Engine) wake(in *fleet.Member, lent bool, why Verdict) {
 	in.Waking, in.Lent, in.Woken, in.Reason = true, lent, e.s.Now, &why
 	e.runPaid(in)
@@ -56,20 +57,20 @@ func (e *Engine) wake(in *fleet.Member, lent bool, why Verdict) {
 	e.touch(in)
 }
 
-// runPaid has an instance cost what it costs when it runs.
+// runPaid restores an instance's price when running.
 func (e *Engine) runPaid(in *fleet.Member) {
 	e.reprice(in, in.RunPrice)
 	in.Rated, e.needsPricing = fleet.Rate{}, true
 }
 
-// asRunning is a stopped instance as it were if it ran.
+// asRunning returns a stopped instance as if it were running.
 func asRunning(in *fleet.Member) *fleet.Member {
 	c := *in
 	c.Price = in.RunPrice
 	return &c
 }
 
-// volumePrice is what a stopped instance of an offering costs an hour: its volume, as far as its cloud says what that costs.
+// volumePrice returns the hourly price of a stopped instance of an offering: its volume's, if its cloud states one.
 func volumePrice(o drover.Offering, volume drover.Bytes) drover.Money {
 	if o.Type.Resources.Disk != 0 {
 		return 0
@@ -78,13 +79,13 @@ func volumePrice(o drover.Offering, volume drover.Bytes) drover.Money {
 	return o.WithVolume(volume).Price
 }
 
-// restPrice is what an instance costs an hour once it is stopped.
+// restPrice returns an instance's hourly price once it is stopped.
 func (e *Engine) restPrice(in *fleet.Member) drover.Money {
 	o, _ := e.listedAs(in)
 	return volumePrice(o, in.Volume())
 }
 
-// awake notes that an instance that was started again is ready.
+// awake records that a restarted instance is ready.
 func (e *Engine) awake(in *fleet.Member) {
 	in.Waking = false
 	if in.Ready != 0 {
@@ -93,7 +94,8 @@ func (e *Engine) awake(in *fleet.Member) {
 	}
 }
 
-// checkStopped has a stopped instance go, or stopped or started if its cloud has yet to do that. Nothing is done by records that are in doubt: it may run.
+// checkStopped destroys a stopped instance that departs, or stops or starts it if its cloud has yet to do so. With
+// stale records it does nothing: the instance may be running.
 func (e *Engine) checkStopped(in *fleet.Member) {
 	if in.Call != 0 || !e.recordsCurrent() {
 		return
@@ -109,8 +111,9 @@ func (e *Engine) checkStopped(in *fleet.Member) {
 	}
 }
 
-// nextSwitch is when an instance's cloud is to be asked to stop or start it; 0 if it is not, or not before it has taken the tag that says so. A hold leaves
-// a stopped instance as it is, but does not keep one between: it costs what a running one does once its start is decided.
+// nextSwitch returns when to ask an instance's cloud to stop or start it; 0 if not, or not before the tag is set. A
+// hold leaves a stopped instance stopped, but does not interrupt a stop or start: once decided, a start is billed as
+// running.
 func (e *Engine) nextSwitch(in *fleet.Member) (at drover.Time) {
 	off := in.Switched == 0 && in.Halting
 	c := e.cloud(in.Cloud)
@@ -125,7 +128,7 @@ func (e *Engine) nextSwitch(in *fleet.Member) (at drover.Time) {
 	return 0
 }
 
-// switched takes a cloud's answer to being asked to stop or start an instance.
+// switched handles a cloud's answer to a stop or start call.
 func (e *Engine) switched(b Switched) {
 	in := e.fleet.Member(b.Instance)
 	if in == nil || !answers(b.Effect, in.Call) {
@@ -134,7 +137,7 @@ func (e *Engine) switched(b Switched) {
 	in.Call = 0
 	e.touch(in)
 	switch {
-	case in.State != drover.InstanceStopped: // it is told to go, or a list has shown that it runs
+	case in.State != drover.InstanceStopped: // it is being destroyed, or a list has shown it running
 	case b.Err != nil && in.Waking:
 		e.notStarted(in, b.Err)
 	case b.Err != nil:
@@ -149,7 +152,7 @@ func (e *Engine) switched(b Switched) {
 	e.lookSoon(e.cloud(in.Cloud))
 }
 
-// isOff has an instance count as stopped from now on, which costs this when it runs.
+// isOff makes an instance count as stopped from now on; price is its price when running.
 func (e *Engine) isOff(in *fleet.Member, price drover.Money) {
 	in.Switched, in.Fails, in.Retry, in.Known = e.s.Now, 0, 0, e.s.Now
 	in.RunPrice, in.Halted = price, true
@@ -162,7 +165,7 @@ func (e *Engine) isOff(in *fleet.Member, price drover.Money) {
 	e.writeInstance(in)
 }
 
-// startsUp has a stopped instance count as one that boots from now on.
+// startsUp makes a stopped instance count as booting from now on.
 func (e *Engine) startsUp(in *fleet.Member) {
 	in.Switched, in.Silent, in.Known = e.s.Now, e.s.Now, e.s.Now
 	in.Fails, in.Retry, in.Tried, in.Unlocated, in.Halting = 0, 0, false, false, false
@@ -175,7 +178,7 @@ func (e *Engine) startsUp(in *fleet.Member) {
 	e.setState(in, drover.InstanceBooting)
 }
 
-// notStopped has the cloud asked again to stop an instance; if it never will, the pool keeps none stopped.
+// notStopped retries a failed stop; if the cloud does not support it, the pool keeps none stopped.
 func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping instance %s: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	if err.Kind == drover.KindUnsupported {
@@ -193,8 +196,9 @@ func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 	}
 }
 
-// notStarted has the cloud asked again soon if it did not answer, as long as a boot may take; else something else is taken. What lacks capacity stays
-// stopped and is tried again later; what its cloud refuses to start for another reason is destroyed.
+// notStarted retries an unanswered start for as long as a boot may take; then something else is used. Without capacity
+// the instance stays stopped and is tried again later; if the cloud refuses to start it for another reason, it is
+// destroyed.
 func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("starting instance %s: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	e.limitCreates(in.Cloud, err)
@@ -220,10 +224,10 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	e.writeInstance(in)
 }
 
-// showStopped takes in whether a list shows an instance as stopped. For those that Drover has stopped that is no news; nor is it of one that it has just
-// started, since the list may be older than that.
+// showStopped handles a listed instance's being stopped or not. That is not news for an instance that Drover has
+// stopped, nor for one that it has just started, since the list may be older.
 func (e *Engine) showStopped(c *Cloud, in *fleet.Member, s *Sighting) {
-	if s.Ended != 0 && !s.Stopped { // it is not stopped but gone
+	if s.Ended != 0 && !s.Stopped { // it is gone, not stopped
 		return
 	}
 	ours := in.State == drover.InstanceStopped
@@ -241,7 +245,7 @@ func (e *Engine) showStopped(c *Cloud, in *fleet.Member, s *Sighting) {
 	}
 }
 
-// adoptStopped takes an instance over that is stopped and says by its tag that Drover did that, and when.
+// adoptStopped adopts a stopped instance whose tag says that Drover stopped it, and when.
 func (e *Engine) adoptStopped(in *fleet.Member, s Sighting) {
 	why := e.verdict(drover.ReasonPool, "pool %s keeps it stopped, according to its tag", in.Pool)
 	in.Reason = &why
@@ -257,9 +261,9 @@ func (e *Engine) adoptStopped(in *fleet.Member, s Sighting) {
 	e.setState(in, drover.InstanceStopped)
 }
 
-// reviewStopped looks, once a good list is there, whether a stopped instance is as it should be. If an earlier controller was about to stop one, and it is
-// listed as stopped, its cloud is asked again, since the list may be of an earlier stop. One that was stopped and runs all the same was started by somebody
-// else.
+// reviewStopped checks a stopped instance against a good list. If an earlier controller was about to stop it and it is
+// listed as stopped, the cloud is asked again, since the list may show an earlier stop. If it was stopped and is
+// running, somebody else started it.
 func (e *Engine) reviewStopped(c *Cloud, in *fleet.Member) {
 	switch {
 	case in.Call != 0 || in.Switched == 0 && in.Halting:
@@ -272,7 +276,8 @@ func (e *Engine) reviewStopped(c *Cloud, in *fleet.Member) {
 	}
 }
 
-// lend has stopped instances of pools started for groups that would have others rented, those that cost least first, and returns the groups that still need some.
+// lend starts stopped instances of pools for groups that would otherwise rent, cheapest first, and returns the groups
+// that still need some.
 func (e *Engine) lend(groups []*group) (left []*group) {
 	for _, g := range groups {
 		for g.wants()-g.awaits > g.Unmet && g.Key.Gang == 0 {
@@ -295,7 +300,7 @@ func (e *Engine) lend(groups []*group) (left []*group) {
 	return left
 }
 
-// lendable is the stopped instance that costs least of those that may be started for the group; nil if there is none.
+// lendable returns the cheapest stopped instance that may be started for the group; nil if there is none.
 func (e *Engine) lendable(g *group) (best *fleet.Member) {
 	for _, p := range e.pools.list {
 		if p.spec.Stopped == 0 || !p.spec.Jobs {

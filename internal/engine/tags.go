@@ -9,17 +9,18 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// An instance's idle behaviour is durable in the store, and a tag on the VM, so that it holds even if the store is lost. Retag is set with
-// every change, and cleared only when the cloud has accepted the present behaviour: a call whose answer was lost is made again.
+// An instance's idle behaviour is stored, and set as a tag on the VM, so that it holds even if the store is lost. Every
+// change sets Retag, which is cleared only when the cloud has accepted the current behaviour: a call whose answer was
+// lost is repeated.
 
-// retag has the tag set, by the instance's next check. The caller writes the instance.
+// retag sets the tag at the instance's next check. The caller writes the instance.
 func (e *Engine) retag(in *fleet.Member) {
 	in.Retag = true
 	in.Tagging.Fails, in.Tagging.Retry, in.Tagging.Lost = 0, 0, false
 	e.touch(in)
 }
 
-// checkTag asks the cloud to note the idle behaviour, one call at a time.
+// checkTag asks the cloud to set the tag, one call at a time.
 func (e *Engine) checkTag(in *fleet.Member) {
 	if at := e.nextTag(in); at == 0 || at > e.s.Now {
 		return
@@ -32,7 +33,7 @@ func (e *Engine) checkTag(in *fleet.Member) {
 	in.Tagging.Call = e.effect(Effect{SetTags: f})
 }
 
-// nextTag is when checkTag has something to do, 0 for never.
+// nextTag returns when checkTag has something to do, 0 for never.
 func (e *Engine) nextTag(in *fleet.Member) drover.Time {
 	switch {
 	case !in.Retag || in.Tagging.Call != 0 || in.Tagging.Lost || in.ProviderID == "":
@@ -54,7 +55,7 @@ func (e *Engine) tagged(b Tagged) {
 	switch {
 	case b.Err == nil:
 		t.Fails, t.Retry, t.Set = 0, 0, true
-		if t.Idle == in.Idle && t.Off == (in.State == drover.InstanceStopped) { // else it has changed meanwhile
+		if t.Idle == in.Idle && t.Off == (in.State == drover.InstanceStopped) { // otherwise it has changed meanwhile
 			in.Retag = false
 			e.writeInstance(in)
 		}
@@ -70,7 +71,7 @@ func (e *Engine) tagged(b Tagged) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("tagging instance %s as %s: %s", in.Name, t.Idle, b.Err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 }
 
-// tagSeen compares the tag that a list shows with what it should be.
+// tagSeen compares a listed tag with what it should be.
 func (e *Engine) tagSeen(in *fleet.Member, idle drover.IdleBehavior) {
 	in.Tagging.Lost = false
 	if idle == "" {

@@ -10,18 +10,19 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// What a budget refuses now it may allow when it begins anew. What costs more than a whole window of it has may still be paid by two of them, if it begins in
-// the one and ends in the next. What takes too much of one window wherever it falls is never allowed: that waits until the configuration changes, or what is
-// offered, and is told so. It is not cancelled, since a budget that is raised for a while is no reason to submit again.
+// What a budget refuses now it may allow in its next window. What costs more than a whole window may still be paid from
+// two, if it starts in one and ends in the next. What takes too much of one window wherever it falls is never allowed:
+// it waits until the configuration or the offerings change, and is told so. It is not cancelled, since raising a budget
+// for a while should not require submitting again.
 
-// asked is what a group asks for at least: one job, or a gang of so many; on what is there, where there is something that can hold it.
+// asked is the least that a group asks for: one job, or a whole gang; hosted if an existing instance may run it.
 type asked struct {
 	key    GroupKey
 	count  int
 	hosted bool
 }
 
-// askedBy is what a group asks for.
+// askedBy returns what a group asks for.
 func (e *Engine) askedBy(g *group) asked {
 	ask := asked{g.Key, 1, e.hosted(g)}
 	if g.Key.Gang > 0 && g.Queued > 0 {
@@ -31,7 +32,8 @@ func (e *Engine) askedBy(g *group) asked {
 	return ask
 }
 
-// whyUnpaid says why an account refuses what a group asks for, and until when; or that none of its windows can ever pay that.
+// whyUnpaid explains why an account refuses what a group asks for, and until when; or that no window can ever pay for
+// it.
 func (e *Engine) whyUnpaid(g *group, a *budget.Account) Verdict {
 	if why := e.whyNeverPaid(g); why != nil {
 		return *why
@@ -43,7 +45,7 @@ func (e *Engine) whyUnpaid(g *group, a *budget.Account) Verdict {
 	return e.whyNotNow(a, ask, e.minimumCostOf(a, ask))
 }
 
-// whyNeverPaid says that no budget can ever pay the least that a group asks for; nil if each can.
+// whyNeverPaid explains that a budget can never pay for the least that a group asks for; nil if all can.
 func (e *Engine) whyNeverPaid(g *group) *Verdict {
 	if g.Queued == 0 {
 		return nil
@@ -60,7 +62,7 @@ func (e *Engine) whyNeverPaid(g *group) *Verdict {
 	return nil
 }
 
-// whyNever says that no window of an account's kind, nor two of them together, can ever pay the minimum cost of what is asked for; nil if they can.
+// whyNever explains that no window of an account, nor two together, can ever pay the minimum cost; nil if they can.
 func (e *Engine) whyNever(a *budget.Account, ask asked, t minimumCost) *Verdict {
 	if t.least <= a.Limit {
 		return nil
@@ -68,19 +70,19 @@ func (e *Engine) whyNever(a *budget.Account, ask asked, t minimumCost) *Verdict 
 	return new(e.whyDear(a, ask, t, "can never pay for %s"))
 }
 
-// whyNotNow says why an account refuses what is asked for, which it may pay another time.
+// whyNotNow explains why an account refuses what it may pay for at another time.
 func (e *Engine) whyNotNow(a *budget.Account, ask asked, t minimumCost) Verdict {
 	if a.Budget == nil || t.whole <= a.Limit {
 		return e.why(a)
 	}
-	// It is tried again when so little is left of the window that it can pay for its part, as far as is known now.
+	// Retry when so little of the window is left that it can pay for its part, as far as is known now.
 	why := e.whyDear(a, ask, t, "can pay for %s only out of two windows")
 	pays := time.Duration(drover.Money(t.span).Part(int64(max(0, a.Limit-e.ledger.Sum(a))), int64(t.whole)))
 	why.Until = min(a.To, max(a.To.Add(-pays).Add(time.Second), e.s.Now.Add(time.Minute)))
 	return why
 }
 
-// whyDear says that the minimum cost of what is asked for is more than an account's window has.
+// whyDear explains that the minimum cost exceeds an account's window.
 func (e *Engine) whyDear(a *budget.Account, ask asked, t minimumCost, can string) Verdict {
 	what, timeout, boot := "it", "a shorter timeout", ""
 	if ask.count > 1 {
@@ -96,7 +98,7 @@ func (e *Engine) whyDear(a *budget.Account, ask asked, t minimumCost, can string
 		wordsOf(a), fmt.Sprintf(can, what), t.whole, perWindow(a), t.of.Name(), boot, timeout)
 }
 
-// retryAt is until when the group waits for money, as far as is known; 0 if it does not.
+// retryAt returns until when the group waits for money, as far as is known; 0 if it does not.
 func (g *group) retryAt() drover.Time {
 	if g.Queued == 0 || g.Reason.Cause != verdict.Budget {
 		return 0
@@ -104,23 +106,23 @@ func (g *group) retryAt() drover.Time {
 	return g.Reason.Until
 }
 
-// minimumCost is what is bound of an account's money by what is asked for, on the offering on which that is least; nothing if none can hold it, or it is not the
-// account's.
+// minimumCost is what a request commits of an account on the offering where that is least; zero if none fits, or the
+// account is not concerned.
 type minimumCost struct {
 	whole drover.Money    // of a window that begins with it
-	span  time.Duration   // as long as it takes of that
-	least drover.Money    // of one window, wherever it falls and whatever has booted already: no more than is really bound
-	of    drover.Offering // named nothing if there is none
+	span  time.Duration   // its duration in that window
+	least drover.Money    // of one window wherever it falls, without any boot: a lower bound of what is committed
+	of    drover.Offering // without a name if there is none
 }
 
-// minimumCostKey is for whom a minimum cost is, and of what kind of window.
+// minimumCostKey identifies a minimum cost: the request, and the kind of window.
 type minimumCostKey struct {
 	asked
 	budget *Budget
 	window budget.Window
 }
 
-// minimumCostOf is the minimum cost of what is asked for on what may be rented. It is remembered until that changes.
+// minimumCostOf returns the minimum cost of a request on all offerings. It is cached until they change.
 func (e *Engine) minimumCostOf(a *budget.Account, ask asked) minimumCost {
 	e.dropStaleCosts()
 	of := minimumCostKey{ask, a.Budget, a.Window}
@@ -135,7 +137,7 @@ func (e *Engine) minimumCostOf(a *budget.Account, ask asked) minimumCost {
 	return t
 }
 
-// minimumCostOn is the minimum cost of what is asked for on some offerings.
+// minimumCostOn returns the minimum cost of a request on the given offerings.
 func (e *Engine) minimumCostOn(a *budget.Account, ask asked, offers []drover.Offering) (least minimumCost) {
 	if !a.Covers(payer(ask.key)) {
 		return least
@@ -163,11 +165,11 @@ func (e *Engine) minimumCostOn(a *budget.Account, ask asked, offers []drover.Off
 	return least
 }
 
-// rounding is what a part of a cost may be less than it is by itself, since sums are cut to nano-dollars.
+// rounding is how much smaller parts may be than their sum, since sums are rounded down to nano-dollars.
 const rounding = 2
 
-// together is what all that is asked for binds, if one of it on an instance of the offering binds so much: for the fleet the instance is paid once for as many
-// as it holds.
+// together returns what the whole request commits if one job on an instance of the offering commits this much: the
+// fleet pays once for all jobs on an instance.
 func (e *Engine) together(a *budget.Account, ask asked, o drover.Offering, one drover.Money) drover.Money {
 	cost := one * drover.Money(ask.count)
 	if a.OfFleet() && !e.life().UseOnce {
@@ -176,7 +178,7 @@ func (e *Engine) together(a *budget.Account, ask asked, o drover.Offering, one d
 	return cost
 }
 
-// leastPrice is what an hour of an offering may come to cost: as reserved, if any of it may be.
+// leastPrice returns the lowest price that an offering may have: a reservation's, if there is one.
 func (e *Engine) leastPrice(o drover.Offering) drover.Money {
 	least := o.Price
 	for _, r := range e.limits(o.Cloud).Reserved {
@@ -195,7 +197,7 @@ func wordsOf(a *budget.Account) string {
 	return fmt.Sprintf("the %s budget of %s, %v,", a.Window, a.Budget.Whose(), a.Limit)
 }
 
-// perWindow is how long one of the account's windows is, in words that follow an amount.
+// perWindow returns the length of the account's windows, as a suffix for an amount.
 func perWindow(a *budget.Account) string {
 	if a.Budget == nil {
 		return ""
@@ -203,7 +205,8 @@ func perWindow(a *budget.Account) string {
 	return [...]string{" in an hour", " in a day", " in a month"}[a.Window]
 }
 
-// unpaidSince is since when an account refuses what a group asks for: what can never be paid, since it is configured so.
+// unpaidSince returns since when an account refuses what a group asks for: since its configuration, if it can never be
+// paid.
 func (e *Engine) unpaidSince(g *group, a *budget.Account) drover.Time {
 	if e.whyNeverPaid(g) != nil {
 		return e.s.Configured
@@ -211,7 +214,7 @@ func (e *Engine) unpaidSince(g *group, a *budget.Account) drover.Time {
 	return e.fullSince(a)
 }
 
-// fullSince is since when as much of an account as now is spent or promised.
+// fullSince returns since when the account's committed and spent sum is as high as now.
 func (e *Engine) fullSince(a *budget.Account) drover.Time {
 	return cmp.Or(e.ledger.Since(a), e.s.Configured)
 }

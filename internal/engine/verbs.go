@@ -10,7 +10,8 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// instruct gives an instance an operator's verb. What is gone, or going, takes none but the one that it follows already.
+// instruct applies an operator's verb to an instance. One that is gone, or being destroyed, accepts only the kill that
+// it follows already.
 func (e *Engine) instruct(b InstructAsked) {
 	in := e.fleet.Member(b.Instance)
 	switch late := in == nil || in.State == drover.InstanceStopping; {
@@ -26,7 +27,7 @@ func (e *Engine) instruct(b InstructAsked) {
 	}
 }
 
-// words are what the operator said with the verb, at least the verb itself.
+// words returns the operator's reason, or the verb itself.
 func (e *Engine) words(b InstructAsked) Verdict {
 	return e.verdict(drover.ReasonOperator, "%s", cmp.Or(b.Reason.Text, b.Verb.Told()))
 }
@@ -48,7 +49,7 @@ func (e *Engine) obey(in *fleet.Member, verb drover.Verb, why Verdict) {
 	}
 }
 
-// letGo ends a hold or a drain. A broken instance is destroyed then.
+// letGo ends a hold or a drain. A broken instance is then destroyed.
 func (e *Engine) letGo(in *fleet.Member) {
 	if in.IdleSince != 0 {
 		in.IdleSince = e.s.Now
@@ -56,8 +57,8 @@ func (e *Engine) letGo(in *fleet.Member) {
 	e.behave(in, drover.IdleRun, nil)
 }
 
-// behave sets an instance's idle behaviour, and why it is that; nil if it is the usual one. Work that waits for the instance is placed or
-// planned anew.
+// behave sets an instance's idle behaviour, and why; nil for the usual one. Work reserved on the instance is placed or
+// planned for again.
 func (e *Engine) behave(in *fleet.Member, idle drover.IdleBehavior, why *Verdict) {
 	if in.Idle != idle {
 		in.Idle = idle
@@ -80,7 +81,7 @@ func (e *Engine) behave(in *fleet.Member, idle drover.IdleBehavior, why *Verdict
 	e.touch(in)
 }
 
-// departs says why the instance takes no more work and goes as soon as it has none, if so.
+// departs returns why the instance takes no more work and is destroyed as soon as it has none, if so.
 func (e *Engine) departs(in *fleet.Member) (why Verdict, so bool) {
 	switch {
 	case in.Held():
@@ -104,7 +105,7 @@ func (e *Engine) departs(in *fleet.Member) (why Verdict, so bool) {
 	return Verdict{}, false
 }
 
-// drain has this controller start nothing any more. What waits waits for the next one.
+// drain lets this controller start nothing any more. Waiting work is left to the next one.
 func (e *Engine) drain() {
 	if e.s.Draining {
 		return
@@ -119,7 +120,7 @@ func (e *Engine) drain() {
 	}
 }
 
-// stopAll has every attempt end, its job to be queued again for the next controller. An empty reason asks for nothing.
+// stopAll stops all attempts and requeues their jobs for the next controller. An empty reason does nothing.
 func (e *Engine) stopAll(why string) {
 	if why == "" {
 		return
@@ -131,7 +132,7 @@ func (e *Engine) stopAll(why string) {
 	}
 }
 
-// unneeded takes an instance's waiting work away from it, since it will never run there.
+// unneeded drops an instance's reservations, since they will never run there.
 func (e *Engine) unneeded(in *fleet.Member) {
 	if len(in.Bound) > 0 {
 		e.dropAllReservations(in)
@@ -140,8 +141,8 @@ func (e *Engine) unneeded(in *fleet.Member) {
 	e.touch(in)
 }
 
-// setPaused has nothing that waits be started, nor rented for, until the queue is resumed, by whichever controller. What runs goes on, and instances that
-// fall idle go in their time.
+// setPaused pauses or resumes the queue, for all later controllers too. While it is paused nothing is started or rented
+// for. Running jobs continue, and idle instances are destroyed as usual.
 func (e *Engine) setPaused(b QueueAsked) {
 	e.reply(b.Wish, nil)
 	why := b.Reason
@@ -159,10 +160,10 @@ func (e *Engine) setPaused(b QueueAsked) {
 	}
 }
 
-// halted reports whether nothing that waits may be started, nor rented for.
+// halted reports whether nothing may be started or rented for.
 func (e *Engine) halted() bool { return e.s.Draining || !e.recordsCurrent() || e.s.Paused != nil }
 
-// whyHalted says why that is so.
+// whyHalted explains that.
 func (e *Engine) whyHalted() Verdict {
 	switch {
 	case e.s.Draining:

@@ -8,7 +8,7 @@ import (
 	"drover"
 )
 
-// maxKinds is how many kinds of waiting a Status tells apart, those of jobs that may not start at all included.
+// maxKinds is how many kinds of waiting a Status distinguishes, including held jobs.
 const maxKinds = 50
 
 const (
@@ -20,7 +20,7 @@ const (
 	closingText  = "the fleet is closing: nothing more is rented, and idle instances are destroyed"
 )
 
-// whyEnding says that what waits of a group does so for room that is paid for anyway.
+// whyEnding explains that a group waits for room that is paid for anyway.
 func (e *Engine) whyEnding(g *group) Verdict {
 	if g.Key.MaxWait == 0 {
 		return e.verdict(drover.ReasonEnding, endingText)
@@ -28,7 +28,7 @@ func (e *Engine) whyEnding(g *group) Verdict {
 	return e.verdict(drover.ReasonEnding, "a running job is likely to make room in time; max_wait lets it wait up to %v longer than a boot, which saves an instance", g.Key.MaxWait)
 }
 
-// whyHeld says why a job's elements may not start at all, if so.
+// whyHeld explains why a job's elements may not start at all, if so.
 func (e *Engine) whyHeld(j *Job) (Verdict, bool) {
 	switch {
 	case !j.Held():
@@ -49,7 +49,7 @@ func (e *Engine) whyHeld(j *Job) (Verdict, bool) {
 // maxAfter is how many jobs a sentence names.
 const maxAfter = 5
 
-// afterWords names jobs that another is to run after.
+// afterWords names jobs that another depends on.
 func (e *Engine) afterWords(jobs []int64) string {
 	var names []string
 	for _, n := range jobs[:min(len(jobs), maxAfter)] {
@@ -68,7 +68,7 @@ func (e *Engine) afterWords(jobs []int64) string {
 	return "jobs " + strings.Join(names, ", ")
 }
 
-// waiting sums up what waits, in order of service, by why it does; and counts it.
+// waiting summarizes waiting elements by reason, in order of service, and counts them.
 func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 	var t tally
 	booting := Verdict{Cause: drover.ReasonBooting, Text: bootingText, Since: e.firstBound()}
@@ -84,7 +84,7 @@ func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 	return t.list, t.queued
 }
 
-// firstBound is when the first of the instances was asked for that are on their way for something that waits.
+// firstBound returns when the first instance with reservations was requested.
 func (e *Engine) firstBound() (first drover.Time) {
 	for _, in := range e.fleet.All() {
 		if len(in.Bound) > 0 {
@@ -94,7 +94,7 @@ func (e *Engine) firstBound() (first drover.Time) {
 	return first
 }
 
-// held sums up the jobs that may not start at all: those that are to run after others, of whatever name, and those of priority 0.
+// held summarizes jobs that may not start at all: with dependencies, and with priority 0.
 func (e *Engine) held() (after, zero drover.Waiting) {
 	after.Reason = drover.Reason{Code: drover.ReasonDependency, Text: "waits for other jobs"}
 	zero.Reason = drover.Reason{Code: drover.ReasonHeld, Text: heldText}
@@ -112,14 +112,14 @@ func (e *Engine) held() (after, zero drover.Waiting) {
 	return after, zero
 }
 
-// postponedTexts are for jobs of whatever name.
+// postponedTexts are reasons that apply to any job.
 var postponedTexts = map[Cause]string{
 	drover.ReasonGang:       "restarts together with others that have not ended yet",
 	drover.ReasonRetry:      "failed, and will be retried after a delay",
 	drover.ReasonMaxRunning: "its array has reached its max_running",
 }
 
-// sumPostponed adds what waits but may not start yet, by the first reason of each job.
+// sumPostponed adds postponed elements, by the first reason of each job.
 func (e *Engine) sumPostponed(t *tally) {
 	for j := range e.queue.All() {
 		if len(j.Postponed) > 0 && !j.Held() {
@@ -130,7 +130,7 @@ func (e *Engine) sumPostponed(t *tally) {
 	}
 }
 
-// standing sums up the instances on which nothing runs, by what they wait for, the kind of the oldest first.
+// standing summarizes the instances that run nothing, by what they wait for, oldest first.
 func (e *Engine) standing() []drover.Waiting {
 	var t tally
 	for _, in := range e.fleet.All() {
@@ -143,26 +143,26 @@ func (e *Engine) standing() []drover.Waiting {
 	return t.list
 }
 
-// others are those whose reasons there was no room to tell apart.
+// others summarizes elements whose reasons did not fit the list.
 func others(n int) drover.Waiting {
 	return drover.Waiting{Count: n, Reason: drover.Reason{Code: drover.ReasonOther, Text: "and others for other reasons; see drover explain JOB"}}
 }
 
-// tally adds up what waits by why it does.
+// tally counts waiting elements by reason.
 type tally struct {
 	list   []drover.Waiting
-	at     map[kind]int // of list
-	others int          // of kinds that came when there were too many
+	at     map[kind]int // index into list
+	others int          // of kinds beyond maxKinds
 	queued int
 }
 
-// kind is what makes two reasons one.
+// kind identifies equal reasons.
 type kind struct {
 	cause Cause
 	text  string
 }
 
-// add counts n that wait for a reason of groups, which leave room for the two of jobs that may not start.
+// add counts n elements that wait for a reason, leaving room for the two reasons of held jobs.
 func (t *tally) add(n int, why Verdict) {
 	k := kind{why.Cause, why.Text}
 	at, known := t.at[k]
@@ -190,11 +190,12 @@ func (t *tally) append(w drover.Waiting) {
 	}
 }
 
-// front is the jobs of a group for whose first elements instances are on their way, and how many elements of others come before each.
+// front holds the jobs of a group whose first elements have reservations, and how many elements of other jobs come
+// before each.
 type front map[int64]int
 
-// WhyWait says of each of these jobs, arrays as a whole, or elements, the first reason for which it waits; none of those that do not. It looks at each of them, and
-// at those that instances are on their way for, but not at all that waits.
+// WhyWait returns the first reason why each of these jobs, arrays or elements waits; nil if it does not. It visits only
+// these, and the ones with reservations, not all waiting work.
 func (e *Engine) WhyWait(ids []drover.JobID) []*drover.Reason {
 	why, fronts := make([]*drover.Reason, len(ids)), map[*group]front{}
 	for i, id := range ids {
@@ -237,7 +238,7 @@ func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) Verd
 	return g.Reason
 }
 
-// frontOf is the front of a group.
+// frontOf computes a group's front.
 func frontOf(g *group) front {
 	f, before := front{}, 0
 	for _, j := range g.Jobs {
