@@ -49,7 +49,7 @@ func TestAJobThatForgesTheEndOfAnotherHarmsItsOwnInstanceAlone(t *testing.T) {
 	f.until(c, "the forger's instance drains", func(e *engine.Engine) bool {
 		forged := 0
 		for _, in := range e.State().Instances {
-			if in.Ailing != nil && in.Ailing.Cause == drover.ReasonForged {
+			if in.Unhealthy != nil && in.Unhealthy.Cause == drover.ReasonForged {
 				forged++
 			}
 		}

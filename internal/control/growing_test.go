@@ -52,7 +52,7 @@ func TestAVolumeGrowsForTheNextJob(t *testing.T) {
 	}}}}))(t)
 	f.until(c, "the next job is final", f.allFinal)
 	in := theOne(t, c)
-	if in.ID != first.ID || first.Resources.Disk != drover.MiB || in.Resources.Disk != drover.GiB || in.Grow != 0 || in.Rigid != nil || !slices.Equal(cloud.sizes, []drover.Bytes{drover.GiB}) {
+	if in.ID != first.ID || first.Resources.Disk != drover.MiB || in.Resources.Disk != drover.GiB || in.Grow != 0 || in.GrowFailed != nil || !slices.Equal(cloud.sizes, []drover.Bytes{drover.GiB}) {
 		t.Errorf("of %+v became %+v, after %v were asked for", first, in, cloud.sizes)
 	}
 	if err := stop(); err != nil {

@@ -52,7 +52,7 @@ func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect
 
 	c.post(ctx, engine.Connected{
 		Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: l.reports(conn.Hello()), ProbeFailed: conn.ProbeFailed(),
-		Notice: conn.Notice(), Ailing: conn.Ailing(),
+		Notice: conn.Notice(), Unhealthy: conn.Ailing(),
 	})
 	err = conn.Run(ctx, l)
 	c.drop(l)

@@ -105,5 +105,5 @@ func (l *link) Ailing(text string) {
 	if l.ailings++; l.ailings > mostAilings {
 		return
 	}
-	l.c.post(l.ctx, engine.Ailing{Instance: l.id, Text: text})
+	l.c.post(l.ctx, engine.HealthReported{Instance: l.id, Text: text})
 }

@@ -48,9 +48,9 @@ func TestOrders(t *testing.T) {
 
 	// What it says of itself reaches the engine.
 	must(0, os.WriteFile(sick, nil, 0o600))(t)
-	f.until(c, "it is ailing", func(e *engine.Engine) bool { return e.Instances()[0].Ailing != nil })
+	f.until(c, "it is ailing", func(e *engine.Engine) bool { return e.Instances()[0].Unhealthy != nil })
 	must(0, os.Remove(sick))(t)
-	f.until(c, "it is well", func(e *engine.Engine) bool { return e.Instances()[0].Ailing == nil })
+	f.until(c, "it is well", func(e *engine.Engine) bool { return e.Instances()[0].Unhealthy == nil })
 	found := must(filepath.Glob(filepath.Join(home, "*")))(t)
 	notice := must(json.Marshal(drover.Notice{Cause: "spot", Deadline: drover.TimeOf(time.Now().Add(time.Hour))}))(t)
 	must(0, os.WriteFile(filepath.Join(found[0], "notices"), notice, 0o600))(t)

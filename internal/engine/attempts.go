@@ -61,7 +61,7 @@ func (e *Engine) beginElement(j *Job, index int, in *fleet.Member) {
 
 // admit records a new attempt on an instance.
 func (e *Engine) admit(in *fleet.Member, j *Job, a *Attempt) {
-	e.belong(in, j.User)
+	e.takeOwner(in, j.User)
 	a.Likely = e.likely(j)
 	el := j.Element(a.ID.Job.Index)
 	el.Number = a.ID.Number

@@ -23,11 +23,11 @@ func (e *Engine) waitsForBlocks(g *group) bool {
 // hosted reports whether an existing or coming instance may ever run the group's jobs. The result is cached per fleet
 // revision.
 func (e *Engine) hosted(g *group) bool {
-	if g.looked != e.fleet.Revision() {
-		g.looked = e.fleet.Revision()
-		g.host = e.fleet.Census().MayServe(&g.demand)
+	if g.hostRevision != e.fleet.Revision() {
+		g.hostRevision = e.fleet.Revision()
+		g.hasHost = e.fleet.Census().MayServe(&g.demand)
 	}
-	return g.host
+	return g.hasHost
 }
 
 // markBlocked starts and ends the counting, according to the state after a decision.

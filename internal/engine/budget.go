@@ -53,7 +53,7 @@ func (e *Engine) claim(in *fleet.Member) budget.Claim {
 		j := e.job(a.ID.Job.Number)
 		c.Uses = append(c.Uses, budget.Use{Payer: payerOn(in, payer(e.queue.KeyOf(j))), Started: a.Started, Ended: a.Ended, CPU: j.Shape.Need.CPU, Horizon: budget.Horizon(j.Timeout)})
 	}
-	for _, b := range in.Bound {
+	for _, b := range in.Reservations {
 		c.Bound = append(c.Bound, loadOf(b.Group, b.Count))
 	}
 	c.Bound = payOn(in, c.Bound)

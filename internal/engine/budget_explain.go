@@ -100,7 +100,7 @@ func (e *Engine) whoCannotPay(offers []drover.Offering) (why []Verdict) {
 func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why Verdict, poor bool) {
 	fit, unpaid := 0, 0
 	for _, g := range e.groups {
-		o, ok := leanest(g.Key.Shape, offers)
+		o, ok := cheapestPerCPU(g.Key.Shape, offers)
 		n := g.unreserved()
 		if n == 0 || !ok || !b.Covers(payer(g.Key)) {
 			continue
@@ -117,7 +117,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why Verdict, poor
 		return why, unpaid > 0
 	}
 	small := &group{Group: Group{Key: GroupKey{User: b.User, Labels: b.Label, Shape: drover.Shape{Need: drover.Resources{CPU: 1000}}}}}
-	o, _ := leanest(small.Key.Shape, offers)
+	o, _ := cheapestPerCPU(small.Key.Shape, offers)
 	a := e.refusesFor(b, o, small)
 	if a == nil {
 		return why, false
@@ -139,8 +139,8 @@ func (e *Engine) whyNotPaidBy(a *budget.Account, key GroupKey, offers []drover.O
 	return why
 }
 
-// leanest returns the fitting offering with the cheapest vCPUs.
-func leanest(s drover.Shape, offers []drover.Offering) (best drover.Offering, ok bool) {
+// cheapestPerCPU returns the fitting offering with the cheapest vCPUs.
+func cheapestPerCPU(s drover.Shape, offers []drover.Offering) (best drover.Offering, ok bool) {
 	for _, o := range offers {
 		if s.Accepts(o) && (!ok || o.VCPUPrice() < best.VCPUPrice()) {
 			best, ok = o, true

@@ -32,7 +32,7 @@ func (e *Engine) wrongLoads() string {
 				return fmt.Sprintf("attempt %v is live, and its job waits, or is final", a.ID)
 			}
 		}
-		for _, b := range in.Bound {
+		for _, b := range in.Reservations {
 			bound[b.Group] += b.Count
 		}
 	}
@@ -113,7 +113,7 @@ func (e *Engine) wrongFits() string {
 	r := e.fleet.Index()
 	for _, g := range e.groups {
 		for _, in := range r.Ready {
-			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); g.knows && in.Holds(&g.demand) && !known && !slices.Contains(r.News, in) {
+			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); g.fitsKnown && in.Holds(&g.demand) && !known && !slices.Contains(r.News, in) {
 				return fmt.Sprintf("instance %s has room for a group that does not know of it", in.Name)
 			}
 		}
@@ -131,8 +131,8 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 			}
 		}
 		switch {
-		case g.bound != bound[g.Key]:
-			return fmt.Sprintf("%d of a group are bound, %d by instances", g.bound, bound[g.Key])
+		case g.reserved != bound[g.Key]:
+			return fmt.Sprintf("%d of a group are bound, %d by instances", g.reserved, bound[g.Key])
 		case g.Queued != queued:
 			return fmt.Sprintf("%d of a group wait, %d by jobs", g.Queued, queued)
 		case g.Unmet < 0 || g.Standby < 0 || g.Coming < 0:
@@ -164,16 +164,16 @@ func (e *Engine) wrongPostponed(j *Job) string {
 	room := j.MaxRunning - len(e.attemptsOf(j)) // for elements that are due
 	for _, run := range j.Queued {
 		for i := run.First; i <= run.Last; i++ {
-			first, last, torn := i, i, false
+			first, last, incomplete := i, i, false
 			if j.Gang > 0 {
 				first, last = j.GangOf(i)
-				torn = len(e.gangLive(j, i)) > 0
+				incomplete = len(e.gangLive(j, i)) > 0
 			}
 			late := slices.ContainsFunc(j.Tried, func(el Element) bool {
 				return el.Index >= first && el.Index <= last && j.Queued.Has(el.Index) && el.Until > e.s.Now
 			})
 			beyond := j.MaxRunning > 0 && j.Gang == 0 && room <= 0
-			if want := torn || late || beyond; want != j.Postponed.Has(i) {
+			if want := incomplete || late || beyond; want != j.Postponed.Has(i) {
 				return fmt.Sprintf("element %d of job %d waits; postponed is %v, and it should be: %v", i, j.Number, j.Postponed, want)
 			}
 			if !late {

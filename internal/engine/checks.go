@@ -59,21 +59,21 @@ func (e *Engine) passed(in *fleet.Member) {
 	if in.Passed == 0 {
 		in.Passed = e.s.Now
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s passes its health check", in.Name), Instance: in.Name})
-		e.welcome(in)
+		e.announceReady(in)
 		e.adapt(in)
 		e.needsPlacing, e.needsPlan = true, true
-		e.fleet.Moved()
+		e.fleet.BumpRevision()
 		e.writeInstance(in)
 	}
 }
 
-// welcome announces once that an instance is ready, after its first passed check if it has one.
-func (e *Engine) welcome(in *fleet.Member) {
-	if in.Untold = e.checked(in) && in.Passed == 0; in.Untold {
+// announceReady announces once that an instance is ready, after its first passed check if it has one.
+func (e *Engine) announceReady(in *fleet.Member) {
+	if in.ReadyHookPending = e.checked(in) && in.Passed == 0; in.ReadyHookPending {
 		return
 	}
 	if !e.inGroup(in) { // their nodes have to join first
-		e.proves(in, true)
+		e.countTemplate(in, true)
 	}
 	e.fire(drover.HookReady, in, e.verdict(drover.ReasonRunning, "%s", in.Where()))
 }
@@ -81,12 +81,12 @@ func (e *Engine) welcome(in *fleet.Member) {
 // checkHealth gives up an instance whose check fails, unless a partition explains it.
 func (e *Engine) checkHealth(in *fleet.Member) {
 	switch {
-	case in.Untold && !e.checked(in):
-		e.welcome(in)
+	case in.ReadyHookPending && !e.checked(in):
+		e.announceReady(in)
 		e.writeInstance(in)
-	case !e.checked(in) || !in.State.Ready() || in.Held() || e.going(in):
-	case in.Passed == 0 && e.s.Now >= e.passesBy(in) && e.counts(in):
-		e.proves(in, false)
+	case !e.checked(in) || !in.State.Ready() || in.Held() || e.leaving(in):
+	case in.Passed == 0 && e.s.Now >= e.checkDeadline(in) && e.counts(in):
+		e.countTemplate(in, false)
 		e.breakInstance(in, e.verdict(drover.ReasonCheck, "its health check did not pass within %v%s", e.poolSpec(in).CheckWithin, unfitWords(in)))
 	case in.Passed != 0 && in.Unfit != nil && e.counts(in):
 		why := *in.Unfit
@@ -106,17 +106,17 @@ func unfitWords(in *fleet.Member) string {
 	return ": " + strings.TrimPrefix(in.Unfit.Text, checkFails)
 }
 
-// passesBy returns when an instance's first check must have passed.
-func (e *Engine) passesBy(in *fleet.Member) drover.Time {
+// checkDeadline returns when an instance's first check must have passed.
+func (e *Engine) checkDeadline(in *fleet.Member) drover.Time {
 	return max(in.Ready, e.s.Looking, e.s.Configured).Add(e.poolSpec(in).CheckWithin)
 }
 
 // nextHealth returns when an instance may be given up for its health; 0 if only an event can cause that.
 func (e *Engine) nextHealth(in *fleet.Member) drover.Time {
-	if !e.checked(in) || !in.State.Ready() || in.Held() || e.going(in) || in.Passed != 0 && in.Unfit == nil {
+	if !e.checked(in) || !in.State.Ready() || in.Held() || e.leaving(in) || in.Passed != 0 && in.Unfit == nil {
 		return 0
 	}
-	if at := e.passesBy(in); in.Passed == 0 && at > e.s.Now {
+	if at := e.checkDeadline(in); in.Passed == 0 && at > e.s.Now {
 		return at
 	}
 	if c := e.cloud(in.Cloud); c != nil {
@@ -134,7 +134,7 @@ func (e *Engine) counts(in *fleet.Member) bool {
 	}
 	if c.Checks.Since == 0 {
 		failing, all := e.failing(c.Name)
-		if failing < fewest {
+		if failing < minSilent {
 			return all
 		}
 		if !all { // the undecided ones either pass, and vouch for the others, or fail too
@@ -159,8 +159,8 @@ func (e *Engine) failing(cloud string) (n int, all bool) {
 	for _, name := range e.pools.names {
 		for _, in := range e.pools.members[name] {
 			switch {
-			case in.Cloud != cloud || !e.checked(in) || !in.State.Ready() || e.going(in):
-			case in.Unfit != nil, in.Passed == 0 && e.s.Now >= e.passesBy(in):
+			case in.Cloud != cloud || !e.checked(in) || !in.State.Ready() || e.leaving(in):
+			case in.Unfit != nil, in.Passed == 0 && e.s.Now >= e.checkDeadline(in):
 				n++
 			case in.Passed != 0:
 				return n, false

@@ -78,7 +78,7 @@ func (e *Engine) offered(b Offered) {
 			}
 		}
 	}
-	e.recall(c, b.Past) // with the volume price of the current catalogue
+	e.applyPastPrices(c, b.Past) // with the volume price of the current catalogue
 }
 
 // typeRemoved reports whether an adopted instance's type is missing from its cloud's catalogue.
@@ -135,7 +135,7 @@ func (e *Engine) lookTwice(c *Cloud) {
 // unlist records that a list no longer has an instance.
 func (e *Engine) unlist(c *Cloud, id string) {
 	if in := e.fleet.ByProviderID(c.Name, id); in != nil {
-		e.goesOn(in, c.GoodBefore)
+		e.clearEnd(in, c.GoodBefore)
 		in.Listed, in.Lacked, in.Ending, in.Over = false, true, false, false
 	} else {
 		e.fleet.ShowDeparted(c.Name, id, nil)
@@ -152,7 +152,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 		return
 	}
 	e.believeTag(in, cmp.Or(s.Idle, drover.IdleRun))
-	e.goesOn(in, c.GoodBefore)
+	e.clearEnd(in, c.GoodBefore)
 	in.Reshown = in.Reshown || in.Lacked && in.EndTold != 0
 	in.Listed, in.Lacked, in.Missing = true, false, 0
 	e.locate(in, s.Addresses)
@@ -163,9 +163,9 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	e.tagSeen(in, s.Idle)
 	if in.ProviderID == "" {
 		// The create call's answer was lost, or has not arrived yet.
-		if o := in.Taken(s); o != nil {
+		if o := in.ChosenFrom(s); o != nil {
 			in.Become(*o)
-			e.fleet.Moved()
+			e.fleet.BumpRevision()
 		}
 		in.ProviderID, in.Created, e.needsPricing = s.ProviderID, in.CreatedAt(s, e.s.Now), true
 		if in.Call == 0 {
@@ -193,13 +193,13 @@ func (e *Engine) locate(in *fleet.Member, a drover.Addresses) {
 func (e *Engine) show(c *Cloud, in *fleet.Member, s Sighting) {
 	e.showStopped(c, in, &s)
 	in.Over = s.Ended != 0
-	e.endsAt(in, s.Ended)
+	e.recordEnd(in, s.Ended)
 	if in.Ending = s.Ending; in.Ending {
 		e.endBill(in, c.Good)
 	} else {
 		in.Shown, in.Reshown = true, in.EndTold != 0
-		e.goesOn(in, c.Good)
-		e.outlives(in, c.Good)
+		e.clearEnd(in, c.Good)
+		e.reopenBill(in, c.Good)
 	}
 	if s.Reclaimed {
 		e.reclaim(in, reclaimedText)
@@ -244,7 +244,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	}
 	e.addInstance(in)
 	e.writeInstance(in)
-	e.endsAt(in, s.Ended)
+	e.recordEnd(in, s.Ended)
 	e.needsPricing = true
 	if s.Stopped && kept {
 		e.adoptStopped(in, s)
@@ -312,7 +312,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 	case drover.KindRateLimit:
 	default:
 		if b.Err.Kind != drover.KindCapacity && b.Err.Kind != drover.KindQuota && b.Err.Kind != drover.KindAuthentication {
-			e.proves(in, false)
+			e.countTemplate(in, false)
 		}
 		e.leaveAlone(in, b.Tried, b.Err)
 		if !in.Unsure || !in.Held() { // otherwise it is requested again

@@ -29,7 +29,7 @@ func (e *Engine) connected(b Connected) {
 	if b.Notice != nil {
 		e.reclaim(in, noticeText(*b.Notice))
 	}
-	e.reportHealth(in, b.Ailing)
+	e.reportHealth(in, b.Unhealthy)
 	if learned && in.State.Ready() { // its pool was set to login: none after the dial began
 		e.writeInstance(in)
 	}
@@ -74,7 +74,7 @@ func (e *Engine) ready(in *fleet.Member) {
 		in.Ready = e.s.Now
 		e.booted(in)
 		e.boots(in)
-		e.welcome(in)
+		e.announceReady(in)
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready after %v", in.Name, in.Ready.Sub(in.Asked).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
 	}
 	e.dropAllReservations(in)

@@ -82,7 +82,7 @@ func (e *Engine) costElsewhere(g *group) (cost drover.Money, known bool) {
 // youngestReserved returns the youngest coming instance with a reservation of the group, of the last youngestReach
 // ones.
 func (e *Engine) youngestReserved(g *group) *fleet.Member {
-	bound := e.fleet.LastIndex().Bound
+	bound := e.fleet.LastIndex().Reserved
 	for _, in := range slices.Backward(bound[max(0, len(bound)-youngestReach):]) {
 		if in.Reserved(g.Key) > 0 {
 			return in
@@ -124,7 +124,7 @@ func (e *Engine) remainingWork(in *fleet.Member) (left runtimes.Points) {
 		one := a.Likely.Left(e.s.Now.Sub(a.Started))
 		left = runtimes.Longest(&left, &one)
 	}
-	for _, b := range in.Bound[:min(len(in.Bound), remainingReach)] {
+	for _, b := range in.Reservations[:min(len(in.Reservations), remainingReach)] {
 		one := e.longestRun(e.group(b.Group), b.Count)
 		left = runtimes.Longest(&left, &one)
 	}

@@ -185,10 +185,10 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.turnWindows(was)
 	e.handle(ev.Body)
 	if fresh {
-		e.takeSuccesses()
+		e.applySuccesses()
 	}
 	e.resume()
-	e.rerate()
+	e.updatePrices()
 	e.watchBudgets()
 	e.unblock(e.market.Expire(e.billBegan))
 	e.placeWaiting()
@@ -213,7 +213,7 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.checkDue()
 	e.nameBlocks()
 	e.markBlocked()
-	e.rerate()
+	e.updatePrices()
 	e.writeBlocks()
 
 	e.s.Wake = e.nextWake()
@@ -302,8 +302,8 @@ func (e *Engine) handle(body Body) {
 		e.connectFailed(b)
 	case Noticed:
 		e.noticed(b)
-	case Ailing:
-		e.ailing(b)
+	case HealthReported:
+		e.healthReported(b)
 	case Disconnected:
 		e.disconnected(b)
 	case Started:

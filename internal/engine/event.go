@@ -232,8 +232,8 @@ type Connected struct {
 	Attempts    []Report `json:"attempts,omitempty"`
 	ProbeFailed string   `json:"probe_failed,omitempty"` // how the boot probe failed; empty if it passed, or was not asked for
 
-	Notice *drover.Notice `json:"notice,omitempty"` // the cloud's, as the runner has it
-	Ailing string         `json:"ailing,omitempty"` // what the runner holds to be wrong with the instance
+	Notice    *drover.Notice `json:"notice,omitempty"` // the cloud's, as the runner has it
+	Unhealthy string         `json:"ailing,omitempty"` // what the runner holds to be wrong with the instance
 }
 
 // Report is what a runner says of one attempt that it has.
@@ -266,8 +266,8 @@ type Noticed struct {
 	Notice   drover.Notice `json:"notice"`
 }
 
-// Ailing is an instance's own report that something is wrong with it; without a Text, that it is healthy again.
-type Ailing struct {
+// HealthReported is an instance's own report that something is wrong with it; without a Text, that it is healthy again.
+type HealthReported struct {
 	Instance int64  `json:"instance"`
 	Text     string `json:"text,omitempty"`
 }
@@ -315,39 +315,39 @@ type Solved struct {
 	Plan   drover.Plan `json:"plan"`
 }
 
-func (Configured) kind() string    { return "configured" }
-func (Ticked) kind() string        { return "ticked" }
-func (Submitted) kind() string     { return "submitted" }
-func (CancelAsked) kind() string   { return "cancel_asked" }
-func (InstructAsked) kind() string { return "instruct_asked" }
-func (PriorityAsked) kind() string { return "priority_asked" }
-func (QueueAsked) kind() string    { return "queue_asked" }
-func (ResizeAsked) kind() string   { return "resize_asked" }
-func (GroupAsked) kind() string    { return "group_asked" }
-func (NodeTold) kind() string      { return "node_told" }
-func (HealthChecked) kind() string { return "health_checked" }
-func (DrainAsked) kind() string    { return "drain_asked" }
-func (CloseAsked) kind() string    { return "close_asked" }
-func (Tagged) kind() string        { return "tagged" }
-func (DiskGrown) kind() string     { return "disk_grown" }
-func (Fired) kind() string         { return "fired" }
-func (Offered) kind() string       { return "offered" }
-func (Listed) kind() string        { return "listed" }
-func (Described) kind() string     { return "described" }
-func (Created) kind() string       { return "created" }
-func (CreateFailed) kind() string  { return "create_failed" }
-func (Destroyed) kind() string     { return "destroyed" }
-func (Switched) kind() string      { return "switched" }
-func (Connected) kind() string     { return "connected" }
-func (ConnectFailed) kind() string { return "connect_failed" }
-func (Noticed) kind() string       { return "noticed" }
-func (Ailing) kind() string        { return "ailing" }
-func (Disconnected) kind() string  { return "disconnected" }
-func (Started) kind() string       { return "started" }
-func (StartFailed) kind() string   { return "start_failed" }
-func (Exited) kind() string        { return "exited" }
-func (Collected) kind() string     { return "collected" }
-func (Solved) kind() string        { return "solved" }
+func (Configured) kind() string     { return "configured" }
+func (Ticked) kind() string         { return "ticked" }
+func (Submitted) kind() string      { return "submitted" }
+func (CancelAsked) kind() string    { return "cancel_asked" }
+func (InstructAsked) kind() string  { return "instruct_asked" }
+func (PriorityAsked) kind() string  { return "priority_asked" }
+func (QueueAsked) kind() string     { return "queue_asked" }
+func (ResizeAsked) kind() string    { return "resize_asked" }
+func (GroupAsked) kind() string     { return "group_asked" }
+func (NodeTold) kind() string       { return "node_told" }
+func (HealthChecked) kind() string  { return "health_checked" }
+func (DrainAsked) kind() string     { return "drain_asked" }
+func (CloseAsked) kind() string     { return "close_asked" }
+func (Tagged) kind() string         { return "tagged" }
+func (DiskGrown) kind() string      { return "disk_grown" }
+func (Fired) kind() string          { return "fired" }
+func (Offered) kind() string        { return "offered" }
+func (Listed) kind() string         { return "listed" }
+func (Described) kind() string      { return "described" }
+func (Created) kind() string        { return "created" }
+func (CreateFailed) kind() string   { return "create_failed" }
+func (Destroyed) kind() string      { return "destroyed" }
+func (Switched) kind() string       { return "switched" }
+func (Connected) kind() string      { return "connected" }
+func (ConnectFailed) kind() string  { return "connect_failed" }
+func (Noticed) kind() string        { return "noticed" }
+func (HealthReported) kind() string { return "ailing" }
+func (Disconnected) kind() string   { return "disconnected" }
+func (Started) kind() string        { return "started" }
+func (StartFailed) kind() string    { return "start_failed" }
+func (Exited) kind() string         { return "exited" }
+func (Collected) kind() string      { return "collected" }
+func (Solved) kind() string         { return "solved" }
 
 // Wished turns a request into the event that delivers it from its row, with the row's number; nil for any other body.
 func Wished(body Body, row int64) Body {
@@ -402,7 +402,7 @@ var decoders = map[string]func([]byte) (Body, error){
 	"connected":      decode[Connected],
 	"connect_failed": decode[ConnectFailed],
 	"noticed":        decode[Noticed],
-	"ailing":         decode[Ailing],
+	"ailing":         decode[HealthReported],
 	"disconnected":   decode[Disconnected],
 	"started":        decode[Started],
 	"start_failed":   decode[StartFailed],

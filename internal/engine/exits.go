@@ -10,7 +10,7 @@ import (
 // judge decides how an attempt ended whose command has ended and whose output is stored.
 func (e *Engine) judge(a *Attempt) {
 	x := a.Exit
-	e.learn(a)
+	e.noteLoss(a)
 	switch {
 	case x.Cause == drover.CauseLost:
 		e.lose(a, "%s", cmp.Or(x.Text, "its supervisor died"))
@@ -39,10 +39,10 @@ func (e *Engine) judge(a *Attempt) {
 	}
 }
 
-// learn records that a live instance lost an attempt, so that the job is tried elsewhere. Once as many instances in a
+// noteLoss records that a live instance lost an attempt, so that the job is tried elsewhere. Once as many instances in a
 // row as the job has attempts have lost it, the job or its registry is the likelier cause, and any instance will do: no
 // more are rented for that.
-func (e *Engine) learn(a *Attempt) {
+func (e *Engine) noteLoss(a *Attempt) {
 	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	switch a.Exit.Cause {
 	case drover.CauseLost, drover.CauseNoImage:
@@ -58,7 +58,7 @@ func (e *Engine) learn(a *Attempt) {
 	}
 	in.Lost = append(in.Lost[max(0, len(in.Lost)-maxLost+1):], j.Number)
 	j.ConsecutiveLosses++
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.writeJob(j)
 	if j.ConsecutiveLosses < j.Attempts {
 		return
@@ -66,7 +66,7 @@ func (e *Engine) learn(a *Attempt) {
 	for _, o := range e.fleet.All() {
 		o.Lost = slices.DeleteFunc(o.Lost, func(n int64) bool { return n == j.Number })
 	}
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.needsPlacing = true
 }
 

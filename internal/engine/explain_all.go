@@ -79,7 +79,7 @@ func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
 		say(&one, whyBooting(coming))
 	}
 	if g.booting() < g.Queued {
-		say(&one, e.whyUnbound(g, first)...)
+		say(&one, e.whyUnreserved(g, first)...)
 	}
 	return one
 }

@@ -69,17 +69,17 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []Verdict {
 	}
 	booting := min(n, max(0, g.booting()-place))
 	if booting == 0 {
-		return e.whyUnbound(g, j)
+		return e.whyUnreserved(g, j)
 	}
 	why := []Verdict{whyBooting(e.arrivalsOf(g)[g.Key])}
 	if booting < n {
-		return append(why, e.whyUnbound(g, j)...)
+		return append(why, e.whyUnreserved(g, j)...)
 	}
 	return append(why, e.whyGang(g)...)
 }
 
-// whyUnbound explains why elements of a group without a reservation wait. The schedule timeout is that of job j.
-func (e *Engine) whyUnbound(g *group, j *Job) []Verdict {
+// whyUnreserved explains why elements of a group without a reservation wait. The schedule timeout is that of job j.
+func (e *Engine) whyUnreserved(g *group, j *Job) []Verdict {
 	why := []Verdict{g.Reason}
 	if g.Refused != nil {
 		why = append(why, *g.Refused)
@@ -126,7 +126,7 @@ func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
 		coming[g.Key] = &arrivals{}
 	}
 	for _, in := range e.fleet.All() {
-		for _, b := range in.Bound {
+		for _, b := range in.Reservations {
 			if to := coming[b.Group]; to != nil {
 				e.arrives(to, in)
 			}
@@ -212,11 +212,11 @@ func (e *Engine) explainInstance(in *fleet.Member) drover.Explanation {
 	case in.State == drover.InstanceStopping:
 	case in.Told != nil:
 		say(&x, *in.Told)
-	case in.Reclaimed != nil, in.Ailing != nil:
+	case in.Reclaimed != nil, in.Unhealthy != nil:
 	case departs:
 		say(&x, why)
 	}
-	for _, why := range []*Verdict{in.Reclaimed, in.Ailing} {
+	for _, why := range []*Verdict{in.Reclaimed, in.Unhealthy} {
 		if why != nil && in.State != drover.InstanceStopping {
 			say(&x, *why)
 		}
@@ -247,8 +247,8 @@ func (e *Engine) whyInState(in *fleet.Member) []Verdict {
 	if in.State == drover.InstanceRunning {
 		return []Verdict{{Cause: drover.ReasonRunning, Text: fmt.Sprintf("attempts on it: %d", len(in.Load)), Since: in.Load[0].Started}}
 	}
-	if in.Rigid != nil {
-		return []Verdict{e.whyIsIdle(in), *in.Rigid}
+	if in.GrowFailed != nil {
+		return []Verdict{e.whyIsIdle(in), *in.GrowFailed}
 	}
 	return []Verdict{e.whyIsIdle(in)}
 }
@@ -353,11 +353,11 @@ func (e *Engine) whyIsIdle(in *fleet.Member) Verdict {
 	switch {
 	case in.Held():
 		why.Text = "has no work, and stays until it is released or killed"
-	case in.Ailing != nil && why.Until > in.Ailing.Since:
+	case in.Unhealthy != nil && why.Until > in.Unhealthy.Since:
 		why.Text = "has no work, and is kept for inspection because it is broken"
 	case len(in.Orphans) > 0:
 		why.Text = fmt.Sprintf("unknown attempts on it, which are being stopped: %d", len(in.Orphans))
-	case in.Gathers:
+	case in.ForGang:
 		why.Text = fmt.Sprintf("reserved for jobs whose gangs do not have all their places yet: %d", in.Standby)
 	case in.Standby > 0:
 		why.Text = fmt.Sprintf("reserved for attempts that will restart here when their interrupted instances are gone: %d", in.Standby)

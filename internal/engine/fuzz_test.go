@@ -314,7 +314,7 @@ func (s *stranger) body() Body {
 	case 8:
 		return Noticed{Instance: s.instance(), Notice: drover.Notice{Cause: "spot", Deadline: s.now}}
 	case 9:
-		return Ailing{Instance: s.instance(), Text: []string{"", "ill"}[s.pick(2)]}
+		return HealthReported{Instance: s.instance(), Text: []string{"", "ill"}[s.pick(2)]}
 	case 10, 11, 29, 30:
 		if s.mood != 1 && s.pick(2) == 0 {
 			return Ticked{}
@@ -457,7 +457,7 @@ func (s *stranger) connected(f Effect) Body {
 		ev.Notice = &drover.Notice{Cause: "spot"}
 	}
 	if s.pick(12) == 0 {
-		ev.Ailing = "ill"
+		ev.Unhealthy = "ill"
 	}
 	return ev
 }

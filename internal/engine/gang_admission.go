@@ -63,7 +63,7 @@ func (e *Engine) admitGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 func (e *Engine) trim(w *admission, g *group) {
 	served := 0
 	e.loadsOf(w, g, func(l *drover.Load) { served += max(0, l.Count) })
-	has := g.Standby + g.bound
+	has := g.Standby + g.reserved
 	left := g.WholeWithin(has+min(served, g.wants())) - has
 	if served == 0 {
 		return
@@ -158,7 +158,7 @@ func (e *Engine) rewind(w *admission, to int) {
 // purchasedOffering returns a purchase's offering, and whether it can still be rented.
 func (e *Engine) purchasedOffering(s *Solving, p drover.Purchase) (o drover.Offering, ok bool) {
 	o, ok = s.first(p)
-	return o, ok && e.market.BlockOf(o) == nil && !e.overtaken(o)
+	return o, ok && e.market.BlockOf(o) == nil && !e.usedUp(o)
 }
 
 // heldSlotCommitments returns what gangs will commit on the ready slots they hold, if the next purchase is the first

@@ -37,7 +37,7 @@ func (e *Engine) placeGang(g *group) bool {
 // affordsGang reports whether the budgets allow the slots found for a part of a gang and, unless some of the rest is
 // already reserved and paid for, the whole gang on instances like the first.
 func (e *Engine) affordsGang(g *group, slots []*fleet.Member) bool {
-	return len(slots) == 0 || e.refusingAccount(g, slots) == nil && (g.bound > 0 || e.allowsOn(slots[0], g))
+	return len(slots) == 0 || e.refusingAccount(g, slots) == nil && (g.reserved > 0 || e.allowsOn(slots[0], g))
 }
 
 // findSlots returns ready instances for up to n of the group's elements to start together, by the first of the orders
@@ -73,7 +73,7 @@ func (e *Engine) takeSlots(g *group, n int, before order) (slots []*fleet.Member
 			break
 		}
 		for by := e.reservedFor(in); len(slots) < n && in.Holds(&g.demand) && !in.Full() && e.fitsBeside(in, g, by); {
-			in.Seat(g.Key.Shape.Need)
+			in.TakeSlot(g.Key.Shape.Need)
 			slots = append(slots, in)
 		}
 	}
@@ -82,7 +82,7 @@ func (e *Engine) takeSlots(g *group, n int, before order) (slots []*fleet.Member
 
 func returnSlots(g *group, slots []*fleet.Member) {
 	for _, in := range slots {
-		in.Unseat(g.Key.Shape.Need)
+		in.ReturnSlot(g.Key.Shape.Need)
 	}
 }
 
@@ -137,20 +137,20 @@ func (e *Engine) reserveForGang(g *group, r *fleet.Index, before bool) {
 		return
 	}
 	if e.cannotAssemble(g, size) {
-		e.dropReservations(g, r, g.bound)
+		e.dropReservations(g, r, g.reserved)
 		g.Unmet, e.gangReleased = g.wants(), true
 		return
 	}
 	e.gangRooms = append(e.gangRooms, gangRoom{g, slots})
 	for _, in := range slots {
-		in.Seat(g.Key.Shape.Need)
+		in.TakeSlot(g.Key.Shape.Need)
 		in.Standby++
-		in.Gathers = true
+		in.ForGang = true
 		g.Standby++
-		e.fleet.Kept(in)
+		e.fleet.HoldChanged(in)
 	}
 	e.reserveComing(g, r)
-	if g.Unschedulable && g.PartlyPlanned > 0 && g.Standby+g.bound+g.PartlyPlanned >= size {
+	if g.Unschedulable && g.PartlyPlanned > 0 && g.Standby+g.reserved+g.PartlyPlanned >= size {
 		e.needsPlan = true // the rest can be rented now
 	}
 	if left := min(size-len(slots), g.unreserved()); left > 0 && g.Unschedulable && before {
@@ -171,7 +171,7 @@ func (e *Engine) returnGangRooms() {
 	for _, k := range e.gangRooms {
 		returnSlots(k.g, k.slots)
 		for _, in := range k.slots {
-			e.fleet.Kept(in)
+			e.fleet.HoldChanged(in)
 		}
 	}
 	e.gangRooms = e.gangRooms[:0]

@@ -61,6 +61,6 @@ func (e *Engine) whyGang(g *group) []Verdict {
 		return nil
 	}
 	_, members := g.NextGang()
-	text := fmt.Sprintf("%d jobs start together or not at all; places on ready instances: %d, on booting ones: %d", len(members), g.Standby, min(g.bound, len(members)-g.Standby))
+	text := fmt.Sprintf("%d jobs start together or not at all; places on ready instances: %d, on booting ones: %d", len(members), g.Standby, min(g.reserved, len(members)-g.Standby))
 	return []Verdict{{Cause: drover.ReasonGang, Text: text, Since: g.Reason.Since}}
 }

@@ -23,15 +23,15 @@ const (
 	gapsLeast = 3  // fewer say nothing
 )
 
-// rested starts a gap: an instance has no work of a shape left, and none waits.
-func (e *Engine) rested(s drover.Shape) {
+// startGap starts a gap: an instance has no work of a shape left, and none waits.
+func (e *Engine) startGap(s drover.Shape) {
 	p := e.gapOf(s)
 	p.Since = latest(append(slices.Clip(p.Since), e.s.Now))
 }
 
-// arrived records the submission of n jobs of a shape: each ends a current gap, the latest first. Gaps longer than any
+// endGaps records the submission of n jobs of a shape: each ends a current gap, the latest first. Gaps longer than any
 // instance is kept remain until they are displaced.
-func (e *Engine) arrived(s drover.Shape, n int) {
+func (e *Engine) endGaps(s drover.Shape, n int) {
 	p := e.gapOf(s)
 	n = min(n, len(p.Since))
 	ended := p.Since[len(p.Since)-n:]

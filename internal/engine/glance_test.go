@@ -148,7 +148,7 @@ func booting(t testing.TB, groups int) *engine.Engine {
 		s.Instances = append(s.Instances, engine.Instance{
 			ID: int64(i + 1), Name: fmt.Sprintf("f-n-%d", i+1), Cloud: "c", ProviderID: fmt.Sprint("p-", i), Type: offering.Type, Resources: size,
 			Market: drover.OnDemand, State: drover.InstanceBooting, Idle: drover.IdleRun, Asked: b.now, Created: b.now, Begun: true, Observed: engine.Observed{Listed: true},
-			Bound: []fleet.Reservation{{Group: engine.GroupKey{Shape: j.Shape, Priority: j.Priority, Timeout: j.Timeout}, Count: 1}},
+			Reservations: []fleet.Reservation{{Group: engine.GroupKey{Shape: j.Shape, Priority: j.Priority, Timeout: j.Timeout}, Count: 1}},
 		})
 	}
 	e, err := engine.New(s)

@@ -14,23 +14,23 @@ import (
 type group struct {
 	Group
 	queue.Class
-	demand fleet.Demand // what its jobs need of an instance
-	narrow int          // how many constraints it has besides its size
-	bound  int          // elements, waiting or coming, with a reservation on a coming instance
+	demand      fleet.Demand // what its jobs need of an instance
+	constraints int          // how many constraints it has besides its size
+	reserved    int          // elements, waiting or coming, with a reservation on a coming instance
 
-	awaits int // elements for which the last plan expects room before a new instance would have booted
+	awaitingEnds int // elements for which the last plan expects room before a new instance would have booted
 
-	fits  []fit // by ID, the instances with room for one of its jobs, as of the last News
-	knows bool  // fits is known
+	fits      []fit // by ID, the instances with room for one of its jobs, as of the last News
+	fitsKnown bool  // fits is known
 
 	typesRevision int // the engine's typesRevision for which some type is known to fit
 
-	host   bool // an existing instance may run its jobs
-	looked int  // the fleet's revision for which host is known
+	hasHost      bool // an existing instance may run its jobs
+	hostRevision int  // the fleet's revision for which host is known
 }
 
 // wants returns how many waiting or coming elements have neither a place nor a reservation.
-func (g *group) wants() int { return max(0, g.Queued+g.Coming-g.Standby-g.bound) }
+func (g *group) wants() int { return max(0, g.Queued+g.Coming-g.Standby-g.reserved) }
 
 // unreserved returns how many waiting elements have neither a place nor a reservation.
 func (g *group) unreserved() int { return min(g.Queued, g.wants()) }
@@ -38,7 +38,7 @@ func (g *group) unreserved() int { return min(g.Queued, g.wants()) }
 // booting returns for how many waiting elements instances are coming.
 func (g *group) booting() int {
 	if g.Key.Gang > 0 {
-		return min(g.bound, g.Queued)
+		return min(g.reserved, g.Queued)
 	}
 	return g.Queued - g.unreserved()
 }
@@ -111,7 +111,7 @@ func (e *Engine) group(key GroupKey) *group {
 	g := e.byKey[key]
 	if g == nil {
 		known := Group{Key: key, Reason: e.verdict(drover.ReasonPlanning, planningText)}
-		g = &group{Group: known, Class: queue.NewClass(key), demand: fleet.Demand{Shape: key.Shape, Owner: drover.OwnerMark(key.User)}, narrow: countConstraints(key.Shape)}
+		g = &group{Group: known, Class: queue.NewClass(key), demand: fleet.Demand{Shape: key.Shape, Owner: drover.OwnerMark(key.User)}, constraints: countConstraints(key.Shape)}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
 	}
@@ -123,7 +123,7 @@ func (e *Engine) group(key GroupKey) *group {
 // total, so it survives a restart.
 func (e *Engine) sortGroups() {
 	e.groups = slices.DeleteFunc(e.groups, func(g *group) bool {
-		empty := len(g.Jobs) == 0 && g.bound == 0 && g.Coming == 0
+		empty := len(g.Jobs) == 0 && g.reserved == 0 && g.Coming == 0
 		if empty {
 			delete(e.byKey, g.Key)
 		}
@@ -147,8 +147,8 @@ func (e *Engine) compareGroups(a, b *group) int {
 	if order := e.byShare(a, b); order != 0 {
 		return order
 	}
-	if a.narrow != b.narrow {
-		return cmp.Compare(b.narrow, a.narrow)
+	if a.constraints != b.constraints {
+		return cmp.Compare(b.constraints, a.constraints)
 	}
 	return cmp.Compare(a.First(), b.First())
 }

@@ -14,8 +14,8 @@ import (
 // cloud is asked, and counted in the price from then on. A call whose answer was lost is repeated; after a failure the
 // instance is Rigid and another is rented. If the volume may have been grown nevertheless, it stays in the price.
 
-// stretch grows volumes of idle instances for unplaced work, before new instances are planned for it.
-func (e *Engine) stretch() {
+// growVolumes grows volumes of idle instances for unplaced work, before new instances are planned for it.
+func (e *Engine) growVolumes() {
 	if !slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return c.GrowDisk && !c.Leaving }) {
 		return
 	}
@@ -25,29 +25,29 @@ func (e *Engine) stretch() {
 		}
 		for _, in := range slices.Clone(e.fleet.Index().Idle) {
 			if g.wants() > 0 {
-				e.stretchFor(g, in)
+				e.growVolumeFor(g, in)
 			}
 		}
 	}
 }
 
-// stretchFor grows an instance's volume for as many of the group's jobs as then fit, if that is cost-effective and
+// growVolumeFor grows an instance's volume for as many of the group's jobs as then fit, if that is cost-effective and
 // affordable.
-func (e *Engine) stretchFor(g *group, in *fleet.Member) {
+func (e *Engine) growVolumeFor(g *group, in *fleet.Member) {
 	o, listed := e.listedAs(in)
-	if !in.Open() || in.Full() || !in.Serves(&g.demand) || in.Standby > 0 || in.Rigid != nil || in.Resources.Disk == 0 || in.Type.Resources.Disk != 0 || !listed || !e.limits(in.Cloud).GrowDisk {
+	if !in.Open() || in.Full() || !in.Serves(&g.demand) || in.Standby > 0 || in.GrowFailed != nil || in.Resources.Disk == 0 || in.Type.Resources.Disk != 0 || !listed || !e.limits(in.Cloud).GrowDisk {
 		return
 	}
 	need, r := g.Key.Shape.Need, in.Resources
 	r.Disk = need.Disk * drover.Bytes(g.wants())
-	n := r.Times(need, in.AtOnce(g.mayBind(in)))
+	n := r.Times(need, in.AtOnce(g.mayReserve(in)))
 	size := drover.Bytes((need.Disk * drover.Bytes(n)).WholeGiB()) * drover.GiB
 	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.Jobs[0].Number) || !g.Key.Shape.Accepts(in.Requestable()) ||
 		!e.worthGrowing(g, in, n, e.withVolume(o, size).Price) {
 		return
 	}
 	in.Grow = size
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	in.Room = in.Expanded()
 	e.needsPricing = true
 	e.reserveFor(g, in, n)
@@ -84,8 +84,8 @@ func (e *Engine) growDisk(in *fleet.Member) {
 	in.Growing = e.effect(Effect{GrowDisk: &GrowDisk{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Size: in.Grow}})
 }
 
-// growAgain repeats the request if no call is in flight: it was an earlier controller's.
-func (e *Engine) growAgain(in *fleet.Member) {
+// retryGrowing repeats the request if no call is in flight: it was an earlier controller's.
+func (e *Engine) retryGrowing(in *fleet.Member) {
 	if in.Growing == 0 {
 		in.Regrown = true
 		e.growDisk(in)
@@ -106,20 +106,20 @@ func (e *Engine) grown(b DiskGrown) {
 		in.Free.Disk += in.Grow - in.Resources.Disk
 		in.Resources.Disk, in.Grow = in.Grow, 0
 	} else {
-		e.stiffen(in, b.Err)
+		e.giveUpGrowing(in, b.Err)
 	}
 	in.Room, in.Regrown = in.Resources, false
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.needsPricing, e.needsPlacing, e.needsPlan = true, true, true
 	e.writeInstance(in)
 	e.touch(in)
 }
 
-// stiffen gives up growing the instance's volume. A refused size is not paid for, unless an earlier call may have grown
+// giveUpGrowing gives up growing the instance's volume. A refused size is not paid for, unless an earlier call may have grown
 // it.
-func (e *Engine) stiffen(in *fleet.Member, err *drover.Error) {
+func (e *Engine) giveUpGrowing(in *fleet.Member, err *drover.Error) {
 	why := e.verdict(Cause(err.Kind), "growing its volume to %s failed: %s", in.Grow.Rounded(), err.Message)
-	in.Rigid = &why
+	in.GrowFailed = &why
 	if err.Kind != drover.KindTransient && !in.Regrown {
 		in.Grow = 0
 	}

@@ -43,7 +43,7 @@ func TestMoneyOfUsersMakesNoPlanInVain(t *testing.T) {
 	}
 	bound := 0
 	for _, in := range e.Instances() {
-		for _, b := range in.Bound {
+		for _, b := range in.Reservations {
 			bound += b.Count
 		}
 	}

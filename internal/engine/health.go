@@ -16,8 +16,8 @@ import (
 // instance with attempts is destroyed immediately, since only its end proves that they have ended, and they are not
 // restarted before. So is any while the records may be stale.
 
-// ailing handles an instance's own report of a fault, or of its end.
-func (e *Engine) ailing(b Ailing) {
+// healthReported handles an instance's own report of a fault, or of its end.
+func (e *Engine) healthReported(b HealthReported) {
 	if in := e.fleet.Member(b.Instance); in != nil {
 		e.reportHealth(in, b.Text)
 	}
@@ -27,33 +27,33 @@ func (e *Engine) ailing(b Ailing) {
 // the controller found.
 func (e *Engine) reportHealth(in *fleet.Member, text string) {
 	switch {
-	case text == "" && in.Ailing != nil && in.Ailing.Cause == verdict.Unhealthy:
+	case text == "" && in.Unhealthy != nil && in.Unhealthy.Cause == verdict.Unhealthy:
 		e.recover(in)
-	case text != "" && in.Ailing == nil:
+	case text != "" && in.Unhealthy == nil:
 		e.markUnhealthy(in, e.verdict(drover.ReasonUnhealthy, "it reports: %.1000s", text))
 	}
 }
 
 // markUnhealthy lets an instance take no more work and go when it has none, unless it is held.
 func (e *Engine) markUnhealthy(in *fleet.Member, why Verdict) {
-	if in.Ailing != nil && in.Ailing.Cause == why.Cause || in.Broken || in.State == drover.InstanceStopping {
+	if in.Unhealthy != nil && in.Unhealthy.Cause == why.Cause || in.Broken || in.State == drover.InstanceStopping {
 		return
 	}
-	in.Ailing = &why
+	in.Unhealthy = &why
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is unhealthy: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
-	e.cry(in, why)
+	e.fireBroken(in, why)
 	e.retire(in)
 }
 
 // recover lets a healthy instance take work again, unless something else prevents it.
 func (e *Engine) recover(in *fleet.Member) {
-	in.Ailing = nil
+	in.Unhealthy = nil
 	if !in.Broken && in.State != drover.InstanceStopping {
 		in.Reason = in.Remark()
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is healthy again", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	e.needsPlacing, e.needsPlan = true, true
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.writeInstance(in)
 	e.touch(in)
 }
@@ -67,9 +67,9 @@ func (e *Engine) breakInstance(in *fleet.Member, why Verdict) {
 	e.nodeFailed(in, string(why.Cause), why)
 	in.Broken, in.Reason = true, &why
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is broken: %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
-	e.cry(in, why)
+	e.fireBroken(in, why)
 	if in.Ready == 0 {
-		e.proves(in, false)
+		e.countTemplate(in, false)
 	}
 	switch {
 	case in.Ready != 0 || !e.ours(in.Name): // an instance of another store may have been ready once
@@ -85,7 +85,7 @@ func (e *Engine) breakInstance(in *fleet.Member, why Verdict) {
 	}
 	e.dropAllReservations(in)
 	e.writeInstance(in)
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.touch(in)
 }
 
@@ -119,14 +119,14 @@ func (e *Engine) checkBroken(in *fleet.Member) {
 	}
 }
 
-// cry fires the hook for a broken or unhealthy instance, once per instance.
-func (e *Engine) cry(in *fleet.Member, why Verdict) {
-	if in.Cried || in.Created == 0 {
+// fireBroken fires the hook for a broken or unhealthy instance, once per instance.
+func (e *Engine) fireBroken(in *fleet.Member, why Verdict) {
+	if in.BrokenHookFired || in.Created == 0 {
 		return
 	}
-	in.Cried = true
+	in.BrokenHookFired = true
 	if e.s.Settings.BrokenHook {
-		in.Crying = e.s.Now.Add(HookTime)
+		in.BrokenHookUntil = e.s.Now.Add(HookTime)
 	}
 	e.fire(drover.HookBroken, in, why)
 }
@@ -134,7 +134,7 @@ func (e *Engine) cry(in *fleet.Member, why Verdict) {
 // fired allows the destruction of an instance whose hook has ended.
 func (e *Engine) fired(b Fired) {
 	if in := e.fleet.Member(b.Instance); in != nil {
-		in.Crying = 0
+		in.BrokenHookUntil = 0
 		e.touch(in)
 	}
 }

@@ -17,8 +17,8 @@ func (e *Engine) addInstance(in *fleet.Member) {
 	e.adapt(in)
 	e.fleet.Add(in)
 	e.pools.enter(in)
-	for _, b := range in.Bound {
-		e.group(b.Group).bound += b.Count
+	for _, b := range in.Reservations {
+		e.group(b.Group).reserved += b.Count
 	}
 	e.changed(in)
 	e.touch(in)
@@ -57,7 +57,7 @@ func (e *Engine) setState(in *fleet.Member, next drover.InstanceState) {
 		return
 	}
 	in.State = next
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	in.IdleSince = 0
 	if next == drover.InstanceIdle {
 		in.IdleSince = e.s.Now
@@ -84,7 +84,7 @@ func (e *Engine) created(b Created) {
 // accepted starts an instance's bill, and its boot unless it is already being destroyed.
 func (e *Engine) accepted(in *fleet.Member) {
 	in.Created, in.Known, in.Candidates = cmp.Or(in.Created, e.s.Now), e.s.Now, nil
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	in.Silent, in.Tried = e.s.Now, false
 	e.ease(in)
 	e.endProbe(in)
@@ -129,7 +129,7 @@ func (e *Engine) destroyed(b Destroyed) {
 		return
 	}
 	in.Call = 0
-	e.mayEnd(in)
+	e.noteDestroyAnswer(in)
 	if b.Err != nil {
 		in.Fails++
 		in.Retry = max(b.Err.RetryAt, e.s.Now.Add(backoff(in.Fails, time.Second, e.life().ShutdownTimeout)))
@@ -157,7 +157,7 @@ func (e *Engine) destroyAccepted(in *fleet.Member) {
 		in.Accepted, in.Known = true, e.s.Now
 	}
 	if c := e.cloud(in.Cloud); c != nil {
-		e.goesOn(in, c.Good)
+		e.clearEnd(in, c.Good)
 	}
 	if first := in.Ended == 0; first || in.Ending && in.EndTold == 0 && in.Shown {
 		in.Shown = true // for the bill
@@ -171,9 +171,9 @@ func (e *Engine) destroyAccepted(in *fleet.Member) {
 	}
 }
 
-// mayEnd records that an instance may have ended now: a destroy call was answered, or may have been carried out without
+// noteDestroyAnswer records that an instance may have ended now: a destroy call was answered, or may have been carried out without
 // an answer.
-func (e *Engine) mayEnd(in *fleet.Member) {
+func (e *Engine) noteDestroyAnswer(in *fleet.Member) {
 	if c := e.cloud(in.Cloud); c == nil || in.LastEnd <= c.Began {
 		in.PrevEnd, in.NextAsk = in.LastEnd, e.destroyAsked(in)
 	}
@@ -216,9 +216,9 @@ func (e *Engine) endBill(in *fleet.Member, began drover.Time) {
 	e.writeInstance(in)
 }
 
-// goesOn clears a recorded end if the list that began at a given time shows the instance running and is too new to be a
+// clearEnd clears a recorded end if the list that began at a given time shows the instance running and is too new to be a
 // copy from before the list that showed the end.
-func (e *Engine) goesOn(in *fleet.Member, began drover.Time) {
+func (e *Engine) clearEnd(in *fleet.Member, began drover.Time) {
 	shown := in.Listed && !in.Ending
 	if in.EndTold != 0 && shown && began >= in.EndTold.Add(e.lag(in)) {
 		in.EndTold = 0
@@ -233,9 +233,9 @@ func (e *Engine) goesOn(in *fleet.Member, began drover.Time) {
 // clockSkew covers the difference between a cloud's clock and ours, and the rounding of a cloud's times.
 const clockSkew = 5 * time.Second
 
-// endsAt records when an instance ended according to its cloud. It counts only if that is not before the bill began or
+// recordEnd records when an instance ended according to its cloud. It counts only if that is not before the bill began or
 // the last contact, nor in the future.
-func (e *Engine) endsAt(in *fleet.Member, at drover.Time) {
+func (e *Engine) recordEnd(in *fleet.Member, at drover.Time) {
 	first := max(in.Created, in.LastHeard)
 	if at == 0 || in.Created == 0 || at < first.Add(-clockSkew) || at > e.s.Now.Add(clockSkew) {
 		return
@@ -246,9 +246,9 @@ func (e *Engine) endsAt(in *fleet.Member, at drover.Time) {
 	}
 }
 
-// outlives reopens a bill that an earlier controller ended when the destruction was accepted, if a list too new to be a
+// reopenBill reopens a bill that an earlier controller ended when the destruction was accepted, if a list too new to be a
 // copy from before shows the instance running.
-func (e *Engine) outlives(in *fleet.Member, began drover.Time) {
+func (e *Engine) reopenBill(in *fleet.Member, began drover.Time) {
 	if in.Ended != 0 && !in.Accepted && began >= in.Ended.Add(e.lag(in)) {
 		in.Ended, e.needsPricing = 0, true
 		e.writeInstance(in)

@@ -53,27 +53,27 @@ func (e *Engine) retire(in *fleet.Member) {
 		}
 	}
 	e.needsPlacing, e.needsPlan = true, true
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.writeInstance(in)
 	e.touch(in)
 }
 
-// checkTaken releases the replacements of an instance that was not interrupted after all.
-func (e *Engine) checkTaken(in *fleet.Member) {
+// checkReclaimed releases the replacements of an instance that was not interrupted after all.
+func (e *Engine) checkReclaimed(in *fleet.Member) {
 	if at := in.ReclaimedBy(); at != 0 && e.s.Now >= at {
 		e.needsPlacing = true
 	}
 }
 
-// expect counts, by group, the attempts that will have to be retried because their instances are being interrupted.
-func (e *Engine) expect(r *fleet.Index) {
+// countComing counts, by group, the attempts that will have to be retried because their instances are being interrupted.
+func (e *Engine) countComing(r *fleet.Index) {
 	for _, g := range e.groups {
 		g.Coming, g.Standby = 0, 0
 	}
-	for _, in := range r.Taken {
+	for _, in := range r.Reclaimed {
 		if in.Standby > 0 {
-			in.Standby, in.Gathers = 0, false
-			e.fleet.Kept(in)
+			in.Standby, in.ForGang = 0, false
+			e.fleet.HoldChanged(in)
 			e.fleet.CheckAt(in, max(e.s.Now, 1))
 		}
 		if e.s.Now >= in.ReclaimedBy() {
@@ -87,9 +87,9 @@ func (e *Engine) expect(r *fleet.Index) {
 	}
 }
 
-// standBy holds free room for work that a group will get back soon, so that it is neither planned for twice nor given
+// holdForComing holds free room for work that a group will get back soon, so that it is neither planned for twice nor given
 // away. Room that later groups may not use is held by the backfill.
-func (e *Engine) standBy(g *group) {
+func (e *Engine) holdForComing(g *group) {
 	for _, f := range g.fits {
 		in, left := f.in, g.Coming-g.Standby
 		if left <= 0 {

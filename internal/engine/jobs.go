@@ -32,7 +32,7 @@ func (e *Engine) submit(jobs []Job) {
 	for _, n := range taken {
 		e.missed(e.job(n))
 	}
-	e.takeSuccesses()
+	e.applySuccesses()
 }
 
 // missed checks whether a new job depends on one that has ended since it was submitted. The engine does not remember
@@ -57,7 +57,7 @@ func (e *Engine) accept(j Job) *Job {
 	j = j.Clone()
 	j.Since = e.s.Now
 	e.addJob(&j)
-	e.arrived(j.Shape, j.Queued.Count()-e.awaitsNow(&j))
+	e.endGaps(j.Shape, j.Queued.Count()-e.awaitsNow(&j))
 	e.writeJob(&j)
 	return &j
 }

@@ -27,7 +27,7 @@ func (e *Engine) check(in *fleet.Member) {
 	case drover.InstanceUnknown, drover.InstanceBooting:
 		e.checkBooting(in)
 	case drover.InstanceIdle, drover.InstanceRunning:
-		e.checkTaken(in)
+		e.checkReclaimed(in)
 		e.checkReady(in)
 	case drover.InstanceStopped:
 		e.checkStopped(in)
@@ -322,7 +322,7 @@ func (e *Engine) checkReady(in *fleet.Member) {
 	case e.idledOut(in):
 		e.stop(in, e.whyIdle(in))
 	case in.Expanding():
-		e.growAgain(in)
+		e.retryGrowing(in)
 		e.checkAttempts(in)
 	default:
 		e.checkAttempts(in)
@@ -356,8 +356,8 @@ func (e *Engine) idleDeadline(in *fleet.Member) drover.Time {
 	if e.s.Draining || e.ledger.Overspent() {
 		return at
 	}
-	if in.Ailing != nil && in.Reclaimed == nil {
-		at = max(at, in.Ailing.Since.Add(e.life().KeepBroken))
+	if in.Unhealthy != nil && in.Reclaimed == nil {
+		at = max(at, in.Unhealthy.Since.Add(e.life().KeepBroken))
 	}
 	return max(at, in.KeepUntil)
 }
@@ -399,7 +399,7 @@ func (e *Engine) nextDial(in *fleet.Member) drover.Time {
 
 // nextDestroy returns when the next destroy call may be made.
 func (e *Engine) nextDestroy(in *fleet.Member) drover.Time {
-	at := max(in.Retry, in.Crying)
+	at := max(in.Retry, in.BrokenHookUntil)
 	if c := e.cloud(in.Cloud); c != nil {
 		at = max(at, c.NoDestroy)
 	}

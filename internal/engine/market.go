@@ -154,7 +154,7 @@ func (e *Engine) dropBlockedCandidates(in *fleet.Member) bool {
 	}
 	in.Candidates = left
 	in.Become(left[0])
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.writeInstance(in)
 	return false
 }

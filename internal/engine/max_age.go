@@ -13,7 +13,7 @@ import (
 func (e *Engine) adapt(in *fleet.Member) {
 	in.Leaving = e.limits(in.Cloud).Leaving
 	in.UseOnce, in.Sharing = e.life().UseOnce, e.life().Sharing
-	e.belongTo(in)
+	e.applyOwner(in)
 	in.Aged = e.old(in)
 }
 
@@ -54,15 +54,15 @@ func (e *Engine) outlived(in *fleet.Member) (why Verdict, so bool) {
 func (e *Engine) use(in *fleet.Member) {
 	if in != nil && !in.Used {
 		in.Used = true
-		e.fleet.Moved()
+		e.fleet.BumpRevision()
 		e.writeInstance(in)
 	}
 }
 
-// bindable returns how many more of the group's elements fit on the instance.
-func (g *group) bindable(in *fleet.Member) int {
+// fitting returns how many more of the group's elements fit on the instance.
+func (g *group) fitting(in *fleet.Member) int {
 	if in.Full() {
 		return 0
 	}
-	return in.Room.Times(g.Key.Shape.Need, in.AtOnce(max(0, g.mayBind(in))))
+	return in.Room.Times(g.Key.Shape.Need, in.AtOnce(max(0, g.mayReserve(in))))
 }

@@ -99,13 +99,13 @@ func (e *Engine) described(b Described) {
 	e.endDescribe(in)
 	talks := in.Connected && in.State != drover.InstanceStopping
 	if b.Gone {
-		e.endsAt(in, b.Ended)
+		e.recordEnd(in, b.Ended)
 	}
 	switch counts := b.Err == nil && b.Began >= in.Known; {
 	case in.Missing == 0 || talks:
 	case counts && !b.Gone: // its cloud has it after all
 		in.Missing = 0
-		e.goesOn(in, b.Began)
+		e.clearEnd(in, b.Began)
 	case counts || e.provedGone(in):
 		e.vanish(in)
 	} // otherwise the next list without it asks again
@@ -212,7 +212,7 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 		in.State, in.Ended = drover.InstanceUnknown, 0
 		if in.Waking = false; in.Halted {
 			in.Halted = false
-			e.runPaid(in)
+			e.restorePrice(in)
 		}
 		if !in.Broken {
 			in.Reason = in.Remark()

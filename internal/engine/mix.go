@@ -42,12 +42,12 @@ func (e *Engine) mix() {
 		return
 	}
 	for _, g := range e.groups {
-		g.OnDemandBound = 0
+		g.OnDemandReserved = 0
 	}
-	for _, in := range e.fleet.Index().Bound {
-		for _, b := range in.Bound {
+	for _, in := range e.fleet.Index().Reserved {
+		for _, b := range in.Reservations {
 			if g := e.byKey[b.Group]; in.Market == drover.OnDemand && g != nil {
-				g.OnDemandBound += b.Count
+				g.OnDemandReserved += b.Count
 			}
 		}
 	}
@@ -67,18 +67,18 @@ func (g *group) forDemand(in *fleet.Member) bool {
 }
 
 // shortOfDemand returns for how many more elements on-demand instances are wanted.
-func (g *group) shortOfDemand() int { return max(0, min(g.OnDemand-g.OnDemandBound, g.wants())) }
+func (g *group) shortOfDemand() int { return max(0, min(g.OnDemand-g.OnDemandReserved, g.wants())) }
 
-// mayBind returns for how many more of the group's elements an instance may be rented or reserved.
-func (g *group) mayBind(in *fleet.Member) int {
+// mayReserve returns for how many more of the group's elements an instance may be rented or reserved.
+func (g *group) mayReserve(in *fleet.Member) int {
 	if in.Market == drover.Spot {
 		return g.wants() - g.shortOfDemand()
 	}
 	return g.wants()
 }
 
-// mixed splits off the parts of demands that must be met on demand, and returns the group of each resulting demand.
-func (e *Engine) mixed(p *drover.Problem, demands []*group) []GroupKey {
+// splitMix splits off the parts of demands that must be met on demand, and returns the group of each resulting demand.
+func (e *Engine) splitMix(p *drover.Problem, demands []*group) []GroupKey {
 	e.mix()
 	keys := make([]GroupKey, len(demands), 2*len(demands))
 	for i, g := range demands {

@@ -42,9 +42,9 @@ func (e *Engine) vacates(in *fleet.Member) (why Verdict, so bool) {
 	return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
 }
 
-// emptyAnew restarts the draining of an instance that begins to depart.
-func (e *Engine) emptyAnew(in *fleet.Member) {
-	if in.Emptied && !e.going(in) {
+// restartDrain restarts the draining of an instance that begins to depart.
+func (e *Engine) restartDrain(in *fleet.Member) {
+	if in.Emptied && !e.leaving(in) {
 		in.Emptied = false
 		e.writeInstance(in)
 	}
@@ -105,7 +105,7 @@ func (e *Engine) decrease(p *poolOf, b GroupAsked) *drover.Error {
 	}
 	var requested []*fleet.Member
 	for _, in := range slices.Backward(e.pools.members[p.Name]) {
-		if in.State == drover.InstanceCreating && in.ProviderID == "" && !in.Held() && !e.going(in) {
+		if in.State == drover.InstanceCreating && in.ProviderID == "" && !in.Held() && !e.leaving(in) {
 			requested = append(requested, in)
 		}
 	}
@@ -137,7 +137,7 @@ func (e *Engine) deleteNodes(p *poolOf, b GroupAsked) *drover.Error {
 		})
 		failed := len(p.failed) < failures
 		in := e.fleet.Member(key.Instance)
-		counts := in != nil && !e.going(in) && !slices.Contains(stops, in)
+		counts := in != nil && !e.leaving(in) && !slices.Contains(stops, in)
 		if counts || failed {
 			p.count--
 		}
@@ -186,7 +186,7 @@ func (e *Engine) retarget(p *poolOf, target int, why *drover.Reason) {
 // not missing. It is called before the instance's fate is decided.
 func (e *Engine) nodeFailed(in *fleet.Member, code string, why Verdict) {
 	p := e.pool(in.Pool)
-	if p == nil || !p.grouped() || in.Joined != 0 || e.going(in) || !in.Held() && !p.spec.Allows(pool.Place{Cloud: in.Cloud, Zone: in.Zone}) {
+	if p == nil || !p.grouped() || in.Joined != 0 || e.leaving(in) || !in.Held() && !p.spec.Allows(pool.Place{Cloud: in.Cloud, Zone: in.Zone}) {
 		return
 	}
 	if e.failure(p, in.ID) >= 0 || e.present(p) > p.count-len(p.failed) { // the one that it was to replace still exists
@@ -261,13 +261,13 @@ func (e *Engine) nodeTold(b NodeTold) {
 	case NodeJoined:
 		if in.Joined == 0 {
 			in.Joined = e.s.Now
-			e.proves(in, true)
+			e.countTemplate(in, true)
 			e.note(Note{Level: Info, Text: fmt.Sprintf("the node of instance %s joined after %v", in.Name, in.Joined.Sub(in.Asked).Round(1e8)), Instance: in.Name})
 			e.writeInstance(in)
 		}
 	case NodeAbsent:
 		if at := e.overdue(in); at != 0 && at <= e.s.Now && !in.Held() {
-			e.proves(in, false)
+			e.countTemplate(in, false)
 			e.breakInstance(in, e.verdict(drover.ReasonNeverJoined, "its node did not join the cluster within %v", e.pool(in.Pool).spec.JoinTimeout))
 		}
 	case NodeEmptied:
@@ -339,7 +339,7 @@ func (e *Engine) groupNode(in *fleet.Member) drover.GroupNode {
 		Created: in.Created, Joined: in.Joined != 0, Emptied: in.Emptied, Overdue: e.overdue(in), Taken: in.Reclaimed != nil, Held: in.Held(),
 	}
 	switch {
-	case e.going(in):
+	case e.leaving(in):
 		n.State = drover.NodeDeleting
 	case in.State == drover.InstanceCreating, in.State == drover.InstanceBooting && in.Joined == 0:
 		n.State = drover.NodeCreating

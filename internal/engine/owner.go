@@ -19,8 +19,8 @@ func (e *Engine) poolSpec(in *fleet.Member) *pool.Spec {
 	return nil
 }
 
-// belongTo applies the owner's settings to the instance.
-func (e *Engine) belongTo(in *fleet.Member) {
+// applyOwner applies the owner's settings to the instance.
+func (e *Engine) applyOwner(in *fleet.Member) {
 	spec := e.poolSpec(in)
 	in.NoJobs = in.Pooled() && (spec == nil || !spec.Jobs || spec.CheckWithin > 0 && in.Passed == 0)
 	in.UseOnce = in.UseOnce && !in.NoJobs

@@ -16,9 +16,9 @@ type Partition struct {
 	Over  bool        `json:"over,omitempty"`  // PartitionTimeout has passed: silence counts again until an instance answers
 }
 
-// fewest is how many instances of a cloud must be silent before the controller assumes a partition. One or two dead
+// minSilent is how many instances of a cloud must be silent before the controller assumes a partition. One or two dead
 // instances are likelier than a network failure, and the assumption would keep their jobs waiting.
-const fewest = 3
+const minSilent = 3
 
 // A controller that hears from none of a cloud's instances is probably cut off from them. While it assumes a partition,
 // no instance that has work or belongs to a pool is given up for silence. It keeps dialling, and the assumption ends
@@ -37,7 +37,7 @@ func (e *Engine) blames(in *fleet.Member) bool {
 		if undecided {
 			return false
 		}
-		if silent >= fewest {
+		if silent >= minSilent {
 			c.Partition.Since = e.s.Now
 			why := e.whyPartitioned(c)
 			e.note(Note{Level: Warn, Text: why.Text, Cloud: c.Name, Reason: new(why.Reason())})
@@ -68,7 +68,7 @@ func (e *Engine) silence(cloud string) (silent int, undecided bool) {
 			silent++
 		}
 	}
-	return silent, open > 0 && silent+open >= fewest
+	return silent, open > 0 && silent+open >= minSilent
 }
 
 // needed reports whether an instance is needed: by its pool, which it may still be serving, or by jobs, for an attempt

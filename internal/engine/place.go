@@ -13,7 +13,7 @@ import (
 // rest.
 func (e *Engine) place() {
 	r := e.fleet.Index()
-	e.expect(r)
+	e.countComing(r)
 	e.sortGroups()
 	if e.halted() {
 		e.forgetFits()
@@ -46,7 +46,7 @@ func (e *Engine) reserveRest(g *group, r *fleet.Index, before, one bool) {
 		e.reserveForGang(g, r, before)
 		return
 	}
-	e.standBy(g)
+	e.holdForComing(g)
 	e.reserveComing(g, r)
 	left := g.unreserved()
 	if one {
@@ -162,9 +162,9 @@ func (f fit) compare(in *fleet.Member) int { return fleet.ByID(f.in, in) }
 func (e *Engine) catchUp(g *group, r *fleet.Index) {
 	switch {
 	case g.Queued == 0 && g.Coming == 0:
-		g.fits, g.knows = nil, false
-	case !g.knows:
-		g.knows = true
+		g.fits, g.fitsKnown = nil, false
+	case !g.fitsKnown:
+		g.fitsKnown = true
 		for _, in := range r.Ready {
 			if in.Holds(&g.demand) {
 				g.fits = append(g.fits, fit{in: in})
@@ -187,6 +187,6 @@ func (e *Engine) catchUp(g *group, r *fleet.Index) {
 // forgetFits makes every group examine all instances again.
 func (e *Engine) forgetFits() {
 	for _, g := range e.groups {
-		g.fits, g.knows = nil, false
+		g.fits, g.fitsKnown = nil, false
 	}
 }

@@ -26,21 +26,21 @@ func (e *Engine) plan() {
 		return
 	}
 	e.forgetUnmet()
-	e.stretch()
+	e.growVolumes()
 	var demands []*group
 	e.awaitAt = 0
 	rooms, patient := map[*Attempt]runtimes.Points{}, false
 	for _, g := range e.groups {
 		left := g.wants()
-		if g.awaits = 0; left > g.Unmet && !g.Deferred {
-			g.awaits = e.countAwaitedEnds(g, left, rooms)
-			patient = patient || g.awaits > 0 && g.Key.MaxWait > 0
+		if g.awaitingEnds = 0; left > g.Unmet && !g.Deferred {
+			g.awaitingEnds = e.countAwaitedEnds(g, left, rooms)
+			patient = patient || g.awaitingEnds > 0 && g.Key.MaxWait > 0
 		}
-		if left -= g.awaits; g.awaits > 0 && left == 0 {
+		if left -= g.awaitingEnds; g.awaitingEnds > 0 && left == 0 {
 			g.wait(e.whyEnding(g))
 		} else if left > g.Unmet && !g.Deferred {
 			demands = append(demands, g)
-		} else if left == 0 && g.bound > 0 {
+		} else if left == 0 && g.reserved > 0 {
 			g.wait(e.verdict(drover.ReasonBooting, bootingText))
 		}
 	}
@@ -48,7 +48,7 @@ func (e *Engine) plan() {
 		e.patienceAt = e.s.Now.Add(lookEvery)
 		e.awaitAt = sooner(e.awaitAt, e.patienceAt)
 	}
-	if demands = e.lend(demands); len(demands) == 0 {
+	if demands = e.startLendable(demands); len(demands) == 0 {
 		return
 	}
 	if len(e.enabled()) == 0 {
@@ -88,7 +88,7 @@ func (e *Engine) askFor(groups []*group) {
 	if e.limitsUsers() {
 		p.Limits = append(p.Limits, e.userLimit(groups[0].demand.Owner))
 	}
-	keys := e.mixed(&p, groups)
+	keys := e.splitMix(&p, groups)
 	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
 }
 
@@ -287,7 +287,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 	if e.halted() || len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing {
 		return
 	}
-	if first, ok := s.first(p); ok && e.overtaken(first) {
+	if first, ok := s.first(p); ok && e.usedUp(first) {
 		e.needsPlan = true // at the list price, another may be cheaper
 		return
 	}
@@ -297,7 +297,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 			continue
 		}
 		o := s.Problem.Offerings[c]
-		if e.market.BlockOf(o) == nil && !e.overtaken(o) && e.cloudRoom(o.Cloud) > 0 && (len(candidates) == 0 || o.Cloud == candidates[0].Cloud) {
+		if e.market.BlockOf(o) == nil && !e.usedUp(o) && e.cloudRoom(o.Cloud) > 0 && (len(candidates) == 0 || o.Cloud == candidates[0].Cloud) {
 			candidates = append(candidates, o)
 		}
 	}
@@ -310,7 +310,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 	}
 	if candidates, loads = e.affordable(candidates, loads); len(candidates) > 0 {
 		in := e.draft(candidates, e.volume(candidates[0], loads))
-		e.own(in, loads[0].g.Key.User)
+		e.setOwner(in, loads[0].g.Key.User)
 		e.ask(in, loads)
 		left.Take(1, candidates...)
 	}

@@ -141,7 +141,7 @@ func (e *Engine) rentable(p *poolOf, d pool.Demand) ([]drover.Offering, *Verdict
 	}
 	candidates := slices.DeleteFunc(slices.Clone(all), func(o drover.Offering) bool {
 		x := p.exhaustion(pool.Place{Cloud: o.Cloud, Zone: o.Zone})
-		return e.market.BlockOf(o) != nil || e.overtaken(o) || x != nil && x.Until > e.s.Now
+		return e.market.BlockOf(o) != nil || e.usedUp(o) || x != nil && x.Until > e.s.Now
 	})
 	x := p.exhaustion(d.Place)
 	switch {

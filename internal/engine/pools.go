@@ -190,16 +190,16 @@ func (e *Engine) reconcilePools(first bool) {
 	}
 	for _, name := range slices.Clone(e.pools.names) {
 		if e.pool(name) == nil {
-			e.dissolve(name)
+			e.releaseAll(name)
 		}
 	}
 }
 
-// dissolve releases the instances of a pool that is no longer configured.
-func (e *Engine) dissolve(name string) {
+// releaseAll releases the instances of a pool that is no longer configured.
+func (e *Engine) releaseAll(name string) {
 	for _, in := range slices.Clone(e.pools.members[name]) {
-		if !e.going(in) && !in.Held() {
-			e.sendOff(in, e.verdict(drover.ReasonPool, "pool %s is no longer configured", name))
+		if !e.leaving(in) && !in.Held() {
+			e.removeInstance(in, e.verdict(drover.ReasonPool, "pool %s is no longer configured", name))
 		}
 	}
 }
@@ -219,7 +219,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 	for range mostRounds {
 		in := e.poolInput(p, closed)
 		plan := pool.Reconcile(in)
-		over := e.overspends(p, &in)
+		over := e.shrinkOverspent(p, &in)
 		if !plan.Settled && !marked { // irrelevant to a settled pool
 			marked = true
 			e.markExhausted(p)
@@ -236,7 +236,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 			e.startFor(p, e.fleet.Member(id))
 		}
 		for _, r := range plan.Releases {
-			e.sendOff(e.fleet.Member(r.ID), e.whyReleased(p, r.Why, plan.Wanted))
+			e.removeInstance(e.fleet.Member(r.ID), e.whyReleased(p, r.Why, plan.Wanted))
 		}
 		for _, d := range plan.Demands {
 			if why := e.rentFor(p, d); why != nil {
@@ -273,9 +273,9 @@ func (e *Engine) unknownTo(p *poolOf) *Verdict {
 	return nil
 }
 
-// overspends lowers the pool's size by one if more is committed than the budget allows, and reports whether it did. The
+// shrinkOverspent lowers the pool's size by one if more is committed than the budget allows, and reports whether it did. The
 // pool's min is not undercut. Each instance that goes releases its commitment.
-func (e *Engine) overspends(p *poolOf, in *pool.Input) bool {
+func (e *Engine) shrinkOverspent(p *poolOf, in *pool.Input) bool {
 	if p.spec.Kind == drover.PoolFloor || p.grouped() || !e.limited() || !e.ledger.Overspent() {
 		return false
 	}
@@ -327,7 +327,7 @@ func (p *poolOf) failing() bool { return p.Template == p.spec.Template && p.Fail
 // viewOf returns an instance as its pool's reconciler sees it.
 func (e *Engine) viewOf(in *fleet.Member) pool.View {
 	busy := len(in.Load)
-	for _, b := range in.Bound {
+	for _, b := range in.Reservations {
 		busy += b.Count
 	}
 	retry := in.Retry
@@ -341,7 +341,7 @@ func (e *Engine) viewOf(in *fleet.Member) pool.View {
 	return pool.View{
 		Stopped: in.State == drover.InstanceStopped && !in.Waking, Stoppable: e.stoppable(in), Startable: e.startable(in), Retry: retry, Lent: in.Lent,
 		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: price,
-		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && e.fit(in) && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
+		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && e.fit(in) && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.leaving(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
 	}
 }
 
@@ -364,16 +364,16 @@ func (e *Engine) startFor(p *poolOf, in *fleet.Member) {
 	e.wake(in, false, e.verdict(drover.ReasonPool, "pool %s has too few", p.Name))
 }
 
-// going reports whether an instance is leaving, so that it does not count in its pool.
-func (e *Engine) going(in *fleet.Member) bool {
+// leaving reports whether an instance is leaving, so that it does not count in its pool.
+func (e *Engine) leaving(in *fleet.Member) bool {
 	_, departs := e.departs(in)
-	return departs || in.State == drover.InstanceStopping || in.Broken || in.Reclaimed != nil || in.Ailing != nil
+	return departs || in.State == drover.InstanceStopping || in.Broken || in.Reclaimed != nil || in.Unhealthy != nil
 }
 
-// sendOff removes a pool's instance: immediately if nothing can be running there, otherwise by draining.
-func (e *Engine) sendOff(in *fleet.Member, why Verdict) {
+// removeInstance removes a pool's instance: immediately if nothing can be running there, otherwise by draining.
+func (e *Engine) removeInstance(in *fleet.Member, why Verdict) {
 	begun := in.State == drover.InstanceCreating || in.State == drover.InstanceStopped || in.State == drover.InstanceBooting && in.Ready == 0
-	e.emptyAnew(in)
+	e.restartDrain(in)
 	known := in.NoLogin && e.emptied(in) || begun || in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil && e.emptied(in)
 	if known && len(in.Load) == 0 {
 		e.stop(in, why)
@@ -431,8 +431,8 @@ func (e *Engine) poolWaits(p *poolOf, why Verdict) {
 	p.Reason = why
 }
 
-// proves records whether instances of the pool's template become ready.
-func (e *Engine) proves(in *fleet.Member, ready bool) {
+// countTemplate records whether instances of the pool's template become ready.
+func (e *Engine) countTemplate(in *fleet.Member, ready bool) {
 	p := e.pool(in.Pool)
 	if p == nil || in.Template != p.spec.Template {
 		return

@@ -21,19 +21,19 @@ type Reservation struct {
 	Price drover.Money `json:"price"` // per hour and instance
 }
 
-// rerate updates the prices of all billed instances, if any may have changed.
-func (e *Engine) rerate() {
+// updatePrices updates the prices of all billed instances, if any may have changed.
+func (e *Engine) updatePrices() {
 	if !e.needsPricing {
 		return
 	}
 	e.needsPricing = false
 	for _, c := range e.clouds {
-		e.rate(c)
+		e.updatePricesIn(c)
 	}
 }
 
-// rate updates the prices of one cloud's instances. An instance without a listed price keeps its own.
-func (e *Engine) rate(c *Cloud) {
+// updatePricesIn updates the prices of one cloud's instances. An instance without a listed price keeps its own.
+func (e *Engine) updatePricesIn(c *Cloud) {
 	left := slices.Clone(e.limits(c.Name).Reserved)
 	for _, in := range e.fleet.All() {
 		by := fleet.Rate{Revision: e.market.Revision(), Zone: in.Zone, Type: in.Type.Name, Market: in.Market, Volume: in.Volume()}
@@ -41,7 +41,7 @@ func (e *Engine) rate(c *Cloud) {
 			continue
 		}
 		if in.Rests() {
-			e.rateStopped(c, in)
+			e.updateStoppedPrice(c, in)
 			continue
 		}
 		in.Rated = by
@@ -53,9 +53,9 @@ func (e *Engine) rate(c *Cloud) {
 	}
 }
 
-// rateStopped updates a stopped instance's price, and records what it would cost if running, which decides which one is
+// updateStoppedPrice updates a stopped instance's price, and records what it would cost if running, which decides which one is
 // started.
-func (e *Engine) rateStopped(c *Cloud, in *fleet.Member) {
+func (e *Engine) updateStoppedPrice(c *Cloud, in *fleet.Member) {
 	o, listed := c.Find(keyOf(in))
 	if !listed {
 		return
@@ -63,7 +63,7 @@ func (e *Engine) rateStopped(c *Cloud, in *fleet.Member) {
 	e.reprice(in, volumePrice(o, in.Volume()))
 	if price := e.asPaid(e.withVolume(o, in.Volume())).Price; price != in.RunPrice {
 		in.RunPrice = price
-		e.fleet.Moved()
+		e.fleet.BumpRevision()
 		e.writeInstance(in)
 	}
 }
@@ -99,7 +99,7 @@ func (e *Engine) reprice(in *fleet.Member, price drover.Money) {
 	}
 	tariff = tariff.Folded(in.Created, e.marks(in)...)
 	in.Rates, in.Price = tariff.Rates, tariff.Price
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.writeInstance(in)
 	e.touch(in)
 }
@@ -142,8 +142,8 @@ func (e *Engine) reserving(r Reservation, cloud string) (n int) {
 	return n
 }
 
-// overtaken reports whether an offering was planned at the price of a reservation that has been used up since.
-func (e *Engine) overtaken(o drover.Offering) bool {
+// usedUp reports whether an offering was planned at the price of a reservation that has been used up since.
+func (e *Engine) usedUp(o drover.Offering) bool {
 	was := o.Reserved
 	o.Reserved = false
 	return was && !e.asPaid(o).Reserved
@@ -165,8 +165,8 @@ type PastPrice struct {
 	Price drover.Money `json:"price"`
 }
 
-// recall applies price histories to the spot instances of a cloud.
-func (e *Engine) recall(c *Cloud, past []Past) {
+// applyPastPrices applies price histories to the spot instances of a cloud.
+func (e *Engine) applyPastPrices(c *Cloud, past []Past) {
 	if len(past) == 0 {
 		return
 	}
@@ -176,12 +176,12 @@ func (e *Engine) recall(c *Cloud, past []Past) {
 		}
 		at := slices.IndexFunc(past, func(p Past) bool { return p.OfferingKey == KeyOf(in.Offering()) })
 		if at >= 0 {
-			e.recallOf(in, past[at].Prices)
+			e.applyPastPricesTo(in, past[at].Prices)
 		}
 	}
 }
 
-func (e *Engine) recallOf(in *fleet.Member, prices []PastPrice) {
+func (e *Engine) applyPastPricesTo(in *fleet.Member, prices []PastPrice) {
 	tariff, since := in.Tariff(), in.PricedSince()
 	o, _ := e.listedAs(in)
 	for _, p := range slices.SortedStableFunc(slices.Values(prices), func(a, b PastPrice) int { return cmp.Compare(a.From, b.From) }) {
@@ -194,7 +194,7 @@ func (e *Engine) recallOf(in *fleet.Member, prices []PastPrice) {
 		return
 	}
 	in.Rates, in.Price = tariff.Rates, tariff.Price
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.writeInstance(in)
 	e.touch(in)
 }

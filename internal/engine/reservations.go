@@ -33,7 +33,7 @@ func (e *Engine) reserveOnComing(g *group, r *fleet.Index) {
 // reservable returns how many more of the group's elements fit on the instance, are worth it, and are allowed by the
 // budgets.
 func (e *Engine) reservable(in *fleet.Member, g *group) int {
-	n := g.bindable(in)
+	n := g.fitting(in)
 	if n == 0 || !e.worthReserving(g, in, n) {
 		return 0
 	}
@@ -62,7 +62,7 @@ func (e *Engine) maxBootLeft(in *fleet.Member) time.Duration {
 // reserveFor reserves room for n of the group's elements.
 func (e *Engine) reserveFor(g *group, in *fleet.Member, n int) {
 	if in.Market == drover.OnDemand && g.OnDemand > 0 {
-		g.OnDemandBound += n
+		g.OnDemandReserved += n
 	}
 	e.adjustReservation(in, g.Key, n)
 }
@@ -70,17 +70,17 @@ func (e *Engine) reserveFor(g *group, in *fleet.Member, n int) {
 // adjustReservation adds n to the group's reservation on the instance; n may be negative.
 func (e *Engine) adjustReservation(in *fleet.Member, key GroupKey, n int) {
 	in.Reserve(key, n)
-	e.group(key).bound += n
+	e.group(key).reserved += n
 	e.changed(in)
 }
 
 // dropAllReservations drops the reservations on an instance that is ready, or never will be.
 func (e *Engine) dropAllReservations(in *fleet.Member) {
-	if len(in.Bound) == 0 {
+	if len(in.Reservations) == 0 {
 		return
 	}
 	for _, b := range in.Unreserve() {
-		e.group(b.Group).bound -= b.Count
+		e.group(b.Group).reserved -= b.Count
 	}
 	e.changed(in)
 	e.needsPlacing, e.needsPlan = true, true
@@ -89,12 +89,12 @@ func (e *Engine) dropAllReservations(in *fleet.Member) {
 // dropSurplus drops reservations that exceed the waiting and expected elements, on the youngest instances first. The
 // room goes to other waiting work before anything new is planned.
 func (e *Engine) dropSurplus(g *group, r *fleet.Index) {
-	e.dropReservations(g, r, g.bound-g.Queued-g.Coming+g.Standby)
+	e.dropReservations(g, r, g.reserved-g.Queued-g.Coming+g.Standby)
 }
 
 // dropReservations drops up to surplus of the group's reservations, on the youngest instances first.
 func (e *Engine) dropReservations(g *group, r *fleet.Index, surplus int) {
-	for _, in := range slices.Backward(r.Bound) {
+	for _, in := range slices.Backward(r.Reserved) {
 		if surplus <= 0 {
 			return
 		}
@@ -129,7 +129,7 @@ func (e *Engine) takeOver(g *group, r *fleet.Index) {
 // displace drops reservations of lower priority, the lowest first, until all that the group wants fits. It reports
 // whether it dropped any.
 func (e *Engine) displace(in *fleet.Member, g *group) (dropped bool) {
-	bound := slices.Clone(in.Bound)
+	bound := slices.Clone(in.Reservations)
 	slices.SortStableFunc(bound, func(a, b fleet.Reservation) int { return cmp.Compare(a.Group.Priority, b.Group.Priority) })
 	for _, b := range bound {
 		if b.Group.Priority >= g.Key.Priority || in.Room.Times(g.Key.Shape.Need, g.wants()) >= g.wants() {

@@ -266,7 +266,7 @@ func (p *player) body(verb string, args []string) engine.Body {
 		b.Text = strings.Join(slices.DeleteFunc(slices.Clone(args[1:]), func(word string) bool { return word == "others" }), " ")
 		return b
 	case "ailing":
-		return engine.Ailing{Instance: p.number(args[0]), Text: strings.Join(args[1:], " ")}
+		return engine.HealthReported{Instance: p.number(args[0]), Text: strings.Join(args[1:], " ")}
 	case "connect-failed":
 		return engine.ConnectFailed{Effect: p.effect("connect " + args[0]), Instance: p.number(args[0]), Err: failed(1)}
 	case "disconnected":

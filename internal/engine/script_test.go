@@ -285,7 +285,7 @@ func (p *player) connected(id int64, args []string) engine.Connected {
 		case "notice":
 			ev.Notice = &drover.Notice{Cause: "spot interruption"}
 		case "ailing":
-			ev.Ailing = "disk fails"
+			ev.Unhealthy = "disk fails"
 		default:
 			ev.Attempts = append(ev.Attempts, p.reports([]string{a})...)
 		}

@@ -113,7 +113,7 @@ func (q shareQueue) against(o shareQueue) int {
 // before orders queues: least use first, then the order without shares.
 func (q shareQueue) before(o shareQueue) int {
 	a, b := q.groups[0], o.groups[0]
-	return cmp.Or(q.against(o), cmp.Compare(b.narrow, a.narrow), cmp.Compare(a.First(), b.First()))
+	return cmp.Or(q.against(o), cmp.Compare(b.constraints, a.constraints), cmp.Compare(a.First(), b.First()))
 }
 
 // placeByShares places groups like place, with sharers taking turns.

@@ -9,8 +9,8 @@ import (
 // change there stays with their user. With drover.ShareEveryone it runs everybody's, and its runner isolates them. A
 // tag, set at creation, names the owner, so that this holds even if the store is lost.
 
-// own sets the owner of an instance that is rented for a user's jobs.
-func (e *Engine) own(in *fleet.Member, user string) {
+// setOwner sets the owner of an instance that is rented for a user's jobs.
+func (e *Engine) setOwner(in *fleet.Member, user string) {
 	switch e.life().Sharing {
 	case drover.ShareUser:
 		in.User, in.Owner = user, drover.OwnerMark(user)
@@ -19,17 +19,17 @@ func (e *Engine) own(in *fleet.Member, user string) {
 	}
 }
 
-// belong records whose job starts on an instance. An instance without owner, or whose owner only the tag names, belongs
+// takeOwner records whose job starts on an instance. An instance without owner, or whose owner only the tag names, belongs
 // to that user from then on.
-func (e *Engine) belong(in *fleet.Member, user string) {
+func (e *Engine) takeOwner(in *fleet.Member, user string) {
 	if in.Sharing != drover.ShareUser || in.User == user && in.Owner != "" {
 		return
 	}
 	if in.Owner == "" {
 		e.retag(in)
 	}
-	e.own(in, user)
-	e.fleet.Moved()
+	e.setOwner(in, user)
+	e.fleet.BumpRevision()
 	e.writeInstance(in)
 }
 

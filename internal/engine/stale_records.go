@@ -116,7 +116,7 @@ func (e *Engine) prove() {
 func (e *Engine) mayBeUsed(in *fleet.Member) {
 	if in.Sharing == drover.ShareUser && in.Owner == "" && in.Pooled() && in.Created != 0 && !in.NoJobs && !in.Used {
 		in.Used = true
-		e.fleet.Moved()
+		e.fleet.BumpRevision()
 		e.writeInstance(in)
 	}
 }
@@ -138,16 +138,16 @@ func (e *Engine) awaits() string {
 		case in.NoLogin && in.Listed:
 		case !in.Heard:
 			return fmt.Sprintf("instance %s to report what runs there, or to be gone", in.Name)
-		case e.strangeness(in) != nil:
-			return fmt.Sprintf("attempt %v to end, which runs on %s and is not in the records", *e.strangeness(in), in.Name)
+		case e.unknownAttempt(in) != nil:
+			return fmt.Sprintf("attempt %v to end, which runs on %s and is not in the records", *e.unknownAttempt(in), in.Name)
 		}
 	}
 	return ""
 }
 
-// strangeness returns an orphan on the instance that belongs to a job of these records, even a final one, which may be
+// unknownAttempt returns an orphan on the instance that belongs to a job of these records, even a final one, which may be
 // retried. An attempt that these records never started does not count.
-func (e *Engine) strangeness(in *fleet.Member) *drover.AttemptID {
+func (e *Engine) unknownAttempt(in *fleet.Member) *drover.AttemptID {
 	for _, id := range in.Orphans {
 		if id.Job.Number <= e.s.LastJob && !slices.Contains(in.Forged, id) {
 			return &id
@@ -196,14 +196,14 @@ func (e *Engine) overtakes(id drover.AttemptID, j *Job) bool {
 	return true
 }
 
-// takeSuccesses ends the jobs and elements that succeeded after the records were copied, even if they may not start
+// applySuccesses ends the jobs and elements that succeeded after the records were copied, even if they may not start
 // now. Those of jobs not yet submitted remain.
-func (e *Engine) takeSuccesses() {
-	e.s.Successes = slices.DeleteFunc(slices.Clone(e.s.Successes), e.tookSuccess)
+func (e *Engine) applySuccesses() {
+	e.s.Successes = slices.DeleteFunc(slices.Clone(e.s.Successes), e.applySuccess)
 }
 
-// tookSuccess handles one success, and reports whether it is done.
-func (e *Engine) tookSuccess(s Success) bool {
+// applySuccess handles one success, and reports whether it is done.
+func (e *Engine) applySuccess(s Success) bool {
 	id, j := s.Attempt, e.job(s.Attempt.Job.Number)
 	if j == nil {
 		return false
@@ -241,7 +241,7 @@ func (e *Engine) believeTag(in *fleet.Member, tag drover.IdleBehavior) {
 	if !in.Broken {
 		in.Reason = in.Remark()
 	}
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.writeInstance(in)
 	e.touch(in)
 }

@@ -135,8 +135,8 @@ type Group struct {
 	Coming  int `json:"coming,omitempty"`  // attempts that will be retried because their instances are being reclaimed
 	Standby int `json:"standby,omitempty"` // elements for which ready room is held
 
-	OnDemand      int `json:"on_demand,omitempty"`       // waiting elements that the mix wants on demand
-	OnDemandBound int `json:"on_demand_bound,omitempty"` // of them, those with a reservation
+	OnDemand         int `json:"on_demand,omitempty"`       // waiting elements that the mix wants on demand
+	OnDemandReserved int `json:"on_demand_bound,omitempty"` // of them, those with a reservation
 
 	Unschedulable bool     `json:"unschedulable,omitempty"`  // it cannot get new instances now
 	Deferred      bool     `json:"deferred,omitempty"`       // the next plan omits it

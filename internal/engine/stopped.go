@@ -49,16 +49,16 @@ func (e *Engine) startable(in *fleet.Member) bool {
 // wake starts a stopped instance. It is billed as running from now on.
 func (e *Engine) wake(in *fleet.Member, lent bool, why Verdict) {
 	in.Waking, in.Lent, in.Woken, in.Reason = true, lent, e.s.Now, &why
-	e.runPaid(in)
-	e.fleet.Moved()
+	e.restorePrice(in)
+	e.fleet.BumpRevision()
 	e.note(Note{Level: Info, Text: fmt.Sprintf("starting instance %s: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
 	e.needsPlacing = true
 	e.writeInstance(in)
 	e.touch(in)
 }
 
-// runPaid restores an instance's price when running.
-func (e *Engine) runPaid(in *fleet.Member) {
+// restorePrice restores an instance's price when running.
+func (e *Engine) restorePrice(in *fleet.Member) {
 	e.reprice(in, in.RunPrice)
 	in.Rated, e.needsPricing = fleet.Rate{}, true
 }
@@ -144,16 +144,16 @@ func (e *Engine) switched(b Switched) {
 		e.notStopped(in, b.Err)
 	case in.Waking:
 		e.hasCapacity(in)
-		e.startsUp(in)
+		e.beginBoot(in)
 	default:
-		e.isOff(in, in.Price)
+		e.markOff(in, in.Price)
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is stopped", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	}
 	e.lookSoon(e.cloud(in.Cloud))
 }
 
-// isOff makes an instance count as stopped from now on; price is its price when running.
-func (e *Engine) isOff(in *fleet.Member, price drover.Money) {
+// markOff makes an instance count as stopped from now on; price is its price when running.
+func (e *Engine) markOff(in *fleet.Member, price drover.Money) {
 	in.Switched, in.Fails, in.Retry, in.Known = e.s.Now, 0, 0, e.s.Now
 	in.RunPrice, in.Halted = price, true
 	if in.Rests() {
@@ -161,18 +161,18 @@ func (e *Engine) isOff(in *fleet.Member, price drover.Money) {
 	}
 	in.Rated, e.needsPricing, e.needsPlan = fleet.Rate{}, true, true
 	e.unreserve(in)
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.writeInstance(in)
 }
 
-// startsUp makes a stopped instance count as booting from now on.
-func (e *Engine) startsUp(in *fleet.Member) {
+// beginBoot makes a stopped instance count as booting from now on.
+func (e *Engine) beginBoot(in *fleet.Member) {
 	in.Switched, in.Silent, in.Known = e.s.Now, e.s.Now, e.s.Now
 	in.Fails, in.Retry, in.Tried, in.Unlocated, in.Halting = 0, 0, false, false, false
 	in.Reason = in.Remark()
 	if in.Halted {
 		in.Halted = false
-		e.runPaid(in)
+		e.restorePrice(in)
 	}
 	e.retag(in)
 	e.setState(in, drover.InstanceBooting)
@@ -220,7 +220,7 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	in.Waking, in.Lent, in.Reason = false, false, &why
 	in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, startPause, startMost)))
 	in.Rated, e.needsPricing, e.needsPlan = fleet.Rate{}, true, true
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	e.writeInstance(in)
 }
 
@@ -256,7 +256,7 @@ func (e *Engine) adoptStopped(in *fleet.Member, s Sighting) {
 			in.Price = e.restPrice(in)
 		}
 	}
-	e.isOff(in, price)
+	e.markOff(in, price)
 	in.Addresses, in.Off = drover.Addresses{}, true
 	e.setState(in, drover.InstanceStopped)
 }
@@ -272,26 +272,26 @@ func (e *Engine) reviewStopped(c *Cloud, in *fleet.Member) {
 		e.touch(in)
 	case !in.Off && c.Good >= in.Switched.Add(e.lag(in)):
 		in.Woken = e.s.Now
-		e.startsUp(in)
+		e.beginBoot(in)
 	}
 }
 
-// lend starts stopped instances of pools for groups that would otherwise rent, cheapest first, and returns the groups
+// startLendable starts stopped instances of pools for groups that would otherwise rent, cheapest first, and returns the groups
 // that still need some.
-func (e *Engine) lend(groups []*group) (left []*group) {
+func (e *Engine) startLendable(groups []*group) (left []*group) {
 	for _, g := range groups {
-		for g.wants()-g.awaits > g.Unmet && g.Key.Gang == 0 {
+		for g.wants()-g.awaitingEnds > g.Unmet && g.Key.Gang == 0 {
 			in := e.lendable(g)
 			if in == nil {
 				break
 			}
 			e.wake(in, true, e.verdict(drover.ReasonRunning, "waiting jobs need it"))
-			if n := e.affordableOn(in, g, g.bindable(in)); n > 0 {
+			if n := e.affordableOn(in, g, g.fitting(in)); n > 0 {
 				e.reserveFor(g, in, n)
 				e.writeInstance(in)
 			}
 		}
-		if g.wants()-g.awaits > g.Unmet {
+		if g.wants()-g.awaitingEnds > g.Unmet {
 			left = append(left, g)
 		} else {
 			g.wait(e.verdict(drover.ReasonBooting, bootingText))

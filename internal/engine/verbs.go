@@ -69,7 +69,7 @@ func (e *Engine) behave(in *fleet.Member, idle drover.IdleBehavior, why *Verdict
 		e.dropAllReservations(in)
 	}
 	e.needsPlacing, e.needsPlan = true, true
-	e.fleet.Moved()
+	e.fleet.BumpRevision()
 	if in.Broken && !in.Held() {
 		e.stop(in, *in.Reason)
 		return
@@ -91,8 +91,8 @@ func (e *Engine) departs(in *fleet.Member) (why Verdict, so bool) {
 		return e.verdict(drover.ReasonOperator, "drained"), true
 	case in.Reclaimed != nil:
 		return *in.Reclaimed, true
-	case in.Ailing != nil:
-		return *in.Ailing, true
+	case in.Unhealthy != nil:
+		return *in.Unhealthy, true
 	case in.Aged, in.UseOnce && in.Used:
 		return e.outlived(in)
 	case e.s.Draining:
@@ -134,7 +134,7 @@ func (e *Engine) stopAll(why string) {
 
 // unneeded drops an instance's reservations, since they will never run there.
 func (e *Engine) unneeded(in *fleet.Member) {
-	if len(in.Bound) > 0 {
+	if len(in.Reservations) > 0 {
 		e.dropAllReservations(in)
 		e.writeInstance(in)
 	}

@@ -71,7 +71,7 @@ func (e *Engine) afterWords(jobs []int64) string {
 // waiting summarizes waiting elements by reason, in order of service, and counts them.
 func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 	var t tally
-	booting := Verdict{Cause: drover.ReasonBooting, Text: bootingText, Since: e.firstBound()}
+	booting := Verdict{Cause: drover.ReasonBooting, Text: bootingText, Since: e.firstReserved()}
 	for _, g := range e.groups {
 		t.add(g.booting(), booting)
 		t.add(g.Queued-g.booting(), g.Reason)
@@ -84,10 +84,10 @@ func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 	return t.list, t.queued
 }
 
-// firstBound returns when the first instance with reservations was requested.
-func (e *Engine) firstBound() (first drover.Time) {
+// firstReserved returns when the first instance with reservations was requested.
+func (e *Engine) firstReserved() (first drover.Time) {
 	for _, in := range e.fleet.All() {
-		if len(in.Bound) > 0 {
+		if len(in.Reservations) > 0 {
 			first = sooner(first, in.Asked)
 		}
 	}

@@ -35,7 +35,7 @@ func (f *Preview) cost() (sum drover.Money) {
 	p := &f.problems[0]
 	for _, in := range f.engine.Instances() {
 		longest := time.Duration(0)
-		for _, b := range in.Bound {
+		for _, b := range in.Reservations {
 			longest = max(longest, cmp.Or(b.Group.Expected, time.Hour))
 		}
 		sum += in.Price.For(drover.BootOf(p.Boot, p.Boots, in.Cloud, in.Type.Name) + longest)
@@ -56,7 +56,7 @@ func (f *Preview) freely() drover.Problem {
 	}
 	demand := map[engine.GroupKey]int{}
 	for _, in := range f.engine.Instances() {
-		for _, b := range in.Bound {
+		for _, b := range in.Reservations {
 			at, known := demand[b.Group]
 			if !known {
 				at = len(p.Demands)

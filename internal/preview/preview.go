@@ -116,7 +116,7 @@ func (f *Preview) Report(b drover.Batch) Report {
 
 // boundJobs is how many jobs an instance is rented for, and how long the longest of them may take.
 func boundJobs(in engine.Instance) (n int, longest time.Duration) {
-	for _, b := range in.Bound {
+	for _, b := range in.Reservations {
 		n += b.Count
 		longest = max(longest, cmp.Or(b.Group.Timeout, time.Hour))
 	}
@@ -161,7 +161,7 @@ func holdsBound(o drover.Offering, in engine.Instance) bool {
 	if free.Disk == 0 {
 		free.Disk = in.Resources.Disk // its volume is made as large
 	}
-	for _, b := range in.Bound {
+	for _, b := range in.Reservations {
 		if !b.Group.Shape.Accepts(o) || free.Times(b.Group.Shape.Need, b.Count) < b.Count {
 			return false
 		}

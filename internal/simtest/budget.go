@@ -233,7 +233,7 @@ func (w *World) claimsOn(in engine.Instance, begun *engine.Attempt, b engine.Bud
 			all = append(all, claim{bill: billing.Bill{Tariff: in.Tariff(), Created: in.Created, End: end, CPU: in.Resources.CPU}, use: &use})
 		}
 	}
-	for _, bound := range in.Bound {
+	for _, bound := range in.Reservations {
 		for range bound.Count {
 			if ours(b, bound.Group) {
 				all = append(all, w.waiting(in, bound.Group))
@@ -270,7 +270,7 @@ func (w *World) promised(in engine.Instance, load []engine.Attempt) billing.Bill
 			bill.End = max(bill.End, w.endOf(a))
 		}
 	}
-	for _, b := range in.Bound {
+	for _, b := range in.Reservations {
 		bill.End = max(bill.End, in.Asked.Add(w.settings.Lifecycle.BootTimeout+horizonOf(b.Group.Timeout)))
 	}
 	if in.Created != 0 {
@@ -309,9 +309,9 @@ func horizonOf(timeout time.Duration) time.Duration {
 func (w *World) mayBind(was, in engine.Instance) {
 	asked := in.Begun && !was.Begun
 	var more []fleet.Reservation
-	for _, b := range in.Bound {
+	for _, b := range in.Reservations {
 		before := 0
-		for _, o := range was.Bound {
+		for _, o := range was.Reservations {
 			if o.Group == b.Group {
 				before = o.Count
 			}

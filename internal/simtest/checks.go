@@ -70,7 +70,7 @@ func (w *World) check(in engine.Check) {
 // mayGiveUp checks an instance that is given up for its health: while three or more of its pool in its cloud had passed, another has to have passed meanwhile, unless
 // nobody has for so long that the controller no longer blames itself.
 func (w *World) mayGiveUp(was, in engine.Instance) {
-	if in.Ailing == nil || was.Ailing != nil || in.Ailing.Cause != drover.ReasonCheck || w.vouched[in.Name] {
+	if in.Unhealthy == nil || was.Unhealthy != nil || in.Unhealthy.Cause != drover.ReasonCheck || w.vouched[in.Name] {
 		return
 	}
 	there := 0

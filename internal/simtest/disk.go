@@ -319,6 +319,6 @@ func (d *Disk) Begin() engine.State {
 
 // asFound is an instance without what was observed of it.
 func asFound(in engine.Instance) engine.Instance {
-	in.Candidates, in.Bound, in.Rates = slices.Clone(in.Candidates), slices.Clone(in.Bound), slices.Clone(in.Rates)
+	in.Candidates, in.Reservations, in.Rates = slices.Clone(in.Candidates), slices.Clone(in.Reservations), slices.Clone(in.Rates)
 	return in.Durable()
 }

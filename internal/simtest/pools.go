@@ -52,12 +52,12 @@ func (c *controller) poolSpec(name string) *pool.Spec {
 func (w *World) counted(s *pool.Spec) (places map[pool.Place]int, all, held int) {
 	places = map[pool.Place]int{}
 	for _, in := range w.Disk.instances {
-		lent := in.Lent && in.Idle != drover.IdleHold && (in.State != drover.InstanceIdle || len(in.Bound) > 0 || w.Disk.used(in.ID)) // jobs had it started, and have it
+		lent := in.Lent && in.Idle != drover.IdleHold && (in.State != drover.InstanceIdle || len(in.Reservations) > 0 || w.Disk.used(in.ID)) // jobs had it started, and have it
 		if in.Pool != s.Name || !w.counts(in, s) || lent || in.State == drover.InstanceStopped && !in.Waking {
 			continue
 		}
 		places[placeOf(in)]++
-		if all++; in.Idle == drover.IdleHold || in.State == drover.InstanceRunning || len(in.Bound) > 0 || w.Disk.used(in.ID) {
+		if all++; in.Idle == drover.IdleHold || in.State == drover.InstanceRunning || len(in.Reservations) > 0 || w.Disk.used(in.ID) {
 			held++
 		}
 	}
@@ -68,7 +68,7 @@ func placeOf(in engine.Instance) pool.Place { return pool.Place{Cloud: in.Cloud,
 
 // counts reports whether an instance counts toward its pool.
 func (w *World) counts(in engine.Instance, s *pool.Spec) bool {
-	goes := in.State == drover.InstanceStopping || in.Broken || in.Reclaimed != nil || in.Ailing != nil || in.Idle == drover.IdleDrain ||
+	goes := in.State == drover.InstanceStopping || in.Broken || in.Reclaimed != nil || in.Unhealthy != nil || in.Idle == drover.IdleDrain ||
 		w.controller.settings.Lifecycle.UseOnce && s.Jobs && in.Used && in.Idle != drover.IdleHold
 	held := in.Idle == drover.IdleHold
 	return !goes && (held || s.Allows(placeOf(in)) && !w.leaving(in.Cloud))

@@ -119,7 +119,7 @@ func (w *World) glance() {
 	w.controller.glanceVolumes()
 	w.addsUp()
 	for _, in := range w.controller.loop.Engine.Instances() {
-		kept := in.Ailing != nil || in.KeepUntil > w.controller.now() || in.Joined != 0 && !in.Emptied // a node is emptied first
+		kept := in.Unhealthy != nil || in.KeepUntil > w.controller.now() || in.Joined != 0 && !in.Emptied // a node is emptied first
 		if in.Idle == drover.IdleDrain && in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && !kept {
 			w.fail("instance %s drains, is idle, and stays", in.Name)
 		}

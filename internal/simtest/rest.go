@@ -83,7 +83,7 @@ func (w *World) asWished() {
 	for id, r := range w.running {
 		in := w.record(r.vm)
 		// What SIGKILL does not end goes on while its instance is held, or others there are let finish.
-		kept := in != nil && (in.Idle == drover.IdleHold || in.Ailing != nil)
+		kept := in != nil && (in.Idle == drover.IdleHold || in.Unhealthy != nil)
 		if j, ok := w.Disk.jobs[id.Number]; ok && j.Priority == 0 && !(r.undead && kept) {
 			w.fail("job %v runs although its priority is 0", id)
 		}

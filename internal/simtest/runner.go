@@ -95,7 +95,7 @@ func (c *controller) hello(effect int64, f engine.Connect, v *vm) {
 	v.appears = min(v.appears, c.w.now) // a cloud lists what can be logged in to
 	v.session++
 	c.links[f.Instance] = v
-	ev := engine.Connected{Effect: effect, Instance: f.Instance, HostKey: v.key, Notice: v.notice, Ailing: v.ill}
+	ev := engine.Connected{Effect: effect, Instance: f.Instance, HostKey: v.key, Notice: v.notice, Unhealthy: v.ill}
 	if f.Probe && v.bad {
 		v.failed, ev.ProbeFailed = true, "exit code 1"
 	}

@@ -156,7 +156,7 @@ func (c *controller) startables(some func(engine.Instance, *pool.Spec) bool) (al
 	for _, in := range c.loop.Engine.Instances() {
 		s := c.poolSpec(in.Pool)
 		written := c.w.Disk.instances[in.ID] // later events of the commit may have changed the engine's
-		if s != nil && in.State == drover.InstanceStopped && resting(in) && resting(written) && in.Idle == drover.IdleRun && in.Call == 0 && in.Retry <= c.now() && !in.Broken && in.Ailing == nil && in.Reclaimed == nil &&
+		if s != nil && in.State == drover.InstanceStopped && resting(in) && resting(written) && in.Idle == drover.IdleRun && in.Call == 0 && in.Retry <= c.now() && !in.Broken && in.Unhealthy == nil && in.Reclaimed == nil &&
 			s.Allows(placeOf(in)) && in.Template == s.Template && some(in, s) {
 			all = append(all, in)
 		}
@@ -180,7 +180,7 @@ func (w *World) mayRentAnew(in engine.Instance) {
 	if l := w.controller.settings.Lifecycle; l.UseOnce || l.Sharing != "" {
 		return
 	}
-	for _, b := range in.Bound {
+	for _, b := range in.Reservations {
 		fits := w.controller.startables(func(o engine.Instance, s *pool.Spec) bool {
 			as := drover.Offering{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type, Market: o.Market, Price: o.RunPrice}
 			return s.Jobs && b.Group.Shape.Accepts(as)

@@ -114,7 +114,7 @@ func writeText(w engine.Write) string {
 		return fmt.Sprintf("attempt %v on instance %d: %s %s", w.Attempt.Attempt.ID, w.Attempt.Attempt.Instance, w.Attempt.Attempt.State, w.Attempt.Reason.Text)
 	case w.Instance != nil:
 		in := w.Instance
-		return fmt.Sprintf("instance %d %s %s: %s, to %s, broken: %v, begun: %v, bound: %d", in.ID, in.Name, in.ProviderID, in.State, in.Idle, in.Broken, in.Begun, len(in.Bound))
+		return fmt.Sprintf("instance %d %s %s: %s, to %s, broken: %v, begun: %v, bound: %d", in.ID, in.Name, in.ProviderID, in.State, in.Idle, in.Broken, in.Begun, len(in.Reservations))
 	}
 	return words(w)
 }

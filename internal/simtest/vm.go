@@ -276,7 +276,7 @@ func (v *vm) misfortune() {
 		v.full = w.now.Add(w.within(10 * time.Minute))
 	case w.happens(Ailing):
 		v.ill = "its disk is slow"
-		v.tell(engine.Ailing{Instance: v.number, Text: v.ill})
+		v.tell(engine.HealthReported{Instance: v.number, Text: v.ill})
 	}
 }
 

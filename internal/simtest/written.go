@@ -220,7 +220,7 @@ func (w *World) returns(in engine.Instance) bool {
 
 // mayRent checks an instance that is to be created.
 func (w *World) mayRent(in engine.Instance) {
-	w.withinBudgets(binding{instance: &in, waits: in.Bound})
+	w.withinBudgets(binding{instance: &in, waits: in.Reservations})
 	w.mayRentAnew(in)
 	if in.Pool != "" {
 		w.mayJoinPool(in)

@@ -213,7 +213,7 @@ func (w *world) wrote(in engine.Instance) {
 
 // counts reports whether an instance counts toward its pool.
 func counts(in engine.Instance) bool {
-	return in.State != drover.InstanceStopping && in.State != drover.InstanceStopped && in.State != drover.InstanceGone && !in.Broken && in.Reclaimed == nil && in.Ailing == nil && in.Idle != drover.IdleDrain
+	return in.State != drover.InstanceStopping && in.State != drover.InstanceStopped && in.State != drover.InstanceGone && !in.Broken && in.Reclaimed == nil && in.Unhealthy == nil && in.Idle != drover.IdleDrain
 }
 
 // left forgets the row of an instance that is gone.

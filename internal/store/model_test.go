@@ -80,7 +80,7 @@ func (m *model) commit(w engine.Write) {
 			ID: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Zone: in.Zone, Type: in.Type, Market: in.Market,
 			Price: in.Price, Rates: in.Rates, Resources: in.Resources, Candidates: in.Candidates, HostKey: in.HostKey, State: in.State, Idle: in.Idle,
 			Reason: in.Reason, Broken: in.Broken, Asked: in.Asked, Created: in.Created, Ready: in.Ready, IdleSince: in.IdleSince,
-			KeepUntil: in.KeepUntil, Bound: in.Bound, Begun: in.Begun, Ended: in.Ended, Told: in.Told, Retag: in.Retag, Grow: in.Grow, Rigid: in.Rigid, Reclaimed: in.Reclaimed, Ailing: in.Ailing, Cried: in.Cried, Used: in.Used,
+			KeepUntil: in.KeepUntil, Reservations: in.Reservations, Begun: in.Begun, Ended: in.Ended, Told: in.Told, Retag: in.Retag, Grow: in.Grow, GrowFailed: in.GrowFailed, Reclaimed: in.Reclaimed, Unhealthy: in.Unhealthy, BrokenHookFired: in.BrokenHookFired, Used: in.Used,
 		}
 	case w.Gone != nil:
 		delete(m.instances, w.Gone.ID)
@@ -297,7 +297,7 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 		Observed: engine.Observed{Listed: true, Missing: 1, Known: 2, Connected: true, Silent: 3, Tried: true, Call: 4, Dial: 5, Fails: 6, Retry: 7},
 	}
 	if rapid.Bool().Draw(rt, "bound") {
-		in.Bound = []fleet.Reservation{{Group: engine.GroupKey{User: "ada"}, Count: 2}}
+		in.Reservations = []fleet.Reservation{{Group: engine.GroupKey{User: "ada"}, Count: 2}}
 		in.Candidates = []drover.Offering{{Cloud: "here", Price: in.Price}}
 	}
 	return &in

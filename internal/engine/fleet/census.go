@@ -8,10 +8,10 @@ import (
 
 // Census counts the instances by kind, so that waiting classes need not visit each instance. It belongs to one revision and is immutable.
 type Census struct {
-	revision int
-	Kinds    []Kind
-	Creating []*Member // those whose clouds have not chosen yet what they are
-	losers   []*Member // that have lost jobs while they lived
+	revision   int
+	Kinds      []Kind
+	Creating   []*Member // those whose clouds have not chosen yet what they are
+	withLosses []*Member // that have lost jobs while they lived
 }
 
 // Kind is a set of instances that, once empty, can run the same jobs and equally many of them.
@@ -51,8 +51,8 @@ func (f *Fleet) countOwned() map[string]Owned {
 	return by
 }
 
-// likeness is what the instances of a kind have in common.
-type likeness struct {
+// kindKey is what the instances of a kind have in common.
+type kindKey struct {
 	cloud, zone string
 	typ         drover.InstanceType
 	market      drover.Market
@@ -64,8 +64,8 @@ type likeness struct {
 	noJobs      bool
 }
 
-func (in *Member) likeness() likeness {
-	return likeness{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.Expanded(), in.Owner, in.Sharing, in.UseOnce, in.Used && in.Owner == "", in.NoJobs}
+func (in *Member) kindKey() kindKey {
+	return kindKey{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.Expanded(), in.Owner, in.Sharing, in.UseOnce, in.Used && in.Owner == "", in.NoJobs}
 }
 
 // Census is the present one.
@@ -78,9 +78,9 @@ func (f *Fleet) Census() *Census {
 
 func (f *Fleet) takeCensus() *Census {
 	c := &Census{revision: f.revision}
-	seen := map[likeness]int{}
+	seen := map[kindKey]int{}
 	for _, in := range f.members {
-		k := in.likeness()
+		k := in.kindKey()
 		at, known := seen[k]
 		if !known {
 			at = len(c.Kinds)
@@ -97,7 +97,7 @@ func (f *Fleet) takeCensus() *Census {
 			c.Kinds[at].Takers++
 		}
 		if len(in.Lost) > 0 {
-			c.losers = append(c.losers, in)
+			c.withLosses = append(c.withLosses, in)
 		}
 	}
 	return c
@@ -116,7 +116,7 @@ func (c *Census) Hold(d *Demand, n int, job int64) (count int) {
 			count += k.Takers * each(k.One)
 		}
 	}
-	for _, in := range c.losers {
+	for _, in := range c.withLosses {
 		if in.Serving() && in.Accepts(d) && slices.Contains(in.Lost, job) {
 			count -= each(in)
 		}

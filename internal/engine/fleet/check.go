@@ -40,7 +40,7 @@ func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) erro
 		}
 		used = used.Plus(need(a), 1)
 	}
-	for _, r := range in.Bound {
+	for _, r := range in.Reservations {
 		if r.Count <= 0 {
 			return fmt.Errorf("room for %d is reserved", r.Count)
 		}
@@ -48,8 +48,8 @@ func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) erro
 	}
 	used.Arch, reserved.Arch = in.Resources.Arch, in.Resources.Arch
 	switch {
-	case in.seats != 0:
-		return fmt.Errorf("%d seats are taken after placing", in.seats)
+	case in.slots != 0:
+		return fmt.Errorf("%d seats are taken after placing", in.slots)
 	case in.Free.Plus(used, 1) != in.Resources:
 		return fmt.Errorf("it has %+v: free %+v and used %+v", in.Resources, in.Free, used)
 	case in.Room.Plus(reserved, 1) != in.Expanded():
@@ -67,16 +67,16 @@ func (f *Fleet) checkIndex() error {
 	for _, in := range f.members {
 		inCloud[in.Cloud]++
 		was := in.on
-		in.on = enrolled{}
-		fresh.enrol(in)
+		in.on = indexEntry{}
+		fresh.update(in)
 		in.on = was
 	}
 	for _, list := range []struct {
 		name       string
 		kept, anew []*Member
 	}{
-		{"ready", r.Ready, fresh.Ready}, {"coming", r.Coming, fresh.Coming}, {"reserved", r.Bound, fresh.Bound},
-		{"creating", r.Creating, fresh.Creating}, {"idle", r.Idle, fresh.Idle}, {"ending", r.Ending, fresh.Ending}, {"reclaimed", r.Taken, fresh.Taken},
+		{"ready", r.Ready, fresh.Ready}, {"coming", r.Coming, fresh.Coming}, {"reserved", r.Reserved, fresh.Reserved},
+		{"creating", r.Creating, fresh.Creating}, {"idle", r.Idle, fresh.Idle}, {"ending", r.Ending, fresh.Ending}, {"reclaimed", r.Reclaimed, fresh.Reclaimed},
 	} {
 		if !slices.Equal(slices.SortedFunc(slices.Values(list.kept), ByID), slices.SortedFunc(slices.Values(list.anew), ByID)) {
 			return fmt.Errorf("%d instances are listed as %s, and %d should be", len(list.kept), list.name, len(list.anew))
@@ -93,15 +93,15 @@ func (f *Fleet) checkIndex() error {
 
 // checkCensus compares the census with one that is taken anew.
 func (f *Fleet) checkCensus() error {
-	kinds := func(c *Census) map[likeness][2]int {
-		of := map[likeness][2]int{}
+	kinds := func(c *Census) map[kindKey][2]int {
+		of := map[kindKey][2]int{}
 		for _, k := range c.Kinds {
-			of[k.One.likeness()] = [2]int{k.Count, k.Takers}
+			of[k.One.kindKey()] = [2]int{k.Count, k.Takers}
 		}
 		return of
 	}
 	kept, now := f.Census(), f.takeCensus()
-	if !reflect.DeepEqual(kinds(kept), kinds(now)) || !slices.Equal(kept.Creating, now.Creating) || !slices.Equal(kept.losers, now.losers) {
+	if !reflect.DeepEqual(kinds(kept), kinds(now)) || !slices.Equal(kept.Creating, now.Creating) || !slices.Equal(kept.withLosses, now.withLosses) {
 		return errors.New("the census is not what one that is taken anew is")
 	}
 	if f.Owned(""); !reflect.DeepEqual(f.owned.by, f.countOwned()) {

@@ -31,7 +31,7 @@ func (f *Fleet) Depart(in *Member, was drover.InstanceState, at drover.Time, cos
 		return nil
 	}
 	last := in.Clone().Durable()
-	last.State, last.Candidates, last.Bound = was, nil, nil
+	last.State, last.Candidates, last.Reservations = was, nil, nil
 	d := &Departed{Instance: last, At: at, Cost: cost}
 	f.departed = append(f.departed, d)
 	for len(f.departed) > departedLeast && f.departed[0].At.Add(departedFor) < at {

@@ -61,8 +61,8 @@ func (f *Fleet) State() (instances []Instance, attempts []Attempt, departed []*D
 // Revision counts the changes of what instances there are, of what they are, and of whether they may take work.
 func (f *Fleet) Revision() int { return f.revision }
 
-// Moved notes such a change.
-func (f *Fleet) Moved() { f.revision++ }
+// BumpRevision notes such a change.
+func (f *Fleet) BumpRevision() { f.revision++ }
 
 // All are the members, by ID. The slice belongs to the fleet and changes with it.
 func (f *Fleet) All() []*Member { return f.members }
@@ -76,7 +76,7 @@ func (f *Fleet) In(cloud string) int { return f.inCloud[cloud] }
 // Add adds an instance. All of it is free, and its reservations are counted.
 func (f *Fleet) Add(in *Member) {
 	in.Free, in.Room = in.Resources, in.Expanded()
-	for _, r := range in.Bound {
+	for _, r := range in.Reservations {
 		in.Room = in.Room.Minus(r.Group.Shape.Need, r.Count)
 	}
 	at, _ := f.at(in.ID) // one that was gone comes back in between

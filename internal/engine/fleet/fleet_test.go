@@ -88,7 +88,7 @@ func act(t *rapid.T, f *fleet.Fleet, in *fleet.Member, what int) {
 		in.Unreserve()
 	case 5:
 		in.Idle = rapid.SampledFrom([]drover.IdleBehavior{drover.IdleRun, drover.IdleHold, drover.IdleDrain}).Draw(t, "idle")
-		f.Moved()
+		f.BumpRevision()
 	case 6:
 		if len(in.Load) == 0 {
 			in.State = drover.InstanceGone
@@ -156,7 +156,7 @@ func TestTheCensusIsOfOneRevision(t *testing.T) {
 		t.Error("it was taken again although nothing had changed")
 	}
 	f.Member(1).Lost = []int64{1}
-	f.Moved()
+	f.BumpRevision()
 	if n := f.Census().Hold(&want, 100, 1); n != 4 {
 		t.Errorf("with one that has lost the job they hold %d, want 4", n)
 	}

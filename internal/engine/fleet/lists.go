@@ -82,8 +82,8 @@ func (in *Member) ShouldBeHeard() bool {
 	return known && !in.Broken && !in.NoLogin && (in.Ready != 0 || !in.Begun)
 }
 
-// Taken is the candidate that became the instance, as far as a list shows it; nil if none is known to have.
-func (in *Member) Taken(s Sighting) *drover.Offering {
+// ChosenFrom is the candidate that became the instance, as far as a list shows it; nil if none is known to have.
+func (in *Member) ChosenFrom(s Sighting) *drover.Offering {
 	for i, o := range in.Candidates {
 		if o.Type.ProviderType == s.ProviderType && o.Zone == s.Zone && o.Market == s.Market {
 			return &in.Candidates[i]

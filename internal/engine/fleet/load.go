@@ -30,47 +30,47 @@ func (in *Member) Take(need drover.Resources) { in.Free = in.Free.Minus(need, 1)
 
 func (in *Member) Give(need drover.Resources) { in.Free = in.Free.Plus(need, 1) }
 
-// Seat takes room for a member of a gang until others were placed, and Unseat gives it back, before the index is refreshed again.
-func (in *Member) Seat(need drover.Resources) {
+// TakeSlot takes room for a member of a gang until others were placed, and Unseat gives it back, before the index is refreshed again.
+func (in *Member) TakeSlot(need drover.Resources) {
 	in.Take(need)
-	in.seats++
+	in.slots++
 }
 
-func (in *Member) Unseat(need drover.Resources) {
+func (in *Member) ReturnSlot(need drover.Resources) {
 	in.Give(need)
-	in.seats--
+	in.slots--
 }
 
 // Reserved is how many of a class's elements have room reserved on the instance.
 func (in *Member) Reserved(class queue.Key) int {
 	if at := in.reservation(class); at >= 0 {
-		return in.Bound[at].Count
+		return in.Reservations[at].Count
 	}
 	return 0
 }
 
 func (in *Member) reservation(class queue.Key) int {
-	return slices.IndexFunc(in.Bound, func(r Reservation) bool { return r.Group == class })
+	return slices.IndexFunc(in.Reservations, func(r Reservation) bool { return r.Group == class })
 }
 
 // Reserve reserves room for n more of a class's elements, or for fewer.
 func (in *Member) Reserve(class queue.Key, n int) {
 	at := in.reservation(class)
 	if at < 0 {
-		at, in.Bound = len(in.Bound), append(in.Bound, Reservation{Group: class})
+		at, in.Reservations = len(in.Reservations), append(in.Reservations, Reservation{Group: class})
 	}
-	if in.Bound[at].Count += n; in.Bound[at].Count == 0 {
-		in.Bound = slices.Delete(slices.Clone(in.Bound), at, at+1)
+	if in.Reservations[at].Count += n; in.Reservations[at].Count == 0 {
+		in.Reservations = slices.Delete(slices.Clone(in.Reservations), at, at+1)
 	}
 	in.Room = in.Room.Minus(class.Shape.Need, n)
 }
 
 // Unreserve ends all reservations on the instance, and returns them. What it was rented for is remembered.
 func (in *Member) Unreserve() []Reservation {
-	all := in.Bound
+	all := in.Reservations
 	for _, r := range all {
 		in.Room = in.Room.Plus(r.Group.Shape.Need, r.Count)
 	}
-	in.For, in.Bound = all, nil
+	in.For, in.Reservations = all, nil
 	return all
 }

@@ -20,8 +20,8 @@ type Member struct {
 	Room  drover.Resources // what its reservations leave of it, while it is on its way
 	Load  []*Attempt       // live, by job and index
 	Rated Rate             // as of which its price was last looked up
-	seats int              // taken for a gang that is being placed
-	on    enrolled         // its places in the index
+	slots int              // taken for a gang that is being placed
+	on    indexEntry       // its places in the index
 }
 
 // Policy is what the configuration says of an instance now.
@@ -60,7 +60,7 @@ func (in *Member) Open() bool {
 
 // TakesWork reports whether nothing but its state keeps work from the instance.
 func (in *Member) TakesWork() bool {
-	return in.Idle == drover.IdleRun && !in.Broken && !in.Leaving && in.Reclaimed == nil && in.Ailing == nil && !in.Aged && (!in.UseOnce || !in.Used)
+	return in.Idle == drover.IdleRun && !in.Broken && !in.Leaving && in.Reclaimed == nil && in.Unhealthy == nil && !in.Aged && (!in.UseOnce || !in.Used)
 }
 
 // Serving reports whether the instance may get work, now or when it is ready.
@@ -111,7 +111,7 @@ func (in *Member) allows(d *Demand) bool {
 }
 
 // Full reports whether the instance may be given one job and has it.
-func (in *Member) Full() bool { return in.UseOnce && len(in.Load)+len(in.Bound)+in.seats > 0 }
+func (in *Member) Full() bool { return in.UseOnce && len(in.Load)+len(in.Reservations)+in.slots > 0 }
 
 // AtOnce is how many of n jobs the instance may be given at once.
 func (in *Member) AtOnce(n int) int {
@@ -137,7 +137,7 @@ func (in *Member) comparePerCPU(with *Member) int {
 }
 
 // Expanding reports whether the instance's volume is being grown.
-func (in *Member) Expanding() bool { return in.Grow > in.Resources.Disk && in.Rigid == nil }
+func (in *Member) Expanding() bool { return in.Grow > in.Resources.Disk && in.GrowFailed == nil }
 
 // Expanded is what the instance has once its volume is as large as it is to be.
 func (in *Member) Expanded() drover.Resources {
@@ -206,8 +206,8 @@ func (in *Member) Remark() *verdict.Verdict {
 	switch {
 	case in.Reclaimed != nil:
 		return in.Reclaimed
-	case in.Ailing != nil:
-		return in.Ailing
+	case in.Unhealthy != nil:
+		return in.Unhealthy
 	}
 	return in.Told
 }
@@ -227,7 +227,7 @@ func (in *Member) ReclaimedBy() drover.Time {
 // Priority is the highest of what has room reserved on the instance, -1 if nothing has.
 func (in *Member) Priority() int {
 	most := -1
-	for _, b := range in.Bound {
+	for _, b := range in.Reservations {
 		most = max(most, b.Group.Priority)
 	}
 	return most

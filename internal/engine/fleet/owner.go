@@ -13,7 +13,7 @@ import "drover"
 func (in *Member) Pooled() bool { return in.Pool != "" }
 
 // Awaited reports whether an instance that is on its way, or that does not answer yet, is still wanted by its owner.
-func (in *Member) Awaited() bool { return in.Pooled() || len(in.Bound) > 0 }
+func (in *Member) Awaited() bool { return in.Pooled() || len(in.Reservations) > 0 }
 
 // Idles reports whether the instance goes once it has been idle for long enough.
 func (in *Member) Idles() bool { return !in.Pooled() }
@@ -23,5 +23,5 @@ func (in *Member) Yields() bool { return !in.Pooled() }
 
 // Stays reports whether the instance is kept whether or not anything runs on it.
 func (in *Member) Stays() bool {
-	return in.Pooled() && in.Idle != drover.IdleDrain && in.State != drover.InstanceStopping && !in.Broken && in.Reclaimed == nil && in.Ailing == nil
+	return in.Pooled() && in.Idle != drover.IdleDrain && in.State != drover.InstanceStopping && !in.Broken && in.Reclaimed == nil && in.Unhealthy == nil
 }
