@@ -66,8 +66,8 @@ func (a *ascent) ascend(e effort, steps *int) {
 	*steps -= a.size
 }
 
-// every is after how many rounds all kinds are looked at, near on which of them alone classes are valued in the rounds between: where they were worth at most so
-// many times the least. Of a thousand kinds that is a few; prices seldom move further in so few rounds.
+// every is the number of rounds between surveys of all kinds. In between, a class is valued only on the kinds where it was worth
+// at most near times as much as on the best: prices seldom move further in so few rounds.
 const every, near = 20, 4
 
 // survey finds for each job class the kinds to which it may be sent in the next rounds.

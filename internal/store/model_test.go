@@ -309,7 +309,7 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Rates Resources Candidates HostKey State Idle " +
-			"Grow Rigid Reason Broken Used Owner User Pool Prefix Template Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen Joined Passed Untold Emptied Revived Addresses Quiet EndTold EndKnown Unproven Waking Woken Switched Halted Lent RunPrice",
+			"Grow GrowFailed Reason Broken Used Owner User Pool Prefix Template BrokenHookFired Unhealthy Reclaimed Asked Created Ready IdleSince KeepUntil Reservations Begun Ended Told Retag Seen Joined Passed ReadyHookPending Emptied Revived Addresses Quiet EndTold EndKnown Unproven Waking Woken Switched Halted Lent RunPrice",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop Unproven Likely",
 		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Gang MaxRunning Priority Attempts Retry Timeout Expected After AfterAny Queued Succeeded Failed Cancelled " +
 			"Cancel Since Again Blocked Grown ConsecutiveLosses MaxWait",

@@ -1,15 +1,19 @@
-// Package budget tracks what the fleet has spent and committed in each window of each budget, and says what would exceed a limit.
+// Package budget tracks what the fleet has spent and committed in each window of each budget, and says what would
+// exceed a limit.
 //
-// The model: a Claim is what one instance costs and has committed, as plain data. The Ledger holds an entry for each claim: what it adds to each
-// account (one window of one budget). A Commitment is money that a decision would commit; it is refused if it would overdraw an account.
-// The package knows neither instances nor jobs: the engine turns them into claims and reports changes.
+// The model: a Claim is what one instance costs and has committed, as plain data. The Ledger holds an entry for each
+// claim: what it adds to each account (one window of one budget). A Commitment is money that a decision would commit;
+// it is refused if it would overdraw an account. The package knows neither instances nor jobs: the engine turns them
+// into claims and reports changes.
 //
-// An instance is committed up to the end of the longest job admitted to it, an attempt up to its own end. Most entries stay the same as time passes. Some
-// move: those of instances that are idle or booting, or whose jobs outlive their horizon. A moving entry holds its value at an earlier moment. Since then it
-// has grown by at most its instance's price, so it is recomputed only where that could make a difference.
+// An instance is committed until the end of the longest job admitted to it, an attempt until its own end. Most entries
+// stay the same as time passes. Some move: those of instances that are idle or booting, or whose jobs outlive their
+// horizon. A moving entry holds its value at an earlier moment. Since then it has grown by at most its instance's
+// price, so it is recomputed only where that could make a difference.
 //
-// The invariants: an account's sum is the sum of its entries and of settled money, to the nano-dollar; an answer takes time in proportion to what has changed since
-// the last one, not to the size of the fleet; equal claims and times give equal answers.
+// The invariants: an account's sum is exactly the sum of its entries and of settled money; an answer takes time in
+// proportion to what has changed since the last one, not to the size of the fleet; equal claims and times give equal
+// answers.
 package budget
 
 import (
@@ -21,7 +25,7 @@ import (
 // Settings are the limits on what may be spent.
 type Settings struct {
 	Max     drover.Money // of the fleet's whole life; 0: no limit
-	Budgets []Budget     // no two of one scope
+	Budgets []Budget     // at most one per scope
 }
 
 // Budget limits spending in each hour, day and month of the UTC calendar (BEHAVIOUR D24): of the fleet, of one user's jobs, or of the jobs with one
@@ -29,9 +33,9 @@ type Settings struct {
 type Budget struct {
 	User  string  `json:"user,omitempty"`
 	Label string  `json:"label,omitempty"` // NAME=VALUE
-	Hard  Amounts `json:"hard"`            // no decision passes these
-	Soft  Amounts `json:"soft"`            // passing one of these is only reported
-	Stop  bool    `json:"stop,omitempty"`  // if a hard limit is passed anyway, running jobs are stopped and queued again
+	Hard  Amounts `json:"hard"`            // no decision exceeds these
+	Soft  Amounts `json:"soft"`            // exceeding one of these is only reported
+	Stop  bool    `json:"stop,omitempty"`  // if a hard limit is exceeded anyway, running jobs are stopped and requeued
 }
 
 // Amounts are limits, one for each window; 0 means none.

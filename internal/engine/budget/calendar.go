@@ -6,7 +6,7 @@ import (
 	"drover"
 )
 
-// Window is a stretch of the UTC calendar in which money is counted.
+// Window is a kind of calendar period (UTC) in which money is counted.
 type Window int
 
 // The windows.
@@ -19,12 +19,12 @@ const (
 
 func (w Window) String() string { return [windows]string{"hourly", "daily", "monthly"}[w] }
 
-// shortest is how long the shortest of the windows is.
+// shortest returns the length of the shortest such window.
 func (w Window) shortest() time.Duration {
 	return [windows]time.Duration{time.Hour, 24 * time.Hour, 28 * 24 * time.Hour}[w]
 }
 
-// begin is the start of the window that contains a moment.
+// begin returns the start of the window that contains a moment.
 func (w Window) begin(at drover.Time) drover.Time {
 	t := at.Std()
 	year, month, day := t.Date()
@@ -37,7 +37,7 @@ func (w Window) begin(at drover.Time) drover.Time {
 	return drover.TimeOf(time.Date(year, month, 1, 0, 0, 0, 0, time.UTC))
 }
 
-// end is the end of the window that starts at begin.
+// end returns the end of the window that starts at begin.
 func (w Window) end(begin drover.Time) drover.Time {
 	t := begin.Std()
 	switch w {
@@ -49,7 +49,8 @@ func (w Window) end(begin drover.Time) drover.Time {
 	return drover.TimeOf(t.AddDate(0, 1, 0))
 }
 
-// Begins lists the starts of recent windows whose sums may still be asked for: this hour, the days of this month, and the last twelve months.
+// Begins returns the starts of recent windows whose sums may still be needed: this hour, the days of this month, and
+// the last twelve months.
 func Begins(now drover.Time) []drover.Time {
 	begins := []drover.Time{Hourly.begin(now)}
 	month := Monthly.begin(now)

@@ -12,10 +12,10 @@ import (
 // Never is later than any time.
 const Never = drover.Time(math.MaxInt64)
 
-// Horizon is how long money is committed for a job with this timeout: the timeout, or an hour if it has none.
+// Horizon returns how long money is committed for a job with this timeout: the timeout, or an hour if it has none.
 func Horizon(timeout time.Duration) time.Duration { return cmp.Or(timeout, time.Hour) }
 
-// Claim is what one instance costs and what was promised to its jobs. It does not depend on the present time.
+// Claim is what one instance costs and what is committed to its jobs. It does not depend on the current time.
 type Claim struct {
 	Asked   drover.Time // when its cloud was first asked to create it
 	Created drover.Time // when its bill begins; 0: not known yet
@@ -27,7 +27,7 @@ type Claim struct {
 	Boot    time.Duration // longest time from the request until its jobs can start
 	Uses    []Use
 	Bound   []Load // jobs waiting for it to be ready
-	Stays   bool   // it is kept whatever its jobs: committed to the end of the next hour, always anew
+	Stays   bool   // it is kept regardless of its jobs: committed until the end of the next hour, again and again
 }
 
 // Use is an attempt's part of an instance.
@@ -47,7 +47,7 @@ type Load struct {
 	Count   int
 }
 
-// Commitment is money that a decision would bind: to keep an instance longer for more jobs, or to rent one for them.
+// Commitment is money that a decision would commit: for more jobs on an instance, or for renting one.
 type Commitment struct {
 	On      *Claim            // the instance; nil: one to be rented
 	Offers  []drover.Offering // what the rented one may be
@@ -56,7 +56,7 @@ type Commitment struct {
 	Loads   []Load
 }
 
-// Longest is the horizon of the longest of the commitment's jobs.
+// Longest returns the horizon of the commitment's longest job.
 func (c Commitment) Longest() (most time.Duration) { return longest(c.Loads) }
 
 func longest(loads []Load) (most time.Duration) {
@@ -66,13 +66,14 @@ func longest(loads []Load) (most time.Duration) {
 	return most
 }
 
-// Renewed is up to when what has no end of its own is committed: to the end of the next hour. So the next window is known to be paid before it begins.
+// Renewed returns until when an open-ended instance is committed: the end of the next hour. So the next window is known
+// to be affordable before it begins.
 func Renewed(now drover.Time) drover.Time { return Hourly.end(nextTurn(now)) }
 
-// from is when the bill begins, as far as is known.
+// from returns when the bill begins, or is expected to.
 func (c *Claim) from() drover.Time { return cmp.Or(c.Created, c.Asked) }
 
-// dearest is the tariff if the cloud chooses the dearest offering.
+// dearest returns the tariff if the cloud chooses the most expensive offering.
 func (c *Claim) dearest() drover.Tariff {
 	tariff := c.Tariff
 	tariff.Price = max(tariff.Price, dearestOf(c.Offers))
@@ -86,7 +87,8 @@ func dearestOf(offers []drover.Offering) (most drover.Money) {
 	return most
 }
 
-// paidUntil is when the bill ends if the instance ends at a time. While the start of the bill is unknown, a whole billing period may be added.
+// paidUntil returns when the bill ends if the instance ends at a given time. While the start of the bill is unknown, a
+// whole billing period may be added.
 func (c *Claim) paidUntil(ended drover.Time) drover.Time {
 	if c.Created == 0 {
 		return c.Billing.Latest(ended)
@@ -94,7 +96,8 @@ func (c *Claim) paidUntil(ended drover.Time) drover.Time {
 	return c.Billing.PaidUntil(c.Created, ended)
 }
 
-// committedUntil is the earliest end of the bill: the end of the longest admitted job, rounded up to what the cloud bills.
+// committedUntil returns the earliest end of the bill: the end of the longest admitted job, rounded up to what the
+// cloud bills.
 func (c *Claim) committedUntil(now drover.Time) drover.Time {
 	end := cmp.Or(c.Ended, now)
 	for _, u := range c.Uses {
@@ -114,7 +117,7 @@ func (c *Claim) committedUntil(now drover.Time) drover.Time {
 	return c.paidUntil(end)
 }
 
-// costsNow is what the instance costs per hour now.
+// costsNow returns the instance's current hourly price.
 func (c *Claim) costsNow(now drover.Time) drover.Money {
 	if c.Created == 0 || c.Ended != 0 && c.Ended <= now { // a paid period may outlast now
 		return 0
@@ -122,7 +125,7 @@ func (c *Claim) costsNow(now drover.Time) drover.Money {
 	return c.Tariff.Price
 }
 
-// bound is the number of jobs waiting for the instance.
+// bound returns the number of jobs waiting for the instance.
 func (c *Claim) bound() (n int) {
 	for _, l := range c.Bound {
 		n += l.Count
@@ -130,17 +133,17 @@ func (c *Claim) bound() (n int) {
 	return n
 }
 
-// bill is the instance's bill up to now.
+// bill returns the instance's bill so far.
 func (c *Claim) bill(now drover.Time) billing.Bill {
 	return billing.Bill{Tariff: c.Tariff, Created: c.Created, End: cmp.Or(c.Ended, now), CPU: c.CPU}
 }
 
-// use is the attempt's use of its instance; a running attempt counts up to a time.
+// use returns the attempt's use of its instance; a running attempt counts until a given time.
 func (u Use) use(until drover.Time) billing.Use {
 	return billing.Use{Started: u.Started, Ended: cmp.Or(u.Ended, until), CPU: u.CPU}
 }
 
-// spent is what the claim has cost an account up to now.
+// spent returns what the claim has cost an account so far.
 func (c *Claim) spent(a *Account, now drover.Time) (sum drover.Money) {
 	if c.Created == 0 {
 		return 0
@@ -157,7 +160,7 @@ func (c *Claim) spent(a *Account, now drover.Time) (sum drover.Money) {
 	return sum
 }
 
-// committed is what the claim costs an account, promises included. end is committedUntil.
+// committed returns what the claim costs an account, including commitments. end is committedUntil.
 func (c *Claim) committed(a *Account, now, end drover.Time) drover.Money {
 	switch {
 	case a.From >= max(end, now) && len(c.Bound) == 0: // the claim ends before the account begins
@@ -168,7 +171,7 @@ func (c *Claim) committed(a *Account, now, end drover.Time) drover.Money {
 	return c.shares(a, now)
 }
 
-// shares is the part of the claim that the account's budget counts.
+// shares returns the part of the claim that the account's budget counts.
 func (c *Claim) shares(a *Account, now drover.Time) (sum drover.Money) {
 	for _, u := range c.Uses {
 		if !a.Covers(u.Payer) {
@@ -189,7 +192,7 @@ func (c *Claim) shares(a *Account, now drover.Time) (sum drover.Money) {
 	return sum
 }
 
-// staysUntil is how long the claim's sums stay the same. It is not after now if the claim moves.
+// staysUntil returns until when the claim's sums stay the same. It is not after now if the claim moves.
 func (c *Claim) staysUntil(now, end drover.Time, shared bool) (until drover.Time) {
 	if until = end; c.Stays {
 		until = min(until, nextTurn(now))
@@ -214,7 +217,7 @@ func (c *Claim) staysUntil(now, end drover.Time, shared bool) (until drover.Time
 	return until
 }
 
-// leaps is when a moving claim grows by a whole billing period, or an hour for which it stays, at once; 0: never.
+// leaps returns when a moving claim next grows by a whole billing period, or by an hour of staying; 0: never.
 func (c *Claim) leaps(now drover.Time) drover.Time {
 	if c.Stays && c.Ended == 0 {
 		return nextTurn(now)
@@ -225,7 +228,8 @@ func (c *Claim) leaps(now drover.Time) drover.Time {
 	return max(c.committedUntil(now), now+1)
 }
 
-// part is the most that one job of a load can cost: from now until its end if it starts as late as it may, on the offering where that is most.
+// part returns the most that one job of a load can cost: from now until its end if it starts as late as possible, on
+// the most expensive offering.
 func (a *Account) part(offers []drover.Offering, l Load, now, begin drover.Time) (most drover.Money) {
 	u := billing.Use{Started: now, Ended: max(begin, now).Add(l.Horizon), CPU: l.CPU}
 	for _, o := range offers {

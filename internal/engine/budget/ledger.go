@@ -8,20 +8,21 @@ import (
 	"drover/internal/engine/timers"
 )
 
-// Ledger holds what is spent and committed in each window of each budget. It is not safe for concurrent use: the engine's loop owns it.
+// Ledger holds what is spent and committed in each window of each budget. It is not safe for concurrent use: the
+// engine's loop owns it.
 //
-// Of the future windows only the next two can be the fullest: the next one or, since months differ in length, the one after. Each budget also has one
-// spare window beyond those: see rollover.
+// Of the future windows only the next two can be the fullest: the next one or, since months differ in length, the one
+// after. Each budget also has one spare window beyond those: see rollover.
 type Ledger struct {
 	spent    drover.Money // by instances that are gone
 	spending []Spending   // by scope
 	turn     drover.Time  // when the first of the current windows ends
 	settings Settings
-	claim    func(id int64) (Claim, bool) // asks for an instance's claim; false if it is gone
+	claim    func(id int64) (Claim, bool) // returns an instance's claim; false if it is gone
 	now      drover.Time
 
 	open     bool // the accounts exist
-	over     bool // a hard budget of the fleet is passed
+	over     bool // a hard budget of the fleet is exceeded
 	accounts []Account
 	entries  []*entry // by instance
 	shared   bool     // some budget is of a user or a label
@@ -30,10 +31,10 @@ type Ledger struct {
 	ends     timers.Timers // when entries start to move, or leap
 	at       drover.Time   // moving entries are no older than this
 	rate     drover.Money  // how fast they all grow together, per hour
-	loose    drover.Money  // plus at most this, since each sum is cut to nano-dollars
+	loose    drover.Money  // plus at most this, since each sum is rounded down to nano-dollars
 	entered  int           // counts the entries made
 
-	turned   int         // counts the times that windows ended
+	turned   int         // counts turns of windows
 	filled   int64       // entries up to this instance have the spare accounts
 	filledAt drover.Time // when that last grew
 }
@@ -55,7 +56,7 @@ type Account struct {
 	spent   drover.Money // cached: valid for this time and count of entries
 	spentAt drover.Time
 	entered int
-	look    drover.Time // no further limit can be passed before this
+	look    drover.Time // no further limit can be exceeded before this
 }
 
 // OfFleet reports whether the account counts what instances cost.
@@ -64,7 +65,7 @@ func (a *Account) OfFleet() bool { return a.Budget == nil || a.Budget.OfFleet() 
 // Covers reports whether the account counts the payer's jobs.
 func (a *Account) Covers(p Payer) bool { return a.Budget == nil || a.Budget.Covers(p) }
 
-// Emptied is an empty account of the same length that begins at a time.
+// Emptied returns an empty account of the same length that begins at a given time.
 func (a *Account) Emptied(now drover.Time) *Account {
 	empty := &Account{Budget: a.Budget, Window: a.Window, From: now, To: Never, Limit: a.Limit}
 	if a.Budget != nil {
@@ -84,8 +85,8 @@ type entry struct {
 	place int            // its place in moving, from 1; 0: it does not move
 	rate  drover.Money   // how fast it moves
 	loose drover.Money
-	price drover.Money // of the instance now, per hour
-	ended drover.Time  // when its bill ends
+	price drover.Money // the instance's current hourly price
+	ended drover.Time  // end of its bill
 }
 
 // New makes a ledger from its State. claim is called for an instance's claim after it has changed.
@@ -93,7 +94,7 @@ func New(spent drover.Money, spending []Spending, turn drover.Time, claim func(i
 	return &Ledger{spent: spent, spending: spending, turn: turn, claim: claim}
 }
 
-// Configure sets the budgets and the instances, the oldest first. The accounts are made when they are first needed.
+// Configure sets the budgets and the instances, oldest first. The accounts are made when first needed.
 func (l *Ledger) Configure(s Settings, instances []int64) {
 	l.settings, l.open, l.entries, l.stale = s, false, nil, nil
 	for _, id := range instances {
@@ -101,13 +102,13 @@ func (l *Ledger) Configure(s Settings, instances []int64) {
 	}
 }
 
-// At sets the present time. It never decreases.
+// At sets the current time. It never decreases.
 func (l *Ledger) At(now drover.Time) { l.now = now }
 
 // Limited reports whether any limit on spending is set.
 func (l *Ledger) Limited() bool { return l.settings.Max > 0 || len(l.settings.Budgets) > 0 }
 
-// Changed says that an instance is new, has changed or is gone.
+// Changed tells the ledger that an instance is new, has changed or is gone.
 func (l *Ledger) Changed(id int64) {
 	if !l.Limited() {
 		return
@@ -131,7 +132,7 @@ func (l *Ledger) find(id int64) (e *entry, at int) {
 	return e, at
 }
 
-// Claim is the present claim of an instance. It is valid until the next call of Changed.
+// Claim returns the current claim of an instance. It is valid until the next call of Changed.
 func (l *Ledger) Claim(id int64) *Claim {
 	l.refresh()
 	if e, _ := l.find(id); e != nil {
@@ -140,7 +141,7 @@ func (l *Ledger) Claim(id int64) *Claim {
 	return &Claim{}
 }
 
-// refresh brings the entries up to date, but for moving ones: see Most.
+// refresh updates the entries, except moving ones: see Most.
 func (l *Ledger) refresh() {
 	if !l.open {
 		l.begin()
@@ -157,7 +158,7 @@ func (l *Ledger) refresh() {
 	l.stale = l.stale[:0]
 }
 
-// begin opens the accounts and has every instance entered.
+// begin opens the accounts and schedules all entries.
 func (l *Ledger) begin() {
 	l.open, l.accounts, l.shared, l.stale, l.moving, l.ends = true, nil, false, nil, nil, timers.Timers{}
 	l.at, l.rate, l.loose, l.turned, l.filled = l.now, 0, 0, 0, lastInstance
@@ -190,7 +191,7 @@ func (l *Ledger) openAccounts(b *Budget) {
 	}
 }
 
-// read takes over the claim of an entry's instance.
+// read reloads the claim of an entry's instance.
 func (l *Ledger) read(e *entry) {
 	claim, there := l.claim(e.id)
 	e.claim, e.gone = claim, !there
@@ -253,7 +254,7 @@ func (l *Ledger) move(e *entry, moves bool) {
 	}
 }
 
-// price notes what an instance costs now. If that has grown, a limit may be passed earlier than expected.
+// price records what an instance costs now. If that has grown, a limit may be exceeded earlier than expected.
 func (l *Ledger) price(e *entry) {
 	price, ended := e.price, e.ended
 	e.price, e.ended = 0, e.claim.Ended
@@ -266,14 +267,14 @@ func (l *Ledger) price(e *entry) {
 	l.lookAgain()
 }
 
-// lookAgain has the next Watch add up what is spent in every account.
+// lookAgain makes the next Watch add up the spending of every account.
 func (l *Ledger) lookAgain() {
 	for i := range l.accounts {
 		l.accounts[i].look = 0
 	}
 }
 
-// sumUp works out what an instance adds to each account, and returns until when that holds.
+// sumUp computes what an instance adds to each account, and returns until when that holds.
 func (l *Ledger) sumUp(e *entry) (until drover.Time) {
 	e.sums = e.sums[:0]
 	if e.gone {

@@ -2,15 +2,16 @@ package budget
 
 import "drover"
 
-// Refuses is the account that the commitments, each of another instance, would overdraw once the freed instances are gone. Of several accounts it is the
-// one whose window ends last; nil if there is none.
+// Refuses returns the account that the commitments, each for another instance, would overdraw once the freed instances
+// are gone: of several, the one whose window ends last; nil if there is none.
 func (l *Ledger) Refuses(freed []*Claim, all ...Commitment) *Account {
 	return l.Worst(func(_ int, a *Account) (more, less drover.Money) {
 		return l.AddsAll(a, all), l.relief(a, freed)
 	})
 }
 
-// Worst is the account that a change would overdraw. Of several it is the one whose window ends last; nil if there is none.
+// Worst returns the account that a change would overdraw: of several, the one whose window ends last; nil if there is
+// none.
 func (l *Ledger) Worst(change func(i int, a *Account) (more, less drover.Money)) (worst *Account) {
 	l.refresh()
 	for i := range l.accounts {
@@ -27,8 +28,8 @@ func (l *Ledger) Worst(change func(i int, a *Account) (more, less drover.Money))
 	return worst
 }
 
-// addsAfter is what a change adds after an account's window. If prices rose and the window is overdrawn, later windows may be too: they hold the same
-// commitments.
+// addsAfter returns what a change adds after an account's window. If prices rose and the window is overdrawn, later
+// windows may be too: they hold the same commitments.
 func addsAfter(a *Account, i int, change func(i int, a *Account) (more, less drover.Money)) drover.Money {
 	later := *a
 	later.From, later.To = a.To, Never
@@ -36,7 +37,7 @@ func addsAfter(a *Account, i int, change func(i int, a *Account) (more, less dro
 	return more
 }
 
-// Overdrawn is the account that a present instance overdraws, chosen as Refuses does; nil if there is none.
+// Overdrawn returns the account that an existing instance overdraws, chosen as Refuses does; nil if there is none.
 func (l *Ledger) Overdrawn(id int64) *Account {
 	l.refresh()
 	e, _ := l.find(id)
@@ -61,7 +62,8 @@ func (l *Ledger) RefusesOf(b *Budget, c Commitment) (worst *Account) {
 	return worst
 }
 
-// Within is how many jobs of each load the budgets of users and labels allow, and the account that refuses the next one; nil if all are allowed.
+// Within returns how many jobs of each load the budgets of users and labels allow, and the account that refuses the
+// next one; nil if all are allowed.
 func (l *Ledger) Within(c Commitment) (counts []int, worst *Account) {
 	l.refresh()
 	taken := make([]drover.Money, len(l.accounts))
@@ -88,13 +90,13 @@ func (l *Ledger) Within(c Commitment) (counts []int, worst *Account) {
 	return counts, worst
 }
 
-// times is the load with another count.
+// times returns the load with another count.
 func (l Load) times(n int) []Load {
 	l.Count = n
 	return []Load{l}
 }
 
-// AddsAll is what commitments, each of another instance, add to an account.
+// AddsAll returns what commitments, each for another instance, add to an account.
 func (l *Ledger) AddsAll(a *Account, all []Commitment) (more drover.Money) {
 	for _, c := range all {
 		more += l.Adds(a, c)
@@ -102,7 +104,7 @@ func (l *Ledger) AddsAll(a *Account, all []Commitment) (more drover.Money) {
 	return more
 }
 
-// Adds is what a commitment adds to an account.
+// Adds returns what a commitment adds to an account.
 func (l *Ledger) Adds(a *Account, c Commitment) (more drover.Money) {
 	ends, offers := l.now.Add(c.Boots+c.Longest()), c.Offers
 	if c.On != nil {
@@ -123,7 +125,7 @@ func (l *Ledger) Adds(a *Account, c Commitment) (more drover.Money) {
 	return more
 }
 
-// relief is what would no longer be committed if the freed instances went now.
+// relief returns what would no longer be committed if the freed instances ended now.
 func (l *Ledger) relief(a *Account, freed []*Claim) (less drover.Money) {
 	for _, c := range freed {
 		if a.OfFleet() {

@@ -7,9 +7,9 @@ import (
 	"drover"
 )
 
-// When an hour, a day or a month ends, the next one becomes current, and its sums are already there. The new window at the far end is a spare: nothing asks
-// for it before the next turn, so the entries are added to it little by little over half an hour. Adding all entries of a large fleet at once would delay
-// one decision in every hour.
+// When an hour, day or month ends, the next one becomes current, with its sums already computed. The new window at the
+// far end is a spare: nothing needs it before the next turn, so entries are added to it gradually over half an hour.
+// Adding all entries of a large fleet at once would delay one decision in every hour.
 
 const (
 	ahead     = 2 // windows after the current one that are looked at
@@ -17,10 +17,11 @@ const (
 	fillIn    = 30 * time.Minute
 )
 
-// lastInstance is beyond all IDs.
+// lastInstance is greater than all IDs.
 const lastInstance = int64(math.MaxInt64)
 
-// inSight is how many windows of a kind have an account. Without a hard limit only the current and the next one matter.
+// inSight returns how many windows of a kind have an account. Without a hard limit only the current and the next one
+// matter.
 func (b *Budget) inSight(w Window) int {
 	if b.Hard.Of(w) == 0 {
 		return 2
@@ -63,7 +64,7 @@ func (l *Ledger) Turn() (changed []Spending, ended bool) {
 	return changed, true
 }
 
-// Ends is when the first current window ends; 0 without budgets.
+// Ends returns when the first current window ends; 0 without budgets.
 func (l *Ledger) Ends() drover.Time {
 	if len(l.settings.Budgets) == 0 {
 		return 0
@@ -71,7 +72,7 @@ func (l *Ledger) Ends() drover.Time {
 	return l.turn
 }
 
-// rollover reuses the accounts of ended windows for the windows that come in sight.
+// rollover reuses the accounts of ended windows for new windows.
 func (l *Ledger) rollover() {
 	if !l.open {
 		return

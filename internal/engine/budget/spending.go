@@ -7,7 +7,7 @@ import (
 	"drover"
 )
 
-// Spending is what finished work has spent of a budget: instances that are gone, or attempts that are final.
+// Spending is what finished work has spent of a budget: instances that are gone, or final attempts.
 type Spending struct {
 	Scope   string         `json:"scope"`
 	Spells  [windows]Spell `json:"spells"`
@@ -18,20 +18,20 @@ type Spending struct {
 type Spell struct {
 	Begin  drover.Time  `json:"begin"`
 	Cost   drover.Money `json:"cost"`
-	Next   drover.Money `json:"next,omitempty"`   // already spent of the next window: a finished instance may be paid into it
-	Warned bool         `json:"warned,omitempty"` // passing the soft limit was reported
-	Passed bool         `json:"passed,omitempty"` // passing the hard limit was reported
-	Told   drover.Time  `json:"told,omitempty"`   // when the last report was
+	Next   drover.Money `json:"next,omitempty"`   // already spent of the next window: a finished instance may be paid for into it
+	Warned bool         `json:"warned,omitempty"` // exceeding the soft limit was reported
+	Passed bool         `json:"passed,omitempty"` // exceeding the hard limit was reported
+	Told   drover.Time  `json:"told,omitempty"`   // time of the last report
 }
 
-// NewSpending is the spending of a new budget at a moment.
+// NewSpending returns the spending of a new budget at a moment.
 func NewSpending(b Budget, now drover.Time) Spending {
 	s := Spending{Scope: b.Scope()}
 	s.turn(now)
 	return s
 }
 
-// Since is when the longest window began.
+// Since returns when the longest window began.
 func (s *Spending) Since() drover.Time { return s.Spells[Monthly].Begin }
 
 // Add counts finished work. cost returns what it cost between two times.
@@ -60,7 +60,7 @@ func (s *Spending) turn(now drover.Time) (changed bool) {
 	return changed
 }
 
-// spendingOf is the spending of a scope; nil if it is not counted.
+// spendingOf returns the spending of a scope; nil if it is not counted.
 func (l *Ledger) spendingOf(scope string) *Spending {
 	at, ok := slices.BinarySearchFunc(l.spending, scope, func(s Spending, scope string) int { return cmp.Compare(s.Scope, scope) })
 	if !ok {
@@ -104,17 +104,17 @@ func (l *Ledger) Keep(past []Spending) (changed []Spending) {
 	return changed
 }
 
-// nextTurn is when the first current window ends: days and months end with an hour.
+// nextTurn returns when the first current window ends: days and months end with an hour.
 func nextTurn(now drover.Time) drover.Time { return Hourly.end(Hourly.begin(now)) }
 
-// Cost is what finished work cost between two times.
+// Cost returns what finished work cost between two times.
 type Cost func(from, to drover.Time) drover.Money
 
-// SettleInstance counts an instance that is gone, by its whole cost and by its cost between two times. Negative costs take it back. It returns what
-// changed.
+// SettleInstance counts an instance that is gone, by its total cost and by its cost between two times. Negative costs
+// reverse that. It returns what changed.
 func (l *Ledger) SettleInstance(whole drover.Money, cost Cost) []Spending {
 	l.spent += whole
-	l.lookAgain() // its bill may go on to the end of a period
+	l.lookAgain() // its bill may continue until the end of a period
 	return l.settle((*Budget).OfFleet, cost)
 }
 

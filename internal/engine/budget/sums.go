@@ -2,7 +2,7 @@ package budget
 
 import "drover"
 
-// sum is what is spent and committed. The moving part may be of an earlier moment.
+// sum returns what is spent and committed. The moving part may be from an earlier moment.
 func (a *Account) sum() drover.Money {
 	if a.settled == nil {
 		return a.committed
@@ -10,14 +10,14 @@ func (a *Account) sum() drover.Money {
 	return *a.settled + a.committed
 }
 
-// Sum is what is spent and committed in an account now.
+// Sum returns what is spent and committed in an account now.
 func (l *Ledger) Sum(a *Account) drover.Money {
 	l.refresh()
 	l.renew()
 	return a.sum()
 }
 
-// Most is an upper bound of Sum that costs no work.
+// Most returns an upper bound of Sum without recomputing.
 func (l *Ledger) Most(a *Account) drover.Money {
 	if l.at == l.now {
 		return a.sum()
@@ -25,10 +25,10 @@ func (l *Ledger) Most(a *Account) drover.Money {
 	return a.sum() + l.rate.For(l.now.Sub(l.at)) + l.loose
 }
 
-// Least is a lower bound of Sum. As time passes, jobs bound to a booting instance may take less of a window.
+// Least returns a lower bound of Sum. As time passes, jobs waiting for a booting instance may take less of a window.
 func (l *Ledger) Least(a *Account) drover.Money { return 2*a.sum() - l.Most(a) }
 
-// renew works out the moving entries again, so that sum is of now.
+// renew recomputes the moving entries, so that sum is current.
 func (l *Ledger) renew() {
 	if l.at == l.now {
 		return
@@ -42,7 +42,7 @@ func (l *Ledger) renew() {
 	}
 }
 
-// Exceeds reports whether adding more would pass the account's limit.
+// Exceeds reports whether adding more would exceed the account's limit.
 func (l *Ledger) Exceeds(a *Account, more drover.Money) bool {
 	switch {
 	case l.Most(a)+more <= a.Limit:
@@ -54,7 +54,7 @@ func (l *Ledger) Exceeds(a *Account, more drover.Money) bool {
 	return a.sum()+more > a.Limit
 }
 
-// Allows is how many items at a price each the limit leaves money for, after what the same decision has already taken.
+// Allows returns how many items at a price of each the limit allows, after what the same decision has already taken.
 func (l *Ledger) Allows(a *Account, each, taken drover.Money) int {
 	left := func(sum drover.Money) int { return int(max(0, a.Limit-sum-taken) / each) }
 	if n := left(l.Most(a)); n == left(l.Least(a)) {
@@ -64,7 +64,7 @@ func (l *Ledger) Allows(a *Account, each, taken drover.Money) int {
 	return left(a.sum())
 }
 
-// Spent is what is spent in an account up to now.
+// Spent returns what is spent in an account so far.
 func (l *Ledger) Spent(a *Account) drover.Money {
 	if a.settled == nil {
 		return 0
@@ -79,7 +79,7 @@ func (l *Ledger) Spent(a *Account) drover.Money {
 	return a.spent
 }
 
-// Accounts is all accounts. They belong to the ledger, and are valid until the settings change or a window ends.
+// Accounts returns all accounts. They belong to the ledger, and are valid until the settings change or a window ends.
 func (l *Ledger) Accounts() []*Account {
 	l.refresh()
 	all := make([]*Account, len(l.accounts))
@@ -89,7 +89,7 @@ func (l *Ledger) Accounts() []*Account {
 	return all
 }
 
-// Present is the accounts of the current windows with a hard limit, and that of the fleet's whole life.
+// Present returns the accounts of the current windows with a hard limit, and that of the fleet's whole life.
 func (l *Ledger) Present() (all []*Account) {
 	l.refresh()
 	for i := range l.accounts {

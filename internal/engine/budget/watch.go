@@ -6,7 +6,7 @@ import (
 	"drover"
 )
 
-// Passing says that an account has newly passed a limit.
+// Passing reports that an account has newly exceeded a limit.
 type Passing struct {
 	Account *Account
 	Hard    bool
@@ -14,8 +14,9 @@ type Passing struct {
 	Spent   drover.Money
 }
 
-// Watch looks for passed limits. Each is reported once per window in passed. stop lists the accounts past a hard limit whose budget stops running jobs, each
-// time. changed is the spending to be stored. What is spent is added up only where a limit may newly have been passed.
+// Watch finds exceeded limits. passed reports each once per window. stop lists, each time, the accounts over a hard
+// limit whose budget stops running jobs. changed is the spending to be stored. Spending is added up only where a limit
+// may newly have been exceeded.
 func (l *Ledger) Watch() (passed []Passing, stop []*Account, changed []Spending) {
 	if l.over = false; len(l.settings.Budgets) == 0 {
 		return nil, nil, nil
@@ -39,7 +40,7 @@ func (l *Ledger) Watch() (passed []Passing, stop []*Account, changed []Spending)
 	return passed, stop, changed
 }
 
-// Due reports whether the next Watch adds up what is spent in an account.
+// Due reports whether the next Watch adds up the spending of an account.
 func (l *Ledger) Due(a *Account) bool { return l.now >= a.look }
 
 func (l *Ledger) watch(a *Account) (told []Passing, stop bool) {
@@ -74,7 +75,7 @@ func (l *Ledger) watch(a *Account) (told []Passing, stop bool) {
 // longestWindow is longer than any window.
 const longestWindow = 32 * 24 * time.Hour
 
-// passes is the earliest time at which one more of the limits can be passed.
+// passes returns the earliest time at which another of the limits can be exceeded.
 func (l *Ledger) passes(spent drover.Money, limits ...drover.Money) drover.Time {
 	rate := drover.Money(0)
 	for _, e := range l.entries {
@@ -89,8 +90,9 @@ func (l *Ledger) passes(spent drover.Money, limits ...drover.Money) drover.Time 
 	return at
 }
 
-// Overspent reports whether the fleet's limit is already passed: the money spent passes the limit on its whole life, or the money spent and promised passes a
-// hard budget, because prices moved or jobs without a timeout ran longer than an hour.
+// Overspent reports whether the fleet's limit is already exceeded: spending exceeds the limit on its whole life, or
+// spending and commitments exceed a hard budget, because prices moved or jobs without a timeout ran longer than an
+// hour.
 func (l *Ledger) Overspent() bool {
 	limit := l.settings.Max
 	if l.over || limit == 0 {
@@ -108,8 +110,8 @@ type Usage struct {
 	Hard    drover.Money // 0: none
 	Soft    drover.Money // 0: none
 	Spent   drover.Money
-	Pledged drover.Money // promised to running work, beside that
-	Since   drover.Time  // the last start of work that it counts, or report of a passed limit; 0: none
+	Pledged drover.Money // committed to running work, not yet spent
+	Since   drover.Time  // the last start of work that it counts, or report of an exceeded limit; 0: none
 	Until   drover.Time  // when the next window begins
 }
 
@@ -129,7 +131,8 @@ func (l *Ledger) Usages() (list []Usage) {
 	return list
 }
 
-// Since is since when the account is as full as now: the last start of work that it counts, or the last report of a passed limit; 0 if there was none.
+// Since returns since when the account is as full as now: the last start of work that it counts, or the last report of
+// an exceeded limit; 0 if none.
 func (l *Ledger) Since(a *Account) (since drover.Time) {
 	l.refresh()
 	if a.Present && a.Budget != nil {
@@ -144,7 +147,7 @@ func (l *Ledger) Since(a *Account) (since drover.Time) {
 	return since
 }
 
-// since is the last start of work that the account counts.
+// since returns the last start of work that the account counts.
 func (c *Claim) since(a *Account) (since drover.Time) {
 	if a.OfFleet() {
 		since = c.Asked
@@ -162,8 +165,8 @@ func (c *Claim) since(a *Account) (since drover.Time) {
 	return since
 }
 
-// Within is the least part of a stretch of time that falls into one window, wherever the stretch begins: a whole window if it covers one, else half of the
-// stretch. Months count as 28 days.
+// Within returns the least part of a period that falls into one window, wherever it begins: a whole window if it covers
+// one, otherwise half of the period. Months count as 28 days.
 func (a *Account) Within(stretch time.Duration) time.Duration {
 	if a.Budget == nil {
 		return stretch

@@ -14,18 +14,18 @@ type Attempt struct {
 	Started  drover.Time         `json:"started"` // committed
 	Ended    drover.Time         `json:"ended,omitempty"`
 	Exit     *drover.Exit        `json:"exit,omitempty"`     // once collecting
-	Stop     *verdict.Verdict    `json:"stop,omitempty"`     // it was told to end
-	Unproven bool                `json:"unproven,omitempty"` // it was started before attempts were given proofs, so none is asked for
+	Stop     *verdict.Verdict    `json:"stop,omitempty"`     // why it was told to stop
+	Unproven bool                `json:"unproven,omitempty"` // started before attempts had proofs, so none is required
 
-	Likely runtimes.Dist `json:"likely,omitzero"` // how long it was likely to run when it began
+	Likely runtimes.Dist `json:"likely,omitzero"` // its likely run time when it began
 
 	// Observed.
 	Effect int64       `json:"effect,omitempty"` // start or collect in flight
 	Fails  int         `json:"fails,omitempty"`  // of that effect, in a row
-	Retry  drover.Time `json:"retry,omitempty"`  // when it may be tried again
+	Retry  drover.Time `json:"retry,omitempty"`  // when it may be retried
 }
 
-// Doomed reports whether the attempt, whose instance is taken back, will have to be made again as far as is known.
+// Doomed reports whether the attempt, whose instance is being interrupted, will probably have to be retried.
 func (a *Attempt) Doomed() bool {
 	if a.State == drover.AttemptCollecting {
 		return a.Exit.Cause == drover.CauseInterrupted

@@ -6,35 +6,37 @@ import (
 	"drover"
 )
 
-// Census counts the instances by kind, so that waiting classes need not visit each instance. It belongs to one revision and is immutable.
+// Census counts the instances by kind, so that waiting classes need not visit each instance. It belongs to one revision
+// and is immutable.
 type Census struct {
 	revision   int
 	Kinds      []Kind
-	Creating   []*Member // those whose clouds have not chosen yet what they are
-	withLosses []*Member // that have lost jobs while they lived
+	Creating   []*Member // those whose clouds have not chosen a candidate yet
+	withLosses []*Member // those that lost jobs while alive
 }
 
 // Kind is a set of instances that, once empty, can run the same jobs and equally many of them.
 type Kind struct {
 	One    *Member // any of them
-	Made   *Member // one whose cloud has chosen what it is; nil if there is none
-	Count  int     // how many such there are
-	Takers int     // how many of all take work, or will
+	Made   *Member // one whose cloud has chosen its candidate; nil if there is none
+	Count  int     // number of such
+	Takers int     // how many of all take work, now or later
 }
 
-// owned is how much each owner has, at one revision. It is counted more often than kinds are, so it is apart from the census.
+// owned caches what each owner has, at one revision. It is needed more often than kinds, so it is separate from the
+// census.
 type owned struct {
 	revision int
-	by       map[string]Owned // by the mark of whose they are
+	by       map[string]Owned // by owner mark
 }
 
-// Owned is how much the instances of one owner are.
+// Owned is the size of one owner's instances.
 type Owned struct {
 	Instances int
 	CPU       drover.MilliCPU
 }
 
-// Owned is how much the owner with a mark has.
+// Owned returns what the owner with a mark has.
 func (f *Fleet) Owned(mark string) Owned {
 	if f.owned.by == nil || f.owned.revision != f.revision {
 		f.owned = owned{f.revision, f.countOwned()}
@@ -68,7 +70,7 @@ func (in *Member) kindKey() kindKey {
 	return kindKey{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.Expanded(), in.Owner, in.Sharing, in.UseOnce, in.Used && in.Owner == "", in.NoJobs}
 }
 
-// Census is the present one.
+// Census returns the current census.
 func (f *Fleet) Census() *Census {
 	if f.census == nil || f.census.revision != f.revision {
 		f.census = f.takeCensus()
@@ -103,12 +105,13 @@ func (f *Fleet) takeCensus() *Census {
 	return c
 }
 
-// MayServe reports whether the demand's jobs may ever run on an instance that there is.
+// MayServe reports whether an existing instance may ever run the demand's jobs.
 func (c *Census) MayServe(d *Demand) bool {
 	return slices.ContainsFunc(c.Kinds, func(k Kind) bool { return k.Takers > 0 && k.One.Accepts(d) })
 }
 
-// Hold is how many of a demand's jobs the instances that take work hold when they are empty, at most n on each. Those that have lost the job are left out.
+// Hold returns how many of a demand's jobs fit on the instances that take work when empty, at most n on each, except
+// those that have lost the job.
 func (c *Census) Hold(d *Demand, n int, job int64) (count int) {
 	each := func(in *Member) int { return in.Resources.Times(d.Shape.Need, in.AtOnce(n)) }
 	for _, k := range c.Kinds {

@@ -9,8 +9,8 @@ import (
 	"drover"
 )
 
-// Check compares all that the fleet keeps beside its State with what follows from that, and says what differs. need is what an attempt takes of its
-// instance. Tests call it after each event; it costs as much as there is.
+// Check compares all derived data with the State, and returns the first difference. need returns what an attempt
+// occupies. Tests call it after each event; its cost is linear in the fleet.
 func (f *Fleet) Check(need func(*Attempt) drover.Resources) error {
 	if len(f.byName) != len(f.members) {
 		return fmt.Errorf("%d instances have %d names", len(f.members), len(f.byName))
@@ -31,7 +31,7 @@ func (f *Fleet) Check(need func(*Attempt) drover.Resources) error {
 	return f.checkCensus()
 }
 
-// checkLoad adds up what runs on an instance and what is reserved there.
+// checkLoad adds up an instance's attempts and reservations.
 func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) error {
 	used, reserved := drover.Resources{}, drover.Resources{}
 	for _, a := range in.Load {
@@ -60,7 +60,7 @@ func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) erro
 	return nil
 }
 
-// checkIndex compares the index with one that is made anew.
+// checkIndex compares the index with a rebuilt one.
 func (f *Fleet) checkIndex() error {
 	r, fresh := f.Index(), Index{}
 	inCloud := map[string]int{}
@@ -91,7 +91,7 @@ func (f *Fleet) checkIndex() error {
 	return nil
 }
 
-// checkCensus compares the census with one that is taken anew.
+// checkCensus compares the census with a new one.
 func (f *Fleet) checkCensus() error {
 	kinds := func(c *Census) map[kindKey][2]int {
 		of := map[kindKey][2]int{}

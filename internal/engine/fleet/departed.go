@@ -7,25 +7,27 @@ import (
 	"drover"
 )
 
-// Departed is an instance that is gone, as it last was. It is remembered because a list may show it again: then its record and bill continue,
-// and nothing is billed twice. A Departed is immutable: there may be a thousand, and every State has them.
+// Departed is an instance that is gone, in its last state. It is kept because a list may show it again: then its record
+// and bill continue, and nothing is billed twice. A Departed is immutable: there may be a thousand, and every State has
+// them.
 type Departed struct {
 	Instance Instance     `json:"instance"`
-	At       drover.Time  `json:"at"` // when it was held to be gone
+	At       drover.Time  `json:"at"` // when it counted as gone
 	Cost     drover.Money `json:"cost"`
-	Shown    *Sighting    `json:"shown,omitempty"` // observed: the last good list has it, as this
+	Shown    *Sighting    `json:"shown,omitempty"` // observed: the last good list has it like this
 }
 
-// Departed instances are remembered for an hour, and beyond that as many as this. No cloud's lists are known to lag nearly as long.
+// Departed instances are kept for an hour, and beyond that up to this number. No cloud's lists are known to lag nearly
+// as long.
 const (
 	departedFor   = time.Hour
 	departedLeast = 1000
 )
 
-// Departed returns the instances that are gone, the last to go last.
+// Departed returns the instances that are gone, in the order they went.
 func (f *Fleet) Departed() []*Departed { return f.departed }
 
-// Depart remembers an instance that is gone, and its last state; nil if no list can show it.
+// Depart records that an instance is gone, with its last state; nil if no list can show it.
 func (f *Fleet) Depart(in *Member, was drover.InstanceState, at drover.Time, cost drover.Money) *Departed {
 	if in.ProviderID == "" {
 		return nil
@@ -40,13 +42,14 @@ func (f *Fleet) Depart(in *Member, was drover.InstanceState, at drover.Time, cos
 	return d
 }
 
-// Return forgets that an instance is gone, and makes a member of it, to be added.
+// Return turns a departed instance into a member, to be added.
 func (f *Fleet) Return(d *Departed) *Member {
 	f.departed = slices.DeleteFunc(f.departed, func(o *Departed) bool { return o == d })
 	return &Member{Instance: d.Instance.Clone()}
 }
 
-// ShowDeparted notes as what the last list of a cloud has a departed instance, nil if it has not; and reports whether there is such an instance.
+// ShowDeparted records how a cloud's last list shows a departed instance, nil if it does not; and reports whether there
+// is such an instance.
 func (f *Fleet) ShowDeparted(cloud, providerID string, as *Sighting) bool {
 	at := slices.IndexFunc(f.departed, func(d *Departed) bool { return d.Instance.Cloud == cloud && d.Instance.ProviderID == providerID })
 	if at >= 0 {
@@ -57,7 +60,7 @@ func (f *Fleet) ShowDeparted(cloud, providerID string, as *Sighting) bool {
 	return at >= 0
 }
 
-// Ghosts reports whether a list shows an instance that is held to be gone, so that it is not certain yet.
+// Ghosts reports whether a list shows an instance that counts as gone, so that its end is not certain.
 func (f *Fleet) Ghosts() bool {
 	return slices.ContainsFunc(f.departed, func(d *Departed) bool { return d.Shown != nil })
 }

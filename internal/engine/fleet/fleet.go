@@ -31,20 +31,20 @@ type Fleet struct {
 	byName   map[string]*Member
 	inCloud  map[string]int
 	attempts map[drover.JobID]*Attempt // live
-	departed []*Departed               // the last to go last
+	departed []*Departed               // in the order they went
 	timers   timers.Timers
 	index    Index
-	census   *Census // nil until somebody needs one
+	census   *Census // nil until needed
 	owned    owned
 	revision int
 }
 
-// New makes a fleet without instances, which remembers those that are gone.
+// New makes an empty fleet with its departed instances.
 func New(departed []*Departed) *Fleet {
 	return &Fleet{byName: map[string]*Member{}, inCloud: map[string]int{}, attempts: map[drover.JobID]*Attempt{}, departed: departed}
 }
 
-// State returns the fleet's part of the State. It shares no memory with the fleet that may change.
+// State returns the fleet's part of the State. It shares no mutable memory with the fleet.
 func (f *Fleet) State() (instances []Instance, attempts []Attempt, departed []*Departed) {
 	for _, in := range f.members {
 		c := in.Clone()
@@ -58,28 +58,28 @@ func (f *Fleet) State() (instances []Instance, attempts []Attempt, departed []*D
 	return instances, attempts, slices.Clone(f.departed)
 }
 
-// Revision counts the changes of what instances there are, of what they are, and of whether they may take work.
+// Revision counts changes of which instances exist, what they are, and whether they may take work.
 func (f *Fleet) Revision() int { return f.revision }
 
-// BumpRevision notes such a change.
+// BumpRevision records such a change.
 func (f *Fleet) BumpRevision() { f.revision++ }
 
-// All are the members, by ID. The slice belongs to the fleet and changes with it.
+// All returns the members, by ID. The slice belongs to the fleet and changes with it.
 func (f *Fleet) All() []*Member { return f.members }
 
-// Len is how many members there are.
+// Len returns the number of members.
 func (f *Fleet) Len() int { return len(f.members) }
 
-// In is how many of them are in a cloud.
+// In returns the number of members in a cloud.
 func (f *Fleet) In(cloud string) int { return f.inCloud[cloud] }
 
-// Add adds an instance. All of it is free, and its reservations are counted.
+// Add adds an instance with all of its resources free except for its reservations.
 func (f *Fleet) Add(in *Member) {
 	in.Free, in.Room = in.Resources, in.Expanded()
 	for _, r := range in.Reservations {
 		in.Room = in.Room.Minus(r.Group.Shape.Need, r.Count)
 	}
-	at, _ := f.at(in.ID) // one that was gone comes back in between
+	at, _ := f.at(in.ID) // one that was gone may return between others
 	f.members = slices.Insert(f.members, at, in)
 	f.byName[in.Name] = in
 	f.inCloud[in.Cloud]++
@@ -105,7 +105,7 @@ func (f *Fleet) at(id int64) (place int, ok bool) {
 	return slices.BinarySearchFunc(f.members, id, func(in *Member, id int64) int { return cmp.Compare(in.ID, id) })
 }
 
-// Member returns the instance with an ID; nil if there is none, or it is gone.
+// Member returns the instance with an ID; nil if it does not exist or is gone.
 func (f *Fleet) Member(id int64) *Member {
 	at, ok := f.at(id)
 	if !ok {
@@ -114,10 +114,10 @@ func (f *Fleet) Member(id int64) *Member {
 	return f.members[at]
 }
 
-// Named returns the instance of a name; nil if there is none.
+// Named returns the instance with a name; nil if there is none.
 func (f *Fleet) Named(name string) *Member { return f.byName[name] }
 
-// ByProviderID returns the instance that a cloud knows by an ID; nil if there is none.
+// ByProviderID returns the instance with a provider ID in a cloud; nil if there is none.
 func (f *Fleet) ByProviderID(cloud, id string) *Member {
 	for _, in := range f.members {
 		if in.Cloud == cloud && in.ProviderID == id {
@@ -127,7 +127,8 @@ func (f *Fleet) ByProviderID(cloud, id string) *Member {
 	return nil
 }
 
-// Behind returns the instance that a list shows: the one of its name, unless that has another ID and its cloud made two; nil if none is known.
+// Behind returns the instance that a list shows: the one with its name, unless that has another ID because the cloud
+// created two; nil if none is known.
 func (f *Fleet) Behind(cloud string, s Sighting) *Member {
 	in := f.byName[s.Name]
 	if in != nil && (in.ProviderID == "" || in.ProviderID == s.ProviderID) {
@@ -136,16 +137,16 @@ func (f *Fleet) Behind(cloud string, s Sighting) *Member {
 	return f.ByProviderID(cloud, s.ProviderID)
 }
 
-// CheckAt has an instance checked at a time, and not before; 0: never.
+// CheckAt schedules an instance's next check; 0: never.
 func (f *Fleet) CheckAt(in *Member, at drover.Time) { f.timers.Set(in.ID, at) }
 
-// NextCheck is when the instance is to be checked; 0: never.
+// NextCheck returns when the instance is to be checked; 0: never.
 func (f *Fleet) NextCheck(in *Member) drover.Time { return f.timers.At(in.ID) }
 
-// FirstCheck is when the first instance is to be checked; 0: none is.
+// FirstCheck returns when the first instance is to be checked; 0: never.
 func (f *Fleet) FirstCheck() drover.Time { return f.timers.First() }
 
-// Due takes out an instance that is to be checked now; nil if there is none.
+// Due dequeues an instance that is to be checked now; nil if there is none.
 func (f *Fleet) Due(now drover.Time) *Member {
 	if id := f.timers.Due(now); id != 0 {
 		return f.Member(id)

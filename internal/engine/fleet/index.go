@@ -7,39 +7,39 @@ import (
 	"drover"
 )
 
-// Index are the instances that something may be done with, by what that is, each in an order of its own. They follow an instance when it changes,
-// so that a decision looks at those that it concerns and not at all that there are.
+// Index lists the instances by what can be done with them. The lists are updated when an instance changes, so that a
+// decision visits only the instances that matter to it.
 type Index struct {
-	Ready     []*Member // on which work may be begun, with vCPUs free: those with most of them first, of these the oldest
-	Coming    []*Member // on their way, to which work may be bound; this and the others by ID
-	Reserved  []*Member // to which some is
-	Creating  []*Member // that their cloud was asked for, or will be
+	Ready     []*Member // work may start there and vCPUs are free: most free vCPUs first, then oldest
+	Coming    []*Member // coming, so that work may be reserved there; this and the other lists by ID
+	Reserved  []*Member // with reservations
+	Creating  []*Member // requested from their cloud, or about to be
 	Idle      []*Member
 	Ending    []*Member
-	Reclaimed []*Member // that their clouds take back, or whose room is kept for what runs on those
-	Takers    int       // how many take work, now or once they can
+	Reclaimed []*Member // being interrupted, or holding room for attempts on such instances
+	Takers    int       // how many take work, now or later
 
-	News  []*Member // those of Ready that have changed since this was last emptied
-	stale []*Member // that have changed since it was refreshed
+	News  []*Member // those of Ready that have changed since the caller emptied it
+	stale []*Member // changed since the last refresh
 }
 
-// indexEntry is where in the index an instance is.
+// indexEntry records an instance's places in the index.
 type indexEntry struct {
 	stale                                                      bool
-	anew                                                       bool // what it has, or who may have it, has changed
+	anew                                                       bool // its resources, or who may use them, have changed
 	ready, coming, reserved, creating, idle, ending, reclaimed bool
 	takes                                                      bool
-	free                                                       drover.MilliCPU // its place among those that are ready
+	free                                                       drover.MilliCPU // sort key in Ready
 	seen                                                       int             // how often it was found changed
 }
 
-// Changed has an instance that has changed looked at when the index is refreshed next.
+// Changed schedules a changed instance for the next refresh.
 func (f *Fleet) Changed(in *Member) {
 	in.on.anew = true
 	f.HoldChanged(in)
 }
 
-// HoldChanged is Changed of an instance of which only that has changed whether room is kept on it.
+// HoldChanged is Changed for an instance of which only the hold on its room has changed.
 func (f *Fleet) HoldChanged(in *Member) {
 	if !in.on.stale {
 		in.on.stale = true
@@ -47,7 +47,7 @@ func (f *Fleet) HoldChanged(in *Member) {
 	}
 }
 
-// Index is the index, brought up to what there is now. It is not to be called while one of the lists is gone through.
+// Index returns the refreshed index. It must not be called while iterating over one of the lists.
 func (f *Fleet) Index() *Index {
 	r := &f.index
 	for _, in := range r.stale {
@@ -58,7 +58,7 @@ func (f *Fleet) Index() *Index {
 	return r
 }
 
-// LastIndex is the index as of when it was last brought up to date, for those who go through one of its lists.
+// LastIndex returns the index as of the last refresh, for callers that iterate over one of its lists.
 func (f *Fleet) LastIndex() *Index { return &f.index }
 
 func (r *Index) update(in *Member) {
@@ -90,15 +90,15 @@ func (r *Index) update(in *Member) {
 	}
 }
 
-// ByFree is the order of those that are ready, by what was free of them when they were enrolled.
+// ByFree orders Ready, by the free vCPUs as of the last refresh.
 func ByFree(a, b *Member) int {
 	return cmp.Or(cmp.Compare(b.on.free, a.on.free), cmp.Compare(a.ID, b.ID))
 }
 
-// ByID is the order of all.
+// ByID orders the other lists.
 func ByID(a, b *Member) int { return cmp.Compare(a.ID, b.ID) }
 
-// enter puts an instance on a roll or takes it off.
+// enter adds an instance to a list or removes it.
 func enter(roll *[]*Member, is *bool, in *Member, should bool) {
 	if *is == should {
 		return
@@ -112,8 +112,8 @@ func enter(roll *[]*Member, is *bool, in *Member, should bool) {
 	}
 }
 
-// Changes counts how often the instance, being ready, was found changed.
+// Changes counts how often the instance was found changed while ready.
 func (in *Member) Changes() int { return in.on.seen }
 
-// IsReady reports whether the index has the instance as ready.
+// IsReady reports whether the index lists the instance as ready.
 func (in *Member) IsReady() bool { return in.on.ready }

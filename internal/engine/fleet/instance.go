@@ -19,124 +19,124 @@ type Instance struct {
 	Type            drover.InstanceType  `json:"type"`
 	Market          drover.Market        `json:"market"`
 	Price           drover.Money         `json:"price"`
-	Rates           []drover.Rate        `json:"rates,omitempty"`      // what it cost an hour before, each up to its end
-	Resources       drover.Resources     `json:"resources"`            // all it has, its disk as it was created or grown
-	Grow            drover.Bytes         `json:"grow,omitempty"`       // its volume is to be grown to that, or may have been, and is paid as if it were
-	GrowFailed      *verdict.Verdict     `json:"rigid,omitempty"`      // why its volume is not grown, or not any more
+	Rates           []drover.Rate        `json:"rates,omitempty"`      // earlier hourly prices, each until its end
+	Resources       drover.Resources     `json:"resources"`            // all it has; its disk as created or grown
+	Grow            drover.Bytes         `json:"grow,omitempty"`       // size to which its volume is being, or may have been, grown; it is billed for that
+	GrowFailed      *verdict.Verdict     `json:"rigid,omitempty"`      // why its volume is not grown any more
 	Candidates      []drover.Offering    `json:"candidates,omitempty"` // while it is being created
 	HostKey         string               `json:"host_key,omitempty"`   // pinned fingerprint
 	State           drover.InstanceState `json:"state"`
 	Idle            drover.IdleBehavior  `json:"idle_behavior"`
 	Told            *verdict.Verdict     `json:"told,omitempty"`   // why it does not run as usual: the operator's words, or what made it drain
-	Retag           bool                 `json:"retag,omitempty"`  // the cloud has not yet accepted Idle as a tag of it
+	Retag           bool                 `json:"retag,omitempty"`  // the cloud has not accepted Idle as a tag yet
 	Reason          *verdict.Verdict     `json:"reason,omitempty"` // why it is in its state, or what is wrong with it
 	Broken          bool                 `json:"broken,omitempty"`
-	Used            bool                 `json:"used,omitempty"`      // a job has begun on it
-	Owner           string               `json:"owner,omitempty"`     // drover.OwnerMark of the user whose jobs alone it runs, or drover.Everyones; empty: nobody's yet
-	User            string               `json:"user,omitempty"`      // who that is, as far as it is known
-	Pool            string               `json:"pool,omitempty"`      // the pool that it belongs to; empty: it was rented for jobs
-	Prefix          string               `json:"prefix,omitempty"`    // of the name by which its cloud knows it
-	Template        string               `json:"template,omitempty"`  // the pool's template that it was made from
-	BrokenHookFired bool                 `json:"cried,omitempty"`     // its HookBroken was run
-	Unhealthy       *verdict.Verdict     `json:"ailing,omitempty"`    // it takes no more work and goes once it has none, since that is wrong with it
-	Reclaimed       *verdict.Verdict     `json:"reclaimed,omitempty"` // its cloud is taking it back, or took it: no more work, whatever Idle says
-	Asked           drover.Time          `json:"asked"`               // its cloud was first asked for it; planned, until it is
+	Used            bool                 `json:"used,omitempty"`      // a job has started on it
+	Owner           string               `json:"owner,omitempty"`     // drover.OwnerMark of the only user whose jobs it runs, or drover.Everyones; empty: no owner yet
+	User            string               `json:"user,omitempty"`      // who that is, if known
+	Pool            string               `json:"pool,omitempty"`      // the pool it belongs to; empty: it was rented for jobs
+	Prefix          string               `json:"prefix,omitempty"`    // of its name in the cloud
+	Template        string               `json:"template,omitempty"`  // the pool template it was created from
+	BrokenHookFired bool                 `json:"cried,omitempty"`     // HookBroken was fired
+	Unhealthy       *verdict.Verdict     `json:"ailing,omitempty"`    // what is wrong with it: it takes no more work and is destroyed once it has none
+	Reclaimed       *verdict.Verdict     `json:"reclaimed,omitempty"` // its cloud is interrupting, or interrupted, it: no more work, whatever Idle says
+	Asked           drover.Time          `json:"asked"`               // when its cloud was first asked for it, or else when it was planned
 	Begun           bool                 `json:"begun,omitempty"`     // a create call was made: it may exist
-	Created         drover.Time          `json:"created,omitempty"`   // its bill begins
+	Created         drover.Time          `json:"created,omitempty"`   // start of its bill
 	Ready           drover.Time          `json:"ready,omitempty"`
 	IdleSince       drover.Time          `json:"idle_since,omitempty"`
-	Ended           drover.Time          `json:"ended,omitempty"` // up to when it is paid, since its cloud has accepted its destruction; that may be to come
+	Ended           drover.Time          `json:"ended,omitempty"` // end of its bill, known since its cloud accepted the destroy call; possibly in the future
 	KeepUntil       drover.Time          `json:"keep_until,omitempty"`
-	Seen            bool                 `json:"seen,omitempty"`  // a good list of its cloud's has had it
+	Seen            bool                 `json:"seen,omitempty"`  // a good list of its cloud has had it
 	Reservations    []Reservation        `json:"bound,omitempty"` // waiting work it is rented for, until it is ready
 
-	Unproven         bool             `json:"unproven,omitempty"` // it was there before attempts were given proofs, so it may have some without
+	Unproven         bool             `json:"unproven,omitempty"` // it existed before attempts had proofs, so some of its attempts may have none
 	Joined           drover.Time      `json:"joined,omitempty"`   // when its node joined its cluster
-	Passed           drover.Time      `json:"passed,omitempty"`   // when its health check passed first
-	ReadyHookPending bool             `json:"untold,omitempty"`   // its HookReady waits for that
-	Emptied          bool             `json:"emptied,omitempty"`  // nothing is left on its node that is to be moved before it goes
-	Revived          bool             `json:"revived,omitempty"`  // a list showed it after it was held to be gone; hooks were told of its end
+	Passed           drover.Time      `json:"passed,omitempty"`   // when its health check first passed
+	ReadyHookPending bool             `json:"untold,omitempty"`   // HookReady waits for that
+	Emptied          bool             `json:"emptied,omitempty"`  // its node has been drained and may be destroyed
+	Revived          bool             `json:"revived,omitempty"`  // a list showed it after it counted as gone; hooks were told of its end
 	Addresses        drover.Addresses `json:"addresses,omitzero"`
-	Quiet            time.Duration    `json:"quiet,omitempty"`     // how long it had been silent when the last try to reach it failed
-	EndTold          drover.Time      `json:"end_told,omitempty"`  // when the first list began that shows that it has ended; 0: none does, or one since that cannot be an old copy
-	EndKnown         drover.Time      `json:"end_known,omitempty"` // when it ended, as its cloud says; 0: it does not say, or a list since shows it that cannot be an old copy
+	Quiet            time.Duration    `json:"quiet,omitempty"`     // how long it had been silent at the last failed dial
+	EndTold          drover.Time      `json:"end_told,omitempty"`  // beginning of the first list that shows that it ended; 0: none does, or a newer list that is no old copy shows it
+	EndKnown         drover.Time      `json:"end_known,omitempty"` // when its cloud says it ended; 0: it does not say, or a newer list that is no old copy shows it
 
-	// Of a pool that keeps some stopped:
-	Waking   bool         `json:"waking,omitempty"`    // it was stopped, and is started again, until it is ready
-	Woken    drover.Time  `json:"woken,omitempty"`     // when that began last, or a list showed that somebody else had started it
-	Switched drover.Time  `json:"switched,omitempty"`  // when its cloud last accepted to stop it, or to start it again; 0: it has yet to stop it
-	Halted   bool         `json:"halted,omitempty"`    // it accepted the former, and not the latter since
-	Lent     bool         `json:"lent,omitempty"`      // it was started for jobs, beside its pool's number
-	RunPrice drover.Money `json:"run_price,omitempty"` // what it would cost an hour if it ran, of one that is stopped
+	// Of pools that keep stopped instances:
+	Waking   bool         `json:"waking,omitempty"`    // it was stopped and is being started again
+	Woken    drover.Time  `json:"woken,omitempty"`     // when that last began, or a list showed that somebody else had started it
+	Switched drover.Time  `json:"switched,omitempty"`  // when its cloud last accepted a stop or start call; 0: the stop is still pending
+	Halted   bool         `json:"halted,omitempty"`    // its cloud accepted a stop, and no start since
+	Lent     bool         `json:"lent,omitempty"`      // it was started for jobs, beyond its pool's size
+	RunPrice drover.Money `json:"run_price,omitempty"` // hourly price when running, of a stopped instance
 
 	Observed
 }
 
-// Observed is what a controller has seen of an instance since it began. The next one has to see it for itself.
+// Observed is what a controller has observed about an instance since it started. The next one must observe it again.
 type Observed struct {
-	Standby int           `json:"standby,omitempty"` // how many attempts it is kept for that have yet to end elsewhere, or wait for the rest of their gang
+	Standby int           `json:"standby,omitempty"` // attempts for which room is held here: they have yet to end elsewhere, or wait for the rest of their gang
 	ForGang bool          `json:"gathers,omitempty"` // the latter
 	For     []Reservation `json:"for,omitempty"`     // what it was rented for, once it is ready
-	Check   drover.Time   `json:"check,omitempty"`   // when it is to be looked at next
-	Aged    bool          `json:"aged,omitempty"`    // it is older than any may be
+	Check   drover.Time   `json:"check,omitempty"`   // when it is to be checked next
+	Aged    bool          `json:"aged,omitempty"`    // it has reached max_age
 
 	Unfit           *verdict.Verdict   `json:"unfit,omitempty"`      // its health check fails
-	Vouched         bool               `json:"vouched,omitempty"`    // while that of another of its cloud has passed
+	Vouched         bool               `json:"vouched,omitempty"`    // another instance of its cloud has passed since
 	Listed          bool               `json:"listed,omitempty"`     // its cloud's last good list had it
-	Lacked          bool               `json:"lacked,omitempty"`     // one before had it, and the last has not
-	Ending          bool               `json:"ending,omitempty"`     // the last has it as one that is being destroyed
-	Over            bool               `json:"over,omitempty"`       // the last has it, and says when it ended
-	Shown           bool               `json:"shown,omitempty"`      // this controller knows that it went on, since a list had it so or nobody had destroyed it before
-	Reshown         bool               `json:"reshown,omitempty"`    // a list shows it, after one that told its end
-	Accepted        bool               `json:"accepted,omitempty"`   // the cloud has accepted its destruction
-	LastEnd         drover.Time        `json:"last_end,omitempty"`   // when it may have been destroyed: the last answer to a call
-	PrevEnd         drover.Time        `json:"prev_end,omitempty"`   // and the last before the present list began, if that is another
+	Lacked          bool               `json:"lacked,omitempty"`     // an earlier list had it, and the last one does not
+	Ending          bool               `json:"ending,omitempty"`     // the last list has it as being destroyed
+	Over            bool               `json:"over,omitempty"`       // the last list says when it ended
+	Shown           bool               `json:"shown,omitempty"`      // it is known to have kept running: a list showed it so, or nothing had destroyed it before
+	Reshown         bool               `json:"reshown,omitempty"`    // a list shows it again, after one that showed its end
+	Accepted        bool               `json:"accepted,omitempty"`   // the cloud has accepted the destroy call
+	LastEnd         drover.Time        `json:"last_end,omitempty"`   // last answer to a destroy call: it may have ended then
+	PrevEnd         drover.Time        `json:"prev_end,omitempty"`   // the one before the current list began, if different
 	NextAsk         drover.Time        `json:"next_ask,omitempty"`   // when the call was made whose answer came next after that
-	Missing         drover.Time        `json:"missing,omitempty"`    // when the first of the good lists in a row began that lack it, since it was last known to be there
-	BrokenHookUntil drover.Time        `json:"crying,omitempty"`     // until when it is not destroyed, since the hook of its fault may still run
-	Known           drover.Time        `json:"known,omitempty"`      // when it was last known to be there
-	Heard           bool               `json:"heard,omitempty"`      // its runner has said what runs there
-	Connected       bool               `json:"connected,omitempty"`  // its control stream is up
-	LastHeard       drover.Time        `json:"last_heard,omitempty"` // when it was heard last over one that has ended
-	Silent          drover.Time        `json:"silent,omitempty"`     // not heard since, as far as Drover was looking
-	Tried           bool               `json:"tried,omitempty"`      // its address was dialled since Silent, and it did not prove to be there
-	Unlocated       bool               `json:"unlocated,omitempty"`  // the last try to reach it dialled nobody, since no address is known
-	Unwanted        drover.Time        `json:"unwanted,omitempty"`   // it boots, and nothing waits for it since then
-	Lost            []int64            `json:"lost,omitempty"`       // jobs whose attempts were lost on it while it lived: they are tried elsewhere
-	Orphans         []drover.AttemptID `json:"orphans,omitempty"`    // attempts on it that are not known and were told to end
-	Forged          []drover.AttemptID `json:"forged,omitempty"`     // those of them of which it showed no proof
-	Call            int64              `json:"call,omitempty"`       // create or destroy in flight
-	Unsure          bool               `json:"unsure,omitempty"`     // a create call was not answered, or who knows: it may be there whatever the next one says
-	ByName          bool               `json:"by_name,omitempty"`    // the destroy in flight bears no id of the cloud's, so it may miss what is to go
+	Missing         drover.Time        `json:"missing,omitempty"`    // beginning of the first in an unbroken series of good lists without it
+	BrokenHookUntil drover.Time        `json:"crying,omitempty"`     // it is not destroyed before, since its hook may still run
+	Known           drover.Time        `json:"known,omitempty"`      // when it was last known to exist
+	Heard           bool               `json:"heard,omitempty"`      // its runner has reported what it runs
+	Connected       bool               `json:"connected,omitempty"`  // its control stream is open
+	LastHeard       drover.Time        `json:"last_heard,omitempty"` // last contact over a connection that has ended
+	Silent          drover.Time        `json:"silent,omitempty"`     // silent since, not counting gaps in observation
+	Tried           bool               `json:"tried,omitempty"`      // its address was dialled since Silent, without success
+	Unlocated       bool               `json:"unlocated,omitempty"`  // the last dial failed because no address is known
+	Unwanted        drover.Time        `json:"unwanted,omitempty"`   // it is booting, and nothing has waited for it since
+	Lost            []int64            `json:"lost,omitempty"`       // jobs whose attempts it lost while alive: they are retried elsewhere
+	Orphans         []drover.AttemptID `json:"orphans,omitempty"`    // unknown attempts on it that were told to stop
+	Forged          []drover.AttemptID `json:"forged,omitempty"`     // orphans without a valid proof
+	Call            int64              `json:"call,omitempty"`       // create or destroy call in flight
+	Unsure          bool               `json:"unsure,omitempty"`     // a create call may have succeeded unnoticed: it may exist whatever the next call says
+	ByName          bool               `json:"by_name,omitempty"`    // the destroy call in flight names no provider ID, so it may miss the instance
 	Dial            int64              `json:"dial,omitempty"`       // connect in flight
-	Describing      int64              `json:"describing,omitempty"` // describe in flight
-	Fails           int                `json:"fails,omitempty"`      // of the last kind of effect, in a row
-	Retry           drover.Time        `json:"retry,omitempty"`      // when the next may be tried
-	Tagging         Tagging            `json:"tagging,omitzero"`     // how far Retag has come
-	Growing         int64              `json:"growing,omitempty"`    // the call in flight that grows its volume
-	Regrown         bool               `json:"regrown,omitempty"`    // one before that was not answered
-	Halting         bool               `json:"halting,omitempty"`    // this controller has it stopped
+	Describing      int64              `json:"describing,omitempty"` // describe call in flight
+	Fails           int                `json:"fails,omitempty"`      // failures in a row of the last kind of effect
+	Retry           drover.Time        `json:"retry,omitempty"`      // when it may be retried
+	Tagging         Tagging            `json:"tagging,omitzero"`     // progress of Retag
+	Growing         int64              `json:"growing,omitempty"`    // grow call in flight
+	Regrown         bool               `json:"regrown,omitempty"`    // an earlier grow call was not answered
+	Halting         bool               `json:"halting,omitempty"`    // this controller stops it
 	Off             bool               `json:"off,omitempty"`        // the last list has it as stopped
 }
 
-// Tagging is what became of the calls that are to note an instance's idle behaviour on it.
+// Tagging is the progress of tagging an instance with its idle behaviour.
 type Tagging struct {
 	Call  int64               `json:"call,omitempty"` // in flight
 	Idle  drover.IdleBehavior `json:"idle_behavior,omitempty"`
-	Off   bool                `json:"off,omitempty"`   // and that Drover has stopped it
+	Off   bool                `json:"off,omitempty"`   // also that Drover has stopped it
 	Fails int                 `json:"fails,omitempty"` // in a row
 	Retry drover.Time         `json:"retry,omitempty"`
 	Set   bool                `json:"set,omitempty"`  // a call was accepted
-	Lost  bool                `json:"lost,omitempty"` // its cloud did not find it: nothing is tried until it is seen again
+	Lost  bool                `json:"lost,omitempty"` // its cloud did not find it: not retried until it is listed again
 }
 
-// Reservation keeps room for elements of one class on an instance that is not ready yet.
+// Reservation holds room for elements of a class on an instance that is not ready yet.
 type Reservation struct {
 	Group queue.Key `json:"group"`
 	Count int       `json:"count"`
 }
 
-// Clone returns a copy that shares no memory with the instance that may change.
+// Clone returns a copy that shares no mutable memory with the instance.
 func (in Instance) Clone() Instance {
 	c := in
 	c.Candidates = slices.Clone(in.Candidates)
@@ -147,16 +147,16 @@ func (in Instance) Clone() Instance {
 	return c
 }
 
-// Durable is the instance without what has to be observed again.
+// Durable returns the instance without what must be observed again.
 func (in Instance) Durable() Instance {
 	in.Observed = Observed{}
 	return in
 }
 
-// Tariff is the present and earlier hourly price of the instance.
+// Tariff returns the current and earlier hourly prices.
 func (in Instance) Tariff() drover.Tariff { return drover.Tariff{Rates: in.Rates, Price: in.Price} }
 
-// PricedSince is from when on the instance's price is that which it has.
+// PricedSince returns since when the instance has its current price.
 func (in Instance) PricedSince() drover.Time {
 	if n := len(in.Rates); n > 0 {
 		return in.Rates[n-1].Until
@@ -164,8 +164,8 @@ func (in Instance) PricedSince() drover.Time {
 	return in.Created
 }
 
-// LastAsked is when it was asked for: to be created or, later, to be started again.
+// LastAsked returns when it was last requested: to be created or started again.
 func (in Instance) LastAsked() drover.Time { return max(in.Asked, in.Woken) }
 
-// Billed reports whether the instance is paid for and still will be.
+// Billed reports whether the instance's bill is running.
 func (in Instance) Billed() bool { return in.Created != 0 && in.Ended == 0 }

@@ -6,30 +6,31 @@ import (
 	"drover"
 )
 
-// Lists of a cloud lag behind what it does: for a while they may lack what is there, and show what is gone. So an instance that good
-// lists lack is held to be gone only
+// Lists lag: for a while they may miss instances that exist and show ones that are gone. So an instance missing from
+// good lists counts as gone only
 //
-//   - once its cloud, asked for that instance, says that there is none, and the instance is older than the lag;
-//   - or when it was missing for longer than the lag, and a dial to its address has failed since it was last heard;
-//   - or, if no address of it is known, when it was missing for twice the lag.
+//   - once its cloud, asked for that instance, says that it does not exist, and the instance is older than the lag;
+//   - or when it was missing for longer than the lag, and a dial to its address has failed since the last contact;
+//   - or, if its address is unknown, when it was missing for twice the lag.
 //
-// One that talks to us is not gone, whatever lists say. One whose destruction was accepted need not be dialled.
+// A connected instance is not gone, whatever lists say. One whose destruction was accepted need not be dialled.
 
-// The least time between two lists that together say that an instance is gone, where its cloud's lists do not lag. One whose create call
-// was not answered is given as much longer, since it may only now come to be, and be new to the lists then; and as long may pass before a cloud lists
-// what it has made.
+// MissingLeast is the least time between two lists that together prove an instance gone, if its cloud's lists do not
+// lag. LostGap is added for an instance whose create call was not answered, since it may be created late and be new to
+// the lists then; a cloud may also take that long to list a new instance.
 const (
 	MissingLeast = time.Second
 	LostGap      = 30 * time.Second
 )
 
-// MayBeNew reports whether a list that began then may lack the instance only because its cloud has just made it. While neither a list has had it
-// nor it was ready, that is measured from when Drover began to look, since the clock may have leapt ahead.
+// MayBeNew reports whether a list that began at a given time may miss the instance only because it was just created.
+// Until a list has had it or it was ready, that is measured from when the controller started looking, since the clock
+// may have jumped ahead.
 func (in *Member) MayBeNew(began, looking drover.Time, lag time.Duration) bool {
 	switch {
 	case in.Created == 0:
 		return false
-	case in.Seen || in.Ready != 0: // a list may still be older than one that had it; of what is destroyed it counts
+	case in.Seen || in.Ready != 0: // a list may still be older than one that had it; after a destroy call, its absence counts
 		return !in.Accepted && began < in.Created.Add(lag)
 	case lag > 0:
 		lag = max(lag, LostGap)
@@ -37,7 +38,7 @@ func (in *Member) MayBeNew(began, looking drover.Time, lag time.Duration) bool {
 	return began < max(in.Created, looking).Add(lag)
 }
 
-// MissingFor is for how long lists that lag so far have to lack the instance until they prove it gone.
+// MissingFor returns for how long lists with this lag must miss the instance to prove it gone.
 func (in *Member) MissingFor(lag time.Duration) time.Duration {
 	switch {
 	case in.Accepted:
@@ -51,7 +52,8 @@ func (in *Member) MissingFor(lag time.Duration) time.Duration {
 	}
 }
 
-// MissedTwice reports whether two good lists have lacked the instance, the last of them, which began then, long enough after the first.
+// MissedTwice reports whether two good lists have missed the instance, the last of which began long enough after the
+// first.
 func (in *Member) MissedTwice(began drover.Time, lag time.Duration) bool {
 	return in.Missing != 0 && began > in.Missing && began >= in.Missing.Add(in.MissingFor(lag))
 }
@@ -61,13 +63,14 @@ func (in *Member) Undialled() bool {
 	return in.State == drover.InstanceStopping || in.State == drover.InstanceStopped || in.Broken || in.NoLogin || in.ProviderID == ""
 }
 
-// TriedDial reports whether it was tried to reach the instance, which is not heard, as far as its address is known, and no try is under way.
+// TriedDial reports whether an unconnected instance was dialled, or has no known address, and no dial is in progress.
 func (in *Member) TriedDial() bool { return in.Dial == 0 && (in.Tried || in.Unlocated) }
 
-// GoingUnlisted reports whether the instance's destruction was accepted and lists lack it: they only have to go on lacking it.
+// GoingUnlisted reports whether the instance's destruction was accepted and lists miss it: they only have to keep
+// missing it.
 func (in *Member) GoingUnlisted() bool { return in.Accepted && in.Missing != 0 }
 
-// EndListed is when lists say that the instance has ended, if the last of them does; 0 if not.
+// EndListed returns when the instance ended according to lists, if the last one says so; otherwise 0.
 func (in *Member) EndListed() drover.Time {
 	if in.Listed && !in.Ending {
 		return 0
@@ -75,14 +78,14 @@ func (in *Member) EndListed() drover.Time {
 	return in.EndTold
 }
 
-// ShouldBeHeard reports whether the instance was heard, by this controller or one before, so that its silence means something. A boot has a deadline of
-// its own.
+// ShouldBeHeard reports whether the instance has been connected to this or an earlier controller, so that its silence
+// means something. A boot has its own deadline.
 func (in *Member) ShouldBeHeard() bool {
 	known := in.State.Ready() || in.State == drover.InstanceUnknown
 	return known && !in.Broken && !in.NoLogin && (in.Ready != 0 || !in.Begun)
 }
 
-// ChosenFrom is the candidate that became the instance, as far as a list shows it; nil if none is known to have.
+// ChosenFrom returns the candidate that became the instance, according to a list; nil if unknown.
 func (in *Member) ChosenFrom(s Sighting) *drover.Offering {
 	for i, o := range in.Candidates {
 		if o.Type.ProviderType == s.ProviderType && o.Zone == s.Zone && o.Market == s.Market {
@@ -92,7 +95,8 @@ func (in *Member) ChosenFrom(s Sighting) *drover.Offering {
 	return nil
 }
 
-// CreatedAt is when the instance was made, of which a list tells first: as its cloud says, if that can be, since it was asked for.
+// CreatedAt returns when an instance was created that a list shows first: according to its cloud if that is possible,
+// otherwise now.
 func (in *Member) CreatedAt(s Sighting, now drover.Time) drover.Time {
 	if in.Asked <= s.Created && s.Created <= now {
 		return s.Created

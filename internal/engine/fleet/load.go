@@ -7,13 +7,13 @@ import (
 	"drover/internal/engine/queue"
 )
 
-// Attempt is the live attempt of a job, or of an element; nil if it has none.
+// Attempt returns the live attempt of a job or element; nil if there is none.
 func (f *Fleet) Attempt(id drover.JobID) *Attempt { return f.attempts[id] }
 
-// Attempts is how many attempts are live.
+// Attempts returns the number of live attempts.
 func (f *Fleet) Attempts() int { return len(f.attempts) }
 
-// Load adds a live attempt to an instance, and Unload takes it off. The room that it has there is Take's and Give's.
+// Load adds a live attempt to an instance; Unload removes it. Take and Give account for its room.
 func (f *Fleet) Load(in *Member, a *Attempt) {
 	f.attempts[a.ID.Job] = a
 	at, _ := slices.BinarySearchFunc(in.Load, a.ID.Job, func(o *Attempt, id drover.JobID) int { return o.ID.Job.Compare(id) })
@@ -25,12 +25,12 @@ func (f *Fleet) Unload(in *Member, a *Attempt) {
 	in.Load = slices.DeleteFunc(in.Load, func(o *Attempt) bool { return o == a })
 }
 
-// Take has something take room that is free, and Give gives it back.
+// Take deducts from the free resources; Give adds to them.
 func (in *Member) Take(need drover.Resources) { in.Free = in.Free.Minus(need, 1) }
 
 func (in *Member) Give(need drover.Resources) { in.Free = in.Free.Plus(need, 1) }
 
-// TakeSlot takes room for a member of a gang until others were placed, and Unseat gives it back, before the index is refreshed again.
+// TakeSlot takes room for a gang's element during a placement; ReturnSlot returns it, before the index is refreshed.
 func (in *Member) TakeSlot(need drover.Resources) {
 	in.Take(need)
 	in.slots++
@@ -41,7 +41,7 @@ func (in *Member) ReturnSlot(need drover.Resources) {
 	in.slots--
 }
 
-// Reserved is how many of a class's elements have room reserved on the instance.
+// Reserved returns how many of a class's elements have room reserved on the instance.
 func (in *Member) Reserved(class queue.Key) int {
 	if at := in.reservation(class); at >= 0 {
 		return in.Reservations[at].Count
@@ -53,7 +53,7 @@ func (in *Member) reservation(class queue.Key) int {
 	return slices.IndexFunc(in.Reservations, func(r Reservation) bool { return r.Group == class })
 }
 
-// Reserve reserves room for n more of a class's elements, or for fewer.
+// Reserve adds n to a class's reservation; n may be negative.
 func (in *Member) Reserve(class queue.Key, n int) {
 	at := in.reservation(class)
 	if at < 0 {
@@ -65,7 +65,7 @@ func (in *Member) Reserve(class queue.Key, n int) {
 	in.Room = in.Room.Minus(class.Shape.Need, n)
 }
 
-// Unreserve ends all reservations on the instance, and returns them. What it was rented for is remembered.
+// Unreserve ends and returns all reservations on the instance. What it was rented for is remembered in For.
 func (in *Member) Unreserve() []Reservation {
 	all := in.Reservations
 	for _, r := range all {

@@ -16,24 +16,24 @@ import (
 type Member struct {
 	Instance
 	Policy
-	Free  drover.Resources // what its live attempts leave of it
-	Room  drover.Resources // what its reservations leave of it, while it is on its way
+	Free  drover.Resources // what its live attempts leave
+	Room  drover.Resources // what its reservations leave, while it is coming
 	Load  []*Attempt       // live, by job and index
-	Rated Rate             // as of which its price was last looked up
-	slots int              // taken for a gang that is being placed
-	on    indexEntry       // its places in the index
+	Rated Rate             // the rate at which its price was last looked up
+	slots int              // slots taken for a gang during a placement
+	on    indexEntry       // its entry in the index
 }
 
-// Policy is what the configuration says of an instance now.
+// Policy is what the configuration says about an instance now.
 type Policy struct {
 	Leaving bool           // its cloud is no longer configured
-	NoJobs  bool           // its owner lets no jobs be placed on it
+	NoJobs  bool           // its owner allows no jobs on it
 	NoLogin bool           // nobody logs in to it: it is ready when its cloud says that it runs
 	UseOnce bool           // it may be given one job
-	Sharing drover.Sharing // whose jobs may meet on it
+	Sharing drover.Sharing // whose jobs may share it
 }
 
-// Rate is what an instance's price follows from, where nothing is committed to: the market as of a revision.
+// Rate is what an instance's price depends on, apart from commitments: the market as of a revision.
 type Rate struct {
 	Revision   int
 	Zone, Type string
@@ -41,7 +41,7 @@ type Rate struct {
 	Volume     drover.Bytes
 }
 
-// Demand is what somebody wants of an instance: jobs of one shape, of one user.
+// Demand is what jobs of one shape and user need of an instance.
 type Demand struct {
 	Shape drover.Shape
 	Owner string // the user's drover.OwnerMark
@@ -68,17 +68,17 @@ func (in *Member) Serving() bool {
 	return in.TakesWork() && in.State != drover.InstanceStopping && (in.State != drover.InstanceStopped || in.Waking)
 }
 
-// Rests reports whether the instance is stopped, so that only its volume is paid, maybe until it is destroyed.
+// Rests reports whether the instance is stopped, so that only its volume is billed.
 func (in *Member) Rests() bool { return in.Halted && !in.Waking }
 
-// Held reports whether an operator keeps the instance: only a kill, or its cloud, ends it.
+// Held reports whether an operator holds the instance: only a kill, or its cloud, ends it.
 func (in *Member) Held() bool { return in.Idle == drover.IdleHold }
 
-// Isolated reports whether what runs on the instance is kept apart, so that all users' jobs may.
+// Isolated reports whether jobs on the instance are isolated from each other, so that all users may share it.
 func (in *Member) Isolated() bool { return in.Owner == drover.Everyones }
 
-// Serves reports whether the instance may run the demand's jobs, whatever room it has. What belongs to a user stays that user's, whatever
-// the configuration says later, and what is not as it says runs no more jobs.
+// Serves reports whether the instance may run the demand's jobs, whatever room it has. An instance that belongs to a
+// user stays so even if the configuration changes, and one that does not match the configuration runs no more jobs.
 func (in *Member) Serves(d *Demand) bool {
 	switch {
 	case in.NoJobs:
@@ -97,7 +97,7 @@ func (in *Member) Serves(d *Demand) bool {
 func (in *Member) Accepts(d *Demand) bool {
 	r := in.Expanded()
 	if r.Disk == 0 {
-		r.Disk = d.Shape.Need.Disk // as Shape.Accepts has it
+		r.Disk = d.Shape.Need.Disk // like Shape.Accepts
 	}
 	return in.allows(d) && r.Fits(d.Shape.Need)
 }
@@ -110,10 +110,10 @@ func (in *Member) allows(d *Demand) bool {
 	return in.Serves(d) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
 }
 
-// Full reports whether the instance may be given one job and has it.
+// Full reports whether the instance may be given only one job and has it.
 func (in *Member) Full() bool { return in.UseOnce && len(in.Load)+len(in.Reservations)+in.slots > 0 }
 
-// AtOnce is how many of n jobs the instance may be given at once.
+// AtOnce returns how many of n jobs the instance may be given together.
 func (in *Member) AtOnce(n int) int {
 	if in.UseOnce {
 		return min(n, 1)
@@ -121,12 +121,13 @@ func (in *Member) AtOnce(n int) int {
 	return n
 }
 
-// Better reports whether work is placed on the instance rather than on another: where a vCPU costs less, then on the fuller one.
+// Better reports whether work is placed on this instance rather than on another: cheaper vCPUs first, then the fuller
+// one.
 func (in *Member) Better(than *Member) bool {
 	return cmp.Or(in.comparePerCPU(than), cmp.Compare(in.Free.CPU, than.Free.CPU), cmp.Compare(in.Price, than.Price)) < 0
 }
 
-// comparePerCPU compares what a vCPU costs on two instances.
+// comparePerCPU compares the price of a vCPU on two instances.
 func (in *Member) comparePerCPU(with *Member) int {
 	if in.Price == with.Price && in.Resources.CPU == with.Resources.CPU {
 		return 0
@@ -139,7 +140,7 @@ func (in *Member) comparePerCPU(with *Member) int {
 // Expanding reports whether the instance's volume is being grown.
 func (in *Member) Expanding() bool { return in.Grow > in.Resources.Disk && in.GrowFailed == nil }
 
-// Expanded is what the instance has once its volume is as large as it is to be.
+// Expanded returns the instance's resources once its volume is grown.
 func (in *Member) Expanded() drover.Resources {
 	r := in.Resources
 	if in.Expanding() {
@@ -148,24 +149,24 @@ func (in *Member) Expanded() drover.Resources {
 	return r
 }
 
-// Volume is how large a volume is paid.
+// Volume returns the size of the volume that is billed.
 func (in *Member) Volume() drover.Bytes { return max(in.Resources.Disk, in.Grow) }
 
-// Typeless reports whether it is not known what the instance has, since its type was not offered when it was adopted.
+// Typeless reports whether the instance's resources are unknown, since its type was not offered when it was adopted.
 func (in *Member) Typeless() bool {
 	return in.Resources.CPU == 0 && in.State != drover.InstanceCreating
 }
 
-// Become makes the instance what the cloud made it of, of all the candidates.
+// Become makes the instance the candidate that the cloud chose.
 func (in *Member) Become(o drover.Offering) {
 	in.Zone, in.Type, in.Market = o.Zone, o.Type, o.Market
-	if in.Created == 0 { // else it is paid already, at a price that may have moved since
+	if in.Created == 0 { // otherwise it is billed already, at a price that may have changed since
 		in.Price = o.Price
 	}
 	in.Resize(o.Type.Resources)
 }
 
-// Resize gives the instance what its type has; a type without a disk of its own keeps the volume that was asked for.
+// Resize gives the instance its type's resources; a type without a disk keeps the volume that was requested.
 func (in *Member) Resize(r drover.Resources) {
 	if r.Disk == 0 {
 		r.Disk = in.Resources.Disk
@@ -174,21 +175,21 @@ func (in *Member) Resize(r drover.Resources) {
 	in.Resources, in.Free, in.Room = r, r, r.Minus(used, 1)
 }
 
-// Offering is the instance as if it were offered: what it is and has.
+// Offering returns the instance as an offering.
 func (in *Member) Offering() drover.Offering {
 	t := in.Type
 	t.Resources = in.Resources
 	return drover.Offering{Cloud: in.Cloud, Zone: in.Zone, Type: t, Market: in.Market, Price: in.Price}
 }
 
-// Requestable is the instance as it could be had, with a volume as large as is asked for.
+// Requestable returns the instance as an offering with a volume of any size.
 func (in *Member) Requestable() drover.Offering {
 	o := in.Offering()
 	o.Type.Resources.Disk = 0
 	return o
 }
 
-// Offerings are what the instance may be: its candidates, or what it is.
+// Offerings returns the offerings that the instance may turn out to be.
 func (in *Member) Offerings() []drover.Offering {
 	if len(in.Candidates) > 0 {
 		return in.Candidates
@@ -196,12 +197,12 @@ func (in *Member) Offerings() []drover.Offering {
 	return []drover.Offering{in.Offering()}
 }
 
-// Where says what the instance is, and where, for people.
+// Where describes the instance and its location for people.
 func (in *Member) Where() string {
 	return fmt.Sprintf("%s in %s %s, %s", in.Type.Name, in.Cloud, in.Zone, in.Market)
 }
 
-// Remark is what is to be said of the instance as long as nothing keeps it from being reached; nil if nothing is.
+// Remark returns what people should know about the instance while it can be reached; nil if nothing.
 func (in *Member) Remark() *verdict.Verdict {
 	switch {
 	case in.Reclaimed != nil:
@@ -212,11 +213,11 @@ func (in *Member) Remark() *verdict.Verdict {
 	return in.Told
 }
 
-// reclaimedWithin is how long after the notice an instance is expected to be taken back: longer than any cloud says it ahead. One that is still
-// there then may never be taken, and a replacement would wait for it, and be paid, for as long as its job takes.
+// reclaimedWithin is how long after the notice an interruption is expected: longer than any cloud's notice. An instance
+// that still runs then may never be interrupted, and a replacement would be paid for as long as its job takes.
 const reclaimedWithin = 2 * time.Hour
 
-// ReclaimedBy is when the instance is no longer expected to be taken back; 0 if it never was.
+// ReclaimedBy returns until when the interruption is expected; 0 if there was no notice.
 func (in *Member) ReclaimedBy() drover.Time {
 	if in.Reclaimed == nil {
 		return 0
@@ -224,7 +225,7 @@ func (in *Member) ReclaimedBy() drover.Time {
 	return in.Reclaimed.Since.Add(reclaimedWithin)
 }
 
-// Priority is the highest of what has room reserved on the instance, -1 if nothing has.
+// Priority returns the highest priority of the reservations on the instance, -1 if there are none.
 func (in *Member) Priority() int {
 	most := -1
 	for _, b := range in.Reservations {

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// BlockTime is how long an offering is left alone after the cloud refused it.
+	// BlockTime is how long an offering is blocked after the cloud refused it.
 	BlockTime = time.Minute
 
-	blockMost = 15 * time.Minute // the longest block, after many failed probes; one that nothing has probed for as long is forgotten
+	blockMost = 15 * time.Minute // the longest block, after many failed probes; one that nothing has probed for this long is forgotten
 )
 
-// Block keeps an offering from being requested until its end, and after that until one probe has succeeded. An empty field matches everything.
+// Block keeps an offering from being requested until its end, and after that until one probe has succeeded. An empty
+// field matches everything.
 type Block struct {
 	Cloud      string          `json:"cloud"`
 	Zone       string          `json:"zone,omitempty"`
@@ -24,21 +25,21 @@ type Block struct {
 	Market     drover.Market   `json:"market,omitempty"`
 	QuotaGroup string          `json:"quota_group,omitempty"`
 	Reason     verdict.Verdict `json:"reason"`          // its Until is the block's end
-	Over       bool            `json:"over,omitempty"`  // its time has run out; one create probes whether its cause is gone
-	Probe      int64           `json:"probe,omitempty"` // the instance whose create is the probe
+	Over       bool            `json:"over,omitempty"`  // its time has run out; one create request probes whether its cause is gone
+	Probe      int64           `json:"probe,omitempty"` // the instance whose create request is the probe
 	Fails      int             `json:"fails,omitempty"` // probes refused in a row
 }
 
 // Until is when the block runs out.
 func (b Block) Until() drover.Time { return b.Reason.Until }
 
-// ForQuota reports whether the block is for a lack of quota.
+// ForQuota reports whether the cause is a lack of quota.
 func (b Block) ForQuota() bool { return b.Reason.Cause == verdict.Quota }
 
-// ForCapacity reports whether the block is for a lack of capacity.
+// ForCapacity reports whether the cause is a lack of capacity.
 func (b Block) ForCapacity() bool { return b.Reason.Cause == verdict.Capacity }
 
-// ForInterruptions reports whether the block is for too many interruptions.
+// ForInterruptions reports whether the cause is too many interruptions.
 func (b Block) ForInterruptions() bool { return b.Reason.Cause == verdict.Interrupted }
 
 // Covers reports whether the offering matches the block.
@@ -57,7 +58,7 @@ func (b Block) bars(probe int64) bool { return !b.Over || b.Probe != 0 && b.Prob
 // probed reports whether such a block ends with a probe.
 func (b Block) probed() bool { return b.ForQuota() || b.ForCapacity() || b.ForInterruptions() }
 
-// pause is how long such a block lasts at first, and at most.
+// pause returns how long such a block lasts at first, and at most.
 func (b Block) pause() (first, most time.Duration) {
 	if b.ForInterruptions() {
 		return unstableTime, unstableMost
@@ -80,7 +81,8 @@ func (b Block) Subject() string {
 	return strings.Join(parts, "/")
 }
 
-// BlockFor is the block that an error about an offering begins. An error about the request itself covers that offering alone.
+// BlockFor returns the block for an error about an offering. An error about the request itself covers that offering
+// alone.
 func BlockFor(o drover.Offering, err *drover.Error) Block {
 	exactly := Block{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market}
 	b := Block{Cloud: o.Cloud, Market: err.Market}
@@ -112,7 +114,8 @@ func (m *Market) Taken() (blocks []Block, changed bool) {
 	return append([]Block{}, m.blocks...), changed
 }
 
-// Add begins a block because of what an instance met. It reports whether it did, and the zones in which nothing is left.
+// Add starts a block because of what happened to an instance. It reports whether it did, and the zones in which no
+// unblocked offering is left.
 func (m *Market) Add(b Block, instance int64) (began bool, exhausted []string) {
 	b.Reason.Since = m.now
 	at := slices.IndexFunc(m.blocks, b.same)
@@ -161,7 +164,8 @@ func (m *Market) exhausts(b Block) (zones []string) {
 // Created returns when an instance was created, 0 if it is not yet; false if there is no such instance.
 type Created func(instance int64) (at drover.Time, there bool)
 
-// Expire ends the blocks that have run out, forgets those that nothing probed for long, and reports whether any changed.
+// Expire ends blocks that have run out, forgets those that nothing has probed for long, and reports whether any
+// changed.
 func (m *Market) Expire(created Created) (changed bool) {
 	return m.change(func(b *Block) (keep bool) {
 		switch {
@@ -191,7 +195,7 @@ func (m *Market) FreeQuota(o drover.Offering) (changed bool) {
 	})
 }
 
-// FreeCapacity ends the blocks for a lack of capacity that cover offerings: one create of them may try it.
+// FreeCapacity ends the capacity blocks that cover offerings, so that one create request may probe them.
 func (m *Market) FreeCapacity(offers []drover.Offering) (changed bool) {
 	return m.change(func(b *Block) (keep bool) {
 		if !b.Over && b.ForCapacity() && slices.ContainsFunc(offers, b.Covers) {
@@ -201,7 +205,7 @@ func (m *Market) FreeCapacity(offers []drover.Offering) (changed bool) {
 	})
 }
 
-// Probe makes a requested instance the probe of the blocks that have run out and cover what it may be.
+// Probe makes a requested instance the probe of the expired blocks that cover what it may be.
 func (m *Market) Probe(instance int64, mayBe []drover.Offering) (changed bool) {
 	return m.change(func(b *Block) (keep bool) {
 		if b.Over && b.Probe == 0 && slices.ContainsFunc(mayBe, b.Covers) {
@@ -211,8 +215,8 @@ func (m *Market) Probe(instance int64, mayBe []drover.Offering) (changed bool) {
 	})
 }
 
-// EndProbe ends an instance's probe. If it was created, the blocks that cover what it turned out to be are forgotten; one for interruptions is probed until
-// the instance has lived for a while, or is gone.
+// EndProbe ends an instance's probe. If it was created, the blocks that cover what it turned out to be are dropped; a
+// block for interruptions is probed until the instance has lived for a while, or is gone.
 func (m *Market) EndProbe(instance int64, is drover.Offering, created, gone bool) (changed bool) {
 	return m.change(func(b *Block) (keep bool) {
 		if b.Probe != instance || b.ForInterruptions() && created && b.Covers(is) && !gone {
@@ -242,10 +246,10 @@ func (m *Market) change(change func(*Block) (keep bool)) (changed bool) {
 	return changed
 }
 
-// BlockOf is the block that bars an offering longest; nil if none does.
+// BlockOf returns the block that bars an offering longest; nil if none does.
 func (m *Market) BlockOf(o drover.Offering) *Block { return m.BlockFrom(o, 0) }
 
-// BlockFrom is BlockOf for an instance that may be the probe.
+// BlockFrom returns BlockOf for an instance that may be the probe.
 func (m *Market) BlockFrom(o drover.Offering, probe int64) (longest *Block) {
 	for i, b := range m.blocks {
 		if b.bars(probe) && b.Covers(o) && (longest == nil || b.Until() > longest.Until()) {
@@ -255,7 +259,7 @@ func (m *Market) BlockFrom(o drover.Offering, probe int64) (longest *Block) {
 	return longest
 }
 
-// Next is when a block next ends or is forgotten; 0: never.
+// Next returns when a block next ends or is forgotten; 0: never.
 func (m *Market) Next(created Created) (at drover.Time) {
 	for _, b := range m.blocks {
 		switch {
@@ -270,7 +274,7 @@ func (m *Market) Next(created Created) (at drover.Time) {
 	return at
 }
 
-// sooner is the earlier of two times, of which 0 means never.
+// sooner returns the earlier of two times, of which 0 means never.
 func sooner(a, b drover.Time) drover.Time {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -7,8 +7,8 @@ import (
 	"drover"
 )
 
-// Catalogue is what one cloud offers. It is updated by differences from the one that is known, which both sides name by its hash. So a cloud with thousands
-// of offerings, of which a few prices move, adds only those few to a recording.
+// Catalogue is what one cloud offers. It is updated by differences from the known one, which both sides identify by its
+// hash. So a cloud with thousands of offerings, of which a few prices move, adds only those few to a recording.
 type Catalogue struct {
 	Name      string            `json:"name"` // of the cloud
 	Offerings []drover.Offering `json:"offerings"`
@@ -24,7 +24,7 @@ type OfferingKey struct {
 	Market drover.Market `json:"market"`
 }
 
-// KeyOf is the offering's key.
+// KeyOf returns the offering's key.
 func KeyOf(o drover.Offering) OfferingKey { return OfferingKey{o.Type.Name, o.Zone, o.Market} }
 
 func (k OfferingKey) compare(o OfferingKey) int {
@@ -53,7 +53,8 @@ func Sorted(all []drover.Offering) []drover.Offering {
 	return all
 }
 
-// Changes is the difference between two Sorted catalogues of one cloud: the offerings that are new or have changed, and the keys of those that are gone.
+// Changes returns the difference between two Sorted catalogues of one cloud: new or changed offerings, and the keys of
+// removed ones.
 func Changes(was, now []drover.Offering) (changed []drover.Offering, removed []OfferingKey) {
 	for len(was) > 0 || len(now) > 0 {
 		order := 0
@@ -95,14 +96,14 @@ func revised(was, changed []drover.Offering, removed []OfferingKey) []drover.Off
 
 // Update is a cloud's new catalogue, or its changes.
 type Update struct {
-	Base      string // hash of the catalogue that it changes; empty: this is the whole
+	Base      string // hash of the catalogue that it changes; empty: it is complete
 	Hash      string
 	Offerings []drover.Offering // all of them, or the new and changed ones
 	Removed   []OfferingKey
 }
 
-// Revise applies an update, and reports whether it changed anything. An update of another catalogue than the known one cannot be applied: then askAgain
-// says to ask for the whole.
+// Revise applies an update, and reports whether it changed anything. If the update is for another catalogue than the
+// known one, askAgain requests the complete one.
 func (m *Market) Revise(c *Catalogue, u Update) (news, askAgain bool) {
 	switch {
 	case u.Base != "" && u.Base != c.Hash:

@@ -6,11 +6,12 @@ import (
 	"drover"
 )
 
-// Limits is what each of the operator's limits leaves. It is negative where a limit was lowered, or instances were adopted. An instance counts against each
-// limit that covers anything it may be: until its cloud has chosen, any of its candidates.
+// Limits is what each of the operator's limits leaves. It is negative after a limit was lowered, or instances were
+// adopted. An instance counts against each limit that covers anything it may be: until its cloud has chosen, any of its
+// candidates.
 type Limits []drover.Limit
 
-// weight is the most vCPUs of the offerings that a limit covers, and whether it covers any.
+// weight returns the most vCPUs of the offerings that a limit covers, and whether it covers any.
 func weight(l drover.Limit, offers []drover.Offering) (cpu drover.MilliCPU, covered bool) {
 	for _, o := range offers {
 		if l.Covers(o) {
@@ -20,7 +21,7 @@ func weight(l drover.Limit, offers []drover.Offering) (cpu drover.MilliCPU, cove
 	return cpu, covered
 }
 
-// Take counts n more instances, each of which may be any of the offerings. A negative n gives them back.
+// Take deducts n more instances, each of which may be any of the offerings. A negative n returns them.
 func (l Limits) Take(n int, offers ...drover.Offering) {
 	for i := range l {
 		if cpu, covered := weight(l[i], offers); covered {
@@ -29,7 +30,7 @@ func (l Limits) Take(n int, offers ...drover.Offering) {
 	}
 }
 
-// Passed is the first limit that one more instance would pass; nil if there is none.
+// Passed returns the first limit that one more instance would exceed; nil if there is none.
 func (l Limits) Passed(offers ...drover.Offering) *drover.Limit {
 	for i := range l {
 		cpu, covered := weight(l[i], offers)
@@ -40,7 +41,7 @@ func (l Limits) Passed(offers ...drover.Offering) *drover.Limit {
 	return nil
 }
 
-// Within is the longest list of candidates, in their order, that passes no limit together.
+// Within returns the candidates, in order, that together exceed no limit.
 func (l Limits) Within(candidates []drover.Offering) (all []drover.Offering) {
 	if l == nil {
 		return candidates
@@ -53,7 +54,8 @@ func (l Limits) Within(candidates []drover.Offering) (all []drover.Offering) {
 	return all
 }
 
-// Clears reports whether the end of an instance that may be one of offers could let o be rented: it counts against every limit that o would pass.
+// Clears reports whether the end of an instance that may be one of offers could let o be rented: it counts against
+// every limit that o would exceed.
 func (l Limits) Clears(offers []drover.Offering, o drover.Offering) bool {
 	for i := range l {
 		if l[i:i+1].Passed(o) != nil && !slices.ContainsFunc(offers, l[i].Covers) {

@@ -18,8 +18,8 @@ import (
 // Market holds what can be rented. It is not safe for concurrent use: the engine's loop owns it.
 type Market struct {
 	now           drover.Time
-	all           []*Catalogue // by cloud, as configured
-	enabled       []*Catalogue // those of the clouds in which instances may be rented
+	all           []*Catalogue // by cloud
+	enabled       []*Catalogue // of the clouds in which instances may be rented
 	blocks        []Block
 	interruptions []Interruption // recent ones, by time
 	offerings     []drover.Offering
@@ -66,7 +66,7 @@ func (m *Market) Complete() bool {
 	return len(m.enabled) > 0 && !slices.ContainsFunc(m.enabled, func(c *Catalogue) bool { return !c.Known })
 }
 
-// backoff is the delay before the n-th try in a row: it doubles each time, up to most.
+// backoff returns the delay before the n-th try in a row: it doubles each time, up to most.
 func backoff(n int, first, most time.Duration) time.Duration {
 	for ; n > 1 && first < most; n-- {
 		first *= 2

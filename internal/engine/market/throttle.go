@@ -21,7 +21,7 @@ func (t Throttle) of(o drover.Offering) bool {
 	return t.Zone == o.Zone && t.Type == o.Type.Name && t.Market == o.Market
 }
 
-// Throttle halves the limit of an offering. asking is how many creates of it run now.
+// Throttle halves the limit of an offering. asking is how many create calls for it are in flight.
 func (c *Catalogue) Throttle(o drover.Offering, asking int, now drover.Time) {
 	at := slices.IndexFunc(c.Throttles, func(t Throttle) bool { return t.of(o) })
 	if at < 0 {
@@ -31,7 +31,7 @@ func (c *Catalogue) Throttle(o drover.Offering, asking int, now drover.Time) {
 	c.Throttles[at].Most = max(1, c.Throttles[at].Most/2)
 }
 
-// Ease raises the limit of an offering by one. A throttle ends at most, the limit of creates of its cloud.
+// Ease raises the limit of an offering by one. A throttle ends at most, its cloud's limit of concurrent create calls.
 func (c *Catalogue) Ease(o drover.Offering, most int) {
 	for i := range c.Throttles {
 		if c.Throttles[i].of(o) {
@@ -41,7 +41,7 @@ func (c *Catalogue) Ease(o drover.Offering, most int) {
 	c.Throttles = slices.DeleteFunc(c.Throttles, func(t Throttle) bool { return t.Most >= most })
 }
 
-// AtOnce is how many creates of an offering may run at once, if that is limited.
+// AtOnce returns how many create calls for an offering may be in flight, if that is limited.
 func (c *Catalogue) AtOnce(o drover.Offering) (most int, limited bool) {
 	for _, t := range c.Throttles {
 		if t.of(o) {

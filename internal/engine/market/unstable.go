@@ -9,9 +9,10 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// Spot is cheap while it lasts. An offering whose instances are interrupted again and again costs the work that has to start over, so it is blocked: not for
-// one interruption, nor for a few among many instances, but for a rate. Jobs that prefer spot are then served on demand or by another spot offering,
-// whichever is cheaper. The block ends with a probe, which has to live for a while.
+// An offering whose instances are interrupted again and again costs the work that has to be restarted, so it is
+// blocked: not for one interruption, nor for a few among many instances, but for a rate. Jobs that prefer spot then run
+// on demand or on another spot offering, whichever is cheaper. The block ends with a probe, which has to live for a
+// while.
 
 const (
 	unstableWindow = time.Hour        // older interruptions are forgotten
@@ -22,17 +23,17 @@ const (
 	calmTime       = 15 * time.Minute // how long the probe has to live
 )
 
-// Interruption records that a cloud took an instance back.
+// Interruption records that a cloud interrupted an instance.
 type Interruption struct {
-	Instance string      `json:"instance"` // by name: an instance that is adopted later is not counted again
+	Instance string      `json:"instance"` // name: an instance that is adopted later is not counted again
 	Cloud    string      `json:"cloud"`
 	Zone     string      `json:"zone"`
 	Type     string      `json:"type"`
 	At       drover.Time `json:"at"`
 }
 
-// Interrupted counts the interruption of a spot instance, and begins a block if there are too many, or if the instance was a probe. others is how many
-// living instances of the offering there are.
+// Interrupted counts the interruption of a spot instance, and starts a block if there are too many, or if the instance
+// was a probe. others is the number of living instances of the offering.
 func (m *Market) Interrupted(id int64, name string, o drover.Offering, others int) (began bool) {
 	m.interruptions = append(slices.DeleteFunc(slices.Clone(m.interruptions), func(i Interruption) bool {
 		return i.At.Add(unstableWindow) <= m.now || i.Instance == name
@@ -55,7 +56,7 @@ func (m *Market) Interrupted(id int64, name string, o drover.Offering, others in
 	return began
 }
 
-// calmAt is when the probe of a block for interruptions will have lived long enough; 0 if it has no created probe.
+// calmAt returns when the probe of a block for interruptions will have lived long enough; 0 if it has no created probe.
 func calmAt(b Block, created Created) drover.Time {
 	if at, there := created(b.Probe); b.ForInterruptions() && there && at != 0 {
 		return at.Add(calmTime)

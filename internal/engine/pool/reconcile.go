@@ -13,7 +13,7 @@ type Place struct {
 	Zone  string `json:"zone"`
 }
 
-// String is CLOUD/ZONE.
+// String returns CLOUD/ZONE.
 func (p Place) String() string { return p.Cloud + "/" + p.Zone }
 
 func (p Place) compare(o Place) int {
@@ -23,62 +23,62 @@ func (p Place) compare(o Place) int {
 // Zone is a place in which the pool may have instances.
 type Zone struct {
 	Place
-	Open  bool         // one more may be rented there now
-	Spot  bool         // and only on spot
-	Until drover.Time  // it is exhausted, and left alone until then
-	Price drover.Money // of the cheapest that may be rented there
+	Open  bool         // another instance may be rented there now
+	Spot  bool         // only on spot
+	Until drover.Time  // exhausted, and avoided until then
+	Price drover.Money // of the cheapest offering that may be rented there
 }
 
 // View is an instance of the pool.
 type View struct {
 	Place
 	ID                   int64
-	Template             string       // empty: not known
-	Asked                drover.Time  // when it was asked for
+	Template             string       // empty: unknown
+	Asked                drover.Time  // when it was requested
 	Price                drover.Money // while it runs
 	OnDemand             bool
 	Ready                bool
-	Busy                 int         // jobs on it, or on their way to it
-	Held                 bool        // an operator keeps it
-	Going                bool        // it drains, is broken or taken back, or ends: it does not count
-	Stopped              bool        // it is kept stopped, and does not count
-	Lent                 bool        // jobs had it started
+	Busy                 int         // jobs running or reserved on it
+	Held                 bool        // by an operator
+	Going                bool        // draining, broken, interrupted or ending: it does not count
+	Stopped              bool        // kept stopped; it does not count
+	Lent                 bool        // started for jobs
 	Stoppable, Startable bool        // now
-	Retry                drover.Time // when it may be startable, if it is not
-	Keep                 drover.Time // as a surplus of a spare pool it stays until then
+	Retry                drover.Time // when it may become startable
+	Keep                 drover.Time // a spare pool keeps a surplus instance until then
 }
 
-// Input is all that a pool's next steps follow from.
+// Input is everything that determines a pool's next steps.
 type Input struct {
 	Spec  Spec
 	Now   drover.Time
-	Count int    // the present number, in place of Spec.Count
-	InUse int    // instances of the fleet that jobs run on
-	Zones []Zone // in which something may be rented
+	Count int    // the current size, instead of Spec.Count
+	InUse int    // instances of the fleet that run jobs
+	Zones []Zone // those in which something may be rented
 	Views []View // by ID
-	Stuck bool   // instances of the present template do not become ready
+	Stuck bool   // instances of the current template do not become ready
 }
 
-// Demand is a wish for an instance; in no Place: wherever it is cheapest.
+// Demand asks for an instance in a Place; the empty Place: wherever it is cheapest.
 type Demand struct {
 	Place
-	OnDemand bool // and nothing else will do
+	OnDemand bool // nothing else will do
 }
 
-// Why says why an instance is released.
+// Why is why an instance is released.
 type Why int
 
 // The reasons.
 const (
 	Surplus   Why = iota // there are more than wanted
-	Outdated             // it was made from an older template
-	Aged                 // it is older than any may be
-	Misplaced            // its cloud or zone is not the pool's any more
+	Outdated             // created from an older template
+	Aged                 // reached max_age
+	Misplaced            // its cloud or zone no longer belongs to the pool
 	Unbalance            // its zone has too many, another too few
-	Unkept               // more are stopped than are to be
+	Unkept               // more are stopped than should be
 )
 
-// Release is an instance that is to go.
+// Release is an instance to be released.
 type Release struct {
 	ID  int64
 	Why Why
@@ -86,17 +86,17 @@ type Release struct {
 
 // Plan is what a pool needs next.
 type Plan struct {
-	Wanted   int // instances in all
-	Counted  int // that there are, those demanded and not those released
-	Short    int // how many are wanted that no zone can give now
+	Wanted   int // instances in total
+	Counted  int // existing and demanded, without released ones
+	Short    int // wanted instances that no zone can provide now
 	Demands  []Demand
 	Releases []Release
-	Starts   []int64 // ids of stopped instances
-	Stops    []int64 // to be started again
+	Starts   []int64 // IDs of stopped instances
+	Stops    []int64 // to be started again later
 
-	ShortStopped int         // how many are to be kept stopped that no zone can give now
-	Settled      bool        // nothing is to be done before an instance changes, or Next
-	Next         drover.Time // when time alone brings something to do; 0: never
+	ShortStopped int         // instances to be kept stopped that no zone can provide now
+	Settled      bool        // nothing to do before an instance changes, or Next
+	Next         drover.Time // when time alone causes something to do; 0: never
 }
 
 // Allows reports whether the pool may have instances in a place.
@@ -109,25 +109,26 @@ func (p *Plan) Asks() bool {
 	return len(p.Demands)+len(p.Releases)+len(p.Starts)+len(p.Stops) > 0
 }
 
-// round is the work on one plan.
+// round is the state while computing one plan.
 type round struct {
 	Input
 	plan    Plan
 	counted []member
-	stopped []member      // that are kept so
-	strays  []member      // in places that are not the pool's any more
-	in      map[Place]int // how many count
-	steady  int           // of those that count, how many are on demand
-	ready   int           // of all of them
-	surge   int           // how many there may be beyond Wanted for now
+	stopped []member      // kept stopped
+	strays  []member      // in places that no longer belong to the pool
+	in      map[Place]int // how many count, per place
+	steady  int           // on-demand ones among those that count
+	ready   int           // ready ones among all
+	surge   int           // how many there may temporarily be beyond Wanted
 }
 
 type member struct {
 	View
-	old Why // Outdated or Aged; else Surplus
+	old Why // Outdated or Aged; otherwise Surplus
 }
 
-// Reconcile says what a pool needs next. Equal inputs have equal plans. It is asked again once a plan is carried out, until it asks for nothing.
+// Reconcile returns what a pool needs next. Equal inputs give equal plans. It is called again after a plan is carried
+// out, until it asks for nothing.
 func Reconcile(in Input) Plan {
 	r := &round{Input: in, in: map[Place]int{}}
 	r.sort()
@@ -147,7 +148,7 @@ func Reconcile(in Input) Plan {
 	return r.plan
 }
 
-// sort parts the instances that count from those that do not.
+// sort separates the instances that count from the others.
 func (r *round) sort() {
 	for _, v := range r.Views {
 		m := member{View: v, old: r.age(v)}
@@ -175,7 +176,7 @@ func (r *round) sort() {
 	}
 }
 
-// age says whether an instance is to be replaced for its template, or its age.
+// age returns why an instance is to be replaced: its template, or its age.
 func (r *round) age(v View) Why {
 	switch ages := v.Asked.Add(r.Spec.MaxAge); {
 	case v.Held:
@@ -196,7 +197,7 @@ func (r *round) next(at drover.Time) {
 	}
 }
 
-// wanted is how many instances there are to be in all.
+// wanted returns how many instances there should be in total.
 func (r *round) wanted() int {
 	n := r.Count
 	if r.Spec.Kind == drover.PoolSpare {
@@ -207,24 +208,24 @@ func (r *round) wanted() int {
 			}
 		}
 	}
-	if r.Spec.Max > 0 && r.Spec.Kind != drover.PoolGroup { // nothing beyond it is ever asked for
+	if r.Spec.Max > 0 && r.Spec.Kind != drover.PoolGroup { // never demanded beyond it
 		n = min(n, r.Spec.Max)
 	}
 	return n
 }
 
-// wholeRatio is a Ratio of one for one.
+// wholeRatio is a Ratio of 100 %.
 const wholeRatio = 100_00
 
 // shortOfDemand reports whether fewer are on demand than the mix wants.
 func (r *round) shortOfDemand() bool { return r.steady < r.Spec.Mix.OnDemand.Of(r.plan.Wanted) }
 
-// spared reports whether the mix needs an instance, since no more are on demand than it wants.
+// spared reports whether the mix needs this on-demand instance.
 func (r *round) spared(m *member) bool {
 	return m.OnDemand && r.steady <= r.Spec.Mix.OnDemand.Of(r.plan.Wanted)
 }
 
-// outdated is how many are to be replaced.
+// outdated returns how many are to be replaced.
 func (r *round) outdated() (n int) {
 	for _, m := range r.counted {
 		if m.old != Surplus {
@@ -234,7 +235,7 @@ func (r *round) outdated() (n int) {
 	return n
 }
 
-// surgeFor is how many there may be beyond Wanted while so many are replaced.
+// surgeFor returns how many there may be beyond Wanted while this many are replaced.
 func (r *round) surgeFor(outdated int) int {
 	if r.Stuck {
 		return 0
@@ -242,7 +243,7 @@ func (r *round) surgeFor(outdated int) int {
 	return min(r.mostSurge(), outdated)
 }
 
-// mostSurge is MaxSurge. Steps need room on one side: where neither is given, it is one more.
+// mostSurge returns MaxSurge. Replacing needs either surge or unavailability: if both are zero, it is one.
 func (r *round) mostSurge() int {
 	if r.Spec.MaxUnavailable == 0 {
 		return max(1, r.Spec.MaxSurge)
@@ -250,10 +251,11 @@ func (r *round) mostSurge() int {
 	return r.Spec.MaxSurge
 }
 
-// spareable reports whether one that is ready may go without too few being left.
+// spareable reports whether a ready instance may go and leave enough.
 func (r *round) spareable() bool { return r.ready-1 >= r.plan.Wanted-r.Spec.MaxUnavailable }
 
-// shrink releases what is beyond the wanted number. While replacements fail, those that are not ready go first, wherever they are.
+// shrink releases instances beyond the wanted number. While replacements fail, unready ones go first, wherever they
+// are.
 func (r *round) shrink() {
 	for len(r.counted) > r.plan.Wanted+r.surgeFor(r.outdated())+r.missing() {
 		at := -1
@@ -271,7 +273,7 @@ func (r *round) shrink() {
 	}
 }
 
-// removable reports whether an instance may go as a surplus. Of a spare pool what is in use is none.
+// removable reports whether an instance may be released as surplus. A spare pool keeps those in use.
 func (r *round) removable(m *member) bool {
 	switch {
 	case m.Held:
@@ -285,7 +287,8 @@ func (r *round) removable(m *member) bool {
 	return m.Busy == 0 && m.Keep <= r.Now
 }
 
-// pick is the next of some to go: from the place with the most, outdated first, then the least useful. -1: there is none.
+// pick returns the next instance to release: from the fullest place, outdated ones first, then the least useful. -1:
+// there is none.
 func (r *round) pick(some func(*member) bool) int {
 	best := -1
 	for i := range r.counted {
@@ -305,7 +308,7 @@ func (r *round) before(a, b *member) bool {
 		cmp.Compare(b.Price, a.Price), cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.ID, a.ID)) < 0
 }
 
-// first orders what is so before what is not.
+// first orders true before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:
@@ -323,13 +326,13 @@ func count(so bool) int {
 	return 0
 }
 
-// release takes the instance at a place among those that count out.
+// release releases a counted instance.
 func (r *round) release(at int, why Why) {
 	r.plan.Releases = append(r.plan.Releases, Release{r.counted[at].ID, why})
 	r.take(at)
 }
 
-// take has one no longer count.
+// take removes an instance from those that count.
 func (r *round) take(at int) {
 	m := r.counted[at]
 	r.counted = slices.Delete(r.counted, at, at+1)
@@ -338,10 +341,10 @@ func (r *round) take(at int) {
 	if m.Ready {
 		r.ready--
 	}
-	r.plan.Wanted = r.wanted() // of a spare pool it is less without one that is in use
+	r.plan.Wanted = r.wanted() // in a spare pool it decreases with an instance in use
 }
 
-// replace releases outdated instances, as far as enough are ready without them.
+// replace releases outdated instances while enough others are ready.
 func (r *round) replace() {
 	for !r.Stuck {
 		at := r.pick(func(m *member) bool { return m.old != Surplus && (!m.Ready || r.spareable()) })
@@ -352,7 +355,8 @@ func (r *round) replace() {
 	}
 }
 
-// evacuate releases what is in places that are not the pool's any more. Replacements are demanded at once, since these do not count.
+// evacuate releases instances in places that no longer belong to the pool. They do not count, so replacements are
+// demanded immediately.
 func (r *round) evacuate() {
 	slices.SortStableFunc(r.strays, func(a, b member) int { return cmp.Or(first(!a.Ready, !b.Ready), cmp.Compare(a.Busy, b.Busy)) })
 	for _, m := range r.strays {
@@ -366,7 +370,7 @@ func (r *round) evacuate() {
 	}
 }
 
-// fill demands what is missing, each in the open place with the fewest.
+// fill demands missing instances, each in the open place with the fewest.
 func (r *round) fill() {
 	for n := len(r.counted); n < r.plan.Wanted+r.surge+r.missing(); n++ {
 		d, ok := r.nextDemand()
@@ -379,7 +383,7 @@ func (r *round) fill() {
 	}
 }
 
-// nextDemand is what is to be demanded next, if any place is open.
+// nextDemand returns the next demand, if any place is open.
 func (r *round) nextDemand() (d Demand, ok bool) {
 	if r.shortOfDemand() {
 		if d.Place, ok = r.emptiest(true); ok {
@@ -399,7 +403,7 @@ func (r *round) demand(d Demand) {
 	r.plan.Demands = append(r.plan.Demands, d)
 }
 
-// emptiest is the open place with the fewest that count, of several the cheapest.
+// emptiest returns the open place with the fewest counted instances; of several, the cheapest.
 func (r *round) emptiest(onDemand bool) (best Place, ok bool) {
 	price := drover.Money(0)
 	for _, z := range r.Zones {
@@ -413,9 +417,10 @@ func (r *round) emptiest(onDemand bool) (best Place, ok bool) {
 	return best, ok
 }
 
-// rebalance moves one instance from the fullest place to the emptiest, once all is ready, and reports whether no more is to be moved.
+// rebalance moves one instance from the fullest place to the emptiest, once all are ready, and reports whether the pool
+// is balanced.
 func (r *round) rebalance() bool {
-	fixed := !r.Spec.Rebalance || r.Spec.Spread == drover.SpreadCheapest || r.Spec.Kind == drover.PoolSpare // which changes by itself
+	fixed := !r.Spec.Rebalance || r.Spec.Spread == drover.SpreadCheapest || r.Spec.Kind == drover.PoolSpare // a spare pool changes by itself
 	if fixed || r.plan.Asks() || len(r.counted) != r.plan.Wanted {
 		return true
 	}

@@ -25,43 +25,43 @@ import (
 	"drover"
 )
 
-// Spec is a pool as it is configured: which instances are to be kept.
+// Spec is the configuration of a pool.
 type Spec struct {
 	Name   string            `json:"name"`
 	Kind   drover.PoolKind   `json:"kind"`
 	Count  int               `json:"count"`
-	Ratio  int               `json:"ratio,omitempty"`  // of a spare pool: idle ones are at least this part of the instances in use, in hundredths of a percent
-	Max    int               `json:"max,omitempty"`    // most instances of a spare or floor pool, or a node group; 0: no limit of its own
+	Ratio  int               `json:"ratio,omitempty"`  // of a spare pool: idle instances are at least this part of those in use, in hundredths of a percent
+	Max    int               `json:"max,omitempty"`    // most instances of a spare or floor pool, or a node group; 0: no own limit
 	Clouds []string          `json:"clouds"`           // at least one
 	Zones  []string          `json:"zones,omitempty"`  // empty: all zones of its clouds
 	Types  []string          `json:"types,omitempty"`  // type names; empty: any type that holds Need
-	Need   drover.Resources  `json:"need,omitzero"`    // what each instance has at least
-	Market drover.Market     `json:"market,omitempty"` // empty: either, as Mix says
-	Mix    drover.Mix        `json:"mix,omitzero"`     // how many run on demand at least
+	Need   drover.Resources  `json:"need,omitzero"`    // minimum of each instance
+	Market drover.Market     `json:"market,omitempty"` // empty: either, according to Mix
+	Mix    drover.Mix        `json:"mix,omitzero"`     // minimum on demand
 	Spread drover.PoolSpread `json:"spread"`
 	Disk   drover.Bytes      `json:"disk,omitempty"`
 	Login  drover.PoolLogin  `json:"login"`
 	Jobs   bool              `json:"jobs,omitempty"` // the queue may use its idle instances
 	MaxAge time.Duration     `json:"max_age,omitempty"`
 
-	Stopped int `json:"stopped,omitempty"` // how many are kept stopped, beside the number
+	Stopped int `json:"stopped,omitempty"` // how many are kept stopped, besides the size
 
-	Budget      drover.Money  `json:"budget,omitempty"`       // of a node group: what its instances may cost an hour together; 0: no limit of its own
-	Min         int           `json:"min,omitempty"`          // likewise: what its autoscaler is told
-	JoinTimeout time.Duration `json:"join_timeout,omitempty"` // likewise: within that a node has to join its cluster
+	Budget      drover.Money  `json:"budget,omitempty"`       // of a node group: hourly limit for its instances together; 0: no own limit
+	Min         int           `json:"min,omitempty"`          // likewise: reported to its autoscaler
+	JoinTimeout time.Duration `json:"join_timeout,omitempty"` // likewise: time for a node to join its cluster
 
-	CheckWithin time.Duration `json:"check_within,omitempty"` // the controller checks its instances' health, which has to pass first within that; 0: it does not
+	CheckWithin time.Duration `json:"check_within,omitempty"` // time for the first pass of the controller's health check; 0: no check
 
-	Cooldown  time.Duration `json:"cooldown"`            // for how long an exhausted zone is left alone
+	Cooldown  time.Duration `json:"cooldown"`            // how long an exhausted zone is avoided
 	Rebalance bool          `json:"rebalance,omitempty"` // destroy ready instances to restore balance
 
-	NamePrefix     string `json:"name_prefix,omitempty"` // of the names by which clouds know its instances
-	Template       string `json:"template"`              // a hash of all that makes an instance of it what it is
-	MaxUnavailable int    `json:"max_unavailable"`       // how many may be missing while a changed template replaces instances
-	MaxSurge       int    `json:"max_surge"`             // and how many there may be beyond its number
+	NamePrefix     string `json:"name_prefix,omitempty"` // of its instances' names in the cloud
+	Template       string `json:"template"`              // hash of everything that determines what an instance of it is
+	MaxUnavailable int    `json:"max_unavailable"`       // how many may be missing while instances are replaced
+	MaxSurge       int    `json:"max_surge"`             // how many there may be beyond its size meanwhile
 }
 
-// Uses reports whether an offering is what the pool wants, wherever it is.
+// Uses reports whether an offering suits the pool, wherever it is.
 func (s *Spec) Uses(o drover.Offering) bool {
 	if s.Market != "" && s.Market != o.Market || len(s.Types) > 0 && !slices.Contains(s.Types, o.Type.Name) {
 		return false

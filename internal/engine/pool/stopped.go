@@ -7,13 +7,13 @@ import (
 	"drover"
 )
 
-// UsedByJobs reports whether jobs have an instance that they had started, so that it does not count yet.
+// UsedByJobs reports whether jobs use an instance that was started for them, so that it does not count yet.
 func (v *View) UsedByJobs() bool { return v.Lent && !v.Held && (v.Busy > 0 || !v.Ready) }
 
-// missing is how many more are to be kept stopped.
+// missing returns how many more should be kept stopped.
 func (r *round) missing() int { return max(0, r.Spec.Stopped-len(r.stopped)) }
 
-// retire releases stopped instances that are too many, outdated, or in a place that the pool no longer uses.
+// retire releases stopped instances that are surplus, outdated, or in a place that the pool no longer uses.
 func (r *round) retire() {
 	kept := r.stopped[:0]
 	for _, m := range r.stopped {
@@ -34,7 +34,8 @@ func (r *round) retire() {
 	r.stopped = kept
 }
 
-// stop stops empty instances that are ready beyond the wanted number, while too few are stopped. Outdated instances are replaced first.
+// stop stops empty ready instances beyond the wanted number while too few are stopped. Outdated instances are replaced
+// first.
 func (r *round) stop() {
 	for r.missing() > 0 && r.outdated() == 0 && len(r.counted) > r.plan.Wanted && r.ready > r.plan.Wanted {
 		at := r.pick(func(m *member) bool { return m.Stoppable && m.Ready && !m.Held && m.Busy == 0 })
@@ -48,7 +49,8 @@ func (r *round) stop() {
 	}
 }
 
-// sooner reports whether a stopped instance is to be started before another: in the place with the fewest, or of a pool that is spread so, the cheapest first.
+// sooner reports whether a stopped instance is started before another: in the place with the fewest, then, or if the
+// pool is not spread, the cheapest first.
 func (r *round) sooner(a, b *member) bool {
 	spread := 0
 	if r.Spec.Spread != drover.SpreadCheapest {
@@ -57,7 +59,7 @@ func (r *round) sooner(a, b *member) bool {
 	return cmp.Or(spread, cmp.Compare(a.Price, b.Price)) < 0
 }
 
-// start starts stopped instances for what is missing.
+// start starts stopped instances to replace missing ones.
 func (r *round) start() {
 	for len(r.counted) < r.plan.Wanted {
 		best := -1

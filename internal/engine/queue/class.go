@@ -16,7 +16,7 @@ type Class struct {
 // NewClass makes an empty class.
 func NewClass(key Key) Class { return Class{key: key} }
 
-// Add adds a job with the elements that wait in the class.
+// Add adds a job with its elements that wait in the class.
 func (c *Class) Add(j *Job) {
 	at, _ := slices.BinarySearchFunc(c.Jobs, j.Number, byNumber)
 	c.Jobs = slices.Insert(c.Jobs, at, j)
@@ -68,7 +68,7 @@ func (c *Class) count() {
 	}
 }
 
-// First is the number of the first job, beyond all numbers if there is none.
+// First returns the number of the first job, or the maximum if there is none.
 func (c *Class) First() int64 {
 	if len(c.Jobs) == 0 {
 		return 1<<63 - 1
@@ -76,13 +76,13 @@ func (c *Class) First() int64 {
 	return c.Jobs[0].Number
 }
 
-// NextGang is the next gang: its job and its waiting elements.
+// NextGang returns the next gang: its job and its waiting elements.
 func (c *Class) NextGang() (*Job, []int) {
 	j := c.Jobs[0]
 	return j, j.Gangmates(j.WaitingRanges(c.key)[0].First)
 }
 
-// WholeWithin is how many elements fit within n if only whole gangs count, the next ones first.
+// WholeWithin returns the largest number of elements up to n that make complete gangs, in order.
 func (c *Class) WholeWithin(n int) (sum int) {
 	for _, j := range c.Jobs {
 		next := j.Array.First

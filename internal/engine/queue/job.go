@@ -9,60 +9,60 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// Job is a submitted job that is not final, an array counting as one. Its command, environment and inputs stay in the store.
+// Job is a submitted job or array that is not final. Its command, environment and inputs stay in the store.
 type Job struct {
 	Number     int64             `json:"number"`
 	Name       string            `json:"name"`
 	User       string            `json:"user,omitempty"`
-	Labels     map[string]string `json:"labels,omitempty"` // never changed
+	Labels     map[string]string `json:"labels,omitempty"` // immutable
 	Shape      drover.Shape      `json:"shape"`
 	Array      drover.Array      `json:"array"`
-	Gang       int               `json:"gang,omitempty"`        // so many elements in a row begin together; 0: each by itself
-	MaxRunning int               `json:"max_running,omitempty"` // elements that run at once; 0: no limit
+	Gang       int               `json:"gang,omitempty"`        // this many consecutive elements start together; 0: each by itself
+	MaxRunning int               `json:"max_running,omitempty"` // elements that may run at a time; 0: no limit
 	Priority   int               `json:"priority"`
 	Attempts   int               `json:"attempts"` // starts that may be lost
 	Retry      drover.Retry      `json:"retry"`
 	Timeout    time.Duration     `json:"timeout,omitempty"`
-	Expected   time.Duration     `json:"expected,omitempty"`  // how long one attempt is likely to run; 0: not known
-	MaxWait    time.Duration     `json:"max_wait,omitempty"`  // how much longer than for a boot it may wait for room that is paid for anyway
-	After      []int64           `json:"after,omitempty"`     // jobs that must succeed first; each goes as it does
+	Expected   time.Duration     `json:"expected,omitempty"`  // how long one attempt is expected to run; 0: unknown
+	MaxWait    time.Duration     `json:"max_wait,omitempty"`  // how much longer than a boot it may wait for room that is paid for anyway
+	After      []int64           `json:"after,omitempty"`     // jobs that must succeed first; removed as they do
 	AfterAny   []int64           `json:"after_any,omitempty"` // jobs that must be final first; likewise
 
 	Queued            Ranges           `json:"queued"`          // elements that wait for an attempt
-	Grown             []Grown          `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have
-	Postponed         Ranges           `json:"-"`               // those of them that may not start yet, which follows from the rest
-	Tried             []Element        `json:"tried,omitempty"` // elements that have had one and are not final, by index
+	Grown             []Grown          `json:"grown,omitempty"` // queued elements with more memory than the job's, by amount
+	Postponed         Ranges           `json:"-"`               // queued elements that may not start yet; derived
+	Tried             []Element        `json:"tried,omitempty"` // elements with attempts that are not final, by index
 	Succeeded         int              `json:"succeeded,omitempty"`
 	Failed            int              `json:"failed,omitempty"`
 	Cancelled         int              `json:"cancelled,omitempty"`
-	Cancel            *verdict.Verdict `json:"cancel,omitempty"`  // it is being cancelled
-	Since             drover.Time      `json:"since"`             // it waits since
-	Again             int64            `json:"again,omitempty"`   // its place among the jobs that were put back in the queue after they were final; 0: it was not
-	Blocked           time.Duration    `json:"blocked,omitempty"` // how long it has waited in all for offerings that were blocked
-	ConsecutiveLosses int              `json:"losers,omitempty"`  // how many instances in a row have lost it while they lived
+	Cancel            *verdict.Verdict `json:"cancel,omitempty"`  // why it is being cancelled
+	Since             drover.Time      `json:"since"`             // waiting since
+	Again             int64            `json:"again,omitempty"`   // its place among finished jobs that were requeued; 0: not requeued
+	Blocked           time.Duration    `json:"blocked,omitempty"` // how long it has waited in total for blocked offerings
+	ConsecutiveLosses int              `json:"losers,omitempty"`  // how many instances in a row have lost it while alive
 }
 
-// Grown are elements of a job that wait and have as much memory, since they ran out of less.
+// Grown is the waiting elements of a job with the same increased memory, since they ran out of less.
 type Grown struct {
 	Memory  drover.Bytes  `json:"memory"`
 	Waiting Ranges        `json:"waiting"`
-	Blocked time.Duration `json:"blocked,omitempty"` // as the job's, of these
+	Blocked time.Duration `json:"blocked,omitempty"` // like the job's, for these
 }
 
-// Element is what is remembered of a job, or one element of an array, between its attempts.
+// Element is what is remembered of a job or array element between attempts.
 type Element struct {
 	Index   int `json:"index"`
 	Number  int `json:"number"`            // of its last attempt
-	Lost    int `json:"lost,omitempty"`    // attempts lost to their instances
+	Lost    int `json:"lost,omitempty"`    // attempts lost with their instances
 	Retried int `json:"retried,omitempty"` // retries by exit code
 
-	Until drover.Time `json:"until,omitempty"` // it is not tried again before
+	Until drover.Time `json:"until,omitempty"` // it is not retried before
 
-	Interrupted drover.Time  `json:"interrupted,omitempty"` // when its last attempt was, if it was
-	Memory      drover.Bytes `json:"memory,omitempty"`      // what it has, since it ran out of less; 0: what its job says
+	Interrupted drover.Time  `json:"interrupted,omitempty"` // when its last attempt was interrupted, if so
+	Memory      drover.Bytes `json:"memory,omitempty"`      // its increased memory; 0: what its job says
 }
 
-// NewJob is a job as the engine first meets it: all of it waits. What it is to run after is the caller's to fill in.
+// NewJob makes a new job whose elements all wait. The caller sets its dependencies.
 func NewJob(number int64, user string, spec drover.JobSpec) Job {
 	return Job{
 		Number: number, Name: spec.Name, User: user, Labels: spec.Labels,
@@ -72,7 +72,7 @@ func NewJob(number int64, user string, spec drover.JobSpec) Job {
 	}
 }
 
-// Clone is the job as it is. It shares no memory with it that may change.
+// Clone returns a copy that shares no mutable memory with the job.
 func (j *Job) Clone() Job {
 	c := *j
 	c.After, c.AfterAny = slices.Clone(j.After), slices.Clone(j.AfterAny)
@@ -86,15 +86,15 @@ func (j *Job) Clone() Job {
 	return c
 }
 
-// MayStart reports whether the job's queued elements wait for nothing but a place.
+// MayStart reports whether the job's queued elements wait only for a place.
 func (j *Job) MayStart() bool { return !j.Follows() && j.Priority > 0 && j.Cancel == nil }
 
-// Follows reports whether other jobs have to end before the job's elements may start.
+// Follows reports whether other jobs must end before the job's elements may start.
 func (j *Job) Follows() bool { return len(j.After) > 0 || len(j.AfterAny) > 0 }
 
 func byIndex(el Element, index int) int { return cmp.Compare(el.Index, index) }
 
-// Element finds what is remembered of an element, making it on its first attempt.
+// Element returns what is remembered of an element, creating it for its first attempt.
 func (j *Job) Element(index int) *Element {
 	at, ok := slices.BinarySearchFunc(j.Tried, index, byIndex)
 	if !ok {
@@ -103,7 +103,7 @@ func (j *Job) Element(index int) *Element {
 	return &j.Tried[at]
 }
 
-// Forget drops what is remembered of an element that is final.
+// Forget drops what is remembered of a final element.
 func (j *Job) Forget(index int) {
 	at, ok := slices.BinarySearchFunc(j.Tried, index, byIndex)
 	if ok {
@@ -111,10 +111,11 @@ func (j *Job) Forget(index int) {
 	}
 }
 
-// Held reports whether something of the job waits that may not start at all: it is to run after others, or its priority is 0.
+// Held reports whether the job has queued elements that may not start at all: it follows other jobs, or its priority is
+// 0.
 func (j *Job) Held() bool { return len(j.Queued) > 0 && (j.Follows() || j.Priority == 0) }
 
-// Waits is how many of what is named of the job wait.
+// Waits returns how many elements of the job or element named by id wait.
 func (j *Job) Waits(id drover.JobID) int {
 	switch {
 	case id.Index < 0 && j.Array.Set:
@@ -125,11 +126,11 @@ func (j *Job) Waits(id drover.JobID) int {
 	return 0
 }
 
-// Open reports whether an element is not final: it waits, or what was tried of it is remembered. Nothing is of those that are final, whose attempts a
-// runner has until it hears that it may forget them.
+// Open reports whether an element is not final: it is queued or has attempts. Final elements are forgotten, though a
+// runner keeps their attempts until it is told to forget them.
 func (j *Job) Open(index int) bool { return j.Queued.Has(index) || j.LastAttempt(index) > 0 }
 
-// LastAttempt is the number of an element's last attempt, 0 if it had none that is remembered.
+// LastAttempt returns the number of an element's last attempt, 0 if none is remembered.
 func (j *Job) LastAttempt(index int) int {
 	if at, tried := slices.BinarySearchFunc(j.Tried, index, byIndex); tried {
 		return j.Tried[at].Number
@@ -137,7 +138,7 @@ func (j *Job) LastAttempt(index int) int {
 	return 0
 }
 
-// Live is how many elements have a live attempt.
+// Live returns how many elements have a live attempt.
 func (j *Job) Live() int {
 	return j.Array.Size() - j.Queued.Count() - j.Succeeded - j.Failed - j.Cancelled
 }

@@ -6,8 +6,8 @@ import (
 	"drover"
 )
 
-// Key names a class: the jobs that are interchangeable to the engine: one shape, priority, user, timeout and about the same expected time, and labels that
-// matter.
+// Key identifies a class of jobs that are interchangeable to the engine: with the same shape, priority, user, timeout,
+// relevant labels and about the same expected time.
 type Key struct {
 	Shape    drover.Shape  `json:"shape"`
 	Priority int           `json:"priority"`
@@ -16,10 +16,11 @@ type Key struct {
 	Expected time.Duration `json:"expected,omitempty"` // a step of the scale of expected times
 	MaxWait  time.Duration `json:"max_wait,omitempty"`
 	Gang     int           `json:"gang,omitempty"`
-	Labels   string        `json:"labels,omitempty"` // those that budgets and shares speak of: a NAME=VALUE a line, by name
+	Labels   string        `json:"labels,omitempty"` // those that budgets and shares refer to: sorted lines NAME=VALUE
 }
 
-// KeyOf names the class that the job's waiting elements are in, but for those that have more memory. labels are the names of those that matter.
+// KeyOf returns the class of the job's waiting elements, except those with more memory. labels names the relevant
+// labels.
 func KeyOf(j *Job, labels []string) Key {
 	key := Key{Shape: j.Shape, Priority: j.Priority, User: j.User, Timeout: j.Timeout, Expected: Step(j.Expected), MaxWait: j.MaxWait, Gang: j.Gang}
 	for _, name := range labels {
@@ -33,7 +34,7 @@ func KeyOf(j *Job, labels []string) Key {
 	return key
 }
 
-// With is the class of those that have so much memory; with 0, as much as the job says.
+// With returns the class of elements with this much memory; 0: the job's own.
 func (k Key) With(memory drover.Bytes) Key {
 	if memory > 0 {
 		k.Shape.Need.Memory = memory
@@ -41,17 +42,17 @@ func (k Key) With(memory drover.Bytes) Key {
 	return k
 }
 
-// How long a job is likely to run is its submitter's guess. It is told to the solver, which puts together what is likely to end together; no deadline,
-// no promise of money and no order of service follows from it, so that a wrong one costs money at most. Jobs are told apart only by the step of a
-// scale that is nearest: an hour, which is what a job of which nothing is known counts as, doubled or halved again and again. So however many
-// different times a million jobs are expected to take, their classes are but twenty times as many.
+// A job's expected time is its submitter's guess. The solver uses it to put together jobs that are likely to end
+// together; no deadline, commitment or order of service depends on it, so a wrong one costs money at most. Jobs are
+// distinguished only by the nearest step of a scale: an hour, the default for unknown jobs, doubled or halved
+// repeatedly. So even a million jobs with different expected times form at most twenty times as many classes.
 
 const (
-	leastStep = time.Hour >> 6  // 56 s: of what is shorter, most is the boot
+	leastStep = time.Hour >> 6  // 56 s: shorter jobs are dominated by the boot
 	mostStep  = time.Hour << 13 // most of a year
 )
 
-// Step is the step of the scale that is nearest to an expected time; 0 where that is not known.
+// Step returns the step nearest to an expected time; 0 if unknown.
 func Step(expected time.Duration) time.Duration {
 	if expected <= 0 {
 		return 0

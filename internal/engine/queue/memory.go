@@ -8,11 +8,12 @@ import (
 	"drover"
 )
 
-// An element that ran out of memory may be tried again with more. It is then of another shape than the rest of its job, so it waits in the
-// class of that shape: a job is in as many classes as there are amounts of memory that its waiting elements have. Queued has them all, and
-// Grown, for each amount but the job's own, those that have it.
+// An element that ran out of memory may be retried with more. Its shape then differs from the rest of its job, so it
+// waits in the class of that shape: a job is in as many classes as its waiting elements have amounts of memory. Queued
+// contains all of them, and Grown lists the elements for each amount except the job's own.
 
-// GrownIn is those of the job's elements that wait in a class because they have more memory; nil if it is the job's own class.
+// GrownIn returns the job's elements that wait in a class because of their increased memory; nil if it is the job's own
+// class.
 func (j *Job) GrownIn(key Key) *Grown {
 	for i := range j.Grown {
 		if j.Grown[i].Memory == key.Shape.Need.Memory {
@@ -22,7 +23,7 @@ func (j *Job) GrownIn(key Key) *Grown {
 	return nil
 }
 
-// WaitingIn is how many of the job's elements wait in the class.
+// WaitingIn returns how many of the job's elements wait in the class.
 func (j *Job) WaitingIn(key Key) int {
 	if len(j.Postponed) == 0 && len(j.Grown) == 0 {
 		return j.Queued.Count()
@@ -30,7 +31,7 @@ func (j *Job) WaitingIn(key Key) int {
 	return j.WaitingRanges(key).Count()
 }
 
-// WaitingRanges is those of the job's elements that wait in the class.
+// WaitingRanges returns which of the job's elements wait in the class.
 func (j *Job) WaitingRanges(key Key) Ranges {
 	if grown := j.GrownIn(key); grown != nil {
 		return grown.Waiting.Without(j.Postponed)
@@ -42,7 +43,7 @@ func (j *Job) WaitingRanges(key Key) Ranges {
 	return own
 }
 
-// takeFrom takes the next of the job's elements that wait in the class out of its queue.
+// takeFrom dequeues the job's next element in the class.
 func (j *Job) takeFrom(key Key) int {
 	if len(j.Postponed) == 0 && len(j.Grown) == 0 {
 		return j.Queued.Pop()
@@ -55,7 +56,7 @@ func (j *Job) takeFrom(key Key) int {
 	return index
 }
 
-// Enqueue puts an element in the job's queue, with the memory that it has.
+// Enqueue adds an element to the job's queue, according to its memory.
 func (j *Job) Enqueue(index int) {
 	j.Queued.Add(index)
 	memory := j.MemoryOf(index)
@@ -69,7 +70,7 @@ func (j *Job) Enqueue(index int) {
 	j.Grown[at].Waiting.Add(index)
 }
 
-// Unqueue takes an element out of the job's queue and reports whether it was in.
+// Unqueue removes an element from the job's queue and reports whether it was there.
 func (j *Job) Unqueue(index int) bool {
 	for i := range j.Grown {
 		j.Grown[i].Waiting.Remove(index)
@@ -78,7 +79,7 @@ func (j *Job) Unqueue(index int) bool {
 	return j.Queued.Remove(index)
 }
 
-// Needs is what an element of the job needs of an instance.
+// Needs returns what an element needs of an instance.
 func (j *Job) Needs(index int) drover.Resources {
 	need := j.Shape.Need
 	if memory := j.MemoryOf(index); memory > 0 {
@@ -87,7 +88,7 @@ func (j *Job) Needs(index int) drover.Resources {
 	return need
 }
 
-// MemoryOf is how much an element has because it ran out of less, 0 for what its job says.
+// MemoryOf returns an element's increased memory, 0 for what its job says.
 func (j *Job) MemoryOf(index int) drover.Bytes {
 	if at, tried := slices.BinarySearchFunc(j.Tried, index, byIndex); tried {
 		return j.Tried[at].Memory
@@ -95,7 +96,7 @@ func (j *Job) MemoryOf(index int) drover.Bytes {
 	return 0
 }
 
-// BlockedIn is where the time is kept that the job's elements in the class waited before.
+// BlockedIn returns where the blocked time of the job's elements in the class is stored.
 func (j *Job) BlockedIn(key Key) *time.Duration {
 	if grown := j.GrownIn(key); grown != nil {
 		return &grown.Blocked

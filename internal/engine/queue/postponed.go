@@ -7,16 +7,16 @@ import (
 	"drover"
 )
 
-// What waits of a job but may not start yet is postponed, and in no class: others of its gang have yet to end, its next try is not due, or as many
-// of its array run as may at once.
+// An element that waits but may not start yet is postponed, and in no class: its gang has live attempts, its retry is
+// not due, or max_running of its array run.
 
-// GangOf is the gang of an element, by its first and its last index.
+// GangOf returns the first and last index of an element's gang.
 func (j *Job) GangOf(index int) (first, last int) {
 	first = j.Array.First + (index-j.Array.First)/j.Gang*j.Gang
 	return first, min(first+j.Gang-1, j.Array.Last)
 }
 
-// Gangmates is the elements of a gang that wait.
+// Gangmates returns the waiting elements of an element's gang.
 func (j *Job) Gangmates(index int) (waiting []int) {
 	first, last := j.GangOf(index)
 	for i := first; i <= last; i++ {
@@ -27,10 +27,10 @@ func (j *Job) Gangmates(index int) (waiting []int) {
 	return waiting
 }
 
-// maxRetryDelay is the longest time between two tries.
+// maxRetryDelay is the longest delay between retries.
 const maxRetryDelay = time.Hour
 
-// RetryDelay is how long an element waits before its next try: each time twice as long as the time before.
+// RetryDelay returns how long an element waits before its next retry: each time twice as long as the time before.
 func RetryDelay(r drover.Retry, tries int) time.Duration {
 	d := r.Delay
 	for range tries - 1 {
@@ -39,10 +39,10 @@ func RetryDelay(r drover.Retry, tries int) time.Duration {
 	return d
 }
 
-// Postpones reports whether anything of the job may ever be postponed.
+// Postpones reports whether elements of the job may ever be postponed.
 func (j *Job) Postpones() bool { return j.Gang > 0 || j.Retry.Delay > 0 || j.MaxRunning > 0 }
 
-// Due is when the last of the elements that wait may be tried again, 0 if none of them has to wait for that.
+// Due returns when the last of the waiting elements may be retried, 0 if none is delayed.
 func (j *Job) Due(first, last int) (at drover.Time) {
 	from, _ := slices.BinarySearchFunc(j.Tried, first, byIndex)
 	for _, el := range j.Tried[from:] {
@@ -56,7 +56,7 @@ func (j *Job) Due(first, last int) (at drover.Time) {
 	return at
 }
 
-// Delayed is the elements whose next try is not due.
+// Delayed returns the elements whose retry is not due.
 func (j *Job) Delayed(now drover.Time) (all Ranges) {
 	for _, el := range j.Tried {
 		if el.Until > now && j.Queued.Has(el.Index) {
@@ -66,7 +66,8 @@ func (j *Job) Delayed(now drover.Time) (all Ranges) {
 	return all
 }
 
-// Postpone looks again at what is postponed, after an element has begun, ended or come to wait. siblings is how many attempts of its gang are live.
+// Postpone updates what is postponed after an element has started, ended or been queued. siblings is the number of live
+// attempts of its gang.
 func (j *Job) Postpone(index, siblings int, now drover.Time) {
 	first, last := index, index
 	if j.Gang > 0 {
@@ -85,7 +86,7 @@ func (j *Job) Postpone(index, siblings int, now drover.Time) {
 	j.HoldBack(now)
 }
 
-// HoldBack postpones those elements of an array beyond the first that may run beside those that do.
+// HoldBack postpones elements of an array beyond those that MaxRunning allows.
 func (j *Job) HoldBack(now drover.Time) {
 	if j.MaxRunning == 0 || j.Gang > 0 {
 		return

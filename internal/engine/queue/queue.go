@@ -19,12 +19,12 @@ import (
 // Queue holds the jobs that are not final. It is not safe for concurrent use: the engine's loop owns it.
 type Queue struct {
 	jobs      roster
-	followers map[int64][]int64 // by job: the numbers of the jobs that run after it
+	followers map[int64][]int64 // by job: the jobs that run after it
 	labels    []string          // names of the labels that distinguish classes, sorted
-	tries     []try             // future ones, the earliest first
+	tries     []try             // future ones, earliest first
 }
 
-// try is when an element may be tried again.
+// try is when an element may be retried.
 type try struct {
 	at    drover.Time
 	job   int64
@@ -46,7 +46,7 @@ func (q *Queue) Job(number int64) *Job { return q.jobs.find(number) }
 // All iterates over the jobs by number. None may be added or removed meanwhile.
 func (q *Queue) All() iter.Seq[*Job] { return q.jobs.all() }
 
-// Len is the number of jobs.
+// Len returns the number of jobs.
 func (q *Queue) Len() int { return q.jobs.count }
 
 // Add adds a job.
@@ -57,7 +57,7 @@ func (q *Queue) Add(j *Job) {
 	}
 }
 
-// Remove removes a job that is final.
+// Remove removes a final job.
 func (q *Queue) Remove(number int64) { q.jobs.remove(number) }
 
 // Followers returns the jobs that run after one, by number, and forgets them.
@@ -67,10 +67,10 @@ func (q *Queue) Followers(of int64) []int64 {
 	return all
 }
 
-// KeyOf is the class of the job's elements, but for those with more memory.
+// KeyOf returns the class of the job's elements, except those with more memory.
 func (q *Queue) KeyOf(j *Job) Key { return KeyOf(j, q.labels) }
 
-// TryAt notes when a waiting element may be tried again.
+// TryAt schedules the retry of a waiting element.
 func (q *Queue) TryAt(j *Job, el Element) {
 	n := try{el.Until, j.Number, el.Index}
 	at, _ := slices.BinarySearchFunc(q.tries, n, func(a, b try) int {
@@ -79,13 +79,13 @@ func (q *Queue) TryAt(j *Job, el Element) {
 	q.tries = slices.Insert(q.tries, at, n)
 }
 
-// NextTry is when the next element may be tried again; 0: never.
+// NextTry returns when the next element may be retried; 0: never.
 func (q *Queue) NextTry() drover.Time {
 	n, _ := q.next()
 	return n.at
 }
 
-// Due takes out an element that may be tried again now; j is nil if there is none.
+// Due dequeues an element that may be retried now; j is nil if there is none.
 func (q *Queue) Due(now drover.Time) (j *Job, index int) {
 	n, j := q.next()
 	if j == nil || n.at > now {
@@ -95,7 +95,7 @@ func (q *Queue) Due(now drover.Time) (j *Job, index int) {
 	return j, n.index
 }
 
-// next is the next element to be tried again that still waits for that.
+// next returns the next retry that is still valid, and drops others.
 func (q *Queue) next() (n try, j *Job) {
 	for len(q.tries) > 0 {
 		n = q.tries[0]

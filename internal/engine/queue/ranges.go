@@ -16,7 +16,7 @@ type Range struct {
 // Ranges is a set of element indexes as sorted, disjoint runs that do not touch: a million waiting elements cost one Range.
 type Ranges []Range
 
-// RangesOf are the indexes of an array, or the one of a job that is none.
+// RangesOf returns the indexes of an array, or the single index of a job without one.
 func RangesOf(a drover.Array) (all Ranges) {
 	if !a.Set {
 		return Ranges{{First: -1, Last: -1}}
@@ -27,7 +27,7 @@ func RangesOf(a drover.Array) (all Ranges) {
 	return all
 }
 
-// Count is how many indexes are in the set.
+// Count returns the number of indexes in the set.
 func (r Ranges) Count() (n int) {
 	for _, run := range r {
 		n += run.Last - run.First + 1
@@ -35,7 +35,7 @@ func (r Ranges) Count() (n int) {
 	return n
 }
 
-// Pop takes the lowest index out. The set must not be empty.
+// Pop removes and returns the lowest index. The set must not be empty.
 func (r *Ranges) Pop() int {
 	i := (*r)[0].First
 	if (*r)[0].First++; (*r)[0].First > (*r)[0].Last {
@@ -44,7 +44,7 @@ func (r *Ranges) Pop() int {
 	return i
 }
 
-// Rank is how many indexes in the set are below i.
+// Rank returns how many indexes in the set are below i.
 func (r Ranges) Rank(i int) (n int) {
 	for _, run := range r {
 		if run.First >= i {
@@ -61,13 +61,13 @@ func (r Ranges) Has(i int) bool {
 	return at < len(r) && r[at].First <= i
 }
 
-// Any reports whether there is one from first to last.
+// Any reports whether the set has an index from first to last.
 func (r Ranges) Any(first, last int) bool {
 	at := r.at(first)
 	return at < len(r) && r[at].First <= last
 }
 
-// Add puts i in.
+// Add adds i.
 func (r *Ranges) Add(i int) {
 	if r.Has(i) {
 		return
@@ -88,7 +88,7 @@ func (r *Ranges) Add(i int) {
 	}
 }
 
-// Remove takes i out and reports whether it was in.
+// Remove removes i and reports whether it was in the set.
 func (r *Ranges) Remove(i int) bool {
 	if !r.Has(i) {
 		return false
@@ -106,7 +106,7 @@ func (r *Ranges) Remove(i int) bool {
 	return true
 }
 
-// Without is the set without those of o.
+// Without returns the set minus o.
 func (r Ranges) Without(o Ranges) Ranges {
 	var left Ranges
 	for _, run := range r {
@@ -123,7 +123,7 @@ func (r Ranges) Without(o Ranges) Ranges {
 	return left
 }
 
-// Lowest is the n lowest indexes of the set, or all if it has fewer.
+// Lowest returns the n lowest indexes, or all if there are fewer.
 func (r Ranges) Lowest(n int) (lowest Ranges) {
 	for _, run := range r {
 		if n <= 0 {
@@ -136,7 +136,7 @@ func (r Ranges) Lowest(n int) (lowest Ranges) {
 	return lowest
 }
 
-// at is the place of the first run that ends at or after i.
+// at returns the position of the first run that ends at or after i.
 func (r Ranges) at(i int) int {
 	return sort.Search(len(r), func(k int) bool { return r[k].Last >= i })
 }

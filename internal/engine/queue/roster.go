@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// roster is jobs by number, in pages of which none is long: there may be a million, and they end in any order.
+// roster holds jobs by number, in pages of limited length: there may be a million, and they end in any order.
 type roster struct {
 	pages [][]*Job
 	count int
 }
 
-// pageLength is how long a page may become before it is cut in two.
+// pageLength is the length above which a page is split.
 const pageLength = 1024
 
-// page is the place of the page on which a number is, or would be.
+// page returns the position of the page where a number is, or would be.
 func (r *roster) page(number int64) int {
 	at, _ := slices.BinarySearchFunc(r.pages, number, func(p []*Job, n int64) int { return cmp.Compare(p[len(p)-1].Number, n) })
 	return at
 }
 
-// find is the job of a number, nil if there is none.
+// find returns the job with a number, nil if there is none.
 func (r *roster) find(number int64) *Job {
 	p := r.page(number)
 	if p == len(r.pages) {
@@ -34,10 +34,10 @@ func (r *roster) find(number int64) *Job {
 	return r.pages[p][at]
 }
 
-// add takes a job in.
+// add adds a job.
 func (r *roster) add(j *Job) {
 	p := r.page(j.Number)
-	if p == len(r.pages) { // mostly: numbers rise
+	if p == len(r.pages) { // the usual case: numbers rise
 		if p--; p < 0 || len(r.pages[p]) == pageLength {
 			p++
 			r.pages = append(r.pages, make([]*Job, 0, pageLength))
@@ -53,7 +53,7 @@ func (r *roster) add(j *Job) {
 	}
 }
 
-// remove lets a job go.
+// remove removes a job.
 func (r *roster) remove(number int64) {
 	p := r.page(number)
 	if p == len(r.pages) {
@@ -69,7 +69,7 @@ func (r *roster) remove(number int64) {
 	}
 }
 
-// all goes through the jobs. None is to be added or removed meanwhile.
+// all iterates over the jobs. None may be added or removed meanwhile.
 func (r *roster) all() iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		for _, page := range r.pages {

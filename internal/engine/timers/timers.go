@@ -36,10 +36,11 @@ func (t *Timers) Set(id int64, at drover.Time) {
 	heap.Push(&t.heap, timer{at, id})
 }
 
-// At is the time of an ID; 0: none.
+// At returns the time of an ID; 0: none.
 func (t *Timers) At(id int64) drover.Time { return t.next[id] }
 
-// Due takes out an ID whose time has come: the earliest first, and of equal times the lowest ID. It returns 0 if there is none.
+// Due dequeues an ID whose time has come: the earliest first, and of equal times the lowest ID. It returns 0 if there
+// is none.
 func (t *Timers) Due(now drover.Time) int64 {
 	t.prune()
 	if len(t.heap) == 0 || t.heap[0].at > now {
@@ -50,7 +51,7 @@ func (t *Timers) Due(now drover.Time) int64 {
 	return id
 }
 
-// First is the earliest time; 0: none.
+// First returns the earliest time; 0: none.
 func (t *Timers) First() drover.Time {
 	t.prune()
 	if len(t.heap) == 0 {

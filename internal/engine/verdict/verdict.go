@@ -14,21 +14,21 @@ import "drover"
 type Verdict struct {
 	Cause Cause       `json:"code"`
 	Text  string      `json:"text"`            // for people
-	Since drover.Time `json:"since,omitempty"` // since when it holds
+	Since drover.Time `json:"since,omitempty"` // holds since
 	Until drover.Time `json:"until,omitempty"` // when it ends, or is worth another try; 0: not by time alone
 }
 
-// Reason is the verdict as people are told it.
+// Reason renders the verdict for people.
 func (v Verdict) Reason() drover.Reason {
 	return drover.Reason{Code: string(v.Cause), Text: v.Text, Since: v.Since, Until: v.Until}
 }
 
-// Of is the verdict that somebody outside has reached.
+// Of returns the verdict for a Reason from outside.
 func Of(r drover.Reason) Verdict {
 	return Verdict{Cause: Cause(r.Code), Text: r.Text, Since: r.Since, Until: r.Until}
 }
 
-// Cause is what stopped something. Decisions branch on those that have a name here. The others only tell one cause from another.
+// Cause is what stopped something. Decisions branch on those named here; others only distinguish causes.
 type Cause string
 
 // The causes on which decisions branch.
@@ -49,7 +49,7 @@ const (
 
 	GivesWay     Cause = drover.ReasonGivesWay
 	Unreachable  Cause = drover.ReasonUnreachable
-	Unhealthy    Cause = drover.ReasonUnhealthy // by the instance's own word
+	Unhealthy    Cause = drover.ReasonUnhealthy // reported by the instance itself
 	CreateFailed Cause = drover.ReasonCreateFailed
 	BootTimeout  Cause = drover.ReasonBootTimeout
 	Interrupted  Cause = drover.ReasonInterrupted
@@ -59,7 +59,7 @@ const (
 	Quota    = Cause(drover.KindQuota)
 )
 
-// Reasons are verdicts as people are told them.
+// Reasons renders verdicts for people.
 func Reasons(all ...Verdict) []drover.Reason {
 	told := make([]drover.Reason, len(all))
 	for i, v := range all {
