@@ -195,7 +195,7 @@ func (w *World) mayRentAnew(in engine.Instance) {
 func (w *World) stoppedAsWished() {
 	for _, p := range w.controller.loop.Engine.Pools() {
 		s := w.controller.poolSpec(p.Name)
-		if s != nil && p.Reason == nil && (p.Stopped > s.Stopped || p.Stopped+w.boots(s)+w.stopLater(s) < s.Stopped) && !w.anyHeld(p.Name) && !w.churns(s) {
+		if s != nil && p.Reason == nil && (p.Stopped > s.Stopped || p.Stopped+max(w.boots(s), w.stopLater(s)) < s.Stopped) && !w.anyHeld(p.Name) && !w.churns(s) {
 			w.fail("pool %s keeps %d stopped, and should %d", p.Name, p.Stopped, s.Stopped)
 		}
 	}
@@ -225,10 +225,10 @@ func (w *World) boots(s *pool.Spec) (n int) {
 	return n
 }
 
-// stopLater is how many of a pool's instances are to be stopped once their jobs have ended: those in use beyond what is wanted, as many as it should still keep stopped.
+// stopLater is how many of a pool's instances beyond its number may be stopped once they are ready or have no jobs left, as many as it should still keep stopped.
 func (w *World) stopLater(s *pool.Spec) int {
 	_, all, inUse := w.counted(s)
-	return max(0, min(inUse, all-w.poolCount(s), s.Stopped-w.stoppedOf(s)))
+	return max(0, min(inUse+w.boots(s), all-w.poolCount(s), s.Stopped-w.stoppedOf(s)))
 }
 
 // keepsStopped has some of the pools keep stopped instances.
