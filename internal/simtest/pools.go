@@ -199,6 +199,7 @@ func (w *World) poolsAsWished() {
 		case p.Kind == drover.PoolGroup:
 			w.groupAsAsked(p)
 		case p.Reason != nil && (p.Reason.Code == drover.ReasonLimit || p.Reason.Code == drover.ReasonReplace):
+		case p.Reason == nil && held.Rebalance && p.Instances > p.Wanted && w.boots(held) > 0: // what takes a ready one's place boots first
 		case p.Reason != nil:
 			w.fail("pool %s is not as it should be: %s", p.Name, p.Reason.Text)
 		case p.Kind != drover.PoolSpare && p.Instances-w.stopLater(held) != p.Wanted && !w.anyHeld(p.Name):
