@@ -39,7 +39,7 @@ func (l *apiListener) Close() error {
 	return nil
 }
 
-// Addr names no network address.
+// Addr returns a placeholder: there is no network address.
 func (l *apiListener) Addr() net.Addr { return apiAddr{"instances"} }
 
 // apiAddr is the origin of a connection that came over SSH.
@@ -48,20 +48,20 @@ type apiAddr struct{ instance string }
 func (apiAddr) Network() string  { return "ssh" }
 func (a apiAddr) String() string { return a.instance }
 
-// carried is a job's connection over its instance's SSH connection. SSH has no deadlines, so a pipe in between
-// provides them.
+// carried is a job's connection over its instance's SSH connection. SSH has no deadlines, so a pipe in between provides
+// them.
 type carried struct {
 	net.Conn
 	instance string
 }
 
-// carry joins a stream to a connection until one of them ends.
+// carry copies between a stream and a connection until one of them ends.
 func carry(rw io.ReadWriteCloser, instance string) net.Conn {
 	here, there := net.Pipe()
 	forward := func(to io.WriteCloser, from io.Reader) {
 		defer rw.Close()
 		defer there.Close()
-		// How either side ends is for the other to see.
+		// Each side sees for itself how the other ends.
 		_, _ = io.Copy(to, from)
 	}
 	go forward(rw, there)
@@ -86,10 +86,10 @@ func (c *Controller) acceptAPI(l *link, conn int64) {
 	}
 }
 
-// Attempts are the connections that jobs make to DROVER_API on their instances, for an HTTP server to answer.
+// Attempts listens for the connections that jobs make to DROVER_API on their instances, for an HTTP server.
 func (c *Controller) Attempts() net.Listener { return c.api }
 
-// Attempt is the live attempt that a token names; KindAuthentication if there is none.
+// Attempt returns the live attempt that a token names; KindAuthentication if there is none.
 func (c *Controller) Attempt(ctx context.Context, token drover.Secret) (drover.AttemptID, error) {
 	id, err := c.cfg.Key.VerifyAttemptToken(c.state.Nonce, token.Reveal())
 	if err != nil {

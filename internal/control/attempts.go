@@ -24,7 +24,7 @@ var streams = []struct {
 	blob string
 }{{drover.Stdout, blob.Stdout}, {drover.Stderr, blob.Stderr}}
 
-// blobOf is a stream's name in results.
+// blobOf returns a stream's name in results.
 func blobOf(stream drover.Stream) string {
 	for _, s := range streams {
 		if s.Stream == stream {
@@ -34,7 +34,7 @@ func blobOf(stream drover.Stream) string {
 	return ""
 }
 
-// output is the end of one of an attempt's streams, and the stream's total length.
+// output returns the end of one of an attempt's streams, and the stream's total length.
 func output(x drover.Exit, stream drover.Stream) (tail string, size int64) {
 	if stream == drover.Stderr {
 		return x.Stderr, x.StderrLen
@@ -88,11 +88,11 @@ func (c *Controller) tryStart(ctx context.Context, f engine.Start) (late bool, e
 }
 
 const (
-	startTimeout = 10 * time.Minute // of a start, beside the time for its inputs
-	slowestInput = drover.MiB       // of inputs that comes to an instance in a second, at least
+	startTimeout = 10 * time.Minute // for a start, besides the time for its inputs
+	slowestInput = drover.MiB       // assumed minimum of input bytes received per second
 )
 
-// startTime is how long a start with these inputs may take.
+// startTime returns how long a start with these inputs may take.
 func startTime(files []drover.File) time.Duration {
 	limit := startTimeout
 	for _, f := range files {
@@ -103,7 +103,7 @@ func startTime(files []drover.File) time.Duration {
 
 var errNotConnected = drover.Errorf(drover.KindTransient, "the instance is not connected")
 
-// environment is a job's environment: Drover's variables override the job's own.
+// environment returns a job's environment: Drover's variables override the job's own.
 func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) map[string]string {
 	env := maps.Clone(spec.Env)
 	if env == nil {
@@ -140,10 +140,10 @@ func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) 
 type jobSpec struct {
 	drover.JobSpec
 	number int64
-	own    map[string]drover.File // the files that are for one element alone, by where they are laid
+	own    map[string]drover.File // the files for one element only, by destination
 }
 
-// newJobSpec sorts a job's files by the elements that they are for.
+// newJobSpec sorts a job's files by element.
 func newJobSpec(spec drover.JobSpec, number int64) jobSpec {
 	s := jobSpec{spec, number, map[string]drover.File{}}
 	for _, name := range spec.Foreach {
@@ -159,7 +159,7 @@ func newJobSpec(spec drover.JobSpec, number int64) jobSpec {
 	return s
 }
 
-// filesOf are the files of the batch for an element.
+// filesOf returns the batch's files for an element.
 func (s jobSpec) filesOf(index int) []drover.File {
 	file := s.FileOf(index)
 	if file == "" {
@@ -198,8 +198,8 @@ func (c *Controller) stopAttempt(f engine.Stop) {
 	}
 }
 
-// forget lets the runner clean up after an attempt, once nobody follows its output any more. It is sent over the
-// current link or not at all: if a later hello names the attempt again, the engine decides anew.
+// forget lets the runner clean up after an attempt once nobody follows its output. It is sent over the current link or
+// not at all: if a later hello names the attempt again, the engine decides again.
 func (c *Controller) forget(ctx context.Context, f engine.Forget) {
 	l, not := c.link(f.Instance), ""
 	if f.Foreign {
@@ -216,6 +216,7 @@ func (c *Controller) forget(ctx context.Context, f engine.Forget) {
 }
 
 // told logs that a message without a reply could not be sent. The connection is then about to end, and the next hello
+// covers the same.
 // covers the same.
 func (c *Controller) told(l *link, err error) {
 	if err != nil {
@@ -271,7 +272,7 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 	return nil
 }
 
-// setAside moves the logs of the last earlier attempt aside, since this one's will be in their place.
+// setAside moves the logs of the last earlier attempt away, since this one's will take their place.
 func (c *Controller) setAside(spec jobSpec, id drover.AttemptID, before []int) error {
 	if len(before) == 0 {
 		return nil
@@ -279,10 +280,10 @@ func (c *Controller) setAside(spec jobSpec, id drover.AttemptID, before []int) e
 	return c.cfg.Results.KeepLogs(c.folder(spec), id.Job.Index, before[len(before)-1])
 }
 
-// collectLogs stores both streams. A short one came whole with the exit; of a long one, it fetches the parts that are
-// kept.
+// collectLogs stores both streams. A short stream came completely with the exit; of a long one it fetches the retained
+// parts.
 func (c *Controller) collectLogs(ctx context.Context, l *link, id drover.AttemptID, spec jobSpec, exit drover.Exit) error {
-	// A section that is not read to its end holds its channel until the context ends.
+	// A section that is not read to its end occupies its channel until the context ends.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, s := range streams {
@@ -333,12 +334,12 @@ func wrongSize(f drover.File, size int64) *drover.Error {
 	return drover.Errorf(drover.KindInvalid, "input %s should have %d bytes, but has %d", f.Path, f.Size, size)
 }
 
-// inputFiles are the files of a job's inputs, and how to open each by its hash.
+// inputFiles is the files of a job's inputs, and how to open each by its hash.
 type inputFiles struct {
 	list  []drover.File
 	opens map[string]func() (io.ReadCloser, error)
 	sizes map[string]int64
-	named int64 // bytes that the records have of those that other jobs left
+	named int64 // total size of other jobs' outputs, according to the records
 }
 
 func (in *inputFiles) add(f drover.File, open func() (io.ReadCloser, error)) {
@@ -387,7 +388,7 @@ func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in
 	if err != nil {
 		return err
 	}
-	if in.named += size; in.named > wire.MaxLine { // it would not fit what an instance is told
+	if in.named += size; in.named > wire.MaxLine { // too large for a message to an instance
 		return drover.Errorf(drover.KindInvalid, "its inputs, with the outputs of job %s, are too many: their names take %v, and the limit is %v", job, drover.Bytes(in.named), drover.Bytes(wire.MaxLine)).
 			WithHint("have each element produce one file, such as an archive")
 	}

@@ -37,7 +37,7 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 	return cl.tell(answer, f.Have)
 }
 
-// Usable are the offerings that the configuration allows, at the prices that are paid, and those that it leaves out.
+// Usable returns the offerings that the configuration allows, at the prices that are paid, and those that it excludes.
 func (cl Cloud) Usable(all []drover.Offering) (usable []drover.Offering, leftOut []drover.LeftOut) {
 	if cl.Offer == nil {
 		return all, nil
@@ -58,7 +58,7 @@ func (s *cloudView) leaveOut(leftOut []drover.LeftOut) {
 	s.leftOut = leftOut
 }
 
-// leftOut are the offerings of all clouds that the configuration leaves out.
+// leftOut returns the offerings of all clouds that the configuration excludes.
 func (c *Controller) leftOut() (all []drover.LeftOut) {
 	now := c.current()
 	for _, s := range now.Settings.Clouds {
@@ -73,7 +73,7 @@ func (c *Controller) leftOut() (all []drover.LeftOut) {
 	return all
 }
 
-// tell reduces a whole catalogue to what has changed, if the engine has the one that it was last told.
+// tell reduces a complete catalogue to its changes, if the engine has the one it was last told.
 func (s *cloudView) tell(answer engine.Offered, have string) engine.Offered {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *cloudView) tell(answer engine.Offered, have string) engine.Offered {
 	return answer
 }
 
-// catalogueHash is equal for equal catalogues.
+// catalogueHash returns a hash of a catalogue.
 func catalogueHash(all []drover.Offering) (string, error) {
 	text, err := json.Marshal(all)
 	sum := sha256.Sum256(text)

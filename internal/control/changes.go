@@ -2,15 +2,15 @@ package control
 
 import "sync"
 
-// changes wakes callers who wait for a job when a change of it was committed.
+// changes wakes callers who wait for a job when a change to it was committed.
 type changes struct {
 	mu      sync.Mutex
 	waiting map[int64]*change // by job; guarded by mu
 }
 
-// change is one job's next change, with the number of callers who wait for it.
+// change is one job's next change, and the number of callers who wait for it.
 type change struct {
-	came    chan struct{} // closed when it comes
+	came    chan struct{} // closed by the change
 	waiters int
 }
 

@@ -14,17 +14,17 @@ import (
 	"drover/internal/engine"
 )
 
-// checkList is the instances whose health is to be checked, as the last decision left them.
+// checkList is the instances to be health-checked, as of the last decision.
 type checkList struct {
 	mu      sync.Mutex
 	now     []engine.Check // guarded by mu; never changed in place
-	changed chan struct{}  // holds one when now has changed
+	changed chan struct{}  // buffered; signals that now has changed
 
-	engine   *engine.Engine // of which revision speaks; the loop's own, as is what follows
+	engine   *engine.Engine // to which revision refers; like the following, the loop's own
 	revision [3]int
 }
 
-// showChecks takes in what a decision changed of the instances to be checked. The loop calls it.
+// showChecks updates the list after a decision. The loop calls it.
 func (c *Controller) showChecks(e *engine.Engine) {
 	l := &c.checks
 	revision := e.GroupRevision()
@@ -52,16 +52,16 @@ func (l *checkList) list() []engine.Check {
 }
 
 const (
-	checkTick  = 200 * time.Millisecond // how late a check may begin
-	mostChecks = 512                    // at once; further checks wait
+	checkTick  = 200 * time.Millisecond // the maximum delay of a check
+	mostChecks = 512                    // at a time; further checks wait
 	maxHeader  = 16 << 10               // of an answer to an HTTP check; its body is not read
 )
 
-// checker checks instances. Its goroutine alone uses it; results come over done.
+// checker checks instances. Only its own goroutine uses it; results arrive over done.
 type checker struct {
 	c    *Controller
 	of   map[int64]*checkedInstance
-	pass map[string]time.Time // when an instance of a cloud was last found to pass
+	pass map[string]time.Time // when an instance of a cloud last passed
 	busy int
 	done chan checkResult
 }
@@ -70,10 +70,10 @@ type checker struct {
 type checkedInstance struct {
 	engine.Check
 	due   time.Time
-	under bool      // a check is under way
+	under bool      // a check is in progress
 	fails int       // in a row
-	since time.Time // when the first of those began
-	heard time.Time // when it was seen that another of its cloud has passed since then
+	since time.Time // the first of those
+	heard time.Time // when another instance of its cloud was seen to pass since
 }
 
 type checkResult struct {
@@ -82,7 +82,7 @@ type checkResult struct {
 	err      error
 }
 
-// runChecks checks the health of instances until ctx ends. It tells the engine what is not as the engine knows it.
+// runChecks checks the health of instances until ctx ends. It reports results that differ from what the engine knows.
 func (c *Controller) runChecks(ctx context.Context) {
 	k := &checker{c: c, of: map[int64]*checkedInstance{}, pass: map[string]time.Time{}, done: make(chan checkResult)}
 	ticks := time.NewTicker(checkTick)
@@ -109,7 +109,7 @@ func (c *Controller) runChecks(ctx context.Context) {
 	}
 }
 
-// follow takes in which instances are to be checked. A new one is checked at once, others go on as they were.
+// follow updates the set of instances to check. A new one is checked immediately; others keep their state.
 func (k *checker) follow(list []engine.Check, now time.Time) {
 	of := make(map[int64]*checkedInstance, len(list))
 	for _, one := range list {
@@ -123,7 +123,7 @@ func (k *checker) follow(list []engine.Check, now time.Time) {
 	k.of = of
 }
 
-// begin begins the checks that are due.
+// begin starts the checks that are due.
 func (k *checker) begin(ctx context.Context, now time.Time) {
 	setup := k.c.current()
 	for id, in := range k.of {
@@ -138,7 +138,7 @@ func (k *checker) begin(ctx context.Context, now time.Time) {
 	}
 }
 
-// take takes in what a check found, and tells the engine if that is not what it knows.
+// take handles a check's result, and tells the engine if it does not know it.
 func (k *checker) take(ctx context.Context, r checkResult, now time.Time) {
 	in := k.of[r.instance]
 	if in == nil || ctx.Err() != nil {
@@ -168,7 +168,7 @@ func (k *checker) take(ctx context.Context, r checkResult, now time.Time) {
 	}
 }
 
-// checkHost is where an instance is reached, without a port; empty while that is not known.
+// checkHost returns where an instance is reached, without a port; empty while unknown.
 func (c *Controller) checkHost(s *setup, in engine.Check) string {
 	cl := s.clouds[in.Cloud]
 	if cl == nil {
@@ -203,7 +203,7 @@ func (h *HealthCheck) try(ctx context.Context, host string) error {
 	return get(ctx, "http://"+address+h.Path)
 }
 
-// get asks for a page of an instance: directly, following no redirect, and without reading it.
+// get requests a page of an instance: directly, without following redirects or reading it.
 func get(ctx context.Context, url string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"drover/internal/remote"
 )
 
-// Deadlines of calls to a cloud. Each is generous for a healthy cloud and short enough that a hung call is soon tried again.
+// Deadlines of calls to a cloud. Each is generous for a healthy cloud, and short enough that a hung call is soon
+// retried.
 const (
 	listTimeout     = time.Minute
 	createTimeout   = 2 * time.Minute
@@ -22,7 +23,7 @@ const (
 	describeTimeout = 30 * time.Second
 )
 
-// list asks a cloud for this fleet's instances and returns what is new and what is missing since the last good list.
+// list asks a cloud for this fleet's instances and returns the differences from the last good list.
 func (c *Controller) list(ctx context.Context, effect int64, f engine.ListInstances) engine.Body {
 	began := c.clock.now()
 	cl, err := c.cloud(f.Cloud)
@@ -53,7 +54,7 @@ func (c *Controller) listFleet(ctx context.Context, cl *cloud) (map[string]drive
 	return all, err
 }
 
-// describe asks a cloud whether it has an instance that its lists lack.
+// describe asks a cloud about an instance missing from its lists.
 func (c *Controller) describe(ctx context.Context, effect int64, f engine.Describe) engine.Body {
 	answer := engine.Described{Effect: effect, Instance: f.Instance, Began: c.clock.now()}
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
@@ -67,11 +68,11 @@ func (c *Controller) describe(ctx context.Context, effect int64, f engine.Descri
 	return answer
 }
 
-// tryDescribe returns KindNotFound if the cloud says that there is no such instance.
+// tryDescribe returns KindNotFound if the cloud says that the instance does not exist.
 func (c *Controller) tryDescribe(ctx context.Context, f engine.Describe) (driver.Instance, error) {
 	cl, err := c.cloud(f.Cloud)
 	if err != nil {
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%v", err) // no word of the cloud's
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%v", err) // not the cloud's answer
 	}
 	d, ok := driver.As[driver.Describer](cl.own)
 	if !ok {
@@ -104,8 +105,7 @@ func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) 
 	return engine.Created{Effect: effect, Instance: f.Instance, ProviderID: in.ID, Taken: f.Candidates[at], Addresses: addresses(in.Addresses)}
 }
 
-// createRequest has everything that is needed to adopt the instance, and to verify its identity, without any
-// database.
+// createRequest contains everything needed to adopt the instance, and to verify its identity, without a database.
 func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateRequest, error) {
 	key, err := c.cfg.Key.HostKey(f.Name)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 		r.Init = driver.PlantSecret(c.cfg.Key.BootSecret(f.Name), r.Init)
 	}
 	if cl.own.Capabilities().HostKeys != driver.HostKeysPlanted {
-		delete(r.Tags, driver.TagHostKey) // the instance has another
+		delete(r.Tags, driver.TagHostKey) // the instance has another key
 	}
 	for _, o := range f.Candidates {
 		r.Candidates = append(r.Candidates, candidate(o))
@@ -146,7 +146,7 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 	return r, nil
 }
 
-// authorizedKey is the key that logs in to a new instance, as a line of an authorized_keys file.
+// authorizedKey returns the login key of new instances, as a line of an authorized_keys file.
 func (c *Controller) authorizedKey(cl *cloud) string {
 	if len(cl.SSH.Keys) == 0 {
 		return c.cfg.Key.AuthorizedKey()
@@ -224,10 +224,10 @@ func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
 	return nil
 }
 
-// providerIDs are the cloud's ids of an instance: if its id never became known, all that the cloud lists under its
-// name, which are two if the cloud made one create call twice. A list may still lack some. They do not leak: the
-// engine does not take a destruction by name for the end, and destroys whatever a later list shows under the name by
-// its id.
+// providerIDs returns an instance's provider IDs: if its ID never became known, those of all listed instances with its
+// name, which are two if the cloud executed one create call twice. A list may not have all of them yet. They do not
+// leak: the engine does not consider a destruction by name final, and destroys by ID whatever a later list shows under
+// that name.
 func (c *Controller) providerIDs(ctx context.Context, cl *cloud, f engine.Destroy) (ids []string, err error) {
 	if f.ProviderID != "" {
 		return []string{f.ProviderID}, nil
@@ -241,7 +241,7 @@ func (c *Controller) providerIDs(ctx context.Context, cl *cloud, f engine.Destro
 	return ids, err
 }
 
-// switchInstance has a cloud stop an instance, or start it again.
+// switchInstance asks a cloud to stop an instance, or to start it again.
 func (c *Controller) switchInstance(ctx context.Context, effect int64, f engine.Switch) engine.Body {
 	answer := engine.Switched{Effect: effect, Instance: f.Instance}
 	if err := c.trySwitch(ctx, f); err != nil {
@@ -253,7 +253,7 @@ func (c *Controller) switchInstance(ctx context.Context, effect int64, f engine.
 func (c *Controller) trySwitch(ctx context.Context, f engine.Switch) error {
 	cl, err := c.cloud(f.Cloud)
 	if err != nil {
-		return drover.Errorf(drover.KindTransient, "%v", err) // no word of the cloud's
+		return drover.Errorf(drover.KindTransient, "%v", err) // not the cloud's answer
 	}
 	s, can := driver.As[driver.Starter](cl.own)
 	if !can {
@@ -273,8 +273,8 @@ func (c *Controller) trySwitch(ctx context.Context, f engine.Switch) error {
 	return err
 }
 
-// growTimeout is how long growing a volume and its file system may take: EC2 may take minutes until the instance sees
-// it.
+// growTimeout is how long growing a volume and its file system may take: on EC2 it may take minutes until the instance
+// sees it.
 const growTimeout = 10 * time.Minute
 
 // growDisk asks the cloud to grow an instance's volume, then grows the file system on the instance.

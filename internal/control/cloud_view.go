@@ -18,25 +18,25 @@ import (
 // cloud is an open cloud.
 type cloud struct {
 	Cloud
-	own *middleware.FleetCloud // its Driver, which touches only this fleet's instances
+	own *middleware.FleetCloud // its Driver, restricted to this fleet's instances
 	*cloudView
 }
 
-// cloudView is what was observed of a cloud: its last good list, what was created since, and its catalogue. It
-// survives a change of the cloud's configuration, since the engine is told differences.
+// cloudView is what was observed of a cloud: its last good list, later creations, and its catalogue. It survives a
+// change of the cloud's configuration, since the engine is told differences.
 type cloudView struct {
 	mu      sync.Mutex
-	seen    map[string]driver.Instance // by provider id; guarded by mu
+	seen    map[string]driver.Instance // by provider ID; guarded by mu
 	listed  bool                       // seen is a good list; guarded by mu
-	created map[string]driver.Instance // not yet seen; guarded by mu
-	missing []driver.Instance          // seen once, and no longer: the last of them; guarded by mu
-	offered []drover.Offering          // the catalogue that the engine was told last; never changed; guarded by mu
+	created map[string]driver.Instance // not listed yet; guarded by mu
+	missing []driver.Instance          // the last instances that disappeared from lists; guarded by mu
+	offered []drover.Offering          // the last catalogue the engine was told; never changed; guarded by mu
 	told    string                     // its hash; guarded by mu
-	leftOut []drover.LeftOut           // what the configuration leaves out of the cloud's list; never changed; guarded by mu
+	leftOut []drover.LeftOut           // excluded by the configuration; never changed; guarded by mu
 }
 
-// replace makes all the last good list, and returns how it differs from the one before, in a stable order. An
-// instance also counts as new if it has started or stopped, or if the cloud now takes it back or fails to make it.
+// replace sets the last good list, and returns the differences from the previous one in a stable order. An instance
+// also counts as added if it has started or stopped, or if the cloud now interrupts it or fails to create it.
 func (cl *cloudView) replace(all map[string]driver.Instance) (added []driver.Instance, removed []string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -64,7 +64,7 @@ func (cl *cloudView) replace(all map[string]driver.Instance) (added []driver.Ins
 	return added, removed
 }
 
-// differs reports whether a list shows a change of an instance that matters to the engine.
+// differs reports whether an instance changed in a way that matters to the engine.
 func differs(old, in driver.Instance) bool {
 	is := func(in driver.Instance, s driver.State) bool { return in.State == s }
 	return is(old, driver.Stopped) != is(in, driver.Stopped) || is(old, driver.Stopping) != is(in, driver.Stopping) ||
@@ -126,10 +126,10 @@ func (cl *cloudView) retag(id string, tags map[string]string) {
 	}
 }
 
-// maxPrice bounds the hourly price in a tag: anybody who may tag an instance could write anything there.
+// maxPrice limits the hourly price in a tag: anyone who may tag an instance could write anything there.
 const maxPrice = 1_000_000 * drover.Dollar
 
-// sighting is what the engine is told of a listed instance. Its tags come from outside: an impossible price is
+// sighting returns what the engine is told about a listed instance. Its tags come from outside: an impossible price is
 // dropped, and text is sanitized so that a recording reproduces it.
 func sighting(in driver.Instance) engine.Sighting {
 	tag := func(name string) string { return strings.ToValidUTF8(in.Tags[name], "\uFFFD") }
@@ -161,7 +161,7 @@ func sighting(in driver.Instance) engine.Sighting {
 	}
 }
 
-// stoppedAt is when Drover stopped an instance that has this tag; 0 if it did not.
+// stoppedAt returns when Drover stopped an instance with this tag; 0 if it did not.
 func stoppedAt(tag string) drover.Time {
 	at, err := time.Parse(time.RFC3339, tag)
 	if err != nil {
@@ -173,7 +173,7 @@ func stoppedAt(tag string) drover.Time {
 // maxAddress is longer than any address.
 const maxAddress = 300
 
-// addresses drops those that cannot be recorded and dialled.
+// addresses drops addresses that cannot be recorded and dialled.
 func addresses(a driver.Addresses) driver.Addresses {
 	for _, text := range []*string{&a.Private, &a.Public, &a.User} {
 		if len(*text) > maxAddress || !utf8.ValidString(*text) {
@@ -183,8 +183,8 @@ func addresses(a driver.Addresses) driver.Addresses {
 	return a
 }
 
-// moved forgets where an instance could be reached, since another may have its address soon. The next list that shows
-// an address is news.
+// moved forgets an instance's addresses, since another may get them soon. The next list that shows an address counts as
+// a change.
 func (cl *cloudView) moved(id string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()

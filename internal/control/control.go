@@ -1,10 +1,10 @@
-// Package control carries out the engine's decisions in the real world and brings back the results as events. It owns
-// every goroutine of a controller: one for the loop, one for each effect under way, and a few for each connection to
-// an instance.
+// Package control carries out the engine's decisions in the real world and returns the results as events. It owns every
+// goroutine of a controller: one for the loop, one for each effect in progress, and a few for each connection to an
+// instance.
 //
 // It decides nothing. An effect is carried out once; the engine decides whether to repeat it. What control remembers
 // between effects can be observed again: connections, addresses, the last good list of each cloud, and the ends of
-// output that came with an exit.
+// output that came with exits.
 package control
 
 import (
@@ -38,20 +38,20 @@ type Config struct {
 	Key     remote.FleetKey
 	Inputs  *blob.Dir                                // contents of inputs, by hash
 	Results *blob.Results                            // logs and outputs
-	Trust   bool                                     // the records, although they may be an older copy of themselves
-	Shared  bool                                     // Results are those of many batches, so they lie under jobs' numbers instead of their names
-	Spool   string                                   // a folder for output that is being followed; empty: the system's for temporary files
-	Runners func(drover.Arch) (remote.Runner, error) // gives the program for instances of an architecture; if it is empty, of the controller's own
+	Trust   bool                                     // accept the records even if they may be stale
+	Shared  bool                                     // Results hold many batches, so they are stored under jobs' numbers instead of names
+	Spool   string                                   // folder for output that is being followed; empty: the system's temporary folder
+	Runners func(drover.Arch) (remote.Runner, error) // returns the runner for an architecture; empty: the controller's own
 	Record  Recorder                                 // nil for none
 	Log     *slog.Logger
 
 	Observer Observer // may be nil
 }
 
-// Recorder records what happens, in segments that each begin with a State. Its failures do not affect the controller.
+// Recorder records events in segments that each begin with a State. Its failures do not affect the controller.
 type Recorder interface {
 	loop.Recorder
-	Begin(engine.State) // ends the piece there is, if any, and begins one; it keeps nothing of the State
+	Begin(engine.State) // starts a new segment, ending the current one; it keeps nothing of the State
 	Full() bool         // it is time for Begin
 }
 
@@ -59,49 +59,49 @@ type Recorder interface {
 type Setup struct {
 	Settings engine.Settings
 	Clouds   []Cloud                // those of Settings
-	Limits   drover.UserLimits      // where results are those of many batches
+	Limits   drover.UserLimits      // if Results hold many batches
 	Probe    string                 // the boot probe, a shell command
-	Deadline time.Duration          // of one probe of an instance
+	Deadline time.Duration          // for one probe of an instance
 	Hooks    map[drover.Hook]string // scripts, by absolute path
 	Pools    map[string]Pool        // those of Settings, by name
-	Keep     time.Duration          // how long results are kept once their jobs are final; 0: for ever
+	Keep     time.Duration          // how long results are kept after their jobs are final; 0: forever
 	URL      string                 // where jobs reach the API; empty: through a socket on their instance
-	Notify   webhook.Config         // how it is told what becomes of batches
-	Orders   wire.Orders            // for every instance's runner, but for Notices, which its driver says
+	Notify   webhook.Config         // how it is notified about batches
+	Orders   wire.Orders            // for every instance's runner, except Notices, which the driver sets
 }
 
-// Pool is the part of a pool that the engine need not know.
+// Pool is the part of a pool that the engine does not need.
 type Pool struct {
-	Images   map[drover.Arch]string // what its instances boot from, in place of what their cloud's do
-	Template string                 // an instance template, in place of that of their cloud
-	Init     string                 // what its instances' first boot is given beside what their cloud's configuration gives
-	Probe    string                 // the boot probe of its instances; empty: that of all
+	Images   map[drover.Arch]string // what its instances boot from, instead of their cloud's
+	Template string                 // an instance template, instead of their cloud's
+	Init     string                 // its instances' first-boot script, besides their cloud's
+	Probe    string                 // its instances' boot probe; empty: the default
 	Orphan   time.Duration          // after which an orphaned instance powers itself off; 0: never
-	Hooks    map[drover.Hook]string // scripts, by absolute path, run beside those of the fleet
-	Group    *NodeGroup             // nil: it is no node group
-	Check    *HealthCheck           // of its instances' health; nil: there is none
+	Hooks    map[drover.Hook]string // scripts, by absolute path, run besides the fleet's
+	Group    *NodeGroup             // nil: not a node group
+	Check    *HealthCheck           // nil: no health check
 }
 
 // HealthCheck is how the health of a pool's instances is checked.
 type HealthCheck struct {
 	Port     int
-	Path     string // that a GET asks for; empty: a connection will do
+	Path     string // of a GET request; empty: a connection suffices
 	Interval time.Duration
 	Timeout  time.Duration
 	Failures int // in a row, before the engine is told
 }
 
-// NodeGroup has the labels and taints of the nodes of a node group.
+// NodeGroup is the labels and taints of a node group's nodes.
 type NodeGroup struct {
 	Labels map[string]string
-	Taints []string // each as KEY=VALUE:EFFECT, the startup taint among them
+	Taints []string // each as KEY=VALUE:EFFECT, including the startup taint
 }
 
 // Cloud is an open cloud and how its instances are reached.
 type Cloud struct {
 	Name   string
 	Driver driver.Cloud
-	Offer  func(drover.Offering) (paid drover.Offering, whyNot string) // an offering of its list as it is paid, and why it may not be used; nil: as they are, all
+	Offer  func(drover.Offering) (paid drover.Offering, whyNot string) // returns a listed offering at the price paid for it, or why it may not be used; nil: unchanged, all
 	SSH    SSH
 	Folder string // on its instances, for the runner
 }
@@ -110,14 +110,14 @@ type Cloud struct {
 type SSH struct {
 	User    string
 	Port    int
-	Address string       // "public", "private", or whichever there is
-	Keys    []ssh.Signer // login keys: the first is put on new instances, the others may be on older ones; the fleet's own is always tried
+	Address string       // "public", "private", or empty for either
+	Keys    []ssh.Signer // login keys: new instances get the first, older ones may have the others; the fleet's own is always tried
 }
 
 // Controller runs one fleet. Its methods are safe for concurrent use; Run is called once.
 type Controller struct {
 	cfg          Config
-	state        engine.State // at the beginning
+	state        engine.State // initial
 	epoch        int64
 	events       chan engine.Event
 	queries      chan query
@@ -133,25 +133,25 @@ type Controller struct {
 	history      history
 	spools       spools
 	live         liveLogs
-	hookWake     chan struct{} // hooks may have become due
+	hookWake     chan struct{} // signals that hooks may be due
 	hooksRunning atomic.Int64
 	flights      *flights
 	roster       *roster
 	ready        readiness
-	refused      atomic.Pointer[string] // why the configuration's file, as it is now, is not in use
+	refused      atomic.Pointer[string] // why the current configuration file is not in use
 	full         fullDisk
 
 	uploads uploads
 	tally   tally
 
-	sweeping sync.Mutex // held while inputs are swept, and while it is written down whose one is
+	sweeping sync.Mutex // held while inputs are swept, and while their owner is recorded
 
-	committing time.Duration // how long the step's commit took; the loop's own
+	committing time.Duration // duration of the step's commit; the loop's own
 
 	mu    sync.Mutex
 	setup *setup                                     // guarded by mu; the setup it points to never changes
 	links map[int64]*link                            // by instance; guarded by mu
-	ends  map[int64]map[drover.AttemptID]drover.Exit // how attempts ended, with the ends of their output, by the instance that says so; guarded by mu
+	ends  map[int64]map[drover.AttemptID]drover.Exit // exits of attempts, with the ends of their output, by reporting instance; guarded by mu
 	said  map[int64][]string                         // the last lines of runners' own logs, by instance; guarded by mu
 	specs map[int64]jobSpec                          // guarded by mu
 }
@@ -209,14 +209,14 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 	return c, nil
 }
 
-// trust accepts records that may be an older copy, on an operator's word.
+// trust accepts possibly stale records at an operator's request.
 func trust(ctx context.Context, cfg Config, state *engine.State) error {
 	cfg.Log.Warn("the records are trusted, as requested: attempts that started after they were copied may start again", logkey.Note, state.Unproved.Text)
 	state.Unproved = nil
 	return cfg.Store.Commit(ctx, []engine.Write{{Proved: true}})
 }
 
-// tellSetAside logs what could not be loaded from the records.
+// tellSetAside logs records that could not be loaded.
 func tellSetAside(ctx context.Context, cfg Config) error {
 	all, err := cfg.Store.SetAside(ctx)
 	for _, what := range all {
@@ -225,8 +225,8 @@ func tellSetAside(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// Run drives the fleet until ctx ends or the store refuses a commit; on a full disk it waits for space. It leaves instances and jobs as they
-// are, and returns once everything it began has ended.
+// Run drives the fleet until ctx ends or the store refuses a commit; on a full disk it waits for space. It leaves
+// instances and jobs running, and returns once everything it started has ended.
 func (c *Controller) Run(ctx context.Context) error {
 	end := sync.OnceFunc(func() { close(c.ended) })
 	defer end()
@@ -271,7 +271,7 @@ func (c *Controller) newLoop() (*loop.Loop, error) {
 	return l, err
 }
 
-// drive is the loop: it takes in events, several at a time if there are, and wakes the engine when it asked for that.
+// drive is the loop: it handles events, several at a time if possible, and wakes the engine when requested.
 func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.Event) error {
 	wake, err := c.step(ctx, l, opening)
 	timer := time.NewTimer(0)
@@ -298,8 +298,8 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.E
 	return err
 }
 
-// turnOver begins the next segment of a recording when it is time. The engine continues from the State at its
-// beginning, as a replay will.
+// turnOver starts the next segment of a recording when it is time. The engine continues from the segment's initial
+// State, as a replay will.
 func (c *Controller) turnOver(l *loop.Loop) (err error) {
 	if c.cfg.Record == nil || !c.cfg.Record.Full() {
 		return nil
@@ -310,7 +310,7 @@ func (c *Controller) turnOver(l *loop.Loop) (err error) {
 	return err
 }
 
-// opening are the engine's first events: the settings, and the requests that are not yet granted.
+// opening returns the engine's first events: the settings, and the pending requests.
 func (c *Controller) opening(ctx context.Context) ([]engine.Event, error) {
 	now := c.clock.now()
 	configured, err := c.configured(ctx, c.current())
@@ -341,7 +341,7 @@ func (c *Controller) drain(first engine.Event) []engine.Event {
 	return events
 }
 
-// until is how long to sleep before a wake time; an hour if there is none.
+// until returns how long to sleep before a wake time; an hour if there is none.
 func (c *Controller) until(wake drover.Time) time.Duration {
 	if wake == 0 {
 		return time.Hour
@@ -358,7 +358,7 @@ func (c *Controller) post(ctx context.Context, body engine.Body) {
 	}
 }
 
-// Query asks the engine something, between two decisions. Ask must not keep what it is given.
+// Query asks the engine something between two decisions. ask must not keep its argument.
 func (c *Controller) Query(ctx context.Context, ask func(*engine.Engine)) error {
 	q := query{ask, make(chan struct{})}
 	select {
@@ -377,7 +377,7 @@ var errEnded = drover.Errorf(drover.KindUnreachable, "the controller has ended")
 // Drain makes the controller start nothing more: see engine.DrainAsked.
 func (c *Controller) Drain(ctx context.Context) { c.post(ctx, engine.DrainAsked{}) }
 
-// Stop drains and also stops running jobs, which are queued again for the next controller, with why as the reason.
+// Stop drains and also stops running jobs, which are requeued for the next controller, with why as the reason.
 func (c *Controller) Stop(ctx context.Context, why string) {
 	c.post(ctx, engine.DrainAsked{Stop: why})
 }
@@ -395,11 +395,11 @@ func (c *Controller) AtRest(ctx context.Context) (rest, waiting bool, err error)
 	return rest, waiting, err
 }
 
-// clock gives times that never decrease: when the wall clock is set back, time continues from where it was.
+// clock returns times that never decrease: if the wall clock is set back, time continues from the last value.
 type clock struct {
 	mu   sync.Mutex
 	last drover.Time // guarded by mu
-	at   time.Time   // when last was given; guarded by mu
+	at   time.Time   // when last was returned; guarded by mu
 }
 
 func (k *clock) now() drover.Time {

@@ -19,11 +19,11 @@ import (
 type dump struct {
 	Fleet   string           `json:"fleet"`
 	Version string           `json:"version"`
-	Links   []dumpedLink     `json:"links"`   // the instances that are connected
-	Clouds  []dumpedCloud    `json:"clouds"`  // what each of them said last
-	Effects []dumpedEffect   `json:"effects"` // under way
+	Links   []dumpedLink     `json:"links"`   // connected instances
+	Clouds  []dumpedCloud    `json:"clouds"`  // what each of them last returned
+	Effects []dumpedEffect   `json:"effects"` // in progress
 	Hooks   dumpedHooks      `json:"hooks"`
-	Store   map[string]int64 `json:"store"` // how many rows there are of each kind
+	Store   map[string]int64 `json:"store"` // number of rows of each kind
 	State   engine.State     `json:"state"`
 }
 
@@ -32,7 +32,7 @@ type dumpedLink struct {
 	Name     string    `json:"name"`
 	Cloud    string    `json:"cloud"`
 	HostKey  string    `json:"host_key"` // its fingerprint
-	Heard    time.Time `json:"heard"`    // when the instance was heard last
+	Heard    time.Time `json:"heard"`    // time of the last contact
 	Probe    string    `json:"probe_failed,omitempty"`
 	Runner   []string  `json:"runner_log,omitempty"` // the last lines of its runner's own log
 }
@@ -41,10 +41,10 @@ type dumpedCloud struct {
 	Name      string            `json:"name"`
 	Listed    bool              `json:"listed"`    // there was a good list
 	List      []driver.Instance `json:"last_list"` // what it had
-	Created   []driver.Instance `json:"created"`   // since, and in no list yet
-	Missing   []driver.Instance `json:"missing"`   // the last that lists no longer had
-	Offerings int               `json:"offerings"` // that the engine was told of
-	LeftOut   int               `json:"left_out"`  // that the configuration leaves out
+	Created   []driver.Instance `json:"created"`   // since then, and not listed yet
+	Missing   []driver.Instance `json:"missing"`   // the last to disappear from lists
+	Offerings int               `json:"offerings"` // known to the engine
+	LeftOut   int               `json:"left_out"`  // excluded by the configuration
 }
 
 type dumpedEffect struct {
@@ -97,7 +97,7 @@ func (s *cloudView) dump(name string) dumpedCloud {
 	return dumpedCloud{name, s.listed, byID(s.seen), byID(s.created), append([]driver.Instance{}, s.missing...), len(s.offered), len(s.leftOut)}
 }
 
-// byID are instances in the order of their clouds' ids.
+// byID returns instances in the order of their provider IDs.
 func byID(instances map[string]driver.Instance) []driver.Instance {
 	list := slices.AppendSeq([]driver.Instance{}, maps.Values(instances))
 	slices.SortFunc(list, func(a, b driver.Instance) int { return strings.Compare(a.ID, b.ID) })

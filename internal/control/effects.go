@@ -7,14 +7,14 @@ import (
 	"drover/internal/pack"
 )
 
-// effects carries out each effect in a goroutine of its own, so that no cloud and no instance delays another. The
-// engine has at most one effect under way for each object, which bounds their number.
+// effects carries out each effect in its own goroutine, so that no cloud or instance delays another. The engine has at
+// most one effect in progress for each object, which limits their number.
 type effects struct {
 	c   *Controller
 	ctx context.Context
 }
 
-// Release begins the effects and reports the notes.
+// Release starts the effects and reports the notes.
 func (o *effects) Release(effects []engine.Effect, notes []engine.Note) {
 	for _, n := range notes {
 		o.c.note(n)

@@ -10,18 +10,18 @@ import (
 	"drover/internal/engine"
 )
 
-// remembered is how many events are kept for readers that come late or are slow.
+// remembered is how many events are kept for late or slow readers.
 const remembered = 10_000
 
-// history is the last events. Readers read at their own speed: the oldest events are overwritten, and nobody waits
-// for a reader.
+// history is the last events. Readers read at their own speed: the oldest events are overwritten, and nothing waits for
+// a reader.
 type history struct {
 	epoch int64
 
 	mu    sync.Mutex
-	ring  []drover.Event // the event numbered n is at n % remembered; guarded by mu
+	ring  []drover.Event // event number n is at n % remembered; guarded by mu
 	next  int64          // the number of the next event; guarded by mu
-	added chan struct{}  // closed when there is a new one, and then replaced; guarded by mu
+	added chan struct{}  // closed by a new event, and then replaced; guarded by mu
 }
 
 func newHistory(epoch int64) history { return history{epoch: epoch, added: make(chan struct{})} }
@@ -47,8 +47,8 @@ func (h *history) add(at drover.Time, n engine.Note) {
 	h.added = make(chan struct{})
 }
 
-// read returns a page of events from a number on, the number after the last, how many events between from and the
-// first are forgotten, and a channel that is closed when there are more.
+// read returns a page of events from a number on, the number after the last, how many events between from and the first
+// were dropped, and a channel that is closed when there are more.
 func (h *history) read(from int64) (page []drover.Event, next, missed int64, added <-chan struct{}) {
 	const most = 256
 	h.mu.Lock()
@@ -63,8 +63,8 @@ func (h *history) read(from int64) (page []drover.Event, next, missed int64, add
 	return page, from, missed, h.added
 }
 
-// after is the number of the event after the one with this id. For the id of another controller's life it is the
-// first of this one.
+// after returns the number of the event after the one with this ID. If the ID is another controller's, that is the
+// first event of this one.
 func (h *history) after(id string) int64 {
 	var epoch, n int64
 	if _, err := fmt.Sscanf(id, "%d-%d", &epoch, &n); err != nil || epoch != h.epoch || n < 0 {
@@ -75,7 +75,7 @@ func (h *history) after(id string) int64 {
 	return min(n+1, h.next)
 }
 
-// last is the number from which on there are n wanted events, or the oldest that is remembered.
+// last returns the number from which on there are n wanted events, or the oldest one kept.
 func (h *history) last(n int, wanted func(drover.Event) bool) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *Controller) Events(ctx context.Context, f drover.EventFilter) iter.Seq2
 	}
 }
 
-// gap stands for events that are forgotten.
+// gap returns an event that stands for dropped events.
 func (c *Controller) gap(missed int64) drover.Event {
 	return drover.Event{
 		Time: c.clock.now(), Level: string(engine.Warn), Missed: int(missed), Text: fmt.Sprintf("%d events are no longer remembered", missed),

@@ -8,7 +8,8 @@ import (
 	"drover/internal/engine"
 )
 
-// Explain says why something is in its state. A number means a job rather than an instance, even if the job is final.
+// Explain explains why something is in its state. A number means a job rather than an instance, even if the job is
+// final.
 func (c *Controller) Explain(ctx context.Context, subject string) (list []drover.Explanation, err error) {
 	ask := func(e *engine.Engine) { list = explain(e, subject) }
 	if err := c.Query(ctx, ask); err != nil {
@@ -39,7 +40,7 @@ func explain(e *engine.Engine, subject string) []drover.Explanation {
 	return list
 }
 
-// explainRecord explains what the engine does not have: what is final, gone, or not yet taken.
+// explainRecord explains what the engine does not have: jobs and instances that are final, gone, or not yet accepted.
 func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drover.Explanation, error) {
 	if id, err := drover.ParseJobID(subject); err == nil {
 		job, err := c.Job(ctx, id)

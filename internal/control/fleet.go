@@ -34,7 +34,7 @@ func (c *Controller) Instances(ctx context.Context, f drover.InstanceFilter) (pa
 // pageBytes is the approximate size limit of a page of instances as JSON.
 const pageBytes = 4 << 20
 
-// fitting is how many of the instances fit on a page, at least one. Each may have many jobs.
+// fitting returns how many of the instances fit on a page, at least one. Each may have many jobs.
 func fitting(list []drover.Instance) int {
 	bytes := 0
 	for i, in := range list {
@@ -49,7 +49,7 @@ func fitting(list []drover.Instance) int {
 	return len(list)
 }
 
-// Instance is one instance.
+// Instance returns one instance.
 func (c *Controller) Instance(ctx context.Context, name string) (drover.Instance, error) {
 	in, err := c.cfg.Store.Instance(ctx, c.now(), name)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Controller) Instance(ctx context.Context, name string) (drover.Instance
 	return in, nil
 }
 
-// addLogin adds where the instance can be reached, if its cloud has said so.
+// addLogin adds where the instance can be reached, if its cloud has reported it.
 func (c *Controller) addLogin(in *drover.Instance) {
 	cl := c.current().clouds[in.Cloud]
 	if cl == nil || in.State == drover.InstanceGone {
@@ -117,7 +117,7 @@ func (c *Controller) Offers(ctx context.Context, f drover.OfferFilter) ([]drover
 	return Chosen(states, c.leftOut(), f), nil
 }
 
-// Chosen are the offers that pass the filter, cheapest first.
+// Chosen returns the offers that pass the filter, cheapest first.
 func Chosen(states []engine.OfferState, leftOut []drover.LeftOut, f drover.OfferFilter) []drover.Offer {
 	offers := []drover.Offer{}
 	need := drover.Shape{Need: f.Need, Placement: drover.Placement{Cloud: f.Cloud}, Spot: drover.SpotPrefer}
@@ -155,7 +155,7 @@ func offer(s engine.OfferState) drover.Offer {
 	return offer
 }
 
-// Costs says what money was spent on.
+// Costs returns what money was spent on.
 func (c *Controller) Costs(ctx context.Context, f drover.CostFilter) (drover.Costs, error) {
 	if !f.By.Known() {
 		return drover.Costs{}, drover.Errorf(drover.KindInvalid, "costs cannot be grouped by %.80q", string(f.By)).
@@ -169,7 +169,7 @@ func (c *Controller) Costs(ctx context.Context, f drover.CostFilter) (drover.Cos
 	return c.cfg.Store.Costs(ctx, c.now(), f)
 }
 
-// checkSteps refuses too many steps of time, or steps without a beginning.
+// checkSteps refuses too many time steps, or steps without a start.
 func checkSteps(f drover.CostFilter, now drover.Time) error {
 	until := min(cmp.Or(f.Until, now), now)
 	switch {
@@ -183,12 +183,12 @@ func checkSteps(f drover.CostFilter, now drover.Time) error {
 	return nil
 }
 
-// Summary is what the fleet did and what it cost.
+// Summary returns what the fleet did and what it cost.
 func (c *Controller) Summary(ctx context.Context) (drover.Summary, error) {
 	return c.cfg.Store.Summary(ctx, c.now())
 }
 
-// Status is the fleet at a glance.
+// Status summarizes the fleet.
 func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 	counts, err := c.cfg.Store.Counts(ctx)
 	if err != nil {
@@ -210,10 +210,10 @@ func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 	}, nil
 }
 
-// Refuse records why the present configuration file is not in use; empty: it is.
+// Refuse records why the current configuration file is not in use; empty: it is.
 func (c *Controller) Refuse(why string) { c.refused.Store(&why) }
 
-// Refused is the text that Refuse recorded last.
+// Refused returns the last text recorded by Refuse.
 func (c *Controller) Refused() string {
 	if why := c.refused.Load(); why != nil {
 		return *why
@@ -230,8 +230,8 @@ func budgets(states []engine.BudgetState) (used []drover.BudgetUse) {
 	return used
 }
 
-// CreateToken makes a token. It is KindInvalid if a cloud does not isolate its jobs and another user has a token to
-// run some.
+// CreateToken creates a token. It is KindInvalid if a cloud does not isolate its jobs and another user has a token that
+// can run jobs.
 func (c *Controller) CreateToken(ctx context.Context, r drover.TokenRequest) (drover.NewToken, error) {
 	if cloud := Exposes(c.current().Clouds); cloud != "" && r.Role != drover.RoleView {
 		if err := c.mayShareHost(ctx, cloud, r.User); err != nil {
@@ -245,7 +245,7 @@ func (c *Controller) CreateToken(ctx context.Context, r drover.TokenRequest) (dr
 	return token, err
 }
 
-// Exposes is the first cloud whose jobs can do whatever the controller can; empty if there is none.
+// Exposes returns the first cloud whose jobs can do whatever the controller can; empty if there is none.
 func Exposes(clouds []Cloud) string {
 	for _, cl := range clouds {
 		if cl.Driver.Capabilities().Exposes {

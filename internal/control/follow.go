@@ -9,11 +9,11 @@ import (
 	"drover/internal/engine"
 )
 
-// A stream that is followed is asked for as often as this: soon again while it grows, less often while it does not.
+// Intervals between requests for a followed stream: short while it grows, longer while it does not.
 const (
 	fetchFirst = 25 * time.Millisecond
 	fetchMost  = 500 * time.Millisecond
-	fetchSize  = 1 << 20 // at once, so that one stream holds a channel only for a moment
+	fetchSize  = 1 << 20 // per request, so that one stream occupies a channel only briefly
 )
 
 // follower fetches a stream into its spool.
@@ -23,7 +23,7 @@ type follower struct {
 	spool    *spool
 	instance int64           // that has the attempt, or its remains
 	changed  <-chan struct{} // closed at the job's next change
-	done     func()          // lets go of changed
+	done     func()          // releases changed
 }
 
 // follow fetches a stream until its attempt has ended and everything is here, it is no longer available, or nobody
@@ -47,7 +47,7 @@ func (c *Controller) follow(ctx context.Context, key spoolKey, s *spool) {
 	}
 }
 
-// next fetches what is new, at most fetchSize bytes, unless every reader is too far behind. Over means that nothing
+// next fetches what is new, at most fetchSize bytes, unless every reader is too far behind. over means that nothing
 // more will come.
 func (f *follower) next(ctx context.Context) (n int64, over bool) {
 	if f.spool.ahead() {
@@ -73,7 +73,7 @@ func (f *follower) next(ctx context.Context) (n int64, over bool) {
 	return n, false
 }
 
-// fetch asks an instance that has the attempt, or its remains.
+// fetch requests output from an instance that has the attempt, or its remains.
 func (f *follower) fetch(ctx context.Context) (int64, error) {
 	l := f.c.link(f.instance)
 	if l == nil {
@@ -86,8 +86,8 @@ func (f *follower) fetch(ctx context.Context) (int64, error) {
 	return io.Copy(f.spool, r)
 }
 
-// rest waits until there may be more to fetch: for a while, until the job changes, or, if every reader is behind,
-// until one has read. It returns false if nobody follows any more, or the controller has ended.
+// rest waits until there may be more to fetch: for a while, until the job changes, or, if every reader is behind, until
+// one has read. It returns false if nobody follows any more, or the controller has ended.
 func (f *follower) rest(ctx context.Context, wait time.Duration) bool {
 	while, read := time.After(wait), (chan struct{})(nil)
 	if f.spool.ahead() {
@@ -130,7 +130,7 @@ func (c *Controller) awaitFollowers(ctx context.Context, id drover.AttemptID) {
 	}
 }
 
-// exit is how an attempt ended according to its instance, until it is forgotten.
+// exit returns how an attempt ended according to its instance, until it is forgotten.
 func (c *Controller) exit(instance int64, id drover.AttemptID) (drover.Exit, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +138,7 @@ func (c *Controller) exit(instance int64, id drover.AttemptID) (drover.Exit, boo
 	return exit, ok
 }
 
-// where is the instance of a live attempt; io.EOF for one that is no longer live.
+// where returns the instance of a live attempt; io.EOF if it is no longer live.
 func (c *Controller) where(ctx context.Context, id drover.AttemptID) (instance int64, err error) {
 	live := false
 	if err := c.Query(ctx, func(e *engine.Engine) { instance, live = e.Where(id) }); err != nil {
@@ -150,7 +150,7 @@ func (c *Controller) where(ctx context.Context, id drover.AttemptID) (instance i
 	return instance, nil
 }
 
-// linkOf is the connection to the instance of a live attempt.
+// linkOf returns the connection to the instance of a live attempt.
 func (c *Controller) linkOf(ctx context.Context, id drover.AttemptID) (*link, error) {
 	instance, err := c.where(ctx, id)
 	if err != nil {

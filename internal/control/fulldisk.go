@@ -13,7 +13,7 @@ import (
 	"drover/internal/store"
 )
 
-// A commit that finds the disk full is tried again after firstTry, then less and less often, but at least every lastTry.
+// A commit that finds the disk full is retried after firstTry, then less and less often, but at least every lastTry.
 const (
 	firstTry = 200 * time.Millisecond
 	lastTry  = 5 * time.Second
@@ -25,7 +25,7 @@ type fullDisk struct {
 	why atomic.Pointer[drover.Reason] // nil: no commit waits
 }
 
-// err is why changes are refused while a commit waits.
+// err returns why changes are refused while a commit waits.
 func (f *fullDisk) err() error {
 	if f.why.Load() == nil {
 		return nil
@@ -71,7 +71,7 @@ func (c *Controller) answerFor(ctx context.Context, l *loop.Loop, while time.Dur
 	}
 }
 
-// orFull turns err into a full disk for the sender of what does not fit.
+// orFull turns err into a full-disk error for the sender of data that does not fit.
 func orFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return drover.Errorf(drover.KindTransient, "the controller's disk is full: %v", err).WithHint("try again when there is room on it")
@@ -84,7 +84,7 @@ func (q query) answer(e *engine.Engine) {
 	close(q.done)
 }
 
-// suspended is why the controller can change nothing now; nil if it can, as far as is known.
+// suspended returns why the controller can change nothing now; nil if it can, as far as is known.
 func (c *Controller) suspended() *drover.Reason {
 	if why := c.full.why.Load(); why != nil {
 		return why

@@ -13,13 +13,14 @@ import (
 	"drover/internal/webhook"
 )
 
-// A hook is written down with the decision that has it run, and its row goes once it was run: so it is run at least once, and nothing of it is kept in
-// memory but while it runs. Those of one instance come one after the other. A decision waits for none of them.
+// A hook is recorded with the decision that fires it, and its row is removed once it has run: so it runs at least once,
+// and nothing about it is kept in memory except while it runs. Hooks of one instance run one after the other. No
+// decision waits for a hook.
 
 // hookInterval is how often the controller looks for hooks to repeat.
 const hookInterval = 2 * time.Second
 
-// hook is the target of a pool's hook or, without a pool, of the fleet's; empty if there is none.
+// hook returns the target of a pool's hook or, without a pool, of the fleet's; empty if there is none.
 func (c *Controller) hook(pool string, h drover.Hook) string {
 	if pool == "" {
 		return c.current().Hooks[h]
@@ -27,7 +28,7 @@ func (c *Controller) hook(pool string, h drover.Hook) string {
 	return c.current().Pools[pool].Hooks[h]
 }
 
-// listeners are the pools whose hooks an event fires. The empty name is the fleet.
+// listeners returns the pools whose hooks an event fires. The empty name is the fleet.
 func (c *Controller) listeners(f engine.Fire) (pools []string) {
 	if c.hook("", f.Hook) != "" {
 		pools = append(pools, "")
@@ -38,7 +39,7 @@ func (c *Controller) listeners(f engine.Fire) (pools []string) {
 	return pools
 }
 
-// hookRows are the rows of an event, one for each hook that it fires.
+// hookRows returns the rows of an event, one for each hook that it fires.
 func (c *Controller) hookRows(row engine.HookRow) (all []engine.Write) {
 	f := row.Fire
 	pools := c.listeners(f)
@@ -70,19 +71,19 @@ func (c *Controller) withHooks(writes []engine.Write) []engine.Write {
 	return all
 }
 
-// fired runs the hooks of an event whose rows are committed. It tells the engine at once if nobody listens to what it
-// waits for.
+// fired runs the hooks of an event whose rows are committed. It tells the engine immediately if there is no hook for
+// what it waits for.
 func (c *Controller) fired(ctx context.Context, effect int64, f engine.Fire) {
 	if f.Hook == drover.HookBroken && len(c.listeners(f)) == 0 {
 		c.post(ctx, engine.Fired{Effect: effect, Instance: f.Instance})
 	}
 	select {
 	case c.hookWake <- struct{}{}:
-	default: // it is about to look
+	default: // it is about to look anyway
 	}
 }
 
-// runHooks runs hooks, a limited number at once, until ctx ends. Then it starts those that are due for at most the
+// runHooks runs a limited number of hooks at a time until ctx ends. Then it starts those that are due for at most the
 // time that one hook may take; the next controller runs the rest.
 func (c *Controller) runHooks(ctx context.Context) {
 	c.sweepScripts()
@@ -111,7 +112,7 @@ func (c *Controller) runHooks(ctx context.Context) {
 	}
 }
 
-// beginHooks starts those that are due, up to the limit.
+// beginHooks starts hooks that are due, up to the limit.
 func (c *Controller) beginHooks(ctx context.Context, running map[int64]bool, ended chan<- int64) {
 	due, err := c.cfg.Store.Hooks(ctx, c.clock.now(), 2*hooksAtOnce)
 	if err != nil {
@@ -165,9 +166,9 @@ func isURL(target string) bool {
 	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
 }
 
-// hookMessage is what a URL is sent about an event.
+// hookMessage is the message about an event that is posted to a URL.
 type hookMessage struct {
-	Event      string      `json:"event"` // the same if it is told again
+	Event      string      `json:"event"` // the same if it is repeated
 	Hook       drover.Hook `json:"hook"`
 	Fleet      string      `json:"fleet"`
 	Cloud      string      `json:"cloud"`
@@ -175,7 +176,7 @@ type hookMessage struct {
 	Project    string      `json:"project,omitempty"`
 	Pool       string      `json:"pool,omitempty"`
 	Instance   string      `json:"instance,omitempty"`
-	Name       string      `json:"name,omitempty"` // by which its cloud knows it
+	Name       string      `json:"name,omitempty"` // its name in the cloud
 	ProviderID string      `json:"provider_id,omitempty"`
 	Address    string      `json:"address,omitempty"`
 	Reason     string      `json:"reason,omitempty"`

@@ -22,7 +22,7 @@ import (
 	"drover/internal/logkey"
 )
 
-// What a hook may use beside its time: how many run at once, and how much of what it writes goes to the log.
+// Limits on hooks: how many run at a time, and how much of their output is logged.
 const (
 	hooksAtOnce = 8
 	hookLines   = 100
@@ -44,7 +44,7 @@ func (c *Controller) runScript(ctx context.Context, h engine.HookRow, script str
 	}
 }
 
-// attributeScheme begins a hook whose script is in a cloud's attribute: attribute:CLOUD/NAME.
+// attributeScheme prefixes a hook whose script is in a cloud's attribute: attribute:CLOUD/NAME.
 const attributeScheme = "attribute:"
 
 func isAttribute(target string) bool { return strings.HasPrefix(target, attributeScheme) }
@@ -56,7 +56,7 @@ func (c *Controller) runAttribute(ctx context.Context, h engine.HookRow, target 
 	case "":
 	case drover.KindNotFound, drover.KindUnsupported, drover.KindInvalid:
 		return fmt.Errorf("fetching the script %s: %w", target, err)
-	default: // which may pass
+	default: // this may be temporary
 		return drover.Errorf(drover.KindTransient, "fetching the script %s: %v", target, err)
 	}
 	dir, err := os.MkdirTemp(c.cfg.Spool, "hook-")
@@ -86,7 +86,7 @@ func (c *Controller) sweepScripts() {
 	}
 }
 
-// attribute is the text behind attribute:CLOUD/NAME.
+// attribute returns the text of attribute:CLOUD/NAME.
 func (c *Controller) attribute(ctx context.Context, target string) (string, error) {
 	cloud, name, _ := strings.Cut(strings.TrimPrefix(target, attributeScheme), "/")
 	cl, err := c.cloud(cloud)
@@ -102,16 +102,16 @@ func (c *Controller) attribute(ctx context.Context, target string) (string, erro
 	return from.Attribute(ctx, name)
 }
 
-// writeProgram writes a program that can run at once: no process that starts meanwhile inherits the open file, which
-// would keep it busy.
+// writeProgram writes a program that can be executed immediately: no process started meanwhile inherits the open file,
+// which would keep it busy.
 func writeProgram(path, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(path, []byte(text), 0o700)
 }
 
-// hookEnv is a hook's environment, with the names that old and new scripts use. It comes last, so that it overrides
-// what the controller inherited.
+// hookEnv returns a hook's environment, with the names that old and new scripts use. It comes last, so that it
+// overrides the controller's environment.
 func (c *Controller) hookEnv(h engine.HookRow) []string {
 	f := h.Fire
 	return append(os.Environ(),
@@ -121,7 +121,7 @@ func (c *Controller) hookEnv(h engine.HookRow) []string {
 	)
 }
 
-// project is the account or project of a cloud; empty if unknown.
+// project returns the account or project of a cloud; empty if unknown.
 func (c *Controller) project(cloud string) string {
 	if cl, err := c.cloud(cloud); err == nil {
 		return cl.own.Capabilities().Project
@@ -129,7 +129,7 @@ func (c *Controller) project(cloud string) string {
 	return ""
 }
 
-// eventID is the same whenever a hook is repeated for one event.
+// eventID returns an ID that stays the same whenever a hook is repeated for one event.
 func eventID(fleet string, f engine.Fire) string {
 	what := []string{fleet, string(f.Hook), f.Cloud, f.Zone, f.Pool, f.Name, f.ProviderID}
 	if f.Hook == drover.HookExhausted { // a zone can be exhausted more than once
@@ -139,8 +139,7 @@ func eventID(fleet string, f engine.Fire) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// runHook runs a script in a process group of its own, which ends with ctx, and reports the first lines of its
-// output.
+// runHook runs a script in its own process group, which ends with ctx, and reports the first lines of its output.
 func runHook(ctx context.Context, script string, env []string, tell func(line string)) error {
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -155,7 +154,7 @@ func runHook(ctx context.Context, script string, env []string, tell func(line st
 	if err != nil {
 		return fmt.Errorf("running %s: %w", script, err)
 	}
-	// What it left behind in its group goes with it, and with that the last writer of the pipe.
+	// Processes left in its group are killed too, and with them the last writer of the pipe.
 	kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	unhook := context.AfterFunc(ctx, kill)
 	defer unhook()
@@ -168,7 +167,7 @@ func runHook(ctx context.Context, script string, env []string, tell func(line st
 	kill()
 	select {
 	case <-told:
-	case <-time.After(time.Second): // something left the group and holds the pipe
+	case <-time.After(time.Second): // a process left the group and still holds the pipe
 		err = errors.Join(err, out.Close())
 		<-told
 	}
@@ -181,5 +180,5 @@ func tellLines(r io.Reader, tell func(line string)) {
 	for n := 0; n < hookLines && lines.Scan(); n++ {
 		tell(lines.Text()[:min(hookLine, len(lines.Text()))])
 	}
-	_, _ = io.Copy(io.Discard, r) // whatever ends it, there is no more to tell
+	_, _ = io.Copy(io.Discard, r) // whatever ends it, there is nothing more to report
 }

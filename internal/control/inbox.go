@@ -12,26 +12,26 @@ import (
 	"drover/internal/loop"
 )
 
-// inbox brings requests to the engine in the order in which they were recorded, however many are made at once.
+// inbox delivers requests to the engine in the order in which they were recorded, however many arrive at a time.
 type inbox struct {
 	nudged chan struct{}
-	last   int64 // the last wish that was read; one goroutine at a time reads
+	last   int64 // the last wish that was read; only one goroutine at a time reads
 }
 
 func newInbox() inbox { return inbox{nudged: make(chan struct{}, 1)} }
 
-// nudge says that the store has something new.
+// nudge signals that the store has something new.
 func (b *inbox) nudge() {
 	select {
 	case b.nudged <- struct{}{}:
-	default: // a nudge that was not yet answered serves as well
+	default: // a pending nudge suffices
 	}
 }
 
 // unreadable is how long to wait after the store could not be read.
 const unreadable = time.Second
 
-// readInbox takes in what is new until ctx ends.
+// readInbox reads what is new until ctx ends.
 func (c *Controller) readInbox(ctx context.Context) {
 	for {
 		select {
@@ -50,8 +50,8 @@ func (c *Controller) readInbox(ctx context.Context) {
 	}
 }
 
-// collectInbox reads what is new and returns jobs before wishes, though it reads wishes first, so that a wish for a
-// job never comes before the job.
+// collectInbox reads what is new and returns jobs before wishes, though it reads wishes first, so that a wish for a job
+// never precedes the job.
 func (c *Controller) collectInbox(ctx context.Context) (bodies []engine.Body, err error) {
 	wishes, wishErr := c.cfg.Store.Wishes(ctx, c.inbox.last)
 	jobs, jobErr := c.cfg.Store.Pending(ctx)
@@ -68,12 +68,12 @@ func (c *Controller) collectInbox(ctx context.Context) (bodies []engine.Body, er
 	return bodies, nil
 }
 
-// replies brings committed answers to those who wait for them.
+// replies delivers committed answers to those who wait for them.
 type replies struct {
 	mu      sync.Mutex
-	asking  int                     // how many write a wish down, or wait for its answer; guarded by mu
+	asking  int                     // how many are recording a wish or waiting for its answer; guarded by mu
 	last    int64                   // every wish up to this one is answered; guarded by mu
-	refused map[int64]*drover.Error // of the wishes answered while somebody asks; guarded by mu
+	refused map[int64]*drover.Error // of wishes answered while somebody waits; guarded by mu
 	raised  chan struct{}           // closed when last changes, and then replaced; guarded by mu
 }
 
@@ -94,7 +94,7 @@ func (r *replies) done() {
 	}
 }
 
-// deliver brings an answer. Wishes are answered in order.
+// deliver delivers an answer. Wishes are answered in order.
 func (r *replies) deliver(to engine.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +147,7 @@ func (c *Controller) wish(ctx context.Context, body engine.Body) error {
 	return c.replies.wait(ctx, row, c.ended)
 }
 
-// committer commits to the store, and then wakes those who wait for it.
+// committer commits to the store, then wakes those who wait for the changes.
 type committer struct {
 	c *Controller
 	l *loop.Loop

@@ -37,7 +37,7 @@ func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Re
 	return r, nil
 }
 
-// checkBatch refuses a batch that could never run or lacks inputs. Nobody learns what others have sent.
+// checkBatch refuses a batch that could never run or is missing inputs. Nobody learns what others have sent.
 func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
 	unsent, err := c.unsent(ctx, b)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
 	return fits(b, offerings, c.leftOut())
 }
 
-// unsent are the inputs of a batch that neither the caller nor the batch's user has sent.
+// unsent returns the inputs of a batch that neither the caller nor the batch's user has sent.
 func (c *Controller) unsent(ctx context.Context, b drover.Batch) (map[string]bool, error) {
 	asks := drover.IdentityOf(ctx).User
 	if asks == "" {
@@ -107,7 +107,7 @@ func fits(b drover.Batch, offerings []drover.Offering, leftOut []drover.LeftOut)
 	return nil
 }
 
-// Jobs lists jobs. Waiting jobs have the reason why they wait.
+// Jobs lists jobs. Waiting jobs include the reason why they wait.
 func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.Page[drover.Job], err error) {
 	f.Limit = pageSize(f.Limit)
 	if f.Mine && f.User == "" {
@@ -152,7 +152,7 @@ func pageSize(limit int) int {
 
 func (c *Controller) now() drover.Time { return drover.TimeOf(time.Now()) }
 
-// Job is one job.
+// Job returns one job.
 func (c *Controller) Job(ctx context.Context, id drover.JobID) (drover.Job, error) {
 	return c.cfg.Store.Job(ctx, c.now(), id)
 }
@@ -175,7 +175,7 @@ func (c *Controller) CancelAll(ctx context.Context, reason string) error {
 	return c.wish(ctx, engine.CancelAsked{All: true, Reason: drover.Reason{Code: drover.ReasonCancelled, Text: reason}})
 }
 
-// Retry puts a final job back in the queue.
+// Retry requeues a final job.
 func (c *Controller) Retry(ctx context.Context, id drover.JobID, reason string) (drover.Job, error) {
 	if err := c.cfg.Store.Retry(ctx, id, c.limits()); err != nil {
 		return drover.Job{}, err
@@ -183,7 +183,7 @@ func (c *Controller) Retry(ctx context.Context, id drover.JobID, reason string) 
 	return c.queuedAgain(ctx, id, reason)
 }
 
-// RetryWith puts a final job back in the queue with its specification in the batch.
+// RetryWith requeues a final job with its specification in the batch.
 func (c *Controller) RetryWith(ctx context.Context, id drover.JobID, batch drover.Batch, reason string) (drover.Job, error) {
 	job, err := c.Job(ctx, id)
 	if err != nil {
@@ -246,7 +246,7 @@ func (c *Controller) SetPaused(ctx context.Context, paused bool, reason string) 
 	return c.Status(ctx)
 }
 
-// asked says who requested something, and their reason.
+// asked describes who requested something, and why.
 func asked(ctx context.Context, what, reason string) string {
 	if by := drover.IdentityOf(ctx).User; by != "" {
 		what += " by " + by
@@ -262,7 +262,7 @@ func (c *Controller) Outputs(ctx context.Context, id drover.JobID) ([]drover.Fil
 	return c.cfg.Store.OutputsOf(ctx, id)
 }
 
-// OpenOutput reads one of a job's outputs, from an offset on.
+// OpenOutput reads one of a job's outputs from an offset on.
 func (c *Controller) OpenOutput(ctx context.Context, id drover.JobID, path string, from int64) (io.ReadCloser, error) {
 	files, err := c.cfg.Store.OutputsOf(ctx, id)
 	if err != nil {
@@ -292,7 +292,7 @@ func seek(file io.ReadSeekCloser, from int64) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// folder is the folder of the job's results.
+// folder returns the folder of the job's results.
 func (c *Controller) folder(spec jobSpec) string {
 	if c.cfg.Shared {
 		return strconv.FormatInt(spec.number, 10)

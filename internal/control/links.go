@@ -17,16 +17,16 @@ type link struct {
 	id       int64
 	name     string
 	cloud    string
-	provider string // the cloud's id of it
+	provider string // its provider ID
 	conn     *remote.Conn
 	c        *Controller
 	ctx      context.Context
 
 	ordered ordered
-	absurd  bool          // it has named an attempt that cannot be; only the goroutine that reads from it looks
-	calmed  bool          // it has said that its cloud takes a notice back; likewise
-	ailings int           // how often it has said how it is; likewise
-	claims  chan struct{} // an element for each connection of a job's that is to be taken up
+	absurd  bool          // it has named an impossible attempt; only its reader goroutine uses this
+	calmed  bool          // it has reported that its cloud withdrew a notice; likewise
+	ailings int           // how often it has reported its health; likewise
+	claims  chan struct{} // an element for each connection of a job to be accepted
 }
 
 func (c *Controller) link(instance int64) *link {
@@ -35,8 +35,8 @@ func (c *Controller) link(instance int64) *link {
 	return c.links[instance]
 }
 
-// connect opens an instance's control stream, and reports to the engine what its runner has and what it says from
-// then on.
+// connect opens an instance's control stream, and reports to the engine what its runner has and, from then on, what it
+// sends.
 func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect) {
 	conn, err := c.dial(ctx, f)
 	if err != nil {
@@ -68,8 +68,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// reports is a runner's hello for the engine. The ends of output stay here and replace earlier ones: a hello names
-// all that the runner has.
+// reports converts a runner's hello for the engine. The ends of output stay here and replace earlier ones: a hello
+// names everything the runner has.
 func (l *link) reports(h wire.Hello) (reports []engine.Report) {
 	ends := map[drover.AttemptID]drover.Exit{}
 	for _, a := range h.Attempts {
@@ -113,14 +113,14 @@ func (l *link) verify(id drover.AttemptID, proof string) engine.Proof {
 	return engine.ProofForeign
 }
 
-// withoutOutput is an exit for the engine: ends of output belong neither in its memory nor in a recording.
+// withoutOutput returns an exit for the engine: ends of output belong neither in its memory nor in a recording.
 func withoutOutput(exit drover.Exit) drover.Exit {
 	exit.Stdout, exit.Stderr = "", ""
 	return exit
 }
 
-// manyEnds is how many ended attempts of one instance are remembered before those unknown to the engine are
-// forgotten: a runner may name anything.
+// manyEnds is how many ended attempts of one instance are kept before those unknown to the engine are dropped: a runner
+// may name anything.
 const manyEnds = 1000
 
 // keepEnd keeps how an attempt of the instance ended until the attempt is forgotten or the instance is gone.
@@ -139,7 +139,7 @@ func (l *link) keepEnd(id drover.AttemptID, exit drover.Exit) {
 	}
 }
 
-// dropStrangers forgets the ends of attempts that are not live on the instance.
+// dropStrangers drops the ends of attempts that are not live on the instance.
 func (l *link) dropStrangers() {
 	drop := func(e *engine.Engine) {
 		l.c.mu.Lock()
@@ -149,7 +149,7 @@ func (l *link) dropStrangers() {
 			return !live || at != l.id
 		})
 	}
-	// It fails when the controller ends, and with it what it remembers.
+	// It fails only when the controller ends, and with it everything kept.
 	_ = l.c.Query(l.ctx, drop)
 }
 
@@ -231,8 +231,8 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	return remote.Connect(ctx, t)
 }
 
-// address is where an instance can be reached, by its create call, the last list, or the records. KindNotFound if
-// none says.
+// address returns where an instance can be reached, according to its create call, the last list, or the records;
+// KindNotFound if unknown.
 func (c *Controller) address(cl *cloud, f engine.Connect) (driver.Instance, string, error) {
 	in, known := cl.find(f.ProviderID)
 	addr, _ := cl.Reach(in)

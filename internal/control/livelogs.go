@@ -12,15 +12,15 @@ import (
 	"drover/internal/logkey"
 )
 
-// livePace is the time between two looks at what attempts have written.
+// livePace is the time between two requests for what attempts have written.
 const livePace = 2 * time.Second
 
-// liveLogs are the logs of running attempts, kept where the complete ones will be, so that a reader of a run's folder
-// sees them grow. They are a convenience: when an attempt ends, its complete logs replace them.
+// liveLogs is the logs of running attempts, stored where the complete ones will be, so that a reader of a run's folder
+// sees them grow. When an attempt ends, its complete logs replace them.
 type liveLogs struct {
 	mu    sync.Mutex                // held while a log is written
-	kept  map[spoolKey]int64        // of each stream, up to where; guarded by mu
-	ended map[drover.AttemptID]bool // those whose whole logs are being stored, or are; guarded by mu
+	kept  map[spoolKey]int64        // how far each stream is stored; guarded by mu
+	ended map[drover.AttemptID]bool // attempts whose complete logs are being, or have been, stored; guarded by mu
 }
 
 // growLogs stores what attempts have written since the last time.
@@ -58,7 +58,7 @@ func (c *Controller) growLogsOf(ctx context.Context, l *link, attempts []drover.
 	}
 }
 
-// keepPiece stores the next piece of a stream. Of a stream longer than what will be kept, the beginning is enough.
+// keepPiece stores the next piece of a stream. If the stream is longer than what will be kept, the beginning is enough.
 func (c *Controller) keepPiece(ctx context.Context, l *link, id drover.AttemptID, stream drover.Stream, blob string) error {
 	spec, err := c.spec(ctx, id.Job.Number)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Controller) keepPiece(ctx context.Context, l *link, id drover.AttemptID
 	if _, err := piece.ReadFrom(section); err != nil || piece.Len() == 0 {
 		return err
 	}
-	var before []int // whose logs are still where this one's will be
+	var before []int // earlier attempts whose logs still are where this one's will be
 	if from == 0 {
 		if before, err = c.cfg.Store.Ended(ctx, id); err != nil {
 			return err
@@ -100,21 +100,21 @@ func (c *Controller) keepPiece(ctx context.Context, l *link, id drover.AttemptID
 	return nil
 }
 
-// from is how far a stream is stored.
+// from returns how far a stream is stored.
 func (s *liveLogs) from(key spoolKey) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kept[key]
 }
 
-// end stores nothing more of an attempt, since its complete logs are stored now.
+// end stops storing pieces of an attempt, since its complete logs are stored now.
 func (s *liveLogs) end(id drover.AttemptID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended[id] = true
 }
 
-// forget forgets all attempts but the running ones.
+// forget drops all attempts except the running ones.
 func (s *liveLogs) forget(running map[drover.AttemptID]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"drover/internal/logkey"
 )
 
-// levels are those of notes.
+// levels maps the levels of notes.
 var levels = map[engine.Level]slog.Level{engine.Debug: slog.LevelDebug, engine.Info: slog.LevelInfo, engine.Warn: slog.LevelWarn}
 
-// logs reports whether lines of this level are written at all, to skip the work for those that are not.
+// logs reports whether lines of this level are logged, to avoid work for those that are not.
 func (c *Controller) logs(level slog.Level) bool {
 	return c.cfg.Log.Enabled(context.Background(), level)
 }
@@ -35,7 +35,7 @@ func (c *Controller) note(n engine.Note) {
 	}
 }
 
-// about is the subject of a note.
+// about returns the log attributes of a note's subject.
 func (c *Controller) about(n engine.Note) (attrs []slog.Attr) {
 	switch {
 	case n.Attempt != nil:

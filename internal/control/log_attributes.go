@@ -8,7 +8,7 @@ import (
 	"drover/internal/logkey"
 )
 
-// roster knows the log attributes of each instance. A gone instance is forgotten with the following commit, since log
+// roster holds the log attributes of each instance. A gone instance is dropped with the following commit, since log
 // lines about its end come after the write that ends it.
 type roster struct {
 	mu    sync.Mutex
@@ -25,7 +25,7 @@ func newRoster(instances []engine.Instance) *roster {
 	return r
 }
 
-// turn takes in what was committed.
+// turn updates the roster with committed writes.
 func (r *roster) turn(writes []engine.Write) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,14 +64,14 @@ func (r *roster) forget(id int64) {
 	delete(r.known, id)
 }
 
-// of are the attributes of an instance; none if it is unknown.
+// of returns the attributes of an instance; none if it is unknown.
 func (r *roster) of(id int64) []slog.Attr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[id]
 }
 
-// called are the attributes of the instance with this name.
+// called returns the attributes of the instance with this name.
 func (r *roster) called(name string) []slog.Attr {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"drover/internal/remote"
 )
 
-// target is where and as whom to log in to an instance, and how to verify it.
+// target returns where and as whom to log in to an instance, and how to verify it.
 func (cl Cloud) target(key remote.FleetKey, who claimant) remote.Target {
 	address, user := cl.Reach(who.Instance)
 	var proof remote.Proof
@@ -34,7 +34,7 @@ func (cl Cloud) target(key remote.FleetKey, who claimant) remote.Target {
 	}
 }
 
-// Reach is the host and port of an instance's sshd, and its login user; no address while the cloud has none.
+// Reach returns the host and port of an instance's sshd, and its login user; no address while the cloud has none.
 func (cl Cloud) Reach(in driver.Instance) (address, user string) {
 	user = cmp.Or(cl.SSH.User, in.Addresses.User, "root")
 	host := pick(cl.SSH, in.Addresses)
@@ -54,8 +54,9 @@ func pick(s SSH, a driver.Addresses) string {
 	return cmp.Or(a.Public, a.Private)
 }
 
-// Silence asks an instance, after verifying its host key, how long it has heard no controller. It disturbs neither
-// the instance nor its controller. KindNotFound: it never heard one. Any other error: it could not be asked.
+// Silence asks an instance, after verifying its host key, how long it has not heard from a controller. It disturbs
+// neither the instance nor its controller. KindNotFound: it never heard from one. Any other error: it could not be
+// asked.
 func Silence(ctx context.Context, key remote.FleetKey, cl Cloud, in driver.Instance) (time.Duration, error) {
 	if address, _ := cl.Reach(in); address == "" {
 		return 0, drover.Errorf(drover.KindUnreachable, "its address is not known")
@@ -67,14 +68,14 @@ func Silence(ctx context.Context, key remote.FleetKey, cl Cloud, in driver.Insta
 type claimant struct {
 	driver.Instance
 	name   string
-	pinned string // fingerprint of the key that was proved before; empty: none was
+	pinned string // fingerprint of the key verified before; empty: none
 	cloud  driver.Cloud
 	key    remote.FleetKey
 }
 
-// verify checks a host key: against the pinned one, else the planted one, else by the cloud's word, which may need
-// the output of a command. A key that is proved by a planted secret cannot be verified here. There is no trust on
-// first use.
+// verify checks a host key: against the pinned one, otherwise the installed one, otherwise by the cloud's word, which
+// may need the output of a command. A key that is proven by an installed secret cannot be verified here. There is no
+// trust on first use.
 func (c claimant) verify(ctx context.Context, key ssh.PublicKey, output []byte) error {
 	got := ssh.FingerprintSHA256(key)
 	if c.pinned != "" {

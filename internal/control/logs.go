@@ -37,7 +37,7 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 	return &logReader{c: c, ctx: ctx, cancel: cancel, request: r, spec: spec, from: r.Offset}, nil
 }
 
-// attemptLog is what is kept of an attempt that is not the last with a log; nil for that one.
+// attemptLog returns the stored log of an attempt other than the last one with a log; nil for that one.
 func (c *Controller) attemptLog(ctx context.Context, job drover.Job, r drover.LogRequest, spec jobSpec) (io.ReadCloser, error) {
 	at := slices.IndexFunc(job.Attempts, func(a drover.Attempt) bool { return a.Number == r.Attempt })
 	switch {
@@ -59,7 +59,7 @@ func (c *Controller) attemptLog(ctx context.Context, job drover.Job, r drover.Lo
 	if slices.ContainsFunc(later, func(a drover.Attempt) bool { return !a.State.Live() && a.State != drover.AttemptLost }) {
 		return nil, err
 	}
-	latest, _, err := c.cfg.Results.OpenLog(c.folder(spec), r.Job.Index, blobOf(r.Stream)) // nothing has taken its place yet
+	latest, _, err := c.cfg.Results.OpenLog(c.folder(spec), r.Job.Index, blobOf(r.Stream)) // nothing has replaced it yet
 	if drover.KindOf(err) == drover.KindNotFound {
 		return io.NopCloser(strings.NewReader("")), nil
 	}
@@ -69,24 +69,23 @@ func (c *Controller) attemptLog(ctx context.Context, job drover.Job, r drover.Lo
 	return seek(latest, r.Offset)
 }
 
-// logReader reads a job's output stream, attempt after attempt: a live one from its spool, and the rest from what was
-// stored.
+// logReader reads a job's output stream, attempt after attempt: a live one from its spool, and the rest from storage.
 type logReader struct {
 	c       *Controller
-	ctx     context.Context // until Close, which so ends a Read
+	ctx     context.Context // until Close, which thereby ends a Read
 	cancel  context.CancelFunc
 	request drover.LogRequest
 	spec    jobSpec
 
-	mu      sync.Mutex // held by Read, and guards what follows
+	mu      sync.Mutex // held by Read; guards the following fields
 	attempt drover.AttemptID
-	from    int64 // of the first attempt's stream, where reading begins
-	offset  int64 // of the attempt's stream, up to which it was read
+	from    int64 // offset in the first attempt's stream where reading begins
+	offset  int64 // of the attempt's stream read so far
 	whole   bool  // all of the attempt's stream was read
 	note    []byte
 	spool   *spool // of attempt, while it is live
 	stored  io.ReadCloser
-	final   bool // stored is the last there is to read
+	final   bool // stored is the last thing to read
 }
 
 // Close ends reading.
@@ -113,7 +112,7 @@ func (r *logReader) leave() {
 
 func (r *logReader) key() spoolKey { return spoolKey{r.attempt, r.request.Stream} }
 
-// Read waits for output, as long as there may be more.
+// Read waits for output as long as there may be more.
 func (r *logReader) Read(p []byte) (n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +143,7 @@ func (r *logReader) readStored(p []byte) (int, error) {
 	return n, err
 }
 
-// readSpool reads what has come of a live attempt; a follower waits for more.
+// readSpool reads what has arrived of a live attempt; a follower waits for more.
 func (r *logReader) readSpool(p []byte) (int, error) {
 	r.spool.reads(r, r.offset, true)
 	n, skipped, whole, grown, err := r.spool.readAt(p, r.offset)
@@ -157,7 +156,7 @@ func (r *logReader) readSpool(p []byte) (int, error) {
 	case whole:
 		r.whole = true
 		r.leave()
-	case err == io.EOF: // the attempt is over; what is missing was stored, if it was to be had
+	case err == io.EOF: // the attempt has ended; what is missing was stored if it was available
 		r.leave()
 	case err != nil:
 		return 0, err
@@ -171,8 +170,8 @@ func (r *logReader) readSpool(p []byte) (int, error) {
 	return n, nil
 }
 
-// next finds what to read next: the live attempt's spool or, once the job is final or if nobody waits for that, what
-// was stored.
+// next finds what to read next: the live attempt's spool or, once the job is final or if the reader does not follow,
+// what was stored.
 func (r *logReader) next() error {
 	changed, done := r.c.changes.of(r.request.Job.Number)
 	defer done()
@@ -202,7 +201,7 @@ func (r *logReader) next() error {
 	}
 }
 
-// live begins to read the live attempt's stream: as it comes, or what there is now.
+// live starts reading the live attempt's stream: as it grows, or what exists now.
 func (r *logReader) live() (err error) {
 	select {
 	case <-r.c.ended:
@@ -231,15 +230,15 @@ func (r *logReader) openStored() error {
 	}
 	from := min(r.offset, size)
 	if kept := r.c.cfg.Results.LogLimit(); size > kept && r.request.Follow {
-		from = min(from, kept/2) // its middle was cut out: whoever read beyond its first half goes on from there
+		from = min(from, kept/2) // its middle was cut out: a reader beyond the first half continues from there
 	}
 	r.stored, r.final = f, true
 	_, err = f.Seek(from, io.SeekStart)
 	return err
 }
 
-// pieces are the current contents of a live attempt's stream, fetched piece by piece as they are read, so that a slow
-// reader holds no channel.
+// pieces reads the current contents of a live attempt's stream, fetched piece by piece, so that a slow reader occupies
+// no channel.
 type pieces struct {
 	c      *Controller
 	ctx    context.Context

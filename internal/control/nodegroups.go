@@ -15,13 +15,13 @@ import (
 	"drover/internal/engine"
 )
 
-// nodeGroups are the node groups as the last decision left them, for those who ask thousands of times a second.
+// nodeGroups is the node groups as of the last decision, for callers who ask thousands of times a second.
 type nodeGroups struct {
 	mu      sync.Mutex
 	now     *drover.NodeGroups // guarded by mu
 	changed chan struct{}      // closed when now changes, and then replaced; guarded by mu
 
-	engine   *engine.Engine // of which revision speaks; the loop's own, as is what follows
+	engine   *engine.Engine // to which revision refers; like the following, the loop's own
 	revision [3]int
 }
 
@@ -29,7 +29,7 @@ func newNodeGroups() nodeGroups {
 	return nodeGroups{now: drover.NewNodeGroups(nil), changed: make(chan struct{})}
 }
 
-// showGroups takes in what a decision changed of the node groups. The loop calls it, before anybody hears of the decision.
+// showGroups updates the node groups after a decision, before anybody hears of the decision. The loop calls it.
 func (c *Controller) showGroups(e *engine.Engine) {
 	g := &c.groups
 	revision := e.GroupRevision()
@@ -51,14 +51,14 @@ func (c *Controller) showGroups(e *engine.Engine) {
 	g.changed = make(chan struct{})
 }
 
-// NodeGroups are the node groups as the last decision left them, and a channel that is closed when they have changed.
+// NodeGroups returns the node groups as of the last decision, and a channel that is closed when they have changed.
 func (c *Controller) NodeGroups() (*drover.NodeGroups, <-chan struct{}) {
 	c.groups.mu.Lock()
 	defer c.groups.mu.Unlock()
 	return c.groups.now, c.groups.changed
 }
 
-// nameNode gives a node the ID that its cluster knows it by, or, while its cloud has not named it, one that stands for it.
+// nameNode gives a node the ID by which its cluster knows it or, until its cloud has named it, a substitute.
 func (c *Controller) nameNode(group string, n *drover.GroupNode) {
 	n.Asked = c.askedName(group) + n.Name
 	if n.Instance == 0 {
@@ -69,15 +69,15 @@ func (c *Controller) nameNode(group string, n *drover.GroupNode) {
 	}
 }
 
-// failureName begins the name of a failure that never was an instance.
+// failureName prefixes the name of a failure that never was an instance.
 const failureName = "failure-"
 
-// askedName begins the names of the nodes that a group was asked for.
+// askedName returns the prefix of the names of nodes that a group was asked for.
 func (c *Controller) askedName(group string) string {
 	return "drover-asked://" + c.cfg.Fleet + "/" + group + "/"
 }
 
-// nodeID is what the cluster calls the node; empty while that is not known.
+// nodeID returns the node's ID in its cluster; empty while unknown.
 func (c *Controller) nodeID(n drover.GroupNode) string {
 	cl, err := c.cloud(n.Cloud)
 	if err != nil || n.Provider == "" {
@@ -86,20 +86,21 @@ func (c *Controller) nodeID(n drover.GroupNode) string {
 	return cl.own.Capabilities().NodeIDOf(driver.Instance{ID: n.Provider, Zone: n.Zone, Tags: map[string]string{driver.TagName: n.Name}})
 }
 
-// answerWithin is how long an autoscaler's wish may wait for its decision: less than the autoscaler waits for its answer.
+// answerWithin is how long an autoscaler's request may wait for its decision: less than the autoscaler waits for its
+// answer.
 const answerWithin = 2 * time.Second
 
-// IncreaseGroup asks a node group for so many more nodes, now or not at all.
+// IncreaseGroup asks a node group for delta more nodes, now or not at all.
 func (c *Controller) IncreaseGroup(ctx context.Context, group string, delta int) error {
 	return c.askGroup(ctx, engine.GroupAsked{Group: group, Verb: engine.GroupIncrease, Delta: delta}, fmt.Sprintf("the autoscaler asked for %d more", delta))
 }
 
-// DecreaseGroup gives up so many nodes, as a negative number, that were asked for and are not created.
+// DecreaseGroup gives up requested nodes that are not created yet; delta is negative.
 func (c *Controller) DecreaseGroup(ctx context.Context, group string, delta int) error {
 	return c.askGroup(ctx, engine.GroupAsked{Group: group, Verb: engine.GroupDecrease, Delta: delta}, "the autoscaler gave it up")
 }
 
-// DeleteNodes destroys exactly the nodes of these IDs, or none if one of them never was the group's.
+// DeleteNodes destroys exactly the nodes with these IDs, or none if one of them never was the group's.
 func (c *Controller) DeleteNodes(ctx context.Context, group string, ids []string) error {
 	b := engine.GroupAsked{Group: group, Verb: engine.GroupDelete}
 	now, _ := c.NodeGroups()
@@ -119,7 +120,7 @@ func (c *Controller) askGroup(ctx context.Context, b engine.GroupAsked, why stri
 	return c.wish(ctx, b)
 }
 
-// nodeKey finds what an ID names: a node that there is, or one that was the group's.
+// nodeKey finds what an ID names: an existing node, or a former one of the group.
 func (c *Controller) nodeKey(ctx context.Context, now *drover.NodeGroups, group, id string) (key engine.NodeKey, err error) {
 	if g, n := now.Find(id); g != nil && g.Name == group {
 		key.Instance = n.Instance
@@ -145,7 +146,7 @@ func (c *Controller) nodeKey(ctx context.Context, now *drover.NodeGroups, group,
 	return key, nil
 }
 
-// GoneNode reports whether an ID was that of a node of a group, and its instance is known to be gone.
+// GoneNode reports whether an ID was a node of the group whose instance is known to be gone.
 func (c *Controller) GoneNode(ctx context.Context, group, id string) (gone bool, err error) {
 	err = c.Query(ctx, func(e *engine.Engine) {
 		gone = e.FindNode(group, func(n drover.GroupNode) bool { return c.nodeID(n) == id }) != 0
@@ -153,15 +154,16 @@ func (c *Controller) GoneNode(ctx context.Context, group, id string) (gone bool,
 	return gone, err
 }
 
-// JoinToken is what the node on an instance joins its cluster with.
+// JoinToken returns the token with which an instance's node joins its cluster.
 func (c *Controller) JoinToken(name string) drover.Secret { return c.cfg.Key.JoinToken(name) }
 
-// TellNode says what was seen of an instance's node in its cluster.
+// TellNode tells the engine what was observed about an instance's node.
 func (c *Controller) TellNode(ctx context.Context, instance int64, word string) {
 	c.post(ctx, engine.NodeTold{Instance: instance, Word: engine.NodeWord(word)})
 }
 
-// poolInit is what a pool adds to the first boot of an instance: of a node group with what the node joins its cluster by.
+// poolInit returns a pool's addition to the first boot of an instance; for a node group, with what the node needs to
+// join its cluster.
 func (c *Controller) poolInit(cl *cloud, f engine.Create) drover.Secret {
 	p := c.current().Pools[f.Pool]
 	if p.Group == nil {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	tellInterval = 2 * time.Second // between two looks for whom to tell
-	tellAtOnce   = 2               // messages of one user
+	tellInterval = 2 * time.Second // between two looks for due messages
+	tellAtOnce   = 2               // messages per user
 )
 
 // Tell sends the notifications about batches that are due. A failed one is repeated later, or dropped with a log

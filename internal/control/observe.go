@@ -11,25 +11,26 @@ import (
 	"drover/internal/loop"
 )
 
-// Observer is told what a Controller does, to count it. Its methods are called concurrently; they must not block or
+// Observer is told what a Controller does, for metrics. Its methods are called concurrently; they must not block or
 // keep their arguments.
 type Observer interface {
-	// Begun says what the Controller goes on from, before anything else.
+	// Begun is called first, with the State that the Controller continues from.
 	Begun(s engine.State)
 
-	// Decided says which events were decided on together, and how long that took, writing down what was decided apart.
+	// Decided reports which events were decided together, and how long that took without the commit.
 	Decided(events []engine.Event, took time.Duration)
 
-	// Committed says what was written down, in its order, how long that took, and why it failed if it did.
+	// Committed reports which writes were committed, in order, how long that took, and the error if it failed.
 	Committed(at drover.Time, writes []engine.Write, took time.Duration, err error)
 
-	// LoggedIn says that an instance let us in and proved who it is.
+	// LoggedIn reports that a login to an instance succeeded and its host key was verified.
 	LoggedIn(instance int64, at drover.Time)
 
-	// Probed says how the boot probe of one of a cloud's instances came out.
+	// Probed reports the result of a boot probe on one of a cloud's instances.
 	Probed(cloud string, passed bool)
 
-	// Done says that an effect was carried out, and which event answers it: nil if none does. It comes before what is decided on the answer.
+	// Done reports that an effect was carried out, and the event that answers it: nil if none does. It is called before
+	// the answer is decided on.
 	Done(f engine.Effect, answer engine.Body, took time.Duration)
 }
 
@@ -50,23 +51,23 @@ func (unobserved) Done(engine.Effect, engine.Body, time.Duration) {}
 
 // Load is a Controller's current work.
 type Load struct {
-	Events  int            // that wait to be decided on
-	Effects map[string]int // under way, by kind
+	Events  int            // waiting to be decided on
+	Effects map[string]int // in progress, by kind
 }
 
-// Load says how busy the controller is. It waits for nothing.
+// Load returns how busy the controller is. It waits for nothing.
 func (c *Controller) Load() Load {
 	return Load{Events: len(c.events), Effects: c.flights.count()}
 }
 
-// flights are the effects that are under way.
+// flights is the effects in progress.
 type flights struct {
 	mu     sync.Mutex
 	flying map[int64]flight // by effect; guarded by mu
 	kinds  map[string]int   // guarded by mu
 }
 
-// flight is an effect under way, and since when.
+// flight is an effect in progress, and since when.
 type flight struct {
 	effect engine.Effect
 	began  time.Time
@@ -99,7 +100,7 @@ func (f *flights) count() map[string]int {
 	return maps.Clone(f.kinds)
 }
 
-// answered reports the effect that an event answers, if any.
+// answered records which effect an event answers, if any.
 func (c *Controller) answered(body engine.Body) {
 	if effect, _ := engine.Answer(body); effect != 0 {
 		c.done(effect, body)

@@ -15,13 +15,13 @@ import (
 	"drover/internal/wire"
 )
 
-// ordered are the last orders to a link's runner.
+// ordered is the last orders sent to a link's runner.
 type ordered struct {
 	mu   sync.Mutex
-	last *wire.Orders // nil: nothing yet; guarded by mu
+	last *wire.Orders // nil: none yet; guarded by mu
 }
 
-// orders are those of the current setup, with what the cloud's driver adds. A hold overrides everything automatic,
+// orders returns the current setup's orders, with what the cloud's driver adds. A hold overrides everything automatic,
 // even if the controller is lost: an instance whose tag says that it is held does not power itself off.
 func (l *link) orders() wire.Orders {
 	s := l.c.current()
@@ -41,7 +41,7 @@ func (l *link) orders() wire.Orders {
 	return o
 }
 
-// orphan is the orphan timeout of a pool's instances, or the default if the pool is no longer configured.
+// orphan returns the orphan timeout of a pool's instances, or the default if the pool is no longer configured.
 func (s *setup) orphan(pool string) time.Duration {
 	if p, ok := s.Pools[pool]; ok {
 		return p.Orphan
@@ -49,7 +49,7 @@ func (s *setup) orphan(pool string) time.Duration {
 	return s.Orders.Orphan
 }
 
-// probe is the boot probe of a pool's instances, or of all others.
+// probe returns the boot probe of a pool's instances, or of all others.
 func (s *setup) probe(pool string) string { return cmp.Or(s.Pools[pool].Probe, s.Probe) }
 
 // order sends the current orders to an instance's runner, unless it has them.
@@ -74,7 +74,7 @@ func (c *Controller) orderAnew() {
 	}
 }
 
-// initCommand is what an instance runs at its first boot: the dead-man switch, before anyone logs in.
+// initCommand returns what an instance runs at its first boot: the dead-man switch, before anyone logs in.
 func (c *Controller) initCommand(pool string) drover.Secret {
 	after := c.current().orphan(pool)
 	if after <= 0 {
@@ -100,7 +100,7 @@ func (l *link) Notice(n drover.Notice) {
 // reports more is ignored.
 const mostAilings = 20
 
-// Ailing receives what an instance says is wrong with it.
+// Ailing receives an instance's report of what is wrong with it.
 func (l *link) Ailing(text string) {
 	if l.ailings++; l.ailings > mostAilings {
 		return

@@ -11,13 +11,12 @@ import (
 )
 
 const (
-	mostPast  = 100  // offerings of which the past is asked for at most, each in a call of its own
-	mostSteps = 1000 // that are told of each: the latest
+	mostPast  = 100  // offerings whose history is requested, each in its own call
+	mostSteps = 1000 // kept for each: the latest
 )
 
-// priceHistory is how the prices of a cloud's spot instances have changed since the engine's last known change, where
-// the cloud has a history; listed are its offerings. What is not available is left out: those instances keep their
-// price.
+// priceHistory returns how the prices of a cloud's spot instances have changed since the engine's last known change, if
+// the cloud keeps a history; listed are its offerings. Instances without available history keep their price.
 func (c *Controller) priceHistory(ctx context.Context, cl *cloud, listed []drover.Offering) (all []engine.Past) {
 	historian, remembers := driver.As[driver.PriceHistorian](cl.own)
 	if !remembers {
@@ -38,7 +37,7 @@ func (c *Controller) priceHistory(ctx context.Context, cl *cloud, listed []drove
 	return all
 }
 
-// spotIn has, for each spot offering of a cloud, the instance whose price has been the same for longest.
+// spotIn returns, for each spot offering of a cloud, the instance whose price has been unchanged for longest.
 func spotIn(e *engine.Engine, cloud string) (oldest []engine.Instance) {
 	for _, in := range e.Instances() {
 		if in.Cloud != cloud || in.Market != drover.Spot || !in.Billed() {
@@ -59,7 +58,7 @@ func keyOf(in engine.Instance) engine.OfferingKey {
 	return engine.OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}
 }
 
-// likeIt is an instance's offering in its cloud's list, if it is there.
+// likeIt returns an instance's offering in its cloud's list, if it is there.
 func likeIt(in engine.Instance, listed []drover.Offering) drover.Offering {
 	at := slices.IndexFunc(listed, func(o drover.Offering) bool {
 		return o.Type.Name == in.Type.Name && o.Zone == in.Zone && o.Market == in.Market
@@ -70,8 +69,8 @@ func likeIt(in engine.Instance, listed []drover.Offering) drover.Offering {
 	return listed[at]
 }
 
-// asPaid are the steps of an offering's price history (newest first) as they are paid, with each instance's volume,
-// oldest first.
+// asPaid returns an offering's price history (given newest first) as it is paid, with each instance's volume, oldest
+// first.
 func (cl *cloud) asPaid(o drover.Offering, points []driver.PricePoint) (prices []engine.PastPrice) {
 	for _, p := range points[:min(len(points), mostSteps)] {
 		o := o

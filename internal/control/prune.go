@@ -8,7 +8,7 @@ import (
 	"drover/internal/logkey"
 )
 
-// pruneAtOnce is how many jobs' results are looked up at once.
+// pruneAtOnce is how many jobs' results are looked up at a time.
 const pruneAtOnce = 100
 
 // Prune removes old results: see [drover.Queue].
@@ -45,7 +45,7 @@ func (c *Controller) pruneJob(ctx context.Context, job int64) (bytes int64, err 
 	return bytes, c.cfg.Store.ForgetResults(ctx, job)
 }
 
-// pruneOld removes results that are older than the configuration keeps.
+// pruneOld removes results older than the configuration keeps.
 func (c *Controller) pruneOld(ctx context.Context) error {
 	keep := c.current().Keep
 	if keep == 0 {

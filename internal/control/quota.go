@@ -12,10 +12,10 @@ import (
 	"drover/internal/store"
 )
 
-// block is the least that a file takes on disk.
+// block is the smallest size of a file on disk.
 const block = 4096
 
-// limits are those of each user. A run has only one user, and no limits.
+// limits returns the limits of each user. A run has only one user, and no limits.
 func (c *Controller) limits() drover.UserLimits {
 	if !c.cfg.Shared {
 		return drover.UserLimits{}
@@ -27,26 +27,26 @@ func (c *Controller) terms(ctx context.Context) store.Terms {
 	return store.Terms{Sender: drover.IdentityOf(ctx).User, Limits: c.limits()}
 }
 
-// uploads count what users are sending, so that concurrent files together stay within the limit.
+// uploads counts what users are sending, so that concurrent files together stay within the limit.
 type uploads struct {
 	mu    sync.Mutex
 	users map[string]*sending // guarded by mu
 }
 
-// sending is what one user sends, in addition to what was sent before.
+// sending is what one user is sending, in addition to what was sent before.
 type sending struct {
 	files  int
 	sent   drover.Bytes
 	coming drover.Bytes
 }
 
-// upload is one file on its way.
+// upload is one file being sent.
 type upload struct {
 	c     *Controller
 	user  string
 	from  io.Reader
 	read  drover.Bytes
-	count drover.Bytes // what it counts for
+	count drover.Bytes // its counted size
 }
 
 // beginUpload counts a file until its end is called.
@@ -68,7 +68,7 @@ func (c *Controller) beginUpload(ctx context.Context, user string, from io.Reade
 	return u, nil
 }
 
-// Read reads on as long as the user's inputs stay within the limit.
+// Read reads as long as the user's inputs stay within the limit.
 func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.from.Read(p)
 	limits := u.c.limits()
@@ -86,7 +86,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end stops counting the file as on its way. If it was accepted, it counts as sent from now on.
+// end stops counting the file as being sent. If it was accepted, it counts as sent from now on.
 func (u *upload) end(ctx context.Context) {
 	u.c.uploads.mu.Lock()
 	defer u.c.uploads.mu.Unlock()
@@ -122,7 +122,7 @@ func (t *tally) take() map[drover.JobID]int64 {
 	return taken
 }
 
-// restore puts back what could not be recorded, unless there is something newer.
+// restore restores what could not be recorded, unless there is something newer.
 func (t *tally) restore(bytes map[drover.JobID]int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +132,7 @@ func (t *tally) restore(bytes map[drover.JobID]int64) {
 
 const tallyInterval = time.Second
 
-// keepTally records the size of results until ctx ends, and then what is left.
+// keepTally records the size of results until ctx ends, and then the rest.
 func (c *Controller) keepTally(ctx context.Context) {
 	write := func() { c.writeTally(context.WithoutCancel(ctx)) }
 	every(ctx, tallyInterval, write)
@@ -150,7 +150,7 @@ func (c *Controller) writeTally(ctx context.Context) {
 	}
 }
 
-// sizeOf is the size of an attempt's logs and outputs.
+// sizeOf returns the size of an attempt's logs and outputs.
 func (c *Controller) sizeOf(exit drover.Exit, files []drover.File) (bytes int64) {
 	for _, s := range streams {
 		if _, size := output(exit, s.Stream); size > 0 {
@@ -163,7 +163,7 @@ func (c *Controller) sizeOf(exit drover.Exit, files []drover.File) (bytes int64)
 	return bytes
 }
 
-// Recount looks for results that somebody has deleted, of the users who are over the limit, and stops counting them.
+// Recount finds results that somebody has deleted, for users who are over the limit, and stops counting them.
 func (c *Controller) Recount(ctx context.Context) error {
 	most := c.limits().Results
 	if most == 0 {

@@ -30,7 +30,7 @@ func (c *Controller) Ready(ctx context.Context) error {
 	c.ready.mu.Lock()
 	defer c.ready.mu.Unlock()
 	if time.Since(c.ready.asked) > readyFor {
-		// Not for who asked first alone: others have come to wait for the same answer.
+		// Not only for the first caller: others wait for the same answer.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTime)
 		defer cancel()
 		c.ready.err = c.tryReady(ctx)

@@ -20,7 +20,7 @@ func (l *link) Log(line string) {
 	l.c.cfg.Log.Debug("the runner says", logkey.Instance, l.name, logkey.Said, line)
 }
 
-// catchUp receives the lines that runners on the instance wrote while nobody was connected.
+// catchUp receives the lines that runners on the instance wrote while no controller was connected.
 func (l *link) catchUp(lines []string) {
 	l.c.mu.Lock()
 	said := l.c.said[l.id]
@@ -35,14 +35,14 @@ func (l *link) catchUp(lines []string) {
 	}
 }
 
-// runnerLog is the known end of the log of an instance's runner.
+// runnerLog returns the known end of the log of an instance's runner.
 func (c *Controller) runnerLog(instance int64) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.said[instance])
 }
 
-// takeRunnerLog is runnerLog, once.
+// takeRunnerLog returns it and forgets it.
 func (c *Controller) takeRunnerLog(instance int64) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,8 +51,8 @@ func (c *Controller) takeRunnerLog(instance int64) []string {
 	return lines
 }
 
-// keepRunnerLogs logs and records how the runners' logs end on instances that have just died. They are separate from
-// the reason why an instance died, since they may have nothing to do with it.
+// keepRunnerLogs logs and records the ends of the runners' logs on instances that have just died. They are separate
+// from the reason why an instance died, since they may have nothing to do with it.
 func (c *Controller) keepRunnerLogs(ctx context.Context, writes []engine.Write) {
 	logs := map[int64][]string{}
 	for _, w := range writes {
@@ -73,7 +73,7 @@ func (c *Controller) keepRunnerLogs(ctx context.Context, writes []engine.Write) 
 	}
 }
 
-// died is the instance that a write marks as broken or vanished.
+// died returns the instance that a write marks as broken or vanished.
 func died(w engine.Write) (instance int64, has bool) {
 	switch {
 	case w.Instance != nil:

@@ -19,8 +19,8 @@ type setup struct {
 	clouds map[string]*cloud
 }
 
-// newSetup puts a Setup to use. Observations of a cloud that was there before stay known, and a cloud that is left
-// out stays for effects under way.
+// newSetup puts a Setup to use. Observations of clouds that existed before are kept, and a cloud that is left out stays
+// for effects in progress.
 func (c *Controller) newSetup(s Setup, before map[string]*cloud) *setup {
 	now := &setup{Setup: s, clouds: maps.Clone(before)}
 	if now.clouds == nil {
@@ -43,7 +43,7 @@ func (c *Controller) newSetup(s Setup, before map[string]*cloud) *setup {
 	return now
 }
 
-// cloud is the open cloud with this name.
+// cloud returns the open cloud with this name.
 func (c *Controller) cloud(name string) (*cloud, error) {
 	if cl := c.current().clouds[name]; cl != nil {
 		return cl, nil
@@ -57,11 +57,11 @@ func (c *Controller) current() *setup {
 	return c.setup
 }
 
-// Clouds are those in use.
+// Clouds returns the clouds in use.
 func (c *Controller) Clouds() []Cloud { return c.current().Clouds }
 
-// Reconfigure puts another Setup to use, from the next decision on, or keeps the current one and says why. Calls
-// under way end on the drivers they began with. A cloud of the previous Setup must not be left out, but be given as
+// Reconfigure applies another Setup from the next decision on, or keeps the current one and returns why. Calls in
+// progress finish on the drivers they started with. A cloud of the previous Setup must not be left out, but be given as
 // Leaving. Only one goroutine at a time may call it.
 func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 	next := c.newSetup(s, c.current().clouds)
@@ -83,14 +83,14 @@ func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 	}
 }
 
-// configured is the event with a setup's settings, and what new budgets have already spent.
+// configured returns the event with a setup's settings, and what new budgets have already spent.
 func (c *Controller) configured(ctx context.Context, s *setup) (engine.Configured, error) {
 	settings := s.able()
 	spent, err := c.cfg.Store.Spent(ctx, c.clock.now(), settings.Budgets)
 	return engine.Configured{Settings: settings, Spent: spent}, err
 }
 
-// able is the settings with the abilities of the clouds' drivers.
+// able returns the settings with the abilities of the clouds' drivers.
 func (s *setup) able() engine.Settings {
 	settings := s.Settings
 	settings.Clouds = slices.Clone(settings.Clouds)
@@ -108,7 +108,8 @@ func (s *setup) able() engine.Settings {
 
 var _ drover.Service = (*Controller)(nil)
 
-// Foresee says what would become of instances if the controller went by other settings. A cloud that they leave out drains. Nothing is changed.
+// Foresee returns what would happen to instances under other settings. A cloud that they leave out drains. Nothing is
+// changed.
 func (c *Controller) Foresee(ctx context.Context, s engine.Settings) ([]drover.Fate, error) {
 	next, err := c.configured(ctx, &setup{Setup: Setup{Settings: s}, clouds: c.current().clouds})
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"drover"
 )
 
-// spoolSize is how much of a followed stream is on this disk at once. No more is fetched until the fastest reader is
-// near its end; a reader so slow that this overtakes it is told how much it missed.
+// spoolSize is how much of a followed stream is on this disk at a time. No more is fetched until the fastest reader is
+// near its end; a reader that falls behind by more is told how much it missed.
 const spoolSize = 16 << 20
 
-// spools are the output streams that are being followed, each fetched once from its instance, however many people
-// follow it.
+// spools is the output streams that are being followed, each fetched once from its instance, however many people follow
+// it.
 type spools struct {
 	mu   sync.Mutex
 	open map[spoolKey]*spool // guarded by mu
@@ -32,22 +32,22 @@ type spool struct {
 	stop context.CancelFunc
 	uses int // guarded by spools.mu
 
-	taken chan struct{} // says that somebody has read
+	taken chan struct{} // signals that somebody has read
 	ended chan struct{} // closed when nothing more is fetched
 
 	mu    sync.Mutex
-	read  map[*logReader]int64 // up to where each has read; guarded by mu
-	size  int64                // of all that has come; guarded by mu
-	whole bool                 // the stream has ended, and all of it has come; guarded by mu
+	read  map[*logReader]int64 // how far each has read; guarded by mu
+	size  int64                // of everything received; guarded by mu
+	whole bool                 // the stream has ended and was received completely; guarded by mu
 	err   error                // nothing more will come; guarded by mu
-	grown chan struct{}        // closed when any of these changes, and then replaced; guarded by mu
+	grown chan struct{}        // closed by a change, and then replaced; guarded by mu
 }
 
 func newSpool(file *os.File, stop context.CancelFunc) *spool {
 	return &spool{file: file, stop: stop, taken: make(chan struct{}, 1), ended: make(chan struct{}), read: map[*logReader]int64{}, grown: make(chan struct{})}
 }
 
-// use returns the spool of a stream, created if necessary. It must be given back by leave.
+// use returns the spool of a stream, created if necessary. The caller must release it with leave.
 func (c *Controller) use(key spoolKey) (*spool, error) {
 	c.spools.mu.Lock()
 	defer c.spools.mu.Unlock()
@@ -63,14 +63,14 @@ func (c *Controller) use(key spoolKey) (*spool, error) {
 		ctx, stop := context.WithCancel(context.Background())
 		s = newSpool(file, stop)
 		c.spools.open[key] = s
-		s.uses++ // that of fill
+		s.uses++ // for fill
 		go c.follow(ctx, key, s)
 	}
 	s.uses++
 	return s, nil
 }
 
-// leave gives a spool back. When only its follower uses it, that ends; the last user closes the file.
+// leave releases a spool. When only its follower still uses it, that ends; the last user closes the file.
 func (c *Controller) leave(key spoolKey, s *spool) {
 	c.spools.mu.Lock()
 	defer c.spools.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *spool) tellLocked() {
 	s.grown = make(chan struct{})
 }
 
-// ahead reports whether the fastest reader would miss something if more came.
+// ahead reports whether the fastest reader would miss something if more arrived.
 func (s *spool) ahead() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *spool) ahead() bool {
 	return len(s.read) > 0 && s.size-fastest > spoolSize-fetchSize
 }
 
-// reads notes how far somebody has read, or that they have stopped.
+// reads records how far somebody has read, or that they have stopped.
 func (s *spool) reads(r *logReader, offset int64, more bool) {
 	s.mu.Lock()
 	s.read[r] = offset
@@ -167,7 +167,7 @@ func (s *spool) reads(r *logReader, offset int64, more bool) {
 }
 
 // readAt reads from an offset on. Without bytes or error it returns a channel that is closed once there is more.
-// Skipped is how many bytes from the offset on are gone. Whole means that the offset is the end of the stream.
+// skipped is how many bytes from the offset on are lost. whole means that the offset is the end of the stream.
 func (s *spool) readAt(p []byte, offset int64) (n int, skipped int64, whole bool, grown <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

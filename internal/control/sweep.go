@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	sweepInterval = time.Hour       // between two looks for what instances left over
+	sweepInterval = time.Hour       // between two looks for leftovers of instances
 	sweepTimeout  = 5 * time.Minute // of one look at one cloud
 )
 
-// sweepHourly removes leftovers of the fleet's instances, in every cloud that lists them, until ctx ends. A failure
-// is logged and repeated an hour later.
+// sweepHourly removes leftovers of the fleet's instances, in every cloud that lists them, until ctx ends. A failure is
+// logged and retried an hour later.
 func (c *Controller) sweepHourly(ctx context.Context) {
 	every(ctx, sweepInterval, func() {
 		c.Sweep(ctx, driver.Active)
@@ -25,7 +25,7 @@ func (c *Controller) sweepHourly(ctx context.Context) {
 }
 
 // sweepStored removes inputs that no job uses, and recounts results that somebody deleted. A run's own inputs, which
-// were there before its batch, stay with the run.
+// existed before its batch, stay.
 func (c *Controller) sweepStored(ctx context.Context) {
 	if !c.cfg.Shared {
 		return

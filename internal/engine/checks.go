@@ -11,9 +11,11 @@ import (
 // The controller can check the health of a pool's instances by connecting to a port of each.
 //
 //   - An instance is ready for its pool once its check has passed. If it does not pass in time, it is broken.
-//   - An instance whose check fails is unhealthy and is replaced. But checks also fail if the controller's own network does. So either
-//     another instance of the cloud must have passed meanwhile, or there are fewer instances than suffice to assume a partition.
-//   - While none of a cloud's instances passes, the controller assumes a partition, for as long as if none answered: see Partition.
+//   - An instance whose check fails is unhealthy and is replaced. But checks also fail if the controller's own network
+//     does. So either another instance of the cloud must have passed meanwhile, or there are fewer instances than
+//     suffice to assume a partition.
+//   - While none of a cloud's instances passes, the controller assumes a partition, for as long as if none answered:
+//     see Partition.
 
 // checked reports whether the instance's health is checked.
 func (e *Engine) checked(in *fleet.Member) bool {

@@ -35,7 +35,8 @@ type Write struct {
 	Proved bool   `json:"proved,omitempty"` // they are not, or no longer in a way that matters
 }
 
-// Replies are the answers to requests, in their order. They are among the writes, so a caller hears an answer only once it is true.
+// Replies are the answers to requests, in their order. They are among the writes, so a caller hears an answer only once
+// it is true.
 func (d Decision) Replies() (all []Reply) {
 	for _, w := range d.Writes {
 		if w.Reply != nil {
@@ -99,8 +100,8 @@ type JobEnd struct {
 	Cancelled int `json:"cancelled,omitempty"`
 }
 
-// ElementRow is the state of a job, or of one element of an array. An element that never had an attempt has no row, unless it
-// ended without one.
+// ElementRow is the state of a job, or of one element of an array. An element that never had an attempt has no row,
+// unless it ended without one.
 type ElementRow struct {
 	Job     int64           `json:"job"`
 	Element Element         `json:"element"`
@@ -127,8 +128,8 @@ type InstanceEnd struct {
 	Departed *Departed     `json:"departed,omitempty"` // nil if its cloud never gave it an id
 }
 
-// Effect is something for a shell to do, once. Exactly one field beside ID is set. Every effect except Stop, Forget, Disconnect and Fire is
-// answered by an event with its ID.
+// Effect is something for a shell to do, once. Exactly one field beside ID is set. Every effect except Stop, Forget,
+// Disconnect and Fire is answered by an event with its ID.
 type Effect struct {
 	ID            int64           `json:"id"`
 	ListOfferings *ListOfferings  `json:"list_offerings,omitempty"`
@@ -198,7 +199,8 @@ type Switch struct {
 	On         bool   `json:"on,omitempty"`
 }
 
-// SetTags asks a cloud to note an instance's idle behaviour on it, and that Drover has it stopped, so that both hold even if the store is lost.
+// SetTags asks a cloud to note an instance's idle behaviour on it, and that Drover has it stopped, so that both hold
+// even if the store is lost.
 type SetTags struct {
 	Instance   int64               `json:"instance"`
 	Name       string              `json:"name"`
@@ -275,7 +277,8 @@ type Forget struct {
 // HookTime is how long a hook may run.
 const HookTime = 30 * time.Second
 
-// Fire runs a user's hook. A broken instance is destroyed once Fired says that its hook has ended, or after HookTime; nothing else waits for a hook.
+// Fire runs a user's hook. A broken instance is destroyed once Fired says that its hook has ended, or after HookTime;
+// nothing else waits for a hook.
 type Fire struct {
 	Hook       drover.Hook   `json:"hook"`
 	Instance   int64         `json:"instance,omitempty"` // 0 of HookExhausted

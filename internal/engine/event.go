@@ -30,7 +30,8 @@ type Submitted struct {
 	Jobs []Job `json:"jobs"`
 }
 
-// CancelAsked requests the end of a job or one of its elements or, with All, of every job, whichever of its retries it is in.
+// CancelAsked requests the end of a job or one of its elements or, with All, of every job, whichever of its retries it
+// is in.
 type CancelAsked struct {
 	Wish   int64         `json:"wish,omitempty"` // its row, 0 if it has none
 	Job    drover.JobID  `json:"job"`
@@ -47,7 +48,8 @@ type InstructAsked struct {
 	Reason   drover.Reason `json:"reason"`
 }
 
-// PriorityAsked requests another priority for a job. With 0, its attempts are stopped, and it waits until the priority is raised again.
+// PriorityAsked requests another priority for a job. With 0, its attempts are stopped, and it waits until the priority
+// is raised again.
 type PriorityAsked struct {
 	Wish     int64         `json:"wish,omitempty"`
 	Job      int64         `json:"job"`
@@ -71,8 +73,8 @@ type ResizeAsked struct {
 	Reason drover.Reason `json:"reason"`
 }
 
-// GroupAsked is what a cluster's autoscaler asks of a node group. It has no number of its own, so it is not done twice, nor later than By: by
-// then the caller has given up waiting, and will ask again.
+// GroupAsked is what a cluster's autoscaler asks of a node group. It has no number of its own, so it is not done twice,
+// nor later than By: by then the caller has given up waiting, and will ask again.
 type GroupAsked struct {
 	Wish   int64         `json:"wish,omitempty"`
 	Group  string        `json:"group"`
@@ -115,29 +117,29 @@ const (
 	NodeEmptied NodeWord = "emptied" // nothing that evictions can move is left on it, or there is no such node
 )
 
-// HealthChecked says that an instance's health check passes, or that it has failed several times in a row. Others says that another instance
-// of its cloud has passed its own meanwhile.
+// HealthChecked says that an instance's health check passes, or that it has failed several times in a row. Others says
+// that another instance of its cloud has passed its own meanwhile.
 type HealthChecked struct {
 	Instance int64  `json:"instance"`
 	Text     string `json:"text,omitempty"` // how it failed; empty: it passes
 	Others   bool   `json:"others,omitempty"`
 }
 
-// DrainAsked requests that this controller start nothing more, so that it can exit and leave nothing behind: attempts finish, instances go as
-// they become idle, and waiting work waits for the next controller. With Stop, which says why, attempts are told to end and their jobs are
-// queued again, as with priority 0.
+// DrainAsked requests that this controller start nothing more, so that it can exit and leave nothing behind: attempts
+// finish, instances go as they become idle, and waiting work waits for the next controller. With Stop, which says why,
+// attempts are told to end and their jobs are queued again, as with priority 0.
 type DrainAsked struct {
 	Stop string `json:"stop,omitempty"`
 }
 
-// CloseAsked requests the end of the fleet: instances go as soon as they have no work, and no new ones are created. With Now, those that are
-// kept for inspection go too.
+// CloseAsked requests the end of the fleet: instances go as soon as they have no work, and no new ones are created.
+// With Now, those that are kept for inspection go too.
 type CloseAsked struct {
 	Now bool `json:"now,omitempty"`
 }
 
-// Offered answers ListOfferings: the whole catalogue or, with a Base, what has changed since the one of that hash. With Err set it says
-// nothing.
+// Offered answers ListOfferings: the whole catalogue or, with a Base, what has changed since the one of that hash. With
+// Err set it says nothing.
 type Offered struct {
 	Effect    int64             `json:"effect"`
 	Cloud     string            `json:"cloud"`
@@ -149,8 +151,8 @@ type Offered struct {
 	Err       *drover.Error     `json:"err,omitempty"`
 }
 
-// Listed answers ListInstances: what this list adds to the cloud's last good one, and what it lacks. After a start the first list adds all it
-// has. With Err set the list says nothing.
+// Listed answers ListInstances: what this list adds to the cloud's last good one, and what it lacks. After a start the
+// first list adds all it has. With Err set the list says nothing.
 type Listed struct {
 	Effect  int64         `json:"effect"`
 	Cloud   string        `json:"cloud"`
@@ -160,8 +162,8 @@ type Listed struct {
 	Err     *drover.Error `json:"err,omitempty"`
 }
 
-// Described answers Describe: whether the cloud says that the instance does not exist, or no longer, and when it ended, if the cloud knows.
-// With Err set it says nothing.
+// Described answers Describe: whether the cloud says that the instance does not exist, or no longer, and when it ended,
+// if the cloud knows. With Err set it says nothing.
 type Described struct {
 	Effect   int64         `json:"effect"`
 	Instance int64         `json:"instance"`
@@ -180,8 +182,8 @@ type Created struct {
 	Addresses  drover.Addresses `json:"addresses,omitzero"`
 }
 
-// CreateFailed answers Create. Tried is how many of the candidates the cloud was asked for; a capacity error means that none of them is
-// available; any other error concerns all of them.
+// CreateFailed answers Create. Tried is how many of the candidates the cloud was asked for; a capacity error means that
+// none of them is available; any other error concerns all of them.
 type CreateFailed struct {
 	Effect   int64         `json:"effect"`
 	Instance int64         `json:"instance"`
@@ -223,8 +225,9 @@ type Fired struct {
 	Instance int64 `json:"instance"`
 }
 
-// Connected answers Connect: the instance proved its host key, its boot probe passed, and its runner said what it has. One whose probe
-// failed counts as connected only if its runner has attempts: some that run, or that have ended and are yet to be collected.
+// Connected answers Connect: the instance proved its host key, its boot probe passed, and its runner said what it has.
+// One whose probe failed counts as connected only if its runner has attempts: some that run, or that have ended and are
+// yet to be collected.
 type Connected struct {
 	Effect      int64    `json:"effect"`
 	Instance    int64    `json:"instance"`
@@ -243,8 +246,9 @@ type Report struct {
 	Proof Proof            `json:"proof,omitempty"`
 }
 
-// Proof is what the shell found of the proof that an attempt was given with its start and that its runner shows with all it says of it. Any job
-// on an instance can speak as its runner, but only of attempts that were really started there can it show a proof.
+// Proof is what the shell found of the proof that an attempt was given with its start and that its runner shows with
+// all it says of it. Any job on an instance can speak as its runner, but only of attempts that were really started
+// there can it show a proof.
 type Proof string
 
 const (
@@ -285,8 +289,8 @@ type Started struct {
 	Attempt drover.AttemptID `json:"attempt"`
 }
 
-// StartFailed answers Start. With a transient Err it is not known whether the attempt was started; with any other it was not, and
-// will not be: with a conflict, only not under this number and on this instance.
+// StartFailed answers Start. With a transient Err it is not known whether the attempt was started; with any other it
+// was not, and will not be: with a conflict, only not under this number and on this instance.
 type StartFailed struct {
 	Effect  int64            `json:"effect"`
 	Attempt drover.AttemptID `json:"attempt"`
@@ -294,7 +298,8 @@ type StartFailed struct {
 	Late    bool             `json:"late,omitempty"` // it missed its deadline
 }
 
-// Exited says that an attempt's command ended. An instance created under other records may have an attempt with the same id.
+// Exited says that an attempt's command ended. An instance created under other records may have an attempt with the
+// same id.
 type Exited struct {
 	Instance int64            `json:"instance,omitempty"` // that says so
 	Attempt  drover.AttemptID `json:"attempt"`

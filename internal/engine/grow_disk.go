@@ -115,8 +115,8 @@ func (e *Engine) grown(b DiskGrown) {
 	e.touch(in)
 }
 
-// giveUpGrowing gives up growing the instance's volume. A refused size is not paid for, unless an earlier call may have grown
-// it.
+// giveUpGrowing gives up growing the instance's volume. A refused size is not paid for, unless an earlier call may have
+// grown it.
 func (e *Engine) giveUpGrowing(in *fleet.Member, err *drover.Error) {
 	why := e.verdict(Cause(err.Kind), "growing its volume to %s failed: %s", in.Grow.Rounded(), err.Message)
 	in.GrowFailed = &why

@@ -11,10 +11,10 @@ import (
 // How long an idle instance is kept. Keeping it costs its price until work arrives; booting another then costs that
 // one's price for the boot. The last few times that work of its kind had ended decide which is cheaper:
 //
-//   - Too few such times are known: one instance is kept for as long as a boot takes, and others that become idle meanwhile are destroyed.
-//     That costs at most twice the optimum (the ski rental problem's answer).
-//   - Keeping instances for some time would have cost less in all than booting others: it is kept for that long and a little more, since no
-//     two gaps are equal.
+//   - Too few such times are known: one instance is kept for as long as a boot takes, and others that become idle
+//     meanwhile are destroyed. That costs at most twice the optimum (the ski rental problem's answer).
+//   - Keeping instances for some time would have cost less in all than booting others: it is kept for that long and a
+//     little more, since no two gaps are equal.
 //   - No time would have: it is destroyed.
 //
 // It is never kept for less than what is paid for anyway, nor longer than idle_timeout.

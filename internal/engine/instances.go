@@ -171,8 +171,8 @@ func (e *Engine) destroyAccepted(in *fleet.Member) {
 	}
 }
 
-// noteDestroyAnswer records that an instance may have ended now: a destroy call was answered, or may have been carried out without
-// an answer.
+// noteDestroyAnswer records that an instance may have ended now: a destroy call was answered, or may have been carried
+// out without an answer.
 func (e *Engine) noteDestroyAnswer(in *fleet.Member) {
 	if c := e.cloud(in.Cloud); c == nil || in.LastEnd <= c.Began {
 		in.PrevEnd, in.NextAsk = in.LastEnd, e.destroyAsked(in)

@@ -104,7 +104,8 @@ func (f Effect) InstanceID() int64 {
 	return 0
 }
 
-// Answer is the effect that the event answers, by its ID, and how that failed, nil if it did not; 0 for an event that answers none.
+// Answer is the effect that the event answers, by its ID, and how that failed, nil if it did not; 0 for an event that
+// answers none.
 func Answer(body Body) (effect int64, err *drover.Error) {
 	switch b := body.(type) {
 	case Offered:

@@ -13,12 +13,13 @@ import (
 // nodes to delete.
 //
 //   - The target is durable. It counts what was requested: instances, including those being created, and failures.
-//   - A node that could not be provided is a failure. It remains until it is deleted, and nothing is rented in its place: the autoscaler is told
-//     why, and decides. This covers refused, unaffordable and unplaceable nodes, and those that ended before joining. One that ends later is
-//     replaced.
-//   - An instance beyond the target, such as one adopted without records, raises the target. So nothing is removed that nobody named, except to
-//     be replaced.
-//   - If Drover removes a node for its own reasons, it waits until the cluster says that the node is drained, or the cloud takes the instance.
+//   - A node that could not be provided is a failure. It remains until it is deleted, and nothing is rented in its
+//     place: the autoscaler is told why, and decides. This covers refused, unaffordable and unplaceable nodes, and
+//     those that ended before joining. One that ends later is replaced.
+//   - An instance beyond the target, such as one adopted without records, raises the target. So nothing is removed that
+//     nobody named, except to be replaced.
+//   - If Drover removes a node for its own reasons, it waits until the cluster says that the node is drained, or the
+//     cloud takes the instance.
 
 // grouped reports whether the pool is a node group.
 func (p *poolOf) grouped() bool { return p.spec.Kind == drover.PoolGroup }

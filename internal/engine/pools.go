@@ -273,8 +273,8 @@ func (e *Engine) unknownTo(p *poolOf) *Verdict {
 	return nil
 }
 
-// shrinkOverspent lowers the pool's size by one if more is committed than the budget allows, and reports whether it did. The
-// pool's min is not undercut. Each instance that goes releases its commitment.
+// shrinkOverspent lowers the pool's size by one if more is committed than the budget allows, and reports whether it
+// did. The pool's min is not undercut. Each instance that goes releases its commitment.
 func (e *Engine) shrinkOverspent(p *poolOf, in *pool.Input) bool {
 	if p.spec.Kind == drover.PoolFloor || p.grouped() || !e.limited() || !e.ledger.Overspent() {
 		return false

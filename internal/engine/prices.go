@@ -53,8 +53,8 @@ func (e *Engine) updatePricesIn(c *Cloud) {
 	}
 }
 
-// updateStoppedPrice updates a stopped instance's price, and records what it would cost if running, which decides which one is
-// started.
+// updateStoppedPrice updates a stopped instance's price, and records what it would cost if running, which decides which
+// one is started.
 func (e *Engine) updateStoppedPrice(c *Cloud, in *fleet.Member) {
 	o, listed := c.Find(keyOf(in))
 	if !listed {

@@ -276,8 +276,8 @@ func (e *Engine) reviewStopped(c *Cloud, in *fleet.Member) {
 	}
 }
 
-// startLendable starts stopped instances of pools for groups that would otherwise rent, cheapest first, and returns the groups
-// that still need some.
+// startLendable starts stopped instances of pools for groups that would otherwise rent, cheapest first, and returns the
+// groups that still need some.
 func (e *Engine) startLendable(groups []*group) (left []*group) {
 	for _, g := range groups {
 		for g.wants()-g.awaitingEnds > g.Unmet && g.Key.Gang == 0 {

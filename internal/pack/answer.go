@@ -11,10 +11,10 @@ import (
 // maxCandidates is how many offerings an instance may be tried from, so that a shortage costs one call.
 const maxCandidates = 5
 
-// fewBins is for how many bins it is faster to look through all offerings for each of them than to sort them.
+// fewBins is for how many bins scanning all offerings per bin is faster than sorting them.
 const fewBins = 8
 
-// answer writes the draft down as a plan: each demand's jobs in the order of the demands.
+// answer turns the draft into a plan: each demand's jobs in the order of the demands.
 func (m *model) answer(d *draft) drover.Plan {
 	plan := drover.Plan{Problem: m.p.ID, Cost: drover.Money(d.cost)}
 	left := m.supplies()
@@ -45,7 +45,7 @@ func (m *model) answer(d *draft) drover.Plan {
 	return plan
 }
 
-// supply is the jobs of an item that have no instance yet, those of earlier demands first.
+// supply is an item's jobs without an instance, those of earlier demands first.
 type supply []drover.Load
 
 func (m *model) supplies() supplies {
@@ -61,7 +61,7 @@ func (m *model) supplies() supplies {
 // supplies is the supply of each item.
 type supplies []supply
 
-// loads takes what one instance of the bin holds, as jobs of demands.
+// loads takes the jobs of one instance of the bin from the supplies.
 func (g supplies) loads(b bin) (loads []drover.Load) {
 	for _, l := range b.loads {
 		for n := l.count; n > 0; {
@@ -100,7 +100,7 @@ func (m *model) byPrice() []int {
 	return order
 }
 
-// nearest lists, cheapest first, as many of the offerings as candidates can want for the bin.
+// nearest lists, cheapest first, as many offerings as candidates can use for the bin.
 func (m *model) nearest(b bin) (list []int) {
 	chosen := &m.p.Offerings[m.kinds[b.kind].offering]
 	need, rules := m.loaded(b)
@@ -110,7 +110,7 @@ func (m *model) nearest(b bin) (list []int) {
 		o := &m.p.Offerings[i]
 		one := ranked{m.rank(o, 0), i}
 		if one.rank >= most || !m.holds(o, need, rules) {
-			continue // one that costs as much came before
+			continue // an equally expensive one came before
 		}
 		if (o.Cloud != chosen.Cloud || o.Type.Name != chosen.Type.Name) && (other.at < 0 || one.rank < other.rank) {
 			other = one
@@ -134,7 +134,7 @@ func (m *model) nearest(b bin) (list []int) {
 	return list
 }
 
-// ranked is an offering at its place, and what it costs.
+// ranked is an offering's index and rank.
 type ranked struct {
 	rank int64
 	at   int
@@ -142,8 +142,9 @@ type ranked struct {
 
 func dearer(a, b ranked) int { return cmp.Or(cmp.Compare(a.rank, b.rank), a.at-b.at) }
 
-// candidates lists the offerings of the same cloud that can hold what an instance of the bin holds, the chosen one first, then the cheapest;
-// and finds the cheapest of another type, in any cloud. One that has its share may be a runner-up, and is no candidate.
+// candidates lists the offerings of the same cloud that fit one instance of the bin, the chosen one first, then the
+// cheapest; and finds the cheapest of another type in any cloud. An offering that has reached its share may be the
+// runner-up, but not a candidate.
 func (m *model) candidates(b bin, byPrice []int, shared *sharesLeft) (list []int, runnerUp *int) {
 	chosen := m.kinds[b.kind].offering
 	list = []int{chosen}
@@ -169,7 +170,7 @@ func (m *model) candidates(b bin, byPrice []int, shared *sharesLeft) (list []int
 	return list, runnerUp
 }
 
-// loaded is what all that an instance of the bin holds needs, and by which rules.
+// loaded returns what one instance of the bin holds in total, and the rules of its jobs.
 func (m *model) loaded(b bin) (need vec, rules []int) {
 	for _, l := range b.loads {
 		need = need.minus(m.items[l.item].need, -l.count)

@@ -5,22 +5,23 @@ import (
 	"slices"
 )
 
-// ascent is the search for the splits by which jobs are worth most. It is multiplicative: every job class is sent where it is worth least, and
-// on each kind the dimensions that were wanted most, on an average that forgets, make up a larger part of the cost. The step grows while that
-// helps and shrinks, back at the best splits, when it does not (as in the volume algorithm of Barahona and Anbil, 2000).
+// ascent searches for the splits that maximize the jobs' worth. It is multiplicative: every job class goes where it is
+// worth least, and on each kind the dimensions in highest demand, by a decaying average, get a larger part of the cost.
+// The step grows while that helps and shrinks, back at the best splits, when it does not (as in the volume algorithm of
+// Barahona and Anbil, 2000).
 type ascent struct {
 	pr   *prices
-	n    int       // dimensions
+	n    int       // number of dimensions
 	cost []float64 // by kind
-	w    []float64 // the parts of the cost that the dimensions make up, by kind and dimension
-	best []float64 // the parts for which the sum was the greatest
-	load []float64 // what was wanted of each dimension on the average
-	now  []float64 // and in this round
-	v    []float64 // what the job class in hand is worth on each of its kinds
-	size int       // how many kinds were looked at
+	w    []float64 // the dimensions' parts of the cost, by kind and dimension
+	best []float64 // the parts with the greatest sum so far
+	load []float64 // average demand for each dimension
+	now  []float64 // the same in this round
+	v    []float64 // the current job class's worth on each of its kinds
+	size int       // counts kinds examined
 }
 
-// newAscent begins with equal parts, or where the last ascent ended.
+// newAscent starts with equal parts, or where the last ascent ended.
 func (m *model) newAscent(pr *prices, last []float64) *ascent {
 	n, size := len(pr.dims), len(pr.dims)*len(pr.kinds)
 	a := &ascent{pr: pr, n: n, cost: make([]float64, len(pr.kinds)), w: make([]float64, size), best: make([]float64, size), load: make([]float64, size), now: make([]float64, size)}
@@ -66,11 +67,11 @@ func (a *ascent) ascend(e effort, steps *int) {
 	*steps -= a.size
 }
 
-// every is the number of rounds between surveys of all kinds. In between, a class is valued only on the kinds where it was worth
-// at most near times as much as on the best: prices seldom move further in so few rounds.
+// every is the number of rounds between surveys of all kinds. In between, a class is valued only on the kinds where it
+// was worth at most near times as much as on the best: prices seldom move further in so few rounds.
 const every, near = 20, 4
 
-// survey finds for each job class the kinds to which it may be sent in the next rounds.
+// survey finds for each job class the kinds to which it may go in the next rounds.
 func (a *ascent) survey() {
 	for c := range a.pr.jobClasses {
 		g := &a.pr.jobClasses[c]
@@ -91,7 +92,7 @@ func (a *ascent) survey() {
 	}
 }
 
-// worth is what a job class is worth on the kind at a place of its own.
+// worth returns a job class's worth on its y-th kind.
 func (a *ascent) worth(g *jobClass, y int) (v float64) {
 	n, x := a.n, g.kinds[y]
 	w, s := a.w[x*n:x*n+n], g.shares[y*n:y*n+n]
@@ -125,7 +126,7 @@ func (a *ascent) round(count bool) (sum float64) {
 	return sum
 }
 
-// move makes dearer, on each kind, what was wanted most there. keep is the part of the average that is not forgotten.
+// move raises, on each kind, the prices of the dimensions in highest demand. keep is the weight of the old average.
 func (a *ascent) move(sum, step, keep float64) {
 	n := a.n
 	for x := range a.cost {
@@ -146,7 +147,7 @@ func (a *ascent) move(sum, step, keep float64) {
 	}
 }
 
-// store writes down the splits in whole nano-dollars, what the job classes take, and in last where to begin the next time.
+// store records the splits in whole nano-dollars, what the job classes take, and in last where to start next time.
 func (a *ascent) store(m *model, pr *prices, last []float64) {
 	n := a.n
 	for x, k := range pr.kinds {

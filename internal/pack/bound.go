@@ -2,9 +2,10 @@ package pack
 
 import "drover"
 
-// bound is what no plan for the same jobs can cost less than: the values of the jobs at some prices, or what the dearest of them costs alone.
-// The prices are those for the longest time; a job that is shorter is worth as much less as where instances boot soonest, so that the jobs of an
-// instance together are worth no more than the longest one's time costs, however they are mixed.
+// bound returns a lower bound for the cost of any plan for the same jobs: the jobs' values at some prices, or the cost
+// of the most expensive job alone. The prices are those for the longest time; a shorter job is worth proportionally
+// less, by the shortest boot time, so that an instance's jobs together are worth no more than its cost for the longest
+// one, however they are mixed.
 func (m *model) bound(pr *prices, left []int) int64 {
 	sum, alone, boot := int64(0), int64(0), m.leastBoot()
 	for i, it := range m.items {
@@ -22,7 +23,7 @@ func (m *model) bound(pr *prices, left []int) int64 {
 	return max(sum, alone)
 }
 
-// alone is what the cheapest instance costs that holds one job of the item; 0 if none does.
+// alone returns the cost of the cheapest instance that holds one job of the item; 0 if none does.
 func (m *model) alone(it *item) int64 {
 	k := m.cheapest(it, func(*kind) bool { return true })
 	if k < 0 {
@@ -31,8 +32,8 @@ func (m *model) alone(it *item) int64 {
 	return m.kinds[k].costs[it.class]
 }
 
-// cheapest is the kind that costs least of those that hold a job of the item and may be had; -1 if there is none. Kinds are sorted by what they cost
-// for the longest time, and where all boot alike for every other.
+// cheapest returns the cheapest kind that holds a job of the item and that may allows; -1 if there is none. Kinds are
+// sorted by cost for the longest time and, if all boot alike, thereby for every other.
 func (m *model) cheapest(it *item, may func(*kind) bool) (best int) {
 	best = -1
 	for k := range m.kinds {
@@ -41,7 +42,7 @@ func (m *model) cheapest(it *item, may func(*kind) bool) (best int) {
 			continue
 		}
 		best = k
-		if !m.apart() || it.class == 0 {
+		if !m.bootsDiffer() || it.class == 0 {
 			break
 		}
 	}

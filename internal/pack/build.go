@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// bin is a number of instances of one kind that hold the same.
+// bin is a number of instances of one kind with identical contents.
 type bin struct {
 	kind  int
 	n     int
@@ -13,14 +13,14 @@ type bin struct {
 	loads []load
 }
 
-// strategy is how a packer goes about its work. Which is best depends on the problem; several are tried.
+// strategy is a packer's parameters. The best ones depend on the problem; several are tried.
 type strategy struct {
-	even       bool    // instances use their dimensions in the proportions in which the jobs that go there need them
-	soft       float64 // the part of the prices that goes to the dimensions which are nearly as scarce as the scarcest
-	windows    []int   // of the patterns that are tried for each instance
-	tries      int     // kinds that are
-	damp       int     // of the instances that might hold the same, one in so many is rented at a time
-	thresholds []int64 // thousandths of their cost that jobs on instances must be worth, round after round
+	even       bool    // instances use their dimensions in the proportions that the jobs sent there need
+	soft       float64 // the part of the prices given to dimensions nearly as scarce as the scarcest
+	windows    []int   // window widths tried for each instance's pattern
+	tries      int     // kinds tried
+	damp       int     // rent one in this many of the possible identical instances at a time
+	thresholds []int64 // minimum worth of an instance's jobs in thousandths of its cost, round by round
 	first      effort
 	again      effort
 }
@@ -32,16 +32,16 @@ type packer struct {
 	items []int
 	left  []int // by item
 	led   ledger
-	last  []float64 // where the search for prices begins
+	last  []float64 // where the price search starts
 	how   strategy
 	taken []int
 	steps *int
 	bins  []bin
 }
 
-// run rents until nothing is left that can be served. First each kind, of those by which jobs are valued, is filled with the jobs that the
-// prices send to it, and only as long as they fill it well; what remains is priced again. In the end every job finds its place where it is
-// dearest least.
+// run rents until nothing is left that can be served. First each valuing kind is filled with the jobs that the prices
+// send to it, as long as they fill it well; the remainder is priced again. Finally every job gets the place where it
+// costs least.
 func (p *packer) run(pr *prices) {
 	for _, threshold := range p.how.thresholds {
 		for before := int64(1) << 62; pr.rest > 0 && pr.rest < before-before/8 && *p.steps > 0; {
@@ -65,7 +65,8 @@ func (p *packer) stock(pr *prices) stock {
 	return stock{m: p.m, class: p.class, dims: pr.dims, left: p.left, values: pr.values, taken: p.taken, steps: p.steps}
 }
 
-// fromAll rents for the dearest jobs first, each where it is worth most of what it costs, until an eighth of all is served.
+// fromAll rents for the most valuable jobs first, each where it is worth most of its cost, until a quarter of the value
+// is served.
 func (p *packer) fromAll(pr *prices) {
 	s := p.stock(pr)
 	s.order = slices.DeleteFunc(slices.Clone(p.items), func(i int) bool { return p.left[i] == 0 || pr.values[i] == 0 })
@@ -85,7 +86,7 @@ func (p *packer) fromAll(pr *prices) {
 	}
 }
 
-// rank lists the kinds that can hold the item, those first of whose cost it may make good most, and only as many as are to be tried.
+// rank lists the kinds that fit the item by the part of their cost that it may cover, and only as many as are tried.
 func (p *packer) rank(pr *prices, i int) []int {
 	type scored struct {
 		kind  int
@@ -111,7 +112,7 @@ func (p *packer) rank(pr *prices, i int) []int {
 	return kinds
 }
 
-// best is the best pattern of one of the kinds that begins with the seed.
+// best returns the best pattern, over the kinds, that starts with the seed.
 func (p *packer) best(s *stock, seed int, kinds []int, by func(kind int) measure) (best pattern) {
 	for _, k := range kinds {
 		u := by(k)
@@ -125,7 +126,7 @@ func (p *packer) best(s *stock, seed int, kinds []int, by func(kind int) measure
 	return best
 }
 
-// rent books as many instances of the pattern as there are jobs and room for, or a part of them.
+// rent books as many instances of the pattern as there are jobs and room for, divided by damp.
 func (p *packer) rent(s *stock, f pattern) int {
 	n := p.m.room(p.led, &p.m.kinds[f.kind], 1<<30)
 	for _, l := range f.loads {

@@ -2,16 +2,17 @@ package pack
 
 import "encoding/binary"
 
-// jobClass is all jobs that may go to the same kinds and want their dimensions in much the same proportions. They are priced as one.
+// jobClass is all jobs that fit the same kinds and need their dimensions in similar proportions. They are priced
+// together.
 type jobClass struct {
 	items  []int
-	kinds  []int     // places in prices.kinds of those that can hold them
-	shares []float64 // what all of them take of one instance of each of these, for each of prices.dims
+	kinds  []int     // indices into prices.kinds of those that fit
+	shares []float64 // what all of its jobs take of one instance of each of these, for each of prices.dims
 	flow   []float64 // how often they went to each of these
-	near   []int     // the places, in kinds, of those where they were worth least when all were looked at
+	near   []int     // indices into kinds where they were worth least at the last survey
 }
 
-// classify sorts the remaining jobs of the items into job classes. Items that no kind can hold are in none.
+// classify groups the items' remaining jobs into job classes. Items that no kind can hold are in none.
 func (m *model) classify(pr *prices, items, left []int) {
 	at := map[string]int{}
 	var needs [][dims]float64
@@ -40,7 +41,7 @@ func (m *model) classify(pr *prices, items, left []int) {
 	}
 }
 
-// signature returns the kinds that can hold the item, and the key of its job class.
+// signature returns the kinds that fit the item, and the key of its job class.
 func (m *model) signature(pr *prices, i int) (kinds []int, key string) {
 	it := &m.items[i]
 	var b []byte
@@ -58,7 +59,7 @@ func (m *model) signature(pr *prices, i int) (kinds []int, key string) {
 	return kinds, string(b)
 }
 
-// proportion is the logarithm of a/b in steps of about a quarter, from 1 to 200; 0 if a is 0.
+// proportion returns the logarithm of a/b in steps of about a quarter, from 1 to 200; 0 if a is 0.
 func proportion(a, b int64) byte {
 	n := byte(100)
 	for ; b < a && n < 200; n++ {

@@ -5,7 +5,7 @@ import "slices"
 // draft is a way to serve the jobs.
 type draft struct {
 	bins []bin
-	left []int // jobs without a place, by item
+	left []int // unplaced jobs, by item
 	led  ledger
 	cost int64
 }
@@ -18,7 +18,7 @@ func (m *model) newDraft() *draft {
 	return d
 }
 
-// price of a draft is what its instances cost.
+// sum returns what the bins' instances cost.
 func (m *model) sum(bins []bin) (cost int64) {
 	for _, b := range bins {
 		cost += m.kinds[b.kind].costs[b.class] * int64(b.n)
@@ -26,8 +26,8 @@ func (m *model) sum(bins []bin) (cost int64) {
 	return cost
 }
 
-// better reports whether a serves more of the first demand of which they serve different numbers, or all the same for less, or with fewer
-// instances.
+// better reports whether a serves more of the first demand that they serve differently, or the same for less, or with
+// fewer instances.
 func (m *model) better(a, b *draft) bool {
 	if slices.Equal(a.left, b.left) {
 		return a.cost < b.cost || a.cost == b.cost && a.led[0] > b.led[0]
@@ -36,7 +36,7 @@ func (m *model) better(a, b *draft) bool {
 	return slices.Compare(unmetA, unmetB) < 0
 }
 
-// unserved is how many jobs of each demand have no place, if earlier demands are served first.
+// unserved returns how many jobs of each demand have no place, if earlier demands are served first.
 func (m *model) unserved(left []int) []int {
 	left = slices.Clone(left)
 	unmet := make([]int, len(m.of))
@@ -47,7 +47,7 @@ func (m *model) unserved(left []int) []int {
 	return unmet
 }
 
-// free is what is left of one instance of the bin.
+// free returns what is left on one instance of the bin.
 func (m *model) free(b bin) vec {
 	v := m.kinds[b.kind].has
 	for _, l := range b.loads {

@@ -13,12 +13,12 @@ type load struct{ item, count int }
 type stock struct {
 	m      *model
 	class  int
-	dims   []int   // that matter
+	dims   []int   // relevant ones
 	left   []int   // by item
 	values []int64 // of one job, by item
-	order  []int   // the items, the most valuable first
-	from   int     // before it in order nothing is left
-	taken  []int   // by item, by the pattern in hand
+	order  []int   // items, most valuable first
+	from   int     // items before it in order are used up
+	taken  []int   // by item, in the current pattern
 	steps  *int
 }
 
@@ -27,7 +27,7 @@ func (s *stock) sort() {
 	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.values[b], s.values[a]) })
 }
 
-// seed is the most valuable item of which something is left, -1 if nothing is.
+// seed returns the most valuable item with jobs left, -1 if there is none.
 func (s *stock) seed() int {
 	for s.from < len(s.order) && s.left[s.order[s.from]] == 0 {
 		s.from++
@@ -38,7 +38,7 @@ func (s *stock) seed() int {
 	return s.order[s.from]
 }
 
-// tidy takes the items from the order of which nothing is left, when they are many.
+// tidy removes used-up items from the order when there are many.
 func (s *stock) tidy() {
 	gone := 0
 	for _, i := range s.order[s.from:] {
@@ -61,7 +61,7 @@ type pattern struct {
 	cost  int64
 }
 
-// beats reports whether f makes good more of what it costs than g, or as much of more.
+// beats reports whether f covers more of its cost than g, or as much of a higher cost.
 func (f pattern) beats(g pattern) bool {
 	if g.loads == nil {
 		return true
@@ -69,13 +69,13 @@ func (f pattern) beats(g pattern) bool {
 	return less(g.value, g.cost, f.value, f.cost) || !less(f.value, f.cost, g.value, g.cost) && f.cost > g.cost
 }
 
-// reach is how many items are looked at for each choice in a pattern, and chunk how many choices at least it takes to fill an instance with
-// jobs of one item.
+// reach is how many items are examined for each choice in a pattern. Filling an instance with jobs of one item takes at
+// least chunk choices.
 const reach, chunk = 150, 16
 
-// fill fills an instance of the kind, beginning with a job of the seed. Each next one is, among the most valuable that fit (as many as the
-// window is wide), that which is worth most for the parts that it takes of what is still free. The units are prices by which no job is worth
-// more than what it takes.
+// fill fills an instance of the kind, starting with a job of the seed. Each further choice is, among the window most
+// valuable items that fit, the one worth most for its part of the free room. The units are prices at which no job is
+// worth more than what it takes.
 func (s *stock) fill(k, seed, window int, by *measure) pattern {
 	kd := &s.m.kinds[k]
 	f := pattern{kind: k, cost: kd.costs[s.class]}
@@ -95,7 +95,7 @@ func (s *stock) fill(k, seed, window int, by *measure) pattern {
 	return f
 }
 
-// next is the item to take, how many jobs of it, and from where in the order to look on; -1 if nothing fits.
+// next returns the item to take, how many of its jobs, and from where in the order to continue; -1 if nothing fits.
 func (s *stock) next(kd *kind, free vec, at, window int, by *measure) (item, n, next int) {
 	most := 1.0
 	for _, d := range s.dims {
@@ -127,7 +127,7 @@ func (s *stock) next(kd *kind, free vec, at, window int, by *measure) (item, n, 
 	return best, max(1, fit/chunk), first
 }
 
-// density is what a job of the item is worth for the parts that it takes of what is to be taken.
+// density returns a job's worth per part that it takes of what is still to be taken.
 func (s *stock) density(i int, aim *[dims]float64) float64 {
 	part, it := 1e-9, &s.m.items[i]
 	for _, d := range s.dims {
@@ -138,7 +138,7 @@ func (s *stock) density(i int, aim *[dims]float64) float64 {
 	return float64(s.values[i]+1) / part
 }
 
-// rest is what is still to be taken of each dimension when so much of the kind is free.
+// rest returns what is still to be taken of each dimension, given what is free.
 func (u *measure) rest(kd *kind, free vec, ds []int) (aim [dims]float64) {
 	const least = 0.001
 	for _, d := range ds {
@@ -147,7 +147,7 @@ func (u *measure) rest(kd *kind, free vec, ds []int) (aim [dims]float64) {
 	return aim
 }
 
-// scaled is the measure for another kind of the family.
+// scaled returns the measure for another kind of the family.
 func (u measure) scaled(m *model, k, of int) measure {
 	for d := range u.aim {
 		if has := m.kinds[of].has[d]; has > 0 {

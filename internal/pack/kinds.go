@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// addKinds takes the offerings of which no other one is as good in every way: as large, as cheap, for whoever may use it, and under no
-// limit that is not the same. If it takes several rivals to make one needless, they may be under any limits.
+// addKinds adds the offerings that are not dominated: no other is as large, as cheap, usable by the same jobs, and
+// under the same limits. If rivals is more than one, the dominating ones may be under any limits.
 func (m *model) addKinds(rivals int) {
 	all := m.suitable()
 	order := make([]ranked, len(all))
@@ -22,7 +22,7 @@ func (m *model) addKinds(rivals int) {
 	})
 	for _, o := range order {
 		x := o.at
-		if m.apart() { // else the cheaper of two is so for all classes
+		if m.bootsDiffer() { // otherwise the cheaper of two is so for all classes
 			m.setCosts(&all[x])
 		}
 		if len(m.rules) > maxRules || m.dominators(&all[x], rivals) < rivals {
@@ -34,7 +34,7 @@ func (m *model) addKinds(rivals int) {
 	}
 }
 
-// setCosts works out what one of the kind costs.
+// setCosts computes the cost of an instance of the kind.
 func (m *model) setCosts(k *kind) {
 	o := &m.p.Offerings[k.offering]
 	boot := m.boot(o)
@@ -44,13 +44,13 @@ func (m *model) setCosts(k *kind) {
 	}
 }
 
-// compareKinds puts the cheaper kind first, and of kinds that cost as much the larger.
+// compareKinds orders kinds by cost, and equal ones by size, larger first.
 func compareKinds(a, b *kind) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.price, b.price), larger(a.has, b.has))
 }
 
-// suitable lists the offerings as kinds that some job may use and of which there may be one more. A demand may be of no jobs. A single job
-// goes to the first of them by price, and no other is looked for.
+// suitable lists the offerings as kinds that some job may use and of which one more may be added. A demand may be
+// empty. A single job goes to the first of them by price, so only that one is returned.
 func (m *model) suitable() (all []kind) {
 	led, single, class := m.newLedger(), m.total() == 1, m.firstClass()
 	rows := map[string][]int{}
@@ -88,7 +88,7 @@ func (m *model) suitable() (all []kind) {
 	return all
 }
 
-// firstClass is the class of the first job that there is: of the only one, if there is one.
+// firstClass returns the class of the only job, or 0.
 func (m *model) firstClass() int {
 	if m.total() != 1 {
 		return 0
@@ -96,7 +96,7 @@ func (m *model) firstClass() int {
 	return m.items[slices.IndexFunc(m.items, func(it item) bool { return it.count > 0 })].class
 }
 
-// dominators counts the kinds taken that are as good as k, up to most.
+// dominators counts the added kinds that dominate k, up to most.
 func (m *model) dominators(k *kind, most int) (n int) {
 	for x := range m.kinds {
 		if m.kinds[x].dominates(k, m.used) && !m.kinds[x].dearer(k) && (most > 1 || slices.Equal(m.kinds[x].limits, k.limits)) {
@@ -108,7 +108,7 @@ func (m *model) dominators(k *kind, most int) (n int) {
 	return n
 }
 
-// findUsed says which dimensions any job needs: in the others no instance is better than another.
+// findUsed finds the dimensions that any job needs: in the others no instance is better than another.
 func (m *model) findUsed() {
 	m.used[jobs] = m.p.UseOnce || m.p.JobsEach > 0
 	for _, it := range m.items {
@@ -118,7 +118,7 @@ func (m *model) findUsed() {
 	}
 }
 
-// larger puts the larger room first.
+// larger orders larger vectors first.
 func larger(a, b vec) int {
 	for d := range a {
 		if a[d] != b[d] {
@@ -138,7 +138,7 @@ func (k *kind) dearer(other *kind) bool {
 	return false
 }
 
-// dominates reports whether k, which is no dearer, is as good as other in every way.
+// dominates reports whether k, which is not dearer, is as good as other in every way.
 func (k *kind) dominates(other *kind, used [dims]bool) bool {
 	if other.rules&^k.rules != 0 {
 		return false

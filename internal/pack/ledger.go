@@ -4,13 +4,13 @@ import "drover"
 
 // row is a limit of the ledger: on the number of instances, or on their vCPUs.
 type row struct {
-	limit *drover.Limit // that it is of; nil for the limits on all instances and on a cloud's
+	limit *drover.Limit // nil for the limits on all instances and on a cloud's
 	cloud string
 	cpu   bool // counts vCPUs
 	room  int64
 }
 
-// addRows lists all that limits instances. Row 0 is the limit in all.
+// addRows lists the limits. Row 0 is the limit on all instances.
 func (m *model) addRows() {
 	m.rows = append(m.rows, row{room: int64(m.p.Room)})
 	for _, c := range m.p.Clouds {
@@ -27,7 +27,7 @@ func (m *model) addRows() {
 	}
 }
 
-// rowsOf lists the rows that an instance of the offering counts against, but for row 0, which all do.
+// rowsOf lists the rows that an instance of the offering counts against, except row 0, which applies to all.
 func (m *model) rowsOf(o *drover.Offering) (rows []int) {
 	for i, r := range m.rows[1:] {
 		if r.limit != nil && r.limit.Covers(*o) || r.limit == nil && r.cloud == o.Cloud {
@@ -48,7 +48,7 @@ func (m *model) newLedger() ledger {
 	return l
 }
 
-// weight is what an instance of the kind counts against a row.
+// weight returns what an instance of the kind counts against a row.
 func (m *model) weight(k *kind, r int) int64 {
 	if m.rows[r].cpu {
 		return k.has[cpu]
@@ -56,7 +56,7 @@ func (m *model) weight(k *kind, r int) int64 {
 	return 1
 }
 
-// room is how many instances of the kind may still be added, never more than most.
+// room returns how many instances of the kind may still be added, at most most.
 func (m *model) room(l ledger, k *kind, most int) int {
 	n := min(int64(most), l[0])
 	for _, r := range k.limits {
@@ -67,7 +67,7 @@ func (m *model) room(l ledger, k *kind, most int) int {
 	return int(max(0, n))
 }
 
-// take books n instances of the kind; a negative n gives them back.
+// take books n instances of the kind; a negative n returns them.
 func (m *model) take(l ledger, k *kind, n int) {
 	l[0] -= int64(n)
 	for _, r := range k.limits {
@@ -75,16 +75,16 @@ func (m *model) take(l ledger, k *kind, n int) {
 	}
 }
 
-// shareCode and shareText say that an offering has its share.
+// shareCode and shareText say that an offering has reached its share.
 const (
 	shareCode = "spread"
 	shareText = "it has reached its share of all vCPUs"
 )
 
-// share reports whether the row is there for a share.
+// share reports whether the row is a share.
 func (r row) share() bool { return r.limit != nil && r.limit.Share }
 
-// text names the limit.
+// text describes the limit as reached.
 func (r row) text() string {
 	switch {
 	case r.share():

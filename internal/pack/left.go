@@ -2,14 +2,14 @@ package pack
 
 import "slices"
 
-// sharesLeft is what is left of each share when all of a plan are instances of what was chosen first. A candidate beside that takes its part of it
-// as well, so that whichever of them the cloud makes, no share is passed.
+// sharesLeft is what each share has left if every purchase becomes its first candidate. Each further candidate is
+// deducted too, so that whichever the cloud chooses, no share is exceeded.
 type sharesLeft struct {
 	led  ledger
-	rows map[int][]int // those of shares that an offering counts against, once it was asked
+	rows map[int][]int // the share rows that an offering counts against, cached
 }
 
-// sharesLeft is nil where there are no shares.
+// sharesLeft returns nil if there are no shares.
 func (m *model) sharesLeft(led ledger) *sharesLeft {
 	if !slices.ContainsFunc(m.rows, row.share) {
 		return nil
@@ -17,7 +17,7 @@ func (m *model) sharesLeft(led ledger) *sharesLeft {
 	return &sharesLeft{slices.Clone(led), map[int][]int{}}
 }
 
-// take takes what one instance of an offering would have, if all its shares have that.
+// take deducts one instance of an offering, if all its shares have room for it.
 func (s *sharesLeft) take(m *model, offering int) bool {
 	if s == nil {
 		return true

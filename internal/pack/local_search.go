@@ -1,7 +1,8 @@
 package pack
 
-// localSearch improves a pattern by swaps: again and again the one that gains most, which replaces a job by one that is worth more, or puts one
-// into free room. Choosing jobs one by one leaves room that no job fits; with few shapes and many jobs a swap nearly always fills it.
+// localSearch improves a pattern by swaps: repeatedly the one that gains most, which replaces a job by a more valuable
+// one, or adds one to free room. Choosing jobs one by one leaves room that no job fits; with few shapes and many jobs a
+// swap nearly always fills it.
 func (s *stock) localSearch(f *pattern) {
 	if f.loads == nil {
 		return
@@ -33,7 +34,7 @@ func (s *stock) localSearch(f *pattern) {
 // maxSwaps bounds the work for one pattern.
 const maxSwaps = 20
 
-// swap finds the swap that gains most: the job to take out, -1 if none has to be, and the one to put in. Without a gain there is none.
+// swap finds the swap that gains most: the job to remove, -1 if none, and the one to add. gain is 0 if there is none.
 func (s *stock) swap(kd *kind, f *pattern, free vec) (out, in int, gain int64) {
 	out = -1
 	order := s.order[s.from:min(len(s.order), s.from+reach)]
@@ -45,7 +46,7 @@ func (s *stock) swap(kd *kind, f *pattern, free vec) (out, in int, gain int64) {
 		}
 		for _, i := range order {
 			if s.values[i]-lost <= gain {
-				break // those that follow are worth less
+				break // the following ones are worth less
 			}
 			if it := &s.m.items[i]; s.left[i] > s.taken[i] && room.fits(it.need) && s.m.allowed(kd, it.rule) {
 				out, in, gain = of, i, s.values[i]-lost

@@ -19,7 +19,7 @@ const (
 	dims
 )
 
-// vec is an amount of each dimension, in the units of drover.Resources.
+// vec is an amount in each dimension, in the units of drover.Resources.
 type vec [dims]int64
 
 // fits reports whether need fits into v.
@@ -32,7 +32,7 @@ func (v vec) fits(need vec) bool {
 	return true
 }
 
-// times is how many lots of need fit into v, never more than most.
+// times returns how many times need fits into v, at most most.
 func (v vec) times(need vec, most int) int {
 	if !v.fits(need) {
 		return 0
@@ -46,7 +46,7 @@ func (v vec) times(need vec, most int) int {
 	return int(n)
 }
 
-// minus is what is left of v without n lots of need.
+// minus returns v without n times need.
 func (v vec) minus(need vec, n int) vec {
 	for d := range v {
 		v[d] -= need[d] * int64(n)
@@ -54,7 +54,7 @@ func (v vec) minus(need vec, n int) vec {
 	return v
 }
 
-// item is all the jobs that are alike: of one shape and one expected time.
+// item is all the jobs of one shape and one expected time.
 type item struct {
 	need  vec
 	rule  int
@@ -62,43 +62,43 @@ type item struct {
 	count int
 }
 
-// rule is what a demand asks of an offering beside room. Which offerings satisfy it is worked out once.
+// rule is what a demand requires of an offering besides room. Which offerings satisfy it is computed once.
 type rule struct {
 	placement drover.Placement
 	spot      drover.SpotPolicy
 	arch      drover.Arch
-	dearest   drover.Money // an hour, of the instance
-	vcpu      drover.Money // and of each of its vCPUs
+	dearest   drover.Money // highest hourly price of the instance
+	vcpu      drover.Money // highest hourly price per vCPU
 }
 
-// maxRules is how many different rules are told apart when one offering is asked whether another is as good for everyone. The rest are
-// served as well, but by the plain way alone.
+// maxRules is how many rules are distinguished when offerings are compared. Jobs with further rules are served too, but
+// only greedily.
 const maxRules = 64
 
-// kind is an offering that is worth considering.
+// kind is an offering worth considering.
 type kind struct {
 	offering int
 	has      vec
 	price    drover.Money
-	rank     int64   // by which it comes before others
-	rules    uint64  // that it satisfies, by bits; rules from maxRules on are asked of the offering
+	rank     int64   // sort order
+	rules    uint64  // bit set of satisfied rules; rules from maxRules on are checked against the offering
 	costs    []int64 // of one instance, by class
-	limits   []int   // the rows of the ledger that it counts against
+	limits   []int   // the ledger rows that it counts against
 }
 
-// model is a problem as the solver sees it.
+// model is the solver's view of a problem.
 type model struct {
 	p       drover.Problem
 	rules   []rule
 	items   []item
 	of      []int           // the item of each demand
 	classes []time.Duration // how long an instance has jobs, longest first
-	kinds   []kind          // sorted by rank, then by price, then largest first, then as they are offered
+	kinds   []kind          // sorted by rank, then by price, then largest first, then as offered
 	rows    []row           // of the ledger
-	used    [dims]bool      // the dimensions that any job needs
+	used    [dims]bool      // dimensions that any job needs
 }
 
-// newModel looks at the problem. A kind is left out when as many as the rivals are better in every way.
+// newModel builds the model. A kind is left out if at least rivals others dominate it.
 func newModel(p drover.Problem, rivals int) *model {
 	m := &model{p: p}
 	m.sortTimes()
@@ -109,13 +109,13 @@ func newModel(p drover.Problem, rivals int) *model {
 	return m
 }
 
-// unknownTime is how long a job of which nothing is known is taken to run; budgets count it so, too.
+// unknownTime is the assumed run time of a job of which nothing is known, as in budgets.
 const unknownTime = time.Hour
 
-// maxClasses is how many expected times are told apart; beyond it they are rounded up to a power of two of seconds.
+// maxClasses is how many expected times are distinguished; with more, they are rounded up to a power of two of seconds.
 const maxClasses = 8
 
-// sortTimes finds the classes of jobs by their expected times.
+// sortTimes finds the classes of jobs by expected time.
 func (m *model) sortTimes() {
 	for round := range 2 {
 		m.classes = m.classes[:0]
@@ -130,7 +130,7 @@ func (m *model) sortTimes() {
 	}
 }
 
-// running is for how long an instance has one job of the demand.
+// running returns for how long an instance has one job of the demand.
 func running(d drover.Demand, rounded bool) time.Duration {
 	run := cmp.Or(max(0, d.Time), unknownTime)
 	if rounded && run > time.Second {
@@ -139,7 +139,7 @@ func running(d drover.Demand, rounded bool) time.Duration {
 	return run
 }
 
-// class is the class of a demand.
+// class returns the class of a demand.
 func (m *model) class(d drover.Demand) int {
 	for _, rounded := range []bool{false, true} {
 		if c := slices.Index(m.classes, running(d, rounded)); c >= 0 {
@@ -149,7 +149,7 @@ func (m *model) class(d drover.Demand) int {
 	return 0
 }
 
-// addItems counts the jobs that are alike together, in the order in which they come.
+// addItems groups identical jobs, in order of appearance.
 func (m *model) addItems() {
 	type key struct {
 		need        vec
@@ -180,7 +180,7 @@ func needOf(r drover.Resources) vec {
 	return vec{max(0, int64(r.CPU)), max(0, int64(r.Memory)), max(0, int64(r.Disk)), max(0, int64(r.GPUs)), 1}
 }
 
-// capacity is what an instance of the offering has room for; a disk that is made to measure holds what the rest can.
+// capacity returns the room of an instance of the offering; a disk that is a volume holds whatever the rest can.
 func (m *model) capacity(o *drover.Offering) vec {
 	r := o.Type.Resources
 	v := vec{int64(r.CPU), int64(r.Memory), int64(r.Disk), int64(r.GPUs), int64(cmp.Or(m.p.JobsEach, 1<<30))}
@@ -193,7 +193,7 @@ func (m *model) capacity(o *drover.Offering) vec {
 	return v
 }
 
-// allows reports whether the offering satisfies the rule; room apart.
+// allows reports whether the offering satisfies the rule, disregarding room.
 func (r *rule) allows(o *drover.Offering) bool {
 	return r.placement.Allows(o.Cloud, o.Zone, o.Type.Name, o.Price) && r.spot.Allows(o.Market) && (r.arch == "" || r.arch == o.Type.Resources.Arch) &&
 		drover.Demand{Dearest: r.dearest, VCPU: r.vcpu}.Affords(*o)

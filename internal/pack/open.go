@@ -1,15 +1,16 @@
 package pack
 
-// openBins are the bins that are filled plainly, in the order in which they were rented. Finding the first one that holds a job takes a walk
-// down a tree instead of a look at each: a node has the most that any bin below it has free, of each resource by itself.
+// openBins are the bins that are being filled greedily, in the order in which they were rented. The first one that fits
+// a job is found by walking down a tree: a node has the largest free amount of each resource, separately, in any bin
+// below it.
 type openBins struct {
-	bins []plainBin
-	tree []vec // tree[1] is the root, the children of n are 2n and 2n+1, the leaves begin at size
+	bins []openBin
+	tree []vec // tree[1] is the root, the children of n are 2n and 2n+1, the leaves start at size
 	size int   // leaves, a power of two
 }
 
-// add puts another bin at the end.
-func (o *openBins) add(b plainBin) {
+// add appends a bin.
+func (o *openBins) add(b openBin) {
 	o.bins = append(o.bins, b)
 	if len(o.bins) > o.size {
 		o.grow()
@@ -18,7 +19,7 @@ func (o *openBins) add(b plainBin) {
 	o.changed(len(o.bins) - 1)
 }
 
-// grow makes room for twice as many bins.
+// grow doubles the room for bins.
 func (o *openBins) grow() {
 	o.size = max(16, 2*o.size)
 	o.tree = make([]vec, 2*o.size)
@@ -30,7 +31,7 @@ func (o *openBins) grow() {
 	}
 }
 
-// changed takes in what is free in a bin now.
+// changed updates the tree for a changed bin.
 func (o *openBins) changed(i int) {
 	n := o.size + i
 	o.tree[n] = o.bins[i].free
@@ -39,7 +40,7 @@ func (o *openBins) changed(i int) {
 	}
 }
 
-// next is the first bin from a place on in which the need fits; -1 for none. It counts the nodes it looks at as steps.
+// next returns the first bin from a position on in which the need fits; -1 for none. It counts visited nodes as steps.
 func (o *openBins) next(from int, need vec, steps *int) int {
 	if from >= len(o.bins) {
 		return -1
@@ -65,7 +66,7 @@ func (o *openBins) next(from int, need vec, steps *int) int {
 	}
 }
 
-// largest is the larger of two vectors in each resource.
+// largest returns the maximum in each dimension.
 func largest(a, b vec) vec {
 	for d := range a {
 		a[d] = max(a[d], b[d])

@@ -1,14 +1,15 @@
-// Package pack answers a Problem: which instances to rent for jobs that have no place, so that the work costs least. It is pure: the answer
-// depends on the Problem alone. One plain plan is always made; beyond that its work is bounded by the steps that the Problem allows, never by a
-// clock.
+// Package pack solves a Problem: which instances to rent for jobs without a place, at the least cost. It is pure: the
+// answer depends on the Problem alone. One greedy plan is always made; beyond that, work is bounded by the steps that
+// the Problem allows, never by a clock.
 //
-// Jobs that are alike are counted, not listed (item); offerings of which another is as good in every way are left out (kind). What an
-// instance of a kind costs is split among its vCPUs, memory and so on by prices at which all jobs together are worth most (prices, ascend).
-// At these prices no instance holds jobs that are worth more than it costs, so their worth is a bound for every plan, and what is good is known:
-// instances filled with jobs that are worth what they cost. So the kind is chosen, then filled: first each kind with the jobs that the prices
-// send there (piles), as long as that fills it well, each pattern bettered by swaps (localSearch); then what is dearest finds a place, until all is
-// served (build). The result is never dearer than that of the plain ways (plain), which serve one demand after the other and are what is done when
-// limits leave demands unserved: there the order counts.
+// Identical jobs are counted, not listed (item); offerings dominated by another are left out (kind). The cost of an
+// instance of a kind is split among its vCPUs, memory and so on by the prices at which all jobs together are worth most
+// (prices, ascend). At these prices no instance holds jobs worth more than it costs. So the jobs' total worth is a
+// lower bound for every plan, and good plans are known: instances filled with jobs that are worth their cost. Therefore
+// kinds are chosen first and then filled: each kind with the jobs that the prices send there (piles), as long as they
+// fill it well, each pattern improved by swaps (localSearch); then the most valuable remaining jobs, until all are
+// served (build). The result never costs more than the greedy plans (greedy), which serve one demand after the other.
+// If limits leave demands unserved, the greedy plans decide: there the order counts.
 package pack
 
 import (
@@ -18,10 +19,10 @@ import (
 	"drover"
 )
 
-// Solve answers the problem.
-func Solve(p drover.Problem) drover.Plan { return evened(p) }
+// Solve solves the problem.
+func Solve(p drover.Problem) drover.Plan { return solveUncertain(p) }
 
-// answer is an answer by the prices of the offerings alone.
+// answer solves a problem by the offerings' prices alone.
 func answer(p drover.Problem) drover.Plan {
 	if p.SpotShare > 0 {
 		return spread(p)
@@ -29,13 +30,13 @@ func answer(p drover.Problem) drover.Plan {
 	return solve(p, 1)
 }
 
-// solve answers a problem without shares. Offerings are left out of which as many others as the rivals are better in every way.
+// solve solves a problem without shares. An offering is left out if at least rivals others dominate it.
 func solve(p drover.Problem, rivals int) drover.Plan {
 	steps := p.Steps
 	m := newModel(p, rivals)
-	best := m.plainly(perJob, new(math.MaxInt)) // whatever the steps: a plan that is cut off serves all that this one does
+	best := m.greedy(perJob, new(math.MaxInt)) // regardless of the steps: a plan that is cut off serves at least what this one does
 	var pr *prices
-	if m.total() > 1 && len(m.kinds) > 0 && p.JobsEach != 1 { // else there is nothing to put together
+	if m.total() > 1 && len(m.kinds) > 0 && p.JobsEach != 1 { // otherwise there is nothing to combine
 		pr = m.first(&steps)
 		best = m.cheapestOf(best, pr, &steps)
 	}
@@ -44,7 +45,7 @@ func solve(p drover.Problem, rivals int) drover.Plan {
 	return plan
 }
 
-// total is how many jobs there are.
+// total returns the number of jobs.
 func (m *model) total() (n int) {
 	for _, it := range m.items {
 		n += it.count
@@ -52,9 +53,9 @@ func (m *model) total() (n int) {
 	return n
 }
 
-// cheapestOf is the draft, or a better one. When one is near the bound, no other is looked for.
+// cheapestOf returns the draft or a better one. It stops looking once a draft is near the bound.
 func (m *model) cheapestOf(best *draft, pr *prices, steps *int) *draft {
-	if d := m.plainly(cheapest, steps); m.better(d, best) {
+	if d := m.greedy(cheapest, steps); m.better(d, best) {
 		best = d
 	}
 	strategies := []strategy{many}
@@ -72,7 +73,7 @@ func (m *model) cheapestOf(best *draft, pr *prices, steps *int) *draft {
 	return best
 }
 
-// first is the prices of all jobs for the longest time.
+// first returns the prices of all jobs for the longest time.
 func (m *model) first(steps *int) *prices {
 	d := m.newDraft()
 	items := make([]int, len(m.items))
@@ -82,7 +83,7 @@ func (m *model) first(steps *int) *prices {
 	return m.price(0, items, d.left, d.led, m.evenly(), opening, steps)
 }
 
-// evenly is where the search for prices begins when nothing is known.
+// evenly returns the starting point of the price search when nothing is known.
 func (m *model) evenly() []float64 {
 	w := make([]float64, len(m.kinds)*dims)
 	for x := range w {
@@ -91,7 +92,7 @@ func (m *model) evenly() []float64 {
 	return w
 }
 
-// The strategies that do well: the last one for jobs of many shapes, and any of the others may be the best one for those of few.
+// The strategies that do well: many for jobs of many shapes; for few shapes, any of the others may be the best.
 var (
 	sharp = strategy{soft: 0.5, windows: []int{1, 4, 16}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}}
 	even  = strategy{soft: 0.5, windows: []int{1, 8}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}, even: true}
@@ -102,10 +103,10 @@ var (
 // opening is the effort for the first prices of all jobs.
 var opening = effort{300, 200}
 
-// fewItems is how many items are few.
+// fewItems is the most items that count as few.
 const fewItems = 200
 
-// priced is a draft made by prices.
+// priced makes a draft by prices.
 func (m *model) priced(how strategy, pr *prices, steps *int) *draft {
 	d := m.newDraft()
 	m.serve(d, how, pr, steps)
@@ -114,7 +115,7 @@ func (m *model) priced(how strategy, pr *prices, steps *int) *draft {
 	return d
 }
 
-// serveRest serves plainly what the prices passed over, such as jobs that are worth nothing.
+// serveRest serves greedily what the prices skipped, such as jobs worth nothing.
 func (m *model) serveRest(d *draft, steps *int) {
 	var items []int
 	for i := range d.left {
@@ -127,7 +128,7 @@ func (m *model) serveRest(d *draft, steps *int) {
 	}
 }
 
-// serve rents for all that is left in the draft. The prices, if there are any, are those of all of it.
+// serve rents for everything left in the draft. The prices, if given, are for all of it.
 func (m *model) serve(d *draft, how strategy, pr *prices, steps *int) {
 	first := len(d.bins)
 	for class := range m.classes {
@@ -151,18 +152,18 @@ func (m *model) serve(d *draft, how strategy, pr *prices, steps *int) {
 	}
 }
 
-// fillUp puts jobs on instances that are rented already, where they cost nothing, and on what is then chosen.
+// fillUp puts jobs on instances already rented, where they cost nothing, and on those that choose adds.
 func (m *model) fillUp(d *draft, first int, items []int, choose chooser, steps *int) {
 	var open openBins
 	for _, b := range d.bins[first:] {
 		for range b.n {
 			one := b
 			one.n, one.loads = 1, slices.Clone(b.loads)
-			open.add(plainBin{one, m.free(b)})
+			open.add(openBin{one, m.free(b)})
 		}
 	}
 	for _, i := range items {
-		m.servePlainly(d, &open, i, d.left[i], choose, steps)
+		m.serveGreedily(d, &open, i, d.left[i], choose, steps)
 	}
 	d.bins = d.bins[:first]
 	for _, o := range open.bins {

@@ -128,7 +128,7 @@ func TestCandidatesOfOneInstanceAreThoseOfMany(t *testing.T) {
 		p := drawProblem(t)
 		m := newModel(p, 1)
 		steps := p.Steps
-		for _, b := range m.plainly(perJob, &steps).bins {
+		for _, b := range m.greedy(perJob, &steps).bins {
 			few, runnerUp := m.candidates(b, m.nearest(b), nil)
 			all, allsRunnerUp := m.candidates(b, m.byPrice(), nil)
 			if diff := cmp.Diff(all, few); diff != "" {

@@ -2,13 +2,13 @@ package pack
 
 import "slices"
 
-// pile is the jobs that the prices send to one kind, or to others of its family that cost as much for what they have.
+// pile is the jobs that the prices send to one kind, or to equally priced ones of its family.
 type pile struct {
 	stock
-	rest int64 // what its jobs are worth
+	rest int64 // its jobs' total worth
 }
 
-// fromPiles fills instances from each pile as long as their jobs are worth so many thousandths of what they cost.
+// fromPiles fills instances from each pile as long as their jobs are worth threshold thousandths of their cost.
 func (p *packer) fromPiles(pr *prices, threshold int64) {
 	for x, pl := range p.piles(pr) {
 		if pl.order == nil || *p.steps <= 0 {
@@ -29,7 +29,7 @@ func (p *packer) fromPiles(pr *prices, threshold int64) {
 	}
 }
 
-// family lists the kinds that give nearly as much for their cost as the one at place x, the largest first.
+// family lists the kinds with nearly as much for their cost as the one at index x, largest first.
 func (p *packer) family(pr *prices, x int) (kinds []int) {
 	for k := range p.m.kinds {
 		if pr.rival[k] == x && pr.ideal(p.m, k) > 0.985 {
@@ -40,7 +40,7 @@ func (p *packer) family(pr *prices, x int) (kinds []int) {
 	return kinds
 }
 
-// patience is how many seeds in a row may find nothing before a pile is left.
+// patience is how many seeds in a row may fail before a pile is abandoned.
 const patience = 30
 
 func (p *packer) fromPile(pl *pile, of int, family []int, by measure, threshold int64) {
@@ -68,11 +68,11 @@ func (p *packer) fromPile(pl *pile, of int, family []int, by measure, threshold 
 	}
 }
 
-// part is so many thousandths of a cost.
+// part returns so many thousandths of a cost.
 func part(cost, thousandths int64) int64 { return cost/1000*thousandths + cost%1000*thousandths/1000 }
 
-// piles divides what is left of the jobs among the kinds in the proportions in which their classes went there, alike for the more and the
-// less valuable ones.
+// piles divides the remaining jobs among the kinds in the proportions in which their classes went there, equally for
+// more and less valuable jobs.
 func (p *packer) piles(pr *prices) []*pile {
 	list := make([]*pile, len(pr.kinds))
 	for x := range list {
@@ -92,7 +92,7 @@ func (p *packer) piles(pr *prices) []*pile {
 	return list
 }
 
-// divide gives the jobs of the item to the piles that are owed most.
+// divide gives the item's jobs to the piles that are owed most.
 func (p *packer) divide(i int, kinds []int, owed []float64, list []*pile) {
 	rest := p.left[i]
 	give := func(y, n int) {

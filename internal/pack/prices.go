@@ -6,32 +6,33 @@ import (
 	"slices"
 )
 
-// prices split what an instance of a kind costs among the dimensions in which it has room. By such a split each job is worth something on
-// each kind that can hold it: the share of each dimension that it takes, times what the dimension costs. If a job is given the least of these
-// values, no instance holds jobs of more value than it costs; so the values of all jobs together are a bound for every plan, and a plan is
-// near it as far as its instances are filled with jobs that are worth what they cost. The splits for which the sum is greatest are the dual
-// solution of a linear program (fractions of instances and of jobs); ascend comes near them.
+// prices split the cost of an instance of a kind among the dimensions in which it has room. By such a split each job
+// has a worth on each kind that fits it: its share of each dimension, times the dimension's price. If a job is given
+// the least of these, no instance holds jobs worth more than it costs. So the jobs' total worth is a lower bound for
+// every plan, and a plan is near it if its instances are filled with jobs that are worth their cost. The splits with
+// the greatest sum are the dual solution of a linear program (fractions of instances and of jobs); ascend approximates
+// them.
 type prices struct {
 	class      int
-	dims       []int     // that matter
-	kinds      []int     // those by which jobs are valued: no other has more room for its cost in every dimension and holds all that it holds
-	rival      []int     // for each kind of the model the place of one in kinds that is no worse, -1 if it cannot be had
-	split      [][]int64 // for each of kinds, nano-dollars by dimension; the sum is at most the cost
-	units      []units   // the same, of a unit
-	values     []int64   // of one job of each item; 0 of those that nothing can hold
-	rest       int64     // the values of all jobs that are left: the bound
+	dims       []int     // relevant ones
+	kinds      []int     // by which jobs are valued: no other kind has more room per cost in every dimension and fits the same jobs
+	rival      []int     // for each kind of the model the index in kinds of one that is no worse, -1 if it is unavailable
+	split      [][]int64 // for each of kinds, nano-dollars by dimension; their sum is at most the cost
+	units      []units   // the same, per unit
+	values     []int64   // of one job of each item; 0 if nothing can hold it
+	rest       int64     // the total worth of all remaining jobs: the bound
 	jobClasses []jobClass
 	flows      float64   // how often the job classes were sent somewhere
-	load       []float64 // what the job classes take of each dimension of kinds, in instances, on the average of these times
+	load       []float64 // what the job classes take of each dimension of kinds, in instances, on average
 }
 
-// effort is how long prices are looked for.
+// effort is how long prices are searched for.
 type effort struct {
 	rounds int // of the ascent
 	flows  int // after it, to see which jobs go where
 }
 
-// price finds prices for the items of which some are left. They begin where w, by kind and dimension, left off.
+// price finds prices for the items with jobs left. The search starts at w, by kind and dimension.
 func (m *model) price(class int, items, left []int, led ledger, w []float64, e effort, steps *int) *prices {
 	pr := &prices{class: class, values: make([]int64, len(m.items)), flows: float64(e.flows)}
 	for d, used := range m.used {
@@ -59,7 +60,7 @@ func (m *model) findRivals(pr *prices, led ledger) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return larger(m.kinds[a].has, m.kinds[b].has) })
 	for _, k := range order {
-		i := slices.IndexFunc(pr.kinds, func(r int) bool { return m.outdoes(&m.kinds[r], &m.kinds[k], pr.class) })
+		i := slices.IndexFunc(pr.kinds, func(r int) bool { return m.outperforms(&m.kinds[r], &m.kinds[k], pr.class) })
 		if i < 0 {
 			i = len(pr.kinds)
 			pr.kinds = append(pr.kinds, k)
@@ -68,8 +69,9 @@ func (m *model) findRivals(pr *prices, led ledger) {
 	}
 }
 
-// outdoes reports whether a has at least as much room as b in every dimension, also for what it costs, and takes whatever b takes.
-func (m *model) outdoes(a, b *kind, class int) bool {
+// outperforms reports whether a has at least as much room as b in every dimension, also per cost, and accepts whatever
+// b accepts.
+func (m *model) outperforms(a, b *kind, class int) bool {
 	if b.rules&^a.rules != 0 {
 		return false
 	}
@@ -81,7 +83,7 @@ func (m *model) outdoes(a, b *kind, class int) bool {
 	return true
 }
 
-// value works out what the jobs are worth.
+// value computes the jobs' worth.
 func (m *model) value(pr *prices, items, left []int, steps *int) {
 	for _, i := range items {
 		if left[i] == 0 {
@@ -101,8 +103,8 @@ func (m *model) value(pr *prices, items, left []int, steps *int) {
 	}
 }
 
-// units are a kind's split as the price of a unit of each dimension, rounded down: in nano-dollars shifted left, so that valuing a job takes no
-// division, of which there would be one for each dimension, job and kind.
+// units are a kind's split as the price of a unit of each dimension, rounded down: in nano-dollars shifted left, so
+// that valuing a job needs no divisions.
 type units struct {
 	price [dims]uint64
 	shift [dims]int
@@ -118,7 +120,7 @@ func unitsOf(has vec, split []int64) (u units) {
 	return u
 }
 
-// worth is what a job of that need is worth; it must fit into what the split is of, so that no product exceeds the split.
+// worth returns the worth of a job with this need; it must fit the kind, so that no product exceeds the split.
 func (u *units) worth(need *vec) (v int64) {
 	for d, n := range need {
 		v += int64(uint64(n) * u.price[d] >> u.shift[d])
@@ -128,15 +130,16 @@ func (u *units) worth(need *vec) (v int64) {
 
 // measure is how patterns of a kind are made and valued.
 type measure struct {
-	unit [dims]float64 // the price of a unit of each dimension: no job is worth more than what it takes
-	aim  [dims]float64 // how much of each dimension is to be taken, 0 where it does not matter
+	unit [dims]float64 // price of a unit of each dimension: no job is worth more than what it takes
+	aim  [dims]float64 // how much of each dimension to use, 0 where it does not matter
 }
 
-// aimed is the measure for the kind at place x when it is filled with the jobs that go there.
+// aimed returns the measure for the kind at index x when filled with the jobs that go there.
 //
-// Dimensions that are nearly as scarce there as the scarcest have a part of the price, too: where two bind almost alike, prices for which one
-// is free make instances that waste it, until it is the scarce one. And if it is to be even, the dimensions are used in the proportions in
-// which those jobs need them: instances that take the jobs which spare a dimension leave others behind that then lack it.
+// Dimensions nearly as scarce there as the scarcest get a part of the price, too: if two are almost equally scarce,
+// prices at which one is free make instances that waste it until it is the scarce one. If how is even, the dimensions
+// are used in the proportions that those jobs need: instances that take the jobs sparing a dimension leave others
+// behind that then lack it.
 func (pr *prices) aimed(m *model, x int, how strategy) (u measure) {
 	const slight = 0.01
 	n, most, sum := len(pr.dims), 1e-12, 0.0
@@ -169,7 +172,7 @@ func (pr *prices) aimed(m *model, x int, how strategy) (u measure) {
 	return u
 }
 
-// scarcity is the weight of a dimension of which so large a part is used as of the scarcest.
+// scarcity returns the weight of a dimension, given its use relative to the scarcest.
 func scarcity(part float64, even bool) float64 {
 	squarings := 4
 	if even {
@@ -181,7 +184,7 @@ func scarcity(part float64, even bool) float64 {
 	return part
 }
 
-// plain is the measure by the prices alone.
+// plain returns the measure by the prices alone.
 func (pr *prices) plain(m *model, k int) (u measure) {
 	x := pr.rival[k]
 	r := &m.kinds[pr.kinds[x]]
@@ -194,7 +197,7 @@ func (pr *prices) plain(m *model, k int) (u measure) {
 	return u
 }
 
-// ideal is the part of what a kind costs that jobs can be worth on it at most, at the prices of its rival.
+// ideal returns the largest part of a kind's cost that jobs can be worth on it, at the prices of its rival.
 func (pr *prices) ideal(m *model, k int) float64 {
 	x := pr.rival[k]
 	if x < 0 {

@@ -105,22 +105,22 @@ func TestAShareIsPassedOnlyForJobsThatNothingElseIsLeftFor(t *testing.T) {
 		p := drawProblem(t)
 		p.SpotShare = rapid.SampledFrom([]int{10_00, 25_00, 60_00}).Draw(t, "share")
 		plan := Solve(p)
-		has, n, total := map[portion]int64{}, map[portion]int{}, vcpus(p, plan)
+		has, n, total := map[spotKey]int64{}, map[spotKey]int{}, vcpus(p, plan)
 		for _, r := range p.Rented {
 			total += int64(r.CPU)
-			if key := (portion{r.Cloud, r.Zone, r.Type}); r.Market == drover.Spot {
+			if key := (spotKey{r.Cloud, r.Zone, r.Type}); r.Market == drover.Spot {
 				has[key], n[key] = has[key]+int64(r.CPU), n[key]+1
 			}
 		}
 		for _, b := range plan.Purchases {
 			if o := p.Offerings[b.Candidates[0]]; o.Market == drover.Spot {
-				key := portion{o.Cloud, o.Zone, o.Type.Name}
+				key := spotKey{o.Cloud, o.Zone, o.Type.Name}
 				has[key], n[key] = has[key]+int64(o.Type.Resources.CPU), n[key]+1
 			}
 		}
 		for _, b := range plan.Purchases {
 			o := p.Offerings[b.Candidates[0]]
-			key := portion{o.Cloud, o.Zone, o.Type.Name}
+			key := spotKey{o.Cloud, o.Zone, o.Type.Name}
 			if o.Market == drover.Spot && n[key] > 1 && has[key]*drover.WholeShare > total*int64(p.SpotShare) && othersLeft(p, plan, key) {
 				t.Fatalf("%s has %d of %d thousandths of vCPUs, and what it is rented for might go elsewhere", o.Name(), has[key], total)
 			}
@@ -129,9 +129,9 @@ func TestAShareIsPassedOnlyForJobsThatNothingElseIsLeftFor(t *testing.T) {
 }
 
 // othersLeft reports whether all jobs for which any instance of a spot offering is rented could be on demand, no limit keeping them from that.
-func othersLeft(p drover.Problem, plan drover.Plan, key portion) bool {
+func othersLeft(p drover.Problem, plan drover.Plan, key spotKey) bool {
 	for _, b := range plan.Purchases {
-		if o := p.Offerings[b.Candidates[0]]; o.Market != drover.Spot || (portion{o.Cloud, o.Zone, o.Type.Name}) != key {
+		if o := p.Offerings[b.Candidates[0]]; o.Market != drover.Spot || (spotKey{o.Cloud, o.Zone, o.Type.Name}) != key {
 			continue
 		}
 		for _, l := range b.Loads {

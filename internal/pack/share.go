@@ -6,11 +6,13 @@ import (
 	"drover"
 )
 
-// spread answers a problem that wants no spot offering to have more than a share of all vCPUs, those of what is rented already among them. The shares become limits, of the vCPUs that there are with a plan without them; while those of the plan that comes out are fewer, it is
-// made again, and what passes its share in the end is left out. One instance of each offering may always be rented.
+// spread solves a problem in which no spot offering may have more than a share of all vCPUs, including those already
+// rented. The shares become limits on vCPUs, relative to the total of a plan without them. While the resulting plan has
+// fewer vCPUs, it is made again, and instances that still exceed a share are dropped. One instance of each offering is
+// always allowed.
 //
-// Jobs that the shares alone leave without a place get one all the same: a second plan is made for them, with shares that give way as far as
-// they must.
+// Jobs that only the shares leave without a place are placed nevertheless: a second plan is made for them, with shares
+// relaxed as far as needed.
 func spread(p drover.Problem) drover.Plan {
 	s := sharesOf(&p)
 	free := solve(p, 1)
@@ -23,37 +25,37 @@ func spread(p drover.Problem) drover.Plan {
 		}
 		total = now
 	}
-	plan = s.kept(p, plan)
+	plan = s.trimmed(p, plan)
 	s.add(p, plan)
-	plan = s.bent(p, plan)
+	plan = s.relaxed(p, plan)
 	if plan.Bound = 0; len(plan.Unmet) == 0 {
-		plan.Bound = free.Bound // that of a plan with limits need not hold once they are others, nor this one for other jobs
+		plan.Bound = free.Bound // the bound of a plan with limits does not hold if they change, nor this one for other jobs
 	}
 	return plan
 }
 
-// portion is what has a share: a spot offering.
-type portion struct{ cloud, zone, spot string }
+// spotKey identifies what has a share.
+type spotKey struct{ cloud, zone, spot string }
 
-func portionOf(o *drover.Offering) portion { return portion{o.Cloud, o.Zone, o.Type.Name} }
+func spotKeyOf(o *drover.Offering) spotKey { return spotKey{o.Cloud, o.Zone, o.Type.Name} }
 
-// shares are what a problem says of them, and what each portion has.
+// shares are a problem's shares, and the vCPUs of each spot offering.
 type shares struct {
 	spot   int64 // in hundredths of a percent
 	rented []drover.Rented
-	has    map[portion]int64 // of these
+	has    map[spotKey]int64 // vCPUs of rented ones
 	sum    int64             // of all vCPUs
 }
 
-// asWanted, and what follows, are by how many hundredths shares are larger than they should be, each tried when the one before leaves jobs without
-// a place.
+// asWanted and relaxations are the sizes of shares in hundredths of what they should be, each tried when the one before
+// leaves jobs without a place.
 const asWanted = 100
 
-var looser = []int64{asWanted, 150, 225, 340, 500, 750}
+var relaxations = []int64{asWanted, 150, 225, 340, 500, 750}
 
-// sharesOf takes the shares out of a problem.
+// sharesOf removes the shares from a problem and returns them.
 func sharesOf(p *drover.Problem) *shares {
-	s := &shares{spot: int64(p.SpotShare), has: map[portion]int64{}}
+	s := &shares{spot: int64(p.SpotShare), has: map[spotKey]int64{}}
 	s.count(p.Rented...)
 	p.SpotShare, p.Rented = 0, nil
 	return s
@@ -63,13 +65,13 @@ func (s *shares) count(all ...drover.Rented) {
 	for _, r := range all {
 		s.sum += int64(r.CPU)
 		if r.Market == drover.Spot {
-			s.has[portion{r.Cloud, r.Zone, r.Type}] += int64(r.CPU)
+			s.has[spotKey{r.Cloud, r.Zone, r.Type}] += int64(r.CPU)
 		}
 	}
 	s.rented = append(s.rented, all...)
 }
 
-// oneOf is an instance of an offering.
+// oneOf returns an instance of an offering.
 func oneOf(o *drover.Offering) drover.Rented {
 	return drover.Rented{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market, CPU: o.Type.Resources.CPU}
 }
@@ -81,16 +83,16 @@ func (s *shares) add(p drover.Problem, plan drover.Plan) {
 	}
 }
 
-// rivals is how many offerings that are better than another make it needless, when each may only have a share.
+// rivals returns how many better offerings make another unnecessary when each may have only a share.
 func (s *shares) rivals() int {
 	return int(1 + (drover.WholeShare-1+s.spot)/s.spot)
 }
 
-// limited is the problem with limits for the shares, of so many vCPUs in all, as much larger as they are to be.
+// limited returns the problem with limits for the shares of total vCPUs, scaled by larger.
 func (s *shares) limited(p drover.Problem, total, larger int64) drover.Problem {
-	at := map[portion]int{}
+	at := map[spotKey]int{}
 	limits := slices.Clone(p.Limits)
-	limit := func(key portion, l drover.Limit, least int64) {
+	limit := func(key spotKey, l drover.Limit, least int64) {
 		most := drover.MilliCPU(max(0, least, total*s.spot/drover.WholeShare*larger/asWanted-s.has[key]))
 		if x, known := at[key]; known {
 			*limits[x].CPU = max(*limits[x].CPU, most)
@@ -104,7 +106,7 @@ func (s *shares) limited(p drover.Problem, total, larger int64) drover.Problem {
 		if o.Market != drover.Spot {
 			continue
 		}
-		own, least := portionOf(&o), int64(o.Type.Resources.CPU)
+		own, least := spotKeyOf(&o), int64(o.Type.Resources.CPU)
 		if s.has[own] > 0 {
 			least = 0
 		}
@@ -114,18 +116,19 @@ func (s *shares) limited(p drover.Problem, total, larger int64) drover.Problem {
 	return p
 }
 
-// kept is the plan without the instances that pass a share, the last of each first. Their jobs have no place then but for the shares.
-func (s *shares) kept(p drover.Problem, plan drover.Plan) drover.Plan {
+// trimmed returns the plan without the instances that exceed a share, the last of each first. Their jobs then wait for
+// the shares alone.
+func (s *shares) trimmed(p drover.Problem, plan drover.Plan) drover.Plan {
 	m := &model{p: p}
 	m.sortTimes()
 	for {
-		now := &shares{spot: s.spot, has: map[portion]int64{}}
+		now := &shares{spot: s.spot, has: map[spotKey]int64{}}
 		now.count(s.rented...)
 		now.add(p, plan)
 		total, left := now.sum, len(plan.Purchases)
 		for x := len(plan.Purchases) - 1; x >= 0; x-- {
 			o := &p.Offerings[plan.Purchases[x].Candidates[0]]
-			if now.passed(o, total) {
+			if now.exceeds(o, total) {
 				less := oneOf(o)
 				less.CPU = -less.CPU
 				now.count(less)
@@ -138,14 +141,14 @@ func (s *shares) kept(p drover.Problem, plan drover.Plan) drover.Plan {
 	}
 }
 
-// passed reports whether one instance of an offering, which is counted, is more than a share of so many vCPUs allows.
-func (s *shares) passed(o *drover.Offering, total int64) bool {
-	own := s.has[portionOf(o)]
+// exceeds reports whether one instance of an offering, already counted, is more than its share of total vCPUs allows.
+func (s *shares) exceeds(o *drover.Offering, total int64) bool {
+	own := s.has[spotKeyOf(o)]
 	alone := own == int64(o.Type.Resources.CPU)
 	return o.Market == drover.Spot && !alone && own*drover.WholeShare > total*s.spot
 }
 
-// dropped is the plan without one of its purchases.
+// dropped returns the plan without one of its purchases.
 func (m *model) dropped(plan drover.Plan, x int) drover.Plan {
 	b, class := plan.Purchases[x], len(m.classes)
 	o := &m.p.Offerings[b.Candidates[0]]
@@ -159,8 +162,8 @@ func (m *model) dropped(plan drover.Plan, x int) drover.Plan {
 	return plan
 }
 
-// bent is the plan, and beside it what is rented for jobs that the shares alone leave without a place.
-func (s *shares) bent(p drover.Problem, plan drover.Plan) drover.Plan {
+// relaxed returns the plan with instances added for jobs that only the shares leave without a place.
+func (s *shares) relaxed(p drover.Problem, plan drover.Plan) drover.Plan {
 	rest, waits := without(p, &plan)
 	if !waits {
 		return plan
@@ -168,8 +171,8 @@ func (s *shares) bent(p drover.Problem, plan drover.Plan) drover.Plan {
 	total := s.sum + vcpus(rest, solve(rest, 1))
 	for x := 0; waits; x++ {
 		some := rest
-		if x < len(looser) {
-			some = s.limited(rest, total, looser[x])
+		if x < len(relaxations) {
+			some = s.limited(rest, total, relaxations[x])
 		}
 		more := solve(some, 1<<30)
 		s.add(rest, more)
@@ -180,7 +183,8 @@ func (s *shares) bent(p drover.Problem, plan drover.Plan) drover.Plan {
 	return plan
 }
 
-// without is what is left of a problem when a plan is carried out: the demands of which jobs wait for a share alone. They leave the plan's unmet.
+// without returns what remains of a problem after a plan: the demands whose jobs wait for a share alone, which it
+// removes from the plan's Unmet.
 func without(p drover.Problem, plan *drover.Plan) (rest drover.Problem, waits bool) {
 	rest = p
 	rest.Demands, rest.Clouds, rest.Limits = slices.Clone(p.Demands), slices.Clone(p.Clouds), slices.Clone(p.Limits)
@@ -218,7 +222,7 @@ func take(p *drover.Problem, o *drover.Offering) {
 	}
 }
 
-// vcpus is the sum of a plan's.
+// vcpus returns a plan's total vCPUs.
 func vcpus(p drover.Problem, plan drover.Plan) (sum int64) {
 	for _, b := range plan.Purchases {
 		sum += int64(p.Offerings[b.Candidates[0]].Type.Resources.CPU)

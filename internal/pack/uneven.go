@@ -9,17 +9,18 @@ import (
 	"drover/internal/runtimes"
 )
 
-// An instance is paid until the last of its jobs ends. Where run times are uncertain, that is the later the more jobs it has, so the same jobs cost more on
-// large instances than on small ones at the same prices. What is clever here counts an instance as long as its longest class of jobs takes. So a problem is
-// answered several times: with any number of jobs on an instance, and with at most one, two, four and so on, each taken to last as long as the
-// longest of so many. Of the plans that serve most, the one is taken that is expected to cost least until its instances are gone.
+// An instance is paid for until the last of its jobs ends. If run times are uncertain, that is later with more jobs, so
+// the same jobs cost more on large instances than on small ones at the same prices. The rest of the solver assumes that
+// an instance runs as long as its longest class of jobs. So a problem is solved several times: with any number of jobs
+// on an instance, and with at most one, two, four and so on, each assumed to last as long as the longest of that many.
+// Of the plans that serve most, the one with the lowest expected cost is returned.
 
-// mostEach is the most jobs on an instance that are tried as a limit.
+// mostEach is the highest limit of jobs per instance that is tried.
 const mostEach = 64
 
-// evened answers a problem whose run times are uncertain.
-func evened(p drover.Problem) drover.Plan {
-	r := newReckoning(p)
+// solveUncertain solves a problem whose run times are uncertain.
+func solveUncertain(p drover.Problem) drover.Plan {
+	r := newEstimator(p)
 	if !r.uneven {
 		return withVolumes(p)
 	}
@@ -41,17 +42,17 @@ func evened(p drover.Problem) drover.Plan {
 	return best
 }
 
-// reckoning is what plans of a problem are expected to cost.
-type reckoning struct {
+// estimator computes the expected cost of plans for a problem.
+type estimator struct {
 	p      drover.Problem
 	m      *model
 	uneven bool
 	jobs   int
-	last   map[load]runtimes.Points // of so many jobs of a demand
+	last   map[load]runtimes.Points // by demand and number of jobs
 }
 
-func newReckoning(p drover.Problem) *reckoning {
-	r := &reckoning{p: p, m: &model{p: p}, last: map[load]runtimes.Points{}}
+func newEstimator(p drover.Problem) *estimator {
+	r := &estimator{p: p, m: &model{p: p}, last: map[load]runtimes.Points{}}
 	for _, d := range p.Demands {
 		r.uneven = r.uneven || d.Spread > 0 && d.Count > 0
 		r.jobs += d.Count
@@ -60,13 +61,13 @@ func newReckoning(p drover.Problem) *reckoning {
 	return r
 }
 
-// dist is how long a demand's jobs take.
+// dist returns the run time distribution of a demand's jobs.
 func dist(d drover.Demand) runtimes.Dist {
 	return runtimes.OfMean(running(d, false), min(d.Spread, 8*runtimes.Octave))
 }
 
-// lasts is when the last of so many jobs of a demand ends.
-func (r *reckoning) lasts(l load) runtimes.Points {
+// lastEnd returns when the last of a number of a demand's jobs ends.
+func (r *estimator) lastEnd(l load) runtimes.Points {
 	p, known := r.last[l]
 	if !known {
 		d := r.p.Demands[l.item]
@@ -80,24 +81,24 @@ func (r *reckoning) lasts(l load) runtimes.Points {
 	return p
 }
 
-// longest is the demands with each job taken to last as long as the longest of so many.
-func (r *reckoning) longest(of int) []drover.Demand {
+// longest returns the demands with each job assumed to last as long as the longest of a number of them.
+func (r *estimator) longest(of int) []drover.Demand {
 	demands := append([]drover.Demand{}, r.p.Demands...)
 	for i := range demands {
 		if d := &demands[i]; d.Spread > 0 {
-			p := r.lasts(load{i, of})
+			p := r.lastEnd(load{i, of})
 			d.Time, d.Spread = max(1, p.Mean()), 0
 		}
 	}
 	return demands
 }
 
-// cost is what a plan is expected to cost, the disks of its instances and all.
-func (r *reckoning) cost(plan drover.Plan) (sum drover.Money) {
+// cost returns a plan's expected cost, including volumes.
+func (r *estimator) cost(plan drover.Plan) (sum drover.Money) {
 	for _, b := range plan.Purchases {
 		o, asked, last := r.p.Offerings[b.Candidates[0]], drover.Bytes(0), runtimes.Points{}
 		for _, l := range b.Loads {
-			p := r.lasts(load{l.Demand, l.Count})
+			p := r.lastEnd(load{l.Demand, l.Count})
 			last = runtimes.Longest(&last, &p)
 			asked += r.p.Demands[l.Demand].Shape.Need.Disk * drover.Bytes(l.Count)
 		}

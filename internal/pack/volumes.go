@@ -6,11 +6,11 @@ import (
 	"drover"
 )
 
-// A disk that is made to measure costs more the larger it is, and how large it is follows from the jobs of its instance. What follows from them is
-// no price of an offering, by which all that is clever here is done: so a problem is answered as well with the prices that its offerings have with the disks
-// which such jobs ask for on average, and of the two plans that one is taken which really costs less.
+// The larger a volume is, the more it costs, and its size depends on the instance's jobs. The rest of the solver needs
+// fixed prices of offerings. So a problem is also solved with prices that include the volumes that such jobs need on
+// average, and the plan that actually costs less is returned.
 
-// withVolumes answers a problem for which it matters what disks cost.
+// withVolumes solves a problem in which the cost of volumes matters.
 func withVolumes(p drover.Problem) drover.Plan {
 	plan := answer(p)
 	guessed, matters := withDisks(p)
@@ -21,14 +21,15 @@ func withVolumes(p drover.Problem) drover.Plan {
 	plan.Cost, other.Cost = paid(p, plan), paid(p, other)
 	if jobsUnmet(other) < jobsUnmet(plan) || jobsUnmet(other) == jobsUnmet(plan) && other.Cost < plan.Cost {
 		if other.Bound = 0; len(other.Unmet) == 0 {
-			other.Bound = plan.Bound // without what disks cost
+			other.Bound = plan.Bound // excludes volumes
 		}
 		return other
 	}
 	return plan
 }
 
-// withDisks is the problem with what its offerings cost with the disks that the jobs ask for, and whether that is more than a hundredth for any.
+// withDisks returns the problem with prices that include the volumes the jobs need, and whether that changes any by
+// more than 1 %.
 func withDisks(p drover.Problem) (guessed drover.Problem, matters bool) {
 	guessed = p
 	priced := func(o drover.Offering) bool { return o.DiskPrice > 0 && o.Type.Resources.Disk == 0 && !o.Reserved }
@@ -49,7 +50,8 @@ func withDisks(p drover.Problem) (guessed drover.Problem, matters bool) {
 	return guessed, matters
 }
 
-// usualLoad is how much disk an instance of the offering has when all jobs that it can hold are spread evenly over as few as hold them.
+// usualLoad returns the disk of an instance of the offering if all jobs that fit it are spread evenly over as few as
+// hold them.
 func (m *model) usualLoad(o *drover.Offering) drover.Bytes {
 	has, sum, instances := m.capacity(o), vec{}, int64(1)
 	for _, it := range m.items {
@@ -65,7 +67,7 @@ func (m *model) usualLoad(o *drover.Offering) drover.Bytes {
 	return drover.Bytes(sum[disk] / instances)
 }
 
-// paid is what a plan really costs, the disks of its instances and all.
+// paid returns a plan's actual cost, including volumes.
 func paid(p drover.Problem, plan drover.Plan) (sum drover.Money) {
 	m := &model{p: p}
 	m.sortTimes()

@@ -8,7 +8,7 @@ import (
 	"drover"
 )
 
-// why says what kept so many jobs of a demand from being served.
+// why says what prevented count jobs of a demand from being served.
 func (m *model) why(d *draft, demand, count int) drover.Unmet {
 	u := drover.Unmet{Demand: demand, Count: count, Refusals: m.refusals(d, demand)}
 	limit := slices.IndexFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == "limit" })
@@ -24,8 +24,8 @@ func (m *model) why(d *draft, demand, count int) drover.Unmet {
 	return u
 }
 
-// refusals counts why the offerings could not serve the rest of a demand, each with the offering that has most of what is lacking or, where that is
-// no amount, the cheapest.
+// refusals counts why the offerings could not serve the rest of a demand, each cause with the offering that comes
+// nearest or, if the cause is not an amount, the cheapest.
 func (m *model) refusals(d *draft, demand int) (list []drover.Refusal) {
 	asked := m.p.Demands[demand]
 	var nearest []drover.Offering
@@ -52,7 +52,8 @@ func nearer(code string, o, than drover.Offering) bool {
 	return cmp.Or(cmp.Compare(than.Type.Resources.Amount(code), o.Type.Resources.Amount(code)), cmp.Compare(o.Price, than.Price)) < 0
 }
 
-// refusal is why the offering could not serve one more job of a demand: what it lacks, what it costs, or which limit is reached.
+// refusal returns why the offering could not serve one more job of a demand: what it is missing, its cost, or a reached
+// limit.
 func (m *model) refusal(d *draft, asked drover.Demand, o drover.Offering) (code, text string) {
 	if misfit := asked.Shape.Misfit(o); misfit.Check != "" {
 		return misfit.Check, misfit.String()
@@ -63,7 +64,7 @@ func (m *model) refusal(d *draft, asked drover.Demand, o drover.Offering) (code,
 	k := kind{has: m.capacity(&o), limits: m.rowsOf(&o)}
 	for _, r := range append([]int{0}, k.limits...) {
 		if d.led[r] < m.weight(&k, r) {
-			if m.rows[r].share() { // those come last
+			if m.rows[r].share() { // shares come last
 				return shareCode, m.rows[r].text()
 			}
 			return "limit", m.rows[r].text()

@@ -69,14 +69,14 @@ func (l *Ledger) spendingOf(scope string) *Spending {
 	return &l.spending[at]
 }
 
-// State returns what New takes: what gone instances cost, the spending by scope, and when the first current window ends. It shares no memory with the
-// ledger.
+// State returns what New takes: what gone instances cost, the spending by scope, and when the first current window
+// ends. It shares no memory with the ledger.
 func (l *Ledger) State() (spent drover.Money, spending []Spending, turn drover.Time) {
 	return l.spent, slices.Clone(l.spending), l.turn
 }
 
-// Keep starts counting for budgets that are newly configured, stops for those that are gone, and returns the changes. past is what new budgets have already
-// spent.
+// Keep starts counting for budgets that are newly configured, stops for those that are gone, and returns the changes.
+// past is what new budgets have already spent.
 func (l *Ledger) Keep(past []Spending) (changed []Spending) {
 	var kept []Spending
 	for _, b := range l.settings.Budgets {

@@ -1,20 +1,23 @@
 // Package fleet holds the instances that are not gone, and knows what may be done with each.
 //
-// The model: an Instance is the record of a virtual machine, from the decision to rent it until it is proved gone; its Observed part is what this
-// controller has seen, and the next one must see for itself. A Member is an Instance with what follows from the rest of the State: its Policy, its Load
-// of live attempts, and the room that these and its reservations leave. A Reservation keeps room for elements of one class on an instance that is on its way.
-// The queue or a pool owns each instance, and owner.go says what follows. An instance that is gone is remembered for a while as Departed, since a
-// lagging list may show it again.
+// The model: an Instance is the record of a virtual machine, from the decision to rent it until it is proved gone; its
+// Observed part is what this controller has seen, and the next one must see for itself. A Member is an Instance with
+// what follows from the rest of the State: its Policy, its Load of live attempts, and the room that these and its
+// reservations leave. A Reservation keeps room for elements of one class on an instance that is on its way. The queue
+// or a pool owns each instance, and owner.go says what follows. An instance that is gone is remembered for a while as
+// Departed, since a lagging list may show it again.
 //
-// Work finds instances by the Index: lists of those that are ready, coming, idle and so on. It is updated when the caller reports a change with
-// Changed, so the cost of a decision depends on what has changed, not on the size of the fleet. Questions about every waiting class are answered by
-// the Census, which counts instances of one kind together; it belongs to one revision of the fleet, which Moved counts.
+// Work finds instances by the Index: lists of those that are ready, coming, idle and so on. It is updated when the
+// caller reports a change with Changed, so the cost of a decision depends on what has changed, not on the size of the
+// fleet. Questions about every waiting class are answered by the Census, which counts instances of one kind together;
+// it belongs to one revision of the fleet, which Moved counts.
 //
-// Clouds' lists lag, so lists.go says when one proves an instance gone. The package has no effects, no clock and no prices, and knows neither budgets
-// nor the market. The engine drives each instance through its states.
+// Clouds' lists lag, so lists.go says when one proves an instance gone. The package has no effects, no clock and no
+// prices, and knows neither budgets nor the market. The engine drives each instance through its states.
 //
-// The invariants: IDs and names are unique. The Load's needs and Free add up to Resources, the reservations and Room to what the instance will have.
-// An attempt is live on one instance. Index and Census equal ones built from scratch, which Check verifies.
+// The invariants: IDs and names are unique. The Load's needs and Free add up to Resources, the reservations and Room to
+// what the instance will have. An attempt is live on one instance. Index and Census equal ones built from scratch,
+// which Check verifies.
 package fleet
 
 import (

@@ -4,10 +4,12 @@ import "drover"
 
 // Each instance has an owner: the queue, if it was rented for jobs, or the pool named in its record. The owner decides:
 //
-//   - The queue's instances obey idle_timeout, are given up when nothing waits for them, can be preempted, and obey max_age.
-//   - A pool's instances are released only by their pool. They count in every limit. The pool pays for them, so jobs on them cost their users
-//     nothing. Jobs are placed on them only if the pool allows it.
-//   - An instance without login is ready when its cloud says that it runs, and gone when lists say so. Its silence means nothing.
+//   - The queue's instances obey idle_timeout, are given up when nothing waits for them, can be preempted, and obey
+//     max_age.
+//   - A pool's instances are released only by their pool. They count in every limit. The pool pays for them, so jobs on
+//     them cost their users nothing. Jobs are placed on them only if the pool allows it.
+//   - An instance without login is ready when its cloud says that it runs, and gone when lists say so. Its silence
+//     means nothing.
 
 // Pooled reports whether a pool owns the instance, configured or not.
 func (in *Member) Pooled() bool { return in.Pool != "" }

@@ -66,8 +66,8 @@ func (b Block) pause() (first, most time.Duration) {
 	return BlockTime, blockMost
 }
 
-// Subject names what the block covers, as CLOUD/ZONE/TYPE/MARKET, with * for a part that matches everything and quota=GROUP for the types of a quota
-// group.
+// Subject names what the block covers, as CLOUD/ZONE/TYPE/MARKET, with * for a part that matches everything and
+// quota=GROUP for the types of a quota group.
 func (b Block) Subject() string {
 	parts := []string{b.Cloud, b.Zone, b.Type, string(b.Market)}
 	if b.QuotaGroup != "" {

@@ -1,11 +1,13 @@
 // Package market knows what clouds offer, and which offerings must not be requested now.
 //
-// The model: each cloud has a Catalogue of offerings, updated by differences. A Block keeps offerings from being requested for a while, because the cloud
-// refused them or interrupts them too often. When a block for quota or capacity has expired, one create request goes first, the probe, and all others wait for
-// its answer. A Throttle limits how many creates of one offering run at once. Limits are the operator's.
+// The model: each cloud has a Catalogue of offerings, updated by differences. A Block keeps offerings from being
+// requested for a while, because the cloud refused them or interrupts them too often. When a block for quota or
+// capacity has expired, one create request goes first, the probe, and all others wait for its answer. A Throttle limits
+// how many creates of one offering run at once. Limits are the operator's.
 //
-// The invariants: only its block's probe requests a blocked offering; meeting a block again before its end changes nothing; every change of
-// offerings or blocks raises Revision, so that caches of derived data can tell that they are stale.
+// The invariants: only its block's probe requests a blocked offering; meeting a block again before its end changes
+// nothing; every change of offerings or blocks raises Revision, so that caches of derived data can tell that they are
+// stale.
 package market
 
 import (

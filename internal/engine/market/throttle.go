@@ -6,9 +6,10 @@ import (
 	"drover"
 )
 
-// Throttle limits how many creates of an offering may run at once after its cloud lacked capacity: each lack halves the limit, and each successful create
-// raises it by one (additive increase, multiplicative decrease, as in Chiu and Jain, "Analysis of the Increase and Decrease Algorithms for Congestion
-// Avoidance in Computer Networks", 1989), until it limits nothing.
+// Throttle limits how many creates of an offering may run at once after its cloud lacked capacity: each lack halves the
+// limit, and each successful create raises it by one (additive increase, multiplicative decrease, as in Chiu and Jain,
+// "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks", 1989), until it
+// limits nothing.
 type Throttle struct {
 	Zone   string        `json:"zone"`
 	Type   string        `json:"type"`

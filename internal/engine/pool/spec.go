@@ -1,21 +1,25 @@
-// Package pool says how many instances each pool should have in each zone, and which should go. It is pure: instances and capacity in, demands
-// and releases out.
+// Package pool says how many instances each pool should have in each zone, and which should go. It is pure: instances
+// and capacity in, demands and releases out.
 //
-// The model: an instance counts unless it is going. Wanted is how many there should be; for a spare pool, that is the instances in use plus the spare ones. Missing
-// instances are demanded in the open place with the fewest; surplus ones are released from the place with the most. Outdated instances are replaced in
-// steps: at most MaxUnavailable are missing meanwhile, and at most MaxSurge are beyond Wanted. Instances in places that no longer belong to the pool
-// do not count, and go as others become ready.
+// The model: an instance counts unless it is going. Wanted is how many there should be; for a spare pool, that is the
+// instances in use plus the spare ones. Missing instances are demanded in the open place with the fewest; surplus ones
+// are released from the place with the most. Outdated instances are replaced in steps: at most MaxUnavailable are
+// missing meanwhile, and at most MaxSurge are beyond Wanted. Instances in places that no longer belong to the pool do
+// not count, and go as others become ready.
 //
-// In a pool with a mix, a missing instance is requested on demand while too few are, unless no on-demand capacity is available. Within a place,
-// the instances that the mix needs go last.
+// In a pool with a mix, a missing instance is requested on demand while too few are, unless no on-demand capacity is
+// available. Within a place, the instances that the mix needs go last.
 //
-// A node group's number is its autoscaler's to set, and so are its victims: only outdated or too old instances are released.
+// A node group's number is its autoscaler's to set, and so are its victims: only outdated or too old instances are
+// released.
 //
-// Stopped instances do not count toward that number. One is started before another is demanded. If too few are stopped, more instances than wanted are
-// demanded, and an empty ready instance beyond the wanted number is stopped. One that was started for jobs counts toward neither number while they use it.
+// Stopped instances do not count toward that number. One is started before another is demanded. If too few are stopped,
+// more instances than wanted are demanded, and an empty ready instance beyond the wanted number is stopped. One that
+// was started for jobs counts toward neither number while they use it.
 //
-// The invariants: a held instance is never released; nothing is demanded in a closed or exhausted place; equal inputs give equal plans; after
-// a few plans have been carried out, the next one asks for nothing until something becomes ready, changes or reaches its maximum age.
+// The invariants: a held instance is never released; nothing is demanded in a closed or exhausted place; equal inputs
+// give equal plans; after a few plans have been carried out, the next one asks for nothing until something becomes
+// ready, changes or reaches its maximum age.
 package pool
 
 import (

@@ -1,6 +1,7 @@
 // Package timers keeps the next time at which each of many things is due. It is not safe for concurrent use.
 //
-// Replaced times stay in the heap until they come and are then skipped, so setting a time costs O(log n) and clearing one costs nothing.
+// Replaced times stay in the heap until they come and are then skipped, so setting a time costs O(log n) and clearing
+// one costs nothing.
 package timers
 
 import (

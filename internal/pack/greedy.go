@@ -1,16 +1,16 @@
 package pack
 
-// chooser names the kind to rent for so many jobs of an item, and how many of them an instance is to hold; -1 for none.
+// chooser names the kind to rent for count jobs of an item, and how many of them an instance should hold; -1 for none.
 type chooser func(m *model, d *draft, item, count int) (kind, n int)
 
-// plainly serves one demand after the other: with what is left on the instances already chosen, then with the kind that choose names,
-// until it is served or there is no room. It is the measure for all that is cleverer, serves demands strictly in their order, and is all that
-// is done when steps are few.
-func (m *model) plainly(choose chooser, steps *int) *draft {
+// greedy serves one demand after the other: on the instances chosen so far, then on the kind that choose names, until
+// it is served or there is no room. It is the baseline for everything cleverer, serves demands strictly in order, and
+// is all that is done with few steps.
+func (m *model) greedy(choose chooser, steps *int) *draft {
 	d := m.newDraft()
 	var open openBins
 	for x, demand := range m.p.Demands {
-		m.servePlainly(d, &open, m.of[x], demand.Count, choose, steps)
+		m.serveGreedily(d, &open, m.of[x], demand.Count, choose, steps)
 	}
 	for _, o := range open.bins {
 		d.bins = append(d.bins, o.bin)
@@ -19,20 +19,20 @@ func (m *model) plainly(choose chooser, steps *int) *draft {
 	return d
 }
 
-// plainBin is a bin of which it is known what is free.
-type plainBin struct {
+// openBin is a bin with its free room.
+type openBin struct {
 	bin
 	free vec
 }
 
-func (m *model) servePlainly(d *draft, open *openBins, i, count int, choose chooser, steps *int) {
+func (m *model) serveGreedily(d *draft, open *openBins, i, count int, choose chooser, steps *int) {
 	it := &m.items[i]
 	for x := 0; count > 0 && *steps > 0; x++ {
 		if x = open.next(x, it.need, steps); x < 0 {
 			break
 		}
 		if b := &open.bins[x]; m.allowed(&m.kinds[b.kind], it.rule) {
-			count -= m.fillPlainly(d, b, i, count)
+			count -= m.fillBin(d, b, i, count)
 			open.changed(x)
 		}
 	}
@@ -42,15 +42,15 @@ func (m *model) servePlainly(d *draft, open *openBins, i, count int, choose choo
 		if k < 0 {
 			break
 		}
-		b := plainBin{bin: bin{kind: k, n: 1, class: it.class}, free: m.kinds[k].has}
+		b := openBin{bin: bin{kind: k, n: 1, class: it.class}, free: m.kinds[k].has}
 		m.take(d.led, &m.kinds[k], 1)
-		count -= m.fillPlainly(d, &b, i, n)
+		count -= m.fillBin(d, &b, i, n)
 		open.add(b)
 	}
 }
 
-// fillPlainly puts as many jobs of the item into the bin as fit, and says how many.
-func (m *model) fillPlainly(d *draft, b *plainBin, i, count int) int {
+// fillBin puts as many jobs of the item into the bin as fit, and returns the number.
+func (m *model) fillBin(d *draft, b *openBin, i, count int) int {
 	n := b.free.times(m.items[i].need, count)
 	b.free = b.free.minus(m.items[i].need, n)
 	b.class = min(b.class, m.items[i].class)
@@ -59,8 +59,8 @@ func (m *model) fillPlainly(d *draft, b *plainBin, i, count int) int {
 	return n
 }
 
-// perJob chooses the kind with the lowest cost per job of those that one instance of it would hold, and of equals the one that holds most:
-// fewer and larger instances boot sooner, take less of a quota, and have room for other jobs.
+// perJob chooses the kind with the lowest cost per job, and of equals the one that holds most jobs: fewer and larger
+// instances boot sooner, use less quota, and have room for other jobs.
 func perJob(m *model, d *draft, i, count int) (best, most int) {
 	best = -1
 	it := &m.items[i]
@@ -81,7 +81,7 @@ func perJob(m *model, d *draft, i, count int) (best, most int) {
 	return best, most
 }
 
-// cheapest chooses the kind that costs least and holds one job: first-fit.
+// cheapest chooses the cheapest kind that holds one job: first-fit.
 func cheapest(m *model, d *draft, i, count int) (best, most int) {
 	it := &m.items[i]
 	k := m.cheapest(it, func(kd *kind) bool { return m.room(d.led, kd, 1) > 0 })
