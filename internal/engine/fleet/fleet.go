@@ -10,7 +10,7 @@
 // Work finds instances by the Index: lists of those that are ready, coming, idle and so on. It is updated when the
 // caller reports a change with Changed, so the cost of a decision depends on what has changed, not on the size of the
 // fleet. Questions about every waiting class are answered by the Census, which counts instances of one kind together;
-// it belongs to one revision of the fleet, which Moved counts.
+// it belongs to one revision of the fleet, which BumpRevision counts.
 //
 // Clouds' lists lag, so lists.go says when one proves an instance gone. The package has no effects, no clock and no
 // prices, and knows neither budgets nor the market. The engine drives each instance through its states.
