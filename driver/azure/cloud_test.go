@@ -27,9 +27,7 @@ func imitate(t testing.TB, r policy.Transporter, keys string) *cloud {
 func imitateIn(t testing.TB, r policy.Transporter, keys, folder string) *cloud {
 	t.Helper()
 	c, err := open(t.Context(), options(t, "fleet", keys, folder), outside{r, &azfake.TokenCredential{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	return c.(*cloud)
 }
 

@@ -122,10 +122,8 @@ func TestCreate(t *testing.T) {
 				r.cores = tt.cores
 			}
 			for _, keys := range []string{"", "list_types: false, types: [{name: a}]"} { // by what is known of quotas, and by what Azure says
-				got := drivertest.Refused(t, imitate(t, r, keys), request("one", tt.asked))
-				if got.Kind != tt.want.Kind || got.Scope != tt.want.Scope || got.Market != tt.want.Market {
-					t.Errorf("%s: got %s %s %s: %v", tt.name, got.Kind, got.Scope, got.Market, got)
-				}
+				t.Log(tt.name)
+				drivertest.RefusedAs(t, imitate(t, r, keys), request("one", tt.asked), tt.want)
 			}
 		}
 	})
@@ -148,15 +146,7 @@ func TestCreate(t *testing.T) {
 	t.Run("vCPUs that are given back can be had again", func(t *testing.T) {
 		r := newRegion()
 		r.cores[spotQuota] = 2
-		c := imitate(t, r, "")
-		drivertest.Create(t, c, request("one", spot1))
-		if got := drivertest.Refused(t, c, request("two", spot1)); got.Kind != drover.KindQuota || got.Scope != drover.ScopeQuotaGroup {
-			t.Error(got)
-		}
-		if err := c.Destroy(t.Context(), "one"); err != nil {
-			t.Fatal(err)
-		}
-		drivertest.Create(t, c, request("three", spot1))
+		drivertest.FreesQuota(t, imitate(t, r, ""), request, spot1)
 	})
 	t.Run("a name asked for with other candidates is the instance there is", func(t *testing.T) {
 		c := imitate(t, newRegion(), "")
@@ -169,36 +159,22 @@ func TestCreate(t *testing.T) {
 	t.Run("a stranger of the same name is never taken over", func(t *testing.T) {
 		r := newRegion()
 		other, err := open(t.Context(), options(t, "other", "", t.TempDir()), outside{r, &azfake.TokenCredential{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		theirs := request("one")
 		theirs.Tags[driver.TagFleet] = "other"
-		if _, _, err := other.Create(t.Context(), theirs); err != nil {
-			t.Fatal(err)
-		}
-		if got := drivertest.Refused(t, imitate(t, r, ""), request("one")); got.Kind != drover.KindInvalid {
-			t.Error(got)
-		}
+		drivertest.Create(t, other, theirs)
+		drivertest.RefusedAs(t, imitate(t, r, ""), request("one"), drover.Error{Kind: drover.KindInvalid})
 	})
 	t.Run("what could never be is refused before anything is asked for", func(t *testing.T) {
 		r := newRegion()
-		c := imitate(t, r, "")
-		noImage, tooLarge := request("one"), request("one")
-		noImage.Candidates[0].Image = ""
-		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxUserData))
-		bad := []driver.CreateRequest{noImage, tooLarge, request("a b"), request("one", candidate("Standard_D2s_v5", "northeurope-1", drover.Spot))}
-		for _, template := range []string{"{", `{"propertees": {}}`, `{"properties": {"diagnosticsProfile": {"boot": true}}}`, `{"location": "x"}`, `{"properties": {"priority": "Spot"}}`,
+		bad := []driver.CreateRequest{request("a b"), request("one", candidate("Standard_D2s_v5", "northeurope-1", drover.Spot))}
+		for _, template := range []string{`{"propertees": {}}`, `{"properties": {"diagnosticsProfile": {"boot": true}}}`, `{"location": "x"}`, `{"properties": {"priority": "Spot"}}`,
 			`{"properties": {"hardwareProfile": {"vmSize": "x"}}}`} {
 			one := request("one")
 			one.Template = template
 			bad = append(bad, one)
 		}
-		for _, one := range bad {
-			if got := drivertest.Refused(t, c, one); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
-				t.Errorf("%s: %v", got.Kind, got)
-			}
-		}
+		drivertest.Impossible(t, imitate(t, r, ""), request, maxUserData, bad...)
 		if len(r.calls) > 0 {
 			t.Errorf("calls: %v", r.calls)
 		}
@@ -218,9 +194,7 @@ func TestCreate(t *testing.T) {
 		who := &azfake.TokenCredential{}
 		who.SetError(errors.New("nobody is logged in"))
 		c, err := open(t.Context(), options(t, "fleet", "", t.TempDir()), outside{newRegion(), who})
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		if got := drivertest.Refused(t, c.(*cloud), request("one")); got.Kind != drover.KindAuthentication || got.Hint == "" {
 			t.Errorf("%+v", got)
 		}
@@ -270,7 +244,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		if err != nil || string(text) != kit.UserData(one).Reveal() || !*s.LinuxConfiguration.DisablePasswordAuthentication {
 			t.Errorf("%v: %s", err, text)
 		}
-		if key := s.LinuxConfiguration.SSH.PublicKeys[0]; *key.KeyData != "ssh-ed25519 AAAA fleet" || *key.Path != "/home/drover/.ssh/authorized_keys" {
+		if key := s.LinuxConfiguration.SSH.PublicKeys[0]; *key.KeyData != drivertest.LoginKey || *key.Path != "/home/drover/.ssh/authorized_keys" {
 			t.Errorf("%+v", key)
 		}
 		if p.Priority != nil || *r.vms["one"].asked.Zones[0] != "1" {

@@ -47,9 +47,8 @@ func TestList(t *testing.T) {
 			c := imitate(t, r, "public_address: true")
 			drivertest.Create(t, c, request("one"))
 			r.broken[call] = wrong{status: 500}
-			if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
-				t.Errorf("%s: %v, %v", call, all, err)
-			}
+			t.Log(call)
+			drivertest.ListFails(t, c, drover.KindTransient)
 		}
 		r := newRegion()
 		r.pageSize = 1
@@ -57,9 +56,7 @@ func TestList(t *testing.T) {
 		drivertest.Create(t, c, request("one"))
 		drivertest.Create(t, c, request("two"))
 		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"list VMs": {Burst: 1, PerSecond: 1}}, 1)
-		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
-			t.Errorf("%v, %v", all, err)
-		}
+		drivertest.ListFails(t, c, drover.KindRateLimit)
 	})
 	t.Run("a spot instance that ends is taken back, unless we ended it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -71,9 +68,7 @@ func TestList(t *testing.T) {
 			}
 			drivertest.Create(t, c, request("demand"))
 			for _, name := range []string{"ours", "demand"} {
-				if err := c.Destroy(t.Context(), name); err != nil {
-					t.Fatal(err)
-				}
+				drivertest.Must(t, c.Destroy(t.Context(), name))
 			}
 			r.evict("taken")
 			for name, in := range drivertest.Listed(t, c) {
@@ -124,23 +119,10 @@ func TestList(t *testing.T) {
 		r := newRegion()
 		c := imitate(t, r, "tags: {team: a}")
 		drivertest.Create(t, c, request("one"))
-		if err := c.SetTags(t.Context(), "one", map[string]string{driver.TagFleet: "fleet"}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, drivertest.Listed(t, c)["one"].Tags); diff != "" {
-			t.Error(diff)
-		}
+		drivertest.KeepsTags(t, c, "one", map[string]string{"team": "a", driver.TagFleet: "fleet"})
 	})
-	t.Run("an instance stops and starts, one that is gone does not", func(t *testing.T) {
-		c := imitate(t, newRegion(), "")
-		drivertest.Create(t, c, request("one"))
-		if err := c.Stop(t.Context(), "one"); err != nil || drivertest.Listed(t, c)["one"].State != driver.Stopped {
-			t.Errorf("%v, %+v", err, drivertest.Listed(t, c)["one"])
-		}
-		if err := c.Start(t.Context(), "one"); err != nil || drivertest.Listed(t, c)["one"].State != driver.Running {
-			t.Errorf("%v, %+v", err, drivertest.Listed(t, c)["one"])
-		}
-		if err := c.Start(t.Context(), "nobody"); drover.KindOf(err) != drover.KindNotFound {
+	t.Run("one that is gone does not start", func(t *testing.T) {
+		if err := imitate(t, newRegion(), "").Start(t.Context(), "nobody"); drover.KindOf(err) != drover.KindNotFound {
 			t.Error(err)
 		}
 	})
@@ -152,27 +134,20 @@ func TestDescribe(t *testing.T) {
 		r.endTime = time.Minute
 		c := imitate(t, r, "public_address: true")
 		drivertest.Create(t, c, request("one"))
-		if err := c.Stop(t.Context(), "one"); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, c.Stop(t.Context(), "one"))
 		drivertest.Listed(t, c) // and described in the same way: it is stopped
 		for _, call := range []string{"GetVM", "ListInterfaces", "ListAddresses"} {
 			r.broken[call] = wrong{status: 500}
-			if in, err := c.Describe(t.Context(), "one"); err == nil || drover.KindOf(err) != drover.KindTransient || in.ID != "" {
-				t.Errorf("without %s: %+v, %v", call, in, err)
-			}
+			t.Log("without", call)
+			drivertest.DescribeFails(t, c, drover.KindTransient, "one")
 			delete(r.broken, call)
 		}
-		if err := c.Destroy(t.Context(), "one"); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, c.Destroy(t.Context(), "one"))
 		if in, err := c.Describe(t.Context(), "one"); err != nil || in.State != driver.Stopping {
 			t.Errorf("while it ends: %+v, %v", in, err)
 		}
 		time.Sleep(time.Minute)
-		if in, err := c.Describe(t.Context(), "one"); err == nil || drover.KindOf(err) != drover.KindNotFound || in.ID != "" {
-			t.Errorf("then: %+v, %v", in, err)
-		}
+		drivertest.DescribeFails(t, c, drover.KindNotFound, "one")
 	})
 }
 
@@ -191,25 +166,14 @@ func TestSweep(t *testing.T) {
 			p.stays = true // as after a create that failed half-way
 		}
 		for _, name := range []string{"one", "theirs"} {
-			if err := c.Destroy(t.Context(), name); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, c.Destroy(t.Context(), name))
 		}
-		sweep := func() (names []string) {
-			swept, err := driver.Reap(t.Context(), c, "fleet", drover.TimeOf(time.Now()), driver.Active)
-			if err != nil {
-				t.Error(err)
-			}
-			for _, s := range swept {
-				names = append(names, s.ID)
-			}
-			return names
-		}
-		if swept := sweep(); len(swept) != 0 {
+		if swept := drivertest.Reaped(t, c, 0, driver.Active); len(swept) != 0 {
 			t.Errorf("what may be about to have an owner was taken: %v", swept)
 		}
 		time.Sleep(time.Hour)
-		if diff := cmp.Diff([]string{"one_OsDisk", "one-nic", "one-ip"}, sweep()); diff != "" {
+		want := []string{leftoverDisk + " one_OsDisk", leftoverInterface + " one-nic", leftoverAddress + " one-ip"}
+		if diff := cmp.Diff(want, drivertest.Reaped(t, c, 0, driver.Active)); diff != "" {
 			t.Error(diff)
 		}
 		if len(r.of(leftoverDisk)) != 2 || len(r.of(leftoverInterface)) != 2 || len(r.of(leftoverAddress)) != 2 {
@@ -256,10 +220,7 @@ func TestFindImages(t *testing.T) {
 		"nobody":                nil,
 	} {
 		found, err := c.FindImages(t.Context(), ref, "amd64")
-		var got []string
-		for _, i := range found {
-			got = append(got, i.ID)
-		}
+		got := kit.Each(found, func(i driver.Image) string { return i.ID })
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %s %v", ref, diff, err)
 		}

@@ -2,7 +2,6 @@ package azure
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"testing"
 
@@ -41,9 +40,5 @@ func TestTheRolesAreThoseOfTheCallsThatAreMade(t *testing.T) {
 	for _, needs := range actions {
 		want = append(want, needs...)
 	}
-	slices.Sort(want)
-	shown := drivertest.ReadPage(t, "azure").Words(t, "Permissions", regexp.MustCompile(`"Microsoft\.([A-Za-z/]+)"`))
-	if diff := cmp.Diff(slices.Compact(want), shown); diff != "" {
-		t.Errorf("the calls (-) and the page's roles (+): %s", diff)
-	}
+	drivertest.ShowsPermissions(t, "azure", `"Microsoft\.([A-Za-z/]+)"`, want)
 }

@@ -14,15 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
+	"drover/driver/drivertest"
 )
 
 // past is a price history in short.
 func past(t *testing.T, c *cloud, kind string, m drover.Market, since time.Time) (all []string) {
 	t.Helper()
 	found, err := c.PriceHistory(t.Context(), kind, "westeurope-1", m, drover.TimeOf(since))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	for _, p := range found {
 		all = append(all, fmt.Sprint(p.From.Std().UTC().Format(time.DateOnly), " ", p.Price))
 	}
@@ -93,11 +92,11 @@ func TestPriceHistory(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r, folder := newRegion(), t.TempDir()
 			r.spots = []any{row("standard_d2s_v5", "", "0.03 1999-12-01T00:00:00Z")}
-			offers(t, imitateIn(t, r, "", folder))
+			drivertest.Offers(t, imitateIn(t, r, "", folder))
 			time.Sleep(2 * time.Hour)
 			r.spots = []any{row("standard_d2s_v5", "", "0.04 2000-01-01T01:00:00Z", "0.03 1999-12-01T00:00:00Z")}
 			c := imitateIn(t, r, "", folder)
-			offers(t, c)
+			drivertest.Offers(t, c)
 			if got := past(t, c, "Standard_D2s_v5", drover.Spot, day("1999-12-31")); len(got) != 2 || r.calls["Query"] != 2 {
 				t.Errorf("%v after %d queries", got, r.calls["Query"])
 			}
@@ -108,9 +107,7 @@ func TestPriceHistory(t *testing.T) {
 func TestInterruptions(t *testing.T) {
 	rates := func(keys string) (all []string) {
 		found, err := imitate(t, newRegion(), keys).Offerings(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		for _, o := range found {
 			if o.Interruptions != 0 {
 				all = append(all, fmt.Sprint(o.Type.Name, " ", o.Zone, " ", o.Market, " ", o.Interruptions))
@@ -126,7 +123,7 @@ func TestInterruptions(t *testing.T) {
 	})
 	t.Run("are not asked for if no spot is wanted", func(t *testing.T) {
 		r := newRegion()
-		offers(t, imitate(t, r, "markets: [on_demand]"))
+		drivertest.Offers(t, imitate(t, r, "markets: [on_demand]"))
 		if r.calls["Query"] != 0 {
 			t.Error("they were")
 		}
@@ -149,11 +146,9 @@ func TestWithoutTheGraph(t *testing.T) {
 				o := options(t, "fleet", "", t.TempDir())
 				o.Log = slog.New(slog.NewTextHandler(&log, nil))
 				opened, err := open(t.Context(), o, outside{r, &azfake.TokenCredential{}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				drivertest.Must(t, err)
 				c := opened.(*cloud)
-				if got := offers(t, c); len(got) != 9 {
+				if got := drivertest.Offers(t, c); len(got) != 9 {
 					t.Error(got)
 				}
 				if r.calls["Query"] > 1 {

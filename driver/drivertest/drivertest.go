@@ -98,9 +98,7 @@ esac`,
 	}
 	folder := t.TempDir()
 	for name, script := range knows {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	}
 	cmd := exec.Command("sh", "-c", "echo "+can.NodeIDAtInit(in.Zone, in.Tags[driver.TagName]))
 	cmd.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH")}

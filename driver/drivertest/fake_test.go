@@ -21,6 +21,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
 
@@ -375,12 +376,8 @@ func withOpenDoor(c driver.Cloud) driver.Cloud {
 func otherKey(t *testing.T) string {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	block, err := gossh.MarshalPrivateKey(private, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	return string(pem.EncodeToMemory(block))
 }

@@ -15,18 +15,27 @@ import (
 	"drover/internal/config"
 )
 
+// Must ends a test that cannot go on after an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Options are those of a cloud of this name, whose own keys are as a configuration has them on one line: "zones: [a], markets: [spot]".
 func Options(t testing.TB, cloud, kind, fleet, keys, folder string) driver.Options {
 	t.Helper()
 	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {"+cloud+": {driver: "+kind+", "+keys+"}}\n"), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return driver.Options{Name: cloud, Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}
 }
 
 // ofFleet is the tag of the fleet that the fixtures below are of.
 var ofFleet = map[string]string{driver.TagFleet: "fleet"}
+
+// LoginKey is the public key that Request has log in.
+const LoginKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHQ9kqT8Yl0bYp3m0Kp7pZ1x2v3u4t5s6r7q8p9o0n1m fleet"
 
 // Request asks for an instance of these candidates, all with one image.
 func Request(name, image string, candidates ...driver.Candidate) driver.CreateRequest {
@@ -35,7 +44,7 @@ func Request(name, image string, candidates ...driver.Candidate) driver.CreateRe
 	}
 	return driver.CreateRequest{
 		Name: name, Candidates: candidates, Tags: map[string]string{driver.TagFleet: ofFleet[driver.TagFleet], driver.TagName: name},
-		HostKey: drover.NewSecret("-----BEGIN KEY-----\nhost\n-----END KEY-----\n"), PublicKey: "ssh-ed25519 AAAA fleet\n", Init: drover.NewSecret("#!/bin/sh\ntrue\n"),
+		HostKey: drover.NewSecret("-----BEGIN KEY-----\nhost\n-----END KEY-----\n"), PublicKey: LoginKey + "\n", Init: drover.NewSecret("#!/bin/sh\ntrue\n"),
 	}
 }
 
@@ -43,9 +52,7 @@ func Request(name, image string, candidates ...driver.Candidate) driver.CreateRe
 func Create(t testing.TB, c driver.Cloud, r driver.CreateRequest) (driver.Instance, driver.Candidate) {
 	t.Helper()
 	in, taken, err := c.Create(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return in, taken
 }
 
@@ -63,9 +70,7 @@ func Refused(t testing.TB, c driver.Cloud, r driver.CreateRequest) *drover.Error
 func Listed(t testing.TB, c driver.Cloud) map[string]driver.Instance {
 	t.Helper()
 	found, err := c.List(t.Context(), ofFleet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	all := map[string]driver.Instance{}
 	for _, in := range found {
 		if described, err := c.(driver.Describer).Describe(t.Context(), in.ID); err != nil || !reflect.DeepEqual(in, described) {

@@ -24,9 +24,7 @@ func ReadPage(t testing.TB, name string) Page {
 func readPage(t testing.TB, name string) Page {
 	t.Helper()
 	text, err := os.ReadFile("../../" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return Page{name, string(text)}
 }
 

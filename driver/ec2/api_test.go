@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"drover/driver/kit"
-
 	"github.com/goccy/go-yaml"
 
 	"drover"
+	"drover/driver/drivertest"
+	"drover/driver/kit"
 )
 
 // later is a fake by whose clock this host's is an hour slow.
@@ -87,13 +87,9 @@ func TestParametersAreWhereEC2Is(t *testing.T) {
 				t.Setenv(test.environment, "true")
 			}
 			var c Config
-			if err := yaml.Unmarshal([]byte(test.keys), &c); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, yaml.Unmarshal([]byte(test.keys), &c))
 			a, err := connect(t.Context(), c, nil, kit.Gate{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, err)
 			if got, err := a.parameters().endpoint(t.Context()); got != test.want || err != nil {
 				t.Errorf("%s %v, want %s", got, err, test.want)
 			}

@@ -22,9 +22,7 @@ func imitate(t testing.TB, f aws.HTTPClient, keys string) *cloud {
 func imitateIn(t testing.TB, f aws.HTTPClient, keys, folder string) *cloud {
 	t.Helper()
 	c, err := open(t.Context(), options(t, "fleet", keys, folder), f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	return c.(*cloud)
 }
 

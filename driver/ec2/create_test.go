@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,24 +62,14 @@ func TestCreate(t *testing.T) {
 			if tt.vcpus != nil {
 				f.vcpus = tt.vcpus
 			}
-			got := drivertest.Refused(t, imitate(t, f, ""), request("one", slices.Clone(tt.candidates)...))
-			if got.Kind != tt.want.Kind || got.Scope != tt.want.Scope || got.Market != tt.want.Market {
-				t.Errorf("%s: got %s %s %s: %v", tt.name, got.Kind, got.Scope, got.Market, got)
-			}
+			t.Log(tt.name)
+			drivertest.RefusedAs(t, imitate(t, f, ""), request("one", slices.Clone(tt.candidates)...), tt.want)
 		}
 	})
 	t.Run("vCPUs that are given back can be had again", func(t *testing.T) {
 		f := newFake()
 		f.vcpus["L-34B43A08"] = 2
-		c := imitate(t, f, "")
-		in, _ := drivertest.Create(t, c, request("one", spotA))
-		if got := drivertest.Refused(t, c, request("two", spotA)); got.Kind != drover.KindQuota {
-			t.Error(got)
-		}
-		if err := c.Destroy(t.Context(), in.ID); err != nil {
-			t.Fatal(err)
-		}
-		drivertest.Create(t, c, request("three", spotA))
+		drivertest.FreesQuota(t, imitate(t, f, ""), request, spotA)
 	})
 	t.Run("a name asked for with other candidates is the instance there is", func(t *testing.T) {
 		f := newFake()
@@ -96,39 +85,23 @@ func TestCreate(t *testing.T) {
 		f.lag = 1 << 40
 		c := imitate(t, f, "")
 		drivertest.Create(t, c, request("one", spotA))
-		if got := drivertest.Refused(t, c, request("one", demand)); got.Kind != drover.KindTransient {
-			t.Error(got)
-		}
+		drivertest.RefusedAs(t, c, request("one", demand), drover.Error{Kind: drover.KindTransient})
 	})
 	t.Run("a launch template that somebody took away is made again", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		drivertest.Create(t, c, request("one"))
 		clear(f.templates)
-		if got := drivertest.Refused(t, c, request("two")); got.Kind != drover.KindTransient {
-			t.Error(got)
-		}
+		drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
 		drivertest.Create(t, c, request("two"))
 	})
 	t.Run("what could never be is refused before anything is made", func(t *testing.T) {
 		f := newFake()
-		c := imitate(t, f, "")
-		noImage := request("one")
-		noImage.Candidates[0].Image = ""
-		tooLarge := request("one")
-		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxUserData))
 		nowhere := request("one", candidate("m7i.large", "us-east-1f", drover.Spot))
-		badName, badTemplate := request("a b"), request("one")
-		badTemplate.Template = `{"EbsOptimised": true}`
-		forbidden := request("one")
-		forbidden.Template = `{"UserData": "x"}`
-		unknownImage := request("one")
+		misspelt, forbidden, unknownImage := request("one"), request("one"), request("one")
+		misspelt.Template, forbidden.Template = `{"EbsOptimised": true}`, `{"UserData": "x"}`
 		unknownImage.Candidates[0].Image = "ami-nobody"
-		for _, r := range []driver.CreateRequest{noImage, tooLarge, nowhere, badName, badTemplate, forbidden, unknownImage} {
-			if got := drivertest.Refused(t, c, r); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
-				t.Errorf("%s: %v", got.Kind, got)
-			}
-		}
+		drivertest.Impossible(t, imitate(t, f, ""), request, maxUserData, request("a b"), nowhere, misspelt, forbidden, unknownImage)
 		if len(f.machines)+f.calls["CreateFleet"] > 0 {
 			t.Errorf("%d calls", f.calls["CreateFleet"])
 		}

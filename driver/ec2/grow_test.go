@@ -13,10 +13,7 @@ func TestGrowDisk(t *testing.T) {
 	c := imitate(t, f, "")
 	in, _ := drivertest.Create(t, c, request("one"))
 	grow := func(id string, size drover.Bytes) drover.ErrorKind {
-		if err := c.GrowDisk(t.Context(), id, size); err != nil {
-			return drover.KindOf(err)
-		}
-		return ""
+		return drover.KindOf(c.GrowDisk(t.Context(), id, size))
 	}
 	t.Run("in whole GiB, the root volume alone", func(t *testing.T) {
 		if kind := grow(in.ID, 40*drover.GiB+1); kind != "" || f.machines[in.ID].gib != 41 {
@@ -34,9 +31,7 @@ func TestGrowDisk(t *testing.T) {
 		}
 	})
 	t.Run("of what is gone there is no volume", func(t *testing.T) {
-		if err := c.Destroy(t.Context(), in.ID); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 		for _, id := range []string{in.ID, "i-nobody"} {
 			if kind := grow(id, 60*drover.GiB); kind != drover.KindNotFound {
 				t.Errorf("%s: %q", id, kind)

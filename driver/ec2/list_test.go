@@ -53,9 +53,7 @@ func TestList(t *testing.T) {
 			if got := drivertest.Listed(t, c)[in.ID]; !got.Reclaimed {
 				t.Errorf("%+v", got)
 			}
-			if err := c.Destroy(t.Context(), in.ID); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 			for range 3 {
 				if got := drivertest.Listed(t, c); len(got) != 0 {
 					t.Errorf("%+v", got)
@@ -76,9 +74,7 @@ func TestList(t *testing.T) {
 			f.bootTime = time.Minute
 			c := imitate(t, f, "")
 			in, _ := drivertest.Create(t, c, request("one", spot))
-			if err := c.Destroy(t.Context(), in.ID); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 			if got := drivertest.Listed(t, c)[in.ID]; got.Reclaimed || got.State != driver.Stopping {
 				t.Errorf("%+v", got)
 			}
@@ -95,33 +91,18 @@ func TestList(t *testing.T) {
 		drivertest.Create(t, c, request("one"))
 		drivertest.Create(t, c, request("two"))
 		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"DescribeInstances": {Burst: 1, PerSecond: 1}}, 1) // one more call is allowed
-		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
-			t.Errorf("%v, %v", all, err)
-		}
+		drivertest.ListFails(t, c, drover.KindRateLimit)
 	})
 	t.Run("tags that the configuration gives every instance stay", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "tags: {team: a}")
 		in, _ := drivertest.Create(t, c, request("one"))
-		if err := c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(map[string]string{"Name": "one", "team": "a", driver.TagFleet: "fleet"}, drivertest.Listed(t, c)[in.ID].Tags); diff != "" {
-			t.Error(diff)
-		}
+		drivertest.KeepsTags(t, c, in.ID, map[string]string{"Name": "one", "team": "a", driver.TagFleet: "fleet"})
 	})
-	t.Run("an instance on demand stops and starts, one on spot does not", func(t *testing.T) {
-		f := newFake()
-		c := imitate(t, f, "")
-		in, _ := drivertest.Create(t, c, request("one"))
-		if err := c.Stop(t.Context(), in.ID); err != nil || drivertest.Listed(t, c)[in.ID].State != driver.Stopped {
-			t.Errorf("%v, %+v", err, drivertest.Listed(t, c)[in.ID])
-		}
-		if err := c.Start(t.Context(), in.ID); err != nil || drivertest.Listed(t, c)[in.ID].State != driver.Running {
-			t.Errorf("%v, %+v", err, drivertest.Listed(t, c)[in.ID])
-		}
-		other, _ := drivertest.Create(t, c, request("two", spot))
-		if err := c.Stop(t.Context(), other.ID); drover.KindOf(err) != drover.KindUnsupported {
+	t.Run("one on spot does not stop, and one that is gone does not start", func(t *testing.T) {
+		c := imitate(t, newFake(), "")
+		in, _ := drivertest.Create(t, c, request("one", spot))
+		if err := c.Stop(t.Context(), in.ID); drover.KindOf(err) != drover.KindUnsupported {
 			t.Error(err)
 		}
 		if err := c.Start(t.Context(), "i-nobody"); drover.KindOf(err) != drover.KindNotFound {
@@ -144,9 +125,7 @@ func TestDescribe(t *testing.T) {
 			c := imitate(t, f, "")
 			in, _ := drivertest.Create(t, c, request("one"))
 			time.Sleep(time.Hour)
-			if err := c.Destroy(t.Context(), in.ID); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 			ended := drover.TimeOf(time.Now())
 			if got, err := c.Describe(t.Context(), in.ID); err != nil || got.State != driver.Stopping || got.Ended != ended {
 				t.Errorf("%+v, %v", got, err)
@@ -167,9 +146,7 @@ func TestDescribe(t *testing.T) {
 			if got, err := c.Describe(t.Context(), in.ID); err != nil || !got.Reclaimed {
 				t.Errorf("%+v, %v", got, err)
 			}
-			if err := c.Destroy(t.Context(), in.ID); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 			gone(t, c, in.ID, 0)
 		})
 	})
@@ -177,9 +154,7 @@ func TestDescribe(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		in, _ := drivertest.Create(t, c, request("one"))
-		if err := c.Stop(t.Context(), in.ID); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, c.Stop(t.Context(), in.ID))
 		if got, err := c.Describe(t.Context(), in.ID); err != nil || got.State != driver.Stopped {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -194,20 +169,13 @@ func TestSweep(t *testing.T) {
 	drivertest.Create(t, c, request("one"))
 	f.volumes["vol-ours"] = map[string]string{driver.TagFleet: "fleet"}
 	f.volumes["vol-theirs"] = map[string]string{driver.TagFleet: "other"}
-	now := drover.TimeOf(time.Now())
-	kinds := func(all []driver.Leftover) (kinds []string) {
-		for _, s := range all {
-			kinds = append(kinds, s.Kind)
-		}
-		return kinds
-	}
-	swept, err := driver.Reap(t.Context(), c, "fleet", now, driver.Active)
-	if diff := cmp.Diff([]string{"volume"}, kinds(swept)); diff != "" || err != nil {
-		t.Errorf("while the fleet lives: %s %v", diff, err)
+	if diff := cmp.Diff([]string{"volume vol-ours"}, drivertest.Reaped(t, c, 0, driver.Active)); diff != "" {
+		t.Errorf("while the fleet lives: %s", diff)
 	}
 	drivertest.Create(t, c, request("two"))
-	swept, err = driver.Reap(t.Context(), c, "fleet", now, driver.Ended)
-	if diff := cmp.Diff([]string{"launch template", "key pair"}, kinds(swept)); diff != "" || err != nil {
+	swept, err := driver.Reap(t.Context(), c, "fleet", drover.TimeOf(time.Now()), driver.Ended)
+	kinds := kit.Each(swept, func(l driver.Leftover) string { return l.Kind })
+	if diff := cmp.Diff([]string{"launch template", "key pair"}, kinds); diff != "" || err != nil {
 		t.Errorf("at its end: %s %v", diff, err)
 	}
 	if len(f.templates)+len(f.keys) != 0 || len(f.volumes) != 1 {
@@ -290,9 +258,7 @@ func TestOpen(t *testing.T) {
 		o := options(t, "fleet", "", t.TempDir())
 		os.Unsetenv("AWS_ACCESS_KEY_ID")
 		c, err := open(t.Context(), o, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		_, err = c.List(t.Context(), nil)
 		if e := drover.AsError(err, ""); e.Kind != drover.KindAuthentication || e.Hint == "" {
 			t.Errorf("%+v", e)

@@ -36,9 +36,7 @@ func moto(t *testing.T) *url.URL {
 		t.Skip("moto_server is not installed: pip install 'moto[server]'")
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	address := free.Addr().String()
 	free.Close()
 	host, port, _ := net.SplitHostPort(address)
@@ -46,9 +44,7 @@ func moto(t *testing.T) *url.URL {
 	cmd.Env = append(os.Environ(), "MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION=true", "MOTO_ENABLE_KEYPAIR_VALIDATION=true")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -120,13 +116,9 @@ func TestConformanceOfMoto(t *testing.T) {
 	})
 	t.Run("its types are understood, every one", func(t *testing.T) {
 		c, err := openFleet(t.Context(), "check")
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		infos, err := listAll[types.InstanceTypeInfo](t.Context(), c.api, c.api.ec2().DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{MaxResults: aws.Int32(100)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		for _, i := range infos {
 			name := string(i.InstanceType)
 			got, ok := typeOf(i)

@@ -1,7 +1,6 @@
 package ec2
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,34 +15,20 @@ import (
 	"drover/driver/drivertest"
 )
 
-// offers are the offerings in short.
-func offers(t *testing.T, c *cloud) (all []string) {
-	t.Helper()
-	found, err := c.Offerings(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range found {
-		r := o.Type.Resources
-		all = append(all, fmt.Sprintf("%s %s %s %v %s %s %s %d", o.Type.Name, o.Zone, o.Market, o.Price, o.QuotaGroup, r.Memory, r.Arch, r.GPUs))
-	}
-	return all
-}
-
 // covers C6 C10
 func TestOfferings(t *testing.T) {
 	t.Run("are what has a price, in the zones that have a subnet", func(t *testing.T) {
 		f := newFake()
 		f.pageSize = 2
 		want := []string{
-			"c7i.4xlarge us-east-1a on_demand $0.7140 L-1216C47A 32Gi amd64 0",
+			"c7i.4xlarge us-east-1a on_demand $0.714 L-1216C47A 32Gi amd64 0",
 			"g6.xlarge us-east-1a on_demand $0.8048 L-DB2E81BA 16Gi amd64 1",
 			"m7g.large us-east-1a on_demand $0.0816 L-1216C47A 8Gi arm64 0",
-			"m7g.large us-east-1a spot $0.0250 L-34B43A08 8Gi arm64 0",
+			"m7g.large us-east-1a spot $0.025 L-34B43A08 8Gi arm64 0",
 			"m7i.large us-east-1a on_demand $0.1008 L-1216C47A 8Gi amd64 0",
 			"m7i.large us-east-1a spot $0.0312 L-34B43A08 8Gi amd64 0",
 		}
-		if diff := cmp.Diff(want, offers(t, imitate(t, f, "zones: [us-east-1a]"))); diff != "" {
+		if diff := cmp.Diff(want, drivertest.Offers(t, imitate(t, f, "zones: [us-east-1a]"))); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -64,19 +49,19 @@ func TestOfferings(t *testing.T) {
 	})
 	t.Run("by hand stand beside EC2's, or in their place", func(t *testing.T) {
 		hand := "zones: [us-east-1a], markets: [on_demand], types: [{name: m7i.large, vcpus: 2, memory: 7Gi, price: 0.07}, {name: big, provider_type: u7i-6tb.112xlarge, vcpus: 448, memory: 6Ti, price: 50}]"
-		got := strings.Join(offers(t, imitate(t, newFake(), hand)), "\n")
-		for _, want := range []string{"big us-east-1a on_demand $50.0000 L-43DA4232", "m7i.large us-east-1a on_demand $0.0700 L-1216C47A 7Gi", "g6.xlarge"} {
+		got := strings.Join(drivertest.Offers(t, imitate(t, newFake(), hand)), "\n")
+		for _, want := range []string{"big us-east-1a on_demand $50 L-43DA4232", "m7i.large us-east-1a on_demand $0.07 L-1216C47A 7Gi", "g6.xlarge"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q in\n%s", want, got)
 			}
 		}
 		f := newFake()
-		if got := offers(t, imitate(t, f, hand+", list_types: false")); len(got) != 2 || f.calls["DescribeInstanceTypes"]+f.calls["GetProducts"] > 0 {
+		if got := drivertest.Offers(t, imitate(t, f, hand+", list_types: false")); len(got) != 2 || f.calls["DescribeInstanceTypes"]+f.calls["GetProducts"] > 0 {
 			t.Errorf("%v after %v", got, f.calls)
 		}
 	})
 	t.Run("bare metal is offered to who asks for it", func(t *testing.T) {
-		if got := strings.Join(offers(t, imitate(t, newFake(), "bare_metal: true")), "\n"); !strings.Contains(got, "m7i.metal-24xl") {
+		if got := strings.Join(drivertest.Offers(t, imitate(t, newFake(), "bare_metal: true")), "\n"); !strings.Contains(got, "m7i.metal-24xl") {
 			t.Error(got)
 		}
 	})
@@ -92,7 +77,7 @@ func TestOfferings(t *testing.T) {
 func TestSubnets(t *testing.T) {
 	t.Run("one that is not there does not hide the others", func(t *testing.T) {
 		c := imitate(t, newFake(), "subnets: [subnet-gone, subnet-us-east-1b]")
-		if got := strings.Join(offers(t, c), "\n"); !strings.Contains(got, "m7i.large us-east-1b spot") || strings.Contains(got, "us-east-1a") {
+		if got := strings.Join(drivertest.Offers(t, c), "\n"); !strings.Contains(got, "m7i.large us-east-1b spot") || strings.Contains(got, "us-east-1a") {
 			t.Error(got)
 		}
 		drivertest.Create(t, c, request("one", candidate("m7i.large", "us-east-1b", drover.Spot)))
@@ -108,15 +93,9 @@ func TestSubnets(t *testing.T) {
 }
 
 func TestWhatIsKept(t *testing.T) {
-	total := func(f *fake) (n int) {
-		for _, calls := range f.calls {
-			n += calls
-		}
-		return n
-	}
 	synctest.Test(t, func(t *testing.T) {
 		f, folder := newFake(), t.TempDir()
-		first := offers(t, imitateIn(t, f, "", folder))
+		first := drivertest.Offers(t, imitateIn(t, f, "", folder))
 		files, _ := filepath.Glob(folder + "/*.json")
 		for _, file := range files {
 			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -129,13 +108,13 @@ func TestWhatIsKept(t *testing.T) {
 
 		// A start after hours needs nothing of the cloud; later calls ask for what has grown old, and no more.
 		time.Sleep(5 * time.Hour)
-		before := total(f)
+		clear(f.calls)
 		c := imitateIn(t, f, "", folder)
-		if diff := cmp.Diff(first, offers(t, c)); diff != "" || total(f) != before {
-			t.Errorf("a start made %d calls: %s", total(f)-before, diff)
+		if diff := cmp.Diff(first, drivertest.Offers(t, c)); diff != "" || len(f.calls) > 0 {
+			t.Errorf("a start made the calls %v: %s", f.calls, diff)
 		}
 		f.spot["m7i.large"]["us-east-1a"] = "0.05"
-		if got := strings.Join(offers(t, c), "\n"); !strings.Contains(got, "m7i.large us-east-1a spot $0.0500") || f.calls["GetProducts"] != len(f.prices) {
+		if got := strings.Join(drivertest.Offers(t, c), "\n"); !strings.Contains(got, "m7i.large us-east-1a spot $0.05 ") || f.calls["GetProducts"] > 0 {
 			t.Errorf("%s\nafter %v", got, f.calls)
 		}
 
@@ -144,7 +123,7 @@ func TestWhatIsKept(t *testing.T) {
 		for action := range actions {
 			f.broken[action] = "InternalError"
 		}
-		offers(t, c)
+		drivertest.Offers(t, c)
 		if _, err := imitate(t, f, "").Offerings(t.Context()); drover.KindOf(err) != drover.KindTransient {
 			t.Error(err)
 		}

@@ -4,10 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"drover/driver/drivertest"
 )
@@ -24,15 +21,11 @@ var implied = map[string][]string{"CreateFleet": {"ec2:RunInstances", "ec2:Creat
 
 func TestThePolicyIsThatOfTheCallsThatAreMade(t *testing.T) {
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	var want []string
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		for _, m := range made.FindAllStringSubmatch(string(source), -1) {
 			client, name := m[1], m[2]
 			if _, has := rates[name]; !has {
@@ -41,9 +34,5 @@ func TestThePolicyIsThatOfTheCallsThatAreMade(t *testing.T) {
 			want = append(append(want, permitted[client]+name), implied[name]...)
 		}
 	}
-	slices.Sort(want)
-	shown := drivertest.ReadPage(t, "ec2").Words(t, "Permissions", regexp.MustCompile(`"([a-z0-9]+:[A-Z][A-Za-z]+)"[^:]`))
-	if diff := cmp.Diff(slices.Compact(want), shown); diff != "" {
-		t.Errorf("the calls (-) and the page's policy (+): %s", diff)
-	}
+	drivertest.ShowsPermissions(t, "ec2", `"([a-z0-9]+:[A-Z][A-Za-z]+)"[^:]`, want)
 }

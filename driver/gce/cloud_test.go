@@ -24,9 +24,7 @@ func imitate(t testing.TB, f http.RoundTripper, keys string) *cloud {
 func imitateIn(t testing.TB, f http.RoundTripper, keys, folder string) *cloud {
 	t.Helper()
 	c, err := open(t.Context(), options(t, "fleet", keys, folder), &http.Client{Transport: f})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	return c.(*cloud)
 }
 
@@ -65,9 +63,7 @@ func TestConformance(t *testing.T) {
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
 	to, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	folder := t.TempDir()
 	o := options(t, "", "", folder)
 	drivertest.Run(t, drivertest.Harness{

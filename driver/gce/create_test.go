@@ -3,6 +3,7 @@ package gce
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -41,16 +42,13 @@ func TestRefusals(t *testing.T) {
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake()
-				f.opTime, f.cpus = 3*time.Second, map[string]int{}
-				if tt.out != nil {
-					f.out = tt.out
-				}
-				for k, v := range tt.cpus {
-					f.cpus[k] = v
-				}
-				got := drivertest.Refused(t, imitate(t, f, ""), requestFor("one", tt.as))
-				if got.Kind != tt.want.Kind || got.Scope != tt.want.Scope || got.Market != tt.want.Market || len(f.instances) > 0 {
-					t.Errorf("%s: got %s %s %s: %v", tt.name, got.Kind, got.Scope, got.Market, got)
+				f.opTime = 3 * time.Second
+				maps.Copy(f.out, tt.out)
+				maps.Copy(f.cpus, tt.cpus)
+				t.Log(tt.name)
+				drivertest.RefusedAs(t, imitate(t, f, ""), requestFor("one", tt.as), tt.want)
+				if len(f.instances) > 0 {
+					t.Errorf("%s: left %v", tt.name, f.instances)
 				}
 			})
 		}
@@ -69,48 +67,29 @@ func TestRefusals(t *testing.T) {
 	t.Run("vCPUs that are given back can be had again", func(t *testing.T) {
 		f := newFake()
 		f.cpus["PREEMPTIBLE_CPUS"] = 2
-		c := imitate(t, f, "")
-		in, _ := drivertest.Create(t, c, requestFor("one", spot))
-		if got := drivertest.Refused(t, c, requestFor("two", spot)); got.Kind != drover.KindQuota {
-			t.Error(got)
-		}
-		if err := c.Destroy(t.Context(), in.ID); err != nil {
-			t.Fatal(err)
-		}
-		drivertest.Create(t, c, requestFor("three", spot))
+		drivertest.FreesQuota(t, imitate(t, f, ""), requestFor, spot)
 	})
 }
 
 func TestWhatCouldNeverBe(t *testing.T) {
 	t.Run("what could never be is refused before anything is made", func(t *testing.T) {
 		f := newFake()
-		c := imitate(t, f, "")
-		noImage, tooLarge, elsewhere, unnamed := requestFor("one"), requestFor("one"), requestFor("one", candidate("n2-standard-2", "us-east1-b", drover.Spot)), requestFor("")
-		noImage.Candidates[0].Image = ""
-		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxUserData))
-		badTemplate, forbidden, sneaky, badTag, unknownImage := requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one")
-		badTemplate.Template = `{"minCpuPlatfrom": "x"}`
-		forbidden.Template = `{"machineType": "x"}`
+		elsewhere := requestFor("one", candidate("n2-standard-2", "us-east1-b", drover.Spot))
+		misspelt, forbidden, sneaky, badTag, unknownImage := requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one")
+		misspelt.Template, forbidden.Template = `{"minCpuPlatfrom": "x"}`, `{"machineType": "x"}`
 		sneaky.Candidates[0].ProviderType = "../n2"
 		badTag.Tags["A key"] = "x"
 		unknownImage.Candidates[0].Image = "projects/debian-cloud/global/images/nothing"
 		unknownImage.Disk = drover.GiB
-		for i, r := range []driver.CreateRequest{noImage, tooLarge, elsewhere, unnamed, badTemplate, forbidden, sneaky, badTag, unknownImage} {
-			if got := drivertest.Refused(t, c, r); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
-				t.Errorf("%d: %s: %v", i, got.Kind, got)
-			}
-		}
+		drivertest.Impossible(t, imitate(t, f, ""), requestFor, maxUserData, elsewhere, requestFor(""), misspelt, forbidden, sneaky, badTag, unknownImage)
 		if f.calls["compute.instances.insert"] > 0 {
 			t.Errorf("%d calls", f.calls["compute.instances.insert"])
 		}
 	})
 	t.Run("what names something that is not there is invalid", func(t *testing.T) {
-		c := imitate(t, newFake(), "")
 		r := requestFor("one")
 		r.Candidates[0].Image = "projects/debian-cloud/global/images/nothing"
-		if got := drivertest.Refused(t, c, r); got.Kind != drover.KindInvalid {
-			t.Error(got)
-		}
+		drivertest.RefusedAs(t, imitate(t, newFake(), ""), r, drover.Error{Kind: drover.KindInvalid})
 	})
 	t.Run("calls refused for their rate or for who we are say so, once", func(t *testing.T) {
 		for _, tt := range []struct {
@@ -163,9 +142,7 @@ func TestName(t *testing.T) {
 		theirs.Tags = map[string]string{driver.TagFleet: "theirs", driver.TagName: "one"}
 		drivertest.Create(t, c, theirs)
 		clear(f.requests)
-		if got := drivertest.Refused(t, c, requestFor("one", spot)); got.Kind != drover.KindInvalid {
-			t.Error(got)
-		}
+		drivertest.RefusedAs(t, c, requestFor("one", spot), drover.Error{Kind: drover.KindInvalid})
 	})
 	t.Run("a name that Google does not take becomes one", func(t *testing.T) {
 		c := imitate(t, newFake(), "")
@@ -181,13 +158,9 @@ func inserted(t *testing.T, f *fake) *compute.Instance {
 	t.Helper()
 	for _, h := range f.instances {
 		text, err := json.Marshal(h.thing)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		in := &compute.Instance{}
-		if err := json.Unmarshal(text, in); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, json.Unmarshal(text, in))
 		return in
 	}
 	t.Fatal("none was made")
@@ -210,7 +183,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		drivertest.Create(t, imitate(t, f, ""), r)
 		in := inserted(t, f)
 		data := metadataOf(in)
-		for k, want := range map[string]string{"ssh-keys": "drover:ssh-ed25519 AAAA fleet", "block-project-ssh-keys": "TRUE", "enable-oslogin": "FALSE", "enable-guest-attributes": "TRUE"} {
+		for k, want := range map[string]string{"ssh-keys": "drover:" + drivertest.LoginKey, "block-project-ssh-keys": "TRUE", "enable-oslogin": "FALSE", "enable-guest-attributes": "TRUE"} {
 			if data[k] != want {
 				t.Errorf("%s is %q", k, data[k])
 			}
@@ -259,7 +232,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		if nic := in.NetworkInterfaces[0]; nic.Subnetwork != "regions/us-central1/subnetworks/jobs" || len(nic.AccessConfigs) > 0 || nic.Network != "" {
 			t.Errorf("network: %+v", nic)
 		}
-		if data["user-data"] != kit.UserData(r).Reveal() || data["startup-script"] != "" || data["ssh-keys"] != "admin:ssh-ed25519 AAAA fleet" || data["x"] != "y" {
+		if data["user-data"] != kit.UserData(r).Reveal() || data["startup-script"] != "" || data["ssh-keys"] != "admin:"+drivertest.LoginKey || data["x"] != "y" {
 			t.Errorf("metadata: %v", data)
 		}
 		if s := in.Scheduling; s.MaxRunDuration.Seconds != 48*3600 || s.InstanceTerminationAction != "DELETE" || s.OnHostMaintenance != "TERMINATE" {
@@ -294,14 +267,10 @@ func TestWhatIsAskedFor(t *testing.T) {
 func TestTemplatesAreFilledIn(t *testing.T) {
 	f := newFake()
 	c, err := middleware.Customize(imitate(t, f, ""), middleware.Custom{Template: `{"description": "{fleet}/{pool}/{name} in {zone} of {project}", "hostname": "{name}.{zone}.example"}`})
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	r := requestFor("one")
 	r.Tags[driver.TagPool] = "web"
-	if _, _, err := c.Create(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Create(t, c, r)
 	if in := inserted(t, f); in.Description != "fleet/web/one in us-central1-a of lab-1" || in.Hostname != "one.us-central1-a.example" {
 		t.Errorf("%q, %q", in.Description, in.Hostname)
 	}
@@ -352,9 +321,7 @@ func TestLabels(t *testing.T) {
 		"empty": "", "long": strings.Repeat("é", 100), "marked": "_x_20", "short": strings.Repeat("a", 63),
 	}
 	written, err := labelsOf(tags)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	t.Run("every label is one that Google takes", func(t *testing.T) {
 		for k, v := range written {
 			if !labelRules.Key.MatchString(k) || !labelRules.Value.MatchString(v) {

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"drover"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
 
@@ -111,9 +112,7 @@ func TestDiscovery(t *testing.T) {
 		updateDiscovery(t)
 	}
 	d, err := readDiscovery()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	t.Run("the extract has every call that the fake answers, and no other", func(t *testing.T) {
 		if got, want := slices.Sorted(maps.Keys(d.Methods)), slices.Sorted(maps.Keys(answers)); !slices.Equal(got, want) {
 			t.Errorf("the extract has %v, the fake %v", got, want)
@@ -141,9 +140,7 @@ func TestDiscovery(t *testing.T) {
 			`{"networkInterfaces": {"network": "global/networks/one"}}`: "array",
 		} {
 			var v any
-			if err := json.Unmarshal([]byte(body), &v); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, json.Unmarshal([]byte(body), &v))
 			if err := d.check("body", property{Ref: "Instance"}, v); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", body, err)
 			}
@@ -334,19 +331,13 @@ func cutFields(fields string) (all []string) {
 // updateDiscovery makes the extract.
 func updateDiscovery(t *testing.T) {
 	folder, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	d := discovery{Methods: map[string]method{}, Schemas: map[string]map[string]property{}}
 	for _, name := range []string{"compute/v1/compute-api.json", "cloudbilling/v1/cloudbilling-api.json"} {
 		text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		var whole document
-		if err := json.Unmarshal(text, &whole); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, json.Unmarshal(text, &whole))
 		d.Revision = strings.TrimSpace(d.Revision + " " + name + " " + whole.Revision)
 		for _, id := range methodIDs {
 			d.take(whole, id)
@@ -356,12 +347,8 @@ func updateDiscovery(t *testing.T) {
 		}
 	}
 	text, err := json.MarshalIndent(d, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("testdata/discovery.json", append(text, '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
+	drivertest.Must(t, os.WriteFile("testdata/discovery.json", append(text, '\n'), 0o644))
 }
 
 // document is a discovery document, as far as it is read.

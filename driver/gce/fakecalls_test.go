@@ -338,11 +338,7 @@ func (f *fake) operations(in request) (any, *wrong) {
 }
 
 func (f *fake) aggregatedDisks(in request) (any, *wrong) {
-	var all []thing
-	for _, id := range sortedKeys(f.disks) {
-		all = append(all, f.disks[id])
-	}
-	return f.scoped(in, all, "disks")
+	return f.scoped(in, sortedValues(f.disks), "disks")
 }
 
 func (f *fake) removeDisk(in request) (any, *wrong) {

@@ -13,10 +13,7 @@ func TestGrowDisk(t *testing.T) {
 	c := imitate(t, f, "")
 	in, _ := drivertest.Create(t, c, requestFor("one"))
 	grow := func(id string, size drover.Bytes) drover.ErrorKind {
-		if err := c.GrowDisk(t.Context(), id, size); err != nil {
-			return drover.KindOf(err)
-		}
-		return ""
+		return drover.KindOf(c.GrowDisk(t.Context(), id, size))
 	}
 	t.Run("the boot disk, in whole GiB", func(t *testing.T) {
 		if kind := grow(in.ID, 400*drover.GiB+1); kind != "" || f.instances[in.ID].grown != 401 {
@@ -29,9 +26,7 @@ func TestGrowDisk(t *testing.T) {
 		}
 	})
 	t.Run("of what is gone there is no disk", func(t *testing.T) {
-		if err := c.Destroy(t.Context(), in.ID); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 		delete(f.instances, in.ID)
 		for _, id := range []string{in.ID, "us-central1-a/nobody", "nobody"} {
 			if kind := grow(id, 600*drover.GiB); kind != drover.KindNotFound {

@@ -43,18 +43,14 @@ func TestList(t *testing.T) {
 		c := imitate(t, f, "")
 		drivertest.Create(t, c, requestFor("one"))
 		f.unreached = "us-central1-b"
-		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
-			t.Errorf("%v, %v", all, err)
-		}
+		drivertest.ListFails(t, c, drover.KindTransient)
 		f.unreached, f.pageSize = "europe-west1-b", 1
 		drivertest.Create(t, c, requestFor("two"))
 		if all, err := c.List(t.Context(), nil); len(all) != 2 || err != nil {
 			t.Errorf("a zone of no concern: %v, %v", all, err)
 		}
 		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{rateHeavy: {Burst: 1, PerSecond: 1}}, 1)
-		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
-			t.Errorf("%v, %v", all, err)
-		}
+		drivertest.ListFails(t, c, drover.KindRateLimit)
 	})
 }
 
@@ -79,9 +75,7 @@ func TestReclaimed(t *testing.T) {
 			if got := all[in.ID]; !got.Reclaimed || got.State != driver.Stopped || all[other.ID].Reclaimed {
 				t.Errorf("%+v", all)
 			}
-			if err := c.Destroy(t.Context(), in.ID); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 			time.Sleep(time.Minute)
 			if got := drivertest.Listed(t, c); len(got) != 1 {
 				t.Errorf("%+v", got)
@@ -104,13 +98,9 @@ func TestReclaimed(t *testing.T) {
 			in, _ := drivertest.Create(t, c, requestFor("one", spot))
 			f.preempt(in.ID)
 			time.Sleep(time.Hour)
-			if err := c.Start(t.Context(), in.ID); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, c.Start(t.Context(), in.ID))
 			time.Sleep(time.Hour)
-			if err := c.Stop(t.Context(), in.ID); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, c.Stop(t.Context(), in.ID))
 			if got := drivertest.Listed(t, c)[in.ID]; got.Reclaimed || got.State != driver.Stopped {
 				t.Errorf("%+v", got)
 			}
@@ -136,14 +126,8 @@ func TestDescribe(t *testing.T) {
 	if got, err := c.Describe(t.Context(), in.ID); err != nil || got.State != driver.Stopped || got.Tags[driver.TagName] != "one" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := c.Destroy(t.Context(), in.ID); err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []string{in.ID, "us-central1-a/nobody", "nobody"} {
-		if got, err := c.Describe(t.Context(), id); err == nil || drover.KindOf(err) != drover.KindNotFound || got.ID != "" {
-			t.Errorf("%s: %+v, %v", id, got, err)
-		}
-	}
+	drivertest.Must(t, c.Destroy(t.Context(), in.ID))
+	drivertest.DescribeFails(t, c, drover.KindNotFound, in.ID, "us-central1-a/nobody", "nobody")
 }
 
 func TestChanges(t *testing.T) {
@@ -151,12 +135,7 @@ func TestChanges(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "labels: {team: a}")
 		in, _ := drivertest.Create(t, c, requestFor("one"))
-		if err := c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, drivertest.Listed(t, c)[in.ID].Tags); diff != "" {
-			t.Error(diff)
-		}
+		drivertest.KeepsTags(t, c, in.ID, map[string]string{"team": "a", driver.TagFleet: "fleet"})
 		f.broken["compute.instances.setLabels"] = wrong{412, "conditionNotMet", "Labels fingerprint either invalid or resource labels have changed", 0}
 		if err := c.SetTags(t.Context(), in.ID, nil); drover.KindOf(err) != drover.KindTransient {
 			t.Error(err)
@@ -293,9 +272,7 @@ func TestOpen(t *testing.T) {
 		o := options(t, "fleet", "", t.TempDir())
 		t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", t.TempDir()+"/none")
 		c, err := open(t.Context(), o, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		_, err = c.List(t.Context(), nil)
 		if e := drover.AsError(err, ""); e.Kind != drover.KindAuthentication || e.Hint == "" {
 			t.Errorf("%+v", e)
@@ -309,9 +286,7 @@ func TestOpen(t *testing.T) {
 		}
 		t.Setenv("GOOGLE_CLOUD_PROJECT", "")
 		file := t.TempDir() + "/credentials.json"
-		if err := os.WriteFile(file, []byte(`{"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c"}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, os.WriteFile(file, []byte(`{"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c"}`), 0o600))
 		t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 		_, err = open(t.Context(), driver.Options{Fleet: "fleet", Folder: t.TempDir(), Decode: func(into any) error { into.(*Config).Region = "us-central1"; return nil }}, nil)
 		if e := drover.AsError(err, ""); e.Kind != drover.KindInvalid || e.Hint == "" {

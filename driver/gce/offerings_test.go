@@ -15,20 +15,6 @@ import (
 	"drover/driver/drivertest"
 )
 
-// offers are the offerings in short.
-func offers(t *testing.T, c *cloud) (all []string) {
-	t.Helper()
-	found, err := c.Offerings(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range found {
-		r := o.Type.Resources
-		all = append(all, fmt.Sprintf("%s %s %s %d %s %s %s %d", o.Type.Name, o.Zone, o.Market, int64(o.Price), o.QuotaGroup, r.Memory, r.Arch, r.GPUs))
-	}
-	return all
-}
-
 // covers C6 C10
 func TestOfferings(t *testing.T) {
 	t.Run("are what has a price for all its parts, in the zones that work", func(t *testing.T) {
@@ -36,30 +22,30 @@ func TestOfferings(t *testing.T) {
 		f.pageSize = 2
 		c := imitate(t, f, "zones: [us-central1-a]")
 		want := []string{ // CPUs and GiB times their prices, and the GPU
-			"c4a-standard-1 us-central1-a on_demand 49000000 CPUS_PER_VM_FAMILY C4A 4Gi arm64 0",
-			"e2-standard-4 us-central1-a on_demand 134022840 CPUS 16Gi amd64 0",
-			"g2-standard-4 us-central1-a on_demand 706824000 CPUS_PER_VM_FAMILY G2 16Gi amd64 1",
-			"g2-standard-4 us-central1-a spot 282680000 PREEMPTIBLE_CPUS 16Gi amd64 1",
-			"n2-standard-2 us-central1-a on_demand 97118000 N2_CPUS 8Gi amd64 0",
-			"n2-standard-2 us-central1-a spot 23540000 PREEMPTIBLE_CPUS 8Gi amd64 0",
+			"c4a-standard-1 us-central1-a on_demand $0.049 CPUS_PER_VM_FAMILY C4A 4Gi arm64 0",
+			"e2-standard-4 us-central1-a on_demand $0.13402284 CPUS 16Gi amd64 0",
+			"g2-standard-4 us-central1-a on_demand $0.706824 CPUS_PER_VM_FAMILY G2 16Gi amd64 1",
+			"g2-standard-4 us-central1-a spot $0.28268 PREEMPTIBLE_CPUS 16Gi amd64 1",
+			"n2-standard-2 us-central1-a on_demand $0.097118 N2_CPUS 8Gi amd64 0",
+			"n2-standard-2 us-central1-a spot $0.02354 PREEMPTIBLE_CPUS 8Gi amd64 0",
 		}
-		if diff := cmp.Diff(want, offers(t, c)); diff != "" {
+		if diff := cmp.Diff(want, drivertest.Offers(t, c)); diff != "" {
 			t.Error(diff)
 		}
-		if got := strings.Join(offers(t, imitate(t, f, "markets: [spot]")), "\n"); !strings.Contains(got, "us-central1-b") || strings.Contains(got, "us-central1-f") || strings.Contains(got, "on_demand") {
+		if got := strings.Join(drivertest.Offers(t, imitate(t, f, "markets: [spot]")), "\n"); !strings.Contains(got, "us-central1-b") || strings.Contains(got, "us-central1-f") || strings.Contains(got, "on_demand") {
 			t.Error(got)
 		}
 	})
 	t.Run("by hand stand beside Google's, or in their place", func(t *testing.T) {
 		hand := "zones: [us-central1-a], markets: [on_demand], types: [{name: n2-standard-2, vcpus: 2, memory: 7Gi, price: 0.07}, {name: big, provider_type: m3-ultramem-128, vcpus: 128, memory: 3904Gi, price: 20}]"
-		got := strings.Join(offers(t, imitate(t, newFake(), hand)), "\n")
-		for _, want := range []string{"big us-central1-a on_demand 20000000000 M3_CPUS", "n2-standard-2 us-central1-a on_demand 70000000 N2_CPUS 7Gi", "e2-standard-4"} {
+		got := strings.Join(drivertest.Offers(t, imitate(t, newFake(), hand)), "\n")
+		for _, want := range []string{"big us-central1-a on_demand $20 M3_CPUS", "n2-standard-2 us-central1-a on_demand $0.07 N2_CPUS 7Gi", "e2-standard-4"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q in\n%s", want, got)
 			}
 		}
 		f := newFake()
-		if got := offers(t, imitate(t, f, hand+", list_types: false")); len(got) != 2 || len(f.calls) > 0 {
+		if got := drivertest.Offers(t, imitate(t, f, hand+", list_types: false")); len(got) != 2 || len(f.calls) > 0 {
 			t.Errorf("%v after %v", got, f.calls)
 		}
 	})
@@ -116,15 +102,9 @@ func TestPrices(t *testing.T) {
 }
 
 func TestWhatIsKept(t *testing.T) {
-	total := func(f *fake) (n int) {
-		for _, calls := range f.calls {
-			n += calls
-		}
-		return n
-	}
 	synctest.Test(t, func(t *testing.T) {
 		f, folder := newFake(), t.TempDir()
-		first := offers(t, imitateIn(t, f, "", folder))
+		first := drivertest.Offers(t, imitateIn(t, f, "", folder))
 		files, _ := filepath.Glob(folder + "/*.json")
 		if len(files) != 3 {
 			t.Errorf("kept: %v", files)
@@ -132,22 +112,22 @@ func TestWhatIsKept(t *testing.T) {
 
 		// A start after hours needs nothing of the cloud.
 		time.Sleep(5 * time.Hour)
-		before := total(f)
+		clear(f.calls)
 		c := imitateIn(t, f, "", folder)
-		if diff := cmp.Diff(first, offers(t, c)); diff != "" || total(f) != before {
-			t.Errorf("a start made %d calls: %s", total(f)-before, diff)
+		if diff := cmp.Diff(first, drivertest.Offers(t, c)); diff != "" || len(f.calls) > 0 {
+			t.Errorf("a start made the calls %v: %s", f.calls, diff)
 		}
 
 		// After a day it is asked for again; what cannot be asked for goes on as it was; without anything that is kept it is an error.
 		time.Sleep(24 * time.Hour)
-		if offers(t, c); total(f) == before {
+		if drivertest.Offers(t, c); len(f.calls) == 0 {
 			t.Error("nothing was asked for after a day")
 		}
 		time.Sleep(25 * time.Hour)
 		for id := range answers {
 			f.broken[id] = wrong{500, "internalError", "broken", 0}
 		}
-		if diff := cmp.Diff(first, offers(t, c)); diff != "" {
+		if diff := cmp.Diff(first, drivertest.Offers(t, c)); diff != "" {
 			t.Error(diff)
 		}
 		if _, err := imitate(t, f, "").Offerings(t.Context()); drover.KindOf(err) != drover.KindTransient {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"drover"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
 
@@ -82,9 +83,7 @@ func TestPrepay(t *testing.T) {
 	g := kit.Gate{Limiter: kit.NewRateLimiter(map[string]kit.Rate{"all": {Burst: 3, PerMinute: 1}}, 1)}
 	pass := func(ctx context.Context) error { return g.Pass(ctx, "a", func() error { return nil }, "all") }
 	ctx, err := g.Prepay(t.Context(), "all", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	if _, err := g.Prepay(t.Context(), "all", 2); drover.KindOf(err) != drover.KindRateLimit {
 		t.Errorf("what is not there whole was taken: %v", err)
 	}
@@ -107,9 +106,7 @@ func TestTransport(t *testing.T) {
 	}
 	client := &http.Client{Transport: out}
 	answer, err := client.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	defer answer.Body.Close()
 	if said, err := io.ReadAll(answer.Body); string(said) != "Bearer t" || err != nil || !slices.Equal(counted, []string{"GET x"}) {
 		t.Errorf("%s, %v, counted %q", said, err, counted)
@@ -133,9 +130,7 @@ func (forever) Close() error               { return nil }
 
 func TestAnswersEnd(t *testing.T) {
 	res, err := kit.Bounded(endless{}).RoundTrip(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	const maxAnswer = 64 << 20
 	read, buffer := 0, make([]byte, 1<<20)
 	for n := 1; n > 0 && read <= 2*maxAnswer; read += n {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
 
@@ -15,9 +16,7 @@ func TestNames(t *testing.T) {
 	hold := func(t *testing.T, names *kit.Names, name string) (release func()) {
 		t.Helper()
 		release, err := names.Hold(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		return release
 	}
 	t.Run("one at a time holds a name, and other names are free", func(t *testing.T) {

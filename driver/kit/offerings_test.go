@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
 
@@ -31,9 +32,7 @@ func TestStaticOfferings(t *testing.T) {
 	})
 	t.Run("they are multiplied by zones and markets, priced and sorted", func(t *testing.T) {
 		all, err := kit.StaticOfferings([]kit.Type{{Name: "x", ProviderType: "t1", Price: &price}, {Name: "w", SpotPrice: &price}}, listing)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		var got []string
 		for _, o := range all {
 			got = append(got, strings.Join([]string{o.Type.Name, o.Type.ProviderType, o.Zone, string(o.Market), o.Price.String()}, " "))

@@ -13,6 +13,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
 
@@ -46,29 +47,21 @@ func TestUserData(t *testing.T) {
 func parts(t *testing.T, text string) (all []string) {
 	t.Helper()
 	m, err := mail.ReadMessage(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	_, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	for r := multipart.NewReader(m.Body, params["boundary"]); ; {
 		p, err := r.NextRawPart()
 		if err == io.EOF {
 			return all
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		body, err := io.ReadAll(p)
 		if p.Header.Get("Content-Transfer-Encoding") == "base64" && err == nil {
 			body, err = base64.StdEncoding.DecodeString(strings.ReplaceAll(string(body), "\n", ""))
 		}
 		kind, _, _ := mime.ParseMediaType(p.Header.Get("Content-Type"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		all = append(all, kind+"|"+p.Header.Get("Merge-Type")+"|"+string(body))
 	}
 }

@@ -25,9 +25,7 @@ func imitateIn(t testing.TB, f http.RoundTripper, keys, folder string) *cloud {
 	t.Helper()
 	isolate(t, "http://fake")
 	c, err := open(options(t, "fleet", keys, folder), f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	return c.(*cloud)
 }
 

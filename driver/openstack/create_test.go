@@ -72,9 +72,7 @@ func TestCreate(t *testing.T) {
 		f.instances, f.cores = 2, 4
 		c := imitate(t, f, "")
 		drivertest.Create(t, c, request("one"))
-		if got := drivertest.Refused(t, c, request("two", candidate("m1.large", "nova"))); got.Kind != drover.KindQuota || got.Scope != drover.ScopeType || got.Market != drover.OnDemand {
-			t.Errorf("%+v", got)
-		}
+		drivertest.RefusedAs(t, c, request("two", candidate("m1.large", "nova")), drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeType, Market: drover.OnDemand})
 		drivertest.Create(t, c, request("three"))
 		if got := drivertest.Refused(t, c, request("four")); got.Kind != drover.KindQuota || got.Scope != drover.ScopeAll || got.Hint == "" {
 			t.Errorf("%+v", got)
@@ -96,9 +94,7 @@ func TestCreate(t *testing.T) {
 		if got := drivertest.Refused(t, c, request("three")); got.Kind != drover.KindQuota {
 			t.Errorf("%+v", got)
 		}
-		if err := c.Destroy(t.Context(), in.ID); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 		drivertest.Create(t, c, request("three"))
 	})
 	t.Run("why it could not be made is waited for, for a while", func(t *testing.T) {
@@ -130,9 +126,7 @@ func TestCreate(t *testing.T) {
 	t.Run("an answer that was lost is found by the name, in one call and no second try", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, &cut{f, "POST servers"}, "")
-		if got := drivertest.Refused(t, c, request("one")); got.Kind != drover.KindTransient {
-			t.Errorf("%+v", got)
-		}
+		drivertest.RefusedAs(t, c, request("one"), drover.Error{Kind: drover.KindTransient})
 		if f.calls["POST servers"] != 1 {
 			t.Errorf("%d calls", f.calls["POST servers"])
 		}
@@ -164,25 +158,20 @@ func TestCreate(t *testing.T) {
 		}
 		clear(f.tokens)
 		t.Setenv("OS_PASSWORD", "wrong")
-		if got := drivertest.Refused(t, imitateWrong(t, f), request("three")); got.Kind != drover.KindAuthentication {
-			t.Errorf("%+v", got)
-		}
+		wrong, err := open(options(t, "fleet", "", t.TempDir()), f)
+		drivertest.Must(t, err)
+		drivertest.RefusedAs(t, wrong, request("three"), drover.Error{Kind: drover.KindAuthentication})
 	})
 	t.Run("what could never be is refused before anything is made", func(t *testing.T) {
 		f := newFake()
 		f.networks = 2
 		c := imitate(t, f, "")
-		noImage, none, tooLarge, badName, spot := request("one"), request("one"), request("one"), request("a b"), request("one")
-		noImage.Candidates[0].Image, none.Candidates, spot.Candidates[0].Market = "", nil, drover.Spot
-		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxUserData))
-		badTemplate, forbidden, nowhere := request("one"), request("one"), request("one", candidate("m1.small", "moon"))
-		badTemplate.Template, forbidden.Template = `{"OS-DCF:diskConfig": `, `{"user_data": "x"}`
-		noFlavor := request("one", candidate("m9.huge", "nova"))
-		for _, r := range []driver.CreateRequest{noImage, none, tooLarge, badName, spot, badTemplate, forbidden, nowhere, noFlavor, request("one")} {
-			got := drivertest.Refused(t, c, r)
-			if got.Kind != drover.KindInvalid && got.Kind != drover.KindUnsupported || !strings.HasPrefix(got.Message, "create instance ") {
-				t.Errorf("%s: %v", got.Kind, got)
-			}
+		none, spot, forbidden := request("one"), request("one"), request("one")
+		none.Candidates, spot.Candidates[0].Market, forbidden.Template = nil, drover.Spot, `{"user_data": "x"}`
+		drivertest.Impossible(t, c, request, maxUserData, none, request("a b"), forbidden, request("one", candidate("m9.huge", "nova")), request("one"))
+		f.networks = 1
+		for _, r := range []driver.CreateRequest{spot, request("one", candidate("m1.small", "moon"))} {
+			drivertest.RefusedAs(t, c, r, drover.Error{Kind: drover.KindUnsupported})
 		}
 		if len(f.servers) > 0 {
 			t.Errorf("%d servers", len(f.servers))
@@ -203,15 +192,6 @@ func (c *cut) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errors.New("connection reset by peer")
 	}
 	return answer, err
-}
-
-// imitateWrong opens the fake with the credentials of the environment.
-func imitateWrong(t *testing.T, f *fake) *cloud {
-	c, err := open(options(t, "fleet", "", t.TempDir()), f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.(*cloud)
 }
 
 // only is the body of the one server that there is.
@@ -263,9 +243,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		want(t, ask(t, 36, "", nil), map[string]any{"tags": nil, "networks": nil})
 		f := newFake()
 		f.newest = 36
-		if got := drivertest.Refused(t, imitate(t, f, "networks: none"), request("one")); got.Kind != drover.KindUnsupported {
-			t.Errorf("%+v", got)
-		}
+		drivertest.RefusedAs(t, imitate(t, f, "networks: none"), request("one"), drover.Error{Kind: drover.KindUnsupported})
 	})
 	t.Run("networks, groups, a key, a drive and metadata that are configured", func(t *testing.T) {
 		got := ask(t, 96, "networks: '"+net1+", "+net2+"', security_groups: [ssh], key_pair: ops, config_drive: true, tags: {team: a}", nil)
@@ -285,9 +263,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		}
 		f := newFake()
 		f.newest = 66
-		if got := drivertest.Refused(t, imitate(t, f, "boot_from: volume, volume_type: ssd"), request("one")); got.Kind != drover.KindUnsupported {
-			t.Errorf("%+v", got)
-		}
+		drivertest.RefusedAs(t, imitate(t, f, "boot_from: volume, volume_type: ssd"), request("one"), drover.Error{Kind: drover.KindUnsupported})
 	})
 	t.Run("a template's keys, and hints beside the server", func(t *testing.T) {
 		got := ask(t, 96, "", func(r *driver.CreateRequest) {
@@ -338,9 +314,7 @@ func TestFindImages(t *testing.T) {
 		}
 		unknown := request("three")
 		unknown.Candidates[0].Image = "99999999-9999-9999-9999-999999999999"
-		if got := drivertest.Refused(t, c, unknown); got.Kind != drover.KindInvalid {
-			t.Errorf("%+v", got)
-		}
+		drivertest.RefusedAs(t, c, unknown, drover.Error{Kind: drover.KindInvalid})
 	})
 }
 
@@ -382,9 +356,7 @@ func TestOpen(t *testing.T) {
 			" half: {auth: {auth_url: 'http://fake', username: a, password: secret}}}")
 		f := newFake()
 		c, err := open(options(t, "fleet", "cloud: campus", t.TempDir()), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		if _, err := c.Offerings(t.Context()); err != nil || c.Capabilities().Project != "p" {
 			t.Errorf("%v, %+v", err, c.Capabilities())
 		}
@@ -409,9 +381,7 @@ func TestOpen(t *testing.T) {
 			calls = append(calls, call)
 		}
 		c, err := open(o, newFake())
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		c.SetTags(t.Context(), debian, nil)
 		if want := []string{"POST auth/tokens", "GET image", "GET ", "PUT servers/metadata!", "GET servers!"}; !slices.Equal(calls, want) {
 			t.Errorf("%q", calls)

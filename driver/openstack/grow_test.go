@@ -10,14 +10,6 @@ import (
 	"drover/driver/drivertest"
 )
 
-// errorKind is the class of an error, or nothing.
-func errorKind(err error) drover.ErrorKind {
-	if err == nil {
-		return ""
-	}
-	return drover.KindOf(err)
-}
-
 // volumed makes an instance of 30 GiB in a cloud whose instances boot from volumes.
 func volumed(t *testing.T, f *fake) (c *cloud, in driver.Instance, root *fakeVolume) {
 	t.Helper()
@@ -38,9 +30,7 @@ func TestGrowDisk(t *testing.T) {
 		c, in, root := volumed(t, f)
 		f.attach(in.ID, 10, "false")
 		for range 2 {
-			if err := c.GrowDisk(t.Context(), in.ID, 40*drover.GiB+1); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, c.GrowDisk(t.Context(), in.ID, 40*drover.GiB+1))
 		}
 		if root.gib != 41 || f.calls["POST volumes/action"] != 1 {
 			t.Errorf("%d GiB, after %v", root.gib, f.calls)
@@ -52,9 +42,7 @@ func TestGrowDisk(t *testing.T) {
 			f.extendTime = time.Minute
 			c, in, root := volumed(t, f)
 			for range 2 {
-				if err := c.GrowDisk(t.Context(), in.ID, 40*drover.GiB); err != nil {
-					t.Fatal(err)
-				}
+				drivertest.Must(t, c.GrowDisk(t.Context(), in.ID, 40*drover.GiB))
 			}
 			if root.gib != 30 || root.next != 40 || f.calls["POST volumes/action"] != 1 {
 				t.Errorf("%+v, after %v", root, f.calls)
@@ -65,11 +53,11 @@ func TestGrowDisk(t *testing.T) {
 		f := newFake()
 		f.buildTime = time.Hour
 		c, in, root := volumed(t, f)
-		if kind := errorKind(c.GrowDisk(t.Context(), in.ID, 40*drover.GiB)); kind != drover.KindTransient {
+		if kind := drover.KindOf(c.GrowDisk(t.Context(), in.ID, 40*drover.GiB)); kind != drover.KindTransient {
 			t.Error(kind)
 		}
 		delete(f.volumes, root.id)
-		if kind := errorKind(c.GrowDisk(t.Context(), in.ID, 40*drover.GiB)); kind != drover.KindTransient {
+		if kind := drover.KindOf(c.GrowDisk(t.Context(), in.ID, 40*drover.GiB)); kind != drover.KindTransient {
 			t.Error(kind)
 		}
 	})
@@ -90,7 +78,7 @@ func TestGrowDisk(t *testing.T) {
 			if name == "beyond what we may" {
 				want = drover.KindQuota
 			}
-			if kind := errorKind(c.GrowDisk(t.Context(), in.ID, 40*drover.GiB)); kind != want {
+			if kind := drover.KindOf(c.GrowDisk(t.Context(), in.ID, 40*drover.GiB)); kind != want {
 				t.Errorf("%s: %q", name, kind)
 			}
 		}
@@ -99,11 +87,9 @@ func TestGrowDisk(t *testing.T) {
 		f := newFake()
 		f.endTime = time.Hour
 		c, in, _ := volumed(t, f)
-		if err := c.Destroy(t.Context(), in.ID); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 		for _, id := range []string{in.ID, debian} {
-			if kind := errorKind(c.GrowDisk(t.Context(), id, 40*drover.GiB)); kind != drover.KindNotFound {
+			if kind := drover.KindOf(c.GrowDisk(t.Context(), id, 40*drover.GiB)); kind != drover.KindNotFound {
 				t.Errorf("%s: %q", id, kind)
 			}
 		}
@@ -112,9 +98,7 @@ func TestGrowDisk(t *testing.T) {
 		isolate(t, "http://fake")
 		for keys, want := range map[string]bool{"": false, "boot_from: volume": true, "boot_from: volume, grow_volumes: false": false} {
 			c, err := open(options(t, "fleet", keys, t.TempDir()), newFake())
-			if err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, err)
 			if _, can := driver.As[driver.DiskGrower](c); can != want || c.Capabilities().GrowDisk != want {
 				t.Errorf("%s: %v", keys, can)
 			}

@@ -20,9 +20,7 @@ import (
 
 func writeFile(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // covers C2
@@ -73,9 +71,7 @@ func TestList(t *testing.T) {
 		in, _ := drivertest.Create(t, c, request("one"))
 		drivertest.Create(t, c, request("two"))
 		f.down[in.ID] = true
-		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
-			t.Errorf("%v, %v", all, err)
-		}
+		drivertest.ListFails(t, c, drover.KindTransient)
 	})
 	t.Run("one that fails and goes while it is listed is not listed", func(t *testing.T) {
 		f := newFake()
@@ -87,9 +83,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		f.broken["GET servers"] = func() *answer { return wrong(http.StatusInternalServerError, "Unexpected API Error.") }
-		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
-			t.Errorf("%v, %v", all, err)
-		}
+		drivertest.ListFails(t, c, drover.KindTransient)
 	})
 	t.Run("half an answer is none", func(t *testing.T) {
 		f := newFake()
@@ -104,9 +98,7 @@ func TestList(t *testing.T) {
 			}
 			return nil
 		}
-		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
-			t.Errorf("%v, %v", all, err)
-		}
+		drivertest.ListFails(t, c, drover.KindTransient)
 	})
 	t.Run("a list that never ends is broken", func(t *testing.T) {
 		f := newFake()
@@ -133,12 +125,7 @@ func TestList(t *testing.T) {
 				}
 				time.Sleep(time.Second / 2)
 			}
-			if err := c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, drivertest.Listed(t, c)[in.ID].Tags); diff != "" {
-				t.Error(diff)
-			}
+			drivertest.KeepsTags(t, c, in.ID, map[string]string{"team": "a", driver.TagFleet: "fleet"})
 		})
 	})
 	t.Run("stopping and starting again succeeds, also when it is done already", func(t *testing.T) {
@@ -164,12 +151,6 @@ func TestList(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	describe := func(t *testing.T, c *cloud, id string, want drover.ErrorKind) {
-		t.Helper()
-		if in, err := c.Describe(t.Context(), id); err == nil || drover.KindOf(err) != want || in.ID != "" {
-			t.Errorf("got %+v, %v, want %s", in, err, want)
-		}
-	}
 	t.Run("of a server in a part of the cloud that does not answer, nothing is known", func(t *testing.T) {
 		for _, newest := range []int{96, 46} {
 			f := newFake()
@@ -177,17 +158,17 @@ func TestDescribe(t *testing.T) {
 			c := imitate(t, f, "")
 			in, _ := drivertest.Create(t, c, request("one"))
 			f.down[in.ID] = true
-			describe(t, c, in.ID, drover.KindTransient)
+			drivertest.DescribeFails(t, c, drover.KindTransient, in.ID)
 		}
 	})
 	t.Run("that there is none counts in Nova's own words alone", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		describe(t, c, debian, drover.KindNotFound)
+		drivertest.DescribeFails(t, c, drover.KindNotFound, debian)
 		in, _ := drivertest.Create(t, c, request("one"))
 		for _, body := range []map[string]any{nil, {"message": "no Route matched with those values"}, {"error": map[string]any{"code": 404, "message": "Not Found"}}} {
 			f.broken["GET servers"] = func() *answer { return &answer{status: http.StatusNotFound, body: body} }
-			describe(t, c, in.ID, drover.KindTransient)
+			drivertest.DescribeFails(t, c, drover.KindTransient, in.ID)
 		}
 	})
 	t.Run("a server that is deleted and still shown is gone", func(t *testing.T) {
@@ -198,7 +179,7 @@ func TestDescribe(t *testing.T) {
 			f.broken["GET servers"] = func() *answer {
 				return ok(map[string]any{"server": map[string]any{"id": in.ID, "name": "one", "status": status, "metadata": in.Tags, "OS-SRV-USG:terminated_at": "2026-02-03T04:05:06.000000"}})
 			}
-			describe(t, c, in.ID, drover.KindNotFound)
+			drivertest.DescribeFails(t, c, drover.KindNotFound, in.ID)
 			if gone, _ := c.Describe(t.Context(), in.ID); gone.Ended != drover.TimeOf(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)) {
 				t.Errorf("it ended at %v", gone.Ended)
 			}
@@ -244,9 +225,7 @@ func TestOfferings(t *testing.T) {
 	offered := func(t *testing.T, f *fake, keys string) map[string]string {
 		t.Helper()
 		all, err := imitate(t, f, keys).Offerings(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		got := map[string]string{}
 		for _, o := range all {
 			r := o.Type.Resources
@@ -302,9 +281,7 @@ func TestOfferings(t *testing.T) {
 		folder, f := t.TempDir(), newFake()
 		c := imitateIn(t, f, "", folder)
 		before, err := c.Offerings(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		clear(f.calls)
 		after, err := imitateIn(t, f, "", folder).Offerings(t.Context())
 		if diff := cmp.Diff(before, after); diff != "" || err != nil || len(f.calls) > 0 {

@@ -59,28 +59,22 @@ func TestTheAccessRulesAreThoseOfTheCallsThatAreMade(t *testing.T) {
 	c := imitate(t, a, "boot_from: volume")
 	r := request("one")
 	r.Disk = 30 * drover.GiB
-	in, _, err := c.Create(t.Context(), r)
-	do := func(what string, failed error) {
-		if failed != nil {
-			t.Errorf("%s: %v", what, failed)
-		}
-	}
-	do("create", err)
-	_, err = c.Offerings(t.Context())
-	do("offerings", err)
+	in, _ := drivertest.Create(t, c, r)
+	_, err := c.Offerings(t.Context())
+	drivertest.Must(t, err)
 	for _, ref := range []string{"debian-12-*", debian} {
 		_, err = c.FindImages(t.Context(), ref, "amd64")
-		do("images", err)
+		drivertest.Must(t, err)
 	}
 	_, err = c.List(t.Context(), nil)
-	do("list", err)
+	drivertest.Must(t, err)
 	_, err = c.Describe(t.Context(), in.ID)
-	do("describe", err)
-	do("tag", c.SetTags(t.Context(), in.ID, r.Tags))
-	do("grow", c.GrowDisk(t.Context(), in.ID, 40*drover.GiB))
-	do("stop", c.Stop(t.Context(), in.ID))
-	do("start", c.Start(t.Context(), in.ID))
-	do("destroy", c.Destroy(t.Context(), in.ID))
+	drivertest.Must(t, err)
+	drivertest.Must(t, c.SetTags(t.Context(), in.ID, r.Tags))
+	drivertest.Must(t, c.GrowDisk(t.Context(), in.ID, 40*drover.GiB))
+	drivertest.Must(t, c.Stop(t.Context(), in.ID))
+	drivertest.Must(t, c.Start(t.Context(), in.ID))
+	drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 	slices.Sort(a.notes)
 	if diff := cmp.Diff(slices.Compact(a.notes), a.rules); diff != "" {
 		t.Errorf("the calls (-) and the page's rules (+): %s", diff)

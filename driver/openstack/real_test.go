@@ -330,7 +330,7 @@ func TestRealServices(t *testing.T) {
 		}
 		r.must(volumed.Destroy(t.Context(), in.ID))
 		r.empty(volumed)
-		if kind := errorKind(grower.GrowDisk(t.Context(), in.ID, 4*drover.GiB)); kind != drover.KindNotFound {
+		if kind := drover.KindOf(grower.GrowDisk(t.Context(), in.ID, 4*drover.GiB)); kind != drover.KindNotFound {
 			t.Error(kind)
 		}
 	})

@@ -47,9 +47,7 @@ func TestACloudThatIsAskedTooOften(t *testing.T) {
 				time.Sleep(time.Until(drover.AsError(err, "").RetryAt.Std()))
 				_, _, err = c.Create(t.Context(), r)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, err)
 		}
 		if len(f.servers) != 5 || f.calls["POST servers"] != 9 {
 			t.Errorf("%d servers, by %d calls", len(f.servers), f.calls["POST servers"])
