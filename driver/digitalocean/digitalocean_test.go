@@ -11,40 +11,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/digitalocean/godo"
+
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
 	"drover/driver/kit"
-	"drover/internal/config"
-
-	"github.com/digitalocean/godo"
 )
 
 // config is that of a cloud in the fake.
-func (f *fake) config() string {
-	return "    token: ${env:FAKE}\n    endpoint: " + f.URL + "/\n"
-}
+func (f *fake) config() string { return "token: '${env:FAKE}', endpoint: '" + f.URL + "/'" }
 
 // options are those of a fleet whose cloud has some keys of its own.
 func options(t *testing.T, keys, fleet string) driver.Options {
 	t.Helper()
-	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds:\n  do:\n    driver: digitalocean\n"+keys), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.Options{Name: "do", Fleet: fleet, Decode: c.Clouds[0].Decode}
+	return drivertest.Options(t, "do", "digitalocean", fleet, keys, "")
 }
 
-func (f *fake) open(t *testing.T) driver.Cloud { return opened(t, f.config()) }
+func (f *fake) open(t *testing.T) *cloud { return opened(t, f.config()) }
 
 // opened is a cloud with some keys of its own.
-func opened(t *testing.T, keys string) driver.Cloud {
+func opened(t *testing.T, keys string) *cloud {
 	t.Helper()
-	c, err := Open(t.Context(), options(t, keys, "lab"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	c, err := Open(t.Context(), options(t, keys, "fleet"))
+	drivertest.Must(t, err)
+	return c.(*cloud)
 }
 
 // covers C1 C2
@@ -59,37 +50,29 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-const loginKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHQ9kqT8Yl0bYp3m0Kp7pZ1x2v3u4t5s6r7q8p9o0n1m drover"
-
 // request asks for the smallest instance.
 func request(name string) driver.CreateRequest {
-	return driver.CreateRequest{
-		Name:       name,
-		Candidates: []driver.Candidate{{ProviderType: "s-1vcpu-1gb", Zone: "nyc1", Market: drover.OnDemand, Arch: "amd64", Image: "11"}},
-		Tags:       map[string]string{driver.TagFleet: "lab", driver.TagName: name, driver.TagHostKey: "SHA256:Ab+/"},
-		PublicKey:  loginKey,
-		Init:       drover.NewSecret("#!/bin/sh\n"),
-	}
+	r := drivertest.Request(name, "11", driver.Candidate{ProviderType: "s-1vcpu-1gb", Zone: "nyc1", Market: drover.OnDemand, Arch: "amd64"})
+	r.Tags[driver.TagHostKey] = "SHA256:Ab+/"
+	return r
 }
-
-var ofTheFleet = map[string]string{driver.TagFleet: "lab"}
 
 // covers C1
 func TestOpen(t *testing.T) {
 	t.Setenv("DIGITALOCEAN_ACCESS_TOKEN", "")
 	t.Setenv("FAKE", fakeToken)
-	const token = "    token: ${env:FAKE}\n"
+	const token = "token: '${env:FAKE}'"
 	for name, c := range map[string]struct {
 		keys, fleet string
 		kind        drover.ErrorKind
 	}{
-		"there is no token":                 {"", "lab", drover.KindAuthentication},
+		"there is no token":                 {"", "fleet", drover.KindAuthentication},
 		"the fleet's name is too long":      {token, strings.Repeat("A", 40), drover.KindInvalid},
-		"the endpoint is no address":        {token + "    endpoint: here\n", "lab", drover.KindInvalid},
-		"a tag is of no characters of tags": {token + "    tags: [a b]\n", "lab", drover.KindInvalid},
-		"a tag is taken for Drover's":       {token + "    tags: ['drover:lab']\n", "lab", drover.KindInvalid},
-		"a network is without its id":       {token + "    vpcs: {nyc1: ''}\n", "lab", drover.KindInvalid},
-		"the endpoint is of another age":    {token + "    endpoint: gopher://x/\n", "lab", drover.KindInvalid},
+		"the endpoint is no address":        {token + ", endpoint: here", "fleet", drover.KindInvalid},
+		"a tag is of no characters of tags": {token + ", tags: [a b]", "fleet", drover.KindInvalid},
+		"a tag is taken for Drover's":       {token + ", tags: ['drover:lab']", "fleet", drover.KindInvalid},
+		"a network is without its id":       {token + ", vpcs: {nyc1: ''}", "fleet", drover.KindInvalid},
+		"the endpoint is of another age":    {token + ", endpoint: gopher://x/", "fleet", drover.KindInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Open(t.Context(), options(t, c.keys, c.fleet)); drover.KindOf(err) != c.kind {
@@ -100,7 +83,7 @@ func TestOpen(t *testing.T) {
 	t.Run("doctl's token will do", func(t *testing.T) {
 		f := newFake(t)
 		t.Setenv("DIGITALOCEAN_ACCESS_TOKEN", fakeToken)
-		if _, err := opened(t, "    endpoint: "+f.URL+"/\n").Offerings(t.Context()); err != nil {
+		if _, err := opened(t, "endpoint: '"+f.URL+"/'").Offerings(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -108,16 +91,13 @@ func TestOpen(t *testing.T) {
 
 // covers C10
 func TestOfferings(t *testing.T) {
-	c := opened(t, newFake(t).config()+"    regions: [nyc1]\n")
+	c := opened(t, newFake(t).config()+", regions: [nyc1]")
 	all, err := c.Offerings(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var said []string
-	for _, o := range all {
+	drivertest.Must(t, err)
+	said := kit.Each(all, func(o drover.Offering) string {
 		r := o.Type.Resources
-		said = append(said, fmt.Sprint(o.Zone, " ", o.Type.Name, " ", int64(o.Price), " ", r.CPU, " ", r.Memory, " ", r.Disk, " ", r.GPUs, " ", o.Type.LocalDisk))
-	}
+		return fmt.Sprint(o.Zone, " ", o.Type.Name, " ", int64(o.Price), " ", r.CPU, " ", r.Memory, " ", r.Disk, " ", r.GPUs, " ", o.Type.LocalDisk)
+	})
 	want := []string{
 		"nyc1 gpu-h100x1-80gb 3390000000 20 240Gi 720Gi 1 5Ti",
 		"nyc1 s-1vcpu-1gb 8928570 1 1Gi 25Gi 0 0",
@@ -127,19 +107,14 @@ func TestOfferings(t *testing.T) {
 		t.Errorf("offered are\n%s", strings.Join(said, "\n"))
 	}
 	t.Run("types by hand are beside the sizes, or in place of them", func(t *testing.T) {
-		const keys = "    regions: [nyc1]\n    types: [{name: own, provider_type: s-2vcpu-4gb, vcpus: 2, memory: 4Gi, price: 0.03}, {name: s-1vcpu-1gb, vcpus: 1, memory: 1Gi, price: 0.01}]\n"
+		const keys = ", regions: [nyc1], types: [{name: own, provider_type: s-2vcpu-4gb, vcpus: 2, memory: 4Gi, price: 0.03}, {name: s-1vcpu-1gb, vcpus: 1, memory: 1Gi, price: 0.01}]"
 		for more, want := range map[string][]string{
-			"":                        {"gpu-h100x1-80gb $3.3900", "own $0.0300", "s-1vcpu-1gb $0.0100", "s-2vcpu-4gb $0.0357"},
-			"    list_types: false\n": {"own $0.0300", "s-1vcpu-1gb $0.0100"},
+			"":                    {"gpu-h100x1-80gb $3.3900", "own $0.0300", "s-1vcpu-1gb $0.0100", "s-2vcpu-4gb $0.0357"},
+			", list_types: false": {"own $0.0300", "s-1vcpu-1gb $0.0100"},
 		} {
 			all, err := opened(t, newFake(t).config()+keys+more).Offerings(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			var said []string
-			for _, o := range all {
-				said = append(said, fmt.Sprint(o.Type.Name, " ", o.Price))
-			}
+			drivertest.Must(t, err)
+			said := kit.Each(all, func(o drover.Offering) string { return fmt.Sprint(o.Type.Name, " ", o.Price) })
 			if !slices.Equal(said, want) {
 				t.Errorf("offered are %q, not %q", said, want)
 			}
@@ -147,7 +122,7 @@ func TestOfferings(t *testing.T) {
 	})
 	t.Run("types by hand need a region", func(t *testing.T) {
 		f := newFake(t)
-		if _, err := Open(t.Context(), options(t, f.config()+"    types: [{name: own}]\n", "lab")); err == nil || !strings.Contains(err.Error(), "need regions") {
+		if _, err := Open(t.Context(), options(t, f.config()+", types: [{name: own}]", "fleet")); err == nil || !strings.Contains(err.Error(), "need regions") {
 			t.Error(err)
 		}
 	})
@@ -165,13 +140,10 @@ func TestOfferings(t *testing.T) {
 
 func TestWhatIsAskedFor(t *testing.T) {
 	f := newFake(t)
-	c := opened(t, f.config()+"    vpcs: {nyc1: a-network}\n    tags: [vision]\n")
+	c := opened(t, f.config()+", vpcs: {nyc1: a-network}, tags: [vision]")
 	r := request("a")
 	r.Template = `{"monitoring": true}`
-	in, _, err := c.Create(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, _ := drivertest.Create(t, c, r)
 	n, _ := strconv.Atoi(in.ID)
 	asked := f.asked[n]
 	if asked.VPCUUID != "a-network" || !asked.Monitoring || asked.WithDropletAgent == nil || *asked.WithDropletAgent || len(asked.Tags) != 4 || !slices.Contains(asked.Tags, "vision") ||
@@ -182,7 +154,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		t.Errorf("after tagging: %v, %q", err, f.droplets[n].Tags)
 	}
 	for _, key := range f.keys {
-		if !strings.HasPrefix(key.Name, "drover:lab:") {
+		if !strings.HasPrefix(key.Name, "drover:fleet:") {
 			t.Errorf("the login key is named %s", key.Name)
 		}
 	}
@@ -206,8 +178,9 @@ func TestCreate(t *testing.T) {
 			f := newFake(t)
 			r := request("a")
 			spoil(&r)
-			if _, _, err := f.open(t).Create(t.Context(), r); drover.KindOf(err) != drover.KindInvalid || len(f.droplets) != 0 {
-				t.Error(len(f.droplets), err)
+			drivertest.RefusedAs(t, f.open(t), r, drover.Error{Kind: drover.KindInvalid})
+			if len(f.droplets) != 0 {
+				t.Errorf("there are %d", len(f.droplets))
 			}
 		})
 	}
@@ -223,16 +196,12 @@ func TestCreate(t *testing.T) {
 		f := newFake(t)
 		c, r := f.open(t), request("a")
 		r.Candidates[0].ProviderType = "gpu-h100x1-80gb"
-		first, _, err := c.Create(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
+		first, _ := drivertest.Create(t, c, r)
+		if again, _ := drivertest.Create(t, c, r); again.ID != first.ID {
+			t.Error(again)
 		}
-		again, _, err := c.Create(t.Context(), r)
-		if err != nil || again.ID != first.ID {
-			t.Error(again, err)
-		}
-		if all, err := c.List(t.Context(), ofTheFleet); err != nil || len(all) != 1 {
-			t.Error(all, err)
+		if all := drivertest.Listed(t, c); len(all) != 1 {
+			t.Error(all)
 		}
 	})
 	t.Run("another fleet's instance of the same name is not taken for it", func(t *testing.T) {
@@ -240,11 +209,8 @@ func TestCreate(t *testing.T) {
 		other := request("a")
 		other.Tags[driver.TagFleet] = "other"
 		c := f.open(t)
-		for _, r := range []driver.CreateRequest{other, request("a")} {
-			if _, _, err := c.Create(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
-		}
+		drivertest.Create(t, c, other)
+		drivertest.Create(t, c, request("a"))
 		if len(f.droplets) != 2 {
 			t.Errorf("there are %d instances", len(f.droplets))
 		}
@@ -257,9 +223,7 @@ func TestList(t *testing.T) {
 		f := newFake(t)
 		c := f.open(t)
 		for i := range 10 {
-			if _, _, err := c.Create(t.Context(), request(fmt.Sprint("i", i))); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Create(t, c, request(fmt.Sprint("i", i)))
 		}
 		reads := 0
 		f.refuse = func(r *http.Request) (int, string) {
@@ -270,16 +234,10 @@ func TestList(t *testing.T) {
 			}
 			return 0, ""
 		}
-		all, err := c.List(t.Context(), ofTheFleet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		listed := map[string]bool{}
-		for _, in := range all {
-			listed[in.ID] = true
-		}
+		all, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
+		drivertest.Must(t, err)
 		for id := range f.droplets {
-			if !listed[strconv.Itoa(id)] {
+			if !slices.ContainsFunc(all, func(in driver.Instance) bool { return in.ID == strconv.Itoa(id) }) {
 				t.Errorf("%d is not listed", id)
 			}
 		}
@@ -288,9 +246,7 @@ func TestList(t *testing.T) {
 		f := newFake(t)
 		c := f.open(t)
 		for i := range 5 {
-			if _, _, err := c.Create(t.Context(), request(fmt.Sprint("i", i))); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Create(t, c, request(fmt.Sprint("i", i)))
 		}
 		f.refuse = func(r *http.Request) (int, string) {
 			if r.URL.Query().Get("page") == "2" {
@@ -298,9 +254,7 @@ func TestList(t *testing.T) {
 			}
 			return 0, ""
 		}
-		if all, err := c.List(t.Context(), ofTheFleet); drover.KindOf(err) != drover.KindTransient || all != nil {
-			t.Error(all, err)
-		}
+		drivertest.ListFails(t, c, drover.KindTransient)
 	})
 	t.Run("a list whose end cannot be told is refused", func(t *testing.T) {
 		answer := &godo.Response{Links: &godo.Links{Pages: &godo.Pages{Last: "https://x/?page=last"}}}
@@ -310,40 +264,24 @@ func TestList(t *testing.T) {
 	})
 	t.Run("one that is off is described, one that is archived or was never there is not found", func(t *testing.T) {
 		f := newFake(t)
-		c := f.open(t).(*cloud)
-		in, _, err := c.Create(t.Context(), request("a"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Stop(t.Context(), in.ID); err != nil {
-			t.Fatal(err)
-		}
+		c := f.open(t)
+		in, _ := drivertest.Create(t, c, request("a"))
+		drivertest.Must(t, c.Stop(t.Context(), in.ID))
 		if in, err := c.Describe(t.Context(), in.ID); err != nil || in.State != driver.Stopped || in.Tags[driver.TagHostKey] != "SHA256:Ab+/" {
 			t.Errorf("%+v, %v", in, err)
 		}
 		for _, d := range f.droplets {
 			d.Status = "archive"
 		}
-		for _, id := range []string{in.ID, "4711", "none", "-1"} {
-			if in, err := c.Describe(t.Context(), id); drover.KindOf(err) != drover.KindNotFound || in.ID != "" {
-				t.Errorf("%s: %+v, %v", id, in, err)
-			}
-		}
+		drivertest.DescribeFails(t, c, drover.KindNotFound, in.ID, "4711", "none", "-1")
 	})
 	t.Run("an instance has its addresses, zone and time", func(t *testing.T) {
 		f := newFake(t)
 		c := f.open(t)
-		if _, _, err := c.Create(t.Context(), request("a")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.List(t.Context(), ofTheFleet); err != nil {
-			t.Fatal(err)
-		}
-		all, err := c.List(t.Context(), ofTheFleet)
-		if err != nil || len(all) != 1 {
-			t.Fatal(all, err)
-		}
-		in := all[0]
+		made, _ := drivertest.Create(t, c, request("a"))
+		_, err := c.List(t.Context(), nil) // from then on it runs
+		drivertest.Must(t, err)
+		in := drivertest.Listed(t, c)[made.ID]
 		if in.State != driver.Running || in.Addresses != (driver.Addresses{Private: "10.0.0.2", Public: "203.0.113.2", User: "root"}) ||
 			in.Zone != "nyc1" || in.Created == 0 || in.Market != drover.OnDemand || in.Tags[driver.TagHostKey] != "SHA256:Ab+/" {
 			t.Errorf("%+v", in)
@@ -357,37 +295,25 @@ func TestSweep(t *testing.T) {
 	c := f.open(t)
 	f.tags["drover:other:k:v"] = "drover:other:k:v"
 	f.tags["web"] = "web"
-	in, _, err := c.Create(t.Context(), request("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sweep := func(after time.Duration, life driver.FleetState) {
-		t.Helper()
-		if _, err := driver.Reap(t.Context(), c, "lab", drover.TimeOf(time.Now().Add(after)), life); err != nil {
-			t.Fatal(err)
-		}
-	}
+	in, _ := drivertest.Create(t, c, request("a"))
 	left := func(when string, tags, keys int) {
 		t.Helper()
 		if len(f.tags) != tags || len(f.keys) != keys {
 			t.Errorf("%s there are %d tags and %d keys: %v", when, len(f.tags), len(f.keys), f.tags)
 		}
 	}
-	sweep(2*time.Hour, driver.Active)
+	drivertest.Reaped(t, c, 2*time.Hour, driver.Active)
 	left("while it is there", 5, 1)
 	n, _ := strconv.Atoi(in.ID)
 	delete(f.droplets, n) // so much was done when it was interrupted
-	sweep(0, driver.Active)
+	drivertest.Reaped(t, c, 0, driver.Active)
 	left("just after", 5, 1)
-	sweep(2*time.Hour, driver.Active)
+	drivertest.Reaped(t, c, 2*time.Hour, driver.Active)
 	left("two hours later", 3, 1)
-	sweep(2*time.Hour, driver.Ended)
+	drivertest.Reaped(t, c, 2*time.Hour, driver.Ended)
 	left("when the fleet has gone", 2, 0)
 	t.Run("an instance's own words go with it", func(t *testing.T) {
-		again, _, err := c.Create(t.Context(), request("b"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		again, _ := drivertest.Create(t, c, request("b"))
 		if err := c.Destroy(t.Context(), again.ID); err != nil {
 			t.Error(err)
 		}
@@ -398,14 +324,11 @@ func TestSweep(t *testing.T) {
 // covers K9
 func TestFindImages(t *testing.T) {
 	f := newFake(t)
-	finder, _ := driver.As[driver.ImageFinder](f.open(t))
+	c := f.open(t)
 	for ref, want := range map[string]string{"ubuntu-24-04-x64": "11", "12": "12", "jobs-*": "13 14", "jobs-1": "13", "debian*": "12", "none": "", "no/ne?x=1": ""} {
 		t.Run("an image may be meant by "+ref, func(t *testing.T) {
-			found, err := finder.FindImages(t.Context(), ref, "amd64")
-			var ids []string
-			for _, i := range found {
-				ids = append(ids, i.ID)
-			}
+			found, err := c.FindImages(t.Context(), ref, "amd64")
+			ids := kit.Each(found, func(i driver.Image) string { return i.ID })
 			if err != nil || strings.Join(ids, " ") != want {
 				t.Error(ids, err)
 			}
@@ -416,17 +339,12 @@ func TestFindImages(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	f := newFake(t)
 	told := map[string]int{}
-	o := options(t, f.config(), "lab")
+	o := options(t, f.config(), "fleet")
 	o.Metric = func(call string, err error) { told[call]++ }
 	c, err := Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, _, err := c.Create(t.Context(), request("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.SetTags(t.Context(), in.ID, ofTheFleet)
+	drivertest.Must(t, err)
+	in, _ := drivertest.Create(t, c, request("a"))
+	c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"})
 	c.Destroy(t.Context(), in.ID)
 	want := map[string]int{"GET /v2/droplets": 1, "POST /v2/droplets": 2, "POST /v2/account/keys": 1,
 		"GET /v2/droplets/ID": 2, "DELETE /v2/tags/ID": 2, "DELETE /v2/droplets/ID": 1}
@@ -435,27 +353,17 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestTheBudgetKeepsToTheRates(t *testing.T) {
-	budget, now, asked := kit.NewRateLimiter(rates, 1), time.Now(), 0
-	for s := range 60 {
-		for budget.Take(now.Add(time.Duration(s)*time.Second), 1, "") == nil {
-			asked++
+func TestNoMoreRequestsAreMadeInAMinuteThanTheRatesAllow(t *testing.T) {
+	for call, want := range map[string]struct{ least, most int }{"": {230, 250}, listKeys: {9, 10}} {
+		budget, now, asked := kit.NewRateLimiter(rates, 1), time.Now(), 0
+		for s := range 60 {
+			for budget.Take(now.Add(time.Duration(s)*time.Second), 1, call) == nil {
+				asked++
+			}
 		}
-	}
-	if asked < 230 || asked > 250 {
-		t.Errorf("%d requests were made in a minute", asked)
-	}
-}
-
-func TestLoginKeysAreListedNoMoreOftenThanIsAllowed(t *testing.T) {
-	budget, now, asked := kit.NewRateLimiter(rates, 1), time.Now(), 0
-	for s := range 60 {
-		for budget.Take(now.Add(time.Duration(s)*time.Second), 1, listKeys) == nil {
-			asked++
+		if asked < want.least || asked > want.most {
+			t.Errorf("%q: %d requests were made, of %d", call, asked, want.most)
 		}
-	}
-	if asked < 9 || asked > 10 {
-		t.Errorf("they were listed %d times in a minute", asked)
 	}
 }
 

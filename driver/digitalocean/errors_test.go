@@ -1,7 +1,6 @@
 package digitalocean
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -30,8 +29,7 @@ func TestErrors(t *testing.T) {
 				}
 				return 0, ""
 			}
-			_, _, err := f.open(t).Create(context.Background(), request("a"))
-			if e := drover.AsError(err, drover.KindInternal); e.Kind != kind || !strings.Contains(e.Message, "said so") || !strings.Contains(e.Message, "creating a") {
+			if e := drivertest.Refused(t, f.open(t), request("a")); e.Kind != kind || !strings.Contains(e.Message, "said so") || !strings.Contains(e.Message, "creating a") {
 				t.Errorf("taken for %s: %v", e.Kind, e)
 			}
 		})
@@ -42,10 +40,8 @@ func TestErrors(t *testing.T) {
 func TestNothingIsTriedTwice(t *testing.T) {
 	f := newFake(t)
 	drivertest.Once(t, f, request("a"), func(t *testing.T, n *drivertest.Network) driver.Cloud {
-		c, err := open(options(t, f.config(), "lab"), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, err := open(options(t, f.config(), "fleet"), n)
+		drivertest.Must(t, err)
 		return c
 	})
 }
@@ -85,10 +81,7 @@ func TestWhatDoesNotAnswerIsTransient(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t)
 	f.Close()
-	_, err := c.List(context.Background(), map[string]string{driver.TagFleet: "lab"})
-	if drover.KindOf(err) != drover.KindTransient {
-		t.Error(err)
-	}
+	drivertest.ListFails(t, c, drover.KindTransient)
 }
 
 func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "DigitalOcean", listLag) }

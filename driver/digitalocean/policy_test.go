@@ -1,11 +1,8 @@
 package digitalocean
 
 import (
-	"regexp"
 	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"drover/driver"
 	"drover/driver/drivertest"
@@ -26,7 +23,7 @@ var implied = []string{"actions:read", "vpc:read"}
 
 func TestTheScopesAreThoseOfTheCallsThatAreMade(t *testing.T) {
 	f, want := newFake(t), slices.Clone(implied)
-	o := options(t, f.config(), "lab")
+	o := options(t, f.config(), "fleet")
 	o.Metric = func(call string, _ error) {
 		needs, known := scopes[call]
 		if !known {
@@ -35,31 +32,22 @@ func TestTheScopesAreThoseOfTheCallsThatAreMade(t *testing.T) {
 		want = append(want, needs...)
 	}
 	opened, err := Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	c := opened.(*cloud)
-	in, _, err := c.Create(t.Context(), request("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	leftovers, err := c.Leftovers(t.Context(), "lab")
+	in, _ := drivertest.Create(t, c, request("a"))
+	leftovers, err := c.Leftovers(t.Context(), "fleet")
 	for _, s := range leftovers {
 		c.Remove(t.Context(), s)
 	}
-	c.Remove(t.Context(), driver.Leftover{Kind: leftoverTag, ID: "drover:lab:k:v"})
+	c.Remove(t.Context(), driver.Leftover{Kind: leftoverTag, ID: "drover:fleet:k:v"})
 	c.Offerings(t.Context())
 	c.FindImages(t.Context(), "jobs-*", "amd64")
 	c.FindImages(t.Context(), "12", "amd64")
-	c.List(t.Context(), ofTheFleet)
+	c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
 	c.Describe(t.Context(), in.ID)
-	c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "lab", "a": "b"})
+	c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet", "a": "b"})
 	c.Stop(t.Context(), in.ID)
 	c.Start(t.Context(), in.ID)
 	c.Destroy(t.Context(), in.ID)
-	slices.Sort(want)
-	shown := drivertest.ReadPage(t, "digitalocean").Words(t, "Permissions", regexp.MustCompile("`([a-z_]+:[a-z]+)`"))
-	if diff := cmp.Diff(slices.Compact(want), shown); diff != "" {
-		t.Errorf("the calls (-) and the page's scopes (+): %s", diff)
-	}
+	drivertest.ShowsPermissions(t, "digitalocean", "`([a-z_]+:[a-z]+)`", want)
 }

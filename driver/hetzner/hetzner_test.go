@@ -2,8 +2,6 @@ package hetzner
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
-	"golang.org/x/crypto/ssh"
 
 	"drover"
 	"drover/driver"
@@ -24,71 +21,32 @@ import (
 	"drover/driver/kit"
 )
 
-// serve answers as the fake until the test ends.
-func serve(t *testing.T, f *fake) (endpoint string) {
+// imitate opens a cloud over what stands for the network, with this configuration beside the endpoint.
+func imitate(t *testing.T, network http.RoundTripper, keys string) *cloud {
+	t.Helper()
+	c, err := open(options(t, "fleet", "endpoint: 'http://fake', "+keys), network)
+	drivertest.Must(t, err)
+	return c.(*cloud)
+}
+
+func options(t *testing.T, fleet, keys string) driver.Options {
 	t.Helper()
 	t.Setenv("HCLOUD_TOKEN", "secret")
-	s := httptest.NewServer(f)
-	t.Cleanup(s.Close)
-	return s.URL
+	return drivertest.Options(t, "h", "hetzner", fleet, keys, "")
 }
 
-func openAt(t *testing.T, endpoint, fleet, keys string) (*cloud, error) {
-	t.Helper()
-	return openOver(t, http.DefaultTransport, fleet, fmt.Sprintf("endpoint: %q, %s", endpoint, keys))
+func request(name string) driver.CreateRequest {
+	return drivertest.Request(name, "11", driver.Candidate{ProviderType: "cx23", Zone: "fsn1", Market: drover.OnDemand, Arch: "amd64"})
 }
 
-func openOver(t *testing.T, network http.RoundTripper, fleet, keys string) (*cloud, error) {
-	t.Helper()
-	opened, err := open(drivertest.Options(t, "h", "hetzner", fleet, keys, ""), network)
-	if err != nil {
-		return nil, err
-	}
-	return opened.(*cloud), nil
-}
-
-func mustOpen(t *testing.T, f *fake, keys string) *cloud {
-	t.Helper()
-	c, err := openAt(t, serve(t, f), "fleet", keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// mustOpenOver opens a cloud over what stands for the network.
-func mustOpenOver(t *testing.T, f http.RoundTripper) *cloud {
-	t.Helper()
-	c, err := openOver(t, f, "fleet", "endpoint: http://fake")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func request(t *testing.T, name string) driver.CreateRequest {
-	t.Helper()
-	public, _, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := ssh.NewPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.CreateRequest{
-		Name: name, Candidates: []driver.Candidate{{ProviderType: "cx23", Zone: "fsn1", Market: drover.OnDemand, Arch: "amd64", Image: "11"}},
-		Tags:      map[string]string{driver.TagFleet: "fleet", driver.TagName: name},
-		PublicKey: string(ssh.MarshalAuthorizedKey(key)),
-	}
-}
-
+// TestConformance runs the suite against the fake, over a real connection.
 // covers C1 C2 C11
 func TestConformance(t *testing.T) {
-	endpoint := serve(t, newFake())
+	s := httptest.NewServer(newFake())
+	t.Cleanup(s.Close)
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(_ context.Context, fleet string) (driver.Cloud, error) {
-			return openAt(t, endpoint, fleet, "")
+		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
+			return Open(ctx, options(t, fleet, "endpoint: '"+s.URL+"'"))
 		},
 		Images: map[drover.Arch]string{"": "debian-*"},
 		Fleet:  "check", Patience: 10 * time.Second, Many: 8, NoLogin: true,
@@ -98,19 +56,17 @@ func TestConformance(t *testing.T) {
 // covers C1
 func TestOpen(t *testing.T) {
 	t.Run("nobody is called, and a token is wanted", func(t *testing.T) {
-		t.Setenv("HCLOUD_TOKEN", "")
-		if _, err := openAt(t, "http://127.0.0.1:1", "fleet", ""); drover.KindOf(err) != drover.KindAuthentication {
-			t.Errorf("got %v", err)
-		}
-		t.Setenv("HCLOUD_TOKEN", "x")
-		if _, err := openAt(t, "http://127.0.0.1:1", "fleet", ""); err != nil {
-			t.Errorf("got %v", err)
+		for token, want := range map[string]drover.ErrorKind{"": drover.KindAuthentication, "x": ""} {
+			o := options(t, "fleet", "endpoint: 'http://127.0.0.1:1'")
+			t.Setenv("HCLOUD_TOKEN", token)
+			if _, err := Open(t.Context(), o); drover.KindOf(err) != want {
+				t.Errorf("with the token %q: %v", token, err)
+			}
 		}
 	})
 	for _, keys := range []string{"ipv4: false, ipv6: false", "dollars: 0", "labels: {drover-fleet: x}", "labels: {team: a b}", "list_types: false", "types: [{name: a, vcpus: 1, memory: 1Gi}]"} {
 		t.Run("refused: "+keys, func(t *testing.T) {
-			t.Setenv("HCLOUD_TOKEN", "x")
-			if _, err := openAt(t, "http://127.0.0.1:1", "fleet", keys); err == nil {
+			if _, err := open(options(t, "fleet", keys), newFake()); err == nil {
 				t.Error("it is taken")
 			}
 		})
@@ -120,10 +76,8 @@ func TestOpen(t *testing.T) {
 // covers C10
 func TestOfferings(t *testing.T) {
 	told := func(keys string) (all []string) {
-		offered, err := mustOpen(t, newFake(), keys).Offerings(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		offered, err := imitate(t, newFake(), keys).Offerings(t.Context())
+		drivertest.Must(t, err)
 		for _, o := range offered {
 			all = append(all, fmt.Sprint(o.Type.Name, " ", o.Zone, " ", o.Type.Resources.Arch, " ", o.Type.Resources.Disk.Rounded(), " ", o.Price))
 		}
@@ -149,10 +103,8 @@ func TestOfferings(t *testing.T) {
 	})
 	t.Run("processors of one's own count under a limit of their own", func(t *testing.T) {
 		keys := "list_types: false, locations: [fsn1], types: [{name: own, provider_type: ccx13, vcpus: 2, memory: 8Gi, price: 0.02}, {name: shared, provider_type: cx23, vcpus: 2, memory: 4Gi, price: 0.01}]"
-		offered, err := mustOpen(t, newFake(), keys).Offerings(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		offered, err := imitate(t, newFake(), keys).Offerings(t.Context())
+		drivertest.Must(t, err)
 		for _, o := range offered {
 			if (o.QuotaGroup == dedicated) != (o.Type.Name == "own") {
 				t.Errorf("%s counts under %q", o.Type.Name, o.QuotaGroup)
@@ -168,7 +120,7 @@ func TestOfferings(t *testing.T) {
 
 // covers K9
 func TestFindImages(t *testing.T) {
-	c := mustOpen(t, newFake(), "")
+	c := imitate(t, newFake(), "")
 	for _, tt := range []struct {
 		name, ref string
 		arch      drover.Arch
@@ -183,14 +135,8 @@ func TestFindImages(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			found, err := c.FindImages(t.Context(), tt.ref, tt.arch)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var ids []string
-			for _, i := range found {
-				ids = append(ids, i.ID)
-			}
-			if diff := cmp.Diff(tt.want, ids); diff != "" {
+			drivertest.Must(t, err)
+			if diff := cmp.Diff(tt.want, kit.Each(found, func(i driver.Image) string { return i.ID })); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -201,13 +147,10 @@ func TestFindImages(t *testing.T) {
 func TestCreate(t *testing.T) {
 	t.Run("a server has the labels, the key and the user data from the first", func(t *testing.T) {
 		f := newFake()
-		c := mustOpen(t, f, "networks: [7], firewalls: [8], ipv6: false")
-		r := request(t, "one")
+		c := imitate(t, f, "networks: [7], firewalls: [8], ipv6: false")
+		r := request("one")
 		r.Tags[driver.TagHostKey] = "SHA256:+/" + strings.Repeat("Z+", 20)
-		in, _, err := c.Create(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in, _ := drivertest.Create(t, c, r)
 		if diff := cmp.Diff(r.Tags, in.Tags); diff != "" {
 			t.Error(diff)
 		}
@@ -217,83 +160,61 @@ func TestCreate(t *testing.T) {
 		}
 	})
 	t.Run("the name of another fleet's server is in the way for good", func(t *testing.T) {
-		c := mustOpen(t, newFake(), "")
-		r := request(t, "one")
-		if _, _, err := c.Create(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		c := imitate(t, newFake(), "")
+		r := request("one")
+		drivertest.Create(t, c, r)
 		r.Tags = map[string]string{driver.TagFleet: "another"}
-		if _, _, err := c.Create(t.Context(), r); drover.KindOf(err) != drover.KindInvalid {
-			t.Errorf("got %v", err)
-		}
+		drivertest.RefusedAs(t, c, r, drover.Error{Kind: drover.KindInvalid})
 	})
 	t.Run("a key that somebody took away is made again by the create after the one that failed", func(t *testing.T) {
 		f := newFake()
-		c := mustOpen(t, f, "")
-		r := request(t, "one")
-		if _, _, err := c.Create(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		c := imitate(t, f, "")
+		r := request("one")
+		drivertest.Create(t, c, r)
 		clear(f.keys)
 		r.Name = "two"
-		if _, _, err := c.Create(t.Context(), r); err == nil {
-			t.Error("it was made without a key")
-		}
+		drivertest.Refused(t, c, r)
 		if _, _, err := c.Create(t.Context(), r); err != nil || len(f.keys) != 1 {
 			t.Errorf("got %v, with the keys %v", err, f.keys)
 		}
 	})
 	t.Run("without an image nothing is asked", func(t *testing.T) {
 		f := newFake()
-		r := request(t, "one")
+		r := request("one")
 		r.Candidates[0].Image = ""
-		if _, _, err := mustOpen(t, f, "").Create(t.Context(), r); drover.KindOf(err) != drover.KindInvalid || len(f.met) > 0 {
+		if _, _, err := imitate(t, f, "").Create(t.Context(), r); drover.KindOf(err) != drover.KindInvalid || len(f.met) > 0 {
 			t.Errorf("got %v after %q", err, f.met)
 		}
 	})
 }
 
 func TestAThousandInstances(t *testing.T) {
-	t.Setenv("HCLOUD_TOKEN", "secret")
 	f := newFake()
 	drivertest.Thousand(t, func(t *testing.T) drivertest.Crowded {
 		f.throttle, f.latency, f.pageSize = true, 300*time.Millisecond, 50
-		one := request(t, "")
-		return drivertest.Crowded{
-			Cloud: mustOpenOver(t, f), Calls: f.calls, Refused: f.refused, AtOnce: 10, Destroys: 50,
-			Request: func(name string) driver.CreateRequest {
-				r := one
-				r.Name, r.Tags = name, map[string]string{driver.TagFleet: "fleet", driver.TagName: name}
-				return r
-			},
-		}
+		return drivertest.Crowded{Cloud: imitate(t, f, ""), Request: request, Calls: f.calls, Refused: f.refused, AtOnce: 10, Destroys: 50}
 	})
 }
 
 // covers L18
 func TestNothingIsTriedAgain(t *testing.T) {
-	t.Setenv("HCLOUD_TOKEN", "secret")
-	drivertest.Once(t, newFake(), request(t, "one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return mustOpenOver(t, n) })
+	drivertest.Once(t, newFake(), request("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
 }
 
 // covers C2
 func TestList(t *testing.T) {
 	t.Run("what goes while the pages are read hides nothing else", func(t *testing.T) {
 		f := newFake()
-		c := mustOpen(t, f, "")
+		c := imitate(t, f, "")
 		for i := range 10 {
-			if _, _, err := c.Create(t.Context(), request(t, fmt.Sprint("i", i))); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Create(t, c, request(fmt.Sprint("i", i)))
 		}
 		f.listed = func() { // the oldest goes after each page
 			f.oldest++
 			delete(f.servers, f.oldest)
 		}
 		all, err := c.List(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		for id := range f.servers {
 			if !slices.ContainsFunc(all, func(in driver.Instance) bool { return in.ID == fmt.Sprint(id) }) {
 				t.Errorf("server %d was passed over", id)
@@ -307,26 +228,13 @@ func TestList(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	f := newFake()
-	c := mustOpen(t, f, "")
-	in, _, err := c.Create(t.Context(), request(t, "one"))
-	if err != nil {
-		t.Fatal(err)
+	c := imitate(t, f, "")
+	in, _ := drivertest.Create(t, c, request("one"))
+	drivertest.Must(t, c.Stop(t.Context(), in.ID))
+	if got := drivertest.Listed(t, c); len(got) != 1 || got[in.ID].State != driver.Stopped {
+		t.Errorf("%+v", got)
 	}
-	if err := c.Stop(t.Context(), in.ID); err != nil {
-		t.Fatal(err)
-	}
-	all, err := c.List(t.Context(), nil)
-	if err != nil || len(all) != 1 {
-		t.Fatal(all, err)
-	}
-	if described, err := c.Describe(t.Context(), in.ID); err != nil || described.State != driver.Stopped || !cmp.Equal(described, all[0]) {
-		t.Errorf("listed %+v, described %+v, %v", all[0], described, err)
-	}
-	for _, id := range []string{"4711", "none", "-1"} {
-		if in, err := c.Describe(t.Context(), id); err == nil || drover.KindOf(err) != drover.KindNotFound || in.ID != "" {
-			t.Errorf("%s: %+v, %v", id, in, err)
-		}
-	}
+	drivertest.DescribeFails(t, c, drover.KindNotFound, "4711", "none", "-1")
 }
 
 // covers C3
@@ -351,10 +259,8 @@ func TestLabels(t *testing.T) {
 // covers C7
 func TestSweep(t *testing.T) {
 	f := newFake()
-	c := mustOpen(t, f, "labels: {team: vision}")
-	if _, _, err := c.Create(t.Context(), request(t, "one")); err != nil {
-		t.Fatal(err)
-	}
+	c := imitate(t, f, "labels: {team: vision}")
+	drivertest.Create(t, c, request("one"))
 	t.Run("the key and the server bear the fleet's label and those of the configuration", func(t *testing.T) {
 		leftovers, err := c.Leftovers(t.Context(), "fleet")
 		if err != nil || len(leftovers) != 1 || leftovers[0].Tags["team"] != "vision" || leftovers[0].Tags[driver.TagFleet] != "fleet" {
@@ -369,9 +275,8 @@ func TestSweep(t *testing.T) {
 		}
 	})
 	for _, life := range []driver.FleetState{driver.Active, driver.Ended} {
-		swept, err := driver.Reap(t.Context(), c, "fleet", drover.TimeOf(time.Now()), life)
-		if err != nil || (len(swept) == 1) != (life == driver.Ended) || (len(f.keys) == 0) != (life == driver.Ended) {
-			t.Errorf("swept %v, %v, left %v", swept, err, f.keys)
+		if swept := drivertest.Reaped(t, c, 0, life); (len(swept) == 1) != (life == driver.Ended) || (len(f.keys) == 0) != (life == driver.Ended) {
+			t.Errorf("swept %v, left %v", swept, f.keys)
 		}
 	}
 }
@@ -386,11 +291,11 @@ func TestErrors(t *testing.T) {
 		t.Run("a create is answered "+said, func(t *testing.T) {
 			f := newFake()
 			f.refuse = func() code { return code{422, said, "said so"} }
-			_, _, err := mustOpen(t, f, "").Create(t.Context(), request(t, "one"))
+			e := drivertest.Refused(t, imitate(t, f, ""), request("one"))
 			if n := strings.Count(strings.Join(f.met, "\n"), "POST /servers"); n != 1 {
 				t.Errorf("it was asked for %d times", n)
 			}
-			if e := drover.AsError(err, ""); e.Kind != kind || !strings.HasPrefix(e.Message, "create instance one: ") {
+			if e.Kind != kind || !strings.HasPrefix(e.Message, "create instance one: ") {
 				t.Errorf("%+v", e)
 			}
 		})
@@ -431,5 +336,5 @@ func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "Hetzner Cl
 
 // covers C2
 func TestNode(t *testing.T) {
-	drivertest.Node(t, mustOpen(t, newFake(), ""), driver.Instance{ID: "4711", Zone: "fsn1"}, "hcloud://4711")
+	drivertest.Node(t, imitate(t, newFake(), ""), driver.Instance{ID: "4711", Zone: "fsn1"}, "hcloud://4711")
 }

@@ -18,6 +18,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/kit"
 	"drover/driver/local"
 )
 
@@ -38,23 +39,15 @@ func TestOfferings(t *testing.T) {
 		}
 	})
 	t.Run("types, zones, markets and prices can be given", func(t *testing.T) {
-		w := newWorld(t, `
-types:
-  - {name: small, provider_type: t1, vcpus: 0.5, memory: 512Mi, disk: 1Gi, arch: arm64, price: 0.1}
-  - {name: big, vcpus: "8", memory: 1073741824, disk: 100G, gpus: 2, arch: amd64, price: "$1.5", spot_price: 0.2}
-zones: [b, a]
-markets: [on_demand, spot]
-spot_discount: 70%
-`)
+		w := newWorld(t, `zones: [b, a], markets: [on_demand, spot], spot_discount: 70%, types: [
+			{name: small, provider_type: t1, vcpus: 0.5, memory: 512Mi, disk: 1Gi, arch: arm64, price: 0.1},
+			{name: big, vcpus: "8", memory: 1073741824, disk: 100G, gpus: 2, arch: amd64, price: "$1.5", spot_price: 0.2}]`)
 		all, err := w.cloud.Offerings(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, o := range all {
+		drivertest.Must(t, err)
+		got := kit.Each(all, func(o drover.Offering) string {
 			r := o.Type.Resources
-			got = append(got, strings.TrimSpace(fmt.Sprintln(o.Type.Name, o.Type.ProviderType, o.Zone, o.Market, o.Price, r.CPU, r.Memory, r.Disk, r.GPUs, r.Arch)))
-		}
+			return strings.TrimSpace(fmt.Sprintln(o.Type.Name, o.Type.ProviderType, o.Zone, o.Market, o.Price, r.CPU, r.Memory, r.Disk, r.GPUs, r.Arch))
+		})
 		big, small := " 8 1Gi 97656250Ki 2 amd64", " 0.5 512Mi 1Gi 0 arm64"
 		want := []string{
 			"big big a on_demand $1.5000" + big, "big big a spot $0.2000" + big,
@@ -103,15 +96,11 @@ func TestOpen(t *testing.T) {
 		w := newWorld(t, "")
 		in := w.create("one")
 		fleet := filepath.Join(w.folder, "fleet")
-		if err := w.cloud.Close(); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, w.cloud.Close())
 		if got := w.list(); len(got) != 1 || got[0].ID != in.ID {
 			t.Errorf("after closing: %v", got)
 		}
-		if err := errors.Join(w.cloud.Destroy(t.Context(), in.ID), w.cloud.Close()); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, errors.Join(w.cloud.Destroy(t.Context(), in.ID), w.cloud.Close()))
 		if _, err := os.Stat(fleet); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the fleet's folder is still there: %v", err)
 		}
@@ -137,13 +126,9 @@ func TestProgram(t *testing.T) {
 		w := newWorld(t, "")
 		bin := filepath.Join(w.folder, ".bin")
 		old, recent := filepath.Join(bin, "drover-old"), filepath.Join(bin, "drover-recent")
-		if err := errors.Join(os.Mkdir(bin, 0o700), os.WriteFile(old, nil, 0o700), os.WriteFile(recent, nil, 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, errors.Join(os.Mkdir(bin, 0o700), os.WriteFile(old, nil, 0o700), os.WriteFile(recent, nil, 0o700)))
 		past := time.Now().Add(-48 * time.Hour)
-		if err := os.Chtimes(old, past, past); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, os.Chtimes(old, past, past))
 		w.create("one")
 		if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the old copy is still there: %v", err)
@@ -154,11 +139,7 @@ func TestProgram(t *testing.T) {
 	})
 }
 
-const twoZones = `
-types: [{name: a, vcpus: 1}, {name: b, vcpus: 2}]
-zones: [z1, z2]
-markets: [on_demand, spot]
-`
+const twoZones = "types: [{name: a, vcpus: 1}, {name: b, vcpus: 2}], zones: [z1, z2], markets: [on_demand, spot], "
 
 // covers C5
 func TestFaults(t *testing.T) {
@@ -178,11 +159,7 @@ func TestFaults(t *testing.T) {
 		w := newWorld(t, twoZones+"faults: {capacity: [{type: a}]}")
 		r := w.request("one")
 		r.Candidates = []driver.Candidate{candidate("a", "z1", drover.OnDemand), candidate("a", "z2", drover.Spot)}
-		_, _, err := w.cloud.Create(t.Context(), r)
-		e := drover.AsError(err, drover.KindInternal)
-		if e.Kind != drover.KindCapacity || e.Scope != drover.ScopeType || e.Market != drover.Spot {
-			t.Errorf("got %+v", e)
-		}
+		drivertest.RefusedAs(t, w.cloud, r, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot})
 		if left := w.list(); len(left) > 0 {
 			t.Errorf("listed: %v", left)
 		}
@@ -198,13 +175,10 @@ func TestFaults(t *testing.T) {
 		w := newWorld(t, "faults: {quota: 1}")
 		in := w.create("one")
 		w.create("one")
-		_, _, err := w.cloud.Create(t.Context(), w.request("two"))
-		if e := drover.AsError(err, drover.KindInternal); e.Kind != drover.KindQuota || e.Scope != drover.ScopeAll {
+		if e := drivertest.Refused(t, w.cloud, w.request("two")); e.Kind != drover.KindQuota || e.Scope != drover.ScopeAll {
 			t.Errorf("got %+v", e)
 		}
-		if err := w.cloud.Destroy(t.Context(), in.ID); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, w.cloud.Destroy(t.Context(), in.ID))
 		w.create("two")
 	})
 	t.Run("an instance that boots is pending and refuses connections, then lets in", func(t *testing.T) {
@@ -302,17 +276,11 @@ func TestLocks(t *testing.T) {
 	t.Run("a controller that is stopped holds up no other fleet", func(t *testing.T) {
 		w := newWorld(t, "")
 		half := filepath.Join(w.folder, "stopped", "half")
-		if err := os.MkdirAll(half, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, os.MkdirAll(half, 0o700))
 		held, err := os.Open(filepath.Dir(half))
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		defer held.Close()
-		if err := syscall.Flock(int(held.Fd()), syscall.LOCK_EX); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, syscall.Flock(int(held.Fd()), syscall.LOCK_EX))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if all, err := w.cloud.List(ctx, nil); err != nil || len(all) > 0 {
@@ -326,13 +294,9 @@ func TestLocks(t *testing.T) {
 		w := newWorld(t, "")
 		w.create("one")
 		held, err := os.Open(filepath.Join(w.folder, "fleet"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		defer held.Close()
-		if err := syscall.Flock(int(held.Fd()), syscall.LOCK_EX); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, syscall.Flock(int(held.Fd()), syscall.LOCK_EX))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		if _, _, err := w.cloud.Create(ctx, w.request("two")); !errors.Is(err, context.DeadlineExceeded) {

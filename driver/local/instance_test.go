@@ -14,19 +14,16 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"drover"
+	"drover/driver/drivertest"
 )
 
 // pidOf is the instance's own process.
 func (w *world) pidOf(name string) int {
 	w.t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.folder, "fleet", name, "pid"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	drivertest.Must(w.t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	drivertest.Must(w.t, err)
 	return pid
 }
 
@@ -34,9 +31,7 @@ func (w *world) pidOf(name string) int {
 func guestOf(t *testing.T, client *ssh.Client) int {
 	t.Helper()
 	pid, err := strconv.Atoi(run(t, client, "echo $PPID"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	return pid
 }
 
@@ -58,14 +53,6 @@ func running(pid int) bool {
 }
 
 func TestDeath(t *testing.T) {
-	kill := func(t *testing.T, pids ...int) {
-		t.Helper()
-		for _, pid := range pids {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	for _, tt := range []struct {
 		name string
 		end  func(t *testing.T, w *world, client *ssh.Client)
@@ -74,15 +61,11 @@ func TestDeath(t *testing.T) {
 		{"killing the process inside does too", func(t *testing.T, _ *world, c *ssh.Client) { kill(t, guestOf(t, c)) }},
 		{"powering off from inside does too", func(t *testing.T, _ *world, c *ssh.Client) {
 			s, err := c.NewSession()
-			if err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, err)
 			s.Run("poweroff")
 		}},
 		{"destroying it does too", func(t *testing.T, w *world, _ *ssh.Client) {
-			if err := w.cloud.Destroy(t.Context(), w.list()[0].ID); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, w.cloud.Destroy(t.Context(), w.list()[0].ID))
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -106,9 +89,7 @@ func TestDeath(t *testing.T) {
 		pid := daemon(t, client, "sleep 1000")
 		// A stopped guest cannot clean up, so nobody is left who could.
 		guest := guestOf(t, client)
-		if err := syscall.Kill(guest, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, syscall.Kill(guest, syscall.SIGSTOP))
 		kill(t, w.pidOf("one"))
 		if got := len(w.list()); got != 1 {
 			t.Errorf("%d instances are listed while a process of the one lives", got)
@@ -124,9 +105,7 @@ func TestDeath(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, "")
 		half := filepath.Join(w.folder, "fleet", "half", "home")
-		if err := os.MkdirAll(half, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, os.MkdirAll(half, 0o700))
 		if got := w.list(); len(got) > 0 {
 			t.Errorf("listed: %v", got)
 		}
@@ -144,9 +123,7 @@ func TestSession(t *testing.T) {
 	session := func(t *testing.T) *ssh.Session {
 		t.Helper()
 		s, err := client.NewSession()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
@@ -172,18 +149,12 @@ func TestSession(t *testing.T) {
 	t.Run("a signal reaches the command", func(t *testing.T) {
 		s := session(t)
 		out, err := s.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Start("trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done"); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
+		drivertest.Must(t, s.Start("trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done"))
 		if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Signal(ssh.SIGUSR1); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, s.Signal(ssh.SIGUSR1))
 		var exit *ssh.ExitError
 		if err := s.Wait(); !errors.As(err, &exit) || exit.ExitStatus() != 9 {
 			t.Errorf("got %v", err)
@@ -205,17 +176,13 @@ func TestSession(t *testing.T) {
 	})
 	t.Run("the environment is bounded and the instance's own stays", func(t *testing.T) {
 		s := session(t)
-		if err := errors.Join(s.Setenv("GREETING", "hello"), s.Setenv("HOME", "/")); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, errors.Join(s.Setenv("GREETING", "hello"), s.Setenv("HOME", "/")))
 		if got, err := s.Output("echo $GREETING $HOME"); err != nil || string(got) != "hello "+home+"\n" {
 			t.Errorf("got %q, %v", got, err)
 		}
 		s = session(t)
 		for i := range 100 {
-			if err := s.Setenv(fmt.Sprintf("V%d", i), "v"); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, s.Setenv(fmt.Sprintf("V%d", i), "v"))
 		}
 		if err := s.Run("true"); err == nil {
 			t.Error("a hundred variables were taken")
@@ -235,12 +202,8 @@ func TestSession(t *testing.T) {
 		stays := daemon(t, client, "sleep 1000")
 		s := session(t)
 		out, err := s.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Start("exec 2>/dev/null; trap 'touch hung-up; exit' HUP; echo $$; while :; do sleep 0.01; done"); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
+		drivertest.Must(t, s.Start("exec 2>/dev/null; trap 'touch hung-up; exit' HUP; echo $$; while :; do sleep 0.01; done"))
 		var goes int
 		if _, err := fmt.Fscan(out, &goes); err != nil {
 			t.Fatal(err)
@@ -256,20 +219,12 @@ func TestSession(t *testing.T) {
 	})
 	t.Run("a command that ignores the hang-up is killed when its connection drops", func(t *testing.T) {
 		other, err := w.dial(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		s, err := other.NewSession()
-		if err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
 		out, err := s.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Start("trap '' HUP; echo $$; exec sleep 1002"); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, err)
+		drivertest.Must(t, s.Start("trap '' HUP; echo $$; exec sleep 1002"))
 		var pid int
 		if _, err := fmt.Fscan(out, &pid); err != nil {
 			t.Fatal(err)
@@ -293,10 +248,7 @@ func TestInit(t *testing.T) {
 		w := newWorld(t, "")
 		r := w.request("one")
 		r.Init = drover.NewSecret("tr '\\0' ' ' </proc/$$/cmdline >cmdline; : a secret; echo done >result")
-		in, _, err := w.cloud.Create(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in, _ := drivertest.Create(t, w.cloud, r)
 		client := w.login(in)
 		until(t, "the command is done", func() bool { return run(t, client, "cat result 2>/dev/null; true") == "done" })
 		if got := run(t, client, "cat cmdline"); strings.Contains(got, "secret") || got == "" {

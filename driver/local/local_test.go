@@ -6,7 +6,6 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,8 +17,8 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/local"
-	"drover/internal/config"
 )
 
 // The instances of these tests are processes of the test binary.
@@ -50,30 +49,13 @@ func newWorld(t testing.TB, config string) *world {
 func (w *world) open(fleet string) driver.Cloud {
 	w.t.Helper()
 	cloud, err := local.Open(w.t.Context(), w.options(fleet))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	drivertest.Must(w.t, err)
 	return cloud
 }
 
 func (w *world) options(fleet string) driver.Options {
-	return driver.Options{
-		Name:   "here",
-		Fleet:  fleet,
-		Folder: w.folder,
-		Log:    slog.New(slog.DiscardHandler),
-		Decode: func(into any) error { return decode(w.config, into) },
-	}
-}
-
-// decode reads the driver's keys as they stand in a configuration.
-func decode(keys string, into any) error {
-	text := "version: 1\nclouds:\n  here:\n    driver: local\n    " + strings.ReplaceAll(strings.TrimSpace(keys), "\n", "\n    ")
-	c, err := config.Parse("test", []byte(text), "")
-	if err != nil {
-		return err
-	}
-	return c.Clouds[0].Decode(into)
+	w.t.Helper()
+	return drivertest.Options(w.t, "here", "local", fleet, w.config, w.folder)
 }
 
 // destroyAll goes by the folders, since a cloud that misbehaves may not list.
@@ -107,9 +89,7 @@ func (w *world) request(name string) driver.CreateRequest {
 func (w *world) create(name string) driver.Instance {
 	w.t.Helper()
 	in, _, err := w.cloud.Create(w.t.Context(), w.request(name))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	drivertest.Must(w.t, err)
 	return in
 }
 
@@ -125,9 +105,7 @@ func (w *world) describe(name string) (driver.Instance, error) {
 func (w *world) list() []driver.Instance {
 	w.t.Helper()
 	all, err := w.cloud.List(w.t.Context(), nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	drivertest.Must(w.t, err)
 	return all
 }
 
@@ -135,9 +113,7 @@ func (w *world) list() []driver.Instance {
 func (w *world) login(in driver.Instance) *ssh.Client {
 	w.t.Helper()
 	client, err := w.dial(in)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	drivertest.Must(w.t, err)
 	w.t.Cleanup(func() { client.Close() })
 	return client
 }
@@ -157,9 +133,7 @@ func (w *world) dial(in driver.Instance) (*ssh.Client, error) {
 func run(t testing.TB, client *ssh.Client, command string) string {
 	t.Helper()
 	s, err := client.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	defer s.Close()
 	var stderr bytes.Buffer
 	s.Stderr = &stderr
@@ -183,22 +157,16 @@ func until(t testing.TB, what string, done func() bool) {
 func newHostKey(t testing.TB) string {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	return string(pem.EncodeToMemory(block))
 }
 
 func newSigner(t testing.TB) ssh.Signer {
 	t.Helper()
 	signer, err := ssh.ParsePrivateKey([]byte(newHostKey(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	return signer
 }
 

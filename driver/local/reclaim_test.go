@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 )
 
 // covers D12
@@ -83,9 +84,7 @@ func TestPowerOffThatOnlyStops(t *testing.T) {
 	client := w.login(w.create("one"))
 	pid := daemon(t, client, "sleep 1000")
 	s, err := client.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, err)
 	s.Run(`"$DROVER_POWEROFF"`)
 	until(t, "its processes are gone", func() bool { return !running(pid) })
 	until(t, "it is listed as stopped", func() bool { l := w.list(); return len(l) == 1 && l[0].State == driver.Stopped })
@@ -116,9 +115,7 @@ func TestStopAndStart(t *testing.T) {
 	pid := daemon(t, client, "sleep 1000")
 	run(t, client, "echo kept > file")
 	for range 2 { // again it succeeds
-		if err := starter.Stop(t.Context(), in.ID); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, starter.Stop(t.Context(), in.ID))
 	}
 	if running(pid) || w.list()[0].State != driver.Stopped || w.list()[0].Reclaimed {
 		t.Errorf("stopped: %+v, its process runs: %v", w.list(), running(pid))
@@ -126,9 +123,7 @@ func TestStopAndStart(t *testing.T) {
 	again := w.open("fleet") // whoever starts it need not be who stopped it
 	starter, _ = driver.As[driver.Starter](again)
 	for range 2 {
-		if err := starter.Start(t.Context(), in.ID); err != nil {
-			t.Fatal(err)
-		}
+		drivertest.Must(t, starter.Start(t.Context(), in.ID))
 	}
 	in = w.list()[0]
 	if got := run(t, w.login(in), "cat file; ls .. | grep stopped; true"); got != "kept" || in.State != driver.Running {
@@ -141,9 +136,7 @@ func TestStopAndStart(t *testing.T) {
 		t.Errorf("start none: %v", err)
 	}
 	// An instance that is killed while it stops has died: nobody knows any more how to start it.
-	if err := os.WriteFile(filepath.Join(w.folder, "fleet", "one", "stopped"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, os.WriteFile(filepath.Join(w.folder, "fleet", "one", "stopped"), nil, 0o600))
 	kill(t, w.pidOf("one"))
 	until(t, "it is gone", func() bool { return len(w.list()) == 0 })
 }
@@ -161,14 +154,10 @@ func TestPowerOffOfAnInstanceWhoseProcessesWereKilled(t *testing.T) {
 
 	// By now the number of its process may be another's.
 	stranger := exec.Command("sleep", "1000")
-	if err := stranger.Start(); err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, stranger.Start())
 	defer stranger.Process.Kill()
 	pidFile := filepath.Join(w.folder, "fleet", "one", "pid")
-	if err := os.WriteFile(pidFile, []byte(strconv.Itoa(stranger.Process.Pid)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, os.WriteFile(pidFile, []byte(strconv.Itoa(stranger.Process.Pid)), 0o600))
 
 	off := exec.Command(program)
 	off.Env = append(os.Environ(), marked)
@@ -186,9 +175,7 @@ func kill(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
 		for _, pid := range pids {
-			if err := syscall.Kill(pid, sig); err != nil {
-				t.Fatal(err)
-			}
+			drivertest.Must(t, syscall.Kill(pid, sig))
 		}
 	}
 }
@@ -196,9 +183,7 @@ func kill(t *testing.T, pids ...int) {
 // covers P11
 func TestAttributesAreFiles(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "pool"), []byte("{}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	drivertest.Must(t, os.WriteFile(filepath.Join(folder, "pool"), []byte("{}\n"), 0o600))
 	attributes, can := driver.As[driver.Attributes](newWorld(t, "attributes: "+folder).cloud)
 	if !can {
 		t.Fatal("it has none")
