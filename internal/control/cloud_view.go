@@ -96,7 +96,7 @@ func (cl *cloudView) remember(in driver.Instance) {
 	cl.created[in.ID] = in
 }
 
-// find is what is known of an instance, from the last list or else its create call.
+// find returns what is known of an instance, from the last list or otherwise its create call.
 func (cl *cloudView) find(id string) (driver.Instance, bool) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()

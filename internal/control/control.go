@@ -173,7 +173,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 			return nil, err
 		}
 	}
-	if err := tellSetAside(ctx, cfg); err != nil {
+	if err := logSetAside(ctx, cfg); err != nil {
 		return nil, err
 	}
 	if cfg.Observer == nil {
@@ -216,8 +216,8 @@ func trust(ctx context.Context, cfg Config, state *engine.State) error {
 	return cfg.Store.Commit(ctx, []engine.Write{{Proved: true}})
 }
 
-// tellSetAside logs records that could not be loaded.
-func tellSetAside(ctx context.Context, cfg Config) error {
+// logSetAside logs records that could not be loaded.
+func logSetAside(ctx context.Context, cfg Config) error {
 	all, err := cfg.Store.SetAside(ctx)
 	for _, what := range all {
 		cfg.Log.Error("a record that cannot be read is set aside, and its job is held: see whether the attempt still runs, then raise the job's priority or cancel it", logkey.Note, what)
@@ -289,7 +289,7 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.E
 			wake, err = c.step(ctx, l, []engine.Event{{At: c.clock.now(), Body: engine.Ticked{}}})
 		}
 		if err == nil {
-			err = c.turnOver(l)
+			err = c.rotateRecording(l)
 		}
 	}
 	if ctx.Err() != nil {
@@ -298,9 +298,9 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.E
 	return err
 }
 
-// turnOver starts the next segment of a recording when it is time. The engine continues from the segment's initial
+// rotateRecording starts the next segment of a recording when it is time. The engine continues from the segment's initial
 // State, as a replay will.
-func (c *Controller) turnOver(l *loop.Loop) (err error) {
+func (c *Controller) rotateRecording(l *loop.Loop) (err error) {
 	if c.cfg.Record == nil || !c.cfg.Record.Full() {
 		return nil
 	}

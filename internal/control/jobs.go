@@ -121,12 +121,12 @@ func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.
 	if next.Number != 0 {
 		page.Next = next.String()
 	}
-	c.sayWhy(ctx, page.Items)
+	c.addReasons(ctx, page.Items)
 	return page, err
 }
 
-// sayWhy adds to waiting jobs the first reason why they wait, with one query for all of them.
-func (c *Controller) sayWhy(ctx context.Context, jobs []drover.Job) {
+// addReasons adds to waiting jobs the first reason why they wait, with one query for all of them.
+func (c *Controller) addReasons(ctx context.Context, jobs []drover.Job) {
 	var at []int
 	var ids []drover.JobID
 	for i, j := range jobs {

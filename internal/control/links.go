@@ -22,11 +22,11 @@ type link struct {
 	c        *Controller
 	ctx      context.Context
 
-	ordered ordered
-	absurd  bool          // it has named an impossible attempt; only its reader goroutine uses this
-	calmed  bool          // it has reported that its cloud withdrew a notice; likewise
-	ailings int           // how often it has reported its health; likewise
-	claims  chan struct{} // an element for each connection of a job to be accepted
+	ordered       ordered
+	absurd        bool          // it has named an impossible attempt; only its reader goroutine uses this
+	calmed        bool          // it has reported that its cloud withdrew a notice; likewise
+	healthReports int           // how often it has reported its health; likewise
+	claims        chan struct{} // an element for each connection of a job to be accepted
 }
 
 func (c *Controller) link(instance int64) *link {
@@ -135,12 +135,12 @@ func (l *link) keepEnd(id drover.AttemptID, exit drover.Exit) {
 	many := len(ends) > manyEnds
 	l.c.mu.Unlock()
 	if many {
-		l.dropStrangers()
+		l.dropOrphans()
 	}
 }
 
-// dropStrangers drops the ends of attempts that are not live on the instance.
-func (l *link) dropStrangers() {
+// dropOrphans drops the ends of attempts that are not live on the instance.
+func (l *link) dropOrphans() {
 	drop := func(e *engine.Engine) {
 		l.c.mu.Lock()
 		defer l.c.mu.Unlock()
@@ -217,7 +217,7 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	t := cl.target(c.cfg.Key, claimant{Instance: in, name: f.Name, pinned: f.HostKey, cloud: cl.own, key: c.cfg.Key})
+	t := cl.target(c.cfg.Key, identity{Instance: in, name: f.Name, pinned: f.HostKey, cloud: cl.own, key: c.cfg.Key})
 	t.Address = addr
 	t.Fleet, t.Instance, t.Epoch = c.cfg.Fleet, f.Name, c.epoch
 	t.Runner = runner

@@ -18,7 +18,7 @@ import (
 )
 
 // target returns where and as whom to log in to an instance, and how to verify it.
-func (cl Cloud) target(key remote.FleetKey, who claimant) remote.Target {
+func (cl Cloud) target(key remote.FleetKey, who identity) remote.Target {
 	address, user := cl.Reach(who.Instance)
 	var proof remote.Proof
 	if who.pinned == "" && who.cloud.Capabilities().HostKeys == driver.HostKeysSecret {
@@ -61,11 +61,11 @@ func Silence(ctx context.Context, key remote.FleetKey, cl Cloud, in driver.Insta
 	if address, _ := cl.Reach(in); address == "" {
 		return 0, drover.Errorf(drover.KindUnreachable, "its address is not known")
 	}
-	return remote.Silence(ctx, cl.target(key, claimant{Instance: in, name: in.Tags[driver.TagName], cloud: cl.Driver, key: key}))
+	return remote.Silence(ctx, cl.target(key, identity{Instance: in, name: in.Tags[driver.TagName], cloud: cl.Driver, key: key}))
 }
 
-// claimant is the instance that should answer at an address.
-type claimant struct {
+// identity is the instance that should answer at an address.
+type identity struct {
 	driver.Instance
 	name   string
 	pinned string // fingerprint of the key verified before; empty: none
@@ -76,7 +76,7 @@ type claimant struct {
 // verify checks a host key: against the pinned one, otherwise the installed one, otherwise by the cloud's word, which
 // may need the output of a command. A key that is proven by an installed secret cannot be verified here. There is no
 // trust on first use.
-func (c claimant) verify(ctx context.Context, key ssh.PublicKey, output []byte) error {
+func (c identity) verify(ctx context.Context, key ssh.PublicKey, output []byte) error {
 	got := ssh.FingerprintSHA256(key)
 	if c.pinned != "" {
 		if got != c.pinned {

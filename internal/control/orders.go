@@ -64,8 +64,8 @@ func (l *link) order() {
 	l.c.told(l, l.conn.Order(now))
 }
 
-// orderAnew sends the current orders to every connected instance. Nobody waits for a stuck connection.
-func (c *Controller) orderAnew() {
+// resendOrders sends the current orders to every connected instance. Nobody waits for a stuck connection.
+func (c *Controller) resendOrders() {
 	c.mu.Lock()
 	links := slices.Collect(maps.Values(c.links))
 	c.mu.Unlock()
@@ -96,13 +96,13 @@ func (l *link) Notice(n drover.Notice) {
 	l.c.post(l.ctx, engine.Noticed{Instance: l.id, Notice: n})
 }
 
-// mostAilings is how often an instance may report over one connection that it is unhealthy or healthy again. One that
+// maxHealthReports is how often an instance may report over one connection that it is unhealthy or healthy again. One that
 // reports more is ignored.
-const mostAilings = 20
+const maxHealthReports = 20
 
 // Ailing receives an instance's report of what is wrong with it.
 func (l *link) Ailing(text string) {
-	if l.ailings++; l.ailings > mostAilings {
+	if l.healthReports++; l.healthReports > maxHealthReports {
 		return
 	}
 	l.c.post(l.ctx, engine.HealthReported{Instance: l.id, Text: text})

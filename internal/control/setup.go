@@ -72,7 +72,7 @@ func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 	c.mu.Lock()
 	c.setup = next
 	c.mu.Unlock()
-	c.orderAnew()
+	c.resendOrders()
 	select {
 	case c.events <- engine.Event{At: c.clock.now(), Body: configured}:
 		return nil

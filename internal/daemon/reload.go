@@ -226,7 +226,7 @@ func (d *daemon) tellLeft(ctx context.Context) {
 
 // drained reports whether nothing runs and every instance that may go is gone, also one that only its cloud remembers.
 func (d *daemon) drained(ctx context.Context) (yes bool) {
-	if err := d.fleet.Controller.Query(ctx, func(e *engine.Engine) { yes = e.Drained() && e.LookedTwice() }); err != nil {
+	if err := d.fleet.Controller.Query(ctx, func(e *engine.Engine) { yes = e.Drained() && e.ListedTwice() }); err != nil {
 		return false
 	}
 	return yes

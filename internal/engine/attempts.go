@@ -209,7 +209,7 @@ func (e *Engine) exited(b Exited) {
 	}
 	a.State, a.Exit, a.Ended = drover.AttemptCollecting, &exit, e.ended(a, exit)
 	e.occupy(in, a)
-	e.tookTime(a)
+	e.learnRunTime(a)
 	a.Effect, a.Fails, a.Retry = 0, 0, 0
 	e.writeAttempt(a, Verdict{})
 	e.collect(a)

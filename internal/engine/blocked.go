@@ -38,7 +38,7 @@ func (e *Engine) markBlocked() {
 			g.Blocked, g.Blocks = e.s.Now, e.blocksOf(g.Key.Shape)
 			g.Most = *slices.MaxFunc(g.Jobs, func(a, b *Job) int { return cmp.Compare(*a.BlockedIn(g.Key), *b.BlockedIn(g.Key)) }).BlockedIn(g.Key)
 		case !waits:
-			e.settle(g)
+			e.endBlockedTime(g)
 		}
 	}
 }
@@ -46,12 +46,12 @@ func (e *Engine) markBlocked() {
 // countBlocked ends all counting.
 func (e *Engine) countBlocked() {
 	for _, g := range e.groups {
-		e.settle(g)
+		e.endBlockedTime(g)
 	}
 }
 
-// settle ends a group's counting and adds the time to its jobs.
-func (e *Engine) settle(g *group) {
+// endBlockedTime ends a group's counting and adds the time to its jobs.
+func (e *Engine) endBlockedTime(g *group) {
 	if g.Blocked == 0 {
 		return
 	}

@@ -166,7 +166,7 @@ func (e *Engine) withinBudgets(p budget.Commitment, loads []wanted) (allowed []w
 func (e *Engine) watchBudgets() {
 	passed, stop, changed := e.ledger.Watch()
 	for _, p := range passed {
-		e.tellPassed(p)
+		e.notePassed(p)
 	}
 	e.writeSpending(changed)
 	for _, a := range stop {
@@ -174,7 +174,7 @@ func (e *Engine) watchBudgets() {
 	}
 }
 
-func (e *Engine) tellPassed(p budget.Passing) {
+func (e *Engine) notePassed(p budget.Passing) {
 	kind, follows := "soft", "nothing is stopped"
 	switch {
 	case p.Hard && p.Account.Budget.Stop:

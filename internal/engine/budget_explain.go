@@ -23,15 +23,15 @@ func (e *Engine) renting(o drover.Offering, work time.Duration) budget.Commitmen
 // hourOf returns what renting an instance of an offering commits for an hour of work.
 func (e *Engine) hourOf(o drover.Offering) budget.Commitment { return e.renting(o, budget.Horizon(0)) }
 
-// tooDearForAll reports whether the fleet's budgets do not allow an instance of the offering now.
-func (e *Engine) tooDearForAll(o drover.Offering) bool {
+// overFleetBudget reports whether the fleet's budgets do not allow an instance of the offering now.
+func (e *Engine) overFleetBudget(o drover.Offering) bool {
 	return e.limited() && e.ledger.Refuses(nil, e.hourOf(o)) != nil
 }
 
-// whyTooDear explains that an instance of the offering, with its boot and an hour of work, would exceed a budget of the
+// whyOverBudget explains that an instance of the offering, with its boot and an hour of work, would exceed a budget of the
 // fleet.
-func (e *Engine) whyTooDear(o drover.Offering) (why Verdict, dear bool) {
-	why, a := e.tooDearFor(o)
+func (e *Engine) whyOverBudget(o drover.Offering) (why Verdict, dear bool) {
+	why, a := e.refusingBudget(o)
 	if a == nil {
 		return why, false
 	}
@@ -39,9 +39,9 @@ func (e *Engine) whyTooDear(o drover.Offering) (why Verdict, dear bool) {
 	return why, true
 }
 
-// tooDearFor returns the fleet's budget that an hour of an instance of the offering would exceed, with an explanation,
+// refusingBudget returns the fleet's budget that an hour of an instance of the offering would exceed, with an explanation,
 // which has a Since only if no window can ever pay for it; a is nil if none would be exceeded.
-func (e *Engine) tooDearFor(o drover.Offering) (why Verdict, a *budget.Account) {
+func (e *Engine) refusingBudget(o drover.Offering) (why Verdict, a *budget.Account) {
 	if !e.limited() {
 		return why, nil
 	}
@@ -49,7 +49,7 @@ func (e *Engine) tooDearFor(o drover.Offering) (why Verdict, a *budget.Account) 
 	for _, a := range e.ledger.Present() {
 		if least := e.ledger.Adds(a.Emptied(e.s.Now), p); least > a.Limit {
 			why = e.verdict(drover.ReasonBudget, "%s cannot pay for an hour of work on it (up to %v%s%s); raise it, or submit shorter jobs",
-				wordsOf(a), least, perWindow(a), e.beside(o.Cloud))
+				wordsOf(a), least, perWindow(a), e.overheadText(o.Cloud))
 			why.Since = e.s.Configured
 			return why, a
 		}
@@ -64,7 +64,7 @@ func (e *Engine) tooDearFor(o drover.Offering) (why Verdict, a *budget.Account) 
 // whyNothingIsPaid explains why not even the cheapest of a cloud's offerings is affordable.
 func (e *Engine) whyNothingIsPaid(free []drover.Offering) Verdict {
 	least := cheapestOf(free)
-	why, _ := e.whyTooDear(least)
+	why, _ := e.whyOverBudget(least)
 	why.Text = fmt.Sprintf("no offering can be paid for, not even %s at %v an hour: %s", least.Name(), least.Price, why.Text)
 	return why
 }
@@ -74,9 +74,9 @@ func cheapestOf(all []drover.Offering) drover.Offering {
 	return slices.MinFunc(all, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
 }
 
-// whoCannotPay returns the budgets of users and labels that cannot pay for any of the offerings now: for their waiting
+// exhaustedBudgets returns the budgets of users and labels that cannot pay for any of the offerings now: for their waiting
 // jobs or, if none wait, for a job with one vCPU.
-func (e *Engine) whoCannotPay(offers []drover.Offering) (why []Verdict) {
+func (e *Engine) exhaustedBudgets(offers []drover.Offering) (why []Verdict) {
 	if len(offers) == 0 {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (e *Engine) whoCannotPay(offers []drover.Offering) (why []Verdict) {
 		if b.OfFleet() {
 			continue
 		}
-		if one, poor := e.whyPoor(b, offers); poor {
+		if one, poor := e.whyBudgetExhausted(b, offers); poor {
 			why = append(why, one)
 		}
 	}
@@ -96,8 +96,8 @@ func (e *Engine) whoCannotPay(offers []drover.Offering) (why []Verdict) {
 	return why
 }
 
-// whyPoor says for how many waiting jobs of a budget's user or label no fitting offering is affordable.
-func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why Verdict, poor bool) {
+// whyBudgetExhausted says for how many waiting jobs of a budget's user or label no fitting offering is affordable.
+func (e *Engine) whyBudgetExhausted(b *Budget, offers []drover.Offering) (why Verdict, poor bool) {
 	fit, unpaid := 0, 0
 	for _, g := range e.groups {
 		o, ok := cheapestPerCPU(g.Key.Shape, offers)

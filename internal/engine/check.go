@@ -59,9 +59,9 @@ func (e *Engine) wrongLedger() string {
 	if !e.limited() {
 		return ""
 	}
-	anew := e.ledgerAnew()
+	anew := e.rebuildLedger()
 	for _, fresh := range anew.Accounts() {
-		a := e.accountLike(fresh)
+		a := e.sameAccount(fresh)
 		if fresh.Limit == 0 && !fresh.Present { // it may still be filled
 			continue
 		}
@@ -76,7 +76,7 @@ func (e *Engine) wrongLedger() string {
 		at := slices.IndexFunc(spending, func(s Spending) bool { return s.Scope == a.Budget.Scope() })
 		spell, soft, spent := spending[at].Spells[a.Window], a.Budget.Soft.Of(a.Window), e.ledger.Spent(a)
 		unknown := soft > 0 && spent > soft && !spell.Warned || a.Limit > 0 && spent > a.Limit && !spell.Passed
-		if unknown && !e.ledger.Due(a) { // else the next decision reports it
+		if unknown && !e.ledger.Due(a) { // otherwise the next decision reports it
 			return fmt.Sprintf("%v is spent of the %s budget of %s, which nobody was told", spent, a.Window, a.Budget.Whose())
 		}
 		if e.s.LastEffect%3 == 0 && e.ledger.Sum(a) != sum {
@@ -86,8 +86,8 @@ func (e *Engine) wrongLedger() string {
 	return ""
 }
 
-// ledgerAnew builds a ledger from the State.
-func (e *Engine) ledgerAnew() *budget.Ledger {
+// rebuildLedger builds a ledger from the State.
+func (e *Engine) rebuildLedger() *budget.Ledger {
 	spent, spending, turn := e.ledger.State()
 	kept := e.ledger
 	e.ledger = budget.New(spent, spending, turn, e.claimOf)
@@ -98,8 +98,8 @@ func (e *Engine) ledgerAnew() *budget.Ledger {
 	return anew
 }
 
-// accountLike returns the ledger's account of the same window.
-func (e *Engine) accountLike(o *budget.Account) *budget.Account {
+// sameAccount returns the ledger's account of the same window.
+func (e *Engine) sameAccount(o *budget.Account) *budget.Account {
 	all := e.ledger.Accounts()
 	at := slices.IndexFunc(all, func(a *budget.Account) bool { return a.Budget == o.Budget && a.Window == o.Window && a.From == o.From })
 	if at < 0 {

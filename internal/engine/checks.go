@@ -23,8 +23,8 @@ func (e *Engine) checked(in *fleet.Member) bool {
 	return spec != nil && spec.CheckWithin > 0
 }
 
-// fit reports whether no health check speaks against the instance.
-func (e *Engine) fit(in *fleet.Member) bool {
+// passesCheck reports whether no health check speaks against the instance.
+func (e *Engine) passesCheck(in *fleet.Member) bool {
 	return !e.checked(in) || in.Passed != 0 && in.Unfit == nil
 }
 
@@ -87,10 +87,10 @@ func (e *Engine) checkHealth(in *fleet.Member) {
 		e.announceReady(in)
 		e.writeInstance(in)
 	case !e.checked(in) || !in.State.Ready() || in.Held() || e.leaving(in):
-	case in.Passed == 0 && e.s.Now >= e.checkDeadline(in) && e.counts(in):
+	case in.Passed == 0 && e.s.Now >= e.checkDeadline(in) && e.failureCounts(in):
 		e.countTemplate(in, false)
 		e.breakInstance(in, e.verdict(drover.ReasonCheck, "its health check did not pass within %v%s", e.poolSpec(in).CheckWithin, unfitWords(in)))
-	case in.Passed != 0 && in.Unfit != nil && e.counts(in):
+	case in.Passed != 0 && in.Unfit != nil && e.failureCounts(in):
 		why := *in.Unfit
 		why.Since = e.s.Now
 		e.markUnhealthy(in, why)
@@ -127,9 +127,9 @@ func (e *Engine) nextHealth(in *fleet.Member) drover.Time {
 	return 0
 }
 
-// counts reports whether a failing check counts against an instance: another of its cloud has passed meanwhile, or
+// failureCounts reports whether a failing check counts against an instance: another of its cloud has passed meanwhile, or
 // there are too few to assume a partition, or PartitionTimeout has passed.
-func (e *Engine) counts(in *fleet.Member) bool {
+func (e *Engine) failureCounts(in *fleet.Member) bool {
 	c := e.cloud(in.Cloud)
 	if c == nil || in.Vouched || c.Checks.Over {
 		return true
@@ -176,7 +176,7 @@ func (e *Engine) failing(cloud string) (n int, all bool) {
 func (e *Engine) touchUnfit(c *Cloud) {
 	for _, name := range e.pools.names {
 		for _, in := range e.pools.members[name] {
-			if in.Cloud == c.Name && e.checked(in) && !e.fit(in) {
+			if in.Cloud == c.Name && e.checked(in) && !e.passesCheck(in) {
 				e.touch(in)
 			}
 		}

@@ -27,8 +27,8 @@ func (e *Engine) checkCloud(c *Cloud) {
 	}
 }
 
-// lookSoon lists the cloud early because an instance is expected to appear or go. Each time in a row, it waits longer.
-func (e *Engine) lookSoon(c *Cloud) {
+// listSoon lists the cloud early because an instance is expected to appear or go. Each time in a row, it waits longer.
+func (e *Engine) listSoon(c *Cloud) {
 	if c == nil {
 		return
 	}
@@ -39,8 +39,8 @@ func (e *Engine) lookSoon(c *Cloud) {
 	c.NextList = max(c.NoList, min(c.NextList, max(e.s.Now, c.Began.Add(soon), e.s.Now.Add(wait))))
 }
 
-// lookAt lists the cloud no later than a given time.
-func (e *Engine) lookAt(c *Cloud, at drover.Time) {
+// listBy lists the cloud no later than a given time.
+func (e *Engine) listBy(c *Cloud, at drover.Time) {
 	c.NextList = max(c.NoList, min(c.NextList, max(at, e.s.Now, c.Began.Add(soon))))
 }
 
@@ -107,33 +107,33 @@ func (e *Engine) listed(b Listed) {
 	}
 	c.ListFails, c.Unlisted = 0, Verdict{}
 	c.Listed, c.Good, c.GoodBefore = e.s.Now, b.Began, c.Good
-	c.look(b.Began, e.limits(c.Name).ListLag)
+	c.addGoodList(b.Began, e.limits(c.Name).ListLag)
 	for _, s := range b.Added {
-		e.sighted(c, s)
+		e.handleSighting(c, s)
 	}
 	for _, id := range b.Removed {
-		e.unlist(c, id)
+		e.noteUnlisted(c, id)
 	}
 	e.reviveListed(c)
-	e.lookTwice(c)
+	e.scheduleSecondList(c)
 	if e.missing(c, b.Began) {
 		c.Hurry++
-		e.lookSoon(c)
+		e.listSoon(c)
 	} else {
 		c.Hurry = 0
 	}
 }
 
-// lookTwice schedules the second list as early as it can show what the first may have missed, when that matters: before
-// stale records are trusted, and before a draining controller exits.
-func (e *Engine) lookTwice(c *Cloud) {
+// scheduleSecondList schedules the second list as early as it can show what the first may have missed, when that
+// matters: before stale records are trusted, and before a draining controller exits.
+func (e *Engine) scheduleSecondList(c *Cloud) {
 	if (!e.recordsCurrent() || e.s.Draining) && c.First != 0 && !c.Twice {
-		e.lookAt(c, c.secondLook(e.limits(c.Name).ListLag))
+		e.listBy(c, c.secondListTime(e.limits(c.Name).ListLag))
 	}
 }
 
-// unlist records that a list no longer has an instance.
-func (e *Engine) unlist(c *Cloud, id string) {
+// noteUnlisted records that a list no longer has an instance.
+func (e *Engine) noteUnlisted(c *Cloud, id string) {
 	if in := e.fleet.ByProviderID(c.Name, id); in != nil {
 		e.clearEnd(in, c.GoodBefore)
 		in.Listed, in.Lacked, in.Ending, in.Over = false, true, false, false
@@ -142,9 +142,9 @@ func (e *Engine) unlist(c *Cloud, id string) {
 	}
 }
 
-// sighted handles an instance that is new in a list, or has changed since the last one.
-func (e *Engine) sighted(c *Cloud, s Sighting) {
-	in := e.fleet.Behind(c.Name, s)
+// handleSighting handles an instance that is new in a list, or has changed since the last one.
+func (e *Engine) handleSighting(c *Cloud, s Sighting) {
+	in := e.fleet.ForSighting(c.Name, s)
 	if in == nil {
 		if !e.fleet.ShowDeparted(c.Name, s.ProviderID, &s) {
 			e.adopt(c, s)
@@ -155,7 +155,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	e.clearEnd(in, c.GoodBefore)
 	in.Reshown = in.Reshown || in.Lacked && in.EndTold != 0
 	in.Listed, in.Lacked, in.Missing = true, false, 0
-	e.locate(in, s.Addresses)
+	e.setAddresses(in, s.Addresses)
 	if !in.Seen {
 		in.Seen = true
 		e.writeInstance(in)
@@ -174,11 +174,11 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 			e.writeInstance(in)
 		}
 	}
-	e.show(c, in, s)
+	e.applySighting(c, in, s)
 }
 
-// locate records an instance's addresses and dials it there.
-func (e *Engine) locate(in *fleet.Member, a drover.Addresses) {
+// setAddresses records an instance's addresses and dials it there.
+func (e *Engine) setAddresses(in *fleet.Member, a drover.Addresses) {
 	if a == (drover.Addresses{}) || a == in.Addresses || in.State == drover.InstanceStopped {
 		return
 	}
@@ -189,8 +189,8 @@ func (e *Engine) locate(in *fleet.Member, a drover.Addresses) {
 	e.writeInstance(in)
 }
 
-// show records an instance's state as listed.
-func (e *Engine) show(c *Cloud, in *fleet.Member, s Sighting) {
+// applySighting records an instance's state as listed.
+func (e *Engine) applySighting(c *Cloud, in *fleet.Member, s Sighting) {
 	e.showStopped(c, in, &s)
 	in.Over = s.Ended != 0
 	e.recordEnd(in, s.Ended)
@@ -207,7 +207,7 @@ func (e *Engine) show(c *Cloud, in *fleet.Member, s Sighting) {
 	switch {
 	case in.Created == 0:
 	case s.Failed != nil:
-		e.failed(in, s.Failed)
+		e.creationFailed(in, s.Failed)
 	case s.Stopped:
 		e.stopped(in)
 	}
@@ -257,7 +257,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	case first != nil && !in.Held():
 		e.stop(in, e.verdict(drover.ReasonTwin, "its cloud created instance %s twice", s.Name))
 	case s.Failed != nil:
-		e.unmade(in, s.Failed)
+		e.endUncreated(in, s.Failed)
 	case s.Stopped && in.State != drover.InstanceStopped:
 		e.stopped(in)
 	}
@@ -306,7 +306,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 		in.Reason, in.Unsure = &why, true
 		in.Retry = e.s.Now.Add(backoff(in.Fails, 250*time.Millisecond, 30*time.Second))
 		if c := e.cloud(in.Cloud); c != nil {
-			e.lookSoon(c)
+			e.listSoon(c)
 			c.Unsure = e.s.Now
 		}
 	case drover.KindRateLimit:
@@ -314,7 +314,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 		if b.Err.Kind != drover.KindCapacity && b.Err.Kind != drover.KindQuota && b.Err.Kind != drover.KindAuthentication {
 			e.countTemplate(in, false)
 		}
-		e.leaveAlone(in, b.Tried, b.Err)
+		e.blockTried(in, b.Tried, b.Err)
 		if !in.Unsure || !in.Held() { // otherwise it is requested again
 			e.nodeFailed(in, string(b.Err.Kind), e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message))
 		}

@@ -23,9 +23,9 @@ func (e *Engine) connected(b Connected) {
 	in.Connected, in.Silent, in.Tried, in.Unlocated, in.Missing, in.Known = true, 0, false, false, 0, e.s.Now
 	learned := in.HostKey != b.HostKey
 	in.HostKey, in.Heard = b.HostKey, true
-	e.hear(in)
+	e.endPartition(in)
 	e.endQuiet(in)
-	e.heard(in)
+	e.clearUnreachable(in)
 	if b.Notice != nil {
 		e.reclaim(in, noticeText(*b.Notice))
 	}
@@ -47,14 +47,14 @@ func (e *Engine) connected(b Connected) {
 func (e *Engine) probeFailed(in *fleet.Member, how string) {
 	why := e.verdict(drover.ReasonBroken, "its boot probe failed, and there are attempts on it: %s", how)
 	if in.Idle == drover.IdleRun {
-		e.behave(in, drover.IdleDrain, &why)
+		e.setIdleBehavior(in, drover.IdleDrain, &why)
 	}
 	does := map[drover.IdleBehavior]string{drover.IdleHold: "is held", drover.IdleDrain: "drains"}
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s %s: %s", in.Name, does[in.Idle], why.Text), Instance: in.Name, Reason: new(why.Reason())})
 }
 
-// heard clears the reason why an instance could not be reached.
-func (e *Engine) heard(in *fleet.Member) {
+// clearUnreachable clears the reason why an instance could not be reached.
+func (e *Engine) clearUnreachable(in *fleet.Member) {
 	said := in.Remark()
 	if !in.Broken && in.Reason != nil && (said == nil || *in.Reason != *said) {
 		in.Reason = said
@@ -68,7 +68,7 @@ func (e *Engine) ready(in *fleet.Member) {
 		return
 	}
 	if in.Waking {
-		e.awake(in)
+		e.noteRestarted(in)
 	}
 	if in.Ready == 0 {
 		in.Ready = e.s.Now
@@ -204,8 +204,8 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	switch {
 	case in.Unlocated:
 		if c := e.cloud(in.Cloud); c != nil {
-			e.uncalled(in, c)
-			e.lookSoon(c)
+			e.restartSilence(in, c)
+			e.listSoon(c)
 		}
 	case b.Err.Kind == drover.KindHostKey && in.Waking && e.s.Now < in.Switched.Add(e.lag(in)): // the dialled address may be from before the stop
 	case b.Err.Kind == drover.KindHostKey:
@@ -222,9 +222,9 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	e.touch(in)
 }
 
-// uncalled restarts an instance's silence if its cloud has not listed instances since the controller started: without
+// restartSilence restarts an instance's silence if its cloud has not listed instances since the controller started: without
 // an address it cannot be reached.
-func (e *Engine) uncalled(in *fleet.Member, c *Cloud) {
+func (e *Engine) restartSilence(in *fleet.Member, c *Cloud) {
 	if c.Listed < e.s.Looking {
 		e.beginSilence(in)
 	}
@@ -242,7 +242,7 @@ func (e *Engine) beginSilence(in *fleet.Member) {
 // noteQuiet records from time to time how long an instance has been silent, for the next controller to continue from.
 func (e *Engine) noteQuiet(in *fleet.Member) {
 	quiet := e.s.Now.Sub(in.Silent)
-	if in.ShouldBeHeard() && (quiet < in.Quiet || quiet >= in.Quiet+e.life().ProbeInterval) {
+	if in.ShouldBeConnected() && (quiet < in.Quiet || quiet >= in.Quiet+e.life().ProbeInterval) {
 		in.Quiet = quiet
 		e.writeInstance(in)
 	}
@@ -271,6 +271,6 @@ func (e *Engine) disconnected(b Disconnected) {
 	in.Tried, in.Fails, in.Retry = false, 0, e.s.Now
 	in.Silent, in.Known = max(b.Heard, e.s.Looking), max(b.Heard, in.Known)
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("lost the connection to instance %s: %s", in.Name, b.Text), Instance: in.Name})
-	e.lookSoon(e.cloud(in.Cloud))
+	e.listSoon(e.cloud(in.Cloud))
 	e.touch(in)
 }

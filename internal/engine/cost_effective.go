@@ -33,7 +33,7 @@ func (e *Engine) costEffective(g *group, in *fleet.Member) bool {
 // opportunityCost is the price of using an instance for work that a cheaper type would fit: other work may arrive soon
 // and save a boot there.
 func (e *Engine) opportunityCost(g *group, in *fleet.Member) drover.Money {
-	if soloPrice := e.soloPrice(g.Key.Shape); in.Price > soloPrice+soloPrice/64 {
+	if solo := e.soloPrice(g.Key.Shape); in.Price > solo+solo/64 {
 		return in.Price.For(e.bootTimes().usual / 2)
 	}
 	return 0
@@ -106,7 +106,7 @@ func (e *Engine) longestRun(g *group, n int) runtimes.Points {
 	if len(g.Jobs) == 0 {
 		return runtimes.LongestOf(e.runTime(g), n)
 	}
-	return runtimes.LongestOf(e.alike(g.Jobs[0]), n)
+	return runtimes.LongestOf(e.likelyTogether(g.Jobs[0]), n)
 }
 
 // remainingReach is how many attempts, and reservations, of an instance remainingWork examines.

@@ -12,31 +12,31 @@ type Decision struct {
 	Writes  []Write     `json:"writes,omitempty"`
 	Effects []Effect    `json:"effects,omitempty"`
 	Notes   []Note      `json:"notes,omitempty"`
-	Wake    drover.Time `json:"wake,omitempty"` // when the engine wants to be asked next, 0 for not at all
+	Wake    drover.Time `json:"wake,omitempty"` // when the engine wants its next event, 0 for never
 }
 
-// Write is a change to what is durable. Exactly one field is set.
+// Write is a change to the durable state. Exactly one field is set.
 type Write struct {
-	Job      *Job         `json:"job,omitempty"`   // as it now is; its elements have rows of their own
+	Job      *Job         `json:"job,omitempty"`   // its current state; elements have their own rows
 	Ended    *JobEnd      `json:"ended,omitempty"` // the job is final and leaves the engine
 	Element  *ElementRow  `json:"element,omitempty"`
 	Attempt  *AttemptRow  `json:"attempt,omitempty"`
-	Instance *Instance    `json:"instance,omitempty"` // as it now is
+	Instance *Instance    `json:"instance,omitempty"` // its current state
 	Gone     *InstanceEnd `json:"gone,omitempty"`     // the instance is gone and leaves the engine
-	Blocks   *[]Block     `json:"blocks,omitempty"`   // all there are
-	Spending *Spending    `json:"spending,omitempty"` // as it now is
+	Blocks   *[]Block     `json:"blocks,omitempty"`   // all of them
+	Spending *Spending    `json:"spending,omitempty"` // its current state
 	Closing  bool         `json:"closing,omitempty"`
 	Queue    *Queue       `json:"queue,omitempty"`
-	Pool     *PoolRow     `json:"pool,omitempty"`  // as it now is
-	Reply    *Reply       `json:"reply,omitempty"` // the row of its wish goes
-	Hook     *HookRow     `json:"hook,omitempty"`  // of an effect Fire; added by the loop, no part of a decision
+	Pool     *PoolRow     `json:"pool,omitempty"`  // its current state
+	Reply    *Reply       `json:"reply,omitempty"` // removes the row of its wish
+	Hook     *HookRow     `json:"hook,omitempty"`  // for an effect Fire; added by the loop, not by the engine
 
-	Doubt  *Doubt `json:"doubt,omitempty"`  // the records may be an older copy
-	Proved bool   `json:"proved,omitempty"` // they are not, or no longer in a way that matters
+	Doubt  *Doubt `json:"doubt,omitempty"`  // the records may be stale
+	Proved bool   `json:"proved,omitempty"` // they are current, or their staleness no longer matters
 }
 
-// Replies are the answers to requests, in their order. They are among the writes, so a caller hears an answer only once
-// it is true.
+// Replies returns the answers to requests, in order. They are among the writes, so a caller gets an answer only once it
+// is committed.
 func (d Decision) Replies() (all []Reply) {
 	for _, w := range d.Writes {
 		if w.Reply != nil {
@@ -49,23 +49,23 @@ func (d Decision) Replies() (all []Reply) {
 // Reply is the answer to a request.
 type Reply struct {
 	Wish int64         `json:"wish"`
-	Err  *drover.Error `json:"err,omitempty"` // why it is refused, and nothing was done; nil if it is granted
+	Err  *drover.Error `json:"err,omitempty"` // why it is refused, with no effect; nil if it is granted
 }
 
-// Queue is whether what waits is started.
+// Queue is whether waiting work may start.
 type Queue struct {
-	Paused *drover.Reason `json:"paused,omitempty"` // why not; nil if it is
+	Paused *drover.Reason `json:"paused,omitempty"` // why not; nil if it may
 }
 
-// PoolRow is the durable part of a pool beside its configuration: the number that an operator or an autoscaler set.
+// PoolRow is the durable part of a pool besides its configuration: the size that an operator or an autoscaler set.
 type PoolRow struct {
 	Name       string `json:"name"`
 	Count      int    `json:"count"`
-	Configured int    `json:"configured"` // the configured number when it was set; once that differs, the row goes
+	Configured int    `json:"configured"` // the configured size when it was set; the row is dropped once that differs
 	Gone       bool   `json:"gone,omitempty"`
 
-	Failed      []FailedNode `json:"failed,omitempty"`       // of a node group: nodes that could not be had, which count until they are deleted
-	LastFailure int64        `json:"last_failure,omitempty"` // the number of the last of them
+	Failed      []FailedNode `json:"failed,omitempty"`       // of a node group: nodes that could not be provided, which count until they are deleted
+	LastFailure int64        `json:"last_failure,omitempty"` // number of the last one
 }
 
 // FailedNode is a node that could not be created.
@@ -73,14 +73,14 @@ type FailedNode struct {
 	Number     int64   `json:"number"` // counts the group's failures
 	Code       string  `json:"code"`   // a kind of error, or a cause
 	Why        Verdict `json:"why"`
-	Instance   int64   `json:"instance,omitempty"` // 0: none was asked for
+	Instance   int64   `json:"instance,omitempty"` // 0: none was requested
 	Name       string  `json:"name,omitempty"`
 	Cloud      string  `json:"cloud,omitempty"`
 	Zone       string  `json:"zone,omitempty"`
 	ProviderID string  `json:"provider_id,omitempty"`
 }
 
-// Doubt is why the records may be an older copy, and the numbers beyond which new ones are assigned from then on.
+// Doubt is why the records may be stale, and the numbers above which new ones are assigned from then on.
 type Doubt struct {
 	Reason       drover.Reason `json:"reason"`
 	LastJob      int64         `json:"last_job"`
@@ -112,7 +112,7 @@ type ElementRow struct {
 	Ended   drover.Time     `json:"ended,omitempty"`
 }
 
-// AttemptRow is an attempt as it now is; once it is not live it leaves the engine.
+// AttemptRow is an attempt's current state; once it is not live it leaves the engine.
 type AttemptRow struct {
 	Attempt Attempt       `json:"attempt"`
 	Reason  drover.Reason `json:"reason"`
@@ -125,7 +125,7 @@ type InstanceEnd struct {
 	At       drover.Time   `json:"at"`
 	Cost     drover.Money  `json:"cost"`
 	Reason   drover.Reason `json:"reason"`
-	Departed *Departed     `json:"departed,omitempty"` // nil if its cloud never gave it an id
+	Departed *Departed     `json:"departed,omitempty"` // nil if its cloud never gave it an ID
 }
 
 // Effect is something for a shell to do, once. Exactly one field beside ID is set. Every effect except Stop, Forget,
@@ -156,7 +156,7 @@ type ListOfferings struct {
 	Have  string `json:"have,omitempty"` // the hash of the catalogue that the engine has; empty: none
 }
 
-// ListInstances asks a cloud what it has of this fleet.
+// ListInstances asks a cloud for its instances of this fleet.
 type ListInstances struct {
 	Cloud string `json:"cloud"`
 }
@@ -176,13 +176,13 @@ type Create struct {
 	Cloud      string            `json:"cloud"`
 	Candidates []drover.Offering `json:"candidates"`
 	Disk       drover.Bytes      `json:"disk,omitempty"`
-	Prefix     string            `json:"prefix,omitempty"` // of the name by which the cloud is to know it
-	Owner      string            `json:"owner,omitempty"`  // the mark of the user whose it is
-	Pool       string            `json:"pool,omitempty"`   // the pool that it belongs to
+	Prefix     string            `json:"prefix,omitempty"` // of its name in the cloud
+	Owner      string            `json:"owner,omitempty"`  // owner mark
+	Pool       string            `json:"pool,omitempty"`   // the pool it belongs to
 	Template   string            `json:"template,omitempty"`
 }
 
-// Destroy asks a cloud to end an instance, by name if the cloud's id for it is unknown.
+// Destroy asks a cloud to destroy an instance, by name if its provider ID is unknown.
 type Destroy struct {
 	Instance   int64  `json:"instance"`
 	Name       string `json:"name"`
@@ -199,8 +199,8 @@ type Switch struct {
 	On         bool   `json:"on,omitempty"`
 }
 
-// SetTags asks a cloud to note an instance's idle behaviour on it, and that Drover has it stopped, so that both hold
-// even if the store is lost.
+// SetTags asks a cloud to set the tags with an instance's idle behaviour, and whether Drover has stopped it, so that
+// both hold even if the store is lost.
 type SetTags struct {
 	Instance   int64               `json:"instance"`
 	Name       string              `json:"name"`
@@ -208,7 +208,7 @@ type SetTags struct {
 	ProviderID string              `json:"provider_id"`
 	Idle       drover.IdleBehavior `json:"idle_behavior"`
 	Owner      string              `json:"owner,omitempty"`
-	Stopped    drover.Time         `json:"stopped,omitempty"` // since when; 0: it is not, or not by Drover
+	Stopped    drover.Time         `json:"stopped,omitempty"` // since when; 0: not stopped by Drover
 }
 
 // GrowDisk asks for an instance's volume and its file system to be at least this large.
@@ -220,21 +220,21 @@ type GrowDisk struct {
 	Size       drover.Bytes `json:"size"`
 }
 
-// Connect asks for an instance's control stream: log in, prove the host key, deploy the runner, pass the boot probe.
+// Connect asks for an instance's control stream: log in, verify the host key, deploy the runner, pass the boot probe.
 type Connect struct {
 	Instance   int64  `json:"instance"`
 	Name       string `json:"name"`
 	Cloud      string `json:"cloud"`
 	ProviderID string `json:"provider_id"`
 	HostKey    string `json:"host_key,omitempty"` // the pinned fingerprint
-	Probe      bool   `json:"probe,omitempty"`    // its boot is not proved yet, or not since this controller began
+	Probe      bool   `json:"probe,omitempty"`    // its boot probe has not passed yet, or not since this controller started
 
-	Pool string `json:"pool,omitempty"` // that may have a boot probe of its own
+	Pool string `json:"pool,omitempty"` // that may have its own boot probe
 
-	Apart bool        `json:"apart,omitempty"` // what runs there is kept apart
+	Apart bool        `json:"apart,omitempty"` // its jobs are isolated from each other
 	Arch  drover.Arch `json:"arch,omitempty"`
 
-	Addresses drover.Addresses `json:"addresses,omitzero"` // that are in the records; its cloud may have told newer ones
+	Addresses drover.Addresses `json:"addresses,omitzero"` // from the records; its cloud may have reported newer ones
 }
 
 // Disconnect closes an instance's control stream and forgets its address.
@@ -248,7 +248,7 @@ type Start struct {
 	Instance int64            `json:"instance"`
 	Type     string           `json:"type"`
 
-	Interrupted drover.Time      `json:"interrupted,omitempty"` // when the job's attempt before this was, if it was
+	Interrupted drover.Time      `json:"interrupted,omitempty"` // when the job's previous attempt was interrupted, if so
 	Limits      drover.Resources `json:"limits"`
 	Timeout     time.Duration    `json:"timeout,omitempty"`
 	Grace       time.Duration    `json:"grace"`
@@ -271,7 +271,7 @@ type Collect struct {
 type Forget struct {
 	Attempt  drover.AttemptID `json:"attempt"`
 	Instance int64            `json:"instance"`
-	Foreign  bool             `json:"foreign,omitempty"` // that of records that are lost: not one of these, if they have given that number since
+	Foreign  bool             `json:"foreign,omitempty"` // the attempt of lost records, not the one to which these have given its number since
 }
 
 // HookTime is how long a hook may run.
@@ -281,7 +281,7 @@ const HookTime = 30 * time.Second
 // nothing else waits for a hook.
 type Fire struct {
 	Hook       drover.Hook   `json:"hook"`
-	Instance   int64         `json:"instance,omitempty"` // 0 of HookExhausted
+	Instance   int64         `json:"instance,omitempty"` // 0 for HookExhausted
 	Name       string        `json:"name,omitempty"`
 	Prefix     string        `json:"prefix,omitempty"` // of its name in the cloud
 	Cloud      string        `json:"cloud"`
@@ -291,7 +291,7 @@ type Fire struct {
 	Reason     drover.Reason `json:"reason"`
 }
 
-// HookRow is an event that a hook has not been told of yet.
+// HookRow is an event that a hook has yet to run for.
 type HookRow struct {
 	Epoch   int64  `json:"epoch"`
 	Effect  int64  `json:"effect"`
@@ -300,10 +300,10 @@ type HookRow struct {
 	Address string `json:"address,omitempty"` // of the instance
 }
 
-// Key is that row's alone.
+// Key identifies the row.
 func (h HookRow) Key() string { return fmt.Sprintf("%d/%d/%s", h.Epoch, h.Effect, h.Pool) }
 
-// Note is a line for the log, and for people who watch.
+// Note is a line for the log and for people who watch.
 type Note struct {
 	Level    Level             `json:"level"`
 	Text     string            `json:"text"`

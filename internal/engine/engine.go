@@ -174,7 +174,7 @@ func (e *Engine) Apply(ev Event) Decision {
 	was := e.s.Now
 	e.s.Now = max(e.s.Now, ev.At)
 	if fresh || late {
-		e.lookAgain(fresh)
+		e.resumeObservation(fresh)
 	}
 	if fresh && !e.recordsCurrent() {
 		e.noteStaleRecords()
@@ -190,7 +190,7 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.resume()
 	e.updatePrices()
 	e.watchBudgets()
-	e.unblock(e.market.Expire(e.billBegan))
+	e.blocksChanged(e.market.Expire(e.billBegan))
 	e.placeWaiting()
 	e.checkDue()
 	for _, c := range e.clouds {
@@ -208,10 +208,10 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.placeWaiting()
 	e.reconcilePools(false)
 	e.placeWaiting()
-	e.nameBlocks()
+	e.updateBlockReasons()
 	e.preempt()
 	e.checkDue()
-	e.nameBlocks()
+	e.updateBlockReasons()
 	e.markBlocked()
 	e.updatePrices()
 	e.writeBlocks()
@@ -328,9 +328,9 @@ func said(err *drover.Error) *drover.Error {
 	return err
 }
 
-// lookAgain restarts observation after a start or a suspension. An instance's silence continues from its length at the
-// last failed dial: the gap does not count, but restarts do not keep an unresponsive instance alive either.
-func (e *Engine) lookAgain(fresh bool) {
+// resumeObservation restarts observation after a start or a suspension. An instance's silence continues from its length
+// at the last failed dial: the gap does not count, but restarts do not keep an unresponsive instance alive either.
+func (e *Engine) resumeObservation(fresh bool) {
 	e.s.Looking = e.s.Now
 	e.forgetChecks()
 	if fresh && e.s.Closing {

@@ -19,7 +19,7 @@ type Body interface{ kind() string }
 // Configured brings the settings; it is the first event after a start and comes again when they change.
 type Configured struct {
 	Settings Settings   `json:"settings"`
-	Spent    []Spending `json:"spent,omitempty"` // in the present windows, for budgets that are not counted for yet
+	Spent    []Spending `json:"spent,omitempty"` // in the current windows, for budgets that are not tracked yet
 }
 
 // Ticked says that the requested wake-up time has come. Any other event serves as well.
@@ -35,7 +35,7 @@ type Submitted struct {
 type CancelAsked struct {
 	Wish   int64         `json:"wish,omitempty"` // its row, 0 if it has none
 	Job    drover.JobID  `json:"job"`
-	Again  int64         `json:"again,omitempty"` // the life of the job that it is meant for, as Job.Again; a later one is left alone
+	Again  int64         `json:"again,omitempty"` // the retry of the job that is meant, as Job.Again; a later one is left alone
 	All    bool          `json:"all,omitempty"`
 	Reason drover.Reason `json:"reason"`
 }
@@ -53,7 +53,7 @@ type InstructAsked struct {
 type PriorityAsked struct {
 	Wish     int64         `json:"wish,omitempty"`
 	Job      int64         `json:"job"`
-	Again    int64         `json:"again,omitempty"` // the life of the job that it is meant for, as Job.Again; a later one is left alone
+	Again    int64         `json:"again,omitempty"` // the retry of the job that is meant, as Job.Again; a later one is left alone
 	Priority int           `json:"priority"`
 	Reason   drover.Reason `json:"reason"`
 }
@@ -73,48 +73,48 @@ type ResizeAsked struct {
 	Reason drover.Reason `json:"reason"`
 }
 
-// GroupAsked is what a cluster's autoscaler asks of a node group. It has no number of its own, so it is not done twice,
+// GroupAsked is a request of a cluster's autoscaler to a node group. It has no number, so it is not carried out twice,
 // nor later than By: by then the caller has given up waiting, and will ask again.
 type GroupAsked struct {
 	Wish   int64         `json:"wish,omitempty"`
 	Group  string        `json:"group"`
 	Verb   GroupVerb     `json:"verb"`
-	Delta  int           `json:"delta,omitempty"` // of GroupIncrease more than 0, of GroupDecrease less
-	Nodes  []NodeKey     `json:"nodes,omitempty"` // of GroupDelete
+	Delta  int           `json:"delta,omitempty"` // positive for GroupIncrease, negative for GroupDecrease
+	Nodes  []NodeKey     `json:"nodes,omitempty"` // for GroupDelete
 	By     drover.Time   `json:"by"`
 	Reason drover.Reason `json:"reason"`
 }
 
-// GroupVerb is one of the things that an autoscaler asks for.
+// GroupVerb is what an autoscaler may request.
 type GroupVerb string
 
 // The verbs.
 const (
-	GroupIncrease GroupVerb = "increase" // have so many more
-	GroupDecrease GroupVerb = "decrease" // give up so many that were asked for and are not created
-	GroupDelete   GroupVerb = "delete"   // destroy these nodes, and have so many less
+	GroupIncrease GroupVerb = "increase" // have this many more
+	GroupDecrease GroupVerb = "decrease" // give up this many requested nodes that are not created yet
+	GroupDelete   GroupVerb = "delete"   // destroy these nodes, and lower the target
 )
 
-// NodeKey names a node: by its instance, or as the failure of one that never was.
+// NodeKey names a node: by its instance, or as a failure that has none.
 type NodeKey struct {
 	Instance int64 `json:"instance,omitempty"`
 	Failure  int64 `json:"failure,omitempty"`
 }
 
-// NodeTold is what was seen of an instance's node in its cluster.
+// NodeTold reports what was observed about an instance's node in its cluster.
 type NodeTold struct {
 	Instance int64    `json:"instance"`
 	Word     NodeWord `json:"word"`
 }
 
-// NodeWord is what may be seen of a node.
+// NodeWord is what may be observed about a node.
 type NodeWord string
 
 // The words.
 const (
-	NodeJoined  NodeWord = "joined"  // it is ready, and lost its startup taint
-	NodeAbsent  NodeWord = "absent"  // it has not, as its cluster says now
-	NodeEmptied NodeWord = "emptied" // nothing that evictions can move is left on it, or there is no such node
+	NodeJoined  NodeWord = "joined"  // it is ready, and its startup taint was removed
+	NodeAbsent  NodeWord = "absent"  // it is not, according to its cluster now
+	NodeEmptied NodeWord = "emptied" // no evictable pods are left on it, or it does not exist
 )
 
 // HealthChecked says that an instance's health check passes, or that it has failed several times in a row. Others says
@@ -138,27 +138,27 @@ type CloseAsked struct {
 	Now bool `json:"now,omitempty"`
 }
 
-// Offered answers ListOfferings: the whole catalogue or, with a Base, what has changed since the one of that hash. With
+// Offered answers ListOfferings: the complete catalogue or, with a Base, the changes since the one with that hash. With
 // Err set it says nothing.
 type Offered struct {
 	Effect    int64             `json:"effect"`
 	Cloud     string            `json:"cloud"`
-	Offerings []drover.Offering `json:"offerings,omitempty"` // all, or those that are new or not as they were
+	Offerings []drover.Offering `json:"offerings,omitempty"` // all, or the new and changed ones
 	Removed   []OfferingKey     `json:"removed,omitempty"`
 	Base      string            `json:"base,omitempty"`
-	Hash      string            `json:"hash,omitempty"` // of the catalogue as it is now
-	Past      []Past            `json:"past,omitempty"` // of the spot offerings of which there are instances, in the first answer after a start
+	Hash      string            `json:"hash,omitempty"` // of the current catalogue
+	Past      []Past            `json:"past,omitempty"` // price history of the spot offerings in use, in the first answer after a start
 	Err       *drover.Error     `json:"err,omitempty"`
 }
 
-// Listed answers ListInstances: what this list adds to the cloud's last good one, and what it lacks. After a start the
-// first list adds all it has. With Err set the list says nothing.
+// Listed answers ListInstances: the additions to the cloud's last good list, and what is missing from the new one.
+// After a start the first list adds everything it has. With Err set the list says nothing.
 type Listed struct {
 	Effect  int64         `json:"effect"`
 	Cloud   string        `json:"cloud"`
 	Began   drover.Time   `json:"began"`
 	Added   []Sighting    `json:"added,omitempty"`
-	Removed []string      `json:"removed,omitempty"` // provider ids
+	Removed []string      `json:"removed,omitempty"` // provider IDs
 	Err     *drover.Error `json:"err,omitempty"`
 }
 
@@ -225,46 +225,45 @@ type Fired struct {
 	Instance int64 `json:"instance"`
 }
 
-// Connected answers Connect: the instance proved its host key, its boot probe passed, and its runner said what it has.
-// One whose probe failed counts as connected only if its runner has attempts: some that run, or that have ended and are
-// yet to be collected.
+// Connected answers Connect: the host key was verified, the boot probe passed, and the runner reported what it has. An
+// instance whose probe failed counts as connected only if its runner has attempts, running or yet to be collected.
 type Connected struct {
 	Effect      int64    `json:"effect"`
 	Instance    int64    `json:"instance"`
 	HostKey     string   `json:"host_key"` // fingerprint
 	Attempts    []Report `json:"attempts,omitempty"`
-	ProbeFailed string   `json:"probe_failed,omitempty"` // how the boot probe failed; empty if it passed, or was not asked for
+	ProbeFailed string   `json:"probe_failed,omitempty"` // how the boot probe failed; empty if it passed or was not requested
 
-	Notice    *drover.Notice `json:"notice,omitempty"` // the cloud's, as the runner has it
-	Unhealthy string         `json:"ailing,omitempty"` // what the runner holds to be wrong with the instance
+	Notice    *drover.Notice `json:"notice,omitempty"` // the cloud's, as seen by the runner
+	Unhealthy string         `json:"ailing,omitempty"` // what the runner reports to be wrong with the instance
 }
 
-// Report is what a runner says of one attempt that it has.
+// Report is a runner's report of one of its attempts.
 type Report struct {
 	ID    drover.AttemptID `json:"id"`
 	Exit  *drover.Exit     `json:"exit,omitempty"` // without the tails of its output
 	Proof Proof            `json:"proof,omitempty"`
 }
 
-// Proof is what the shell found of the proof that an attempt was given with its start and that its runner shows with
-// all it says of it. Any job on an instance can speak as its runner, but only of attempts that were really started
-// there can it show a proof.
+// Proof is the result of verifying the proof that an attempt was given at its start and that its runner shows with
+// every report. Any job on an instance can impersonate its runner, but it has proofs only for attempts that were really
+// started there.
 type Proof string
 
 const (
 	ProofValid   Proof = ""            // these records started the attempt on this instance
-	ProofForeign Proof = "other_store" // records that are lost did
-	ProofMissing Proof = "missing"     // there is none, or a wrong one: nobody did, or it was before there were proofs
+	ProofForeign Proof = "other_store" // lost records of this fleet did
+	ProofMissing Proof = "missing"     // missing or wrong: nobody did, or it was started before attempts had proofs
 )
 
-// ConnectFailed answers Connect. KindNotFound says that nobody was dialled, since no address is known.
+// ConnectFailed answers Connect. KindNotFound says that no address is known, so nothing was dialled.
 type ConnectFailed struct {
 	Effect   int64         `json:"effect"`
 	Instance int64         `json:"instance"`
 	Err      *drover.Error `json:"err"`
 }
 
-// Noticed says that an instance's cloud will take it back, as its runner heard it there.
+// Noticed says that an instance's runner received an interruption notice.
 type Noticed struct {
 	Instance int64         `json:"instance"`
 	Notice   drover.Notice `json:"notice"`
@@ -276,7 +275,7 @@ type HealthReported struct {
 	Text     string `json:"text,omitempty"`
 }
 
-// Disconnected says that an instance's control stream ended, and when it was last heard.
+// Disconnected says that an instance's control stream ended, and when the last message came.
 type Disconnected struct {
 	Instance int64       `json:"instance"`
 	Heard    drover.Time `json:"heard"`
@@ -301,7 +300,7 @@ type StartFailed struct {
 // Exited says that an attempt's command ended. An instance created under other records may have an attempt with the
 // same id.
 type Exited struct {
-	Instance int64            `json:"instance,omitempty"` // that says so
+	Instance int64            `json:"instance,omitempty"` // that reports it
 	Attempt  drover.AttemptID `json:"attempt"`
 	Exit     drover.Exit      `json:"exit"` // without the tails of its output
 	Proof    Proof            `json:"proof,omitempty"`

@@ -97,12 +97,12 @@ func (e *Engine) Attempts() (list []Attempt) {
 // AtRest reports whether nothing is left: no unfinished job and no instance, not even one that only its cloud knows,
 // since each cloud was listed.
 func (e *Engine) AtRest() bool {
-	return e.queue.Len() == 0 && e.fleet.Len() == 0 && e.looked() && !e.fleet.Ghosts()
+	return e.queue.Len() == 0 && e.fleet.Len() == 0 && e.allListed() && !e.fleet.DepartedListed()
 }
 
-// looked reports whether every cloud has been listed: the records must be proven current, and a list must be late
+// allListed reports whether every cloud has been listed: the records must be proven current, and a list must be late
 // enough to show what an unanswered create call may have made.
-func (e *Engine) looked() bool {
+func (e *Engine) allListed() bool {
 	return e.recordsCurrent() && !slices.ContainsFunc(e.clouds, func(c *Cloud) bool {
 		return c.Listed == 0 || c.Unsure != 0 && c.Good < c.Unsure.Add(fleet.LostGap+e.limits(c.Name).ListLag)
 	})
@@ -112,12 +112,12 @@ func (e *Engine) looked() bool {
 // instance, not even one that only its cloud knows, since each cloud was listed.
 func (e *Engine) Drained() bool {
 	unheld := func(in *fleet.Member) bool { return !in.Held() }
-	return e.fleet.Attempts() == 0 && !slices.ContainsFunc(e.fleet.All(), unheld) && e.looked()
+	return e.fleet.Attempts() == 0 && !slices.ContainsFunc(e.fleet.All(), unheld) && e.allListed()
 }
 
-// LookedTwice reports whether every cloud has been listed twice, further apart than its lists lag. Only then do the
+// ListedTwice reports whether every cloud has been listed twice, further apart than its lists lag. Only then do the
 // lists show everything that existed when this controller started, whatever its records say.
-func (e *Engine) LookedTwice() bool {
+func (e *Engine) ListedTwice() bool {
 	return !slices.ContainsFunc(e.clouds, func(c *Cloud) bool { return !c.Twice })
 }
 

@@ -176,15 +176,15 @@ func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
 	return drover.Explanation{}, false
 }
 
-// whyLeftAlone explains a block, and what ends it.
-func (e *Engine) whyLeftAlone(b Block) Verdict {
+// blockReason explains a block, and what ends it.
+func (e *Engine) blockReason(b Block) Verdict {
 	why := b.Reason
 	why.Text, why.Until = blockText(b)+cureOf(b), later(why.Until, e.s.Now)
 	return why
 }
 
 func (e *Engine) explainBlock(b Block) drover.Explanation {
-	why := e.whyLeftAlone(b)
+	why := e.blockReason(b)
 	return drover.Explanation{Subject: b.Subject(), Since: why.Since, Reasons: verdict.Reasons(why)}
 }
 

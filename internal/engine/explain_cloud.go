@@ -15,18 +15,18 @@ func (e *Engine) ExplainCloud(name string) (drover.Explanation, bool) {
 		return drover.Explanation{}, false
 	}
 	x := drover.Explanation{Subject: name, Reasons: verdict.Reasons(e.whyNotIn(c)...)}
-	say(&x, e.troublesOf(c)...)
+	say(&x, e.cloudProblems(c)...)
 	say(&x, e.blocksIn(c)...)
 	free := e.unblockedIn(c)
-	paid := slices.DeleteFunc(slices.Clone(free), e.tooDearForAll)
+	paid := slices.DeleteFunc(slices.Clone(free), e.overFleetBudget)
 	if len(free) > 0 && len(paid) == 0 {
 		say(&x, e.whyNothingIsPaid(free))
 	}
 	for _, why := range x.Reasons {
 		x.Since = sooner(x.Since, why.Since)
 	}
-	say(&x, e.whatIsOffered(c, free, paid))
-	say(&x, e.whoCannotPay(paid)...)
+	say(&x, e.summarizeOffers(c, free, paid))
+	say(&x, e.exhaustedBudgets(paid)...)
 	return x, true
 }
 
@@ -58,8 +58,8 @@ func (e *Engine) whyNowhere() (why []Verdict) {
 	return why
 }
 
-// troublesOf returns a cloud's other problems: missing or old catalogues and lists, partitions, throttles.
-func (e *Engine) troublesOf(c *Cloud) (why []Verdict) {
+// cloudProblems returns a cloud's other problems: missing or old catalogues and lists, partitions, throttles.
+func (e *Engine) cloudProblems(c *Cloud) (why []Verdict) {
 	if !c.Known {
 		why = append(why, e.whyCatalogue(c))
 	} else if c.Mute.Cause != "" {
@@ -89,7 +89,7 @@ func (e *Engine) troublesOf(c *Cloud) (why []Verdict) {
 func (e *Engine) blocksIn(c *Cloud) (why []Verdict) {
 	blocks := slices.DeleteFunc(slices.Clone(e.market.Blocks()), func(b Block) bool { return b.Cloud != c.Name })
 	for _, b := range blocks[:min(len(blocks), maxBlocks)] {
-		one := e.whyLeftAlone(b)
+		one := e.blockReason(b)
 		one.Text = b.Subject() + " is blocked: " + one.Text
 		why = append(why, one)
 	}
@@ -113,8 +113,8 @@ func (e *Engine) unblockedIn(c *Cloud) (free []drover.Offering) {
 	return free
 }
 
-// whatIsOffered summarizes a cloud's offerings, the unblocked and affordable ones, and its instances.
-func (e *Engine) whatIsOffered(c *Cloud, free, paid []drover.Offering) Verdict {
+// summarizeOffers summarizes a cloud's offerings, the unblocked and affordable ones, and its instances.
+func (e *Engine) summarizeOffers(c *Cloud, free, paid []drover.Offering) Verdict {
 	there, coming := 0, 0
 	for _, in := range e.fleet.All() {
 		if in.Cloud == c.Name {

@@ -58,11 +58,11 @@ func (e *Engine) explainOffering(o drover.Offering, general []Verdict) drover.Ex
 	x := drover.Explanation{Subject: o.Name()}
 	for _, b := range e.market.Blocks() {
 		if b.Covers(o) {
-			say(&x, e.whyLeftAlone(b))
+			say(&x, e.blockReason(b))
 		}
 	}
 	say(&x, general...)
-	for _, ask := range []func(drover.Offering) (Verdict, bool){e.whyPassed, e.whyTooDear, e.whySpread} {
+	for _, ask := range []func(drover.Offering) (Verdict, bool){e.whyPassed, e.whyOverBudget, e.whySpread} {
 		if why, ok := ask(o); ok {
 			say(&x, why)
 		}
@@ -73,7 +73,7 @@ func (e *Engine) explainOffering(o drover.Offering, general []Verdict) drover.Ex
 	if len(x.Reasons) == 0 {
 		say(&x, e.whyOffered(e.asPaid(o)))
 	}
-	say(&x, e.whoCannotPay([]drover.Offering{e.asPaid(o)})...)
+	say(&x, e.exhaustedBudgets([]drover.Offering{e.asPaid(o)})...)
 	return x
 }
 
@@ -151,7 +151,7 @@ func (b *obstacles) of(o drover.Offering) *Verdict {
 	if why, l := b.e.passedBy(b.left, o); l != nil {
 		return &why
 	}
-	if why, a := b.e.tooDearFor(o); a != nil {
+	if why, a := b.e.refusingBudget(o); a != nil {
 		return &why
 	}
 	if why, has := b.e.spreads(b.spread, o); has {

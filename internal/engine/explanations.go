@@ -116,7 +116,7 @@ func (e *Engine) arrives(to *arrivals, in *fleet.Member) {
 	if to.count++; to.count == 1 {
 		to.first = in
 	}
-	to.until = sooner(to.until, e.comesUntil(in))
+	to.until = sooner(to.until, e.arrivalDeadline(in))
 }
 
 // arrivalsOf finds what is coming for each of the groups, visiting each instance once.
@@ -148,8 +148,8 @@ func whyBooting(coming *arrivals) Verdict {
 	return why
 }
 
-// comesUntil returns when a coming instance is given up.
-func (e *Engine) comesUntil(in *fleet.Member) drover.Time {
+// arrivalDeadline returns when a coming instance is given up.
+func (e *Engine) arrivalDeadline(in *fleet.Member) drover.Time {
 	if in.State == drover.InstanceCreating {
 		return later(e.createDeadline(in), e.s.Now)
 	}

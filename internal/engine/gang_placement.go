@@ -130,10 +130,10 @@ func (e *Engine) reserveForGang(g *group, r *fleet.Index, before bool) {
 	}
 	size, slots := e.partial.size, e.partial.slots // from the placeGang call just before
 	if e.partial.overBudget {
-		markUnmet := g.Unmet // unchanged even if others take these slots
+		unmet := g.Unmet // unchanged even if others take these slots
 		g.Standby += min(len(slots), g.wants())
 		e.reserveComing(g, r)
-		g.Unmet = markUnmet
+		g.Unmet = unmet
 		return
 	}
 	if e.cannotAssemble(g, size) {

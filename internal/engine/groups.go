@@ -72,18 +72,18 @@ func (e *Engine) regroup(j *Job) {
 	if !j.MayStart() {
 		return
 	}
-	e.join(j, e.queue.KeyOf(j))
+	e.joinGroup(j, e.queue.KeyOf(j))
 	for _, grown := range j.Grown {
-		e.join(j, e.queue.KeyOf(j).With(grown.Memory))
+		e.joinGroup(j, e.queue.KeyOf(j).With(grown.Memory))
 	}
 }
 
-func (e *Engine) join(j *Job, key GroupKey) {
+func (e *Engine) joinGroup(j *Job, key GroupKey) {
 	if j.WaitingIn(key) == 0 {
 		return
 	}
 	g := e.group(key)
-	e.settle(g)
+	e.endBlockedTime(g)
 	g.Add(j)
 	g.Deferred = false
 	e.needsPlacing = true
@@ -91,13 +91,13 @@ func (e *Engine) join(j *Job, key GroupKey) {
 }
 
 func (e *Engine) ungroup(j *Job) {
-	e.part(j, e.byKey[e.queue.KeyOf(j)])
+	e.leaveGroup(j, e.byKey[e.queue.KeyOf(j)])
 	for _, grown := range j.Grown {
-		e.part(j, e.byKey[e.queue.KeyOf(j).With(grown.Memory)])
+		e.leaveGroup(j, e.byKey[e.queue.KeyOf(j).With(grown.Memory)])
 	}
 }
 
-func (e *Engine) part(j *Job, g *group) {
+func (e *Engine) leaveGroup(j *Job, g *group) {
 	if g == nil || !g.Has(j) {
 		return
 	}

@@ -144,9 +144,9 @@ func (e *Engine) fire(hook drover.Hook, in *fleet.Member, why Verdict) {
 	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Prefix: in.Prefix, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Pool: in.Pool, Reason: why.Reason()}})
 }
 
-// tellGone fires the hook of an instance that is gone: destroyed or vanished, which includes those stopped by their
+// fireGone fires the hook of an instance that is gone: destroyed or vanished, which includes those stopped by their
 // cloud. Nothing is fired for one that never existed.
-func (e *Engine) tellGone(in *fleet.Member, why Verdict) {
+func (e *Engine) fireGone(in *fleet.Member, why Verdict) {
 	switch {
 	case in.Created == 0 || in.Revived:
 	case in.State == drover.InstanceStopping && in.Ended != 0 && why.Cause != verdict.Interrupted && why.Cause != verdict.Vanished:
@@ -156,9 +156,9 @@ func (e *Engine) tellGone(in *fleet.Member, why Verdict) {
 	}
 }
 
-// failed gives up an instance that its cloud accepted but could not create. Its offering is blocked as if the create
-// call had been refused. If it was ready, it was created.
-func (e *Engine) failed(in *fleet.Member, err *drover.Error) {
+// creationFailed gives up an instance that its cloud accepted but could not create. Its offering is blocked as if the
+// create call had been refused. If it was ready, it was created.
+func (e *Engine) creationFailed(in *fleet.Member, err *drover.Error) {
 	if in.State == drover.InstanceStopping || in.Ready != 0 {
 		e.stopped(in)
 		return
@@ -166,12 +166,12 @@ func (e *Engine) failed(in *fleet.Member, err *drover.Error) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s could not be created: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	o := e.offeringOf(in)
 	e.blockRefused(in, o, err)
-	e.unmade(in, err)
+	e.endUncreated(in, err)
 	e.dropBlocked(in.Cloud)
 }
 
-// unmade ends such an instance with its cloud's explanation. A held one is kept for inspection.
-func (e *Engine) unmade(in *fleet.Member, err *drover.Error) {
+// endUncreated ends such an instance with its cloud's explanation. A held one is kept for inspection.
+func (e *Engine) endUncreated(in *fleet.Member, err *drover.Error) {
 	why := e.verdict(drover.ReasonCreateFailed, "%s", err.Message)
 	e.nodeFailed(in, string(err.Kind), why)
 	if in.Held() {

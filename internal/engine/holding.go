@@ -69,8 +69,8 @@ func (e *Engine) bestHold(in *fleet.Member, boot time.Duration) (hold time.Durat
 			continue
 		}
 		saved := boot
-		if soloPrice := e.soloPrice(p.Shape); soloPrice > 0 && soloPrice < in.Price {
-			saved = time.Duration(drover.Money(boot).Part(int64(soloPrice), int64(in.Price)))
+		if solo := e.soloPrice(p.Shape); solo > 0 && solo < in.Price {
+			saved = time.Duration(drover.Money(boot).Part(int64(solo), int64(in.Price)))
 		}
 		if h, k := p.best(e.s.Now, saved); seen == 0 || h > hold {
 			hold, over, seen = h, k, n

@@ -76,7 +76,7 @@ func (e *Engine) created(b Created) {
 	if in.ProviderID == "" || in.ProviderID == b.ProviderID { // otherwise a list showed another instance of that name, which is kept
 		in.ProviderID = b.ProviderID
 		in.Become(b.Taken)
-		e.locate(in, b.Addresses)
+		e.setAddresses(in, b.Addresses)
 	}
 	e.accepted(in)
 }
@@ -100,7 +100,7 @@ func (e *Engine) accepted(in *fleet.Member) {
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s accepted: %s, %v an hour", in.Name, in.Where(), in.Price), Instance: in.Name, Cloud: in.Cloud})
 	if in.NoLogin { // lists show when it runs
-		e.lookSoon(e.cloud(in.Cloud))
+		e.listSoon(e.cloud(in.Cloud))
 	}
 	e.touchCreating(in.Cloud)
 	e.touch(in)
@@ -141,7 +141,7 @@ func (e *Engine) destroyed(b Destroyed) {
 		e.destroyAccepted(in)
 		if c := e.cloud(in.Cloud); c != nil {
 			c.Hurry = 0
-			e.lookSoon(c)
+			e.listSoon(c)
 		}
 	}
 	e.touch(in)
@@ -258,7 +258,7 @@ func (e *Engine) reopenBill(in *fleet.Member, began drover.Time) {
 // gone settles the bill of an instance proven gone, and requeues what ran on it.
 func (e *Engine) gone(in *fleet.Member, why Verdict) {
 	e.dropAllReservations(in)
-	e.tellGone(in, why)
+	e.fireGone(in, why)
 	if in.Created != 0 && (in.Ended == 0 || in.EndKnown != 0) {
 		in.Ended = e.paidUntil(in, max(in.Created, cmp.Or(in.EndKnown, in.EndTold, e.s.Now)))
 		e.writeInstance(in) // its attempts' costs depend on it
@@ -281,7 +281,7 @@ func (e *Engine) gone(in *fleet.Member, why Verdict) {
 	e.pools.leave(in)
 	e.unreserve(in)
 	if in.Created != 0 { // a refused instance frees no quota
-		e.unblock(e.market.FreeQuota(e.offeringOf(in)))
+		e.blocksChanged(e.market.FreeQuota(e.offeringOf(in)))
 	}
 	if in.Begun { // otherwise it used no create call
 		e.touchCreating(in.Cloud)

@@ -30,14 +30,14 @@ func (e *Engine) submit(jobs []Job) {
 		taken = append(taken, j.Number)
 	}
 	for _, n := range taken {
-		e.missed(e.job(n))
+		e.checkDependencies(e.job(n))
 	}
 	e.applySuccesses()
 }
 
-// missed checks whether a new job depends on one that has ended since it was submitted. The engine does not remember
-// how that ended: if it matters, the job is cancelled.
-func (e *Engine) missed(j *Job) {
+// checkDependencies checks whether a new job depends on one that has ended since it was submitted. The engine does not
+// remember how that ended: if it matters, the job is cancelled.
+func (e *Engine) checkDependencies(j *Job) {
 	if j == nil { // cancelled together with an earlier one that it depends on
 		return
 	}

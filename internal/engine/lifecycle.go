@@ -238,7 +238,7 @@ func (e *Engine) checkBooting(in *fleet.Member) {
 	case in.NoLogin && in.Ready != 0 && !in.Off && !useless: // lists show whether it exists
 	case in.Held():
 		e.dial(in)
-	case e.s.Now >= e.bootDeadline(in) && (in.TriedDial() || in.NoLogin) && !e.unlisted(in) && (!in.ShouldBeHeard() || e.blames(in)):
+	case e.s.Now >= e.bootDeadline(in) && (in.TriedDial() || in.NoLogin) && !e.unlisted(in) && (!in.ShouldBeConnected() || e.blames(in)):
 		cause, what := verdict.BootTimeout, "did not boot within"
 		if in.Ready != 0 {
 			cause, what = Cause(drover.ReasonSilent), "silent for"
@@ -254,7 +254,7 @@ func (e *Engine) checkBooting(in *fleet.Member) {
 // useless reports whether waiting for an instance that is booting or unknown is pointless, and why. One that departs
 // but may run attempts is waited for.
 func (e *Engine) useless(in *fleet.Member) (why Verdict, so bool) {
-	if len(in.Load) > 0 || in.Held() || !e.emptied(in) {
+	if len(in.Load) > 0 || in.Held() || !e.nodeDrained(in) {
 		return Verdict{}, false
 	}
 	why, so = e.departs(in)
@@ -338,7 +338,7 @@ func (e *Engine) idledOut(in *fleet.Member) bool {
 
 // idleDeadline returns when an idle instance is destroyed; 0 if it is not.
 func (e *Engine) idleDeadline(in *fleet.Member) drover.Time {
-	if in.State != drover.InstanceIdle || in.Held() || !e.emptied(in) {
+	if in.State != drover.InstanceIdle || in.Held() || !e.nodeDrained(in) {
 		return 0
 	}
 	hold, _ := e.holding(in)

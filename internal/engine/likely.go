@@ -61,8 +61,8 @@ func (s *RunStat) see(since drover.Time, log int64) (over Batch) {
 // Priors. Without observations a job lasts an hour on average, with a wide spread, and an estimate is off by a factor
 // of 2.
 var (
-	anyJob   = runtimes.OfMean(time.Hour, 2*runtimes.Octave)
-	anyGuess = runtimes.Dist{Sigma: runtimes.Octave}
+	jobPrior   = runtimes.OfMean(time.Hour, 2*runtimes.Octave)
+	guessPrior = runtimes.Dist{Sigma: runtimes.Octave}
 )
 
 func (k RunKey) compare(o RunKey) int {
@@ -85,8 +85,8 @@ func keysOf(j *Job) (all [3]RunKey) {
 	return [...]RunKey{{}, {User: j.User}, {User: j.User, Name: j.Name}}
 }
 
-// tookTime learns the run time of a command that ended by itself.
-func (e *Engine) tookTime(a *Attempt) {
+// learnRunTime learns the run time of a command that ended by itself.
+func (e *Engine) learnRunTime(a *Attempt) {
 	if a.Exit.Cause == "" && a.Stop == nil {
 		e.s.Stats.Runs = SeeRun(e.s.Stats.Runs, e.job(a.ID.Job.Number), a.Ended.Sub(a.Started), e.s.Now)
 	}
@@ -99,7 +99,7 @@ func SeeRun(all []RunStat, j *Job, took time.Duration, at drover.Time) []RunStat
 	}
 	keys := keysOf(j)
 	for _, key := range keys {
-		all = saw(all, key, runtimes.Log(took), at)
+		all = learn(all, key, runtimes.Log(took), at)
 	}
 	over := runStat(all, keys[len(keys)-1]).see(j.Since, runtimes.Log(took))
 	for _, key := range keys {
@@ -108,7 +108,7 @@ func SeeRun(all []RunStat, j *Job, took time.Duration, at drover.Time) []RunStat
 	}
 	if j.Expected > 0 {
 		away := runtimes.Log(took) - runtimes.Log(j.Expected)
-		all = saw(saw(all, RunKey{Said: true}, away, at), RunKey{Said: true, User: j.User}, away, at)
+		all = learn(learn(all, RunKey{Said: true}, away, at), RunKey{Said: true, User: j.User}, away, at)
 	}
 	return all
 }
@@ -119,8 +119,8 @@ func runStat(all []RunStat, key RunKey) *RunStat {
 	return &all[at]
 }
 
-// saw adds a logarithm to a key. If the list is full, the key seen least recently is dropped for a new one.
-func saw(all []RunStat, key RunKey, log int64, now drover.Time) []RunStat {
+// learn adds a logarithm to a key. If the list is full, the key seen least recently is dropped for a new one.
+func learn(all []RunStat, key RunKey, log int64, now drover.Time) []RunStat {
 	at, known := searchRuns(all, key)
 	if !known {
 		if len(all) >= statsMost {
@@ -134,8 +134,8 @@ func saw(all []RunStat, key RunKey, log int64, now drover.Time) []RunStat {
 	return all
 }
 
-// given refines the distribution of a larger set by what is known about a key.
-func (e *Engine) given(key RunKey, whole runtimes.Dist) runtimes.Dist {
+// refineBy refines the distribution of a larger set by what is known about a key.
+func (e *Engine) refineBy(key RunKey, whole runtimes.Dist) runtimes.Dist {
 	at, known := searchRuns(e.s.Stats.Runs, key)
 	if !known {
 		return whole
@@ -145,20 +145,20 @@ func (e *Engine) given(key RunKey, whole runtimes.Dist) runtimes.Dist {
 
 // likely returns the run time distribution of an attempt at the job.
 func (e *Engine) likely(j *Job) runtimes.Dist {
-	d := anyJob
+	d := jobPrior
 	for _, key := range keysOf(j) {
-		d = e.given(key, d)
+		d = e.refineBy(key, d)
 	}
 	if j.Expected == 0 {
 		return d
 	}
-	off := e.given(RunKey{Said: true, User: j.User}, e.given(RunKey{Said: true}, anyGuess))
+	off := e.refineBy(RunKey{Said: true, User: j.User}, e.refineBy(RunKey{Said: true}, guessPrior))
 	return runtimes.Both(runtimes.Dist{Mu: runtimes.Log(j.Expected) + off.Mu, Sigma: off.Sigma}, d)
 }
 
-// alike returns the run time distribution of each of several jobs submitted together: their mean is as uncertain as for
-// one, but they differ less from each other.
-func (e *Engine) alike(j *Job) runtimes.Dist {
+// likelyTogether returns the run time distribution of each of several jobs submitted together: their mean is as
+// uncertain as for one, but they differ less from each other.
+func (e *Engine) likelyTogether(j *Job) runtimes.Dist {
 	one := e.likely(j)
 	sigma := one.Sigma
 	for _, key := range keysOf(j) {
@@ -176,13 +176,13 @@ const (
 	spreadGrain = runtimes.Octave / 4
 )
 
-// expects adds the likely run time to a demand. A gang's elements are assumed to run equally long.
-func (e *Engine) expects(g *group, d drover.Demand) drover.Demand {
+// addRunTime adds the likely run time to a demand. A gang's elements are assumed to run equally long.
+func (e *Engine) addRunTime(g *group, d drover.Demand) drover.Demand {
 	if len(g.Jobs) == 0 {
 		d.Time = g.Key.Expected
 		return d
 	}
-	l := e.alike(g.Jobs[0])
+	l := e.likelyTogether(g.Jobs[0])
 	d.Time = queue.Step(l.Mean())
 	if g.Key.Gang == 0 {
 		d.Spread = max(stepSpread, (l.Sigma+spreadGrain/2)/spreadGrain*spreadGrain)

@@ -195,8 +195,8 @@ func (e *Engine) userLimit(mark string) drover.Limit {
 	return l
 }
 
-// withoutFull omits groups whose users may rent nothing more, and marks them unschedulable.
-func (e *Engine) withoutFull(groups []*group) (rest []*group) {
+// withoutLimitedUsers omits groups whose users may rent nothing more, and marks them unschedulable.
+func (e *Engine) withoutLimitedUsers(groups []*group) (rest []*group) {
 	if !e.limitsUsers() {
 		return groups
 	}

@@ -66,8 +66,8 @@ func (e *Engine) offeringOf(in *fleet.Member) drover.Offering {
 	return in.Offering()
 }
 
-// leaveAlone blocks what the error covers; if capacity was short, each candidate that was tried.
-func (e *Engine) leaveAlone(in *fleet.Member, tried int, err *drover.Error) {
+// blockTried blocks what the error covers; if capacity was short, each candidate that was tried.
+func (e *Engine) blockTried(in *fleet.Member, tried int, err *drover.Error) {
 	candidates := in.Candidates[:max(1, min(tried, len(in.Candidates)))]
 	if err.Kind != drover.KindCapacity {
 		candidates = candidates[:1]
@@ -108,13 +108,13 @@ func (e *Engine) blockUnusable(in *fleet.Member, why Verdict) {
 
 // interrupted counts an interruption, which may block the offering.
 func (e *Engine) interrupted(in *fleet.Member) {
-	if in.Market == drover.Spot && e.market.Interrupted(in.ID, in.Name, in.Offering(), e.stillThere(in)) {
+	if in.Market == drover.Spot && e.market.Interrupted(in.ID, in.Name, in.Offering(), e.countRemaining(in)) {
 		e.dropBlocked(in.Cloud)
 	}
 }
 
-// stillThere counts the instances of the same offering that are not being interrupted.
-func (e *Engine) stillThere(as *fleet.Member) (n int) {
+// countRemaining counts the instances of the same offering that are not being interrupted.
+func (e *Engine) countRemaining(as *fleet.Member) (n int) {
 	for _, in := range e.fleet.All() {
 		if in.Cloud == as.Cloud && in.Zone == as.Zone && in.Type.Name == as.Type.Name && in.Market == drover.Spot &&
 			in.Created != 0 && in.Reclaimed == nil && in.State != drover.InstanceStopping {
@@ -124,12 +124,12 @@ func (e *Engine) stillThere(as *fleet.Member) (n int) {
 	return n
 }
 
-// unblock requests a plan if blocks have changed.
-func (e *Engine) unblock(changed bool) { e.needsPlan = e.needsPlan || changed }
+// blocksChanged requests a plan if blocks have changed.
+func (e *Engine) blocksChanged(changed bool) { e.needsPlan = e.needsPlan || changed }
 
 // endProbe ends an instance's probing of blocks, according to what became of it.
 func (e *Engine) endProbe(in *fleet.Member) {
-	e.unblock(e.market.EndProbe(in.ID, e.offeringOf(in), in.Created != 0, in.State == drover.InstanceGone))
+	e.blocksChanged(e.market.EndProbe(in.ID, e.offeringOf(in), in.Created != 0, in.State == drover.InstanceGone))
 }
 
 // billBegan returns when an instance's bill began; false if there is no such instance.
@@ -227,11 +227,11 @@ func (e *Engine) takeLimits(c *fleet.Census) market.Limits {
 		return nil
 	}
 	for _, in := range c.Creating {
-		left.Take(1, e.mayBe(in)...)
+		left.Take(1, e.countsAs(in)...)
 	}
 	for _, k := range c.Kinds {
 		if k.Count > 0 {
-			left.Take(k.Count, e.mayBe(k.Made)...)
+			left.Take(k.Count, e.countsAs(k.Made)...)
 		}
 	}
 	return left
@@ -248,9 +248,9 @@ func (e *Engine) allLimits() (left market.Limits) {
 	return left
 }
 
-// mayBe returns the offerings that the instance counts as. If its type is no longer offered, its quota group is
+// countsAs returns the offerings that the instance counts as. If its type is no longer offered, its quota group is
 // unknown, and it counts in all.
-func (e *Engine) mayBe(in *fleet.Member) []drover.Offering {
+func (e *Engine) countsAs(in *fleet.Member) []drover.Offering {
 	if len(in.Candidates) > 0 {
 		return in.Candidates
 	}
@@ -275,7 +275,7 @@ func (e *Engine) whyPassed(o drover.Offering) (Verdict, bool) {
 	if l == nil {
 		return why, false
 	}
-	why.Since = cmp.Or(e.lastAsked(func(in *fleet.Member) bool { return slices.ContainsFunc(e.mayBe(in), l.Covers) }), e.s.Configured)
+	why.Since = cmp.Or(e.lastAsked(func(in *fleet.Member) bool { return slices.ContainsFunc(e.countsAs(in), l.Covers) }), e.s.Configured)
 	return why, true
 }
 

@@ -39,8 +39,8 @@ func (e *Engine) checkAge(in *fleet.Member) {
 	}
 }
 
-// outlived returns why a healthy instance takes no more work, if so.
-func (e *Engine) outlived(in *fleet.Member) (why Verdict, so bool) {
+// whyRetired returns why a healthy instance takes no more work, if so.
+func (e *Engine) whyRetired(in *fleet.Member) (why Verdict, so bool) {
 	switch {
 	case in.Aged:
 		return e.verdict(drover.ReasonAge, "it is %v old", e.s.Now.Sub(in.Created).Round(time.Second)), true

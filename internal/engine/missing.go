@@ -26,7 +26,7 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 		case in.Connected && in.State != drover.InstanceStopping, began < in.Known, in.MayBeNew(began, e.s.Looking, e.lag(in)):
 			again = again || in.State == drover.InstanceStopping || began < in.Silent
 		default:
-			e.miss(c, in, began)
+			e.noteMissing(c, in, began)
 		}
 	}
 	return again
@@ -35,8 +35,8 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 // lag returns how far the lists of an instance's cloud may lag behind.
 func (e *Engine) lag(in *fleet.Member) time.Duration { return e.limits(in.Cloud).ListLag }
 
-// miss records that a good list lacks an instance that should exist, and gives it up if that proves it gone.
-func (e *Engine) miss(c *Cloud, in *fleet.Member, began drover.Time) {
+// noteMissing records that a good list lacks an instance that should exist, and gives it up if that proves it gone.
+func (e *Engine) noteMissing(c *Cloud, in *fleet.Member, began drover.Time) {
 	if in.Missing == 0 {
 		in.Missing = max(began, e.s.Looking)
 		e.endBill(in, in.Missing)
@@ -47,7 +47,7 @@ func (e *Engine) miss(c *Cloud, in *fleet.Member, began drover.Time) {
 		return
 	}
 	if !in.MissedTwice(c.Good, e.lag(in)) { // otherwise the dial in progress decides
-		e.lookAt(c, in.Missing.Add(in.MissingFor(e.lag(in))))
+		e.listBy(c, in.Missing.Add(in.MissingFor(e.lag(in))))
 	}
 }
 
@@ -193,7 +193,7 @@ func (e *Engine) reviveListed(c *Cloud) {
 		case c.Good >= d.At.Add(lag):
 			ready = append(ready, d)
 		default:
-			e.lookAt(c, d.At.Add(lag))
+			e.listBy(c, d.At.Add(lag))
 		}
 	}
 	for _, d := range ready {
@@ -223,5 +223,5 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	e.writeInstance(in)
 	e.needsPricing = true
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s again lists instance %s, which counted as gone: its record and its bill continue", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
-	e.show(c, in, *d.Shown)
+	e.applySighting(c, in, *d.Shown)
 }

@@ -46,8 +46,8 @@ func (e *Engine) paidUntil(in *fleet.Member, ended drover.Time) drover.Time {
 	return billing.PaidUntil(in.Created, ended)
 }
 
-// beside describes what is paid for an instance besides its work.
-func (e *Engine) beside(cloud string) string {
+// overheadText describes what is paid for an instance besides its work.
+func (e *Engine) overheadText(cloud string) string {
 	text := fmt.Sprintf(", including a boot of up to %v", e.life().BootTimeout)
 	if period := e.limits(cloud).Billing.Period; period > 0 {
 		text += fmt.Sprintf(" and the rest of a billing period of %v", period)

@@ -30,13 +30,13 @@ func (e *Engine) inGroup(in *fleet.Member) bool {
 	return p != nil && p.grouped()
 }
 
-// emptied reports whether the instance's node has been drained, so that it may be destroyed.
-func (e *Engine) emptied(in *fleet.Member) bool {
+// nodeDrained reports whether the instance's node has been drained, so that it may be destroyed.
+func (e *Engine) nodeDrained(in *fleet.Member) bool {
 	return in.Joined == 0 || in.Emptied || !e.s.Settings.Nodes
 }
 
-// vacates returns why the instance's node is to be drained, if so: the instance departs, or the fleet closes.
-func (e *Engine) vacates(in *fleet.Member) (why Verdict, so bool) {
+// drainsNode returns why the instance's node is to be drained, if so: the instance departs, or the fleet closes.
+func (e *Engine) drainsNode(in *fleet.Member) (why Verdict, so bool) {
 	if why, so = e.departs(in); so || in.Held() || !e.s.Closing {
 		return why, so
 	}
@@ -272,7 +272,7 @@ func (e *Engine) nodeTold(b NodeTold) {
 			e.breakInstance(in, e.verdict(drover.ReasonNeverJoined, "its node did not join the cluster within %v", e.pool(in.Pool).spec.JoinTimeout))
 		}
 	case NodeEmptied:
-		if _, so := e.vacates(in); so && !in.Emptied {
+		if _, so := e.drainsNode(in); so && !in.Emptied {
 			in.Emptied = true
 			e.writeInstance(in)
 			e.touch(in)
@@ -345,7 +345,7 @@ func (e *Engine) groupNode(in *fleet.Member) drover.GroupNode {
 	case in.State == drover.InstanceCreating, in.State == drover.InstanceBooting && in.Joined == 0:
 		n.State = drover.NodeCreating
 	}
-	if why, so := e.vacates(in); so {
+	if why, so := e.drainsNode(in); so {
 		n.Leaving = new(why.Reason())
 	}
 	return n

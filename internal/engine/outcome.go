@@ -29,7 +29,7 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why Verdict) {
 	el := j.Element(a.ID.Job.Index)
 	el.Interrupted = 0
 	if preempted(j, a) {
-		e.putOff(j, *el, why)
+		e.requeuePreempted(j, *el, why)
 		return
 	}
 	switch state {

@@ -61,7 +61,7 @@ func (e *Engine) silence(cloud string) (silent int, undecided bool) {
 		case in.Cloud != cloud:
 		case in.Connected:
 			return 0, false
-		case !in.ShouldBeHeard() || e.unlisted(in):
+		case !in.ShouldBeConnected() || e.unlisted(in):
 		case !in.Tried && e.s.Now < in.Silent.Add(e.life().ProbeTimeout):
 			open++
 		default:
@@ -77,12 +77,12 @@ func (e *Engine) needed(in *fleet.Member) bool {
 	if in.Pooled() && in.Ready != 0 && in.TakesWork() && !e.s.Draining && !e.s.Closing {
 		return true
 	}
-	return slices.ContainsFunc(in.Load, func(a *Attempt) bool { return a.Stop == nil || putsOff(*a.Stop) })
+	return slices.ContainsFunc(in.Load, func(a *Attempt) bool { return a.Stop == nil || requeues(*a.Stop) })
 }
 
 // partitioned returns since when a partition explains an instance's silence; 0 if its silence counts.
 func (e *Engine) partitioned(in *fleet.Member) drover.Time {
-	if c := e.cloud(in.Cloud); c != nil && in.ShouldBeHeard() && e.needed(in) {
+	if c := e.cloud(in.Cloud); c != nil && in.ShouldBeConnected() && e.needed(in) {
 		return c.Partition.Since
 	}
 	return 0
@@ -103,8 +103,8 @@ func (e *Engine) doubtEnds(p Partition) drover.Time {
 	return p.Since.Add(e.life().PartitionTimeout)
 }
 
-// hear ends the assumed partition when an instance answers. The cloud's other instances get another ProbeTimeout.
-func (e *Engine) hear(in *fleet.Member) {
+// endPartition ends the assumed partition when an instance answers. The cloud's other instances get another ProbeTimeout.
+func (e *Engine) endPartition(in *fleet.Member) {
 	c := e.cloud(in.Cloud)
 	if c == nil || c.Partition == (Partition{}) {
 		return
@@ -116,7 +116,7 @@ func (e *Engine) hear(in *fleet.Member) {
 	}
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s answers: cloud %s is reachable again", in.Name, c.Name), Instance: in.Name, Cloud: c.Name})
 	for _, o := range e.fleet.All() {
-		if o.Cloud == c.Name && o.ShouldBeHeard() && !o.Connected {
+		if o.Cloud == c.Name && o.ShouldBeConnected() && !o.Connected {
 			o.Tried = false
 			e.beginSilence(o)
 		}
@@ -126,7 +126,7 @@ func (e *Engine) hear(in *fleet.Member) {
 
 func (e *Engine) touchSilent(c *Cloud) {
 	for _, o := range e.fleet.All() {
-		if o.Cloud == c.Name && o.ShouldBeHeard() && !o.Connected {
+		if o.Cloud == c.Name && o.ShouldBeConnected() && !o.Connected {
 			e.touch(o)
 		}
 	}

@@ -55,7 +55,7 @@ func (e *Engine) plan() {
 		e.markUnschedulable(demands, e.verdict(drover.ReasonCatalogue, "no cloud is configured: name one under clouds in the configuration"))
 		return
 	}
-	if missing := e.unheard(); missing != nil {
+	if missing := e.pendingCatalogue(); missing != nil {
 		e.allWait(demands, e.whyCatalogue(missing))
 		return
 	}
@@ -63,7 +63,7 @@ func (e *Engine) plan() {
 		e.markUnschedulable(demands, e.whyNoRoom(e.useNow))
 		return
 	}
-	if demands = e.withoutFull(demands); len(demands) == 0 {
+	if demands = e.withoutLimitedUsers(demands); len(demands) == 0 {
 		return
 	}
 	e.askFor(demands)
@@ -130,9 +130,9 @@ func (e *Engine) markUnschedulable(groups []*group, why Verdict) {
 	}
 }
 
-// unheard returns a cloud whose types are not known yet, nil if there is none. A cloud that keeps failing is not waited
-// for.
-func (e *Engine) unheard() *Cloud {
+// pendingCatalogue returns a cloud whose types are not known yet, nil if there is none. A cloud that keeps failing is
+// not waited for.
+func (e *Engine) pendingCatalogue() *Cloud {
 	for _, c := range e.enabled() {
 		if !c.Known && c.Fails < 2 {
 			return c
@@ -398,7 +398,7 @@ func (e *Engine) ask(in *fleet.Member, loads []wanted) {
 	for _, l := range loads {
 		e.reserveFor(l.g, in, l.count)
 	}
-	e.unblock(e.market.Probe(in.ID, in.Candidates))
+	e.blocksChanged(e.market.Probe(in.ID, in.Candidates))
 	e.writeInstance(in)
 	e.needsPlacing = true // work that began to wait meanwhile may fit as well
 }

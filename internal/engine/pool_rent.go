@@ -24,8 +24,8 @@ func (c closings) close(d pool.Demand, why Verdict) { c[d] = why }
 // closed reports whether this kind of demand cannot be met in a place. The empty place stands for all.
 func (c closings) closed(d pool.Demand) bool {
 	_, here := c[d]
-	_, atAnyCost := c[pool.Demand{OnDemand: d.OnDemand}]
-	return here || atAnyCost
+	_, anywhere := c[pool.Demand{OnDemand: d.OnDemand}]
+	return here || anywhere
 }
 
 // usable returns the offerings that the pool may use, blocked or not, in a place or, if that is empty, anywhere.
@@ -85,7 +85,7 @@ func (e *Engine) markExhausted(p *poolOf) {
 			x = &p.Exhausted[len(p.Exhausted)-1]
 			e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: z.Cloud, Zone: z.Place.Zone, Pool: p.Name, Reason: why.Reason()}})
 		case x.Until <= e.s.Now && !x.Tried:
-			e.unblock(e.market.FreeCapacity(e.usable(p, x.Place)))
+			e.blocksChanged(e.market.FreeCapacity(e.usable(p, x.Place)))
 			e.writeBlocks()
 			x.Tried = true
 			continue

@@ -212,7 +212,7 @@ const mostRounds = 100
 func (e *Engine) reconcilePool(p *poolOf) {
 	p.settled, p.seen, p.next, p.inUse = false, e.pools.revision, 0, e.inUse(p)
 	if why := e.unknownTo(p); why != nil {
-		e.poolWaits(p, *why)
+		e.setPoolReason(p, *why)
 		return
 	}
 	closed, marked := closings{}, false
@@ -230,7 +230,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 			plan.Demands, plan.Starts = nil, nil
 		}
 		for _, id := range plan.Stops {
-			e.halt(e.fleet.Member(id))
+			e.beginStop(e.fleet.Member(id))
 		}
 		for _, id := range plan.Starts {
 			e.startFor(p, e.fleet.Member(id))
@@ -249,9 +249,9 @@ func (e *Engine) reconcilePool(p *poolOf) {
 		}
 		if !plan.Asks() {
 			p.settled, p.seen, p.next = plan.Settled, e.pools.revision, plan.Next
-			if e.poolFound(p, in, plan, closed); over {
+			if e.recordPoolState(p, in, plan, closed); over {
 				p.settled = false
-				e.poolWaits(p, e.verdict(drover.ReasonBudget, "the budget is used up"))
+				e.setPoolReason(p, e.verdict(drover.ReasonBudget, "the budget is used up"))
 			}
 			return
 		}
@@ -341,7 +341,7 @@ func (e *Engine) viewOf(in *fleet.Member) pool.View {
 	return pool.View{
 		Stopped: in.State == drover.InstanceStopped && !in.Waking, Stoppable: e.stoppable(in), Startable: e.startable(in), Retry: retry, Lent: in.Lent,
 		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: price,
-		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && e.fit(in) && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.leaving(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
+		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && e.passesCheck(in) && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.Held(), Going: e.leaving(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
 	}
 }
 
@@ -374,13 +374,13 @@ func (e *Engine) leaving(in *fleet.Member) bool {
 func (e *Engine) removeInstance(in *fleet.Member, why Verdict) {
 	begun := in.State == drover.InstanceCreating || in.State == drover.InstanceStopped || in.State == drover.InstanceBooting && in.Ready == 0
 	e.restartDrain(in)
-	known := in.NoLogin && e.emptied(in) || begun || in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil && e.emptied(in)
+	known := in.NoLogin && e.nodeDrained(in) || begun || in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil && e.nodeDrained(in)
 	if known && len(in.Load) == 0 {
 		e.stop(in, why)
 		return
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s drains: %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
-	e.behave(in, drover.IdleDrain, &why)
+	e.setIdleBehavior(in, drover.IdleDrain, &why)
 }
 
 func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
@@ -402,19 +402,19 @@ func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
 	return e.verdict(drover.ReasonPool, "pool %s wants %s", p.Name, countOf(wanted, "instance"))
 }
 
-// poolFound records why a pool differs from its size, and reports when it stops replacing outdated instances.
-func (e *Engine) poolFound(p *poolOf, in pool.Input, plan pool.Plan, closed closings) {
+// recordPoolState records why a pool differs from its size, and reports when it stops replacing outdated instances.
+func (e *Engine) recordPoolState(p *poolOf, in pool.Input, plan pool.Plan, closed closings) {
 	outdated := slices.ContainsFunc(in.Views, func(v pool.View) bool { return !v.Going && v.Template != "" && v.Template != p.spec.Template })
 	switch {
 	case plan.Short > 0:
-		e.poolWaits(p, e.whyShort(p, countOf(plan.Short, "instance"), closed))
+		e.setPoolReason(p, e.whyShort(p, countOf(plan.Short, "instance"), closed))
 	case plan.ShortStopped > 0:
-		e.poolWaits(p, e.whyShort(p, countOf(plan.ShortStopped, "stopped instance"), closed))
+		e.setPoolReason(p, e.whyShort(p, countOf(plan.ShortStopped, "stopped instance"), closed))
 	case p.CannotStop.Cause != "":
-		e.poolWaits(p, p.CannotStop)
+		e.setPoolReason(p, p.CannotStop)
 	case in.Stuck && outdated:
 		was := p.Reason.Cause
-		e.poolWaits(p, e.verdict(drover.ReasonReplace, "%d instances of its current template did not become ready, so no more are replaced: fix the template", p.Failed))
+		e.setPoolReason(p, e.verdict(drover.ReasonReplace, "%d instances of its current template did not become ready, so no more are replaced: fix the template", p.Failed))
 		if was != verdict.Replace {
 			e.note(Note{Level: Warn, Text: fmt.Sprintf("pool %s: %s", p.Name, p.Reason.Text), Reason: told(&p.Reason)})
 		}
@@ -423,8 +423,8 @@ func (e *Engine) poolFound(p *poolOf, in pool.Input, plan pool.Plan, closed clos
 	}
 }
 
-// poolWaits records what a pool waits for, and since when.
-func (e *Engine) poolWaits(p *poolOf, why Verdict) {
+// setPoolReason records what a pool waits for, and since when.
+func (e *Engine) setPoolReason(p *poolOf, why Verdict) {
 	if why.Cause == p.Reason.Cause {
 		why.Since = p.Reason.Since
 	}

@@ -86,7 +86,7 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 	able, left := e.rentableFor(g), e.limitsLeft()
 	helps := func(in *fleet.Member) bool {
 		return slices.ContainsFunc(able, func(o drover.Offering) bool {
-			return (in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0) && left.Clears(e.mayBe(in), o)
+			return (in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0) && left.Clears(e.countsAs(in), o)
 		})
 	}
 	most := 0

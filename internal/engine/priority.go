@@ -55,8 +55,8 @@ func doneAgain(number int64) *drover.Error {
 	return drover.Errorf(drover.KindConflict, "job %d has ended and been retried meanwhile", number).WithHint("if you mean the retry too, repeat the command")
 }
 
-// putsOff reports whether an attempt stopped for this reason is requeued.
-func putsOff(why Verdict) bool {
+// requeues reports whether an attempt stopped for this reason is requeued.
+func requeues(why Verdict) bool {
 	if why.Cause == verdict.Draining {
 		return true
 	}
@@ -66,7 +66,7 @@ func putsOff(why Verdict) bool {
 // preempted reports whether an attempt ended because its job's priority was set to 0, its gang restarts, or the
 // controller stops everything: it is requeued, not final. If the command ended by itself before, its result is final.
 func preempted(j *Job, a *Attempt) bool {
-	if a.Stop == nil || !putsOff(*a.Stop) || j.Cancel != nil {
+	if a.Stop == nil || !requeues(*a.Stop) || j.Cancel != nil {
 		return false
 	}
 	switch a.State {
@@ -78,8 +78,8 @@ func preempted(j *Job, a *Attempt) bool {
 	return false
 }
 
-// putOff requeues an element as if the attempt had not happened.
-func (e *Engine) putOff(j *Job, el Element, why Verdict) {
+// requeuePreempted requeues an element as if the attempt had not happened.
+func (e *Engine) requeuePreempted(j *Job, el Element, why Verdict) {
 	e.requeue(j, el, why)
 	id := drover.JobID{Number: j.Number, Index: el.Index}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s is queued again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: new(why.Reason())})
@@ -87,7 +87,7 @@ func (e *Engine) putOff(j *Job, el Element, why Verdict) {
 
 // stopPermanently makes the end of an attempt final that was to be requeued.
 func (e *Engine) stopPermanently(a *Attempt, why Verdict) {
-	if putsOff(why) {
+	if requeues(why) {
 		return
 	}
 	why.Since = a.Stop.Since

@@ -135,7 +135,7 @@ func (p *player) line(verb string, args []string) {
 	case "explain":
 		p.explain(strings.Join(args, ""))
 	case "drained":
-		p.print("%v, all seen: %v", p.e.Drained(), p.e.LookedTwice())
+		p.print("%v, all seen: %v", p.e.Drained(), p.e.ListedTwice())
 	case "restart":
 		p.restart()
 		clear(p.pending)

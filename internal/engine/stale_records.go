@@ -71,25 +71,25 @@ func (e *Engine) doubtAttempt(in *fleet.Member, id drover.AttemptID) {
 	}
 }
 
-// look records a good list of a cloud. A second list soon after the first may be the same stale copy, and one within
+// addGoodList records a good list of a cloud. A second list soon after the first may be the same stale copy, and one within
 // the lag may miss what was created just before the controller started.
-func (c *Cloud) look(began drover.Time, lag time.Duration) {
+func (c *Cloud) addGoodList(began drover.Time, lag time.Duration) {
 	switch {
 	case c.First == 0:
 		c.First = began
-	case began >= c.secondLook(lag):
+	case began >= c.secondListTime(lag):
 		c.Twice = true
 	}
 }
 
-// secondLook returns from when on another good list cannot be a copy of the first.
-func (c *Cloud) secondLook(lag time.Duration) drover.Time {
+// secondListTime returns from when on another good list cannot be a copy of the first.
+func (c *Cloud) secondListTime(lag time.Duration) drover.Time {
 	return c.First.Add(max(fleet.MissingLeast, lag))
 }
 
 // prove checks whether the records are proven current, and if so lets work start.
 func (e *Engine) prove() {
-	if e.recordsCurrent() || e.awaits() != "" {
+	if e.recordsCurrent() || e.unreported() != "" {
 		return
 	}
 	e.s.Unproved, e.s.Successes = nil, nil
@@ -105,15 +105,15 @@ func (e *Engine) prove() {
 			in.IdleSince = e.s.Now
 			e.writeInstance(in)
 		}
-		e.mayBeUsed(in)
+		e.markPossiblyUsed(in)
 		e.touch(in)
 	}
 	e.needsPlacing, e.needsPlan = true, true
 }
 
-// mayBeUsed marks an instance as used that a user may have used since the records were copied, since its tag may not
+// markPossiblyUsed marks an instance as used that a user may have used since the records were copied, since its tag may not
 // have been set in time. Only pools have instances without an owner.
-func (e *Engine) mayBeUsed(in *fleet.Member) {
+func (e *Engine) markPossiblyUsed(in *fleet.Member) {
 	if in.Sharing == drover.ShareUser && in.Owner == "" && in.Pooled() && in.Created != 0 && !in.NoJobs && !in.Used {
 		in.Used = true
 		e.fleet.BumpRevision()
@@ -121,8 +121,8 @@ func (e *Engine) mayBeUsed(in *fleet.Member) {
 	}
 }
 
-// awaits says what must still be reported before the records are proven current, empty if nothing.
-func (e *Engine) awaits() string {
+// unreported says what must still be reported before the records are proven current, empty if nothing.
+func (e *Engine) unreported() string {
 	if len(e.clouds) == 0 {
 		return "the configuration"
 	}
@@ -159,7 +159,7 @@ func (e *Engine) unknownAttempt(in *fleet.Member) *drover.AttemptID {
 // whyUnproved explains why nothing starts, and what is waited for.
 func (e *Engine) whyUnproved() Verdict {
 	why := verdict.Of(*e.s.Unproved)
-	why.Text += "; nothing starts until clouds and instances have reported: waits for " + e.awaits()
+	why.Text += "; nothing starts until clouds and instances have reported: waits for " + e.unreported()
 	return why
 }
 
@@ -170,7 +170,7 @@ func (e *Engine) adoptAttempt(in *fleet.Member, r Report) *Attempt {
 	if e.recordsCurrent() || j == nil || !j.MayStart() || id.Number <= j.LastAttempt(id.Job.Index) {
 		return nil
 	}
-	if !e.overtakes(id, j) {
+	if !e.takeOverElement(id, j) {
 		return nil
 	}
 	a := &Attempt{ID: id, Instance: in.ID, State: drover.AttemptRunning, Started: e.s.Now}
@@ -181,8 +181,9 @@ func (e *Engine) adoptAttempt(in *fleet.Member, r Report) *Attempt {
 	return a
 }
 
-// overtakes dequeues an element for an attempt that is later than the recorded one, and reports whether it was to run.
-func (e *Engine) overtakes(id drover.AttemptID, j *Job) bool {
+// takeOverElement dequeues an element for an attempt that is later than the recorded one, and reports whether it was to
+// run.
+func (e *Engine) takeOverElement(id drover.AttemptID, j *Job) bool {
 	if before := e.fleet.Attempt(id.Job); before != nil {
 		if before.Stop != nil {
 			return false
@@ -216,7 +217,7 @@ func (e *Engine) applySuccess(s Success) bool {
 	case a != nil && a.Stop == nil:
 		a.Exit, a.Ended = &s.Exit, s.Ended
 		e.end(a, drover.AttemptSucceeded, why)
-	case e.overtakes(id, j):
+	case e.takeOverElement(id, j):
 		el := j.Element(id.Job.Index)
 		el.Number = id.Number
 		e.finish(j, ElementRow{Element: *el, State: drover.JobSucceeded, Code: &s.Exit.Code, Reason: why.Reason()})

@@ -21,8 +21,8 @@ const (
 	startMost  = 15 * time.Minute
 )
 
-// halt stops an instance that runs nothing, to be started again later.
-func (e *Engine) halt(in *fleet.Member) {
+// beginStop stops an instance that runs nothing, to be started again later.
+func (e *Engine) beginStop(in *fleet.Member) {
 	why := e.verdict(drover.ReasonPool, "pool %s keeps it stopped", in.Pool)
 	in.Reason = &why
 	in.Switched, in.Waking, in.Lent, in.Halting = 0, false, false, true
@@ -85,8 +85,8 @@ func (e *Engine) restPrice(in *fleet.Member) drover.Money {
 	return volumePrice(o, in.Volume())
 }
 
-// awake records that a restarted instance is ready.
-func (e *Engine) awake(in *fleet.Member) {
+// noteRestarted records that a restarted instance is ready.
+func (e *Engine) noteRestarted(in *fleet.Member) {
 	in.Waking = false
 	if in.Ready != 0 {
 		e.fire(drover.HookReady, in, e.verdict(drover.ReasonRunning, "%s", in.Where()))
@@ -149,7 +149,7 @@ func (e *Engine) switched(b Switched) {
 		e.markOff(in, in.Price)
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is stopped", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	}
-	e.lookSoon(e.cloud(in.Cloud))
+	e.listSoon(e.cloud(in.Cloud))
 }
 
 // markOff makes an instance count as stopped from now on; price is its price when running.

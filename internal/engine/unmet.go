@@ -52,8 +52,8 @@ func (e *Engine) allBlocked(g *group) bool {
 	return slices.ContainsFunc(e.market.Offerings(), g.Key.Shape.Accepts)
 }
 
-// nameBlocks changes the reason of groups that wait for a limit and whose offerings are all blocked now.
-func (e *Engine) nameBlocks() {
+// updateBlockReasons changes the reason of groups that wait for a limit and whose offerings are all blocked now.
+func (e *Engine) updateBlockReasons() {
 	if !e.market.Changed() {
 		return
 	}

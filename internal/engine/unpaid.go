@@ -67,7 +67,7 @@ func (e *Engine) whyNever(a *budget.Account, ask asked, t minimumCost) *Verdict 
 	if t.least <= a.Limit {
 		return nil
 	}
-	return new(e.whyDear(a, ask, t, "can never pay for %s"))
+	return new(e.whyExpensive(a, ask, t, "can never pay for %s"))
 }
 
 // whyNotNow explains why an account refuses what it may pay for at another time.
@@ -76,14 +76,14 @@ func (e *Engine) whyNotNow(a *budget.Account, ask asked, t minimumCost) Verdict 
 		return e.why(a)
 	}
 	// Retry when so little of the window is left that it can pay for its part, as far as is known now.
-	why := e.whyDear(a, ask, t, "can pay for %s only out of two windows")
+	why := e.whyExpensive(a, ask, t, "can pay for %s only out of two windows")
 	pays := time.Duration(drover.Money(t.span).Part(int64(max(0, a.Limit-e.ledger.Sum(a))), int64(t.whole)))
 	why.Until = min(a.To, max(a.To.Add(-pays).Add(time.Second), e.s.Now.Add(time.Minute)))
 	return why
 }
 
-// whyDear explains that the minimum cost exceeds an account's window.
-func (e *Engine) whyDear(a *budget.Account, ask asked, t minimumCost, can string) Verdict {
+// whyExpensive explains that the minimum cost exceeds an account's window.
+func (e *Engine) whyExpensive(a *budget.Account, ask asked, t minimumCost, can string) Verdict {
 	what, timeout, boot := "it", "a shorter timeout", ""
 	if ask.count > 1 {
 		what = fmt.Sprintf("%d jobs that start together", ask.count)
@@ -92,7 +92,7 @@ func (e *Engine) whyDear(a *budget.Account, ask asked, t minimumCost, can string
 		timeout = "a timeout (no timeout counts as an hour)"
 	}
 	if !ask.hosted {
-		boot = e.beside(t.of.Cloud)
+		boot = e.overheadText(t.of.Cloud)
 	}
 	return e.verdict(drover.ReasonBudget, "%s %s (up to %v%s on %s%s); raise it, give the job %s, or allow a cheaper offering",
 		wordsOf(a), fmt.Sprintf(can, what), t.whole, perWindow(a), t.of.Name(), boot, timeout)
@@ -155,9 +155,9 @@ func (e *Engine) minimumCostOn(a *budget.Account, ask asked, offers []drover.Off
 		}
 		o.Price = e.leastPrice(o)
 		p.Offers, p.Billing, p.Boots = []drover.Offering{o}, e.limits(o.Cloud).Billing, 0
-		t := minimumCost{of: o, least: e.together(a, ask, o, e.ledger.Adds(part, p)) - rounding*drover.Money(ask.count)}
+		t := minimumCost{of: o, least: e.totalCommitted(a, ask, o, e.ledger.Adds(part, p)) - rounding*drover.Money(ask.count)}
 		p.Boots = boots
-		t.whole, t.span = e.together(a, ask, o, e.ledger.Adds(whole, p)), min(whole.To.Sub(e.s.Now), boots+p.Longest())
+		t.whole, t.span = e.totalCommitted(a, ask, o, e.ledger.Adds(whole, p)), min(whole.To.Sub(e.s.Now), boots+p.Longest())
 		if least.of.Cloud == "" || t.whole < least.whole {
 			least = t
 		}
@@ -168,9 +168,9 @@ func (e *Engine) minimumCostOn(a *budget.Account, ask asked, offers []drover.Off
 // rounding is how much smaller parts may be than their sum, since sums are rounded down to nano-dollars.
 const rounding = 2
 
-// together returns what the whole request commits if one job on an instance of the offering commits this much: the
+// totalCommitted returns what the whole request commits if one job on an instance of the offering commits this much: the
 // fleet pays once for all jobs on an instance.
-func (e *Engine) together(a *budget.Account, ask asked, o drover.Offering, one drover.Money) drover.Money {
+func (e *Engine) totalCommitted(a *budget.Account, ask asked, o drover.Offering, one drover.Money) drover.Money {
 	cost := one * drover.Money(ask.count)
 	if a.OfFleet() && !e.life().UseOnce {
 		cost /= drover.Money(max(1, timesOn(o.Type, o.Type.Resources, ask.key.Shape.Need, ask.count)))

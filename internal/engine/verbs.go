@@ -23,16 +23,16 @@ func (e *Engine) instruct(b InstructAsked) {
 		e.reply(b.Wish, drover.Errorf(drover.KindConflict, "instance %s is being destroyed", in.Name))
 	default:
 		e.reply(b.Wish, nil)
-		e.obey(in, b.Verb, e.words(b))
+		e.applyVerb(in, b.Verb, e.operatorReason(b))
 	}
 }
 
-// words returns the operator's reason, or the verb itself.
-func (e *Engine) words(b InstructAsked) Verdict {
+// operatorReason returns the operator's reason, or the verb itself.
+func (e *Engine) operatorReason(b InstructAsked) Verdict {
 	return e.verdict(drover.ReasonOperator, "%s", cmp.Or(b.Reason.Text, b.Verb.Told()))
 }
 
-func (e *Engine) obey(in *fleet.Member, verb drover.Verb, why Verdict) {
+func (e *Engine) applyVerb(in *fleet.Member, verb drover.Verb, why Verdict) {
 	if verb == drover.VerbKill {
 		e.stop(in, why)
 		return
@@ -40,26 +40,26 @@ func (e *Engine) obey(in *fleet.Member, verb drover.Verb, why Verdict) {
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
 	switch verb {
 	case drover.VerbHold:
-		e.behave(in, drover.IdleHold, &why)
+		e.setIdleBehavior(in, drover.IdleHold, &why)
 	case drover.VerbDrain:
 		in.KeepUntil = 0
-		e.behave(in, drover.IdleDrain, &why)
+		e.setIdleBehavior(in, drover.IdleDrain, &why)
 	case drover.VerbRelease:
-		e.letGo(in)
+		e.releaseHold(in)
 	}
 }
 
-// letGo ends a hold or a drain. A broken instance is then destroyed.
-func (e *Engine) letGo(in *fleet.Member) {
+// releaseHold ends a hold or a drain. A broken instance is then destroyed.
+func (e *Engine) releaseHold(in *fleet.Member) {
 	if in.IdleSince != 0 {
 		in.IdleSince = e.s.Now
 	}
-	e.behave(in, drover.IdleRun, nil)
+	e.setIdleBehavior(in, drover.IdleRun, nil)
 }
 
-// behave sets an instance's idle behaviour, and why; nil for the usual one. Work reserved on the instance is placed or
-// planned for again.
-func (e *Engine) behave(in *fleet.Member, idle drover.IdleBehavior, why *Verdict) {
+// setIdleBehavior sets an instance's idle behaviour, and why; nil for the usual one. Work reserved on the instance is
+// placed or planned for again.
+func (e *Engine) setIdleBehavior(in *fleet.Member, idle drover.IdleBehavior, why *Verdict) {
 	if in.Idle != idle {
 		in.Idle = idle
 		e.retag(in)
@@ -94,7 +94,7 @@ func (e *Engine) departs(in *fleet.Member) (why Verdict, so bool) {
 	case in.Unhealthy != nil:
 		return *in.Unhealthy, true
 	case in.Aged, in.UseOnce && in.Used:
-		return e.outlived(in)
+		return e.whyRetired(in)
 	case e.s.Draining:
 		return e.verdict(drover.ReasonDraining, "the controller is shutting down"), true
 	case in.Leaving:
@@ -116,7 +116,7 @@ func (e *Engine) drain() {
 		e.unneeded(in)
 	}
 	for _, c := range e.clouds {
-		e.lookTwice(c)
+		e.scheduleSecondList(c)
 	}
 }
 

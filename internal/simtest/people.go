@@ -182,7 +182,7 @@ func (w *World) drainAll() {
 		if !c.alive() {
 			return
 		}
-		if c.drains && c.loop.Engine.Drained() && c.loop.Engine.LookedTwice() {
+		if c.drains && c.loop.Engine.Drained() && c.loop.Engine.ListedTwice() {
 			w.onlyHeld()
 		}
 		w.kill()

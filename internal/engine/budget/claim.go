@@ -73,14 +73,14 @@ func Renewed(now drover.Time) drover.Time { return Hourly.end(nextTurn(now)) }
 // from returns when the bill begins, or is expected to.
 func (c *Claim) from() drover.Time { return cmp.Or(c.Created, c.Asked) }
 
-// dearest returns the tariff if the cloud chooses the most expensive offering.
-func (c *Claim) dearest() drover.Tariff {
+// maxTariff returns the tariff if the cloud chooses the most expensive offering.
+func (c *Claim) maxTariff() drover.Tariff {
 	tariff := c.Tariff
-	tariff.Price = max(tariff.Price, dearestOf(c.Offers))
+	tariff.Price = max(tariff.Price, maxPrice(c.Offers))
 	return tariff
 }
 
-func dearestOf(offers []drover.Offering) (most drover.Money) {
+func maxPrice(offers []drover.Offering) (most drover.Money) {
 	for _, o := range offers {
 		most = max(most, o.Price)
 	}
@@ -166,7 +166,7 @@ func (c *Claim) committed(a *Account, now, end drover.Time) drover.Money {
 	case a.From >= max(end, now) && len(c.Bound) == 0: // the claim ends before the account begins
 		return 0
 	case a.OfFleet():
-		return c.dearest().Cost(c.from(), a.From, min(a.To, end))
+		return c.maxTariff().Cost(c.from(), a.From, min(a.To, end))
 	}
 	return c.shares(a, now)
 }

@@ -184,7 +184,7 @@ func (l *Ledger) openAccounts(b *Budget) {
 		from := w.begin(l.now)
 		for range b.inSight(w) {
 			a := Account{Budget: b, Window: w, From: from, To: w.end(from)}
-			l.situate(&a)
+			l.setRole(&a)
 			l.accounts = append(l.accounts, a)
 			from = a.To
 		}
@@ -213,7 +213,7 @@ func (l *Ledger) enter(e *entry) {
 	moves := until <= l.now
 	if moves {
 		n := e.claim.bound()
-		e.rate = e.claim.dearest().Price * drover.Money(1+n)
+		e.rate = e.claim.maxTariff().Price * drover.Money(1+n)
 		e.loose = 2 * drover.Money(1+len(e.claim.Uses)+n)
 	}
 	l.rate, l.loose = l.rate+e.rate, l.loose+e.loose

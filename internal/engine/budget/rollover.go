@@ -29,8 +29,8 @@ func (b *Budget) inSight(w Window) int {
 	return 1 + ahead + 1
 }
 
-// situate sets an account's role by where its window is now.
-func (l *Ledger) situate(a *Account) {
+// setRole sets an account's role by where its window is now.
+func (l *Ledger) setRole(a *Account) {
 	begin := a.Window.begin(l.now)
 	last := begin
 	for range a.Budget.inSight(a.Window) - 1 {
@@ -92,7 +92,7 @@ func (l *Ledger) rollover() {
 			}
 			a.committed, a.since = 0, l.turned
 		}
-		l.situate(a)
+		l.setRole(a)
 		lacking = lacking || a.since == l.turned && !a.spare
 	}
 	if lacking { // no decision was made for longer than a window

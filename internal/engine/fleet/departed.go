@@ -60,7 +60,7 @@ func (f *Fleet) ShowDeparted(cloud, providerID string, as *Sighting) bool {
 	return at >= 0
 }
 
-// Ghosts reports whether a list shows an instance that counts as gone, so that its end is not certain.
-func (f *Fleet) Ghosts() bool {
+// DepartedListed reports whether a list shows an instance that counts as gone, so that its end is not certain.
+func (f *Fleet) DepartedListed() bool {
 	return slices.ContainsFunc(f.departed, func(d *Departed) bool { return d.Shown != nil })
 }

@@ -130,9 +130,9 @@ func (f *Fleet) ByProviderID(cloud, id string) *Member {
 	return nil
 }
 
-// Behind returns the instance that a list shows: the one with its name, unless that has another ID because the cloud
+// ForSighting returns the instance that a list shows: the one with its name, unless that has another ID because the cloud
 // created two; nil if none is known.
-func (f *Fleet) Behind(cloud string, s Sighting) *Member {
+func (f *Fleet) ForSighting(cloud string, s Sighting) *Member {
 	in := f.byName[s.Name]
 	if in != nil && (in.ProviderID == "" || in.ProviderID == s.ProviderID) {
 		return in

@@ -225,14 +225,14 @@ func TestADepartedInstanceReturnsAsItWas(t *testing.T) {
 	in.State = drover.InstanceGone
 	d := f.Depart(in, drover.InstanceIdle, drover.Time(0).Add(time.Hour), 7)
 	f.Remove(in)
-	if !f.ShowDeparted("local", "i-1", &fleet.Sighting{Name: "drover-1"}) || !f.Ghosts() {
+	if !f.ShowDeparted("local", "i-1", &fleet.Sighting{Name: "drover-1"}) || !f.DepartedListed() {
 		t.Fatal("a list shows it, and that is not known")
 	}
 	if d.Shown != nil {
 		t.Error("what a State may hold was changed")
 	}
 	back := f.Return(f.Departed()[0])
-	if back.ID != 1 || back.State != drover.InstanceIdle || back.Connected || f.Ghosts() {
+	if back.ID != 1 || back.State != drover.InstanceIdle || back.Connected || f.DepartedListed() {
 		t.Errorf("it returns as %+v", back.Instance)
 	}
 	f.Add(back)
