@@ -176,12 +176,13 @@ const PlanSteps = 100_000_000
 
 // Demand is a number of jobs of one shape.
 type Demand struct {
-	Shape   Shape         `json:"shape"`
-	Count   int           `json:"count"`
-	Time    time.Duration `json:"time,omitempty"`    // how long one is expected to take; 0: not known
-	Spread  int64         `json:"spread,omitempty"`  // how uncertain that is: the standard deviation of its logarithm to the base of 2, in 1024ths; 0: they take as long
-	Dearest Money         `json:"dearest,omitempty"` // the most that what they run on may cost an hour; 0: anything
-	VCPU    Money         `json:"vcpu,omitempty"`    // and the most of each of its vCPUs
+	Shape    Shape         `json:"shape"`
+	Count    int           `json:"count"`
+	Time     time.Duration `json:"time,omitempty"`     // how long one is expected to take; 0: not known
+	Spread   int64         `json:"spread,omitempty"`   // how uncertain that is: the standard deviation of its logarithm to the base of 2, in 1024ths; 0: they take as long
+	Together int           `json:"together,omitempty"` // how many of them start together or not at all; 0: each alone
+	Dearest  Money         `json:"dearest,omitempty"`  // the most that what they run on may cost an hour; 0: anything
+	VCPU     Money         `json:"vcpu,omitempty"`     // and the most of each of its vCPUs
 }
 
 // CloudRoom is how many instances may be added in a cloud.

@@ -81,6 +81,26 @@ func perJob(m *model, d *draft, i, count int) (best, most int) {
 	return best, most
 }
 
+// fewest chooses for gangs the kind that holds most jobs, and of equals the cheapest; for others as perJob does.
+func fewest(m *model, d *draft, i, count int) (best, most int) {
+	it := &m.items[i]
+	if !it.gang {
+		return perJob(m, d, i, count)
+	}
+	best = -1
+	for k := range m.kinds {
+		kd := &m.kinds[k]
+		if !m.accepts(kd, it) || m.room(d.led, kd, 1) == 0 {
+			continue
+		}
+		n := kd.has.times(it.need, count)
+		if n > most || n == most && kd.costs[it.class] < m.kinds[best].costs[it.class] {
+			best, most = k, n
+		}
+	}
+	return best, most
+}
+
 // cheapest chooses the cheapest kind that holds one job: first-fit.
 func cheapest(m *model, d *draft, i, count int) (best, most int) {
 	it := &m.items[i]

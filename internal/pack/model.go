@@ -60,6 +60,7 @@ type item struct {
 	rule  int
 	class int // index of model.classes
 	count int
+	gang  bool // some of the jobs start together or not at all
 }
 
 // rule is what a demand requires of an offering besides room. Which offerings satisfy it is computed once.
@@ -172,6 +173,7 @@ func (m *model) addItems() {
 			m.items = append(m.items, item{need: k.need, rule: n, class: k.class})
 		}
 		m.items[i].count += d.Count
+		m.items[i].gang = m.items[i].gang || d.Together > 0
 		m.of = append(m.of, i)
 	}
 }

@@ -40,6 +40,11 @@ func solve(p drover.Problem, rivals int) drover.Plan {
 		pr = m.first(&steps)
 		best = m.cheapestOf(best, pr, &steps)
 	}
+	if m.splitsGang(best) { // smaller instances are cheaper, but there is no room for so many
+		if d := m.greedy(fewest, new(math.MaxInt)); m.better(d, best) {
+			best = d
+		}
+	}
 	plan := m.answer(best)
 	plan.Bound = drover.Money(m.bound(pr, best.left))
 	return plan
@@ -71,6 +76,16 @@ func (m *model) cheapestOf(best *draft, pr *prices, steps *int) *draft {
 		}
 	}
 	return best
+}
+
+// splitsGang reports whether the draft has places for only a part of a gang.
+func (m *model) splitsGang(d *draft) bool {
+	for x, n := range m.unserved(d.left) {
+		if together := m.p.Demands[x].Together; together > 0 && n%together > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // first returns the prices of all jobs for the longest time.

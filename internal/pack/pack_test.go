@@ -69,11 +69,18 @@ func TestSolve(t *testing.T) {
 		p.Clouds[0].Disk = disk
 		return p
 	}
+	gang := func(of int, d drover.Demand) drover.Demand {
+		d.Together = of
+		return d
+	}
 	tests := []struct {
 		name string
 		p    drover.Problem
 		want string
 	}{
+		{"jobs of which some have no room take the cheapest all the same", problem([]drover.Offering{small, large}, 2, demand(1500, drover.GiB, 3)), "small:[0×1] small:[0×1] unmet 0×1 limit"},
+		{"a gang takes the larger type if there is no room for as many small ones", problem([]drover.Offering{small, large}, 2, gang(3, demand(1500, drover.GiB, 3))), "large:[0×3]"},
+		{"a gang with room for as many small ones takes those", problem([]drover.Offering{small, large}, 3, gang(3, demand(1500, drover.GiB, 3))), "small:[0×1] small:[0×1] small:[0×1]"},
 		{"a type that boots for longer than it is cheaper is left", booting(10*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 1))), "small:[0×1]"},
 		{"nor do many jobs take it", booting(10*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 4))), "small:[0×2] small:[0×2]"},
 		{"a type that boots for a little longer is taken if it is cheaper by more", booting(3*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 1))), "metal:[0×1]"},
