@@ -41,7 +41,7 @@ func ParseJobID(s string) (JobID, error) {
 		id.Index, err = strconv.Atoi(index)
 	}
 	if err != nil || id.Number <= 0 || array && id.Index < 0 {
-		return JobID{}, fmt.Errorf("%q is not a job id, such as 17 or 17.3", s)
+		return JobID{}, fmt.Errorf("%q is not a job id (write, for example, 17 or 17.3)", s)
 	}
 	return id, nil
 }
@@ -83,7 +83,7 @@ func ParseAttemptID(s string) (AttemptID, error) {
 	id, err := ParseJobID(job)
 	n, convErr := strconv.Atoi(number)
 	if err != nil || convErr != nil || n < 1 {
-		return AttemptID{}, fmt.Errorf("%q is not an attempt id, such as 17.3/1", s)
+		return AttemptID{}, fmt.Errorf("%q is not an attempt id (write, for example, 17.3/1)", s)
 	}
 	return AttemptID{id, n}, nil
 }
@@ -368,7 +368,7 @@ func (b Batch) Job(name string) (JobSpec, error) {
 			return j, nil
 		}
 	}
-	return JobSpec{}, Errorf(KindInvalid, "batch %s has no job %s", b.Name, name).WithHint("a job is retried with the job of the same name")
+	return JobSpec{}, Errorf(KindInvalid, "batch %s has no job named %s", b.Name, name).WithHint("a job is retried as the job with the same name")
 }
 
 // CheckRetry says whether a job may be retried as s: key is what must not change and did.
@@ -385,7 +385,7 @@ func (s JobSpec) CheckRetry(was JobSpec) (key string, err error) {
 	default:
 		return "", nil
 	}
-	return key, Errorf(KindInvalid, "job %s is retried with another %s", s.Name, key).
+	return key, Errorf(KindInvalid, "job %s is retried with a different %s", s.Name, key).
 		WithHint("array, foreach, gang and after must stay as they were; the command, inputs, resources and other keys may change")
 }
 

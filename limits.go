@@ -42,10 +42,10 @@ func (l UserLimits) CheckWork(user string, used Usage) error {
 	switch {
 	case l.Jobs > 0 && used.Jobs > l.Jobs:
 		return over(user, "jobs", fmt.Sprintf("%d jobs that are not final", used.Jobs), fmt.Sprint(l.Jobs)).
-			WithHint("wait for some to end, or cancel them; an array counts as one job")
+			WithHint("wait until some of them end, or cancel them; an array counts as one job")
 	case l.Elements > 0 && used.Elements > l.Elements:
 		return over(user, "elements", fmt.Sprintf("%d elements in jobs that are not final", used.Elements), fmt.Sprint(l.Elements)).
-			WithHint("wait for some jobs to end, or cancel them")
+			WithHint("wait until some jobs end, or cancel them")
 	case l.Records > 0 && used.Records > l.Records:
 		return over(user, "records", used.Records.Rounded()+" of records", l.Records.Rounded()).
 			WithHint("submit many small jobs as one array, and large environments as inputs. The controller's operator may raise limits: {records: …}")

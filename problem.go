@@ -112,7 +112,7 @@ func (m Misfit) String() string {
 	case "market", "arch":
 		return "the job needs " + m.Needs
 	}
-	return "the job needs " + m.Needs + ", and it has " + m.Has
+	return "the job needs " + m.Needs + ", but it has " + m.Has
 }
 
 // of is the same in a sentence about the job, "it", that names the offering.

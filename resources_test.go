@@ -64,10 +64,10 @@ func TestResources(t *testing.T) {
 	}))
 	t.Run("the reason says both sides in their units", func(t *testing.T) {
 		r := drover.Resources{CPU: 2000, Memory: 4 * drover.GiB}
-		if got := r.Misfit(drover.Resources{CPU: 1500, Memory: 8 * drover.GiB}).String(); got != "the job needs 8Gi of memory, and it has 4Gi" {
+		if got := r.Misfit(drover.Resources{CPU: 1500, Memory: 8 * drover.GiB}).String(); got != "the job needs 8Gi of memory, but it has 4Gi" {
 			t.Error(got)
 		}
-		if got := r.Misfit(drover.Resources{CPU: 2500}).String(); got != "the job needs 2.5 vCPUs, and it has 2" {
+		if got := r.Misfit(drover.Resources{CPU: 2500}).String(); got != "the job needs 2.5 vCPUs, but it has 2" {
 			t.Error(got)
 		}
 	})

@@ -34,7 +34,7 @@ func ParseMoney(s string) (Money, error) {
 	}
 	n, err := strconv.ParseInt(whole+frac+strings.Repeat("0", 9-len(frac)), 10, 64)
 	if err != nil || n < 0 || whole == "" {
-		return 0, fmt.Errorf("%q is not an amount of dollars, such as 0.25", s)
+		return 0, fmt.Errorf("%q is not an amount in dollars (write, for example, 0.25)", s)
 	}
 	return Money(n), nil
 }
@@ -95,7 +95,7 @@ func ParseMilliCPU(s string) (MilliCPU, error) {
 	}
 	n, err := strconv.ParseInt(whole+frac+strings.Repeat("0", 3-len(frac)), 10, 64)
 	if err != nil || n < 0 || whole == "" {
-		return 0, fmt.Errorf("%q is not a number of vCPUs, such as 2 or 0.5", s)
+		return 0, fmt.Errorf("%q is not a number of vCPUs (write, for example, 2 or 0.5)", s)
 	}
 	return MilliCPU(n), nil
 }
@@ -164,7 +164,7 @@ func ParseBytes(s string) (Bytes, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("%q is not a size, such as 512Mi or 16Gi", s)
+	return 0, fmt.Errorf("%q is not a size (write, for example, 512Mi or 16Gi)", s)
 }
 
 func pow10(n int) uint64 {

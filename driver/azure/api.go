@@ -223,7 +223,7 @@ func query[T any](ctx context.Context, a *api, text string) ([]T, error) {
 		}
 		err := a.do(ctx, "Query", "", map[string]any{"query": text, "options": options}, &page)
 		if err == nil && page.SkipToken == "" && page.ResultTruncated == "true" {
-			err = errors.New("the answer was cut short")
+			err = errors.New("the response was cut short")
 		}
 		return page.Data, page.SkipToken, err
 	})

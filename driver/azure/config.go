@@ -83,7 +83,7 @@ func (c *Config) Default() {
 var tagRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[^<>%&\\?/]{1,512}$`),
 	Value: regexp.MustCompile(`^.{0,256}$`),
-	Hint:  "a key has up to 512 characters, none of <>%&\\?/, and a value has up to 256",
+	Hint:  "a key has up to 512 characters, but none of <>%&\\?/; a value has up to 256 characters",
 }
 
 var (
@@ -99,12 +99,12 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 func (c *Config) Check() error {
 	for _, v := range c.Volumes {
 		if v.Size <= 0 {
-			return drover.Errorf(drover.KindInvalid, "volumes: each needs a size").WithHint("such as {size: 100Gi}")
+			return drover.Errorf(drover.KindInvalid, "volumes: each needs a size").WithHint("write, for example, {size: 100Gi}")
 		}
 	}
 	for _, zone := range c.Zones {
 		if zone != c.Location && number(c.Location, zone) == "" {
-			return drover.Errorf(drover.KindInvalid, "zones: %q is not a zone of %s", zone, c.Location).WithHint("such as %s-1", c.Location)
+			return drover.Errorf(drover.KindInvalid, "zones: %q is not a zone of %s", zone, c.Location).WithHint("write, for example, %s-1", c.Location)
 		}
 	}
 	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), tagRules.Check("tags", c.Tags), c.checkPlace())
@@ -114,11 +114,11 @@ func (c *Config) Check() error {
 func (c *Config) checkPlace() error {
 	switch {
 	case !location.MatchString(c.Location):
-		return drover.Errorf(drover.KindInvalid, "location: %q is not a region", c.Location).WithHint("such as westeurope; az account list-locations lists them")
+		return drover.Errorf(drover.KindInvalid, "location: %q is not a region", c.Location).WithHint("write, for example, westeurope; az account list-locations lists all regions")
 	case !group.MatchString(c.ResourceGroup):
-		return drover.Errorf(drover.KindInvalid, "resource_group: %q is not a valid name", c.ResourceGroup).WithHint("az group create creates one")
+		return drover.Errorf(drover.KindInvalid, "resource_group: %q is not a valid name", c.ResourceGroup).WithHint("create one with az group create")
 	case !strings.Contains(c.Subnet, "/"):
-		return drover.Errorf(drover.KindInvalid, "subnet: %q is not valid", c.Subnet).WithHint("write NETWORK/SUBNET, or its resource id")
+		return drover.Errorf(drover.KindInvalid, "subnet: %q is not valid", c.Subnet).WithHint("write NETWORK/SUBNET, or the subnet's resource id")
 	case !user.MatchString(c.AdminUser) || c.AdminUser == "root" || c.AdminUser == "admin":
 		return drover.Errorf(drover.KindInvalid, "admin_user: Azure does not allow %q", c.AdminUser).WithHint("write another name, such as drover")
 	}

@@ -163,17 +163,17 @@ func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	}
 	in := c.instanceOf(&vm)
 	if !in.Bears(map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Tags[driver.TagName]}) {
-		return in, drover.Errorf(drover.KindInvalid, "resource group %s has another virtual machine of that name", c.config.ResourceGroup)
+		return in, drover.Errorf(drover.KindInvalid, "resource group %s has another virtual machine with this name", c.config.ResourceGroup)
 	}
 	return in, nil
 }
 
 // template is in the words of the API's VirtualMachine.
 var template = kit.Template{
-	Hint: `it is JSON, with the keys of a virtual machine in the Azure Compute API, such as {"properties": {"licenseType": "RHEL_BYOS"}}`,
+	Hint: `write JSON with the keys of a virtual machine in the Azure Compute API; for example, {"properties": {"licenseType": "RHEL_BYOS"}}`,
 	Given: []string{"location", "zones", "tags", "properties.storageProfile", "properties.osProfile", "properties.networkProfile", "properties.priority",
 		"properties.evictionPolicy", "properties.hardwareProfile.vmSize"},
-	Use: "use the keys of the cloud's configuration for them",
+	Use: "use the keys in the cloud's configuration for them",
 }
 
 // readTemplate reads a raw template.

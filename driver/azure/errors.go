@@ -65,7 +65,7 @@ var errs = kit.Errors{
 	),
 	Hints: map[drover.ErrorKind]string{
 		drover.KindAuthentication: "compare the roles in docs/clouds/azure.md with those of the account that az account show prints",
-		drover.KindQuota:          "ask for more in the Azure portal, under Quotas; az vm list-usage shows the current limits",
+		drover.KindQuota:          "request a higher quota in the Azure portal, under Quotas; az vm list-usage shows the current limits",
 	},
 }
 

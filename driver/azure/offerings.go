@@ -191,7 +191,7 @@ func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
 		return nil, err
 	}
 	if err != nil {
-		c.o.Log.Warn("the quotas cannot be read, so Azure itself will refuse what exceeds them", logkey.Error, err)
+		c.o.Log.Warn("the quotas cannot be read; Azure itself will reject requests that exceed them", logkey.Error, err)
 	}
 	all := map[string]int64{}
 	for _, u := range found {
@@ -221,6 +221,6 @@ func (c *cloud) allowed(ctx context.Context, candidate driver.Candidate) error {
 	}
 	return &drover.Error{
 		Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: candidate.Market, Hint: errs.Hints[drover.KindQuota],
-		Message: "a " + candidate.ProviderType + " has more vCPUs than the whole quota of " + group + " allows",
+		Message: "a " + candidate.ProviderType + " has more vCPUs than the total quota of " + group + " allows",
 	}
 }

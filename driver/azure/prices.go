@@ -162,7 +162,7 @@ func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 	defer cancel()
 	rows, err := query[spotRow](ctx, c.api, fmt.Sprintf(spotsQuery, c.config.Location))
 	if err == nil && len(rows) == 0 { // what the credentials may not read is not refused but missing
-		err = drover.Errorf(drover.KindAuthentication, "these credentials cannot see anything in %s", c.config.Location).WithHint("%s", errs.Hints[drover.KindAuthentication])
+		err = drover.Errorf(drover.KindAuthentication, "these credentials give no access to anything in %s", c.config.Location).WithHint("%s", errs.Hints[drover.KindAuthentication])
 	}
 	all := map[string]spotInfo{}
 	for _, row := range rows {

@@ -62,7 +62,7 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 		return driver.Instance{}, errs.ClassifyCreate(as.ProviderType+" in "+as.Zone, as.Market, err)
 	}
 	if d == nil || d.ID == 0 {
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "the answer has no Droplet")
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "the response contains no Droplet")
 	}
 	in := instance(*d)
 	in.Zone, in.ProviderType = as.Zone, as.ProviderType

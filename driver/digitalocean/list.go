@@ -65,7 +65,7 @@ func (c *cloud) droplet(ctx context.Context, id string) (*godo.Droplet, error) {
 	}
 	d, _, err := c.api.Droplets.Get(ctx, n)
 	if err == nil && d == nil {
-		err = drover.Errorf(drover.KindTransient, "the answer has no Droplet")
+		err = drover.Errorf(drover.KindTransient, "the response contains no Droplet")
 	}
 	return d, err
 }

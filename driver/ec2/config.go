@@ -80,7 +80,7 @@ var tagRules = kit.TagRules{
 	Key:      regexp.MustCompile(`^.{1,128}$`),
 	Value:    regexp.MustCompile(`^.{0,256}$`),
 	Reserved: "aws:",
-	Hint:     "a key has up to 128 characters and does not begin with aws:, a value has up to 256",
+	Hint:     "a key has up to 128 characters and does not begin with aws:; a value has up to 256 characters",
 }
 
 // FirstBoot says what an instance accepts for its first boot, and how much of it.
@@ -90,7 +90,7 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 func (c *Config) Check() error {
 	for _, v := range c.Volumes {
 		if v.Device == "" || v.Size <= 0 {
-			return drover.Errorf(drover.KindInvalid, "volumes: each needs a device and a size").WithHint("such as {device: /dev/sdf, size: 100Gi}")
+			return drover.Errorf(drover.KindInvalid, "volumes: each needs a device and a size").WithHint("write, for example, {device: /dev/sdf, size: 100Gi}")
 		}
 	}
 	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), tagRules.Check("tags", c.Tags))

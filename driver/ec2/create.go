@@ -229,7 +229,7 @@ func (s supply) zoneOf(id *string) string {
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	all, err := c.List(ctx, map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Tags[driver.TagName]})
 	if err == nil && len(all) == 0 {
-		err = drover.Errorf(drover.KindTransient, "it was requested before with other candidates and is not visible yet")
+		err = drover.Errorf(drover.KindTransient, "it was requested earlier with other candidates and is not visible yet")
 	}
 	if err != nil {
 		return driver.Instance{}, err
@@ -323,9 +323,9 @@ func (c *cloud) templateData(raw, key string) (*types.RequestLaunchTemplateData,
 
 // template is in the words of the API's RequestLaunchTemplateData.
 var template = kit.Template{
-	Hint:  `it is JSON, with the keys of RequestLaunchTemplateData in the EC2 API, such as {"EbsOptimized": true}`,
+	Hint:  `write JSON with the keys of RequestLaunchTemplateData in the EC2 API; for example, {"EbsOptimized": true}`,
 	Given: []string{"UserData", "ImageId", "InstanceType", "InstanceMarketOptions"},
-	Use:   "use image and cloud_init of the cloud, and let Drover choose types and markets",
+	Use:   "use the cloud's image and cloud_init keys, and let Drover choose types and markets",
 }
 
 // readTemplate reads a raw template.

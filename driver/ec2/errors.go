@@ -60,7 +60,7 @@ var errs = kit.Errors{
 	),
 	Hints: map[drover.ErrorKind]string{
 		drover.KindAuthentication: "compare the policy in docs/clouds/ec2.md with the permissions of the credentials that the AWS tools would use here",
-		drover.KindQuota:          "ask for more in the AWS console, under Service Quotas",
+		drover.KindQuota:          "request an increase in the AWS console, under Service Quotas",
 	},
 }
 

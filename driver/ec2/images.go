@@ -47,7 +47,7 @@ func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (*
 			return nil, errs.Classify("read parameter "+name, err)
 		}
 		if id = out.Parameter.Value; !strings.HasPrefix(id, "ami-") {
-			return nil, drover.Errorf(drover.KindInvalid, "parameter %s does not hold an image id", name)
+			return nil, drover.Errorf(drover.KindInvalid, "parameter %s does not contain an image id", name)
 		}
 	}
 	if strings.HasPrefix(id, "ami-") {

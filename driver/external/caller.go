@@ -76,9 +76,9 @@ func (c *caller) speak(ctx context.Context, call string, _ int64, request []byte
 	case len(bytes.TrimSpace(out.kept)) > 0:
 		return bytes.TrimSpace(out.kept), nil // an exit code says nothing beside a reply
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		return nil, fmt.Errorf("the driver program ended without a reply: %w%s", err, log.last())
+		return nil, fmt.Errorf("the driver program exited without replying: %w%s", err, log.last())
 	}
-	return nil, fmt.Errorf("the driver program ended without a reply%s", log.last())
+	return nil, fmt.Errorf("the driver program exited without replying%s", log.last())
 }
 
 // inGroup gives a program a process group of its own, which is told to end when its context is over, and not waited for longer than grace.

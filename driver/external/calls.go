@@ -79,7 +79,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		return all, err
 	}
 	if !slices.Contains(c.calls, callOfferings) {
-		return nil, drover.Errorf(drover.KindInvalid, "cloud %s has no types, and its driver program lists none", c.o.Name).
+		return nil, drover.Errorf(drover.KindInvalid, "cloud %s has no configured types, and its driver program lists none", c.o.Name).
 			WithHint("types: [{name: small, vcpus: 2, memory: 4Gi, price: 0.05}]")
 	}
 	var said offered
@@ -93,7 +93,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	for _, o := range *said.Offerings {
 		one, err := o.check(c.o.Name)
 		if err != nil {
-			return nil, unclear("an offering: %v", err)
+			return nil, unclear("invalid offering: %v", err)
 		}
 		all = append(all, one)
 	}
@@ -116,7 +116,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	}
 	taken := in.Candidate()
 	if !slices.ContainsFunc(r.Candidates, taken.Same) {
-		return driver.Instance{}, driver.Candidate{}, unclear("create: it created %s in %s, %s, which was not requested", taken.ProviderType, taken.Zone, taken.Market)
+		return driver.Instance{}, driver.Candidate{}, unclear("create: the driver program created %s in %s, %s, which was not requested", taken.ProviderType, taken.Zone, taken.Market)
 	}
 	return in, taken, nil
 }
@@ -151,7 +151,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		return nil, err
 	}
 	if said.Instances == nil {
-		return nil, unclear("list: the reply has no instances; without any, they must be an empty list")
+		return nil, unclear("list: the reply has no instances key; if there are no instances, it must be an empty list")
 	}
 	all := []driver.Instance{}
 	for _, i := range *said.Instances {
@@ -178,7 +178,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	}
 	in, err := said.Instance.check()
 	if err == nil && in.ID != id {
-		err = fmt.Errorf("it was asked about %.80q and described %.80q", id, in.ID)
+		err = fmt.Errorf("it was asked about %.80q but described %.80q", id, in.ID)
 	}
 	if err != nil {
 		return driver.Instance{}, unclear("describe: %v", err)
@@ -217,7 +217,7 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, outp
 	case said.Run == "":
 		return nil
 	case output != nil:
-		return unclear("verify_host_key: it asks for a command again")
+		return unclear("verify_host_key: the driver program asked for a second command")
 	}
 	return &driver.RunFirst{Command: said.Run}
 }
@@ -267,7 +267,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	var all []driver.Image
 	for _, i := range *said.Images {
 		if err := checkText("id", i.ID); err != nil || i.ID == "" {
-			return nil, unclear("images: an id is %.40q", i.ID)
+			return nil, unclear("images: invalid id %.40q", i.ID)
 		}
 		all = append(all, driver.Image{ID: i.ID, Name: i.Name, Arch: i.Arch, Created: timeOf(i.Created)})
 	}

@@ -38,7 +38,7 @@ const hello = `[ "$1" = open ] && echo '{"result": {}}' && exit
 
 func TestOpen(t *testing.T) {
 	for _, tt := range []struct{ name, keys, said, want string }{
-		{"a program is wanted", `command: []`, "", "must name a program"},
+		{"a program is wanted", `command: []`, "", "must specify a program"},
 		{"the program must be there", `command: [./missing]`, "", "no such file"},
 		{"there are two protocols", `command: [x], protocol: telepathy`, "", "telepathy"},
 		{"a call takes some time", `command: [x], timeout: 0s`, "", "timeout"},
@@ -47,7 +47,7 @@ func TestOpen(t *testing.T) {
 		{"so are calls that are not known", "", `{"result": {"calls": ["dance"]}}`, "dance"},
 		{"what cannot be stopped saves nothing by it", "", `{"result": {"stop_saves": true}}`, "stop_saves"},
 		{"nodes are called differently", "", `{"result": {"node_id": "ours://all"}}`, `node_id is "ours://all"; write it like ours://{zone}/{id}`},
-		{"lists lag by a duration", "", `{"result": {"list_lag": "soon"}}`, `list_lag is "soon", which is not a duration from 0s to 1h0m0s`},
+		{"lists lag by a duration", "", `{"result": {"list_lag": "soon"}}`, `list_lag is "soon", which is not a duration between 0s and 1h0m0s`},
 		{"not by less than nothing", "", `{"result": {"list_lag": "-1s"}}`, "list_lag"},
 		{"and not for ever", "", `{"result": {"list_lag": "2h"}}`, "list_lag"},
 		{"who verifies host keys has the call for it", "", `{"result": {"host_keys": "verified"}}`, "verify_host_key"},
@@ -232,7 +232,7 @@ func TestWhatAProgramDoesWrong(t *testing.T) {
 		{"it ends without a word", "call", `exit 3`, "exit status 3"},
 		{"its last words are told", "call", `echo oh no >&2; exit 1`, "oh no"},
 		{"it says nothing of use", "call", `echo hello`, "reply is not valid"},
-		{"it says more than one thing", "call", `echo '{"result":{"instances":[]}}'; echo '{"result":{"instances":[]}}'`, "something follows it"},
+		{"it says more than one thing", "call", `echo '{"result":{"instances":[]}}'; echo '{"result":{"instances":[]}}'`, "there is extra data after the JSON value"},
 		{"it answers another request", "call", `echo '{"id":99,"result":{"instances":[]}}'`, "99"},
 		{"it has neither a result nor an error", "call", `echo '{}'`, "neither"},
 		{"a list that is not there is no empty one", "call", `echo '{"result":{}}'`, "no instances"},
@@ -242,7 +242,7 @@ func TestWhatAProgramDoesWrong(t *testing.T) {
 		{"it talks without end", "call", `yes '{"result":'`, "more than"},
 		{"it hangs, and so do its children", "call", `sleep 1000 & trap '' TERM; sleep 1000; sleep 1000`, "did not answer within"},
 		{"it ends under a call", "stream", `exit 3`, "exit status 3"},
-		{"it answers no request", "stream", `echo '{"result":{}}'; ` + quiet, "answers no request"},
+		{"it answers no request", "stream", `echo '{"result":{}}'; ` + quiet, "not a reply to a request"},
 		{"it talks without end in one line", "stream", `yes | tr -d '\n'`, "more than"},
 		{"it does not answer", "stream", quiet, "did not answer within"},
 		{"it does not read", "stream", `sleep 1000`, "did not answer within"},
@@ -279,7 +279,7 @@ func TestErrors(t *testing.T) {
 		{`{"kind":"quota","scope":"quota_group","market":"spot","message":"no more"}`,
 			drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.Spot, Message: "create: no more"}},
 		{`{"kind":"capacity","scope":"moon","market":"flea"}`,
-			drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeAll, Message: "create: capacity, and no reason was given"}},
+			drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeAll, Message: "create: capacity, but no reason was given"}},
 		{`{"kind":"boredom","scope":"zone","message":"a\u001b[31mb"}`, drover.Error{Kind: drover.KindTransient, Message: "create: a [31mb"}},
 		{`{"kind":"internal","message":"x"}`, drover.Error{Kind: drover.KindTransient, Message: "create: x"}},
 	} {

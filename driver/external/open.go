@@ -54,11 +54,11 @@ func (c *Config) Default() {
 func (c *Config) Check() error {
 	switch {
 	case len(c.Command) == 0 || c.Command[0] == "":
-		return drover.Errorf(drover.KindInvalid, "command must name a program").WithHint("command: [./driver.sh]")
+		return drover.Errorf(drover.KindInvalid, "command must specify a program").WithHint("command: [./driver.sh]")
 	case c.Protocol != ByCall && c.Protocol != ByStream:
 		return drover.Errorf(drover.KindInvalid, "protocol: %q is neither %s nor %s", c.Protocol, ByCall, ByStream)
 	case c.Timeout <= 0:
-		return drover.Errorf(drover.KindInvalid, "timeout must be more than 0")
+		return drover.Errorf(drover.KindInvalid, "timeout must be greater than 0")
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (c *cloud) command() ([]string, error) {
 		err = os.MkdirAll(c.o.Folder, 0o700)
 	}
 	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %v", c.o.Name, err).WithHint("command must name a program, such as [./driver.sh]")
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %v", c.o.Name, err).WithHint("command must specify a program, for example [./driver.sh]")
 	}
 	return args, nil
 }

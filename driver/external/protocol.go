@@ -197,7 +197,7 @@ func unmarshal(text []byte, into any) error {
 		return err
 	}
 	if d.More() {
-		return errors.New("something follows it")
+		return errors.New("there is extra data after the JSON value")
 	}
 	return nil
 }
@@ -247,7 +247,7 @@ func (o opened) check() (driver.Capabilities, error) {
 	can.ListLag, can.Describe = lag, slices.Contains(o.Calls, callDescribe)
 	for _, call := range o.Calls {
 		if !slices.Contains([]string{callOfferings, callImages, callVerify, callStrays, callDescribe, callAttribute}, call) {
-			return can, fmt.Errorf("calls has %.40q, which does not exist", call)
+			return can, fmt.Errorf("calls lists %.40q, which is not a known call", call)
 		}
 	}
 	if can.StopSaves && !can.StopStart {
@@ -273,7 +273,7 @@ func (o opened) lag() (time.Duration, error) {
 	}
 	lag, err := time.ParseDuration(o.ListLag)
 	if err != nil || lag < 0 || lag > mostLag {
-		return 0, fmt.Errorf("list_lag is %.40q, which is not a duration from 0s to %v, such as 30s", o.ListLag, mostLag)
+		return 0, fmt.Errorf("list_lag is %.40q, which is not a duration between 0s and %v (write, for example, 30s)", o.ListLag, mostLag)
 	}
 	if lag == 0 {
 		return -1, nil
@@ -295,9 +295,9 @@ func (i instance) check() (in driver.Instance, err error) {
 	case i.ID == "":
 		return in, errors.New("an instance has no id")
 	case !slices.Contains([]driver.State{driver.Pending, driver.Running, driver.Stopping, driver.Stopped}, i.State):
-		return in, fmt.Errorf("state is %.40q", i.State)
+		return in, fmt.Errorf("unknown state %.40q", i.State)
 	case i.Market != drover.OnDemand && i.Market != drover.Spot:
-		return in, fmt.Errorf("market is %.40q", i.Market)
+		return in, fmt.Errorf("unknown market %.40q", i.Market)
 	}
 	for _, address := range []string{i.Private, i.Public} {
 		if err := checkAddress(address); err != nil {

@@ -88,7 +88,7 @@ func connect(ctx context.Context, c Config, client *http.Client, metric func(str
 	if a.project == "" {
 		project, err := own.project(ctx)
 		if err != nil || project == "" {
-			return nil, drover.Errorf(drover.KindInvalid, "no project is configured, and the credentials name none").WithHint("write project: ID")
+			return nil, drover.Errorf(drover.KindInvalid, "no project is configured, and the credentials do not specify one").WithHint("write project: ID")
 		}
 		a.project = project
 	}

@@ -68,7 +68,7 @@ var (
 var labelRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`),
 	Value: regexp.MustCompile(`^[a-z0-9_-]{0,63}$`),
-	Hint:  "both have up to 63 lower-case letters, digits, dashes and underscores, and a key begins with a letter",
+	Hint:  "keys and values have up to 63 lower-case letters, digits, dashes and underscores, and a key begins with a letter",
 }
 
 // The shortest and longest that Google lets an instance run, where it is told: see "Limit the run time of a VM" in its guide.
@@ -89,7 +89,7 @@ func (c Config) FirstBoot() (runs driver.Init, most int) {
 func (c *Config) Check() error {
 	for _, z := range c.Zones {
 		if !strings.HasPrefix(z, c.Region+"-") {
-			return drover.Errorf(drover.KindInvalid, "zones: %s is not in region %s", z, c.Region).WithHint("a cloud is one region: configure another cloud for another region")
+			return drover.Errorf(drover.KindInvalid, "zones: %s is not in region %s", z, c.Region).WithHint("a cloud covers one region; configure another cloud for another region")
 		}
 	}
 	switch run := c.MaxRun; {

@@ -96,14 +96,14 @@ func (c *cloud) named(name string) string {
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name string) (driver.Instance, error) {
 	found, err := c.api.get(ctx, zone+"/"+name, instanceFields)
 	if errs.KindOf(err) == drover.KindNotFound {
-		return driver.Instance{}, drover.Errorf(drover.KindTransient, "it existed a moment ago and is no longer visible")
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "it existed a moment ago but is no longer visible")
 	}
 	if err != nil {
 		return driver.Instance{}, err
 	}
 	in := c.instanceOf(found)
 	if in.Tags[driver.TagFleet] != r.Tags[driver.TagFleet] || in.Tags[driver.TagName] != r.Tags[driver.TagName] {
-		return driver.Instance{}, drover.Errorf(drover.KindInvalid, "zone %s has an instance %s that belongs to somebody else", zone, name)
+		return driver.Instance{}, drover.Errorf(drover.KindInvalid, "zone %s has an instance %s that belongs to someone else", zone, name)
 	}
 	return in, nil
 }
@@ -114,7 +114,7 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 	case !strings.HasPrefix(as.Zone, c.config.Region+"-"):
 		return nil, drover.Errorf(drover.KindInvalid, "zone %s is not in region %s", as.Zone, c.config.Region)
 	case as.ProviderType == "" || strings.ContainsAny(as.ProviderType+as.Zone, "/?#"):
-		return nil, drover.Errorf(drover.KindInvalid, "%.80q in %.80q: not a type in a zone", as.ProviderType, as.Zone)
+		return nil, drover.Errorf(drover.KindInvalid, "%.80q in %.80q is not a type in a zone", as.ProviderType, as.Zone)
 	}
 	made, err := readTemplate(r.Template)
 	if err != nil {
@@ -218,9 +218,9 @@ func pathOf(folder, name string) string {
 
 // template is in the words of the API's Instance.
 var template = kit.Template{
-	Hint:  `it is JSON, with the keys of Instance in the Compute Engine API, such as {"minCpuPlatform": "Intel Ice Lake"}`,
+	Hint:  `write JSON with the keys of Instance in the Compute Engine API; for example, {"minCpuPlatform": "Intel Ice Lake"}`,
 	Given: []string{"name", "machineType", "disks.boot", "scheduling.provisioningModel", "scheduling.preemptible"},
-	Use:   "use image, disk and disk_type of the cloud, and type and market of the pool",
+	Use:   "use the cloud's image, disk and disk_type keys, and the pool's type and market keys",
 }
 
 // readTemplate reads a raw template.

@@ -23,7 +23,7 @@ var errs = kit.Errors{
 	Table: table, ByName: true, Read: read, Again: nextMinute, Others: classifyOther,
 	Hints: map[drover.ErrorKind]string{
 		drover.KindAuthentication: roleHint,
-		drover.KindQuota:          "ask for more in Google's console, under IAM & Admin, Quotas",
+		drover.KindQuota:          "request an increase in Google's console, under IAM & Admin, Quotas",
 	},
 }
 

@@ -154,7 +154,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 func split(id string) (zone, name string, err error) {
 	zone, name, ok := strings.Cut(id, "/")
 	if !ok || !resourceName.MatchString(zone) || !resourceName.MatchString(name) {
-		return "", "", drover.Errorf(drover.KindNotFound, "there is no instance %.80q: an id is ZONE/NAME", id)
+		return "", "", drover.Errorf(drover.KindNotFound, "there is no instance %.80q: an id has the form ZONE/NAME", id)
 	}
 	return zone, name, nil
 }
@@ -165,7 +165,7 @@ const hostKeys = "hostkeys/"
 // VerifyHostKey asks Google for the host keys that the instance published.
 func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
 	if c.config.Init == initCloud {
-		return drover.Errorf(drover.KindUnsupported, "host keys are planted, so the cloud cannot verify them")
+		return drover.Errorf(drover.KindUnsupported, "host keys are installed through user data, so the cloud cannot verify them")
 	}
 	if _, _, err := split(in.ID); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 	told, err := about(ctx, c.api, "instances.getGuestAttributes", rateQueries, in.ID, ask)
 	switch none := errs.KindOf(err) == drover.KindNotFound; {
 	case err != nil && !none:
-		return errs.Classify("ask for the host keys of instance "+in.ID, err)
+		return errs.Classify("read the host keys of instance "+in.ID, err)
 	case none || told.QueryValue == nil || len(told.QueryValue.Items) == 0:
 		return drover.Errorf(drover.KindTransient, "instance %s has not published its host keys yet", in.ID)
 	}
@@ -185,7 +185,7 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 			return nil
 		}
 	}
-	return drover.Errorf(drover.KindHostKey, "instance %s has other host keys", in.ID)
+	return drover.Errorf(drover.KindHostKey, "instance %s has different host keys", in.ID)
 }
 
 // Attribute reads the project's metadata.

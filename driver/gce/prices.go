@@ -252,7 +252,7 @@ func (c *cloud) fetchPast(ctx context.Context, from, to time.Time) (all []dated,
 		for _, info := range sku.PricingInfo {
 			at, err := time.Parse(time.RFC3339, info.EffectiveTime)
 			if err != nil {
-				return nil, drover.Errorf(drover.KindTransient, "the price list: a price of %s begins at %.40q, which is not a time", sku.Description, info.EffectiveTime)
+				return nil, drover.Errorf(drover.KindTransient, "the price list: a price for %s begins at %.40q, which is not a time", sku.Description, info.EffectiveTime)
 			}
 			begins[info] = drover.TimeOf(at)
 			moments[begins[info]] = true

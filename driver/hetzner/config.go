@@ -36,7 +36,7 @@ func (c *Config) Default() {
 var labelRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$`),
 	Value: regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?)?$`),
-	Hint:  "both have up to 63 letters, digits, dashes, underscores and dots, a letter or digit first and last",
+	Hint:  "keys and values have up to 63 letters, digits, dashes, underscores and dots, and begin and end with a letter or digit",
 }
 
 // FirstBoot says what an instance accepts for its first boot, and how much of it.
@@ -50,7 +50,7 @@ func (c *Config) Check() error {
 	case len(c.Types) > 0 && len(c.Locations) == 0:
 		return drover.Errorf(drover.KindInvalid, "types: configured types need locations").WithHint("write locations: [fsn1]")
 	case c.Rate <= 0 || c.Rate > 1000*drover.Dollar:
-		return drover.Errorf(drover.KindInvalid, "dollars: %v is not an exchange rate", c.Rate).WithHint("such as dollars: 1.15")
+		return drover.Errorf(drover.KindInvalid, "dollars: %v is not an exchange rate", c.Rate).WithHint("write, for example, dollars: 1.15")
 	}
 	return cmp.Or(c.CheckTypes(), labelRules.Check("labels", c.Labels))
 }

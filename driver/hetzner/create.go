@@ -75,7 +75,7 @@ func (c *cloud) byName(ctx context.Context, r driver.CreateRequest) (*hcloud.Ser
 	case err != nil:
 		return nil, err
 	case server == nil:
-		return nil, drover.Errorf(drover.KindTransient, "its name is taken, but no such server is listed")
+		return nil, drover.Errorf(drover.KindTransient, "its name is taken, but no server with this name is listed")
 	case labels.Read(server.Labels)[driver.TagFleet] != r.Tags[driver.TagFleet]:
 		return nil, drover.Errorf(drover.KindInvalid, "its name is taken by a server of another fleet")
 	}

@@ -35,7 +35,7 @@ func DefaultMarkets() MarketKeys {
 // CheckTypes refuses a configuration that offers no types.
 func (k TypeKeys) CheckTypes() error {
 	if !k.ListTypes && len(k.Types) == 0 {
-		return drover.Errorf(drover.KindInvalid, "list_types: false and no types: nothing can be rented").WithHint("write types: [{name: …, vcpus: …, memory: …, price: …}]")
+		return drover.Errorf(drover.KindInvalid, "list_types is false and there are no types, so no instance can be rented").WithHint("write types: [{name: …, vcpus: …, memory: …, price: …}]")
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (r TagRules) Check(key string, tags map[string]string) error {
 	for k, v := range tags {
 		if !r.Key.MatchString(k) || !r.Value.MatchString(v) || strings.HasPrefix(strings.ToLower(k), "drover-") ||
 			r.Reserved != "" && strings.HasPrefix(k, r.Reserved) {
-			return drover.Errorf(drover.KindInvalid, "%s: %.80q: %.80q is not allowed", key, k, v).WithHint("%s; no key begins with drover-", r.Hint)
+			return drover.Errorf(drover.KindInvalid, "%s: %.80q: %.80q is not allowed", key, k, v).WithHint("%s; a key must not begin with drover-", r.Hint)
 		}
 	}
 	return nil

@@ -83,7 +83,7 @@ type Planted struct{}
 
 // VerifyHostKey cannot tell.
 func (Planted) VerifyHostKey(_ context.Context, _ driver.Instance, _, _ []byte) error {
-	return drover.Errorf(drover.KindUnsupported, "host keys are planted, so the cloud cannot verify them")
+	return drover.Errorf(drover.KindUnsupported, "host keys are installed through user data, so the cloud cannot verify them")
 }
 
 // matters orders kinds of error by severity: what is wrong with every candidate first, and capacity before quota,

@@ -122,7 +122,7 @@ type Percent int
 func (p *Percent) UnmarshalText(b []byte) error {
 	n, err := strconv.Atoi(strings.TrimSuffix(string(b), "%"))
 	if err != nil || n < 0 || n > 100 {
-		return fmt.Errorf("%q is not a percentage, such as 60%%", b)
+		return fmt.Errorf("%q is not a percentage (write, for example, 60%%)", b)
 	}
 	*p = Percent(n)
 	return nil

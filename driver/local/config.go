@@ -104,7 +104,7 @@ func (f faultConfig) check() error {
 		return fmt.Errorf("faults.power_off: %q is neither %s nor %s", f.PowerOff, driver.PowerOffEnds, driver.PowerOffStops)
 	}
 	if f.Announce.IsValid() && !f.Announce.IsLoopback() {
-		return fmt.Errorf("faults.announce: %v is not an address of this host's loopback, such as 127.0.0.2", f.Announce)
+		return fmt.Errorf("faults.announce: %v is not a loopback address of this host (write, for example, 127.0.0.2)", f.Announce)
 	}
 	return nil
 }

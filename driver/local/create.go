@@ -263,7 +263,7 @@ func (c *cloud) start(path, program string, l launch, held, socket *os.File) err
 	}
 	in, err := nameless(path, text)
 	if err != nil {
-		return fmt.Errorf("hand over the keys: %w", err)
+		return fmt.Errorf("pass the keys to the instance: %w", err)
 	}
 	defer in.Close()
 	log, err := os.OpenFile(filepath.Join(path, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

@@ -114,7 +114,7 @@ func runOuter(folder string) error {
 // readLaunch reads standard input and leaves it as it was, for the guest.
 func readLaunch() (l launch, err error) {
 	if err := json.NewDecoder(os.Stdin).Decode(&l); err != nil {
-		return l, fmt.Errorf("read what to launch: %w", err)
+		return l, fmt.Errorf("read the launch request: %w", err)
 	}
 	_, err = os.Stdin.Seek(0, io.SeekStart)
 	return l, err

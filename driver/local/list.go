@@ -158,7 +158,7 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 		return notFound(in.ID, err)
 	}
 	if planted, err := base64.StdEncoding.DecodeString(r.HostKey); err != nil || !bytes.Equal(planted, key) {
-		return drover.Errorf(drover.KindHostKey, "instance %s does not have the planted host key", in.ID)
+		return drover.Errorf(drover.KindHostKey, "instance %s does not have the host key that Drover installed", in.ID)
 	}
 	return ctx.Err()
 }

@@ -44,11 +44,11 @@ func (c Config) catalog(o driver.Options) (catalog, error) {
 func hostResources(folder string) (drover.Resources, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(folder, &fs); err != nil {
-		return drover.Resources{}, fmt.Errorf("ask for the free space in %s: %w", folder, err)
+		return drover.Resources{}, fmt.Errorf("read the free space in %s: %w", folder, err)
 	}
 	var host unix.Sysinfo_t
 	if err := unix.Sysinfo(&host); err != nil {
-		return drover.Resources{}, fmt.Errorf("ask for this host's memory: %w", err)
+		return drover.Resources{}, fmt.Errorf("read this host's memory size: %w", err)
 	}
 	return drover.Resources{
 		CPU:    drover.MilliCPU(runtime.NumCPU()) * 1000,

@@ -30,7 +30,7 @@ type customized struct {
 func Customize(c driver.Cloud, custom Custom) (driver.Cloud, error) {
 	can := c.Capabilities()
 	if custom.Template != "" && !can.Template {
-		return nil, drover.Errorf(drover.KindInvalid, "template: this driver has no templates")
+		return nil, drover.Errorf(drover.KindInvalid, "template: this driver does not support templates")
 	}
 	if err := kit.CheckInit(custom.Init, can.Init, can.MaxInit); err != nil {
 		return nil, err

@@ -24,9 +24,9 @@ func DryRun(c driver.Cloud, tell func(Call)) driver.Cloud {
 		}
 		tell(a)
 		if a.Method == MethodCreate {
-			return &drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll, Message: "a dry run: nothing is created in this cloud"}
+			return &drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll, Message: "this is a dry run: no instances are created in this cloud"}
 		}
 		return &drover.Error{Kind: drover.KindForbidden, RetryAt: drover.TimeOf(time.Now().Add(dryPause)),
-			Message: "a dry run: nothing is changed in this cloud"}
+			Message: "this is a dry run: no instances are changed in this cloud"}
 	})
 }

@@ -103,7 +103,7 @@ func (o *FleetCloud) noteOthers(log *slog.Logger, err error) {
 	defer o.mu.Unlock()
 	switch {
 	case log != nil && err != nil && o.again:
-		log.Info("others' instances in this account are unknown, since it cannot be listed in full", logkey.Error, err)
+		log.Info("other instances in this account are unknown, since the account cannot be listed in full", logkey.Error, err)
 	case log != nil && err != nil:
 		o.later = log
 	case log == nil && err == nil && o.later != nil:
@@ -128,7 +128,7 @@ func (o *FleetCloud) tellOthers(log *slog.Logger, all []driver.Instance) {
 		}
 	}
 	if others+untagged > 0 {
-		log.Info("this account has others' instances, which are left alone", logkey.OfOtherFleets, others, logkey.OfNoFleet, untagged)
+		log.Info("this account contains instances of others, which are left alone", logkey.OfOtherFleets, others, logkey.OfNoFleet, untagged)
 	}
 }
 
@@ -138,7 +138,7 @@ func (o *FleetCloud) tellOthers(log *slog.Logger, all []driver.Instance) {
 func (o *FleetCloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	d, can := driver.As[driver.Describer](o.Cloud)
 	if !can {
-		return driver.Instance{}, drover.Errorf(drover.KindUnsupported, "describe instance %s: this cloud cannot do that", id)
+		return driver.Instance{}, drover.Errorf(drover.KindUnsupported, "describe instance %s: this cloud does not support that", id)
 	}
 	in, err := d.Describe(ctx, id)
 	if err != nil {
@@ -187,7 +187,7 @@ func (o *FleetCloud) Stop(ctx context.Context, id string) error {
 func (o *FleetCloud) touch(ctx context.Context, doing, id string, do func(driver.Starter, context.Context, string) error) error {
 	s, can := driver.As[driver.Starter](o.Cloud)
 	if !can {
-		return drover.Errorf(drover.KindUnsupported, "%s instance %s: this cloud cannot do that", doing, id)
+		return drover.Errorf(drover.KindUnsupported, "%s instance %s: this cloud does not support that", doing, id)
 	}
 	if err := o.check(doing, id); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (o *FleetCloud) touch(ctx context.Context, doing, id string, do func(driver
 func (o *FleetCloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
 	g, can := driver.As[driver.DiskGrower](o.Cloud)
 	if !can {
-		return drover.Errorf(drover.KindUnsupported, "grow the disk of instance %s: this cloud cannot do that", id)
+		return drover.Errorf(drover.KindUnsupported, "grow the disk of instance %s: this cloud does not support that", id)
 	}
 	if err := o.check("grow the disk of", id); err != nil {
 		return err
@@ -218,7 +218,7 @@ func (o *FleetCloud) check(doing, id string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, ok := o.seen[id]; !ok {
-		return drover.Errorf(drover.KindForbidden, "%s instance %s: it was never seen in fleet %s", doing, id, o.fleet)
+		return drover.Errorf(drover.KindForbidden, "%s instance %s: it has never been seen in fleet %s", doing, id, o.fleet)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func TestForFleet(t *testing.T) {
 		}
 		list(t, o, nil)
 		_, told, _ := strings.Cut(log.String(), "msg=")
-		if want := "\"this account has others' instances, which are left alone\" of_other_fleets=1 of_no_fleet=1\n"; told != want {
+		if want := "\"this account contains instances of others, which are left alone\" of_other_fleets=1 of_no_fleet=1\n"; told != want {
 			t.Errorf("told: %s", told)
 		}
 		if diff := cmp.Diff([]map[string]string{nil, {driver.TagFleet: "ours"}}, s.asked); diff != "" {
@@ -125,7 +125,7 @@ func TestForFleet(t *testing.T) {
 			told  string
 		}{
 			"down":      {[]error{down, down, nil, nil, nil}, []int{0, 3}, "of_other_fleets=1 of_no_fleet=1"},
-			"too large": {[]error{tooLarge, nil, tooLarge, nil, nil}, []int{0, 2}, "are unknown, since it cannot be listed in full"},
+			"too large": {[]error{tooLarge, nil, tooLarge, nil, nil}, []int{0, 2}, "are unknown, since the account cannot be listed in full"},
 		} {
 			s, o := open()
 			var log bytes.Buffer

@@ -94,7 +94,7 @@ func (i *injected) meet(ctx context.Context, a Call, do func(context.Context) er
 		}
 	}
 	if lost {
-		return drover.Errorf(drover.KindTransient, "%s: the answer was lost to an injected fault", a.Method)
+		return drover.Errorf(drover.KindTransient, "%s: the response was lost because of an injected fault", a.Method)
 	}
 	return nil
 }

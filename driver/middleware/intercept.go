@@ -174,7 +174,7 @@ func answer[T any](ctx context.Context, c *intercepted, a Call, call func(contex
 func onlyIf[T any](ctx context.Context, c *intercepted, a Call, call func(context.Context, T) error) error {
 	within, can := driver.As[T](c.Cloud)
 	if !can {
-		return drover.Errorf(drover.KindUnsupported, "%s: this cloud cannot do that", a.Method)
+		return drover.Errorf(drover.KindUnsupported, "%s: this cloud does not support that", a.Method)
 	}
 	return c.step(ctx, a, func(ctx context.Context) error { return call(ctx, within) })
 }

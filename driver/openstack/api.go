@@ -93,7 +93,7 @@ func (a *api) signIn(ctx context.Context) (*session, error) {
 		s.image.ResourceBase = s.image.Endpoint // the client adds a version to what has one
 	}
 	if s.version, err = microversion(ctx, s.compute); err != nil {
-		return nil, fmt.Errorf("ask for the compute service's version: %w", err)
+		return nil, fmt.Errorf("read the compute service's version: %w", err)
 	}
 	s.compute.Microversion = fmt.Sprint("2.", s.version)
 	return s, nil
@@ -258,7 +258,7 @@ func findCredentials(c Config) (credentials, error) {
 		options = append(options, clouds.WithCloudName("environment"), clouds.WithCloudsYAML(bytes.NewReader(fromEnvironment())))
 	default:
 		return credentials{}, drover.Errorf(drover.KindInvalid, "no OpenStack credentials: there is no cloud: in the configuration, and neither OS_CLOUD nor OS_AUTH_URL is set").
-			WithHint("write cloud: NAME, of an entry of ~/.config/openstack/clouds.yaml")
+			WithHint("write cloud: NAME, the name of an entry in ~/.config/openstack/clouds.yaml")
 	}
 	auth, endpoints, tls, err := clouds.Parse(options...)
 	if err == nil {

@@ -98,7 +98,7 @@ func (c *Config) Default() {
 var tagRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[A-Za-z0-9_:. -]{1,255}$`),
 	Value: regexp.MustCompile(`^.{0,255}$`),
-	Hint:  "a key has letters, digits and -_:., and both have up to 255 characters",
+	Hint:  "keys consist of letters, digits and -_:., and both keys and values have up to 255 characters",
 }
 
 // FirstBoot says what an instance accepts for its first boot, and how much of it.

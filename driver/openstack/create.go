@@ -161,10 +161,10 @@ func (r *serverRequest) ToServerCreateMap() (map[string]any, error) {
 
 // template is in the words of the body of Nova's call that creates a server.
 var template = kit.Template{
-	Hint: `it is JSON, with keys of "server" in the Compute API, and "os:scheduler_hints", such as {"os:scheduler_hints": {"group": ID}}`,
+	Hint: `write JSON with the keys of "server" in the Compute API, and "os:scheduler_hints"; for example, {"os:scheduler_hints": {"group": ID}}`,
 	Given: []string{"name", "flavorRef", "imageRef", "user_data", "metadata", "tags", "availability_zone", "networks", "security_groups",
 		"key_name", "config_drive", "block_device_mapping_v2", "min_count", "max_count"},
-	Use: "use the keys of the cloud's configuration: networks, security_groups, key_pair, tags, image, cloud_init and so on",
+	Use: "use the keys in the cloud's configuration: networks, security_groups, key_pair, tags, image, cloud_init and so on",
 }
 
 // readTemplate reads a raw template.

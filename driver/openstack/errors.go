@@ -45,8 +45,8 @@ var errs = kit.Errors{
 		kit.Means(drover.KindInvalid, "", "400", "406"),
 	),
 	Hints: map[drover.ErrorKind]string{
-		drover.KindAuthentication: "see the role that this driver needs in docs/clouds/openstack.md, and check that openstack server list works here",
-		drover.KindQuota:          "ask the cloud's operator for more; openstack limits show --absolute shows the current limits",
+		drover.KindAuthentication: "docs/clouds/openstack.md describes the role that this driver needs; check that openstack server list works here",
+		drover.KindQuota:          "ask the cloud's operator for a higher quota; openstack limits show --absolute shows the current limits",
 	},
 }
 

@@ -46,7 +46,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	s, err := c.api.getServer(ctx, id)
 	switch {
 	case errs.StatusOf(err) == http.StatusNotFound && !saidByNova(err):
-		err = drover.Errorf(drover.KindTransient, "a 404 that is not Nova's")
+		err = drover.Errorf(drover.KindTransient, "a 404 response that is not from Nova")
 	case err != nil:
 	case unreached(*s):
 		err = drover.Errorf(drover.KindTransient, "its part of the cloud does not answer")

@@ -30,7 +30,7 @@ const partial = ".partial"
 func OpenDir(path string) (*Dir, error) {
 	root, lock, err := openRoot(path, 0o700)
 	if err != nil {
-		return nil, fmt.Errorf("opening the contents in %s: %w", path, err)
+		return nil, fmt.Errorf("opening the files in %s: %w", path, err)
 	}
 	return &Dir{root, lock}, nil
 }
@@ -58,7 +58,7 @@ func openRoot(path string, perm fs.FileMode) (*os.Root, *os.File, error) {
 func lockFolder(path string) (*os.File, error) {
 	f, err := folderlock.Try(path)
 	if f == nil && err == nil {
-		err = drover.Errorf(drover.KindConflict, "%s is in use by another process", path).WithHint("wait for that to end, or choose another folder")
+		err = drover.Errorf(drover.KindConflict, "%s is in use by another process", path).WithHint("wait until that process exits, or choose another folder")
 	}
 	return f, err
 }
@@ -69,7 +69,7 @@ func (d *Dir) Close() error { return errors.Join(d.root.Close(), d.lock.Close())
 // Put keeps all that r gives, and returns its hash and size.
 func (d *Dir) Put(ctx context.Context, r io.Reader) (hash string, size int64, err error) {
 	if hash, size, err = d.put(ctx, r, admitAll); err != nil {
-		return "", 0, fmt.Errorf("storing contents: %w", err)
+		return "", 0, fmt.Errorf("storing a file: %w", err)
 	}
 	return hash, size, nil
 }
@@ -81,14 +81,14 @@ func (d *Dir) PutAs(ctx context.Context, hash string, r io.Reader, limit int64) 
 	}
 	_, _, err := d.put(ctx, io.LimitReader(r, limit+1), func(got string, size int64) error {
 		return cmp.Or(
-			refuse(size > limit, "the contents are over the limit of %d bytes", limit),
-			refuse(got != hash, "the contents have the hash %s, not %s", got, hash),
+			refuse(size > limit, "the file exceeds the limit of %d bytes", limit),
+			refuse(got != hash, "the file has the hash %s, not %s", got, hash),
 		)
 	})
 	if err == nil || drover.KindOf(err) == drover.KindInvalid {
 		return err
 	}
-	return fmt.Errorf("storing contents: %w", err)
+	return fmt.Errorf("storing a file: %w", err)
 }
 
 func admitAll(string, int64) error { return nil }
@@ -195,7 +195,7 @@ func (d *Dir) Open(hash string) (*os.File, error) {
 	}
 	f, err := d.root.Open(place(hash))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, drover.Errorf(drover.KindNotFound, "there are no contents with the hash %s", hash)
+		return nil, drover.Errorf(drover.KindNotFound, "there is no file with the hash %s", hash)
 	}
 	return f, err
 }

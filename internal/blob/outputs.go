@@ -105,7 +105,7 @@ func (u *unpacker) unpack(stream io.Reader) error {
 		}
 	}
 	if n, err := io.Copy(io.Discard, io.LimitReader(stream, maxPadding)); err != nil || n == maxPadding {
-		return errors.Join(err, refuse(n == maxPadding, "the stream goes on after its archive"))
+		return errors.Join(err, refuse(n == maxPadding, "the stream continues after the end of its archive"))
 	}
 	if err := u.listLinks(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (u *unpacker) listLinks() error {
 	for _, l := range u.links {
 		var errno syscall.Errno // of a link that leads nowhere, or round
 		if _, err := u.into.Stat(l.name); err != nil && !errors.As(err, &errno) {
-			return refuse(true, "the link %.80q leads out of the folder, by way of others", l.name)
+			return refuse(true, "the link %.80q leads out of the folder through other links", l.name)
 		}
 		target := l.to
 		for n := 0; to[target] != "" && n < mostLinks; n++ {
@@ -146,7 +146,7 @@ func (u *unpacker) listLinks() error {
 		at, _ = slices.BinarySearchFunc(files, target+"/", byPath)
 		for ; at < len(files) && strings.HasPrefix(files[at].Path, target+"/"); at++ {
 			if u.left.Files--; u.left.Files < 0 {
-				return refuse(true, "there are too many files behind links")
+				return refuse(true, "the links lead to too many files")
 			}
 			f := files[at]
 			f.Path = l.name + strings.TrimPrefix(f.Path, target)
@@ -234,12 +234,12 @@ func (u *unpacker) admit(header *tar.Header) (name string, err error) {
 	isLink := header.Typeflag == tar.TypeSymlink
 	known := isLink || header.Typeflag == tar.TypeReg || header.Typeflag == tar.TypeDir
 	return name, cmp.Or(
-		refuse(max(len(header.Name), len(header.Linkname)) > u.left.Name, "the name %.40q… is over the limit of %d bytes", header.Name, u.left.Name),
-		refuse(!filepath.IsLocal(name), "%.80q is not a name for a file", header.Name),
+		refuse(max(len(header.Name), len(header.Linkname)) > u.left.Name, "the name %.40q… exceeds the limit of %d bytes", header.Name, u.left.Name),
+		refuse(!filepath.IsLocal(name), "%.80q is not a valid file name", header.Name),
 		refuse(!known, "%.80q is neither a file, nor a folder, nor a symbolic link", header.Name),
-		refuse(header.Typeflag != tar.TypeDir && name == ".", "%.80q is not a name for a file", header.Name),
+		refuse(header.Typeflag != tar.TypeDir && name == ".", "%.80q is not a valid file name", header.Name),
 		refuse(isLink && (path.IsAbs(header.Linkname) || !filepath.IsLocal(path.Join(path.Dir(name), header.Linkname))), "the link %.80q leads out of the folder", header.Name),
-		refuse(!isLink && len(u.links) > 0, "%.80q comes after a link", header.Name),
+		refuse(!isLink && len(u.links) > 0, "%.80q follows a link in the archive", header.Name),
 		refuse(u.left.Files <= 0, tooMany),
 		refuse(u.left.Names < 0, "the names of the outputs are too long in total"),
 		refuse(u.left.Bytes < 0, "the files are too large in total"),

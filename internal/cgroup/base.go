@@ -72,13 +72,13 @@ func unified(folder string) Base { return Base{Unified: true, Memory: folder, CP
 func (b Base) try() error {
 	if b.Unified {
 		if err := write(b.Memory, "cgroup.subtree_control", "+memory +cpu"); err != nil {
-			return fmt.Errorf("giving memory and cpu to the groups in %s: %w", b.Memory, err)
+			return fmt.Errorf("enabling the memory and cpu controllers in %s: %w", b.Memory, err)
 		}
 	}
 	g := b.Group(fmt.Sprintf("drover-try-%d", unix.Getpid()))
 	for _, folder := range g.folders() {
 		if err := unix.Mkdir(folder, 0o700); err != nil {
-			return errors.Join(fmt.Errorf("making control group %s: %w", folder, err), g.Remove(0))
+			return errors.Join(fmt.Errorf("creating control group %s: %w", folder, err), g.Remove(0))
 		}
 	}
 	return g.Remove(0)

@@ -52,7 +52,7 @@ func (g *Group) folders() []string {
 func (g *Group) Make(limits drover.Resources) error {
 	for _, folder := range g.folders() {
 		if err := os.Mkdir(folder, 0o700); err != nil {
-			return fmt.Errorf("making a control group: %w", err)
+			return fmt.Errorf("creating a control group: %w", err)
 		}
 	}
 	if err := g.limit(limits); err != nil {
@@ -123,7 +123,7 @@ func countOf(path string) (int, error) {
 			return strconv.Atoi(strings.TrimSpace(n))
 		}
 	}
-	return 0, fmt.Errorf("%s has no oom_kill", path)
+	return 0, fmt.Errorf("%s has no oom_kill entry", path)
 }
 
 // OwnOutOfMemory is [Group.OutOfMemory] of the group that this process sees as the top one, as it does in a container.

@@ -24,7 +24,7 @@ backup" in docs/operations.md.`,
 				return err
 			}
 			if a.config == "" {
-				return drover.Errorf(drover.KindInvalid, "no configuration names the records").WithHint("drover backup -c drover.yaml FILE")
+				return drover.Errorf(drover.KindInvalid, "no configuration is given, so the records cannot be found").WithHint("drover backup -c drover.yaml FILE")
 			}
 			_, folder, err := a.daemon()
 			if err != nil {

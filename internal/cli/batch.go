@@ -18,8 +18,8 @@ func (a *app) batchCommand() *cobra.Command {
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:     "check FILE",
-			Short:   "Check a batch file, and report each error with its place",
-			Long:    "Check a batch file and its inputs, and report each error with its place. To see whether the clouds can run it, use drover plan.",
+			Short:   "Check a batch file, and report each error with its location",
+			Long:    "Check a batch file and its inputs, and report each error with its location. To see whether the clouds can run it, use drover plan.",
 			Example: "  drover batch check batch.yaml",
 			Args:    cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error {

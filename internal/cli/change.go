@@ -111,7 +111,7 @@ func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids
 		}
 		now, err := file.Batch.Job(was.Name)
 		if err != nil {
-			return drover.Batch{}, w.fault("", "jobs", fmt.Sprintf("job %v is named %s, and the file has no job of that name", id, was.Name), "restore the job's name in the file, or submit the batch")
+			return drover.Batch{}, w.fault("", "jobs", fmt.Sprintf("job %v is named %s, but the file has no job with that name", id, was.Name), "restore the job's name in the file, or submit the batch")
 		}
 		// Which files its elements were for, only the controller knows, and looks.
 		as := drover.JobSpec{Array: array, Gang: was.Gang, Foreach: now.Foreach, After: was.After, AfterAny: was.AfterAny}
@@ -157,7 +157,7 @@ queued until you raise its priority.`,
 			last := args[len(args)-1]
 			priority, err := strconv.Atoi(last)
 			if err != nil {
-				return drover.Errorf(drover.KindInvalid, "%s is not a priority", last).WithHint("write a whole number last: drover priority 17 50")
+				return drover.Errorf(drover.KindInvalid, "%s is not a priority", last).WithHint("put a whole number last: drover priority 17 50")
 			}
 			ids, err := jobIDs(args[:len(args)-1])
 			if err != nil {
@@ -178,9 +178,9 @@ func (f *changeFlags) addReason(cmd *cobra.Command) {
 func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string) (ids []drover.JobID, err error) {
 	switch ways := min(len(args), 1) + count(f.batch != "") + count(f.all); {
 	case ways == 0:
-		return nil, drover.Errorf(drover.KindInvalid, "no jobs are named").WithHint("name a JOB, or write --batch NAME or --all")
+		return nil, drover.Errorf(drover.KindInvalid, "no jobs are given").WithHint("give a JOB, or use --batch NAME or --all")
 	case ways > 1:
-		return nil, drover.Errorf(drover.KindInvalid, "JOB, --batch and --all exclude each other")
+		return nil, drover.Errorf(drover.KindInvalid, "JOB, --batch and --all are mutually exclusive")
 	case len(args) > 0:
 		return jobIDs(args)
 	}

@@ -51,14 +51,14 @@ func (a *app) findController() (at whereabouts, err error) {
 	}
 	var missing []string
 	if at.base == "" {
-		missing = append(missing, "no controller is named: --server URL, DROVER_SERVER, or -c FILE")
+		missing = append(missing, "no controller is given: use --server URL, DROVER_SERVER or -c FILE")
 	}
 	if at.token.Reveal() == "" {
-		missing = append(missing, "no token is given: --token file:PATH, DROVER_TOKEN, or -c FILE for the controller on this host")
+		missing = append(missing, "no token is given: use --token file:PATH, DROVER_TOKEN or, for the controller on this host, -c FILE")
 	}
 	if missing != nil {
 		return at, drover.Errorf(drover.KindInvalid, "%s", strings.Join(missing, "\n        ")).
-			WithHint("drover serve -c FILE starts a controller; drover run needs none")
+			WithHint("drover serve -c FILE starts a controller; drover run does not need one")
 	}
 	return at, nil
 }
@@ -156,7 +156,7 @@ func tokenFrom(flag string) (drover.Secret, error) {
 	path, ok := strings.CutPrefix(flag, "file:")
 	if !ok {
 		return drover.Secret{}, drover.Errorf(drover.KindInvalid, "--token does not take a token itself").
-			WithHint("write --token file:PATH, or set DROVER_TOKEN")
+			WithHint("use --token file:PATH, or set DROVER_TOKEN")
 	}
 	token, err := daemon.ReadToken(path)
 	if err != nil {

@@ -90,7 +90,7 @@ func TestJobsCommand(t *testing.T) {
 	})
 	t.Run("refuses what it does not know", func(t *testing.T) {
 		(&fakeController{}).serve(t)
-		droverCommand(t, "jobs", "--state", "done").want(t, 2, "", "--state done is not known")
+		droverCommand(t, "jobs", "--state", "done").want(t, 2, "", "--state done is not valid")
 		droverCommand(t, "jobs", "x").want(t, 2, "", `"x" is not a job id`)
 		droverCommand(t, "jobs", "--label", "x").want(t, 2, "", "is not NAME=VALUE")
 	})
@@ -248,7 +248,7 @@ func TestChangeCommands(t *testing.T) {
 	}
 	t.Run("cancel wants to be told what", func(t *testing.T) {
 		(&fakeController{}).serve(t)
-		droverCommand(t, "cancel").want(t, 2, "", "name a JOB, or write --batch NAME or --all")
+		droverCommand(t, "cancel").want(t, 2, "", "give a JOB, or use --batch NAME or --all")
 		droverCommand(t, "cancel", "--all", "1").want(t, 2, "", "exclude each other")
 	})
 	t.Run("cancel goes on after one that is not there, and says so", func(t *testing.T) {
@@ -361,8 +361,8 @@ func TestHelpCommand(t *testing.T) {
 
 func TestOutputForProgramsIsRefused(t *testing.T) {
 	(&fakeController{}).serve(t)
-	droverCommand(t, "wait", "-o", "json").want(t, 2, "", "drover wait has nothing to print but its exit code")
-	droverCommand(t, "config", "check", "-o", "yaml").want(t, 2, "", "drover config check has nothing to print but its exit code")
+	droverCommand(t, "wait", "-o", "json").want(t, 2, "", "-o does not apply to drover wait: its only result is the exit code")
+	droverCommand(t, "config", "check", "-o", "yaml").want(t, 2, "", "-o does not apply to drover config check: its only result is the exit code")
 }
 
 func TestSubmitCommand(t *testing.T) {
@@ -391,7 +391,7 @@ func TestSubmitCommand(t *testing.T) {
 		if job := f.submitted[0].Batch.Jobs[0]; job.Gang != 4 {
 			t.Errorf("%+v", job)
 		}
-		droverCommand(t, "submit", "--array", "6", "--gang", "4", "--", "true").want(t, 2, "", "write --array 0-7, or another --gang")
+		droverCommand(t, "submit", "--array", "6", "--gang", "4", "--", "true").want(t, 2, "", "use --array 0-7, or another --gang")
 	})
 	t.Run("says it again under one key when no answer comes", func(t *testing.T) {
 		f := &fakeController{faults: []error{drover.Errorf(drover.KindTransient, "restarting")}}
@@ -538,7 +538,7 @@ func TestOtherCommands(t *testing.T) {
 		}
 	})
 	t.Run("a command without names refuses to print them", func(t *testing.T) {
-		droverCommand(t, "logs", "-o", "name", "1").want(t, 2, "", "drover logs has no names to print")
+		droverCommand(t, "logs", "-o", "name", "1").want(t, 2, "", "drover logs does not support -o name")
 	})
 	t.Run("the shell is offered what the controller knows, and nothing if it is away", func(t *testing.T) {
 		f := &fakeController{jobs: []drover.Job{aJob(17, "greet", drover.JobRunning)}, instances: []drover.Instance{{Name: "lab-x", Type: "small", State: drover.InstanceIdle}}}

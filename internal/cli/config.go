@@ -29,8 +29,8 @@ func (a *app) configCommand() *cobra.Command {
 func (a *app) configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:     "check [FILE]",
-		Short:   "Check a configuration, and report each error with its place",
-		Long:    "Check a configuration, and report each error with its place. This calls no cloud; drover doctor does.",
+		Short:   "Check a configuration, and report each error with its location",
+		Long:    "Check a configuration, and report each error with its location. This calls no cloud; drover doctor does.",
 		Example: "  drover config check drover.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,7 +42,7 @@ func (a *app) configCheck() *cobra.Command {
 				file = args[0]
 			}
 			if file == "" {
-				return drover.Errorf(drover.KindInvalid, "no configuration to check").WithHint("drover config check FILE")
+				return drover.Errorf(drover.KindInvalid, "no configuration is given").WithHint("drover config check FILE")
 			}
 			c, err := a.loadConfig(file, "")
 			if err != nil {
@@ -94,7 +94,7 @@ func (a *app) configImport() *cobra.Command {
 		Short: "Convert another program's configuration to pools",
 		Long: `Convert another program's configuration to one with pools, and print it. KIND is prevmtable (its
 rjson document), kip (provider.yaml or its list of standby cells) or groups (lines
-min:max:type:name). What cannot be converted is listed on stderr. FILE may be - for stdin.`,
+min:max:type:name). Parts that cannot be converted are listed on stderr. FILE may be - for stdin.`,
 		Example: "  drover config import prevmtable.rjson --from prevmtable --files . > drover.yaml\n  drover config import groups.txt --from groups",
 		Args:    wantArgs(1, 1, "a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -110,7 +110,7 @@ min:max:type:name). What cannot be converted is listed on stderr. FILE may be - 
 		},
 	}
 	cmd.Flags().StringVar(&kind, "from", "", "the `kind` of the file: "+strings.Join(configimport.Kinds(), ", "))
-	cmd.Flags().StringVar(&files, "files", "", "write scripts and templates into this `folder`, and name them in the configuration")
+	cmd.Flags().StringVar(&files, "files", "", "write scripts and templates into this `folder`, and refer to them in the configuration")
 	if err := cmd.MarkFlagRequired("from"); err != nil {
 		panic(err) // a flag that is not there
 	}
@@ -144,7 +144,7 @@ func (a *app) printImported(r configimport.Result, folder string) error {
 		path := filepath.Join(folder, name)
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if err != nil {
-			return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("name another folder, or move the file away")
+			return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("use another folder, or move the file elsewhere")
 		}
 		_, err = f.WriteString(r.Files[name])
 		if err := f.Close(); err != nil {

@@ -47,7 +47,7 @@ func (a *app) diffFiles(ctx context.Context, files []string) error {
 		}
 		both = append(both, c)
 	}
-	fmt.Fprintln(a.err, "a running controller can say what would happen to instances: drover -c FILE config diff OTHER")
+	fmt.Fprintln(a.err, "a running controller can show what would happen to instances: drover -c FILE config diff OTHER")
 	return a.printDiff(daemon.Compare(both[0], both[1]))
 }
 

@@ -185,11 +185,11 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 	}
 	if status.Refused != "" {
 		return "", drover.Errorf(drover.KindInvalid, "it uses an earlier configuration, since the current file is invalid: %s", status.Refused).
-			WithHint("correct the file; drover config check says where")
+			WithHint("correct the file; drover config check shows the errors")
 	}
 	if n := len(status.SetAside); n > 0 {
 		return "", drover.Errorf(drover.KindConflict, "%d of its records could not be read, and their jobs are held: %s", n, strings.Join(status.SetAside, "; ")).
-			WithHint("see whether the attempt still runs; then drover priority JOB 1, or drover cancel JOB")
+			WithHint("check whether the attempt is still running; then drover priority JOB 1, or drover cancel JOB")
 	}
 	return text, nil
 }
@@ -223,7 +223,7 @@ func (a *app) try(ctx context.Context, ask func(drover.Service) error) error {
 func checkSSH() (string, error) {
 	path, err := exec.LookPath("ssh")
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", drover.Errorf(drover.KindInvalid, "there is no ssh, which drover ssh needs").WithHint("install OpenSSH's client")
+		return "", drover.Errorf(drover.KindInvalid, "ssh, which drover ssh needs, is not installed").WithHint("install the OpenSSH client")
 	}
 	return path, err
 }

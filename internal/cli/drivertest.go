@@ -166,7 +166,7 @@ func (t *driverTest) harness(ctx context.Context) (h drivertest.Harness, err err
 	}
 	fitting := slices.DeleteFunc(all, func(o drover.Offering) bool { return t.flags.typ != "" && o.Type.Name != t.flags.typ })
 	if len(fitting) == 0 {
-		return h, drover.Errorf(drover.KindInvalid, "%s offers nothing that may be used%s", t.cloud.Name, ofType(t.flags.typ)).
+		return h, drover.Errorf(drover.KindInvalid, "%s offers no instance types that may be used%s", t.cloud.Name, ofType(t.flags.typ)).
 			WithHint("drover offers lists all offerings")
 	}
 	o := slices.MinFunc(fitting, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })

@@ -54,7 +54,7 @@ var levels = []string{"debug", "info", "warn"}
 
 func (f eventsFlags) filter() (filter drover.EventFilter, err error) {
 	if !slices.Contains(levels, f.level) {
-		return filter, drover.Errorf(drover.KindInvalid, "--level %s is not known", f.level).WithHint("write debug, info or warn")
+		return filter, drover.Errorf(drover.KindInvalid, "--level %s is not valid", f.level).WithHint("use debug, info or warn")
 	}
 	filter = drover.EventFilter{Instance: f.instance, Level: f.level, Recent: f.recent}
 	if f.job != "" {

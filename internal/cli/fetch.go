@@ -52,7 +52,7 @@ func openFolder(folder string) (*os.Root, error) {
 // fetch lays one file below the root, whole and proved or not at all. Whatever the path is, it is not followed out of the root.
 func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobOutput, patience time.Duration) error {
 	if path.Clean(o.place) != o.place || !filepath.IsLocal(o.place) || o.place == "." {
-		return drover.Errorf(drover.KindInternal, "job %v has an output with a path that leads elsewhere: %q", o.Job, o.Path)
+		return drover.Errorf(drover.KindInternal, "job %v has an output whose path leads out of its folder: %q", o.Job, o.Path)
 	}
 	if err := root.MkdirAll(path.Dir(o.place), 0o777); err != nil {
 		return err

@@ -23,8 +23,8 @@ func (a *app) gcCommand() *cobra.Command {
 Without --fleet and without a configuration that names a fleet, gc lists the instances of every
 unfinished 'drover run' on this computer. It leaves a run that is still running alone.
 
-For the fleet of a configuration, gc asks the controller, or else its records, which instances are
-still wanted. If neither can be read, --destroy also needs --without-state. Even then gc spares
+For the fleet of a configuration, gc asks the controller which instances are still
+wanted, or reads its records. If neither is available, --destroy also needs --without-state. Even then gc spares
 instances created within the last hour and, if it has the fleet's key, instances that have recently
 heard from a controller.`,
 		Example: "  drover gc\n  drover gc --fleet run-x7k2pq --destroy\n  drover gc -c drover.yaml --destroy",
@@ -118,7 +118,7 @@ func (a *app) tellHowToDestroy(g *gc.Collector) {
 	case g.Fleet == "" && g.Named == "":
 		fmt.Fprintf(a.err, "to finish a run: drover run --resume %s\nto destroy its instances instead: drover gc --fleet %s --destroy\n", fleet, fleet)
 	case g.Blind:
-		fmt.Fprintf(a.err, "to destroy those that are older than an hour and have not lately heard from a controller: %s --destroy --without-state\n", gc.CommandOf(a.config, g.Fleet))
+		fmt.Fprintf(a.err, "to destroy those that are older than an hour and have not heard from a controller recently: %s --destroy --without-state\n", gc.CommandOf(a.config, g.Fleet))
 	default:
 		fmt.Fprintf(a.err, "to destroy them: %s --destroy\n", gc.CommandOf(a.config, g.Fleet))
 	}

@@ -71,7 +71,7 @@ func keepPath(root string, keep keeper) (files []drover.File, err error) {
 		}
 		info, err := os.Stat(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return drover.Errorf(drover.KindInvalid, "%s is a link without a target", name).WithHint("fix the link, or remove it from the folder")
+			return drover.Errorf(drover.KindInvalid, "%s is a broken link", name).WithHint("fix the link, or remove it from the folder")
 		}
 		if err != nil || !info.Mode().IsRegular() {
 			return err

@@ -51,7 +51,7 @@ func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 	s.ui.say("%s: cancelling the remaining jobs and destroying the instances; a second signal exits immediately", signalName(sig))
 	why := "cancelled: drover run got " + signalName(sig)
 	if sig == syscall.SIGPIPE {
-		why = "cancelled: the reader of drover run's output has gone"
+		why = "cancelled: the reader of drover run's output has exited"
 	}
 	// The wish is durable before the fleet is told to close: a run that is killed in between still ends when it is resumed.
 	err := s.fleet.Controller.CancelAll(ctx, why)

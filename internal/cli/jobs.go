@@ -112,7 +112,7 @@ func (f jobsFlags) filter() (drover.JobFilter, error) {
 	filter := drover.JobFilter{Batch: f.batch, User: f.user, Elements: f.elements}
 	for _, s := range f.states {
 		if !slices.Contains(jobStates(), s) {
-			return filter, drover.Errorf(drover.KindInvalid, "--state %s is not known", s).WithHint("a job is %s", strings.Join(jobStates(), ", "))
+			return filter, drover.Errorf(drover.KindInvalid, "--state %s is not valid", s).WithHint("use one or more of %s", strings.Join(jobStates(), ", "))
 		}
 		filter.States = append(filter.States, drover.JobState(s))
 	}

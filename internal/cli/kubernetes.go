@@ -51,7 +51,7 @@ func (a *app) kubernetesManifests() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "manifests",
 		Short: "Print the manifests of cluster-autoscaler and of Drover's access to the cluster",
-		Long: `Print, for kubectl apply, the deployment of cluster-autoscaler with the flags that Drover needs, the secret by which it reaches this
+		Long: `Print, for kubectl apply, the deployment of cluster-autoscaler with the flags that Drover needs, the secret with which it connects to this
 controller, and the roles of both. The certificates are checked first: the controller must accept the client's, and the client the controller's.`,
 		Example: "  drover kubernetes manifests -c drover.yaml --address drover.example.org:8086 --cert client.crt --key client.key --ca ca.crt | kubectl apply -f -",
 		Args:    wantArgs(0, 0, ""),
@@ -65,7 +65,7 @@ controller, and the roles of both. The certificates are checked first: the contr
 	cmd.Flags().StringVar(&f.address, "address", "", "`HOST:PORT` at which the cluster reaches the controller; default: kubernetes.listen")
 	cmd.Flags().StringVar(&f.cert, "cert", "", "`file` with the autoscaler's client certificate")
 	cmd.Flags().StringVar(&f.key, "key", "", "`file` with the certificate's private key")
-	cmd.Flags().StringVar(&f.ca, "ca", "", "`file` with the authority that signed the controller's certificate")
+	cmd.Flags().StringVar(&f.ca, "ca", "", "`file` with the CA that issued the controller's certificate")
 	cmd.Flags().StringVar(&f.image, "image", autoscalerImage, "`image` of cluster-autoscaler, 1.35 or later")
 	for _, name := range []string{"cert", "key", "ca"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
@@ -81,7 +81,7 @@ func (a *app) printManifests(f manifestFlags) error {
 		return err
 	}
 	if c == nil || len(c.Groups()) == 0 {
-		return drover.Errorf(drover.KindInvalid, "no pool of the configuration is a node group").WithHint("name a configuration with kubernetes: by -c FILE")
+		return drover.Errorf(drover.KindInvalid, "no pool in the configuration is a node group").WithHint("use -c FILE with a configuration that contains kubernetes:")
 	}
 	f.address = cmp.Or(f.address, string(c.Kubernetes.Listen))
 	if err := f.check(c.Kubernetes.TLS); err != nil {
@@ -107,16 +107,16 @@ func (f manifestFlags) check(server config.MutualTLS) error {
 		return drover.Errorf(drover.KindInvalid, "--address: %v", err).WithHint("write HOST:PORT")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return drover.Errorf(drover.KindInvalid, "the controller listens on %s, which is not an address that a cluster can reach", f.address).WithHint("say where it is: --address HOST:PORT")
+		return drover.Errorf(drover.KindInvalid, "the controller listens on %s, which is not an address that a cluster can reach", f.address).WithHint("give its address: --address HOST:PORT")
 	}
 	if _, err := tls.LoadX509KeyPair(f.cert, f.key); err != nil {
 		return drover.Errorf(drover.KindInvalid, "--cert and --key: %v", err)
 	}
 	if err := verify(f.cert, string(server.ClientCA), x509.VerifyOptions{KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
-		return drover.Errorf(drover.KindInvalid, "the controller would refuse %s: %v", f.cert, err).WithHint("sign it with the authority that kubernetes.tls.client_ca names")
+		return drover.Errorf(drover.KindInvalid, "the controller would reject %s: %v", f.cert, err).WithHint("sign it with the CA in kubernetes.tls.client_ca")
 	}
 	if err := verify(string(server.Cert), f.ca, x509.VerifyOptions{DNSName: host}); err != nil {
-		return drover.Errorf(drover.KindInvalid, "the autoscaler would refuse the controller at %s: %v", f.address, err).WithHint("kubernetes.tls.cert must name %s, and --ca must be its authority", host)
+		return drover.Errorf(drover.KindInvalid, "the autoscaler would reject the controller at %s: %v", f.address, err).WithHint("the certificate in kubernetes.tls.cert must be valid for %s, and --ca must be the CA that issued it", host)
 	}
 	return nil
 }
@@ -133,12 +133,12 @@ func verify(file, authority string, o x509.VerifyOptions) error {
 	}
 	o.Roots, o.Intermediates = x509.NewCertPool(), x509.NewCertPool()
 	if !o.Roots.AppendCertsFromPEM(trusted) {
-		return fmt.Errorf("%s has no certificate", authority)
+		return fmt.Errorf("%s contains no certificate", authority)
 	}
 	o.Intermediates.AppendCertsFromPEM(text)
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return fmt.Errorf("%s has no certificate", file)
+		return fmt.Errorf("%s contains no certificate", file)
 	}
 	first, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

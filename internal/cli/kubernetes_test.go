@@ -133,9 +133,9 @@ func TestManifestsThatWouldNotWorkAreRefused(t *testing.T) {
 		change []string // flags, the last of which counts
 	}{
 		"is not an address that a cluster can reach":                 {"0.0.0.0:8086", nil},
-		"the controller would refuse":                                {"127.0.0.1:8086", []string{"--cert", foreignCert, "--key", foreignKey}},
-		"the autoscaler would refuse the controller at 127.0.0.1:80": {"127.0.0.1:8086", []string{"--ca", foreign.File}},
-		"the autoscaler would refuse the controller at drover.org:1": {"127.0.0.1:8086", []string{"--address", "drover.org:1"}},
+		"the controller would reject":                                {"127.0.0.1:8086", []string{"--cert", foreignCert, "--key", foreignKey}},
+		"the autoscaler would reject the controller at 127.0.0.1:80": {"127.0.0.1:8086", []string{"--ca", foreign.File}},
+		"the autoscaler would reject the controller at drover.org:1": {"127.0.0.1:8086", []string{"--address", "drover.org:1"}},
 		"--address: ":        {"127.0.0.1:8086", []string{"--address", "drover.org"}},
 		"--cert and --key: ": {"127.0.0.1:8086", []string{"--key", foreignKey}},
 	} {
@@ -152,7 +152,7 @@ func TestManifestsThatWouldNotWorkAreRefused(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(p.dir, "drover.yaml"), []byte("version: 1\nclouds: {here: {driver: local}}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.run(flags...); r.code() != 2 || !strings.Contains(r.err.String(), "no pool of the configuration is a node group") {
+		if r := p.run(flags...); r.code() != 2 || !strings.Contains(r.err.String(), "no pool in the configuration is a node group") {
 			t.Errorf("exit code %d: %s", r.code(), r.err.tail())
 		}
 	})

@@ -43,7 +43,7 @@ func (a *app) showMoment(m *replay.Moment) error {
 // describeMoment says what happened, and what was decided.
 func describeMoment(f *facts, m *replay.Moment) {
 	f.add("event", fmt.Sprintf("%d of %s", m.Index, relative(m.Segment)))
-	f.add("time", fmt.Sprintf("%s, %v after the beginning", precise(m.Event.At), m.After.Round(time.Millisecond)))
+	f.add("time", fmt.Sprintf("%s, %v after the start", precise(m.Event.At), m.After.Round(time.Millisecond)))
 	f.add("happened", eventWords(m.Event))
 	if m.Recorded != nil {
 		f.add("recorded", outlineWords(m.Recorded.Outline))

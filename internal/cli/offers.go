@@ -72,7 +72,7 @@ reservations.`,
 func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if args = f.watch.takeInterval(args); len(args) > 0 {
-			return drover.Errorf(drover.KindInvalid, "drover offers takes no argument, but got %s", args[0])
+			return drover.Errorf(drover.KindInvalid, "drover offers takes no arguments, but got %s", args[0])
 		}
 		if _, err := f.filter(); err != nil {
 			return err
@@ -108,7 +108,7 @@ func (a *app) previewOffers(ctx context.Context, f offersFlags) error {
 		return err
 	}
 	if len(a.lists) == 0 {
-		fmt.Fprintln(a.err, "no controller is running: these are the offerings of the configuration's clouds, and it is not known which are blocked")
+		fmt.Fprintln(a.err, "no controller is running: these are the offerings of the configured clouds, and it is unknown which are blocked")
 	}
 	return printList(a, offerListing, each(control.Chosen(seen.Offers(), leftOut, filter)))
 }
@@ -117,9 +117,9 @@ func (f offersFlags) filter() (filter drover.OfferFilter, err error) {
 	filter = drover.OfferFilter{Need: drover.Resources{GPUs: f.gpus, Arch: drover.Arch(f.arch)}, Cloud: f.cloud, All: f.all}
 	switch {
 	case f.gpus < 0:
-		return filter, drover.Errorf(drover.KindInvalid, "--gpus %d is below 0", f.gpus)
+		return filter, drover.Errorf(drover.KindInvalid, "--gpus %d must not be negative", f.gpus)
 	case f.arch != "" && f.arch != "amd64" && f.arch != "arm64":
-		return filter, drover.Errorf(drover.KindInvalid, "--arch %s is not known", f.arch).WithHint("write amd64 or arm64")
+		return filter, drover.Errorf(drover.KindInvalid, "--arch %s is not valid", f.arch).WithHint("use amd64 or arm64")
 	}
 	if f.vcpus != "" {
 		if filter.Need.CPU, err = drover.ParseMilliCPU(f.vcpus); err != nil {

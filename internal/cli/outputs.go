@@ -60,7 +60,7 @@ func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, a
 	if f.batch != "" {
 		files = outputsOfBatch(ctx, svc, f.filter())
 	} else if len(args) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "no job is named").WithHint("drover outputs JOB, or drover outputs --batch NAME")
+		return nil, drover.Errorf(drover.KindInvalid, "no job is given").WithHint("drover outputs JOB, or drover outputs --batch NAME")
 	} else {
 		ids, err := jobIDs(args[:1])
 		if err != nil {
@@ -70,11 +70,11 @@ func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, a
 	}
 	switch {
 	case len(args) > 1:
-		return nil, drover.Errorf(drover.KindInvalid, "JOB and --batch exclude each other").WithHint("leave one of them out")
+		return nil, drover.Errorf(drover.KindInvalid, "JOB and --batch are mutually exclusive").WithHint("leave one of them out")
 	case len(args) == 0:
 		return files, nil
 	case !doublestar.ValidatePattern(args[0]):
-		return nil, drover.Errorf(drover.KindInvalid, "%q is not a pattern", args[0]).WithHint("such as '*.csv', or '**/*.csv' for those in folders, too")
+		return nil, drover.Errorf(drover.KindInvalid, "%q is not a pattern", args[0]).WithHint("use, for example, '*.csv', or '**/*.csv' to include files in folders")
 	}
 	return func(yield func(jobOutput, error) bool) {
 		for o, err := range files {

@@ -38,7 +38,7 @@ func TestPoolsCommands(t *testing.T) {
 		}
 		droverCommand(t, "pool", "set", "nobody", "--size", "5").want(t, 2, "", "there is no pool")
 		droverCommand(t, "pool", "set", "web").want(t, 2, "", "size")
-		droverCommand(t, "pool", "set", "web", "--size", "-1").want(t, 2, "", "--size -1 is below 0")
+		droverCommand(t, "pool", "set", "web", "--size", "-1").want(t, 2, "", "--size -1 must not be negative")
 	})
 }
 
@@ -47,6 +47,6 @@ func TestARunKeepsNoPools(t *testing.T) {
 	if err := os.WriteFile("drover.yaml", []byte("version: 1\nclouds: {here: {driver: local}}\npools: {web: {size: 1}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	droverCommand(t, "run", "-c", "drover.yaml", "--", "true").want(t, 2, "", "drover.yaml:3:8: drover run does not keep pools")
+	droverCommand(t, "run", "-c", "drover.yaml", "--", "true").want(t, 2, "", "drover.yaml:3:8: drover run does not maintain pools")
 	droverCommand(t, "plan", "-c", "drover.yaml", "--", "true").want(t, 0, "", "")
 }

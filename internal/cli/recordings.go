@@ -35,8 +35,8 @@ func (a *app) recordings(args []string) (paths []string, err error) {
 // ownRecording is what the controller of the configuration records.
 func (a *app) ownRecording() (string, error) {
 	if a.config == "" {
-		return "", drover.Errorf(drover.KindInvalid, "no recording is named").
-			WithHint("name a file, a folder or a run, as in drover replay run-x7k2pq; or, for a controller's, its configuration: -c drover.yaml")
+		return "", drover.Errorf(drover.KindInvalid, "no recording is given").
+			WithHint("give a file, a folder or a run, as in drover replay run-x7k2pq; or, for a controller's, its configuration: -c drover.yaml")
 	}
 	_, folder, err := a.daemon()
 	return folder.File("recording"), err
@@ -74,7 +74,7 @@ func findRecording(run string) (string, fs.FileInfo, error) {
 	}
 	e := drover.Errorf(drover.KindNotFound, "there is neither a file nor a run %s with a recording", run)
 	if runs := recordedRuns(home); len(runs) > 0 {
-		return "", nil, e.WithHint("the last run that has one: %s", runs[0])
+		return "", nil, e.WithHint("the last run with a recording: %s", runs[0])
 	}
 	return "", nil, e
 }

@@ -118,7 +118,7 @@ func today(p daemon.RunPlan, failed []string) (work, error) {
 		if err != nil {
 			return work{}, err
 		}
-		hint := "commands, inputs and resources may change, but not the list of jobs; to run everything anew: drover run " + p.File
+		hint := "commands, inputs and resources may change, but not the list of jobs; to rerun everything: drover run " + p.File
 		now, err := w.batch.Job(name)
 		if err != nil {
 			return work{}, drover.Errorf(drover.KindInvalid, "job %s, which did not succeed, is no longer in %s", name, p.File).WithHint("%s", hint)

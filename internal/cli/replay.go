@@ -95,7 +95,7 @@ func (a *app) newReplay(f replayFlags) (r *replay.Replay, err error) {
 		return r, nil
 	}
 	if !slices.Contains([]output{outputTable, outputJSON, outputYAML}, a.output) {
-		return nil, drover.Errorf(drover.KindInvalid, "--events prints lines, json or yaml, not %s", string(a.output)).WithHint("write -o json or yaml, or leave it out")
+		return nil, drover.Errorf(drover.KindInvalid, "--events prints lines, json or yaml, not %s", string(a.output)).WithHint("use -o json or -o yaml, or omit -o")
 	}
 	r.Step = a.showStep
 	return r, nil
@@ -199,5 +199,5 @@ func parseUntil(text string) (at drover.Time, after time.Duration, err error) {
 		}
 	}
 	return 0, 0, drover.Errorf(drover.KindInvalid, "--until %s is not a time", text).
-		WithHint("write --until 2026-03-01T14:02:00Z, --until '2026-03-01 14:02:00', or --until 90s for 90 seconds after the beginning")
+		WithHint("use --until 2026-03-01T14:02:00Z, --until '2026-03-01 14:02:00', or --until 90s for 90 seconds after the start")
 }

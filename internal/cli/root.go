@@ -164,9 +164,9 @@ func (o output) check(cmd *cobra.Command) error {
 		if cmd.Annotations[hasNames] != "" {
 			return nil
 		}
-		return drover.Errorf(drover.KindInvalid, "%s has no names to print", cmd.CommandPath()).WithHint("write -o json, yaml or wide, or leave it out")
+		return drover.Errorf(drover.KindInvalid, "%s does not support -o name", cmd.CommandPath()).WithHint("use -o json, yaml or wide, or omit -o")
 	}
-	return drover.Errorf(drover.KindInvalid, "--output %s is not known", string(o)).WithHint("write -o json, yaml, name or wide, or leave it out")
+	return drover.Errorf(drover.KindInvalid, "--output %s is not valid", string(o)).WithHint("use -o json, yaml, name or wide, or omit -o")
 }
 
 // forPrograms reports whether a program reads what is printed.

@@ -69,9 +69,9 @@ signals cancels the remaining jobs instead. The exit code is then 130.`,
 					return err
 				}
 			} else if f.failed {
-				return drover.Errorf(drover.KindInvalid, "--failed needs a run that has ended").WithHint("write --resume ID --failed")
+				return drover.Errorf(drover.KindInvalid, "--failed needs a run that has ended").WithHint("use --resume ID --failed")
 			} else if f.trust {
-				return drover.Errorf(drover.KindInvalid, "--trust-records needs --resume: a new run has no records").WithHint("--trust-records goes with --resume ID")
+				return drover.Errorf(drover.KindInvalid, "--trust-records needs --resume: a new run has no records").WithHint("use --trust-records together with --resume ID")
 			}
 			return a.runBatch(cmd.Context(), f, args)
 		},
@@ -186,7 +186,7 @@ func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*daemon.
 		return nil, p, err
 	}
 	if len(c.Pools) > 0 || c.PoolsFrom.Cloud != "" {
-		return nil, p, c.Fault("pools", "drover run does not keep pools", "use drover serve, which keeps pools, and drover submit")
+		return nil, p, c.Fault("pools", "drover run does not maintain pools", "use drover serve, which maintains pools, and drover submit")
 	}
 	folder, err := daemon.NewRunFolder()
 	if err != nil {
@@ -252,7 +252,7 @@ func parseCost(text string) (drover.Money, error) {
 	}
 	m, err := drover.ParseMoney(text)
 	if err != nil || m == 0 {
-		return 0, drover.Errorf(drover.KindInvalid, "--max-cost %s is not an amount of dollars above zero", text).WithHint("write --max-cost 5 or --max-cost 0.25")
+		return 0, drover.Errorf(drover.KindInvalid, "--max-cost %s is not an amount of dollars above zero", text).WithHint("use --max-cost 5 or --max-cost 0.25")
 	}
 	return m, nil
 }
@@ -265,7 +265,7 @@ func overrideSpot(b *drover.Batch, spot string) error {
 			b.Jobs[i].Spot = policy
 		}
 	default:
-		return drover.Errorf(drover.KindInvalid, "--spot %s is not known", spot).WithHint("write prefer, require or never")
+		return drover.Errorf(drover.KindInvalid, "--spot %s is not valid", spot).WithHint("use prefer, require or never")
 	}
 	return nil
 }

@@ -28,10 +28,10 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:   "serve -c drover.yaml",
 		Short: "Run the controller: a queue for many people, with an API",
 		Long: `Run the controller: a queue with an API, on the clouds of the configuration. It takes over the jobs
-and instances of an earlier controller of the same state, however that one ended.
+and instances of an earlier controller with the same state, however it exited.
 
-SIGTERM or Ctrl-C ends it and leaves jobs and instances to the next controller. With --drain it
-first finishes the running jobs and destroys the instances; a second signal ends it immediately. SIGHUP
+SIGTERM or Ctrl-C makes it exit and leaves jobs and instances to the next controller. With --drain it
+first finishes the running jobs and destroys the instances; a second signal makes it exit immediately. SIGHUP
 or an edited file reloads the configuration; an invalid one changes nothing.`,
 		Example: `  drover serve -c drover.yaml
   drover serve -c drover.yaml --drain     # leaves nothing behind when it ends`,
@@ -49,7 +49,7 @@ or an edited file reloads the configuration; an invalid one changes nothing.`,
 
 // trustFlag lets somebody who knows better begin at once with records that may be an older copy.
 func trustFlag(cmd *cobra.Command, trust *bool) {
-	cmd.Flags().BoolVar(trust, "trust-records", false, "trust records that may be an older copy, without first checking what runs")
+	cmd.Flags().BoolVar(trust, "trust-records", false, "trust records that may be an older copy, without first checking what is running")
 }
 
 // logger is the daemon's, on standard error.
@@ -64,7 +64,7 @@ func (a *app) logger(f serveFlags) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(a.err, o)), nil
 	}
-	return nil, drover.Errorf(drover.KindInvalid, "--log %s is not known", f.logs).WithHint("write --log text or --log json")
+	return nil, drover.Errorf(drover.KindInvalid, "--log %s is not valid", f.logs).WithHint("use --log text or --log json")
 }
 
 // logFormat is how to log unless told otherwise: text for people, JSON for what gathers logs.

@@ -54,7 +54,7 @@ func (a *app) showJob(j drover.Job) error {
 		return err
 	}
 	if j.Counts[drover.JobFailed] > 0 {
-		_, err := fmt.Fprintf(a.out, "\nThose that failed: drover jobs %v --elements --state failed\n", j.ID)
+		_, err := fmt.Fprintf(a.out, "\nFailed elements: drover jobs %v --elements --state failed\n", j.ID)
 		return err
 	}
 	if len(j.Attempts) == 0 {

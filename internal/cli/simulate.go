@@ -151,7 +151,7 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	for _, name := range f.policies {
 		p := simulate.Policy(name)
 		if !slices.Contains(simulate.Policies, p) {
-			return m, nil, drover.Errorf(drover.KindInvalid, "--policy %s is not known", name).WithHint("write drover, one-per-job, reuse or first-fit, or several with commas")
+			return m, nil, drover.Errorf(drover.KindInvalid, "--policy %s is not valid", name).WithHint("use drover, one-per-job, reuse or first-fit, or several separated by commas")
 		}
 		if !slices.Contains(policies, p) {
 			policies = append(policies, p)
@@ -161,18 +161,18 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 		return m, nil, err
 	}
 	if !slices.Contains(simulate.Expectations, simulate.Expected(f.expected)) {
-		return m, nil, drover.Errorf(drover.KindInvalid, "--expected %s is not known", f.expected).WithHint("write none, requested or actual")
+		return m, nil, drover.Errorf(drover.KindInvalid, "--expected %s is not valid", f.expected).WithHint("use none, requested or actual")
 	}
 	if f.maxWait < 0 {
-		return m, nil, drover.Errorf(drover.KindInvalid, "--max-wait %v is less than 0", f.maxWait)
+		return m, nil, drover.Errorf(drover.KindInvalid, "--max-wait %v must not be negative", f.maxWait)
 	}
 	if f.boot < 0 || f.boot > 24*time.Hour {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--boot %v is not between 0 and 24h", f.boot)
 	}
-	if m.Interrupted, err = parseShare("interruptions", f.taken, "write 0.5% for one of 200 instances in an hour"); err != nil {
+	if m.Interrupted, err = parseShare("interruptions", f.taken, "use 0.5% for one in 200 instances per hour"); err != nil {
 		return m, nil, err
 	}
-	m.Exhausted, err = parseShare("exhausted", f.full, "write 2% for half an hour a day")
+	m.Exhausted, err = parseShare("exhausted", f.full, "use 2% for half an hour per day")
 	return m, policies, err
 }
 
@@ -221,7 +221,7 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models) (in
 	}
 	in.Scheduled = scheduled(c)
 	if len(in.Offerings) == 0 {
-		return in, drover.Errorf(drover.KindInvalid, "%s offers no type", cmp.Or(file, "the price list")).WithHint("the types: filters of its clouds may exclude all")
+		return in, drover.Errorf(drover.KindInvalid, "%s offers no instance types", cmp.Or(file, "the price list")).WithHint("the types: filters of its clouds may exclude all of them")
 	}
 	simulate.Sort(in.Offerings)
 	return in, nil

@@ -173,7 +173,7 @@ func (a *app) printSimulated(results []*simulate.Result) error {
 	}
 	for _, r := range results {
 		if r.WhyRefused != "" {
-			fmt.Fprintf(a.err, "%s refused %s that nothing it may rent can hold; the first is %s\n", nameOf(r), human.Plural(r.Refused, "job"), r.WhyRefused)
+			fmt.Fprintf(a.err, "%s rejected %s that no type it may rent can hold; the first is %s\n", nameOf(r), human.Plural(r.Refused, "job"), r.WhyRefused)
 		}
 	}
 	return nil

@@ -25,8 +25,8 @@ func (a *app) sshCommand() *cobra.Command {
 		Use:   "ssh INSTANCE [-- CMD ARG…]",
 		Short: "Log in to an instance, or run a command there",
 		Long: `Log in to an instance with ssh(1), or run a command there. The instance must prove its identity;
-your agent is not forwarded. On the controller's own host, with -c, the fleet's key logs in;
-elsewhere your own keys must.
+your agent is not forwarded. On the controller's own host, with -c, the fleet's key is used;
+elsewhere, your own keys.
 
 One argument is a line for the instance's shell; several are a command and its arguments.`,
 		Example: "  drover ssh 3\n  drover ssh 3 -- uptime\n  drover ssh 3 -- 'ps aux | head'",
@@ -47,7 +47,7 @@ One argument is a line for the instance's shell; several are a command and its a
 func (a *app) ssh(in drover.Instance, command []string) error {
 	program, err := exec.LookPath("ssh")
 	if err != nil {
-		return drover.Errorf(drover.KindInvalid, "there is no ssh on this host").WithHint("install OpenSSH's client")
+		return drover.Errorf(drover.KindInvalid, "ssh is not installed on this host").WithHint("install the OpenSSH client")
 	}
 	folder, err := os.MkdirTemp("", "drover-ssh-")
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *app) sshArgs(in drover.Instance, folder string) ([]string, error) {
 // loginOf is where an instance is logged in to and the key that it has to prove, in words that ssh(1) cannot take for anything else.
 func loginOf(in drover.Instance) (host, port, key string, err error) {
 	refused := func(why string) error {
-		return drover.Errorf(drover.KindConflict, "instance %s cannot be logged in to: %s", in.Name, why).WithHint("drover instances %s shows its state", in.Name)
+		return drover.Errorf(drover.KindConflict, "cannot log in to instance %s: %s", in.Name, why).WithHint("drover instances %s shows its state", in.Name)
 	}
 	if in.Login == nil || in.Login.Address == "" {
 		return "", "", "", refused("its address is not known; it is " + string(in.State))

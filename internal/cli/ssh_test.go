@@ -58,7 +58,7 @@ func TestSSHCommand(t *testing.T) {
 		f := &fakeController{instances: []drover.Instance{in}}
 		f.serve(t)
 		t.Setenv("PATH", t.TempDir())
-		droverCommand(t, "ssh", "lab-x").want(t, 2, "", "there is no ssh on this host")
+		droverCommand(t, "ssh", "lab-x").want(t, 2, "", "ssh is not installed on this host")
 	})
 }
 

@@ -47,7 +47,7 @@ A submission repeated with the same --key is accepted only once.`,
 	flags.StringVar(&f.user, "user", "", "submit for this `user` (administrators only); default: the token's")
 	flags.StringVar(&f.key, "key", "", "a `word` of your choice: submit only once for each word")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every job is final, as drover wait does")
-	flags.BoolVar(&f.follow, "follow", false, "show the output of the only job as it is written, and wait for its end")
+	flags.BoolVar(&f.follow, "follow", false, "show the output of the only job as it is written, and wait until it ends")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = completeBatch
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
@@ -63,7 +63,7 @@ func (a *app) submit(ctx context.Context, svc drover.Service, f submitFlags, arg
 		return err
 	}
 	if f.follow && (len(w.batch.Jobs) != 1 || w.batch.Jobs[0].Array.Set) {
-		return drover.Errorf(drover.KindInvalid, "--follow shows the output of one job, and this batch has more").WithHint("use --wait, then drover logs JOB")
+		return drover.Errorf(drover.KindInvalid, "--follow shows the output of one job, but this batch has several").WithHint("use --wait, then drover logs JOB")
 	}
 	w.batch.User = f.user
 	if err := a.upload(ctx, svc, &w.batch, f.patience); err != nil {

@@ -48,7 +48,7 @@ changes all jobs and instances; admin creates tokens.`,
 		}),
 	}
 	cmd.Flags().StringVar(&request.User, "user", "", "the `user` it is for")
-	cmd.Flags().StringVar((*string)(&request.Role), "role", "", "its `role`, which says what it may do: view, submit, operate or admin")
+	cmd.Flags().StringVar((*string)(&request.Role), "role", "", "its `role`, which determines what it may do: view, submit, operate or admin")
 	cmd.Flags().StringVar(&expires, "expires", "", "it expires after this `time`, such as 12h or 30d; default: never")
 	complete(cmd, "role", completeWords(roleNames()...))
 	return cmd
@@ -76,7 +76,7 @@ func lifetime(text string) (time.Duration, error) {
 		}
 	}
 	if err != nil || d <= 0 {
-		return 0, drover.Errorf(drover.KindInvalid, "--expires %s is not a time from now on", text).WithHint("write 12h or 30d, or leave it out")
+		return 0, drover.Errorf(drover.KindInvalid, "--expires %s is not a valid duration", text).WithHint("use 12h or 30d, or omit --expires")
 	}
 	return d, nil
 }
@@ -127,7 +127,7 @@ func (a *app) tokenList() *cobra.Command {
 
 var tokenListing = listing[drover.Token]{
 	name: func(t drover.Token) string { return t.ID },
-	none: "no tokens but the local one",
+	none: "there are no tokens except the local one",
 	columns: []column[drover.Token]{
 		{title: "ID", text: func(t drover.Token) string { return t.ID }},
 		{title: "USER", text: func(t drover.Token) string { return t.User }},

@@ -25,7 +25,7 @@ Keys: tab or left and right for instances, jobs, reasons and events; up and down
 		Args:    cobra.NoArgs,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
 			if every < 100*time.Millisecond {
-				return drover.Errorf(drover.KindInvalid, "--every %v is too often", every).WithHint("write 100ms or more")
+				return drover.Errorf(drover.KindInvalid, "--every %v is too short", every).WithHint("use 100ms or more")
 			}
 			return a.top(ctx, svc, every)
 		}),

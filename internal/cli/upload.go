@@ -74,7 +74,7 @@ func hashFile(ctx context.Context, path string) (hash string, size int64, err er
 
 func putFile(ctx context.Context, svc drover.Queue, hash, path string, bar *uploadBar) error {
 	if path == "" {
-		return drover.Errorf(drover.KindInternal, "the controller asks for contents that were not offered: %s", hash)
+		return drover.Errorf(drover.KindInternal, "the controller asked for a file that was not offered: %s", hash)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -83,7 +83,7 @@ func putFile(ctx context.Context, svc drover.Queue, hash, path string, bar *uplo
 	defer f.Close()
 	err = svc.PutInput(ctx, hash, bar.reading(whileWanted{ctx, f}))
 	if err != nil && drover.KindOf(err) == drover.KindInvalid {
-		return drover.Errorf(drover.KindInvalid, "uploading %s: %v", path, err).WithHint("if it was changed meanwhile, submit again")
+		return drover.Errorf(drover.KindInvalid, "uploading %s: %v", path, err).WithHint("if it has changed in the meantime, submit again")
 	}
 	if err != nil {
 		return fmt.Errorf("uploading %s: %w", path, err)

@@ -23,11 +23,11 @@ func flagFault(cmd *cobra.Command, err error) error {
 	case errors.As(err, &wrong):
 		takes, example := flagTakes(wrong.GetFlag())
 		return drover.Errorf(drover.KindInvalid, "--%s %s is not %s", wrong.GetFlag().Name, wrong.GetValue(), takes).
-			WithHint("write --%s %s", wrong.GetFlag().Name, example)
+			WithHint("use --%s %s", wrong.GetFlag().Name, example)
 	case errors.As(err, &without):
 		takes, example := flagTakes(without.GetFlag())
 		return drover.Errorf(drover.KindInvalid, "--%s needs %s", without.GetFlag().Name, takes).
-			WithHint("write --%s %s", without.GetFlag().Name, example)
+			WithHint("use --%s %s", without.GetFlag().Name, example)
 	}
 	return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("%s", hint)
 }
@@ -117,7 +117,7 @@ func (a *app) nothingForPrograms(command string) error {
 	if !a.forPrograms() {
 		return nil
 	}
-	return drover.Errorf(drover.KindInvalid, "%s has nothing to print but its exit code", command).WithHint("leave out -o")
+	return drover.Errorf(drover.KindInvalid, "-o does not apply to %s: its only result is the exit code", command).WithHint("leave out -o")
 }
 
 // wantArgs checks how many arguments there are; what names one of them. No limit is written as -1.
@@ -128,7 +128,7 @@ func wantArgs(least, most int, what string) cobra.PositionalArgs {
 		case len(args) < least:
 			return drover.Errorf(drover.KindInvalid, "%s needs %s", cmd.CommandPath(), what).WithHint("%s", hint)
 		case most == 0 && len(args) > 0:
-			return drover.Errorf(drover.KindInvalid, "%s takes no argument, but got %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
+			return drover.Errorf(drover.KindInvalid, "%s takes no arguments, but got %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
 		case most >= 0 && len(args) > most:
 			return drover.Errorf(drover.KindInvalid, "%s takes %s, but also got %s", cmd.CommandPath(), what, args[most]).WithHint("%s", hint)
 		}
@@ -162,7 +162,7 @@ func pairs(flag string, given []string) (map[string]string, error) {
 	for _, pair := range given {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, drover.Errorf(drover.KindInvalid, "--%s %s is not NAME=VALUE", flag, pair).WithHint("write --%s NAME=VALUE", flag)
+			return nil, drover.Errorf(drover.KindInvalid, "--%s %s is not NAME=VALUE", flag, pair).WithHint("use --%s NAME=VALUE", flag)
 		}
 		all[name] = value
 	}

@@ -77,7 +77,7 @@ func (a *app) waitList(ctx context.Context, svc drover.Queue, f waitFlags, args 
 
 // noBatch is the error when no batch has the name.
 func noBatch(name string) error {
-	return drover.Errorf(drover.KindNotFound, "there is no job of a batch %s", name).WithHint("drover jobs lists them")
+	return drover.Errorf(drover.KindNotFound, "there are no jobs in batch %s", name).WithHint("drover jobs lists them")
 }
 
 // waitFor waits until the jobs are final and says how they ended, or that they go on if it is interrupted.

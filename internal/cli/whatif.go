@@ -106,7 +106,7 @@ func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Model
 		in.Settings.Clouds[i].Billing.Least = simulate.LeastBilled
 	}
 	if len(in.Offerings) == 0 {
-		return in, drover.Errorf(drover.KindInvalid, "the configuration offers no type").WithHint("the types: filters of its clouds may exclude all")
+		return in, drover.Errorf(drover.KindInvalid, "the configuration offers no instance types").WithHint("the types: filters of its clouds may exclude all of them")
 	}
 	simulate.Sort(in.Offerings)
 	return in, nil
@@ -118,7 +118,7 @@ func comparisonOf(results []*simulate.Result) *web.Comparison {
 	for _, r := range results {
 		c.Columns = append(c.Columns, r.Configuration)
 		if r.WhyRefused != "" {
-			c.Notes = append(c.Notes, fmt.Sprintf("The %s refuses %s; the first is %s.", r.Configuration, human.Plural(r.Refused, "job"), r.WhyRefused))
+			c.Notes = append(c.Notes, fmt.Sprintf("The %s rejects %s; the first is %s.", r.Configuration, human.Plural(r.Refused, "job"), r.WhyRefused))
 		}
 	}
 	for _, f := range figures {

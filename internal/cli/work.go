@@ -62,7 +62,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE`, for searches, budgets and shares; may be repeated")
 	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "a higher `number` goes first; 0: do not start it")
 	flags.DurationVar(&f.timeout, "timeout", 0, "stop it after this long")
-	flags.DurationVar(&f.expected, "expected", 0, "how long it will probably run; guides renting, stops nothing")
+	flags.DurationVar(&f.expected, "expected", 0, "how long it will probably run; guides renting, does not stop the job")
 	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than a boot it may wait for room on a running instance")
 }
 
@@ -77,7 +77,7 @@ type work struct {
 func (f *jobFlags) work(args []string) (work, error) {
 	switch {
 	case len(args) == 0 && f.image == "":
-		return work{}, drover.Errorf(drover.KindInvalid, "nothing to run").WithHint("name a BATCH.yaml, or a command: -- CMD ARG…")
+		return work{}, drover.Errorf(drover.KindInvalid, "nothing to run").WithHint("give a BATCH.yaml, or a command: -- CMD ARG…")
 	case len(args) > 0 && isBatchFile(args[0]) && f.set.ArgsLenAtDash() != 0:
 		return f.batchFile(args)
 	}
@@ -103,7 +103,7 @@ func (f *jobFlags) batchFile(args []string) (work, error) {
 		return work{}, drover.Errorf(drover.KindInvalid, "%s is one batch, but more arguments follow", args[0]).WithHint("run one batch at a time")
 	}
 	if given := f.given(); given != "" {
-		return work{}, drover.Errorf(drover.KindInvalid, "--%s describes a command, but %s is a batch file", given, args[0]).WithHint("write it in the file")
+		return work{}, drover.Errorf(drover.KindInvalid, "--%s describes a command, but %s is a batch file", given, args[0]).WithHint("set it in the file")
 	}
 	file, err := config.LoadBatch(args[0])
 	if err != nil {
@@ -121,14 +121,14 @@ func (f *jobFlags) refuseFile(args []string) error {
 	info, err := os.Stat(args[0])
 	switch {
 	case args[0] == "-":
-		return drover.Errorf(drover.KindInvalid, "a batch is not read from standard input").WithHint("name a BATCH.yaml")
+		return drover.Errorf(drover.KindInvalid, "a batch is not read from standard input").WithHint("give a BATCH.yaml")
 	case err != nil:
 		return nil
 	case info.IsDir():
-		return drover.Errorf(drover.KindInvalid, "%s is a folder, not a batch", args[0]).WithHint("a batch is a file that ends in .yaml")
+		return drover.Errorf(drover.KindInvalid, "%s is a folder, not a batch", args[0]).WithHint("the name of a batch file ends in .yaml")
 	}
-	return drover.Errorf(drover.KindInvalid, "%s is not a batch: those end in .yaml", args[0]).
-		WithHint("to run it as a command, write -- %s; a file of yours also needs --input %s", args[0], args[0])
+	return drover.Errorf(drover.KindInvalid, "%s is not a batch file: their names end in .yaml", args[0]).
+		WithHint("to run it as a command, use -- %s; a file of yours also needs --input %s", args[0], args[0])
 }
 
 // given names a flag that describes a job, if one is set.
@@ -194,7 +194,7 @@ func (f *jobFlags) sendProgram(command []string) error {
 		}
 	}
 	if rest != "" {
-		return drover.Errorf(drover.KindInvalid, "%s is a file here, and would not be on the instance", command[0]).
+		return drover.Errorf(drover.KindInvalid, "%s is a file here, but it would not exist on the instance", command[0]).
 			WithHint("send it along: --input %s -- ./%s", program, filepath.Base(program))
 	}
 	f.inputs = append(f.inputs, program)
@@ -205,13 +205,13 @@ func (f *jobFlags) sendProgram(command []string) error {
 func (f *jobFlags) gangsOf(all drover.Array) (int, error) {
 	switch size := all.Size(); {
 	case f.gang < 2 || f.gang > drover.MaxGang:
-		return 0, drover.Errorf(drover.KindInvalid, "--gang %d is not from 2 to %d", f.gang, drover.MaxGang).WithHint("N is the number of jobs in each gang")
+		return 0, drover.Errorf(drover.KindInvalid, "--gang %d is not between 2 and %d", f.gang, drover.MaxGang).WithHint("N is the number of jobs in each gang")
 	case !all.Set:
-		return 0, drover.Errorf(drover.KindInvalid, "--gang needs an array").WithHint("write --array %d for one gang", f.gang)
+		return 0, drover.Errorf(drover.KindInvalid, "--gang needs an array").WithHint("use --array %d for one gang", f.gang)
 	case size%f.gang != 0:
 		most := all.First + (size/f.gang+1)*f.gang - 1
 		return 0, drover.Errorf(drover.KindInvalid, "--array %s does not divide into gangs of %d", f.array, f.gang).
-			WithHint("write --array %d-%d, or another --gang", all.First, most)
+			WithHint("use --array %d-%d, or another --gang", all.First, most)
 	}
 	return f.gang, nil
 }
@@ -277,7 +277,7 @@ func (a *app) checkFits(ctx context.Context, c *config.Config, w work, batch dro
 	}
 	for _, job := range batch.Jobs {
 		if job.Priority == 0 {
-			return w.fault(job.Name, "priority", "job "+job.Name+" has priority 0, so it would never be started", "a run has nobody to raise it later: write 1 or more")
+			return w.fault(job.Name, "priority", "job "+job.Name+" has priority 0, so it would never be started", "nobody can raise it during a run: use 1 or more")
 		}
 		shape := drover.Shape{Need: job.Resources, Placement: job.Placement, Spot: job.Spot}
 		hint := shape.NearestMiss(all, leftOut...)

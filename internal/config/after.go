@@ -20,7 +20,7 @@ func (c *checker) names(jobs []jobFile) {
 				c.addf(at, "a job needs a name")
 			}
 		case first > 0:
-			c.addf(at, "there is already a job %s, in line %d", quote(j.Name), first)
+			c.addf(at, "there is already a job %s, on line %d", quote(j.Name), first)
 		default:
 			line[j.Name] = at.line
 			known = append(known, j.Name)

@@ -55,7 +55,7 @@ func (b *builder) node(n ast.Node, depth int) *node {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		at.shape, at.text = scalar, n.GetToken().Value
 	default:
-		return b.fail(at, "YAML of this kind (%s) is not supported here", n.Type())
+		return b.fail(at, "this kind of YAML (%s) is not supported here", n.Type())
 	}
 	return at
 }
@@ -67,7 +67,7 @@ func (b *builder) alias(at *node, name string) *node {
 		return b.fail(at, "there is no anchor &%s above", name)
 	}
 	if b.nodes += target.count(maxNodes - b.nodes); b.nodes > maxNodes {
-		return b.fail(at, "the aliases of this file expand to too much")
+		return b.fail(at, "the aliases in this file expand to too much data")
 	}
 	return target
 }
@@ -114,7 +114,7 @@ func (b *builder) mapping(at *node, values []*ast.MappingValueNode, depth int) {
 			continue
 		}
 		if first := seen[name]; first != nil {
-			b.fail(key, "%s is given twice, first in line %d", name, first.line)
+			b.fail(key, "%s is given twice, first on line %d", name, first.line)
 			continue
 		}
 		key.shape, key.text = scalar, name

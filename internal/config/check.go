@@ -88,7 +88,7 @@ func (c *checker) job(j jobFile, n *node) {
 	c.outputs(j.Outputs, n.find("outputs"))
 	c.labels(j.Labels, n.find("labels"))
 	if r := n.get("retry"); r != nil && r.shape == mapping && r.get("exit_codes") != nil && len(j.Retry.ExitCodes) == 0 {
-		c.addf(r.find("exit_codes"), "retry names no exit code")
+		c.addf(r.find("exit_codes"), "retry lists no exit codes")
 	}
 }
 
@@ -114,9 +114,9 @@ func (c *checker) gang(j jobFile, n *node) {
 	case len(j.Foreach) > 0:
 		c.add(n.find("gang"), "foreach cannot have gangs: its elements are independent", "write array instead, or leave out gang")
 	case !said:
-		c.add(n.find("gang"), "gang needs an array, and there is none", fmt.Sprintf("write array: %d for one gang", j.Gang))
+		c.add(n.find("gang"), "gang requires an array", fmt.Sprintf("write array: %d for one gang", j.Gang))
 	case j.Array.Only != "":
-		c.add(n.find("gang"), "gangs need consecutive elements, and the array has gaps", "write a count or one range")
+		c.add(n.find("gang"), "gangs need consecutive elements, but the array has gaps", "write a count or one range")
 	case j.Array.Set && size%j.Gang != 0:
 		c.add(n.find("gang"), fmt.Sprintf("an array of %d does not divide into gangs of %d", size, j.Gang), fmt.Sprintf("write array: %d, or another gang", (size/j.Gang+1)*j.Gang))
 	}
@@ -127,7 +127,7 @@ func (c *checker) maxRunning(j jobFile, n *node) {
 	switch {
 	case j.MaxRunning == 0:
 	case n.get("array") == nil && len(j.Foreach) == 0:
-		c.add(n.find("max_running"), "max_running needs an array, and there is none", "write array: N, or leave it out")
+		c.add(n.find("max_running"), "max_running requires an array", "write array: N, or leave it out")
 	case j.Gang > 0:
 		c.add(n.find("max_running"), "an array with gangs cannot have max_running", "leave one of them out")
 	}
@@ -137,7 +137,7 @@ func (c *checker) maxRunning(j jobFile, n *node) {
 func (c *checker) expected(j jobFile, n *node) {
 	switch said := n.find("expected"); {
 	case j.Expected == 0 && isNothing(said):
-		c.add(said, "expected must be more than 0", "leave it out if it is not known")
+		c.add(said, "expected must be greater than 0", "leave it out if it is not known")
 	case j.Timeout > 0 && j.Expected > j.Timeout:
 		c.add(said, fmt.Sprintf("expected is longer than the timeout of %v, at which the job would be stopped", j.Timeout), "write a longer timeout, or a shorter expected")
 	}
@@ -155,14 +155,14 @@ const maxAmount = 1 << 20 * drover.GiB
 // resources catches amounts that cannot be meant.
 func (c *checker) resources(r resources, n *node) {
 	if r.VCPUs <= 0 {
-		c.addf(n.find("vcpus"), "vcpus must be more than 0")
+		c.addf(n.find("vcpus"), "vcpus must be greater than 0")
 	}
 	for key, size := range map[string]drover.Bytes{"memory": r.Memory, "disk": r.Disk} {
 		if size > 0 && size < drover.MiB {
 			c.add(n.find(key), fmt.Sprintf("%s of %d bytes is too small", key, int64(size)), fmt.Sprintf("write %dMi or %dGi", int64(size), int64(size)))
 		}
 		if size > maxAmount {
-			c.addf(n.find(key), "%s is too large: a job may ask for up to %s", key, maxAmount.Rounded())
+			c.addf(n.find(key), "%s is too large: a job may request up to %s", key, maxAmount.Rounded())
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (c *checker) environment(j jobFile, n *node) {
 		}
 	}
 	if size > maxCommand {
-		c.add(n.find("command"), "command and environment are longer than 256 KiB together", "put the data in a file and name it in inputs")
+		c.add(n.find("command"), "command and environment together are longer than 256 KiB", "put the data in a file and name it in inputs")
 	}
 }
 
@@ -227,7 +227,7 @@ func (c *checker) path(text string, at *node) string {
 	info, err := os.Stat(full)
 	switch {
 	case err != nil:
-		c.add(at, fmt.Sprintf("input %s: %v", quote(text), reason(err)), "it was looked for at "+full)
+		c.add(at, fmt.Sprintf("input %s: %v", quote(text), reason(err)), "the path was resolved to "+full)
 	case !info.IsDir() && !info.Mode().IsRegular():
 		c.addf(at, "input %s is neither a file nor a folder", quote(text))
 	case name == "/":
@@ -266,7 +266,7 @@ func (c *checker) outputs(outputs []output, n *node) {
 		case drover.Alternatives(p) > drover.MaxAlternatives:
 			c.add(at, fmt.Sprintf("the braces of %s expand to more than %d patterns", quote(p), drover.MaxAlternatives), "write them as separate patterns")
 		case path.IsAbs(p) || outside(p):
-			c.add(at, "outputs lie in the job's working folder, "+quote(p)+" does not", "write a pattern that begins there, such as results/*.csv")
+			c.add(at, "outputs must be in the job's working folder; "+quote(p)+" is not", "write a pattern relative to that folder, such as results/*.csv")
 		}
 	}
 }
@@ -289,7 +289,7 @@ const (
 
 func (c *checker) labels(labels map[string]string, n *node) {
 	if len(n.entries) > maxLabels {
-		c.add(n, fmt.Sprintf("a job has at most %d labels, not %d", maxLabels, len(n.entries)), "put the data in a file and name it in inputs")
+		c.add(n, fmt.Sprintf("a job may have at most %d labels, not %d", maxLabels, len(n.entries)), "put the data in a file and name it in inputs")
 		return
 	}
 	size := 0
@@ -297,7 +297,7 @@ func (c *checker) labels(labels map[string]string, n *node) {
 		size += len(name) + len(value)
 	}
 	if size > maxLabelBytes {
-		c.add(n, fmt.Sprintf("a job's labels have at most %d bytes in all, not %d", maxLabelBytes, size), "put the data in a file and name it in inputs")
+		c.add(n, fmt.Sprintf("a job's labels may have at most %d bytes in total, not %d", maxLabelBytes, size), "put the data in a file and name it in inputs")
 		return
 	}
 	for _, e := range n.entries {
@@ -307,7 +307,7 @@ func (c *checker) labels(labels map[string]string, n *node) {
 		case !labelKey.MatchString(e.key.text):
 			c.addf(e.key, "%s cannot be a label's name", quote(e.key.text))
 		case len(value) > 256 || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }):
-			c.addf(e.value, "the value of a label is one line of at most 256 bytes")
+			c.addf(e.value, "the value of a label must be one line of at most 256 bytes")
 		}
 	}
 }

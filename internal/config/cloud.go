@@ -32,7 +32,7 @@ func (s *stateURL) decode(d *decoder, n *node) {
 	case strings.HasPrefix(n.text, "postgres://"), strings.HasPrefix(n.text, "postgresql://"):
 		d.add(n, "records in PostgreSQL are not supported by this version", "write sqlite:PATH")
 	case !sqlite || file == "" || strings.HasPrefix(file, "//") || strings.ContainsAny(file, "?#\x00"):
-		d.add(n, quote(n.text)+" is not a place for records", "write sqlite:PATH, such as sqlite:drover.db")
+		d.add(n, quote(n.text)+" is not a valid location for records", "write sqlite:PATH, such as sqlite:drover.db")
 	default:
 		*s = stateURL(resolve(d.dir, file))
 	}
@@ -70,7 +70,7 @@ func (c *Config) check(f *faults) {
 		}
 	}
 	if n := c.root.get("clouds"); n != nil && n.shape == mapping && len(n.entries) == 0 {
-		f.add(n, "no cloud is named", "clouds: {here: {driver: local, max_instances: 4}}")
+		f.add(n, "no clouds are configured", "write, for example, clouds: {here: {driver: local, max_instances: 4}}")
 	}
 	c.checkInstances(f)
 	c.checkBudgets(f)
@@ -91,20 +91,20 @@ func (c *Config) checkInstances(f *faults) {
 		"shutdown_timeout": i.ShutdownTimeout, "health_interval": i.HealthInterval}
 	for key, d := range positive {
 		if d <= 0 {
-			f.addf(n.find(key), "%s must be more than 0", key)
+			f.addf(n.find(key), "%s must be greater than 0", key)
 		}
 	}
 	if i.ProbeDeadline == 0 {
 		i.ProbeDeadline = min(5*time.Second, i.ProbeInterval/2)
 	}
 	if i.ProbeInterval <= i.ProbeDeadline && i.ProbeInterval > 0 {
-		f.addf(n.find("probe_deadline"), "probe_deadline (%v) must be less than probe_interval (%v): a probe must end before the next begins", i.ProbeDeadline, i.ProbeInterval)
+		f.addf(n.find("probe_deadline"), "probe_deadline (%v) must be shorter than probe_interval (%v): a probe must end before the next begins", i.ProbeDeadline, i.ProbeInterval)
 	}
 	if i.ProbeTimeout <= i.ProbeInterval && i.ProbeTimeout > 0 {
-		f.addf(n.find("probe_timeout"), "probe_timeout (%v) must be more than probe_interval (%v): one unanswered probe is not yet silence", i.ProbeTimeout, i.ProbeInterval)
+		f.addf(n.find("probe_timeout"), "probe_timeout (%v) must be longer than probe_interval (%v): one unanswered probe does not make an instance silent", i.ProbeTimeout, i.ProbeInterval)
 	}
 	if i.OrphanTimeout <= i.ProbeTimeout && i.OrphanTimeout != 0 {
-		f.addf(n.find("orphan_timeout"), "orphan_timeout (%v) must be more than probe_timeout (%v), or 0 for never: the controller must first have time to give up an instance", i.OrphanTimeout, i.ProbeTimeout)
+		f.addf(n.find("orphan_timeout"), "orphan_timeout (%v) must be longer than probe_timeout (%v), or 0 for never: the controller must first have time to give up an instance", i.OrphanTimeout, i.ProbeTimeout)
 	}
 }
 
@@ -112,10 +112,10 @@ func (c *Config) checkInstances(f *faults) {
 func (c *Config) checkCloud(f *faults, cloud Cloud) {
 	n := c.root.get("clouds").get(cloud.Name)
 	if !fleetName.MatchString(cloud.Name) {
-		f.add(n, quote(cloud.Name)+" cannot be a cloud's name", "1 to 32 letters, digits and dashes, beginning with a letter")
+		f.add(n, quote(cloud.Name)+" cannot be a cloud's name", "use 1 to 32 letters, digits and dashes, beginning with a letter")
 	}
 	if cloud.ListInterval <= c.Instances.ProbeInterval && n.shape == mapping {
-		f.addf(n.find("list_interval"), "list_interval (%v) must be more than probe_interval (%v): an instance must have a chance to answer before its absence from a list counts", cloud.ListInterval, c.Instances.ProbeInterval)
+		f.addf(n.find("list_interval"), "list_interval (%v) must be longer than probe_interval (%v): an instance must have a chance to answer before its absence from a list counts", cloud.ListInterval, c.Instances.ProbeInterval)
 	}
 	if dir := cloud.RunnerDir; dir != "" && (!path.IsAbs(dir) || path.Clean(dir) == "/") {
 		f.addf(n.find("runner_dir"), "runner_dir must be an absolute path of a folder on the instance")

@@ -74,9 +74,9 @@ drover.yaml:3:31: unknown key "zonse"
     hint: did you mean zones?
 drover.yaml:3:43: unknown key "max_instanecs"
     hint: did you mean max_instances?
-drover.yaml:3:67: "3" is not a duration, such as 90s or 1h30m
+drover.yaml:3:67: "3" is not a duration (write, for example, 90s or 1h30m)
     hint: 3 has no unit; for seconds write 3s
-drover.yaml:3:76: expected a whole number from 0, not "-1"`
+drover.yaml:3:76: expected a non-negative whole number, not "-1"`
 		if diff := cmp.Diff(want, text(err)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}

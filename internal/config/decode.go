@@ -90,7 +90,7 @@ func (d *decoder) want(n *node, s shape) bool {
 	}
 	hint := ""
 	if s == scalar && n.shape == absent {
-		hint = `write "" for an empty text`
+		hint = `write "" for an empty string`
 	}
 	d.add(n, fmt.Sprintf("expected %s, not %s", s, n.shape), hint)
 	return false
@@ -157,7 +157,7 @@ func (d *decoder) unknownKey(e entry, fields []field, others []string) {
 // slice reads a list, each item from its type's defaults.
 func (d *decoder) slice(n *node, v reflect.Value, f field) {
 	if n.shape == mapping && len(n.entries) > 0 && v.Type().Elem().Kind() == reflect.Struct && slices.Contains(names(d.fieldsOf(v.Type().Elem())), "name") {
-		d.add(n, fmt.Sprintf("expected %s, not %s", list, n.shape), fmt.Sprintf("write each as an item of a list: - {name: %.60s, …}", n.entries[0].key.text))
+		d.add(n, fmt.Sprintf("expected %s, not %s", list, n.shape), fmt.Sprintf("write each as a list item: - {name: %.60s, …}", n.entries[0].key.text))
 		return
 	}
 	if !d.want(n, list) {
@@ -204,9 +204,9 @@ func (d *decoder) integer(n *node, v reflect.Value, f field) {
 	case err != nil:
 		d.addf(n, "expected a whole number, not %s", quote(n.text))
 	case f.min != nil && i < int64(*f.min):
-		d.addf(n, "%d is too small: at least %.0f", i, *f.min)
+		d.addf(n, "%d is too small; the minimum is %.0f", i, *f.min)
 	case f.max != nil && i > int64(*f.max):
-		d.addf(n, "%d is too large: at most %.0f", i, *f.max)
+		d.addf(n, "%d is too large; the maximum is %.0f", i, *f.max)
 	default:
 		v.SetInt(i)
 	}
@@ -218,7 +218,7 @@ func (d *decoder) unsigned(n *node, v reflect.Value) {
 	}
 	i, err := strconv.ParseUint(n.text, 10, v.Type().Bits())
 	if err != nil {
-		d.addf(n, "expected a whole number from 0, not %s", quote(n.text))
+		d.addf(n, "expected a non-negative whole number, not %s", quote(n.text))
 		return
 	}
 	v.SetUint(i)

@@ -26,7 +26,7 @@ func (f *foreach) decode(d *decoder, n *node) {
 	var patterns nameList
 	patterns.decode(d, n)
 	if n.shape == list && len(n.items) == 0 {
-		d.addf(n, "foreach names no files")
+		d.addf(n, "foreach lists no files")
 	}
 	seen := map[string]string{} // the paths by the names
 	for i, pattern := range patterns {
@@ -74,7 +74,7 @@ func (d *decoder) matches(at *node, pattern string) (files []eachFile, ok bool) 
 		d.addf(at, "looking for %s: %v", pattern, reason(err))
 		return nil, false
 	case len(found) == 0:
-		d.add(at, "no file matches "+quote(pattern), "it was looked for in "+base)
+		d.add(at, "no file matches "+quote(pattern), "the folder searched was "+base)
 		return nil, false
 	}
 	for _, name := range found {
@@ -91,7 +91,7 @@ func (c *checker) foreach(j jobFile, n *node) {
 		return
 	}
 	if n.get("array") != nil {
-		c.add(n.find("array"), "foreach makes its own array", "leave out array, or foreach")
+		c.add(n.find("array"), "foreach creates its own array", "leave out array, or foreach")
 	}
 	taken := map[string]bool{}
 	for _, in := range j.Inputs {

@@ -23,8 +23,8 @@ func TestHostileTexts(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"more than 8 MiB":          {strings.Repeat("#", 8<<20+1), "batch.yaml: the file is larger than 8 MiB"},
 		"bytes that are no text":   {"jobs: \xff", "batch.yaml: the file is not UTF-8 text"},
-		"lists in lists":           {strings.Repeat("[", 100_000), "batch.yaml:1:33: nested too deep"},
-		"lists in lists, in block": {strings.Repeat("- ", 100_000), "batch.yaml:1:201: nested too deep"},
+		"lists in lists":           {strings.Repeat("[", 100_000), "batch.yaml:1:33: nested too deeply"},
+		"lists in lists, in block": {strings.Repeat("- ", 100_000), "batch.yaml:1:201: nested too deeply"},
 		"keys without end":         {keys.String(), "batch.yaml:2001:6: too many keys in one mapping"},
 		"an alias merged":          {"a: &a {x: y}\nb: {<<: [*a, *b]}", "batch.yaml:2:14: there is no anchor &b above"},
 		"a merge of no mapping":    {"a: {<<: b}", "batch.yaml:1:9: << needs a mapping"},

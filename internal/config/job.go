@@ -37,7 +37,7 @@ func (o *notifyOn) decode(d *decoder, n *node) {
 		return
 	}
 	if *o = notifyOn(n.text); *o != drover.NotifyFailed && *o != drover.NotifyFinal {
-		d.addUnknown(n, quote(n.text)+" is not an event that sends a message", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
+		d.addUnknown(n, quote(n.text)+" is not an event for which messages are sent", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
 	}
 }
 
@@ -64,7 +64,7 @@ func (y *notifyFile) spec() *drover.Notify {
 func CheckNotify(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || len(text) > 2000 {
-		return drover.Errorf(drover.KindInvalid, "%s is not a URL that can be posted to", quote(text)).WithHint("write https://HOST/PATH")
+		return drover.Errorf(drover.KindInvalid, "%s is not a URL that accepts messages", quote(text)).WithHint("write https://HOST/PATH")
 	}
 	return nil
 }

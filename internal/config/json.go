@@ -66,7 +66,7 @@ func (r *jsonReader) value(depth int) *node {
 		n.shape = absent
 	case json.Delim:
 		if depth == maxDepth && !r.broken {
-			r.fail(n, "nested too deep")
+			r.fail(n, "nested too deeply")
 		}
 		r.inner(token, n, depth+1)
 	case string:
@@ -97,7 +97,7 @@ func (r *jsonReader) inner(open json.Delim, n *node, depth int) {
 		token, key := r.next()
 		name, _ := token.(string)
 		if first := seen[name]; first != nil {
-			r.fail(key, "%s is given twice, first in line %d", name, first.line)
+			r.fail(key, "%s is given twice, first on line %d", name, first.line)
 		}
 		key.shape, key.text = scalar, name
 		seen[name] = key

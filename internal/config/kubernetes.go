@@ -90,7 +90,7 @@ func (c *Config) checkKubernetes(f *faults) {
 	given := n.shape == mapping && n != c.root
 	switch {
 	case !given && len(groups) > 0:
-		f.add(c.root.find("pools", groups[0].Name, "kubernetes"), "the pool is a node group, but nothing says where the cluster is", "write kubernetes: {kubeconfig: FILE, tls: …} at the top")
+		f.add(c.root.find("pools", groups[0].Name, "kubernetes"), "the pool is a node group, but no cluster is configured", "write kubernetes: {kubeconfig: FILE, tls: …} at the top")
 	case given && len(groups) == 0:
 		f.add(n, "no pool is a node group", "write kubernetes: {max: 10} in a pool")
 	case given:
@@ -106,7 +106,7 @@ func (c *Config) checkKubernetes(f *faults) {
 func (c *Config) checkCluster(f *faults, n *node) {
 	k := c.Kubernetes
 	if k.Kubeconfig == "" {
-		f.add(n, "kubeconfig is missing: without it Drover could not remove startup taints, notice nodes that never join, or drain nodes", "write kubeconfig: FILE")
+		f.add(n, "kubeconfig is missing: without it, Drover cannot remove startup taints, notice nodes that never join, or drain nodes", "write kubeconfig: FILE")
 	}
 	k.TLS.check(f, n.find("tls"), k.Listen)
 	if k.JoinTimeout <= c.Instances.BootTimeout/10 || k.JoinTimeout <= 0 {
@@ -120,7 +120,7 @@ func (c *Config) checkCluster(f *faults, n *node) {
 // check refuses files with which nobody could prove anything.
 func (t MutualTLS) check(f *faults, n *node, listen listenAddress) {
 	if t.Cert == "" || t.Key == "" || t.ClientCA == "" {
-		f.addf(n, "cert, key and client_ca are all needed: without them, whoever reaches %s could destroy every node", listen)
+		f.addf(n, "cert, key and client_ca are all needed: without them, anyone who can reach %s could destroy every node", listen)
 		return
 	}
 	if _, err := tls.LoadX509KeyPair(string(t.Cert), string(t.Key)); err != nil {
@@ -130,7 +130,7 @@ func (t MutualTLS) check(f *faults, n *node, listen listenAddress) {
 	if err != nil {
 		f.addf(n.find("client_ca"), "%v", err)
 	} else if !x509.NewCertPool().AppendCertsFromPEM(text) {
-		f.addf(n.find("client_ca"), "%s has no certificate", t.ClientCA)
+		f.addf(n.find("client_ca"), "%s contains no certificate", t.ClientCA)
 	}
 }
 
@@ -139,11 +139,11 @@ func (p Pool) checkGroup(f *faults, n *node) {
 	k, g := n.find("kubernetes"), p.Kubernetes
 	switch {
 	case len(p.Clouds) != 1 || len(p.Zones) != 1:
-		f.add(cmp.Or(n.get("zones"), k), "a node group is in one zone of one cloud", "write zones: [ZONE], and a pool for each")
+		f.add(cmp.Or(n.get("zones"), k), "a node group is in one zone of one cloud", "write zones: [ZONE], and configure one pool per zone")
 	case p.Jobs != nil && *p.Jobs:
-		f.add(n.find("jobs"), "a node group runs no jobs: beside pods, they would overcommit its instances", "leave it out")
+		f.add(n.find("jobs"), "a node group runs no jobs: jobs and pods together would overcommit its instances", "leave it out")
 	case p.OrphanTimeout != 0:
-		f.add(n.find("orphan_timeout"), "a node whose controller is away would power itself off under its pods", "leave it out")
+		f.add(n.find("orphan_timeout"), "while its controller is away, a node would power itself off although pods run on it", "leave it out")
 	case p.CloudInit.Text != "" && g.Join.Text != "":
 		f.add(n.find("cloud_init"), "cloud_init and join are both given", "write all of it in join")
 	case g.Max > 0 && g.Max < g.Min:

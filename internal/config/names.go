@@ -21,7 +21,7 @@ func CheckFleet(name string) error {
 		return nil
 	}
 	return drover.Errorf(drover.KindInvalid, "%s is not a fleet's name", quote(name)).
-		WithHint("1 to 32 letters, digits and dashes, beginning with a letter")
+		WithHint("use 1 to 32 letters, digits and dashes, beginning with a letter")
 }
 
 // CheckName says what is wrong with the name of a batch or a job. It becomes the name of a folder.
@@ -29,7 +29,7 @@ func CheckName(name string) error {
 	switch {
 	case !plainName.MatchString(name):
 		return drover.Errorf(drover.KindInvalid, "%s cannot be a name", quote(name)).
-			WithHint("1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit")
+			WithHint("use 1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit")
 	case likeElement.MatchString(name):
 		return drover.Errorf(drover.KindInvalid, "%s cannot be a name: the logs of an array's elements have such names", quote(name)).
 			WithHint("end it with something other than a dot and digits")

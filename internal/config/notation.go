@@ -86,7 +86,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	if err == nil && d >= 0 {
 		return d, nil
 	}
-	wrong := drover.Errorf(drover.KindInvalid, "%s is not a duration, such as 90s or 1h30m", quote(text))
+	wrong := drover.Errorf(drover.KindInvalid, "%s is not a duration (write, for example, 90s or 1h30m)", quote(text))
 	number := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz ")
 	unit := strings.TrimSpace(text[len(number):])
 	count, whole := atoi(number)
@@ -113,7 +113,7 @@ func ParseSize(text string) (drover.Bytes, error) {
 	if err == nil {
 		return b, nil
 	}
-	wrong := drover.Errorf(drover.KindInvalid, "%s is not a size, such as 512Mi or 16Gi", quote(text))
+	wrong := drover.Errorf(drover.KindInvalid, "%s is not a size (write, for example, 512Mi or 16Gi)", quote(text))
 	letters := strings.TrimLeft(text, "0123456789.")
 	number := text[:len(text)-len(letters)]
 	unit := strings.ToUpper(strings.TrimSpace(letters))

@@ -101,7 +101,7 @@ func parseWithin(data []byte, tokens int, f *faults) (root *node) {
 func document(data []byte, most int, f *faults) ast.Node {
 	tokens := lexer.Tokenize(string(data))
 	if len(tokens) > most {
-		f.addf(&node{}, "too long: %d words and signs", len(tokens))
+		f.addf(&node{}, "too long: %d tokens", len(tokens))
 		return nil
 	}
 	if t, why := outsized(tokens); t != nil {
@@ -122,7 +122,7 @@ func document(data []byte, most int, f *faults) ast.Node {
 		switch {
 		case doc.Body == nil:
 		case found != nil:
-			f.add(place(cmp.Or(doc.Start, doc.Body.GetToken())), "a second document begins here", "a file holds one; remove the line ---")
+			f.add(place(cmp.Or(doc.Start, doc.Body.GetToken())), "a second document begins here", "a file may contain only one; remove the line ---")
 			return nil
 		default:
 			found = doc.Body
@@ -144,7 +144,7 @@ func outsized(tokens token.Tokens) (*token.Token, string) {
 		switch t.Type {
 		case token.SequenceStartType, token.MappingStartType:
 			if flow++; flow > maxDepth {
-				return t, "nested too deep"
+				return t, "nested too deeply"
 			}
 			continue
 		case token.SequenceEndType, token.MappingEndType:
@@ -161,7 +161,7 @@ func outsized(tokens token.Tokens) (*token.Token, string) {
 		case flow > 0:
 			continue
 		case column > maxIndent:
-			return t, "nested too deep"
+			return t, "nested too deeply"
 		case t.Type == token.MappingValueType:
 			keys[column]++
 		}

@@ -21,7 +21,7 @@ func (p *FilePath) decode(d *decoder, n *node) {
 	switch {
 	case !d.want(n, scalar):
 	case n.text == "":
-		d.add(n, "an empty path names no file", "leave the key out")
+		d.add(n, "the path is empty", "leave the key out")
 	default:
 		*p = FilePath(resolve(d.dir, n.text))
 	}
@@ -75,7 +75,7 @@ func (i *Images) decode(d *decoder, n *node) {
 	case n.shape == scalar && n.text != "":
 		*i = Images{"": n.text}
 	case n.shape == scalar:
-		d.add(n, "an empty text names no image", "leave the key out")
+		d.add(n, "the image's name is empty", "leave the key out")
 	default:
 		var each struct {
 			AMD64 string `yaml:"amd64"`
@@ -103,7 +103,7 @@ type HookTarget string
 func (t *HookTarget) decode(d *decoder, n *node) {
 	if _, name, is := HookTarget(n.text).Attribute(); is {
 		if *t = HookTarget(n.text); name == "" {
-			d.add(n, quote(n.text)+" names no attribute", "write attribute:CLOUD/NAME")
+			d.add(n, quote(n.text)+" does not name an attribute", "write attribute:CLOUD/NAME")
 		}
 		return
 	}

@@ -204,7 +204,7 @@ func (c *Config) checkPools(f *faults) {
 			continue // which was said
 		}
 		if !fleetName.MatchString(p.Name) {
-			f.add(n, quote(p.Name)+" cannot be a pool's name", "1 to 32 letters, digits and dashes, beginning with a letter")
+			f.add(n, quote(p.Name)+" cannot be a pool's name", "use 1 to 32 letters, digits and dashes, beginning with a letter")
 		}
 		p.checkKind(f, n)
 		c.checkPool(f, n, p)
@@ -235,7 +235,7 @@ func (p Pool) checkKind(f *faults, n *node) {
 	case len(given) == 0:
 		f.add(n, "size is missing", "write size: 3; or floor: or spare: or kubernetes:")
 	case len(given) > 1:
-		f.add(n.find(given[1]), strings.Join(given, " and ")+" are given, and a pool has only one of them", "leave out all but one")
+		f.add(n.find(given[1]), strings.Join(given, " and ")+" are given, but a pool can have only one of them", "leave out all but one")
 	case p.Ratio > 0 && kind != drover.PoolSpare:
 		f.add(n.find("ratio"), "ratio is only for spare pools", "write spare: 0 to keep only as many idle instances as ratio says")
 	case p.Max > 0 && kind == drover.PoolGroup:
@@ -246,7 +246,7 @@ func (p Pool) checkKind(f *faults, n *node) {
 		f.addf(n.find("max"), "max (%d) is less than %s (%d)", p.Max, kind, count)
 	}
 	if r := p.Replace; r.MaxUnavailable == (Portion{}) && r.MaxSurge == (Portion{}) {
-		f.add(n.find("replace"), "with max_unavailable and max_surge both 0 nothing could be replaced", "write max_surge: 1")
+		f.add(n.find("replace"), "max_unavailable and max_surge are both 0, so no instance could be replaced", "write max_surge: 1")
 	}
 }
 
@@ -255,11 +255,11 @@ func (p Pool) checkWork(f *faults, n *node) {
 	kind, _ := p.Kind()
 	switch {
 	case p.Login == drover.LoginNone && p.Jobs != nil && *p.Jobs:
-		f.add(n.find("jobs"), "jobs cannot run on instances that nobody logs in to", "leave out login: none, or jobs")
+		f.add(n.find("jobs"), "jobs cannot run on instances that Drover does not log in to", "leave out login: none, or jobs")
 	case p.Login == drover.LoginNone && kind == drover.PoolSpare:
-		f.add(n.find("login"), "spare instances are for jobs, which cannot run where nobody logs in", "write size: instead of spare:")
+		f.add(n.find("login"), "spare instances are for jobs, which cannot run where Drover does not log in", "write size: instead of spare:")
 	case p.Jobs != nil && !*p.Jobs && kind == drover.PoolSpare:
-		f.add(n.find("jobs"), "spare instances are for jobs, and jobs: false keeps jobs away", "write size: instead of spare:, or leave out jobs")
+		f.add(n.find("jobs"), "spare instances are for jobs, but jobs: false keeps jobs away", "write size: instead of spare:, or leave out jobs")
 	}
 }
 
@@ -269,7 +269,7 @@ func (p Pool) checkMarkets(f *faults, n *node) {
 		f.add(n.find("mix"), "market and mix are both given", "leave out market")
 	}
 	if p.NamePrefix != "" && !namePrefix.MatchString(p.NamePrefix) {
-		f.add(n.find("name_prefix"), quote(p.NamePrefix)+" cannot begin the names of instances", "a lower-case letter, then up to 15 lower-case letters, digits and dashes")
+		f.add(n.find("name_prefix"), quote(p.NamePrefix)+" cannot be the prefix of instance names", "use a lower-case letter, then up to 15 lower-case letters, digits and dashes")
 	}
 }
 
@@ -314,7 +314,7 @@ func (c *Config) checkPlaces(f *faults, n *node, p Pool) {
 	}
 	for i, zone := range p.Zones {
 		if all && !slices.Contains(zones, zone) {
-			f.addUnknown(n.find("zones", strconv.Itoa(i)), "no cloud of the pool has a zone "+quote(zone), zone, zones)
+			f.addUnknown(n.find("zones", strconv.Itoa(i)), "no cloud in the pool has a zone "+quote(zone), zone, zones)
 		}
 	}
 	c.checkSchedule(f, n, p, most)
@@ -354,7 +354,7 @@ func (c *Config) checkPoolTypes(f *faults, n *node, p Pool) {
 			}
 		}
 		if refused != "" {
-			f.addf(cmp.Or(n.get("type"), n.find("types", strconv.Itoa(i))), "type %s may not be used in any cloud of the pool: %s", quote(name), refused)
+			f.addf(cmp.Or(n.get("type"), n.find("types", strconv.Itoa(i))), "type %s may not be used in any of the pool's clouds: %s", quote(name), refused)
 		}
 	}
 }
@@ -362,16 +362,16 @@ func (c *Config) checkPoolTypes(f *faults, n *node, p Pool) {
 // checkPoolLife sees to it that timeouts are longer than what happens within them.
 func (c *Config) checkPoolLife(f *faults, n *node, p Pool) {
 	if p.BootProbe != "" && p.Login == drover.LoginNone {
-		f.add(n.find("boot_probe"), "a boot probe runs on the instance, where nobody logs in", "leave it out; a health check needs no login")
+		f.add(n.find("boot_probe"), "a boot probe runs on the instance, but Drover does not log in there", "leave it out; a health check needs no login")
 	}
 	at := n.find("orphan_timeout")
 	switch probe := c.Instances.ProbeTimeout; {
 	case p.OrphanTimeout != 0 && p.Login == drover.LoginNone:
-		f.add(at, "an instance that nobody logs in to never hears from a controller, and would power itself off", "leave it out")
+		f.add(at, "an instance that Drover does not log in to never hears from a controller and would power itself off", "leave it out")
 	case p.OrphanTimeout != 0 && p.OrphanTimeout <= probe:
-		f.addf(at, "orphan_timeout (%v) must be more than probe_timeout (%v), or 0 for never", p.OrphanTimeout, probe)
+		f.addf(at, "orphan_timeout (%v) must be longer than probe_timeout (%v), or 0 for never", p.OrphanTimeout, probe)
 	}
 	if p.Cooldown <= 0 {
-		f.addf(n.find("exhaustion_cooldown"), "exhaustion_cooldown must be more than 0")
+		f.addf(n.find("exhaustion_cooldown"), "exhaustion_cooldown must be greater than 0")
 	}
 }

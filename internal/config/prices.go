@@ -74,7 +74,7 @@ func (c Cloud) Offer(listed drover.Offering) (paid drover.Offering, whyNot strin
 // checkPrices looks at a cloud's prices together.
 func checkPrices(f *faults, n *node, p Prices) {
 	if p.Interval < time.Minute && n.shape == mapping {
-		f.addf(n.find("interval"), "interval (%v) must be at least 1m, to spare the cloud", p.Interval)
+		f.addf(n.find("interval"), "interval (%v) must be at least 1m, to avoid overloading the cloud", p.Interval)
 	}
 	if p.Period < 0 || p.Period > drover.MaxBillingPeriod {
 		f.addf(n.find("billing_period"), "billing_period (%v) must be at most %v", p.Period, drover.MaxBillingPeriod)

@@ -69,7 +69,7 @@ func (v *version) decode(d *decoder, n *node) {
 	switch {
 	case !d.want(n, scalar):
 	case n.text != "1":
-		d.addf(n, "version %s is not known; this drover reads version 1", strings.Trim(quote(n.text), `"`))
+		d.addf(n, "version %s is not supported; this version of Drover reads version 1", strings.Trim(quote(n.text), `"`))
 	default:
 		*v = 1
 	}

@@ -96,9 +96,9 @@ func (c *checker) files(j submittedJob, n *node) {
 	list := n.get("files")
 	switch {
 	case len(under) > 0 && list == nil:
-		c.add(n.find("inputs"), "the files of the inputs with paths are not listed", "list them in files: [{path, mode, size, hash}], and upload the contents first")
+		c.add(n.find("inputs"), "the files of the inputs with paths are not listed", "list them in files: [{path, mode, size, hash}], and upload the files first")
 	case len(under) == 0 && list != nil:
-		c.addf(list, "files belong to inputs that are paths, and there are none")
+		c.addf(list, "files are listed, but no input is a path")
 	}
 	taken := map[string]bool{}
 	for i, f := range j.Files {
@@ -132,7 +132,7 @@ func (c *checker) apart(taken map[string]bool, at *node) {
 	for i := 1; i < len(paths); i++ {
 		if dir := paths[i-1]; strings.HasPrefix(paths[i], dir+"\x00") {
 			slashed := strings.NewReplacer("\x00", "/")
-			c.addf(at, "%s is a file, and a folder with %s in it", quote(slashed.Replace(dir)), quote(slashed.Replace(paths[i])))
+			c.addf(at, "%s is listed as a file and as a folder with %s in it", quote(slashed.Replace(dir)), quote(slashed.Replace(paths[i])))
 		}
 	}
 }
@@ -147,7 +147,7 @@ func (c *checker) file(f fileEntry, at *node, under, taken map[string]bool) {
 	case f.Path == "":
 		return // it is missing, which was said
 	case len(f.Path) > maxPath:
-		c.addf(at.find("path"), "%s is longer than the path of a file can be, %d bytes", quote(f.Path), maxPath)
+		c.addf(at.find("path"), "%s is longer than a file's path may be, %d bytes", quote(f.Path), maxPath)
 	case path.Clean(f.Path) != f.Path || path.IsAbs(f.Path) || first == ".." || strings.ContainsAny(f.Path, "\\\x00"):
 		c.addf(at.find("path"), "%s is not a plain path within the working folder", quote(f.Path))
 	case !under[first]:
@@ -158,7 +158,7 @@ func (c *checker) file(f fileEntry, at *node, under, taken map[string]bool) {
 		taken[f.Path] = true
 	}
 	if f.Mode > 0o777 {
-		c.add(at.find("mode"), fmt.Sprintf("%d has more than permission bits", f.Mode), "they are in decimal: 420 for rw-r--r--, 493 for rwxr-xr-x")
+		c.add(at.find("mode"), fmt.Sprintf("%d has bits other than permission bits", f.Mode), "write the mode in decimal: 420 for rw-r--r--, 493 for rwxr-xr-x")
 	}
 	if !hash.MatchString(f.Hash) && at.get("hash") != nil {
 		c.addf(at.find("hash"), "%s is not a SHA-256 in hex", quote(f.Hash))

@@ -171,20 +171,20 @@ func TestSubmissionsWithFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"a misspelt key", "name: a\njobs:\n- name: b\n  comand: [x]\n", "body:4:3: unknown key \"comand\"\n    hint: did you mean command?"},
 		{"a misspelt key in JSON", "{\"name\": \"a\",\n \"jobs\": [{\"name\": \"é\",\"comand\": [\"x\"]}]}", "body:2:24: unknown key \"comand\"\n    hint: did you mean command?"},
-		{"a key twice", `{"name": "a", "name": "b"}`, `body:1:15: name is given twice, first in line 1`},
+		{"a key twice", `{"name": "a", "name": "b"}`, `body:1:15: name is given twice, first on line 1`},
 		{"no name", `{"jobs": [{"name": "b", "command": ["x"]}]}`, "body:1:1: name is missing"},
-		{"lists in lists", strings.Repeat("[", 100) + strings.Repeat("]", 100), "body:1:33: nested too deep"},
+		{"lists in lists", strings.Repeat("[", 100) + strings.Repeat("]", 100), "body:1:33: nested too deeply"},
 		{"an input that is not said", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}]}]", "body:2:40: the files of the inputs with paths are not listed"},
-		{"files of nothing", "name: a\njobs: [{name: b, command: [x], files: []}]", "body:2:39: files belong to inputs that are paths, and there are none"},
-		{"10,000 labels, which each of 1,000 elements would show", labels(10_000, 1), "body:1:50: a job has at most 64 labels, not 10000"},
-		{"a label of 257 bytes", labels(1, 257), "the value of a label is one line of at most 256 bytes"},
+		{"files of nothing", "name: a\njobs: [{name: b, command: [x], files: []}]", "body:2:39: files are listed, but no input is a path"},
+		{"10,000 labels, which each of 1,000 elements would show", labels(10_000, 1), "body:1:50: a job may have at most 64 labels, not 10000"},
+		{"a label of 257 bytes", labels(1, 257), "the value of a label must be one line of at most 256 bytes"},
 		{"a root", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /}], files: []}]", "body:2:48: input \"/\" does not end in the name of a file or folder"},
 		{"a file outside", file("../x", 420, zeros), "is not a plain path within the working folder"},
 		{"a file under no input", file("y/z", 420, zeros), `"y/z" is not under the name of an input`},
-		{"a mode in octal", file("x", 33188, zeros), "33188 has more than permission bits"},
+		{"a mode in octal", file("x", 33188, zeros), "33188 has bits other than permission bits"},
 		{"a hash that is none", file("x", 420, "abc"), `"abc" is not a SHA-256 in hex`},
 		{"a file that is a folder", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}], files: [{path: x/y, mode: 1, size: 1, hash: " + zeros + "}, {path: x, mode: 1, size: 1, hash: " + zeros + "}]}]",
-			`"x" is a file, and a folder with "x/y" in it`},
+			`"x" is listed as a file and as a folder with "x/y" in it`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := config.ParseSubmission("body", []byte(c.text))

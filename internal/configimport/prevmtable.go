@@ -145,13 +145,13 @@ func (p *Prevmtable) prefix(old string) {
 		return
 	}
 	p.Prefix = DefaultPrefix
-	p.notef("Prefix: %q cannot begin a name in every cloud, so names begin with %s", old, p.Prefix)
+	p.notef("Prefix: %q cannot be the prefix of names in every cloud, so names begin with %s", old, p.Prefix)
 }
 
 func (p *Prevmtable) listing(rest time.Duration) {
 	if p.Listing = rest; rest > 0 && rest <= probeInterval {
 		p.Listing = probeInterval + time.Second
-		p.notef("SecondsToRest: raised from %v to %v, since list_interval must be more than probe_interval", rest, p.Listing)
+		p.notef("SecondsToRest: raised from %v to %v, since list_interval must be longer than probe_interval", rest, p.Listing)
 	}
 }
 

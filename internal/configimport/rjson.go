@@ -28,7 +28,7 @@ func parseLenient(text string) (any, error) {
 		return nil, err
 	}
 	if l.skip(); l.at < len(l.text) {
-		return nil, l.wrong("something follows the document")
+		return nil, l.wrong("there is extra text after the document")
 	}
 	return v, nil
 }
@@ -71,7 +71,7 @@ func (l *lenient) value() (any, error) {
 		return nil, l.wrong("a value is missing")
 	}
 	if l.depth++; l.depth > mostDepth {
-		return nil, l.wrong("values are nested too deep")
+		return nil, l.wrong("values are nested too deeply")
 	}
 	defer func() { l.depth-- }()
 	switch l.text[l.at] {
@@ -154,7 +154,7 @@ func (l *lenient) quoted() (string, error) {
 			return s, nil
 		}
 	}
-	return "", l.wrong("a string has no end")
+	return "", l.wrong("a string is not terminated")
 }
 
 // word is what stands there without quotes.

@@ -30,7 +30,7 @@ func (e *ImageError) Error() string {
 	case NotFound:
 		return fmt.Sprintf("image %s does not exist: %s", e.Image, e.Text)
 	case NotAllowed:
-		return fmt.Sprintf("image %s is not accessible, at least not without a login: %s", e.Image, e.Text)
+		return fmt.Sprintf("image %s is not accessible, at least without a login: %s", e.Image, e.Text)
 	case WrongArch:
 		return fmt.Sprintf("image %s is not built for this instance's processor (resources: {arch: …} chooses another): %s", e.Image, e.Text)
 	case NoCommand:

@@ -94,7 +94,7 @@ func (i *Images) dropLocked(ref string, f *fetch) {
 
 // get finds the image on the instance, or fetches it.
 func (i *Images) get(ctx context.Context, ref string) (Image, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, pullPatience, fmt.Errorf("it was not fetched after %v", pullPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, pullPatience, fmt.Errorf("it was not fetched within %v", pullPatience))
 	defer cancel()
 	image, found, err := i.runtime.Image(ctx, ref)
 	if err == nil && found {
@@ -105,7 +105,7 @@ func (i *Images) get(ctx context.Context, ref string) (Image, error) {
 	if err = i.runtime.Pull(ctx, ref); err == nil {
 		i.log.Printf("fetched image %s in %v", ref, time.Since(began).Round(time.Millisecond))
 		if image, found, err = i.runtime.Image(ctx, ref); err == nil && !found {
-			err = errors.New("it is missing after it was fetched")
+			err = errors.New("it is still missing after being fetched")
 		}
 	}
 	if err != nil {

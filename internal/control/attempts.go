@@ -350,7 +350,7 @@ func (in *inputFiles) add(f drover.File, open func() (io.ReadCloser, error)) {
 func (in *inputFiles) open(hash string) (io.ReadCloser, int64, error) {
 	open, ok := in.opens[hash]
 	if !ok {
-		return nil, 0, drover.Errorf(drover.KindInvalid, "the runner asks for contents %.12s, which the job does not have", hash)
+		return nil, 0, drover.Errorf(drover.KindInvalid, "the runner asked for a file with hash %.12s, which is not one of the job's files", hash)
 	}
 	r, err := open()
 	return r, in.sizes[hash], err
@@ -389,7 +389,7 @@ func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in
 		return err
 	}
 	if in.named += size; in.named > wire.MaxLine { // too large for a message to an instance
-		return drover.Errorf(drover.KindInvalid, "its inputs, with the outputs of job %s, are too many: their names take %v, and the limit is %v", job, drover.Bytes(in.named), drover.Bytes(wire.MaxLine)).
+		return drover.Errorf(drover.KindInvalid, "with the outputs of job %s, it has too many inputs: their names take %v, but the limit is %v", job, drover.Bytes(in.named), drover.Bytes(wire.MaxLine)).
 			WithHint("have each element produce one file, such as an archive")
 	}
 	outputs, err := c.cfg.Store.Outputs(ctx, number)

@@ -76,7 +76,7 @@ func (c *Controller) tryDescribe(ctx context.Context, f engine.Describe) (driver
 	}
 	d, ok := driver.As[driver.Describer](cl.own)
 	if !ok {
-		return driver.Instance{}, drover.Errorf(drover.KindUnsupported, "cloud %s cannot be asked for one instance", f.Cloud)
+		return driver.Instance{}, drover.Errorf(drover.KindUnsupported, "cloud %s cannot look up a single instance", f.Cloud)
 	}
 	cl.own.Adopt(f.ProviderID)
 	return d.Describe(ctx, f.ProviderID)

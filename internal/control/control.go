@@ -220,7 +220,7 @@ func trust(ctx context.Context, cfg Config, state *engine.State) error {
 func logSetAside(ctx context.Context, cfg Config) error {
 	all, err := cfg.Store.SetAside(ctx)
 	for _, what := range all {
-		cfg.Log.Error("a record that cannot be read is set aside, and its job is held: see whether the attempt still runs, then raise the job's priority or cancel it", logkey.Note, what)
+		cfg.Log.Error("a record that cannot be read is set aside, and its job is held: check whether the attempt is still running, then raise the job's priority or cancel it", logkey.Note, what)
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drove
 	in, err := c.cfg.Store.Instance(ctx, c.now(), subject)
 	if err != nil {
 		return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %.80q", subject).
-			WithHint("drover offers lists what can be rented; CLOUD/ZONE/TYPE/MARKET names an offering, and fewer parts or patterns name several")
+			WithHint("drover offers lists what can be rented; CLOUD/ZONE/TYPE/MARKET selects an offering; fewer parts, or patterns, select several")
 	}
 	x := drover.Explanation{Subject: in.Name, Reasons: []drover.Reason{}}
 	if in.Reason != nil {

@@ -174,11 +174,11 @@ func checkSteps(f drover.CostFilter, now drover.Time) error {
 	until := min(cmp.Or(f.Until, now), now)
 	switch {
 	case f.Step < time.Second:
-		return drover.Errorf(drover.KindInvalid, "steps of %v are too short", f.Step).WithHint("a step is a second or longer")
+		return drover.Errorf(drover.KindInvalid, "time steps of %v are too short", f.Step).WithHint("use steps of at least 1s")
 	case f.Since == 0:
-		return drover.Errorf(drover.KindInvalid, "steps of time need a start").WithHint("give a time in since")
+		return drover.Errorf(drover.KindInvalid, "time steps require a start time").WithHint("set since to a time")
 	case until.Sub(f.Since) > f.Step*drover.MaxCostSteps:
-		return drover.Errorf(drover.KindInvalid, "steps of %v would be more than %d", f.Step, drover.MaxCostSteps).WithHint("ask for longer steps, or less time")
+		return drover.Errorf(drover.KindInvalid, "time steps of %v would exceed the limit of %d steps", f.Step, drover.MaxCostSteps).WithHint("use longer steps or a shorter period")
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (c *Controller) commitWhenRoom(ctx context.Context, l *loop.Loop, try func(
 	if !errors.Is(err, store.ErrFull) {
 		return err
 	}
-	c.note(engine.Note{Level: engine.Warn, Text: "nothing is decided, submitted or done until there is room: " + err.Error()})
+	c.note(engine.Note{Level: engine.Warn, Text: "no decisions, submissions or actions are possible until there is free space: " + err.Error()})
 	c.full.why.Store(&drover.Reason{Code: drover.ReasonDiskFull, Text: err.Error(), Since: c.clock.now()})
 	defer c.full.why.Store(nil)
 	for wait := firstTry; errors.Is(err, store.ErrFull); wait = min(2*wait, lastTry) {
@@ -50,7 +50,7 @@ func (c *Controller) commitWhenRoom(ctx context.Context, l *loop.Loop, try func(
 		err = try()
 	}
 	if err == nil {
-		c.note(engine.Note{Level: engine.Info, Text: "there is room on the disk of the records again"})
+		c.note(engine.Note{Level: engine.Info, Text: "the disk of the records has free space again"})
 	}
 	return err
 }
@@ -74,7 +74,7 @@ func (c *Controller) answerFor(ctx context.Context, l *loop.Loop, while time.Dur
 // orFull turns err into a full-disk error for the sender of data that does not fit.
 func orFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return drover.Errorf(drover.KindTransient, "the controller's disk is full: %v", err).WithHint("try again when there is room on it")
+		return drover.Errorf(drover.KindTransient, "the controller's disk is full: %v", err).WithHint("try again when it has free space")
 	}
 	return err
 }

@@ -148,12 +148,12 @@ func (c *Controller) runRow(ctx context.Context, h store.Hook) {
 	}
 	done, err := c.cfg.Store.HookRun(ctx, h, failure, c.clock.now())
 	if err != nil {
-		c.cfg.Log.Error("it cannot be recorded that a hook ran, so it runs again", logkey.Error, err)
+		c.cfg.Log.Error("a hook ran, but this cannot be recorded, so it will run again", logkey.Error, err)
 	}
 	log := c.cfg.Log.With(logkey.Hook, string(h.Fire.Hook), logkey.Instance, h.Fire.Name)
 	switch {
 	case failure != nil && done:
-		log.Warn("a hook failed and is given up", logkey.Error, failure)
+		log.Warn("a hook failed and will not be retried", logkey.Error, failure)
 	case failure != nil:
 		log.Info("a hook failed and will be retried", logkey.Error, failure)
 	}

@@ -59,7 +59,7 @@ func (c *Controller) PutInput(ctx context.Context, hash string, contents io.Read
 	defer c.sweeping.Unlock()
 	size, there := c.cfg.Inputs.Size(hash)
 	if !there {
-		return drover.Errorf(drover.KindTransient, "the contents were removed while they were being uploaded").WithHint("send them again")
+		return drover.Errorf(drover.KindTransient, "the file was removed while it was being uploaded").WithHint("send it again")
 	}
 	return c.cfg.Store.AddInput(ctx, c.now(), user, drover.File{Hash: hash, Size: size})
 }

@@ -101,7 +101,7 @@ func (c identity) verify(ctx context.Context, key ssh.PublicKey, output []byte) 
 		}
 		return nil
 	case driver.HostKeysSecret:
-		return drover.Errorf(drover.KindUnsupported, "a planted secret proves it")
+		return drover.Errorf(drover.KindUnsupported, "an installed secret verifies it")
 	}
 	return drover.Errorf(drover.KindHostKey, "its host key cannot be verified: the driver has no way to do so")
 }

@@ -19,7 +19,7 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 	case err != nil:
 		return nil, err
 	case job.Array != nil:
-		return nil, drover.Errorf(drover.KindInvalid, "job %v is an array: each element has output of its own", r.Job).WithHint("name one, such as %v.%d", r.Job, job.Array.First)
+		return nil, drover.Errorf(drover.KindInvalid, "job %v is an array: each element has its own output", r.Job).WithHint("choose an element, such as %v.%d", r.Job, job.Array.First)
 	case blobOf(r.Stream) == "":
 		return nil, drover.Errorf(drover.KindInvalid, "%.40q is not an output stream", string(r.Stream)).WithHint("the streams are stdout and stderr")
 	}

@@ -309,7 +309,7 @@ func (d *daemon) shutDown() {
 	defer cancel()
 	d.api.Close()
 	if err := d.server.Shutdown(ctx); err != nil {
-		d.Log.Warn("some requests did not end", logkey.Error, err)
+		d.Log.Warn("some requests did not finish", logkey.Error, err)
 	}
 }
 

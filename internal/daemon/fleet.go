@@ -161,7 +161,7 @@ func (f *Fleet) instancesThere(ctx context.Context, o FleetOptions) (string, err
 	for _, c := range f.clouds {
 		listed, err := c.Driver.List(ctx, map[string]string{driver.TagFleet: o.Fleet})
 		if err != nil {
-			o.Log.Warn("listing instances before the fleet key is made", logkey.Cloud, c.Name, logkey.Error, err)
+			o.Log.Warn("listing instances before the fleet key is created", logkey.Cloud, c.Name, logkey.Error, err)
 		}
 		for _, in := range listed {
 			if in.Tags[driver.TagFleet] == o.Fleet {

@@ -54,11 +54,11 @@ func (f Folder) File(name string) string { return filepath.Join(f.Path(), name) 
 // Make creates the folder if it is missing, and refuses one that others can enter.
 func (f Folder) Make() error {
 	if err := os.MkdirAll(f.Path(), 0o700); err != nil {
-		return fmt.Errorf("making the daemon's folder: %w", err)
+		return fmt.Errorf("creating the daemon's folder: %w", err)
 	}
 	info, err := os.Stat(f.Path())
 	if err != nil {
-		return fmt.Errorf("making the daemon's folder: %w", err)
+		return fmt.Errorf("creating the daemon's folder: %w", err)
 	}
 	return refuseOpen(f.Path(), info)
 }
@@ -79,7 +79,7 @@ func (f Folder) MakeToken() (drover.Secret, error) {
 	rand.Read(secret)
 	text := "drover_local_" + base64.RawURLEncoding.EncodeToString(secret) + "\n"
 	if err := atomicfile.Write(f.tokenFile(), []byte(text)); err != nil {
-		return drover.Secret{}, fmt.Errorf("making the local token: %w", err)
+		return drover.Secret{}, fmt.Errorf("creating the local token: %w", err)
 	}
 	return f.Token()
 }

@@ -30,7 +30,7 @@ func (d *daemon) notListening(address string, err error) error {
 func (d *daemon) reach(c *config.Config) httpapi.Reach {
 	r := httpapi.ReachOf(c.Listen, c.URL)
 	if r.Hosts == nil {
-		d.Log.Warn("listening for other hosts without TLS: put a proxy with TLS in front, and let nobody else reach this", logkey.Listen, c.Listen)
+		d.Log.Warn("listening for other hosts without TLS: put a TLS proxy in front, and block all other access", logkey.Listen, c.Listen)
 	}
 	return r
 }

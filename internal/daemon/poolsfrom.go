@@ -46,7 +46,7 @@ func (d *daemon) load(ctx context.Context) (*config.Config, error) {
 	if errors.Is(none, fs.ErrNotExist) {
 		return nil, c.Fault("pools_from", err.Error(), drover.AsError(err, drover.KindInternal).Hint)
 	}
-	d.Log.Warn("a pool keeps its last description", logkey.Error, err)
+	d.Log.Warn("a pool keeps its last valid description", logkey.Error, err)
 	if none != nil {
 		return nil, none
 	}
@@ -108,7 +108,7 @@ func (d *daemon) withDescribed(c *config.Config, text string) (*config.Config, e
 		d.Log.Warn("the attribute is not converted completely", logkey.Note, drover.Sanitize(note))
 	}
 	if old.DiskType != "" {
-		d.Log.Warn("the attribute is not converted completely", logkey.Note, "the type of boot disks is that of the cloud: write disk_type: "+drover.Sanitize(old.DiskType)+" there")
+		d.Log.Warn("the attribute is not converted completely", logkey.Note, "the cloud determines the type of boot disks: write disk_type: "+drover.Sanitize(old.DiskType)+" there")
 	}
 	with, err := c.WithPool(describedPool(c, old), old.Listing)
 	if err != nil {
@@ -148,7 +148,7 @@ func (d *daemon) followDescribed(ctx context.Context) {
 	case err == nil && text != d.described:
 		d.reload(ctx)
 	case err != nil && !d.untold:
-		d.Log.Warn("a pool keeps its last description", logkey.Error, err)
+		d.Log.Warn("a pool keeps its last valid description", logkey.Error, err)
 	}
 	d.untold = err != nil
 }

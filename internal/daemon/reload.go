@@ -217,10 +217,10 @@ func (d *daemon) tellLeft(ctx context.Context) {
 		instances += n
 	}
 	if instances+s.Jobs[drover.JobRunning]+s.Jobs[drover.JobQueued] == 0 {
-		d.Log.Info("ended; nothing is left")
+		d.Log.Info("exited; no instances are left")
 		return
 	}
-	d.Log.Info("ended; instances and jobs are left as they are, and the next drover serve continues with them",
+	d.Log.Info("exited; instances and jobs are left as they are, and the next drover serve continues with them",
 		logkey.Instances, instances, logkey.Running, s.Jobs[drover.JobRunning], logkey.Queued, s.Jobs[drover.JobQueued])
 }
 

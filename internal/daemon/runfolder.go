@@ -246,7 +246,7 @@ func (l RunLimits) Check() error {
 	case l.MaxInstances < 0:
 		return drover.Errorf(drover.KindInvalid, "--max-instances %d must not be negative", l.MaxInstances).WithHint("leave it out for no limit")
 	case l.Keep < 0:
-		return drover.Errorf(drover.KindInvalid, "--keep %v must not be negative", l.Keep).WithHint("write --keep 30m")
+		return drover.Errorf(drover.KindInvalid, "--keep %v must not be negative", l.Keep).WithHint("use --keep 30m")
 	}
 	return nil
 }

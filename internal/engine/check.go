@@ -141,7 +141,7 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 		delete(bound, g.Key)
 	}
 	if len(bound) > 0 {
-		return fmt.Sprintf("instances are bound to groups that are not there: %v", bound)
+		return fmt.Sprintf("instances are bound to groups that do not exist: %v", bound)
 	}
 	for j := range e.queue.All() {
 		if len(j.Queued)+len(e.attemptsOf(j)) == 0 {

@@ -323,7 +323,7 @@ func (e *Engine) handle(body Body) {
 // said returns the error, or a generic one if there is none.
 func said(err *drover.Error) *drover.Error {
 	if err == nil {
-		return drover.Errorf(drover.KindTransient, "it failed without a reason")
+		return drover.Errorf(drover.KindTransient, "it failed and gave no reason")
 	}
 	return err
 }

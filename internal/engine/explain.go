@@ -196,7 +196,7 @@ func (e *Engine) ExplainFleet() drover.Explanation {
 	for _, w := range list {
 		why, who := w.Reason, countOf(w.Count, "job")
 		if why.Code != drover.ReasonDependency && why.Code != drover.ReasonHeld && !boots {
-			who += ", and nothing boots"
+			who += ", and no instance is booting"
 		}
 		why.Text = who + ": " + why.Text
 		x.Since = sooner(x.Since, why.Since)
@@ -227,15 +227,15 @@ func (e *Engine) whyRest() Verdict {
 			used++
 		}
 	}
-	text := "nothing waits or runs"
+	text := "no jobs are waiting or running"
 	switch {
 	case running > 0:
-		text = fmt.Sprintf("nothing waits; %s on %d of %s", countOf(running, "attempt"), used, countOf(e.fleet.Len(), "instance"))
+		text = fmt.Sprintf("no jobs are waiting; %s on %d of %s", countOf(running, "attempt"), used, countOf(e.fleet.Len(), "instance"))
 	case e.fleet.Len() > 0:
-		text = fmt.Sprintf("nothing waits or runs; the fleet still has %s", countOf(e.fleet.Len(), "instance"))
+		text = fmt.Sprintf("no jobs are waiting or running; the fleet still has %s", countOf(e.fleet.Len(), "instance"))
 	}
 	if len(e.pools.list) == 0 {
-		text += "; nothing boots until a job is submitted"
+		text += "; no instance boots until a job is submitted"
 	}
 	return Verdict{Cause: drover.ReasonRest, Text: text}
 }

@@ -37,7 +37,7 @@ func (e *Engine) whyNotIn(c *Cloud) (why []Verdict) {
 	}
 	why = append(why, e.whyNowhere()...)
 	if c.NextCreate > e.s.Now {
-		why = append(why, Verdict{Cause: Cause(drover.KindRateLimit), Text: "the cloud accepts no create calls for a while", Since: c.Slowed, Until: c.NextCreate})
+		why = append(why, Verdict{Cause: Cause(drover.KindRateLimit), Text: "the cloud accepts no create requests for a while", Since: c.Slowed, Until: c.NextCreate})
 	}
 	if most := e.limits(c.Name).MaxInstances; most > 0 && e.cloudRoom(c.Name) == 0 && !e.limits(c.Name).Leaving {
 		why = append(why, whyFull(cloudFull(c.Name, most), e.useOfAll(c.Name)))
@@ -79,7 +79,7 @@ func (e *Engine) cloudProblems(c *Cloud) (why []Verdict) {
 		why = append(why, e.whyUnchecked(c))
 	}
 	for _, t := range c.Throttles {
-		text := fmt.Sprintf("%s/%s/%s/%s is requested %d at a time, since its cloud lacked capacity; each success allows one more", c.Name, t.Zone, t.Type, t.Market, t.Most)
+		text := fmt.Sprintf("%s/%s/%s/%s is requested %d at a time, since its cloud ran out of capacity; each success allows one more", c.Name, t.Zone, t.Type, t.Market, t.Most)
 		why = append(why, Verdict{Cause: drover.ReasonCapacity, Text: text, Since: t.Since})
 	}
 	return why

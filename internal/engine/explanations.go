@@ -263,14 +263,14 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 	case c == nil:
 		why.Cause, why.Text, why.Until = drover.ReasonTypeRemoved, "its cloud is no longer configured", 0
 	case c.NextCreate > e.s.Now:
-		why.Cause, why.Text, why.Until = Cause(drover.KindRateLimit), "its cloud accepts no create calls for a while", c.NextCreate
+		why.Cause, why.Text, why.Until = Cause(drover.KindRateLimit), "its cloud accepts no create requests for a while", c.NextCreate
 	case in.Retry > e.s.Now:
 		why.Cause, why.Text, why.Until = drover.ReasonCreateFailed, "its cloud will be asked again"+lastFailure(in), in.Retry
 	case e.callsLeft(in.Cloud) == 0:
-		why.Cause, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create calls that may run at once", limits.MaxCreating), 0
+		why.Cause, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create requests that may run at once", limits.MaxCreating), 0
 	case e.waitsForThrottle(in):
 		most, _ := e.throttled(in)
-		why.Cause, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waits, because its cloud lacked capacity and is asked for only %d at a time", most), 0
+		why.Cause, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waits, because its cloud ran out of capacity and is asked for only %d at a time", most), 0
 	default:
 		why.Text = "its cloud is about to be asked for it"
 	}
@@ -293,7 +293,7 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 		why.Text += lastFailure(in)
 	}
 	if e.partitioned(in) != 0 {
-		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; nor has any other of its cloud: the controller assumes a network failure"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; nor has any other instance in its cloud: the controller assumes a network failure"
 		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
 	}
 	if in.Held() || in.Broken {
@@ -320,11 +320,11 @@ func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
 	next := Verdict{Cause: in.Reason.Cause, Text: "its cloud is being asked to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
 	switch {
 	case in.GoingUnlisted():
-		next.Text = "its cloud has accepted the destroy call and does not list it; lists may lag, so it counts as gone only after a while"
+		next.Text = "its cloud has accepted the destroy request and does not list it; lists may lag, so it counts as gone only after a while"
 		next.Until = later(in.Missing.Add(in.MissingFor(e.lag(in))), e.s.Now)
 	case in.Accepted:
 		// Repeating the call changes nothing: the next good list does.
-		next.Text, next.Until = "its cloud has accepted the destroy call, and no list has shown yet that it is gone", 0
+		next.Text, next.Until = "its cloud has accepted the destroy request, and no list has shown yet that it is gone", 0
 	}
 	return []Verdict{*in.Reason, next}
 }
@@ -336,7 +336,7 @@ func (e *Engine) whySilent(in *fleet.Member) Verdict {
 	}
 	switch {
 	case e.partitioned(in) != 0:
-		why.Cause, why.Text = drover.ReasonPartition, why.Text+", nor does any other of its cloud: the controller assumes a network failure"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+", nor does any other instance in its cloud: the controller assumes a network failure"
 		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
 	case !in.Held() && !in.Broken:
 		why.Until = later(in.Silent.Add(e.life().ProbeTimeout), e.s.Now)

@@ -152,7 +152,7 @@ func (e *Engine) checkCreating(in *fleet.Member) {
 	case !in.Held() && deadline != 0 && e.s.Now >= deadline:
 		e.breakInstance(in, e.verdict(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastFailure(in)))
 	case e.dropBlockedCandidates(in):
-		e.stop(in, e.verdict(drover.ReasonBlocked, "every offering it could use has been blocked since it was planned"))
+		e.stop(in, e.verdict(drover.ReasonBlocked, "since it was planned, every offering it could use has been blocked"))
 	case c == nil || in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.callsLeft(in.Cloud) == 0:
 	case e.waitsForThrottle(in):
 	default:

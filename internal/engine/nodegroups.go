@@ -74,7 +74,7 @@ func (e *Engine) groupAsked(b GroupAsked) {
 	case p == nil || !p.grouped():
 		e.reply(b.Wish, drover.Errorf(drover.KindNotFound, "there is no node group %s", b.Group))
 	case b.By < e.s.Now:
-		e.reply(b.Wish, drover.Errorf(drover.KindTransient, "nobody waits for the answer any more, so nothing was done"))
+		e.reply(b.Wish, drover.Errorf(drover.KindTransient, "the caller is no longer waiting for the response, so nothing was done"))
 	case b.Verb == GroupIncrease:
 		e.reply(b.Wish, e.increase(p, b))
 	case b.Verb == GroupDecrease:
@@ -82,16 +82,16 @@ func (e *Engine) groupAsked(b GroupAsked) {
 	case b.Verb == GroupDelete:
 		e.reply(b.Wish, e.deleteNodes(p, b))
 	default:
-		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "%q is not an operation of a node group", b.Verb))
+		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "%q is not a node-group operation", b.Verb))
 	}
 }
 
 func (e *Engine) increase(p *poolOf, b GroupAsked) *drover.Error {
 	switch {
 	case b.Delta <= 0:
-		return drover.Errorf(drover.KindInvalid, "node group %s cannot be increased by %d: the number must be more than 0", p.Name, b.Delta)
+		return drover.Errorf(drover.KindInvalid, "the target size of node group %s cannot be increased by %d: the delta must be positive", p.Name, b.Delta)
 	case b.Delta > p.spec.Max-p.count:
-		return drover.Errorf(drover.KindInvalid, "node group %s has a target of %d and a max of %d, so it cannot be increased by %d", p.Name, p.count, p.spec.Max, b.Delta)
+		return drover.Errorf(drover.KindInvalid, "node group %s has a target size of %d and a max of %d, so it cannot be increased by %d", p.Name, p.count, p.spec.Max, b.Delta)
 	case e.s.Closing || e.s.Draining:
 		return drover.Errorf(drover.KindConflict, "this controller no longer rents anything, since it is shutting down")
 	}
@@ -102,7 +102,7 @@ func (e *Engine) increase(p *poolOf, b GroupAsked) *drover.Error {
 // decrease gives up requested nodes that are not created yet: first those not rented, then the latest requested.
 func (e *Engine) decrease(p *poolOf, b GroupAsked) *drover.Error {
 	if b.Delta >= 0 {
-		return drover.Errorf(drover.KindInvalid, "the target of node group %s cannot be decreased by %d: the number must be less than 0", p.Name, b.Delta)
+		return drover.Errorf(drover.KindInvalid, "the target size of node group %s cannot be decreased by %d: the delta must be negative", p.Name, b.Delta)
 	}
 	var requested []*fleet.Member
 	for _, in := range slices.Backward(e.pools.members[p.Name]) {
@@ -112,7 +112,7 @@ func (e *Engine) decrease(p *poolOf, b GroupAsked) *drover.Error {
 	}
 	unrented := max(0, p.count-len(p.failed)-e.present(p))
 	if -b.Delta > unrented+len(requested) {
-		return drover.Errorf(drover.KindInvalid, "node group %s has %d instances requested but not created: its target of %d cannot be decreased by %d", p.Name, unrented+len(requested), p.count, -b.Delta)
+		return drover.Errorf(drover.KindInvalid, "node group %s has %d instances requested but not created: its target size of %d cannot be decreased by %d", p.Name, unrented+len(requested), p.count, -b.Delta)
 	}
 	e.retarget(p, p.count+b.Delta, &b.Reason)
 	for _, in := range requested[:max(0, -b.Delta-unrented)] {

@@ -108,7 +108,7 @@ func (e *Engine) whyNoNext(name string) *Verdict {
 	case p == nil || !p.grouped():
 		return nil
 	case p.count >= p.spec.Max:
-		return new(e.verdict(drover.ReasonPool, "it has its max of %d, so its autoscaler asks for no more", p.spec.Max))
+		return new(e.verdict(drover.ReasonPool, "it has reached its max of %d, so its autoscaler asks for no more", p.spec.Max))
 	}
 	here := pool.Place{Cloud: p.spec.Clouds[0], Zone: p.spec.Zones[0]}
 	_, why := e.rentable(p, pool.Demand{Place: here})
@@ -134,7 +134,7 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 		text += fmt.Sprintf(", and %d more, which were started for jobs", p.Lent)
 	}
 	if p.Outdated > 0 {
-		text += fmt.Sprintf(", %d of an older template", p.Outdated)
+		text += fmt.Sprintf(", %d with an older template", p.Outdated)
 	}
 	if p.Leaving > 0 {
 		text += fmt.Sprintf(", and %d that are leaving", p.Leaving)

@@ -216,11 +216,11 @@ func (e *Engine) whyExhausted(x *Exhaustion) Verdict {
 
 // whyAllBlocked explains that all of these offerings are blocked, until the first block ends.
 func (e *Engine) whyAllBlocked(all []drover.Offering) Verdict {
-	why := e.verdict(drover.ReasonBlocked, "everything it may use there is blocked")
+	why := e.verdict(drover.ReasonBlocked, "every offering it may use there is blocked")
 	for _, o := range all {
 		if b := e.market.BlockOf(o); b != nil {
 			if why.Until = sooner(why.Until, later(b.Until(), e.s.Now)); why.Until == later(b.Until(), e.s.Now) {
-				why.Text = "everything it may use there is blocked: " + blockText(*b)
+				why.Text = "every offering it may use there is blocked: " + blockText(*b)
 			}
 		}
 	}
@@ -282,5 +282,5 @@ func (e *Engine) whyNothingFits(p *poolOf) Verdict {
 			return e.verdict(drover.ReasonCatalogue, "the types of cloud %s are not known yet", name)
 		}
 	}
-	return e.verdict(drover.ReasonNoFit, "its clouds offer nothing in its zones that matches its types and market and is large enough")
+	return e.verdict(drover.ReasonNoFit, "no offering in its clouds and zones matches its types and market and is large enough")
 }

@@ -156,7 +156,7 @@ func (e *Engine) resize(b ResizeAsked) {
 		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "pool %s cannot have %d instances: the number must not be negative", b.Pool, b.Count))
 		return
 	case p.spec.Max > 0 && b.Count > p.spec.Max:
-		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "pool %s may have at most %d instances, its max, and not %d", b.Pool, p.spec.Max, b.Count))
+		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "pool %s may have at most %d instances (its max), not %d", b.Pool, p.spec.Max, b.Count))
 		return
 	}
 	e.writePool(PoolRow{Name: b.Pool, Count: b.Count, Configured: p.spec.Count, Gone: b.Count == p.spec.Count})

@@ -152,11 +152,11 @@ func refusalWords(r drover.Refusal) string {
 		is, has = "is", "has"
 	}
 	words := map[string]string{
-		"placement": is + " in the wrong place", "market": is + " in an unwanted market", "arch": is + " of another architecture",
+		"placement": is + " outside the requested placement", "market": is + " in an unwanted market", "arch": is + " of another architecture",
 		"vcpus": has + " too few vCPUs", "memory": has + " too little memory", "disk": has + " too little disk", "gpus": has + " too few GPUs",
 		"price": is + " over max_price",
 		"limit": is + " at a limit", "size": is + " of an unwanted size", "dear": is + " over the budget", "blocked": is + " blocked",
-		"spread": has + " reached the share that one may have",
+		"spread": has + " reached the share allowed for one offering",
 	}
 	return fmt.Sprintf("%d %s", r.Count, words[r.Code])
 }

@@ -16,7 +16,7 @@ const (
 	endingText   = "a running job is likely to make room before a new instance would boot"
 	heldText     = "its priority is 0; raise it with drover priority to start it"
 	planningText = "instances for it are being chosen, which takes seconds"
-	drainingText = "the controller is ending and starts nothing more; the next one continues"
+	drainingText = "the controller is about to exit and starts nothing new; the next one continues"
 	closingText  = "the fleet is closing: nothing more is rented, and idle instances are destroyed"
 )
 

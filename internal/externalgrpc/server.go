@@ -67,7 +67,7 @@ func (f Files) config() (*tls.Config, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("reading client_ca: %s has no certificate", f.ClientCA)
+		return nil, fmt.Errorf("reading client_ca: %s contains no certificate", f.ClientCA)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }

@@ -32,7 +32,7 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, r *protos.NodeGrou
 		return nil, err
 	}
 	if g.Offer == nil { // an empty template would crash the autoscaler
-		return nil, status.Errorf(codes.Unimplemented, "what a node of group %s will have is not known yet", g.Name)
+		return nil, status.Errorf(codes.Unimplemented, "the properties of a node in group %s are not known yet", g.Name)
 	}
 	data, err := proto.Marshal(template(g, s.look(g.Name)))
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Server) PricingNodePrice(_ context.Context, r *protos.PricingNodePriceR
 		g, _ = s.now().Find(r.GetNode().GetProviderID())
 	}
 	if g == nil || g.Offer == nil {
-		return nil, status.Error(codes.NotFound, "the node is in no group whose prices are known")
+		return nil, status.Error(codes.NotFound, "the node is not in a group with known prices")
 	}
 	return &protos.PricingNodePriceResponse{Price: dollars(g.Offer.Price) * hours(r.GetStartTimestamp(), r.GetEndTimestamp())}, nil
 }
@@ -129,7 +129,7 @@ func (s *Server) PricingPodPrice(_ context.Context, r *protos.PricingPodPriceReq
 		least = min(least, part*dollars(g.Offer.Price))
 	}
 	if math.IsInf(least, 1) {
-		return nil, status.Error(codes.NotFound, "no group's prices are known")
+		return nil, status.Error(codes.NotFound, "no group has known prices")
 	}
 	return &protos.PricingPodPriceResponse{Price: least * hours(r.GetStartTimestamp(), r.GetEndTimestamp())}, nil
 }

@@ -30,7 +30,7 @@ func (g *Collector) destroyAll(ctx context.Context, clouds map[string]driver.Clo
 		}
 	}
 	for name, doomed := range byCloud {
-		fmt.Fprintf(g.Say, "destroying %s in cloud %s, until its list no longer has them\n", human.Plural(len(doomed), "instance"), name)
+		fmt.Fprintf(g.Say, "destroying %s in cloud %s, until its list no longer contains them\n", human.Plural(len(doomed), "instance"), name)
 		err = errors.Join(err, DestroyStrays(ctx, clouds[name], s.fleet, doomed))
 	}
 	return err

@@ -61,7 +61,7 @@ func (h *Handler) checkHost(host string) error {
 		return nil
 	}
 	return drover.Errorf(drover.KindForbidden, "requests for the host %q are not answered here", cut(name)).
-		WithHint("if the controller is reached under this name, give it as url in its configuration")
+		WithHint("if this is the controller's name, set url to it in the configuration")
 }
 
 // guard lets through to a route who may use it.
@@ -149,7 +149,7 @@ func (h *Handler) admit(rt route, r *http.Request) (drover.Identity, error) {
 		limit = h.cfg.Limits.Attempts
 	}
 	if wait := h.requests.take(callerKey(id), limit, time.Now()); wait > 0 {
-		return id, tooMany(wait, "more than %v requests a second", limit.PerSecond)
+		return id, tooMany(wait, "more than %v requests per second", limit.PerSecond)
 	}
 	if err := rt.permits(id, r); err != nil {
 		return id, err
@@ -185,7 +185,7 @@ func bearer(r *http.Request) (drover.Secret, error) {
 	const hint = "send Authorization: Bearer TOKEN"
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
-		return drover.Secret{}, drover.Errorf(drover.KindAuthentication, "this needs a token, and there is none").WithHint(hint)
+		return drover.Secret{}, drover.Errorf(drover.KindAuthentication, "this needs a token, but the request has none").WithHint(hint)
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > 4096 || strings.ContainsFunc(token, notOfToken) {

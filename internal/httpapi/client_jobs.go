@@ -153,7 +153,7 @@ func (c *Client) OpenOutput(ctx context.Context, id drover.JobID, path string, f
 	}
 	if from > 0 && answer.StatusCode != http.StatusPartialContent {
 		answer.Body.Close()
-		return nil, drover.Errorf(drover.KindInternal, "the controller at %s sends no part of an output", c.base.String())
+		return nil, drover.Errorf(drover.KindInternal, "the controller at %s cannot send part of an output", c.base.String())
 	}
 	return answer.Body, nil
 }

@@ -65,7 +65,7 @@ func checkBatchType(contentType string) error {
 	case err == nil && (media == "application/json" || media == "application/yaml" || media == "application/x-yaml" || media == "text/yaml"):
 		return nil
 	}
-	return newProblem(http.StatusUnsupportedMediaType, drover.Errorf(drover.KindInvalid, "a batch cannot be %q", cut(contentType)).
+	return newProblem(http.StatusUnsupportedMediaType, drover.Errorf(drover.KindInvalid, "a batch cannot have the content type %q", cut(contentType)).
 		WithHint("send it with Content-Type: application/yaml or application/json"))
 }
 

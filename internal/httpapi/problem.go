@@ -104,7 +104,7 @@ func newProblem(status int, e *drover.Error) *problem {
 // noRoute is the problem of a request that no route answers, or only by other methods.
 func noRoute(r *http.Request, allowed []string) *problem {
 	if len(allowed) == 0 {
-		return newProblem(http.StatusNotFound, drover.Errorf(drover.KindNotFound, "there is no %s here", cut(r.URL.Path)).WithHint("GET /openapi.json lists what there is"))
+		return newProblem(http.StatusNotFound, drover.Errorf(drover.KindNotFound, "there is no %s here", cut(r.URL.Path)).WithHint("GET /openapi.json lists all paths"))
 	}
 	p := newProblem(http.StatusMethodNotAllowed, drover.Errorf(drover.KindUnsupported, "%s takes %s, not %s", cut(r.URL.Path), strings.Join(allowed, ", "), cut(r.Method)))
 	p.allow = allowed
@@ -131,7 +131,7 @@ func ofHuma(m *huma.ErrorModel, limit int64) *problem {
 		p.Errors = append(p.Errors, fault{Location: e.Location, Message: e.Message})
 		text += fmt.Sprintf("; %s: %s", e.Location, e.Message)
 	}
-	p.Detail = "the request is not understood: " + text
+	p.Detail = "the request is not valid: " + text
 	return p
 }
 

@@ -63,8 +63,8 @@ func routes() []route {
 		{"GET", "/v1/jobs/{id}/outputs", view, true, false, "list a job's output files", bind((*Handler).outputs)},
 		{"GET", "/v1/jobs/{id}/outputs/content", view, true, true, "read an output file", bind((*Handler).output)},
 
-		{"POST", "/v1/inputs/missing", submit, false, false, "say which of these contents the caller has not sent", bind((*Handler).missingInputs)},
-		{"PUT", "/v1/inputs/{hash}", submit, false, true, "store contents under their SHA-256", bind((*Handler).putInput)},
+		{"POST", "/v1/inputs/missing", submit, false, false, "say which of these files the caller has not sent", bind((*Handler).missingInputs)},
+		{"PUT", "/v1/inputs/{hash}", submit, false, true, "store a file under its SHA-256", bind((*Handler).putInput)},
 
 		{"POST", "/v1/queue/pause", operate, false, false, "start no waiting jobs, and rent nothing for them", setPaused(true)},
 		{"POST", "/v1/queue/resume", operate, false, false, "start waiting jobs again", setPaused(false)},
@@ -81,12 +81,12 @@ func routes() []route {
 
 		{"GET", "/v1/cost", view, false, false, "list costs, most expensive first", bind((*Handler).costs)},
 
-		{"GET", "/v1/summary", view, false, false, "show what the fleet has done and what it has cost, from its beginning", bind((*Handler).summary)},
+		{"GET", "/v1/summary", view, false, false, "show what the fleet has done and what it has cost since its creation", bind((*Handler).summary)},
 
 		{"GET", "/v1/explain", view, false, false, "explain why something, or everything that waits, is in its state", bind((*Handler).explain)},
 		{"GET", "/v1/status", view, true, false, "show the fleet at a glance", bind((*Handler).status)},
 		{"GET", "/v1/events", view, false, true, "follow what happens, as server-sent events", bind((*Handler).events)},
-		{"POST", "/v1/config/diff", admin, false, false, "show what another content of the configuration file would change, and change nothing", bind((*Handler).compareConfig)},
+		{"POST", "/v1/config/diff", admin, false, false, "show what another version of the configuration file would change, without changing anything", bind((*Handler).compareConfig)},
 		{"GET", "/v1/dump", admin, false, true, "show everything the controller knows, without secrets", bind((*Handler).dump)},
 
 		{"GET", "/v1/tokens", admin, false, false, "list tokens, without their secrets", bind((*Handler).listTokens)},

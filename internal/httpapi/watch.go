@@ -118,8 +118,8 @@ type eventsOutput struct{ Body func(huma.Context) }
 func (*eventsOutput) describe(op *huma.Operation) {
 	answers(op, "text/event-stream", &huma.Schema{
 		Type: huma.TypeString,
-		Description: "Each message's data is an event. A message of type error ends the stream with a problem, one of type end because there are no more. " +
-			"A stream that ends without either was interrupted, and continues where it was with Last-Event-ID.",
+		Description: "Each message's data is an event. A message of type error ends the stream with a problem; a message of type end says that there are no more events. " +
+			"A stream that ends without either was interrupted; continue it with Last-Event-ID.",
 	})
 }
 

@@ -62,7 +62,7 @@ func ec2Notice(body []byte) (*drover.Notice, error) {
 		return nil, fmt.Errorf("reading the spot instance action: %w", err)
 	}
 	if action.Action == "" {
-		return nil, fmt.Errorf("reading the spot instance action: there is none in %.100q", body)
+		return nil, fmt.Errorf("reading the spot instance action: there is no action in %.100q", body)
 	}
 	n := &drover.Notice{Cause: fmt.Sprintf("spot interruption (%.40s)", action.Action)}
 	if !action.Time.IsZero() {

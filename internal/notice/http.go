@@ -102,7 +102,7 @@ func readAnswer(r io.Reader) (answer, error) {
 	version, rest, _ := strings.Cut(line, " ")
 	code, _, _ := strings.Cut(rest, " ")
 	if a.status, err = strconv.Atoi(code); err != nil || !strings.HasPrefix(version, "HTTP/1.") {
-		return answer{}, fmt.Errorf("%.40q is not a web server's answer", line)
+		return answer{}, fmt.Errorf("%.40q is not an HTTP response", line)
 	}
 	if a.header, err = in.ReadMIMEHeader(); err != nil {
 		return answer{}, err
@@ -115,7 +115,7 @@ func readAnswer(r io.Reader) (answer, error) {
 	return a, err
 }
 
-var errLong = errors.New("the answer is too long")
+var errLong = errors.New("the response is too long")
 
 // readBody reads a body of the length given, or up to the end of the connection.
 func readBody(r io.Reader, length string) ([]byte, error) {
@@ -156,7 +156,7 @@ func readChunks(in *textproto.Reader) (body []byte, err error) {
 		}
 		body = append(body, piece...)
 		if line, err := in.ReadLine(); err != nil || line != "" {
-			return nil, errors.Join(err, errors.New("a chunk of the answer does not end where it should"))
+			return nil, errors.Join(err, errors.New("a chunk of the response does not end where it should"))
 		}
 	}
 }

@@ -34,7 +34,7 @@ type Reader struct {
 func NewReader(r io.Reader) (*Reader, error) {
 	stream, err := gzip.NewReader(bufio.NewReader(r))
 	if errors.Is(err, gzip.ErrHeader) {
-		return nil, drover.Errorf(drover.KindInvalid, "this is not a recording").WithHint("a controller's are in its folder, in recording/")
+		return nil, drover.Errorf(drover.KindInvalid, "this is not a recording").WithHint("a controller's recordings are in recording/ in its folder")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the recording: %w", beginning(cut(err)))
@@ -44,7 +44,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, fmt.Errorf("reading the recording's header: %w", beginning(err))
 	}
 	if h := s.Header; h.Format != Format || h.State != engine.StateVersion {
-		return nil, drover.Errorf(drover.KindInvalid, "the recording has format %d and state %d, this program reads %d and %d",
+		return nil, drover.Errorf(drover.KindInvalid, "the recording has format %d and state %d, but this program reads %d and %d",
 			h.Format, h.State, Format, engine.StateVersion).WithHint("it was written by drover %s: use that version", h.Program)
 	}
 	if err := s.readState(); err != nil {

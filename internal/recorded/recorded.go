@@ -42,7 +42,7 @@ func Read(ctx context.Context, svc Service, since, until drover.Time, most int) 
 	}
 	t, waits := r.trace()
 	if len(t.Jobs) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "no job that was submitted since %v has run and ended", since).WithHint("look further back")
+		return nil, drover.Errorf(drover.KindInvalid, "no job that was submitted since %v has run and ended", since).WithHint("use an earlier start time")
 	}
 	result := &simulate.Result{Configuration: "what happened", Policy: Really, Begin: since, Jobs: len(t.Jobs), LeftOut: t.Left, Markets: []simulate.Market{}, Wait: simulate.Summarize(waits)}
 	for _, j := range r.jobs {
@@ -107,7 +107,7 @@ func (r *reader) readJobs(ctx context.Context, svc Service, most int) error {
 			r.take(j)
 		}
 		if len(r.jobs) > most {
-			return drover.Errorf(drover.KindInvalid, "more than %d jobs ran since %v", most, r.since).WithHint("look less far back, or use drover simulate --recorded")
+			return drover.Errorf(drover.KindInvalid, "more than %d jobs ran since %v", most, r.since).WithHint("use a later start time, or drover simulate --recorded")
 		}
 		if page.Next == "" {
 			return nil

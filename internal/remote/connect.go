@@ -112,13 +112,13 @@ func (s *session) prove() error {
 
 // proveByOutput asks again whether the host key is the instance's, with what the command prints there.
 func (s *session) proveByOutput() error {
-	s.begin("running the command that proves the host key", s.target.Timeouts.Command)
+	s.begin("running the command that verifies the host key", s.target.Timeouts.Command)
 	p, out, err := run(s.conn, shell(outputScript, s.first.Command), nil)
 	if err != nil && (p == nil || p.vanished()) {
 		return s.deadlines.fail(err)
 	}
 	if err != nil {
-		return drover.Errorf(drover.KindTransient, "the command that proves host key %s failed: %s", s.fingerprint(), p.stderr.lastLines())
+		return drover.Errorf(drover.KindTransient, "the command that verifies host key %s failed: %s", s.fingerprint(), p.stderr.lastLines())
 	}
 	_, shown, _ := bytes.Cut(out.bytes(), []byte(presentWord+"\n"))
 	verify := step{"verifying the host key", drover.KindTransient, s.target.Timeouts.Verify}
@@ -133,19 +133,19 @@ func (s *session) proveByOutput() error {
 
 // proveBySecret reads the planted secret back.
 func (s *session) proveBySecret() error {
-	s.begin("reading back the planted secret", s.target.Timeouts.Command)
+	s.begin("reading back the installed secret", s.target.Timeouts.Command)
 	p, out, err := run(s.conn, shell(readScript, s.target.Proof.Path, s.target.Proof.Variable), nil)
 	if err != nil && (p == nil || p.vanished()) {
 		return s.deadlines.fail(err)
 	}
 	if err != nil {
 		// Until its init command has run, an instance has no secret to show.
-		return drover.Errorf(drover.KindTransient, "the planted secret that proves host key %s does not exist yet: %s", s.fingerprint(), p.stderr.lastLines())
+		return drover.Errorf(drover.KindTransient, "the installed secret that verifies host key %s does not exist yet: %s", s.fingerprint(), p.stderr.lastLines())
 	}
 	_, shown, _ := bytes.Cut(out.bytes(), []byte(presentWord+"\n"))
 	planted := []byte(s.target.Proof.Secret.Reveal())
 	if len(planted) == 0 || subtle.ConstantTimeCompare(bytes.TrimSpace(shown), planted) == 0 {
-		return drover.Errorf(drover.KindHostKey, "host key %s is not verified: the planted secret is a different one", s.fingerprint())
+		return drover.Errorf(drover.KindHostKey, "host key %s is not verified: the installed secret is a different one", s.fingerprint())
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func readHello(lines *wire.Conn) (wire.Hello, error) {
 		return wire.Hello{}, err
 	}
 	if m.Hello == nil {
-		return wire.Hello{}, errors.New("the runner does not begin with a Hello")
+		return wire.Hello{}, errors.New("the runner's first message is not a Hello")
 	}
 	// What names no attempt can be neither believed nor recorded.
 	m.Hello.Attempts = slices.DeleteFunc(m.Hello.Attempts, func(a wire.Attempt) bool { return a.ID == (drover.AttemptID{}) })
@@ -242,7 +242,7 @@ func judgeHello(ours, theirs wire.Hello) error {
 	case theirs.Version != wire.Version:
 		return drover.Errorf(drover.KindUnsupported, "the runner speaks version %d of the protocol, not %d", theirs.Version, wire.Version)
 	case theirs.Unfit:
-		return drover.Errorf(drover.KindUnsupported, "the instance does not serve: %s", cmp.Or(printable(theirs.Error), "it does not say why"))
+		return drover.Errorf(drover.KindUnsupported, "the runner rejects the connection: %s", cmp.Or(printable(theirs.Error), "it does not say why"))
 	case theirs.Error != "":
 		return drover.Errorf(drover.KindConflict, "the runner refuses this controller: %s", cmp.Or(printable(theirs.Error), "it does not say why"))
 	case theirs.Fleet != ours.Fleet || theirs.Instance != ours.Instance:

@@ -74,7 +74,7 @@ func TestEveryStepHasADeadline(t *testing.T) {
 			t.VerifyHostKey = func(context.Context, ssh.PublicKey, []byte) error { return drover.Errorf(drover.KindUnsupported, "") }
 			t.Proof.Path = "/secret"
 			hangAt("/secret")(i, t, f)
-		}, drover.KindTransient, "reading back the planted secret: no answer within 5s", times.Command},
+		}, drover.KindTransient, "reading back the installed secret: no answer within 5s", times.Command},
 		"looking for the runner": {func(i *fakeInstance, t *Target, f *fakeRunner) {
 			t.BootProbe = "probe"
 			hangAt(spell(checkScript))(i, t, f)

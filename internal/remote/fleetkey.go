@@ -105,10 +105,10 @@ func LoadLoginKeys(paths []string) (keys []ssh.Signer, err error) {
 		var locked *ssh.PassphraseMissingError
 		switch {
 		case errors.As(err, &locked):
-			return nil, drover.Errorf(drover.KindInvalid, "the login key %s has a passphrase, and there is nobody to type it", path).
+			return nil, drover.Errorf(drover.KindInvalid, "the login key %s has a passphrase, but nobody can type it", path).
 				WithHint("ssh-keygen -p -f %s removes it", path)
 		case err != nil:
-			return nil, drover.Errorf(drover.KindInvalid, "%s is not a private key", path).WithHint("name the file without .pub")
+			return nil, drover.Errorf(drover.KindInvalid, "%s is not a private key", path).WithHint("use the file without .pub")
 		}
 		keys = append(keys, key)
 	}

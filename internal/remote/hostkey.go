@@ -54,12 +54,12 @@ func (s *session) judge(key ssh.PublicKey, said error) *drover.Error {
 	}
 	switch e := drover.AsError(said, drover.KindHostKey); e.Kind {
 	case drover.KindHostKey, drover.KindInvalid, drover.KindNotFound:
-		return drover.Errorf(drover.KindHostKey, "the host key %s is not this instance's: %s", print, e.Message)
+		return drover.Errorf(drover.KindHostKey, "the host key %s does not belong to this instance: %s", print, e.Message)
 	case drover.KindUnsupported:
 		if s.unproved = s.target.Proof.Path != ""; s.unproved {
 			return nil
 		}
-		return drover.Errorf(drover.KindHostKey, "the host key %s cannot be verified, and no secret was planted to prove it", print)
+		return drover.Errorf(drover.KindHostKey, "the host key %s cannot be verified, and no secret was installed to verify it", print)
 	default:
 		return drover.Errorf(drover.KindTransient, "the host key %s could not be verified: %s", print, e.Message)
 	}

@@ -153,7 +153,7 @@ func (c *Conn) end(p *process) {
 	case <-p.ended:
 	case <-c.closed:
 	case <-timer.C:
-		c.close(drover.Errorf(drover.KindUnreachable, "the instance did not end a channel within %v", c.times.Command))
+		c.close(drover.Errorf(drover.KindUnreachable, "the instance did not close a channel within %v", c.times.Command))
 	}
 }
 

@@ -67,7 +67,7 @@ func readSilence(out []byte) (time.Duration, error) {
 		return 0, drover.Errorf(drover.KindTransient, "its clock says %.40q", clock)
 	}
 	if strings.TrimSpace(heard) == "" {
-		return 0, drover.Errorf(drover.KindNotFound, "it never heard from a controller")
+		return 0, drover.Errorf(drover.KindNotFound, "it has never heard from a controller")
 	}
 	then, err := time.Parse(time.RFC3339, strings.TrimSpace(heard))
 	if err != nil {

@@ -59,7 +59,7 @@ func (c *Conn) await(id drover.AttemptID) (<-chan wire.Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting[id] != nil {
-		return nil, drover.Errorf(drover.KindTransient, "attempt %v is being started already", id)
+		return nil, drover.Errorf(drover.KindTransient, "attempt %v is already being started", id)
 	}
 	answers := make(chan wire.Message, maxRounds)
 	c.waiting[id] = answers

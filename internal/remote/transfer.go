@@ -20,7 +20,7 @@ func (c *Conn) FetchLog(ctx context.Context, id drover.AttemptID, stream string,
 	}
 	if reply.Size < 0 {
 		l.end(false)
-		return nil, drover.Errorf(drover.KindTransient, "the runner says that a log has %d bytes", reply.Size)
+		return nil, drover.Errorf(drover.KindTransient, "the runner reports a log of %d bytes", reply.Size)
 	}
 	r := &sizedReader{lease: l, left: reply.Size, whole: true}
 	if limit >= 0 && limit < reply.Size {
@@ -84,7 +84,7 @@ func (c *Conn) Outputs(ctx context.Context, id drover.AttemptID, take func(tar i
 	}
 	left, err := io.Copy(io.Discard, io.LimitReader(chunks, maxLeftOver+1))
 	if err == nil && left > maxLeftOver {
-		err = errors.New("the runner sends more than a tar stream")
+		err = errors.New("the runner sent more than a tar stream")
 	}
 	if err != nil {
 		return absent, l.cause(err)

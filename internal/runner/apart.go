@@ -83,7 +83,7 @@ func (d *daemon) tryApart() error {
 	defer null.Close()
 	a, err := spawnApart(firstApartUID, try, nil, attributes{files: []*os.File{null, null, null}})
 	if err != nil {
-		return fmt.Errorf("making namespaces: %w", err)
+		return fmt.Errorf("creating namespaces: %w", err)
 	}
 	var why report
 	failed := a.reports.Read(&why) == nil && why.Exit != nil // it says nothing if all is well
@@ -92,7 +92,7 @@ func (d *daemon) tryApart() error {
 	case failed:
 		return errors.New(why.Exit.Text)
 	case code != 0:
-		return fmt.Errorf("the first process of its namespaces ended with %d", code)
+		return fmt.Errorf("the first process of its namespaces exited with %d", code)
 	}
 	d.apart.works = true
 	return nil

@@ -85,7 +85,7 @@ func (d *daemon) admitLocked(m wire.Start) error {
 		return notHere{fmt.Errorf("attempt %v, whose records are lost, has not ended here", m.ID)}
 	}
 	if highest := d.fence.highest(fenced{m.Store, m.ID.Job}); m.ID.Number <= highest {
-		return notHere{fmt.Errorf("attempt %d of job %v has already begun here", highest, m.ID.Job)}
+		return notHere{fmt.Errorf("attempt %d of job %v has already started here", highest, m.ID.Job)}
 	}
 	for id, a := range d.attempts {
 		if id.Job == m.ID.Job && a.exit == nil {
@@ -121,7 +121,7 @@ func checkCommand(m wire.Start) error {
 	}
 	for key, value := range m.Env {
 		if key == "" || strings.ContainsAny(key, "=\x00") || strings.ContainsRune(value, 0) {
-			return fmt.Errorf("%q is not a name and value for the environment", key)
+			return fmt.Errorf("%q is not a valid environment variable", key)
 		}
 	}
 	return nil
@@ -184,7 +184,7 @@ func neverBegun(err error) drover.Exit {
 }
 
 // errStopped ends an attempt that was stopped before it began.
-var errStopped = errors.New("stopped before it began")
+var errStopped = errors.New("stopped before it started")
 
 // errInterrupted is errStopped of an attempt whose instance is taken back.
 var errInterrupted = fmt.Errorf("%w, since the cloud takes the instance back", errStopped)
@@ -192,7 +192,7 @@ var errInterrupted = fmt.Errorf("%w, since the cloud takes the instance back", e
 // prepare makes the attempt's folder.
 func (d *daemon) prepare(ctx context.Context, a *attempt, m wire.Start) error {
 	if err := a.folder.create(); err != nil {
-		return fmt.Errorf("making the attempt's folder: %w", err)
+		return fmt.Errorf("creating the attempt's folder: %w", err)
 	}
 	if err := d.lay(a.folder, m.Files); err != nil {
 		return err

@@ -164,7 +164,7 @@ func identifyFile(f *os.File) (identify, error) {
 // admit says why a blob cannot be stored, if it cannot.
 func (b *blobs) admit(hash string, size int64) error {
 	if !isHash(hash) || size < 0 {
-		return fmt.Errorf("%.80q with %d bytes is not a blob", hash, size)
+		return fmt.Errorf("not a valid blob: %.80q (%d bytes)", hash, size)
 	}
 	free, _, err := diskSpace()
 	if err != nil {

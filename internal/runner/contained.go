@@ -64,7 +64,7 @@ func newContained(o order) (*contained, error) {
 		return nil, err
 	}
 	if err := errors.Join(o.Folder.makeTold(), unix.Mkfifo(o.Folder.pipe(), 0o600)); err != nil {
-		return nil, fmt.Errorf("making the pipe to the container: %w", err)
+		return nil, fmt.Errorf("creating the pipe to the container: %w", err)
 	}
 	if uid := o.Place.UID; uid != 0 {
 		if err := os.Chown(o.Folder.pipe(), uid, uid); err != nil {
@@ -254,7 +254,7 @@ func (c *contained) exit() drover.Exit {
 	c.pipe.Close()
 	switch {
 	case client.Signaled():
-		return lostContainer(fmt.Errorf("%s, which carried its output, ended before it", c.runtime.Name()))
+		return lostContainer(fmt.Errorf("%s, which carried its output, exited before it", c.runtime.Name()))
 	case last != nil && last.Code == 0:
 		return *last
 	}

@@ -76,7 +76,7 @@ func (d *daemon) containerFor(ctx context.Context, a *attempt, m wire.Start) (*c
 		command = image.Command()
 	}
 	if len(command) == 0 {
-		return nil, &container.ImageError{Image: m.Image, Why: container.NoCommand, Text: "neither it nor the job says what to run"}
+		return nil, &container.ImageError{Image: m.Image, Why: container.NoCommand, Text: "neither the image nor the job has a command"}
 	}
 	program, err := os.Executable()
 	if err != nil {

@@ -127,7 +127,7 @@ func lockDaemon(ready *os.File) (*os.File, error) {
 			return nil, fmt.Errorf("waiting for the predecessor: %w", err)
 		}
 		if pipe[0].Revents&unix.POLLERR != 0 {
-			return nil, errors.New("the predecessor does not end, and nobody waits for this daemon any more")
+			return nil, errors.New("the predecessor does not exit, and nobody is waiting for this daemon any more")
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (d *daemon) run(ctx context.Context, l *net.UnixListener) error {
 		return fmt.Errorf("adopting the attempts: %w", err)
 	}
 	d.log.Printf("daemon %d (%s) of %s in fleet %s begins with %d attempts", os.Getpid(), binaryName(), d.identity.Instance, d.identity.Fleet, len(d.attempts))
-	defer d.log.Printf("daemon %d ends", os.Getpid())
+	defer d.log.Printf("daemon %d exits", os.Getpid())
 	d.resume()
 	go d.obey(ctx)
 	go d.trash.run(ctx)

@@ -66,8 +66,8 @@ func (s *Store) StrayInputs(ctx context.Context, hashes []string) (strays []stri
 
 // NoInput is the error for a job with an input that its submitter has not sent.
 func NoInput(job string, f drover.File) error {
-	return drover.Errorf(drover.KindInvalid, "job %s: the contents of its input %s are missing", job, f.Path).
-		WithHint("send them first: PUT /v1/inputs/%s", f.Hash)
+	return drover.Errorf(drover.KindInvalid, "job %s: its input %s has not been uploaded", job, f.Path).
+		WithHint("upload it first: PUT /v1/inputs/%s", f.Hash)
 }
 
 // useInputs records which inputs a batch's jobs use. Unless the submission has no sender, the sender or the jobs'

@@ -111,7 +111,7 @@ func (s *Store) OutputsOf(ctx context.Context, id drover.JobID) (files []drover.
 			return noElement(id, rows[0].array)
 		case id.Index < 0 && rows[0].array.Set:
 			return drover.Errorf(drover.KindInvalid, "job %v is an array: its elements have the outputs", id).
-				WithHint("name one of them, such as %d.%d", id.Number, rows[0].array.First)
+				WithHint("choose an element, such as %d.%d", id.Number, rows[0].array.First)
 		}
 		return each(ctx, tx, func(row scanner) error { return row.Scan(into(&files)) },
 			`SELECT files FROM outputs WHERE job = ? AND idx = ? ORDER BY number DESC LIMIT 1`, id.Number, id.Index)

@@ -122,8 +122,8 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if current > known {
-		return drover.Errorf(drover.KindConflict, "its tables have version %d, which this program does not know", current).
-			WithHint("a newer drover has used this state; use that one")
+		return drover.Errorf(drover.KindConflict, "its tables have version %d, which this program does not support", current).
+			WithHint("a newer version of Drover has used this state; use that version")
 	}
 	if current == known {
 		return nil
@@ -203,7 +203,7 @@ func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 	}
 	if epoch != own {
 		return drover.Errorf(drover.KindConflict, "another controller has taken over the state: its epoch is %d", epoch).
-			WithHint("this one, of epoch %d, cannot write any more and must end", own)
+			WithHint("this one, of epoch %d, can no longer write and must exit", own)
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (s *Store) look(ctx context.Context, what string, do func(*sql.Tx) error) e
 // ErrFull is in the chain of an error when the disk has no room for a change. Nothing of the change was made, and it
 // may be tried again.
 var ErrFull = drover.Errorf(drover.KindTransient, "the disk of the controller's records is full").
-	WithHint("make room on that disk; the controller then goes on by itself")
+	WithHint("free space on that disk; the controller then continues by itself")
 
 // doing adds to an error what was being done. An error meant for the caller already says so.
 func (s *Store) doing(ctx context.Context, what string, err error) error {

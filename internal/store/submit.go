@@ -164,7 +164,7 @@ func checkAfter(ctx context.Context, tx *sql.Tx, in arrival) error {
 			err = tx.QueryRowContext(ctx, `SELECT state FROM jobs WHERE number = ?`, id.Number).Scan(&state)
 			switch {
 			case errors.Is(err, sql.ErrNoRows):
-				return drover.Errorf(drover.KindInvalid, "job %s is to run after job %v, and there is no such job", spec.Name, id).WithHint("drover jobs lists them")
+				return drover.Errorf(drover.KindInvalid, "job %s is to run after job %v, but there is no such job", spec.Name, id).WithHint("drover jobs lists them")
 			case err != nil:
 				return err
 			case i < len(spec.After) && (state == drover.JobFailed || state == drover.JobCancelled):
@@ -245,5 +245,5 @@ func noElement(id drover.JobID, a drover.Array) *drover.Error {
 	if !a.Set {
 		return noJob(id).WithHint("job %d is not an array", id.Number)
 	}
-	return noJob(id).WithHint("the array's indexes go from %d to %d", a.First, a.Last)
+	return noJob(id).WithHint("the array's indexes range from %d to %d", a.First, a.Last)
 }

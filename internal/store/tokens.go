@@ -58,9 +58,9 @@ func checkToken(now drover.Time, r drover.TokenRequest) error {
 		return drover.Errorf(drover.KindInvalid, "there is no role %.40q", r.Role).WithHint("the roles are view, submit, operate and admin")
 	case r.User == "" || len(r.User) > maxUser || strings.ContainsFunc(r.User, outsideName):
 		return drover.Errorf(drover.KindInvalid, "%.80q cannot be the name of a user", r.User).
-			WithHint("letters, digits and . _ - @, at most %d of them", maxUser)
+			WithHint("use at most %d letters, digits and . _ - @", maxUser)
 	case r.TTL < 0 || now.Add(r.TTL) < now:
-		return drover.Errorf(drover.KindInvalid, "a token cannot be valid for %v", r.TTL).WithHint("give no time at all for one that does not expire")
+		return drover.Errorf(drover.KindInvalid, "a token cannot be valid for %v", r.TTL).WithHint("omit the time for a token that does not expire")
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (s *Store) Token(ctx context.Context, now drover.Time, secret drover.Secret
 	t, err := readToken(s.read.QueryRowContext(ctx, `SELECT id, user_name, role, created, expires FROM tokens WHERE hash = ?`, hashOf(secret.Reveal())))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return drover.Token{}, drover.Errorf(drover.KindAuthentication, "the token is not known")
+		return drover.Token{}, drover.Errorf(drover.KindAuthentication, "the token is unknown")
 	case err != nil:
 		return drover.Token{}, fmt.Errorf("looking up a token: %w", err)
 	case t.Expires != nil && !now.Std().Before(*t.Expires):

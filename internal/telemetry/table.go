@@ -150,7 +150,7 @@ var table = []metric{
 	{attemptCPU, counter, nil, nil, "CPU time used by attempts."},
 
 	{blocks, gauge, []string{labelCloud, labelReason}, nil, "Blocks in force on offerings, by reason."},
-	{throttles, gauge, []string{labelCloud}, nil, "Offerings throttled because their cloud lacked capacity."},
+	{throttles, gauge, []string{labelCloud}, nil, "Offerings throttled because their cloud ran out of capacity."},
 	{cloudListed, gauge, []string{labelCloud}, nil, "Unix time of the last good list of a cloud's instances; 0 if there was none."},
 	{cloudPartition, gauge, []string{labelCloud}, nil, "1 while no instance of a cloud answers and the controller assumes a network failure; otherwise 0."},
 	{cloudCalls, counter, []string{labelCloud, labelCall, labelResult}, nil, "Calls to clouds: ok, or the kind of error."},

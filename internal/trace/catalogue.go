@@ -42,7 +42,7 @@ func ReadPrices(name string, r io.Reader) ([]Price, error) {
 	}
 	for _, column := range []string{"type", "vcpus", "memory_mib", "usd_per_hour"} {
 		if _, at := t.cell(t.head, column); at < 0 {
-			return nil, t.fault(0, "there is no column %s", column).WithHint("a price list has type, vcpus, memory_mib, gpus, arch and usd_per_hour")
+			return nil, t.fault(0, "there is no column %s", column).WithHint("a price list has the columns type, vcpus, memory_mib, gpus, arch and usd_per_hour")
 		}
 	}
 	var list []Price
@@ -103,7 +103,7 @@ func (t *table) price(row []string) (p Price, err error) {
 		}
 	}
 	if p.Type.Name == "" || has.CPU <= 0 {
-		return p, t.fault(0, "a type has a name and vCPUs")
+		return p, t.fault(0, "a type needs a name and vCPUs")
 	}
 	return p, nil
 }

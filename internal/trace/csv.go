@@ -101,7 +101,7 @@ func (t *times) moment(text string) (time.Duration, error) {
 	std, err := time.Parse(time.RFC3339Nano, text)
 	switch dated := err == nil; {
 	case t.begun && dated != (t.start != 0):
-		return 0, errors.New("all jobs have dates, or none has")
+		return 0, errors.New("either all jobs have dates, or none do")
 	case dated && std.Unix() < 0, dated && std.Year() > 2200:
 		return 0, errors.New("the date is not between 1970 and 2200")
 	case !dated:
@@ -113,7 +113,7 @@ func (t *times) moment(text string) (time.Duration, error) {
 		t.begun, t.start = true, at
 	}
 	if at < t.start {
-		return 0, errors.New("it is before that of the first job")
+		return 0, errors.New("it is earlier than the first job's submit time")
 	}
 	return at.Sub(t.start), nil
 }
@@ -124,7 +124,7 @@ func span(text string) (d time.Duration, err error) {
 		return seconds(s), nil
 	}
 	if d, err = time.ParseDuration(text); err != nil || d < 0 || d > longest {
-		return 0, errors.New(quoted(text) + " is not a number of seconds, nor a duration such as 90s")
+		return 0, errors.New(quoted(text) + " is neither a number of seconds nor a duration (write, for example, 90s)")
 	}
 	return d, nil
 }
@@ -203,7 +203,7 @@ func (t *table) next() ([]string, error) {
 	case err == nil || err == io.EOF:
 		return row, err
 	case errors.As(err, &at):
-		return nil, drover.Errorf(drover.KindInvalid, "%s:%d:%d: %v", t.file, at.Line, at.Column, at.Err).WithHint("every line has as many fields as the first")
+		return nil, drover.Errorf(drover.KindInvalid, "%s:%d:%d: %v", t.file, at.Line, at.Column, at.Err).WithHint("every line must have as many fields as the first")
 	}
 	return nil, drover.Errorf(drover.KindInvalid, "reading %s: %v", t.file, err)
 }

@@ -104,14 +104,14 @@ func (b *builder) swfRow(text string, line int) (row swfRow, err error) {
 		}
 		v, err := strconv.ParseFloat(field, 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return row, b.fault(line, at+1, "field %d is not a number: %.40q", n+1, field).WithHint("write -1 where nothing is known, and ; before a comment")
+			return row, b.fault(line, at+1, "field %d is not a number: %.40q", n+1, field).WithHint("write -1 for unknown values, and ; before a comment")
 		}
 		row.values[n], row.columns[n] = v, at+1
 		at += len(field)
 		n++
 	}
 	if n < swfFields {
-		return row, b.fault(line, 1, "there are %d fields instead of %d", n, swfFields).WithHint("write -1 where nothing is known")
+		return row, b.fault(line, 1, "there are %d fields instead of %d", n, swfFields).WithHint("write -1 for unknown values")
 	}
 	return row, nil
 }
@@ -125,11 +125,11 @@ func (b *builder) swfJob(row swfRow, line int) (j Job, why string, err error) {
 	}
 	switch status := int(v[swfStatus]); {
 	case status == swfPartGoesOn || status == swfLastPart || status == swfLastPartFails:
-		return j, "parts of jobs that have a line for the whole", nil
+		return j, "parts of jobs that also have a line for the entire job", nil
 	case status == swfCancelled && (v[swfRuntime] <= 0 || processors <= 0):
-		return j, "cancelled before they began", nil
+		return j, "cancelled before they started", nil
 	case v[swfSubmit] < 0:
-		return j, "without a time of submission", nil
+		return j, "without a submit time", nil
 	case v[swfRuntime] < 0:
 		return j, "without a run time", nil
 	case processors <= 0:

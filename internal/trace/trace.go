@@ -83,7 +83,7 @@ func Read(name string, r io.Reader) (*Trace, error) {
 	if zipped {
 		unpacked, err := gzip.NewReader(bufio.NewReader(r))
 		if err != nil {
-			return nil, drover.Errorf(drover.KindInvalid, "%s is not compressed by gzip: %v", name, err)
+			return nil, drover.Errorf(drover.KindInvalid, "%s is not compressed with gzip: %v", name, err)
 		}
 		r = unpacked
 	}
@@ -113,7 +113,7 @@ type bounded struct {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("it has more than %v", drover.Bytes(maxText).Rounded())
+		return 0, fmt.Errorf("the text is larger than %v", drover.Bytes(maxText).Rounded())
 	}
 	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)

@@ -35,7 +35,7 @@ func TestSWF(t *testing.T) {
 		{Submit: 1460 * time.Second, Runtime: 3726 * time.Second, Need: drover.Resources{CPU: 128_000}, Count: 1, User: "user1"},
 		{Submit: 5198 * time.Second, Runtime: 1067 * time.Second, Expected: time.Hour, Need: drover.Resources{CPU: 2000, Memory: 2 * drover.MiB}, Count: 1},
 	}, Left: []Left{
-		{"parts of jobs that have a line for the whole", 2}, {"cancelled before they began", 1}, {"without a number of processors", 1}, {"without a run time", 1},
+		{"parts of jobs that also have a line for the entire job", 2}, {"cancelled before they started", 1}, {"without a number of processors", 1}, {"without a run time", 1},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -104,8 +104,8 @@ func TestFaults(t *testing.T) {
 		"a column that is given twice": {"a.csv", "submit,runtime,vcpus,vcpus\n", `a.csv:1:22: column vcpus is given twice`},
 		"a line that is short":         {"a.csv", "submit,runtime,vcpus\n1,2\n", "a.csv:2:1: wrong number of fields"},
 		"a time that is none":          {"a.csv", "submit,runtime,vcpus\n1,soon,1\n", `a.csv:2:3: runtime: "soon" is not a number of seconds`},
-		"a time before all others":     {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n2026-03-01T13:00:00Z,1,1\n", "a.csv:3:1: submit: it is before that of the first job"},
-		"times of two kinds":           {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n5,1,1\n", "a.csv:3:1: submit: all jobs have dates, or none has"},
+		"a time before all others":     {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n2026-03-01T13:00:00Z,1,1\n", "a.csv:3:1: submit: it is earlier than the first job's submit time"},
+		"times of two kinds":           {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n5,1,1\n", "a.csv:3:1: submit: either all jobs have dates, or none do"},
 		"no vCPU":                      {"a.csv", "submit,runtime,vcpus\n1,2,0\n", "a.csv:2:5: vcpus: it is not between"},
 		"a policy that is none":        {"a.csv", "submit,runtime,vcpus,spot\n1,2,1,maybe\n", `a.csv:2:7: spot: "maybe" is not one of prefer, require, never`},
 		"too many jobs":                {"a.csv", "submit,runtime,vcpus,count\n" + strings.Repeat("1,2,1,1000000\n", 6), "a.csv:7:1: there are more than 5000000 jobs"},
@@ -137,7 +137,7 @@ func TestPrices(t *testing.T) {
 		"type,vcpus,memory_mib,usd_per_hour\na,1,1,1\na,2,1,1\n":            `prices.csv:3:1: type "a" is given twice`,
 		"type,vcpus,memory_mib,usd_per_hour\na,1,1,0\n":                     "prices.csv:2:7: usd_per_hour: an hour must cost more than 0 and at most $10000",
 		"type,vcpus,memory_mib,usd_per_hour\na,1,1,10001\n":                 "prices.csv:2:7: usd_per_hour: an hour must cost more than 0",
-		"type,vcpus,memory_mib,usd_per_hour\n,1,1,1\n":                      "prices.csv:2:1: a type has a name and vCPUs",
+		"type,vcpus,memory_mib,usd_per_hour\n,1,1,1\n":                      "prices.csv:2:1: a type needs a name and vCPUs",
 		"type,vcpus,memory_mib,usd_per_hour,spot_usd_per_hour\na,1,1,1,0\n": "prices.csv:2:9: spot_usd_per_hour: an hour must cost more than 0",
 		"type,vcpus,memory_mib,usd_per_hour\n":                              "prices.csv has no type",
 		"type,vcpus,memory_mib,arch,usd_per_hour\na,1,1,mips,1\n":           `prices.csv:2:7: arch: "mips" is not one of amd64, arm64`,

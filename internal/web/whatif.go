@@ -120,7 +120,7 @@ func (h *Handler) compare(r *request, p whatIfPage) (*Comparison, error) {
 	case h.trying <- struct{}{}:
 		defer func() { <-h.trying }()
 	default:
-		return nil, drover.Errorf(drover.KindRateLimit, "another configuration is being tried right now").WithHint("try again when that is done")
+		return nil, drover.Errorf(drover.KindRateLimit, "another configuration is being tried right now").WithHint("try again when it is finished")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), tryTime)
 	defer cancel()
