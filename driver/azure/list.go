@@ -146,7 +146,7 @@ func state(provisioning, power string) driver.State {
 // failure is why an instance could not be made, by the code of its provisioning state:
 // ProvisioningState/failed/AllocationFailed.
 func failure(in driver.Instance, view []*armcompute.InstanceViewStatus) *drover.Error {
-	doing := "make instance " + in.ID
+	doing := "create instance " + in.ID
 	if code, message, ok := status(view, "ProvisioningState/failed"); ok {
 		return errs.Error(doing, in.Market, kit.Answer{Code: strings.TrimPrefix(code, "/"), Message: message})
 	}

@@ -32,7 +32,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		taken := append(tagFilters(tags), filter("instance-state-name", "terminated"), filter("state-reason-code", spotEnds...))
 		more, err := c.instances(ctx, taken)
 		if err != nil {
-			return nil, errs.Classify("list instances that were taken back", err)
+			return nil, errs.Classify("list instances that were reclaimed", err)
 		}
 		found = append(found, c.unburied(more)...)
 	}

@@ -88,7 +88,7 @@ func (c *cloud) startAgain(ctx context.Context, path string) error {
 	case err != nil || alive:
 		return err
 	case has(path, noticesFile):
-		return drover.Errorf(drover.KindUnsupported, "it was taken back")
+		return drover.Errorf(drover.KindUnsupported, "it was reclaimed")
 	case !remains(path):
 		return os.ErrNotExist
 	}

@@ -84,7 +84,7 @@ func (c *cloud) instance(ctx context.Context, s servers.Server) (driver.Instance
 		Created: drover.TimeOf(s.Created),
 	}
 	if unmade(s) {
-		in.Failed = errs.Error("make instance "+s.Name, drover.OnDemand, kit.Answer{Code: statusError, Message: s.Fault.Message})
+		in.Failed = errs.Error("create instance "+s.Name, drover.OnDemand, kit.Answer{Code: statusError, Message: s.Fault.Message})
 	}
 	var err error
 	in.ProviderType, err = c.flavorOf(ctx, s)

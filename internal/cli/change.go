@@ -231,7 +231,7 @@ func (a *app) change(ids []drover.JobID, words func(drover.Job) string, do func(
 // stopWords says how far the end of a job is.
 func stopWords(j drover.Job) string {
 	if !j.State.Final() {
-		return jobStateWords(j) + ", told to stop"
+		return jobStateWords(j) + ", being stopped"
 	}
 	if why := reasonWords(j.Reason); why != "" {
 		return jobStateWords(j) + ": " + why

@@ -249,7 +249,7 @@ func TestChangeCommands(t *testing.T) {
 	t.Run("cancel wants to be told what", func(t *testing.T) {
 		(&fakeController{}).serve(t)
 		droverCommand(t, "cancel").want(t, 2, "", "give a JOB, or use --batch NAME or --all")
-		droverCommand(t, "cancel", "--all", "1").want(t, 2, "", "exclude each other")
+		droverCommand(t, "cancel", "--all", "1").want(t, 2, "", "are mutually exclusive")
 	})
 	t.Run("cancel goes on after one that is not there, and says so", func(t *testing.T) {
 		f := &fakeController{jobs: jobs()}

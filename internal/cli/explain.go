@@ -43,7 +43,7 @@ func (a *app) explain(ctx context.Context, svc drover.Service, subject string) e
 		return printList(a, listing[drover.Explanation]{name: func(e drover.Explanation) string { return e.Subject }}, each(all))
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(a.out, "nothing waits")
+		_, err := fmt.Fprintln(a.out, "nothing is waiting")
 		return err
 	}
 	for i, e := range all {

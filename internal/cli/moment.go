@@ -76,7 +76,7 @@ func momentStatus(m *replay.Moment) string {
 
 func nothingExplained(m *replay.Moment) string {
 	if m.Subject == "" {
-		return "nothing waits"
+		return "nothing is waiting"
 	}
 	return m.Subject + " was unknown or final at that time"
 }

@@ -210,7 +210,7 @@ func (f *jobFlags) gangsOf(all drover.Array) (int, error) {
 		return 0, drover.Errorf(drover.KindInvalid, "--gang needs an array").WithHint("use --array %d for one gang", f.gang)
 	case size%f.gang != 0:
 		most := all.First + (size/f.gang+1)*f.gang - 1
-		return 0, drover.Errorf(drover.KindInvalid, "--array %s does not divide into gangs of %d", f.array, f.gang).
+		return 0, drover.Errorf(drover.KindInvalid, "--array %s cannot be divided into gangs of %d", f.array, f.gang).
 			WithHint("use --array %d-%d, or another --gang", all.First, most)
 	}
 	return f.gang, nil

@@ -112,7 +112,7 @@ func (b Budget) check(f *faults, n *node) {
 		hard, soft drover.Money
 	}{{"hourly", b.Hourly, b.Soft.Hourly}, {"daily", b.Daily, b.Soft.Daily}, {"monthly", b.Monthly, b.Soft.Monthly}} {
 		if pair.hard > 0 && pair.soft > pair.hard {
-			f.addf(n.find("soft", pair.key), "the soft amount %v is more than the hard one, %v: it would never be reached", pair.soft, pair.hard)
+			f.addf(n.find("soft", pair.key), "the soft amount %v exceeds the hard amount %v, so it would never be reached", pair.soft, pair.hard)
 		}
 	}
 }

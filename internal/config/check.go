@@ -118,7 +118,7 @@ func (c *checker) gang(j jobFile, n *node) {
 	case j.Array.Only != "":
 		c.add(n.find("gang"), "gangs need consecutive elements, but the array has gaps", "write a count or one range")
 	case j.Array.Set && size%j.Gang != 0:
-		c.add(n.find("gang"), fmt.Sprintf("an array of %d does not divide into gangs of %d", size, j.Gang), fmt.Sprintf("write array: %d, or another gang", (size/j.Gang+1)*j.Gang))
+		c.add(n.find("gang"), fmt.Sprintf("an array of %d cannot be divided into gangs of %d", size, j.Gang), fmt.Sprintf("write array: %d, or another gang", (size/j.Gang+1)*j.Gang))
 	}
 }
 

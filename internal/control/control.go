@@ -372,7 +372,7 @@ func (c *Controller) Query(ctx context.Context, ask func(*engine.Engine)) error 
 	}
 }
 
-var errEnded = drover.Errorf(drover.KindUnreachable, "the controller has ended")
+var errEnded = drover.Errorf(drover.KindUnreachable, "the controller has stopped")
 
 // Drain makes the controller start nothing more: see engine.DrainAsked.
 func (c *Controller) Drain(ctx context.Context) { c.post(ctx, engine.DrainAsked{}) }

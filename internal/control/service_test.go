@@ -438,7 +438,7 @@ func TestAnswersToWishesAreWaitedForInTheirOrder(t *testing.T) {
 		close(ended)
 		synctest.Wait()
 		slices.Sort(got) // the answers to 2 and 3 come together
-		if diff := cmp.Diff([]string{"2 <nil>", "3 too late", "4 context deadline exceeded", "5 the controller has ended"}, got); diff != "" {
+		if diff := cmp.Diff([]string{"2 <nil>", "3 too late", "4 context deadline exceeded", "5 the controller has stopped"}, got); diff != "" {
 			t.Error(diff)
 		}
 		if r.refused != nil {
@@ -489,7 +489,7 @@ func TestTheRunnersLogOfAnInstanceThatDiedStandsApartFromTheReason(t *testing.T)
 	f := newFixture(t)
 	f.cfg.Clouds[0].Driver = middleware.ForFleet(f.cfg.Clouds[0].Driver, "test")
 	f.cfg.Settings.Clouds[0].ListInterval = 200 * time.Millisecond
-	var log strings.Builder // read once the controller has ended
+	var log strings.Builder // read once the controller has stopped
 	f.cfg.Log = slog.New(slog.NewJSONHandler(&log, nil))
 	c, stop := f.begin()
 	f.submit(c, "sleep 60")

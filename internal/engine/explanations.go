@@ -259,7 +259,7 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 	c := e.cloud(in.Cloud)
 	switch {
 	case in.Call != 0:
-		why.Text = "its cloud has been asked for it, and has not answered yet"
+		why.Text = "its cloud has not answered the create request yet"
 	case c == nil:
 		why.Cause, why.Text, why.Until = drover.ReasonTypeRemoved, "its cloud is no longer configured", 0
 	case c.NextCreate > e.s.Now:
@@ -272,7 +272,7 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 		most, _ := e.throttled(in)
 		why.Cause, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waits, because its cloud ran out of capacity and is asked for only %d at a time", most), 0
 	default:
-		why.Text = "its cloud is about to be asked for it"
+		why.Text = "its create request is about to be sent"
 	}
 	if in.Held() && why.Cause == verdict.Booting {
 		why.Until = 0

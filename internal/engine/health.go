@@ -189,7 +189,7 @@ func (e *Engine) stopped(in *fleet.Member) {
 	case in.Held():
 		e.breakInstance(in, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
 	case in.Reclaimed != nil:
-		e.stop(in, e.verdict(drover.ReasonInterrupted, "its cloud took it back, and left it stopped"))
+		e.stop(in, e.verdict(drover.ReasonInterrupted, "its cloud reclaimed it and left it stopped"))
 	default:
 		e.stop(in, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
 	}

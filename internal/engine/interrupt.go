@@ -21,10 +21,10 @@ func (e *Engine) noticed(b Noticed) {
 }
 
 // reclaimedText is the reason if a cloud lists an instance as being interrupted.
-const reclaimedText = "its cloud is taking it back, according to its list"
+const reclaimedText = "its cloud is reclaiming it, according to its list"
 
 func noticeText(n drover.Notice) string {
-	text := fmt.Sprintf("its cloud is taking it back: %.200s", n.Cause)
+	text := fmt.Sprintf("its cloud is reclaiming it: %.200s", n.Cause)
 	if n.Deadline != 0 {
 		text += fmt.Sprintf(", at %s by its own clock", n.Deadline.Std().Format(time.RFC3339))
 	}
@@ -124,7 +124,7 @@ func (e *Engine) whyInterrupted(a *Attempt) string {
 	if in := e.fleet.Member(a.Instance); in != nil && in.Reclaimed != nil {
 		return in.Reclaimed.Text
 	}
-	return "its instance was taken back"
+	return "its instance was reclaimed"
 }
 
 // afterInterruption requeues a job whose attempt was interrupted, without counting the attempt.

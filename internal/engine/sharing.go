@@ -37,9 +37,9 @@ func (e *Engine) takeOwner(in *fleet.Member, user string) {
 func whose(in *fleet.Member) string {
 	switch {
 	case in.User != "":
-		return "; it is user " + in.User + "'s, and runs no other user's jobs"
+		return "; it belongs to user " + in.User + " and runs no other user's jobs"
 	case in.Owner != "" && !in.Isolated():
-		return "; its tag says that it belongs to its earlier user, and it runs no other user's jobs"
+		return "; its tag says that it belongs to its earlier user; it runs no other user's jobs"
 	case in.Sharing == drover.ShareUser && (in.Isolated() || in.Used):
 		return "; another user may have used it, so it runs no more jobs"
 	case in.Sharing == drover.ShareEveryone && !in.Isolated():

@@ -174,7 +174,7 @@ func (g *Collector) unknown(ctx context.Context, fleet string) error {
 		s.spared, g.Blind = g.wantedByAge, true
 	}
 	if g.Blind && g.Destroy && !g.WithoutState {
-		return g.needsWithoutState("the records of "+fleet+" cannot be read", errors.New("there are none in "+folder))
+		return g.needsWithoutState("the records of "+fleet+" cannot be read", errors.New("there are no records in "+folder))
 	}
 	defer leavingNothing(folder, c.CloudNames())()
 	if err := g.sweep(ctx, s); err != nil || !check || !g.Destroy {

@@ -135,7 +135,7 @@ func (a access) expected() map[string]int {
 func (a access) checkRefusal(t *testing.T, header string, got reply) {
 	t.Helper()
 	says := map[string]string{
-		"": "there is none", "Basic dTpw": "malformed", "Bearer": "malformed", "Bearer a b": "malformed",
+		"": "the request has none", "Basic dTpw": "malformed", "Bearer": "malformed", "Bearer a b": "malformed",
 		"Bearer wrong": "there is no such token", "Bearer expired": "this token has expired", "Bearer revoked": "this token has revoked",
 	}[header]
 	switch got.StatusCode {

@@ -187,7 +187,7 @@ type answerBody struct {
 func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
-		err = b.client.unreachable(b.ctx, fmt.Errorf("its answer was cut short: %w", err))
+		err = b.client.unreachable(b.ctx, fmt.Errorf("its response was cut short: %w", err))
 	}
 	return n, err
 }

@@ -32,9 +32,9 @@ func TestNewClient(t *testing.T) {
 		"":                               "is not the URL of a controller",
 		"https://x?y=z":                  "is not the URL of a controller",
 		"https://user:hunter2@x":         "has a user name or password in it",
-		"http://drover.example.org":      "in the clear",
-		"http://127.0.0.1.example.org":   "in the clear",
-		"http://localhost.example.org:1": "in the clear",
+		"http://drover.example.org":      "in plain text",
+		"http://127.0.0.1.example.org":   "in plain text",
+		"http://localhost.example.org:1": "in plain text",
 	} {
 		_, err := httpapi.NewClient(base, drover.NewSecret("s3cret"), nil)
 		switch {

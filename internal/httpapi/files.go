@@ -174,7 +174,7 @@ func (h *Handler) output(ctx context.Context, in *outputInput) (*contentOutput, 
 		}
 		http.ServeContent(w, r, "", time.Time{}, file)
 		if file.err != nil {
-			h.cfg.Log.Debug("an answer was cut short", logkey.Error, file.err)
+			h.cfg.Log.Debug("a response was cut short", logkey.Error, file.err)
 			panic(http.ErrAbortHandler)
 		}
 	}}, nil
@@ -238,7 +238,7 @@ func (h *Handler) send(x huma.Context, from io.ReadCloser) {
 	w.flush()
 	_, err := io.Copy(w, struct{ io.Reader }{from})
 	if err != nil || x.Context().Err() != nil {
-		h.cfg.Log.Debug("an answer was cut short", logkey.Error, err)
+		h.cfg.Log.Debug("a response was cut short", logkey.Error, err)
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -121,7 +121,7 @@ func (s *streams) open(user string) (release func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.users[user] >= s.one:
-		return nil, tooMany(s.wait, "%d %s of one user and its jobs are open, which is the limit", s.one, s.what)
+		return nil, tooMany(s.wait, "%d %s of one user and their jobs are open, which is the limit", s.one, s.what)
 	case s.total >= s.all:
 		return nil, tooMany(s.wait, "%d %s are open, which is the limit", s.all, s.what)
 	}

@@ -37,7 +37,7 @@ func owns(who drover.Identity, job drover.Job) bool { return who.User != "" && j
 // notOwn refuses what takes an operator because the job is somebody else's.
 func notOwn(id drover.JobID, who drover.Identity) error {
 	e := drover.AsError(needs(drover.RoleOperate, who), drover.KindForbidden)
-	e.Message = fmt.Sprintf("job %v is not one of %s's, and %s", id, who.User, e.Message)
+	e.Message = fmt.Sprintf("job %v does not belong to %s, and %s", id, who.User, e.Message)
 	return e
 }
 

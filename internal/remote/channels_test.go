@@ -93,7 +93,7 @@ func TestRoomForChannels(t *testing.T) {
 	t.Run("an instance that does not end a channel loses its connection", func(t *testing.T) {
 		_, c := begin(t, oneByte, Timeouts{Command: 10 * time.Millisecond})
 		c.end(&process{Channel: deafChannel{}, ended: make(chan struct{})})
-		if _, err := c.FetchLog(testContext(t), attempt(1), "stdout", 0, -1); err == nil || !strings.Contains(err.Error(), "did not end a channel") {
+		if _, err := c.FetchLog(testContext(t), attempt(1), "stdout", 0, -1); err == nil || !strings.Contains(err.Error(), "did not close a channel") {
 			t.Error(err)
 		}
 	})

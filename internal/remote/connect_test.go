@@ -76,7 +76,7 @@ func TestHostKeys(t *testing.T) {
 		_, target := fake(t, &fakeRunner{})
 		impostor := newFakeInstance(t, "i-2")
 		target.Dial = impostor.dial
-		refused(t, target, drover.KindHostKey, "not this instance's")
+		refused(t, target, drover.KindHostKey, "does not belong to this instance")
 		nothingSent(t, impostor)
 	})
 	t.Run("a key that changes when the session's keys are renewed ends the connection as an attack", func(t *testing.T) {

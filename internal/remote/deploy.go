@@ -65,7 +65,7 @@ trap "exit 1" HUP INT PIPE TERM
 trap "rm -f \"\$new\"" EXIT
 cat >"$new" && chmod 700 "$new" || exit 1
 if ! whole "$new" "$3" "$4"; then
-	echo "what arrived is not what was sent" >&2
+	echo "the received file differs from the sent one" >&2
 	exit 1
 fi
 mv -f "$new" "$1/$2"

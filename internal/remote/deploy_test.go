@@ -141,7 +141,7 @@ func TestDeploy(t *testing.T) {
 		target.Runner.Open = func() (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(strings.ToUpper(scriptRunner))), nil
 		}
-		refused(t, target, drover.KindTransient, "deploying the runner: exited 1: what arrived is not what was sent")
+		refused(t, target, drover.KindTransient, "deploying the runner: exited 1: the received file differs from the sent one")
 		if entries, err := os.ReadDir(filepath.Join(home, ".drover")); err != nil || len(entries) != 0 {
 			t.Errorf("%v, %v", entries, err)
 		}

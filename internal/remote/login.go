@@ -74,7 +74,7 @@ func (s *session) loginError(err error) error {
 	text := printable(err.Error())
 	// The library gives these two no type of their own.
 	if strings.Contains(text, "unable to authenticate") || strings.Contains(text, "Too many authentication failures") {
-		return drover.Errorf(drover.KindAuthentication, "the instance rejects all %d login keys for user %s", len(s.target.Signers), s.target.User).
+		return drover.Errorf(drover.KindAuthentication, "the instance accepts none of %d login keys for user %s", len(s.target.Signers), s.target.User).
 			WithHint("check the user, and that the image installs the login key")
 	}
 	return drover.Errorf(drover.KindUnreachable, "%s", strings.TrimPrefix(text, "ssh: handshake failed: "))

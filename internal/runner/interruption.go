@@ -77,7 +77,7 @@ func (d *daemon) interruptLocked(n drover.Notice) {
 		}
 		stood.cancel()
 	}
-	d.log.Printf("the cloud is taking the instance back%s: %s", byDeadline(n), n.Cause)
+	d.log.Printf("the cloud is reclaiming the instance%s: %s", byDeadline(n), n.Cause)
 	i := &interruption{Boot: d.boot, Notice: n}
 	if err := atomicfile.WriteJSON(noticeFile, i); err != nil {
 		d.log.Printf("storing the notice: %v", err)
@@ -190,7 +190,7 @@ func (d *daemon) callOffLocked() {
 func (d *daemon) leavingLocked() error {
 	switch {
 	case d.interruption != nil:
-		return notHere{fmt.Errorf("the cloud is taking the instance back: %s", d.interruption.Notice.Cause)}
+		return notHere{fmt.Errorf("the cloud is reclaiming the instance: %s", d.interruption.Notice.Cause)}
 	case d.watchdog.off != nil:
 		return notHere{errors.New("the instance is powering itself off")}
 	}

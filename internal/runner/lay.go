@@ -56,7 +56,7 @@ func (d *daemon) layFile(root *os.Root, file drover.File) error {
 	}
 	defer blob.Close()
 	if info, err := blob.Stat(); err != nil || info.Size() != file.Size {
-		return errors.Join(err, fmt.Errorf("blob %s does not have its %d bytes", file.Hash, file.Size))
+		return errors.Join(err, fmt.Errorf("blob %s is not %d bytes long", file.Hash, file.Size))
 	}
 	if err := root.MkdirAll(path.Dir(file.Path), 0o755); err != nil {
 		return err

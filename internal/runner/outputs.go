@@ -34,14 +34,14 @@ const (
 // checkPatterns refuses output patterns that are malformed or look outside the working folder.
 func checkPatterns(patterns []string) error {
 	if len(patterns) > maxPatterns {
-		return fmt.Errorf("%d output patterns are more than %d", len(patterns), maxPatterns)
+		return fmt.Errorf("%d output patterns exceed the limit of %d", len(patterns), maxPatterns)
 	}
 	for _, p := range patterns {
 		if !filepath.IsLocal(p) || !doublestar.ValidatePattern(p) {
 			return fmt.Errorf("output %q is not a pattern for files within the working folder", p)
 		}
 		if drover.Alternatives(p) > drover.MaxAlternatives {
-			return fmt.Errorf("output %.80q has braces that stand for more than %d patterns", p, drover.MaxAlternatives)
+			return fmt.Errorf("output %.80q has braces that expand to more than %d patterns", p, drover.MaxAlternatives)
 		}
 	}
 	return nil
@@ -149,7 +149,7 @@ func (r rootFiles) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat
 func (r rootFiles) ReadLink(name string) (string, error) { return r.root.Readlink(name) }
 
 // errCrowded is that there is more in a folder than is looked at.
-var errCrowded = errors.New("a folder has more entries than can be looked through")
+var errCrowded = errors.New("a folder has more entries than can be searched")
 
 // ReadDir lists a folder by name.
 func (r rootFiles) ReadDir(name string) ([]fs.DirEntry, error) {
@@ -285,7 +285,7 @@ func (c *collector) addLinks() error {
 		info, err := c.root.Stat(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			c.leaveOut(name, "a link to nothing")
+			c.leaveOut(name, "a broken link")
 		case err != nil:
 			c.leaveOut(name, "a link that leads out of the job's folder")
 		case c.seen[path.Join(path.Dir(name), target)] && (info.IsDir() || info.Mode().IsRegular()):

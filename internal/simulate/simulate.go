@@ -113,7 +113,7 @@ func Run(ctx context.Context, in Input, p Policy) (*Result, error) {
 	case OnePerJob, Reuse, FirstFit:
 		err = runOlder(ctx, in, p, m)
 	default:
-		err = drover.Errorf(drover.KindInvalid, "policy %s is not known", p).WithHint("the policies are %v", Policies)
+		err = drover.Errorf(drover.KindInvalid, "policy %s is not valid", p).WithHint("the policies are %v", Policies)
 	}
 	if err != nil {
 		return nil, err

@@ -234,7 +234,7 @@ func TestANoteThatProvesNothing(t *testing.T) {
 		os.Remove(p.path + ".proof")
 		wantUnproved(t, begun(t, p.open(t)), "the progress note beside them is missing")
 	})
-	t.Run("is that of other records", func(t *testing.T) {
+	t.Run("belongs to other records", func(t *testing.T) {
 		p, other := used(t), used(t)
 		if err := os.Rename(other.path+".proof", p.path+".proof"); err != nil {
 			t.Fatal(err)

@@ -325,7 +325,7 @@ func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
 			r.job.AfterAny = append(r.job.AfterAny, number)
 		case must && state != drover.JobSucceeded:
 			return drover.Errorf(drover.KindConflict, "job %d is to run after %s, job %d, which was not successful: it is %s", r.id.Number, name, number, state).
-				WithHint("retry that one first: drover retry %d", number)
+				WithHint("retry that job first: drover retry %d", number)
 		}
 		return nil
 	}, `SELECT number, name, state, engine IS NOT NULL FROM jobs j

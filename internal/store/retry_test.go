@@ -91,11 +91,11 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 		better := before
 		better.Command, better.Resources.CPU, better.Labels = []string{"better"}, 3000, map[string]string{"project": "another"}
 		for says, change := range map[string]func(*drover.JobSpec){
-			"no job":        func(s *drover.JobSpec) { s.Name = "another" },
-			"another array": func(s *drover.JobSpec) { s.Array.Last++ },
-			"another gang":  func(s *drover.JobSpec) { s.Gang = 2 },
-			"another after": func(s *drover.JobSpec) { s.After = append(s.After, "more") },
-			"are missing":   func(s *drover.JobSpec) { s.Files = []drover.File{{Path: "x", Hash: strings.Repeat("0", 64)}} },
+			"no job":                func(s *drover.JobSpec) { s.Name = "another" },
+			"a different array":     func(s *drover.JobSpec) { s.Array.Last++ },
+			"a different gang":      func(s *drover.JobSpec) { s.Gang = 2 },
+			"a different after":     func(s *drover.JobSpec) { s.After = append(s.After, "more") },
+			"has not been uploaded": func(s *drover.JobSpec) { s.Files = []drover.File{{Path: "x", Hash: strings.Repeat("0", 64)}} },
 		} {
 			wrong := better
 			change(&wrong)

@@ -232,7 +232,7 @@ func TestResolve(t *testing.T) {
 	t.Run("leads to one lock by whichever link", func(t *testing.T) {
 		path := link(t, state, "c.db")
 		if s, err := Open(t.Context(), path); err == nil || drover.KindOf(err) != drover.KindInvalid {
-			t.Errorf("store %v, error %v; want that a link to nothing is invalid", s, err)
+			t.Errorf("store %v, error %v; want that a broken link is invalid", s, err)
 		}
 		s, err := Open(t.Context(), state)
 		if err != nil {

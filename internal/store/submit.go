@@ -169,7 +169,7 @@ func checkAfter(ctx context.Context, tx *sql.Tx, in arrival) error {
 				return err
 			case i < len(spec.After) && (state == drover.JobFailed || state == drover.JobCancelled):
 				return drover.Errorf(drover.KindInvalid, "job %s is to run after job %v, which is %s", spec.Name, id, state).
-					WithHint("retry that one first, or write after: {any: %v}", id)
+					WithHint("retry that job first, or write after: {any: %v}", id)
 			}
 		}
 	}

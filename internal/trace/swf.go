@@ -136,7 +136,7 @@ func (b *builder) swfJob(row swfRow, line int) (j Job, why string, err error) {
 		return j, "without a number of processors", nil
 	}
 	if processors > maxVCPUs {
-		return j, "", b.fault(line, row.columns[swfAllocated], "%.0f processors are more than %d", processors, maxVCPUs)
+		return j, "", b.fault(line, row.columns[swfAllocated], "%.0f processors exceed the limit of %d", processors, maxVCPUs)
 	}
 	for _, field := range []int{swfSubmit, swfRuntime} {
 		if v[field] > longest.Seconds() {
