@@ -142,7 +142,7 @@ func TestExplainCommand(t *testing.T) {
 	})
 	t.Run("says so if nothing waits", func(t *testing.T) {
 		(&fakeController{}).serve(t)
-		droverCommand(t, "explain").want(t, 0, "nothing waits\n", "")
+		droverCommand(t, "explain").want(t, 0, "nothing is waiting\n", "")
 		droverCommand(t, "explain", "-o", "json").want(t, 0, "[]\n", "")
 	})
 }

@@ -182,7 +182,7 @@ pools:
 	})
 	t.Run("what is lost is said", func(t *testing.T) {
 		for in, want := range map[string]string{
-			`prefix: "Web_"`:                      `Prefix: "Web_" cannot begin a name`,
+			`prefix: "Web_"`:                      `Prefix: "Web_" cannot be the prefix of names`,
 			`hooks: {reborn: "x"}`:                "Hooks.reborn: unknown, and not converted",
 			`instance: {machineType: "f1-micro"}`: "machineType: types with shared vCPUs such as f1-micro",
 			`instance: {machineType: "n1-standard-1", disks: [{boot: true, autoDelete: false}]}`:   "disks: the boot disk was kept",
