@@ -2,13 +2,11 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"drover"
@@ -222,116 +220,6 @@ func (c *Controller) told(l *link, err error) {
 	if err != nil {
 		c.cfg.Log.Debug("telling the runner", logkey.Instance, l.name, logkey.Error, err)
 	}
-}
-
-// collect stores an ended attempt's output streams and outputs.
-func (c *Controller) collect(ctx context.Context, effect int64, f engine.Collect) engine.Body {
-	answer := engine.Collected{Effect: effect, Attempt: f.Attempt}
-	if err := c.tryCollect(ctx, f); err != nil {
-		answer.Err = drover.AsError(err, drover.KindTransient)
-	}
-	return answer
-}
-
-func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
-	spec, err := c.spec(ctx, f.Attempt.Job.Number)
-	if err != nil {
-		return err
-	}
-	exit, ok := c.exit(f.Instance, f.Attempt)
-	l := c.link(f.Instance)
-	if !ok || l == nil {
-		return errNotConnected
-	}
-	before, err := c.cfg.Store.Ended(ctx, f.Attempt)
-	if err != nil {
-		return err
-	}
-	if !c.cfg.Shared {
-		c.live.end(f.Attempt)
-	}
-	if err := c.setAside(spec, f.Attempt, before); err != nil {
-		return err
-	}
-	if err := c.collectLogs(ctx, l, f.Attempt, spec, exit); err != nil {
-		return err
-	}
-	var files []drover.File
-	var missing string
-	if len(spec.Outputs) > 0 {
-		if files, missing, err = c.collectOutputs(ctx, l, f.Attempt, spec); err != nil {
-			return err
-		}
-	}
-	if missing != "" && exit.Code == 0 && exit.Cause == "" {
-		return drover.Errorf(drover.KindInvalid, "no file matches the required output %q", missing)
-	}
-	if c.cfg.Shared {
-		c.tally.add(f.Attempt.Job, c.sizeOf(exit, files)+c.cfg.Results.Kept(c.folder(spec), f.Attempt.Job.Index, before))
-	}
-	return nil
-}
-
-// setAside moves the logs of the last earlier attempt away, since this one's will take their place.
-func (c *Controller) setAside(spec jobSpec, id drover.AttemptID, before []int) error {
-	if len(before) == 0 {
-		return nil
-	}
-	return c.cfg.Results.KeepLogs(c.folder(spec), id.Job.Index, before[len(before)-1])
-}
-
-// collectLogs stores both streams. A short stream came completely with the exit; of a long one it fetches the retained
-// parts.
-func (c *Controller) collectLogs(ctx context.Context, l *link, id drover.AttemptID, spec jobSpec, exit drover.Exit) error {
-	// A section that is not read to its end occupies its channel until the context ends.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for _, s := range streams {
-		tail, size := output(exit, s.Stream)
-		section := func(offset, n int64) (io.Reader, error) {
-			if size == int64(len(tail)) {
-				return strings.NewReader(tail[offset : offset+n]), nil
-			}
-			return l.conn.FetchLog(ctx, id, string(s.Stream), offset, n)
-		}
-		if err := c.cfg.Results.WriteLog(ctx, c.folder(spec), id.Job.Index, s.blob, size, section); err != nil {
-			return fmt.Errorf("storing %s of attempt %v: %w", s.Stream, id, err)
-		}
-	}
-	return nil
-}
-
-// collectOutputs stores an attempt's outputs with warnings about them, and returns the first required pattern that
-// matched nothing.
-func (c *Controller) collectOutputs(ctx context.Context, l *link, id drover.AttemptID, spec jobSpec) (files []drover.File, missing string, err error) {
-	absent, err := l.conn.Outputs(ctx, id, func(tar io.Reader) (err error) {
-		files, err = c.cfg.Results.Receive(ctx, c.folder(spec), id.Job.Index, tar)
-		return err
-	})
-	if err != nil {
-		return nil, "", err // the engine says whose outputs could not be stored
-	}
-	var warnings []string
-	for _, text := range absent.LeftOut {
-		warnings = append(warnings, "output left out: "+text)
-	}
-	for _, i := range absent.Unmatched {
-		if i < 0 || i >= len(spec.Outputs) {
-			continue
-		}
-		warnings = append(warnings, fmt.Sprintf("no file matches the output pattern %q", spec.Outputs[i]))
-		if missing == "" && slices.Contains(spec.Required, spec.Outputs[i]) {
-			missing = spec.Outputs[i]
-		}
-	}
-	if len(warnings) > 0 {
-		c.cfg.Log.Warn("some outputs were left out", logkey.Attempt, id.String(), logkey.Note, strings.Join(warnings, "; "))
-	}
-	return files, missing, c.cfg.Store.PutOutputs(ctx, id, files, warnings)
-}
-
-func wrongSize(f drover.File, size int64) *drover.Error {
-	return drover.Errorf(drover.KindInvalid, "input %s should have %d bytes, but has %d", f.Path, f.Size, size)
 }
 
 // inputFiles is the files of a job's inputs, and how to open each by its hash.

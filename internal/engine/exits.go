@@ -2,7 +2,9 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"time"
 
 	"drover"
 )
@@ -91,4 +93,119 @@ func began(x drover.Exit) bool {
 		return false
 	}
 	return true
+}
+
+// exited handles the end of an attempt's command. Its room is free immediately; it is final once its output is stored.
+func (e *Engine) exited(b Exited) {
+	a, exit := e.live(b.Attempt), b.Exit
+	switch {
+	case a == nil || b.Instance != 0 && b.Instance != a.Instance:
+		e.orphanEnded(b)
+		return
+	case b.Proof != ProofValid && !a.Unproven:
+		e.forgedEnd(a)
+		return
+	case a.State == drover.AttemptCollecting:
+		return
+	}
+	if givenUp(a) {
+		a.Stop = nil
+	}
+	in := e.fleet.Member(a.Instance)
+	e.vacate(in, a)
+	if began(exit) {
+		e.use(in)
+	}
+	a.State, a.Exit, a.Ended = drover.AttemptCollecting, &exit, e.ended(a, exit)
+	e.occupy(in, a)
+	e.learnRunTime(a)
+	a.Effect, a.Fails, a.Retry = 0, 0, 0
+	e.writeAttempt(a, Verdict{})
+	e.collect(a)
+	e.freed()
+}
+
+// freed lets others use what an attempt has released: its room, and the money committed for it.
+func (e *Engine) freed() {
+	e.needsPlacing = true
+	if e.limited() {
+		e.needsPlan = true
+	}
+}
+
+// ended returns when an attempt's command ended, which may be reported late, after a broken connection or a restart.
+// The instance's clock is trusted only for the duration.
+func (e *Engine) ended(a *Attempt, exit drover.Exit) drover.Time {
+	if at := a.Started.Add(exit.Ended.Sub(exit.Started)); exit.Started != 0 && at > a.Started && at < e.s.Now.Add(-lateness) {
+		return at
+	}
+	return e.s.Now
+}
+
+// forgedEnd ignores an exit reported without proof that the attempt was placed on this instance. The next hello tells
+// what really runs there.
+func (e *Engine) forgedEnd(a *Attempt) {
+	in := e.fleet.Member(a.Instance)
+	e.distrust(in, a.ID)
+	if in.Connected {
+		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
+	}
+}
+
+// orphanEnded records that an orphaned attempt has ended as told.
+func (e *Engine) orphanEnded(b Exited) {
+	if in := e.fleet.Member(b.Instance); in != nil && b.Proof == ProofMissing {
+		e.distrust(in, b.Attempt)
+	}
+	for _, in := range e.fleet.All() {
+		at := slices.Index(in.Orphans, b.Attempt)
+		if at >= 0 && (b.Instance == 0 || b.Instance == in.ID) {
+			in.Orphans = slices.Delete(slices.Clone(in.Orphans), at, at+1)
+			in.Forged = slices.DeleteFunc(slices.Clone(in.Forged), func(id drover.AttemptID) bool { return id == b.Attempt })
+			e.forget(in, b.Attempt, b.Proof)
+			e.needsPlacing = true
+			e.touch(in)
+		}
+	}
+}
+
+func (e *Engine) collect(a *Attempt) {
+	a.Effect = e.effect(Effect{Collect: &Collect{Attempt: a.ID, Instance: a.Instance}})
+}
+
+func (e *Engine) collected(b Collected) {
+	a := e.live(b.Attempt)
+	if a == nil || !answers(b.Effect, a.Effect) {
+		return
+	}
+	a.Effect = 0
+	switch {
+	case b.Err == nil:
+		e.judge(a)
+	case b.Err.Kind == drover.KindInvalid && a.Exit.Cause != "": // the cause of its end matters more
+		e.judge(a)
+	case b.Err.Kind == drover.KindInvalid:
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonOutputs, "%s", b.Err.Message))
+	default:
+		a.Fails++
+		a.Retry = e.s.Now.Add(backoff(a.Fails, time.Second, time.Minute))
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("storing the output of attempt %v: %s", a.ID, b.Err.Message), Attempt: &a.ID, Reason: failure(b.Err)})
+		if why := e.abandoned(a); why != nil && a.Fails >= abandonedTries {
+			e.end(a, drover.AttemptCancelled, *why)
+			return
+		}
+		e.touch(e.fleet.Member(a.Instance))
+	}
+}
+
+// abandonedTries is how often storing the output of a cancelled attempt is tried: a full disk must not keep it, and its
+// instance, forever.
+const abandonedTries = 3
+
+// abandoned returns why an attempt's result is no longer wanted; nil if it is.
+func (e *Engine) abandoned(a *Attempt) *Verdict {
+	if a.Stop != nil {
+		return a.Stop
+	}
+	return e.job(a.ID.Job.Number).Cancel
 }

@@ -1,0 +1,130 @@
+package gc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/daemon"
+	"drover/internal/human"
+	"drover/internal/remote"
+	"drover/internal/store"
+)
+
+// lately is how young an instance may be and still belong to a controller that is not known here.
+const lately = time.Hour
+
+// wantedByAge spares what a controller that cannot be asked may look after, since it is young.
+func (g *Collector) wantedByAge(_ context.Context, s Stray) bool {
+	since := time.Since(s.Created)
+	if since < lately {
+		fmt.Fprintf(g.Say, "%v is left alone: it was created %s ago, and a controller may still use it\n", s, human.Age(since))
+	}
+	return since < lately
+}
+
+// wantedByItself returns what also spares instances that say themselves that they have heard a controller, not longer ago than the time after
+// which they power themselves off. Asking takes the fleet's key.
+func (g *Collector) wantedByItself(key remote.FleetKey, within time.Duration) func(context.Context, Stray) bool {
+	return func(ctx context.Context, s Stray) bool {
+		if g.wantedByAge(ctx, s) {
+			return true
+		}
+		if s.sight.in.State == driver.Stopped {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		silent, err := control.Silence(ctx, key, s.sight.cloud, s.sight.in)
+		switch {
+		case err == nil && silent <= within:
+			fmt.Fprintf(g.Say, "%v is left alone: it heard from a controller %s ago\n", s, human.Age(silent))
+			return true
+		case err != nil && drover.KindOf(err) != drover.KindNotFound:
+			fmt.Fprintf(g.Say, "%v does not say when it last heard from a controller, so only its age counts: %v\n", s, err)
+		}
+		return false
+	}
+}
+
+// askTime is how long one instance may take to say when it heard a controller.
+const askTime = 20 * time.Second
+
+// spareWanted is what spares the instances of a daemon that is away, and so are its records.
+func (g *Collector) spareWanted(folder daemon.Folder, c *config.Config) func(context.Context, Stray) bool {
+	if _, err := os.Stat(folder.File("fleet.key")); err != nil {
+		return g.wantedByAge
+	}
+	key, err := remote.LoadOrCreateFleetKey(folder.File("fleet.key"))
+	if err != nil {
+		fmt.Fprintf(g.Say, "the instances cannot be asked when they last heard from a controller, so only their age counts: %v\n", err)
+		return g.wantedByAge
+	}
+	return g.wantedByItself(key, cmp.Or(c.Instances.OrphanTimeout, lately))
+}
+
+// wanted asks the controller, or else its records, which instances it looks after. Its error is of a kind that means absence if neither can
+// be asked.
+func (g *Collector) wanted(ctx context.Context, folder daemon.Folder) (func(Stray) bool, error) {
+	list, err := g.Ask(ctx, folder.Fleet)
+	if err == nil {
+		return belongsTo(list), nil
+	}
+	if !absent(err) {
+		return nil, err
+	}
+	list, unread := readRecords(ctx, folder)
+	if unread != nil {
+		return nil, drover.Errorf(drover.KindUnreachable, "%v; %v", err, unread)
+	}
+	fmt.Fprintf(g.Say, "the controller of %s does not answer, so its records say which instances are still wanted: %v\n", folder.Fleet, err)
+	return belongsTo(list), nil
+}
+
+// absent reports whether an error means that nobody is there to be asked.
+func absent(err error) bool {
+	kind := drover.AsError(err, drover.KindInternal).Kind
+	return kind == drover.KindUnreachable || kind == drover.KindTransient || kind == drover.KindRateLimit
+}
+
+// belongsTo says of an instance in a cloud's list whether it is one of those. Its id decides: where a cloud made one create call twice, the second
+// instance of the name is nobody's. The name decides only where the cloud has not yet told the id.
+func belongsTo(list []drover.Instance) func(Stray) bool {
+	type key struct{ cloud, id string }
+	ids, creating := map[key]bool{}, map[key]bool{}
+	for _, in := range list {
+		if in.ProviderID == "" {
+			creating[key{in.Cloud, in.Name}] = true
+		} else {
+			ids[key{in.Cloud, in.ProviderID}] = true
+		}
+	}
+	return func(s Stray) bool { return ids[key{s.Cloud, s.ProviderID}] || creating[key{s.Cloud, s.Name}] }
+}
+
+// readRecords is what the records of a daemon say that it looks after.
+func readRecords(ctx context.Context, folder daemon.Folder) ([]drover.Instance, error) {
+	if _, err := os.Stat(folder.DB()); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there are no records at %s", folder.DB())
+	}
+	s, err := store.Open(ctx, folder.DB())
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	why, err := s.Unproved(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if why != nil {
+		return nil, errors.New(why.Text)
+	}
+	return s.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{Limit: -1})
+}
