@@ -160,10 +160,14 @@ func (v *vm) tells(at drover.Time) string {
 }
 
 func (v *vm) sighting(at drover.Time) engine.Sighting {
+	ended := v.says()
+	if v.as(at).off && !v.off {
+		ended = 0 // the list is of a time when it was kept stopped, before it was started and ended
+	}
 	return engine.Sighting{
 		ProviderID: v.provider, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
 		Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.as(at).tag, Owner: v.owner, Pool: v.pool, Template: v.template,
-		Addresses: drover.Addresses{Private: v.tells(at)}, Ending: v.ending(), Stopped: v.stopped || v.as(at).off, Kept: v.as(at).kept, Reclaimed: v.reclaimed, Failed: v.unmade, Ended: v.says(),
+		Addresses: drover.Addresses{Private: v.tells(at)}, Ending: v.ending(), Stopped: v.stopped || v.as(at).off, Kept: v.as(at).kept, Reclaimed: v.reclaimed, Failed: v.unmade, Ended: ended,
 	}
 }
 
