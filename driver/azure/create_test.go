@@ -75,7 +75,7 @@ func TestCreate(t *testing.T) {
 				if in.State != driver.Stopped || in.Failed == nil {
 					t.Fatalf("%s: %+v", name, in)
 				}
-				message := fmt.Sprintf("make instance %s: %s: %s", name, want.code, want.message)
+				message := fmt.Sprintf("create instance %s: %s: %s", name, want.code, want.message)
 				if diff := cmp.Diff(&drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: want.market, Message: message}, in.Failed); diff != "" {
 					t.Error(diff)
 				}
