@@ -52,7 +52,7 @@ func (c *controller) poolSpec(name string) *pool.Spec {
 func (w *World) counted(s *pool.Spec) (places map[pool.Place]int, all, held int) {
 	places = map[pool.Place]int{}
 	for _, in := range w.Disk.instances {
-		now, _ := w.controller.loop.Engine.Find(in.Name) // it may have fallen silent meanwhile, which alone is not written
+		now, _ := w.controller.loop.Engine.Find(in.Name)                                                                                                                         // it may have fallen silent meanwhile, which alone is not written
 		lent := in.Lent && in.Idle != drover.IdleHold && (in.State != drover.InstanceIdle || now.State != drover.InstanceIdle || len(in.Reservations) > 0 || w.Disk.used(in.ID)) // jobs had it started, and have it
 		if in.Pool != s.Name || !w.counts(in, s) || lent || in.State == drover.InstanceStopped && !in.Waking {
 			continue

@@ -81,8 +81,8 @@ func (c *controller) landed(effect int64) {
 
 // mayProbe checks that what was refused is tried by one create before others follow.
 func (c *controller) mayProbe(effect int64, f engine.Create) {
-	if c.w.asked[f.Name] {
-		return // what may exist is asked for again whatever was refused
+	if c.w.asked[f.Name] || c.w.begun[f.Name] != c {
+		return // what may exist, also because an earlier controller wrote down that it asks, is asked for again whatever was refused
 	}
 	c.w.asked[f.Name] = true
 	for _, r := range c.refusals {
@@ -117,10 +117,10 @@ func (w *World) mayOwn(in engine.Instance) {
 func (w *World) mayAsk(writes []engine.Write, decided []drover.Time) {
 	for i, wr := range writes {
 		in := wr.Instance
-		if in == nil || !in.Begun || w.begun[in.Name] {
+		if in == nil || !in.Begun || w.begun[in.Name] != nil {
 			continue
 		}
-		w.begun[in.Name] = true
+		w.begun[in.Name] = w.controller
 		if in.State != drover.InstanceCreating {
 			continue
 		}

@@ -76,9 +76,9 @@ type World struct {
 	people        []engine.Job // that people know of
 	late          bool         // one is still to be submitted
 	wishes        []engine.Body
-	heard         drover.Time     // when the last wish is
-	asked         map[string]bool // names of instances that a cloud was asked for
-	begun         map[string]bool // and of those that were written down to be
+	heard         drover.Time            // when the last wish is
+	asked         map[string]bool        // names of instances that a cloud was asked for
+	begun         map[string]*controller // and by whom those were that were written down to be
 	copied        copied
 	older         bool                       // the copy was put back, so that the records do not have all that was
 	over          bool                       // all has come to rest
@@ -94,7 +94,7 @@ func NewWorld(r Recipe) *World {
 	const begin = drover.Time(1e18)
 	w := &World{
 		Disk: NewDisk(), recipe: r, settings: r.Settings, dice: throw(r.Seed), scrutiny: rand.NewPCG(r.Seed, 7), begin: begin, now: begin,
-		running: map[drover.JobID]*run{}, asked: map[string]bool{}, begun: map[string]bool{}, interruptions: map[string]drover.Offering{}, submit: r.Jobs, people: r.Jobs, promises: newPromises(), passed: map[string]drover.Time{}, vouched: map[string]bool{},
+		running: map[drover.JobID]*run{}, asked: map[string]bool{}, begun: map[string]*controller{}, interruptions: map[string]drover.Offering{}, submit: r.Jobs, people: r.Jobs, promises: newPromises(), passed: map[string]drover.Time{}, vouched: map[string]bool{},
 	}
 	if r.Late > 0 {
 		w.submit, w.people, w.late = r.Jobs[:len(r.Jobs)-1], r.Jobs[:len(r.Jobs)-1], true
