@@ -114,7 +114,9 @@ func (e *Engine) prove() {
 // markPossiblyUsed marks an instance as used that a user may have used since the records were copied, since its tag may not
 // have been set in time. Only pools have instances without an owner.
 func (e *Engine) markPossiblyUsed(in *fleet.Member) {
-	if in.Sharing == drover.ShareUser && in.Owner == "" && in.Pooled() && in.Created != 0 && !in.NoJobs && !in.Used {
+	spec := e.poolSpec(in)
+	noJobs := spec != nil && !spec.Jobs // NoJobs also says that a health check has not passed yet
+	if in.Sharing == drover.ShareUser && in.Owner == "" && in.Pooled() && in.Created != 0 && !noJobs && !in.Used {
 		in.Used = true
 		e.fleet.BumpRevision()
 		e.writeInstance(in)
