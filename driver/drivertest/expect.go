@@ -33,7 +33,7 @@ func RefusedAs(t testing.TB, c driver.Cloud, r driver.CreateRequest, want drover
 	}
 }
 
-// Impossible expects that the cloud refuses these requests as invalid, and those that no driver takes: without an image, with a template that is no
+// Impossible expects that the cloud refuses these requests as invalid, and those that no driver takes: without an image, with a template that is not
 // JSON, and with more user data than the cloud takes.
 func Impossible(t testing.TB, c driver.Cloud, request func(string, ...driver.Candidate) driver.CreateRequest, maxUserData int, more ...driver.CreateRequest) {
 	t.Helper()
@@ -56,12 +56,12 @@ func FreesQuota(t testing.TB, c driver.Cloud, request func(string, ...driver.Can
 	Create(t, c, request("three", of))
 }
 
-// KeepsTags gives an instance the fleet's tag alone, and expects that it bears these then.
+// KeepsTags gives an instance the fleet's tag alone, and expects that it then has these.
 func KeepsTags(t testing.TB, c driver.Cloud, id string, want map[string]string) {
 	t.Helper()
 	Must(t, c.SetTags(t.Context(), id, ofFleet))
 	if got := Listed(t, c)[id].Tags; !reflect.DeepEqual(got, want) {
-		t.Errorf("it bears %v, want %v", got, want)
+		t.Errorf("it has the tags %v, want %v", got, want)
 	}
 }
 

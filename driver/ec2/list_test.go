@@ -186,7 +186,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("again: %v", err)
 		}
 	}
-	drivertest.Create(t, c, request("three")) // what was swept is made again
+	drivertest.Create(t, c, request("three")) // what the sweep removed is created again
 }
 
 // covers K9

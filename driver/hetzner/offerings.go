@@ -46,7 +46,7 @@ func setQuotaGroup(o *drover.Offering) {
 	}
 }
 
-// offered is a type in each location that has it. What is only out of stock there is offered.
+// offered lists a type in each location that has it, even where it is out of stock.
 func (c *cloud) offered(t *hcloud.ServerType, now time.Time) (kit.Own, error) {
 	prices := map[string]drover.Money{}
 	for _, p := range t.Pricings {

@@ -26,7 +26,7 @@ func TestWrite(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a value is written as JSON, and what is none is refused", func(t *testing.T) {
+	t.Run("a value is written as JSON, or refused if that is impossible", func(t *testing.T) {
 		if err := WriteJSON(path, []int{1, 2}); err != nil {
 			t.Fatal(err)
 		}

@@ -75,8 +75,7 @@ func (w *World) mayGiveUp(was, in engine.Instance) {
 	}
 	there := 0
 	for _, o := range w.Disk.instances {
-		now, _ := w.controller.loop.Engine.Find(o.Name) // it may have fallen silent meanwhile, which alone is not written
-		if s := w.controller.poolSpec(in.Pool); s != nil && now.State.Ready() && s.CheckWithin > 0 && o.Pool == in.Pool && o.Cloud == in.Cloud && o.Passed != 0 && o.State.Ready() && (o.ID == in.ID || w.counts(o, s)) {
+		if s := w.controller.poolSpec(in.Pool); s != nil && w.controller.stateOf(o.Name).Ready() && s.CheckWithin > 0 && o.Pool == in.Pool && o.Cloud == in.Cloud && o.Passed != 0 && o.State.Ready() && (o.ID == in.ID || w.counts(o, s)) {
 			there++
 		}
 	}

@@ -48,13 +48,21 @@ func (c *controller) poolSpec(name string) *pool.Spec {
 	return &c.settings.Pools[at]
 }
 
+// stateOf is the state that an instance has in the engine, which knows that one fell silent before that is written.
+func (c *controller) stateOf(name string) drover.InstanceState {
+	in, _ := c.loop.Engine.Find(name)
+	return in.State
+}
+
 // counted is how many of a pool's instances count, by place and in all, and how many of them are held or in use.
 func (w *World) counted(s *pool.Spec) (places map[pool.Place]int, all, held int) {
 	places = map[pool.Place]int{}
 	for _, in := range w.Disk.instances {
-		now, _ := w.controller.loop.Engine.Find(in.Name)                                                                                                                         // it may have fallen silent meanwhile, which alone is not written
-		lent := in.Lent && in.Idle != drover.IdleHold && (in.State != drover.InstanceIdle || now.State != drover.InstanceIdle || len(in.Reservations) > 0 || w.Disk.used(in.ID)) // jobs had it started, and have it
-		if in.Pool != s.Name || !w.counts(in, s) || lent || in.State == drover.InstanceStopped && !in.Waking {
+		if in.Pool != s.Name || !w.counts(in, s) || in.State == drover.InstanceStopped && !in.Waking {
+			continue
+		}
+		busy := in.State != drover.InstanceIdle || w.controller.stateOf(in.Name) != drover.InstanceIdle || len(in.Reservations) > 0 || w.Disk.used(in.ID)
+		if in.Lent && in.Idle != drover.IdleHold && busy { // jobs had it started, and have it
 			continue
 		}
 		places[placeOf(in)]++
