@@ -368,7 +368,7 @@ func (b Batch) Job(name string) (JobSpec, error) {
 			return j, nil
 		}
 	}
-	return JobSpec{}, Errorf(KindInvalid, "batch %s has no job named %s", b.Name, name).WithHint("a job is retried as the job with the same name")
+	return JobSpec{}, Errorf(KindInvalid, "batch %s has no job named %s", b.Name, name).WithHint("a retried job takes its new definition from the job with the same name")
 }
 
 // CheckRetry says whether a job may be retried as s: key is what must not change and did.
@@ -385,7 +385,7 @@ func (s JobSpec) CheckRetry(was JobSpec) (key string, err error) {
 	default:
 		return "", nil
 	}
-	return key, Errorf(KindInvalid, "job %s is retried with a different %s", s.Name, key).
+	return key, Errorf(KindInvalid, "job %s cannot be retried with a different %s", s.Name, key).
 		WithHint("array, foreach, gang and after must stay as they were; the command, inputs, resources and other keys may change")
 }
 

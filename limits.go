@@ -7,7 +7,7 @@ type UserLimits struct {
 	Inputs   Bytes `json:"inputs" yaml:"inputs" doc:"total size of a user's uploaded inputs; 0: no limit"`
 	Results  Bytes `json:"results" yaml:"results" doc:"total size of the logs and outputs of a user's jobs; above this, the user cannot submit; 0: no limit"`
 	Records  Bytes `json:"records" yaml:"records" doc:"total size of the records of a user's jobs, including final ones; above this, the user cannot submit; 0: no limit"`
-	Jobs     int   `json:"jobs" yaml:"jobs" min:"0" doc:"a user's jobs that are not final; an array counts as one; 0: no limit"`
+	Jobs     int   `json:"jobs" yaml:"jobs" min:"0" doc:"a user's unfinished jobs; an array counts as one; 0: no limit"`
 	Elements int   `json:"elements" yaml:"elements" min:"0" doc:"the elements of those jobs in total; 0: no limit"`
 
 	Instances int      `json:"instances" yaml:"instances" min:"0" doc:"a user's instances at once, with sharing: user; 0: no limit"`
@@ -41,16 +41,16 @@ func (l UserLimits) CheckInputs(user string, used Bytes) error {
 func (l UserLimits) CheckWork(user string, used Usage) error {
 	switch {
 	case l.Jobs > 0 && used.Jobs > l.Jobs:
-		return over(user, "jobs", fmt.Sprintf("%d jobs that are not final", used.Jobs), fmt.Sprint(l.Jobs)).
-			WithHint("wait until some of them end, or cancel them; an array counts as one job")
+		return over(user, "jobs", fmt.Sprintf("%d unfinished jobs", used.Jobs), fmt.Sprint(l.Jobs)).
+			WithHint("wait until some of them finish, or cancel some; an array counts as one job")
 	case l.Elements > 0 && used.Elements > l.Elements:
-		return over(user, "elements", fmt.Sprintf("%d elements in jobs that are not final", used.Elements), fmt.Sprint(l.Elements)).
-			WithHint("wait until some jobs end, or cancel them")
+		return over(user, "elements", fmt.Sprintf("%d elements in unfinished jobs", used.Elements), fmt.Sprint(l.Elements)).
+			WithHint("wait until some jobs finish, or cancel some")
 	case l.Records > 0 && used.Records > l.Records:
 		return over(user, "records", used.Records.Rounded()+" of records", l.Records.Rounded()).
 			WithHint("submit many small jobs as one array, and large environments as inputs. The controller's operator may raise limits: {records: …}")
 	case l.Results > 0 && used.Results > l.Results:
-		e := Errorf(KindQuota, "the logs and outputs of %s's jobs take %s, over limits.results, which is %s", user, used.Results.Rounded(), l.Results.Rounded())
+		e := Errorf(KindQuota, "the logs and outputs of %s's jobs take %s, but limits.results is %s", user, used.Results.Rounded(), l.Results.Rounded())
 		return e.WithHint("the controller's operator may delete old ones, or raise limits: {results: …}")
 	}
 	return nil
@@ -58,5 +58,5 @@ func (l UserLimits) CheckWork(user string, used Usage) error {
 
 // over refuses what a user would have with what was asked for.
 func over(user, limit, have, most string) *Error {
-	return Errorf(KindQuota, "%s would have %s, over limits.%s, which is %s", user, have, limit, most)
+	return Errorf(KindQuota, "%s would have %s, but limits.%s is %s", user, have, limit, most)
 }

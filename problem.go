@@ -76,7 +76,7 @@ func (s Shape) NearestMiss(offerings []Offering, leftOut ...LeftOut) string {
 	if able != nil {
 		return fmt.Sprintf("type %q of cloud %q would fit, but %s", able.Type.Name, able.Cloud, able.Why)
 	}
-	miss, best, most := "there are no types", -1, int64(0)
+	miss, best, most := "no instance types are offered", -1, int64(0)
 	for _, o := range offerings {
 		m := s.Misfit(o)
 		near := slices.Index(checks[:], m.Check)
@@ -119,7 +119,7 @@ func (m Misfit) String() string {
 func (m Misfit) of(o Offering) string {
 	switch offering := fmt.Sprintf("type %q of cloud %q", o.Type.Name, o.Cloud); m.Check {
 	case "placement":
-		return "it must run " + m.Needs + ", and the nearest offering is " + o.Name()
+		return "it must run " + m.Needs + ", and the closest offering is " + o.Name()
 	case "price":
 		return offering + " would fit, but costs " + m.Has + " an hour, more than max_price, " + m.Needs
 	case "market", "arch":

@@ -151,7 +151,7 @@ func TestNearestMiss(t *testing.T) {
 		}
 	})
 	t.Run("where there are no types that is said", func(t *testing.T) {
-		if got := (drover.Shape{}).NearestMiss(nil); got != "there are no types" {
+		if got := (drover.Shape{}).NearestMiss(nil); got != "no instance types are offered" {
 			t.Errorf("got %q", got)
 		}
 	})

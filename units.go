@@ -91,7 +91,7 @@ func (c MilliCPU) String() string {
 func ParseMilliCPU(s string) (MilliCPU, error) {
 	whole, frac, _ := strings.Cut(s, ".")
 	if len(frac) > 3 {
-		return 0, fmt.Errorf("%q is finer than a thousandth of a vCPU", s)
+		return 0, fmt.Errorf("%q is more precise than a thousandth of a vCPU", s)
 	}
 	n, err := strconv.ParseInt(whole+frac+strings.Repeat("0", 3-len(frac)), 10, 64)
 	if err != nil || n < 0 || whole == "" {

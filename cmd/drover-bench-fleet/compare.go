@@ -48,7 +48,7 @@ var using = []trial{
 
 // compare prints two tables.
 func compare(out io.Writer) error {
-	fmt.Fprintf(out, "the load of this machine before: %s\n\n", load())
+	fmt.Fprintf(out, "the load of this host before: %s\n\n", load())
 	if err := compareDispatching(out); err != nil {
 		return err
 	}

@@ -31,10 +31,10 @@ func run(args []string, out io.Writer) error {
 	var profile string
 	flags := flag.NewFlagSet("drover-bench-fleet", flag.ContinueOnError)
 	flags.IntVar(&w.Jobs, "jobs", 0, "run only this many jobs, in this process")
-	flags.IntVar(&w.Quota, "quota", 100, "on at most this many instances")
-	flags.DurationVar(&w.Boot, "boot", 0, "which take this long to boot")
-	flags.DurationVar(&w.Work, "work", 0, "each for this long")
-	flags.StringVar(&profile, "cpuprofile", "", "and write a profile to this `file`")
+	flags.IntVar(&w.Quota, "quota", 100, "use at most this many instances")
+	flags.DurationVar(&w.Boot, "boot", 0, "how long an instance takes to boot")
+	flags.DurationVar(&w.Work, "work", 0, "how long a job runs")
+	flags.StringVar(&profile, "cpuprofile", "", "write a profile to this `file`")
 	switch err := flags.Parse(args); {
 	case err != nil:
 		return err

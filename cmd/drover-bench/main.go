@@ -38,10 +38,10 @@ func bench(args []string, out io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("drover-bench", flag.ContinueOnError)
 	flags.StringVar(&o.drover, "drover", "bin/drover", "measure this `program`, with its runner in the same folder")
-	flags.IntVar(&o.instances, "instances", 8, "how many local instances work")
-	flags.IntVar(&o.jobs, "jobs", 2000, "how many jobs that do nothing are run")
-	flags.DurationVar(&o.work, "work", 50*time.Millisecond, "how long the jobs take between which gaps are measured with time to spare")
-	flags.IntVar(&o.starts, "starts", 10, "how many times the first start is measured")
+	flags.IntVar(&o.instances, "instances", 8, "how many local instances to use")
+	flags.IntVar(&o.jobs, "jobs", 2000, "how many empty jobs to run")
+	flags.DurationVar(&o.work, "work", 50*time.Millisecond, "how long each job takes when gaps between jobs are measured with time to spare")
+	flags.IntVar(&o.starts, "starts", 10, "how often to measure the first start")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

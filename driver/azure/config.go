@@ -26,21 +26,21 @@ const maxUserData = 65535
 // Config is the driver's part of the configuration.
 type Config struct {
 	Subscription  string      `yaml:"subscription" doc:"its id; default: AZURE_SUBSCRIPTION_ID, or the one that az uses"`
-	Tenant        string      `yaml:"tenant" doc:"of the credentials; default: the Azure tools'"`
+	Tenant        string      `yaml:"tenant" doc:"the credentials' tenant; default: the one that the Azure tools use"`
 	Environment   environment `yaml:"environment" doc:"public, government or china"`
 	Location      string      `yaml:"location" doc:"the region, such as westeurope"`
 	ResourceGroup string      `yaml:"resource_group" doc:"the resource group for everything; it must exist"`
-	CallRate      int         `yaml:"call_rate" min:"1" max:"100" doc:"multiplies the published rate of calls, if the subscription has a higher one"`
+	CallRate      int         `yaml:"call_rate" min:"1" max:"100" doc:"multiplies the published call rate, if the subscription has a higher one"`
 
-	Zones         []string          `yaml:"zones" doc:"such as westeurope-1; the region's own name means no particular zone; default: all of a type's"`
-	Subnet        string            `yaml:"subnet" doc:"its resource id, or NETWORK/SUBNET of the resource group"`
-	SecurityGroup string            `yaml:"security_group" doc:"resource id or name; default: the subnet's"`
+	Zones         []string          `yaml:"zones" doc:"such as westeurope-1; the region's own name means no particular zone; default: all zones of each type"`
+	Subnet        string            `yaml:"subnet" doc:"its resource id, or NETWORK/SUBNET in the resource group"`
+	SecurityGroup string            `yaml:"security_group" doc:"resource id or name; default: the subnet's group"`
 	PublicAddress bool              `yaml:"public_address" doc:"whether instances get a public address, which costs extra"`
-	Accelerated   bool              `yaml:"accelerated_networking" doc:"whether network cards are accelerated; Azure refuses this for some types"`
-	Identity      string            `yaml:"identity" doc:"resource id of the instances' managed identity; default: none"`
+	Accelerated   bool              `yaml:"accelerated_networking" doc:"whether to accelerate networking, which Azure rejects for some types"`
+	Identity      string            `yaml:"identity" doc:"the resource id of the instances' managed identity; default: none"`
 	AdminUser     string            `yaml:"admin_user" doc:"the user to create and log in as"`
-	ImageGroup    string            `yaml:"image_group" doc:"the resource group of images; default: the instances'"`
-	Tags          map[string]string `yaml:"tags" doc:"on everything Drover creates, in addition to its own"`
+	ImageGroup    string            `yaml:"image_group" doc:"the resource group of images; default: resource_group"`
+	Tags          map[string]string `yaml:"tags" doc:"for everything that Drover creates, in addition to its own"`
 
 	Volume  volume   `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
 	Volumes []volume `yaml:"volumes" doc:"additional volumes of each instance"`
@@ -55,8 +55,8 @@ type Config struct {
 type volume struct {
 	Size       drover.Bytes  `yaml:"size"`
 	Type       string        `yaml:"type" doc:"Standard_LRS, StandardSSD_LRS, Premium_LRS or another; default: StandardSSD_LRS"`
-	Price      *drover.Money `yaml:"price" doc:"per GiB and month; default: Azure's price list"`
-	Encryption string        `yaml:"encryption_set" doc:"resource id of a disk encryption set; default: Azure's own keys"`
+	Price      *drover.Money `yaml:"price" doc:"the price per GiB and month; default: Azure's list price"`
+	Encryption string        `yaml:"encryption_set" doc:"the resource id of a disk encryption set; default: Azure's own keys"`
 }
 
 // environment is one of Azure's separate clouds.

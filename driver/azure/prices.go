@@ -101,7 +101,7 @@ func (i priceItem) enter(all priceList, since map[string]time.Time, price drover
 // pricePage reads a page. The list names the next one, which must be its own.
 func (c *cloud) pricePage(ctx context.Context, address string) (page pricePage, err error) {
 	if !strings.HasPrefix(address, pricesURL+"?") {
-		return page, fmt.Errorf("the price list continues at %.200q, which is not its own address", address)
+		return page, fmt.Errorf("the next page of the price list is at %.200q, which is not an address of the price list", address)
 	}
 	err = c.api.gate.Pass(ctx, "ListPrices", func() error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -162,7 +162,7 @@ func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 	defer cancel()
 	rows, err := query[spotRow](ctx, c.api, fmt.Sprintf(spotsQuery, c.config.Location))
 	if err == nil && len(rows) == 0 { // what the credentials may not read is not refused but missing
-		err = drover.Errorf(drover.KindAuthentication, "these credentials give no access to anything in %s", c.config.Location).WithHint("%s", errs.Hints[drover.KindAuthentication])
+		err = drover.Errorf(drover.KindAuthentication, "these credentials cannot read any data about %s", c.config.Location).WithHint("%s", errs.Hints[drover.KindAuthentication])
 	}
 	all := map[string]spotInfo{}
 	for _, row := range rows {

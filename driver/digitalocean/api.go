@@ -76,7 +76,7 @@ func lastPage(answer *godo.Response) (int, error) {
 	}
 	n, err := strconv.Atoi(u.Query().Get("page"))
 	if err != nil || n < 1 {
-		return 0, drover.Errorf(drover.KindTransient, "the list gives %q as its last page", u.Query().Get("page"))
+		return 0, drover.Errorf(drover.KindTransient, "%q is not a valid number for the last page of a list", u.Query().Get("page"))
 	}
 	return n, nil
 }

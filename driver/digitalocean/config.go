@@ -20,8 +20,8 @@ type Config struct {
 	Token    drover.Secret     `yaml:"token" doc:"the API token; default: DIGITALOCEAN_ACCESS_TOKEN, which doctl uses too"`
 	Regions  []string          `yaml:"regions" doc:"where instances may be created; default: all"`
 	VPCs     map[string]string `yaml:"vpcs" doc:"the id of the network that instances join, by region; default: the region's default"`
-	Tags     []string          `yaml:"tags" doc:"on all instances, in addition to Drover's own"`
-	Endpoint string            `yaml:"endpoint" doc:"of the API; default: DigitalOcean's"`
+	Tags     []string          `yaml:"tags" doc:"for all instances, in addition to Drover's own"`
+	Endpoint string            `yaml:"endpoint" doc:"the URL of the API; default: DigitalOcean's"`
 
 	kit.TypeKeys
 }
@@ -66,6 +66,6 @@ func (c *Config) token() (drover.Secret, error) {
 	if token := cmp.Or(c.Token.Reveal(), os.Getenv("DIGITALOCEAN_ACCESS_TOKEN")); token != "" {
 		return drover.NewSecret(token), nil
 	}
-	return drover.Secret{}, drover.Errorf(drover.KindAuthentication, "there is no token for DigitalOcean").
-		WithHint("set DIGITALOCEAN_ACCESS_TOKEN, or token: ${env:NAME} in the cloud's configuration")
+	return drover.Secret{}, drover.Errorf(drover.KindAuthentication, "no DigitalOcean token is configured").
+		WithHint("set DIGITALOCEAN_ACCESS_TOKEN, or write token: ${env:NAME} in the cloud's configuration")
 }

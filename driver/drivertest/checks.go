@@ -20,31 +20,31 @@ func checkCapabilities(_ context.Context, t *trial) error {
 	c := t.cloud.Capabilities()
 	var errs []error
 	if !slices.Contains([]driver.HostKeys{driver.HostKeysPlanted, driver.HostKeysVerified, driver.HostKeysSecret}, c.HostKeys) {
-		errs = append(errs, fmt.Errorf("HostKeys is %q", c.HostKeys))
+		errs = append(errs, fmt.Errorf("HostKeys has the unknown value %q", c.HostKeys))
 	}
 	if !slices.Contains([]driver.PowerOff{driver.PowerOffEnds, driver.PowerOffStops}, c.PowerOff) {
-		errs = append(errs, fmt.Errorf("PowerOff is %q", c.PowerOff))
+		errs = append(errs, fmt.Errorf("PowerOff has the unknown value %q", c.PowerOff))
 	}
 	if !slices.Contains([]driver.Notices{driver.NoNotices, driver.NoticesEC2, driver.NoticesGCE, driver.NoticesAzure, driver.NoticesFile}, c.Notices) {
-		errs = append(errs, fmt.Errorf("Notices is %q", c.Notices))
+		errs = append(errs, fmt.Errorf("Notices has the unknown value %q", c.Notices))
 	}
 	if !slices.Contains([]driver.Init{"", driver.InitShell, driver.InitBoots, driver.InitCloud}, c.Init) || c.MaxInit < 0 {
-		errs = append(errs, fmt.Errorf("Init is %q, MaxInit %d", c.Init, c.MaxInit))
+		errs = append(errs, fmt.Errorf("Init is %q and MaxInit is %d, which is not valid", c.Init, c.MaxInit))
 	}
 	if _, can := driver.As[driver.Starter](t.cloud); can != c.StopStart {
-		errs = append(errs, fmt.Errorf("StopStart is %v, being a Starter is %v", c.StopStart, can))
+		errs = append(errs, fmt.Errorf("StopStart is %v, but implements Starter: %v", c.StopStart, can))
 	}
 	if c.StopSaves && !c.StopStart {
-		errs = append(errs, errors.New("StopSaves is true, and instances cannot be stopped"))
+		errs = append(errs, errors.New("StopSaves is true, but instances cannot be stopped"))
 	}
 	if _, can := driver.As[driver.DiskGrower](t.cloud); can != c.GrowDisk {
-		errs = append(errs, fmt.Errorf("GrowDisk is %v, being a DiskGrower is %v", c.GrowDisk, can))
+		errs = append(errs, fmt.Errorf("GrowDisk is %v, but implements DiskGrower: %v", c.GrowDisk, can))
 	}
 	if _, can := driver.As[driver.Describer](t.cloud); can != c.Describe {
-		errs = append(errs, fmt.Errorf("Describe is %v, being a Describer is %v", c.Describe, can))
+		errs = append(errs, fmt.Errorf("Describe is %v, but implements Describer: %v", c.Describe, can))
 	}
 	if c.NodeID != "" && (!strings.Contains(c.NodeID, "://") || !strings.Contains(c.NodeID, "{id}") && !strings.Contains(c.NodeID, "{name}")) {
-		errs = append(errs, fmt.Errorf("NodeID is %q, and all nodes would be called alike", c.NodeID))
+		errs = append(errs, fmt.Errorf("NodeID is %q, which would give all nodes the same name", c.NodeID))
 	}
 	return errors.Join(errs...)
 }
@@ -59,7 +59,7 @@ func checkOfferings(ctx context.Context, t *trial) error {
 		if o.Type.Name == "" || o.Type.ProviderType == "" || o.Zone == "" || o.Cloud == "" ||
 			o.Market != drover.OnDemand && o.Market != drover.Spot || o.Price < 0 ||
 			o.Type.Resources.CPU <= 0 || o.Type.Resources.Memory <= 0 || o.Type.Resources.Arch == "" {
-			errs = append(errs, fmt.Errorf("incomplete: %+v", o))
+			errs = append(errs, fmt.Errorf("incomplete offering: %+v", o))
 		}
 		if i > 0 && order(all[i-1], o) >= 0 {
 			errs = append(errs, fmt.Errorf("%s in %s, %s, comes before %s in %s, %s", all[i-1].Type.Name, all[i-1].Zone, all[i-1].Market,
@@ -80,10 +80,10 @@ func checkCreate(ctx context.Context, t *trial) error {
 		return err
 	}
 	if !slices.ContainsFunc(r.Candidates, taken.Same) {
-		return fmt.Errorf("took %v, which is none of %v", taken, r.Candidates)
+		return fmt.Errorf("chose %v, which is not one of %v", taken, r.Candidates)
 	}
 	if got := in.Candidate(); !got.Same(taken) {
-		return fmt.Errorf("the instance is a %v, but %v was taken", got, taken)
+		return fmt.Errorf("the instance is a %v, but %v was chosen", got, taken)
 	}
 	if in.ID == "" || !slices.Contains([]driver.State{driver.Pending, driver.Running}, in.State) {
 		return fmt.Errorf("the instance has id %q and state %q", in.ID, in.State)
@@ -119,7 +119,7 @@ func checkCreateAgain(ctx context.Context, t *trial) error {
 		return err
 	}
 	if first.ID != again.ID {
-		return fmt.Errorf("one name, two instances: %s and %s", first.ID, again.ID)
+		return fmt.Errorf("two instances have the same name: %s and %s", first.ID, again.ID)
 	}
 	_, err = t.listed(ctx, r.Tags, 1)
 	return err
@@ -135,7 +135,7 @@ func checkCreateRace(ctx context.Context, t *trial) error {
 		return err
 	}
 	if len(slices.Compact(ids)) != 1 {
-		return fmt.Errorf("one name, several instances: %v", ids)
+		return fmt.Errorf("several instances have the same name: %v", ids)
 	}
 	_, err = t.listed(ctx, r.Tags, 1)
 	return err
@@ -158,7 +158,7 @@ func checkImpossible(ctx context.Context, t *trial) error {
 	r.Candidates = r.Candidates[:1]
 	r.Candidates[0].ProviderType = "no-such-type"
 	_, _, err := t.create(ctx, r)
-	if err := wantKind("creating an instance of no known type", err, drover.KindInvalid, drover.KindUnsupported); err != nil {
+	if err := wantKind("creating an instance of an unknown type", err, drover.KindInvalid, drover.KindUnsupported); err != nil {
 		return err
 	}
 	if _, err := t.listed(ctx, r.Tags, 0); err != nil {
@@ -215,7 +215,7 @@ func checkSetTags(ctx context.Context, t *trial) error {
 	}); err != nil {
 		return fmt.Errorf("set tags: %w", err)
 	}
-	_, err = t.untilListed(ctx, "the new tags are listed without the old", t.fleetTags(), func(all map[string]driver.Instance) (bool, error) {
+	_, err = t.untilListed(ctx, "the new tags are listed without the old ones", t.fleetTags(), func(all map[string]driver.Instance) (bool, error) {
 		_, old := all[in.ID].Tags[driver.TagPool]
 		return all[in.ID].Bears(next) && !old, nil
 	})
@@ -275,14 +275,14 @@ func checkOtherFleet(ctx context.Context, t *trial) (err error) {
 	}
 	ours, err := t.list(ctx, t.fleetTags())
 	if err == nil && has(ours, theirs) {
-		err = fmt.Errorf("our list holds their %s: listed %s", theirs.ID, told(ours))
+		err = fmt.Errorf("our list contains the other fleet's %s: listed %s", theirs.ID, told(ours))
 	}
 	if err != nil {
 		return err
 	}
 	left, err := other.list(ctx, other.fleetTags())
 	if err == nil && !has(left, theirs) {
-		err = fmt.Errorf("their %s is gone with ours: listed %s", theirs.ID, told(left))
+		err = fmt.Errorf("the other fleet's %s was destroyed with ours: listed %s", theirs.ID, told(left))
 	}
 	return err
 }
@@ -331,7 +331,7 @@ func checkConcurrency(ctx context.Context, t *trial) error {
 
 func checkMany(ctx context.Context, t *trial) error {
 	if t.Many == 0 {
-		return skip("a number of instances to try it with is not given")
+		return skip("the number of instances to create is not set")
 	}
 	for range t.Many {
 		if _, err := t.one(ctx); err != nil {

@@ -12,7 +12,7 @@ import (
 func checkDescribe(ctx context.Context, t *trial) error {
 	d, can := driver.As[driver.Describer](t.cloud)
 	if !can {
-		return skip("one instance cannot be asked for here")
+		return skip("this driver cannot describe a single instance")
 	}
 	r := t.request()
 	in, _, err := t.create(ctx, r)
@@ -30,11 +30,11 @@ func checkDescribe(ctx context.Context, t *trial) error {
 		return err
 	}
 	if described.Ended != 0 {
-		return fmt.Errorf("%s has just been created, and is said to have ended at %v", in.ID, described.Ended)
+		return fmt.Errorf("%s has just been created, but is reported to have ended at %v", in.ID, described.Ended)
 	}
 	// It boots meanwhile, so the two may differ for a moment.
 	var listed driver.Instance
-	err = t.eventually(ctx, "the instance is described as it is listed", func(ctx context.Context) (bool, error) {
+	err = t.eventually(ctx, "the description of the instance agrees with the list", func(ctx context.Context) (bool, error) {
 		all, err := t.list(ctx, t.fleetTags())
 		if err == nil {
 			listed = all[in.ID]
@@ -55,7 +55,7 @@ func (t *trial) described(ctx context.Context, d driver.Describer, id string) (i
 		asked := time.Since(began)
 		in, err = d.Describe(ctx, id)
 		if err != nil && drover.KindOf(err) == drover.KindNotFound && asked > lag {
-			return false, fmt.Errorf("%v after its creation %s is not found by its id, and lists lag by no more than %v, as the driver says: %w", asked, id, lag, err)
+			return false, fmt.Errorf("%v after its creation, %s is not found by its id, although the driver says that lists lag by at most %v: %w", asked, id, lag, err)
 		}
 		return err == nil, passing(err)
 	})
@@ -88,7 +88,7 @@ const clockSkew = 5 * time.Second
 func checkDescribeGone(ctx context.Context, t *trial) error {
 	d, can := driver.As[driver.Describer](t.cloud)
 	if !can {
-		return skip("one instance cannot be asked for here")
+		return skip("this driver cannot describe a single instance")
 	}
 	made := time.Now()
 	in, err := t.gone(ctx)
@@ -96,16 +96,16 @@ func checkDescribeGone(ctx context.Context, t *trial) error {
 		return err
 	}
 	began, lag := time.Now(), t.cloud.Capabilities().Lag()
-	err = t.eventually(ctx, "what no list has any more is not found by its id", func(ctx context.Context) (bool, error) {
+	err = t.eventually(ctx, "the instance, which is no longer listed, is not found by its id", func(ctx context.Context) (bool, error) {
 		asked := time.Since(began)
 		left, err := d.Describe(ctx, in.ID)
 		switch {
 		case err != nil && left.Ended != 0 && (left.Ended.Add(clockSkew) < drover.TimeOf(made) || left.Ended > drover.TimeOf(time.Now().Add(clockSkew))):
-			return false, fmt.Errorf("%s was created at %v, and is said to have ended at %v", in.ID, made, left.Ended)
+			return false, fmt.Errorf("%s was created at %v, but is reported to have ended at %v", in.ID, made, left.Ended)
 		case err != nil && drover.KindOf(err) == drover.KindNotFound:
 			return true, nil
 		case err == nil && asked > lag:
-			return false, fmt.Errorf("%v after the last list that had it %s is described as %s, and lists lag by no more than %v, as the driver says", asked, in.ID, left.State, lag)
+			return false, fmt.Errorf("%v after the last list that contained it, %s is described as %s, although the driver says that lists lag by at most %v", asked, in.ID, left.State, lag)
 		}
 		return false, passing(err)
 	})
@@ -113,5 +113,5 @@ func checkDescribeGone(ctx context.Context, t *trial) error {
 		return err
 	}
 	_, err = d.Describe(ctx, "drover-has-no-such-instance")
-	return wantKind("describing an instance that never was", err, drover.KindNotFound)
+	return wantKind("describing an instance that never existed", err, drover.KindNotFound)
 }

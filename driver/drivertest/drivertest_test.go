@@ -62,8 +62,8 @@ func TestACloudThatDescribesPasses(t *testing.T) {
 }
 
 func TestAnErrorSaysWhatWasListed(t *testing.T) {
-	err := find(t, "creating one name again").Run(t.Context(), harness(50*time.Millisecond, injecting(middleware.MethodCreate, middleware.Trouble{Double: 1})))
-	if err == nil || !strings.Contains(err.Error(), "still not: 1 instances are listed by map[") || strings.Count(err.Error(), "suite/check-") != 2 {
+	err := find(t, "repeating a create request").Run(t.Context(), harness(50*time.Millisecond, injecting(middleware.MethodCreate, middleware.Trouble{Double: 1})))
+	if err == nil || !strings.Contains(err.Error(), "waiting until 1 instances are listed by map[") || strings.Count(err.Error(), "suite/check-") != 2 {
 		t.Errorf("got %v", err)
 	}
 }
@@ -102,12 +102,12 @@ func TestEveryCheckCanFail(t *testing.T) {
 			caps.NodeID = "aws:///{zone}"
 			return altered{Cloud: c, capabilities: &caps}
 		}},
-		{"an instance is described", "finds none", func(c driver.Cloud) driver.Cloud {
+		{"describing an instance by its id", "finds none", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(_ context.Context, id string) (driver.Instance, error) {
 				return driver.Instance{}, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
 			}}
 		}},
-		{"an instance is described", "finds it later than it says", func(c driver.Cloud) driver.Cloud {
+		{"describing an instance by its id", "finds it later than it says", func(c driver.Cloud) driver.Cloud {
 			var calls atomic.Int32
 			return describable{altered{Cloud: c}, -1, func(ctx context.Context, id string) (driver.Instance, error) {
 				if calls.Add(1) == 1 {
@@ -116,26 +116,26 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return looking(c)(ctx, id)
 			}}
 		}},
-		{"an instance is described", "tells no tags", func(c driver.Cloud) driver.Cloud {
+		{"describing an instance by its id", "tells no tags", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				in, err := looking(c)(ctx, id)
 				in.Tags = nil
 				return in, err
 			}}
 		}},
-		{"an instance is described", "tells no address", func(c driver.Cloud) driver.Cloud {
+		{"describing an instance by its id", "tells no address", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				in, err := looking(c)(ctx, id)
 				in.Addresses = driver.Addresses{}
 				return in, err
 			}}
 		}},
-		{"what is gone or never was", "describes what is gone", func(c driver.Cloud) driver.Cloud {
+		{"looking up an instance", "describes what is gone", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(_ context.Context, id string) (driver.Instance, error) {
 				return driver.Instance{ID: id, State: driver.Stopped}, nil
 			}}
 		}},
-		{"what is gone or never was", "forgets it later than it says", func(c driver.Cloud) driver.Cloud {
+		{"looking up an instance", "forgets it later than it says", func(c driver.Cloud) driver.Cloud {
 			var calls atomic.Int32
 			return describable{altered{Cloud: c}, -1, func(ctx context.Context, id string) (driver.Instance, error) {
 				if calls.Add(1) == 1 {
@@ -144,7 +144,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return looking(c)(ctx, id)
 			}}
 		}},
-		{"what is gone or never was", "has it end before it was made", func(c driver.Cloud) driver.Cloud {
+		{"looking up an instance", "has it end before it was made", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				in, err := looking(c)(ctx, id)
 				if err != nil {
@@ -153,14 +153,14 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return in, err
 			}}
 		}},
-		{"an instance is described", "has it end when it is made", func(c driver.Cloud) driver.Cloud {
+		{"describing an instance by its id", "has it end when it is made", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				in, err := looking(c)(ctx, id)
 				in.Ended = drover.TimeOf(time.Now())
 				return in, err
 			}}
 		}},
-		{"what is gone or never was", "calls what never was a passing trouble", func(c driver.Cloud) driver.Cloud {
+		{"looking up an instance", "calls what never was a passing trouble", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				if !strings.HasPrefix(id, "suite/") {
 					return driver.Instance{}, drover.Errorf(drover.KindTransient, "there is no instance %s", id)
@@ -180,21 +180,21 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return all
 			}}
 		}},
-		{"create answers", "takes what nobody asked for", func(c driver.Cloud) driver.Cloud {
+		{"create returns", "takes what nobody asked for", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				in, taken, err := c.Create(ctx, r)
 				taken.Zone = "elsewhere"
 				return in, taken, err
 			}}
 		}},
-		{"create answers", "answers without an id", func(c driver.Cloud) driver.Cloud {
+		{"create returns", "answers without an id", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				in, taken, err := c.Create(ctx, r)
 				in.ID = ""
 				return in, taken, err
 			}}
 		}},
-		{"an instance bears its tags", "tags after creating", func(c driver.Cloud) driver.Cloud {
+		{"an instance has its tags", "tags after creating", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				tags := r.Tags
 				r.Tags = nil
@@ -203,19 +203,19 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return in, taken, err
 			}}
 		}},
-		{"creating one name again", "makes another", injecting(middleware.MethodCreate, middleware.Trouble{Double: 1})},
-		{"creating one name many times at once", "makes another now and then", injecting(middleware.MethodCreate, middleware.Trouble{Double: 0.5})},
-		{"a type that cannot be", "creates it anyway", func(c driver.Cloud) driver.Cloud {
+		{"repeating a create request", "makes another", injecting(middleware.MethodCreate, middleware.Trouble{Double: 1})},
+		{"concurrent create requests", "makes another now and then", injecting(middleware.MethodCreate, middleware.Trouble{Double: 0.5})},
+		{"a request for an impossible type", "creates it anyway", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				r.Candidates[0].ProviderType = "a"
 				return c.Create(ctx, r)
 			}}
 		}},
-		{"a type that cannot be", "refuses without a class", injecting(middleware.MethodCreate, middleware.Trouble{Fail: 1, Errors: []error{errPlain}})},
-		{"a type that cannot be", "leaves a network interface behind", func(c driver.Cloud) driver.Cloud {
+		{"a request for an impossible type", "refuses without a class", injecting(middleware.MethodCreate, middleware.Trouble{Fail: 1, Errors: []error{errPlain}})},
+		{"a request for an impossible type", "leaves a network interface behind", func(c driver.Cloud) driver.Cloud {
 			return littered{c, driver.Leftover{Kind: "interface", ID: "i-1"}}
 		}},
-		{"destroy ends", "leaves a disk behind", func(c driver.Cloud) driver.Cloud { return littered{c, driver.Leftover{Kind: "disk", ID: "d-1"}} }},
+		{"destroy removes", "leaves a disk behind", func(c driver.Cloud) driver.Cloud { return littered{c, driver.Leftover{Kind: "disk", ID: "d-1"}} }},
 		{"a request without candidates", "calls it passing trouble", injecting(middleware.MethodCreate, middleware.Trouble{Fail: 1})},
 		{"a list by tags", "lists the first page", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
@@ -232,10 +232,10 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"an instance that is gone", "tags it", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, setTags: func(context.Context, string, map[string]string) error { return nil }}
 		}},
-		{"destroy ends", "does nothing", func(c driver.Cloud) driver.Cloud {
+		{"destroy removes", "does nothing", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, destroy: func(context.Context, string) error { return nil }}
 		}},
-		{"destroy ends", "misses what is gone", func(c driver.Cloud) driver.Cloud {
+		{"destroy removes", "misses what is gone", func(c driver.Cloud) driver.Cloud {
 			gone := map[string]bool{}
 			return altered{Cloud: c, destroy: func(ctx context.Context, id string) error {
 				if gone[id] {
@@ -245,7 +245,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return c.Destroy(ctx, id)
 			}}
 		}},
-		{"a fleet leaves another's", "destroys all there is", func(c driver.Cloud) driver.Cloud {
+		{"a fleet leaves the instances", "destroys all there is", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, destroy: func(ctx context.Context, _ string) error {
 				all, err := c.List(ctx, nil)
 				for _, in := range all {
@@ -254,7 +254,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return err
 			}}
 		}},
-		{"closing leaves", "takes its instances along", func(c driver.Cloud) driver.Cloud {
+		{"closing keeps", "takes its instances along", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, close: func() error {
 				all, err := c.List(context.Background(), nil)
 				for _, in := range all {
@@ -263,7 +263,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return err
 			}}
 		}},
-		{"closing leaves", "gives a new id to each who asks", func() func(c driver.Cloud) driver.Cloud {
+		{"closing keeps", "gives a new id to each who asks", func() func(c driver.Cloud) driver.Cloud {
 			var opened atomic.Int32
 			return func(c driver.Cloud) driver.Cloud {
 				suffix := fmt.Sprintf("#%d", opened.Add(1))
@@ -287,7 +287,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				}
 			}
 		}()},
-		{"many calls at once", "knows one instance at a time", func(c driver.Cloud) driver.Cloud {
+		{"concurrent calls", "knows one instance at a time", func(c driver.Cloud) driver.Cloud {
 			var first atomic.Pointer[driver.Instance]
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				in, taken, err := c.Create(ctx, r)
@@ -317,30 +317,30 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return nil
 			}}
 		}},
-		{"prices of the past", "tells the oldest first", func(c driver.Cloud) driver.Cloud {
+		{"past prices", "tells the oldest first", func(c driver.Cloud) driver.Cloud {
 			return remembering{c, []driver.PricePoint{{From: 1, Price: 2}, {From: 2, Price: 1}}}
 		}},
-		{"prices of the past", "tells what has not changed", func(c driver.Cloud) driver.Cloud {
+		{"past prices", "tells what has not changed", func(c driver.Cloud) driver.Cloud {
 			return remembering{c, []driver.PricePoint{{From: 2, Price: 1}, {From: 1, Price: 1}}}
 		}},
-		{"prices of the past", "tells nothing", func(c driver.Cloud) driver.Cloud { return remembering{c, nil} }},
-		{"an image that is not there", "takes any", func(c driver.Cloud) driver.Cloud {
+		{"past prices", "tells nothing", func(c driver.Cloud) driver.Cloud { return remembering{c, nil} }},
+		{"looking up a missing image", "takes any", func(c driver.Cloud) driver.Cloud {
 			return finding{c, func() ([]driver.Image, error) { return []driver.Image{{ID: "i-1"}}, nil }}
 		}},
-		{"an image that is not there", "fails", func(c driver.Cloud) driver.Cloud {
+		{"looking up a missing image", "fails", func(c driver.Cloud) driver.Cloud {
 			return finding{c, func() ([]driver.Image, error) { return nil, drover.Errorf(drover.KindNotFound, "no such image") }}
 		}},
-		{"what instances share", "does not say whose it is", func(c driver.Cloud) driver.Cloud {
+		{"shared resources", "does not say whose it is", func(c driver.Cloud) driver.Cloud {
 			return sharing{c, &[]driver.Leftover{{Kind: "key", ID: "k-1", Shared: true}}}
 		}},
-		{"what instances share", "makes another for each controller", func() func(driver.Cloud) driver.Cloud {
+		{"shared resources", "makes another for each controller", func() func(driver.Cloud) driver.Cloud {
 			keys := &[]driver.Leftover{}
 			return func(c driver.Cloud) driver.Cloud {
 				*keys = append(*keys, fleetKey(rand.Text()))
 				return sharing{c, keys}
 			}
 		}()},
-		{"what instances share", "keeps it", func(c driver.Cloud) driver.Cloud { return littered{c, fleetKey("k-1")} }},
+		{"shared resources", "keeps it", func(c driver.Cloud) driver.Cloud { return littered{c, fleetKey("k-1")} }},
 		{"the init scripts", "runs none of the user's", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				r.UserInit = drover.Secret{}
@@ -355,13 +355,13 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"no call outlives", "hangs", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, setTags: func(context.Context, string, map[string]string) error { select {} }}
 		}},
-		{"the planted key", "plants another host key", func(c driver.Cloud) driver.Cloud {
+		{"the installed key", "plants another host key", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				r.HostKey = drover.NewSecret(otherKey(t))
 				return c.Create(ctx, r)
 			}}
 		}},
-		{"the planted key", "tells no address", func(c driver.Cloud) driver.Cloud {
+		{"the installed key", "tells no address", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 				all, err := c.List(ctx, tags)
 				for i := range all {
@@ -370,7 +370,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return all, err
 			}}
 		}},
-		{"another host key", "vouches for any", func(c driver.Cloud) driver.Cloud {
+		{"a wrong host key", "vouches for any", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, verify: func() error { return nil }}
 		}},
 	}
@@ -385,8 +385,8 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		})
 	}
-	t.Run("another key is refused, on a cloud that lets anybody in", func(t *testing.T) {
-		check := find(t, "another key")
+	t.Run("any other key is rejected, on a cloud that lets anybody in", func(t *testing.T) {
+		check := find(t, "any other key")
 		failing[check.Name] = true
 		if err := check.Run(t.Context(), harness(time.Second, withOpenDoor)); err == nil {
 			t.Error("the check passes")
@@ -405,10 +405,10 @@ func TestSkip(t *testing.T) {
 	t.Run("without logins, the checks that log in are skipped and the others are not", func(t *testing.T) {
 		h := harness(time.Second, func(c driver.Cloud) driver.Cloud { return c })
 		h.NoLogin = true
-		if err := find(t, "the planted key").Run(t.Context(), h); !errors.Is(err, drivertest.ErrSkipped) {
+		if err := find(t, "the installed key").Run(t.Context(), h); !errors.Is(err, drivertest.ErrSkipped) {
 			t.Errorf("got %v", err)
 		}
-		if err := find(t, "create answers").Run(t.Context(), h); err != nil {
+		if err := find(t, "create returns").Run(t.Context(), h); err != nil {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -18,7 +18,7 @@ import (
 // reach makes an instance and waits until it lets the right key in.
 func (t *trial) reach(ctx context.Context) (driver.Instance, error) {
 	if t.NoLogin {
-		return driver.Instance{}, skip("nothing is booted")
+		return driver.Instance{}, skip("this cloud boots no instances")
 	}
 	return t.reachRequested(ctx, t.request())
 }
@@ -34,7 +34,7 @@ func (t *trial) reachRequested(ctx context.Context, r driver.CreateRequest) (dri
 // letIn waits until an instance lets the planted key in, and returns it as it is listed then.
 func (t *trial) letIn(ctx context.Context, in driver.Instance) (driver.Instance, error) {
 	var last error
-	err := t.eventually(ctx, "the instance lets the planted key in", func(ctx context.Context) (bool, error) {
+	err := t.eventually(ctx, "the installed key can log in", func(ctx context.Context) (bool, error) {
 		all, err := t.list(ctx, t.fleetTags())
 		if err != nil {
 			return false, err
@@ -121,16 +121,16 @@ func (t *trial) prove(ctx context.Context, client *ssh.Client, in driver.Instanc
 	case errors.As(proof, &first):
 		out, err := output(client, first.Command)
 		if err != nil {
-			return fmt.Errorf("run the command that is to prove the host key: %w", err)
+			return fmt.Errorf("run the command that verifies the host key: %w", err)
 		}
 		return t.cloud.VerifyHostKey(ctx, in, key, append([]byte{}, out...))
 	case t.cloud.Capabilities().HostKeys == driver.HostKeysSecret:
 		out, err := output(client, `cat "${`+driver.SecretVariable+":-"+driver.SecretFile+`}"`)
 		if err != nil {
-			return fmt.Errorf("the secret that the init script plants is not there yet: %w", err)
+			return fmt.Errorf("the secret that the init script installs does not exist yet: %w", err)
 		}
 		if strings.TrimSpace(string(out)) != t.secret {
-			return drover.Errorf(drover.KindHostKey, "instance %s has another secret than the planted one", in.ID)
+			return drover.Errorf(drover.KindHostKey, "instance %s has a different secret from the installed one", in.ID)
 		}
 	}
 	return nil
@@ -157,7 +157,7 @@ func (t *trial) hostKeyAlgorithms() []string {
 // prove, with what the driver said.
 func (t *trial) judge(ctx context.Context, in driver.Instance, offered ssh.PublicKey) (refused, proof error) {
 	if t.cloud.Capabilities().HostKeys == driver.HostKeysPlanted && string(offered.Marshal()) != string(t.hostKey.PublicKey().Marshal()) {
-		return drover.Errorf(drover.KindHostKey, "instance %s has another host key than the planted one", in.ID), nil
+		return drover.Errorf(drover.KindHostKey, "instance %s has a different host key from the installed one", in.ID), nil
 	}
 	err := t.cloud.VerifyHostKey(ctx, in, offered.Marshal(), nil)
 	if first := (*driver.RunFirst)(nil); errors.As(err, &first) {
@@ -177,7 +177,7 @@ const initFile = `"${TMPDIR:-/tmp}/drover-check"`
 
 func checkInit(ctx context.Context, t *trial) error {
 	if t.NoLogin || t.NoCommands {
-		return skip("nothing is booted")
+		return skip("this cloud boots no instances")
 	}
 	r := t.request()
 	r.Init = t.init("#!/bin/sh\necho own >>" + initFile + "\n")
@@ -190,7 +190,7 @@ func checkInit(ctx context.Context, t *trial) error {
 	err = t.eventually(ctx, "both init scripts have run", func(ctx context.Context) (bool, error) {
 		out, code, err := t.command(ctx, in, "sort "+initFile+"; exit 7")
 		if err == nil && code != 7 {
-			err = fmt.Errorf("a command that ends with 7 is said to have ended with %d", code)
+			err = fmt.Errorf("a command that exits with 7 is reported to have exited with %d", code)
 		}
 		said = out
 		return out == "added\nown\n", err
@@ -240,7 +240,7 @@ func checkStranger(ctx context.Context, t *trial) error {
 		return err
 	}
 	if t.login(ctx, in, stranger) == nil {
-		return errors.New("a key that was never planted logs in")
+		return errors.New("a key that was never installed can log in")
 	}
 	return nil
 }
@@ -262,5 +262,5 @@ func checkHostKey(ctx context.Context, t *trial) error {
 	if first := (*driver.RunFirst)(nil); errors.As(err, &first) { // the output of no instance's
 		err = t.cloud.VerifyHostKey(ctx, in, stranger.PublicKey().Marshal(), []byte{})
 	}
-	return wantKind("verifying a host key of nobody's", err, kinds...)
+	return wantKind("verifying an unknown host key", err, kinds...)
 }

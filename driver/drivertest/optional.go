@@ -17,7 +17,7 @@ const pastTime = 24 * time.Hour
 func checkPrices(ctx context.Context, t *trial) error {
 	historian, remembers := driver.As[driver.PriceHistorian](t.cloud)
 	if !remembers {
-		return skip("of prices there is what is listed now")
+		return skip("this driver knows only current prices")
 	}
 	all, err := t.cloud.Offerings(ctx)
 	if err != nil {
@@ -45,11 +45,11 @@ func checkPrices(ctx context.Context, t *trial) error {
 func wantPrices(points []driver.PricePoint) error {
 	switch {
 	case len(points) == 0:
-		return errors.New("it has no price")
+		return errors.New("the price history is empty")
 	case !slices.Equal(points, driver.SortPrices(points)):
-		return fmt.Errorf("it is not newest first, each change once: %v", points)
+		return fmt.Errorf("the prices are not sorted from newest to oldest with each change once: %v", points)
 	case slices.ContainsFunc(points, func(p driver.PricePoint) bool { return p.Price < 0 || p.From == 0 }):
-		return fmt.Errorf("a price is negative, or has no beginning: %v", points)
+		return fmt.Errorf("a price is negative, or its start time is missing: %v", points)
 	}
 	return nil
 }
@@ -57,17 +57,17 @@ func wantPrices(points []driver.PricePoint) error {
 func checkNoImage(ctx context.Context, t *trial) error {
 	finder, can := driver.As[driver.ImageFinder](t.cloud)
 	if !can {
-		return skip("images are not looked for here")
+		return skip("this driver does not look up images")
 	}
 	const name = "drover-has-no-such-image"
 	found, err := finder.FindImages(ctx, name, "")
 	switch {
 	case err != nil:
-		return fmt.Errorf("looking for an image that is not there: %w", err)
+		return fmt.Errorf("looking up a missing image: %w", err)
 	case len(found) == 1 && found[0].ID == name:
-		return skip("what is said to be an image is passed on as it is")
+		return skip("this driver passes image ids on unchecked")
 	case len(found) > 0:
-		return fmt.Errorf("an image that is not there was found: %v", found)
+		return fmt.Errorf("a missing image was found: %v", found)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func checkNoImage(ctx context.Context, t *trial) error {
 func checkShared(ctx context.Context, t *trial) error {
 	sweeper, can := driver.As[driver.Reaper](t.cloud)
 	if !can {
-		return skip("nothing stands beside instances here")
+		return skip("this driver creates nothing but instances")
 	}
 	if _, err := t.one(ctx); err != nil {
 		return err
@@ -93,7 +93,7 @@ func checkShared(ctx context.Context, t *trial) error {
 		return err
 	}
 	if !slices.Equal(first, second) {
-		return fmt.Errorf("another controller of the fleet has not taken over what instances share: it was %v, and is %v", first, second)
+		return fmt.Errorf("the fleet's next controller did not reuse the shared resources: they were %v and are now %v", first, second)
 	}
 	return t.endFleet(ctx, sweeper)
 }
@@ -118,7 +118,7 @@ func (t *trial) shared(ctx context.Context, sweeper driver.Reaper) (ids []string
 	}
 	for _, s := range all {
 		if s.Kind == "" || s.ID == "" || s.Tags[driver.TagFleet] != t.Fleet {
-			return nil, fmt.Errorf("this is not said to be of fleet %s: %+v", t.Fleet, s)
+			return nil, fmt.Errorf("this leftover does not name fleet %s as its owner: %+v", t.Fleet, s)
 		}
 		if s.Shared {
 			ids = append(ids, s.Kind+" "+s.ID)
@@ -142,7 +142,7 @@ func (t *trial) endFleet(ctx context.Context, sweeper driver.Reaper) error {
 	if _, err := t.listed(ctx, t.fleetTags(), 0); err != nil {
 		return err
 	}
-	return t.eventually(ctx, "with the fleet all goes that its instances shared", func(ctx context.Context) (bool, error) {
+	return t.eventually(ctx, "the resources that the fleet's instances shared are removed", func(ctx context.Context) (bool, error) {
 		if _, err := driver.Reap(ctx, t.cloud, t.Fleet, drover.TimeOf(time.Now()), driver.Ended); err != nil {
 			return false, err
 		}
@@ -154,7 +154,7 @@ func (t *trial) endFleet(ctx context.Context, sweeper driver.Reaper) error {
 func checkStopStart(ctx context.Context, t *trial) error {
 	starter, can := driver.As[driver.Starter](t.cloud)
 	if !can {
-		return skip("instances are not stopped and started here")
+		return skip("this driver cannot stop and start instances")
 	}
 	if len(t.Request.Candidates) == 0 { // spot instances cannot be stopped everywhere
 		if err := t.cheapest(ctx, drover.OnDemand); err != nil {
@@ -198,7 +198,7 @@ func checkStopStart(ctx context.Context, t *trial) error {
 func checkGrowDisk(ctx context.Context, t *trial) error {
 	grower, can := driver.As[driver.DiskGrower](t.cloud)
 	if !can {
-		return skip("volumes do not grow here")
+		return skip("this driver cannot grow volumes")
 	}
 	in, err := t.one(ctx)
 	if err != nil {
@@ -219,7 +219,7 @@ func checkGrowDisk(ctx context.Context, t *trial) error {
 	if err := t.cloud.Destroy(ctx, in.ID); err != nil {
 		return err
 	}
-	return t.eventually(ctx, "the volume of what is gone is not found", func(ctx context.Context) (bool, error) {
+	return t.eventually(ctx, "growing the volume of an instance that is gone reports that it is not found", func(ctx context.Context) (bool, error) {
 		err := grower.GrowDisk(ctx, in.ID, size)
 		return err != nil && drover.KindOf(err) == drover.KindNotFound, nil
 	})

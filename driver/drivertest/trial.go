@@ -61,7 +61,7 @@ func (h Harness) begin(ctx context.Context) (*trial, error) {
 // end destroys all that the trial made and whatever else bears its fleet, until nothing of it is listed.
 func (t *trial) end(ctx context.Context) error {
 	var listed map[string]driver.Instance
-	err := t.eventually(ctx, "all that was made is gone", func(ctx context.Context) (_ bool, err error) {
+	err := t.eventually(ctx, "everything that was created is gone", func(ctx context.Context) (_ bool, err error) {
 		listed, err = t.list(ctx, t.fleetTags())
 		ids := slices.Concat(t.made, slices.Collect(maps.Keys(listed)))
 		for _, id := range ids {
@@ -108,7 +108,7 @@ func (t *trial) cheapest(ctx context.Context, markets ...drover.Market) error {
 		return fmt.Errorf("ask for the offerings: %w", err)
 	}
 	if len(all) == 0 {
-		return errors.New("nothing is offered")
+		return errors.New("the cloud has no offerings")
 	}
 	o := slices.MinFunc(all, func(a, b drover.Offering) int {
 		if in := slices.Contains(markets, a.Market); in != slices.Contains(markets, b.Market) {
@@ -206,7 +206,7 @@ func (t *trial) eventually(ctx context.Context, what string, ask func(context.Co
 	if whole.Err() != nil {
 		return fmt.Errorf("interrupted while waiting until %s", what)
 	}
-	return fmt.Errorf("after %v, still not: %s", t.Patience, what)
+	return fmt.Errorf("timed out after %v, waiting until %s", t.Patience, what)
 }
 
 // listed waits until the list by these tags holds exactly so many instances.
@@ -253,7 +253,7 @@ func (t *trial) tidy(ctx context.Context) error {
 	if !can {
 		return nil
 	}
-	return t.eventually(ctx, "nothing is left over but what instances share", func(ctx context.Context) (bool, error) {
+	return t.eventually(ctx, "nothing is left behind except shared resources", func(ctx context.Context) (bool, error) {
 		left, err := sweeper.Leftovers(ctx, t.Fleet)
 		return !slices.ContainsFunc(left, func(s driver.Leftover) bool { return !s.Shared }), err
 	})
@@ -266,7 +266,7 @@ func wantKind(doing string, err error, kinds ...drover.ErrorKind) error {
 	case err == nil:
 		return fmt.Errorf("%s succeeded, want an error of kind %v", doing, kinds)
 	case !errors.As(err, &e):
-		return fmt.Errorf("%s: %q is no *drover.Error, want one of kind %v", doing, err, kinds)
+		return fmt.Errorf("%s: %q is not a *drover.Error; want one of kind %v", doing, err, kinds)
 	case !slices.Contains(kinds, e.Kind):
 		return fmt.Errorf("%s: %q is of kind %s, want %v", doing, err, e.Kind, kinds)
 	}
@@ -276,7 +276,7 @@ func wantKind(doing string, err error, kinds ...drover.ErrorKind) error {
 // wantTags is nil if the instance bears these tags; a cloud may add some of its own.
 func wantTags(in driver.Instance, tags map[string]string) error {
 	if !in.Bears(tags) {
-		return fmt.Errorf("instance %s bears %v, want %v", in.ID, in.Tags, slices.Sorted(maps.Keys(tags)))
+		return fmt.Errorf("instance %s has the tags %v, want %v", in.ID, in.Tags, slices.Sorted(maps.Keys(tags)))
 	}
 	return nil
 }

@@ -16,26 +16,26 @@ const maxUserData = 16 << 10
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Region   string `yaml:"region" doc:"default: the AWS tools', or this host's"`
-	Profile  string `yaml:"profile" doc:"of the AWS tools' configuration; default: theirs"`
-	Endpoint string `yaml:"endpoint" doc:"of an API compatible with EC2; default: Amazon's"`
-	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"multiplies the published rate of calls, if the account has a higher one"`
+	Region   string `yaml:"region" doc:"default: the region of the AWS tools, or of this host"`
+	Profile  string `yaml:"profile" doc:"a profile in the AWS tools' configuration; default: the one that they use"`
+	Endpoint string `yaml:"endpoint" doc:"the URL of an API compatible with EC2; default: Amazon's"`
+	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"multiplies the published call rate, if the account has a higher one"`
 
-	Zones           []string          `yaml:"zones" doc:"default: all with a subnet"`
+	Zones           []string          `yaml:"zones" doc:"default: all zones with a subnet"`
 	Subnets         []string          `yaml:"subnets" doc:"ids; default: the default subnet of each zone"`
 	SecurityGroups  []string          `yaml:"security_groups" doc:"ids; default: the network's default"`
 	PublicAddress   *bool             `yaml:"public_address" doc:"whether instances get a public address; default: the subnet's setting"`
 	InstanceProfile string            `yaml:"instance_profile" doc:"name or ARN of the instances' IAM profile; default: none"`
 	KeyPair         string            `yaml:"key_pair" doc:"the name of an existing one; default: the fleet's own is imported"`
-	Tags            map[string]string `yaml:"tags" doc:"on everything Drover creates, in addition to its own"`
+	Tags            map[string]string `yaml:"tags" doc:"for everything that Drover creates, in addition to its own"`
 
 	Volume       volume    `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
 	Volumes      []volume  `yaml:"volumes" doc:"additional volumes of each instance"`
 	Placement    placement `yaml:"placement" doc:"a placement group for instances"`
-	MetadataHops int       `yaml:"metadata_hops" min:"1" max:"64" doc:"how far the metadata service reaches; 1: not into containers; 2: into them too"`
+	MetadataHops int       `yaml:"metadata_hops" min:"1" max:"64" doc:"how many network hops away the metadata service can be reached; 1: not from containers; 2: also from containers"`
 
 	SpotBy    spotBy `yaml:"spot_allocation" doc:"how EC2 chooses among spot candidates"`
-	BareMetal bool   `yaml:"bare_metal" doc:"whether to offer bare metal too"`
+	BareMetal bool   `yaml:"bare_metal" doc:"whether to offer bare-metal types too"`
 
 	kit.TypeKeys
 	kit.MarketKeys
@@ -43,19 +43,19 @@ type Config struct {
 
 // volume is an EBS volume. It is encrypted unless the configuration says otherwise, and is deleted with its instance.
 type volume struct {
-	Device     string        `yaml:"device" doc:"such as /dev/sdf; the root volume's is the image's"`
+	Device     string        `yaml:"device" doc:"such as /dev/sdf; the image determines the root volume's"`
 	Size       drover.Bytes  `yaml:"size"`
 	Type       string        `yaml:"type" doc:"gp3, gp2, io2, io1, st1, sc1 or standard; default: gp3"`
 	IOPS       int           `yaml:"iops" min:"0"`
 	Throughput int           `yaml:"throughput" min:"0" doc:"in MiB per second"`
-	Price      *drover.Money `yaml:"price" doc:"per GiB and month; default: the price in us-east-1"`
+	Price      *drover.Money `yaml:"price" doc:"the price per GiB and month; default: the price in us-east-1"`
 	Key        string        `yaml:"kms_key" doc:"id or ARN; default: the account's default"`
 	Encrypted  *bool         `yaml:"encrypted" doc:"default: true"`
 }
 
 type placement struct {
 	Group     string `yaml:"group" doc:"the name of a placement group"`
-	Partition int    `yaml:"partition" min:"0" doc:"of a partition placement group; 0: any"`
+	Partition int    `yaml:"partition" min:"0" doc:"a partition of a partition placement group; 0: any"`
 }
 
 // spotBy is one of EC2's allocation strategies.

@@ -88,7 +88,7 @@ func inGroup(cmd *exec.Cmd) {
 	cmd.WaitDelay = grace
 }
 
-var errClosed = errors.New("the cloud was closed")
+var errClosed = errors.New("the cloud has been closed")
 
 // bounded keeps what is written to it, up to a limit. It has no method but Write, since whoever copies to it would use any other.
 type bounded struct {

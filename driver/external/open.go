@@ -81,7 +81,7 @@ type cloud struct {
 // Open starts the program, or has it ready, and asks it what it can do.
 func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) {
 	if o.Fleet == "" {
-		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: there is no fleet id", o.Name)
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: no fleet id is set", o.Name)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -20,21 +20,21 @@ type Config struct {
 	Project  string   `yaml:"project" doc:"its id; default: GOOGLE_CLOUD_PROJECT, or the credentials' project"`
 	Region   string   `yaml:"region" doc:"such as us-central1"`
 	Zones    []string `yaml:"zones" doc:"of the region; default: all"`
-	CallRate int      `yaml:"call_rate" min:"1" max:"100" doc:"multiplies the default rate of calls, if the project has a higher one"`
+	CallRate int      `yaml:"call_rate" min:"1" max:"100" doc:"multiplies the default call rate, if the project has a higher one"`
 
-	Network        string   `yaml:"network" doc:"name, or path in another project; default: default"`
-	Subnetwork     string   `yaml:"subnetwork" doc:"name, or path in another project; default: the network's in the region"`
+	Network        string   `yaml:"network" doc:"its name, or its path in another project; default: default"`
+	Subnetwork     string   `yaml:"subnetwork" doc:"its name, or its path in another project; default: the network's subnetwork in the region"`
 	PublicAddress  bool     `yaml:"public_address" doc:"whether instances get a public address"`
 	NetworkTags    []string `yaml:"network_tags" doc:"for firewall rules"`
 	ServiceAccount string   `yaml:"service_account" doc:"the email of the account whose credentials jobs can use; default: none"`
 
 	User   string            `yaml:"user" doc:"the user to create and log in as"`
 	Init   initBy            `yaml:"init" doc:"startup-script or cloud-init: what the image runs at its first boot"`
-	Labels map[string]string `yaml:"labels" doc:"on everything Drover creates, in addition to its own"`
+	Labels map[string]string `yaml:"labels" doc:"for everything that Drover creates, in addition to its own"`
 
 	DiskType  string        `yaml:"disk_type" doc:"the boot disk's type, such as pd-ssd; default: hyperdisk-balanced for fourth-generation series, otherwise pd-balanced"`
-	DiskPrice *drover.Money `yaml:"disk_price" doc:"per GiB and month; default: Google's price list"`
-	MaxRun    time.Duration `yaml:"max_run" doc:"Google deletes an instance after this time in any case; default: never"`
+	DiskPrice *drover.Money `yaml:"disk_price" doc:"the price per GiB and month; default: Google's list price"`
+	MaxRun    time.Duration `yaml:"max_run" doc:"Google deletes every instance after this time; default: never"`
 
 	kit.TypeKeys
 	kit.MarketKeys

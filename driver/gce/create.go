@@ -114,7 +114,7 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 	case !strings.HasPrefix(as.Zone, c.config.Region+"-"):
 		return nil, drover.Errorf(drover.KindInvalid, "zone %s is not in region %s", as.Zone, c.config.Region)
 	case as.ProviderType == "" || strings.ContainsAny(as.ProviderType+as.Zone, "/?#"):
-		return nil, drover.Errorf(drover.KindInvalid, "%.80q in %.80q is not a type in a zone", as.ProviderType, as.Zone)
+		return nil, drover.Errorf(drover.KindInvalid, "%.80q in %.80q is not an instance type in a zone", as.ProviderType, as.Zone)
 	}
 	made, err := readTemplate(r.Template)
 	if err != nil {

@@ -14,14 +14,14 @@ const maxUserData = 32 << 10
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Token     drover.Secret     `yaml:"token" doc:"an API token of the project, to read and write; default: HCLOUD_TOKEN"`
-	Endpoint  string            `yaml:"endpoint" doc:"of a compatible API; default: Hetzner's"`
+	Token     drover.Secret     `yaml:"token" doc:"an API token of the project with read and write access; default: HCLOUD_TOKEN"`
+	Endpoint  string            `yaml:"endpoint" doc:"the URL of a compatible API; default: Hetzner's"`
 	Locations []string          `yaml:"locations" doc:"such as fsn1; default: all"`
 	Networks  []int64           `yaml:"networks" doc:"ids of the servers' networks; default: none"`
 	Firewalls []int64           `yaml:"firewalls" doc:"ids of the servers' firewalls; default: none"`
 	IPv4      bool              `yaml:"ipv4" doc:"whether servers have a public IPv4 address, which costs extra"`
 	IPv6      bool              `yaml:"ipv6" doc:"whether servers have a public IPv6 address"`
-	Labels    map[string]string `yaml:"labels" doc:"on everything Drover creates, in addition to its own"`
+	Labels    map[string]string `yaml:"labels" doc:"for everything that Drover creates, in addition to its own"`
 	Rate      drover.Money      `yaml:"dollars" doc:"the price of one unit of the price list's currency, usually the euro, in USD"`
 
 	kit.TypeKeys

@@ -21,7 +21,7 @@ type TypeKeys struct {
 // MarketKeys are the configuration keys that choose the markets.
 type MarketKeys struct {
 	Markets  []drover.Market `yaml:"markets" doc:"on_demand, spot; default: both"`
-	Discount Percent         `yaml:"spot_discount" doc:"of your own types without a spot price"`
+	Discount Percent         `yaml:"spot_discount" doc:"the discount for your own types without a spot price"`
 }
 
 // DefaultTypes offers the cloud's own types.
@@ -35,7 +35,7 @@ func DefaultMarkets() MarketKeys {
 // CheckTypes refuses a configuration that offers no types.
 func (k TypeKeys) CheckTypes() error {
 	if !k.ListTypes && len(k.Types) == 0 {
-		return drover.Errorf(drover.KindInvalid, "list_types is false and there are no types, so no instance can be rented").WithHint("write types: [{name: …, vcpus: …, memory: …, price: …}]")
+		return drover.Errorf(drover.KindInvalid, "list_types is false and types is missing, so no instance can be rented").WithHint("write types: [{name: …, vcpus: …, memory: …, price: …}]")
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ type Type struct {
 	Scratch      drover.Bytes    `yaml:"scratch" json:"scratch_bytes" doc:"in addition to disk, and not on the root volume"`
 	GPUs         int             `yaml:"gpus" json:"gpus"`
 	Arch         drover.Arch     `yaml:"arch" json:"arch" doc:"amd64 or arm64; default: the driver's default"`
-	Price        *drover.Money   `yaml:"price" json:"price_nano_usd" doc:"on demand, per hour"`
-	SpotPrice    *drover.Money   `yaml:"spot_price" json:"spot_price_nano_usd" doc:"per hour; default: the price less spot_discount"`
+	Price        *drover.Money   `yaml:"price" json:"price_nano_usd" doc:"the on-demand price per hour"`
+	SpotPrice    *drover.Money   `yaml:"spot_price" json:"spot_price_nano_usd" doc:"the spot price per hour; default: price less spot_discount"`
 	Market       drover.Market   `yaml:"market" json:"market" doc:"default: every market of the cloud"`
 }
 

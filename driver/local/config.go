@@ -17,8 +17,8 @@ type Config struct {
 	Zones        []string        `yaml:"zones"`
 	Markets      []drover.Market `yaml:"markets"`
 	SpotDiscount kit.Percent     `yaml:"spot_discount"` // of a type without a spot price
-	Trusted      bool            `yaml:"trusted" doc:"instances may run jobs of several users, who can then all do whatever the controller can"`
-	Attributes   string          `yaml:"attributes" doc:"a folder whose files are the attributes of the cloud, as a project's metadata is elsewhere"`
+	Trusted      bool            `yaml:"trusted" doc:"whether instances may run jobs of several users, who can then do whatever the controller can"`
+	Attributes   string          `yaml:"attributes" doc:"a folder whose files are the cloud's attributes, like the metadata of a project in other clouds"`
 	Faults       faultConfig     `yaml:"faults"`
 }
 

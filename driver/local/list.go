@@ -87,7 +87,7 @@ func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, 
 	if remains(path) {
 		return c.lookAtRemains(ctx, fleet, path)
 	}
-	c.o.Log.Info("a local instance has died", logkey.ProviderID, idOf(fleet, filepath.Base(path)))
+	c.o.Log.Info("a local instance has died unexpectedly", logkey.ProviderID, idOf(fleet, filepath.Base(path)))
 	if err := c.remove(ctx, path); err != nil {
 		return driver.Instance{}, err
 	}

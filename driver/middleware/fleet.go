@@ -103,7 +103,7 @@ func (o *FleetCloud) noteOthers(log *slog.Logger, err error) {
 	defer o.mu.Unlock()
 	switch {
 	case log != nil && err != nil && o.again:
-		log.Info("other instances in this account are unknown, since the account cannot be listed in full", logkey.Error, err)
+		log.Info("any other instances in this account are unknown, since the account cannot be listed in full", logkey.Error, err)
 	case log != nil && err != nil:
 		o.later = log
 	case log == nil && err == nil && o.later != nil:
@@ -128,7 +128,7 @@ func (o *FleetCloud) tellOthers(log *slog.Logger, all []driver.Instance) {
 		}
 	}
 	if others+untagged > 0 {
-		log.Info("this account contains instances of others, which are left alone", logkey.OfOtherFleets, others, logkey.OfNoFleet, untagged)
+		log.Info("this account contains instances that do not belong to the fleet; they are left alone", logkey.OfOtherFleets, others, logkey.OfNoFleet, untagged)
 	}
 }
 

@@ -110,7 +110,7 @@ func TestForFleet(t *testing.T) {
 		}
 		list(t, o, nil)
 		_, told, _ := strings.Cut(log.String(), "msg=")
-		if want := "\"this account contains instances of others, which are left alone\" of_other_fleets=1 of_no_fleet=1\n"; told != want {
+		if want := "\"this account contains instances that do not belong to the fleet; they are left alone\" of_other_fleets=1 of_no_fleet=1\n"; told != want {
 			t.Errorf("told: %s", told)
 		}
 		if diff := cmp.Diff([]map[string]string{nil, {driver.TagFleet: "ours"}}, s.asked); diff != "" {

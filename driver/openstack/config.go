@@ -17,26 +17,26 @@ const maxUserData = 65535 / 4 * 3
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Cloud  string `yaml:"cloud" doc:"an entry of clouds.yaml; default: OS_CLOUD, or OS_AUTH_URL and so on"`
-	Region string `yaml:"region" doc:"default: the credentials'"`
+	Cloud  string `yaml:"cloud" doc:"an entry in clouds.yaml; default: OS_CLOUD, or OS_AUTH_URL and the variables that go with it"`
+	Region string `yaml:"region" doc:"default: the credentials' region"`
 
 	Zones          []string          `yaml:"zones" doc:"availability zones; default: all that are available"`
 	Networks       networks          `yaml:"networks" doc:"auto (the project's only one), none, or ids separated by commas"`
 	SecurityGroups []string          `yaml:"security_groups" doc:"names or ids; default: the project's default"`
 	KeyPair        string            `yaml:"key_pair" doc:"the name of an existing one, whose owner can then log in too; default: none"`
 	ConfigDrive    bool              `yaml:"config_drive" doc:"whether to pass user data on a drive, for clouds without a metadata service"`
-	Tags           map[string]string `yaml:"tags" doc:"metadata of all instances, in addition to Drover's own"`
+	Tags           map[string]string `yaml:"tags" doc:"metadata for all instances, in addition to Drover's own"`
 
-	BootFrom   bootFrom `yaml:"boot_from" doc:"image: the root disk is the flavor's; volume: it is a volume of the size that jobs need"`
-	VolumeType string   `yaml:"volume_type" doc:"of that volume; default: the cloud's"`
-	Grow       bool     `yaml:"grow_volumes" doc:"whether to grow that volume for an idle instance's next job; not every storage can do this while the volume is used"`
+	BootFrom   bootFrom `yaml:"boot_from" doc:"image: the root disk has the flavor's size; volume: it is a volume of the size that jobs need"`
+	VolumeType string   `yaml:"volume_type" doc:"the type of that volume; default: the cloud's default"`
+	Grow       bool     `yaml:"grow_volumes" doc:"whether to grow that volume for an idle instance's next job; not every storage backend can do this while the volume is in use"`
 
-	BillsStopped bool                    `yaml:"bills_stopped" doc:"whether the cloud bills stopped instances like running ones, so that none is kept stopped"`
-	FlavorPrices map[string]drover.Money `yaml:"flavor_prices" doc:"per hour, by the flavor's name"`
-	PriceSpec    string                  `yaml:"price_spec" doc:"the extra spec of flavors with their price per hour"`
-	Rates        flavorRates             `yaml:"rates" doc:"the parts of other flavors' prices"`
-	GPUAliases   []string                `yaml:"gpu_aliases" doc:"the aliases by which flavors request GPUs as PCI devices"`
-	Arch         drover.Arch             `yaml:"arch" doc:"of the cloud's own flavors: amd64 or arm64"`
+	BillsStopped bool                    `yaml:"bills_stopped" doc:"whether the cloud bills stopped instances like running ones; if so, none is kept stopped"`
+	FlavorPrices map[string]drover.Money `yaml:"flavor_prices" doc:"the price per hour of each flavor, by its name"`
+	PriceSpec    string                  `yaml:"price_spec" doc:"the extra spec of a flavor that contains its price per hour"`
+	Rates        flavorRates             `yaml:"rates" doc:"the rates from which other flavors' prices are computed"`
+	GPUAliases   []string                `yaml:"gpu_aliases" doc:"the aliases with which flavors request GPUs as PCI devices"`
+	Arch         drover.Arch             `yaml:"arch" doc:"the architecture of the cloud's own flavors: amd64 or arm64"`
 
 	kit.TypeKeys
 }

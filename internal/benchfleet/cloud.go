@@ -178,7 +178,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 
 // VerifyHostKey vouches for nothing: the host keys were planted.
 func (c *cloud) VerifyHostKey(_ context.Context, _ driver.Instance, _, _ []byte) error {
-	return drover.Errorf(drover.KindUnsupported, "host keys are planted here")
+	return drover.Errorf(drover.KindUnsupported, "host keys are installed through user data here")
 }
 
 // Close leaves the instances.

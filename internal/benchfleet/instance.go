@@ -107,7 +107,7 @@ func (in *instance) serve(conn net.Conn, config *ssh.ServerConfig) {
 	for ch := range channels {
 		if ch.ChannelType() != "session" {
 			// A refusal that cannot be sent is noticed by the next read.
-			_ = ch.Reject(ssh.UnknownChannelType, "there are sessions only")
+			_ = ch.Reject(ssh.UnknownChannelType, "only sessions are supported")
 			continue
 		}
 		channel, requests, err := ch.Accept()

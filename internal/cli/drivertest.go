@@ -55,7 +55,7 @@ func (a *app) driverTestCommand() *cobra.Command {
 in to or destroys instances of fleets of its own; nothing else is touched. The maximum cost is
 printed first, and you are asked to confirm. The exit code is 1 if a check failed.
 
-Ctrl-C destroys what the test created; a second one exits immediately and prints how to clean up.`,
+Ctrl-C destroys what the test created; a second Ctrl-C exits immediately and prints how to clean up.`,
 		Example: "  drover driver test here\n  drover driver test aws -c drover.yaml --type t4g.nano\n  drover driver test aws -c drover.yaml --many 120 --yes",
 		Args:    wantArgs(1, 1, "the name of a cloud in the configuration"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,7 +66,7 @@ Ctrl-C destroys what the test created; a second one exits immediately and prints
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	flags.StringVar(&f.typ, "type", "", "create instances of this `type`; default: the cheapest")
 	flags.IntVar(&f.many, "many", 0, "also create `N` instances at once, to check lists of more than one page")
-	flags.DurationVar(&f.patience, "wait", 5*time.Minute, "how long an instance may take to be listed, accept a login or be gone")
+	flags.DurationVar(&f.patience, "wait", 5*time.Minute, "how long an instance may take to be listed, to accept a login or to disappear")
 	flags.BoolVar(&f.noLogin, "no-login", false, "skip the checks that log in")
 	flags.StringVar(&f.only, "only", "", "only checks with this `text` in their names")
 	cmd.ValidArgsFunction = a.completeClouds
@@ -128,7 +128,7 @@ func (a *app) driverTest(ctx context.Context, name string, f driverTestFlags) er
 			}
 			interrupted = true
 			cancel()
-			fmt.Fprintf(a.err, "%v: destroying what was created; a second signal exits immediately\n", sig)
+			fmt.Fprintf(a.err, "%v: destroying what was created; send a second signal to exit immediately\n", sig)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func (t *driverTest) run(ctx context.Context, h drivertest.Harness) {
 		}
 		t.judge(c.Name, func() error { return c.Run(ctx, h) })
 	}
-	t.judge("nothing is left", func() error { return t.clean(context.WithoutCancel(ctx), ctx.Err() != nil) })
+	t.judge("nothing is left behind", func() error { return t.clean(context.WithoutCancel(ctx), ctx.Err() != nil) })
 }
 
 // judge makes one check and prints its verdict.
@@ -342,7 +342,7 @@ func (t *driverTest) leaveFolders() {
 	if t.left {
 		return
 	}
-	if slices.ContainsFunc(t.found, func(v verdict) bool { return v.Check == "nothing is left" && v.Verdict == "ok" }) || len(t.found) == 0 {
+	if slices.ContainsFunc(t.found, func(v verdict) bool { return v.Check == "nothing is left behind" && v.Verdict == "ok" }) || len(t.found) == 0 {
 		for _, fleet := range t.fleets() {
 			os.RemoveAll(filepath.Join(t.folder, fleet))
 		}

@@ -169,11 +169,11 @@ func (a *app) printSimulated(results []*simulate.Result) error {
 		return err
 	}
 	for _, l := range results[0].LeftOut {
-		fmt.Fprintf(a.err, "left out of the trace: %d %s\n", l.Jobs, l.Why)
+		fmt.Fprintf(a.err, "left out of the trace: %s %s\n", human.Plural(l.Jobs, "job"), l.Why)
 	}
 	for _, r := range results {
 		if r.WhyRefused != "" {
-			fmt.Fprintf(a.err, "%s rejected %s that no type it may rent can hold; the first is %s\n", nameOf(r), human.Plural(r.Refused, "job"), r.WhyRefused)
+			fmt.Fprintf(a.err, "%s rejected %s that do not fit any type it may rent; the first is %s\n", nameOf(r), human.Plural(r.Refused, "job"), r.WhyRefused)
 		}
 	}
 	return nil

@@ -90,7 +90,7 @@ func (c *Config) checkBudgets(f *faults) {
 		}
 		b.check(f, n)
 		if slices.Contains(scopes, b.scope()) {
-			f.add(n, "there is a budget "+b.scope()+" already", "write one entry with both amounts")
+			f.add(n, "the budget "+b.scope()+" is configured twice", "write one entry that contains all its amounts")
 		}
 		scopes = append(scopes, b.scope())
 	}

@@ -64,7 +64,7 @@ func (b *builder) node(n ast.Node, depth int) *node {
 func (b *builder) alias(at *node, name string) *node {
 	target, ok := b.anchors[name]
 	if !ok {
-		return b.fail(at, "there is no anchor &%s above", name)
+		return b.fail(at, "the anchor &%s is not defined above", name)
 	}
 	if b.nodes += target.count(maxNodes - b.nodes); b.nodes > maxNodes {
 		return b.fail(at, "the aliases in this file expand to too much data")

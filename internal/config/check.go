@@ -48,7 +48,7 @@ func (c *checker) batch(b *batchFile, file string) {
 		b.Name = nameOf(file)
 	case c.elsewhere && c.root.get("name") == nil: // which was said
 	default:
-		c.add(c.root, "the batch has no name, and its file's name is not valid as one", "write name: NAME")
+		c.add(c.root, "the batch has no name, and the name of its file is not a valid one", "write name: NAME")
 	}
 	if b.Notify != nil && b.Notify.URL != "" {
 		if err := CheckNotify(b.Notify.URL); err != nil {
@@ -139,7 +139,7 @@ func (c *checker) expected(j jobFile, n *node) {
 	case j.Expected == 0 && isNothing(said):
 		c.add(said, "expected must be greater than 0", "leave it out if it is not known")
 	case j.Timeout > 0 && j.Expected > j.Timeout:
-		c.add(said, fmt.Sprintf("expected is longer than the timeout of %v, at which the job would be stopped", j.Timeout), "write a longer timeout, or a shorter expected")
+		c.add(said, fmt.Sprintf("expected is longer than timeout, %v, after which the job is stopped", j.Timeout), "write a longer timeout, or a shorter expected")
 	}
 }
 
@@ -183,7 +183,7 @@ func (c *checker) environment(j jobFile, n *node) {
 		switch {
 		case !ok:
 		case strings.HasPrefix(name, "DROVER_"):
-			c.addf(e.key, "%s cannot be set: names that begin with DROVER_ are Drover's own", name)
+			c.addf(e.key, "%s cannot be set: Drover reserves names that begin with DROVER_", name)
 		case !envName.MatchString(name):
 			c.addf(e.key, "%s is not the name of a variable", quote(name))
 		case strings.ContainsRune(value, 0):
@@ -191,7 +191,7 @@ func (c *checker) environment(j jobFile, n *node) {
 		}
 	}
 	if size > maxCommand {
-		c.add(n.find("command"), "command and environment together are longer than 256 KiB", "put the data in a file and name it in inputs")
+		c.add(n.find("command"), "the command and the environment together are longer than 256 KiB", "put the data in a file and name it in inputs")
 	}
 }
 
@@ -202,7 +202,7 @@ func (c *checker) inputs(inputs []input, n *node) {
 		at := n.find(strconv.Itoa(i))
 		if (in.Path == "") == (in.From == "") {
 			if at.shape == mapping {
-				c.add(at, "an input is either a path or another job's outputs", "write {path: FILE} or {from: JOB}")
+				c.add(at, "an input must be either a path or another job's outputs", "write {path: FILE} or {from: JOB}")
 			}
 			continue
 		}
@@ -262,7 +262,7 @@ func (c *checker) outputs(outputs []output, n *node) {
 		case p == "" || !doublestar.ValidatePattern(p):
 			c.addf(at, "%s is not a pattern", quote(p))
 		case len(p) > maxPattern:
-			c.addf(at, "a pattern of %d bytes is longer than any path, %d", len(p), maxPattern)
+			c.addf(at, "a pattern of %d bytes is longer than the longest possible path, %d", len(p), maxPattern)
 		case drover.Alternatives(p) > drover.MaxAlternatives:
 			c.add(at, fmt.Sprintf("the braces of %s expand to more than %d patterns", quote(p), drover.MaxAlternatives), "write them as separate patterns")
 		case path.IsAbs(p) || outside(p):

@@ -98,13 +98,13 @@ func (c *Config) checkInstances(f *faults) {
 		i.ProbeDeadline = min(5*time.Second, i.ProbeInterval/2)
 	}
 	if i.ProbeInterval <= i.ProbeDeadline && i.ProbeInterval > 0 {
-		f.addf(n.find("probe_deadline"), "probe_deadline (%v) must be shorter than probe_interval (%v): a probe must end before the next begins", i.ProbeDeadline, i.ProbeInterval)
+		f.addf(n.find("probe_deadline"), "probe_deadline (%v) must be shorter than probe_interval (%v): a probe must end before the next one begins", i.ProbeDeadline, i.ProbeInterval)
 	}
 	if i.ProbeTimeout <= i.ProbeInterval && i.ProbeTimeout > 0 {
-		f.addf(n.find("probe_timeout"), "probe_timeout (%v) must be longer than probe_interval (%v): one unanswered probe does not make an instance silent", i.ProbeTimeout, i.ProbeInterval)
+		f.addf(n.find("probe_timeout"), "probe_timeout (%v) must be longer than probe_interval (%v): one unanswered probe must not be enough to call an instance silent", i.ProbeTimeout, i.ProbeInterval)
 	}
 	if i.OrphanTimeout <= i.ProbeTimeout && i.OrphanTimeout != 0 {
-		f.addf(n.find("orphan_timeout"), "orphan_timeout (%v) must be longer than probe_timeout (%v), or 0 for never: the controller must first have time to give up an instance", i.OrphanTimeout, i.ProbeTimeout)
+		f.addf(n.find("orphan_timeout"), "orphan_timeout (%v) must be longer than probe_timeout (%v), or 0 for never: the controller must have time to give up an instance first", i.OrphanTimeout, i.ProbeTimeout)
 	}
 }
 
@@ -118,7 +118,7 @@ func (c *Config) checkCloud(f *faults, cloud Cloud) {
 		f.addf(n.find("list_interval"), "list_interval (%v) must be longer than probe_interval (%v): an instance must have a chance to answer before its absence from a list counts", cloud.ListInterval, c.Instances.ProbeInterval)
 	}
 	if dir := cloud.RunnerDir; dir != "" && (!path.IsAbs(dir) || path.Clean(dir) == "/") {
-		f.addf(n.find("runner_dir"), "runner_dir must be an absolute path of a folder on the instance")
+		f.addf(n.find("runner_dir"), "runner_dir must be the absolute path of a folder on the instance")
 	}
 	checkPatterns(f, n.find("types", "include"), cloud.Types.Include)
 	checkPatterns(f, n.find("types", "exclude"), cloud.Types.Exclude)

@@ -65,7 +65,7 @@ func EncodeSubmission(b drover.Batch) ([]byte, error) {
 	// JSON would put another character in the place of a byte that is none.
 	for text := range texts(b) {
 		if !utf8.ValidString(text) {
-			return nil, drover.Errorf(drover.KindInvalid, "%s is not UTF-8 text, and cannot be submitted", quote(text))
+			return nil, drover.Errorf(drover.KindInvalid, "%s is not UTF-8 text, so it cannot be submitted", quote(text))
 		}
 	}
 	e := encodedBatch{Name: b.Name, Notify: b.Notify, Jobs: make([]encodedJob, 0, len(b.Jobs))}
@@ -74,7 +74,7 @@ func EncodeSubmission(b drover.Batch) ([]byte, error) {
 	}
 	data, err := json.Marshal(e)
 	if err == nil && len(data) > MaxSubmission {
-		err = drover.Errorf(drover.KindInvalid, "the batch is larger than 8 MiB").WithHint("submit it in parts, or put what its jobs need in files")
+		err = drover.Errorf(drover.KindInvalid, "the batch is larger than 8 MiB").WithHint("submit it in parts, or move large values into input files")
 	}
 	return data, err
 }

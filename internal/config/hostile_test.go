@@ -26,7 +26,7 @@ func TestHostileTexts(t *testing.T) {
 		"lists in lists":           {strings.Repeat("[", 100_000), "batch.yaml:1:33: nested too deeply"},
 		"lists in lists, in block": {strings.Repeat("- ", 100_000), "batch.yaml:1:201: nested too deeply"},
 		"keys without end":         {keys.String(), "batch.yaml:2001:6: too many keys in one mapping"},
-		"an alias merged":          {"a: &a {x: y}\nb: {<<: [*a, *b]}", "batch.yaml:2:14: there is no anchor &b above"},
+		"an alias merged":          {"a: &a {x: y}\nb: {<<: [*a, *b]}", "batch.yaml:2:14: the anchor &b is not defined above"},
 		"a merge of no mapping":    {"a: {<<: b}", "batch.yaml:1:9: << needs a mapping"},
 		"a key that is complex":    {"? a\n: b", "batch.yaml:1:1: this cannot be a key"},
 	} {

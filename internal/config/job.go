@@ -25,8 +25,8 @@ type batchFile struct {
 
 // notifyFile is who is told, and at what, as it is written.
 type notifyFile struct {
-	URL string     `yaml:"url,required" doc:"https://…: Slack, ntfy, or your own, which gets JSON"`
-	On  []notifyOn `yaml:"on" doc:"failed: when the first job has failed; final: when all are final; default: final"`
+	URL string     `yaml:"url,required" doc:"https://…: Slack, ntfy, or a program of yours, which gets JSON"`
+	On  []notifyOn `yaml:"on" doc:"failed: when the first job fails; final: when all jobs are final; default: final"`
 }
 
 // notifyOn is what somebody is told at.
@@ -37,7 +37,7 @@ func (o *notifyOn) decode(d *decoder, n *node) {
 		return
 	}
 	if *o = notifyOn(n.text); *o != drover.NotifyFailed && *o != drover.NotifyFinal {
-		d.addUnknown(n, quote(n.text)+" is not an event for which messages are sent", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
+		d.addUnknown(n, quote(n.text)+" is not an event that sends messages", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
 	}
 }
 
@@ -75,22 +75,22 @@ type jobFile struct {
 	Array      array             `yaml:"array" doc:"a count (20 means DROVER_ARRAY_INDEX 0 to 19), a range, 1-20, or a list, 1,3,5-9"`
 	Foreach    foreach           `yaml:"foreach" doc:"instead of array: one element per file that matches the pattern, or one of several patterns; the element gets only that file, and DROVER_FILE names it"`
 	MaxRunning int               `yaml:"max_running" min:"1" max:"1000000" doc:"how many elements of an array run at once; default: as many as there is room for"`
-	Gang       int               `yaml:"gang" min:"2" max:"1000" doc:"this many consecutive elements of the array start together or not at all; DROVER_GANG is the gang, DROVER_GANG_INDEX the place in it"`
+	Gang       int               `yaml:"gang" min:"2" max:"1000" doc:"this many consecutive elements of the array start together or not at all; DROVER_GANG is the gang's index, DROVER_GANG_INDEX the index in the gang"`
 	Command    command           `yaml:"command" doc:"the program and its arguments; optional with an image that has its own"`
 	Image      string            `yaml:"image" doc:"the container image to run command in; default: directly on the instance"`
 	Resources  resources         `yaml:"resources" doc:"what the job, or each element of an array, needs"`
 	Placement  placement         `yaml:"placement" doc:"where it may run"`
-	MaxPrice   drover.Money      `yaml:"max_price" doc:"the most that its instance may cost per hour; default: no limit"`
+	MaxPrice   drover.Money      `yaml:"max_price" doc:"the maximum price of its instance per hour; default: no limit"`
 	Env        map[string]string `yaml:"env" doc:"environment variables"`
 	Inputs     []input           `yaml:"inputs" doc:"files to put into the working folder before it starts"`
 	Outputs    []output          `yaml:"outputs" doc:"patterns of files to fetch when it ends, even if it fails"`
-	After      after             `yaml:"after" doc:"jobs that must succeed first; {any: JOB}: jobs that must have ended first, failed or not; a number is a job of another batch, as in drover jobs"`
+	After      after             `yaml:"after" doc:"jobs that must succeed first; {any: JOB}: jobs that must end first, even if they fail; a number is a job of another batch, as in drover jobs"`
 	Spot       drover.SpotPolicy `yaml:"spot" doc:"whether to use interruptible instances"`
 	Attempts   int               `yaml:"attempts" min:"1" max:"100" doc:"how many attempts may be lost with their instances"`
 	Retry      retry             `yaml:"retry" doc:"which exit codes to retry; default: none"`
 	Timeout    time.Duration     `yaml:"timeout" doc:"stop it after this time; 0: never"`
-	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt will probably run, at most timeout; guides what is rented, stops nothing; default: unknown"`
-	MaxWait    time.Duration     `yaml:"max_wait" doc:"how much longer than a boot it may wait for room on a running instance; 0: it starts as soon as a boot allows"`
+	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt will probably run, at most timeout; guides what is rented, but stops nothing; default: unknown"`
+	MaxWait    time.Duration     `yaml:"max_wait" doc:"how much longer than a boot takes it may wait for room on a running instance; 0: it starts as soon as a boot allows"`
 	Priority   int               `yaml:"priority" min:"0" max:"1000" doc:"higher goes first; 0: do not start it"`
 	Labels     map[string]string `yaml:"labels" doc:"for searches, budgets and shares"`
 }
@@ -136,8 +136,8 @@ type placement struct {
 }
 
 type input struct {
-	Path string `yaml:"path" doc:"a file or folder of yours, under its own name"`
-	From string `yaml:"from" doc:"a job, whose outputs appear under its name"`
+	Path string `yaml:"path" doc:"a local file or folder, which keeps its name"`
+	From string `yaml:"from" doc:"a job, whose outputs appear in a folder of its name"`
 }
 
 // instead is for those who write the path alone.
@@ -167,7 +167,7 @@ func (output) schema() *jsonschema.Schema {
 type retry retryFile
 
 type retryFile struct {
-	ExitCodes []int         `yaml:"exit_codes" min:"1" max:"255" doc:"default: all but 0"`
+	ExitCodes []int         `yaml:"exit_codes" min:"1" max:"255" doc:"default: all except 0"`
 	Times     int           `yaml:"times,required" min:"1" max:"100"`
 	Delay     time.Duration `yaml:"delay" doc:"before the first retry; it doubles with each retry, up to an hour; default: 10s"`
 }
@@ -427,7 +427,7 @@ type afterOne struct {
 
 // afterFile is how jobs are written that need not succeed.
 type afterFile struct {
-	Any nameList `yaml:"any,required" doc:"jobs that must have ended first, failed or not"`
+	Any nameList `yaml:"any,required" doc:"jobs that must end first, even if they fail"`
 }
 
 func (a *after) decode(d *decoder, n *node) {

@@ -18,8 +18,8 @@ import (
 // Kubernetes is how a cluster's autoscaler, and the cluster itself, are reached for the pools that are node groups.
 type Kubernetes struct {
 	Listen       listenAddress `yaml:"listen" doc:"the address for the cluster's autoscaler: HOST:PORT"`
-	TLS          MutualTLS     `yaml:"tls" doc:"mutual TLS: both sides show a certificate"`
-	Kubeconfig   FilePath      `yaml:"kubeconfig" doc:"a file that says how to reach the cluster's API server"`
+	TLS          MutualTLS     `yaml:"tls" doc:"mutual TLS: both sides present a certificate"`
+	Kubeconfig   FilePath      `yaml:"kubeconfig" doc:"the kubeconfig file with which to reach the cluster's API server"`
 	JoinTimeout  time.Duration `yaml:"join_timeout" doc:"destroy a node that has not joined this long after its creation, and report it as failed"`
 	Drain        NodeDrain     `yaml:"drain" doc:"what Drover may evict before it removes a node"`
 	Options      bool          `yaml:"options" doc:"true: give the autoscaler options for each group; it then counts nodes that are not ready yet as lost"`
@@ -28,26 +28,26 @@ type Kubernetes struct {
 
 // MutualTLS are the files with which both sides prove who they are.
 type MutualTLS struct {
-	Cert     FilePath `yaml:"cert" doc:"a file with the certificate to show to the autoscaler"`
+	Cert     FilePath `yaml:"cert" doc:"a file with the certificate to present to the autoscaler"`
 	Key      FilePath `yaml:"key" doc:"a file with its private key"`
 	ClientCA FilePath `yaml:"client_ca" doc:"a file with the certificates of the authorities that sign clients' certificates"`
 }
 
 // NodeDrain is what may be evicted.
 type NodeDrain struct {
-	Timeout      time.Duration `yaml:"timeout" doc:"remove the node after this long, whatever still runs there; 0: only when it is empty"`
-	BarePods     bool          `yaml:"bare_pods" doc:"true: also pods that nothing would replace"`
+	Timeout      time.Duration `yaml:"timeout" doc:"remove the node after this long, even if pods still run there; 0: only when it is empty"`
+	BarePods     bool          `yaml:"bare_pods" doc:"true: also pods that would not be replaced"`
 	LocalStorage bool          `yaml:"local_storage" doc:"true: also pods with storage on the node"`
-	SystemPods   bool          `yaml:"system_pods" doc:"true: also pods of kube-system that nothing replicates"`
+	SystemPods   bool          `yaml:"system_pods" doc:"true: also pods of kube-system that are not replicated"`
 }
 
 // NodeGroup makes a pool a node group.
 type NodeGroup struct {
 	Min      int               `yaml:"min" min:"0" max:"100000" doc:"the minimum reported to the autoscaler, which decides"`
 	Max      int               `yaml:"max,required" min:"1" max:"100000" doc:"at most this many nodes"`
-	Budget   drover.Money      `yaml:"budget" doc:"USD per hour for all its nodes; default: no limit of its own"`
-	Labels   map[string]string `yaml:"labels" doc:"of its nodes"`
-	Taints   []Taint           `yaml:"taints" doc:"of its nodes, each as KEY=VALUE:EFFECT"`
+	Budget   drover.Money      `yaml:"budget" doc:"the maximum cost of all its nodes in USD per hour; default: no limit of its own"`
+	Labels   map[string]string `yaml:"labels" doc:"the labels of its nodes"`
+	Taints   []Taint           `yaml:"taints" doc:"the taints of its nodes, each as KEY=VALUE:EFFECT"`
 	Join     FileText          `yaml:"join" doc:"a file that joins the cluster at the first boot; {fleet} {pool} {name} {zone} {project} {token} {node_id} {labels} {taints} in it are filled in"`
 	Reserved NodeReserved      `yaml:"reserved" doc:"resources of a node that are not available to pods"`
 }

@@ -2,7 +2,7 @@ package config
 
 // misnomers are what other systems call something that has another name here: its key, and what to write. It is a hint only where that key is known.
 var misnomers = map[string]struct{ key, write string }{
-	"retries":      {"retry", "write retry: 3 for three more tries, whatever the exit code, the first after 10s and each next after twice as long; or retry: {times: 3, delay: 1m, exit_codes: [75]}"},
+	"retries":      {"retry", "write retry: 3 for up to three retries after any exit code, the first after 10s and each of the others after twice as long; or retry: {times: 3, delay: 1m, exit_codes: [75]}"},
 	"depends_on":   {"after", "write after: [JOB]"},
 	"dependencies": {"after", "write after: [JOB]"},
 	"needs":        {"after", "write after: [JOB]"},

@@ -134,13 +134,13 @@ func (t HookTarget) Attribute() (cloud, name string, is bool) {
 
 // Hooks are users' scripts or URLs. An empty one is not set.
 type Hooks struct {
-	Created   HookTarget `yaml:"created" doc:"a cloud accepted an instance"`
+	Created   HookTarget `yaml:"created" doc:"a cloud accepted the request for an instance"`
 	Ready     HookTarget `yaml:"ready" doc:"an instance is ready, and its address is known"`
-	Stopped   HookTarget `yaml:"stopped" doc:"Drover stops an instance of a pool, and will start it again: then it is ready once more"`
+	Stopped   HookTarget `yaml:"stopped" doc:"Drover stops an instance of a pool; when it is started again, ready runs once more"`
 	Destroyed HookTarget `yaml:"destroyed" doc:"an instance was destroyed, and its cloud no longer lists it"`
 	Vanished  HookTarget `yaml:"vanished" doc:"an instance is gone, and Drover did not destroy it"`
-	Exhausted HookTarget `yaml:"exhausted" doc:"a zone lacks capacity; once per zone"`
-	Broken    HookTarget `yaml:"broken" doc:"an instance is broken, and about to be destroyed"`
+	Exhausted HookTarget `yaml:"exhausted" doc:"a zone has run out of capacity; once per zone"`
+	Broken    HookTarget `yaml:"broken" doc:"an instance is broken and about to be destroyed"`
 }
 
 // Scripts are the hooks that are set: paths, URLs and attributes.

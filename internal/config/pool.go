@@ -31,23 +31,23 @@ type Pool struct {
 	Types         []string          `yaml:"types" doc:"its instance types, if there are several; default: any with the resources"`
 	Resources     PoolResources     `yaml:"resources" doc:"the minimum for each instance"`
 	Market        drover.Market     `yaml:"market" doc:"on_demand (default) or spot"`
-	Mix           drover.Mix        `yaml:"mix" doc:"instead of market: at least this many on demand, the rest wherever it is cheapest"`
+	Mix           drover.Mix        `yaml:"mix" doc:"instead of market: at least this many on demand, and the rest wherever it is cheapest"`
 	Spread        drover.PoolSpread `yaml:"spread" doc:"balanced: a new instance goes to the zone with the fewest; cheapest: wherever it is cheapest"`
-	Cooldown      time.Duration     `yaml:"exhaustion_cooldown" doc:"how long to leave a zone without capacity alone"`
+	Cooldown      time.Duration     `yaml:"exhaustion_cooldown" doc:"how long to avoid a zone that has run out of capacity"`
 	Rebalance     bool              `yaml:"rebalance" doc:"true: replace instances to restore the balance of zones; otherwise only new ones restore it"`
 	Replace       Replace           `yaml:"replace" doc:"how instances are replaced when a change makes them outdated"`
 	Disk          drover.Bytes      `yaml:"disk" doc:"size of the root volume; default: its cloud's"`
 	Image         Images            `yaml:"image" json:",omitempty" doc:"what its instances boot from, instead of their cloud's image"`
-	MaxAge        time.Duration     `yaml:"max_age" doc:"replace older instances; 0: never"`
+	MaxAge        time.Duration     `yaml:"max_age" doc:"replace instances that are older than this; 0: never"`
 	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"an instance that does not hear from a controller for this long powers itself off; 0: never"`
-	Login         drover.PoolLogin  `yaml:"login" doc:"ssh: an instance is ready when its boot probe passes; none: Drover never logs in, and an instance is ready as soon as its cloud says it runs"`
+	Login         drover.PoolLogin  `yaml:"login" doc:"ssh: an instance is ready when its boot probe passes; none: Drover never logs in, and an instance is ready as soon as its cloud reports it as running"`
 	BootProbe     string            `yaml:"boot_probe" json:",omitempty" doc:"a shell command that exits 0 when an instance is ready; default: instances.boot_probe"`
 	Health        *Health           `yaml:"health" json:",omitempty" doc:"a check of each instance, made by the controller; default: none"`
 	Jobs          *bool             `yaml:"jobs" doc:"whether jobs may use its idle instances; default: those of a floor or spare pool"`
-	NamePrefix    string            `yaml:"name_prefix" doc:"put before the names of its instances in the cloud"`
+	NamePrefix    string            `yaml:"name_prefix" doc:"the beginning of its instances' names in the cloud"`
 	Template      FileText          `yaml:"template" doc:"a file with an instance template, instead of its cloud's"`
 	CloudInit     FileText          `yaml:"cloud_init" doc:"a file for the first boot, in addition to its cloud's cloud_init: #cloud-config or a script"`
-	Hooks         Hooks             `yaml:"hooks" doc:"run for its instances, in addition to the fleet's"`
+	Hooks         Hooks             `yaml:"hooks" doc:"hooks for its instances, in addition to the fleet's"`
 	Kubernetes    *NodeGroup        `yaml:"kubernetes" doc:"instead of size, floor and spare: a node group, whose size the cluster's autoscaler sets"`
 }
 
@@ -61,7 +61,7 @@ type PoolResources struct {
 
 // Replace is how a pool's outdated instances are replaced.
 type Replace struct {
-	MaxUnavailable Portion `yaml:"max_unavailable" doc:"how many may be missing meanwhile: a number, or a share of the pool such as 10%"`
+	MaxUnavailable Portion `yaml:"max_unavailable" doc:"how many instances may be missing meanwhile: a number, or a share of the pool such as 10%"`
 	MaxSurge       Portion `yaml:"max_surge" doc:"how many surplus instances there may be meanwhile"`
 }
 
@@ -237,7 +237,7 @@ func (p Pool) checkKind(f *faults, n *node) {
 	case len(given) > 1:
 		f.add(n.find(given[1]), strings.Join(given, " and ")+" are given, but a pool can have only one of them", "leave out all but one")
 	case p.Ratio > 0 && kind != drover.PoolSpare:
-		f.add(n.find("ratio"), "ratio is only for spare pools", "write spare: 0 to keep only as many idle instances as ratio says")
+		f.add(n.find("ratio"), "ratio is only for spare pools", "write spare: 0 to keep only as many idle instances as ratio demands")
 	case p.Max > 0 && kind == drover.PoolGroup:
 		f.add(n.find("max"), "the max of a node group belongs in its kubernetes:", "leave it out")
 	case p.Max > 0 && kind == drover.PoolSize:
@@ -341,7 +341,7 @@ func (c Cloud) zones() (names []string) {
 // checkPoolTypes refuses types that no cloud of the pool may use.
 func (c *Config) checkPoolTypes(f *faults, n *node, p Pool) {
 	if p.Type != "" && len(p.Types) > 0 {
-		f.add(n.find("types"), "type and types are both given", "write types: alone")
+		f.add(n.find("types"), "type and types are both given", "write only types:")
 	}
 	for i, name := range p.TypeNames() {
 		refused := ""

@@ -17,7 +17,7 @@ const priceInterval = 15 * time.Minute
 
 // Prices are what is paid in a cloud, where that differs from its list.
 type Prices struct {
-	Discount Percent       `yaml:"discount" doc:"off the list prices, such as 12%"`
+	Discount Percent       `yaml:"discount" doc:"a discount on the list prices, such as 12%"`
 	Reserved []Reservation `yaml:"reserved" doc:"reservations: this many on-demand instances of a type cost a price of their own"`
 	Period   time.Duration `yaml:"billing_period" doc:"each period begun is billed in full, at most 1h; idle instances stay until its end, but at most for idle_timeout; 0: the driver's, usually a second"`
 	Interval time.Duration `yaml:"interval" doc:"how often to ask the cloud for types and prices"`
@@ -29,8 +29,8 @@ func (p *Prices) Default() { *p = Prices{Interval: priceInterval} }
 // Reservation is a commitment to a number of instances of a type.
 type Reservation struct {
 	Type  string       `yaml:"type,required" doc:"the instance type"`
-	Count int          `yaml:"count,required" min:"1" max:"100000" doc:"how many instances the price is for; others cost the list price"`
-	Price drover.Money `yaml:"price,required" doc:"of each, per hour"`
+	Count int          `yaml:"count,required" min:"1" max:"100000" doc:"how many instances have this price; others cost the list price"`
+	Price drover.Money `yaml:"price,required" doc:"the price of each per hour"`
 }
 
 // Percent is a part of a whole, in hundredths of a percent, less than all of it.

@@ -14,7 +14,7 @@ import (
 
 // Scheduled gives a pool another number at certain times.
 type Scheduled struct {
-	Cron     Cron     `yaml:"cron,required" doc:"when, as in a crontab: minute, hour, day of the month, month, day of the week"`
+	Cron     Cron     `yaml:"cron,required" doc:"the times, as in a crontab: minute, hour, day of the month, month, day of the week"`
 	TimeZone TimeZone `yaml:"time_zone" doc:"in this time zone, such as Europe/Berlin; default: UTC"`
 	To       int      `yaml:"to,required" min:"0" max:"100000" doc:"the pool's size, floor or spare from then on"`
 }

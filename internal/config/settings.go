@@ -36,7 +36,7 @@ type configFile struct {
 
 // Results says what happens to results.
 type Results struct {
-	Keep time.Duration `yaml:"keep" doc:"delete them this long after their job's end; 0: never"`
+	Keep time.Duration `yaml:"keep" doc:"delete them this long after their job ends; 0: never"`
 }
 
 // Notify has the settings of messages about batches.
@@ -83,12 +83,12 @@ type Jobs struct {
 	Mix             drover.Mix    `yaml:"mix" doc:"how jobs that prefer spot are divided between the markets; default: wherever it is cheapest"`
 	Spread          Spread        `yaml:"spread" doc:"how much of the fleet may be in one spot offering; default: all of it"`
 	Shares          drover.Shares `yaml:"shares" doc:"how jobs of one priority share the fleet; default: first come, first served"`
-	OnOOM           OnOOM         `yaml:"on_oom" doc:"what to do when a job ran out of memory; default: it has failed"`
+	OnOOM           OnOOM         `yaml:"on_oom" doc:"what to do when a job runs out of memory; default: it fails"`
 }
 
 // Auth says what the holders of tokens may see.
 type Auth struct {
-	Shared bool `yaml:"shared" doc:"every token reads all users' logs, outputs, labels and commands; default: view and submit read their own"`
+	Shared bool `yaml:"shared" doc:"every token can read all users' logs, outputs, labels and commands; default: view and submit can read only their own user's"`
 }
 
 // Spread limits how much of the fleet may be alike.
@@ -132,7 +132,7 @@ type Common struct {
 	DryRun       bool          `yaml:"dry_run" doc:"only read from the cloud, and log what would have been changed"`
 	MaxInstances int           `yaml:"max_instances" min:"0" max:"100000" doc:"at most this many instances at once"`
 	Limits       []Limit       `yaml:"limits" doc:"limits for parts of the cloud, such as a zone or a quota group"`
-	MaxCreating  int           `yaml:"max_creating" min:"1" max:"1000" doc:"at most this many create calls at once"`
+	MaxCreating  int           `yaml:"max_creating" min:"1" max:"1000" doc:"at most this many create requests at once"`
 	ListInterval time.Duration `yaml:"list_interval" doc:"how often to list the cloud's instances"`
 	Image        Images        `yaml:"image" doc:"what instances boot from: an image's id or name, with * for any text, of which the newest match is used; or one for each architecture"`
 	Disk         drover.Bytes  `yaml:"disk" doc:"size of the root volume, unless a job needs more"`
@@ -141,7 +141,7 @@ type Common struct {
 	SSH          SSH           `yaml:"ssh" doc:"how to reach instances"`
 	RunnerDir    string        `yaml:"runner_dir" doc:"the folder of the runner and its attempts on an instance"`
 	Types        TypeFilter    `yaml:"types" doc:"which of the cloud's instance types to use"`
-	Prices       Prices        `yaml:"prices" doc:"what you pay, if it differs from the cloud's list"`
+	Prices       Prices        `yaml:"prices" doc:"what you pay, if it differs from the cloud's list prices"`
 }
 
 // Default fills in the defaults of a cloud.
@@ -154,7 +154,7 @@ type Limit struct {
 	Zone       string          `yaml:"zone" doc:"only in this zone"`
 	Type       string          `yaml:"type" doc:"only of this instance type"`
 	Market     drover.Market   `yaml:"market" doc:"only in this market"`
-	QuotaGroup string          `yaml:"quota_group" doc:"only what counts against this quota of the account, named as in drover offers -o json"`
+	QuotaGroup string          `yaml:"quota_group" doc:"only instances that count against this quota of the account, named as in drover offers -o json"`
 	Instances  int             `yaml:"instances" min:"1" max:"100000" doc:"at most this many instances at once"`
 	VCPUs      drover.MilliCPU `yaml:"vcpus" doc:"at most this many vCPUs in total"`
 }
@@ -170,8 +170,8 @@ func checkLimits(f *faults, n *node, limits []Limit) {
 
 // SSH says how a cloud's instances are reached. Empty keys are left to the driver.
 type SSH struct {
-	User    string      `yaml:"user" doc:"whom to log in as"`
-	Port    int         `yaml:"port" min:"1" max:"65535" doc:"where sshd listens"`
+	User    string      `yaml:"user" doc:"the user to log in as"`
+	Port    int         `yaml:"port" min:"1" max:"65535" doc:"the port on which sshd listens"`
 	Address AddressKind `yaml:"address" doc:"which of an instance's addresses to connect to; default: the public one if there is one"`
 	Keys    []FilePath  `yaml:"keys" doc:"files of private keys: new instances get the first, all are tried; default: the fleet's own key"`
 }
@@ -217,20 +217,20 @@ func (f TypeFilter) Refuses(name string, price drover.Money) string {
 type Instances struct {
 	BootProbe        string         `yaml:"boot_probe" doc:"a shell command that exits 0 when the instance is ready"`
 	BootTimeout      time.Duration  `yaml:"boot_timeout" doc:"an instance that is not ready within this time is broken"`
-	ProbeInterval    time.Duration  `yaml:"probe_interval" doc:"how often an instance is asked whether it is alive"`
+	ProbeInterval    time.Duration  `yaml:"probe_interval" doc:"how often to check that an instance answers"`
 	ProbeDeadline    time.Duration  `yaml:"probe_deadline" doc:"how long to wait for its answer; default: half of probe_interval, at most 5s"`
 	ProbeTimeout     time.Duration  `yaml:"probe_timeout" doc:"an instance that is silent for this long is broken"`
 	PartitionTimeout time.Duration  `yaml:"partition_timeout" doc:"if all of a cloud's instances are silent, wait this long before giving them up; 0: until one answers"`
 	IdleTimeout      time.Duration  `yaml:"idle_timeout" doc:"destroy an instance that has been idle for this long, or earlier if keeping it does not save money"`
-	TermTimeout      time.Duration  `yaml:"term_timeout" doc:"from the first SIGTERM to SIGKILL"`
+	TermTimeout      time.Duration  `yaml:"term_timeout" doc:"the time from the first SIGTERM to SIGKILL"`
 	ShutdownTimeout  time.Duration  `yaml:"shutdown_timeout" doc:"how often to repeat destroy until the cloud no longer lists the instance"`
 	OrphanTimeout    time.Duration  `yaml:"orphan_timeout" doc:"an instance without a job that does not hear from a controller for this long powers itself off; 0: never"`
 	Health           string         `yaml:"health" doc:"a shell command that exits 0 while the instance is well; after two failures in a row it gets no more work"`
 	HealthInterval   time.Duration  `yaml:"health_interval" doc:"how often health runs; one run may take half of that, at most 30s"`
 	KeepBroken       time.Duration  `yaml:"keep_broken" doc:"keep a broken instance for this long, for inspection"`
-	MaxAge           time.Duration  `yaml:"max_age" doc:"an older instance gets no more work, and is destroyed once it is empty; 0: never"`
+	MaxAge           time.Duration  `yaml:"max_age" doc:"an older instance gets no more work and is destroyed once it is empty; 0: never"`
 	Reuse            Reuse          `yaml:"reuse" doc:"always: an instance runs one job after another; never: each instance runs one job"`
-	Sharing          drover.Sharing `yaml:"sharing" doc:"user: an instance runs only the jobs of its first user; everyone: of all users, isolated from each other"`
+	Sharing          drover.Sharing `yaml:"sharing" doc:"user: an instance runs only the jobs of its first user; everyone: an instance runs the jobs of all users, isolated from each other"`
 	Containers       Runtime        `yaml:"containers" doc:"what runs jobs with an image; default: docker if it works there, otherwise podman"`
 }
 

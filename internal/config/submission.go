@@ -147,7 +147,7 @@ func (c *checker) file(f fileEntry, at *node, under, taken map[string]bool) {
 	case f.Path == "":
 		return // it is missing, which was said
 	case len(f.Path) > maxPath:
-		c.addf(at.find("path"), "%s is longer than a file's path may be, %d bytes", quote(f.Path), maxPath)
+		c.addf(at.find("path"), "the path %s is longer than %d bytes", quote(f.Path), maxPath)
 	case path.Clean(f.Path) != f.Path || path.IsAbs(f.Path) || first == ".." || strings.ContainsAny(f.Path, "\\\x00"):
 		c.addf(at.find("path"), "%s is not a plain path within the working folder", quote(f.Path))
 	case !under[first]:

@@ -56,7 +56,7 @@ func (w *writer) notef(format string, args ...any) {
 // file keeps a file, and reports whether it may be named.
 func (w *writer) file(name, text, what string) bool {
 	if !w.files {
-		w.notef("%s: not converted; --files FOLDER writes it to a file beside the configuration", what)
+		w.notef("%s: not converted; --files FOLDER would write it to a file", what)
 		return false
 	}
 	w.result.Files[name] = text

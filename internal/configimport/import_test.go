@@ -182,9 +182,9 @@ pools:
 	})
 	t.Run("what is lost is said", func(t *testing.T) {
 		for in, want := range map[string]string{
-			`prefix: "Web_"`:                      `Prefix: "Web_" cannot be the prefix of names`,
+			`prefix: "Web_"`:                      `Prefix: "Web_" is not allowed in every cloud`,
 			`hooks: {reborn: "x"}`:                "Hooks.reborn: unknown, and not converted",
-			`instance: {machineType: "f1-micro"}`: "machineType: types with shared vCPUs such as f1-micro",
+			`instance: {machineType: "f1-micro"}`: "machineType: types with shared vCPUs, such as f1-micro,",
 			`instance: {machineType: "n1-standard-1", disks: [{boot: true, autoDelete: false}]}`:   "disks: the boot disk was kept",
 			`instance: {machineType: "n1-standard-1", disks: [{boot: true, deviceName: "first"}]}`: "disks: deviceName of the boot disk is not converted",
 		} {
@@ -230,7 +230,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 		{"prevmtable", "{a: x}", `line 1: "x" is not a value`},
 		{"prevmtable", "{} {}", "line 1: there is extra text after the document"},
 		{"prevmtable", strings.Repeat("[", 1000), "line 1: values are nested too deeply"},
-		{"prevmtable", "{targetVMCount: 1}", "AllowedZones is missing: it says where instances may be"},
+		{"prevmtable", "{targetVMCount: 1}", "AllowedZones is missing, so it is unknown where instances may be created"},
 		{"prevmtable", `{allowedZones: ["us-central1-b"]}`, "TargetVMCount is missing, or is not a number of instances"},
 		{"prevmtable", `{allowedZones: ["us-central1-b"], targetVMCount: 1}`, "Instance.machineType is missing"},
 		{"prevmtable", `{allowedZones: ["b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}}`, `AllowedZones: "b" is not a GCE zone`},

@@ -109,7 +109,7 @@ func (p *Prevmtable) notef(format string, args ...any) {
 func (p *Prevmtable) read(old fields) error {
 	rest, cooldown := old.take("SecondsToRest"), old.take("SecondsForExhaustion")
 	if p.Zones = old.texts("AllowedZones"); len(p.Zones) == 0 {
-		return drover.Errorf(drover.KindInvalid, "AllowedZones is missing: it says where instances may be")
+		return drover.Errorf(drover.KindInvalid, "AllowedZones is missing, so it is unknown where instances may be created")
 	}
 	count, is := old.take("TargetVMCount").(float64)
 	if p.Count = int(count); !is || p.Count < 0 {
@@ -145,7 +145,7 @@ func (p *Prevmtable) prefix(old string) {
 		return
 	}
 	p.Prefix = DefaultPrefix
-	p.notef("Prefix: %q cannot be the prefix of names in every cloud, so names begin with %s", old, p.Prefix)
+	p.notef("Prefix: %q is not allowed in every cloud, so names begin with %s", old, p.Prefix)
 }
 
 func (p *Prevmtable) listing(rest time.Duration) {
@@ -162,7 +162,7 @@ func (p *Prevmtable) instance(in fields) error {
 		return drover.Errorf(drover.KindInvalid, "Instance.machineType is missing")
 	}
 	if sharedCore.MatchString(p.Type) {
-		p.notef("machineType: types with shared vCPUs such as %s are offered only if they are listed under the cloud's types, with their price", p.Type)
+		p.notef("machineType: types with shared vCPUs, such as %s, are offered only if they are listed under the cloud's types with their price", p.Type)
 	}
 	p.scheduling(in)
 	p.bootDisk(in)

@@ -108,7 +108,7 @@ func TestJobsOfAUserAreLimited(t *testing.T) {
 		return err
 	}
 	must(0, submit("eve", 2, 1))(t)
-	refused(t, submit("eve", 2, 1), "eve would have 4 jobs", "limits.jobs", "3")
+	refused(t, submit("eve", 2, 1), "eve would have 4 unfinished jobs", "limits.jobs", "3")
 	refused(t, submit("eve", 1, 9), "eve would have 11 elements", "limits.elements", "10")
 	must(0, submit("eve", 1, 8))(t)
 	must(0, submit("ada", 3, 1))(t)

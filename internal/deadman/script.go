@@ -36,7 +36,7 @@ read -r h <"$f"
 done
 while :; do
 if [ "$DROVER_POWEROFF" ]; then "$DROVER_POWEROFF"; sleep 1; continue; fi
-echo "drover: nobody wants this instance: powering off" >/dev/kmsg
+echo "drover: no controller uses this instance: powering off" >/dev/kmsg
 for c in poweroff "shutdown -P now" "poweroff -f" "halt -f -p"; do $c; sleep 20; done
 echo o >/proc/sysrq-trigger
 done

@@ -67,7 +67,7 @@ func (g *Collector) giveUp(ctx context.Context, folder *daemon.RunFolder, c *con
 		return err
 	}
 	g.Said = true
-	fmt.Fprintf(g.Say, "%s is given up: its records are removed\n", folder.ID)
+	fmt.Fprintf(g.Say, "%s was given up: its records have been removed\n", folder.ID)
 	return nil
 }
 

@@ -57,7 +57,7 @@ func UntilWords(r drover.Reason, now drover.Time) string {
 	case r.Code == drover.ReasonUnlisted, r.Code == drover.ReasonCatalogue:
 		return fmt.Sprintf("; next try at %s, in %s", Clock(r.Until), Age(r.Until.Sub(now)))
 	}
-	return fmt.Sprintf("; changes at %s at the latest, in %s", Clock(r.Until), Age(r.Until.Sub(now)))
+	return fmt.Sprintf("; changes by %s at the latest, in %s", Clock(r.Until), Age(r.Until.Sub(now)))
 }
 
 // Dollars is an amount of money that came as a number.

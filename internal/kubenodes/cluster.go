@@ -126,7 +126,7 @@ func content(dir, file, data string) ([]byte, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "reading what the kubeconfig names: %v", err)
+		return nil, drover.Errorf(drover.KindInvalid, "reading a file that the kubeconfig names: %v", err)
 	}
 	return text, nil
 }

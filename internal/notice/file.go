@@ -19,7 +19,7 @@ type file struct{ path string }
 // NewFile returns the source that is the file at path.
 func NewFile(path string) (Source, error) {
 	if path == "" {
-		return nil, errors.New("the environment does not say which file the cloud's notices are in: " + FileVariable)
+		return nil, errors.New("the environment does not name the file with the cloud's notices: " + FileVariable)
 	}
 	return file{path}, nil
 }

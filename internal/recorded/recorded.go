@@ -122,9 +122,9 @@ func (r *reader) take(j drover.Job) {
 	submitted := drover.TimeOf(j.Submitted)
 	switch n := len(j.Attempts); {
 	case submitted < r.since:
-		r.left["were submitted before"]++
+		r.left["were submitted earlier"]++
 	case submitted >= r.until:
-		r.left["were submitted after"]++
+		r.left["were submitted later"]++
 	case !j.State.Final():
 		r.left["have not ended"]++
 	case n == 0 || j.Attempts[n-1].Ended == nil || j.State == drover.JobCancelled:
@@ -161,7 +161,7 @@ func (r *reader) trace() (*trace.Trace, []time.Duration) {
 		})
 	}
 	slices.SortStableFunc(t.Jobs, func(a, b trace.Job) int { return int(a.Submit - b.Submit) })
-	for _, why := range []string{"were submitted before", "were submitted after", "have not ended", "were cancelled, or never ran"} {
+	for _, why := range []string{"were submitted earlier", "were submitted later", "have not ended", "were cancelled, or never ran"} {
 		if n := r.left[why]; n > 0 {
 			t.Left = append(t.Left, trace.Left{Why: "that " + why, Jobs: n})
 		}

@@ -83,7 +83,7 @@ func TestRead(t *testing.T) {
 		return trace.Job{Submit: time.Duration(submit) * time.Minute, Runtime: time.Duration(runtime) * time.Minute, Need: need, Count: 1, User: "ada", Priority: 2, Spot: drover.SpotNever}
 	}
 	want := &trace.Trace{Name: "recorded", Start: drover.TimeOf(begin), Jobs: []trace.Job{line(0, 20), line(10, 9), line(25, 10)},
-		Left: []trace.Left{{Why: "that were submitted before", Jobs: 1}, {Why: "that were submitted after", Jobs: 1}, {Why: "that have not ended", Jobs: 1}, {Why: "that were cancelled, or never ran", Jobs: 1}}}
+		Left: []trace.Left{{Why: "that were submitted earlier", Jobs: 1}, {Why: "that were submitted later", Jobs: 1}, {Why: "that have not ended", Jobs: 1}, {Why: "that were cancelled, or never ran", Jobs: 1}}}
 	if diff := cmp.Diff(want, got.Trace); diff != "" {
 		t.Error(diff)
 	}

@@ -125,7 +125,7 @@ func (b *builder) swfJob(row swfRow, line int) (j Job, why string, err error) {
 	}
 	switch status := int(v[swfStatus]); {
 	case status == swfPartGoesOn || status == swfLastPart || status == swfLastPartFails:
-		return j, "parts of jobs that also have a line for the entire job", nil
+		return j, "that are parts of jobs with a line of their own", nil
 	case status == swfCancelled && (v[swfRuntime] <= 0 || processors <= 0):
 		return j, "cancelled before they started", nil
 	case v[swfSubmit] < 0:
