@@ -121,7 +121,7 @@ func (e *Engine) remainingWork(in *fleet.Member) (left runtimes.Points) {
 		if a.State == drover.AttemptCollecting {
 			continue
 		}
-		one := a.Likely.Left(e.s.Now.Sub(a.Started))
+		one := e.likely(e.job(a.ID.Job.Number)).Left(e.s.Now.Sub(a.Started))
 		left = runtimes.Longest(&left, &one)
 	}
 	for _, b := range in.Reservations[:min(len(in.Reservations), remainingReach)] {

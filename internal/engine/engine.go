@@ -23,6 +23,7 @@ import (
 	"drover/internal/engine/fleet"
 	"drover/internal/engine/market"
 	"drover/internal/engine/queue"
+	"drover/internal/runtimes"
 )
 
 // Engine is the state machine. It is not safe for concurrent use: its loop owns it.
@@ -35,6 +36,7 @@ type Engine struct {
 	backfill     backfill
 	minimumCosts map[minimumCostKey]minimumCost // the least that a group's jobs would cost in each kind of window
 	soloPrices   map[drover.Shape]drover.Money  // hourly price of the cheapest offering for one job
+	runTimes     map[runTimeKey]runtimes.Dist   // what likely returns, until more is learned
 	costRevision int                            // the revision of offers and boot times for which both caches hold
 	bootRevision int                            // counts changes of the known boot times
 	bootCache    *bootTimes                     // nil: to be computed
@@ -76,6 +78,7 @@ func New(s State) (*Engine, error) {
 		used:          map[string]drover.MilliCPU{},
 		runs:          map[GroupKey]runs{},
 		soloPrices:    map[drover.Shape]drover.Money{},
+		runTimes:      map[runTimeKey]runtimes.Dist{},
 		minimumCosts:  map[minimumCostKey]minimumCost{},
 		fleet:         fleet.New(s.Departed),
 		typesRevision: 1,

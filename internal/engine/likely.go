@@ -13,8 +13,9 @@ import (
 
 // A job's run time is modelled as a log-normal distribution, learned from jobs that have ended: jobs of the same user
 // and name, pulled towards all of the user's jobs the fewer are known, and these towards everybody's. The submitter's
-// estimate weighs as much as estimates, this user's first, have proved accurate. The result is used only for expected
-// costs: no deadline, commitment or order of service depends on it.
+// estimate weighs as much as estimates, this user's first, have proved accurate. Jobs submitted together resemble those
+// of them that have ended, running ones too. The result is used only for expected costs: no deadline, commitment or
+// order of service depends on it.
 
 // RunKey identifies jobs whose run times are learned together. Zero fields match everybody's.
 type RunKey struct {
@@ -59,10 +60,10 @@ func (s *RunStat) see(since drover.Time, log int64) (over Batch) {
 }
 
 // Priors. Without observations a job lasts an hour on average, with a wide spread, and an estimate is off by a factor
-// of 2.
+// of 1.4, so that the first estimates are relied on.
 var (
 	jobPrior   = runtimes.OfMean(time.Hour, 2*runtimes.Octave)
-	guessPrior = runtimes.Dist{Sigma: runtimes.Octave}
+	guessPrior = runtimes.Dist{Sigma: runtimes.Octave / 2}
 )
 
 func (k RunKey) compare(o RunKey) int {
@@ -89,6 +90,7 @@ func keysOf(j *Job) (all [3]RunKey) {
 func (e *Engine) learnRunTime(a *Attempt) {
 	if a.Exit.Cause == "" && a.Stop == nil {
 		e.s.Stats.Runs = SeeRun(e.s.Stats.Runs, e.job(a.ID.Job.Number), a.Ended.Sub(a.Started), e.s.Now)
+		clear(e.runTimes)
 	}
 }
 
@@ -143,30 +145,73 @@ func (e *Engine) refineBy(key RunKey, whole runtimes.Dist) runtimes.Dist {
 	return e.s.Stats.Runs[at].Seen.Given(whole)
 }
 
+// runTimesMax is how many distributions runTimes holds.
+const runTimesMax = 10_000
+
+// runTimeKey is what a job's run time distribution depends on besides what was learned.
+type runTimeKey struct {
+	user, name string
+	since      drover.Time
+	expected   time.Duration
+}
+
 // likely returns the run time distribution of an attempt at the job.
 func (e *Engine) likely(j *Job) runtimes.Dist {
+	key := runTimeKey{j.User, j.Name, j.Since, j.Expected}
+	d, known := e.runTimes[key]
+	if !known {
+		if len(e.runTimes) >= runTimesMax {
+			clear(e.runTimes)
+		}
+		d = e.computeLikely(j)
+		e.runTimes[key] = d
+	}
+	return d
+}
+
+func (e *Engine) computeLikely(j *Job) runtimes.Dist {
 	d := jobPrior
 	for _, key := range keysOf(j) {
 		d = e.refineBy(key, d)
 	}
-	if j.Expected == 0 {
-		return d
+	if j.Expected > 0 {
+		off := e.refineBy(RunKey{Said: true, User: j.User}, e.refineBy(RunKey{Said: true}, guessPrior))
+		d = runtimes.Both(runtimes.Dist{Mu: runtimes.Log(j.Expected) + off.Mu, Sigma: off.Sigma}, d)
 	}
-	off := e.refineBy(RunKey{Said: true, User: j.User}, e.refineBy(RunKey{Said: true}, guessPrior))
-	return runtimes.Both(runtimes.Dist{Mu: runtimes.Log(j.Expected) + off.Mu, Sigma: off.Sigma}, d)
+	if b := e.batchOf(j); b.Seen.Count > 0 {
+		d = b.Seen.OfGroup(d, runtimes.Apart{}.See(b.Seen).Given(e.apart(j, d.Sigma)))
+	}
+	return d
+}
+
+// batchOf returns what is known of the jobs submitted together with this one.
+func (e *Engine) batchOf(j *Job) Batch {
+	keys := keysOf(j)
+	if at, known := searchRuns(e.s.Stats.Runs, keys[len(keys)-1]); known {
+		for _, b := range e.s.Stats.Runs[at].Batches {
+			if b.Since == j.Since {
+				return b
+			}
+		}
+	}
+	return Batch{}
+}
+
+// apart returns how much the run times of jobs submitted together differ, if those of all jobs differ this much.
+func (e *Engine) apart(j *Job, sigma int64) int64 {
+	for _, key := range keysOf(j) {
+		if at, known := searchRuns(e.s.Stats.Runs, key); known {
+			sigma = e.s.Stats.Runs[at].Apart.Given(sigma)
+		}
+	}
+	return sigma
 }
 
 // likelyTogether returns the run time distribution of each of several jobs submitted together: their mean is as
 // uncertain as for one, but they differ less from each other.
 func (e *Engine) likelyTogether(j *Job) runtimes.Dist {
 	one := e.likely(j)
-	sigma := one.Sigma
-	for _, key := range keysOf(j) {
-		if at, known := searchRuns(e.s.Stats.Runs, key); known {
-			sigma = e.s.Stats.Runs[at].Apart.Given(sigma)
-		}
-	}
-	return runtimes.OfMean(one.Mean(), sigma)
+	return runtimes.OfMean(one.Mean(), e.apart(j, one.Sigma))
 }
 
 // stepSpread is the uncertainty of a time of which only the scale step is known. Others are rounded to spreadGrain, so

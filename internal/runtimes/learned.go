@@ -56,6 +56,18 @@ func (l Learned) Given(whole Dist) Dist {
 	return Dist{whole.Mu + away*n/all, root(spread * Octave)}
 }
 
+// OfGroup is what is known of the other members of a group of which some were seen, if members of any group are like the whole, and those of one group have the
+// standard deviation apart: the normal distribution's posterior, with variances in parts of an Octave.
+func (l Learned) OfGroup(whole Dist, apart int64) Dist {
+	within := apart * apart / Octave
+	between := max(0, variance(whole)-within)
+	known := l.Count*between + within
+	if known == 0 {
+		return whole
+	}
+	return Dist{whole.Mu + (l.Mean-whole.Mu)*(l.Count*between)/known, root((within + between*within/known) * Octave)}
+}
+
 func variance(d Dist) int64 { return d.Sigma * d.Sigma / Octave }
 
 // Both is what follows from two independent opinions, each of which counts for as much as it is certain.

@@ -121,6 +121,26 @@ func TestHowFarMembersOfAGroupLieApartIsLearned(t *testing.T) {
 	}
 }
 
+// Members of a group that are still to come are like those seen, and the more alike the members of one group are, the sooner.
+func TestTheRestOfAGroupIsLikeThoseSeen(t *testing.T) {
+	whole, apart := dist(time.Hour, 1.4), dist(time.Hour, 0.2).Sigma
+	seen := Learned{}.See(Log(time.Minute))
+	one := seen.OfGroup(whole, apart)
+	near(t, "the median after one", one.Median().Seconds(), 60, 0.15)
+	near(t, "the spread after one", float64(one.Sigma), float64(apart)*math.Sqrt2, 0.1)
+	many := seen
+	for range 100 {
+		many = many.See(Log(time.Minute))
+	}
+	near(t, "the spread after many", float64(many.OfGroup(whole, apart).Sigma), float64(apart), 0.1)
+	if got := seen.OfGroup(whole, whole.Sigma); got.Mu != whole.Mu || got.Sigma > whole.Sigma || got.Sigma < whole.Sigma-1 {
+		t.Errorf("of members as different as the groups follows %+v, not %+v", got, whole)
+	}
+	if got := seen.OfGroup(Dist{Mu: 7}, 0); got != (Dist{Mu: 7}) {
+		t.Errorf("what is certain becomes %+v", got)
+	}
+}
+
 func BenchmarkLeft(b *testing.B) {
 	d, other := dist(time.Hour, 1.4), dist(time.Minute, 1)
 	for b.Loop() {
