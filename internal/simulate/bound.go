@@ -9,13 +9,15 @@ import (
 	"drover"
 )
 
-// bound is the least that the jobs' run times could cost in USD, were every instance full from its first second to its last.
+// bound returns the minimum possible cost of the jobs' run times in USD: the cost if every instance were full from its
+// first second to its last.
 //
-// For any weight of a GiB against a vCPU, an instance has so many units, and a job takes so many. Let a job pay, for each of its units, the
-// lowest price per unit of the offerings that can hold it. Jobs that run side by side on an instance could each be held by it, so none of them
-// pays more than its price per unit, and together they have no more units than it has: they never pay more than it costs. So what all jobs pay
-// is never more than any fleet costs on which they run. The best of several weights is taken. Of each offering the lowest price counts that it
-// ever had.
+// For any weight of a GiB relative to a vCPU, an instance has a number of units, and a job uses a number of units. Let a
+// job pay, for each of its units, the lowest price per unit of the offerings that can hold it. An instance can hold each
+// of the jobs that run on it, so none of them pays more than its price per unit. Together they use at most its units, so
+// they never pay more than it costs. Therefore all jobs together never pay more than any fleet that runs them costs.
+// bound tries several weights and returns the highest result. For each offering, it uses the lowest price during the
+// simulation.
 func bound(work []chunk, offerings []drover.Offering) (best float64, rates map[drover.Shape]float64) {
 	for half := -8; half <= 8; half++ {
 		if usd, each := pays(work, offerings, math.Pow(2, float64(half)/2)/4); usd > best || rates == nil {
@@ -25,13 +27,13 @@ func bound(work []chunk, offerings []drover.Offering) (best float64, rates map[d
 	return best, rates
 }
 
-// chunk is all the work of one shape.
+// chunk is the total run time of one shape.
 type chunk struct {
 	shape   drover.Shape
 	seconds float64
 }
 
-// pays is what the work pays at a weight, and a job of each shape in a second.
+// pays returns what the work pays with a given weight, and what a job of each shape pays per second.
 func pays(work []chunk, offerings []drover.Offering, weight float64) (usd float64, rates map[drover.Shape]float64) {
 	rates = map[drover.Shape]float64{}
 	units := func(r drover.Resources) float64 { return vcpus(r) + weight*float64(r.Memory)/float64(drover.GiB) }
@@ -48,15 +50,17 @@ func pays(work []chunk, offerings []drover.Offering, weight float64) (usd float6
 	return usd, rates
 }
 
-// bands is how many levels are told apart of what jobs pay at once.
+// bands is the number of equal levels into which turns divides the rate that concurrent jobs pay.
 const bands = 128
 
-// turns is the least that boots, and idling instead of booting, could cost in USD on a fleet that knows everything beforehand, on which no job waits longer than patience
-// and none is lost.
+// turns returns the minimum possible cost, in USD, of boots and of idling instead of booting. It assumes a fleet with
+// perfect foresight, on which no job waits longer than patience and none is lost.
 //
-// Some jobs run at a moment in any case: those whose patience is over and whose time is not, had they begun at once. What these pay together is a level that ready
-// instances must reach. Others may run then; above what all of these pay, instances idle. So, of each band below the highest level: between two times at which it must be
-// ready it has booted again, or it has idled for as long as nothing may have run there. The first time it has booted.
+// At any moment, some jobs must be running: those that can no longer wait and would not have ended even if they had
+// started immediately. Their rates add up to a level that ready instances must reach. Other jobs may be running too;
+// instances above the sum of all these rates are idle. Therefore each band below the highest level boots before the
+// first time at which it must be ready. Between two such times, it either boots again or idles for as long as no job can
+// have used it.
 func (in Input) turns(rates map[drover.Shape]float64, patience, boot time.Duration) (usd float64) {
 	type change struct {
 		at        time.Duration
@@ -79,7 +83,7 @@ func (in Input) turns(rates map[drover.Shape]float64, patience, boot time.Durati
 		most = max(most, must)
 	}
 	width, ready := most/bands, 0
-	var idled [bands]time.Duration // since it had to be ready
+	var idled [bands]time.Duration // since it last had to be ready
 	for k := range idled {
 		idled[k] = boot
 	}
@@ -105,7 +109,7 @@ func (in Input) turns(rates map[drover.Shape]float64, patience, boot time.Durati
 	return usd
 }
 
-// quickest is the shortest boot of so many instances.
+// quickest returns the shortest boot time of the first instances.
 func (m Models) quickest(instances int) time.Duration {
 	least := m.Boot
 	for n := range instances {

@@ -11,7 +11,7 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// cloud is a modelled cloud, which has whatever it offers while its zones have capacity.
+// cloud is a modelled cloud, which can create every offering while its zones have capacity.
 type cloud struct {
 	w       *world
 	name    string
@@ -27,14 +27,14 @@ type vm struct {
 	cloud    *cloud
 	offering drover.Offering
 	hire     *hire
-	boots    drover.Time // it answers from then on
+	boots    drover.Time // when it starts to answer
 	notice   *drover.Notice
 	linked   bool
 	dead     bool
 	runs     []*run
 	pool     string
-	serves   bool // it is ready, as one of its pool
-	missed   bool // its pool misses it
+	serves   bool // it counts as ready in its pool
+	missed   bool // its pool waits for its replacement
 	off      bool // it is stopped
 }
 
@@ -84,7 +84,7 @@ func (w *world) do(f engine.Effect) {
 	}
 }
 
-// offer answers with the cloud's part of the market, or that nothing has changed.
+// offer answers with the cloud's offerings, or that nothing has changed.
 func (w *world) offer(effect int64, f engine.ListOfferings) {
 	ev := engine.Offered{Effect: effect, Cloud: f.Cloud, Hash: strconv.Itoa(w.m.steps)}
 	if f.Have == ev.Hash {
@@ -95,7 +95,7 @@ func (w *world) offer(effect int64, f engine.ListOfferings) {
 	w.tell(ev)
 }
 
-// list answers with what has changed since the last list, as it is when the call begins.
+// list answers with the changes since the last list, as of the start of the call.
 func (w *world) list(effect int64, c *cloud) {
 	ev := engine.Listed{Effect: effect, Cloud: c.name, Began: w.now, Removed: c.removed}
 	for _, v := range c.added {
@@ -108,7 +108,7 @@ func (w *world) list(effect int64, c *cloud) {
 	w.answer(callTime, ev)
 }
 
-// create makes an instance of the first candidate.
+// create creates an instance of the first candidate.
 func (w *world) create(effect int64, f engine.Create) {
 	taken, refused := w.refuses(f.Candidates)
 	k := w.pools[f.Pool]
@@ -140,7 +140,7 @@ func (w *world) create(effect int64, f engine.Create) {
 	w.tell(engine.Created{Effect: effect, Instance: v.id, ProviderID: v.provider, Taken: v.offering})
 }
 
-// up notes that an instance answers, if it lives.
+// up records that an instance answers, if it still exists.
 func (w *world) up(v *vm) {
 	if v.dead || v.hire.ready {
 		return
@@ -151,7 +151,7 @@ func (w *world) up(v *vm) {
 	}
 }
 
-// switchInstance stops an instance, which costs nothing until it is started again.
+// switchInstance stops an instance, which then costs nothing until it is started again.
 func (w *world) switchInstance(effect int64, f engine.Switch) {
 	ev := engine.Switched{Effect: effect, Instance: f.Instance}
 	v := w.vms[f.Instance]
@@ -195,7 +195,7 @@ func (w *world) destroy(effect int64, f engine.Destroy) {
 	w.tell(engine.Destroyed{Effect: effect, Instance: f.Instance})
 }
 
-// end ends an instance, all that runs on it and its bill.
+// end ends an instance, its attempts and its bill.
 func (w *world) end(v *vm) {
 	if v.dead {
 		return
@@ -223,8 +223,7 @@ func (w *world) end(v *vm) {
 	})
 }
 
-// warn has the cloud say that it will take the instance back. Jobs that run there are told to end, and do so without having come to
-// anything.
+// warn announces that the cloud will reclaim the instance. Its jobs are told to stop, and end without a result.
 func (w *world) warn(v *vm) {
 	if v.dead {
 		return

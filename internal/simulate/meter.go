@@ -7,36 +7,36 @@ import (
 	"drover"
 )
 
-// meter measures a simulation, whoever decides in it, and moves prices on as its time goes on.
+// meter measures a simulation under any policy, and changes prices as time passes.
 type meter struct {
 	market *market
 	steps  int // of the market
 	begin  drover.Time
 	now    drover.Time
-	last   drover.Time // when something last began or ended
+	last   drover.Time // when a job last started or ended
 
-	waits     []time.Duration // of the jobs that have begun, to their first beginning
+	waits     []time.Duration // from submission to first start, of the jobs that have started
 	done      int
 	failed    int
 	refused   int
-	lost      int // attempts, with their instances
+	lost      int // attempts lost with their instances
 	end       drover.Time
-	used      float64 // vCPU-seconds of jobs that came to their end
-	had       float64 // vCPU-seconds of instances that were paid
+	used      float64 // vCPU-seconds of jobs that ended
+	had       float64 // vCPU-seconds of paid instances
 	instances int
-	hires     []*hire // that go on
-	gone      []*hire // that are paid for a while yet
+	hires     []*hire // existing instances
+	gone      []*hire // instances that are gone but still being paid
 	billing   map[string]drover.Billing
 	peak      int
 	bills     map[drover.Market]*bill
 	parts     Parts
 	pools     []Pool
 
-	state  sample // as it is now
+	state  sample // the current state
 	series series
 }
 
-// bill is what instances of one market cost.
+// bill is the cost of one market's instances.
 type bill struct {
 	instances   int
 	interrupted int
@@ -56,7 +56,7 @@ func newMeter(in Input) *meter {
 	return m
 }
 
-// at moves the time on. All that is told after it happens then.
+// at advances the time. Everything that is reported afterwards happens at this time.
 func (m *meter) at(now drover.Time) {
 	for next := m.begin.Add(priceStep * time.Duration(m.steps+1)); next <= now; next = next.Add(priceStep) {
 		m.settle(next)
@@ -77,7 +77,7 @@ func (m *meter) at(now drover.Time) {
 	m.pass(now)
 }
 
-// finish moves the time on until nothing is paid any more of what is gone.
+// finish advances the time until the bills of all instances that are gone have ended.
 func (m *meter) finish() {
 	for _, h := range m.gone {
 		m.at(max(m.now, h.until))
@@ -93,17 +93,17 @@ func (m *meter) pass(now drover.Time) {
 
 func (m *meter) submitted(n int) { m.state.queued += float64(n) }
 
-// waited takes note of how long a job waited for its first beginning.
+// waited records how long a job waited for its first start.
 func (m *meter) waited(wait time.Duration) { m.waits = append(m.waits, wait) }
 
-// began has a job begin.
+// began records that a job started.
 func (m *meter) began(h *hire, need drover.Resources) {
 	m.last = m.now
 	m.state.queued--
 	m.use(h, vcpus(need))
 }
 
-// ended has a job come to its end.
+// ended records that a job ended.
 func (m *meter) ended(h *hire, need drover.Resources, took time.Duration) {
 	m.last, m.end = m.now, m.now
 	m.use(h, -vcpus(need))
@@ -111,7 +111,7 @@ func (m *meter) ended(h *hire, need drover.Resources, took time.Duration) {
 	m.done++
 }
 
-// again has a job wait again whose instance was taken from under it.
+// again records that a job waits again because it lost its instance.
 func (m *meter) again(h *hire, need drover.Resources, ran time.Duration) {
 	m.last = m.now
 	m.use(h, -vcpus(need))
@@ -126,13 +126,13 @@ func (m *meter) use(h *hire, vcpus float64) {
 	m.state.used += vcpus
 }
 
-// ready has an instance take work from now on.
+// ready records that an instance takes work from now on.
 func (m *meter) ready(h *hire) {
 	h.count(m.now)
 	h.ready = true
 }
 
-// refuse counts jobs that never begin.
+// refuse counts jobs that never start.
 func (m *meter) refuse(n int) {
 	m.state.queued -= float64(n)
 	m.refused += n
@@ -147,7 +147,7 @@ func (m *meter) bill(o drover.Offering) *bill {
 	return b
 }
 
-// rented begins the bill of an instance.
+// rented starts the bill of an instance.
 func (m *meter) rented(o drover.Offering) *hire {
 	m.last = m.now
 	h := &hire{offering: o, since: m.now, counted: m.now, tariff: drover.Tariff{Price: m.market.price(o)}, parts: &m.parts}
@@ -161,7 +161,7 @@ func (m *meter) rented(o drover.Offering) *hire {
 	return h
 }
 
-// pause has an instance cost nothing, or what it costs again.
+// pause makes an instance cost nothing, or its full price again.
 func (m *meter) pause(h *hire, off bool) {
 	price, up := m.market.price(h.offering), 1.0
 	if h.off = off; off {
@@ -176,7 +176,7 @@ func (m *meter) pause(h *hire, off bool) {
 	h.tariff = h.tariff.Changed(price, m.now)
 }
 
-// returned ends the time of an instance, and its bill as its cloud bills.
+// returned records that an instance is gone, and ends its bill according to its cloud's billing.
 func (m *meter) returned(h *hire, interrupted bool) {
 	m.last = m.now
 	h.count(m.now)
@@ -193,7 +193,7 @@ func (m *meter) returned(h *hire, interrupted bool) {
 	m.settle(m.now)
 }
 
-// settle ends the bills that end by then.
+// settle ends the bills that end by this time.
 func (m *meter) settle(by drover.Time) {
 	for len(m.gone) > 0 && m.gone[0].until <= by {
 		h := m.gone[0]

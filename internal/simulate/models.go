@@ -12,33 +12,33 @@ import (
 	"drover/internal/trace"
 )
 
-// LeastBilled is what modelled clouds bill in any case, as most clouds do.
+// LeastBilled is the minimum time that modelled clouds bill; most clouds have the same minimum.
 const LeastBilled = time.Minute
 
-// Models say how clouds behave. All that is random follows from the seed.
+// Models describe how clouds behave. All random values follow from the seed.
 type Models struct {
 	Seed        uint64
-	Boot        time.Duration // from an accepted create to an instance that answers: the median
-	Exhausted   float64       // the share of the time in which a zone has no capacity, half an hour at a time; 0: none
-	Interrupted float64       // the share of running spot instances that their cloud takes back within an hour; 0: none
+	Boot        time.Duration // median time from an accepted create request until the instance answers
+	Exhausted   float64       // share of the time for which a zone has no capacity, in periods of half an hour; 0: none
+	Interrupted float64       // share of running spot instances that their cloud reclaims within an hour; 0: none
 }
 
-// DefaultModels are those of a cloud on an ordinary day.
+// DefaultModels describe a cloud on an ordinary day.
 var DefaultModels = Models{Seed: 1, Boot: 45 * time.Second, Interrupted: 0.005}
 
-// What takes the same time always.
+// Constant durations.
 const (
-	callTime    = time.Second            // a call to a cloud: it has happened when it is answered
-	listedFor   = 5 * time.Second        // an instance is listed this long after its destruction is accepted
-	loginTime   = 500 * time.Millisecond // to an instance that answers: logging in and laying out the runner
-	dialTime    = 30 * time.Second       // until a connection to what does not answer is given up
+	callTime    = time.Second            // a call to a cloud, which takes effect when it is answered
+	listedFor   = 5 * time.Second        // how long an instance is listed after its destroy request is accepted
+	loginTime   = 500 * time.Millisecond // to log in to an instance that answers, and to deploy the runner
+	dialTime    = 30 * time.Second       // until a connection attempt without an answer fails
 	messageTime = 50 * time.Millisecond  // from the controller to a runner, or back
-	storeTime   = 100 * time.Millisecond // to fetch and store what a job wrote
+	storeTime   = 100 * time.Millisecond // to fetch and store a job's outputs
 	solveTime   = 10 * time.Millisecond
-	noticeTime  = 2 * time.Minute // from a cloud's notice to its taking the instance
+	noticeTime  = 2 * time.Minute // from a cloud's notice until it reclaims the instance
 )
 
-// Streams of chance, so that none moves another.
+// Independent random streams, so that a change of one does not shift the others.
 const (
 	bootStream = iota + 1
 	lifeStream
@@ -49,16 +49,17 @@ const (
 
 func (m Models) dice(stream, n uint64) *rand.Rand { return rand.New(rand.NewPCG(m.Seed^stream<<56, n)) }
 
-// spread is the standard deviation of the logarithm of boot times: two of three are within a fifth of the median.
+// spread is the standard deviation of the logarithm of boot times: two thirds are within a fifth of the median.
 const spread = 0.2
 
-// boot is how long the n-th instance boots: log-normal, to the millisecond.
+// boot returns the boot time of the n-th instance: log-normal, rounded to milliseconds.
 func (m Models) boot(n int) time.Duration {
 	factor := math.Exp(spread * m.dice(bootStream, uint64(n)).NormFloat64())
 	return time.Duration(float64(m.Boot) * factor).Round(time.Millisecond)
 }
 
-// life is how long after its creation the cloud takes the n-th instance back if it is a spot one, notice included; false for never.
+// life returns how long after its creation the cloud reclaims the n-th instance if it is a spot instance, including the
+// notice; false: never.
 func (m Models) life(n int) (time.Duration, bool) {
 	if m.Interrupted <= 0 {
 		return 0, false
@@ -70,8 +71,8 @@ func (m Models) life(n int) (time.Duration, bool) {
 	return time.Duration(hours*float64(time.Hour)).Round(time.Millisecond) + noticeTime, true
 }
 
-// Offerings are what a cloud with a price list offers in its zones, on both markets. Where the list has no spot price it is between a quarter
-// and less than half of the other, which follows from the seed, the type and the zone.
+// Offerings returns the offerings of a cloud with a price list, in its zones and both markets. If the list has no spot
+// price, the price is 25 to 45 % of the on-demand price, depending on the seed, the type and the zone.
 func (m Models) Offerings(cloud string, zones []string, list []trace.Price) (all []drover.Offering) {
 	for _, zone := range zones {
 		for _, p := range list {
@@ -88,40 +89,40 @@ func (m Models) Offerings(cloud string, zones []string, list []trace.Price) (all
 	return all
 }
 
-// Sort puts offerings in the order in which the engine keeps them.
+// Sort sorts offerings as the engine does.
 func Sort(all []drover.Offering) {
 	slices.SortFunc(all, func(a, b drover.Offering) int {
 		return cmp.Or(cmp.Compare(a.Cloud, b.Cloud), cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Market, b.Market))
 	})
 }
 
-// spotPrice is 25 to 45 % of the price on demand.
+// spotPrice returns 25 to 45 % of the on-demand price.
 func (m Models) spotPrice(o drover.Offering, onDemand drover.Money) drover.Money {
 	percent := 25_000 + m.dice(spotStream, key(o)).Int64N(20_000) // in thousandths
 	return max(1, onDemand.Part(percent, 100_000))
 }
 
-// key is a number for an offering.
+// key returns a number that identifies an offering's cloud, zone and type.
 func key(o drover.Offering) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(o.Cloud + "\x00" + o.Zone + "\x00" + o.Type.Name))
 	return h.Sum64()
 }
 
-// priceStep is how often spot prices move.
+// priceStep is how often spot prices change.
 const priceStep = 6 * time.Hour
 
-// market is what the clouds offer now. At every step each spot price moves at random, by up to 5 %, and is drawn back a tenth of the way to where
-// it began; so it stays within a quarter of that.
+// market contains the clouds' current offerings. At every step, each spot price changes at random by up to 5 % and
+// returns a tenth of the way to its initial value. Most of the time, it stays within a quarter of it.
 type market struct {
-	offerings []drover.Offering // a new slice whenever prices have moved
+	offerings []drover.Offering // a new slice whenever prices change
 	base      []drover.Money
-	away      []int64 // from base, in thousandths of it
+	away      []int64 // difference from base, in thousandths of base
 	walks     []*rand.Rand
 	places    map[place]int
 }
 
-// place names an offering.
+// place identifies an offering.
 type place struct {
 	cloud, zone, kind string
 	market            drover.Market
@@ -141,7 +142,7 @@ func newMarket(m Models, offerings []drover.Offering) *market {
 	return k
 }
 
-// step moves the prices on.
+// step changes the spot prices.
 func (k *market) step() {
 	moved := slices.Clone(k.offerings)
 	for i, w := range k.walks {
@@ -154,7 +155,7 @@ func (k *market) step() {
 	k.offerings = moved
 }
 
-// of is a cloud's part of what is offered now, in the order of the whole. It is not to be changed.
+// of returns a cloud's current offerings, in order. The caller must not change them.
 func (k *market) of(cloud string) []drover.Offering {
 	from, _ := slices.BinarySearchFunc(k.offerings, cloud, func(o drover.Offering, c string) int { return cmp.Compare(o.Cloud, c) })
 	to := from
@@ -164,7 +165,7 @@ func (k *market) of(cloud string) []drover.Offering {
 	return k.offerings[from:to:to]
 }
 
-// price is what an offering costs an hour now.
+// price returns the current hourly price of an offering.
 func (k *market) price(o drover.Offering) drover.Money {
 	if at, ok := k.places[placeOf(o)]; ok {
 		return k.offerings[at].Price

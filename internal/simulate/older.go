@@ -9,56 +9,60 @@ import (
 	"drover/internal/trace"
 )
 
-// older is a system that decides as older ones do. It makes its decisions in no time and knows of the end of a job at once.
+// older is a scheduler with one of the simpler policies. Its decisions take no time, and it immediately notices that a
+// job has ended.
 //
-// One per job: a job has an instance rented for it alone, the cheapest offering that holds it, which is destroyed when the job ends.
+// One per job: the scheduler rents the cheapest offering that can hold a job for that job alone, and destroys the
+// instance when the job ends.
 //
-// First fit: a job takes the oldest instance, booting or ready, that has room for it; if there is none, the cheapest offering that holds it is
-// rented. An instance that has been empty for the idle timeout is destroyed.
+// First fit: a job goes to the oldest instance, booting or ready, that has room for it. If there is none, the scheduler
+// rents the cheapest offering that can hold the job. It destroys an instance that has been empty for the idle timeout.
 //
-// Reuse: as one per job, but before an instance is rented a job waits for one of the same offering that is said to be free sooner than another would
-// have booted. Nothing is known of when an instance is free whose job is not said to take any time, or takes longer than was said.
+// Reuse: the same as one per job, but instead of renting, a job waits for an instance of the same offering if that
+// instance is expected to be free before a new one would have booted. If the expected run time of a job is unknown or
+// already exceeded, it is unknown when its instance will be free.
 //
-// With all, jobs for which nothing more may be rented wait, and are tried again in their order whenever something changes. What is lost
-// with an instance that its cloud takes back waits again, first of all; notices are not listened to.
+// With every policy, a job waits if nothing more may be rented for it. Waiting jobs are retried in order whenever
+// something changes. Jobs that lose their instance to an interruption go to the front of the queue. Interruption notices
+// are ignored.
 type older struct {
 	in     Input
 	policy Policy
 	m      *meter
-	prices map[drover.Shape]int // the offering that is the cheapest for a shape
-	priced int                  // the step of the market for which prices hold
+	prices map[drover.Shape]int // the index of the cheapest offering for each shape
+	priced int                  // the market step that prices belongs to
 	agenda eventqueue.Queue
 	now    drover.Time
-	next   int // job of the trace that is submitted next
+	next   int // index of the trace's next job
 	queue  queue
-	fleet  []*rented      // by age
-	room   map[string]int // for instances, by cloud
-	seen   int            // jobs, ever
-	made   int            // instances, ever
+	fleet  []*rented      // oldest first
+	room   map[string]int // how many more instances each cloud may have
+	seen   int            // jobs submitted in total
+	made   int            // instances requested in total
 }
 
-// rented is an instance of an older system.
+// rented is an instance of such a scheduler.
 type rented struct {
 	offering drover.Offering
 	free     drover.Resources
-	user     string // whose jobs it takes, if instances belong to users
-	hire     *hire  // nil: its cloud has not made it yet
+	user     string // the owner, if instances belong to users
+	hire     *hire  // nil until its cloud has created it
 	ready    bool
-	gone     bool      // it takes no jobs any more
+	gone     bool      // it takes no more jobs
 	paid     bool      // its bill has ended
-	jobs     []*placed // in the order in which they came
-	line     []*placed // that begin one after the other once those have ended
+	jobs     []*placed // in order of arrival
+	line     []*placed // start one after another once jobs have ended
 	asked    drover.Time
-	idle     int // how often it has fallen idle
+	idle     int // how often it has become idle
 }
 
-// placed is a job that waits or runs.
+// placed is a waiting or running job.
 type placed struct {
 	seq   int // its place in the queue
 	job   trace.Job
 	shape drover.Shape
 	tried bool
-	begun drover.Time // 0: it does not run
+	begun drover.Time // 0: it is not running
 }
 
 func runOlder(ctx context.Context, in Input, p Policy, m *meter) error {
@@ -84,12 +88,12 @@ func runOlder(ctx context.Context, in Input, p Policy, m *meter) error {
 	}
 }
 
-// over reports whether all is done and paid.
+// over reports whether all jobs have ended and all bills are settled.
 func (o *older) over() bool {
 	return o.next == len(o.in.Trace.Jobs) && len(o.queue) == 0 && len(o.fleet) == 0 && len(o.m.hires) == 0
 }
 
-// following is when something happens next; 0 for never.
+// following returns the time of the next event; 0 if there is none.
 func (o *older) following() drover.Time {
 	next, _ := o.agenda.Next()
 	if o.next < len(o.in.Trace.Jobs) {
@@ -102,7 +106,7 @@ func (o *older) following() drover.Time {
 
 func (o *older) after(d time.Duration, do func()) { o.agenda.Add(o.now.Add(d), do) }
 
-// submit takes in the jobs whose time has come, each element of an array for itself.
+// submit submits the jobs that are due, each element of an array separately.
 func (o *older) submit() {
 	for o.next < len(o.in.Trace.Jobs) && o.m.begin.Add(o.in.Trace.Jobs[o.next].Submit) <= o.now {
 		t := o.in.Trace.Jobs[o.next]

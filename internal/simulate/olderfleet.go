@@ -7,14 +7,14 @@ import (
 	"drover"
 )
 
-// place gives a job an instance, or a place in the queue.
+// place puts a job on an instance or into the queue.
 func (o *older) place(p *placed) {
 	if !o.placed(p) {
 		o.queue.add(p)
 	}
 }
 
-// placed gives a job an instance if there is one for it, or one may be rented.
+// placed puts a job on an existing instance or on one that it rents, and reports whether it could.
 func (o *older) placed(p *placed) bool {
 	if o.policy == FirstFit {
 		for _, r := range o.fleet {
@@ -44,12 +44,13 @@ func (o *older) placed(p *placed) bool {
 	return true
 }
 
-// serves reports whether an instance may take a user's job.
+// serves reports whether an instance may run the job of this user.
 func (o *older) serves(r *rented, p *placed) bool {
 	return o.in.Settings.Lifecycle.Sharing != drover.ShareUser || r.user == p.job.User
 }
 
-// soonFree is the instance of an offering that is said to be free first, if that is before another would have booted.
+// soonFree returns the instance of an offering that is expected to be free first, if that is before a new one would
+// have booted; otherwise nil.
 func (o *older) soonFree(p *placed, of drover.Offering) (first *rented) {
 	least := o.now.Add(callTime + o.in.Models.Boot)
 	for _, r := range o.fleet {
@@ -63,7 +64,7 @@ func (o *older) soonFree(p *placed, of drover.Offering) (first *rented) {
 	return first
 }
 
-// frees is when an instance is said to be free, 0 if nobody says so.
+// frees returns when an instance is expected to be free; 0 if that is unknown.
 func (o *older) frees(r *rented) (at drover.Time) {
 	if at = r.asked.Add(callTime + o.in.Models.Boot); !r.ready && at < o.now {
 		return 0
@@ -78,7 +79,7 @@ func (o *older) frees(r *rented) (at drover.Time) {
 	return at
 }
 
-// tire has a job for which an instance is not free when it was said to be wait no longer.
+// tire ends a job's wait for an instance that is not free at the expected time.
 func (o *older) tire(p *placed, r *rented) {
 	at := slices.Index(r.line, p)
 	if at < 0 || r.gone {
@@ -94,7 +95,8 @@ func (o *older) tire(p *placed, r *rented) {
 	o.queue.add(p)
 }
 
-// cheapest is the offering that is the cheapest for a job alone, whether or not it may be rented; -1 if none holds it.
+// cheapest returns the index of the cheapest offering that can hold a job, even if it may not be rented; -1 if there is
+// none.
 func (o *older) cheapest(s drover.Shape) int {
 	if o.priced != o.m.steps {
 		o.priced = o.m.steps
@@ -108,7 +110,8 @@ func (o *older) cheapest(s drover.Shape) int {
 	return at
 }
 
-// cheapestNow is the first of the cheapest that hold a shape.
+// cheapestNow returns the index of the first of the cheapest allowed offerings that can hold a shape; -1 if there is
+// none.
 func (o *older) cheapestNow(s drover.Shape, may func(drover.Offering) bool) int {
 	best := -1
 	for i, c := range o.m.market.offerings {
@@ -119,11 +122,11 @@ func (o *older) cheapestNow(s drover.Shape, may func(drover.Offering) bool) int 
 	return best
 }
 
-// rent asks for an instance, which is there when its cloud has answered, and ready when it has booted.
+// rent requests an instance. It exists once its cloud has answered, and is ready once it has booted.
 func (o *older) rent(of drover.Offering) *rented {
 	r := &rented{offering: of, free: of.Type.Resources, asked: o.now}
 	if r.free.Disk == 0 {
-		r.free.Disk = drover.TiB // its volume is made to measure
+		r.free.Disk = drover.TiB // its volume gets the size that jobs need
 	}
 	o.made++
 	o.room[of.Cloud]--
@@ -154,7 +157,7 @@ func (o *older) boots(r *rented) {
 	}
 }
 
-// put gives a job a place on an instance.
+// put reserves room for a job on an instance, and starts the job if the instance is ready.
 func (o *older) put(p *placed, r *rented) {
 	r.free = r.free.Minus(p.shape.Need, 1)
 	r.jobs = append(r.jobs, p)
@@ -184,7 +187,8 @@ func (o *older) finish(p *placed, r *rented) {
 	o.slowly(messageTime, func() { o.vacate(p, r) })
 }
 
-// slowly does something at once, or when Drover would: it hears of an end, and stores what a job wrote before its instance goes.
+// slowly does something immediately or, with AsSlow, after the time that Drover would need to notice the end of a job or
+// to store its outputs.
 func (o *older) slowly(d time.Duration, do func()) {
 	if o.in.AsSlow {
 		o.after(d, do)
@@ -193,7 +197,7 @@ func (o *older) slowly(d time.Duration, do func()) {
 	}
 }
 
-// vacate gives a job's room to others or, in time, ends what it leaves behind.
+// vacate gives a finished job's room to other jobs, or destroys the instance now or after the idle timeout.
 func (o *older) vacate(p *placed, r *rented) {
 	if r.gone {
 		return
@@ -226,13 +230,13 @@ func (o *older) vacate(p *placed, r *rented) {
 	})
 }
 
-// destroy has an instance destroyed, which it is when its cloud has answered.
+// destroy destroys an instance; its bill ends when its cloud has answered.
 func (o *older) destroy(r *rented) {
 	o.leave(r)
 	o.after(callTime, func() { o.pay(r, false) })
 }
 
-// taken has a cloud take an instance back.
+// taken interrupts an instance: its cloud reclaims it.
 func (o *older) taken(r *rented) {
 	if r.paid {
 		return
@@ -251,13 +255,13 @@ func (o *older) taken(r *rented) {
 	o.pay(r, true)
 }
 
-// leave takes an instance out of the fleet.
+// leave removes an instance from the fleet.
 func (o *older) leave(r *rented) {
 	r.gone = true
 	o.fleet = slices.DeleteFunc(o.fleet, func(f *rented) bool { return f == r })
 }
 
-// pay ends an instance's bill, with which another may be rented.
+// pay ends an instance's bill, so that another instance may be rented.
 func (o *older) pay(r *rented, taken bool) {
 	if r.paid {
 		return
@@ -268,7 +272,7 @@ func (o *older) pay(r *rented, taken bool) {
 	o.retry()
 }
 
-// retry places what waits and may be placed now, in its order.
+// retry places the waiting jobs that can be placed now, in order.
 func (o *older) retry() {
 	stuck := map[drover.Shape]bool{}
 	for {
@@ -284,8 +288,8 @@ func (o *older) retry() {
 	}
 }
 
-// queue is the jobs that have no instance: those of one shape in the order in which they came, since if one of them finds no place the others
-// do not either.
+// queue contains the jobs without an instance, by shape and then in order of arrival: if one job cannot be placed, the
+// others of its shape cannot be placed either.
 type queue map[drover.Shape][]*placed
 
 func (q queue) add(p *placed) {
@@ -294,7 +298,7 @@ func (q queue) add(p *placed) {
 	q[p.shape] = slices.Insert(line, at, p)
 }
 
-// first is the job that came first of those whose shape may find a place; nil if there is none.
+// first returns the oldest job whose shape is not stuck; nil if there is none.
 func (q queue) first(stuck map[drover.Shape]bool) (first *placed) {
 	for shape, line := range q {
 		if !stuck[shape] && (first == nil || line[0].seq < first.seq) {
@@ -304,7 +308,7 @@ func (q queue) first(stuck map[drover.Shape]bool) (first *placed) {
 	return first
 }
 
-// drop takes out the first job of its shape.
+// drop removes the first job of its shape.
 func (q queue) drop(p *placed) {
 	if line := q[p.shape]; len(line) > 1 {
 		line[0] = nil

@@ -12,21 +12,22 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// Pools in a simulation: how much of their number was ready, and whether instances were made, and went, where the balance of their zones wants it. What is
-// counted follows from the rows that the engine writes and from the modelled clouds, not from what the engine says of its pools.
+// Pools in a simulation: how many of their instances were ready, and whether instances were added and removed as the
+// balance of the zones requires. The counts come from the rows that the engine writes and from the modelled clouds, not
+// from the engine's own status of its pools.
 
-// Pool is what became of a pool.
+// Pool is the result of a pool.
 type Pool struct {
 	Name        string  `json:"name"`
-	Wanted      int     `json:"wanted"`       // in the end
-	Hours       float64 `json:"wanted_hours"` // instance-hours wanted, in the time in which a zone of the pool had capacity
-	Ready       float64 `json:"ready"`        // the part of them that was ready; what was ready beyond the number does not count
+	Wanted      int     `json:"wanted"`       // at the end
+	Hours       float64 `json:"wanted_hours"` // instance-hours wanted while a zone of the pool had capacity
+	Ready       float64 `json:"ready"`        // the share of them that was ready; surplus instances do not count
 	Instances   int     `json:"instances"`
 	Interrupted int     `json:"interrupted"`     // by their cloud
-	Replaced    Waits   `json:"replace_seconds"` // from the notice of an interruption, or the end, until as many were ready again
-	Beyond      float64 `json:"beyond_hours"`    // instance-hours that were paid while more than wanted were up and none was being replaced
-	Refused     int     `json:"refused"`         // creates, for want of capacity
-	Unbalanced  int     `json:"unbalanced"`      // creates elsewhere than in the zone with the fewest, and removals elsewhere than from the fullest
+	Replaced    Waits   `json:"replace_seconds"` // from an interruption's notice, or the instance's end, until as many were ready again
+	Beyond      float64 `json:"beyond_hours"`    // paid instance-hours of surplus instances while none was being replaced
+	Refused     int     `json:"refused"`         // create requests refused for lack of capacity
+	Unbalanced  int     `json:"unbalanced"`      // instances not created in the emptiest zone, or not removed from the fullest
 }
 
 // keeper measures a pool.
@@ -34,19 +35,19 @@ type keeper struct {
 	w       *world
 	spec    *pool.Spec
 	rows    map[int64]engine.Instance
-	in      map[pool.Place]int // how many of rows count
-	ready   int                // instances, whatever the engine makes of them
-	up      int                // that are paid
-	since   drover.Time        // up to when wanted, served and beyond are added up
+	in      map[pool.Place]int // how many of rows count towards the pool
+	ready   int                // ready instances, independent of the engine's view
+	up      int                // instances being paid
+	since   drover.Time        // the time up to which wanted, served and beyond are summed
 	wanted  float64            // seconds
 	served  float64
 	beyond  float64
-	missing []drover.Time   // since when each that is missing is, the first first
-	took    []time.Duration // until each was replaced
+	missing []drover.Time   // since when each missing instance is missing, oldest first
+	took    []time.Duration // how long each replacement took
 	out     Pool
 }
 
-// keepers are those of the pools that there are; none unless a time is simulated in which they are kept.
+// keepers returns a keeper for each pool; none unless the simulation maintains pools.
 func (w *world) keepers() {
 	if w.in.For == 0 {
 		return
@@ -64,7 +65,7 @@ func (w *world) keepers() {
 	}
 }
 
-// follow has pools measured by what they are to be from now on.
+// follow measures pools against new specifications from now on.
 func (w *world) follow(specs []pool.Spec) {
 	for i := range specs {
 		if k := w.pools[specs[i].Name]; k != nil {
@@ -75,25 +76,25 @@ func (w *world) follow(specs []pool.Spec) {
 	}
 }
 
-// spells are the times in which a zone has capacity, and has none.
+// spells are the alternating periods in which a zone has, and has no, capacity.
 type spells struct {
 	dice  *rand.Rand
-	full  bool        // it has none
-	since drover.Time // it is so
+	full  bool        // the zone has no capacity
+	since drover.Time // when this period began
 	means [2]time.Duration
 }
 
-// exhaustedFor is how long a zone is without capacity on average.
+// exhaustedFor is the mean time for which a zone has no capacity.
 const exhaustedFor = 30 * time.Minute
 
-// spells of a zone follow from the seed and the zone.
+// The spells of a zone follow from the seed and the zone.
 func (m Models) spells(o drover.Offering) *spells {
 	o.Type.Name = ""
 	open := time.Duration(float64(exhaustedFor) * (1 - m.Exhausted) / m.Exhausted)
 	return &spells{dice: m.dice(spellStream, key(o)), full: true, means: [2]time.Duration{open, exhaustedFor}}
 }
 
-// turn ends a zone's present spell and begins the next.
+// turn ends a zone's current spell and begins the next.
 func (w *world) turn(p pool.Place) {
 	for _, k := range w.pools {
 		k.pass()
@@ -110,20 +111,21 @@ func (w *world) turn(p pool.Place) {
 // full reports whether a zone has no capacity.
 func (w *world) full(p pool.Place) bool { s := w.spells[p]; return s != nil && s.full }
 
-// open reports whether a zone has had capacity for so long that nobody can leave it alone any more for having had none.
+// open reports whether a zone has had capacity for so long that no cooldown of an earlier shortage can apply.
 func (k *keeper) open(p pool.Place) bool {
 	s := k.w.spells[p]
 	return s == nil || !s.full && k.w.now.Sub(s.since) > k.spec.Cooldown+2*time.Minute
 }
 
-// shunned reports whether a zone is left alone because its cloud has just taken back much of what was there, but for one create that tries it.
+// shunned reports whether a zone is blocked, except for one test request, because its cloud has just reclaimed many
+// instances there.
 func (k *keeper) shunned(p pool.Place) bool {
 	return slices.ContainsFunc(k.w.loop.Engine.State().Blocks, func(b engine.Block) bool {
 		return (!b.Over || b.Probe != 0) && b.ForInterruptions() && b.Cloud == p.Cloud && b.Zone == p.Zone
 	})
 }
 
-// places are the zones in which the pool may have instances.
+// places returns the zones in which the pool may have instances.
 func (k *keeper) places() (all []pool.Place) {
 	for _, o := range k.w.in.Offerings {
 		if p := (pool.Place{Cloud: o.Cloud, Zone: o.Zone}); k.spec.Allows(p) && !slices.Contains(all, p) {
@@ -133,7 +135,7 @@ func (k *keeper) places() (all []pool.Place) {
 	return all
 }
 
-// pass adds up what was wanted, and ready, since the last time.
+// pass adds up how many instances were wanted and ready since the last call.
 func (k *keeper) pass() {
 	took := k.w.now.Sub(k.since).Seconds()
 	k.since = k.w.now
@@ -146,7 +148,7 @@ func (k *keeper) pass() {
 	}
 }
 
-// keeperOf is that of an instance's pool; nil if it has none.
+// keeperOf returns the keeper of an instance's pool; nil if it has none.
 func (w *world) keeperOf(v *vm) *keeper { return w.pools[v.pool] }
 
 // rented, serves, lost and returned follow an instance of a pool through its life.
@@ -166,7 +168,7 @@ func (k *keeper) serves(v *vm) {
 	}
 }
 
-// lost begins the time that the replacement of an instance takes.
+// lost starts to measure how long the replacement of an instance takes.
 func (k *keeper) lost(v *vm) {
 	if v.serves && !v.missed {
 		v.missed = true
@@ -187,7 +189,7 @@ func (k *keeper) returned(v *vm) {
 	}
 }
 
-// wrote follows the rows of a pool's instances, and looks whether each came, and goes, where it should.
+// wrote follows the rows of a pool's instances, and checks whether each was added or removed in the right zone.
 func (w *world) wrote(in engine.Instance) {
 	k := w.pools[in.Pool]
 	if k == nil {
@@ -211,7 +213,7 @@ func (w *world) wrote(in engine.Instance) {
 	}
 }
 
-// counts reports whether an instance counts toward its pool.
+// counts reports whether an instance counts towards its pool.
 func counts(in engine.Instance) bool {
 	return in.State != drover.InstanceStopping && in.State != drover.InstanceStopped && in.State != drover.InstanceGone && !in.Broken && in.Reclaimed == nil && in.Unhealthy == nil && in.Idle != drover.IdleDrain
 }
@@ -228,7 +230,7 @@ func (w *world) left(id int64) {
 	}
 }
 
-// kept is what became of the pools, by name.
+// kept returns the results of the pools, by name.
 func (w *world) kept() (all []Pool) {
 	for _, k := range w.pools {
 		k.pass()
@@ -241,7 +243,7 @@ func (w *world) kept() (all []Pool) {
 	return all
 }
 
-// ends is when a simulation of pools ends; 0: with its jobs.
+// ends returns when a simulation of pools ends; 0: with its jobs.
 func (w *world) ends() drover.Time {
 	if w.in.For == 0 {
 		return 0
@@ -249,7 +251,7 @@ func (w *world) ends() drover.Time {
 	return w.m.begin.Add(w.in.For)
 }
 
-// endAll ends the bills of all instances that there are.
+// endAll ends the bills of all existing instances.
 func (w *world) endAll() {
 	for _, k := range w.pools {
 		k.pass()
@@ -259,7 +261,7 @@ func (w *world) endAll() {
 	}
 }
 
-// refuses says that no candidate is to be had, since their zones have no capacity.
+// refuses returns an error if no candidate's zone has capacity.
 func (w *world) refuses(candidates []drover.Offering) (taken drover.Offering, err *drover.Error) {
 	for _, o := range candidates {
 		if !w.full(pool.Place{Cloud: o.Cloud, Zone: o.Zone}) {

@@ -9,17 +9,17 @@ import (
 	"drover/internal/trace"
 )
 
-// Result is what a simulation found, as programs read it.
+// Result is the result of a simulation, as programs read it.
 type Result struct {
 	Configuration string       `json:"configuration,omitempty"`
 	Policy        Policy       `json:"policy"`
 	Jobs          int          `json:"jobs"` // elements of arrays included
 	Done          int          `json:"done"`
 	Failed        int          `json:"failed"`
-	Refused       int          `json:"refused"`               // no offering could ever hold them
-	WhyRefused    string       `json:"why_refused,omitempty"` // of the first of them
-	Unfinished    int          `json:"unfinished"`            // nothing would ever have become of them
-	LeftOut       []trace.Left `json:"left_out"`              // of the trace
+	Refused       int          `json:"refused"`               // jobs that no offering could ever hold
+	WhyRefused    string       `json:"why_refused,omitempty"` // the reason for the first of them
+	Unfinished    int          `json:"unfinished"`            // jobs that would never have ended
+	LeftOut       []trace.Left `json:"left_out"`              // jobs of the trace that were not simulated
 	Wait          Waits        `json:"wait_seconds"`
 	Makespan      float64      `json:"makespan_seconds"`
 	Instances     int          `json:"instances"`
@@ -29,19 +29,19 @@ type Result struct {
 	Markets       []Market     `json:"markets"`
 	Cost          float64      `json:"cost_usd"`
 	Parts         Parts        `json:"cost_usd_parts"`
-	Utilisation   float64      `json:"utilisation"`                 // of the vCPUs paid for, by jobs that came to their end
-	Saved         *float64     `json:"waiting_saves_usd,omitempty"` // what it would cost more if no job waited for room that is paid for anyway
+	Utilisation   float64      `json:"utilisation"`                 // the share of paid vCPUs used by jobs that ended
+	Saved         *float64     `json:"waiting_saves_usd,omitempty"` // how much more it would cost if no job waited for room that is already paid for
 	Bound         float64      `json:"bound_usd"`
-	Ratio         float64      `json:"ratio"`            // cost to bound; 0: there is no bound
-	Prompt        float64      `json:"prompt_bound_usd"` // bound, and the least boots without which a job would have waited longer than the longest did
+	Ratio         float64      `json:"ratio"`            // cost divided by bound; 0: no bound is known
+	Prompt        float64      `json:"prompt_bound_usd"` // bound, plus the minimum of boots with which no job waits longer than the longest wait here
 	Pools         []Pool       `json:"pools,omitempty"`
 
 	Begin  drover.Time  `json:"begin"`
-	Money  drover.Money `json:"-"` // Cost, exactly
+	Money  drover.Money `json:"-"` // the exact Cost
 	Points []Point      `json:"-"`
 }
 
-// Waits are how long jobs waited from their submission to their first beginning.
+// Waits are the times from jobs' submission to their first start.
 type Waits struct {
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
@@ -50,7 +50,7 @@ type Waits struct {
 	Max  float64 `json:"max"`
 }
 
-// Market is what instances of one market came to.
+// Market sums up the instances of one market.
 type Market struct {
 	Market      drover.Market `json:"market"`
 	Instances   int           `json:"instances"`
@@ -59,9 +59,9 @@ type Market struct {
 	Interrupted int           `json:"interrupted"` // by their cloud
 }
 
-// Point is a span of a simulation: averages over it, and what was spent up to its end.
+// Point is a period of a simulation: averages over it, and the money spent until its end.
 type Point struct {
-	From, To  time.Duration // after the beginning
+	From, To  time.Duration // since the beginning
 	Instances float64
 	Queued    float64
 	Used      float64 // vCPUs
@@ -69,7 +69,7 @@ type Point struct {
 	Spent     float64 // USD
 }
 
-// misfit says why no offering can ever hold the first job of the trace of which that is so; empty if each can be held.
+// misfit says why no offering can ever hold a job, for the first such job of the trace; empty if there is none.
 func (in Input) misfit() string {
 	for i, t := range in.Trace.Jobs {
 		if why := in.shape(t).NearestMiss(in.Offerings); why != "" {
@@ -113,7 +113,7 @@ func (m *meter) result(in Input, p Policy) *Result {
 	return r
 }
 
-// work is what the jobs come to, by their shapes.
+// work returns the total run time of each shape.
 func (in Input) work() (all []chunk) {
 	at := map[drover.Shape]int{}
 	for _, j := range in.Trace.Jobs {
@@ -128,7 +128,7 @@ func (in Input) work() (all []chunk) {
 	return all
 }
 
-// cheapest is the offerings at the lowest price that each ever had.
+// cheapest returns the offerings, each with its lowest price during the simulation.
 func (in Input) cheapest() []drover.Offering {
 	least := slices.Clone(in.Offerings)
 	k := newMarket(in.Models, in.Offerings)
@@ -155,12 +155,12 @@ func Summarize(waits []time.Duration) (s Waits) {
 	for _, w := range waits {
 		sum += w.Seconds()
 	}
-	// The q-quantile is the least wait that a share of q of the jobs does not exceed.
+	// The q-quantile is the smallest wait that a share q of the jobs does not exceed.
 	quantile := func(percent int) float64 { return waits[(len(waits)*percent+99)/100-1].Seconds() }
 	return Waits{Mean: sum / float64(len(waits)), P50: quantile(50), P95: quantile(95), P99: quantile(99), Max: waits[len(waits)-1].Seconds()}
 }
 
-// points are the spans of a series that ended then.
+// points returns the periods of a series that ended at this time.
 func (s series) points(end time.Duration) (list []Point) {
 	spent := 0.0
 	for i, b := range s.bins {

@@ -7,7 +7,7 @@ import (
 	"drover/internal/engine"
 )
 
-// connect logs in to an instance once it answers, if that is before the connection is given up.
+// connect logs in to an instance once it answers, if that is before the connection attempt fails.
 func (w *world) connect(effect int64, f engine.Connect) {
 	v := w.vms[f.Instance]
 	fails := func(kind drover.ErrorKind, text string) engine.Body {
@@ -29,7 +29,7 @@ func (w *world) connect(effect int64, f engine.Connect) {
 	}
 }
 
-// hello is a runner's word of what it has.
+// hello is a runner's first message, which lists its attempts.
 func (w *world) hello(effect int64, v *vm) {
 	v.linked = true
 	w.up(v)
@@ -51,7 +51,7 @@ func (w *world) cut(v *vm) {
 	w.tell(engine.Disconnected{Instance: v.id, Heard: w.now, Text: "the connection ended"})
 }
 
-// start has a runner begin an attempt, which ends when the job has taken its time.
+// start makes a runner start an attempt, which ends after the job's run time.
 func (w *world) start(effect int64, f engine.Start) {
 	v := w.vms[f.Instance]
 	if v == nil || !v.linked {
@@ -87,7 +87,7 @@ func (w *world) exit(v *vm, r *run, exit drover.Exit) {
 	w.answer(messageTime, engine.Exited{Instance: v.id, Attempt: r.id, Exit: exit})
 }
 
-// stop has a runner end an attempt at once.
+// stop makes a runner end an attempt immediately.
 func (w *world) stop(f engine.Stop) {
 	if v := w.vms[f.Instance]; v != nil && v.linked {
 		if at := slices.IndexFunc(v.runs, func(r *run) bool { return r.id == f.Attempt }); at >= 0 {
@@ -96,7 +96,7 @@ func (w *world) stop(f engine.Stop) {
 	}
 }
 
-// collect fetches what an attempt wrote, with which its instance forgets it.
+// collect fetches an attempt's outputs, after which its instance forgets the attempt.
 func (w *world) collect(effect int64, f engine.Collect) {
 	v, ev := w.vms[f.Instance], engine.Collected{Effect: effect, Attempt: f.Attempt}
 	if v == nil || !v.linked {

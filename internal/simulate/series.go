@@ -2,13 +2,13 @@ package simulate
 
 import "time"
 
-// sample is the fleet and the queue at one moment, or on average over a while.
+// sample is the fleet and the queue at one moment, or their averages over a period.
 type sample struct {
-	instances float64 // that are paid
+	instances float64 // being paid
 	queued    float64 // jobs
-	used      float64 // vCPUs of jobs that run
-	had       float64 // vCPUs of instances that are paid
-	hourly    float64 // their prices together, USD
+	used      float64 // vCPUs of running jobs
+	had       float64 // vCPUs of paid instances
+	hourly    float64 // the sum of their prices, USD
 }
 
 func (s *sample) plus(o sample, weight float64) {
@@ -19,17 +19,17 @@ func (s *sample) plus(o sample, weight float64) {
 	s.hourly += o.hourly * weight
 }
 
-// maxBins is how many spans of time a series has at most. When a simulation outlasts them, every two become one, so that a year is held in as
-// little as an hour.
+// maxBins is the maximum number of periods in a series. When a simulation needs more, each two become one, so that a
+// year takes no more memory than an hour.
 const maxBins = 1024
 
-// series adds up samples over spans of equal width: sample times seconds.
+// series sums up samples, multiplied by seconds, over periods of equal width.
 type series struct {
 	width time.Duration
 	bins  []sample
 }
 
-// add has a sample hold from one time after the beginning to another.
+// add adds a sample that applies between two times since the beginning.
 func (s *series) add(from, to time.Duration, what sample) {
 	for to > s.width*maxBins {
 		s.halve()

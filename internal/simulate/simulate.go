@@ -1,12 +1,12 @@
-// Package simulate tries a configuration on a recorded workload: what instances it would have rented, what they would have cost, and how long
-// jobs would have waited.
+// Package simulate tries a configuration on a recorded workload: which instances it would have rented, what they would
+// have cost, and how long jobs would have waited.
 //
-// The model: time jumps from one thing that happens to the next. The real engine decides, in the real loop, with the real solver; clouds,
-// instances and jobs are modelled (world.go), by models of boots, interruptions and prices that follow from a seed (models.go). Two policies
-// of older systems (older.go) run on the same workload under the same models, to compare with. All of them are measured by one meter.
+// The model: time jumps from one event to the next. The real engine decides, in the real loop, with the real solver.
+// Clouds, instances and jobs are modelled (world.go); boots, interruptions and prices follow from a seed (models.go). For
+// comparison, simpler policies (older.go) run the same workload under the same models. One meter measures all of them.
 //
-// The invariants: equal inputs have equal results. The n-th instance of a simulation boots, and is taken back, as the n-th of any other with
-// that seed. Money is what the modelled clouds bill, exact to the nano-dollar.
+// The invariants: equal inputs give equal results. The n-th instances of two simulations with the same seed have the same
+// boot time and the same interruption. Money is what the modelled clouds bill, exact to the nano-dollar.
 package simulate
 
 import (
@@ -21,52 +21,52 @@ import (
 	"drover/internal/trace"
 )
 
-// Policy is who decides.
+// Policy says who decides.
 type Policy string
 
-// The policies: Drover's engine, and those of older systems.
+// The policies: Drover's engine, and simpler schedulers.
 const (
 	Drover    Policy = "drover"
-	OnePerJob Policy = "one-per-job" // an instance for every job, which goes with it
-	Reuse     Policy = "reuse"       // the same, but a job rather waits for an instance that is free sooner than another boots
-	FirstFit  Policy = "first-fit"   // the oldest instance with room, else one that is the cheapest for the job alone
+	OnePerJob Policy = "one-per-job" // an instance for every job, destroyed when the job ends
+	Reuse     Policy = "reuse"       // the same, but a job waits for an instance that will be free before a new one would have booted
+	FirstFit  Policy = "first-fit"   // the oldest instance with room, otherwise the cheapest one for the job alone
 )
 
-// Policies are all there are.
+// Policies lists all policies.
 var Policies = []Policy{Drover, OnePerJob, Reuse, FirstFit}
 
-// Input is all that a simulation follows from.
+// Input is everything that determines a simulation.
 type Input struct {
 	Settings     engine.Settings
-	Offerings    []drover.Offering // what the clouds of the settings offer at the beginning
+	Offerings    []drover.Offering // the clouds' offerings at the beginning
 	Trace        *trace.Trace
-	MemoryPerCPU drover.Bytes      // of jobs whose trace does not say what they need
-	Spot         drover.SpotPolicy // of every job; empty: as the trace says, else prefer
-	Expected     Expected          // how long each job is said to be likely to run
-	MaxWait      time.Duration     // of every job: how much longer than for a boot it may wait for room that is paid for anyway
+	MemoryPerCPU drover.Bytes      // for jobs whose trace does not state their memory
+	Spot         drover.SpotPolicy // of every job; empty: as in the trace, otherwise prefer
+	Expected     Expected          // which expected run time each job states
+	MaxWait      time.Duration     // of every job: how much longer than a boot takes it may wait for room that is already paid for
 	Models       Models
-	AsSlow       bool          // policies of older systems take as long as Drover does to log in, to begin jobs and to hear of their ends
-	For          time.Duration // for so long pools are kept, whatever jobs there are; 0: until the last job is final, and none are
+	AsSlow       bool          // simpler policies take as long as Drover to log in, to start jobs and to notice their ends
+	For          time.Duration // how long pools are maintained, even without jobs; 0: none, and the simulation ends with the last job
 
-	Scheduled func(now drover.Time) (pools []pool.Spec, next drover.Time) // the pools at a time, and when their schedules change them next, 0: never; nil: none has one
+	Scheduled func(now drover.Time) (pools []pool.Spec, next drover.Time) // the pools at a time, and when a schedule next changes them (0: never); nil: no pool has a schedule
 
-	Jobs []engine.Job // the jobs of Trace, in its order, as the engine is to meet them; nil: as the trace has them. Their numbers are their places, from 1
+	Jobs []engine.Job // the jobs of Trace, in its order, as the engine gets them; nil: as in the trace. They are numbered from 1
 }
 
-// Expected is where it is known from how long a job is likely to run.
+// Expected is the source of jobs' expected run times.
 type Expected string
 
-// The ways to know it.
+// The sources.
 const (
 	ExpectNothing Expected = "none"
-	AsRequested   Expected = "requested" // what the trace says that its submitter said
-	AsItWas       Expected = "actual"    // how long it ran: the best that anybody could say
+	AsRequested   Expected = "requested" // the submitter's estimate in the trace
+	AsItWas       Expected = "actual"    // the actual run time, which is the best possible estimate
 )
 
-// Expectations are all there are.
+// Expectations lists all sources.
 var Expectations = []Expected{ExpectNothing, AsRequested, AsItWas}
 
-// of is how long a job of the trace is said to be likely to run; 0: that is not known.
+// of returns the expected run time of a job in the trace; 0: unknown.
 func (x Expected) of(j trace.Job) time.Duration {
 	switch x {
 	case AsRequested:
@@ -77,7 +77,7 @@ func (x Expected) of(j trace.Job) time.Duration {
 	return 0
 }
 
-// begin is when a trace begins that does not say it: a Monday of January 2001.
+// begin is the start of a trace without dates: a Monday in January 2001.
 const begin = drover.Time(978_912_000 * 1e9)
 
 // Begin is when the simulation begins, by its own clock.

@@ -9,15 +9,15 @@ import (
 	"drover/internal/pack"
 )
 
-// solver remembers what the real solver answered: in a workload many problems are alike, and equal problems have equal answers.
+// solver caches the real solver's answers: many problems of a workload are equal, and equal problems have equal answers.
 type solver struct {
-	of       []drover.Offering // what was offered last
-	onDemand uint64            // a sum of that, without what is offered on spot alone
+	of       []drover.Offering // the last offerings
+	onDemand uint64            // their checksum, without spot offerings
 	all      uint64
 	known    map[string]drover.Plan
 }
 
-// mostKnown is how many answers are remembered.
+// mostKnown is the maximum number of cached answers.
 const mostKnown = 20_000
 
 func (s *solver) solve(p drover.Problem) drover.Plan {
@@ -50,7 +50,7 @@ func (s *solver) solve(p drover.Problem) drover.Plan {
 	return plan
 }
 
-// sum tells apart what is offered on some markets, and at which place.
+// sum returns a checksum of the offerings in some markets, including their positions.
 func sum(offerings []drover.Offering, markets ...drover.Market) uint64 {
 	h := fnv.New64a()
 	encoder := json.NewEncoder(h)

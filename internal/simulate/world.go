@@ -11,19 +11,19 @@ import (
 	"drover/internal/loop"
 )
 
-// world is what surrounds the engine: the clouds, their instances, what runs on them, and a store that forgets.
+// world is the engine's environment: the clouds, their instances, the attempts on them, and a store that forgets.
 type world struct {
 	in     Input
 	m      *meter
 	loop   *loop.Loop
 	agenda eventqueue.Queue
 	now    drover.Time
-	wake   drover.Time // 0: none is asked for
+	wake   drover.Time // 0: no wake-up is requested
 	inbox  []engine.Event
 	clouds map[string]*cloud
 	vms    map[int64]*vm // by the engine's number
-	made   int           // instances, ever
-	next   int           // job of the trace that is submitted next
+	made   int           // instances created in total
+	next   int           // index of the trace's next job
 	open   map[int64]int // elements of submitted jobs that are not final, by number
 	closed bool
 	solver solver
@@ -32,7 +32,7 @@ type world struct {
 	spells map[pool.Place]*spells
 }
 
-// runEngine has the engine decide.
+// runEngine runs the simulation with the engine.
 func runEngine(ctx context.Context, in Input, m *meter) error {
 	e, err := engine.New(engine.State{Version: engine.StateVersion, Fleet: "simulated", Nonce: "s", Epoch: 1})
 	if err != nil {
@@ -54,7 +54,7 @@ func runEngine(ctx context.Context, in Input, m *meter) error {
 	return nil
 }
 
-// configure tells the engine its settings, and again whenever a schedule changes them while pools are kept.
+// configure gives the engine its settings, and again whenever a schedule changes the pools.
 func (w *world) configure() {
 	settings := unwatched(w.in.Settings)
 	if w.in.Scheduled != nil && w.in.For > 0 {
@@ -67,9 +67,9 @@ func (w *world) configure() {
 	w.tell(engine.Configured{Settings: settings})
 }
 
-// unwatched has the engine asked less often when nothing happens: in this world nothing falls silent and the clock never stops, which is what
-// it looks for. Up to the boot timeout no deadline follows from that. But while money is limited, that of idle instances is watched as it is
-// configured.
+// unwatched makes the engine check less often when nothing happens: in this world, no instance falls silent and the clock
+// never stops, so these checks have nothing to find. The boot timeout is the longest interval that moves no deadline. If
+// there are budgets, idle instances are still checked as often as configured.
 func unwatched(s engine.Settings) engine.Settings {
 	if s.MaxCost == 0 && len(s.Budgets) == 0 {
 		s.Lifecycle.ProbeInterval = max(s.Lifecycle.ProbeInterval, s.Lifecycle.BootTimeout)
@@ -77,7 +77,7 @@ func unwatched(s engine.Settings) engine.Settings {
 	return s
 }
 
-// run lets the world go on until all jobs are final and all instances gone, or until nothing more will happen.
+// run simulates until all jobs are final and all instances are gone, or until no more events are due.
 func (w *world) run(ctx context.Context) error {
 	for steps := 0; ; steps++ {
 		if steps%1024 == 0 && ctx.Err() != nil {
@@ -101,7 +101,7 @@ func (w *world) run(ctx context.Context) error {
 	}
 }
 
-// step has the engine decide on what has come in.
+// step makes the engine decide on the pending events.
 func (w *world) step(ctx context.Context) error {
 	events := w.inbox
 	w.inbox = nil
@@ -110,7 +110,7 @@ func (w *world) step(ctx context.Context) error {
 	return err
 }
 
-// following is when something happens next, never before now.
+// following returns the time of the next event, which is never before now.
 func (w *world) following() drover.Time {
 	next, _ := w.agenda.Next()
 	for _, at := range []drover.Time{w.wake, w.arrival(), w.ends()} {
@@ -121,7 +121,7 @@ func (w *world) following() drover.Time {
 	return max(next, w.now)
 }
 
-// arrival is when the next job is submitted; 0 if none is.
+// arrival returns when the next job is submitted; 0 if there is none.
 func (w *world) arrival() drover.Time {
 	if w.next == len(w.in.Trace.Jobs) {
 		return 0
@@ -129,7 +129,7 @@ func (w *world) arrival() drover.Time {
 	return w.m.begin.Add(w.in.Trace.Jobs[w.next].Submit)
 }
 
-// over reports whether the simulation is at its end. A fleet that keeps instances though nothing is left to do is told to close.
+// over reports whether the simulation has ended. It closes a fleet that keeps instances although no work is left.
 func (w *world) over() bool {
 	quiet := w.now.Sub(w.m.last)
 	switch {
@@ -151,19 +151,19 @@ func (w *world) over() bool {
 	return quiet > stalled && w.m.state.used == 0 || !more && w.wake == 0 && len(w.inbox) == 0
 }
 
-// tell brings the engine word of something, together with all else that happens at this moment.
+// tell sends the engine an event, together with the other events of this moment.
 func (w *world) tell(body engine.Body) {
 	w.inbox = append(w.inbox, engine.Event{At: w.now, Body: body})
 }
 
 func (w *world) after(d time.Duration, do func()) { w.agenda.Add(w.now.Add(d), do) }
 
-// answer tells the engine of something in a while.
+// answer sends the engine an event after a delay.
 func (w *world) answer(d time.Duration, body engine.Body) {
 	w.after(d, func() { w.tell(body) })
 }
 
-// submit brings the jobs whose time has come. A job's number is its place in the trace, from 1 on.
+// submit submits the jobs that are due. A job's number is its position in the trace, from 1.
 func (w *world) submit() {
 	var jobs []engine.Job
 	for w.next < len(w.in.Trace.Jobs) && w.arrival() <= w.now {
@@ -188,7 +188,7 @@ func (w *world) submit() {
 	}
 }
 
-// Commit takes note of what is final and forgets the rest.
+// Commit records final jobs and forgets the other writes.
 func (w *world) Commit(_ context.Context, writes []engine.Write) error {
 	for _, write := range writes {
 		switch {
@@ -204,7 +204,7 @@ func (w *world) Commit(_ context.Context, writes []engine.Write) error {
 		case write.Gone != nil:
 			w.left(write.Gone.ID)
 		case write.Ended != nil:
-			if left := w.open[write.Ended.Number]; left > 0 { // they never had an attempt, and so no row
+			if left := w.open[write.Ended.Number]; left > 0 { // they never had an attempt, so they have no row
 				w.m.refuse(left)
 			}
 			delete(w.open, write.Ended.Number)
