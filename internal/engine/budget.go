@@ -182,7 +182,7 @@ func (e *Engine) notePassed(p budget.Passing) {
 	case p.Hard:
 		kind, follows = "hard", "running jobs finish"
 	}
-	why := e.verdict(drover.ReasonBudget, "the %s %s budget of %s, %v, is exceeded: %v is spent", kind, p.Account.Window, p.Account.Budget.Whose(), p.Limit, p.Spent)
+	why := e.verdict(drover.ReasonBudget, "the %s %s budget of %s, %v, is exceeded: %v has been spent", kind, p.Account.Window, p.Account.Budget.Whose(), p.Limit, p.Spent)
 	why.Until = p.Account.To
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("%s; %s; its next window begins at %v", why.Text, follows, p.Account.To), Reason: new(why.Reason())})
 }

@@ -29,7 +29,7 @@ func (e *Engine) wrongLoads() string {
 	for _, in := range e.fleet.All() {
 		for _, a := range in.Load {
 			if j := e.job(a.ID.Job.Number); j == nil || j.Queued.Has(a.ID.Job.Index) {
-				return fmt.Sprintf("attempt %v is live, and its job waits, or is final", a.ID)
+				return fmt.Sprintf("attempt %v is live, but its job is waiting or final", a.ID)
 			}
 		}
 		for _, b := range in.Reservations {
@@ -44,12 +44,12 @@ func (e *Engine) wrongCounts() string {
 	used, runs := e.used, e.runs
 	switch e.recount(); {
 	case !reflect.DeepEqual(used, e.used):
-		return fmt.Sprintf("%v is used by those who have shares, and %v was counted", e.used, used)
+		return fmt.Sprintf("users with shares use %v, but %v was counted", e.used, used)
 	case !reflect.DeepEqual(runs, e.runs):
-		return fmt.Sprintf("%v runs of what is mixed, and %v was counted", e.runs, runs)
+		return fmt.Sprintf("%v of the mixed jobs are running, but %v was counted", e.runs, runs)
 	}
 	if kept, now := e.limitsLeft(), e.takeLimits(e.fleet.Census()); !reflect.DeepEqual(kept, now) {
-		return fmt.Sprintf("limits leave %v, and %v was kept", now, kept)
+		return fmt.Sprintf("the limits leave %v, but %v was cached", now, kept)
 	}
 	return ""
 }
@@ -67,7 +67,7 @@ func (e *Engine) wrongLedger() string {
 		}
 		sum, most, least := anew.Sum(fresh), e.ledger.Most(a), e.ledger.Least(a)
 		if most < sum || least > sum {
-			return fmt.Sprintf("%v to %v is booked from %v to %v, and %v is promised", least, most, a.From, a.To, sum)
+			return fmt.Sprintf("%v to %v is booked from %v to %v, but %v is committed", least, most, a.From, a.To, sum)
 		}
 		if a.Budget == nil || !a.Present {
 			continue
@@ -77,10 +77,10 @@ func (e *Engine) wrongLedger() string {
 		spell, soft, spent := spending[at].Spells[a.Window], a.Budget.Soft.Of(a.Window), e.ledger.Spent(a)
 		unknown := soft > 0 && spent > soft && !spell.Warned || a.Limit > 0 && spent > a.Limit && !spell.Passed
 		if unknown && !e.ledger.Due(a) { // otherwise the next decision reports it
-			return fmt.Sprintf("%v is spent of the %s budget of %s, which nobody was told", spent, a.Window, a.Budget.Whose())
+			return fmt.Sprintf("%v of the %s budget of %s has been spent, which was not reported", spent, a.Window, a.Budget.Whose())
 		}
 		if e.s.LastEffect%3 == 0 && e.ledger.Sum(a) != sum {
-			return fmt.Sprintf("%v is booked from %v to %v, and %v is promised", e.ledger.Sum(a), a.From, a.To, sum)
+			return fmt.Sprintf("%v is booked from %v to %v, but %v is committed", e.ledger.Sum(a), a.From, a.To, sum)
 		}
 	}
 	return ""
@@ -114,7 +114,7 @@ func (e *Engine) wrongFits() string {
 	for _, g := range e.groups {
 		for _, in := range r.Ready {
 			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); g.fitsKnown && in.Holds(&g.demand) && !known && !slices.Contains(r.News, in) {
-				return fmt.Sprintf("instance %s has room for a group that does not know of it", in.Name)
+				return fmt.Sprintf("instance %s has room for a group that does not know this", in.Name)
 			}
 		}
 	}
@@ -127,32 +127,32 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 		for _, j := range g.Jobs {
 			n := j.WaitingIn(g.Key)
 			if queued += n; n <= 0 {
-				return fmt.Sprintf("job %d waits in a group with %d elements", j.Number, n)
+				return fmt.Sprintf("job %d is waiting in a group with %d elements", j.Number, n)
 			}
 		}
 		switch {
 		case g.reserved != bound[g.Key]:
-			return fmt.Sprintf("%d of a group are bound, %d by instances", g.reserved, bound[g.Key])
+			return fmt.Sprintf("a group has %d reservations, but instances have %d for it", g.reserved, bound[g.Key])
 		case g.Queued != queued:
-			return fmt.Sprintf("%d of a group wait, %d by jobs", g.Queued, queued)
+			return fmt.Sprintf("%d elements of a group are waiting, but its jobs have %d", g.Queued, queued)
 		case g.Unmet < 0 || g.Standby < 0 || g.Coming < 0:
-			return fmt.Sprintf("a group has %d unmet, %d standing by, %d coming", g.Unmet, g.Standby, g.Coming)
+			return fmt.Sprintf("a group has %d unmet, %d on standby and %d booting", g.Unmet, g.Standby, g.Coming)
 		}
 		delete(bound, g.Key)
 	}
 	if len(bound) > 0 {
-		return fmt.Sprintf("instances are bound to groups that do not exist: %v", bound)
+		return fmt.Sprintf("instances are reserved for groups that do not exist: %v", bound)
 	}
 	for j := range e.queue.All() {
 		if len(j.Queued)+len(e.attemptsOf(j)) == 0 {
-			return fmt.Sprintf("job %d neither waits nor runs, and is not final", j.Number)
+			return fmt.Sprintf("job %d is neither waiting, running nor final", j.Number)
 		}
 		if wrong := e.wrongPostponed(j); wrong != "" {
 			return wrong
 		}
 		for _, grown := range j.Grown {
 			if len(grown.Waiting.Without(j.Queued)) > 0 {
-				return fmt.Sprintf("job %d has grown elements that do not wait: %v of %v", j.Number, grown.Waiting, j.Queued)
+				return fmt.Sprintf("job %d has elements with more memory that are not waiting: %v of %v", j.Number, grown.Waiting, j.Queued)
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func (e *Engine) wrongPostponed(j *Job) string {
 			})
 			beyond := j.MaxRunning > 0 && j.Gang == 0 && room <= 0
 			if want := incomplete || late || beyond; want != j.Postponed.Has(i) {
-				return fmt.Sprintf("element %d of job %d waits; postponed is %v, and it should be: %v", i, j.Number, j.Postponed, want)
+				return fmt.Sprintf("element %d of job %d is waiting; postponed is %v, but it should be %v", i, j.Number, j.Postponed, want)
 			}
 			if !late {
 				room--
@@ -182,7 +182,7 @@ func (e *Engine) wrongPostponed(j *Job) string {
 		}
 	}
 	if left := j.Postponed.Without(j.Queued); len(left) > 0 {
-		return fmt.Sprintf("job %d has postponed elements that do not wait: %v", j.Number, left)
+		return fmt.Sprintf("job %d has postponed elements that are not waiting: %v", j.Number, left)
 	}
 	return ""
 }

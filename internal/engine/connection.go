@@ -45,7 +45,7 @@ func (e *Engine) connected(b Connected) {
 // probeFailed drains an instance with running attempts whose boot probe fails. An operator's hold or drain takes
 // precedence.
 func (e *Engine) probeFailed(in *fleet.Member, how string) {
-	why := e.verdict(drover.ReasonBroken, "its boot probe failed, and there are attempts on it: %s", how)
+	why := e.verdict(drover.ReasonBroken, "its boot probe failed while attempts are running on it: %s", how)
 	if in.Idle == drover.IdleRun {
 		e.setIdleBehavior(in, drover.IdleDrain, &why)
 	}
@@ -103,7 +103,7 @@ func (e *Engine) reconcile(in *fleet.Member, b Connected) {
 		switch {
 		case has[a.ID]:
 		case forged[a.ID]:
-			e.lose(a, "its instance has another attempt under its number")
+			e.lose(a, "its instance has a different attempt with the same number")
 		case a.State == drover.AttemptStarting && a.Stop != nil:
 			e.end(a, drover.AttemptCancelled, *a.Stop)
 		case a.State == drover.AttemptStarting && in.Reclaimed != nil:

@@ -21,7 +21,7 @@ func (e *Engine) judge(a *Attempt) {
 	case a.Stop != nil:
 		e.end(a, drover.AttemptCancelled, *a.Stop)
 	case x.Cause == drover.CauseStopped:
-		e.lose(a, "stopped by an earlier controller, which the records do not show")
+		e.lose(a, "stopped by an earlier controller, but the records do not show this")
 	case x.Cause == drover.CauseInterrupted:
 		e.end(a, drover.AttemptInterrupted, e.verdict(drover.ReasonInterrupted, "%s", e.whyInterrupted(a)))
 	case x.Cause == drover.CauseMemory:
@@ -77,7 +77,7 @@ func (e *Engine) noteLoss(a *Attempt) {
 func (e *Engine) noImage(a *Attempt) {
 	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	if j.ConsecutiveLosses >= j.Attempts {
-		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonImage, "its image could not be fetched by %d instances: %s", j.ConsecutiveLosses, a.Exit.Text))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonImage, "%d instances could not fetch its image: %s", j.ConsecutiveLosses, a.Exit.Text))
 		return
 	}
 	e.lose(a, "%s could not fetch its image: %s", in.Name, a.Exit.Text)

@@ -154,9 +154,9 @@ func (e *Engine) explainBudgets(x *explanations) {
 		text := ""
 		switch {
 		case b.Hard > 0 && b.Spent+b.Pledged > b.Hard:
-			text = fmt.Sprintf("its hard limit of %v is exceeded: %v is spent, and %v committed to running work; nothing more that counts towards it is rented or started", b.Hard, b.Spent, b.Pledged)
+			text = fmt.Sprintf("its hard limit of %v is exceeded: %v has been spent, and %v committed to running work; nothing more that counts towards it is rented or started", b.Hard, b.Spent, b.Pledged)
 		case b.Soft > 0 && b.Spent > b.Soft:
-			text = fmt.Sprintf("its soft limit of %v is exceeded: %v is spent; this is only a warning", b.Soft, b.Spent)
+			text = fmt.Sprintf("its soft limit of %v is exceeded: %v has been spent; this is only a warning", b.Soft, b.Spent)
 		default:
 			continue
 		}

@@ -159,11 +159,11 @@ func (e *Engine) refusesFor(b *Budget, o drover.Offering, g *group) *budget.Acco
 func (e *Engine) why(a *budget.Account) Verdict {
 	sum, spent := e.ledger.Sum(a), e.ledger.Spent(a)
 	if a.Budget == nil {
-		return e.verdict(drover.ReasonBudget, "more would exceed %s: %v is spent, and %v is committed to running work; raise it", wordsOf(a), spent, max(0, sum-spent))
+		return e.verdict(drover.ReasonBudget, "more would exceed %s: %v has been spent, and %v is committed to running work; raise it", wordsOf(a), spent, max(0, sum-spent))
 	}
 	text := fmt.Sprintf("more would exceed the %s budget of %s", a.Window, a.Budget.Whose())
 	if a.Present {
-		text += fmt.Sprintf(", %v: %v is spent, %v is committed to running work and %v is left", a.Limit, spent, max(0, sum-spent), max(0, a.Limit-sum))
+		text += fmt.Sprintf(", %v: %v has been spent, %v is committed to running work and %v is left", a.Limit, spent, max(0, sum-spent), max(0, a.Limit-sum))
 	} else {
 		text += fmt.Sprintf(", %v, in the window that begins at %v: %v of it is committed already", a.Limit, a.From, sum)
 	}

@@ -63,12 +63,12 @@ func (e *Engine) cloudProblems(c *Cloud) (why []Verdict) {
 	if !c.Known {
 		why = append(why, e.whyCatalogue(c))
 	} else if c.Mute.Cause != "" {
-		text := "its types and prices may have changed, and asking for them failed: " + c.Mute.Text
+		text := "its types and prices may have changed, but asking for them failed: " + c.Mute.Text
 		why = append(why, Verdict{Cause: drover.ReasonCatalogue, Text: text, Since: c.Mute.Since, Until: later(c.NextOffer, e.s.Now)})
 	}
 	if c.Unlisted.Cause != "" {
 		unlisted := c.Unlisted
-		unlisted.Text = fmt.Sprintf("its instances could not be listed (%s in a row), and meanwhile nothing changes for them: %s", countOf(c.ListFails, "failure"), unlisted.Text)
+		unlisted.Text = fmt.Sprintf("its instances could not be listed (%s in a row), so nothing changes for them for now: %s", countOf(c.ListFails, "failure"), unlisted.Text)
 		unlisted.Until = later(c.NextList, e.s.Now)
 		why = append(why, unlisted)
 	}

@@ -83,7 +83,7 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 		why.Cause, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create requests that may run at once", limits.MaxCreating), 0
 	case e.waitsForThrottle(in):
 		most, _ := e.throttled(in)
-		why.Cause, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waits, because its cloud ran out of capacity and is asked for only %d at a time", most), 0
+		why.Cause, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waits: its cloud ran out of capacity, so Drover requests only %d at a time", most), 0
 	default:
 		why.Text = "its create request is about to be sent"
 	}
@@ -95,12 +95,12 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 
 // whyComing explains what a booting or unknown instance waits for.
 func (e *Engine) whyComing(in *fleet.Member) Verdict {
-	why := Verdict{Cause: drover.ReasonBooting, Text: "boots", Since: in.Created, Until: later(e.bootDeadline(in), e.s.Now)}
+	why := Verdict{Cause: drover.ReasonBooting, Text: "it is booting", Since: in.Created, Until: later(e.bootDeadline(in), e.s.Now)}
 	switch {
 	case in.State == drover.InstanceUnknown:
 		why.Text, why.Since = "it has not answered since this controller started", e.s.Looking
 	case in.Broken:
-		why.Text = "has not become ready"
+		why.Text = "it has not become ready"
 	}
 	if in.Reason != nil && in.Reason.Cause == verdict.Unreachable {
 		why.Text += lastFailure(in)
@@ -137,7 +137,7 @@ func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
 		next.Until = later(in.Missing.Add(in.MissingFor(e.lag(in))), e.s.Now)
 	case in.Accepted:
 		// Repeating the call changes nothing: the next good list does.
-		next.Text, next.Until = "its cloud has accepted the destroy request, and no list has shown yet that it is gone", 0
+		next.Text, next.Until = "its cloud has accepted the destroy request, but no list has shown yet that it is gone", 0
 	}
 	return []Verdict{*in.Reason, next}
 }
@@ -169,9 +169,9 @@ func (e *Engine) whyIsIdle(in *fleet.Member) Verdict {
 	case in.Unhealthy != nil && why.Until > in.Unhealthy.Since:
 		why.Text = "has no work, and is kept for inspection because it is broken"
 	case len(in.Orphans) > 0:
-		why.Text = fmt.Sprintf("unknown attempts on it, which are being stopped: %d", len(in.Orphans))
+		why.Text = fmt.Sprintf("unknown attempts that are being stopped: %d", len(in.Orphans))
 	case in.ForGang:
-		why.Text = fmt.Sprintf("reserved for jobs whose gangs do not have all their places yet: %d", in.Standby)
+		why.Text = fmt.Sprintf("reserved for jobs whose gangs are not complete yet: %d", in.Standby)
 	case in.Standby > 0:
 		why.Text = fmt.Sprintf("reserved for attempts that will restart here when their interrupted instances are gone: %d", in.Standby)
 	case in.Expanding():

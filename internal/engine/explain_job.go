@@ -88,7 +88,7 @@ func (e *Engine) whyUnreserved(g *group, j *Job) []Verdict {
 	}
 	if anew, known := e.costNewInstance(g); known && g.Reason.Cause == drover.ReasonEnding {
 		boots := e.soloPrice(g.Key.Shape).For(e.bootTimes().usual)
-		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("a new instance would cost about %v for each, %v of it to boot", anew, boots), Since: g.Reason.Since})
+		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("a new instance would cost about %v per job, %v of it for the boot", anew, boots), Since: g.Reason.Since})
 	}
 	if g.Reason.Cause == verdict.Limit {
 		if a, cheapest := e.pricedOut(g); a != nil {
@@ -193,5 +193,5 @@ func (e *Engine) howManyRun(j *Job) []Verdict {
 		return nil
 	}
 	first := slices.MinFunc(live, func(a, b *Attempt) int { return cmp.Compare(a.Started, b.Started) })
-	return []Verdict{{Cause: drover.ReasonRunning, Text: fmt.Sprintf("%d of %d run", len(live), j.Array.Size()), Since: first.Started}}
+	return []Verdict{{Cause: drover.ReasonRunning, Text: fmt.Sprintf("%d of %d elements running", len(live), j.Array.Size()), Since: first.Started}}
 }

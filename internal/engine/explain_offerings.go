@@ -97,7 +97,7 @@ func (e *Engine) whyOffered(o drover.Offering) Verdict {
 	}
 	wanted := fmt.Sprintf("it fits %d of %s", suits, countOf(waits, "waiting job"))
 	if waits == 0 {
-		wanted = "no jobs wait"
+		wanted = "no jobs are waiting"
 	}
 	text := fmt.Sprintf("can be rented for %s; the fleet has %s of it; %s", price, countOf(there, "instance"), wanted)
 	return Verdict{Cause: drover.ReasonOffered, Text: text}

@@ -26,7 +26,7 @@ const reclaimedText = "its cloud is reclaiming it, according to its list"
 func noticeText(n drover.Notice) string {
 	text := fmt.Sprintf("its cloud is reclaiming it: %.200s", n.Cause)
 	if n.Deadline != 0 {
-		text += fmt.Sprintf(", at %s by its own clock", n.Deadline.Std().Format(time.RFC3339))
+		text += fmt.Sprintf(", at %s according to its own clock", n.Deadline.Std().Format(time.RFC3339))
 	}
 	return text
 }

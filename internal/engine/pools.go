@@ -464,11 +464,11 @@ func (e *Engine) wrongPools() string {
 		anew.enter(in)
 	}
 	if !slices.Equal(anew.names, e.pools.names) || len(anew.members) != len(e.pools.members) {
-		return fmt.Sprintf("pools %v have instances, and %v are said to", anew.names, e.pools.names)
+		return fmt.Sprintf("pools %v have instances, but the index has %v", anew.names, e.pools.names)
 	}
 	for _, name := range anew.names {
 		if !slices.Equal(anew.members[name], e.pools.members[name]) {
-			return fmt.Sprintf("pool %s has %d instances, and %d are said to be its", name, len(anew.members[name]), len(e.pools.members[name]))
+			return fmt.Sprintf("pool %s has %d instances, but the index has %d", name, len(anew.members[name]), len(e.pools.members[name]))
 		}
 	}
 	for _, p := range e.pools.list {
@@ -476,7 +476,7 @@ func (e *Engine) wrongPools() string {
 			continue
 		}
 		if plan := pool.Reconcile(e.poolInput(p, closings{})); plan.Asks() {
-			return fmt.Sprintf("pool %s is held to be at rest, and asks for %+v", p.Name, plan)
+			return fmt.Sprintf("pool %s counts as settled, but needs %+v", p.Name, plan)
 		}
 	}
 	return ""

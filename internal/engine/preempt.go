@@ -28,7 +28,7 @@ func (e *Engine) preempt() {
 		}
 		if g.Unschedulable && g.unreserved() > 0 {
 			for _, in := range e.victimsFor(g, victims) {
-				e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.Jobs[0].Name, g.Key.Priority))
+				e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to job %s, which has priority %d", g.Jobs[0].Name, g.Key.Priority))
 				victims = slices.DeleteFunc(victims, func(o *fleet.Member) bool { return o == in })
 			}
 		}

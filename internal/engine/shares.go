@@ -252,7 +252,7 @@ func (e *Engine) whyShare(g *group) []Verdict {
 	text := fmt.Sprintf("%s goes first, with %v vCPUs running and weight %d; %s has %v running and weight %d",
 		e.sharerText(first.name), first.used, first.weight, e.sharerText(own.name), own.used, own.weight)
 	if first.groups[0].Turn {
-		text = fmt.Sprintf("%s goes first, since room is being saved for job %s", e.sharerText(first.name), first.groups[0].Jobs[0].Name)
+		text = fmt.Sprintf("%s goes first, since room is being reserved for job %s", e.sharerText(first.name), first.groups[0].Jobs[0].Name)
 	}
 	return []Verdict{{Cause: drover.ReasonShare, Text: text, Since: g.Reason.Since}}
 }

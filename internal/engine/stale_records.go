@@ -161,7 +161,7 @@ func (e *Engine) unknownAttempt(in *fleet.Member) *drover.AttemptID {
 // whyUnproved explains why nothing starts, and what is waited for.
 func (e *Engine) whyUnproved() Verdict {
 	why := verdict.Of(*e.s.Unproved)
-	why.Text += "; nothing starts until clouds and instances have reported: waits for " + e.unreported()
+	why.Text += "; nothing starts until clouds and instances have reported; waiting for " + e.unreported()
 	return why
 }
 

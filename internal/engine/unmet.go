@@ -141,7 +141,7 @@ func (e *Engine) whyRefused(u drover.Unmet) *Verdict {
 	if total += blocked + dear; blocked+dear > 0 {
 		others = "of the others, "
 	}
-	why := e.verdict(drover.ReasonRefused, "of %s, %s; %s%s comes nearest: %s", countOf(total, "offering"), strings.Join(said, ", "), others, nearest.Offering, nearest.Text)
+	why := e.verdict(drover.ReasonRefused, "of %s, %s; %s%s comes closest: %s", countOf(total, "offering"), strings.Join(said, ", "), others, nearest.Offering, nearest.Text)
 	return &why
 }
 

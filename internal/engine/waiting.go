@@ -13,7 +13,7 @@ const maxKinds = 50
 
 const (
 	bootingText  = "instances for it are on their way"
-	endingText   = "a running job is likely to make room before a new instance would boot"
+	endingText   = "a running job is likely to make room before a new instance would have booted"
 	heldText     = "its priority is 0; raise it with drover priority to start it"
 	planningText = "instances for it are being chosen, which takes seconds"
 	drainingText = "the controller is about to exit and starts nothing new; the next one continues"
@@ -25,7 +25,7 @@ func (e *Engine) whyEnding(g *group) Verdict {
 	if g.Key.MaxWait == 0 {
 		return e.verdict(drover.ReasonEnding, endingText)
 	}
-	return e.verdict(drover.ReasonEnding, "a running job is likely to make room in time; max_wait lets it wait up to %v longer than a boot, which saves an instance", g.Key.MaxWait)
+	return e.verdict(drover.ReasonEnding, "a running job is likely to make room in time; max_wait lets it wait up to %v longer than a boot takes, which saves an instance", g.Key.MaxWait)
 }
 
 // whyHeld explains why a job's elements may not start at all, if so.

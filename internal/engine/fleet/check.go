@@ -13,7 +13,7 @@ import (
 // occupies. Tests call it after each event; its cost is linear in the fleet.
 func (f *Fleet) Check(need func(*Attempt) drover.Resources) error {
 	if len(f.byName) != len(f.members) {
-		return fmt.Errorf("%d instances have %d names", len(f.members), len(f.byName))
+		return fmt.Errorf("%d instances have %d different names", len(f.members), len(f.byName))
 	}
 	live := 0
 	for _, in := range f.members {
@@ -23,7 +23,7 @@ func (f *Fleet) Check(need func(*Attempt) drover.Resources) error {
 		live += len(in.Load)
 	}
 	if live != len(f.attempts) {
-		return fmt.Errorf("%d attempts are live, and %d are on instances", len(f.attempts), live)
+		return fmt.Errorf("%d attempts are live, but %d are on instances", len(f.attempts), live)
 	}
 	if err := f.checkIndex(); err != nil {
 		return err
@@ -51,9 +51,9 @@ func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) erro
 	case in.slots != 0:
 		return fmt.Errorf("%d seats are taken after placing", in.slots)
 	case in.Free.Plus(used, 1) != in.Resources:
-		return fmt.Errorf("it has %+v: free %+v and used %+v", in.Resources, in.Free, used)
+		return fmt.Errorf("it has %+v, but free %+v and used %+v", in.Resources, in.Free, used)
 	case in.Room.Plus(reserved, 1) != in.Expanded():
-		return fmt.Errorf("it has %+v: room %+v and reserved %+v", in.Expanded(), in.Room, reserved)
+		return fmt.Errorf("it has %+v, but room %+v and reserved %+v", in.Expanded(), in.Room, reserved)
 	case in.State == drover.InstanceIdle && len(in.Load) > 0, in.State == drover.InstanceRunning && len(in.Load) == 0:
 		return fmt.Errorf("it is %s with %d attempts", in.State, len(in.Load))
 	}
@@ -79,14 +79,14 @@ func (f *Fleet) checkIndex() error {
 		{"creating", r.Creating, fresh.Creating}, {"idle", r.Idle, fresh.Idle}, {"ending", r.Ending, fresh.Ending}, {"reclaimed", r.Reclaimed, fresh.Reclaimed},
 	} {
 		if !slices.Equal(slices.SortedFunc(slices.Values(list.kept), ByID), slices.SortedFunc(slices.Values(list.anew), ByID)) {
-			return fmt.Errorf("%d instances are listed as %s, and %d should be", len(list.kept), list.name, len(list.anew))
+			return fmt.Errorf("%d instances are listed as %s, but %d should be", len(list.kept), list.name, len(list.anew))
 		}
 	}
 	if r.Takers != fresh.Takers {
-		return fmt.Errorf("%d instances are said to take work, and %d do", r.Takers, fresh.Takers)
+		return fmt.Errorf("the index has %d instances that take work, but there are %d", r.Takers, fresh.Takers)
 	}
 	if !reflect.DeepEqual(f.inCloud, inCloud) {
-		return fmt.Errorf("instances are said to be in clouds %v, and are in %v", f.inCloud, inCloud)
+		return fmt.Errorf("the index has instances in clouds %v, but they are in %v", f.inCloud, inCloud)
 	}
 	return nil
 }
@@ -102,10 +102,10 @@ func (f *Fleet) checkCensus() error {
 	}
 	kept, now := f.Census(), f.takeCensus()
 	if !reflect.DeepEqual(kinds(kept), kinds(now)) || !slices.Equal(kept.Creating, now.Creating) || !slices.Equal(kept.withLosses, now.withLosses) {
-		return errors.New("the census is not what one that is taken anew is")
+		return errors.New("the census differs from a new one")
 	}
 	if f.Owned(""); !reflect.DeepEqual(f.owned.by, f.countOwned()) {
-		return errors.New("what owners have is not what is counted anew")
+		return errors.New("the owners' instances differ from a new count")
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (m *Market) Interrupted(id int64, name string, o drover.Offering, others in
 		return false
 	}
 	b.Reason = verdict.Verdict{Cause: drover.ReasonInterrupted}
-	b.Reason.Text = fmt.Sprintf("its cloud took back %d instances of it within an hour", n)
+	b.Reason.Text = fmt.Sprintf("its cloud reclaimed %d of its instances within an hour", n)
 	began, _ = m.Add(b, id)
 	return began
 }
