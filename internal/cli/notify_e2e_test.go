@@ -41,7 +41,7 @@ func TestARunTellsHowItEnded(t *testing.T) {
 	run := p.start("run", "-c", "drover.yaml", "batch.yaml")
 	<-run.ended
 	first, last := <-got, <-got
-	if first.Event != "failed" || first.Text != "batch batch: 0 of 4 jobs succeeded, 1 failed; the rest continues" || first.Batch != "batch" {
+	if first.Event != "failed" || first.Text != "batch batch: 0 of 4 jobs succeeded, 1 failed; the others continue" || first.Batch != "batch" {
 		t.Errorf("first it told %+v", first)
 	}
 	if last.Event != "final" || last.Text != "batch batch: 3 of 4 jobs succeeded, 1 failed" || last.Jobs != 2 {

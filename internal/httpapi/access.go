@@ -60,7 +60,7 @@ func (h *Handler) checkHost(host string) error {
 	if slices.ContainsFunc(allowed, func(one string) bool { return strings.EqualFold(one, name) }) {
 		return nil
 	}
-	return drover.Errorf(drover.KindForbidden, "requests for the host %q are not answered here", cut(name)).
+	return drover.Errorf(drover.KindForbidden, "this controller does not answer requests for the host %q", cut(name)).
 		WithHint("if this is the controller's name, set url to it in the configuration")
 }
 
@@ -174,7 +174,7 @@ func (h *Handler) authenticate(r *http.Request) (drover.Identity, error) {
 	}
 	if drover.KindOf(err) == drover.KindAuthentication {
 		if wait := h.tries.take(addressKey(r.RemoteAddr), h.cfg.Limits.Tries, time.Now()); wait > 0 {
-			return id, tooMany(wait, "too many requests without a good token")
+			return id, tooMany(wait, "too many requests without a valid token")
 		}
 	}
 	return drover.Identity{}, err

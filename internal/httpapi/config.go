@@ -15,7 +15,7 @@ import (
 const maxConfig = 1 << 20
 
 type configInput struct {
-	Name    string `query:"name" maxLength:"1000" default:"the file" doc:"what errors call it"`
+	Name    string `query:"name" maxLength:"1000" default:"the file" doc:"the file's name in error messages"`
 	RawBody []byte
 }
 

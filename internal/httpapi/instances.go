@@ -11,7 +11,7 @@ type listInstancesInput struct {
 	Gone  bool     `query:"gone" doc:"also those that are gone"`
 	State []string `query:"state" maxItems:"10" enum:"unknown,creating,booting,idle,running,stopped,stopping,gone" doc:"only those in one of these states"`
 	Cloud string   `query:"cloud" doc:"only those of this cloud"`
-	Since string   `query:"since" doc:"only those that are not gone, or have gone since this time, such as 2026-11-22T08:00:00Z"`
+	Since string   `query:"since" doc:"only those that exist or still existed at this time, such as 2026-11-22T08:00:00Z"`
 	After int64    `query:"after" minimum:"0" doc:"only those with a higher id"`
 	Limit int      `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 

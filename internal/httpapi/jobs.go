@@ -17,7 +17,7 @@ import (
 
 type submitInput struct {
 	Key         string `header:"Idempotency-Key" maxLength:"255" doc:"a batch sent again with the same key is not submitted twice"`
-	User        string `query:"user" maxLength:"255" doc:"whose jobs they are, if not the token's user; for administrators"`
+	User        string `query:"user" maxLength:"255" doc:"the user whose jobs they are, if not the token's user; only for administrators"`
 	ContentType string `header:"Content-Type" hidden:"true"`
 	RawBody     []byte
 }
@@ -83,8 +83,8 @@ func submitter(ctx context.Context, wanted string) (string, error) {
 }
 
 type listJobsInput struct {
-	Job      int64        `query:"job" minimum:"0" doc:"only the job of this number"`
-	Batch    string       `query:"batch" doc:"only those of batches of this name"`
+	Job      int64        `query:"job" minimum:"0" doc:"only the job with this number"`
+	Batch    string       `query:"batch" doc:"only those of batches with this name"`
 	User     string       `query:"user" doc:"only those of this user"`
 	Mine     bool         `query:"mine" doc:"only those of the token's user, unless user is given"`
 	State    []string     `query:"state" maxItems:"10" enum:"queued,running,succeeded,failed,cancelled" doc:"only those in one of these states"`
@@ -161,7 +161,7 @@ type prioritizeInput struct {
 }
 
 type priorityBody struct {
-	Priority int `json:"priority" doc:"higher is first; 0: stopped, and not started until it is raised again"`
+	Priority int `json:"priority" doc:"higher goes first; 0: stopped, and not started until it is raised again"`
 }
 
 func (h *Handler) prioritize(ctx context.Context, in *prioritizeInput) (*jobOutput, error) {

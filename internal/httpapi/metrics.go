@@ -25,7 +25,7 @@ func alone(listen, base string) bool {
 func bindMetrics(h *Handler, op huma.Operation) {
 	answers(&op, "text/plain", &huma.Schema{Type: huma.TypeString, Description: "in the text format of Prometheus"})
 	if h.cfg.Reach.OpenMetrics {
-		op.Description = "Needs no token on the controller's own host, elsewhere one with the role " + string(drover.RoleView) + "."
+		op.Description = "Needs no token on the controller's own host; elsewhere, a token with the role " + string(drover.RoleView) + "."
 		op.Security = append(op.Security, map[string][]string{})
 	}
 	h.api.OpenAPI().AddOperation(&op)

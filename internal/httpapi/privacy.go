@@ -137,7 +137,7 @@ func (w *witness) shown(e drover.Event) drover.Event {
 	if w.full || about == nil || w.owns(*about) {
 		return e
 	}
-	e.Text, e.Reason = fmt.Sprintf("job %v, of another user, changes", *about), withoutWords(e.Reason)
+	e.Text, e.Reason = fmt.Sprintf("another user's job %v has changed", *about), withoutWords(e.Reason)
 	return e
 }
 

@@ -116,7 +116,7 @@ func TestWhatIsPrivate(t *testing.T) {
 			}
 			texts = append(texts, e.ID+" "+e.Text)
 		}
-		want := []string{"1 job 5, of another user, changes", "2 job 5.2, of another user, changes", "3 of the fleet"}
+		want := []string{"1 another user's job 5 has changed", "2 another user's job 5.2 has changed", "3 of the fleet"}
 		if diff := cmp.Diff(want, texts); diff != "" {
 			t.Error(diff)
 		}

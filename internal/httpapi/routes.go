@@ -53,7 +53,7 @@ func routes() []route {
 		// method, path, role, attempt, long
 		{"POST", "/v1/batches", submit, false, false, "submit a batch, in the form of a batch file", bind((*Handler).submit)},
 		{"GET", "/v1/jobs", view, false, false, "list jobs by id", bind((*Handler).listJobs)},
-		{"GET", "/v1/jobs/{id}", view, true, false, "show a job, an array as a whole, or an element", bind((*Handler).showJob)},
+		{"GET", "/v1/jobs/{id}", view, true, false, "show a job, an entire array, or an element", bind((*Handler).showJob)},
 		{"POST", "/v1/jobs/prune", operate, false, false, "delete the logs and outputs of jobs that ended before a time", bind((*Handler).prune)},
 		{"PATCH", "/v1/jobs/{id}", submit, false, false, "change a job's priority", bind((*Handler).prioritize)},
 		{"POST", "/v1/jobs/{id}/cancel", submit, false, false, "cancel a job, an array or an element", bind((*Handler).cancel)},
@@ -63,7 +63,7 @@ func routes() []route {
 		{"GET", "/v1/jobs/{id}/outputs", view, true, false, "list a job's output files", bind((*Handler).outputs)},
 		{"GET", "/v1/jobs/{id}/outputs/content", view, true, true, "read an output file", bind((*Handler).output)},
 
-		{"POST", "/v1/inputs/missing", submit, false, false, "say which of these files the caller has not sent", bind((*Handler).missingInputs)},
+		{"POST", "/v1/inputs/missing", submit, false, false, "list which of these files the caller has not uploaded yet", bind((*Handler).missingInputs)},
 		{"PUT", "/v1/inputs/{hash}", submit, false, true, "store a file under its SHA-256", bind((*Handler).putInput)},
 
 		{"POST", "/v1/queue/pause", operate, false, false, "start no waiting jobs, and rent nothing for them", setPaused(true)},
@@ -74,7 +74,7 @@ func routes() []route {
 		{"POST", "/v1/instances/{id}/drain", operate, false, false, "let an instance finish its running jobs, then destroy it", instruct(drover.VerbDrain)},
 		{"POST", "/v1/instances/{id}/hold", operate, false, false, "keep an instance, and start nothing on it", instruct(drover.VerbHold)},
 		{"POST", "/v1/instances/{id}/release", operate, false, false, "let an instance take work again", instruct(drover.VerbRelease)},
-		{"POST", "/v1/instances/{id}/kill", operate, false, false, "destroy an instance now, whatever runs on it", instruct(drover.VerbKill)},
+		{"POST", "/v1/instances/{id}/kill", operate, false, false, "destroy an instance now, even if jobs run on it", instruct(drover.VerbKill)},
 		{"GET", "/v1/pools", view, false, false, "list the pools: wanted and existing instances", bind((*Handler).pools)},
 		{"PUT", "/v1/pools/{name}/size", operate, false, false, "change a pool's number of instances", bind((*Handler).resizePool)},
 		{"GET", "/v1/offers", view, false, false, "list what could be rented, cheapest first", bind((*Handler).offers)},
@@ -83,9 +83,9 @@ func routes() []route {
 
 		{"GET", "/v1/summary", view, false, false, "show what the fleet has done and what it has cost since its creation", bind((*Handler).summary)},
 
-		{"GET", "/v1/explain", view, false, false, "explain why something, or everything that waits, is in its state", bind((*Handler).explain)},
+		{"GET", "/v1/explain", view, false, false, "explain why one subject, or everything that is waiting, is in its state", bind((*Handler).explain)},
 		{"GET", "/v1/status", view, true, false, "show the fleet at a glance", bind((*Handler).status)},
-		{"GET", "/v1/events", view, false, true, "follow what happens, as server-sent events", bind((*Handler).events)},
+		{"GET", "/v1/events", view, false, true, "follow events, as a stream of server-sent events", bind((*Handler).events)},
 		{"POST", "/v1/config/diff", admin, false, false, "show what another version of the configuration file would change, without changing anything", bind((*Handler).compareConfig)},
 		{"GET", "/v1/dump", admin, false, true, "show everything the controller knows, without secrets", bind((*Handler).dump)},
 
@@ -93,11 +93,11 @@ func routes() []route {
 		{"POST", "/v1/tokens", admin, false, false, "create a token, whose secret is shown only once", bind((*Handler).createToken)},
 		{"DELETE", "/v1/tokens/{id}", admin, false, false, "revoke a token", bind((*Handler).revokeToken)},
 
-		{"POST", "/v1/login", view, false, false, "create a short-lived link that lets a browser in once, with the caller's token", bind((*Handler).login)},
+		{"POST", "/v1/login", view, false, false, "create a short-lived link that logs a browser in once with the caller's token", bind((*Handler).login)},
 
 		{"GET", "/openapi.json", view, false, false, "describe this API", bind((*Handler).openAPI)},
 		{"GET", "/metrics", view, false, false, "show the metrics of the fleet", bindMetrics},
-		{"GET", "/livez", nobody, true, false, "say that the controller is alive", bind((*Handler).live)},
-		{"GET", "/readyz", nobody, true, false, "say whether the controller is ready", bind((*Handler).ready)},
+		{"GET", "/livez", nobody, true, false, "report that the controller is alive", bind((*Handler).live)},
+		{"GET", "/readyz", nobody, true, false, "report whether the controller is ready", bind((*Handler).ready)},
 	}
 }

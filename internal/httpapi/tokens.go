@@ -53,7 +53,7 @@ func (h *Handler) revokeToken(ctx context.Context, in *revokeTokenInput) (*struc
 
 // browserLogin is a link for a browser.
 type browserLogin struct {
-	Link string `json:"link" doc:"relative to the controller's URL; valid once, for a minute"`
+	Link string `json:"link" doc:"the link, relative to the controller's URL; it works once, within a minute"`
 }
 
 type loginInput struct {

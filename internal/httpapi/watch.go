@@ -105,12 +105,12 @@ func (h *Handler) ready(ctx context.Context, in *struct{}) (*textOutput, error) 
 
 type eventsInput struct {
 	LastEventID string       `header:"Last-Event-ID" maxLength:"255" doc:"as a browser sends it when it reconnects; overrides after"`
-	After       string       `query:"after" maxLength:"255" doc:"only those that come after the one with this id"`
+	After       string       `query:"after" maxLength:"255" doc:"only those after the one with this id"`
 	Job         drover.JobID `query:"job" doc:"only those about this job, or the elements of this array"`
-	Instance    string       `query:"instance" doc:"only those about the instance of this name"`
+	Instance    string       `query:"instance" doc:"only those about the instance with this name"`
 	Level       string       `query:"level" enum:"debug,info,warn" doc:"the lowest level; default: info"`
 	Recent      bool         `query:"recent" doc:"end after the remembered events instead of waiting for more"`
-	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"only this many remembered events, the latest; default: all"`
+	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"only the latest remembered events, at most this many; default: all"`
 }
 
 type eventsOutput struct{ Body func(huma.Context) }

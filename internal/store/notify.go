@@ -76,10 +76,10 @@ func countInto(ctx context.Context, tx *sql.Tx, m *webhook.Message) error {
 		m.Text += fmt.Sprintf(", %d failed", failed)
 	}
 	if cancelled > 0 {
-		m.Text += fmt.Sprintf(", %d were cancelled", cancelled)
+		m.Text += fmt.Sprintf(", %d cancelled", cancelled)
 	}
 	if m.Event == drover.NotifyFailed {
-		m.Text += "; the rest continues"
+		m.Text += "; the others continue"
 	}
 	return err
 }

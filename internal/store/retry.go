@@ -324,7 +324,7 @@ func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
 		case inEngine:
 			r.job.AfterAny = append(r.job.AfterAny, number)
 		case must && state != drover.JobSucceeded:
-			return drover.Errorf(drover.KindConflict, "job %d is to run after %s, job %d, which was not successful: it is %s", r.id.Number, name, number, state).
+			return drover.Errorf(drover.KindConflict, "job %d must run after %s, job %d, which did not succeed: its state is %s", r.id.Number, name, number, state).
 				WithHint("retry that job first: drover retry %d", number)
 		}
 		return nil

@@ -137,7 +137,7 @@ func numbersOf(job string, after []string, named map[string]int64) (numbers []in
 			n, ok = id.Number, true
 		}
 		if !ok {
-			return nil, drover.Errorf(drover.KindInvalid, "job %s comes after %q, which is not in the batch", job, name)
+			return nil, drover.Errorf(drover.KindInvalid, "job %s must run after %q, which is not in the batch", job, name)
 		}
 		numbers = append(numbers, n)
 	}
@@ -164,11 +164,11 @@ func checkAfter(ctx context.Context, tx *sql.Tx, in arrival) error {
 			err = tx.QueryRowContext(ctx, `SELECT state FROM jobs WHERE number = ?`, id.Number).Scan(&state)
 			switch {
 			case errors.Is(err, sql.ErrNoRows):
-				return drover.Errorf(drover.KindInvalid, "job %s is to run after job %v, but there is no such job", spec.Name, id).WithHint("drover jobs lists them")
+				return drover.Errorf(drover.KindInvalid, "job %s must run after job %v, which does not exist", spec.Name, id).WithHint("drover jobs lists them")
 			case err != nil:
 				return err
 			case i < len(spec.After) && (state == drover.JobFailed || state == drover.JobCancelled):
-				return drover.Errorf(drover.KindInvalid, "job %s is to run after job %v, which is %s", spec.Name, id, state).
+				return drover.Errorf(drover.KindInvalid, "job %s must run after job %v, whose state is %s", spec.Name, id, state).
 					WithHint("retry that job first, or write after: {any: %v}", id)
 			}
 		}

@@ -19,7 +19,7 @@ type Wish struct {
 func (s *Store) Wish(ctx context.Context, body engine.Body) (row int64, err error) {
 	wish := engine.Wished(body, 0)
 	if wish == nil {
-		return 0, fmt.Errorf("recording a request: %T is not one", body)
+		return 0, fmt.Errorf("recording a request: %T is not a request", body)
 	}
 	kept, err := text(engine.Event{Body: wish})
 	if err != nil {
