@@ -71,7 +71,7 @@ func redirect(out, to string) error {
 				err = f.Save(p)
 			}
 			if err := errors.Join(err, f.Close()); err != nil {
-				return fmt.Errorf("run %s, whose results they are: %w", id, err)
+				return fmt.Errorf("updating run %s, to which these results belong: %w", id, err)
 			}
 		}
 	}

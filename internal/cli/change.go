@@ -157,7 +157,7 @@ queued until you raise its priority.`,
 			last := args[len(args)-1]
 			priority, err := strconv.Atoi(last)
 			if err != nil {
-				return drover.Errorf(drover.KindInvalid, "%s is not a priority", last).WithHint("put a whole number last: drover priority 17 50")
+				return drover.Errorf(drover.KindInvalid, "%s is not a priority", last).WithHint("the last argument must be a whole number: drover priority 17 50")
 			}
 			ids, err := jobIDs(args[:len(args)-1])
 			if err != nil {

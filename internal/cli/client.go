@@ -155,7 +155,7 @@ func baseOf(listen, url string) (string, error) {
 func tokenFrom(flag string) (drover.Secret, error) {
 	path, ok := strings.CutPrefix(flag, "file:")
 	if !ok {
-		return drover.Secret{}, drover.Errorf(drover.KindInvalid, "--token does not take a token itself").
+		return drover.Secret{}, drover.Errorf(drover.KindInvalid, "--token does not accept the token itself").
 			WithHint("use --token file:PATH, or set DROVER_TOKEN")
 	}
 	token, err := daemon.ReadToken(path)

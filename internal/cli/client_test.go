@@ -42,7 +42,7 @@ func TestFindingTheController(t *testing.T) {
 	})
 	t.Run("takes no token from the command line itself", func(t *testing.T) {
 		noController(t)
-		droverCommand(t, "jobs", "--server", "http://127.0.0.1:1", "--token", "secret").want(t, 2, "", "--token does not take a token itself")
+		droverCommand(t, "jobs", "--server", "http://127.0.0.1:1", "--token", "secret").want(t, 2, "", "--token does not accept the token itself")
 	})
 	t.Run("finds the one on this host by its configuration, with its token", func(t *testing.T) {
 		noController(t)

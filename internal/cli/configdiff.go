@@ -20,7 +20,7 @@ func (a *app) configDiff() *cobra.Command {
 		Long: `Show what would change if the running controller's configuration file had the content of FILE: which
 keys, and which instances would be created, drained, replaced or destroyed. Paths in FILE are
 relative to the folder of the controller's file. Without --server or -c, FILE itself names the
-controller. With OTHER, no controller is asked: the keys that differ from FILE to OTHER are shown.
+controller. With OTHER, no controller is asked: the keys that differ between FILE and OTHER are shown.
 Nothing is changed. The exit code is 0 whether or not anything differs.`,
 		Example: "  drover -c drover.yaml config diff new.yaml\n  drover config diff old.yaml new.yaml -o json",
 		Args:    wantArgs(1, 2, "a FILE"),
@@ -67,7 +67,7 @@ func (a *app) diffRunning(ctx context.Context, svc drover.Service, args []string
 	}
 	diff, err := with.CompareConfig(ctx, args[0], text)
 	if drover.KindOf(err) == drover.KindUnreachable {
-		return drover.AsError(err, drover.KindUnreachable).WithHint("no controller runs there to compare with; drover config diff OLD NEW compares two files")
+		return drover.AsError(err, drover.KindUnreachable).WithHint("no controller is running there to compare with; drover config diff OLD NEW compares two files")
 	}
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (a *app) printDiff(d drover.ConfigDiff) error {
 		return err
 	}
 	if len(d.Restart) > 0 {
-		fmt.Fprintf(a.out, "\nA running controller refuses the file: changing %s needs a restart, which interrupts no jobs.\n", drover.Sanitize(strings.Join(d.Restart, " and ")))
+		fmt.Fprintf(a.out, "\nA running controller would reject the file: changing %s needs a restart, which interrupts no jobs.\n", drover.Sanitize(strings.Join(d.Restart, " and ")))
 	}
 	if len(d.Fates) == 0 {
 		return nil

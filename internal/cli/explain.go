@@ -17,11 +17,11 @@ func (a *app) explainCommand() *cobra.Command {
 	var watch watchFlag
 	cmd := named(&cobra.Command{
 		Use:   "explain [SUBJECT]",
-		Short: "Explain why something waits, since when, and what will change it",
-		Long: `Explain why something waits or is in its state, since when, and what will change it. The subject is
+		Short: "Explain why something is waiting, since when, and what will change that",
+		Long: `Explain why something is waiting or in its state, since when, and what will change that. The subject is
 a job's id, an instance's or a cloud's name, CLOUD/ZONE/TYPE/MARKET for an offering, or pool/NAME.
 Fewer parts, as in CLOUD/TYPE, or patterns select several offerings. Without a subject: the fleet,
-then everything that waits, is held or is blocked. docs/reasons.md explains the code of each reason.`,
+then everything that is waiting, held or blocked. docs/reasons.md explains the code of each reason.`,
 		Example: "  drover explain\n  drover explain 17\n  drover explain aws\n  drover explain pool/web\n  drover explain aws/us-east-1a/m7i.large/spot\n  drover explain 'aws/m7i.*/spot'",
 		Args:    wantArgs(0, 2, "one subject"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
@@ -102,32 +102,40 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 	return b.String()
 }
 
+// subjectWords name the subject and, of a job and of what waits, its state.
 func subjectWords(e drover.Explanation, job drover.Job) string {
+	name := e.Subject
+	if job.ID.Number != 0 {
+		name = fmt.Sprintf("job %v (%s)", job.ID, job.Name)
+	}
 	switch {
-	case job.ID.Number != 0:
 	case e.Waiting && e.Subject == "fleet":
-		return "fleet: " + howManyWait(e.Count)
+		return "fleet: " + human.Plural(e.Count, "job") + " " + stateWords(e, e.Count, "waiting")
+	case e.Waiting && e.Jobs > 1:
+		return fmt.Sprintf("%s and %d more like it: %d %s", name, e.Jobs-1, e.Count, stateWords(e, e.Count, "waiting"))
+	case e.Waiting && job.Array != nil && e.Count > 0:
+		return fmt.Sprintf("%s: %d of %d %s", name, e.Count, job.Array.Size(), stateWords(e, e.Count, "waiting"))
 	case e.Waiting:
-		return e.Subject + " waits"
-	default:
-		return e.Subject
+		return name + " " + stateWords(e, 1, "waiting")
+	case job.ID.Number == 0 && e.Since > 0:
+		return name + ","
+	case job.ID.Number == 0:
+		return name
+	case job.State == drover.JobSucceeded || job.State == drover.JobFailed:
+		return name + " has " + string(job.State)
 	}
-	text := fmt.Sprintf("job %v (%s)", job.ID, job.Name)
-	switch {
-	case !e.Waiting:
-		return text + " is " + string(job.State)
-	case e.Jobs > 1:
-		return fmt.Sprintf("%s and %d more like it: %d wait", text, e.Jobs-1, e.Count)
-	case job.Array != nil && e.Count > 0:
-		return fmt.Sprintf("%s: %d of %d wait", text, e.Count, job.Array.Size())
-	}
-	return text + " waits"
+	return name + " " + stateWords(e, 1, string(job.State))
 }
 
-// howManyWait says how many jobs wait.
-func howManyWait(n int) string {
-	if n == 1 {
-		return "1 job waits"
+// stateWords say that n of them are in a state or, if it is known since when, that they have been in it.
+func stateWords(e drover.Explanation, n int, state string) string {
+	switch {
+	case e.Since > 0 && n == 1:
+		return "has been " + state
+	case e.Since > 0:
+		return "have been " + state
+	case n == 1:
+		return "is " + state
 	}
-	return fmt.Sprintf("%d jobs wait", n)
+	return "are " + state
 }

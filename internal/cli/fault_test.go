@@ -172,7 +172,7 @@ func TestInterrupted(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 			rep := r.outcome()
-			if rep.Cancelled != 12 || len(rep.Failures) == 0 || rep.Failures[0].Reason.Text != "cancelled: drover run got "+name {
+			if rep.Cancelled != 12 || len(rep.Failures) == 0 || rep.Failures[0].Reason.Text != "cancelled: drover run received "+name {
 				t.Errorf("%+v", rep)
 			}
 			if _, ended := begun(t, folder); ended > 0 {
@@ -205,7 +205,7 @@ func TestInterrupted(t *testing.T) {
 		r := p.start("run", "-c", "drover.yaml", "--", "sh", "-c", `trap "" TERM; echo ready; while :; do sleep 0.02; done`)
 		eventually(t, 10*time.Second, "the job runs", func() bool { return strings.Contains(r.out.String(), "ready") })
 		r.signal(syscall.SIGINT)
-		eventually(t, 5*time.Second, "the first is heard", func() bool { return strings.Contains(r.err.String(), "a second signal exits immediately") })
+		eventually(t, 5*time.Second, "the first is heard", func() bool { return strings.Contains(r.err.String(), "send a second signal to exit immediately") })
 		r.signal(syscall.SIGINT)
 		if code := r.wait(2 * time.Second); code != 130 {
 			t.Errorf("exit code %d", code)

@@ -48,8 +48,8 @@ func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 // cancel ends the run: every job that is not final is cancelled.
 func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 	s.interrupted = true
-	s.ui.say("%s: cancelling the remaining jobs and destroying the instances; a second signal exits immediately", signalName(sig))
-	why := "cancelled: drover run got " + signalName(sig)
+	s.ui.say("%s: cancelling the remaining jobs and destroying the instances; send a second signal to exit immediately", signalName(sig))
+	why := "cancelled: drover run received " + signalName(sig)
 	if sig == syscall.SIGPIPE {
 		why = "cancelled: the reader of drover run's output has exited"
 	}
@@ -62,9 +62,9 @@ func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 // stop has the run rest until it is resumed.
 func (s *session) stop(ctx context.Context, sig os.Signal) {
 	s.interrupted, s.stopping = true, true
-	s.ui.say("%s: stopping: running jobs get SIGTERM, and SIGKILL after %v, and the instances are destroyed; a second signal exits immediately",
+	s.ui.say("%s: stopping: running jobs get SIGTERM, and SIGKILL after %v, and the instances are destroyed; send a second signal to exit immediately",
 		signalName(sig), s.config.Instances.TermTimeout)
-	s.fleet.Controller.Stop(ctx, "stopped: drover run got "+signalName(sig))
+	s.fleet.Controller.Stop(ctx, "stopped: drover run received "+signalName(sig))
 }
 
 // leave ends this process while the run is being stopped or cancelled.
@@ -80,7 +80,7 @@ func (s *session) detach(ctx context.Context, sig os.Signal) error {
 	defer cancel()
 	st, err := s.svc.Status(ctx)
 	s.ui.close()
-	going := fmt.Sprintf("%s keep running, %d queued wait for the resume", human.Plural(st.Jobs[drover.JobRunning], "job"), st.Jobs[drover.JobQueued])
+	going := fmt.Sprintf("%s keep running, and %d queued wait until you resume", human.Plural(st.Jobs[drover.JobRunning], "job"), st.Jobs[drover.JobQueued])
 	if err != nil {
 		going = "running jobs keep running" // it could not be asked, and must not keep this process here
 	}
@@ -98,7 +98,7 @@ const detachTimeout = time.Second
 func (s *session) orphanWords(now time.Time) string {
 	timeout := s.config.Instances.OrphanTimeout
 	if timeout == 0 {
-		return "its instances stay, and cost money, until then (orphan_timeout: 0)"
+		return "until then, its instances stay and cost money (orphan_timeout: 0)"
 	}
 	return fmt.Sprintf("an idle instance powers itself off at %s, a busy one %s after its last job; uncollected results are lost with it (orphan_timeout)",
 		human.Clock(drover.TimeOf(now.Add(timeout))), human.Age(timeout))

@@ -56,7 +56,7 @@ func TestARunThatIsDetachedGoesOn(t *testing.T) {
 			t.Errorf("exit code %d", code)
 		}
 		said := r.err.String()
-		for _, want := range []string{"SIGTERM: detached: ", " queued wait for the resume", "drover run --resume " + id, "powers itself off at "} {
+		for _, want := range []string{"SIGTERM: detached: ", " queued wait until you resume", "drover run --resume " + id, "powers itself off at "} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%q is not said", want)
 			}
@@ -148,7 +148,7 @@ func TestARunThatIsStoppedRests(t *testing.T) {
 		if code := r.wait(15 * time.Second); code != 130 {
 			t.Errorf("exit code %d", code)
 		}
-		for _, want := range []string{"SIGINT: stopping: ", "a second signal exits immediately", "stopped: 0 of 6 jobs final", "drover run --resume " + p.runID()} {
+		for _, want := range []string{"SIGINT: stopping: ", "send a second signal to exit immediately", "stopped: 0 of 6 jobs final", "drover run --resume " + p.runID()} {
 			if !strings.Contains(r.err.String(), want) {
 				t.Errorf("%q is not said", want)
 			}
@@ -170,7 +170,7 @@ func TestARunThatIsStoppedRests(t *testing.T) {
 		r := p.start("run", "-c", "drover.yaml", "--", "sh", "-c", `trap "" TERM; echo ready; while :; do sleep 0.02; done`)
 		eventually(t, 10*time.Second, "the job runs", func() bool { return strings.Contains(r.out.String(), "ready") })
 		r.signal(syscall.SIGINT)
-		eventually(t, 5*time.Second, "the first is heard", func() bool { return strings.Contains(r.err.String(), "a second signal exits immediately") })
+		eventually(t, 5*time.Second, "the first is heard", func() bool { return strings.Contains(r.err.String(), "send a second signal to exit immediately") })
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 			r.signal(sig)
 			eventually(t, 5*time.Second, "it is said that it is being left", func() bool {

@@ -50,8 +50,8 @@ With -o wide the table also has priority, instance, cost, times and labels.`,
 		}),
 	})
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.states, "state", nil, "only those in this `state`, or several: queued,running,succeeded,failed,cancelled")
-	flags.StringVar(&f.batch, "batch", "", "only those of the batches of this `name`")
+	flags.StringSliceVar(&f.states, "state", nil, "only those in this `state`, or in several: queued,running,succeeded,failed,cancelled")
+	flags.StringVar(&f.batch, "batch", "", "only those of batches with this `name`")
 	flags.StringVar(&f.user, "user", "", "only those of this `user`")
 	flags.StringArrayVar(&f.labels, "label", nil, "only those with the label `NAME=VALUE`; may be repeated")
 	flags.BoolVar(&f.all, "all", false, "also show jobs that ended more than a day ago")
@@ -71,7 +71,7 @@ func (a *app) pruneCommand() *cobra.Command {
 		Use:   "prune --older-than TIME",
 		Short: "Delete the logs and outputs of jobs that ended long ago",
 		Long: `Delete the logs and outputs of jobs that ended long ago; the jobs and their costs stay listed. With
-results: {keep: 720h} in its configuration, the controller does this by itself.`,
+results: {keep: 720h} in its configuration, the controller does this automatically.`,
 		Example: "  drover jobs prune --older-than 30d",
 		Args:    cobra.NoArgs,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
@@ -93,7 +93,7 @@ results: {keep: 720h} in its configuration, the controller does this by itself.`
 				_, err = fmt.Fprintln(a.out, "there are no results of jobs that ended before that")
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "the results of %s are gone, about %s\n", human.Plural(pruned.Jobs, "job"), human.Size(drover.Bytes(pruned.Bytes)))
+			_, err = fmt.Fprintf(a.out, "deleted the results of %s, about %s\n", human.Plural(pruned.Jobs, "job"), human.Size(drover.Bytes(pruned.Bytes)))
 			return err
 		}),
 	}

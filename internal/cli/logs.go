@@ -48,8 +48,8 @@ with the name of the element that wrote it.`,
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow until every job is final")
 	cmd.Flags().BoolVar(&f.stdout, "stdout", false, "only standard output")
 	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "only standard error")
-	cmd.Flags().IntVar(&f.tail, "tail", -1, "show only the last `N` lines of each stream, and with -f what follows")
-	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "show the attempt of this `number`; default: the last")
+	cmd.Flags().IntVar(&f.tail, "tail", -1, "show only the last `N` lines of each stream, and with -f everything after them")
+	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "show the attempt with this `number`; default: the last")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = a.completeJobs
 	return cmd

@@ -11,7 +11,7 @@ type ofBatch struct{ batch, user string }
 
 // add adds the flags. What says what --batch chooses, such as "every job".
 func (f *ofBatch) add(a *app, cmd *cobra.Command, what string) {
-	cmd.Flags().StringVar(&f.batch, "batch", "", what+" of your batches of this `name`")
+	cmd.Flags().StringVar(&f.batch, "batch", "", what+" of your batches with this `name`")
 	cmd.Flags().StringVar(&f.user, "user", "", "with --batch: of this `user`'s batches")
 	complete(cmd, "batch", a.completeBatches)
 }

@@ -18,7 +18,7 @@ func (a *app) openCommand() *cobra.Command {
 		Use:   "open",
 		Short: "Show the dashboard in a browser",
 		Long: `Show the dashboard in a browser, and print its link. The link works once, within a minute, and gives
-the browser the rights of your token. The session lasts twelve hours and ends when the token is
+the browser the rights of your token. The session lasts twelve hours, or until the token is
 revoked.`,
 		Example: "  drover -c drover.yaml open\n  drover open --print --server https://drover.example.org --token file:token",
 		Args:    cobra.NoArgs,

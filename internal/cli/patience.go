@@ -62,7 +62,7 @@ func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() 
 			fmt.Fprintf(a.err, "not now: %s; retrying for up to %s\n", drover.Sanitize(err.Error()), human.Age(patience))
 		default:
 			said = true
-			fmt.Fprintf(a.err, "the controller does not answer; waiting for it for up to %s\n", human.Age(patience))
+			fmt.Fprintf(a.err, "the controller does not answer; waiting up to %s for it\n", human.Age(patience))
 		}
 		if err := backoff.For(ctx, max(wait, min(pause, time.Minute))); err != nil {
 			return err

@@ -74,14 +74,10 @@ func (a *app) printPlan(r preview.Report) {
 		a.printRent(r)
 	}
 	if r.Waiting > 0 {
-		verb := "wait"
-		if r.Waiting == 1 {
-			verb = "waits"
-		}
-		fmt.Fprintf(a.out, "%d of %s %s for a place: %s\n", r.Waiting, human.Plural(r.Ready, "job"), verb, drover.Sanitize(r.Why))
+		fmt.Fprintf(a.out, "%d of %s would wait: %s\n", r.Waiting, human.Plural(r.Ready, "job"), drover.Sanitize(r.Why))
 	}
 	if r.Later > 0 {
-		fmt.Fprintf(a.out, "later: %s for others\n", howManyWait(r.Later))
+		fmt.Fprintf(a.out, "later: %s, after other jobs\n", human.Plural(r.Later, "job"))
 	}
 	if r.All != nil {
 		fmt.Fprintln(a.out, estimateWords(r.All))
@@ -105,16 +101,16 @@ func (a *app) printRent(r preview.Report) {
 func boundWords(r preview.Report) string {
 	these, of := "these jobs", ""
 	if placed := r.Ready - r.Waiting; r.Waiting > 0 {
-		these = map[bool]string{true: "the 1 job that has a place", false: fmt.Sprintf("the %d jobs that have places", placed)}[placed == 1]
+		these = map[bool]string{true: "the 1 job that can start", false: fmt.Sprintf("the %d jobs that can start", placed)}[placed == 1]
 		of = " for " + these
 	}
 	switch {
 	case r.Above == nil:
-		return "the least possible cost is unknown"
+		return "the minimum possible cost is unknown"
 	case *r.Above < 0.05:
 		return "nothing cheaper can hold " + these
 	}
-	return fmt.Sprintf("at most %.1f%% above the least possible cost%s", *r.Above, of)
+	return fmt.Sprintf("at most %.1f%% above the minimum possible cost%s", *r.Above, of)
 }
 
 // alternativeWords tell an alternative, and how much more it costs than what was chosen.
@@ -151,7 +147,7 @@ func estimateWords(e *preview.Estimate) string {
 	case n == 0:
 		return text + ", if jobs run as long as expected"
 	case n > most:
-		return text + fmt.Sprintf(", assuming %v for each of %d jobs without expected", preview.AssumedTime, n)
+		return text + fmt.Sprintf(", assuming %v for each of the %d jobs that do not set expected", preview.AssumedTime, n)
 	}
 	return text + fmt.Sprintf(", assuming %v for %s: set expected to say how long jobs run", preview.AssumedTime, strings.Join(e.Assumed, ", "))
 }

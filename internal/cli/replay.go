@@ -25,7 +25,7 @@ func (a *app) replayCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:   "replay [RECORDING…]",
 		Short: "Replay a recording, and check that each decision is the same",
-		Long: `Make a controller's decisions again from its recording, and check that each is the same; if one
+		Long: `Replay a controller's decisions from its recording, and check that each is the same; if one
 differs, show it. A RECORDING is a segment, a folder of segments, or the ID of a run; by default,
 the recording of the controller of -c.
 
@@ -172,7 +172,7 @@ var segmentsListing = listing[replay.Segment]{
 			case s.Differs != nil:
 				return "differently"
 			case s.Cut:
-				return "the same, until it is cut short"
+				return "the same, up to where it is cut short"
 			}
 			return "the same"
 		}},

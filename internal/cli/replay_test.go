@@ -108,7 +108,7 @@ func TestTheRecordingOfAKilledController(t *testing.T) {
 
 	t.Run("is decided the same, up to where it is cut short", func(t *testing.T) {
 		r := p.run("replay", "-c", "drover.yaml")
-		if r.code() != 0 || !strings.Contains(r.out.String(), "the same, until it is cut short") {
+		if r.code() != 0 || !strings.Contains(r.out.String(), "the same, up to where it is cut short") {
 			t.Errorf("exit code %d: %s", r.code(), r.out.String())
 		}
 	})

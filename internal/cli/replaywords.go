@@ -48,7 +48,7 @@ func outlineWords(outline string) string {
 		}
 	}
 	if len(said) == 0 {
-		return "writes and does nothing"
+		return "no writes, no actions"
 	}
 	return strings.Join(said, "; ")
 }

@@ -56,7 +56,7 @@ signals cancels the remaining jobs instead. The exit code is then 130.`,
 		Example: `  drover run examples/mandelbrot.yaml
   drover run -- sh -c 'echo hello from $(hostname)'
   drover run --array 100 --vcpus 2 --memory 4Gi -- ./simulate --seed-from-env
-  drover run --resume                    # the last run of this folder
+  drover run --resume                    # the last run started in this folder
   drover run --resume run-x7k2pq
   drover run --resume --failed           # rerun failed jobs, once the cause is fixed`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,13 +84,13 @@ signals cancels the remaining jobs instead. The exit code is then 130.`,
 	flags.StringVar(&f.spot, "spot", "", "how every job of the batch uses spot capacity, a `mode`: prefer, require or never")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only print what would be rented, as drover plan does")
 	flags.DurationVar(&f.limits.Keep, "keep", 0, "keep the instances of failed jobs this long, for inspection")
-	flags.StringVar(&f.resume, "resume", "", "resume the run with this `ID`; without one, the last run of this folder")
+	flags.StringVar(&f.resume, "resume", "", "resume the run with this `ID`; without one, the last run started in this folder")
 	flags.Lookup("resume").NoOptDefVal = lastOfFolder
 	flags.StringVar(&f.out, "out", "drover-out", "write the results under this `folder`")
 	flags.BoolVar(&f.failed, "failed", false, "with --resume: rerun failed and cancelled jobs with the current batch file and inputs")
 	trustFlag(cmd, &f.trust)
-	flags.StringVar(&f.notify, "notify", "", "post a message to this `URL` when all jobs are final: Slack, ntfy, or your own, which gets JSON")
-	flags.BoolVar(&f.cancel, "cancel-on-interrupt", false, "Ctrl-C, SIGTERM and SIGHUP cancel the remaining jobs and destroy the instances; for CI")
+	flags.StringVar(&f.notify, "notify", "", "post a message to this `URL` when all jobs are final: Slack, ntfy, or a program of yours, which gets JSON")
+	flags.BoolVar(&f.cancel, "cancel-on-interrupt", false, "Ctrl-C, SIGTERM and SIGHUP cancel the remaining jobs and destroy the instances; useful in CI")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show everything that happens")
 	flags.BoolVar(&f.ui, "ui", false, "print a link that shows the run in a browser")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -32,9 +32,9 @@ and instances of an earlier controller with the same state, however it exited.
 
 SIGTERM or Ctrl-C makes it exit and leaves jobs and instances to the next controller. With --drain it
 first finishes the running jobs and destroys the instances; a second signal makes it exit immediately. SIGHUP
-or an edited file reloads the configuration; an invalid one changes nothing.`,
+or an edit of the file reloads the configuration; an invalid file changes nothing.`,
 		Example: `  drover serve -c drover.yaml
-  drover serve -c drover.yaml --drain     # leaves nothing behind when it ends`,
+  drover serve -c drover.yaml --drain     # leaves nothing behind when it exits`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
 	}

@@ -44,7 +44,7 @@ A submission repeated with the same --key is accepted only once.`,
 	flags := cmd.Flags()
 	f.jobFlags.add(flags)
 	flags.StringVar(&f.spot, "spot", "", "how every job of the batch uses spot capacity, a `mode`: prefer, require or never")
-	flags.StringVar(&f.user, "user", "", "submit for this `user` (administrators only); default: the token's")
+	flags.StringVar(&f.user, "user", "", "submit for this `user` (administrators only); default: the token's user")
 	flags.StringVar(&f.key, "key", "", "a `word` of your choice: submit only once for each word")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every job is final, as drover wait does")
 	flags.BoolVar(&f.follow, "follow", false, "show the output of the only job as it is written, and wait until it ends")

@@ -49,7 +49,7 @@ var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus
 func (f *jobFlags) add(flags *pflag.FlagSet) {
 	f.set = flags
 	flags.StringVar(&f.name, "name", "", "`name` of the batch; default: the command's or the image's")
-	flags.StringVar(&f.image, "image", "", "container `image` to run the command in; without a command, the image's own runs")
+	flags.StringVar(&f.image, "image", "", "container `image` to run the command in; without a command, the image's own command runs")
 	flags.StringVar(&f.vcpus, "vcpus", "", "`number` of vCPUs the command needs, such as 2 or 0.5")
 	flags.StringVar(&f.memory, "memory", "", "how much memory it needs, a `size` such as 4Gi")
 	flags.StringVar(&f.disk, "disk", "", "how much disk space it needs, a `size` such as 10Gi")
@@ -57,13 +57,13 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.array, "array", "", "run it many times: `N` means 0…N-1, or a range such as 1-1000; DROVER_ARRAY_INDEX is the index")
 	flags.IntVar(&f.gang, "gang", 0, "start every `N` consecutive elements of the array together, or not at all")
 	flags.StringArrayVar(&f.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
-	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to put in its working folder; may be repeated")
+	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to copy into its working folder; may be repeated")
 	flags.StringArrayVar(&f.outputs, "collect", nil, "`pattern` of files to fetch when it ends, such as '*.png'; may be repeated")
 	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE`, for searches, budgets and shares; may be repeated")
 	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "a higher `number` goes first; 0: do not start it")
 	flags.DurationVar(&f.timeout, "timeout", 0, "stop it after this long")
-	flags.DurationVar(&f.expected, "expected", 0, "how long it will probably run; guides renting, does not stop the job")
-	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than a boot it may wait for room on a running instance")
+	flags.DurationVar(&f.expected, "expected", 0, "how long it will probably run; guides renting, but does not stop the job")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than a boot takes it may wait for room on a running instance")
 }
 
 // work is what a command line asks to be run.

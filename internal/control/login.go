@@ -88,7 +88,7 @@ func (c identity) verify(ctx context.Context, key ssh.PublicKey, output []byte) 
 	case driver.HostKeysPlanted:
 		want, err := c.key.HostKey(c.name)
 		if err == nil && got != want.Fingerprint {
-			err = drover.Errorf(drover.KindHostKey, "it was given %s", want.Fingerprint)
+			err = drover.Errorf(drover.KindHostKey, "Drover installed %s", want.Fingerprint)
 		}
 		return err
 	case driver.HostKeysVerified:

@@ -41,10 +41,10 @@ func (c *Controller) tell(ctx context.Context, t store.Telling) {
 	done, err := c.cfg.Store.Told(ctx, t, failure, c.now())
 	switch {
 	case err != nil:
-		c.cfg.Log.Error("it cannot be recorded that a message about a batch was sent", logkey.Error, err)
+		c.cfg.Log.Error("a message about a batch was sent, but this cannot be recorded", logkey.Error, err)
 	case failure != nil && done:
-		c.cfg.Log.Warn("a message about a batch could not be sent: given up", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
+		c.cfg.Log.Warn("a message about a batch could not be sent and will not be retried", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
 	case failure != nil:
-		c.cfg.Log.Info("a message about a batch could not be sent: it will be retried", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
+		c.cfg.Log.Info("a message about a batch could not be sent and will be retried", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
 	}
 }

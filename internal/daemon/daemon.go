@@ -160,7 +160,7 @@ func (d *daemon) findLeft(ctx context.Context, records *store.Store, c *config.C
 		return nil, err
 	}
 	for _, cloud := range d.left {
-		d.Log.Warn("the cloud is no longer configured and has instances: they drain", logkey.Cloud, cloud.Name)
+		d.Log.Warn("the cloud is no longer configured but still has instances, which drain", logkey.Cloud, cloud.Name)
 	}
 	return d.left, nil
 }
@@ -271,7 +271,7 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 				d.reload(ctx)
 			case d.Drain && !draining:
 				draining = true
-				d.Log.Info("draining: running jobs finish, then instances are destroyed; a second signal exits immediately", logkey.Signal, sig.String())
+				d.Log.Info("draining: running jobs finish, then instances are destroyed; a second signal makes the controller exit immediately", logkey.Signal, sig.String())
 				d.fleet.Controller.Drain(ctx)
 			default:
 				d.Log.Info("ending", logkey.Signal, sig.String())

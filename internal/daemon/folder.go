@@ -27,7 +27,7 @@ type Folder struct {
 // NewFolder is the folder of a configuration's daemon. It creates nothing.
 func NewFolder(c *config.Config) (Folder, error) {
 	if c.Fleet == "" {
-		return Folder{}, c.Fault("fleet", "the fleet needs a name", "write fleet: NAME; every instance carries it, and no other controller touches them")
+		return Folder{}, c.Fault("fleet", "the fleet needs a name", "write fleet: NAME; every instance is tagged with it, and no other controller touches those instances")
 	}
 	records := c.State
 	if records == "" {
@@ -133,5 +133,5 @@ func refuseOpen(path string, info fs.FileInfo) error {
 		return nil
 	}
 	return drover.Errorf(drover.KindForbidden, "%s can be read by others (%v)", path, mode).
-		WithHint("chmod go= %s, if nobody else can have read it", path)
+		WithHint("run chmod go= %s, unless somebody else may have read it", path)
 }

@@ -105,10 +105,10 @@ func (d *daemon) withDescribed(c *config.Config, text string) (*config.Config, e
 		return nil, c.Fault("pools_from", fmt.Sprintf("attribute %s: %v", attributeName(c), err), drover.AsError(err, drover.KindInvalid).Hint)
 	}
 	for _, note := range old.Notes {
-		d.Log.Warn("the attribute is not converted completely", logkey.Note, drover.Sanitize(note))
+		d.Log.Warn("part of the attribute cannot be converted", logkey.Note, drover.Sanitize(note))
 	}
 	if old.DiskType != "" {
-		d.Log.Warn("the attribute is not converted completely", logkey.Note, "the cloud determines the type of boot disks: write disk_type: "+drover.Sanitize(old.DiskType)+" there")
+		d.Log.Warn("part of the attribute cannot be converted", logkey.Note, "the cloud determines the type of boot disks: write disk_type: "+drover.Sanitize(old.DiskType)+" there")
 	}
 	with, err := c.WithPool(describedPool(c, old), old.Listing)
 	if err != nil {

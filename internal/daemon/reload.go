@@ -54,13 +54,13 @@ func (d *daemon) notice() string {
 	if d.fleet.Controller.Refused() == "" {
 		return ""
 	}
-	return "the configuration file is invalid, and the last good one stays in use: drover doctor says why"
+	return "the configuration file is invalid, so the last valid one stays in use: drover doctor says why"
 }
 
 // refuse logs what is wrong with a configuration, each error on its own line.
 func (d *daemon) refuse(err error) {
 	log := d.Log.With(logkey.File, absolute(d.File))
-	const refused = "the configuration is invalid, and the last good one stays in use"
+	const refused = "the configuration is invalid, so the last valid one stays in use"
 	var faults config.Faults
 	if !errors.As(err, &faults) {
 		e := drover.AsError(err, drover.KindInvalid)

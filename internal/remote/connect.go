@@ -242,9 +242,9 @@ func judgeHello(ours, theirs wire.Hello) error {
 	case theirs.Version != wire.Version:
 		return drover.Errorf(drover.KindUnsupported, "the runner speaks version %d of the protocol, not %d", theirs.Version, wire.Version)
 	case theirs.Unfit:
-		return drover.Errorf(drover.KindUnsupported, "the runner rejects the connection: %s", cmp.Or(printable(theirs.Error), "it does not say why"))
+		return drover.Errorf(drover.KindUnsupported, "the runner rejects the connection: %s", cmp.Or(printable(theirs.Error), "it gave no reason"))
 	case theirs.Error != "":
-		return drover.Errorf(drover.KindConflict, "the runner refuses this controller: %s", cmp.Or(printable(theirs.Error), "it does not say why"))
+		return drover.Errorf(drover.KindConflict, "the runner refuses this controller: %s", cmp.Or(printable(theirs.Error), "it gave no reason"))
 	case theirs.Fleet != ours.Fleet || theirs.Instance != ours.Instance:
 		return drover.Errorf(drover.KindConflict, "the runner there belongs to instance %q of fleet %q",
 			printable(theirs.Instance), printable(theirs.Fleet))

@@ -237,7 +237,7 @@ func TestHello(t *testing.T) {
 			io.WriteString(ch.Stderr(), "drover-runner: no space left on device\n")
 			return 1
 		}
-		refused(t, target, drover.KindTransient, "starting the runner: exited 1: drover-runner: no space left on device")
+		refused(t, target, drover.KindTransient, "starting the runner: exited with 1: drover-runner: no space left on device")
 	})
 	t.Run("noise of the login shell is skipped, but not without end", func(t *testing.T) {
 		f := &fakeRunner{}

@@ -141,7 +141,7 @@ func TestDeploy(t *testing.T) {
 		target.Runner.Open = func() (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(strings.ToUpper(scriptRunner))), nil
 		}
-		refused(t, target, drover.KindTransient, "deploying the runner: exited 1: the received file differs from the sent one")
+		refused(t, target, drover.KindTransient, "deploying the runner: exited with 1: the received file differs from the sent one")
 		if entries, err := os.ReadDir(filepath.Join(home, ".drover")); err != nil || len(entries) != 0 {
 			t.Errorf("%v, %v", entries, err)
 		}
@@ -163,7 +163,7 @@ func TestDeploy(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(home, ".drover"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, target, drover.KindTransient, "deploying the runner: exited 1: mkdir:")
+		refused(t, target, drover.KindTransient, "deploying the runner: exited with 1: mkdir:")
 	})
 }
 
@@ -172,7 +172,7 @@ func TestBootProbe(t *testing.T) {
 	t.Run("a failing probe tells its exit code and last lines, with the runner deployed all the same", func(t *testing.T) {
 		i, _, target := homely(t)
 		target.BootProbe = "echo; echo one; echo two; echo three; echo four >&2; exit 7"
-		refused(t, target, drover.KindTransient, "boot probe exited 7: one; two; three four")
+		refused(t, target, drover.KindTransient, "boot probe exited with 7: one; two; three four")
 		if uploads(i) != 1 {
 			t.Errorf("%d uploads", uploads(i))
 		}
@@ -198,7 +198,7 @@ func TestBootProbe(t *testing.T) {
 			return 0
 		}
 		target.BootProbe = "probe"
-		refused(t, target, drover.KindTransient, "boot probe ended by SIGKILL")
+		refused(t, target, drover.KindTransient, "boot probe killed by SIGKILL")
 	})
 }
 

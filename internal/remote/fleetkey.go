@@ -105,7 +105,7 @@ func LoadLoginKeys(paths []string) (keys []ssh.Signer, err error) {
 		var locked *ssh.PassphraseMissingError
 		switch {
 		case errors.As(err, &locked):
-			return nil, drover.Errorf(drover.KindInvalid, "the login key %s has a passphrase, but nobody can type it", path).
+			return nil, drover.Errorf(drover.KindInvalid, "the login key %s has a passphrase, which Drover cannot enter", path).
 				WithHint("ssh-keygen -p -f %s removes it", path)
 		case err != nil:
 			return nil, drover.Errorf(drover.KindInvalid, "%s is not a private key", path).WithHint("use the file without .pub")
@@ -128,7 +128,7 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 	}
 	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
 		return nil, drover.Errorf(drover.KindForbidden, "%s can be read by others (%v)", path, mode).
-			WithHint("chmod 600 %s, if nobody else can have read it", path)
+			WithHint("run chmod 600 %s, unless somebody else may have read it", path)
 	}
 	return io.ReadAll(io.LimitReader(f, limit+1))
 }

@@ -68,7 +68,7 @@ func (s *session) loginError(err error) error {
 	}
 	var none *ssh.AlgorithmNegotiationError
 	if errors.As(err, &none) {
-		return drover.Errorf(drover.KindUnsupported, "the instance's SSH server has no %s that is considered safe, only %s", none.What,
+		return drover.Errorf(drover.KindUnsupported, "the instance's SSH server offers no %s that is considered safe, only %s", none.What,
 			printable(strings.Join(none.RequestedAlgorithms, ", ")))
 	}
 	text := printable(err.Error())

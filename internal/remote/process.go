@@ -110,11 +110,11 @@ func (p *process) vanished() bool { return p.code < 0 && p.signal == "" }
 func (p *process) end() string {
 	switch {
 	case p.signal != "":
-		return "ended by SIG" + p.signal
+		return "killed by SIG" + p.signal
 	case p.vanished():
 		return "the connection broke"
 	default:
-		return fmt.Sprintf("exited %d", p.code)
+		return fmt.Sprintf("exited with %d", p.code)
 	}
 }
 

@@ -46,7 +46,7 @@ func (t Target) silence(ctx context.Context, raw net.Conn, d *deadlines) (time.D
 	if err != nil {
 		return 0, err
 	}
-	s.begin("asking when it heard from a controller", t.Timeouts.Command)
+	s.begin("asking when it last heard from a controller", t.Timeouts.Command)
 	_, out, err := run(s.conn, t.runnerShell(silenceScript, t.RunnerDir), nil)
 	if err != nil {
 		return 0, d.fail(err)
@@ -64,14 +64,14 @@ func readSilence(out []byte) (time.Duration, error) {
 	heard, _ := r.ReadString('\n')
 	now, err := strconv.ParseInt(strings.TrimSpace(clock), 10, 64)
 	if err != nil {
-		return 0, drover.Errorf(drover.KindTransient, "its clock says %.40q", clock)
+		return 0, drover.Errorf(drover.KindTransient, "its clock shows an invalid time: %.40q", clock)
 	}
 	if strings.TrimSpace(heard) == "" {
 		return 0, drover.Errorf(drover.KindNotFound, "it has never heard from a controller")
 	}
 	then, err := time.Parse(time.RFC3339, strings.TrimSpace(heard))
 	if err != nil {
-		return 0, drover.Errorf(drover.KindTransient, "it heard from a controller at %.40q", heard)
+		return 0, drover.Errorf(drover.KindTransient, "it reports an invalid time for its last contact with a controller: %.40q", heard)
 	}
 	return max(0, time.Unix(now, 0).Sub(then)), nil
 }

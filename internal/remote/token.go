@@ -29,7 +29,7 @@ func (k FleetKey) VerifyAttemptToken(store, token string) (drover.AttemptID, err
 	id, err := drover.ParseAttemptID(name)
 	// Only the form in which we write an id is one: "017/1" names what "17/1" does.
 	if err != nil || id.String() != name || !hmac.Equal([]byte(proof), []byte(k.tokenProof(store, id))) {
-		return drover.AttemptID{}, drover.Errorf(drover.KindAuthentication, "the token is not one of this fleet's attempts")
+		return drover.AttemptID{}, drover.Errorf(drover.KindAuthentication, "the token does not belong to an attempt of this fleet")
 	}
 	return id, nil
 }

@@ -204,7 +204,7 @@ func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
 	target.BootProbe, failing.BootProbe, hanging.BootProbe = "true", "echo no disk; exit 7", "exec sleep 5"
 	hanging.Timeouts.BootProbe = 100 * time.Millisecond
 	const (
-		failed = "boot probe exited 7: Welcome; to this host no disk"
+		failed = "boot probe exited with 7: Welcome; to this host no disk"
 		hung   = "boot probe: no answer within 100ms"
 	)
 

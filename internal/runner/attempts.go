@@ -187,7 +187,7 @@ func neverBegun(err error) drover.Exit {
 var errStopped = errors.New("stopped before it started")
 
 // errInterrupted is errStopped of an attempt whose instance is taken back.
-var errInterrupted = fmt.Errorf("%w, since the cloud reclaims the instance", errStopped)
+var errInterrupted = fmt.Errorf("%w, since the cloud is reclaiming the instance", errStopped)
 
 // prepare makes the attempt's folder.
 func (d *daemon) prepare(ctx context.Context, a *attempt, m wire.Start) error {

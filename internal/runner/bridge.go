@@ -86,7 +86,7 @@ func greet(hello greeting) (*net.UnixConn, error) {
 	}
 	if answer.Leaving {
 		conn.Close()
-		return nil, errors.New("it is leaving")
+		return nil, errors.New("it is about to exit")
 	}
 	return conn, conn.SetReadDeadline(time.Time{})
 }

@@ -73,7 +73,7 @@ func (o order) makeGroup(j journal) *cgroup.Group {
 	}
 	group := o.Place.Groups.Group(o.Place.Name)
 	if err := group.Make(o.Limits); err != nil {
-		j.logf("without limits: %v", err)
+		j.logf("running without limits: %v", err)
 		return nil
 	}
 	return group

@@ -185,7 +185,7 @@ func (c *contained) whyNot(ctx context.Context) error {
 	}
 	text, _, err := tail(c.folder.path("stderr"), 1000)
 	if text = strings.TrimSpace(text); err != nil || text == "" {
-		return errors.New(c.runtime.Name() + " did not say why not")
+		return errors.New(c.runtime.Name() + " gave no reason")
 	}
 	return errors.New(text)
 }

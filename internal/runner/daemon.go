@@ -194,7 +194,7 @@ func (d *daemon) run(ctx context.Context, l *net.UnixListener) error {
 	if err := d.adopt(); err != nil {
 		return fmt.Errorf("adopting the attempts: %w", err)
 	}
-	d.log.Printf("daemon %d (%s) of %s in fleet %s begins with %d attempts", os.Getpid(), binaryName(), d.identity.Instance, d.identity.Fleet, len(d.attempts))
+	d.log.Printf("daemon %d (%s) of %s in fleet %s starts with %d attempts", os.Getpid(), binaryName(), d.identity.Instance, d.identity.Fleet, len(d.attempts))
 	defer d.log.Printf("daemon %d exits", os.Getpid())
 	d.resume()
 	go d.obey(ctx)

@@ -150,4 +150,4 @@ func (j journal) begin(boot string) error {
 }
 
 // errAbandoned says that an attempt may not be begun any more.
-var errAbandoned = errors.New("the attempt was abandoned or begun before")
+var errAbandoned = errors.New("the attempt was abandoned or has already begun")

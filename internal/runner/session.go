@@ -56,7 +56,7 @@ func (d *daemon) serveControl(conn net.Conn, lines *wire.Conn) {
 	}
 	s := &session{conn: conn, queue: make(chan wire.Message, maxQueued), done: make(chan struct{})}
 	if err := d.admitController(s, *m.Hello); err != nil {
-		d.log.Printf("refusing a controller: %v", err)
+		d.log.Printf("rejecting a controller: %v", err)
 		var always unfit
 		// It hangs up whether or not the reason reaches it.
 		lines.Write(wire.Message{Hello: &wire.Hello{Version: wire.Version, Epoch: d.knownEpoch(), Fleet: d.identity.Fleet,

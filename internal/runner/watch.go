@@ -122,7 +122,7 @@ func (w *watch) exit(began time.Time) drover.Exit {
 	case drover.CauseTimeout:
 		text = fmt.Sprintf("ran longer than its timeout of %v", w.order.Timeout)
 	case drover.CauseInterrupted:
-		text = "stopped, since the cloud reclaims the instance"
+		text = "stopped, since the cloud is reclaiming the instance"
 	case drover.CauseMemory:
 		text = fmt.Sprintf("needed more than its %v of memory", w.order.memory())
 	}
