@@ -42,7 +42,7 @@ func TestReplayOfADecisionThatCameOutOtherwise(t *testing.T) {
 	t.Run("is shown with its event, and ends with 1", func(t *testing.T) {
 		r := p.run("replay", "other.gz")
 		want := []string{
-			"differently", "happened:    configured settings (clouds: 1", "recorded:    writes and does nothing", "now:         does list offerings, list instances",
+			"differently", "happened:    configured settings (clouds: 1", "recorded:    no writes, no actions", "now:         does list offerings, list instances",
 			"differs in:  effects", "do:          list instances cloud here",
 		}
 		for _, text := range want {
