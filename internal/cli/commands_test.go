@@ -128,7 +128,7 @@ func TestExplainCommand(t *testing.T) {
 		f.serve(t)
 		r := droverCommand(t, "explain")
 		r.want(t, 0, "job 17 (greet): 12 of 20 have been waiting since ", "")
-		r.want(t, 0, " (3h0m):\n  capacity: all 4 instances are full; changes at ", "")
+		r.want(t, 0, " (3h0m):\n  capacity: all 4 instances are full; changes by ", "")
 	})
 	t.Run("says of a cloud that does not answer when it is asked again, not that this changes anything", func(t *testing.T) {
 		now := drover.TimeOf(time.Now())
