@@ -231,7 +231,7 @@ func (c *controller) describe(effect int64, f engine.Describe) {
 // forsaken has the cloud's instances lose a controller that is killed.
 func (cl *cloud) forsaken(c *controller) {
 	for _, v := range cl.vms {
-		if v.link == c {
+		if v.untold = 0; v.link == c {
 			v.link, v.halfOpen, v.unheard, v.heard = nil, false, cl.w.now, max(v.heard, c.now())
 			cl.w.orphan(v)
 		}

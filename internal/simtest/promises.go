@@ -82,6 +82,10 @@ func (c *controller) heard(ev engine.Event) {
 	switch b := ev.Body.(type) {
 	case engine.Noticed:
 		c.taken(b.Instance)
+	case engine.Disconnected:
+		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil {
+			v.untold = max(0, v.untold-1)
+		}
 	case engine.Connected:
 		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil {
 			v.quiet = 0 // now that it is written down that the instance was heard

@@ -77,6 +77,7 @@ type vm struct {
 	heard    drover.Time   // when its controller last heard of it
 	quiet    time.Duration // how long controllers before have listened to it in vain since it was last heard
 	unheard  drover.Time   // since when it has no link, 0 while it has one
+	untold   int           // how many cuts of its links the controller has still to be told of
 	lost     drover.Time   // since when it has had no controller
 
 	book book
@@ -215,6 +216,7 @@ func (w *World) cut(v *vm) {
 		ev.Heard = v.heard
 	}
 	v.link, v.halfOpen, v.heard, v.unheard = nil, false, ev.Heard, max(w.now, to.until)
+	v.untold++
 	if to.links[v.number] == v {
 		delete(to.links, v.number)
 	}

@@ -337,7 +337,8 @@ func (w *World) serves(in engine.Instance) bool {
 	return s != nil && in.Ready != 0 && !in.Waking && w.counts(in, s) && in.Template == s.Template && !w.controller.drains && !w.Disk.closing
 }
 
-// settled is how long it takes a controller at most to notice that a link is cut.
+// settled is how long it takes a controller at most to notice that a link is cut, if its disk is not slow just then. For longer it takes an instance for
+// connected only until it has taken in that the link was cut, which is known to the step: beyond that nothing excuses it.
 const settled = 30 * time.Second
 
 // allSilent is how many of a cloud's instances have been heard and are silent, and since when all of them are; 0 if one was heard of late.
@@ -349,7 +350,7 @@ func (cl *cloud) allSilent() (n int, since drover.Time) {
 	for _, v := range cl.vms {
 		row := cl.w.record(v)
 		switch {
-		case v.link != nil, v.heard != 0 && cl.w.now < v.unheard.Add(settled):
+		case v.link != nil, v.untold > 0, v.heard != 0 && cl.w.now < v.unheard.Add(settled): // connected, as far as the controller knows
 			return 0, 0
 		case v.heard == 0 || row == nil || row.Ready == 0 || row.Broken || row.State == drover.InstanceStopping:
 		case row.State == drover.InstanceStopped || row.State == drover.InstanceBooting: // of which nothing is expected yet
