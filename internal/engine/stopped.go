@@ -178,16 +178,20 @@ func (e *Engine) beginBoot(in *fleet.Member) {
 	e.setState(in, drover.InstanceBooting)
 }
 
-// notStopped retries a failed stop; if the cloud does not support it, the pool keeps none stopped.
+// notStopped retries a failed stop; if the cloud does not support it, the pool keeps none stopped, and the instance is
+// destroyed unless it is held.
 func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping instance %s: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	if err.Kind == drover.KindUnsupported {
 		why := e.verdict(drover.ReasonStopped, "its cloud cannot stop it: %s", err.Message)
 		if p := e.pool(in.Pool); p != nil {
 			p.CannotStop = e.verdict(drover.ReasonStopped, "no instance is kept stopped any more, since cloud %s cannot stop instance %s: %s", in.Cloud, in.Name, err.Message)
+			e.pools.revision++
 		}
-		e.stop(in, why)
-		return
+		if !in.Held() {
+			e.stop(in, why)
+			return
+		}
 	}
 	in.Fails++
 	in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, time.Second, e.life().ShutdownTimeout)))
@@ -198,7 +202,7 @@ func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 
 // notStarted retries an unanswered start for as long as a boot may take; then something else is used. Without capacity
 // the instance stays stopped and is tried again later; if the cloud refuses to start it for another reason, it is
-// destroyed.
+// destroyed unless it is held.
 func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("starting instance %s: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	e.limitCreates(in.Cloud, err)
@@ -213,8 +217,10 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	case drover.KindCapacity, drover.KindQuota, drover.KindAuthentication:
 		e.blockRefused(in, e.offeringOf(in), err)
 	default:
-		e.stop(in, why)
-		return
+		if !in.Held() {
+			e.stop(in, why)
+			return
+		}
 	}
 	e.dropAllReservations(in)
 	in.Waking, in.Lent, in.Reason = false, false, &why
