@@ -42,7 +42,7 @@ type View struct {
 	Held                 bool        // by an operator
 	Going                bool        // draining, broken, interrupted or ending: it does not count
 	Stopped              bool        // kept stopped; it does not count
-	Lent                 bool        // started for jobs
+	Lent                 bool        // started for jobs, which use it or will
 	Stoppable, Startable bool        // now
 	Retry                drover.Time // when it may become startable
 	Keep                 drover.Time // a spare pool keeps a surplus instance until then

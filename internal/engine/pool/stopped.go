@@ -8,7 +8,7 @@ import (
 )
 
 // UsedByJobs reports whether jobs use an instance that was started for them, so that it does not count yet.
-func (v *View) UsedByJobs() bool { return v.Lent && !v.Held && (v.Busy > 0 || !v.Ready) }
+func (v *View) UsedByJobs() bool { return v.Lent && !v.Held }
 
 // missing returns how many more should be kept stopped.
 func (r *round) missing() int { return max(0, r.Spec.Stopped-len(r.stopped)) }
