@@ -96,6 +96,7 @@ func (d *Disk) write(w engine.Write) error {
 		}
 		delete(d.jobs, w.Ended.Number)
 		d.ended[w.Ended.Number] = *w.Ended
+		maps.DeleteFunc(d.done, func(id drover.JobID, _ int) bool { return id.Number == w.Ended.Number }) // it runs again if somebody wants that
 	case w.Element != nil:
 		return d.writeElement(*w.Element)
 	case w.Attempt != nil:
