@@ -20,12 +20,12 @@ func TestTheRunnersOwnLog(t *testing.T) {
 		late.Epoch = 0
 		i.connectAs(i.binary, late)
 		c.want("its log", func(m wire.Message) bool {
-			return m.Log != nil && strings.Contains(m.Log.Line, "refusing a controller") && !strings.Contains(m.Log.Line, "\n")
+			return m.Log != nil && strings.Contains(m.Log.Line, "rejecting a controller") && !strings.Contains(m.Log.Line, "\n")
 		})
 	})
 	t.Run("comes with the Hello, that of a daemon which died included", func(t *testing.T) {
 		i := newInstance(t)
-		if c := i.connect(); !slices.ContainsFunc(c.hello.Log, says("begins with 0 attempts")) {
+		if c := i.connect(); !slices.ContainsFunc(c.hello.Log, says("starts with 0 attempts")) {
 			t.Errorf("the log is %q", c.hello.Log)
 		}
 		died := i.daemon()
