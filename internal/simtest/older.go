@@ -85,9 +85,16 @@ func (w *World) putBack() {
 	}
 	w.paused = w.Disk.paused != nil
 	w.submit, w.promises.cancelled = slices.Clone(c.submit), maps.Clone(c.cancelled)
+	reclaimed := map[*vm]bool{}
+	for _, in := range w.Disk.instances {
+		if v := w.vmOf(in); v != nil {
+			reclaimed[v] = in.Reclaimed != nil
+		}
+	}
 	for _, cl := range w.clouds {
 		for _, v := range cl.vms {
 			v.book = book{}
+			v.taken = v.taken && reclaimed[v] // unless a controller hears of it again
 			w.bury(v)
 			if w.roll(3) == 0 { // what it has to say is heard only later
 				v.hang(w.now.Add(w.within(5 * time.Minute)))
