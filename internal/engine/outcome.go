@@ -16,7 +16,9 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why Verdict) {
 	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	e.vacate(in, a)
 	if state == drover.AttemptCancelled && givenUp(a) {
-		state = drover.AttemptLost
+		if state = drover.AttemptLost; in.Reclaimed != nil {
+			state, a.Stop = drover.AttemptInterrupted, nil
+		}
 	}
 	a.State = state
 	if a.Ended == 0 {
