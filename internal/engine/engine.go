@@ -36,10 +36,10 @@ type Engine struct {
 	backfill     backfill
 	minimumCosts map[minimumCostKey]minimumCost // the least that a group's jobs would cost in each kind of window
 	soloPrices   map[drover.Shape]drover.Money  // hourly price of the cheapest offering for one job
-	runTimes     map[runTimeKey]runtimes.Dist   // what likely returns, until more is learned
 	costRevision int                            // the revision of offers and boot times for which both caches hold
 	bootRevision int                            // counts changes of the known boot times
 	bootCache    *bootTimes                     // nil: to be computed
+	runTimes     map[runTimeKey]runtimes.Dist   // what likely returns, until more is learned
 
 	gangRooms    []gangRoom  // room held for gangs during a placement
 	partial      partialGang // the last gang that did not fit

@@ -45,9 +45,14 @@ type Batch struct {
 // batchMost is how many batches are tracked at once. Batches of one job are dropped first, since they teach nothing.
 const batchMost = 6
 
+// batch returns the index of the batch submitted at this time; -1 if it is not tracked.
+func (s *RunStat) batch(since drover.Time) int {
+	return slices.IndexFunc(s.Batches[:], func(b Batch) bool { return b.Since == since })
+}
+
 // see adds a run time to its batch and returns the batch that is dropped to make room, if any.
 func (s *RunStat) see(since drover.Time, log int64) (over Batch) {
-	at := slices.IndexFunc(s.Batches[:], func(b Batch) bool { return b.Since == since })
+	at := s.batch(since)
 	if at < 0 {
 		at = max(0, slices.IndexFunc(s.Batches[:], func(b Batch) bool { return b.Seen.Count <= 1 }))
 		over = s.Batches[at]
@@ -178,23 +183,22 @@ func (e *Engine) computeLikely(j *Job) runtimes.Dist {
 		off := e.refineBy(RunKey{Said: true, User: j.User}, e.refineBy(RunKey{Said: true}, guessPrior))
 		d = runtimes.Both(runtimes.Dist{Mu: runtimes.Log(j.Expected) + off.Mu, Sigma: off.Sigma}, d)
 	}
-	if b := e.batchOf(j); b.Seen.Count > 0 {
-		d = b.Seen.OfGroup(d, runtimes.Apart{}.See(b.Seen).Given(e.apart(j, d.Sigma)))
+	if ended := e.endedTogether(j); ended.Count > 0 {
+		d = ended.OfGroup(d, runtimes.Apart{}.See(ended).Given(e.apart(j, d.Sigma)))
 	}
 	return d
 }
 
-// batchOf returns what is known of the jobs submitted together with this one.
-func (e *Engine) batchOf(j *Job) Batch {
+// endedTogether returns the run times of the ended jobs submitted together with this one.
+func (e *Engine) endedTogether(j *Job) runtimes.Learned {
 	keys := keysOf(j)
 	if at, known := searchRuns(e.s.Stats.Runs, keys[len(keys)-1]); known {
-		for _, b := range e.s.Stats.Runs[at].Batches {
-			if b.Since == j.Since {
-				return b
-			}
+		s := &e.s.Stats.Runs[at]
+		if own := s.batch(j.Since); own >= 0 {
+			return s.Batches[own].Seen
 		}
 	}
-	return Batch{}
+	return runtimes.Learned{}
 }
 
 // apart returns how much the run times of jobs submitted together differ, if those of all jobs differ this much.

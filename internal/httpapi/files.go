@@ -106,6 +106,7 @@ type outputInput struct {
 	Path string       `query:"path" required:"true" doc:"as in the list of outputs"`
 }
 
+// contentOutput is written as it is read.
 type contentOutput struct{ Body func(huma.Context) }
 
 func (*contentOutput) describe(op *huma.Operation) {

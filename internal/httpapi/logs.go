@@ -21,7 +21,7 @@ type logsInput struct {
 	Offset  int64 `query:"offset" minimum:"0" doc:"begin at this byte of the attempt's stream, for example after a broken connection"`
 }
 
-// logsOutput and contentOutput are written as they are read.
+// logsOutput is written as it is read.
 type logsOutput struct{ Body func(huma.Context) }
 
 func (*logsOutput) describe(op *huma.Operation) {

@@ -56,8 +56,8 @@ func (l Learned) Given(whole Dist) Dist {
 	return Dist{whole.Mu + away*n/all, root(spread * Octave)}
 }
 
-// OfGroup is what is known of the other members of a group of which some were seen, if members of any group are like the whole, and those of one group have the
-// standard deviation apart: the normal distribution's posterior, with variances in parts of an Octave.
+// OfGroup returns the distribution of a group's other members after some of them were seen. whole is the distribution over all groups, apart the standard deviation
+// within one group. It is the predictive distribution of a normal model whose group means are normal, too, with all variances in parts of an Octave.
 func (l Learned) OfGroup(whole Dist, apart int64) Dist {
 	within := apart * apart / Octave
 	between := max(0, variance(whole)-within)
