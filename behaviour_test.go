@@ -80,9 +80,9 @@ func TestBehaviour(t *testing.T) {
 	})
 }
 
-func TestBadLuck(t *testing.T) {
+func TestSimulatedFaults(t *testing.T) {
 	luck := read(t, "internal/simtest/luck.go")
-	for _, row := range table(t, "docs/behaviour.md", "Bad luck") {
+	for _, row := range table(t, "docs/behaviour.md", "Simulated faults") {
 		faults := codeSpan.FindAllStringSubmatch(row[1], -1)
 		if len(faults) == 0 {
 			t.Errorf("%s: no fault is named", row[0])
