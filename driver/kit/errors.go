@@ -124,11 +124,17 @@ func (e *Errors) ClassifyIn(doing string, m drover.Market, err error) error {
 
 // ClassifyCreate is ClassifyIn for a create: see ByName.
 func (e *Errors) ClassifyCreate(doing string, m drover.Market, err error) error {
-	told := e.ClassifyIn(doing, m, err)
-	if a, answered := e.read(err); e.ByName && answered && e.row(a).Kind == drover.KindNotFound {
-		invalid := *drover.AsError(told, drover.KindInvalid)
-		invalid.Kind = drover.KindInvalid
-		return &invalid
+	if a, answered := e.read(err); answered && e.row(a).Kind == drover.KindNotFound {
+		return e.CreateError(doing, m, a)
+	}
+	return e.ClassifyIn(doing, m, err)
+}
+
+// CreateError is Error for a create: see ByName.
+func (e *Errors) CreateError(doing string, m drover.Market, a Answer) *drover.Error {
+	told := e.Error(doing, m, a)
+	if e.ByName && told.Kind == drover.KindNotFound {
+		told.Kind = drover.KindInvalid
 	}
 	return told
 }

@@ -78,6 +78,11 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	t.Run("what Nova does not find is invalid", func(t *testing.T) {
+		f := newFake()
+		f.broken["POST servers"] = func() *answer { return wrong(http.StatusNotFound, "The group could not be found.") }
+		drivertest.RefusedAs(t, imitate(t, f, ""), request("one"), drover.Error{Kind: drover.KindInvalid})
+	})
 	t.Run("what no host has room for is accepted, listed with the reason, counts against the quota, and goes", func(t *testing.T) {
 		f := newFake()
 		f.room["nova"], f.instances = 1, 2

@@ -18,7 +18,7 @@ const limitedFor = 2 * time.Second
 // errs is the table of errors. OpenStack has no codes, only statuses and messages, and the state ERROR of a server
 // that was accepted and could not be made. docs/clouds/openstack.md shows it with what each means.
 var errs = kit.Errors{
-	Market: drover.OnDemand, Read: read, Again: kit.In(limitedFor), Others: classifyOther,
+	Market: drover.OnDemand, ByName: true, Read: read, Again: kit.In(limitedFor), Others: classifyOther,
 	Table: slices.Concat(
 		kit.Means(drover.KindCapacity, drover.ScopeType,
 			"ERROR: No valid host was found", "ERROR: Exceeded maximum number of retries", "ERROR: Insufficient compute resources"),
