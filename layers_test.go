@@ -47,7 +47,7 @@ var layers = map[string]layer{
 	"driver/azure": {
 		does:    "Microsoft Azure: one call per virtual machine, late failures",
 		ours:    []string{".", "driver", "driver/kit", "internal/diskcache", "internal/logkey"},
-		outside: []string{"github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/azure-sdk-for-go/sdk/azidentity", "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager"},
+		outside: []string{"github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/azure-sdk-for-go/sdk/azidentity"},
 	},
 	"driver/external": {
 		does: "a cloud driven by a user's program",

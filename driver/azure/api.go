@@ -46,7 +46,7 @@ type call struct {
 	query   string // beside the version
 }
 
-// The versions of the APIs. That of the virtual machines is the one that the models of Microsoft's package are of.
+// The versions of the APIs.
 const (
 	vmVersion      = "2026-04-01"
 	diskVersion    = "2026-03-02"
@@ -88,8 +88,8 @@ var calls = map[string]call{
 const answerTime = time.Minute
 
 // api calls Azure: no call is retried, every call is counted, and none exceeds the published rates. Its calls go
-// through the SDK's pipeline, which signs in and reads errors. It does not use the clients of Microsoft's packages:
-// they would keep all their methods in the program, and the one for the network takes 50 CPU seconds to compile.
+// through the SDK's pipeline, which signs in and reads errors. It does not use Microsoft's packages for computing and
+// the network: these take 75 CPU seconds to compile.
 type api struct {
 	arm    *arm.Client
 	config Config
@@ -193,11 +193,11 @@ func (a *api) send(ctx context.Context, call string, answer any, request func() 
 }
 
 // list reads all pages of a list.
-func list[T any](ctx context.Context, a *api, call string) ([]*T, error) {
-	return kit.Collect(func(next string) ([]*T, string, error) {
+func list[T any](ctx context.Context, a *api, call string) ([]T, error) {
+	return kit.Collect(func(next string) ([]T, string, error) {
 		var page struct {
-			Value    []*T   `json:"value"`
-			NextLink string `json:"nextLink"`
+			Value    []T
+			NextLink string
 		}
 		err := a.send(ctx, call, &page, func() (*policy.Request, error) {
 			if next != "" {
@@ -217,9 +217,9 @@ func query[T any](ctx context.Context, a *api, text string) ([]T, error) {
 			options["$skipToken"] = token
 		}
 		var page struct {
-			Data            []T    `json:"data"`
+			Data            []T
 			SkipToken       string `json:"$skipToken"`
-			ResultTruncated string `json:"resultTruncated"`
+			ResultTruncated string
 		}
 		err := a.do(ctx, "Query", "", map[string]any{"query": text, "options": options}, &page)
 		if err == nil && page.SkipToken == "" && page.ResultTruncated == "true" {
@@ -229,28 +229,23 @@ func query[T any](ctx context.Context, a *api, text string) ([]T, error) {
 	})
 }
 
-// attachment is what the driver reads of a disk, network interface or public address.
+// attachment is what the driver reads of a disk, network interface or public address. JSON's keys are matched in any
+// capitals.
 type attachment struct {
-	ID         *string            `json:"id"`
-	Name       *string            `json:"name"`
-	Tags       map[string]*string `json:"tags"`
-	ManagedBy  *string            `json:"managedBy"` // of a disk, as are its state and time
+	ID, Name   string
+	Tags       map[string]string
+	ManagedBy  string // of a disk, as are its state and time
 	Properties *struct {
-		DiskState        string    `json:"diskState"`
-		TimeCreated      time.Time `json:"timeCreated"`
-		VirtualMachine   *resource `json:"virtualMachine"` // of an interface
+		DiskState        string
+		TimeCreated      time.Time
+		VirtualMachine   *struct{ ID string } // of an interface
 		IPConfigurations []struct {
 			Properties struct {
-				PrivateIPAddress string   `json:"privateIPAddress"`
-				PublicIPAddress  resource `json:"publicIPAddress"`
-			} `json:"properties"`
-		} `json:"ipConfigurations"`
-		IPAddress       string    `json:"ipAddress"` // of an address
-		IPConfiguration *resource `json:"ipConfiguration"`
-	} `json:"properties"`
-}
-
-// resource refers to a resource.
-type resource struct {
-	ID *string `json:"id"`
+				PrivateIPAddress string
+				PublicIPAddress  struct{ ID string }
+			}
+		}
+		IPAddress       string // of an address
+		IPConfiguration *struct{ ID string }
+	}
 }

@@ -50,7 +50,7 @@ func candidate(kind, zone string, m drover.Market) driver.Candidate {
 	return driver.Candidate{ProviderType: kind, Zone: zone, Market: m}
 }
 
-// TestConformance runs the suite against Microsoft's fake servers, with pages of two and answers that are behind.
+// TestConformance runs the suite against a region in memory, with pages of two and answers that are behind.
 // covers C1 C2 C3 L30
 func TestConformance(t *testing.T) {
 	r := newRegion()

@@ -3,12 +3,9 @@ package azure
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
 	"drover"
 	"drover/driver"
@@ -50,138 +47,142 @@ func (c *cloud) launch(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	if errs.KindOf(err) == drover.KindConflict {
 		return c.recall(ctx, r)
 	}
-	vm.Name = &r.Name
-	return c.instanceOf(vm), err
+	return driver.Instance{
+		ID: r.Name, Tags: kit.MergeTags(c.config.Tags, r.Tags), ProviderType: first.ProviderType, Zone: first.Zone, Market: first.Market,
+		State: driver.Pending, Addresses: driver.Addresses{User: c.config.AdminUser},
+	}, err
 }
 
+// object is JSON, with the keys of the Azure Compute API.
+type object = map[string]any
+
 // virtualMachine is the user's raw template with Drover's values on top.
-func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidate) (*armcompute.VirtualMachine, error) {
+func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidate) (object, error) {
 	vm, err := readTemplate(r.Template)
 	if err != nil {
 		return nil, err
 	}
-	vm.Location, vm.Tags = &c.config.Location, converted(kit.MergeTags(c.config.Tags, r.Tags), to.Ptr)
+	vm["location"], vm["tags"] = c.config.Location, kit.MergeTags(c.config.Tags, r.Tags)
 	if n := number(c.config.Location, candidate.Zone); n != "" {
-		vm.Zones = []*string{&n}
+		vm["zones"] = []string{n}
 	}
 	if c.config.Identity != "" {
-		vm.Identity = &armcompute.VirtualMachineIdentity{
-			Type:                   to.Ptr(armcompute.ResourceIdentityTypeUserAssigned),
-			UserAssignedIdentities: map[string]*armcompute.UserAssignedIdentitiesValue{c.config.Identity: {}},
-		}
+		vm["identity"] = object{"type": "UserAssigned", "userAssignedIdentities": object{c.config.Identity: object{}}}
 	}
-	p := vm.Properties
-	if p.HardwareProfile == nil {
-		p.HardwareProfile = &armcompute.HardwareProfile{}
-	}
-	p.HardwareProfile.VMSize = to.Ptr(armcompute.VirtualMachineSizeTypes(candidate.ProviderType))
-	p.StorageProfile = c.storage(r, candidate)
-	p.OSProfile = c.system(r)
-	p.NetworkProfile = c.network(r)
+	p := within(vm, "properties")
+	within(p, "hardwareProfile")["vmSize"] = candidate.ProviderType
+	p["storageProfile"], p["osProfile"], p["networkProfile"] = c.storage(r, candidate), c.system(r), c.network(r)
 	if candidate.Market == drover.Spot {
-		p.Priority, p.EvictionPolicy = to.Ptr(armcompute.VirtualMachinePriorityTypesSpot), to.Ptr(armcompute.VirtualMachineEvictionPolicyTypesDelete)
-		p.BillingProfile = &armcompute.BillingProfile{MaxPrice: to.Ptr(-1.0)} // up to the price on demand
+		p["priority"], p["evictionPolicy"] = "Spot", "Delete"
+		p["billingProfile"] = object{"maxPrice": -1} // up to the price on demand
 	}
 	return vm, nil
 }
 
-func (c *cloud) storage(r driver.CreateRequest, candidate driver.Candidate) *armcompute.StorageProfile {
-	s := &armcompute.StorageProfile{
-		ImageReference: imageOf(candidate.Image),
-		OSDisk: &armcompute.OSDisk{
-			CreateOption: to.Ptr(armcompute.DiskCreateOptionTypesFromImage), DeleteOption: to.Ptr(armcompute.DiskDeleteOptionTypesDelete),
-			Caching: to.Ptr(armcompute.CachingTypesReadWrite), DiskSizeGB: gib(r.Disk), ManagedDisk: c.config.Volume.disk(),
-		},
+// within is the object of a key, which it adds if there is none.
+func within(o object, key string) object {
+	if o[key] == nil {
+		o[key] = object{}
 	}
+	return o[key].(object)
+}
+
+func (c *cloud) storage(r driver.CreateRequest, candidate driver.Candidate) object {
+	system := object{"createOption": "FromImage", "deleteOption": "Delete", "caching": "ReadWrite", "managedDisk": c.config.Volume.disk()}
+	if size := r.Disk.WholeGiB(); size > 0 { // otherwise, the image's
+		system["diskSizeGB"] = size
+	}
+	s, data := object{"imageReference": imageOf(candidate.Image), "osDisk": system}, []object{}
 	for i, v := range c.config.Volumes {
-		s.DataDisks = append(s.DataDisks, &armcompute.DataDisk{
-			Lun: to.Ptr(int32(i)), CreateOption: to.Ptr(armcompute.DiskCreateOptionTypesEmpty), DeleteOption: to.Ptr(armcompute.DiskDeleteOptionTypesDelete),
-			DiskSizeGB: gib(v.Size), ManagedDisk: v.disk(),
-		})
+		data = append(data, object{"lun": i, "createOption": "Empty", "deleteOption": "Delete", "diskSizeGB": v.Size.WholeGiB(), "managedDisk": v.disk()})
+		s["dataDisks"] = data
 	}
 	return s
 }
 
-func (v volume) disk() *armcompute.ManagedDiskParameters {
-	d := &armcompute.ManagedDiskParameters{StorageAccountType: to.Ptr(armcompute.StorageAccountTypes(cmp.Or(v.Type, defaultVolume)))}
+func (v volume) disk() object {
+	d := object{"storageAccountType": cmp.Or(v.Type, defaultVolume)}
 	if v.Encryption != "" {
-		d.DiskEncryptionSet = &armcompute.DiskEncryptionSetParameters{ID: to.Ptr(v.Encryption)}
+		d["diskEncryptionSet"] = object{"id": v.Encryption}
 	}
 	return d
 }
 
-// gib is a size in whole GiB; nil for none, which means the image's.
-func gib(size drover.Bytes) *int32 { return kit.Given(int32(size.WholeGiB())) }
-
 // system is the login user, its key, and the text for cloud-init.
-func (c *cloud) system(r driver.CreateRequest) *armcompute.OSProfile {
-	linux := &armcompute.LinuxConfiguration{DisablePasswordAuthentication: to.Ptr(true)}
+func (c *cloud) system(r driver.CreateRequest) object {
+	linux := object{"disablePasswordAuthentication": true}
 	if key := strings.TrimSpace(r.PublicKey); key != "" {
-		linux.SSH = &armcompute.SSHConfiguration{PublicKeys: []*armcompute.SSHPublicKey{
-			{KeyData: &key, Path: to.Ptr("/home/" + c.config.AdminUser + "/.ssh/authorized_keys")},
-		}}
+		linux["ssh"] = object{"publicKeys": []object{{"keyData": key, "path": "/home/" + c.config.AdminUser + "/.ssh/authorized_keys"}}}
 	}
-	return &armcompute.OSProfile{
-		ComputerName: &r.Name, AdminUsername: &c.config.AdminUser, LinuxConfiguration: linux,
-		CustomData: to.Ptr(base64.StdEncoding.EncodeToString([]byte(kit.UserData(r).Reveal()))),
+	return object{
+		"computerName": r.Name, "adminUsername": c.config.AdminUser, "linuxConfiguration": linux,
+		"customData": []byte(kit.UserData(r).Reveal()), // in JSON, base64
 	}
 }
 
 // network makes the interface and the public address in the same call, to be deleted with the instance.
-func (c *cloud) network(r driver.CreateRequest) *armcompute.NetworkProfile {
-	tags := converted(kit.MergeTags(c.config.Tags, r.Tags, map[string]string{tagMade: seconds(time.Now())}), to.Ptr)
-	address := &armcompute.VirtualMachineNetworkInterfaceIPConfigurationProperties{Primary: to.Ptr(true), Subnet: &armcompute.SubResource{ID: to.Ptr(c.config.subnetID())}}
+func (c *cloud) network(r driver.CreateRequest) object {
+	tags := kit.MergeTags(c.config.Tags, r.Tags, map[string]string{tagMade: strconv.FormatInt(time.Now().Unix(), 10)})
+	address := object{"primary": true, "subnet": object{"id": c.config.subnetID()}}
 	if c.config.PublicAddress {
-		address.PublicIPAddressConfiguration = &armcompute.VirtualMachinePublicIPAddressConfiguration{
-			Name: &r.Name, Tags: tags, SKU: &armcompute.PublicIPAddressSKU{Name: to.Ptr(armcompute.PublicIPAddressSKUNameStandard)},
-			Properties: &armcompute.VirtualMachinePublicIPAddressConfigurationProperties{
-				DeleteOption: to.Ptr(armcompute.DeleteOptionsDelete), PublicIPAllocationMethod: to.Ptr(armcompute.PublicIPAllocationMethodStatic),
-			},
+		address["publicIPAddressConfiguration"] = object{
+			"name": r.Name, "tags": tags, "sku": object{"name": "Standard"},
+			"properties": object{"deleteOption": "Delete", "publicIPAllocationMethod": "Static"},
 		}
 	}
-	properties := &armcompute.VirtualMachineNetworkInterfaceConfigurationProperties{
-		Primary: to.Ptr(true), DeleteOption: to.Ptr(armcompute.DeleteOptionsDelete), EnableAcceleratedNetworking: &c.config.Accelerated,
-		IPConfigurations: []*armcompute.VirtualMachineNetworkInterfaceIPConfiguration{{Name: &r.Name, Properties: address}},
+	properties := object{
+		"primary": true, "deleteOption": "Delete", "enableAcceleratedNetworking": c.config.Accelerated,
+		"ipConfigurations": []object{{"name": r.Name, "properties": address}},
 	}
 	if c.config.SecurityGroup != "" {
-		id := c.config.resource(c.config.ResourceGroup, "Microsoft.Network/networkSecurityGroups", c.config.SecurityGroup)
-		properties.NetworkSecurityGroup = &armcompute.SubResource{ID: &id}
+		properties["networkSecurityGroup"] = object{"id": c.config.resource(c.config.ResourceGroup, "Microsoft.Network/networkSecurityGroups", c.config.SecurityGroup)}
 	}
-	return &armcompute.NetworkProfile{
-		NetworkAPIVersion: to.Ptr(armcompute.NetworkAPIVersionTwoThousandTwentyTwo1101),
-		NetworkInterfaceConfigurations: []*armcompute.VirtualMachineNetworkInterfaceConfiguration{
-			{Name: &r.Name, Tags: tags, Properties: properties},
-		},
-	}
+	return object{"networkApiVersion": "2022-11-01", "networkInterfaceConfigurations": []object{{"name": r.Name, "tags": tags, "properties": properties}}}
 }
 
 // recall finds the existing instance of the name.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
-	var vm armcompute.VirtualMachine
-	if err := c.api.do(ctx, "GetVM", r.Name, nil, &vm); err != nil {
+	var vm virtualMachine
+	if err := c.api.do(ctx, "GetVM", r.Name, nil, &vm); errs.KindOf(err) == drover.KindNotFound {
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "it existed a moment ago but is no longer visible")
+	} else if err != nil {
 		return driver.Instance{}, err
 	}
-	in := c.instanceOf(&vm)
+	in := c.instanceOf(vm)
 	if !in.Bears(map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Tags[driver.TagName]}) {
 		return in, drover.Errorf(drover.KindInvalid, "resource group %s has another virtual machine with this name", c.config.ResourceGroup)
 	}
 	return in, nil
 }
 
-// template is in the words of the API's VirtualMachine.
+// template is in the words of the API's VirtualMachine, as of vmVersion.
 var template = kit.Template{
 	Hint: `write JSON with the keys of a virtual machine in the Azure Compute API; for example, {"properties": {"licenseType": "RHEL_BYOS"}}`,
 	Given: []string{"location", "zones", "tags", "properties.storageProfile", "properties.osProfile", "properties.networkProfile", "properties.priority",
 		"properties.evictionPolicy", "properties.hardwareProfile.vmSize"},
 	Use: "use the keys in the cloud's configuration for them",
+	Keys: `{"extendedLocation": {"name": "", "type": ""}, "identity": {"type": "", "userAssignedIdentities": {"*": {}}},
+		"placement": {"excludeZones": [""], "includeZones": [""], "zonePlacementPolicy": ""}, "plan": {"name": "", "product": "", "promotionCode": "", "publisher": ""},
+		"properties": {"additionalCapabilities": {"enableFips1403Encryption": true, "hibernationEnabled": true, "ultraSSDEnabled": true}, "availabilitySet": {"id": ""},
+		"applicationProfile": {"galleryApplications": [{"packageReferenceId": "", "configurationReference": "", "enableAutomaticUpgrade": true, "order": 0, "tags": "",
+			"treatFailureAsDeploymentFailure": true}]}, "billingProfile": {"maxPrice": 0}, "diagnosticsProfile": {"bootDiagnostics": {"enabled": true, "storageUri": ""}},
+		"capacityReservation": {"capacityReservationGroup": {"id": ""}, "disableCapacityReservationAssignment": true}, "extensionsTimeBudget": "",
+		"hardwareProfile": {"processorMode": "", "vmSizeProperties": {"vCPUsAvailable": 0, "vCPUsPerCore": 0}}, "host": {"id": ""}, "hostGroup": {"id": ""},
+		"interconnectBlockProfile": {"interconnectBlock": {"id": ""}}, "licenseType": "", "platformFaultDomain": 0, "proximityPlacementGroup": {"id": ""},
+		"resiliencyProfile": {"zoneMovement": {"isEnabled": true}}, "userData": "", "virtualMachineScaleSet": {"id": ""}, "scheduledEventsPolicy": {
+			"allInstancesDown": {"automaticallyApprove": true}, "userInitiatedReboot": {"automaticallyApprove": true}, "userInitiatedRedeploy": {"automaticallyApprove": true},
+			"scheduledEventsAdditionalPublishingTargets": {"eventGridAndResourceGraph": {"enable": true, "scheduledEventsApiVersion": ""}}},
+		"scheduledEventsProfile": {"osImageNotificationProfile": {"enable": true, "notBeforeTimeout": ""}, "terminateNotificationProfile": {"enable": true, "notBeforeTimeout": ""}},
+		"securityProfile": {"encryptionAtHost": true, "encryptionIdentity": {"userAssignedIdentityResourceId": ""}, "securityType": "",
+			"proxyAgentSettings": {"addProxyAgentExtension": true, "enabled": true, "imds": {"inVMAccessControlProfileReferenceId": "", "mode": "", "useLocalFileRules": true},
+			"keyIncarnationId": 0, "mode": "", "wireServer": {"inVMAccessControlProfileReferenceId": "", "mode": "", "useLocalFileRules": true}},
+			"uefiSettings": {"secureBootEnabled": true, "vTpmEnabled": true}}}}`,
 }
 
 // readTemplate reads a raw template.
-func readTemplate(raw string) (*armcompute.VirtualMachine, error) {
-	vm := &armcompute.VirtualMachine{}
-	err := template.Read(raw, vm)
-	if vm.Properties == nil {
-		vm.Properties = &armcompute.VirtualMachineProperties{}
+func readTemplate(raw string) (vm object, err error) {
+	if err = template.Read(raw, &vm); vm == nil {
+		vm = object{}
 	}
 	return vm, err
 }

@@ -2,6 +2,7 @@ package azure
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
@@ -168,7 +168,7 @@ func TestCreate(t *testing.T) {
 	t.Run("what could never be is refused before anything is asked for", func(t *testing.T) {
 		r := newRegion()
 		bad := []driver.CreateRequest{request("a b"), request("one", candidate("Standard_D2s_v5", "northeurope-1", drover.Spot))}
-		for _, template := range []string{`{"propertees": {}}`, `{"properties": {"diagnosticsProfile": {"boot": true}}}`, `{"location": "x"}`, `{"properties": {"priority": "Spot"}}`,
+		for _, template := range []string{`{"propertees": {}}`, `{"properties": []}`, `{"properties": {"licenseType": 1}}`, `{"name": "x"}`, `{"properties": {"diagnosticsProfile": {"boot": true}}}`, `{"location": "x"}`, `{"properties": {"priority": "Spot"}}`,
 			`{"properties": {"hardwareProfile": {"vmSize": "x"}}}`} {
 			one := request("one")
 			one.Template = template
@@ -178,6 +178,21 @@ func TestCreate(t *testing.T) {
 		if len(r.calls) > 0 {
 			t.Errorf("calls: %v", r.calls)
 		}
+	})
+	t.Run("an image or a network that Azure does not find is invalid, at once or in the list", func(t *testing.T) {
+		r, missing := newRegion(), wrong{404, "ResourceNotFound", "the subnet was not found", ""}
+		r.lacks["Standard_D2s_v5  "], r.fails["Standard_D2ps_v5  "] = missing, missing
+		c := imitate(t, r, "")
+		drivertest.RefusedAs(t, c, request("one", demand), drover.Error{Kind: drover.KindInvalid})
+		drivertest.Create(t, c, request("two", spot2))
+		if got := drivertest.Listed(t, c)["two"]; got.Failed == nil || got.Failed.Kind != drover.KindInvalid {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("one of the name that has gone when it is looked for is asked for again", func(t *testing.T) {
+		r := newRegion()
+		r.broken["CreateVM"] = wrong{412, "PreconditionFailed", "the precondition was not met", ""}
+		drivertest.RefusedAs(t, imitate(t, r, ""), request("one"), drover.Error{Kind: drover.KindTransient})
 	})
 	t.Run("an error is told once, when it is met: the SDK tries nothing again", func(t *testing.T) {
 		for code, want := range map[string]drover.ErrorKind{"TooManyRequests": drover.KindRateLimit, "AuthorizationFailed": drover.KindAuthentication, "InternalServerError": drover.KindTransient} {
@@ -201,62 +216,71 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// asked is what Azure was asked for.
-func asked(t *testing.T, r *region, name string) *armcompute.VirtualMachineProperties {
+// asked is the JSON that Azure was asked with, without what is different each time: it expects that the custom data is the request's, and that
+// interfaces and addresses bear the present time.
+func asked(t *testing.T, r *region, of driver.CreateRequest) object {
 	t.Helper()
-	m := r.vms[name]
+	m := r.vms[of.Name]
 	if m == nil {
-		t.Fatalf("there is no %s", name)
+		t.Fatalf("there is no %s", of.Name)
 	}
-	return m.asked.Properties
+	system := at(m.asked, "properties.osProfile").(object)
+	if text, err := base64.StdEncoding.DecodeString(system["customData"].(string)); err != nil || string(text) != kit.UserData(of).Reveal() {
+		t.Errorf("%v: %s", err, text)
+	}
+	delete(system, "customData")
+	nic := at(m.asked, "properties.networkProfile.networkInterfaceConfigurations.0")
+	for _, part := range []any{nic, at(nic, "properties.ipConfigurations.0.properties.publicIPAddressConfiguration")} {
+		if tags, ok := at(part, "tags").(object); ok {
+			if made := madeAt(map[string]string{tagMade: tags[tagMade].(string)}); time.Since(made.Std()) > time.Minute {
+				t.Errorf("made at %v", made)
+			}
+			delete(tags, tagMade)
+		}
+	}
+	return m.asked
+}
+
+// expect compares JSON.
+func expect(t *testing.T, want string, got object) {
+	t.Helper()
+	var wanted object
+	drivertest.Must(t, json.Unmarshal([]byte(want), &wanted))
+	if diff := cmp.Diff(wanted, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestWhatIsAskedFor(t *testing.T) {
+	const tags = `"tags": {"drover-fleet": "fleet", "drover-name": "one"}`
+	const linux = `"linuxConfiguration": {"disablePasswordAuthentication": true, "ssh": {"publicKeys": [{"keyData": "` + drivertest.LoginKey + `", "path": "/home/USER/.ssh/authorized_keys"}]}}`
 	t.Run("by default: all parts go with the instance and bear its tags, keys are planted, no password", func(t *testing.T) {
-		r := newRegion()
-		one := request("one")
+		r, one := newRegion(), request("one")
 		one.Disk = 30*drover.GiB + 1
 		drivertest.Create(t, imitate(t, r, ""), one)
-		p := asked(t, r, "one")
-		disk, nic := p.StorageProfile.OSDisk, p.NetworkProfile.NetworkInterfaceConfigurations[0]
-		if *disk.DeleteOption != "Delete" || *disk.DiskSizeGB != 31 || *disk.ManagedDisk.StorageAccountType != defaultVolume || *nic.Properties.DeleteOption != "Delete" {
-			t.Errorf("%+v %+v", disk, nic.Properties)
-		}
-		if i := p.StorageProfile.ImageReference; *i.Publisher != "Debian" || *i.SKU != "12-gen2" || i.ID != nil {
-			t.Errorf("%+v", i)
-		}
-		at := nic.Properties.IPConfigurations[0].Properties
-		if *at.Subnet.ID != "/subscriptions/sub/resourceGroups/group/providers/Microsoft.Network/virtualNetworks/net/subnets/default" || at.PublicIPAddressConfiguration != nil {
-			t.Errorf("%+v", at)
-		}
-		tags := converted(nic.Tags, kit.Value)
-		if made := madeAt(nic.Tags); time.Since(made.Std()) > time.Minute {
-			t.Errorf("made at %v", made)
-		}
-		delete(tags, tagMade)
-		for _, got := range []map[string]string{tags, converted(r.vms["one"].asked.Tags, kit.Value)} {
-			if diff := cmp.Diff(map[string]string{driver.TagFleet: "fleet", driver.TagName: "one"}, got); diff != "" {
-				t.Error(diff)
-			}
-		}
-		s := p.OSProfile
-		text, err := base64.StdEncoding.DecodeString(*s.CustomData)
-		if err != nil || string(text) != kit.UserData(one).Reveal() || !*s.LinuxConfiguration.DisablePasswordAuthentication {
-			t.Errorf("%v: %s", err, text)
-		}
-		if key := s.LinuxConfiguration.SSH.PublicKeys[0]; *key.KeyData != drivertest.LoginKey || *key.Path != "/home/drover/.ssh/authorized_keys" {
-			t.Errorf("%+v", key)
-		}
-		if p.Priority != nil || *r.vms["one"].asked.Zones[0] != "1" {
-			t.Errorf("%v %v", p.Priority, r.vms["one"].asked.Zones)
-		}
+		expect(t, `{"location": "westeurope", "zones": ["1"], `+tags+`, "properties": {
+			"hardwareProfile": {"vmSize": "Standard_D2s_v5"},
+			"storageProfile": {
+				"imageReference": {"publisher": "Debian", "offer": "debian-12", "sku": "12-gen2", "version": "latest"},
+				"osDisk": {"createOption": "FromImage", "deleteOption": "Delete", "caching": "ReadWrite", "diskSizeGB": 31, "managedDisk": {"storageAccountType": "StandardSSD_LRS"}}
+			},
+			"osProfile": {"computerName": "one", "adminUsername": "drover", `+strings.Replace(linux, "USER", "drover", 1)+`},
+			"networkProfile": {"networkApiVersion": "2022-11-01", "networkInterfaceConfigurations": [{"name": "one", `+tags+`, "properties": {
+				"primary": true, "deleteOption": "Delete", "enableAcceleratedNetworking": false, "ipConfigurations": [{"name": "one", "properties": {
+					"primary": true, "subnet": {"id": "/subscriptions/sub/resourceGroups/group/providers/Microsoft.Network/virtualNetworks/net/subnets/default"}
+				}}]
+			}}]}
+		}}`, asked(t, r, one))
 	})
 	t.Run("spot is evicted for good, and paid up to the price on demand", func(t *testing.T) {
-		r := newRegion()
-		drivertest.Create(t, imitate(t, r, ""), request("one", candidate("Standard_D2s_v5", "westeurope", drover.Spot)))
-		p := asked(t, r, "one")
-		if *p.Priority != "Spot" || *p.EvictionPolicy != "Delete" || *p.BillingProfile.MaxPrice != -1 || r.vms["one"].asked.Zones != nil {
-			t.Errorf("%+v", p)
+		r, one := newRegion(), request("one", candidate("Standard_D2s_v5", "westeurope", drover.Spot))
+		drivertest.Create(t, imitate(t, r, ""), one)
+		vm := asked(t, r, one)
+		p := vm["properties"].(object)
+		expect(t, `{"priority": "Spot", "evictionPolicy": "Delete", "billingProfile": {"maxPrice": -1}}`,
+			object{"priority": p["priority"], "evictionPolicy": p["evictionPolicy"], "billingProfile": p["billingProfile"]})
+		if zones, has := vm["zones"]; has {
+			t.Errorf("zones: %v", zones)
 		}
 	})
 	t.Run("as it is configured", func(t *testing.T) {
@@ -265,25 +289,27 @@ func TestWhatIsAskedFor(t *testing.T) {
 			volume: {type: Premium_LRS, encryption_set: /set}, volumes: [{size: 100Gi, type: UltraSSD_LRS}]`)
 		one := request("one")
 		one.Candidates[0].Image = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/g/images/i"
-		one.Template = `{"plan": {"name": "p"}, "properties": {"licenseType": "RHEL_BYOS", "hardwareProfile": {"vmSizeProperties": {"vCPUsPerCore": 1}}}}`
+		one.Template = `{"plan": {"name": "p"}, "identity": {"type": "SystemAssigned", "userAssignedIdentities": {"/other": {}}},
+			"properties": {"licenseType": "RHEL_BYOS", "hardwareProfile": {"vmSizeProperties": {"vCPUsPerCore": 1}}}}`
 		drivertest.Create(t, c, one)
-		p, m := asked(t, r, "one"), r.vms["one"].asked
-		nic := p.NetworkProfile.NetworkInterfaceConfigurations[0].Properties
-		address := nic.IPConfigurations[0].Properties.PublicIPAddressConfiguration
-		if *address.Properties.DeleteOption != "Delete" || *address.SKU.Name != "Standard" || kit.Value(address.Tags[driver.TagFleet]) != "fleet" || kit.Value(address.Tags["team"]) != "a" {
-			t.Errorf("%+v", address)
-		}
-		if !strings.HasSuffix(*nic.NetworkSecurityGroup.ID, "/networkSecurityGroups/open") || !*nic.EnableAcceleratedNetworking {
-			t.Errorf("%+v", nic)
-		}
-		s := p.StorageProfile
-		if *s.OSDisk.ManagedDisk.StorageAccountType != "Premium_LRS" || *s.OSDisk.ManagedDisk.DiskEncryptionSet.ID != "/set" || s.OSDisk.DiskSizeGB != nil ||
-			*s.DataDisks[0].DiskSizeGB != 100 || *s.DataDisks[0].DeleteOption != "Delete" || !strings.HasPrefix(*s.ImageReference.ID, "/subscriptions/") {
-			t.Errorf("%+v", s)
-		}
-		if *m.Plan.Name != "p" || *p.LicenseType != "RHEL_BYOS" || *p.HardwareProfile.VMSizeProperties.VCPUsPerCore != 1 || *p.HardwareProfile.VMSize != "Standard_D2s_v5" || m.Identity.UserAssignedIdentities["/id"] == nil {
-			t.Errorf("%+v", m)
-		}
+		tags := strings.Replace(tags, "}", `, "team": "a"}`, 1)
+		expect(t, `{"location": "westeurope", "zones": ["1"], "plan": {"name": "p"}, "identity": {"type": "UserAssigned", "userAssignedIdentities": {"/id": {}}}, `+tags+`, "properties": {
+			"licenseType": "RHEL_BYOS", "hardwareProfile": {"vmSize": "Standard_D2s_v5", "vmSizeProperties": {"vCPUsPerCore": 1}},
+			"storageProfile": {
+				"imageReference": {"id": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/g/images/i"},
+				"osDisk": {"createOption": "FromImage", "deleteOption": "Delete", "caching": "ReadWrite", "managedDisk": {"storageAccountType": "Premium_LRS", "diskEncryptionSet": {"id": "/set"}}},
+				"dataDisks": [{"lun": 0, "createOption": "Empty", "deleteOption": "Delete", "diskSizeGB": 100, "managedDisk": {"storageAccountType": "UltraSSD_LRS"}}]
+			},
+			"osProfile": {"computerName": "one", "adminUsername": "ops", `+strings.Replace(linux, "USER", "ops", 1)+`},
+			"networkProfile": {"networkApiVersion": "2022-11-01", "networkInterfaceConfigurations": [{"name": "one", `+tags+`, "properties": {
+				"primary": true, "deleteOption": "Delete", "enableAcceleratedNetworking": true,
+				"networkSecurityGroup": {"id": "/subscriptions/sub/resourceGroups/group/providers/Microsoft.Network/networkSecurityGroups/open"},
+				"ipConfigurations": [{"name": "one", "properties": {
+					"primary": true, "subnet": {"id": "/subscriptions/sub/resourceGroups/group/providers/Microsoft.Network/virtualNetworks/net/subnets/default"},
+					"publicIPAddressConfiguration": {"name": "one", `+tags+`, "sku": {"name": "Standard"}, "properties": {"deleteOption": "Delete", "publicIPAllocationMethod": "Static"}}
+				}}]
+			}}]}
+		}}`, asked(t, r, one))
 		if got := drivertest.Listed(t, c)["one"]; got.Addresses.User != "ops" || got.Addresses.Public != "192.0.2.1" {
 			t.Errorf("%+v", got)
 		}

@@ -7,11 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
-
 	"drover"
 	"drover/driver"
-	"drover/driver/kit"
 )
 
 // Destroy deletes an instance with its disks, interface and address. Azure need not wait for it to shut down.
@@ -56,9 +53,9 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 			return nil, errs.Classify("list leftovers: "+of.kind, err)
 		}
 		for _, p := range found {
-			if p.loose(of.kind) && kit.Value(p.Tags[driver.TagFleet]) == fleet {
+			if p.loose(of.kind) && p.Tags[driver.TagFleet] == fleet {
 				created := cmp.Or(drover.TimeOf(p.Properties.TimeCreated), madeAt(p.Tags))
-				all = append(all, driver.Leftover{Kind: of.kind, ID: kit.Value(p.Name), Tags: converted(p.Tags, kit.Value), Created: created})
+				all = append(all, driver.Leftover{Kind: of.kind, ID: p.Name, Tags: p.Tags, Created: created})
 			}
 		}
 	}
@@ -66,23 +63,21 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 }
 
 // loose reports whether no instance owns it, according to Azure.
-func (p *attachment) loose(kind string) bool {
+func (p attachment) loose(kind string) bool {
 	if p.Properties == nil || kind == leftoverDisk {
-		return p.Properties != nil && p.ManagedBy == nil && p.Properties.DiskState == string(armcompute.DiskStateUnattached)
+		return p.Properties != nil && p.ManagedBy == "" && p.Properties.DiskState == "Unattached"
 	}
 	return p.Properties.VirtualMachine == nil && p.Properties.IPConfiguration == nil
 }
 
 // madeAt is when something was requested, by its tag; 0 if there is none.
-func madeAt(tags map[string]*string) drover.Time {
-	s, err := strconv.ParseInt(kit.Value(tags[tagMade]), 10, 64)
+func madeAt(tags map[string]string) drover.Time {
+	s, err := strconv.ParseInt(tags[tagMade], 10, 64)
 	if err != nil || s <= 0 {
 		return 0
 	}
 	return drover.TimeOf(time.Unix(s, 0))
 }
-
-func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
 // Remove removes a leftover. Azure refuses if an instance owns it.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {

@@ -23,7 +23,7 @@ const limitedFor = 30 * time.Second
 // so that row comes early; before it comes the network's code for an interface in use, which has the same status.
 // docs/clouds/azure.md shows the table with what each code means.
 var errs = kit.Errors{
-	Read: read, Again: kit.In(limitedFor),
+	ByName: true, Read: read, Again: kit.In(limitedFor),
 	Table: slices.Concat(
 		kit.Means(drover.KindTransient, "", "RetryableError*"),
 		kit.Means(drover.KindRateLimit, "", "429"),

@@ -2,12 +2,12 @@ package azure
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,21 +15,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
-	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
-	compute "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8/fake"
-
 	"drover/driver/drivertest"
 )
 
-// region is a region of Azure in memory, behind Microsoft's own fake servers, which speak for it. It has what they leave to whoever uses them:
-// capacity and quotas that end, rates, answers that are behind, calls that are accepted and fail later, and parts that go with their instance
-// or stay, as they are marked. Its times are the clock's, so it works in a bubble of synctest as well.
+// region is a region of Azure in memory. It has capacity and quotas that end, rates, answers that are behind, calls that are accepted and fail
+// later, and parts that go with their instance or stay, as they are marked. Its times are the clock's, so it works in a bubble of synctest as well.
 type region struct {
 	kinds    []kind
 	prices   []priceItem
@@ -43,7 +33,7 @@ type region struct {
 	throttle bool
 	slow     string // a call that is not answered
 	cutShort bool   // what Azure Resource Graph answers is not all
-	images   []*armcompute.Image
+	images   []object
 
 	mu      sync.Mutex
 	vms     map[string]*machine    // by name; guarded by mu, as is all below
@@ -57,8 +47,6 @@ type region struct {
 	buckets drivertest.Buckets
 	skip    int // where the page that is asked for begins
 	next    func(skip int) string
-
-	compute *compute.ServerFactoryTransport
 }
 
 // kind is an instance type.
@@ -74,7 +62,7 @@ type kind struct {
 // machine is an instance.
 type machine struct {
 	name           string
-	asked          armcompute.VirtualMachine
+	asked          object // the body of the create call
 	created, ended time.Time
 	failed         wrong
 	stopped        bool
@@ -85,7 +73,7 @@ type machine struct {
 // part is what was made with an instance.
 type part struct {
 	kind, name, owner string
-	tags              map[string]*string
+	tags              any
 	made              time.Time
 	stays             bool // it does not go with its owner
 }
@@ -100,7 +88,7 @@ type wrong struct {
 func (w wrong) Error() string { return w.code }
 
 func newRegion() *region {
-	r := &region{
+	return &region{
 		kinds: []kind{
 			{name: "Standard_D2s_v5", family: "standardDSv5Family", arch: "x64", generations: "V1,V2", cores: 2, gib: 8, zones: []string{"1", "2"}, spot: true},
 			{name: "Standard_D16s_v5", family: "standardDSv5Family", arch: "x64", generations: "V1,V2", cores: 16, gib: 64, zones: []string{"1", "2", "3"}, barredIn: []string{"3"}, spot: true},
@@ -142,101 +130,63 @@ func newRegion() *region {
 		cores: map[string]int64{"standardDSv5Family": 1000000, spotQuota: 1000000, "standardDPSv5Family": 1000000},
 		calls: map[string]int{}, refused: map[string]int{}, buckets: drivertest.Buckets{},
 	}
-	r.compute = compute.NewServerFactoryTransport(&compute.ServerFactory{
-		VirtualMachinesServer: compute.VirtualMachinesServer{
-			BeginCreateOrUpdate: r.create, BeginUpdate: r.tag, BeginDelete: r.destroy, BeginStart: r.start, BeginDeallocate: r.deallocate,
-			Get: r.get, NewListPager: r.list, NewListAllPager: r.states,
-		},
-		DisksServer:        compute.DisksServer{NewListByResourceGroupPager: r.disks, BeginDelete: r.deleteDisk},
-		ImagesServer:       compute.ImagesServer{NewListByResourceGroupPager: r.listImages},
-		ResourceSKUsServer: compute.ResourceSKUsServer{NewListPager: r.skus},
-		UsageServer:        compute.UsageServer{NewListPager: r.usages},
-	})
-	return r
 }
 
-// made are requests as Microsoft's package makes them, by our names of the calls.
-var made = func() map[string]model {
-	ctx, group, all := context.Background(), "group", map[string]model{}
-	var last *http.Request
-	note := transporter(func(q *http.Request) (*http.Response, error) {
-		last = q
-		return nil, errors.New("noted")
-	})
-	base := azcore.ClientOptions{Transport: note, Retry: policy.RetryOptions{MaxRetries: -1}}
-	sdk, _ := armcompute.NewClientFactory("sub", &azfake.TokenCredential{}, &arm.ClientOptions{ClientOptions: base, DisableRPRegistration: true})
-	vms, states := sdk.NewVirtualMachinesClient(), &armcompute.VirtualMachinesClientListAllOptions{StatusOnly: to.Ptr("true")}
-	view := &armcompute.VirtualMachinesClientGetOptions{Expand: to.Ptr(armcompute.InstanceViewTypesInstanceView)}
-	here := &armcompute.ResourceSKUsClientListOptions{Filter: to.Ptr("location eq 'westeurope'")}
-	for call, ask := range map[string]func(){
-		"CreateVM":     func() { vms.BeginCreateOrUpdate(ctx, group, "NAME", armcompute.VirtualMachine{}, nil) },
-		"UpdateVM":     func() { vms.BeginUpdate(ctx, group, "NAME", armcompute.VirtualMachineUpdate{}, nil) },
-		"StartVM":      func() { vms.BeginStart(ctx, group, "NAME", nil) },
-		"DeallocateVM": func() { vms.BeginDeallocate(ctx, group, "NAME", nil) },
-		"DeleteVM": func() {
-			vms.BeginDelete(ctx, group, "NAME", &armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
-		},
-		"GetVM":        func() { vms.Get(ctx, group, "NAME", view) },
-		"ListVMs":      func() { vms.NewListPager(group, nil).NextPage(ctx) },
-		"ListVMStates": func() { vms.NewListAllPager(states).NextPage(ctx) },
-		"ListDisks":    func() { sdk.NewDisksClient().NewListByResourceGroupPager(group, nil).NextPage(ctx) },
-		"DeleteDisk":   func() { sdk.NewDisksClient().BeginDelete(ctx, group, "NAME", nil) },
-		"ListImages":   func() { sdk.NewImagesClient().NewListByResourceGroupPager(group, nil).NextPage(ctx) },
-		"ListTypes":    func() { sdk.NewResourceSKUsClient().NewListPager(here).NextPage(ctx) },
-		"ListQuotas":   func() { sdk.NewUsageClient().NewListPager("westeurope", nil).NextPage(ctx) },
-	} {
-		ask()
-		path := strings.NewReplacer("/NAME", "/[^/]+", "/group/", "/[^/]+/").Replace(last.URL.Path)
-		all[call] = model{last.Context(), last.Method, last.URL.Query().Encode(), regexp.MustCompile("^" + path + "$")}
+// served is a call that the region answers: a request as Microsoft's reference of the REST API has it, with its query in order, where {name} is what
+// it is about and * is any text; and what it does.
+type served struct {
+	request string
+	answer  func(r *region, name string, q *http.Request) (status int, out any, err error)
+}
+
+const (
+	inGroup = "/subscriptions/sub/resourceGroups/group/providers/Microsoft."
+	vmPath  = inGroup + "Compute/virtualMachines"
+)
+
+var answered = map[string]served{
+	"CreateVM":        {"PUT " + vmPath + "/{name}?api-version=2026-04-01", (*region).create},
+	"UpdateVM":        {"PATCH " + vmPath + "/{name}?api-version=2026-04-01", (*region).tag},
+	"StartVM":         {"POST " + vmPath + "/{name}/start?api-version=2026-04-01", (*region).start},
+	"DeallocateVM":    {"POST " + vmPath + "/{name}/deallocate?api-version=2026-04-01", (*region).deallocate},
+	"DeleteVM":        {"DELETE " + vmPath + "/{name}?api-version=2026-04-01&forceDeletion=true", (*region).destroy},
+	"GetVM":           {"GET " + vmPath + "/{name}?$expand=instanceView&api-version=2026-04-01", (*region).get},
+	"ListVMs":         {"GET " + vmPath + "?api-version=2026-04-01", (*region).list},
+	"ListVMStates":    {"GET /subscriptions/sub/providers/Microsoft.Compute/virtualMachines?api-version=2026-04-01&statusOnly=true", (*region).states},
+	"ListDisks":       {"GET " + inGroup + "Compute/disks?api-version=2026-03-02", (*region).disks},
+	"DeleteDisk":      {"DELETE " + inGroup + "Compute/disks/{name}?api-version=2026-03-02", (*region).deleteDisk},
+	"ListInterfaces":  {"GET " + inGroup + "Network/networkInterfaces?api-version=2025-05-01", (*region).interfaces},
+	"DeleteInterface": {"DELETE " + inGroup + "Network/networkInterfaces/{name}?api-version=2025-05-01", (*region).deleteInterface},
+	"ListAddresses":   {"GET " + inGroup + "Network/publicIPAddresses?api-version=2025-05-01", (*region).addresses},
+	"DeleteAddress":   {"DELETE " + inGroup + "Network/publicIPAddresses/{name}?api-version=2025-05-01", (*region).deleteAddress},
+	"ListImages":      {"GET /subscriptions/sub/resourceGroups/*/providers/Microsoft.Compute/images?api-version=2026-04-01", (*region).listImages},
+	"ListTypes":       {"GET /subscriptions/sub/providers/Microsoft.Compute/skus?$filter=location eq 'westeurope'&api-version=2021-07-01", (*region).skus},
+	"ListQuotas":      {"GET /subscriptions/sub/providers/Microsoft.Compute/locations/westeurope/usages?api-version=2026-04-01", (*region).usages},
+	"Query":           {"POST /providers/Microsoft.ResourceGraph/resources?api-version=2024-04-01", (*region).query},
+	"ListPrices":      {"GET /api/retail/prices?*", (*region).listPrices},
+}
+
+// patterns are the requests, by our names of the calls.
+var patterns = func() map[string]*regexp.Regexp {
+	all := map[string]*regexp.Regexp{}
+	for call, s := range answered {
+		pattern := strings.NewReplacer(`\{name\}`, "([^/?]+)", `/\*/`, "/[^/?]+/", `\*`, ".*").Replace(regexp.QuoteMeta(s.request))
+		all[call] = regexp.MustCompile("^" + pattern + "$")
 	}
 	return all
 }()
 
-// transporter is a function as the SDK's transport.
-type transporter func(*http.Request) (*http.Response, error)
-
-func (t transporter) Do(q *http.Request) (*http.Response, error) { return t(q) }
-
-// model is a request of Microsoft's package, with any name of what it is about and of the group.
-type model struct {
-	context.Context
-	method, query string
-	path          *regexp.Regexp
-}
-
-// byHand are the calls that no package of Microsoft's makes or answers: what they do, and whether a request is one.
-var byHand = map[string]struct {
-	answer  func(*region, *http.Request) (any, error)
-	request *regexp.Regexp
-}{
-	"ListInterfaces":  {(*region).interfaces, network("GET", "networkInterfaces")},
-	"DeleteInterface": {(*region).deleteInterface, network("DELETE", "networkInterfaces/[^/]+")},
-	"ListAddresses":   {(*region).addresses, network("GET", "publicIPAddresses")},
-	"DeleteAddress":   {(*region).deleteAddress, network("DELETE", "publicIPAddresses/[^/]+")},
-	"Query":           {(*region).query, regexp.MustCompile(`^POST /providers/Microsoft\.ResourceGraph/resources\?api-version=2024-04-01$`)},
-	"ListPrices":      {(*region).listPrices, regexp.MustCompile(`^GET /api/retail/prices\?`)},
-}
-
-func network(method, path string) *regexp.Regexp {
-	return regexp.MustCompile("^" + method + ` /subscriptions/sub/resourceGroups/group/providers/Microsoft\.Network/` + path + `\?api-version=2025-05-01(&skip=\d+)?$`)
-}
-
-// callOf is our name of the call that a request makes.
-func callOf(q *http.Request) string {
-	for name, call := range byHand {
-		if call.request.MatchString(q.Method + " " + q.URL.RequestURI()) {
-			return name
-		}
-	}
+// callOf is our name of the call that a request makes, and the name of what it is about.
+func callOf(q *http.Request) (call, about string) {
 	query := q.URL.Query()
 	query.Del("skip")
-	asked := query.Encode()
-	for name, m := range made {
-		if q.Method == m.method && asked == m.query && m.path.MatchString(q.URL.Path) {
-			return name
+	asked, _ := url.QueryUnescape(query.Encode())
+	for call, pattern := range patterns {
+		if m := pattern.FindStringSubmatch(q.Method + " " + q.URL.Path + "?" + asked); m != nil {
+			return call, strings.Join(m[1:], "")
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // RoundTrip does what Do does.
@@ -244,7 +194,7 @@ func (r *region) RoundTrip(q *http.Request) (*http.Response, error) { return r.D
 
 // Do answers without a network, as the SDK's transport.
 func (r *region) Do(q *http.Request) (*http.Response, error) {
-	call := callOf(q)
+	call, about := callOf(q)
 	if call != "" && call == r.slow {
 		<-q.Context().Done()
 	}
@@ -272,31 +222,24 @@ func (r *region) Do(q *http.Request) (*http.Response, error) {
 		next.RawQuery = query.Encode()
 		return next.String()
 	}
-	return r.dispatch(call, q.WithContext(context.WithoutCancel(q.Context())))
-}
-
-// dispatch answers a call. Microsoft's fakes take requests apart and put answers together where there are any.
-func (r *region) dispatch(call string, q *http.Request) (reply *http.Response, err error) {
-	if own, is := byHand[call]; is {
-		var out any
-		if out, err = own.answer(r, q); err == nil {
-			return response(q, http.StatusOK, out), nil
-		}
-	} else if m, known := made[call]; !known {
-		return nil, fmt.Errorf("Microsoft's package makes no such call: %s %s", q.Method, q.URL)
-	} else {
-		name := runtime.CtxAPINameKey{} // by which Microsoft's fakes know a call
-		reply, err = r.compute.Do(q.WithContext(context.WithValue(q.Context(), name, m.Value(name))))
+	to, known := answered[call]
+	if !known {
+		return nil, fmt.Errorf("the reference has no such call: %s %s", q.Method, q.URL)
 	}
+	status, out, err := to.answer(r, about, q)
 	var w wrong
 	if errors.As(err, &w) {
 		return w.response(q), nil
 	}
-	return reply, err
+	return response(q, status, out), err
 }
 
+// response is an answer; without a body for nil.
 func response(q *http.Request, status int, out any) *http.Response {
-	text, _ := json.Marshal(out)
+	var text []byte
+	if out != nil {
+		text, _ = json.Marshal(out)
+	}
 	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{"Content-Type": {"application/json"}}, Request: q, Body: io.NopCloser(bytes.NewReader(text))}
 }
 
@@ -313,24 +256,27 @@ func (r *region) spend(call string) bool {
 	return !slices.ContainsFunc(calls[call].rates, func(name string) bool { return !r.buckets.Spend(name, rates[name], 1) })
 }
 
-// cut is the page that is asked for, and where the next one is.
-func cut[T any](r *region, all []T) ([]*T, *string) {
+// cut is the page that is asked for, and where the next one is; nil: there is none.
+func cut[T any](r *region, all []T) (page []T, next any) {
 	size := r.pageSize
 	if size == 0 {
 		size = max(1, len(all))
 	}
-	var page []*T
-	for i := min(r.skip, len(all)); i < min(r.skip+size, len(all)); i++ {
-		page = append(page, &all[i])
+	page = all[min(r.skip, len(all)):min(r.skip+size, len(all))]
+	if r.skip+size < len(all) {
+		next = r.next(r.skip + size)
 	}
-	if r.skip+size >= len(all) {
-		return page, nil
-	}
-	return page, to.Ptr(r.next(r.skip + size))
+	return page, next
+}
+
+// paged answers with a page of a list.
+func paged(r *region, all []object) (int, any, error) {
+	page, next := cut(r, all)
+	return http.StatusOK, object{"value": page, "nextLink": next}, nil
 }
 
 // listPrices is the price list, a page at a time.
-func (r *region) listPrices(q *http.Request) (any, error) {
+func (r *region) listPrices(_ string, q *http.Request) (int, any, error) {
 	filter := q.URL.Query().Get("$filter")
 	list := r.prices
 	if strings.Contains(filter, "serviceName eq 'Storage'") {
@@ -340,7 +286,7 @@ func (r *region) listPrices(q *http.Request) (any, error) {
 	if !strings.Contains(filter, "armRegionName eq 'westeurope'") {
 		page = nil
 	}
-	return map[string]any{"Items": page, "NextPageLink": next, "Count": len(page)}, nil
+	return http.StatusOK, object{"Items": page, "NextPageLink": next, "Count": len(page)}, nil
 }
 
 func (r *region) kind(name string) (kind, bool) {

@@ -1,67 +1,69 @@
 package azure
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
-
 	"drover"
-	"drover/driver/kit"
 )
 
 var noSuchVM = wrong{404, "ResourceNotFound", "the resource was not found", ""}
 
-// accept answers a call that goes on by itself: accepted, or not.
-func accept[T any](w error, status int, out T) (reply azfake.PollerResponder[T], failed azfake.ErrorResponder) {
-	if w != nil {
-		failed.SetError(w)
-		return reply, failed
-	}
-	reply.SetTerminalResponse(status, out, nil)
-	return reply, failed
-}
-
-func (r *region) create(_ context.Context, _, name string, vm armcompute.VirtualMachine, o *armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions) (azfake.PollerResponder[armcompute.VirtualMachinesClientCreateOrUpdateResponse], azfake.ErrorResponder) {
-	return accept(r.made(name, vm, o), http.StatusCreated, armcompute.VirtualMachinesClientCreateOrUpdateResponse{VirtualMachine: vm})
-}
-
-func (r *region) made(name string, vm armcompute.VirtualMachine, o *armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions) error {
-	if _, there := r.vms[name]; there {
-		if o == nil || kit.Value(o.IfNoneMatch) != "*" {
-			return wrong{409, "PropertyChangeNotAllowed", "changing it is not allowed", ""}
+// at is the value at a path in JSON, such as properties.priority or zones.0; nil if there is none.
+func at(value any, path string) any {
+	for key := range strings.SplitSeq(path, ".") {
+		switch in := value.(type) {
+		case object:
+			value = in[key]
+		case []any:
+			n, _ := strconv.Atoi(key)
+			if value = nil; n < len(in) {
+				value = in[n]
+			}
+		default:
+			return nil
 		}
-		return wrong{412, "PreconditionFailed", "the precondition was not met", ""}
 	}
-	k, known := r.kind(string(kit.Value(vm.Properties.HardwareProfile.VMSize)))
-	zone := ""
-	if len(vm.Zones) > 0 {
-		zone = *vm.Zones[0]
+	return value
+}
+
+// body is the JSON of a request.
+func body(q *http.Request) (said object) {
+	json.NewDecoder(q.Body).Decode(&said)
+	return said
+}
+
+func (r *region) create(name string, q *http.Request) (int, any, error) {
+	if _, there := r.vms[name]; there {
+		if q.Header.Get("If-None-Match") != "*" {
+			return 0, nil, wrong{409, "PropertyChangeNotAllowed", "changing it is not allowed", ""}
+		}
+		return 0, nil, wrong{412, "PreconditionFailed", "the precondition was not met", ""}
 	}
+	vm := body(q)
+	size, _ := at(vm, "properties.hardwareProfile.vmSize").(string)
+	zone, _ := at(vm, "zones.0").(string)
+	k, known := r.kind(size)
 	if !known {
-		return wrong{400, "InvalidParameter", "the value of vmSize is invalid", ""}
+		return 0, nil, wrong{400, "InvalidParameter", "the value of vmSize is invalid", ""}
 	}
 	m := &machine{name: name, asked: vm, created: time.Now(), cores: int64(k.cores), group: quotaGroup(k.family, marketOf(vm))}
 	if w, lacking := r.lacks.Of(k.name, zone, string(marketOf(vm))); lacking {
-		return w
+		return 0, nil, w
 	}
 	if w := r.count(m); w != nil {
-		return w
+		return 0, nil, w
 	}
 	m.failed, _ = r.fails.Of(k.name, zone, string(marketOf(vm)))
 	r.vms[name] = m
 	r.addParts(m)
-	return nil
+	return http.StatusCreated, m.model(r), nil
 }
 
 // count refuses what would go beyond its quota.
@@ -80,80 +82,76 @@ func (r *region) count(m *machine) error {
 
 // addParts makes what is made with an instance.
 func (r *region) addParts(m *machine) {
-	p, now := m.asked.Properties, time.Now()
-	add := func(kind, name string, tags map[string]*string, goes bool) {
-		r.parts[kind+" "+name] = &part{kind: kind, name: name, owner: m.name, tags: tags, made: now, stays: !goes}
+	add := func(kind, name string, tags, marked any) {
+		r.parts[kind+" "+name] = &part{kind: kind, name: name, owner: m.name, tags: tags, made: time.Now(), stays: at(marked, "deleteOption") != "Delete"}
 	}
-	add(leftoverDisk, m.name+"_OsDisk", m.asked.Tags, kit.Value(p.StorageProfile.OSDisk.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
-	for i, d := range p.StorageProfile.DataDisks {
-		add(leftoverDisk, fmt.Sprint(m.name, "_disk", i), m.asked.Tags, kit.Value(d.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
+	add(leftoverDisk, m.name+"_OsDisk", m.asked["tags"], at(m.asked, "properties.storageProfile.osDisk"))
+	data, _ := at(m.asked, "properties.storageProfile.dataDisks").([]any)
+	for i, d := range data {
+		add(leftoverDisk, fmt.Sprint(m.name, "_disk", i), m.asked["tags"], d)
 	}
-	for _, n := range p.NetworkProfile.NetworkInterfaceConfigurations {
-		add(leftoverInterface, m.name+"-nic", n.Tags, kit.Value(n.Properties.DeleteOption) == armcompute.DeleteOptionsDelete)
-		if a := n.Properties.IPConfigurations[0].Properties.PublicIPAddressConfiguration; a != nil {
-			add(leftoverAddress, m.name+"-ip", a.Tags, kit.Value(a.Properties.DeleteOption) == armcompute.DeleteOptionsDelete)
+	nics, _ := at(m.asked, "properties.networkProfile.networkInterfaceConfigurations").([]any)
+	for _, n := range nics {
+		add(leftoverInterface, m.name+"-nic", at(n, "tags"), at(n, "properties"))
+		if a := at(n, "properties.ipConfigurations.0.properties.publicIPAddressConfiguration"); a != nil {
+			add(leftoverAddress, m.name+"-ip", at(a, "tags"), at(a, "properties"))
 		}
 	}
 }
 
-func marketOf(vm armcompute.VirtualMachine) drover.Market {
-	if kit.Value(vm.Properties.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
+func marketOf(vm object) drover.Market {
+	if at(vm, "properties.priority") == "Spot" {
 		return drover.Spot
 	}
 	return drover.OnDemand
 }
 
 // with does something with an instance that is there.
-func (r *region) with(name string, do func(*machine)) error {
+func (r *region) with(name string, status int, do func(*machine)) (int, any, error) {
 	m, ok := r.vms[name]
 	if !ok {
-		return noSuchVM
+		return 0, nil, noSuchVM
 	}
 	do(m)
-	return nil
+	return status, nil, nil
 }
 
-func (r *region) tag(_ context.Context, _, name string, in armcompute.VirtualMachineUpdate, _ *armcompute.VirtualMachinesClientBeginUpdateOptions) (azfake.PollerResponder[armcompute.VirtualMachinesClientUpdateResponse], azfake.ErrorResponder) {
-	var err error
-	if gone := r.with(name, func(m *machine) {
-		if m.asked.Tags = in.Tags; !m.ended.IsZero() {
-			err = wrong{409, "OperationNotAllowed", "the VM is marked for deletion", ""}
-		}
-	}); gone != nil {
-		err = gone
+func (r *region) tag(name string, q *http.Request) (int, any, error) {
+	status, _, err := r.with(name, http.StatusOK, func(m *machine) { m.asked["tags"] = body(q)["tags"] })
+	if err == nil && !r.vms[name].ended.IsZero() {
+		err = wrong{409, "OperationNotAllowed", "the VM is marked for deletion", ""}
 	}
-	return accept(err, http.StatusOK, armcompute.VirtualMachinesClientUpdateResponse{})
+	return status, object{}, err
 }
 
-func (r *region) destroy(_ context.Context, _, name string, _ *armcompute.VirtualMachinesClientBeginDeleteOptions) (azfake.PollerResponder[armcompute.VirtualMachinesClientDeleteResponse], azfake.ErrorResponder) {
-	status := http.StatusAccepted
-	if r.with(name, func(m *machine) {
+func (r *region) destroy(name string, _ *http.Request) (int, any, error) {
+	if _, _, err := r.with(name, http.StatusAccepted, func(m *machine) {
 		if m.ended.IsZero() {
 			m.ended = time.Now()
 		}
-	}) != nil {
-		status = http.StatusNoContent
+	}); err != nil {
+		return http.StatusNoContent, nil, nil
 	}
-	return accept(nil, status, armcompute.VirtualMachinesClientDeleteResponse{})
+	return http.StatusAccepted, nil, nil
 }
 
-func (r *region) deallocate(_ context.Context, _, name string, _ *armcompute.VirtualMachinesClientBeginDeallocateOptions) (azfake.PollerResponder[armcompute.VirtualMachinesClientDeallocateResponse], azfake.ErrorResponder) {
-	err := r.with(name, func(m *machine) { m.stopped = true })
-	return accept(err, http.StatusAccepted, armcompute.VirtualMachinesClientDeallocateResponse{})
+func (r *region) deallocate(name string, _ *http.Request) (int, any, error) {
+	return r.with(name, http.StatusAccepted, func(m *machine) { m.stopped = true })
 }
 
-func (r *region) start(_ context.Context, _, name string, _ *armcompute.VirtualMachinesClientBeginStartOptions) (azfake.PollerResponder[armcompute.VirtualMachinesClientStartResponse], azfake.ErrorResponder) {
-	err := r.with(name, func(m *machine) { m.stopped = false })
-	return accept(err, http.StatusAccepted, armcompute.VirtualMachinesClientStartResponse{})
+func (r *region) start(name string, _ *http.Request) (int, any, error) {
+	return r.with(name, http.StatusAccepted, func(m *machine) { m.stopped = false })
 }
 
 // model is an instance as a list shows it: without what it was given to run, and without its state.
-func (m *machine) model(r *region) armcompute.VirtualMachine {
-	p := *m.asked.Properties
-	system := *p.OSProfile
-	system.CustomData = nil
-	p.OSProfile, p.TimeCreated, p.ProvisioningState = &system, &m.created, to.Ptr(m.provisioning(r))
-	return armcompute.VirtualMachine{ID: to.Ptr(resourceID("Microsoft.Compute/virtualMachines", m.name)), Name: &m.name, Location: m.asked.Location, Zones: m.asked.Zones, Tags: m.asked.Tags, Properties: &p}
+func (m *machine) model(r *region) (vm object) {
+	text, _ := json.Marshal(m.asked)
+	json.Unmarshal(text, &vm)
+	p := vm["properties"].(object)
+	delete(p["osProfile"].(object), "customData")
+	p["timeCreated"], p["provisioningState"] = m.created, m.provisioning(r)
+	vm["id"], vm["name"] = resourceID("Microsoft.Compute/virtualMachines", m.name), m.name
+	return vm
 }
 
 func (m *machine) provisioning(r *region) string {
@@ -169,63 +167,48 @@ func (m *machine) provisioning(r *region) string {
 }
 
 // state is an instance as the list of states shows it, with nothing else.
-func (m *machine) state(r *region) armcompute.VirtualMachine {
+func (m *machine) state(r *region) object {
 	code, message := "ProvisioningState/"+strings.ToLower(m.provisioning(r)), ""
 	if code == "ProvisioningState/failed" {
 		code, message = code+"/"+m.failed.code, m.failed.message
 	}
-	all := []*armcompute.InstanceViewStatus{{Code: &code, Message: &message}}
+	all := []object{{"code": code, "message": message}}
 	switch {
 	case m.stopped:
-		all = append(all, &armcompute.InstanceViewStatus{Code: to.Ptr("PowerState/deallocated")})
+		all = append(all, object{"code": "PowerState/deallocated"})
 	case code == "ProvisioningState/succeeded":
-		all = append(all, &armcompute.InstanceViewStatus{Code: to.Ptr("PowerState/running")})
+		all = append(all, object{"code": "PowerState/running"})
 	}
-	return armcompute.VirtualMachine{
-		ID: to.Ptr(strings.ToUpper(resourceID("Microsoft.Compute/virtualMachines", m.name))), Name: &m.name, Location: m.asked.Location,
-		Properties: &armcompute.VirtualMachineProperties{InstanceView: &armcompute.VirtualMachineInstanceView{Statuses: all}},
+	return object{
+		"id": strings.ToUpper(resourceID("Microsoft.Compute/virtualMachines", m.name)), "name": m.name, "location": m.asked["location"],
+		"properties": object{"instanceView": object{"statuses": all}},
 	}
 }
 
-func (r *region) get(_ context.Context, _, name string, o *armcompute.VirtualMachinesClientGetOptions) (reply azfake.Responder[armcompute.VirtualMachinesClientGetResponse], failed azfake.ErrorResponder) {
+func (r *region) get(name string, _ *http.Request) (int, any, error) {
 	m, ok := r.vms[name]
 	if !ok {
-		failed.SetError(noSuchVM)
-		return reply, failed
+		return 0, nil, noSuchVM
 	}
 	vm := m.model(r)
-	if o != nil && kit.Value(o.Expand) == armcompute.InstanceViewTypesInstanceView {
-		vm.Properties.InstanceView = m.state(r).Properties.InstanceView
-	}
-	reply.SetResponse(http.StatusOK, armcompute.VirtualMachinesClientGetResponse{VirtualMachine: vm}, nil)
-	return reply, failed
+	vm["properties"].(object)["instanceView"] = at(m.state(r), "properties.instanceView")
+	return http.StatusOK, vm, nil
 }
 
 // shown are the instances that a list has by now.
-func (r *region) shown(as func(*machine) armcompute.VirtualMachine) (all []armcompute.VirtualMachine) {
+func (r *region) shown(as func(*machine, *region) object) (int, any, error) {
+	var all []object
 	for _, name := range slices.Sorted(maps.Keys(r.vms)) {
 		if m := r.vms[name]; !time.Now().Before(m.created.Add(r.lag)) {
-			all = append(all, as(m))
+			all = append(all, as(m, r))
 		}
 	}
-	return all
+	return paged(r, all)
 }
 
-func (r *region) list(string, *armcompute.VirtualMachinesClientListOptions) (reply azfake.PagerResponder[armcompute.VirtualMachinesClientListResponse]) {
-	page, next := cut(r, r.shown(func(m *machine) armcompute.VirtualMachine { return m.model(r) }))
-	reply.AddPage(http.StatusOK, armcompute.VirtualMachinesClientListResponse{VirtualMachineListResult: armcompute.VirtualMachineListResult{Value: page, NextLink: next}}, nil)
-	return reply
-}
+func (r *region) list(string, *http.Request) (int, any, error) { return r.shown((*machine).model) }
 
-func (r *region) states(o *armcompute.VirtualMachinesClientListAllOptions) (reply azfake.PagerResponder[armcompute.VirtualMachinesClientListAllResponse]) {
-	if o == nil || kit.Value(o.StatusOnly) != "true" {
-		reply.AddError(wrong{400, "BadRequest", "the fake lists states only", ""})
-		return reply
-	}
-	page, next := cut(r, r.shown(func(m *machine) armcompute.VirtualMachine { return m.state(r) }))
-	reply.AddPage(http.StatusOK, armcompute.VirtualMachinesClientListAllResponse{VirtualMachineListResult: armcompute.VirtualMachineListResult{Value: page, NextLink: next}}, nil)
-	return reply
-}
+func (r *region) states(string, *http.Request) (int, any, error) { return r.shown((*machine).state) }
 
 // of lists the parts of a kind.
 func (r *region) of(kind string) (all []*part) {
@@ -237,124 +220,108 @@ func (r *region) of(kind string) (all []*part) {
 	return all
 }
 
-func (r *region) disks(string, *armcompute.DisksClientListByResourceGroupOptions) (reply azfake.PagerResponder[armcompute.DisksClientListByResourceGroupResponse]) {
-	var all []armcompute.Disk
+func (r *region) disks(string, *http.Request) (int, any, error) {
+	var all []object
 	for _, p := range r.of(leftoverDisk) {
-		d := armcompute.Disk{Name: &p.name, Tags: p.tags, Properties: &armcompute.DiskProperties{TimeCreated: &p.made, DiskState: to.Ptr(armcompute.DiskStateUnattached)}}
+		d := object{"name": p.name, "tags": p.tags, "properties": object{"timeCreated": p.made, "diskState": "Unattached"}}
 		if p.owner != "" {
-			d.ManagedBy, d.Properties.DiskState = to.Ptr(resourceID("Microsoft.Compute/virtualMachines", p.owner)), to.Ptr(armcompute.DiskStateAttached)
+			d["managedBy"] = resourceID("Microsoft.Compute/virtualMachines", p.owner)
+			d["properties"].(object)["diskState"] = "Attached"
 		}
 		all = append(all, d)
 	}
-	page, next := cut(r, all)
-	reply.AddPage(http.StatusOK, armcompute.DisksClientListByResourceGroupResponse{DiskList: armcompute.DiskList{Value: page, NextLink: next}}, nil)
-	return reply
+	return paged(r, all)
 }
 
-func (r *region) interfaces(*http.Request) (any, error) {
-	var all []map[string]any
+func (r *region) interfaces(string, *http.Request) (int, any, error) {
+	var all []object
 	for i, p := range r.of(leftoverInterface) {
-		properties := map[string]any{"provisioningState": "Succeeded"}
+		properties := object{"provisioningState": "Succeeded"}
 		if p.owner != "" {
-			at := map[string]any{"privateIPAddress": fmt.Sprintf("10.0.%d.%d", i/250, i%250+4)}
+			at := object{"privateIPAddress": fmt.Sprintf("10.0.%d.%d", i/250, i%250+4)}
 			if _, public := r.parts[leftoverAddress+" "+p.owner+"-ip"]; public {
-				at["publicIPAddress"] = map[string]string{"id": resourceID("Microsoft.Network/publicIPAddresses", p.owner+"-ip")}
+				at["publicIPAddress"] = object{"id": resourceID("Microsoft.Network/publicIPAddresses", p.owner+"-ip")}
 			}
-			properties["virtualMachine"] = map[string]string{"id": strings.ToLower(resourceID("Microsoft.Compute/virtualMachines", p.owner))}
-			properties["ipConfigurations"] = []any{map[string]any{"name": "one", "properties": at}}
+			properties["virtualMachine"] = object{"id": strings.ToLower(resourceID("Microsoft.Compute/virtualMachines", p.owner))}
+			properties["ipConfigurations"] = []object{{"name": "one", "properties": at}}
 		}
-		all = append(all, map[string]any{"name": p.name, "tags": p.tags, "properties": properties})
+		all = append(all, object{"name": p.name, "tags": p.tags, "properties": properties})
 	}
-	page, next := cut(r, all)
-	return map[string]any{"value": page, "nextLink": next}, nil
+	return paged(r, all)
 }
 
-func (r *region) addresses(*http.Request) (any, error) {
-	var all []map[string]any
+func (r *region) addresses(string, *http.Request) (int, any, error) {
+	var all []object
 	for i, p := range r.of(leftoverAddress) {
-		properties := map[string]any{"ipAddress": fmt.Sprintf("192.0.2.%d", i+1)}
+		properties := object{"ipAddress": fmt.Sprintf("192.0.2.%d", i+1)}
 		if p.owner != "" {
-			properties["ipConfiguration"] = map[string]string{"id": "of " + p.owner}
+			properties["ipConfiguration"] = object{"id": "of " + p.owner}
 		}
 		id := strings.ToUpper(resourceID("Microsoft.Network/publicIPAddresses", p.name))
-		all = append(all, map[string]any{"id": id, "name": p.name, "tags": p.tags, "properties": properties})
+		all = append(all, object{"id": id, "name": p.name, "tags": p.tags, "properties": properties})
 	}
-	page, next := cut(r, all)
-	return map[string]any{"value": page, "nextLink": next}, nil
+	return paged(r, all)
 }
 
 // remove takes a part away that nothing owns.
-func (r *region) remove(kind, name string, inUse wrong) error {
+func (r *region) remove(kind, name string, inUse wrong) (int, any, error) {
 	p := r.parts[kind+" "+name]
 	switch {
 	case p == nil:
-		return noSuchVM
+		return 0, nil, noSuchVM
 	case p.owner != "":
-		return inUse
+		return 0, nil, inUse
 	}
 	delete(r.parts, kind+" "+name)
-	return nil
+	return http.StatusAccepted, nil, nil
 }
 
-func (r *region) deleteDisk(_ context.Context, _, name string, _ *armcompute.DisksClientBeginDeleteOptions) (azfake.PollerResponder[armcompute.DisksClientDeleteResponse], azfake.ErrorResponder) {
-	err := r.remove(leftoverDisk, name, wrong{409, "OperationNotAllowed", "the disk is attached to a VM", ""})
-	return accept(err, http.StatusAccepted, armcompute.DisksClientDeleteResponse{})
+func (r *region) deleteDisk(name string, _ *http.Request) (int, any, error) {
+	return r.remove(leftoverDisk, name, wrong{409, "OperationNotAllowed", "the disk is attached to a VM", ""})
 }
 
-func (r *region) deleteInterface(q *http.Request) (any, error) {
-	return nil, r.remove(leftoverInterface, path.Base(q.URL.Path), wrong{400, "NicInUse", "the interface is used", ""})
+func (r *region) deleteInterface(name string, _ *http.Request) (int, any, error) {
+	return r.remove(leftoverInterface, name, wrong{400, "NicInUse", "the interface is used", ""})
 }
 
-func (r *region) deleteAddress(q *http.Request) (any, error) {
-	return nil, r.remove(leftoverAddress, path.Base(q.URL.Path), wrong{400, "PublicIPAddressCannotBeDeleted", "the address is used", ""})
+func (r *region) deleteAddress(name string, _ *http.Request) (int, any, error) {
+	return r.remove(leftoverAddress, name, wrong{400, "PublicIPAddressCannotBeDeleted", "the address is used", ""})
 }
 
-func (r *region) listImages(string, *armcompute.ImagesClientListByResourceGroupOptions) (reply azfake.PagerResponder[armcompute.ImagesClientListByResourceGroupResponse]) {
-	var all []armcompute.Image
-	for _, i := range r.images {
-		all = append(all, *i)
-	}
-	page, next := cut(r, all)
-	reply.AddPage(http.StatusOK, armcompute.ImagesClientListByResourceGroupResponse{ImageListResult: armcompute.ImageListResult{Value: page, NextLink: next}}, nil)
-	return reply
-}
+func (r *region) listImages(string, *http.Request) (int, any, error) { return paged(r, r.images) }
 
-func (r *region) skus(*armcompute.ResourceSKUsClientListOptions) (reply azfake.PagerResponder[armcompute.ResourceSKUsClientListResponse]) {
-	all := []armcompute.ResourceSKU{{Name: to.Ptr("Premium_LRS"), ResourceType: to.Ptr("disks")}}
+func (r *region) skus(string, *http.Request) (int, any, error) {
+	all := []object{{"name": "Premium_LRS", "resourceType": "disks"}}
 	for _, k := range r.kinds {
 		all = append(all, k.sku())
 	}
-	page, next := cut(r, all)
-	reply.AddPage(http.StatusOK, armcompute.ResourceSKUsClientListResponse{ResourceSKUsResult: armcompute.ResourceSKUsResult{Value: page, NextLink: next}}, nil)
-	return reply
+	return paged(r, all)
 }
 
-func (k kind) sku() armcompute.ResourceSKU {
-	s := armcompute.ResourceSKU{
-		Name: &k.name, Family: &k.family, ResourceType: to.Ptr("virtualMachines"), Locations: []*string{to.Ptr("westeurope")},
-		LocationInfo: []*armcompute.ResourceSKULocationInfo{{Location: to.Ptr("WestEurope"), Zones: to.SliceOfPtrs(k.zones...)}},
-	}
+func (k kind) sku() object {
+	var has, bars []object
 	for name, value := range map[string]string{
 		"vCPUs": fmt.Sprint(k.cores), "MemoryGB": fmt.Sprint(k.gib), "CpuArchitectureType": k.arch, "HyperVGenerations": k.generations,
 		"LowPriorityCapable": map[bool]string{true: "True", false: "False"}[k.spot],
 	} {
-		s.Capabilities = append(s.Capabilities, &armcompute.ResourceSKUCapabilities{Name: &name, Value: &value})
+		has = append(has, object{"name": name, "value": value})
 	}
 	if k.gpus > 0 {
-		s.Capabilities = append(s.Capabilities, &armcompute.ResourceSKUCapabilities{Name: to.Ptr("GPUs"), Value: to.Ptr(fmt.Sprint(k.gpus))})
+		has = append(has, object{"name": "GPUs", "value": fmt.Sprint(k.gpus)})
 	}
 	if k.sealed {
-		s.Capabilities = append(s.Capabilities, &armcompute.ResourceSKUCapabilities{Name: to.Ptr("ConfidentialComputingType"), Value: to.Ptr("SNP")})
+		has = append(has, object{"name": "ConfidentialComputingType", "value": "SNP"})
 	}
 	if k.barred {
-		s.Restrictions = append(s.Restrictions, &armcompute.ResourceSKURestrictions{Type: to.Ptr(armcompute.ResourceSKURestrictionsTypeLocation)})
+		bars = append(bars, object{"type": "Location"})
 	}
 	if k.barredIn != nil {
-		s.Restrictions = append(s.Restrictions, &armcompute.ResourceSKURestrictions{
-			Type: to.Ptr(armcompute.ResourceSKURestrictionsTypeZone), RestrictionInfo: &armcompute.ResourceSKURestrictionInfo{Zones: to.SliceOfPtrs(k.barredIn...)},
-		})
+		bars = append(bars, object{"type": "Zone", "restrictionInfo": object{"zones": k.barredIn}})
 	}
-	return s
+	return object{
+		"name": k.name, "family": k.family, "resourceType": "virtualMachines", "locations": []string{"westeurope"}, "capabilities": has, "restrictions": bars,
+		"locationInfo": []object{{"location": "WestEurope", "zones": k.zones}},
+	}
 }
 
 // row is a row of Azure Resource Graph's: how often a type is taken back, or its prices, each with its date.
@@ -367,7 +334,7 @@ func row(name, evictions string, prices ...string) map[string]any {
 	return map[string]any{"id": name, "name": name, "evictions": evictions, "prices": steps}
 }
 
-func (r *region) query(q *http.Request) (any, error) {
+func (r *region) query(_ string, q *http.Request) (int, any, error) {
 	var asked struct {
 		Query         string
 		Subscriptions []string
@@ -377,7 +344,7 @@ func (r *region) query(q *http.Request) (any, error) {
 		}
 	}
 	if err := json.NewDecoder(q.Body).Decode(&asked); err != nil || asked.Options.ResultFormat != "objectArray" {
-		return nil, wrong{400, "BadRequest", fmt.Sprintf("%+v is no query: %v", asked, err), ""}
+		return 0, nil, wrong{400, "BadRequest", fmt.Sprintf("%+v is no query: %v", asked, err), ""}
 	}
 	all := r.spots
 	if len(asked.Subscriptions) > 0 || !strings.Contains(asked.Query, "location =~ 'westeurope'") {
@@ -386,17 +353,15 @@ func (r *region) query(q *http.Request) (any, error) {
 	r.skip, _ = strconv.Atoi(asked.Options.SkipToken)
 	r.next = strconv.Itoa
 	page, next := cut(r, all)
-	return map[string]any{
+	return http.StatusOK, object{
 		"count": len(page), "totalRecords": len(all), "data": page, "$skipToken": next, "resultTruncated": strconv.FormatBool(r.cutShort),
 	}, nil
 }
 
-func (r *region) usages(string, *armcompute.UsageClientListOptions) (reply azfake.PagerResponder[armcompute.UsageClientListResponse]) {
-	var all []armcompute.Usage
+func (r *region) usages(string, *http.Request) (int, any, error) {
+	var all []object
 	for _, name := range slices.Sorted(maps.Keys(r.cores)) {
-		all = append(all, armcompute.Usage{Name: &armcompute.UsageName{Value: to.Ptr(strings.ToUpper(name))}, Limit: to.Ptr(r.cores[name]), CurrentValue: to.Ptr(int32(0)), Unit: to.Ptr("Count")})
+		all = append(all, object{"name": object{"value": strings.ToUpper(name)}, "limit": r.cores[name], "currentValue": 0, "unit": "Count"})
 	}
-	page, next := cut(r, all)
-	reply.AddPage(http.StatusOK, armcompute.UsageClientListResponse{ListUsagesResult: armcompute.ListUsagesResult{Value: page, NextLink: next}}, nil)
-	return reply
+	return paged(r, all)
 }

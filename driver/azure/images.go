@@ -3,9 +3,9 @@ package azure
 import (
 	"context"
 	"strings"
+	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime/datetime"
 
 	"drover"
 	"drover/driver"
@@ -28,29 +28,32 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 		}
 		return []driver.Image{{ID: id, Name: ref}}, nil
 	}
-	found, err := list[armcompute.Image](ctx, c.api, "ListImages")
+	found, err := list[struct {
+		ID, Name, Location string
+		SystemData         struct{ CreatedAt *datetime.RFC3339 }
+	}](ctx, c.api, "ListImages")
 	if err != nil {
 		return nil, errs.Classify("look for image "+ref, err)
 	}
 	var all []driver.Image
 	for _, i := range found {
-		if kit.MatchGlob(strings.ToLower(ref), strings.ToLower(kit.Value(i.Name))) && strings.EqualFold(kit.Value(i.Location), c.config.Location) {
-			all = append(all, driver.Image{ID: kit.Value(i.ID), Name: kit.Value(i.Name), Created: drover.TimeOf(kit.Value(kit.Value(i.SystemData).CreatedAt))})
+		if kit.MatchGlob(strings.ToLower(ref), strings.ToLower(i.Name)) && strings.EqualFold(i.Location, c.config.Location) {
+			all = append(all, driver.Image{ID: i.ID, Name: i.Name, Created: drover.TimeOf(time.Time(kit.Value(i.SystemData.CreatedAt)))})
 		}
 	}
 	return all, nil
 }
 
 // imageOf is an image's id as the create call takes it.
-func imageOf(id string) *armcompute.ImageReference {
+func imageOf(id string) object {
 	if part := strings.Split(id, ":"); len(part) == 4 && !strings.HasPrefix(id, "/") {
-		return &armcompute.ImageReference{Publisher: &part[0], Offer: &part[1], SKU: &part[2], Version: &part[3]}
+		return object{"publisher": part[0], "offer": part[1], "sku": part[2], "version": part[3]}
 	}
 	switch lower := strings.ToLower(id); {
 	case strings.HasPrefix(lower, "/communitygalleries/"):
-		return &armcompute.ImageReference{CommunityGalleryImageID: to.Ptr(id)}
+		return object{"communityGalleryImageId": id}
 	case strings.HasPrefix(lower, "/sharedgalleries/"):
-		return &armcompute.ImageReference{SharedGalleryImageID: to.Ptr(id)}
+		return object{"sharedGalleryImageId": id}
 	}
-	return &armcompute.ImageReference{ID: to.Ptr(id)}
+	return object{"id": id}
 }

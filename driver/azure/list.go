@@ -3,9 +3,9 @@ package azure
 import (
 	"context"
 	"strings"
+	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime/datetime"
 
 	"drover"
 	"drover/driver"
@@ -15,11 +15,11 @@ import (
 // List merges several of Azure's lists: virtual machines with their tags, the state of each, and the addresses of
 // their interfaces. It leaves out only those of other regions in the group.
 func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instance, error) {
-	vms, err := list[armcompute.VirtualMachine](ctx, c.api, "ListVMs")
+	vms, err := list[virtualMachine](ctx, c.api, "ListVMs")
 	if err != nil {
 		return nil, errs.Classify("list instances", err)
 	}
-	states, err := list[armcompute.VirtualMachine](ctx, c.api, "ListVMStates")
+	states, err := list[virtualMachine](ctx, c.api, "ListVMStates")
 	if err != nil {
 		return nil, errs.Classify("list the states of instances", err)
 	}
@@ -27,17 +27,16 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 	if err != nil {
 		return nil, errs.Classify("list the addresses of instances", err)
 	}
-	views := map[string]*armcompute.VirtualMachineInstanceView{}
+	views := map[string]virtualMachine{}
 	for _, s := range states {
-		views[key(s.ID)] = kit.Value(s.Properties).InstanceView
+		views[key(s.ID)] = s
 	}
 	var all []driver.Instance
 	for _, vm := range vms {
-		if !strings.EqualFold(kit.Value(vm.Location), c.config.Location) || vm.Properties == nil {
-			continue
+		if strings.EqualFold(vm.Location, c.config.Location) {
+			vm.Properties.InstanceView = views[key(vm.ID)].Properties.InstanceView
+			all = append(all, c.found(vm, addresses))
 		}
-		vm.Properties.InstanceView = views[key(vm.ID)]
-		all = append(all, c.found(vm, addresses))
 	}
 	return all, nil
 }
@@ -45,7 +44,7 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 // Describe asks for one virtual machine, which includes its state, and for all addresses.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
-	var vm armcompute.VirtualMachine
+	var vm virtualMachine
 	if err := c.api.do(ctx, "GetVM", id, nil, &vm); err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
@@ -53,11 +52,11 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	if err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
-	return c.found(&vm, addresses), nil
+	return c.found(vm, addresses), nil
 }
 
 // found is an instance with its addresses, and whether it was taken back.
-func (c *cloud) found(vm *armcompute.VirtualMachine, addresses map[string]driver.Addresses) driver.Instance {
+func (c *cloud) found(vm virtualMachine, addresses map[string]driver.Addresses) driver.Instance {
 	in := c.instanceOf(vm)
 	in.Addresses.Private, in.Addresses.Public = addresses[key(vm.ID)].Private, addresses[key(vm.ID)].Public
 	in.Reclaimed = c.takenBack(in)
@@ -65,7 +64,7 @@ func (c *cloud) found(vm *armcompute.VirtualMachine, addresses map[string]driver
 }
 
 // key is a resource id for comparison: Azure varies its capitals.
-func key(id *string) string { return strings.ToLower(kit.Value(id)) }
+func key(id string) string { return strings.ToLower(id) }
 
 // addresses are where instances can be reached, by resource id.
 func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, error) {
@@ -94,34 +93,49 @@ func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, err
 	return all, nil
 }
 
+// virtualMachine is what the driver reads of a virtual machine.
+type virtualMachine struct {
+	ID, Name, Location string
+	Zones              []string
+	Tags               map[string]string
+	Properties         struct {
+		ProvisioningState, Priority string
+		TimeCreated                 *datetime.RFC3339
+		HardwareProfile             struct{ VMSize string }
+		OSProfile                   struct{ AdminUsername string }
+		InstanceView                struct {
+			Statuses []struct{ Code, Message string }
+		}
+	}
+}
+
 // instanceOf translates an instance, without its addresses.
-func (c *cloud) instanceOf(vm *armcompute.VirtualMachine) driver.Instance {
-	p := kit.Value(vm.Properties)
-	view := kit.Value(p.InstanceView).Statuses
-	power, _, _ := status(view, "PowerState/")
+func (c *cloud) instanceOf(vm virtualMachine) driver.Instance {
+	p := vm.Properties
+	power, _, _ := vm.status("PowerState/")
 	in := driver.Instance{
-		ID: kit.Value(vm.Name), Tags: converted(vm.Tags, kit.Value), ProviderType: string(kit.Value(kit.Value(p.HardwareProfile).VMSize)), Zone: c.config.Location, Market: drover.OnDemand,
-		State: state(kit.Value(p.ProvisioningState), power), Created: drover.TimeOf(kit.Value(p.TimeCreated)),
-		Addresses: driver.Addresses{User: kit.Value(kit.Value(p.OSProfile).AdminUsername)},
+		ID: vm.Name, Tags: vm.Tags, ProviderType: p.HardwareProfile.VMSize, Zone: c.config.Location, Market: drover.OnDemand,
+		State: state(p.ProvisioningState, power), Created: drover.TimeOf(time.Time(kit.Value(p.TimeCreated))),
+		Addresses: driver.Addresses{User: p.OSProfile.AdminUsername},
 	}
 	if len(vm.Zones) > 0 {
-		in.Zone += "-" + kit.Value(vm.Zones[0])
+		in.Zone += "-" + vm.Zones[0]
 	}
-	if kit.Value(p.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
+	if p.Priority == "Spot" {
 		in.Market = drover.Spot
 	}
-	if in.State == driver.Stopped && kit.Value(p.ProvisioningState) == "Failed" {
-		in.Failed = failure(in, view)
+	if in.State == driver.Stopped && p.ProvisioningState == "Failed" {
+		in.Failed = vm.failure(in.Market)
 	}
 	return in
 }
 
 // status is the status whose code begins so, such as PowerState/running, if there is one: the rest of the code, and
 // what else it says.
-func status(view []*armcompute.InstanceViewStatus, begins string) (rest, message string, ok bool) {
-	for _, s := range view {
-		if rest, ok := strings.CutPrefix(kit.Value(s.Code), begins); ok {
-			return rest, kit.Value(s.Message), true
+func (vm virtualMachine) status(begins string) (rest, message string, ok bool) {
+	for _, s := range vm.Properties.InstanceView.Statuses {
+		if rest, ok := strings.CutPrefix(s.Code, begins); ok {
+			return rest, s.Message, true
 		}
 	}
 	return "", "", false
@@ -145,10 +159,10 @@ func state(provisioning, power string) driver.State {
 
 // failure is why an instance could not be made, by the code of its provisioning state:
 // ProvisioningState/failed/AllocationFailed.
-func failure(in driver.Instance, view []*armcompute.InstanceViewStatus) *drover.Error {
-	doing := "create instance " + in.ID
-	if code, message, ok := status(view, "ProvisioningState/failed"); ok {
-		return errs.Error(doing, in.Market, kit.Answer{Code: strings.TrimPrefix(code, "/"), Message: message})
+func (vm virtualMachine) failure(m drover.Market) *drover.Error {
+	doing := "create instance " + vm.Name
+	if code, message, ok := vm.status("ProvisioningState/failed"); ok {
+		return errs.CreateError(doing, m, kit.Answer{Code: strings.TrimPrefix(code, "/"), Message: message})
 	}
 	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure gave no reason", doing)
 }
@@ -160,15 +174,6 @@ func (c *cloud) takenBack(in driver.Instance) bool {
 
 // SetTags replaces the tags, except the configured ones.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	update := armcompute.VirtualMachineUpdate{Tags: converted(kit.MergeTags(c.config.Tags, tags), to.Ptr)}
+	update := object{"tags": kit.MergeTags(c.config.Tags, tags)}
 	return errs.Classify("tag instance "+id, c.api.do(ctx, "UpdateVM", id, update, nil))
-}
-
-// converted applies a function to the values of tags, which are pointers in the API.
-func converted[S, T any](tags map[string]S, convert func(S) T) map[string]T {
-	all := make(map[string]T, len(tags))
-	for key, value := range tags {
-		all[key] = convert(value)
-	}
-	return all
 }

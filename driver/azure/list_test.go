@@ -1,12 +1,11 @@
 package azure
 
 import (
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
@@ -96,9 +95,26 @@ func TestList(t *testing.T) {
 	t.Run("an instance of another region is not listed", func(t *testing.T) {
 		r := newRegion()
 		drivertest.Create(t, imitate(t, r, ""), request("one"))
-		r.vms["one"].asked.Location = to.Ptr("northeurope")
+		r.vms["one"].asked["location"] = "northeurope"
 		if got := drivertest.Listed(t, imitate(t, r, "")); len(got) != 0 {
 			t.Errorf("%v", got)
+		}
+	})
+	t.Run("a value may be missing or null, and a time without a zone, as Azure has some", func(t *testing.T) {
+		for text, want := range map[string]driver.Instance{
+			`{"name": "one"}`: {ID: "one", Zone: "westeurope", Market: drover.OnDemand, State: driver.Pending},
+			`{"name": "one", "zones": null, "tags": {"a": null}, "new": 1, "properties": {"timeCreated": null, "osProfile": null, "instanceView": {"statuses": [null]}}}`: {
+				ID: "one", Zone: "westeurope", Market: drover.OnDemand, State: driver.Pending, Tags: map[string]string{"a": ""},
+			},
+			`{"name": "one", "properties": {"timeCreated": "2026-03-01T00:00:00.5"}}`: {
+				ID: "one", Zone: "westeurope", Market: drover.OnDemand, State: driver.Pending, Created: drover.TimeOf(day("2026-03-01").Add(time.Second / 2)),
+			},
+		} {
+			var vm virtualMachine
+			drivertest.Must(t, json.Unmarshal([]byte(text), &vm))
+			if diff := cmp.Diff(want, imitate(t, newRegion(), "").instanceOf(vm)); diff != "" {
+				t.Errorf("%s: %s", text, diff)
+			}
 		}
 	})
 	t.Run("one that runs although its provisioning failed is left to the boot probe", func(t *testing.T) {
@@ -199,13 +215,11 @@ func TestSweep(t *testing.T) {
 func TestFindImages(t *testing.T) {
 	r := newRegion()
 	r.pageSize = 2
-	at := func(day int) *armcompute.SystemData {
-		return &armcompute.SystemData{CreatedAt: to.Ptr(time.Date(2026, 3, day, 0, 0, 0, 0, time.UTC))}
-	}
 	for i, name := range []string{"worker-1", "worker-2", "Worker-3", "other"} {
-		r.images = append(r.images, &armcompute.Image{ID: to.Ptr("/images/" + name), Name: &name, Location: to.Ptr("westeurope"), SystemData: at(9 - i)})
+		made := object{"createdAt": time.Date(2026, 3, 9-i, 0, 0, 0, 0, time.UTC)}
+		r.images = append(r.images, object{"id": "/images/" + name, "name": name, "location": "westeurope", "systemData": made})
 	}
-	r.images = append(r.images, &armcompute.Image{ID: to.Ptr("/images/far"), Name: to.Ptr("worker-9"), Location: to.Ptr("northeurope")})
+	r.images = append(r.images, object{"id": "/images/far", "name": "worker-9", "location": "northeurope", "systemData": nil})
 	c := imitate(t, r, "image_group: pictures")
 	gallery := "/subscriptions/sub/resourceGroups/pictures/providers/Microsoft.Compute/galleries/lab/images/worker"
 	for ref, want := range map[string][]string{
@@ -228,10 +242,6 @@ func TestFindImages(t *testing.T) {
 			t.Errorf("the newest is %+v", newest)
 		}
 	}
-	if i := imageOf("/CommunityGalleries/x/images/y"); i.CommunityGalleryImageID == nil || i.ID != nil {
-		t.Errorf("%+v", i)
-	}
-	if i := imageOf("/SharedGalleries/x/images/y"); i.SharedGalleryImageID == nil || i.ID != nil {
-		t.Errorf("%+v", i)
-	}
+	expect(t, `{"communityGalleryImageId": "/CommunityGalleries/x/images/y"}`, imageOf("/CommunityGalleries/x/images/y"))
+	expect(t, `{"sharedGalleryImageId": "/SharedGalleries/x/images/y"}`, imageOf("/SharedGalleries/x/images/y"))
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
@@ -109,25 +107,39 @@ func (c *cloud) zonesOf(t typeInfo) []string {
 
 // fetchTypes fetches the types of the region.
 func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
-	found, err := list[armcompute.ResourceSKU](ctx, c.api, "ListTypes")
+	found, err := list[sku](ctx, c.api, "ListTypes")
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]typeInfo{}
 	for _, s := range found {
-		if t, ok := c.typeOf(s); ok && kit.Value(s.ResourceType) == "virtualMachines" {
-			all[kit.Value(s.Name)] = t
+		if t, ok := c.typeOf(s); ok && s.ResourceType == "virtualMachines" {
+			all[s.Name] = t
 		}
 	}
 	return all, nil
 }
 
+// sku is what the driver reads of a type.
+type sku struct {
+	Name, ResourceType, Family string
+	Capabilities               []struct{ Name, Value string }
+	LocationInfo               []struct {
+		Location string
+		Zones    []string
+	}
+	Restrictions []struct {
+		Type            string
+		RestrictionInfo struct{ Zones []string }
+	}
+}
+
 // typeOf translates a type, if the subscription may use it and its architecture is known. It has no disk of its own:
 // the volume is as large as requested.
-func (c *cloud) typeOf(s *armcompute.ResourceSKU) (t typeInfo, ok bool) {
+func (c *cloud) typeOf(s sku) (t typeInfo, ok bool) {
 	has := map[string]string{}
 	for _, one := range s.Capabilities {
-		has[kit.Value(one.Name)] = kit.Value(one.Value)
+		has[one.Name] = one.Value
 	}
 	cores, _ := strconv.ParseInt(has["vCPUs"], 10, 64)
 	usable, err := strconv.ParseInt(has["vCPUsAvailable"], 10, 64) // of types that have some of their vCPUs taken away
@@ -141,18 +153,18 @@ func (c *cloud) typeOf(s *armcompute.ResourceSKU) (t typeInfo, ok bool) {
 			CPU: drover.MilliCPU(usable) * 1000, Memory: drover.Bytes(gib * float64(drover.GiB)), GPUs: gpus,
 			Arch: map[string]drover.Arch{"x64": "amd64", "Arm64": "arm64"}[has["CpuArchitectureType"]],
 		},
-		Zones: c.zonesIn(s), Family: kit.Value(s.Family), Cores: cores, Spot: has["LowPriorityCapable"] == "True",
+		Zones: c.zonesIn(s), Family: s.Family, Cores: cores, Spot: has["LowPriorityCapable"] == "True",
 		Generations: has["HyperVGenerations"], Confidential: has["ConfidentialComputingType"] != "",
 	}
 	return t, t.Resources.Arch != "" && cores > 0 && t.Resources.Memory > 0 && len(t.Zones) > 0
 }
 
 // zonesIn are the zones in which the subscription may use a type.
-func (c *cloud) zonesIn(s *armcompute.ResourceSKU) (zones []string) {
+func (c *cloud) zonesIn(s sku) (zones []string) {
 	for _, in := range s.LocationInfo {
-		if strings.EqualFold(kit.Value(in.Location), c.config.Location) {
+		if strings.EqualFold(in.Location, c.config.Location) {
 			for _, zone := range in.Zones {
-				zones = append(zones, c.config.Location+"-"+kit.Value(zone))
+				zones = append(zones, c.config.Location+"-"+zone)
 			}
 		}
 	}
@@ -160,11 +172,11 @@ func (c *cloud) zonesIn(s *armcompute.ResourceSKU) (zones []string) {
 		zones = []string{c.config.Location}
 	}
 	for _, r := range s.Restrictions {
-		if kit.Value(r.Type) == armcompute.ResourceSKURestrictionsTypeLocation {
+		if r.Type == "Location" {
 			return nil
 		}
-		for _, zone := range kit.Value(r.RestrictionInfo).Zones {
-			zones = slices.DeleteFunc(zones, func(z string) bool { return z == c.config.Location+"-"+kit.Value(zone) })
+		for _, zone := range r.RestrictionInfo.Zones {
+			zones = slices.DeleteFunc(zones, func(z string) bool { return z == c.config.Location+"-"+zone })
 		}
 	}
 	slices.Sort(zones)
@@ -186,7 +198,10 @@ func quotaGroup(family string, m drover.Market) string {
 // fetchLimits fetches how many vCPUs each quota allows, by its name in lower case, since Azure varies its spelling.
 // If that fails, nothing is known for as long as an answer would be cached, so that creates do not ask each time.
 func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
-	found, err := list[armcompute.Usage](ctx, c.api, "ListQuotas")
+	found, err := list[struct {
+		Name  struct{ Value string }
+		Limit int64
+	}](ctx, c.api, "ListQuotas")
 	if ctx.Err() != nil {
 		return nil, err
 	}
@@ -195,9 +210,7 @@ func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
 	}
 	all := map[string]int64{}
 	for _, u := range found {
-		if u.Name != nil {
-			all[strings.ToLower(kit.Value(u.Name.Value))] = kit.Value(u.Limit)
-		}
+		all[strings.ToLower(u.Name.Value)] = u.Limit
 	}
 	return all, nil
 }

@@ -148,12 +148,11 @@ type spotInfo struct {
 
 // spotRow is a row of the answer: a type's prices, or its eviction rate.
 type spotRow struct {
-	Name      string `json:"name"`
-	Evictions string `json:"evictions"`
-	Prices    []struct {
+	Name, Evictions string
+	Prices          []struct {
 		USD  json.Number `json:"priceUSD"`
 		From string      `json:"effectiveDate"`
-	} `json:"prices"`
+	}
 }
 
 // fetchSpots fetches all types of the region, by their names in lower case.

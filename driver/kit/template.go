@@ -2,8 +2,8 @@ package kit
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,9 +15,11 @@ type Template struct {
 	Hint  string   // what it is, with an example
 	Given []string // paths of the keys that Drover sets itself, such as properties.priority
 	Use   string   // the hint for these: which settings to use instead
+	Keys  string   // for a template that is read into a map: JSON with every key and a value of its type; the key * stands for any
 }
 
-// Read decodes a template; an empty one sets nothing. Unknown fields and Given keys are KindInvalid.
+// Read decodes a template; an empty one sets nothing. Unknown fields, values of a wrong type and Given keys are
+// KindInvalid.
 func (t Template) Read(raw string, into any) error {
 	if raw == "" {
 		return nil
@@ -25,12 +27,9 @@ func (t Template) Read(raw string, into any) error {
 	d := json.NewDecoder(strings.NewReader(raw))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
-	var wrote any
+	var wrote, example any
 	if err == nil {
 		err = json.Unmarshal([]byte(raw), &wrote)
-	}
-	if _, itself := into.(json.Unmarshaler); itself && err == nil { // its own method ignores unknown fields
-		err = unread(wrote, into)
 	}
 	if err != nil {
 		return drover.Errorf(drover.KindInvalid, "read the template: %v", err).WithHint("%s", t.Hint)
@@ -38,6 +37,14 @@ func (t Template) Read(raw string, into any) error {
 	for _, path := range t.Given {
 		if has(wrote, strings.Split(path, ".")) {
 			return drover.Errorf(drover.KindInvalid, "the template sets %s, which Drover sets for each instance", path).WithHint("%s", t.Use)
+		}
+	}
+	if t.Keys != "" {
+		if err := json.Unmarshal([]byte(t.Keys), &example); err != nil {
+			return err
+		}
+		if key := misfit("", wrote, example); key != "" {
+			return drover.Errorf(drover.KindInvalid, "read the template: %s is unknown, or its value has the wrong type", key).WithHint("%s", t.Hint)
 		}
 	}
 	return nil
@@ -61,38 +68,31 @@ func has(value any, path []string) bool {
 	return false
 }
 
-// unread returns an error if the JSON has a key that was lost in decoding.
-func unread(wrote, into any) error {
-	var read any
-	text, err := json.Marshal(into)
-	if err = errors.Join(err, json.Unmarshal(text, &read)); err != nil {
-		return err
+// misfit returns the path of the first key that the example lacks or has with a value of another type; empty if there
+// is none.
+func misfit(path string, value, example any) string {
+	if value == nil {
+		return ""
 	}
-	if key := surplus(wrote, read); key != "" {
-		return errors.New("unknown field " + key)
+	if reflect.TypeOf(value) != reflect.TypeOf(example) {
+		return path
 	}
-	return nil
-}
-
-// surplus returns the path of a key that only the first value has.
-func surplus(one, other any) string {
-	switch one := one.(type) {
+	switch value := value.(type) {
 	case map[string]any:
-		known, _ := other.(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(one)) {
-			within, ok := known[key]
-			if !ok && one[key] != nil {
-				return key
+		known := example.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			of, ok := known[key]
+			if !ok {
+				of = known["*"]
 			}
-			if rest := surplus(one[key], within); rest != "" {
-				return key + "." + rest
+			if wrong := misfit(strings.TrimPrefix(path+"."+key, "."), value[key], of); wrong != "" {
+				return wrong
 			}
 		}
 	case []any:
-		known, _ := other.([]any)
-		for i := range min(len(one), len(known)) {
-			if rest := surplus(one[i], known[i]); rest != "" {
-				return rest
+		for _, one := range value {
+			if wrong := misfit(path, one, example.([]any)[0]); wrong != "" {
+				return wrong
 			}
 		}
 	}

@@ -1,22 +1,13 @@
 package kit_test
 
 import (
-	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"drover"
 	"drover/driver/kit"
 )
-
-// itself is read by a method of its own, which passes over what it does not know.
-type itself struct{ Size map[string]int }
-
-// UnmarshalJSON reads it.
-func (i *itself) UnmarshalJSON(text []byte) error {
-	type plain itself
-	return json.Unmarshal(text, (*plain)(i))
-}
 
 func TestTemplate(t *testing.T) {
 	of := kit.Template{Hint: "100 % of it", Given: []string{"zone", "plan.market", "disks.boot"}, Use: "use zones"}
@@ -49,12 +40,19 @@ func TestTemplate(t *testing.T) {
 			}
 		})
 	}
-	t.Run("that is read by a method of its own has no other fields, either", func(t *testing.T) {
-		if err := of.Read(`{"Size": {"a": 1}}`, &itself{}); err != nil {
-			t.Error(err)
-		}
-		if err := of.Read(`{"Size": {"a": 1}, "Colour": 2}`, &itself{}); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "Colour") {
-			t.Error(err)
+	t.Run("that is read into a map has the keys of an example, and values of their types", func(t *testing.T) {
+		of := of
+		of.Keys = `{"zone": "", "size": {"gib": 0, "labels": {"*": ""}}, "nics": [{"fast": true}]}`
+		for raw, wrong := range map[string]string{
+			`null`: "", `{"size": {"gib": 1, "labels": {"a": "b"}}, "nics": [{"fast": true}, {}], "old": null}`: "", `{"zone": "a"}`: "the template sets zone",
+			`{"Size": {}}`: "Size is", `{"size": 1}`: "size is", `{"size": {"gib": "1"}}`: "size.gib is", `{"size": {"labels": {"a": 1}}}`: "size.labels.a is",
+			`{"nics": [{}, {"slow": true}]}`: "nics.slow is", `[]`: "cannot unmarshal",
+		} {
+			var into map[string]any
+			err := of.Read(raw, &into)
+			if (drover.KindOf(err) == drover.KindInvalid) != (wrong != "") || !strings.Contains(fmt.Sprint(err), wrong) {
+				t.Errorf("%s: %v", raw, err)
+			}
 		}
 	})
 }
