@@ -134,9 +134,9 @@ func TestAnswersEnd(t *testing.T) {
 	const maxAnswer = 64 << 20
 	read, buffer := 0, make([]byte, 1<<20)
 	for n := 1; n > 0 && read <= 2*maxAnswer; read += n {
-		n, _ = res.Body.Read(buffer)
+		n, err = res.Body.Read(buffer)
 	}
-	if read != maxAnswer {
-		t.Errorf("%d bytes were read", read)
+	if read != maxAnswer || err != kit.ErrTooLarge {
+		t.Errorf("%d bytes were read, then %v", read, err)
 	}
 }

@@ -1,6 +1,9 @@
 package kit
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 
 	"drover"
@@ -9,6 +12,9 @@ import (
 // maxAnswer limits the size of one answer: a page of the largest price list has some 6 MiB, a thousand servers about
 // two.
 const maxAnswer = 64 << 20
+
+// ErrTooLarge is the error of reading an answer that is larger.
+var ErrTooLarge = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
 
 // Transport sends an SDK's requests through a gate, with a token if there is one, and limits the size of every
 // answer.
@@ -43,9 +49,20 @@ type bounded struct{ http.RoundTripper }
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.RoundTripper.RoundTrip(r)
 	if err == nil && answer.Body != nil {
-		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+		answer.Body = short{http.MaxBytesReader(nil, answer.Body, maxAnswer)}
 	}
 	return answer, err
+}
+
+// short is the body of an answer of limited size.
+type short struct{ io.ReadCloser }
+
+func (s short) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if _, is := errors.AsType[*http.MaxBytesError](err); is {
+		err = ErrTooLarge
+	}
+	return n, err
 }
 
 // CloseIdleConnections implements the client's method of this name.
