@@ -66,7 +66,7 @@ var layers = map[string]layer{
 	"driver/gce": {
 		does:    "Google Compute Engine: short waits for operations, tags as labels, cached prices",
 		ours:    []string{".", "driver", "driver/kit", "internal/diskcache"},
-		outside: []string{"cloud.google.com/go/auth", "google.golang.org/api"},
+		outside: []string{"cloud.google.com/go/auth"},
 	},
 	"driver/openstack": {
 		does:    "OpenStack: Nova servers, and lists that show what does not answer",

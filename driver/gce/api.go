@@ -1,199 +1,289 @@
 package gce
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"io"
 	"net/http"
+	"net/url"
 	"os"
+	"slices"
+	"strings"
 
 	"cloud.google.com/go/auth"
 	detect "cloud.google.com/go/auth/credentials"
-	"cloud.google.com/go/auth/httptransport"
-	"google.golang.org/api/cloudbilling/v1"
-	"google.golang.org/api/compute/v1"
-	"google.golang.org/api/googleapi"
-	"google.golang.org/api/option"
 
 	"drover"
 	"drover/driver/kit"
 )
 
-// The groups of calls that have a quota in common, for a project in a region or, where they are of no region, in all: see
-// https://cloud.google.com/compute/docs/api-rate-limits.
-const (
-	rateQueries = "queries"
-	rateReads   = "reads"
-	rateLists   = "lists"
-	rateWaits   = "waits for operations"
-	rateHeavy   = "aggregated lists"
-	rateGlobal  = "global lists"
-	rateSkus    = "price list"
-)
-
-// rates are such that no minute has more calls than a new project may make. Google once published 1,500 of a group; the 750 of those that are
-// heavy are what others were given by default, and the 300 of the price list are on its page of quotas. What a project may make stands in its own list.
+// rates are those of the groups of calls that have a quota in common, for a project in a region or, where they are of no region, in all: see
+// https://cloud.google.com/compute/docs/api-rate-limits. With them no minute has more calls than a new project may make. Google once published
+// 1,500 of a group; the 750 of those that are heavy are what others were given by default, and the 300 of the price list are on its page of
+// quotas. What a project may make stands in its own list.
 var rates = kit.Rates(map[kit.Rate][]string{
-	{Burst: 540, PerSecond: 16}: {rateQueries, rateReads, rateLists, rateGlobal},
-	{Burst: 150, PerSecond: 10}: {rateWaits, rateHeavy},
-	{Burst: 180, PerSecond: 2}:  {rateSkus},
+	{Burst: 540, PerSecond: 16}: {"queries", "reads", "lists", "global lists"},
+	{Burst: 150, PerSecond: 10}: {"waits for operations", "aggregated lists"},
+	{Burst: 180, PerSecond: 2}:  {"price list"},
 })
 
-const pageSize = 500 // as many as one page has at most
-
-// api makes all calls to Google: none is retried, every call is counted, and none exceeds the rates. It holds the
-// client but makes the services anew for each call: if they were fields, reflection could reach all their methods,
-// some thousand calls, and the linker would have to keep them.
-type api struct {
-	project string
-	gate    kit.Gate
-	client  *http.Client
+// call is how a call is made, and the rate that it counts against.
+type call struct {
+	rate, version, method string
+	path                  string // {zone} and {name}, or {images}, are filled from what it is about
+	query                 string
 }
 
-func (a *api) compute() *compute.Service {
-	s, _ := compute.NewService(context.Background(), option.WithHTTPClient(a.client)) // with a client there is nothing that could be missing
-	return s
-}
-
-func (a *api) billing() *cloudbilling.APIService {
-	s, _ := cloudbilling.NewService(context.Background(), option.WithHTTPClient(a.client))
-	return s
-}
-
-type op = compute.Operation
+// computeVersion is the version of Compute Engine's API. The price list has none.
+const computeVersion = "2026-09-01"
 
 // The parts of answers that are read. Without them an instance would come with its whole user data.
 const (
 	instanceFields = "name,zone,machineType,status,labels,labelFingerprint,scheduling(provisioningModel,preemptible)," +
 		"networkInterfaces(networkIP,accessConfigs(natIP)),creationTimestamp,lastStartTimestamp"
-	instancesFields = "nextPageToken,unreachables,items/*/warning(code),items/*/instances(" + instanceFields + ")"
-	typesFields     = "nextPageToken,items(name,guestCpus,memoryMb,architecture,isSharedCpu,deprecated(state),bundledLocalSsds(partitionCount)," +
-		"accelerators(guestAcceleratorCount,guestAcceleratorType))"
-	disksFields    = "nextPageToken,unreachables,items/*/disks(name,zone,labels,users,creationTimestamp)"
 	attachedFields = "status,disks(boot,source,diskSizeGb)"
-	imagesFields   = "nextPageToken,items(name,architecture,creationTimestamp,diskSizeGb,deprecated(state))"
-	skusFields     = "nextPageToken,skus(description,serviceRegions,category(resourceFamily,usageType),pricingInfo(effectiveTime,pricingExpression(usageUnit,tieredRates(unitPrice))))"
+
+	allInstances = "nextPageToken,unreachables,items/*/warning(code),items/*/instances(" + instanceFields + ")"
+	allTypes     = "nextPageToken,items(name,guestCpus,memoryMb,architecture,isSharedCpu,deprecated(state),bundledLocalSsds(partitionCount)," +
+		"accelerators(guestAcceleratorCount,guestAcceleratorType))"
+	allSkus = "nextPageToken,skus(description,serviceRegions,category(resourceFamily,usageType),pricingInfo(effectiveTime,pricingExpression(usageUnit,tieredRates(unitPrice))))"
 )
 
-// computeService is Compute Engine's name in the price list.
-const computeService = "services/6F81-5844-456A"
+// inPages asks for as many entries as one page has at most.
+const inPages = "maxResults=500"
 
-// connect finds project and credentials as Google's tools do. It makes no call, unless neither configuration nor
-// environment names the project.
-func connect(ctx context.Context, c Config, client *http.Client, metric func(string, error)) (*api, error) {
-	own := &credentials{}
-	if client == nil {
-		client = &http.Client{Transport: own}
+// calls are all that is ever asked of Google.
+var calls = map[string]call{
+	"instances.insert":             {"queries", computeVersion, "POST", "{zone}/instances", ""},
+	"instances.get":                {"reads", computeVersion, "GET", "{zone}/instances/{name}", ""},
+	"instances.aggregatedList":     {"aggregated lists", computeVersion, "GET", "{project}/aggregated/instances", inPages + "&fields=" + allInstances},
+	"instances.delete":             {"queries", computeVersion, "DELETE", "{zone}/instances/{name}", ""},
+	"instances.start":              {"queries", computeVersion, "POST", "{zone}/instances/{name}/start", ""},
+	"instances.stop":               {"queries", computeVersion, "POST", "{zone}/instances/{name}/stop", ""},
+	"instances.setLabels":          {"queries", computeVersion, "POST", "{zone}/instances/{name}/setLabels", ""},
+	"instances.getGuestAttributes": {"queries", computeVersion, "GET", "{zone}/instances/{name}/getGuestAttributes", "queryPath=" + hostKeys},
+	"zoneOperations.wait":          {"waits for operations", computeVersion, "POST", "{zone}/operations/{name}/wait", ""},
+	"zoneOperations.list":          {"lists", computeVersion, "GET", "{zone}/operations", inPages},
+	"disks.aggregatedList":         {"aggregated lists", computeVersion, "GET", "{project}/aggregated/disks", inPages + "&fields=nextPageToken,unreachables,items/*/disks(name,zone,labels,users,creationTimestamp)"},
+	"disks.delete":                 {"queries", computeVersion, "DELETE", "{zone}/disks/{name}", ""},
+	"disks.resize":                 {"queries", computeVersion, "POST", "{zone}/disks/{name}/resize", ""},
+	"images.list":                  {"global lists", computeVersion, "GET", "{images}", inPages + "&fields=nextPageToken,items(name,architecture,creationTimestamp,diskSizeGb,deprecated(state))"},
+	"zones.list":                   {"global lists", computeVersion, "GET", "{project}/zones", inPages + "&fields=nextPageToken,items(name,status)"},
+	"machineTypes.list":            {"lists", computeVersion, "GET", "{zone}/machineTypes", inPages + "&fields=" + allTypes},
+	"projects.get":                 {"global lists", computeVersion, "GET", "{project}", "fields=commonInstanceMetadata(items)"},
+	"skus.list":                    {"price list", "", "GET", "{prices}", "pageSize=5000&fields=" + allSkus},
+}
+
+// api calls Google: no call is retried, every call is counted, and none exceeds the rates. It does not use Google's
+// packages: they would keep thousands of other calls in the program, and take 30 CPU seconds to compile.
+type api struct {
+	project  string
+	universe string // the domain of Google's services
+	network  http.RoundTripper
+	gate     kit.Gate
+}
+
+// connect finds project and credentials as Google's tools do, unless a network is given that needs no credentials. It
+// makes no call, unless neither configuration nor environment names the project.
+func connect(ctx context.Context, c Config, network http.RoundTripper, metric func(string, error)) (*api, error) {
+	own := &credentials{universe: cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"), next: http.DefaultTransport.(*http.Transport).Clone()}
+	if network == nil {
+		network = own
 	}
-	a := &api{client: client, project: cmp.Or(c.Project, os.Getenv("GOOGLE_CLOUD_PROJECT")), gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric}}
+	a := &api{
+		project: cmp.Or(c.Project, os.Getenv("GOOGLE_CLOUD_PROJECT")), universe: own.universe, network: kit.Bounded(network),
+		gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric},
+	}
 	if a.project == "" {
-		project, err := own.project(ctx)
-		if err != nil || project == "" {
+		who, err := own.found.Get(ctx, "", own.detect)
+		if err == nil {
+			a.project, err = who.ProjectID(ctx)
+		}
+		if err != nil || a.project == "" {
 			return nil, drover.Errorf(drover.KindInvalid, "no project is configured, and the credentials do not specify one").WithHint("write project: ID")
 		}
-		a.project = project
 	}
 	return a, nil
 }
 
-// asking is a call of Google's SDK.
-type asking[C, T any] interface {
-	Context(context.Context) C
-	Do(...googleapi.CallOption) (T, error)
-}
-
-// do makes a call that counts against a rate.
-func do[C asking[C, T], T any](ctx context.Context, a *api, name, rate string, call C) (answer T, err error) {
-	err = a.gate.Pass(ctx, name, func() error {
-		answer, err = call.Context(ctx).Do()
-		return err
-	}, rate)
-	return answer, err
-}
-
-// about makes a call about the object with an id.
-func about[C asking[C, T], T any](ctx context.Context, a *api, name, rate, id string, call func(project, zone, name string) C) (answer T, err error) {
-	zone, of, err := split(id)
+// do makes a call about a zone, ZONE/NAME or an image's project, if any, with an optional body, and decodes the answer.
+// It does not wait for operations. asks are pairs of a query parameter and its value; empty values are left out.
+func (a *api) do(ctx context.Context, call, about string, body, answer any, asks ...string) error {
+	q, err := a.request(ctx, calls[call], about, body, asks)
 	if err != nil {
-		return answer, err
+		return err
 	}
-	return do(ctx, a, name, rate, call(a.project, zone, of))
-}
-
-// get reads some fields of an instance.
-func (a *api) get(ctx context.Context, id string, fields googleapi.Field) (*compute.Instance, error) {
-	return about(ctx, a, "instances.get", rateReads, id, func(project, zone, name string) *compute.InstancesGetCall {
-		return a.compute().Instances.Get(project, zone, name).Fields(fields)
-	})
-}
-
-// pages is a call that is answered by pages.
-type pages[C, P any] interface {
-	asking[C, P]
-	PageToken(string) C
-}
-
-// list reads all pages.
-func list[C pages[C, P], P, T any](ctx context.Context, a *api, name, rate string, call C, read func(P) ([]T, string, error)) ([]T, error) {
-	return kit.Collect(func(token string) ([]T, string, error) {
-		page, err := do(ctx, a, name, rate, call.PageToken(token))
+	return a.gate.Pass(ctx, call, func() error {
+		response, err := a.network.RoundTrip(q)
 		if err != nil {
+			return cmp.Or(ctx.Err(), err)
+		}
+		defer response.Body.Close()
+		switch text, err := io.ReadAll(response.Body); {
+		case response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices:
+			return refused(response.StatusCode, response.Header, text)
+		case err != nil || response.StatusCode == http.StatusNoContent:
+			return err
+		default:
+			return json.Unmarshal(text, answer)
+		}
+	}, calls[call].rate)
+}
+
+// request builds the request of a call.
+func (a *api) request(ctx context.Context, to call, about string, body any, asks []string) (q *http.Request, err error) {
+	zone, name := about, ""
+	if strings.Contains(to.path, "{name}") {
+		if zone, name, err = split(about); err != nil {
+			return nil, err
+		}
+	}
+	projects, escape := "https://compute."+a.universe+"/compute/v1/projects/", url.QueryEscape // which escapes colons, too
+	project := projects + escape(a.project)
+	fill := strings.NewReplacer(
+		"{project}", project, "{zone}", project+"/zones/"+escape(zone), "{name}", name, "{images}", projects+escape(about)+"/global/images",
+		"{prices}", "https://cloudbilling."+a.universe+"/v1/services/6F81-5844-456A/skus", // Compute Engine's
+	)
+	query, _ := url.ParseQuery("alt=json&prettyPrint=false&" + to.query) // the calls' queries are valid
+	for pair := range slices.Chunk(asks, 2) {
+		if pair[1] != "" {
+			query.Set(pair[0], pair[1])
+		}
+	}
+	var text []byte
+	if body != nil {
+		text, _ = json.Marshal(body) // it is JSON already
+	}
+	q, err = http.NewRequestWithContext(ctx, to.method, fill.Replace(to.path)+"?"+query.Encode(), bytes.NewReader(text))
+	if err == nil && body != nil {
+		q.Header.Set("Content-Type", "application/json")
+	}
+	if err == nil && to.version != "" {
+		q.Header.Set("X-Goog-Api-Version", to.version)
+	}
+	return q, err
+}
+
+// page is one page of a list.
+type page[T any] struct {
+	Items, Skus   T // the price list has Skus
+	Unreachables  []string
+	NextPageToken string
+}
+
+// list reads all pages of a list.
+func list[P, T any](ctx context.Context, a *api, call, about string, read func(page[P]) ([]T, error), asks ...string) ([]T, error) {
+	return kit.Collect(func(token string) ([]T, string, error) {
+		var p page[P]
+		if err := a.do(ctx, call, about, nil, &p, append(slices.Clone(asks), "pageToken", token)...); err != nil {
 			return nil, "", err
 		}
-		return read(page)
+		some, err := read(p)
+		return some, p.NextPageToken, err
 	})
 }
 
-// whole is an error for an answer that lacks some zones.
-func whole(unreachable []string) error {
-	if len(unreachable) > 0 {
-		return drover.Errorf(drover.KindTransient, "Google cannot reach %v", unreachable)
-	}
-	return nil
+// items reads a page that is a plain list.
+func items[T any](p page[[]T]) ([]T, error) { return append(p.Items, p.Skus...), nil }
+
+// get reads some fields of an instance.
+func (a *api) get(ctx context.Context, id, fields string) (found resource, err error) {
+	err = a.do(ctx, "instances.get", id, nil, &found, "fields", fields)
+	return found, err
 }
+
+// scoped is a zone's part of a page.
+type scoped struct {
+	Warning          struct{ Code string }
+	Instances, Disks []resource
+}
+
+// resource is what the driver reads of an instance, disk, image, zone, type or operation; each has some of it. JSON's
+// keys are matched in any capitals.
+type resource struct {
+	Name, Zone, Status, CreationTimestamp string
+
+	Labels                                            map[string]string // of an instance or a disk
+	MachineType, LabelFingerprint, LastStartTimestamp string
+	Scheduling                                        struct {
+		ProvisioningModel string
+		Preemptible       bool
+	}
+	NetworkInterfaces []struct {
+		NetworkIP     string
+		AccessConfigs []struct{ NatIP string }
+	}
+	Disks []struct {
+		Boot       bool
+		Source     string
+		DiskSizeGb int64 `json:",string"`
+	}
+	Users []string // of a disk
+
+	Architecture        string // of an image or a type
+	Deprecated          struct{ State string }
+	DiskSizeGb          drover.Bytes `json:",string"` // of an image
+	GuestCpus, MemoryMb int64        // of a type
+	IsSharedCpu         bool
+	BundledLocalSsds    struct{ PartitionCount int }
+	Accelerators        []struct {
+		GuestAcceleratorType  string
+		GuestAcceleratorCount int
+	}
+
+	TargetLink, InsertTime string // of an operation
+	Error                  struct {
+		Code    int // of a call's error, as is a reason
+		Message string
+		Errors  []struct {
+			Reason, Code, Message string
+			ErrorDetails          []struct{ QuotaInfo struct{ MetricName string } }
+		}
+	}
+}
+
+// old reports whether an image or a type is deprecated.
+func (r resource) old() bool { return r.Deprecated.State != "" && r.Deprecated.State != "ACTIVE" }
 
 // scope is the credentials' scope; their roles say what they may do.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
 // credentials are those of Google's tools, found when they are needed. As a transport they sign requests.
 type credentials struct {
-	found kit.Cache[signer] // the one there is has no name
-}
-
-type signer struct {
-	http.RoundTripper
-	who *auth.Credentials
-}
-
-// project is the credentials' project, empty if they have none.
-func (c *credentials) project(ctx context.Context) (string, error) {
-	s, err := c.found.Get(ctx, "", detected)
-	if err != nil {
-		return "", err
-	}
-	return s.who.ProjectID(ctx)
+	universe string
+	next     http.RoundTripper
+	found    kit.Cache[*auth.Credentials] // the one there is has no name
 }
 
 // RoundTrip makes a signed request. If there are no credentials, the next one looks for them again.
 func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
-	s, err := c.found.Get(r.Context(), "", detected)
+	who, err := c.found.Get(r.Context(), "", c.detect)
 	if err != nil {
 		return nil, err
 	}
-	return s.RoundTrip(r)
+	token, err := who.Token(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", cmp.Or(token.Type, "Bearer")+" "+token.Value)
+	if payer, _ := who.QuotaProjectID(r.Context()); payer != "" {
+		r.Header.Set("X-Goog-User-Project", payer)
+	}
+	return c.next.RoundTrip(r)
 }
 
-// detected finds the credentials.
-func detected() (s signer, err error) {
+// detect finds the credentials. It refuses those of another universe; the host's own are valid where it runs.
+func (c *credentials) detect() (*auth.Credentials, error) {
 	found, err := detect.DetectDefault(&detect.DetectOptions{Scopes: []string{scope}})
 	if err != nil {
-		return s, drover.Errorf(drover.KindAuthentication, "no Google credentials: %v", err).
+		return nil, drover.Errorf(drover.KindAuthentication, "no Google credentials: %v", err).
 			WithHint("give the controller's host a service account, or run gcloud auth application-default login")
 	}
-	client, err := httptransport.NewClient(&httptransport.Options{
-		Credentials: found, DisableTelemetry: true, BaseRoundTripper: kit.Bounded(http.DefaultTransport.(*http.Transport).Clone()),
-	})
-	if err != nil {
-		return s, drover.Errorf(drover.KindAuthentication, "Google credentials: %v", err)
+	if theirs, _ := found.UniverseDomain(context.Background()); len(found.JSON()) > 0 && theirs != c.universe {
+		return nil, drover.Errorf(drover.KindAuthentication, "the Google credentials are valid for %s instead of %s", theirs, c.universe)
 	}
-	return signer{client.Transport, found}, nil
+	return found, nil
 }

@@ -23,7 +23,7 @@ func imitate(t testing.TB, f http.RoundTripper, keys string) *cloud {
 
 func imitateIn(t testing.TB, f http.RoundTripper, keys, folder string) *cloud {
 	t.Helper()
-	c, err := open(t.Context(), options(t, "fleet", keys, folder), &http.Client{Transport: f})
+	c, err := open(t.Context(), options(t, "fleet", keys, folder), f)
 	drivertest.Must(t, err)
 	return c.(*cloud)
 }
@@ -70,7 +70,7 @@ func TestConformance(t *testing.T) {
 		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
 			o := o
 			o.Fleet = fleet
-			return open(ctx, o, &http.Client{Transport: redirected{to}})
+			return open(ctx, o, redirected{to})
 		},
 		Images: map[drover.Arch]string{"": "debian-cloud/family/debian-12", "arm64": "debian-cloud/family/debian-12-arm64"},
 		Fleet:  "check", Patience: 10 * time.Second, NoLogin: true, Many: 5,

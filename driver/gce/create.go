@@ -1,18 +1,19 @@
 package gce
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
-
-	"google.golang.org/api/compute/v1"
 
 	"drover"
 	"drover/driver"
@@ -40,30 +41,29 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 // insert makes the instance, or finds the existing one of the name.
 func (c *cloud) insert(ctx context.Context, r driver.CreateRequest) (in driver.Instance, err error) {
 	first := r.Candidates[0]
-	made, err := c.resource(ctx, r, first)
+	made, err := c.wanted(ctx, r, first)
 	if err != nil {
 		return in, err
 	}
-	call := c.api.compute().Instances.Insert(c.api.project, first.Zone, made).RequestId(c.token(r.Name, "insert"))
-	begun, err := do(ctx, c.api, "instances.insert", rateQueries, call)
-	err = c.settle(ctx, begun, err)
+	err = c.settle(ctx, "instances.insert", first.Zone, made, "requestId", c.token(r.Name, "insert"))
 	if errs.KindOf(err) == drover.KindConflict {
-		return c.recall(ctx, r, first.Zone, made.Name)
+		return c.recall(ctx, r, first.Zone, c.named(r.Name))
 	}
-	made.Zone, made.Status = first.Zone, "PROVISIONING"
-	return c.instanceOf(made), err
+	made["zone"], made["status"] = first.Zone, "PROVISIONING"
+	return c.instanceOf(as[resource](made)), err
 }
 
-// settle waits for an operation for a while, and returns its result; nil if it goes on.
-func (c *cloud) settle(ctx context.Context, begun *op, err error) error {
-	if err != nil {
+// settle makes a call that begins an operation, waits for its end for a while, and returns its result; nil if it goes on.
+func (c *cloud) settle(ctx context.Context, call, about string, body any, asks ...string) error {
+	var begun resource
+	if err := c.api.do(ctx, call, about, body, &begun, asks...); err != nil {
 		return err
 	}
 	short, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	for begun.Status != "DONE" {
-		call := c.api.compute().ZoneOperations.Wait(c.api.project, path.Base(begun.Zone), begun.Name)
-		next, err := do(short, c.api, "zoneOperations.wait", rateWaits, call)
+		var next resource
+		err := c.api.do(short, "zoneOperations.wait", path.Base(begun.Zone)+"/"+begun.Name, nil, &next)
 		switch kind := errs.KindOf(err); {
 		case err == nil:
 			begun = next
@@ -108,103 +108,93 @@ func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name s
 	return in, nil
 }
 
-// resource is the instance for the API: the user's raw template with Drover's values on top.
-func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.Candidate) (*compute.Instance, error) {
+// object is JSON, with the keys of the Compute Engine API.
+type object = map[string]any
+
+// wanted is the instance for the API: the user's raw template with Drover's values on top.
+func (c *cloud) wanted(ctx context.Context, r driver.CreateRequest, on driver.Candidate) (object, error) {
 	switch {
-	case !strings.HasPrefix(as.Zone, c.config.Region+"-"):
-		return nil, drover.Errorf(drover.KindInvalid, "zone %s is not in region %s", as.Zone, c.config.Region)
-	case as.ProviderType == "" || strings.ContainsAny(as.ProviderType+as.Zone, "/?#"):
-		return nil, drover.Errorf(drover.KindInvalid, "%.80q in %.80q is not an instance type in a zone", as.ProviderType, as.Zone)
+	case !strings.HasPrefix(on.Zone, c.config.Region+"-"):
+		return nil, drover.Errorf(drover.KindInvalid, "zone %s is not in region %s", on.Zone, c.config.Region)
+	case on.ProviderType == "" || strings.ContainsAny(on.ProviderType+on.Zone, "/?#"):
+		return nil, drover.Errorf(drover.KindInvalid, "%.80q in %.80q is not an instance type in a zone", on.ProviderType, on.Zone)
 	}
-	made, err := readTemplate(r.Template)
+	given, err := readTemplate(r.Template)
+	written, labelsErr := labelsOf(r.Tags)
+	items, itemsErr := c.bootItems(r)
+	if err := cmp.Or(err, labelsErr, itemsErr); err != nil {
+		return nil, err
+	}
+	boot, err := c.bootDisk(ctx, r, on, written)
 	if err != nil {
 		return nil, err
 	}
-	written, err := labelsOf(r.Tags)
-	if err != nil {
-		return nil, err
-	}
-	items, err := c.metadata(r)
-	if err != nil {
-		return nil, err
-	}
-	boot, err := c.bootDisk(ctx, r, as, written)
-	if err != nil {
-		return nil, err
-	}
-	made.Name = c.named(r.Name)
-	made.MachineType = "zones/" + as.Zone + "/machineTypes/" + as.ProviderType
-	made.Labels = kit.MergeTags(made.Labels, c.config.Labels, written)
-	made.Metadata = mergedItems(made.Metadata, items)
-	made.Disks = append([]*compute.AttachedDisk{boot}, made.Disks...)
-	c.setScheduling(made, as.Market)
+	made := object{"name": c.named(r.Name), "machineType": "zones/" + on.Zone + "/machineTypes/" + on.ProviderType}
+	maps.Copy(made, given)
+	items = kit.MergeTags(as[metadata](given["metadata"]).values(), items)
+	made["labels"] = kit.MergeTags(as[map[string]string](given["labels"]), c.config.Labels, written)
+	made["metadata"] = object{"items": kit.EachTag(items, func(key, value string) object { return object{"key": key, "value": value} })}
+	made["disks"] = append([]any{boot}, as[[]any](given["disks"])...)
+	made["scheduling"] = c.scheduling(as[object](given["scheduling"]), on)
 	c.setNetwork(made)
 	if c.config.ServiceAccount != "" {
-		made.ServiceAccounts = []*compute.ServiceAccount{{Email: c.config.ServiceAccount, Scopes: []string{scope}}}
+		made["serviceAccounts"] = []object{{"email": c.config.ServiceAccount, "scopes": []string{scope}}}
 	}
 	return made, nil
 }
 
 // bootDisk is as large as requested, and at least as the image. It is deleted with the instance.
-func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.Candidate, written map[string]string) (*compute.AttachedDisk, error) {
-	size := r.Disk
-	if size > 0 {
-		least, err := c.imageSize(ctx, as.Image)
+func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, on driver.Candidate, written map[string]string) (object, error) {
+	first := object{
+		"sourceImage": on.Image, "labels": kit.MergeTags(c.config.Labels, written), "diskType": "zones/" + on.Zone + "/diskTypes/" + c.diskType(on.ProviderType),
+	}
+	if r.Disk > 0 {
+		least, err := c.imageSize(ctx, on.Image)
 		if err != nil {
 			return nil, err
 		}
-		size = max(size, least)
+		first["diskSizeGb"] = fmt.Sprint(max(r.Disk, least).WholeGiB())
 	}
-	return &compute.AttachedDisk{
-		Boot: true, AutoDelete: true,
-		InitializeParams: &compute.AttachedDiskInitializeParams{
-			SourceImage: as.Image, Labels: kit.MergeTags(c.config.Labels, written), DiskSizeGb: size.WholeGiB(),
-			DiskType: "zones/" + as.Zone + "/diskTypes/" + c.diskType(as.ProviderType),
-		},
-	}, nil
+	return object{"boot": true, "autoDelete": true, "initializeParams": first}, nil
 }
 
-// setScheduling sets the market and the end. A spot instance that is taken back stays, stopped, so that a list shows
-// it; with max_run it is deleted in either case.
-func (c *cloud) setScheduling(made *compute.Instance, m drover.Market) {
-	if made.Scheduling == nil {
-		made.Scheduling = &compute.Scheduling{}
-	}
-	s := made.Scheduling
-	if s.ProvisioningModel = "STANDARD"; m == drover.Spot {
-		s.ProvisioningModel, s.InstanceTerminationAction = "SPOT", "STOP"
+// scheduling adds the market and the end. A spot instance that is taken back stays, stopped, so that a list shows it;
+// with max_run it is deleted in either case.
+func (c *cloud) scheduling(given object, on driver.Candidate) object {
+	s := object{}
+	maps.Copy(s, given)
+	if s["provisioningModel"] = "STANDARD"; on.Market == drover.Spot {
+		s["provisioningModel"], s["instanceTerminationAction"] = "SPOT", "STOP"
 	}
 	if run := c.config.MaxRun; run > 0 {
-		s.MaxRunDuration, s.InstanceTerminationAction = &compute.Duration{Seconds: int64(run.Seconds())}, "DELETE"
+		s["maxRunDuration"], s["instanceTerminationAction"] = object{"seconds": fmt.Sprint(int64(run.Seconds()))}, "DELETE"
 	}
-	if m == drover.Spot || c.config.MaxRun > 0 {
-		no := false
-		s.AutomaticRestart = &no
+	if on.Market == drover.Spot || c.config.MaxRun > 0 {
+		s["automaticRestart"] = false
 	}
-	if m == drover.Spot || stays.MatchString(made.MachineType) {
-		s.OnHostMaintenance = "TERMINATE"
+	if on.Market == drover.Spot || stays.MatchString(on.ProviderType) {
+		s["onHostMaintenance"] = "TERMINATE"
 	}
+	return s
 }
 
 // stays are the types that cannot move to another host: those with GPUs and those for supercomputing.
-var stays = regexp.MustCompile(`/(a[0-9]|g[2-9]|h[0-9])[a-z]*-[^/]*$`)
+var stays = regexp.MustCompile(`^(a[0-9]|g[2-9]|h[0-9])[a-z]*-`)
 
 // setNetwork sets the network, unless a template does.
-func (c *cloud) setNetwork(made *compute.Instance) {
-	if len(made.NetworkInterfaces) == 0 {
-		nic := &compute.NetworkInterface{}
-		if c.config.Subnetwork == "" {
-			nic.Network = pathOf("global/networks/", c.config.Network)
-		} else {
-			nic.Subnetwork = pathOf("regions/"+c.config.Region+"/subnetworks/", c.config.Subnetwork)
+func (c *cloud) setNetwork(made object) {
+	if len(as[[]any](made["networkInterfaces"])) == 0 {
+		nic := object{"network": pathOf("global/networks/", c.config.Network)}
+		if c.config.Subnetwork != "" {
+			nic = object{"subnetwork": pathOf("regions/"+c.config.Region+"/subnetworks/", c.config.Subnetwork)}
 		}
 		if c.config.PublicAddress {
-			nic.AccessConfigs = []*compute.AccessConfig{{Name: "public", Type: "ONE_TO_ONE_NAT"}}
+			nic["accessConfigs"] = []object{{"name": "public", "type": "ONE_TO_ONE_NAT"}}
 		}
-		made.NetworkInterfaces = []*compute.NetworkInterface{nic}
+		made["networkInterfaces"] = []object{nic}
 	}
 	if len(c.config.NetworkTags) > 0 {
-		made.Tags = &compute.Tags{Items: c.config.NetworkTags}
+		made["tags"] = object{"items": c.config.NetworkTags}
 	}
 }
 
@@ -216,35 +206,49 @@ func pathOf(folder, name string) string {
 	return folder + name
 }
 
+// instanceKeys are the keys of the API's Instance.
+//
+//go:embed instance.json
+var instanceKeys string
+
 // template is in the words of the API's Instance.
 var template = kit.Template{
 	Hint:  `write JSON with the keys of Instance in the Compute Engine API; for example, {"minCpuPlatform": "Intel Ice Lake"}`,
 	Given: []string{"name", "machineType", "disks.boot", "scheduling.provisioningModel", "scheduling.preemptible"},
 	Use:   "use the cloud's image, disk and disk_type keys, and the pool's type and market keys",
+	Keys:  instanceKeys,
 }
 
 // readTemplate reads a raw template.
-func readTemplate(raw string) (*compute.Instance, error) {
-	made := &compute.Instance{}
-	if err := template.Read(raw, made); err != nil {
+func readTemplate(raw string) (object, error) {
+	var given object
+	if err := template.Read(raw, &given); err != nil {
 		return nil, err
 	}
-	for _, key := range []string{"startup-script", "user-data"} {
-		if made.Metadata != nil && slices.ContainsFunc(made.Metadata.Items, func(i *compute.MetadataItems) bool { return i != nil && i.Key == key }) {
+	for key := range as[metadata](given["metadata"]).values() {
+		if key == "startup-script" || key == "user-data" {
 			return nil, drover.Errorf(drover.KindInvalid, "the template's metadata sets %s, which Drover sets", key).
 				WithHint("put it into a file and write cloud_init: FILE; a script that begins with #cloud-boothook runs at every boot")
 		}
 	}
-	return made, nil
+	return given, nil
 }
 
-// mergedItems merges both; of a key in both, the second's counts.
-func mergedItems(first *compute.Metadata, second []*compute.MetadataItems) *compute.Metadata {
-	all := &compute.Metadata{Items: second}
-	for _, i := range kit.Value(first).Items {
-		if i != nil && !slices.ContainsFunc(second, func(own *compute.MetadataItems) bool { return own.Key == i.Key }) {
-			all.Items = append(all.Items, i)
-		}
+// as converts a part of an object to a type that fits it.
+func as[T any](part any) (read T) {
+	text, _ := json.Marshal(part) // it was JSON before
+	json.Unmarshal(text, &read)
+	return read
+}
+
+// metadata is what an instance or a project tells instances.
+type metadata struct{ Items []struct{ Key, Value string } }
+
+// values are the items by key.
+func (m metadata) values() map[string]string {
+	all := map[string]string{}
+	for _, i := range m.Items {
+		all[i.Key] = i.Value
 	}
 	return all
 }
@@ -252,30 +256,24 @@ func mergedItems(first *compute.Metadata, second []*compute.MetadataItems) *comp
 // initFolder is where an instance notes which scripts have run.
 const initFolder = "/var/lib/drover-init"
 
-// metadata is what an instance reads at boot: the login key and the scripts. Neither the project's keys nor its
+// bootItems are what an instance reads at boot: the login key and the scripts. Neither the project's keys nor its
 // members can log in.
-func (c *cloud) metadata(r driver.CreateRequest) ([]*compute.MetadataItems, error) {
-	all := []*compute.MetadataItems{
-		item("block-project-ssh-keys", "TRUE"), item("enable-oslogin", "FALSE"), item("enable-guest-attributes", "TRUE"),
-	}
+func (c *cloud) bootItems(r driver.CreateRequest) (map[string]string, error) {
+	all := map[string]string{"block-project-ssh-keys": "TRUE", "enable-oslogin": "FALSE", "enable-guest-attributes": "TRUE"}
 	if r.PublicKey != "" {
-		all = append(all, item("ssh-keys", c.config.User+":"+strings.TrimSpace(r.PublicKey)))
+		all["ssh-keys"] = c.config.User + ":" + strings.TrimSpace(r.PublicKey)
 	}
 	if c.config.Init == initCloud {
-		all = append(all, item("user-data", kit.UserData(r).Reveal()))
+		all["user-data"] = kit.UserData(r).Reveal()
 	} else if scripts := kit.Scripts(r); len(scripts) > 0 {
-		all = append(all, item("startup-script", startup(initFolder, scripts)))
+		all["startup-script"] = startup(initFolder, scripts)
 	}
-	for _, i := range all {
-		if len(*i.Value) > maxUserData {
-			return nil, drover.Errorf(drover.KindInvalid, "%s has %d bytes, more than Google's limit of %d", i.Key, len(*i.Value), maxUserData)
+	for key, value := range all {
+		if len(value) > maxUserData {
+			return nil, drover.Errorf(drover.KindInvalid, "%s has %d bytes, more than Google's limit of %d", key, len(value), maxUserData)
 		}
 	}
 	return all, nil
-}
-
-func item(key, value string) *compute.MetadataItems {
-	return &compute.MetadataItems{Key: key, Value: &value}
 }
 
 // startup is a startup script, which Google runs at every boot. It runs each script at the first boot only, and those

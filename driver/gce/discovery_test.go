@@ -17,12 +17,17 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"drover"
 	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
 
-var update = flag.Bool("update", false, "make testdata/discovery.json anew, from the discovery documents that come with the SDK")
+var update = flag.Bool("update", false, "make testdata/discovery.json and instance.json anew, from the discovery documents that come with Google's SDK")
+
+// sdk is the module of Google's SDK that the documents are from. A newer one has newer documents.
+const sdk = "google.golang.org/api@v0.305.0"
 
 // discovery is what Google's discovery documents say of the calls that we make. The fake holds every request to it.
 type discovery struct {
@@ -37,6 +42,7 @@ type discovery struct {
 type method struct {
 	Verb       string               `json:"verb"`
 	Path       string               `json:"path"`
+	Version    string               `json:"version,omitempty"`
 	Parameters map[string]parameter `json:"parameters"`
 	Request    string               `json:"request,omitempty"`
 	Response   string               `json:"response"`
@@ -118,6 +124,13 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("the extract has %v, the fake %v", got, want)
 		}
 	})
+	t.Run("a template can have every key of an instance, and no other", func(t *testing.T) {
+		var got any
+		drivertest.Must(t, json.Unmarshal([]byte(instanceKeys), &got))
+		if diff := cmp.Diff(d.example(property{Ref: "Instance"}), got); diff != "" {
+			t.Error(diff)
+		}
+	})
 	t.Run("every metric of a quota group is one of Google's", func(t *testing.T) {
 		metrics := d.Schemas["Quota"]["metric"].Enum
 		for _, metric := range append(kit.Each(ownQuota, func(series string) string { return quotaGroup(series, drover.OnDemand) }), oldestMetric, spotMetric) {
@@ -162,6 +175,9 @@ func (d *discovery) find(r *http.Request) (id string, values map[string]string, 
 			if name != "" {
 				values[name] = found[i]
 			}
+		}
+		if version := r.Header.Get("X-Goog-Api-Version"); version != m.Version {
+			return "", nil, fmt.Errorf("%s: the version is %q, and not %q", id, version, m.Version)
 		}
 		return id, values, d.checkParameters(m, values, r.URL.Query())
 	}
@@ -230,6 +246,27 @@ func (d *discovery) check(at string, p property, v any) error {
 		}
 	}
 	return nil
+}
+
+// example is a value of a property with all its keys. * stands for any key.
+func (d *discovery) example(p property) any {
+	properties := p.Properties
+	switch {
+	case p.Ref != "":
+		properties = d.Schemas[p.Ref]
+	case p.Type == "array":
+		return []any{d.example(*p.Items)}
+	case p.Type != "object":
+		return map[string]any{"string": "", "boolean": false, "integer": 0.0, "number": 0.0}[p.Type]
+	}
+	all := thing{}
+	for name, of := range properties {
+		all[name] = d.example(of)
+	}
+	if p.Values != nil {
+		all["*"] = d.example(*p.Values)
+	}
+	return all
 }
 
 func typeName(v any) string {
@@ -330,11 +367,13 @@ func cutFields(fields string) (all []string) {
 
 // updateDiscovery makes the extract.
 func updateDiscovery(t *testing.T) {
-	folder, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api").Output()
+	out, err := exec.Command("go", "mod", "download", "-json", sdk).Output()
 	drivertest.Must(t, err)
+	var downloaded struct{ Dir string }
+	drivertest.Must(t, json.Unmarshal(out, &downloaded))
 	d := discovery{Methods: map[string]method{}, Schemas: map[string]map[string]property{}}
 	for _, name := range []string{"compute/v1/compute-api.json", "cloudbilling/v1/cloudbilling-api.json"} {
-		text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), name))
+		text, err := os.ReadFile(filepath.Join(downloaded.Dir, name))
 		drivertest.Must(t, err)
 		var whole document
 		drivertest.Must(t, json.Unmarshal(text, &whole))
@@ -349,6 +388,9 @@ func updateDiscovery(t *testing.T) {
 	text, err := json.MarshalIndent(d, "", " ")
 	drivertest.Must(t, err)
 	drivertest.Must(t, os.WriteFile("testdata/discovery.json", append(text, '\n'), 0o644))
+	text, err = json.MarshalIndent(d.example(property{Ref: "Instance"}), "", " ")
+	drivertest.Must(t, err)
+	drivertest.Must(t, os.WriteFile("instance.json", append(text, '\n'), 0o644))
 }
 
 // document is a discovery document, as far as it is read.
@@ -367,6 +409,7 @@ type docMethod struct {
 	ID         string               `json:"id"`
 	HTTPMethod string               `json:"httpMethod"`
 	Path       string               `json:"path"`
+	Version    string               `json:"apiVersion"`
 	Parameters map[string]parameter `json:"parameters"`
 	Request    struct {
 		Ref string `json:"$ref"`
@@ -397,7 +440,7 @@ func (d *discovery) take(whole document, id string) {
 	if !ok || m.ID != id {
 		return
 	}
-	d.Methods[id] = method{m.HTTPMethod, m.Path, m.Parameters, m.Request.Ref, m.Response.Ref}
+	d.Methods[id] = method{m.HTTPMethod, m.Path, m.Version, m.Parameters, m.Request.Ref, m.Response.Ref}
 	if m.Request.Ref != "" {
 		d.takeSchema(whole, m.Request.Ref)
 	}

@@ -1,7 +1,11 @@
 package gce
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
+	"net/http"
 	"path"
 	"regexp"
 	"slices"
@@ -9,7 +13,6 @@ import (
 	"time"
 
 	"cloud.google.com/go/auth"
-	"google.golang.org/api/googleapi"
 
 	"drover"
 	"drover/driver/kit"
@@ -62,30 +65,28 @@ var table = slices.Concat(
 // nextMinute is when to call again: rates are counted per minute.
 func nextMinute(now time.Time) time.Time { return now.Truncate(time.Minute).Add(time.Minute) }
 
-// said is an operation's error.
+// said is the error of a call or of its operation.
 type said kit.Answer
 
 func (s said) Error() string { return kit.Answer(s).String() }
 
-// read extracts Google's answer from an error of a call or of its operation. Of several reasons, the first that is in
-// the table counts.
-func read(err error) (a kit.Answer, ok bool) {
-	var s said
-	if errors.As(err, &s) {
-		return kit.Answer(s), true
-	}
-	var answer *googleapi.Error
-	if !errors.As(err, &answer) {
-		return a, false
-	}
-	a = kit.Answer{Status: answer.Code, Message: answer.Message, Retry: kit.RetryAfter(answer.Header, time.Now())}
-	for _, e := range answer.Errors {
+// read extracts Google's answer from an error.
+func read(err error) (kit.Answer, bool) {
+	s, is := errors.AsType[said](err)
+	return kit.Answer(s), is
+}
+
+// refused is the error of an answer. Of several reasons, the first that is in the table counts.
+func refused(status int, header http.Header, text []byte) error {
+	var body resource
+	json.Unmarshal(bytes.Trim(text, "[]"), &body) // which may be a list of one, or no answer of Google's
+	a := kit.Answer{Status: cmp.Or(body.Error.Code, status), Message: body.Error.Message, Retry: kit.RetryAfter(header, time.Now())}
+	for _, e := range slices.Backward(body.Error.Errors) {
 		if table.Knows(e.Reason) {
 			a.Code = e.Reason
-			break
 		}
 	}
-	return withMetric(a), true
+	return said(withMetric(a))
 }
 
 // usedUp finds the metric of a quota that is used up.
@@ -103,23 +104,22 @@ func withMetric(a kit.Answer) kit.Answer {
 
 // classifyOther classifies refused credentials.
 func classifyOther(doing string, err error) error {
-	var credentials *auth.Error
-	if errors.As(err, &credentials) && !credentials.Temporary() {
+	if e, is := errors.AsType[*auth.Error](err); is && !e.Temporary() {
 		return drover.Errorf(drover.KindAuthentication, "%s: %v", doing, err).WithHint(roleHint)
 	}
 	return nil
 }
 
 // outcome is an operation's error, if it failed.
-func outcome(o *op) error {
-	if o.Error == nil || len(o.Error.Errors) == 0 {
+func outcome(o resource) error {
+	if len(o.Error.Errors) == 0 {
 		return nil
 	}
 	first := o.Error.Errors[0]
 	a := kit.Answer{Code: first.Code, Message: first.Message}
 	for _, d := range first.ErrorDetails {
-		if d != nil && d.QuotaInfo != nil && d.QuotaInfo.MetricName != "" {
-			a.Code += " " + strings.ToUpper(path.Base(d.QuotaInfo.MetricName))
+		if metric := d.QuotaInfo.MetricName; metric != "" {
+			a.Code += " " + strings.ToUpper(path.Base(metric))
 			return said(a)
 		}
 	}

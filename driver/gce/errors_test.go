@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,8 +10,6 @@ import (
 
 	"cloud.google.com/go/auth"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/api/compute/v1"
-	"google.golang.org/api/googleapi"
 
 	"drover"
 	"drover/driver/drivertest"
@@ -63,7 +62,7 @@ func TestErrors(t *testing.T) {
 		return ofOperation(a)
 	})
 	t.Run("a quota's metric is read from the words, if nothing else says it", func(t *testing.T) {
-		err := outcome(&op{Error: &compute.OperationError{Errors: []*compute.OperationErrorErrors{{Code: "QUOTA_EXCEEDED", Message: "Quota 'CPUS_ALL_REGIONS' exceeded.  Limit: 12.0 globally."}}}})
+		err := ended(thing{"code": "QUOTA_EXCEEDED", "message": "Quota 'CPUS_ALL_REGIONS' exceeded.  Limit: 12.0 globally."})
 		if got := drover.AsError(errs.Classify("", err), ""); got.Scope != drover.ScopeAll || !strings.Contains(got.Message, "CPUS_ALL_REGIONS") {
 			t.Errorf("%+v", got)
 		}
@@ -74,7 +73,7 @@ func TestErrors(t *testing.T) {
 		if wait := e.RetryAt.Std().Sub(now); wait <= 0 || wait > time.Minute || e.RetryAt.Std().Second() != 0 {
 			t.Errorf("%+v", e)
 		}
-		e = drover.AsError(errs.Classify("", &googleapi.Error{Code: 429, Header: http.Header{"Retry-After": {"7"}}}), "")
+		e = drover.AsError(errs.Classify("", refused(429, http.Header{"Retry-After": {"7"}}, nil)), "")
 		if wait := e.RetryAt.Std().Sub(now); wait < 6*time.Second || wait > 9*time.Second {
 			t.Errorf("%+v", e)
 		}
@@ -91,22 +90,30 @@ func TestErrors(t *testing.T) {
 
 // ofCall is an answer to a call: with the code as its reason, if it has one.
 func ofCall(a kit.Answer) error {
-	e := &googleapi.Error{Code: max(a.Status, 399), Message: a.Message}
-	if a.Code != "" {
-		e.Errors = []googleapi.ErrorItem{{Reason: a.Code}}
-	}
+	e := thing{"code": max(a.Status, 399), "message": a.Message}
 	if metric, ok := strings.CutPrefix(a.Code, "QUOTA_EXCEEDED "); ok {
-		e.Message, e.Errors[0].Reason = a.Message+" Quota '"+metric+"' exceeded.  Limit: 8.0 in region us-central1.", "quotaExceeded"
+		e["message"], a.Code = a.Message+" Quota '"+metric+"' exceeded.  Limit: 8.0 in region us-central1.", "quotaExceeded"
 	}
-	return e
+	if a.Code != "" {
+		e["errors"] = []thing{{"reason": "unheard of"}, {"reason": a.Code}}
+	}
+	text, err := json.Marshal(thing{"error": e})
+	if err != nil {
+		panic(err)
+	}
+	return refused(max(a.Status, 399), nil, text)
 }
 
 // ofOperation is the end of an operation that came to nothing.
 func ofOperation(a kit.Answer) error {
-	e := &compute.OperationErrorErrors{Code: a.Code, Message: a.Message}
+	e := thing{"code": a.Code, "message": a.Message}
 	if metric, ok := strings.CutPrefix(a.Code, "QUOTA_EXCEEDED "); ok {
-		e.Code = "QUOTA_EXCEEDED"
-		e.ErrorDetails = []*compute.OperationErrorErrorsErrorDetails{{QuotaInfo: &compute.QuotaExceededInfo{MetricName: "compute.googleapis.com/" + strings.ToLower(metric)}}}
+		e["code"], e["errorDetails"] = "QUOTA_EXCEEDED", []thing{{"quotaInfo": thing{"metricName": "compute.googleapis.com/" + strings.ToLower(metric)}}}
 	}
-	return outcome(&op{Error: &compute.OperationError{Errors: []*compute.OperationErrorErrors{e}}})
+	return ended(e)
+}
+
+// ended is the result of an operation with an error.
+func ended(e thing) error {
+	return outcome(as[resource](thing{"error": thing{"errors": []thing{e}}}))
 }

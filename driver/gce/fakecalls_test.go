@@ -193,6 +193,9 @@ func (f *fake) scoped(in request, all []thing, what string) (any, *wrong) {
 	if f.unreached != "" {
 		page["unreachables"] = []any{"projects/lab-1/zones/" + f.unreached}
 	}
+	if f.warned != "" {
+		byZone["zones/"+f.warned] = thing{"warning": thing{"code": "UNREACHABLE"}}
+	}
 	return page, nil
 }
 

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/api/compute/v1"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
@@ -57,21 +55,17 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 		return nil, err
 	}
 	found, err := c.imagesOf(ctx, r)
-	return kit.Each(found, func(i *compute.Image) driver.Image {
+	return kit.Each(found, func(i resource) driver.Image {
 		id := "projects/" + r.project + "/global/images/" + i.Name
-		c.images.Learn(id, drover.Bytes(i.DiskSizeGb)*drover.GiB)
+		c.images.Learn(id, i.DiskSizeGb*drover.GiB)
 		return driver.Image{ID: id, Name: i.Name, Arch: architectures[i.Architecture], Created: kit.ReadTime(i.CreationTimestamp)}
 	}), errs.Classify("look for image "+ref, err)
 }
 
 // imagesOf are the images that a reference means.
-func (c *cloud) imagesOf(ctx context.Context, r reference) ([]*compute.Image, error) {
-	call := c.api.compute().Images.List(r.project).Filter(r.filter()).MaxResults(pageSize).Fields(imagesFields)
-	return list(ctx, c.api, "images.list", rateGlobal, call, func(p *compute.ImageList) ([]*compute.Image, string, error) {
-		return slices.DeleteFunc(p.Items, func(i *compute.Image) bool {
-			return i.Deprecated != nil && i.Deprecated.State != "" && i.Deprecated.State != "ACTIVE" && i.Name != r.name
-		}), p.NextPageToken, nil
-	})
+func (c *cloud) imagesOf(ctx context.Context, r reference) ([]resource, error) {
+	all, err := list(ctx, c.api, "images.list", r.project, items[resource], "filter", r.filter())
+	return slices.DeleteFunc(all, func(i resource) bool { return i.old() && i.Name != r.name }), err
 }
 
 // architectures translates Google's names. No name means any architecture.
@@ -92,6 +86,6 @@ func (c *cloud) imageSize(ctx context.Context, id string) (drover.Bytes, error) 
 		if err != nil {
 			return 0, errs.Classify("look for image "+id, err)
 		}
-		return drover.Bytes(found[0].DiskSizeGb) * drover.GiB, nil
+		return found[0].DiskSizeGb * drover.GiB, nil
 	})
 }

@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
+	"net/http"
 	"path"
 	"slices"
 	"strings"
-
-	"google.golang.org/api/compute/v1"
 
 	"drover"
 	"drover/driver"
@@ -26,34 +26,33 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	if err != nil {
 		return nil, nil // no label is like that, so nothing bears it
 	}
-	found, err := c.instances(ctx, filter)
+	found, err := c.byZone(ctx, "instances.aggregatedList", filter)
 	if err != nil {
 		return nil, errs.Classify(doing, err)
 	}
-	all := kit.Each(found, c.instanceOf)
-	return all, errs.Classify(doing, c.markReclaimed(ctx, found, all))
+	all, err := c.translated(ctx, found...)
+	return all, errs.Classify(doing, err)
 }
 
-// instances are those of the region that match a filter. A page that lacks one of its zones is an error.
-func (c *cloud) instances(ctx context.Context, filter string) ([]*compute.Instance, error) {
-	call := c.api.compute().Instances.AggregatedList(c.api.project).MaxResults(pageSize).Fields(instancesFields)
-	if filter != "" {
-		call.Filter(filter)
-	}
+// byZone lists what matches a filter in the region. A page that lacks one of its zones is an error.
+func (c *cloud) byZone(ctx context.Context, call, filter string) ([]resource, error) {
 	elsewhere := func(place string) bool { return !strings.HasPrefix(path.Base(place), c.config.Region+"-") }
-	read := func(p *compute.InstanceAggregatedList) (some []*compute.Instance, next string, err error) {
+	read := func(p page[map[string]scoped]) (some []resource, err error) {
 		missing := p.Unreachables
-		for place, scoped := range p.Items {
+		for place, zone := range p.Items {
 			if !elsewhere(place) {
-				some = append(some, scoped.Instances...)
+				some = append(append(some, zone.Instances...), zone.Disks...)
 			}
-			if scoped.Warning != nil && scoped.Warning.Code == "UNREACHABLE" {
+			if zone.Warning.Code == "UNREACHABLE" {
 				missing = append(missing, place)
 			}
 		}
-		return some, p.NextPageToken, whole(slices.DeleteFunc(missing, elsewhere))
+		if missing = slices.DeleteFunc(missing, elsewhere); len(missing) > 0 {
+			err = drover.Errorf(drover.KindTransient, "Google cannot reach %v", missing)
+		}
+		return some, err
 	}
-	return list(ctx, c.api, "instances.aggregatedList", rateHeavy, call, read)
+	return list(ctx, c.api, call, "", read, "filter", filter)
 }
 
 // Describe asks for one instance.
@@ -63,21 +62,18 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	if err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
-	one := []driver.Instance{c.instanceOf(found)}
-	if err := c.markReclaimed(ctx, []*compute.Instance{found}, one); err != nil {
-		return driver.Instance{}, errs.Classify(doing, err)
-	}
-	return one[0], nil
+	all, err := c.translated(ctx, found)
+	return all[0], errs.Classify(doing, err)
 }
 
 // instanceOf translates an instance.
-func (c *cloud) instanceOf(i *compute.Instance) driver.Instance {
+func (c *cloud) instanceOf(i resource) driver.Instance {
 	zone := path.Base(i.Zone)
 	in := driver.Instance{
 		ID: zone + "/" + i.Name, Zone: zone, Tags: labels.Read(i.Labels), ProviderType: path.Base(i.MachineType),
 		Market: drover.OnDemand, State: cmp.Or(states[i.Status], driver.Stopping), Created: kit.ReadTime(i.CreationTimestamp),
 	}
-	if s := kit.Value(i.Scheduling); s.ProvisioningModel == "SPOT" || s.Preemptible {
+	if i.Scheduling.ProvisioningModel == "SPOT" || i.Scheduling.Preemptible {
 		in.Market = drover.Spot
 	}
 	in.Addresses.User = c.config.User
@@ -96,10 +92,10 @@ var states = map[string]driver.State{
 	"TERMINATED": driver.Stopped, "STOPPED": driver.Stopped, "SUSPENDED": driver.Stopped,
 }
 
-// markReclaimed marks the instances that Google took back. An instance does not say why it stopped, but Google's
-// operations do; they are listed only if a spot instance has stopped.
-func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, all []driver.Instance) error {
-	taken := map[string]map[string]drover.Time{} // when, by zone and name
+// translated are the instances as Drover sees them, with whether Google took them back. An instance does not say why it
+// stopped, but Google's operations do; they are listed only if a spot instance has stopped.
+func (c *cloud) translated(ctx context.Context, found ...resource) ([]driver.Instance, error) {
+	all, taken := kit.Each(found, c.instanceOf), map[string]map[string]drover.Time{} // when, by zone and name
 	for k, in := range all {
 		if in.Market != drover.Spot || in.State != driver.Stopped && in.State != driver.Stopping {
 			continue
@@ -107,22 +103,19 @@ func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, al
 		if _, asked := taken[in.Zone]; !asked {
 			times, err := c.preemptions(ctx, in.Zone)
 			if err != nil {
-				return fmt.Errorf("list preemptions: %w", err)
+				return all, fmt.Errorf("list preemptions: %w", err)
 			}
 			taken[in.Zone] = times
 		}
 		when, was := taken[in.Zone][found[k].Name]
 		all[k].Reclaimed = was && when >= kit.ReadTime(found[k].LastStartTimestamp)
 	}
-	return nil
+	return all, nil
 }
 
 // preemptions are the last ones in a zone, by instance name.
 func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover.Time, error) {
-	call := c.api.compute().ZoneOperations.List(c.api.project, zone).Filter(fmt.Sprintf("operationType = %q", preemption)).MaxResults(pageSize)
-	found, err := list(ctx, c.api, "zoneOperations.list", rateLists, call, func(p *compute.OperationList) ([]*op, string, error) {
-		return p.Items, p.NextPageToken, nil
-	})
+	found, err := list(ctx, c.api, "zoneOperations.list", zone, items[resource], "filter", fmt.Sprintf("operationType = %q", preemption))
 	times := map[string]drover.Time{}
 	for _, o := range found {
 		name := path.Base(o.TargetLink)
@@ -143,11 +136,8 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
-	wanted := &compute.InstancesSetLabelsRequest{LabelFingerprint: found.LabelFingerprint, Labels: kit.MergeTags(c.config.Labels, written)}
-	_, err = about(ctx, c.api, "instances.setLabels", rateQueries, id, func(project, zone, name string) *compute.InstancesSetLabelsCall {
-		return c.api.compute().Instances.SetLabels(project, zone, name, wanted)
-	})
-	return errs.Classify(doing, err)
+	wanted := object{"labelFingerprint": found.LabelFingerprint, "labels": kit.MergeTags(c.config.Labels, written)}
+	return errs.Classify(doing, c.api.do(ctx, "instances.setLabels", id, wanted, &resource{}))
 }
 
 // split is the zone and the name in an instance's id.
@@ -167,38 +157,27 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 	if c.config.Init == initCloud {
 		return drover.Errorf(drover.KindUnsupported, "host keys are installed through user data, so the cloud cannot verify them")
 	}
-	if _, _, err := split(in.ID); err != nil {
-		return err
-	}
-	ask := func(project, zone, name string) *compute.InstancesGetGuestAttributesCall {
-		return c.api.compute().Instances.GetGuestAttributes(project, zone, name).QueryPath(hostKeys)
-	}
-	told, err := about(ctx, c.api, "instances.getGuestAttributes", rateQueries, in.ID, ask)
-	switch none := errs.KindOf(err) == drover.KindNotFound; {
+	var told struct{ QueryValue metadata }
+	err := c.api.do(ctx, "instances.getGuestAttributes", in.ID, nil, &told)
+	switch none := errs.StatusOf(err) == http.StatusNotFound; {
 	case err != nil && !none:
 		return errs.Classify("read the host keys of instance "+in.ID, err)
-	case none || told.QueryValue == nil || len(told.QueryValue.Items) == 0:
+	case none || len(told.QueryValue.Items) == 0:
 		return drover.Errorf(drover.KindTransient, "instance %s has not published its host keys yet", in.ID)
-	}
-	for _, item := range told.QueryValue.Items {
-		if item.Value == base64.StdEncoding.EncodeToString(key) {
-			return nil
-		}
+	case slices.Contains(slices.Collect(maps.Values(told.QueryValue.values())), base64.StdEncoding.EncodeToString(key)):
+		return nil
 	}
 	return drover.Errorf(drover.KindHostKey, "instance %s has different host keys", in.ID)
 }
 
 // Attribute reads the project's metadata.
 func (c *cloud) Attribute(ctx context.Context, name string) (string, error) {
-	ask := c.api.compute().Projects.Get(c.api.project).Fields("commonInstanceMetadata(items)")
-	found, err := do(ctx, c.api, "projects.get", rateGlobal, ask)
-	if err != nil {
+	var found struct{ CommonInstanceMetadata metadata }
+	if err := c.api.do(ctx, "projects.get", "", nil, &found); err != nil {
 		return "", errs.Classify("read attribute "+name, err)
 	}
-	for _, item := range kit.Value(found.CommonInstanceMetadata).Items {
-		if item.Key == name && item.Value != nil {
-			return *item.Value, nil
-		}
+	if value, has := found.CommonInstanceMetadata.values()[name]; has {
+		return value, nil
 	}
 	return "", drover.Errorf(drover.KindNotFound, "project %s has no attribute %s in its metadata", c.api.project, name)
 }

@@ -2,7 +2,6 @@ package gce
 
 import (
 	"encoding/base64"
-	"net/http"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -44,12 +43,17 @@ func TestList(t *testing.T) {
 		drivertest.Create(t, c, requestFor("one"))
 		f.unreached = "us-central1-b"
 		drivertest.ListFails(t, c, drover.KindTransient)
-		f.unreached, f.pageSize = "europe-west1-b", 1
+		if _, err := c.Leftovers(t.Context(), "fleet"); drover.KindOf(err) != drover.KindTransient {
+			t.Errorf("leftovers: %v", err)
+		}
+		f.unreached, f.warned = "", "us-central1-b"
+		drivertest.ListFails(t, c, drover.KindTransient)
+		f.unreached, f.warned, f.pageSize = "europe-west1-b", "europe-west1-c", 1
 		drivertest.Create(t, c, requestFor("two"))
 		if all, err := c.List(t.Context(), nil); len(all) != 2 || err != nil {
 			t.Errorf("a zone of no concern: %v, %v", all, err)
 		}
-		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{rateHeavy: {Burst: 1, PerSecond: 1}}, 1)
+		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"aggregated lists": {Burst: 1, PerSecond: 1}}, 1)
 		drivertest.ListFails(t, c, drover.KindRateLimit)
 	})
 }
@@ -251,17 +255,17 @@ func TestFindImages(t *testing.T) {
 
 // covers C1
 func TestOpen(t *testing.T) {
-	client := &http.Client{Transport: newFake()}
+	network := newFake()
 	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {
 		for _, keys := range []string{
 			"markets: [reserved]", "labels: {drover-fleet: x}", "labels: {Team: x}", "labels: {team: X}", "list_types: false", "zones: [us-east1-b]", "user: Root",
 			"init: luck", "max_run: 1s", "max_run: 9000h", "zone: x",
 		} {
-			if _, err := open(t.Context(), options(t, "fleet", keys, t.TempDir()), client); err == nil || drover.AsError(err, drover.KindInvalid).Kind != drover.KindInvalid {
+			if _, err := open(t.Context(), options(t, "fleet", keys, t.TempDir()), network); err == nil || drover.AsError(err, drover.KindInvalid).Kind != drover.KindInvalid {
 				t.Errorf("%s: %v", keys, err)
 			}
 		}
-		if _, err := open(t.Context(), options(t, "a b", "", t.TempDir()), client); err == nil {
+		if _, err := open(t.Context(), options(t, "a b", "", t.TempDir()), network); err == nil {
 			t.Error("a fleet with a space")
 		}
 		if err := (&Config{Region: "us", User: "a", TypeKeys: kit.DefaultTypes()}).Check(); drover.AsError(err, "").Hint == "" {
@@ -280,7 +284,7 @@ func TestOpen(t *testing.T) {
 	})
 	t.Run("the project is the configuration's, the environment's, or that of the credentials", func(t *testing.T) {
 		t.Setenv("GOOGLE_CLOUD_PROJECT", "lab-2")
-		c, err := open(t.Context(), driver.Options{Fleet: "fleet", Folder: t.TempDir(), Decode: func(into any) error { into.(*Config).Region = "us-central1"; return nil }}, client)
+		c, err := open(t.Context(), driver.Options{Fleet: "fleet", Folder: t.TempDir(), Decode: func(into any) error { into.(*Config).Region = "us-central1"; return nil }}, network)
 		if err != nil || c.Capabilities().Project != "lab-2" {
 			t.Errorf("%v", err)
 		}

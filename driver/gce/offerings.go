@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/api/compute/v1"
-
 	"drover"
 	"drover/driver/kit"
 )
@@ -71,23 +69,17 @@ func (c *cloud) zonesWanted(ctx context.Context) ([]string, error) {
 }
 
 func (c *cloud) fetchZones(ctx context.Context) (names []string, err error) {
-	call := c.api.compute().Zones.List(c.api.project).MaxResults(pageSize).Fields("nextPageToken,items(name,status)")
-	all, err := list(ctx, c.api, "zones.list", rateGlobal, call, func(p *compute.ZoneList) ([]*compute.Zone, string, error) {
-		return p.Items, p.NextPageToken, nil
-	})
-	if err != nil {
-		return nil, err
-	}
+	all, err := list(ctx, c.api, "zones.list", "", items[resource])
 	for _, z := range all {
 		if strings.HasPrefix(z.Name, c.config.Region+"-") && z.Status == "UP" {
 			names = append(names, z.Name)
 		}
 	}
-	if len(names) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "there is no region %s, or all its zones are down", c.config.Region)
+	if err == nil && len(names) == 0 {
+		err = drover.Errorf(drover.KindInvalid, "there is no region %s, or all its zones are down", c.config.Region)
 	}
 	slices.Sort(names)
-	return names, nil
+	return names, err
 }
 
 // fetchTypes fetches the types of each zone.
@@ -98,10 +90,7 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	}
 	all := map[string]typeInfo{}
 	for _, zone := range zones {
-		call := c.api.compute().MachineTypes.List(c.api.project, zone).MaxResults(pageSize).Fields(typesFields)
-		found, err := list(ctx, c.api, "machineTypes.list", rateLists, call, func(p *compute.MachineTypeList) ([]*compute.MachineType, string, error) {
-			return p.Items, p.NextPageToken, nil
-		})
+		found, err := list(ctx, c.api, "machineTypes.list", zone, items[resource])
 		if err != nil {
 			return nil, err
 		}
@@ -121,16 +110,15 @@ var odd = regexp.MustCompile(`-metal$|^n1-(mega|ultra)mem-`)
 
 // typeOf translates a type. It has no disk of its own: the boot disk is as large as requested. Types with shared
 // vCPUs are left out, since they are less than they claim, and types with local disks, whose price is unknown.
-func typeOf(m *compute.MachineType) (t typeInfo, ok bool) {
-	old := m.Deprecated != nil && m.Deprecated.State != "" && m.Deprecated.State != "ACTIVE"
-	if m.IsSharedCpu || old || odd.MatchString(m.Name) || m.BundledLocalSsds != nil && m.BundledLocalSsds.PartitionCount > 0 {
+func typeOf(m resource) (t typeInfo, ok bool) {
+	if m.IsSharedCpu || m.old() || odd.MatchString(m.Name) || m.BundledLocalSsds.PartitionCount > 0 {
 		return t, false
 	}
 	t.Resources = drover.Resources{
 		CPU: drover.MilliCPU(m.GuestCpus) * 1000, Memory: drover.Bytes(m.MemoryMb) * drover.MiB, Arch: cmp.Or(architectures[m.Architecture], "amd64"),
 	}
 	for _, a := range m.Accelerators {
-		t.GPU, t.Resources.GPUs = a.GuestAcceleratorType, t.Resources.GPUs+int(a.GuestAcceleratorCount)
+		t.GPU, t.Resources.GPUs = a.GuestAcceleratorType, t.Resources.GPUs+a.GuestAcceleratorCount
 	}
 	return t, t.Resources.CPU > 0 && t.Resources.Memory > 0
 }

@@ -99,6 +99,11 @@ func TestPrices(t *testing.T) {
 	if _, ok := p.of("m4-ultramem-224", size, drover.Spot); ok {
 		t.Error("there is no spot price")
 	}
+	rate := thing{"unitPrice": thing{"currencyCode": "USD", "units": "2", "nanos": 933_908_000}}
+	entry := as[sku](thing{"pricingInfo": []thing{{"pricingExpression": thing{"usageUnit": "h", "tieredRates": []thing{rate}}}}})
+	if price, unit := priceOf(entry); price != 2_933_908_000 || unit != "h" {
+		t.Errorf("a GPU of $2.933908 costs %s, per %s", price, unit)
+	}
 }
 
 func TestWhatIsKept(t *testing.T) {

@@ -49,13 +49,13 @@ type cloud struct {
 // Open opens a region of a project, with the credentials that Google's tools would use.
 func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return open(ctx, o, nil) }
 
-// open does, over a client that stands for the network and its credentials if there is one.
-func open(ctx context.Context, o driver.Options, client *http.Client) (driver.Cloud, error) {
+// open is Open over a network that needs no credentials, if one is given.
+func open(ctx context.Context, o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var config Config
 	if err := kit.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
-	api, err := connect(ctx, config, client, o.Metric)
+	api, err := connect(ctx, config, network, o.Metric)
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}

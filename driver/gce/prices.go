@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/api/cloudbilling/v1"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
@@ -48,54 +46,68 @@ func (p priceList) of(name string, t typeInfo, m drover.Market) (drover.Money, b
 }
 
 // fetchPrices reads the price list.
-func (c *cloud) fetchPrices(ctx context.Context) (p priceList, err error) {
-	skus, err := c.fetchSkus(ctx, time.Time{}, time.Time{})
-	if err != nil {
-		return p, err
+func (c *cloud) fetchPrices(ctx context.Context) (priceList, error) {
+	skus, err := c.fetchSkus(ctx, "", "")
+	return priceListOf(skus), err
+}
+
+// sku is what is read of an entry in the price list.
+type sku struct {
+	Description    string
+	ServiceRegions []string
+	Category       *struct{ ResourceFamily, UsageType string }
+	PricingInfo    []pricing
+}
+
+// pricing is a price from a time on.
+type pricing struct {
+	EffectiveTime     string
+	PricingExpression struct {
+		UsageUnit   string
+		TieredRates []struct {
+			UnitPrice struct {
+				CurrencyCode string
+				Units        drover.Money `json:",string"`
+				Nanos        drover.Money
+			}
+		}
 	}
-	return priceListOf(skus), nil
+
+	from drover.Time // the effective time
 }
 
 // fetchSkus are the region's entries in the price list, as they were in a period, or as they are.
-func (c *cloud) fetchSkus(ctx context.Context, from, to time.Time) ([]*cloudbilling.Sku, error) {
-	call := c.api.billing().Services.Skus.List(computeService).PageSize(5000).Fields(skusFields)
-	if !from.IsZero() {
-		call = call.StartTime(from.Format(time.RFC3339)).EndTime(to.Format(time.RFC3339))
-	}
-	all, err := list(ctx, c.api, "skus.list", rateSkus, call, func(p *cloudbilling.ListSkusResponse) ([]*cloudbilling.Sku, string, error) {
-		return p.Skus, p.NextPageToken, nil
-	})
-	return slices.DeleteFunc(all, func(sku *cloudbilling.Sku) bool {
-		return sku.Category == nil || !slices.Contains(sku.ServiceRegions, c.config.Region)
-	}), err
+func (c *cloud) fetchSkus(ctx context.Context, from, to string) ([]sku, error) {
+	all, err := list(ctx, c.api, "skus.list", "", items[sku], "startTime", from, "endTime", to)
+	return slices.DeleteFunc(all, func(s sku) bool { return s.Category == nil || !slices.Contains(s.ServiceRegions, c.config.Region) }), err
 }
 
 // priceListOf translates entries.
-func priceListOf(skus []*cloudbilling.Sku) (p priceList) {
+func priceListOf(skus []sku) (p priceList) {
 	for _, m := range []*parts{&p.OnDemand, &p.Spot} {
 		*m = parts{map[string]drover.Money{}, map[string]drover.Money{}, map[string]drover.Money{}}
 	}
 	p.Disk = map[string]drover.Money{}
-	for _, sku := range skus {
-		switch sku.Category.ResourceFamily + " " + sku.Category.UsageType {
+	for _, s := range skus {
+		switch s.Category.ResourceFamily + " " + s.Category.UsageType {
 		case "Compute OnDemand":
-			p.OnDemand.take(sku)
+			p.OnDemand.take(s)
 		case "Compute Preemptible":
-			p.Spot.take(sku)
+			p.Spot.take(s)
 		case "Storage OnDemand":
-			p.takeDisk(sku)
+			p.takeDisk(s)
 		}
 	}
 	return p
 }
 
 // take records an entry, if it is about a part of an instance.
-func (p parts) take(sku *cloudbilling.Sku) {
-	price, unit := priceOf(sku)
+func (p parts) take(s sku) {
+	price, unit := priceOf(s)
 	if price <= 0 {
 		return
 	}
-	part, _, _ := strings.Cut(strings.TrimPrefix(sku.Description, "Spot Preemptible "), " running in ")
+	part, _, _ := strings.Cut(strings.TrimPrefix(s.Description, "Spot Preemptible "), " running in ")
 	part, _, _ = strings.Cut(part, " attached to Spot Preemptible ")
 	switch series, what := partOf(part); {
 	case what == "Core" && unit == "h":
@@ -108,14 +120,14 @@ func (p parts) take(sku *cloudbilling.Sku) {
 }
 
 // priceOf is the price of the first unit, and the unit; 0 if not in dollars.
-func priceOf(sku *cloudbilling.Sku) (price drover.Money, unit string) {
-	if len(sku.PricingInfo) == 0 || sku.PricingInfo[0].PricingExpression == nil {
+func priceOf(s sku) (price drover.Money, unit string) {
+	if len(s.PricingInfo) == 0 {
 		return 0, ""
 	}
-	e := sku.PricingInfo[0].PricingExpression
+	e := s.PricingInfo[0].PricingExpression
 	for _, r := range e.TieredRates {
-		if r.UnitPrice != nil && (r.UnitPrice.CurrencyCode == "USD" || r.UnitPrice.CurrencyCode == "") {
-			price = max(price, drover.Money(r.UnitPrice.Units)*drover.Dollar+drover.Money(r.UnitPrice.Nanos))
+		if p := r.UnitPrice; p.CurrencyCode == "USD" || p.CurrencyCode == "" {
+			price = max(price, p.Units*drover.Dollar+p.Nanos)
 		}
 	}
 	return price, e.UsageUnit
@@ -243,41 +255,34 @@ func monthOf(at time.Time) time.Time {
 
 // fetchPast fetches the price lists of a period: one for each moment at which an entry of the region changed.
 func (c *cloud) fetchPast(ctx context.Context, from, to time.Time) (all []dated, err error) {
-	skus, err := c.fetchSkus(ctx, from, to)
+	skus, err := c.fetchSkus(ctx, from.Format(time.RFC3339), to.Format(time.RFC3339))
 	if err != nil {
 		return nil, err
 	}
-	moments, begins := map[drover.Time]bool{}, map[*cloudbilling.PricingInfo]drover.Time{}
-	for _, sku := range skus {
-		for _, info := range sku.PricingInfo {
-			at, err := time.Parse(time.RFC3339, info.EffectiveTime)
-			if err != nil {
-				return nil, drover.Errorf(drover.KindTransient, "the price list: a price for %s begins at %.40q, which is not a time", sku.Description, info.EffectiveTime)
+	moments := map[drover.Time]bool{}
+	for _, s := range skus {
+		for i, info := range s.PricingInfo {
+			at := kit.ReadTime(info.EffectiveTime)
+			if at == 0 {
+				return nil, drover.Errorf(drover.KindTransient, "the price list: a price for %s begins at %.40q, which is not a time", s.Description, info.EffectiveTime)
 			}
-			begins[info] = drover.TimeOf(at)
-			moments[begins[info]] = true
+			s.PricingInfo[i].from, moments[at] = at, true
 		}
 	}
 	for at := range moments {
-		all = append(all, dated{at, priceListOf(asOf(skus, begins, at))})
+		all = append(all, dated{at, priceListOf(asOf(skus, at))})
 	}
 	slices.SortFunc(all, func(a, b dated) int { return cmp.Compare(a.from, b.from) })
 	return all, nil
 }
 
-// asOf is the entries with only the price in force at a moment, by when each begins; entries without a price then are
-// left out.
-func asOf(skus []*cloudbilling.Sku, begins map[*cloudbilling.PricingInfo]drover.Time, moment drover.Time) (all []*cloudbilling.Sku) {
-	for _, sku := range skus {
-		one, last := *sku, drover.Time(0)
-		one.PricingInfo = nil
-		for _, info := range sku.PricingInfo {
-			if from := begins[info]; from <= moment && from >= last {
-				one.PricingInfo, last = []*cloudbilling.PricingInfo{info}, from
-			}
-		}
-		if len(one.PricingInfo) > 0 {
-			all = append(all, &one)
+// asOf is the entries with only the price in force at a moment; entries without a price then are left out.
+func asOf(skus []sku, moment drover.Time) (all []sku) {
+	for _, s := range skus {
+		held := slices.DeleteFunc(slices.Clone(s.PricingInfo), func(p pricing) bool { return p.from > moment })
+		if len(held) > 0 {
+			s.PricingInfo = []pricing{slices.MaxFunc(held, func(a, b pricing) int { return cmp.Compare(a.from, b.from) })}
+			all = append(all, s)
 		}
 	}
 	return all

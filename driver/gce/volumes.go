@@ -3,11 +3,9 @@ package gce
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path"
 	"strings"
-
-	"google.golang.org/api/cloudbilling/v1"
-	"google.golang.org/api/compute/v1"
 
 	"drover"
 	"drover/driver/kit"
@@ -20,10 +18,10 @@ var diskEntries = map[string]string{
 }
 
 // takeDisk records an entry, if it is about a GiB of a disk. Additional IOPS and throughput are ignored.
-func (p priceList) takeDisk(sku *cloudbilling.Sku) {
-	about, _, _ := strings.Cut(sku.Description, " in ")
+func (p priceList) takeDisk(s sku) {
+	about, _, _ := strings.Cut(s.Description, " in ")
 	kind, known := diskEntries[about]
-	price, unit := priceOf(sku)
+	price, unit := priceOf(s)
 	if unit == "GiBy.mo" {
 		price /= kit.MonthOfHours
 	} else if unit != "GiBy.h" {
@@ -68,9 +66,8 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 			return nil
 		default:
 			zone, _, _ := strings.Cut(id, "/")
-			larger := c.api.compute().Disks.Resize(c.api.project, zone, path.Base(d.Source), &compute.DisksResizeRequest{SizeGb: gib})
-			begun, err := do(ctx, c.api, "disks.resize", rateQueries, larger)
-			return errs.Classify(doing, c.settle(ctx, begun, err))
+			body := object{"sizeGb": fmt.Sprint(gib)}
+			return errs.Classify(doing, c.settle(ctx, "disks.resize", zone+"/"+path.Base(d.Source), body))
 		}
 	}
 	return drover.Errorf(drover.KindUnsupported, "%s: it has no boot disk", doing)
