@@ -69,7 +69,7 @@ func TestPrometheusScrapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What counts errors has nothing to say where there were none.
-	may := []string{"Left alone", "Taken back", "Calls to clouds", "That do not answer", "How they ended", "Share of the money", "Dollars an hour", "Why they wait", "How long they boot"}
+	may := []string{"Blocks", "Interruptions", "Failed calls to clouds", "Unresponsive instances", "Ended instances", "Jobs' share of the cost", "Dollars per hour", "Jobs waiting, by reason", "Boot times"}
 	for _, panel := range board.Panels {
 		for _, target := range panel.Targets {
 			n, err := ask(strings.NewReplacer("$__rate_interval", "30s", "$controller", ".*").Replace(target.Expr))
