@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes what qemu.sh boots: qemu-image.sh FOLDER puts a kernel and an initramfs there. The kernel is Debian's for clouds; the rest is busybox, an
-# SSH server (dropbear) and the modules for a network card, some three megabytes that live in memory.
+# qemu-image.sh FOLDER creates the image that qemu.sh boots: a kernel and an initramfs. The kernel is Debian's cloud
+# kernel. The initramfs, about three megabytes, contains busybox, an SSH server (dropbear) and network modules.
 #
-# It needs Debian's packages busybox-static, dropbear-bin and cpio, downloads a kernel and installs nothing.
+# Requires Debian's packages busybox-static, dropbear-bin and cpio. Downloads a kernel but installs nothing.
 set -eu
 
 [ $# = 1 ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
@@ -13,7 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 
-# The newest kernel for clouds that Debian has. Who downloads as root lets apt's own user write here.
+# Debian's newest cloud kernel. If root runs this script, apt downloads as another user, which must be able to write here.
 kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: *\(linux-image-[0-9].*\)/\1/p' | head -n 1)
 chmod 755 "$work"
 (cd "$work" && apt-get download "$kernel" >&2)
@@ -26,18 +26,18 @@ for name in $(/bin/busybox --list); do
 done
 ln -s bin/busybox "$root/init"
 
-# The SSH server, with the libraries that it is linked to.
+# The SSH server and its shared libraries.
 cp "$(command -v dropbear)" "$root/usr/sbin/dropbear"
 ldd "$root/usr/sbin/dropbear" | grep -o '/[^ ]*' | while read -r library; do
 	mkdir -p "$root$(dirname "$library")"
 	cp -L "$library" "$root$library"
 done
 
-# In the order in which they are loaded.
+# The modules, in loading order.
 for name in failover net_failover virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_net; do
 	file=$(find "$work/kernel" -name "$name.ko*" | head -n 1)
 	case $file in
-	"") continue ;; # a part of the kernel itself
+	"") continue ;; # built into the kernel
 	*.xz) xz -dc "$file" >"$root/lib/modules/$name.ko" ;;
 	*) cp "$file" "$root/lib/modules/$name.ko" ;;
 	esac
@@ -52,7 +52,7 @@ cat >"$root/etc/inittab" <<'END'
 ::respawn:/usr/sbin/dropbear -F -E -s -r /etc/host_key
 ::shutdown:/bin/sync
 END
-# Each instance brings along /etc/host_key, /etc/name, /root/.ssh/authorized_keys and its scripts, /etc/boot.d/*.
+# Each instance adds /etc/host_key, /etc/name, /root/.ssh/authorized_keys and its scripts in /etc/boot.d.
 cat >"$root/etc/boot" <<'END'
 #!/bin/sh
 mount -t proc proc /proc
@@ -71,7 +71,7 @@ ip link set eth0 up
 ip addr add 10.0.2.15/24 dev eth0
 ip route add default via 10.0.2.2
 echo 'nameserver 10.0.2.3' >/etc/resolv.conf
-chmod 755 / /etc # which each instance brings along for itself alone
+chmod 755 / /etc # the instance's initramfs makes them private
 chmod 700 /root /root/.ssh /etc/host_key
 for script in /etc/boot.d/*; do
 	[ -e "$script" ] && sh "$script" &

@@ -1,24 +1,26 @@
 #!/bin/bash
-# A driver for Drover whose instances are virtual machines on this host, by QEMU. It speaks the protocol of docs/clouds/external.md, one call each time:
+# A driver for Drover that runs instances as QEMU virtual machines on this host. It implements the protocol in
+# docs/clouds/external.md with one process per call:
 #
 #	clouds:
 #	  vms:
 #	    driver: external
 #	    command: [./qemu.sh]
 #	    options:
-#	      image: /var/lib/drover/qemu-image     # made by qemu-image.sh
-#	      types: small=1:512 large=2:2048       # NAME=VCPUS:MEMORY in MiB; left out: small
-#	      price: "0.01"                         # an hour and vCPU; left out: nothing
-#	      accel: kvm                            # where that works; left out: emulation
+#	      image: /var/lib/drover/qemu-image     # created by qemu-image.sh
+#	      types: small=1:512 large=2:2048       # NAME=VCPUS:MEMORY in MiB; default: small=1:512
+#	      price: "0.01"                         # per hour and vCPU; default: 0
+#	      accel: kvm                            # if the host supports it; default: emulation
 #
-# It needs bash, jq, cpio, flock and Debian's packages qemu-system-x86 and dropbear-bin.
+# Requires bash, jq, cpio, flock and Debian's packages qemu-system-x86 and dropbear-bin.
 #
-# An instance is a folder FOLDER/FLEET/NAME: instance.json is what never changes of it, tags.json are its tags, pid its QEMU, which is all
-# there is of it: when that is gone, so is the instance. Folders come and go under a lock, so a name never makes two.
+# An instance is a folder FOLDER/FLEET/NAME with instance.json (what never changes), tags.json (the tags) and pid (the
+# process id of QEMU). The instance is gone when that process has ended. Folders are created and removed under a lock, so
+# two instances never have the same name.
 set -euo pipefail
 
 read -r request
-# What is asked, read at once, as words of the shell.
+# Read the request into shell variables.
 eval "$(jq -r '. as $r | .options as $o | .args as $a | (.args.candidates // [{}])[0] as $c | {
 	id: $r.id, fleet: $r.fleet, home: "\($r.folder)/\($r.fleet)", image: $o.image, types: ($o.types // "small=1:512"), price: ($o.price // "0"),
 	accel: ($o.accel // "tcg,thread=multi"), instance: $a.id, name: $a.name, type: $c.type, zone: $c.zone, market: $c.market,
@@ -31,13 +33,14 @@ fail() { # KIND MESSAGE
 	exit 0
 }
 
-# lives FOLDER: its QEMU runs. A process that has taken over the number of a dead one does not bear the folder among its arguments.
+# lives FOLDER succeeds if the instance's QEMU is running. An unrelated process with the same id does not have the folder
+# in its arguments.
 lives() {
 	local pid
 	pid=$(cat "$1/pid" 2>/dev/null) && grep -qzF "$1/" "/proc/$pid/cmdline" 2>/dev/null
 }
 
-# show FOLDER: the instance as a reply has it.
+# show FOLDER prints the instance as in a reply.
 show() {
 	jq -c --slurpfile tags "$1/tags.json" '. + {tags: $tags[0]}' "$1/instance.json"
 }
@@ -53,7 +56,7 @@ offerings() {
 	reply "$(printf '%s\n' "${all[@]}" | jq -cs '{offerings: .}')"
 }
 
-# size TYPE: its VCPUS:MEMORY, or nothing if there is no such type.
+# size TYPE prints VCPUS:MEMORY, or nothing if there is no such type.
 size() {
 	local one
 	for one in $types; do
@@ -61,7 +64,7 @@ size() {
 	done
 }
 
-# path ID: the folder of an instance of this fleet, or nothing for an id that this driver never gave.
+# path ID prints the folder of an instance of this fleet. It fails for an id that this driver never returned.
 path() {
 	local name=${1#"$fleet".}
 	[[ $1 == "$fleet".* && $name =~ ^[a-zA-Z0-9-]+$ ]] && echo "$home/$name"
@@ -88,7 +91,8 @@ list() {
 	reply "$(printf '%s\n' "${found[@]}" | jq -cs '{instances: .}')"
 }
 
-# overlay FOLDER: what this instance has beside the image, as another initramfs that the kernel lays over the first.
+# overlay FOLDER appends the instance's own files to the image as a second initramfs, which the kernel unpacks over the
+# first.
 overlay() {
 	local root=$1/root i
 	umask 077
@@ -105,7 +109,7 @@ overlay() {
 	rm -rf "$root"
 }
 
-# start FOLDER PORT SIZE: QEMU in the background, in a session of its own; it fails if the port is taken.
+# start FOLDER PORT SIZE starts QEMU in the background, in its own session. It fails if the port is in use.
 start() {
 	qemu-system-x86_64 -machine pc -accel "$accel" -cpu max -smp "${3%:*}" -m "${3#*:}" -nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$image/vmlinuz" -initrd "$1/initrd" -append 'console=ttyS0 quiet panic=1' -serial "file:$1/console" \
@@ -115,10 +119,10 @@ start() {
 
 create() {
 	local folder size port
-	folder=$(path "$fleet.$name") || fail invalid "$name cannot be a name here"
+	folder=$(path "$fleet.$name") || fail invalid "$name is not a valid name"
 	size=$(size "$type")
 	[[ $size ]] || fail invalid "there is no type $type"
-	[[ -e $image/initrd && -e $image/vmlinuz ]] || fail invalid "there is no image in $image: make it by qemu-image.sh"
+	[[ -e $image/initrd && -e $image/vmlinuz ]] || fail invalid "there is no image in $image; create it with qemu-image.sh"
 	locked
 	if ! lives "$folder"; then
 		rm -rf "$folder"

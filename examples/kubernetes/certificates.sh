@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: certificates.sh ADDRESS
-# Makes, in this folder, an authority and the two certificates of mutual TLS: the controller's, for the address (a name or an IP) at which the cluster
-# reaches it, and the autoscaler's. They last a year.
+# Creates a certificate authority and two certificates for mutual TLS in this folder: one for the controller, valid for
+# ADDRESS (the name or IP address at which the cluster reaches it), and one for the autoscaler. They expire after a year.
 set -eu
 cd "$(dirname "$0")"
 address=${1:?usage: certificates.sh ADDRESS}
@@ -13,7 +13,7 @@ umask 077
 
 [ -e ca.key ] || openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 -subj /CN=drover-authority -keyout ca.key -out ca.crt
 
-# issue NAME EXTENSIONS: a key, and a certificate for it.
+# issue NAME EXTENSIONS creates a key and its certificate.
 issue() {
 	openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$1" -keyout "$1.key" -out "$1.csr"
 	echo "$2" >"$1.ext"

@@ -1,9 +1,10 @@
 #!/bin/sh
-# The first boot of a node: Debian or Ubuntu, containerd, and kubeadm of the cluster's version. Drover fills in the words in braces.
+# Runs at a node's first boot, on Debian or Ubuntu. Installs containerd and the cluster's version of kubeadm, then joins
+# the cluster. Drover replaces the placeholders in braces.
 set -eu
-VERSION=v1.36                # of the cluster
+VERSION=v1.36                # the cluster's version
 SERVER=10.0.0.1:6443         # its API server
-CA_HASH=sha256:REPLACE_ME    # README.md says how to find it
+CA_HASH=sha256:REPLACE_ME    # see README.md
 
 modprobe br_netfilter
 printf 'net.ipv4.ip_forward = 1\nnet.bridge.bridge-nf-call-iptables = 1\n' >/etc/sysctl.d/90-kubernetes.conf

@@ -1,9 +1,9 @@
-// Command mandelbrot renders a picture of the Mandelbrot set in tiles, and joins the tiles.
+// Command mandelbrot renders tiles of a picture of the Mandelbrot set, and joins them.
 //
 //	mandelbrot tile INDEX       writes tile INDEX of the picture to tile.png
 //	mandelbrot join FOLDER      reads FOLDER/INDEX/tile.png for every tile and writes mandelbrot.png
 //
-// It needs nothing but its one source file and the standard library, so that it can travel to where it runs.
+// It needs only this source file and the standard library, so an instance can compile it.
 package main
 
 import (
@@ -22,16 +22,16 @@ import (
 // The picture: 8 × 6 square tiles.
 const (
 	columns, rows = 8, 6
-	side          = 200 // of a tile, in pixels
+	side          = 200 // tile size in pixels
 	width, height = columns * side, rows * side
 )
 
-// What it shows: a spiral in the valley between the great heart and its head.
+// The picture shows a spiral between the main cardioid and the largest disk of the set.
 const (
 	centre     = complex(-0.743643135, 0.131825963)
-	breadth    = 0.000115 // of the picture in the complex plane
+	breadth    = 0.000115 // width of the picture in the complex plane
 	iterations = 6000
-	samples    = 2 // in each direction, for each pixel
+	samples    = 2 // per pixel, in each direction
 )
 
 func main() {
@@ -59,7 +59,7 @@ func run(args []string) error {
 	return errors.New("usage: mandelbrot tile INDEX, or mandelbrot join FOLDER")
 }
 
-// tile renders one tile; they are counted row by row.
+// tile renders one tile. Tiles are numbered row by row.
 func tile(index int) image.Image {
 	left, top := index%columns*side, index/columns*side
 	m := image.NewRGBA(image.Rect(0, 0, side, side))
@@ -71,7 +71,7 @@ func tile(index int) image.Image {
 	return m
 }
 
-// pixel is the mean of several points within it.
+// pixel returns the mean color of several points in a pixel.
 func pixel(x, y int) color.Color {
 	var sum light
 	for i := range samples * samples {
@@ -81,8 +81,8 @@ func pixel(x, y int) color.Color {
 	return sum.times(1.0 / (samples * samples)).color()
 }
 
-// point is the light that comes from one point of the picture. A point that escapes is coloured by how long that took, and shaded
-// as if the field around the set were a landscape lit from the upper left.
+// point returns the light of one point of the picture. A point that escapes gets its colour from the number of iterations,
+// and is shaded as if the surroundings of the set were a landscape lit from the upper left.
 func point(x, y float64) light {
 	const scale = breadth / width
 	c := centre + complex((x-width/2)*scale, (height/2-y)*scale)
@@ -98,7 +98,7 @@ func point(x, y float64) light {
 	return light{}
 }
 
-// shade is how bright a surface that falls in this direction is.
+// shade returns the brightness of a surface that slopes in this direction.
 func shade(fall complex128) float64 {
 	const rise = 1.5
 	sun := cmplx.Rect(1, 3*math.Pi/4)
@@ -107,7 +107,7 @@ func shade(fall complex128) float64 {
 	return 0.35 + 0.75*max(0, t)
 }
 
-// palette goes round from deep blue over white and gold to brown, slower the longer the escape took.
+// palette cycles from deep blue through white and gold to brown. The cycle slows down as n grows.
 func palette(n float64) light {
 	stops := [...]light{
 		{0.00, 0.02, 0.12}, {0.02, 0.12, 0.42}, {0.12, 0.42, 0.80}, {0.75, 0.93, 1.00},
@@ -131,7 +131,7 @@ func (l light) color() color.Color {
 	return color.RGBA{level(l[0]), level(l[1]), level(l[2]), 255}
 }
 
-// join lays the tiles side by side.
+// join combines the tiles into one picture.
 func join(folder string) (image.Image, error) {
 	m := image.NewRGBA(image.Rect(0, 0, width, height))
 	for i := range columns * rows {

@@ -1,3 +1,3 @@
 #!/bin/sh
-# What a load balancer would be told: this instance answers now, or is gone.
+# Logs the events that a load balancer would receive: an instance is ready or gone.
 echo "$DROVER_HOOK $DROVER_POOL $DROVER_INSTANCE $DROVER_ADDRESS" >>hooks.log

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A hook: an instance that is ready becomes an upstream of nginx, and one that is gone is one no longer.
+# A hook that adds each ready instance to nginx's upstream servers and removes those that are gone.
 set -eu
 mkdir -p upstreams
 number=${NAME##*-}

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What an instance does at its first boot: it serves a page. Here all instances share one machine, so each takes an address of the loopback, which follows from
-# its number.
+# Runs at an instance's first boot and serves a page. All instances share one host, so each uses a different loopback
+# address, computed from the instance's number.
 number=$(echo {name} | sed 's/.*-//')
 address=127.18.$((number / 250)).$((number % 250 + 1)):8080
 mkdir -p "$HOME/www"
