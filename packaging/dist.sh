@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes what is released, of the version VERSION, in bin/dist: for each of PLATFORMS an archive with one static binary, its man pages and completions;
-# for Linux also a deb, an rpm and an OCI image without root; and what is in them as an SBOM. The same commit makes the same bytes.
+# Builds the release files of VERSION in bin/dist. For each of PLATFORMS: an archive with a static binary, man pages and
+# completions, and an SBOM. For Linux also: a deb, an rpm and an OCI image. The same commit produces identical files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,7 +11,7 @@ cyclonedx=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 out=bin/dist
 commit_time=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH=$commit_time
-# The version of a package begins with a digit. What is no release comes before the first one.
+# A package version must begin with a digit. A build without a version number sorts before the first release.
 VERSION=${VERSION#v}
 [[ $VERSION =~ ^[0-9]+\. ]] || VERSION="0~git$(date -u -d "@$commit_time" +%Y%m%d.%H%M).${VERSION//-/.}"
 export VERSION
@@ -19,7 +19,7 @@ umask 022
 rm -rf "$out"
 mkdir -p "$out/tools" "$out/share/man" "$out/share/completions"
 
-# Tools are built for this host, whatever the packages are for.
+# Build the tools for this host, not for the target platform.
 for tool in "$nfpm" "$cyclonedx"; do
 	GOBIN=$PWD/$out/tools CGO_ENABLED=0 go install "$tool"
 done
@@ -31,14 +31,14 @@ build() { # OS ARCH FILE
 	GOOS=$1 GOARCH=$2 CGO_ENABLED=0 go build -trimpath -tags runners -ldflags "-s -w -X main.version=$VERSION" -o "$3" ./cmd/drover
 }
 
-# Man pages, from make man, and completions are printed by the program itself.
+# The program prints its own man pages (make man) and completions.
 cp bin/man/* "$out/share/man"
 gzip -9n "$out"/share/man/*
 bin/drover completion bash >"$out/share/completions/drover.bash"
 bin/drover completion zsh >"$out/share/completions/_drover"
 bin/drover completion fish >"$out/share/completions/drover.fish"
 
-# stage lays the tree of a Linux package.
+# stage creates the file tree of a Linux package.
 stage() { # ARCH FOLDER
 	install -D "$out/drover-linux-$1" "$2/usr/bin/drover"
 	install -Dm 644 packaging/drover.service "$2/usr/lib/systemd/system/drover.service"
@@ -51,13 +51,13 @@ stage() { # ARCH FOLDER
 	(cd docs && find . -type f -exec install -Dm 644 {} "$OLDPWD/$2/usr/share/doc/drover/docs/{}" \;)
 }
 
-# image makes an OCI image, as Containerfile says.
+# image builds an OCI image from Containerfile.
 image() { # ARCH
 	local from=$out/image
 	install -D "$out/drover-linux-$1" "$from/root/usr/bin/drover"
 	install -Dm 644 /etc/ssl/certs/ca-certificates.crt "$from/root/etc/ssl/certs/ca-certificates.crt"
 	install -dm 1777 "$from/root/tmp"
-	install -Dm 600 /dev/null "$from/state/.keep" # so that the folder is there, and the user's own
+	install -Dm 600 /dev/null "$from/state/.keep" # creates the folder, which must belong to the user
 	podman build --quiet --format oci --timestamp "$commit_time" --platform "linux/$1" -t "localhost/drover:$1" -f packaging/Containerfile "$from" >/dev/null
 	podman save --quiet --format oci-archive -o "$out/drover-$VERSION-linux-$1.oci.tar" "localhost/drover:$1"
 	podman rmi "localhost/drover:$1" >/dev/null
