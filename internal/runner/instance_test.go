@@ -234,6 +234,7 @@ type controller struct {
 	ch    *channel
 	hello wire.Hello
 	in    chan wire.Message
+	pongs chan wire.Pong // apart, so that ping takes no message from whoever awaits one
 }
 
 var hello = wire.Hello{Version: wire.Version, Epoch: 1, Fleet: "lab", Instance: "lab-1"}
@@ -242,16 +243,21 @@ func (i *instance) connect() *controller { return i.connectAs(i.binary, hello) }
 
 func (i *instance) connectAs(binary string, h wire.Hello) *controller {
 	i.t.Helper()
-	c := &controller{t: i.t, ch: i.open(binary, "control", "--fleet", "lab", "--instance", "lab-1"), in: make(chan wire.Message, 10000)}
+	c := &controller{t: i.t, ch: i.open(binary, "control", "--fleet", "lab", "--instance", "lab-1"), in: make(chan wire.Message, 10000), pongs: make(chan wire.Pong, 1)}
 	if err := c.ch.Write(wire.Message{Hello: &h}); err != nil {
 		i.t.Fatal(err)
 	}
 	go func() {
 		defer close(c.in)
+		defer close(c.pongs)
 		for {
 			var m wire.Message
 			if c.ch.Read(&m) != nil {
 				return
+			}
+			if m.Pong != nil {
+				c.pongs <- *m.Pong
+				continue
 			}
 			c.in <- m
 		}
@@ -334,7 +340,14 @@ func (c *controller) forget(id drover.AttemptID) {
 func (c *controller) ping() {
 	c.t.Helper()
 	c.send(wire.Message{Ping: &wire.Ping{N: 7}})
-	c.want("Pong", func(m wire.Message) bool { return m.Pong != nil && m.Pong.N == 7 })
+	select {
+	case p, ok := <-c.pongs:
+		if !ok || p.N != 7 {
+			c.t.Fatalf("the answer to ping is %+v (connected: %v)", p, ok)
+		}
+	case <-time.After(patience):
+		c.t.Fatal("the runner did not answer a ping")
+	}
 }
 
 // disconnect ends the stream as a dying controller does.
