@@ -64,7 +64,7 @@ func (e *Engine) passed(in *fleet.Member) {
 		e.announceReady(in)
 		e.adapt(in)
 		e.needsPlacing, e.needsPlan = true, true
-		e.fleet.BumpRevision()
+		e.fleet.Revise(in)
 		e.writeInstance(in)
 	}
 }

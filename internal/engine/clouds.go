@@ -165,7 +165,7 @@ func (e *Engine) handleSighting(c *Cloud, s Sighting) {
 		// The create call's answer was lost, or has not arrived yet.
 		if o := in.ChosenFrom(s); o != nil {
 			in.Become(*o)
-			e.fleet.BumpRevision()
+			e.fleet.Revise(in)
 		}
 		in.ProviderID, in.Created, e.needsPricing = s.ProviderID, in.CreatedAt(s, e.s.Now), true
 		if in.Call == 0 {

@@ -51,7 +51,7 @@ func (e *Engine) configure(s Settings) {
 	e.bootCache = nil
 	e.needsPlacing, e.needsPlan, e.needsFitCheck, e.needsPricing = true, true, true, true
 	e.typesRevision++
-	e.fleet.BumpRevision()
+	e.fleet.ReviseAll()
 }
 
 // follow schedules the next list according to the new interval, no earlier than the cloud allows, and requests the

@@ -60,15 +60,17 @@ func (e *Engine) noteLoss(a *Attempt) {
 	}
 	in.Lost = append(in.Lost[max(0, len(in.Lost)-maxLost+1):], j.Number)
 	j.ConsecutiveLosses++
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.writeJob(j)
 	if j.ConsecutiveLosses < j.Attempts {
 		return
 	}
 	for _, o := range e.fleet.All() {
-		o.Lost = slices.DeleteFunc(o.Lost, func(n int64) bool { return n == j.Number })
+		if slices.Contains(o.Lost, j.Number) {
+			o.Lost = slices.DeleteFunc(o.Lost, func(n int64) bool { return n == j.Number })
+			e.fleet.Revise(o)
+		}
 	}
-	e.fleet.BumpRevision()
 	e.needsPlacing = true
 }
 

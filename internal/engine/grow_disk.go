@@ -47,7 +47,7 @@ func (e *Engine) growVolumeFor(g *group, in *fleet.Member) {
 		return
 	}
 	in.Grow = size
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	in.Room = in.Expanded()
 	e.needsPricing = true
 	e.reserveFor(g, in, n)
@@ -109,7 +109,7 @@ func (e *Engine) grown(b DiskGrown) {
 		e.giveUpGrowing(in, b.Err)
 	}
 	in.Room, in.Regrown = in.Resources, false
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.needsPricing, e.needsPlacing, e.needsPlan = true, true, true
 	e.writeInstance(in)
 	e.touch(in)

@@ -53,7 +53,7 @@ func (e *Engine) recover(in *fleet.Member) {
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is healthy again", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	e.needsPlacing, e.needsPlan = true, true
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.writeInstance(in)
 	e.touch(in)
 }
@@ -85,7 +85,7 @@ func (e *Engine) breakInstance(in *fleet.Member, why Verdict) {
 	}
 	e.dropAllReservations(in)
 	e.writeInstance(in)
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.touch(in)
 }
 

@@ -57,7 +57,7 @@ func (e *Engine) setState(in *fleet.Member, next drover.InstanceState) {
 		return
 	}
 	in.State = next
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	in.IdleSince = 0
 	if next == drover.InstanceIdle {
 		in.IdleSince = e.s.Now
@@ -84,7 +84,7 @@ func (e *Engine) created(b Created) {
 // accepted starts an instance's bill, and its boot unless it is already being destroyed.
 func (e *Engine) accepted(in *fleet.Member) {
 	in.Created, in.Known, in.Candidates = cmp.Or(in.Created, e.s.Now), e.s.Now, nil
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	in.Silent, in.Tried = e.s.Now, false
 	e.ease(in)
 	e.endProbe(in)

@@ -53,7 +53,7 @@ func (e *Engine) retire(in *fleet.Member) {
 		}
 	}
 	e.needsPlacing, e.needsPlan = true, true
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.writeInstance(in)
 	e.touch(in)
 }

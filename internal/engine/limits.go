@@ -142,7 +142,7 @@ func (e *Engine) mostFor(g *group, members int) (clouds []most) {
 		}
 	}
 	for _, k := range e.fleet.Census().Kinds { // covers types no longer offered
-		if in := k.One; in.Accepts(&g.demand) {
+		if in := k.One(); in.Accepts(&g.demand) {
 			hold(in.Cloud, in.AtOnce(timesOn(in.Type, in.Resources, g.Key.Shape.Need, members)))
 		}
 	}

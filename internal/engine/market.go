@@ -154,7 +154,7 @@ func (e *Engine) dropBlockedCandidates(in *fleet.Member) bool {
 	}
 	in.Candidates = left
 	in.Become(left[0])
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.writeInstance(in)
 	return false
 }
@@ -208,17 +208,16 @@ func (e *Engine) limitsLeft() market.Limits {
 	if !slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return len(c.Limits) > 0 }) {
 		return nil // saves the census
 	}
-	if c := e.fleet.Census(); e.limitsCache.census != c || e.limitsCache.types != e.typesRevision {
-		e.limitsCache = limitsLeft{c, e.typesRevision, e.takeLimits(c)}
+	if fleet := e.fleet.Revision(); e.limitsCache.fleet != fleet || e.limitsCache.types != e.typesRevision {
+		e.limitsCache = limitsLeft{fleet, e.typesRevision, e.takeLimits(e.fleet.Census())}
 	}
 	return slices.Clone(e.limitsCache.limits)
 }
 
-// limitsLeft is what the limits leave after a census's instances.
+// limitsLeft is what the limits leave, and the revisions of fleet and types for which that holds.
 type limitsLeft struct {
-	census *fleet.Census
-	types  int
-	limits market.Limits
+	fleet, types int
+	limits       market.Limits
 }
 
 func (e *Engine) takeLimits(c *fleet.Census) market.Limits {
@@ -230,8 +229,8 @@ func (e *Engine) takeLimits(c *fleet.Census) market.Limits {
 		left.Take(1, e.countsAs(in)...)
 	}
 	for _, k := range c.Kinds {
-		if k.Count > 0 {
-			left.Take(k.Count, e.countsAs(k.Made)...)
+		if !k.Creating {
+			left.Take(k.Len(), e.countsAs(k.One())...)
 		}
 	}
 	return left

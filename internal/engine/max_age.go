@@ -54,7 +54,7 @@ func (e *Engine) whyRetired(in *fleet.Member) (why Verdict, so bool) {
 func (e *Engine) use(in *fleet.Member) {
 	if in != nil && !in.Used {
 		in.Used = true
-		e.fleet.BumpRevision()
+		e.fleet.Revise(in)
 		e.writeInstance(in)
 	}
 }

@@ -63,7 +63,7 @@ func (e *Engine) updateStoppedPrice(c *Cloud, in *fleet.Member) {
 	e.reprice(in, volumePrice(o, in.Volume()))
 	if price := e.asPaid(e.withVolume(o, in.Volume())).Price; price != in.RunPrice {
 		in.RunPrice = price
-		e.fleet.BumpRevision()
+		e.fleet.Revise(in)
 		e.writeInstance(in)
 	}
 }
@@ -99,7 +99,7 @@ func (e *Engine) reprice(in *fleet.Member, price drover.Money) {
 	}
 	tariff = tariff.Folded(in.Created, e.marks(in)...)
 	in.Rates, in.Price = tariff.Rates, tariff.Price
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.writeInstance(in)
 	e.touch(in)
 }
@@ -194,7 +194,7 @@ func (e *Engine) applyPastPricesTo(in *fleet.Member, prices []PastPrice) {
 		return
 	}
 	in.Rates, in.Price = tariff.Rates, tariff.Price
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.writeInstance(in)
 	e.touch(in)
 }

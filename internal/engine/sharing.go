@@ -29,7 +29,7 @@ func (e *Engine) takeOwner(in *fleet.Member, user string) {
 		e.retag(in)
 	}
 	e.setOwner(in, user)
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.writeInstance(in)
 }
 

@@ -118,7 +118,7 @@ func (e *Engine) markPossiblyUsed(in *fleet.Member) {
 	noJobs := spec != nil && !spec.Jobs // NoJobs also says that a health check has not passed yet
 	if in.Sharing == drover.ShareUser && in.Owner == "" && in.Pooled() && in.Created != 0 && !noJobs && !in.Used {
 		in.Used = true
-		e.fleet.BumpRevision()
+		e.fleet.Revise(in)
 		e.writeInstance(in)
 	}
 }
@@ -244,7 +244,7 @@ func (e *Engine) believeTag(in *fleet.Member, tag drover.IdleBehavior) {
 	if !in.Broken {
 		in.Reason = in.Remark()
 	}
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.writeInstance(in)
 	e.touch(in)
 }

@@ -50,7 +50,7 @@ func (e *Engine) startable(in *fleet.Member) bool {
 func (e *Engine) wake(in *fleet.Member, lent bool, why Verdict) {
 	in.Waking, in.Lent, in.Woken, in.Reason = true, lent, e.s.Now, &why
 	e.restorePrice(in)
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.note(Note{Level: Info, Text: fmt.Sprintf("starting instance %s: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
 	e.needsPlacing = true
 	e.writeInstance(in)
@@ -161,7 +161,7 @@ func (e *Engine) markOff(in *fleet.Member, price drover.Money) {
 	}
 	in.Rated, e.needsPricing, e.needsPlan = fleet.Rate{}, true, true
 	e.unreserve(in)
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.writeInstance(in)
 }
 
@@ -226,7 +226,7 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	in.Waking, in.Lent, in.Reason = false, false, &why
 	in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, startPause, startMost)))
 	in.Rated, e.needsPricing, e.needsPlan = fleet.Rate{}, true, true
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	e.writeInstance(in)
 }
 

@@ -69,7 +69,7 @@ func (e *Engine) setIdleBehavior(in *fleet.Member, idle drover.IdleBehavior, why
 		e.dropAllReservations(in)
 	}
 	e.needsPlacing, e.needsPlan = true, true
-	e.fleet.BumpRevision()
+	e.fleet.Revise(in)
 	if in.Broken && !in.Held() {
 		e.stop(in, *in.Reason)
 		return

@@ -6,29 +6,30 @@ import (
 	"drover"
 )
 
-// Census counts the instances by kind, so that waiting classes need not visit each instance. It belongs to one revision
-// and is immutable.
+// Census counts the instances by kind, so that waiting classes need not visit each instance. Revise says which
+// instances to count anew.
 type Census struct {
-	revision   int
-	Kinds      []Kind
-	Creating   []*Member // those whose clouds have not chosen a candidate yet
-	withLosses []*Member // those that lost jobs while alive
+	Kinds      []*Kind   // in no particular order
+	Creating   []*Member // those whose clouds have not chosen a candidate yet, by ID
+	withLosses []*Member // those that lost jobs while alive, by ID
+	byKey      map[kindKey]*Kind
+	owned      map[string]Owned // by owner mark
+	revised    []*Member        // changed since they were counted
 }
 
 // Kind is a set of instances that, once empty, can run the same jobs and equally many of them.
 type Kind struct {
-	One    *Member // any of them
-	Made   *Member // one whose cloud has chosen its candidate; nil if there is none
-	Count  int     // number of such
-	Takers int     // how many of all take work, now or later
+	key      kindKey
+	members  []*Member // in no particular order
+	Takers   int       // how many of them take work, now or later
+	Creating bool      // their clouds have not chosen a candidate yet
 }
 
-// owned caches what each owner has, at one revision. It is needed more often than kinds, so it is separate from the
-// census.
-type owned struct {
-	revision int
-	by       map[string]Owned // by owner mark
-}
+// One returns any instance of the kind.
+func (k *Kind) One() *Member { return k.members[0] }
+
+// Len returns how many instances are of the kind.
+func (k *Kind) Len() int { return len(k.members) }
 
 // Owned is the size of one owner's instances.
 type Owned struct {
@@ -37,21 +38,7 @@ type Owned struct {
 }
 
 // Owned returns what the owner with a mark has.
-func (f *Fleet) Owned(mark string) Owned {
-	if f.owned.by == nil || f.owned.revision != f.revision {
-		f.owned = owned{f.revision, f.countOwned()}
-	}
-	return f.owned.by[mark]
-}
-
-func (f *Fleet) countOwned() map[string]Owned {
-	by := map[string]Owned{}
-	for _, in := range f.members {
-		o := by[in.Owner]
-		by[in.Owner] = Owned{o.Instances + 1, o.CPU + in.Resources.CPU}
-	}
-	return by
-}
+func (f *Fleet) Owned(mark string) Owned { return f.Census().owned[mark] }
 
 // kindKey is what the instances of a kind have in common.
 type kindKey struct {
@@ -64,50 +51,90 @@ type kindKey struct {
 	sharing     drover.Sharing
 	once, used  bool
 	noJobs      bool
+	creating    bool
 }
 
 func (in *Member) kindKey() kindKey {
-	return kindKey{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.Expanded(), in.Owner, in.Sharing, in.UseOnce, in.Used && in.Owner == "", in.NoJobs}
+	return kindKey{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.Expanded(), in.Owner, in.Sharing, in.UseOnce, in.Used && in.Owner == "", in.NoJobs, len(in.Candidates) > 0}
+}
+
+// counted records how an instance is counted in the census.
+type counted struct {
+	revised          bool
+	kind             *Kind // nil: not counted
+	at               int   // its place among the kind's members
+	takes            bool
+	creating, losses bool
 }
 
 // Census returns the current census.
 func (f *Fleet) Census() *Census {
-	if f.census == nil || f.census.revision != f.revision {
-		f.census = f.takeCensus()
+	c := &f.census
+	for _, in := range c.revised {
+		in.counted.revised = false
+		c.uncount(in)
+		if in.State != drover.InstanceGone {
+			c.count(in)
+		}
 	}
-	return f.census
+	c.revised = c.revised[:0]
+	return c
 }
 
-func (f *Fleet) takeCensus() *Census {
-	c := &Census{revision: f.revision}
-	seen := map[kindKey]int{}
-	for _, in := range f.members {
-		k := in.kindKey()
-		at, known := seen[k]
-		if !known {
-			at = len(c.Kinds)
-			seen[k] = at
-			c.Kinds = append(c.Kinds, Kind{One: in})
+func (c *Census) count(in *Member) {
+	key := in.kindKey()
+	k := c.byKey[key]
+	if k == nil {
+		if c.byKey == nil {
+			c.byKey, c.owned = map[kindKey]*Kind{}, map[string]Owned{}
 		}
-		if len(in.Candidates) > 0 {
-			c.Creating = append(c.Creating, in)
-		} else {
-			c.Kinds[at].Made = in
-			c.Kinds[at].Count++
-		}
-		if in.Serving() {
-			c.Kinds[at].Takers++
-		}
-		if len(in.Lost) > 0 {
-			c.withLosses = append(c.withLosses, in)
-		}
+		k = &Kind{key: key, Creating: key.creating}
+		c.byKey[key] = k
+		c.Kinds = append(c.Kinds, k)
 	}
-	return c
+	in.counted.kind, in.counted.at, in.counted.takes = k, len(k.members), in.Serving()
+	k.members = append(k.members, in)
+	if in.counted.takes {
+		k.Takers++
+	}
+	c.own(key, 1)
+	enter(&c.Creating, &in.counted.creating, in, key.creating)
+	enter(&c.withLosses, &in.counted.losses, in, len(in.Lost) > 0)
+}
+
+// uncount takes an instance out, as it was when it was counted.
+func (c *Census) uncount(in *Member) {
+	k := in.counted.kind
+	if k == nil {
+		return
+	}
+	last := k.members[len(k.members)-1]
+	k.members[in.counted.at], last.counted.at = last, in.counted.at
+	if k.members = k.members[:len(k.members)-1]; len(k.members) == 0 {
+		delete(c.byKey, k.key)
+		c.Kinds = slices.DeleteFunc(c.Kinds, func(o *Kind) bool { return o == k })
+	}
+	if in.counted.takes {
+		k.Takers--
+	}
+	c.own(k.key, -1)
+	in.counted.kind = nil
+	enter(&c.Creating, &in.counted.creating, in, false)
+	enter(&c.withLosses, &in.counted.losses, in, false)
+}
+
+// own adds n instances of a kind to what their owner has.
+func (c *Census) own(key kindKey, n int) {
+	o := c.owned[key.owner]
+	o = Owned{o.Instances + n, o.CPU + drover.MilliCPU(n)*key.has.CPU}
+	if c.owned[key.owner] = o; o.Instances == 0 {
+		delete(c.owned, key.owner)
+	}
 }
 
 // MayServe reports whether an existing instance may ever run the demand's jobs.
 func (c *Census) MayServe(d *Demand) bool {
-	return slices.ContainsFunc(c.Kinds, func(k Kind) bool { return k.Takers > 0 && k.One.Accepts(d) })
+	return slices.ContainsFunc(c.Kinds, func(k *Kind) bool { return k.Takers > 0 && k.One().Accepts(d) })
 }
 
 // Hold returns how many of a demand's jobs fit on the instances that take work when empty, at most n on each, except
@@ -115,8 +142,8 @@ func (c *Census) MayServe(d *Demand) bool {
 func (c *Census) Hold(d *Demand, n int, job int64) (count int) {
 	each := func(in *Member) int { return in.Resources.Times(d.Shape.Need, in.AtOnce(n)) }
 	for _, k := range c.Kinds {
-		if k.Takers > 0 && k.One.Accepts(d) {
-			count += k.Takers * each(k.One)
+		if k.Takers > 0 && k.One().Accepts(d) {
+			count += k.Takers * each(k.One())
 		}
 	}
 	for _, in := range c.withLosses {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -93,18 +94,24 @@ func (f *Fleet) checkIndex() error {
 
 // checkCensus compares the census with a new one.
 func (f *Fleet) checkCensus() error {
+	kept, fresh := f.Census(), Census{}
+	for _, in := range f.members {
+		was := in.counted
+		in.counted = counted{}
+		fresh.count(in)
+		in.counted = was
+	}
 	kinds := func(c *Census) map[kindKey][2]int {
 		of := map[kindKey][2]int{}
 		for _, k := range c.Kinds {
-			of[k.One.kindKey()] = [2]int{k.Count, k.Takers}
+			of[k.key] = [2]int{k.Len(), k.Takers}
 		}
 		return of
 	}
-	kept, now := f.Census(), f.takeCensus()
-	if !reflect.DeepEqual(kinds(kept), kinds(now)) || !slices.Equal(kept.Creating, now.Creating) || !slices.Equal(kept.withLosses, now.withLosses) {
+	if !maps.Equal(kinds(kept), kinds(&fresh)) || !slices.Equal(kept.Creating, fresh.Creating) || !slices.Equal(kept.withLosses, fresh.withLosses) {
 		return errors.New("the census differs from a new one")
 	}
-	if f.Owned(""); !reflect.DeepEqual(f.owned.by, f.countOwned()) {
+	if !maps.Equal(kept.owned, fresh.owned) {
 		return errors.New("the owners' instances differ from a new count")
 	}
 	return nil

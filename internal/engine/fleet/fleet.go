@@ -9,8 +9,8 @@
 //
 // Work finds instances by the Index: lists of those that are ready, coming, idle and so on. It is updated when the
 // caller reports a change with Changed, so the cost of a decision depends on what has changed, not on the size of the
-// fleet. Questions about every waiting class are answered by the Census, which counts instances of one kind together;
-// it belongs to one revision of the fleet, which BumpRevision counts.
+// fleet. Questions about every waiting class are answered by the Census, which counts instances of one kind together
+// and is updated when the caller reports a change with Revise.
 //
 // Clouds' lists lag, so lists.go says when one proves an instance gone. The package has no effects, no clock and no
 // prices, and knows neither budgets nor the market. The engine drives each instance through its states.
@@ -37,8 +37,7 @@ type Fleet struct {
 	departed []*Departed               // in the order they went
 	timers   timers.Timers
 	index    Index
-	census   *Census // nil until needed
-	owned    owned
+	census   Census
 	revision int
 }
 
@@ -64,8 +63,22 @@ func (f *Fleet) State() (instances []Instance, attempts []Attempt, departed []*D
 // Revision counts changes of which instances exist, what they are, and whether they may take work.
 func (f *Fleet) Revision() int { return f.revision }
 
-// BumpRevision records such a change.
-func (f *Fleet) BumpRevision() { f.revision++ }
+// Revise records such a change of an instance.
+func (f *Fleet) Revise(in *Member) {
+	f.revision++
+	if !in.counted.revised {
+		in.counted.revised = true
+		f.census.revised = append(f.census.revised, in)
+	}
+}
+
+// ReviseAll records that any instance may have changed.
+func (f *Fleet) ReviseAll() {
+	for _, in := range f.members {
+		f.Revise(in)
+	}
+	f.revision++ // also of an empty fleet
+}
 
 // All returns the members, by ID. The slice belongs to the fleet and changes with it.
 func (f *Fleet) All() []*Member { return f.members }
@@ -86,7 +99,7 @@ func (f *Fleet) Add(in *Member) {
 	f.members = slices.Insert(f.members, at, in)
 	f.byName[in.Name] = in
 	f.inCloud[in.Cloud]++
-	f.revision++
+	f.Revise(in)
 	f.Changed(in)
 }
 
@@ -100,7 +113,7 @@ func (f *Fleet) Remove(in *Member) {
 			delete(f.inCloud, in.Cloud)
 		}
 	}
-	f.revision++
+	f.Revise(in)
 	f.Changed(in)
 }
 

@@ -16,12 +16,13 @@ import (
 type Member struct {
 	Instance
 	Policy
-	Free  drover.Resources // what its live attempts leave
-	Room  drover.Resources // what its reservations leave, while it is coming
-	Load  []*Attempt       // live, by job and index
-	Rated Rate             // the rate at which its price was last looked up
-	slots int              // slots taken for a gang during a placement
-	on    indexEntry       // its entry in the index
+	Free    drover.Resources // what its live attempts leave
+	Room    drover.Resources // what its reservations leave, while it is coming
+	Load    []*Attempt       // live, by job and index
+	Rated   Rate             // the rate at which its price was last looked up
+	slots   int              // slots taken for a gang during a placement
+	on      indexEntry       // its entry in the index
+	counted counted          // how the census counts it
 }
 
 // Policy is what the configuration says about an instance now.
