@@ -218,7 +218,7 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	if !in.Broken {
 		why := e.verdict(drover.ReasonUnreachable, "%s", b.Err.Message)
 		in.Reason = &why
-		if in.Fails&(in.Fails-1) == 0 { // the 1st, 2nd, 4th and so on, so that the records tell why without a write for each failure
+		if !in.Unlocated && in.Fails&(in.Fails-1) == 0 { // the 1st, 2nd, 4th and so on, so that the records tell why without a write for each failure
 			e.writeInstance(in)
 		}
 	}
