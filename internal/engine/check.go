@@ -46,7 +46,7 @@ func (e *Engine) wrongCounts() string {
 	case !reflect.DeepEqual(used, e.used):
 		return fmt.Sprintf("users with shares use %v, but %v was counted", e.used, used)
 	case !reflect.DeepEqual(runs, e.runs):
-		return fmt.Sprintf("%v of the mixed jobs are running, but %v was counted", e.runs, runs)
+		return fmt.Sprintf("the running jobs of %d groups are mixed, but were counted otherwise (%d groups)", len(e.runs), len(runs))
 	}
 	if kept, now := e.limitsLeft(), e.takeLimits(e.fleet.Census()); !reflect.DeepEqual(kept, now) {
 		return fmt.Sprintf("the limits leave %v, but %v was cached", now, kept)

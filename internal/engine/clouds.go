@@ -167,7 +167,8 @@ func (e *Engine) handleSighting(c *Cloud, s Sighting) {
 			in.Become(*o)
 			e.fleet.Revise(in)
 		}
-		in.ProviderID, in.Created, e.needsPricing = s.ProviderID, in.CreatedAt(s, e.s.Now), true
+		in.ProviderID, in.Created = s.ProviderID, in.CreatedAt(s, e.s.Now)
+		e.priceAnew(in)
 		if in.Call == 0 {
 			e.accepted(in)
 		} else {
@@ -245,7 +246,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	e.addInstance(in)
 	e.writeInstance(in)
 	e.recordEnd(in, s.Ended)
-	e.needsPricing = true
+	e.priceAnew(in)
 	if s.Stopped && kept {
 		e.adoptStopped(in, s)
 	}

@@ -23,7 +23,6 @@ import (
 	"drover/internal/engine/fleet"
 	"drover/internal/engine/market"
 	"drover/internal/engine/queue"
-	"drover/internal/runtimes"
 )
 
 // Engine is the state machine. It is not safe for concurrent use: its loop owns it.
@@ -39,7 +38,7 @@ type Engine struct {
 	costRevision int                            // the revision of offers and boot times for which both caches hold
 	bootRevision int                            // counts changes of the known boot times
 	bootCache    *bootTimes                     // nil: to be computed
-	runTimes     map[runTimeKey]runtimes.Dist   // what likely returns, until more is learned
+	runTimes     map[runTimeKey]runTime         // until more is learned
 
 	gangRooms    []gangRoom  // room held for gangs during a placement
 	partial      partialGang // the last gang that did not fit
@@ -52,18 +51,19 @@ type Engine struct {
 	needsFitCheck   bool                       // a group or an instance type is new
 	typesRevision   int                        // counts changes of the set of instance types
 	used            map[string]drover.MilliCPU // vCPUs in use per share; no zero entries, and empty without shares
-	runs            map[GroupKey]runs          // running attempts by group, if a mix is configured
+	runs            map[GroupKey]*runs         // running attempts by group, if a mix is configured
 	queue           *queue.Queue
 	fleet           *fleet.Fleet
 	ledger          *budget.Ledger
 	market          *market.Market
 	pools           pools
-	limitsCache     limitsLeft    // computed for one revision
-	needsPreempting bool          // a group became unschedulable, or an instance became idle
-	needsPricing    bool          // prices of instances may have changed
-	expectedEnds    []expectedEnd // of running attempts, earliest first
-	awaitAt         drover.Time   // when to check again on work that waits for such an end; 0: never
-	patienceAt      drover.Time   // when to check again on jobs that may wait longer (max_wait)
+	limitsCache     limitsLeft      // computed for one revision
+	needsPreempting bool            // a group became unschedulable, or an instance became idle
+	needsPricing    bool            // prices of any instances may have changed
+	unpriced        []*fleet.Member // those whose prices may have changed although no others have
+	expectedEnds    []expectedEnd   // of running attempts, earliest first
+	awaitAt         drover.Time     // when to check again on work that waits for such an end; 0: never
+	patienceAt      drover.Time     // when to check again on jobs that may wait longer (max_wait)
 }
 
 // New starts an engine from a State, which it takes over. A State whose Now is zero comes from a store: everything
@@ -76,9 +76,9 @@ func New(s State) (*Engine, error) {
 		s:             s,
 		byKey:         map[GroupKey]*group{},
 		used:          map[string]drover.MilliCPU{},
-		runs:          map[GroupKey]runs{},
+		runs:          map[GroupKey]*runs{},
 		soloPrices:    map[drover.Shape]drover.Money{},
-		runTimes:      map[runTimeKey]runtimes.Dist{},
+		runTimes:      map[runTimeKey]runTime{},
 		minimumCosts:  map[minimumCostKey]minimumCost{},
 		fleet:         fleet.New(s.Departed),
 		typesRevision: 1,
@@ -153,7 +153,7 @@ func (e *Engine) State() State {
 		s.Groups = append(s.Groups, known)
 	}
 	s.Pools, s.PoolStates, s.Successes = slices.Clone(s.Pools), e.poolStates(), slices.Clone(s.Successes)
-	s.Pending = Pending{e.needsPlacing, e.needsPlan, e.gangDropped, e.gangReleased, e.needsPreempting, e.needsFitCheck, e.needsPricing, 0, e.awaitAt, e.patienceAt}
+	s.Pending = Pending{e.needsPlacing, e.needsPlan, e.gangDropped, e.gangReleased, e.needsPreempting, e.needsFitCheck, e.needsPricing || len(e.unpriced) > 0, 0, e.awaitAt, e.patienceAt}
 	s.Spent, s.Spending, s.Pending.Turn = e.ledger.State()
 	for _, c := range e.clouds {
 		own := *c

@@ -17,7 +17,8 @@ type group struct {
 	constraints int          // how many constraints it has besides its size
 	reserved    int          // elements, waiting or coming, with a reservation on a coming instance
 
-	awaitingEnds int // elements for which the last plan expects room before a new instance would have booted
+	runs         *runs // its running attempts, if a mix is configured; nil: none
+	awaitingEnds int   // elements for which the last plan expects room before a new instance would have booted
 
 	fits      []fit // by ID, the instances with room for one of its jobs, as of the last News
 	fitsKnown bool  // fits is known
@@ -110,7 +111,7 @@ func (e *Engine) group(key GroupKey) *group {
 	g := e.byKey[key]
 	if g == nil {
 		known := Group{Key: key, Reason: e.verdict(drover.ReasonPlanning, planningText)}
-		g = &group{Group: known, Class: queue.NewClass(key), demand: fleet.Demand{Shape: key.Shape, Owner: drover.OwnerMark(key.User)}, constraints: countConstraints(key.Shape)}
+		g = &group{Group: known, Class: queue.NewClass(key), demand: fleet.Demand{Shape: key.Shape, Owner: drover.OwnerMark(key.User)}, constraints: countConstraints(key.Shape), runs: e.runs[key]}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
 	}

@@ -49,7 +49,7 @@ func (e *Engine) growVolumeFor(g *group, in *fleet.Member) {
 	in.Grow = size
 	e.fleet.Revise(in)
 	in.Room = in.Expanded()
-	e.needsPricing = true
+	e.priceAnew(in)
 	e.reserveFor(g, in, n)
 	e.growDisk(in)
 	e.writeInstance(in)
@@ -110,7 +110,8 @@ func (e *Engine) grown(b DiskGrown) {
 	}
 	in.Room, in.Regrown = in.Resources, false
 	e.fleet.Revise(in)
-	e.needsPricing, e.needsPlacing, e.needsPlan = true, true, true
+	e.priceAnew(in)
+	e.needsPlacing, e.needsPlan = true, true
 	e.writeInstance(in)
 	e.touch(in)
 }

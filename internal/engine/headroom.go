@@ -19,8 +19,7 @@ import (
 // headroom is what the budgets have left for a plan.
 type headroom struct {
 	e        *Engine
-	offers   []drover.Offering // cheapest vCPUs first
-	fits     map[drover.Shape][]drover.Offering
+	offers   []drover.Offering              // cheapest vCPUs first
 	windows  []windowHeadroom               // of users and labels
 	ceilings map[time.Duration]drover.Money // the fleet's highest affordable hourly price, by horizon
 }
@@ -36,7 +35,7 @@ func (e *Engine) headroom(offers []drover.Offering) *headroom {
 	if !e.limited() || len(offers) == 0 {
 		return nil
 	}
-	m := &headroom{e: e, fits: map[drover.Shape][]drover.Offering{}, ceilings: map[time.Duration]drover.Money{}}
+	m := &headroom{e: e, ceilings: map[time.Duration]drover.Money{}}
 	for _, a := range e.ledger.Accounts() {
 		if !a.OfFleet() && a.Limit > 0 {
 			m.windows = append(m.windows, windowHeadroom{Account: a})
@@ -73,12 +72,12 @@ func (m *headroom) limit(g *group, d drover.Demand) (_ drover.Demand, payable bo
 	if ceiling == 0 && !limited {
 		return d, true
 	}
-	able := m.offeringsFor(d.Shape)
+	able := m.offeringsFor(&d.Shape)
 	if len(able) == 0 { // every fitting offering is blocked, which the solver explains better
 		return d, true
 	}
 	if d.Dearest = ceiling; ceiling != 0 {
-		able = slices.DeleteFunc(slices.Clone(able), func(o drover.Offering) bool { return !d.Affords(o) })
+		able = slices.DeleteFunc(able, func(o *drover.Offering) bool { return !d.Affords(*o) })
 	}
 	if len(able) == 0 || !limited {
 		return d, len(able) > 0
@@ -87,7 +86,7 @@ func (m *headroom) limit(g *group, d drover.Demand) (_ drover.Demand, payable bo
 }
 
 // limitByWindows cuts a demand to what users and labels have left, given the offerings that fit, cheapest first.
-func (m *headroom) limitByWindows(g *group, d drover.Demand, able []drover.Offering) (_ drover.Demand, payable bool) {
+func (m *headroom) limitByWindows(g *group, d drover.Demand, able []*drover.Offering) (_ drover.Demand, payable bool) {
 	if m.affordableCount(g, able[len(able)-1], d.Count) < d.Count {
 		dear := sort.Search(len(able), func(i int) bool { return !m.affordsOne(g, able[i]) })
 		switch {
@@ -126,29 +125,25 @@ func (m *headroom) ceiling(horizon time.Duration) drover.Money {
 }
 
 // offeringsFor returns the offerings that fit a shape, cheapest vCPUs first.
-func (m *headroom) offeringsFor(s drover.Shape) []drover.Offering {
-	able, known := m.fits[s]
-	if !known {
-		for _, o := range m.offers {
-			if s.Accepts(o) {
-				able = append(able, o)
-			}
+func (m *headroom) offeringsFor(s *drover.Shape) (able []*drover.Offering) {
+	for i := range m.offers {
+		if s.Accepts(m.offers[i]) {
+			able = append(able, &m.offers[i])
 		}
-		m.fits[s] = able
 	}
 	return able
 }
 
 // perJob returns what one of a group's jobs on an instance of the offering commits of a window.
-func (m *headroom) perJob(p *windowHeadroom, g *group, o drover.Offering) drover.Money {
+func (m *headroom) perJob(p *windowHeadroom, g *group, o *drover.Offering) drover.Money {
 	if !p.Covers(payer(g.Key)) {
 		return 0
 	}
-	return m.e.ledger.Adds(p.Account, m.e.rental([]drover.Offering{o}, wanted{g, 1}))
+	return m.e.ledger.Adds(p.Account, m.e.rental([]drover.Offering{*o}, wanted{g, 1}))
 }
 
 // affordsOne reports whether the budgets allow one of a group's jobs on the offering, disregarding the other demands.
-func (m *headroom) affordsOne(g *group, o drover.Offering) bool {
+func (m *headroom) affordsOne(g *group, o *drover.Offering) bool {
 	for i := range m.windows {
 		p := &m.windows[i]
 		if each := m.perJob(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, each) {
@@ -159,7 +154,7 @@ func (m *headroom) affordsOne(g *group, o drover.Offering) bool {
 }
 
 // affordableCount returns how many of n jobs of a group the budgets allow on the offering after the other demands.
-func (m *headroom) affordableCount(g *group, o drover.Offering, n int) int {
+func (m *headroom) affordableCount(g *group, o *drover.Offering, n int) int {
 	for i := range m.windows {
 		p := &m.windows[i]
 		if each := m.perJob(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, p.taken+each*drover.Money(n)) {
@@ -170,7 +165,7 @@ func (m *headroom) affordableCount(g *group, o drover.Offering, n int) int {
 }
 
 // take deducts n of a group's jobs from the windows.
-func (m *headroom) take(g *group, o drover.Offering, n int) {
+func (m *headroom) take(g *group, o *drover.Offering, n int) {
 	for i := range m.windows {
 		m.windows[i].taken += m.perJob(&m.windows[i], g, o) * drover.Money(n)
 	}

@@ -89,7 +89,7 @@ func (e *Engine) accepted(in *fleet.Member) {
 	e.ease(in)
 	e.endProbe(in)
 	e.hasCapacity(in)
-	e.needsPricing = true
+	e.priceAnew(in)
 	e.needsPlan = e.needsPlan || len(e.limits(in.Cloud).Limits) > 0 // its other candidates no longer count against limits
 	e.fire(drover.HookCreated, in, e.verdict(drover.ReasonBooting, "%s", in.Where()))
 	if in.State == drover.InstanceCreating {
@@ -250,7 +250,8 @@ func (e *Engine) recordEnd(in *fleet.Member, at drover.Time) {
 // copy from before shows the instance running.
 func (e *Engine) reopenBill(in *fleet.Member, began drover.Time) {
 	if in.Ended != 0 && !in.Accepted && began >= in.Ended.Add(e.lag(in)) {
-		in.Ended, e.needsPricing = 0, true
+		in.Ended = 0
+		e.priceAnew(in)
 		e.writeInstance(in)
 	}
 }

@@ -234,12 +234,14 @@ func (e *Engine) userLimited(g *group) (why Verdict, limited bool) {
 		return why, false
 	}
 	left, need := e.limitsLeft(), g.Key.Shape.Need.CPU*drover.MilliCPU(max(1, g.Key.Gang))
-	for _, o := range e.rentableFor(g) {
+	for o := range e.rentableFor(g) {
 		if e.cloudRoom(o.Cloud) > 0 && left.Passed(o) == nil {
 			l := e.userLimit(g.demand.Owner)
 			few := l.Instances != nil && (*l.Instances == 0 || g.Key.Gang > 0 && *l.Instances < min(e.totalRoom(), g.Key.Gang))
-			limited = few || l.CPU != nil && *l.CPU < max(need, o.Type.Resources.CPU)
-			return e.whyUserLimit(g, l), limited
+			if few || l.CPU != nil && *l.CPU < max(need, o.Type.Resources.CPU) {
+				return e.whyUserLimit(g, l), true
+			}
+			return why, false
 		}
 	}
 	return why, false

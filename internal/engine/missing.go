@@ -221,7 +221,7 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	e.addInstance(in)
 	e.nodeBack(in)
 	e.writeInstance(in)
-	e.needsPricing = true
+	e.priceAnew(in)
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s again lists instance %s, which counted as gone: its record and its bill continue", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
 	e.applySighting(c, in, *d.Shown)
 }

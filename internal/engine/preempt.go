@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"drover"
@@ -83,7 +84,7 @@ func (e *Engine) countLeaving(helps func(*fleet.Member) bool) (n int) {
 // victimsForLimit returns as many victims as the group needs new instances, of those whose end lets the limits admit
 // one.
 func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Member {
-	able, left := e.rentableFor(g), e.limitsLeft()
+	able, left := slices.Collect(e.rentableFor(g)), e.limitsLeft()
 	helps := func(in *fleet.Member) bool {
 		return slices.ContainsFunc(able, func(o drover.Offering) bool {
 			return (in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0) && left.Clears(e.countsAs(in), o)
@@ -103,14 +104,15 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 	return lower[:min(max(need, 0), len(lower))]
 }
 
-// rentableFor returns the unblocked offerings that fit the group's jobs.
-func (e *Engine) rentableFor(g *group) (able []drover.Offering) {
-	for _, o := range e.market.Offerings() {
-		if g.Key.Shape.Accepts(o) && e.market.BlockOf(o) == nil {
-			able = append(able, o)
+// rentableFor yields the unblocked offerings that fit the group's jobs.
+func (e *Engine) rentableFor(g *group) iter.Seq[drover.Offering] {
+	return func(yield func(drover.Offering) bool) {
+		for _, o := range e.market.Offerings() {
+			if g.Key.Shape.Accepts(o) && e.market.BlockOf(o) == nil && !yield(o) {
+				return
+			}
 		}
 	}
-	return able
 }
 
 // victimsForQuota returns one victim whose end lifts a quota block on the group's offerings, unless one is leaving
@@ -138,7 +140,7 @@ func (e *Engine) victimsForQuota(g *group, lower []*fleet.Member) []*fleet.Membe
 // victimsForBudget returns as many victims as make the cheapest fitting offering affordable; none if all of them are
 // not enough.
 func (e *Engine) victimsForBudget(g *group, lower []*fleet.Member) []*fleet.Member {
-	able := e.rentableFor(g)
+	able := slices.Collect(e.rentableFor(g))
 	if len(able) == 0 {
 		return nil
 	}

@@ -21,35 +21,56 @@ type Reservation struct {
 	Price drover.Money `json:"price"` // per hour and instance
 }
 
-// updatePrices updates the prices of all billed instances, if any may have changed.
+// updatePrices updates the prices of the billed instances that may have changed: all of them, or those of unpriced.
 func (e *Engine) updatePrices() {
-	if !e.needsPricing {
-		return
+	if e.needsPricing {
+		e.needsPricing = false
+		for _, c := range e.clouds {
+			e.updatePricesIn(c)
+		}
+	} else {
+		slices.SortFunc(e.unpriced, fleet.ByID)
+		for _, in := range e.unpriced {
+			if c := e.cloud(in.Cloud); c != nil && in.State != drover.InstanceGone {
+				e.updatePrice(c, in, nil)
+			}
+		}
 	}
-	e.needsPricing = false
-	for _, c := range e.clouds {
-		e.updatePricesIn(c)
-	}
+	e.unpriced = e.unpriced[:0]
 }
 
-// updatePricesIn updates the prices of one cloud's instances. An instance without a listed price keeps its own.
+// priceAnew schedules the price of an instance for an update, and of the others if they share reservations with it.
+func (e *Engine) priceAnew(in *fleet.Member) {
+	e.unpriced = append(e.unpriced, in)
+	e.needsPricing = e.needsPricing || len(e.limits(in.Cloud).Reserved) > 0
+}
+
+// updatePricesIn updates the prices of one cloud's instances.
 func (e *Engine) updatePricesIn(c *Cloud) {
 	left := slices.Clone(e.limits(c.Name).Reserved)
 	for _, in := range e.fleet.All() {
-		by := fleet.Rate{Revision: e.market.Revision(), Zone: in.Zone, Type: in.Type.Name, Market: in.Market, Volume: in.Volume()}
-		if in.Cloud != c.Name || in.Created == 0 || in.Ended != 0 || in.Rated == by && len(left) == 0 {
-			continue
+		if in.Cloud == c.Name {
+			e.updatePrice(c, in, left)
 		}
-		if in.Rests() {
-			e.updateStoppedPrice(c, in)
-			continue
-		}
-		in.Rated = by
-		if price, reserved := take(left, in); reserved {
-			e.reprice(in, price)
-		} else if o, listed := c.Find(keyOf(in)); listed {
-			e.reprice(in, e.withVolume(o, in.Volume()).Price)
-		}
+	}
+}
+
+// updatePrice updates an instance's price, given the reservations left for it and those after it. An instance without a
+// listed price keeps its own.
+func (e *Engine) updatePrice(c *Cloud, in *fleet.Member, left []Reservation) {
+	by := fleet.Rate{Revision: e.market.Revision(), Zone: in.Zone, Type: in.Type.Name, Market: in.Market, Volume: in.Volume()}
+	if in.Created == 0 || in.Ended != 0 || in.Rated == by && len(left) == 0 {
+		return
+	}
+	if in.Rests() {
+		e.updateStoppedPrice(c, in)
+		return
+	}
+	in.Rated = by
+	if price, reserved := take(left, in); reserved {
+		e.reprice(in, price)
+	} else if o, listed := c.Find(keyOf(in)); listed {
+		e.reprice(in, e.withVolume(o, in.Volume()).Price)
 	}
 }
 

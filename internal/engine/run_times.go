@@ -160,18 +160,33 @@ type runTimeKey struct {
 	expected   time.Duration
 }
 
+// runTime is how long attempts at jobs with one key are likely to run.
+type runTime struct {
+	one      runtimes.Dist // an attempt by itself
+	together runtimes.Dist // each of several submitted together
+	mean     time.Duration // of together
+}
+
 // likely returns the run time distribution of an attempt at the job.
-func (e *Engine) likely(j *Job) runtimes.Dist {
+func (e *Engine) likely(j *Job) runtimes.Dist { return e.runTimesOf(j).one }
+
+// likelyTogether returns the run time distribution of each of several jobs submitted together: their mean is as
+// uncertain as for one, but they differ less from each other.
+func (e *Engine) likelyTogether(j *Job) runtimes.Dist { return e.runTimesOf(j).together }
+
+func (e *Engine) runTimesOf(j *Job) runTime {
 	key := runTimeKey{j.User, j.Name, j.Since, j.Expected}
-	d, known := e.runTimes[key]
+	t, known := e.runTimes[key]
 	if !known {
 		if len(e.runTimes) >= runTimesMax {
 			clear(e.runTimes)
 		}
-		d = e.computeLikely(j)
-		e.runTimes[key] = d
+		t.one = e.computeLikely(j)
+		t.together = runtimes.OfMean(t.one.Mean(), e.apart(j, t.one.Sigma))
+		t.mean = t.together.Mean()
+		e.runTimes[key] = t
 	}
-	return d
+	return t
 }
 
 func (e *Engine) computeLikely(j *Job) runtimes.Dist {
@@ -211,13 +226,6 @@ func (e *Engine) apart(j *Job, sigma int64) int64 {
 	return sigma
 }
 
-// likelyTogether returns the run time distribution of each of several jobs submitted together: their mean is as
-// uncertain as for one, but they differ less from each other.
-func (e *Engine) likelyTogether(j *Job) runtimes.Dist {
-	one := e.likely(j)
-	return runtimes.OfMean(one.Mean(), e.apart(j, one.Sigma))
-}
-
 // stepSpread is the uncertainty of a time of which only the scale step is known. Others are rounded to spreadGrain, so
 // that similar jobs are planned together.
 const (
@@ -231,10 +239,10 @@ func (e *Engine) addRunTime(g *group, d drover.Demand) drover.Demand {
 		d.Time = g.Key.Expected
 		return d
 	}
-	l := e.likelyTogether(g.Jobs[0])
-	d.Time = queue.Step(l.Mean())
+	t := e.runTimesOf(g.Jobs[0])
+	d.Time = queue.Step(t.mean)
 	if g.Key.Gang == 0 {
-		d.Spread = max(stepSpread, (l.Sigma+spreadGrain/2)/spreadGrain*spreadGrain)
+		d.Spread = max(stepSpread, (t.together.Sigma+spreadGrain/2)/spreadGrain*spreadGrain)
 	}
 	return d
 }

@@ -69,7 +69,10 @@ func (e *Engine) charge(a *Attempt, cpu drover.MilliCPU) {
 
 // recount recomputes the use of shares and of the mix from what runs.
 func (e *Engine) recount() {
-	e.used, e.runs = map[string]drover.MilliCPU{}, map[GroupKey]runs{}
+	e.used, e.runs = map[string]drover.MilliCPU{}, map[GroupKey]*runs{}
+	for _, g := range e.groups {
+		g.runs = nil
+	}
 	for _, in := range e.fleet.All() {
 		for _, a := range in.Load {
 			e.countMix(in, a, 1)
@@ -88,7 +91,11 @@ func (e *Engine) byShare(a, b *group) int {
 	case a.Turn != b.Turn:
 		return 1
 	}
-	return e.queueOf(a).against(e.queueOf(b))
+	x, y := e.sharer(a.Key), e.sharer(b.Key)
+	if x == y {
+		return 0
+	}
+	return e.queueFor(x).against(e.queueFor(y))
 }
 
 // shareQueue is the groups of one sharer at one priority, and the sharer's use.
@@ -100,9 +107,11 @@ type shareQueue struct {
 }
 
 // queueOf returns a queue with one group.
-func (e *Engine) queueOf(g *group) shareQueue {
-	name := e.sharer(g.Key)
-	return shareQueue{name: name, used: e.used[name], weight: e.s.Settings.Shares.Weight(name), groups: []*group{g}}
+func (e *Engine) queueOf(g *group) shareQueue { return e.queueFor(e.sharer(g.Key), g) }
+
+// queueFor returns a sharer's queue with these groups.
+func (e *Engine) queueFor(name string, groups ...*group) shareQueue {
+	return shareQueue{name: name, used: e.used[name], weight: e.s.Settings.Shares.Weight(name), groups: groups}
 }
 
 // against compares two sharers' use for their weights. Weights are at most a million, so the products do not overflow.
@@ -132,11 +141,11 @@ func (e *Engine) placeByShares(groups []*group, r *fleet.Index) {
 func (e *Engine) queues(groups []*group) (all []shareQueue) {
 	at := map[string]int{}
 	for _, g := range groups {
-		q := e.queueOf(g)
-		i, known := at[q.name]
+		name := e.sharer(g.Key)
+		i, known := at[name]
 		if !known {
-			at[q.name] = len(all)
-			all = append(all, q)
+			at[name] = len(all)
+			all = append(all, e.queueFor(name, g))
 			continue
 		}
 		all[i].groups = append(all[i].groups, g)

@@ -17,9 +17,9 @@ func (e *Engine) spread(p *drover.Problem) {
 	if p.SpotShare = e.s.Settings.SpotShare; p.SpotShare == 0 {
 		return
 	}
-	for _, in := range e.fleet.All() {
-		if in.State != drover.InstanceStopping {
-			p.Rented = append(p.Rented, drover.Rented{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market, CPU: in.Resources.CPU})
+	for _, k := range e.fleet.Census().Kinds {
+		if in := k.One(); in.State != drover.InstanceStopping {
+			p.Rented = append(p.Rented, drover.Rented{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market, CPU: in.Resources.CPU * drover.MilliCPU(k.Len())})
 		}
 	}
 	slices.SortFunc(p.Rented, compareRented)

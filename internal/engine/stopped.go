@@ -60,7 +60,8 @@ func (e *Engine) wake(in *fleet.Member, lent bool, why Verdict) {
 // restorePrice restores an instance's price when running.
 func (e *Engine) restorePrice(in *fleet.Member) {
 	e.reprice(in, in.RunPrice)
-	in.Rated, e.needsPricing = fleet.Rate{}, true
+	in.Rated = fleet.Rate{}
+	e.priceAnew(in)
 }
 
 // asRunning returns a stopped instance as if it were running.
@@ -159,7 +160,8 @@ func (e *Engine) markOff(in *fleet.Member, price drover.Money) {
 	if in.Rests() {
 		e.reprice(in, e.restPrice(in))
 	}
-	in.Rated, e.needsPricing, e.needsPlan = fleet.Rate{}, true, true
+	in.Rated, e.needsPlan = fleet.Rate{}, true
+	e.priceAnew(in)
 	e.unreserve(in)
 	e.fleet.Revise(in)
 	e.writeInstance(in)
@@ -225,7 +227,8 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 	e.dropAllReservations(in)
 	in.Waking, in.Lent, in.Reason = false, false, &why
 	in.Retry = max(err.RetryAt, e.s.Now.Add(backoff(in.Fails, startPause, startMost)))
-	in.Rated, e.needsPricing, e.needsPlan = fleet.Rate{}, true, true
+	in.Rated, e.needsPlan = fleet.Rate{}, true
+	e.priceAnew(in)
 	e.fleet.Revise(in)
 	e.writeInstance(in)
 }

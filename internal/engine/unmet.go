@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"drover"
@@ -46,7 +47,10 @@ func (e *Engine) chooseReason(g *group, why Verdict) Verdict {
 
 // allBlocked reports whether offerings fit the group's jobs and all of them are blocked.
 func (e *Engine) allBlocked(g *group) bool {
-	if len(e.market.Blocks()) == 0 || e.soloPrice(g.Key.Shape) > 0 || len(e.rentableFor(g)) > 0 {
+	if len(e.market.Blocks()) == 0 || e.soloPrice(g.Key.Shape) > 0 {
+		return false
+	}
+	for range e.rentableFor(g) {
 		return false
 	}
 	return slices.ContainsFunc(e.market.Offerings(), g.Key.Shape.Accepts)
@@ -147,18 +151,28 @@ func (e *Engine) whyRefused(u drover.Unmet) *Verdict {
 
 // refusalWords renders a refusal and its number of offerings.
 func refusalWords(r drover.Refusal) string {
-	is, has := "are", "have"
+	words := refusals[r.Code]
 	if r.Count == 1 {
-		is, has = "is", "has"
+		return "1 " + words.one
 	}
-	words := map[string]string{
-		"placement": is + " outside the requested placement", "market": is + " in an unwanted market", "arch": is + " of another architecture",
-		"vcpus": has + " too few vCPUs", "memory": has + " too little memory", "disk": has + " too little disk", "gpus": has + " too few GPUs",
-		"price": is + " over max_price",
-		"limit": is + " at a limit", "size": is + " of an unwanted size", "dear": is + " over the budget", "blocked": is + " blocked",
-		"spread": has + " reached the share allowed for one offering",
-	}
-	return fmt.Sprintf("%d %s", r.Count, words[r.Code])
+	return strconv.Itoa(r.Count) + " " + words.many
+}
+
+// refusals says of one offering, and of many, why they do not fit.
+var refusals = map[string]struct{ one, many string }{
+	"placement": {"is outside the requested placement", "are outside the requested placement"},
+	"market":    {"is in an unwanted market", "are in an unwanted market"},
+	"arch":      {"is of another architecture", "are of another architecture"},
+	"vcpus":     {"has too few vCPUs", "have too few vCPUs"},
+	"memory":    {"has too little memory", "have too little memory"},
+	"disk":      {"has too little disk", "have too little disk"},
+	"gpus":      {"has too few GPUs", "have too few GPUs"},
+	"price":     {"is over max_price", "are over max_price"},
+	"limit":     {"is at a limit", "are at a limit"},
+	"size":      {"is of an unwanted size", "are of an unwanted size"},
+	"dear":      {"is over the budget", "are over the budget"},
+	"blocked":   {"is blocked", "are blocked"},
+	"spread":    {"has reached the share allowed for one offering", "have reached the share allowed for one offering"},
 }
 
 // repeatedFailure returns the reason of a failure that may have occurred before: since the first time, with the latest

@@ -17,7 +17,8 @@ type Census struct {
 	revised    []*Member        // changed since they were counted
 }
 
-// Kind is a set of instances that, once empty, can run the same jobs and equally many of them.
+// Kind is a set of instances that, once empty, can run the same jobs and equally many of them. Either all of them are
+// being destroyed or none is.
 type Kind struct {
 	key      kindKey
 	members  []*Member // in no particular order
@@ -52,10 +53,11 @@ type kindKey struct {
 	once, used  bool
 	noJobs      bool
 	creating    bool
+	stopping    bool
 }
 
 func (in *Member) kindKey() kindKey {
-	return kindKey{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.Expanded(), in.Owner, in.Sharing, in.UseOnce, in.Used && in.Owner == "", in.NoJobs, len(in.Candidates) > 0}
+	return kindKey{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.Expanded(), in.Owner, in.Sharing, in.UseOnce, in.Used && in.Owner == "", in.NoJobs, len(in.Candidates) > 0, in.State == drover.InstanceStopping}
 }
 
 // counted records how an instance is counted in the census.
