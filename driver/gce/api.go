@@ -29,12 +29,9 @@ var rates = kit.Rates(map[kit.Rate][]string{
 	{Burst: 180, PerSecond: 2}:  {"price list"},
 })
 
-// call is how a call is made, and the rate that it counts against.
-type call struct {
-	rate, version, method string
-	path                  string // {zone} and {name}, or {images}, are filled from what it is about
-	query                 string
-}
+// call is how a call is made, and the rate that it counts against. In its path, {zone} and {name}, or {images}, are
+// filled from what it is about.
+type call struct{ rate, version, method, path, query string }
 
 // computeVersion is the version of Compute Engine's API. The price list has none.
 const computeVersion = "2026-09-01"
@@ -194,14 +191,8 @@ func (a *api) get(ctx context.Context, id, fields string) (found resource, err e
 	return found, err
 }
 
-// scoped is a zone's part of a page.
-type scoped struct {
-	Warning          struct{ Code string }
-	Instances, Disks []resource
-}
-
-// resource is what the driver reads of an instance, disk, image, zone, type or operation; each has some of it. JSON's
-// keys are matched in any capitals.
+// resource is what the driver reads of an instance, disk, image, type, operation or zone; each has some of it. JSON's keys
+// are matched in any capitals.
 type resource struct {
 	Name, Zone, Status, CreationTimestamp string
 
@@ -215,17 +206,18 @@ type resource struct {
 		NetworkIP     string
 		AccessConfigs []struct{ NatIP string }
 	}
-	Disks []struct {
-		Boot       bool
-		Source     string
-		DiskSizeGb int64 `json:",string"`
-	}
-	Users []string // of a disk
+
+	Warning          struct{ Code string } // of a zone in a list
+	Instances, Disks []resource            // of a zone; an instance has disks, too
+
+	DiskSizeGb int64 `json:",string"` // of a disk or an image
+	Boot       bool  // of a disk
+	Source     string
+	Users      []string
 
 	Architecture        string // of an image or a type
 	Deprecated          struct{ State string }
-	DiskSizeGb          drover.Bytes `json:",string"` // of an image
-	GuestCpus, MemoryMb int64        // of a type
+	GuestCpus, MemoryMb int64 // of a type
 	IsSharedCpu         bool
 	BundledLocalSsds    struct{ PartitionCount int }
 	Accelerators        []struct {

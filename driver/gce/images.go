@@ -57,7 +57,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	found, err := c.imagesOf(ctx, r)
 	return kit.Each(found, func(i resource) driver.Image {
 		id := "projects/" + r.project + "/global/images/" + i.Name
-		c.images.Learn(id, i.DiskSizeGb*drover.GiB)
+		c.images.Learn(id, drover.Bytes(i.DiskSizeGb)*drover.GiB)
 		return driver.Image{ID: id, Name: i.Name, Arch: architectures[i.Architecture], Created: kit.ReadTime(i.CreationTimestamp)}
 	}), errs.Classify("look for image "+ref, err)
 }
@@ -86,6 +86,6 @@ func (c *cloud) imageSize(ctx context.Context, id string) (drover.Bytes, error) 
 		if err != nil {
 			return 0, errs.Classify("look for image "+id, err)
 		}
-		return found[0].DiskSizeGb * drover.GiB, nil
+		return drover.Bytes(found[0].DiskSizeGb) * drover.GiB, nil
 	})
 }

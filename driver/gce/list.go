@@ -21,23 +21,19 @@ const preemption = "compute.instances.preempted"
 
 // List lists the project's instances and keeps the region's.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
-	const doing = "list instances"
 	filter, err := filterOf(tags)
 	if err != nil {
 		return nil, nil // no label is like that, so nothing bears it
 	}
 	found, err := c.byZone(ctx, "instances.aggregatedList", filter)
-	if err != nil {
-		return nil, errs.Classify(doing, err)
-	}
-	all, err := c.translated(ctx, found...)
-	return all, errs.Classify(doing, err)
+	all, laterErr := c.translated(ctx, found...)
+	return all, errs.Classify("list instances", cmp.Or(err, laterErr))
 }
 
 // byZone lists what matches a filter in the region. A page that lacks one of its zones is an error.
 func (c *cloud) byZone(ctx context.Context, call, filter string) ([]resource, error) {
 	elsewhere := func(place string) bool { return !strings.HasPrefix(path.Base(place), c.config.Region+"-") }
-	read := func(p page[map[string]scoped]) (some []resource, err error) {
+	read := func(p page[map[string]resource]) (some []resource, err error) {
 		missing := p.Unreachables
 		for place, zone := range p.Items {
 			if !elsewhere(place) {

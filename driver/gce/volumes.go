@@ -66,8 +66,7 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 			return nil
 		default:
 			zone, _, _ := strings.Cut(id, "/")
-			body := object{"sizeGb": fmt.Sprint(gib)}
-			return errs.Classify(doing, c.settle(ctx, "disks.resize", zone+"/"+path.Base(d.Source), body))
+			return errs.Classify(doing, c.settle(ctx, "disks.resize", zone+"/"+path.Base(d.Source), object{"sizeGb": fmt.Sprint(gib)}))
 		}
 	}
 	return drover.Errorf(drover.KindUnsupported, "%s: it has no boot disk", doing)
