@@ -234,7 +234,7 @@ type controller struct {
 	ch    *channel
 	hello wire.Hello
 	in    chan wire.Message
-	pongs chan wire.Pong // apart, so that ping takes no message from whoever awaits one
+	pongs chan wire.Ping // apart, so that ping takes no message from whoever awaits one
 }
 
 var hello = wire.Hello{Version: wire.Version, Epoch: 1, Fleet: "lab", Instance: "lab-1"}
@@ -243,7 +243,7 @@ func (i *instance) connect() *controller { return i.connectAs(i.binary, hello) }
 
 func (i *instance) connectAs(binary string, h wire.Hello) *controller {
 	i.t.Helper()
-	c := &controller{t: i.t, ch: i.open(binary, "control", "--fleet", "lab", "--instance", "lab-1"), in: make(chan wire.Message, 10000), pongs: make(chan wire.Pong, 1)}
+	c := &controller{t: i.t, ch: i.open(binary, "control", "--fleet", "lab", "--instance", "lab-1"), in: make(chan wire.Message, 10000), pongs: make(chan wire.Ping, 1)}
 	if err := c.ch.Write(wire.Message{Hello: &h}); err != nil {
 		i.t.Fatal(err)
 	}
