@@ -3,7 +3,6 @@ package fleet
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 
@@ -108,10 +107,10 @@ func (f *Fleet) checkCensus() error {
 		}
 		return of
 	}
-	if !maps.Equal(kinds(kept), kinds(&fresh)) || !slices.Equal(kept.Creating, fresh.Creating) || !slices.Equal(kept.withLosses, fresh.withLosses) {
+	if !reflect.DeepEqual(kinds(kept), kinds(&fresh)) || !slices.Equal(kept.Creating, fresh.Creating) || !slices.Equal(kept.withLosses, fresh.withLosses) {
 		return errors.New("the census differs from a new one")
 	}
-	if !maps.Equal(kept.owned, fresh.owned) {
+	if len(kept.owned)+len(fresh.owned) > 0 && !reflect.DeepEqual(kept.owned, fresh.owned) {
 		return errors.New("the owners' instances differ from a new count")
 	}
 	return nil
