@@ -2,29 +2,33 @@ package ec2
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"os"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/ec2query"
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/restjson"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	signer "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/pricing"
-	"github.com/aws/smithy-go/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
 
 	"drover"
 	"drover/driver/kit"
@@ -59,62 +63,234 @@ var rates = kit.Rates(map[kit.Rate][]string{
 	{Burst: 20, PerSecond: 20}:          {"GetParameter"},
 })
 
-// api calls AWS: no call is retried, every call is counted, and none exceeds the published rates. It makes clients
-// anew for each call: if they were fields of a driver.Cloud, reflection could reach all their methods, some seven
-// hundred calls that nobody makes, and the linker would have to keep them.
+// service is one of Amazon's.
+type service struct {
+	id     string // in settings: AWS_ENDPOINT_URL_EC2
+	host   string // what the names of its hosts begin with
+	name   string // in signatures
+	target string // what precedes a call's name in the header X-Amz-Target; empty: it has the Query API
+}
+
+// services are those of the calls that are not EC2's: Systems Manager and the price list. They have the AWS JSON 1.1
+// protocol: https://smithy.io/2.0/aws/protocols/aws-json-1_1-protocol.html.
+var services = map[string]service{
+	"GetParameter": {"SSM", "ssm", "ssm", "AmazonSSM."},
+	"GetProducts":  {"Pricing", "api.pricing", "pricing", "AWSPriceListService."},
+}
+
+func serviceOf(call string) service { return cmp.Or(services[call], service{"EC2", "ec2", "ec2", ""}) }
+
+// mostAnswer limits an answer: a page of a thousand instances with many long tags each has some 30 MiB.
+const mostAnswer = 64 << 20
+
+// api calls AWS: no call is retried, every call is counted, and none exceeds the published rates. Settings, credentials
+// and signatures are the SDK's. Its package for EC2 takes 100 CPU seconds to compile, so requests and answers are
+// written and read here.
 type api struct {
 	config aws.Config
 	gate   kit.Gate
-	skew   *atomic.Int64 // by how much this host's clock is wrong
+	skew   atomic.Int64 // by how much this host's clock is slow
 }
 
-func (a *api) ec2() *ec2.Client { return ec2.NewFromConfig(a.config) }
+// params are parameters, by the names that Amazon's tools have for them.
+type params = map[string]any
 
-func (a *api) parameters() parameters { return parameters{a} }
-
-// prices is the price list, which only few regions serve: see "AWS Price List Query API endpoints".
-func (a *api) prices() *pricing.Client {
-	return pricing.NewFromConfig(a.config, func(o *pricing.Options) {
-		o.Region = "us-east-1"
-		if strings.HasPrefix(a.config.Region, "cn-") {
-			o.Region = "cn-northwest-1"
+// do makes a call, and decodes its answer unless out is nil.
+func (a *api) do(ctx context.Context, call string, in params, out any) error {
+	return a.gate.Pass(ctx, call, func() error {
+		request, err := a.request(ctx, call, in)
+		if err != nil {
+			return err
 		}
+		response, err := a.config.HTTPClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if now, err := http.ParseTime(response.Header.Get("Date")); err == nil && !a.config.DisableClockSkewCorrection {
+			a.skew.Store(int64(time.Until(now))) // so that only the first call is refused for a wrong clock
+		}
+		body, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer+1))
+		switch {
+		case err != nil:
+			return err
+		case len(body) > mostAnswer:
+			return fmt.Errorf("the answer to %s has more than %d MiB", call, mostAnswer>>20)
+		case response.StatusCode/100 != 2:
+			return refusal(call, response, body)
+		}
+		return decode(call, body, out)
+	}, call)
+}
+
+// request is the signed request of a call.
+func (a *api) request(ctx context.Context, call string, in params) (*http.Request, error) {
+	s := serviceOf(call)
+	address, err := a.endpoint(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	body, err := encode(call, in)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("User-Agent", "drover")
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if s.target != "" {
+		request.Header.Set("Content-Type", "application/x-amz-json-1.1")
+		request.Header.Set("X-Amz-Target", s.target+call)
+	}
+	who, err := a.config.Credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256(body)
+	now := time.Now().Add(time.Duration(a.skew.Load()))
+	return request, signer.NewSigner().SignHTTP(ctx, who, request, hex.EncodeToString(hash[:]), s.name, a.region(s), now)
+}
+
+// region is where a service is called. Only few regions serve the price list: see "AWS Price List Query API endpoints".
+func (a *api) region(s service) string {
+	switch {
+	case s.name != "pricing":
+		return a.config.Region
+	case strings.HasPrefix(a.config.Region, "cn-"):
+		return "cn-northwest-1"
+	}
+	return "us-east-1"
+}
+
+// endpoint is the address of a service: beside that of STS, which the SDK knows in every partition and variant.
+func (a *api) endpoint(ctx context.Context, s service) (string, error) {
+	base, o := a.base(ctx, s), sts.NewFromConfig(a.config).Options().EndpointOptions
+	found, err := sts.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, sts.EndpointParameters{
+		Region: new(a.region(s)), Endpoint: base, UseFIPS: new(o.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled),
+		UseDualStack: new(o.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled),
 	})
+	at := &url.URL{Scheme: found.URI.Scheme, Host: found.URI.Host, Path: cmp.Or(found.URI.Path, "/")}
+	if base == nil {
+		at.Host = s.host + strings.TrimPrefix(at.Host, "sts")
+	}
+	return at.String(), err
 }
 
-// call makes a call, whose name is that of its input: CreateFleet has a CreateFleetInput.
-func call[I, O, X any](ctx context.Context, a *api, do func(context.Context, *I, ...func(*X)) (*O, error), in *I) (out O, err error) {
-	name := strings.TrimSuffix(reflect.TypeFor[I]().Name(), "Input")
-	err = a.gate.Pass(ctx, name, func() error {
-		answer, err := do(ctx, in)
-		if err == nil {
-			out = *answer
-		}
-		return err
-	}, name)
-	return out, err
-}
-
-// listAll reads all pages. As everywhere in the SDK, inputs and outputs have the token in the field NextToken; the
-// list is the field of its type.
-func listAll[T, I, O, X any](ctx context.Context, a *api, do func(context.Context, *I, ...func(*X)) (*O, error), in *I) ([]T, error) {
-	return kit.Collect(func(after string) (some []T, next string, err error) {
-		reflect.ValueOf(in).Elem().FieldByName("NextToken").Set(reflect.ValueOf(kit.Given(after)))
-		out, err := call(ctx, a, do, in)
-		answer := reflect.ValueOf(out)
-		for i := range answer.NumField() {
-			if f := answer.Field(i); f.Type() == reflect.TypeFor[[]T]() {
-				some = f.Interface().([]T)
+// base is the configured address of a service, or nil. As with the AWS tools, AWS_ENDPOINT_URL precedes what a
+// configuration file says of the service.
+func (a *api) base(ctx context.Context, s service) *string {
+	ignored, _, _ := config.GetIgnoreConfiguredEndpoints(ctx, a.config.ConfigSources)
+	_, all := os.LookupEnv("AWS_ENDPOINT_URL")
+	_, its := os.LookupEnv("AWS_ENDPOINT_URL_" + strings.ToUpper(s.id))
+	for _, source := range a.config.ConfigSources {
+		if told, can := source.(interface {
+			GetServiceBaseEndpoint(context.Context, string) (string, bool, error)
+		}); can && !ignored && (its || !all) {
+			if address, found, err := told.GetServiceBaseEndpoint(ctx, s.id); found && err == nil {
+				return &address
 			}
 		}
-		token, _ := answer.FieldByName("NextToken").Interface().(*string)
-		return some, kit.Value(token), err
+	}
+	return a.config.BaseEndpoint
+}
+
+// encode is the body of a call. See "Query requests" in Amazon's developer guide to EC2:
+// https://docs.aws.amazon.com/ec2/latest/devguide/Query-Requests.html.
+func encode(call string, in params) ([]byte, error) {
+	if serviceOf(call).target != "" {
+		return json.Marshal(in)
+	}
+	form := url.Values{"Action": {call}, "Version": {"2016-11-15"}}
+	fill(form, "", reflect.ValueOf(in))
+	return []byte(form.Encode()), nil
+}
+
+// fill adds a value to a form. What it contains has names and numbers behind dots; what is nil is left out.
+func fill(form url.Values, name string, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			fill(form, name, v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			fill(form, fmt.Sprint(name, ".", i+1), v.Index(i))
+		}
+	case reflect.Map:
+		for key, value := range v.Seq2() {
+			part := key.String()
+			if value.Elem().Kind() == reflect.Slice {
+				part = listName(name, part)
+			}
+			fill(form, name+"."+part, value)
+		}
+	case reflect.Float64:
+		form.Set(name[1:], strconv.FormatFloat(v.Float(), 'f', -1, 64))
+	default:
+		form.Set(name[1:], fmt.Sprint(v))
+	}
+}
+
+// plural matches the end of a list's name, which the Query API has in the singular.
+var plural = regexp.MustCompile(`(ss|x)es$|s$`)
+
+// irregular are the exceptions among the lists that are sent here, and those of a template.
+var irregular = map[string]string{"Groups": "SecurityGroupId", "Ipv6Addresses": "Ipv6Addresses", "PrivateIpAddresses": "PrivateIpAddresses",
+	"LaunchTemplateConfigs": "LaunchTemplateConfigs", "Overrides": "Overrides"}
+
+// listName is the Query API's name of a list. In secondary interfaces all are regular.
+func listName(within, name string) string {
+	if other := irregular[name]; other != "" && !strings.Contains(within, ".SecondaryInterface.") {
+		return other
+	}
+	return plural.ReplaceAllString(name, "$1")
+}
+
+// decode reads an answer.
+func decode(call string, body []byte, out any) error {
+	switch {
+	case serviceOf(call).target != "":
+		return json.Unmarshal(body, out)
+	case !bytes.Contains(body, []byte("<"+call+"Response")):
+		return fmt.Errorf("the answer to %s is not EC2's", call)
+	case out == nil:
+		return nil
+	}
+	return xml.Unmarshal(body, out)
+}
+
+// refusal is the error in an answer.
+func refusal(call string, answer *http.Response, body []byte) error {
+	said, err := ec2query.GetErrorResponseComponents(bytes.NewReader(body))
+	if serviceOf(call).target != "" {
+		said.Code, said.Message, err = restjson.GetErrorInfo(json.NewDecoder(bytes.NewReader(body)))
+	}
+	if err != nil || said.Code == "" {
+		return fmt.Errorf("the answer to %s is %s", call, answer.Status)
+	}
+	id := cmp.Or(said.RequestID, answer.Header.Get("X-Amzn-Requestid"))
+	return fmt.Errorf("%s, request %s: %w", call, id, &smithy.GenericAPIError{Code: said.Code, Message: said.Message})
+}
+
+// listAll reads all pages of a list, whose elements have a path in each answer.
+func listAll[T any](ctx context.Context, a *api, call, path string, in params) ([]T, error) {
+	page := reflect.StructOf([]reflect.StructField{
+		{Name: "All", Type: reflect.TypeFor[[]T](), Tag: reflect.StructTag(fmt.Sprintf(`xml:%q json:%q`, path, path))},
+		{Name: "NextToken", Type: reflect.TypeFor[string](), Tag: `xml:"nextToken"`},
+	})
+	return kit.Collect(func(after string) ([]T, string, error) {
+		if after != "" {
+			in["NextToken"] = after
+		}
+		out := reflect.New(page)
+		err := a.do(ctx, call, in, out.Interface())
+		return out.Elem().Field(0).Interface().([]T), out.Elem().Field(1).String(), err
 	})
 }
 
-func filter(name string, values ...string) types.Filter {
-	return types.Filter{Name: &name, Values: values}
-}
+func filter(name string, values ...string) params { return params{"Name": name, "Values": values} }
 
 // mostSilence is how long a connection may be silent while an answer is awaited.
 const mostSilence = 2 * time.Minute
@@ -148,30 +324,15 @@ func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate
 			all.Region = here.Region
 		}
 	}
-	if all.Region == "" {
-		return nil, drover.Errorf(drover.KindInvalid, "no region is configured").WithHint("write region: us-east-1, or another")
+	if !regions.MatchString(all.Region) {
+		return nil, drover.Errorf(drover.KindInvalid, "no valid region is configured: %q", all.Region).WithHint("write region: us-east-1, or another")
 	}
 	all.Credentials = credentials{all.Credentials}
-	all.HTTPClient = connections{all.HTTPClient}
-	var skew atomic.Int64
-	all.APIOptions = append(all.APIOptions, sharedSkew(&skew))
-	return &api{all, gate, &skew}, nil
+	return &api{config: all, gate: gate}, nil
 }
 
-// connections are shared by all clients. A client copies an HTTP client that it recognizes as the SDK's own, with
-// connections that nobody else uses; hence this type.
-type connections struct{ aws.HTTPClient }
-
-// sharedSkew shares among clients how wrong this host's clock is, so that only the first call is refused for it.
-func sharedSkew(skew *atomic.Int64) func(*middleware.Stack) error {
-	return func(s *middleware.Stack) error {
-		step, _ := s.Finalize.Get((*retry.Attempt)(nil).ID())
-		if attempt, is := step.(*retry.Attempt); is {
-			attempt.ClientSkew = skew
-		}
-		return nil
-	}
-}
+// regions matches what can be part of a host's name.
+var regions = regexp.MustCompile(`^[A-Za-z0-9-]{1,63}$`)
 
 // credentials adds to an error that the credentials are missing.
 type credentials struct{ aws.CredentialsProvider }
@@ -184,84 +345,4 @@ func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 		return found, e.WithHint("give the controller a role, or run aws configure")
 	}
 	return found, err
-}
-
-// mostParameter limits an answer of Systems Manager, whose parameters have at most 8 KiB.
-const mostParameter = 1 << 20
-
-// parameters calls Systems Manager. The driver needs one call; Amazon's package for it takes 10 CPU seconds to compile.
-type parameters struct{ *api }
-
-// GetParameterInput names a parameter.
-type GetParameterInput struct{ Name string }
-
-// GetParameterOutput is a parameter.
-type GetParameterOutput struct{ Parameter struct{ Value string } }
-
-// GetParameter reads a parameter. It has the signature of the SDK's calls.
-func (p parameters) GetParameter(ctx context.Context, in *GetParameterInput, _ ...func(*struct{})) (*GetParameterOutput, error) {
-	request, err := p.sign(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	response, err := p.config.HTTPClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	body := json.NewDecoder(io.LimitReader(response.Body, mostParameter))
-	if response.StatusCode != http.StatusOK {
-		refused, err := restjson.GetSmithyGenericAPIError(body, "")
-		if err != nil {
-			return nil, fmt.Errorf("Systems Manager answered %s", response.Status)
-		}
-		return nil, refused
-	}
-	out := &GetParameterOutput{}
-	return out, body.Decode(out)
-}
-
-// sign makes the signed request.
-func (p parameters) sign(ctx context.Context, in *GetParameterInput) (*http.Request, error) {
-	address, err := p.endpoint(ctx)
-	if err != nil {
-		return nil, err
-	}
-	body, err := json.Marshal(in)
-	if err != nil {
-		return nil, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/x-amz-json-1.1")
-	request.Header.Set("X-Amz-Target", "AmazonSSM.GetParameter")
-	who, err := p.config.Credentials.Retrieve(ctx)
-	if err != nil {
-		return nil, err
-	}
-	hash := sha256.Sum256(body)
-	now := time.Now().Add(time.Duration(p.skew.Load()))
-	return request, signer.NewSigner().SignHTTP(ctx, who, request, hex.EncodeToString(hash[:]), "ssm", p.config.Region, now)
-}
-
-// endpoint is the address of Systems Manager: beside EC2, in every partition and variant.
-func (p parameters) endpoint(ctx context.Context) (string, error) {
-	o := p.ec2().Options()
-	found, err := o.EndpointResolverV2.ResolveEndpoint(ctx, ec2.EndpointParameters{
-		Region: &o.Region, Endpoint: p.config.BaseEndpoint,
-		UseFIPS:      aws.Bool(o.EndpointOptions.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled),
-		UseDualStack: aws.Bool(o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled),
-	})
-	if err != nil {
-		return "", err
-	}
-	if name, beside := strings.CutPrefix(found.URI.Host, "ec2"); beside && p.config.BaseEndpoint == nil {
-		found.URI.Host = "ssm" + name
-	}
-	if found.URI.Path == "" {
-		found.URI.Path = "/"
-	}
-	return found.URI.String(), nil
 }

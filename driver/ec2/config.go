@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"regexp"
 
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
@@ -59,20 +57,19 @@ type placement struct {
 }
 
 // spotBy is one of EC2's allocation strategies.
-type spotBy types.SpotAllocationStrategy
+type spotBy string
+
+// bestSpot avoids interruptions first, and then heeds the order of the candidates.
+const bestSpot spotBy = "capacity-optimized-prioritized"
 
 // UnmarshalText reads the strategy's name.
 func (s *spotBy) UnmarshalText(b []byte) error {
-	return kit.OneOf(s, b, spotBy(types.SpotAllocationStrategyCapacityOptimizedPrioritized), spotBy(types.SpotAllocationStrategyPriceCapacityOptimized),
-		spotBy(types.SpotAllocationStrategyLowestPrice))
+	return kit.OneOf(s, b, bestSpot, "price-capacity-optimized", "lowest-price")
 }
 
 // Default sets the defaults.
 func (c *Config) Default() {
-	*c = Config{
-		CallRate: 1, MetadataHops: 1, TypeKeys: kit.DefaultTypes(), MarketKeys: kit.DefaultMarkets(),
-		SpotBy: spotBy(types.SpotAllocationStrategyCapacityOptimizedPrioritized),
-	}
+	*c = Config{CallRate: 1, MetadataHops: 1, TypeKeys: kit.DefaultTypes(), MarketKeys: kit.DefaultMarkets(), SpotBy: bestSpot}
 }
 
 // tagRules are EC2's: see "Tag restrictions" in Amazon's guide to EC2.

@@ -3,6 +3,7 @@ package ec2
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -10,10 +11,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
 	"drover/driver"
@@ -77,7 +74,7 @@ type supply struct {
 	driver.CreateRequest
 	template string
 	userData string
-	tags     []types.Tag
+	tags     map[string]string
 	subnets  []subnet
 	images   map[string]image
 }
@@ -88,7 +85,7 @@ func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, 
 	}
 	s = supply{
 		CreateRequest: r, images: map[string]image{}, userData: base64.StdEncoding.EncodeToString([]byte(kit.UserData(r).Reveal())),
-		tags: tagsOf(kit.MergeTags(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags)),
+		tags: kit.MergeTags(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags),
 	}
 	for _, candidate := range r.Candidates {
 		if s.images[candidate.Image], err = c.image(ctx, candidate.Image); err != nil {
@@ -108,7 +105,11 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 	if err != nil {
 		return in, err
 	}
-	out, err := call(ctx, c.api, c.api.ec2().CreateFleet, c.fleetRequest(s, turn, candidates[0].Market, overrides))
+	var out struct {
+		Instances []fleetItem `xml:"fleetInstanceSet>item"`
+		Errors    []fleetItem `xml:"errorSet>item"`
+	}
+	err = c.api.do(ctx, "CreateFleet", c.fleetRequest(s, turn, candidates[0].Market, overrides), &out)
 	switch errs.KindOf(err) {
 	case drover.KindConflict:
 		return c.recall(ctx, s.CreateRequest)
@@ -120,40 +121,45 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 		return in, err
 	}
 	for _, made := range out.Instances {
-		if len(made.InstanceIds) > 0 {
-			in = s.instance(made)
-			in.Market = candidates[0].Market
-			return in, nil
+		if len(made.IDs) > 0 {
+			return s.instance(made, candidates[0].Market), nil
 		}
 	}
 	return in, refusals(candidates[0].Market, out.Errors)
 }
 
+// fleetItem is what is read of an instance that a fleet made, or of why it made none.
+type fleetItem struct {
+	IDs    []string `xml:"instanceIds>item"`
+	Type   string   `xml:"instanceType"`
+	Zone   string   `xml:"availabilityZone"`
+	Subnet string   `xml:"subnetId"`
+
+	AskedType   string `xml:"launchTemplateAndOverrides>overrides>instanceType"`
+	AskedZone   string `xml:"launchTemplateAndOverrides>overrides>availabilityZone"`
+	AskedSubnet string `xml:"launchTemplateAndOverrides>overrides>subnetId"`
+
+	Code    string `xml:"errorCode"`
+	Message string `xml:"errorMessage"`
+}
+
 // fleetRequest requests an instant fleet of one instance. Equal requests have equal tokens.
-func (c *cloud) fleetRequest(s supply, turn int, m drover.Market, overrides []types.FleetLaunchTemplateOverridesRequest) *ec2.CreateFleetInput {
-	in := &ec2.CreateFleetInput{
-		Type:        types.FleetTypeInstant,
-		ClientToken: aws.String(c.token(s.Name, turn)),
-		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
-			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
-				LaunchTemplateName: &s.template, Version: aws.String("1"), LaunchTemplateSpecificationUserData: &s.userData,
-			},
-			Overrides: overrides,
+func (c *cloud) fleetRequest(s supply, turn int, m drover.Market, overrides []params) params {
+	tags := tagsOf(s.tags)
+	in := params{
+		"Type":        "instant",
+		"ClientToken": c.token(s.Name, turn),
+		"LaunchTemplateConfigs": []params{{
+			"LaunchTemplateSpecification": params{"LaunchTemplateName": s.template, "Version": "1", "LaunchTemplateSpecificationUserData": s.userData},
+			"Overrides":                   overrides,
 		}},
-		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1)},
-		TagSpecifications: []types.TagSpecification{
-			{ResourceType: types.ResourceTypeInstance, Tags: s.tags},
-			{ResourceType: types.ResourceTypeVolume, Tags: s.tags},
-		},
+		"TargetCapacitySpecification": params{"TotalTargetCapacity": 1, "DefaultTargetCapacityType": strings.ReplaceAll(string(m), "_", "-")},
+		"TagSpecifications":           []params{{"ResourceType": "instance", "Tags": tags}, {"ResourceType": "volume", "Tags": tags}},
 	}
 	if m == drover.Spot {
-		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
-		in.SpotOptions = &types.SpotOptionsRequest{
-			AllocationStrategy: types.SpotAllocationStrategy(c.config.SpotBy), InstanceInterruptionBehavior: types.SpotInstanceInterruptionBehaviorTerminate,
-		}
+		in["SpotOptions"] = params{"AllocationStrategy": c.config.SpotBy, "InstanceInterruptionBehavior": "terminate"}
 	} else {
-		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeOnDemand
-		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyPrioritized}
+		in["OnDemandOptions"] = params{"AllocationStrategy": "prioritized"}
 	}
 	return in
 }
@@ -165,18 +171,15 @@ func (c *cloud) token(name string, turn int) string {
 }
 
 // overrides are the candidates, each in every subnet of its zone.
-func (c *cloud) overrides(s supply, candidates []driver.Candidate) (all []types.FleetLaunchTemplateOverridesRequest, err error) {
+func (c *cloud) overrides(s supply, candidates []driver.Candidate) (all []params, err error) {
 	for i, candidate := range candidates {
 		for _, sub := range s.subnets {
 			if sub.Zone != candidate.Zone || len(all) == maxOverrides {
 				continue
 			}
-			all = append(all, types.FleetLaunchTemplateOverridesRequest{
-				InstanceType:        types.InstanceType(candidate.ProviderType),
-				SubnetId:            aws.String(sub.ID),
-				ImageId:             aws.String(candidate.Image),
-				Priority:            aws.Float64(float64(i)),
-				BlockDeviceMappings: c.volumes(s.images[candidate.Image], s.Disk),
+			all = append(all, params{
+				"InstanceType": candidate.ProviderType, "SubnetId": sub.ID, "ImageId": candidate.Image, "Priority": i,
+				"BlockDeviceMappings": c.volumes(s.images[candidate.Image], s.Disk),
 			})
 		}
 	}
@@ -187,38 +190,35 @@ func (c *cloud) overrides(s supply, candidates []driver.Candidate) (all []types.
 }
 
 // volumes are the root volume, at least as large as requested, and the configured additional ones.
-func (c *cloud) volumes(i image, disk drover.Bytes) (all []types.FleetBlockDeviceMappingRequest) {
+func (c *cloud) volumes(i image, disk drover.Bytes) (all []params) {
 	root := c.config.Volume
-	root.Device, root.Size = i.root, max(disk, i.size)
+	root.Device, root.Size = i.Root, max(disk, i.size())
 	for _, v := range slices.Concat([]volume{root}, c.config.Volumes) {
 		if v.Device != "" {
-			all = append(all, types.FleetBlockDeviceMappingRequest{DeviceName: aws.String(v.Device), Ebs: v.ebs()})
+			all = append(all, params{"DeviceName": v.Device, "Ebs": v.ebs()})
 		}
 	}
 	return all
 }
 
-func (v volume) ebs() *types.FleetEbsBlockDeviceRequest {
-	return &types.FleetEbsBlockDeviceRequest{
-		DeleteOnTermination: aws.Bool(true), Encrypted: aws.Bool(v.Encrypted == nil || *v.Encrypted), VolumeType: types.VolumeType(cmp.Or(v.Type, defaultVolume)),
-		VolumeSize: kit.Given(int32(v.Size.WholeGiB())), Iops: kit.Given(int32(v.IOPS)), Throughput: kit.Given(int32(v.Throughput)),
-		KmsKeyId: kit.Given(v.Key),
+func (v volume) ebs() params {
+	return params{
+		"DeleteOnTermination": true, "Encrypted": v.Encrypted == nil || *v.Encrypted, "VolumeType": cmp.Or(v.Type, defaultVolume),
+		"VolumeSize": kit.Given(v.Size.WholeGiB()), "Iops": kit.Given(v.IOPS), "Throughput": kit.Given(v.Throughput), "KmsKeyId": kit.Given(v.Key),
 	}
 }
 
 // instance translates the answer to the call.
-func (s supply) instance(made types.CreateFleetInstance) driver.Instance {
-	in := driver.Instance{ID: made.InstanceIds[0], Tags: fromTags(s.tags), ProviderType: string(made.InstanceType), State: driver.Pending,
-		Zone: aws.ToString(made.AvailabilityZone)}
-	o := kit.Value(kit.Value(made.LaunchTemplateAndOverrides).Overrides)
-	in.ProviderType = cmp.Or(in.ProviderType, string(o.InstanceType))
-	in.Zone = cmp.Or(in.Zone, s.zoneOf(made.SubnetId), aws.ToString(o.AvailabilityZone), s.zoneOf(o.SubnetId))
-	return in
+func (s supply) instance(made fleetItem, m drover.Market) driver.Instance {
+	return driver.Instance{
+		ID: made.IDs[0], Tags: s.tags, ProviderType: cmp.Or(made.Type, made.AskedType), Market: m, State: driver.Pending,
+		Zone: cmp.Or(made.Zone, s.zoneOf(made.Subnet), made.AskedZone, s.zoneOf(made.AskedSubnet)),
+	}
 }
 
-func (s supply) zoneOf(id *string) string {
+func (s supply) zoneOf(subnet string) string {
 	for _, sub := range s.subnets {
-		if sub.ID == aws.ToString(id) {
+		if sub.ID == subnet {
 			return sub.Zone
 		}
 	}
@@ -254,10 +254,9 @@ func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, e
 	}
 	name := c.nameOf(string(content))
 	err = c.once(ctx, name, func() error {
-		_, err := call(ctx, c.api, c.api.ec2().CreateLaunchTemplate, &ec2.CreateLaunchTemplateInput{
-			LaunchTemplateName: &name, LaunchTemplateData: data, TagSpecifications: c.sharedTags(types.ResourceTypeLaunchTemplate),
-		})
-		return err
+		return c.api.do(ctx, "CreateLaunchTemplate", params{
+			"LaunchTemplateName": name, "LaunchTemplateData": data, "TagSpecifications": c.sharedTags("launch-template"), "ClientToken": rand.Text(),
+		}, nil)
 	})
 	return name, errs.Classify("create launch template "+name, err)
 }
@@ -269,10 +268,8 @@ func (c *cloud) keyPair(ctx context.Context, public string) (string, error) {
 	}
 	name := c.nameOf(public)
 	err := c.once(ctx, name, func() error {
-		_, err := call(ctx, c.api, c.api.ec2().ImportKeyPair, &ec2.ImportKeyPairInput{
-			KeyName: &name, PublicKeyMaterial: []byte(strings.TrimSpace(public)), TagSpecifications: c.sharedTags(types.ResourceTypeKeyPair),
-		})
-		return err
+		material := base64.StdEncoding.EncodeToString([]byte(strings.TrimSpace(public)))
+		return c.api.do(ctx, "ImportKeyPair", params{"KeyName": name, "PublicKeyMaterial": material, "TagSpecifications": c.sharedTags("key-pair")}, nil)
 	})
 	return name, errs.Classify("import key pair "+name, err)
 }
@@ -295,71 +292,80 @@ func (c *cloud) once(ctx context.Context, name string, make func() error) error 
 }
 
 // sharedTags are the tags of shared resources.
-func (c *cloud) sharedTags(of types.ResourceType) []types.TagSpecification {
-	tags := kit.MergeTags(c.config.Tags, map[string]string{driver.TagFleet: c.o.Fleet})
-	return []types.TagSpecification{{ResourceType: of, Tags: tagsOf(tags)}}
+func (c *cloud) sharedTags(of string) []params {
+	return []params{{"ResourceType": of, "Tags": tagsOf(kit.MergeTags(c.config.Tags, map[string]string{driver.TagFleet: c.o.Fleet}))}}
 }
 
 // templateData is the user's raw template with Drover's values on top.
-func (c *cloud) templateData(raw, key string) (*types.RequestLaunchTemplateData, error) {
+func (c *cloud) templateData(raw, key string) (params, error) {
 	data, err := readTemplate(raw)
 	if err != nil {
 		return nil, err
 	}
-	data.InstanceInitiatedShutdownBehavior = types.ShutdownBehaviorTerminate
-	if data.MetadataOptions == nil {
-		data.MetadataOptions = &types.LaunchTemplateInstanceMetadataOptionsRequest{HttpPutResponseHopLimit: aws.Int32(int32(c.config.MetadataHops))}
+	metadata, given := data["MetadataOptions"].(params)
+	if !given {
+		metadata = params{"HttpPutResponseHopLimit": c.config.MetadataHops}
 	}
-	data.MetadataOptions.HttpTokens = types.LaunchTemplateHttpTokensStateRequired
-	data.MetadataOptions.HttpEndpoint = types.LaunchTemplateInstanceMetadataEndpointStateEnabled
+	metadata["HttpTokens"], metadata["HttpEndpoint"] = "required", "enabled"
+	data["MetadataOptions"], data["InstanceInitiatedShutdownBehavior"] = metadata, "terminate"
 	if key != "" {
-		data.KeyName = &key
+		data["KeyName"] = key
 	}
-	c.setProfile(data)
-	c.setNetwork(data)
-	c.setPlacement(data)
+	if p := c.config.InstanceProfile; strings.HasPrefix(p, "arn:") {
+		data["IamInstanceProfile"] = params{"Arn": p}
+	} else if p != "" {
+		data["IamInstanceProfile"] = params{"Name": p}
+	}
+	// With a public address, the security groups must be in the interface.
+	if public := c.config.PublicAddress; public != nil {
+		data["NetworkInterfaces"] = []params{{
+			"DeviceIndex": 0, "AssociatePublicIpAddress": *public, "Groups": c.config.SecurityGroups, "DeleteOnTermination": true,
+		}}
+	} else if len(c.config.SecurityGroups) > 0 {
+		data["SecurityGroupIds"] = c.config.SecurityGroups
+	}
+	if p := c.config.Placement; p != (placement{}) {
+		data["Placement"] = params{"GroupName": kit.Given(p.Group), "PartitionNumber": kit.Given(p.Partition)}
+	}
 	return data, nil
 }
 
-// template is in the words of the API's RequestLaunchTemplateData.
+// template is in the words of the API's RequestLaunchTemplateData:
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html.
 var template = kit.Template{
 	Hint:  `write JSON with the keys of RequestLaunchTemplateData in the EC2 API; for example, {"EbsOptimized": true}`,
 	Given: []string{"UserData", "ImageId", "InstanceType", "InstanceMarketOptions"},
 	Use:   "use the cloud's image and cloud_init keys, and let Drover choose types and markets",
+	Keys: `{"BlockDeviceMappings": [{"DeviceName": "", "Ebs": {"DeleteOnTermination": true, "EbsCardIndex": 0, "Encrypted": true, "Iops": 0, "KmsKeyId": "", "SnapshotId": "",
+		"Throughput": 0, "VolumeInitializationRate": 0, "VolumeSize": 0, "VolumeType": ""}, "NoDevice": "", "VirtualName": ""}], "CapacityReservationSpecification":
+		{"CapacityReservationPreference": "", "CapacityReservationTarget": {"CapacityReservationId": "", "CapacityReservationResourceGroupArn": ""}}, "CpuOptions": {"AmdSevSnp": "",
+		"CoreCount": 0, "NestedVirtualization": "", "ThreadsPerCore": 0}, "CreditSpecification": {"CpuCredits": ""}, "DisableApiStop": true, "DisableApiTermination": true,
+		"EbsOptimized": true, "ElasticGpuSpecifications": [{"Type": ""}], "ElasticInferenceAccelerators": [{"Type": "", "Count": 0}], "EnclaveOptions": {"Enabled": true},
+		"HibernationOptions": {"Configured": true}, "IamInstanceProfile": {"Arn": "", "Name": ""}, "InstanceInitiatedShutdownBehavior": "", "InstanceRequirements": {"MemoryMiB":
+		{"Min": 0, "Max": 0}, "VCpuCount": {"Min": 0, "Max": 0}, "AcceleratorCount": {"Max": 0, "Min": 0}, "AcceleratorManufacturers": [""], "AcceleratorNames": [""],
+		"AcceleratorTotalMemoryMiB": {"Max": 0, "Min": 0}, "AcceleratorTypes": [""], "AllowedInstanceTypes": [""], "BareMetal": "", "BaselineEbsBandwidthMbps": {"Max": 0, "Min": 0},
+		"BaselinePerformanceFactors": {"Cpu": {"References": [{"InstanceFamily": ""}]}}, "BurstablePerformance": "", "CpuManufacturers": [""], "ExcludedInstanceTypes": [""],
+		"InstanceGenerations": [""], "LocalStorage": "", "LocalStorageTypes": [""], "MaxSpotPriceAsPercentageOfOptimalOnDemandPrice": 0, "MemoryGiBPerVCpu": {"Max": 0, "Min": 0},
+		"NetworkBandwidthGbps": {"Max": 0, "Min": 0}, "NetworkInterfaceCount": {"Max": 0, "Min": 0}, "OnDemandMaxPricePercentageOverLowestPrice": 0, "RequireEncryptionInTransit":
+		true, "RequireHibernateSupport": true, "SpotMaxPricePercentageOverLowestPrice": 0, "TotalLocalStorageGB": {"Max": 0, "Min": 0}}, "KernelId": "", "KeyName": "",
+		"LicenseSpecifications": [{"LicenseConfigurationArn": ""}], "MaintenanceOptions": {"AutoRecovery": ""}, "MetadataOptions": {"HttpEndpoint": "", "HttpProtocolIpv6": "",
+		"HttpPutResponseHopLimit": 0, "HttpTokens": "", "InstanceMetadataTags": ""}, "Monitoring": {"Enabled": true}, "NetworkInterfaces": [{"AssociateCarrierIpAddress": true,
+		"AssociatePublicIpAddress": true, "ConnectionTrackingSpecification": {"TcpEstablishedTimeout": 0, "UdpStreamTimeout": 0, "UdpTimeout": 0}, "DeleteOnTermination": true,
+		"Description": "", "DeviceIndex": 0, "EnaQueueCount": 0, "EnaSrdSpecification": {"EnaSrdEnabled": true, "EnaSrdUdpSpecification": {"EnaSrdUdpEnabled": true}}, "Groups": [""],
+		"InterfaceType": "", "Ipv4PrefixCount": 0, "Ipv4Prefixes": [{"Ipv4Prefix": ""}], "Ipv6AddressCount": 0, "Ipv6Addresses": [{"Ipv6Address": ""}], "Ipv6PrefixCount": 0,
+		"Ipv6Prefixes": [{"Ipv6Prefix": ""}], "NetworkCardIndex": 0, "NetworkInterfaceId": "", "PrimaryIpv6": true, "PrivateIpAddress": "", "PrivateIpAddresses": [{"Primary": true,
+		"PrivateIpAddress": ""}], "SecondaryPrivateIpAddressCount": 0, "SubnetId": ""}], "NetworkPerformanceOptions": {"BandwidthWeighting": ""}, "Operator": {"Principal": ""},
+		"Placement": {"Affinity": "", "AvailabilityZone": "", "AvailabilityZoneId": "", "GroupId": "", "GroupName": "", "HostId": "", "HostResourceGroupArn": "", "PartitionNumber": 0,
+		"SpreadDomain": "", "Tenancy": ""}, "PrivateDnsNameOptions": {"EnableResourceNameDnsAAAARecord": true, "EnableResourceNameDnsARecord": true, "HostnameType": ""}, "RamDiskId":
+		"", "SecondaryInterfaces": [{"DeleteOnTermination": true, "DeviceIndex": 0, "InterfaceType": "", "NetworkCardIndex": 0, "PrivateIpAddressCount": 0, "PrivateIpAddresses":
+		[{"PrivateIpAddress": ""}], "SecondarySubnetId": ""}], "SecurityGroupIds": [""], "SecurityGroups": [""], "TagSpecifications": [{"ResourceType": "", "Tags": [{"Key": "",
+		"Value": ""}]}]}`,
 }
 
 // readTemplate reads a raw template.
-func readTemplate(raw string) (*types.RequestLaunchTemplateData, error) {
-	data := &types.RequestLaunchTemplateData{}
-	return data, template.Read(raw, data)
-}
-
-func (c *cloud) setProfile(data *types.RequestLaunchTemplateData) {
-	switch p := c.config.InstanceProfile; {
-	case p == "":
-	case strings.HasPrefix(p, "arn:"):
-		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Arn: &p}
-	default:
-		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &p}
+func readTemplate(raw string) (data params, err error) {
+	if err = template.Read(raw, &data); data == nil {
+		data = params{}
 	}
-}
-
-// setNetwork sets the security groups; with a public address they must be in the interface.
-func (c *cloud) setNetwork(data *types.RequestLaunchTemplateData) {
-	switch {
-	case c.config.PublicAddress != nil:
-		data.NetworkInterfaces = []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{
-			DeviceIndex: aws.Int32(0), AssociatePublicIpAddress: c.config.PublicAddress, Groups: c.config.SecurityGroups, DeleteOnTermination: aws.Bool(true),
-		}}
-	case len(c.config.SecurityGroups) > 0:
-		data.SecurityGroupIds = c.config.SecurityGroups
-	}
-}
-
-func (c *cloud) setPlacement(data *types.RequestLaunchTemplateData) {
-	p := c.config.Placement
-	if p == (placement{}) {
-		return
-	}
-	data.Placement = &types.LaunchTemplatePlacementRequest{GroupName: kit.Given(p.Group), PartitionNumber: kit.Given(int32(p.Partition))}
+	return data, err
 }

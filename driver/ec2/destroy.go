@@ -1,12 +1,9 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
 	"drover/driver"
@@ -26,74 +23,72 @@ func (c *cloud) terminate(ctx context.Context, ids []string) error {
 	if err := c.api.gate.Limiter.Take(time.Now(), len(ids), eachEnding); err != nil {
 		return err
 	}
-	_, err := call(ctx, c.api, c.api.ec2().TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: ids})
-	return err
+	return c.api.do(ctx, "TerminateInstances", params{"InstanceIds": ids}, nil)
 }
 
 // Stop stops an instance; its volumes still cost money. A spot instance is KindUnsupported.
 func (c *cloud) Stop(ctx context.Context, id string) error {
-	_, err := call(ctx, c.api, c.api.ec2().StopInstances, &ec2.StopInstancesInput{InstanceIds: []string{id}})
-	return errs.Classify("stop instance "+id, err)
+	return errs.Classify("stop instance "+id, c.api.do(ctx, "StopInstances", params{"InstanceIds": []string{id}}, nil))
 }
 
 // Start starts a stopped instance.
 func (c *cloud) Start(ctx context.Context, id string) error {
-	_, err := call(ctx, c.api, c.api.ec2().StartInstances, &ec2.StartInstancesInput{InstanceIds: []string{id}})
-	return errs.Classify("start instance "+id, err)
+	return errs.Classify("start instance "+id, c.api.do(ctx, "StartInstances", params{"InstanceIds": []string{id}}, nil))
 }
 
-// What can be left over.
-const (
-	leftoverTemplate = "launch template"
-	leftoverKeyPair  = "key pair"
-	leftoverVolume   = "volume"
-)
+// resource is what is read of a launch template, key pair or volume.
+type resource struct {
+	Template string    `xml:"launchTemplateName"`
+	KeyPair  string    `xml:"keyName"`
+	Volume   string    `xml:"volumeId"`
+	GiB      int64     `xml:"size"`
+	Tags     []tag     `xml:"tagSet>item"`
+	Created  time.Time `xml:"createTime"`
+}
+
+// leftovers are the kinds of what can be left over: how they are listed, and removed by an id.
+var leftovers = []struct {
+	kind, list, path, remove, id string
+	shared                       bool
+}{
+	{"launch template", "DescribeLaunchTemplates", "launchTemplates>item", "DeleteLaunchTemplate", "LaunchTemplateName", true},
+	{"key pair", "DescribeKeyPairs", "keySet>item", "DeleteKeyPair", "KeyName", true},
+	{"volume", "DescribeVolumes", "volumeSet>item", "DeleteVolume", "VolumeId", false},
+}
 
 // Leftovers are the fleet's launch templates and key pairs, which its instances share, and unattached volumes.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
-	filters := []types.Filter{filter("tag:"+driver.TagFleet, fleet)}
-	ofFleet := &ec2.DescribeLaunchTemplatesInput{Filters: filters}
-	templates, err := listAll[types.LaunchTemplate](ctx, c.api, c.api.ec2().DescribeLaunchTemplates, ofFleet)
-	if err != nil {
-		return nil, errs.Classify("list launch templates", err)
-	}
-	for _, t := range templates {
-		all = append(all, driver.Leftover{Kind: leftoverTemplate, ID: aws.ToString(t.LaunchTemplateName), Tags: fromTags(t.Tags), Created: drover.TimeOf(aws.ToTime(t.CreateTime)), Shared: true})
-	}
-	keys, err := call(ctx, c.api, c.api.ec2().DescribeKeyPairs, &ec2.DescribeKeyPairsInput{Filters: filters})
-	if err != nil {
-		return nil, errs.Classify("list key pairs", err)
-	}
-	for _, k := range keys.KeyPairs {
-		all = append(all, driver.Leftover{Kind: leftoverKeyPair, ID: aws.ToString(k.KeyName), Tags: fromTags(k.Tags), Created: drover.TimeOf(aws.ToTime(k.CreateTime)), Shared: true})
-	}
-	volumes, err := c.volumesBy(ctx, append(filters, filter("status", "available", "error"))...)
-	if err != nil {
-		return nil, errs.Classify("list volumes", err)
-	}
-	for _, v := range volumes {
-		all = append(all, driver.Leftover{Kind: leftoverVolume, ID: aws.ToString(v.VolumeId), Tags: fromTags(v.Tags), Created: drover.TimeOf(aws.ToTime(v.CreateTime))})
+	for _, of := range leftovers {
+		in := params{"Filters": []params{filter("tag:"+driver.TagFleet, fleet)}}
+		if !of.shared {
+			in = params{"Filters": []params{filter("tag:"+driver.TagFleet, fleet), filter("status", "available", "error")}, "MaxResults": 500}
+		}
+		found, err := listAll[resource](ctx, c.api, of.list, of.path, in)
+		if err != nil {
+			return nil, errs.Classify("list "+of.kind+"s", err)
+		}
+		for _, one := range found {
+			id := cmp.Or(one.Template, one.KeyPair, one.Volume)
+			all = append(all, driver.Leftover{Kind: of.kind, ID: id, Tags: fromTags(one.Tags), Created: drover.TimeOf(one.Created), Shared: of.shared})
+		}
 	}
 	return all, nil
 }
 
 // Remove removes a leftover. A volume that is attached again stays.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
-	var err error
-	switch s.Kind {
-	case leftoverTemplate:
-		c.made.Forget()
-		_, err = call(ctx, c.api, c.api.ec2().DeleteLaunchTemplate, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: &s.ID})
-	case leftoverKeyPair:
-		c.made.Forget()
-		_, err = call(ctx, c.api, c.api.ec2().DeleteKeyPair, &ec2.DeleteKeyPairInput{KeyName: &s.ID})
-	case leftoverVolume:
-		_, err = call(ctx, c.api, c.api.ec2().DeleteVolume, &ec2.DeleteVolumeInput{VolumeId: &s.ID})
-	default:
-		return drover.Errorf(drover.KindInvalid, "leftovers of kind %s cannot be removed in this cloud", s.Kind)
+	for _, of := range leftovers {
+		if of.kind != s.Kind {
+			continue
+		}
+		if of.shared {
+			c.made.Forget()
+		}
+		err := c.api.do(ctx, of.remove, params{of.id: s.ID}, nil)
+		if errs.CodeOf(err) == "VolumeInUse" {
+			return nil
+		}
+		return errs.Gone("remove "+s.Kind+" "+s.ID, err)
 	}
-	if errs.CodeOf(err) == "VolumeInUse" {
-		return nil
-	}
-	return errs.Gone("remove "+s.Kind+" "+s.ID, err)
+	return drover.Errorf(drover.KindInvalid, "leftovers of kind %s cannot be removed in this cloud", s.Kind)
 }

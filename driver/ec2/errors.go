@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 
 	"drover"
@@ -74,12 +72,11 @@ func read(err error) (a kit.Answer, ok bool) {
 }
 
 // refusals merges a fleet's errors about its candidates.
-func refusals(m drover.Market, said []types.CreateFleetError) error {
+func refusals(m drover.Market, said []fleetItem) error {
 	var all []*drover.Error
 	for _, s := range said {
-		o := kit.Value(kit.Value(s.LaunchTemplateAndOverrides).Overrides)
-		doing := fmt.Sprintf("%s in %s", cmp.Or(o.InstanceType, "it"), cmp.Or(aws.ToString(o.AvailabilityZone), aws.ToString(o.SubnetId), "any zone"))
-		all = append(all, errs.Error(doing, m, kit.Answer{Code: aws.ToString(s.ErrorCode), Message: aws.ToString(s.ErrorMessage)}))
+		doing := fmt.Sprintf("%s in %s", cmp.Or(s.AskedType, "it"), cmp.Or(s.AskedZone, s.AskedSubnet, "any zone"))
+		all = append(all, errs.Error(doing, m, kit.Answer{Code: s.Code, Message: s.Message}))
 	}
 	if len(all) == 0 {
 		return drover.Errorf(drover.KindTransient, "EC2 created no instance and gave no reason")

@@ -4,19 +4,29 @@ import (
 	"context"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
 )
 
-// image is what a create call needs to know about an image.
+// image is what is read of an image.
 type image struct {
-	root string       // the name of its root device
-	size drover.Bytes // of its root volume, which no instance's can be smaller than
+	ID      string   `xml:"imageId"`
+	Name    string   `xml:"name"`
+	Arch    string   `xml:"architecture"`
+	Created string   `xml:"creationDate"`
+	Root    string   `xml:"rootDeviceName"`
+	Devices []device `xml:"blockDeviceMapping>item"`
+}
+
+// size is that of the root volume, which no instance's can be smaller than.
+func (i image) size() (size drover.Bytes) {
+	for _, d := range i.Devices {
+		if d.Name == i.Root {
+			size = drover.Bytes(d.GiB) * drover.GiB
+		}
+	}
+	return size
 }
 
 // FindImages reads ami-… as an id, ssm:NAME as a parameter of Systems Manager that holds one, and anything else as
@@ -27,23 +37,22 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	if err != nil {
 		return nil, err
 	}
-	found, err := call(ctx, c.api, c.api.ec2().DescribeImages, in)
+	found, err := listAll[image](ctx, c.api, "DescribeImages", "imagesSet>item", in)
 	if errs.CodeOf(err) == "InvalidAMIID.NotFound" {
 		return nil, nil
 	}
-	return kit.Each(found.Images, func(i types.Image) driver.Image {
-		id, created := aws.ToString(i.ImageId), kit.ReadTime(aws.ToString(i.CreationDate))
-		c.images.Learn(id, imageOf(i))
-		return driver.Image{ID: id, Name: aws.ToString(i.Name), Arch: architectures[i.Architecture], Created: created}
+	return kit.Each(found, func(i image) driver.Image {
+		c.images.Learn(i.ID, i)
+		return driver.Image{ID: i.ID, Name: i.Name, Arch: architectures[i.Arch], Created: kit.ReadTime(i.Created)}
 	}), errs.Classify("look for image "+ref, err)
 }
 
 // imageQuery is the call that finds what a reference means.
-func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (*ec2.DescribeImagesInput, error) {
+func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (params, error) {
 	id := ref
 	if name, ok := strings.CutPrefix(strings.TrimPrefix(ref, "resolve:"), "ssm:"); ok {
-		out, err := call(ctx, c.api, c.api.parameters().GetParameter, &GetParameterInput{name})
-		if err != nil {
+		var out struct{ Parameter struct{ Value string } }
+		if err := c.api.do(ctx, "GetParameter", params{"Name": name}, &out); err != nil {
 			return nil, errs.Classify("read parameter "+name, err)
 		}
 		if id = out.Parameter.Value; !strings.HasPrefix(id, "ami-") {
@@ -51,41 +60,31 @@ func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (*
 		}
 	}
 	if strings.HasPrefix(id, "ami-") {
-		return &ec2.DescribeImagesInput{ImageIds: []string{id}}, nil
+		return params{"ImageIds": []string{id}}, nil
 	}
 	owners, name := []string{"self", "amazon"}, ref
 	if owner, rest, ok := strings.Cut(ref, "/"); ok {
 		owners, name = []string{owner}, rest
 	}
-	filters := []types.Filter{filter("name", name), filter("state", "available")}
+	filters := []params{filter("name", name), filter("state", "available")}
 	for theirs, ours := range architectures {
 		if ours == arch {
-			filters = append(filters, filter("architecture", string(theirs)))
+			filters = append(filters, filter("architecture", theirs))
 		}
 	}
-	return &ec2.DescribeImagesInput{Owners: owners, Filters: filters}, nil
-}
-
-func imageOf(i types.Image) image {
-	what := image{root: aws.ToString(i.RootDeviceName)}
-	for _, m := range i.BlockDeviceMappings {
-		if m.Ebs != nil && aws.ToString(m.DeviceName) == what.root {
-			what.size = drover.Bytes(aws.ToInt32(m.Ebs.VolumeSize)) * drover.GiB
-		}
-	}
-	return what
+	return params{"Owners": owners, "Filters": filters}, nil
 }
 
 // image describes an image. An image with a given id never changes, so it is asked once.
 func (c *cloud) image(ctx context.Context, id string) (image, error) {
 	return c.images.Get(ctx, id, func() (image, error) {
-		out, err := call(ctx, c.api, c.api.ec2().DescribeImages, &ec2.DescribeImagesInput{ImageIds: []string{id}})
+		found, err := listAll[image](ctx, c.api, "DescribeImages", "imagesSet>item", params{"ImageIds": []string{id}})
 		if err != nil {
 			return image{}, errs.Classify("look at image "+id, err)
 		}
-		if len(out.Images) == 0 {
+		if len(found) == 0 {
 			return image{}, drover.Errorf(drover.KindInvalid, "there is no image %s in %s", id, c.api.config.Region)
 		}
-		return imageOf(out.Images[0]), nil
+		return found[0], nil
 	})
 }

@@ -8,10 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
@@ -24,13 +20,13 @@ var spotEnds = []string{"Server.SpotInstanceTermination", "Server.SpotInstanceSh
 // an hour, and the driver until they are destroyed.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	living := append(tagFilters(tags), filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))
-	found, err := c.instances(ctx, living)
+	found, err := c.instances(ctx, filtered(living...))
 	if err != nil {
 		return nil, errs.Classify("list instances", err)
 	}
 	if c.config.Wants(drover.Spot) {
 		taken := append(tagFilters(tags), filter("instance-state-name", "terminated"), filter("state-reason-code", spotEnds...))
-		more, err := c.instances(ctx, taken)
+		more, err := c.instances(ctx, filtered(taken...))
 		if err != nil {
 			return nil, errs.Classify("list instances that were reclaimed", err)
 		}
@@ -40,16 +36,46 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 }
 
 // tagFilters match instances with all the tags.
-func tagFilters(tags map[string]string) []types.Filter {
-	return kit.EachTag(tags, func(key, value string) types.Filter { return filter("tag:"+key, value) })
+func tagFilters(tags map[string]string) []params {
+	return kit.EachTag(tags, func(key, value string) params { return filter("tag:"+key, value) })
 }
 
-// instances are those that the filters find.
-func (c *cloud) instances(ctx context.Context, filters []types.Filter) ([]types.Instance, error) {
-	in := &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)}
-	found, err := listAll[types.Reservation](ctx, c.api, c.api.ec2().DescribeInstances, in)
-	return instancesIn(found), err
+// instance is what is read of an instance.
+type instance struct {
+	ID         string    `xml:"instanceId"`
+	Type       string    `xml:"instanceType"`
+	Lifecycle  string    `xml:"instanceLifecycle"`
+	Zone       string    `xml:"placement>availabilityZone"`
+	State      string    `xml:"instanceState>name"`
+	Reason     string    `xml:"reason"`
+	ReasonCode string    `xml:"stateReason>code"`
+	Private    string    `xml:"privateIpAddress"`
+	Public     string    `xml:"ipAddress"`
+	Launched   time.Time `xml:"launchTime"`
+	Root       string    `xml:"rootDeviceName"`
+	Devices    []device  `xml:"blockDeviceMapping>item"`
+	Tags       []tag     `xml:"tagSet>item"`
 }
+
+// device is a block device of an instance or image.
+type device struct {
+	Name   string `xml:"deviceName"`
+	Volume string `xml:"ebs>volumeId"`
+	GiB    int32  `xml:"ebs>volumeSize"`
+}
+
+type tag struct {
+	Key   string `xml:"key"`
+	Value string `xml:"value"`
+}
+
+// instances are those that the parameters find.
+func (c *cloud) instances(ctx context.Context, in params) ([]instance, error) {
+	return listAll[instance](ctx, c.api, "DescribeInstances", "reservationSet>item>instancesSet>item", in)
+}
+
+// filtered asks for the instances that filters match.
+func filtered(filters ...params) params { return params{"Filters": filters, "MaxResults": 1000} }
 
 // Describe asks for one instance. EC2 shows an ended one for an hour; it counts only as long as List has it as
 // reclaimed.
@@ -63,65 +89,57 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	in := instanceOf(found[0])
-	if ended := kit.Value(found[0].State).Name == types.InstanceStateNameTerminated; ended && !(in.Reclaimed && c.config.Wants(drover.Spot) && len(c.unburied(found)) > 0) {
+	if found[0].State == "terminated" && !(in.Reclaimed && c.config.Wants(drover.Spot) && len(c.unburied(found)) > 0) {
 		return driver.Instance{Ended: in.Ended}, drover.Errorf(drover.KindNotFound, "%s: it is terminated", doing)
 	}
 	return in, nil
 }
 
 // ofID is the instance of an id, as long as EC2 knows of it.
-func (c *cloud) ofID(ctx context.Context, id string) ([]types.Instance, error) {
+func (c *cloud) ofID(ctx context.Context, id string) ([]instance, error) {
 	if err := c.api.gate.Limiter.Take(time.Now(), 1, byID); err != nil {
 		return nil, err
 	}
-	out, err := call(ctx, c.api, c.api.ec2().DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
-	return instancesIn(out.Reservations), err
+	return c.instances(ctx, params{"InstanceIds": []string{id}})
 }
 
 // living is the instance with an id, unless it will never run again.
-func (c *cloud) living(ctx context.Context, id string) (types.Instance, error) {
+func (c *cloud) living(ctx context.Context, id string) (instance, error) {
 	found, err := c.ofID(ctx, id)
 	if err != nil {
-		return types.Instance{}, err
+		return instance{}, err
 	}
 	for _, i := range found {
-		if s := kit.Value(i.State).Name; s != types.InstanceStateNameTerminated && s != types.InstanceStateNameShuttingDown {
+		if i.State != "terminated" && i.State != "shutting-down" {
 			return i, nil
 		}
 	}
-	return types.Instance{}, drover.Errorf(drover.KindNotFound, "it is gone")
-}
-
-func instancesIn(found []types.Reservation) (all []types.Instance) {
-	for _, r := range found {
-		all = append(all, r.Instances...)
-	}
-	return all
+	return instance{}, drover.Errorf(drover.KindNotFound, "it is gone")
 }
 
 // unburied are the reclaimed instances that were not destroyed since.
-func (c *cloud) unburied(taken []types.Instance) []types.Instance {
-	return slices.DeleteFunc(taken, func(i types.Instance) bool { return c.destroyed.Has(aws.ToString(i.InstanceId)) })
+func (c *cloud) unburied(taken []instance) []instance {
+	return slices.DeleteFunc(taken, func(i instance) bool { return c.destroyed.Has(i.ID) })
 }
 
 // instanceOf translates an instance.
-func instanceOf(i types.Instance) driver.Instance {
+func instanceOf(i instance) driver.Instance {
 	in := driver.Instance{
-		ID:           aws.ToString(i.InstanceId),
+		ID:           i.ID,
 		Tags:         fromTags(i.Tags),
-		ProviderType: string(i.InstanceType),
+		ProviderType: i.Type,
 		Market:       drover.OnDemand,
-		Zone:         aws.ToString(kit.Value(i.Placement).AvailabilityZone),
-		State:        cmp.Or(states[kit.Value(i.State).Name], driver.Stopping),
-		Reclaimed:    slices.Contains(spotEnds, aws.ToString(kit.Value(i.StateReason).Code)),
-		Addresses:    driver.Addresses{Private: aws.ToString(i.PrivateIpAddress), Public: aws.ToString(i.PublicIpAddress)},
-		Created:      drover.TimeOf(aws.ToTime(i.LaunchTime)),
+		Zone:         i.Zone,
+		State:        cmp.Or(states[i.State], driver.Stopping),
+		Reclaimed:    slices.Contains(spotEnds, i.ReasonCode),
+		Addresses:    driver.Addresses{Private: i.Private, Public: i.Public},
+		Created:      drover.TimeOf(i.Launched),
 	}
-	if i.InstanceLifecycle == types.InstanceLifecycleTypeSpot {
+	if i.Lifecycle == "spot" {
 		in.Market = drover.Spot
 	}
 	if in.State == driver.Stopping {
-		in.Ended = endedIn(aws.ToString(i.StateTransitionReason))
+		in.Ended = endedIn(i.Reason)
 	}
 	return in
 }
@@ -138,11 +156,7 @@ func endedIn(reason string) drover.Time {
 }
 
 // states are those of which one does not end.
-var states = map[types.InstanceStateName]driver.State{
-	types.InstanceStateNamePending: driver.Pending,
-	types.InstanceStateNameRunning: driver.Running,
-	types.InstanceStateNameStopped: driver.Stopped,
-}
+var states = map[string]driver.State{"pending": driver.Pending, "running": driver.Running, "stopped": driver.Stopped}
 
 // SetTags gives the tags and takes away what else there is. EC2 has no call for both; the new tags come first, so that an instance is never
 // without its fleet's.
@@ -154,39 +168,39 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	}
 	missing, surplus := c.difference(fromTags(found.Tags), tags)
 	if len(missing) > 0 {
-		_, err = call(ctx, c.api, c.api.ec2().CreateTags, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tagsOf(missing)})
+		err = c.api.do(ctx, "CreateTags", params{"ResourceIds": []string{id}, "Tags": tagsOf(missing)}, nil)
 	}
 	if err == nil && len(surplus) > 0 {
-		_, err = call(ctx, c.api, c.api.ec2().DeleteTags, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: surplus})
+		err = c.api.do(ctx, "DeleteTags", params{"ResourceIds": []string{id}, "Tags": surplus}, nil)
 	}
 	return errs.Classify(doing, err)
 }
 
 // difference is the tags to set and those to delete. The name and the configured tags stay.
-func (c *cloud) difference(has, wanted map[string]string) (missing map[string]string, surplus []types.Tag) {
+func (c *cloud) difference(has, wanted map[string]string) (missing map[string]string, surplus []params) {
 	missing = maps.Clone(wanted)
 	maps.DeleteFunc(missing, func(k, v string) bool { old, ok := has[k]; return ok && old == v })
 	for k := range has {
 		_, stays := wanted[k]
 		_, configured := c.config.Tags[k]
 		if !stays && !configured && k != nameTag {
-			surplus = append(surplus, types.Tag{Key: aws.String(k)})
+			surplus = append(surplus, params{"Key": k}) // with any value
 		}
 	}
 	return missing, surplus
 }
 
 // tagsOf encodes tags for the API, sorted, so that equal requests are equal.
-func tagsOf(tags map[string]string) []types.Tag {
-	return kit.EachTag(tags, func(key, value string) types.Tag { return types.Tag{Key: &key, Value: &value} })
+func tagsOf(tags map[string]string) []params {
+	return kit.EachTag(tags, func(key, value string) params { return params{"Key": key, "Value": value} })
 }
 
 // fromTags decodes tags, without those of AWS itself, which nobody else can set or delete.
-func fromTags(all []types.Tag) map[string]string {
+func fromTags(all []tag) map[string]string {
 	tags := make(map[string]string, len(all))
 	for _, t := range all {
-		if k := aws.ToString(t.Key); !strings.HasPrefix(k, "aws:") {
-			tags[k] = aws.ToString(t.Value)
+		if !strings.HasPrefix(t.Key, "aws:") {
+			tags[t.Key] = t.Value
 		}
 	}
 	return tags

@@ -19,10 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
@@ -117,16 +113,19 @@ func TestConformanceOfMoto(t *testing.T) {
 	t.Run("its types are understood, every one", func(t *testing.T) {
 		c, err := openFleet(t.Context(), "check")
 		drivertest.Must(t, err)
-		infos, err := listAll[types.InstanceTypeInfo](t.Context(), c.api, c.api.ec2().DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{MaxResults: aws.Int32(100)})
+		all, err := listAll[instanceType](t.Context(), c.api, "DescribeInstanceTypes", "instanceTypeSet>item", params{"MaxResults": 100})
 		drivertest.Must(t, err)
-		for _, i := range infos {
-			name := string(i.InstanceType)
+		if len(all) < 100 {
+			t.Errorf("%d types", len(all))
+		}
+		for _, i := range all {
+			name := i.Name
 			got, ok := typeOf(i)
 			if name == "m5.large" && (got.Resources != drover.Resources{CPU: 2000, Memory: 8 * drover.GiB, Arch: "amd64"} || len(got.Markets) != 2) {
 				t.Errorf("%+v", got)
 			}
 			if old := strings.HasPrefix(name, "mac") || strings.HasPrefix(name, "t1.") || strings.HasPrefix(name, "m1.") || strings.HasPrefix(name, "c1."); !ok && !old {
-				t.Errorf("%s is not understood: %v", name, i.ProcessorInfo.SupportedArchitectures)
+				t.Errorf("%s is not understood: %v", name, i.Arches)
 			}
 			if group := quotaGroup(name, drover.OnDemand); !strings.HasPrefix(group, "L-") && !strings.HasPrefix(name, "mac") {
 				t.Errorf("%s counts under %s", name, group)

@@ -8,10 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
 	"drover"
 	"drover/driver/kit"
 	"drover/internal/logkey"
@@ -33,10 +29,10 @@ type typeInfo struct {
 	Metal     bool             `json:"metal,omitempty"`
 }
 
-// subnet is what is cached of a subnet.
+// subnet is what is read and cached of a subnet.
 type subnet struct {
-	ID   string `json:"id"`
-	Zone string `json:"zone"`
+	ID   string `json:"id" xml:"subnetId"`
+	Zone string `json:"zone" xml:"availabilityZone"`
 }
 
 // Offerings are EC2's types with a price in the zones that have a subnet, and the configured types.
@@ -75,58 +71,66 @@ func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 
 // fetchTypes fetches the types and the zones that have them.
 func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
-	every := &ec2.DescribeInstanceTypesInput{MaxResults: aws.Int32(100)}
-	infos, err := listAll[types.InstanceTypeInfo](ctx, c.api, c.api.ec2().DescribeInstanceTypes, every)
+	types, err := listAll[instanceType](ctx, c.api, "DescribeInstanceTypes", "instanceTypeSet>item", params{"MaxResults": 100})
 	if err != nil {
 		return nil, err
 	}
-	byZone := &ec2.DescribeInstanceTypeOfferingsInput{MaxResults: aws.Int32(1000), LocationType: types.LocationTypeAvailabilityZone}
-	offered, err := listAll[types.InstanceTypeOffering](ctx, c.api, c.api.ec2().DescribeInstanceTypeOfferings, byZone)
+	byZone := params{"MaxResults": 1000, "LocationType": "availability-zone"}
+	offered, err := listAll[instanceType](ctx, c.api, "DescribeInstanceTypeOfferings", "instanceTypeOfferingSet>item", byZone)
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]typeInfo{}
-	for _, i := range infos {
+	for _, i := range types {
 		if t, ok := typeOf(i); ok {
-			all[string(i.InstanceType)] = t
+			all[i.Name] = t
 		}
 	}
 	for _, o := range offered {
-		if t, ok := all[string(o.InstanceType)]; ok {
-			t.Zones = append(t.Zones, aws.ToString(o.Location))
-			all[string(o.InstanceType)] = t
+		if t, ok := all[o.Name]; ok {
+			t.Zones = append(t.Zones, o.Zone)
+			all[o.Name] = t
 		}
 	}
 	return all, nil
 }
 
+// instanceType is what is read of an instance type, and of one in a zone.
+type instanceType struct {
+	Name    string   `xml:"instanceType"`
+	CPUs    int32    `xml:"vCpuInfo>defaultVCpus"`
+	MiB     int64    `xml:"memoryInfo>sizeInMiB"`
+	Arches  []string `xml:"processorInfo>supportedArchitectures>item"`
+	GPUs    []int    `xml:"gpuInfo>gpus>item>count"`
+	Markets []string `xml:"supportedUsageClasses>item"`
+	Metal   bool     `xml:"bareMetal"`
+	Zone    string   `xml:"location"`
+}
+
 // typeOf translates a type, if its architecture is known. It has no disk of its own: the volume is as large as
 // requested.
-func typeOf(i types.InstanceTypeInfo) (t typeInfo, ok bool) {
-	r := drover.Resources{
-		CPU:    drover.MilliCPU(aws.ToInt32(kit.Value(i.VCpuInfo).DefaultVCpus)) * 1000,
-		Memory: drover.Bytes(aws.ToInt64(kit.Value(i.MemoryInfo).SizeInMiB)) * drover.MiB,
+func typeOf(i instanceType) (t typeInfo, ok bool) {
+	r := drover.Resources{CPU: drover.MilliCPU(i.CPUs) * 1000, Memory: drover.Bytes(i.MiB) * drover.MiB}
+	for _, a := range i.Arches {
+		r.Arch = max(r.Arch, architectures[a])
 	}
-	for _, a := range kit.Value(i.ProcessorInfo).SupportedArchitectures {
-		r.Arch = max(r.Arch, architectures[types.ArchitectureValues(a)])
+	for _, n := range i.GPUs {
+		r.GPUs += n
 	}
-	for _, g := range kit.Value(i.GpuInfo).Gpus {
-		r.GPUs += int(aws.ToInt32(g.Count))
-	}
-	for _, u := range i.SupportedUsageClasses {
+	for _, u := range i.Markets {
 		if market, ours := markets[u]; ours {
 			t.Markets = append(t.Markets, market)
 		}
 	}
-	t.Resources, t.Metal = r, aws.ToBool(i.BareMetal)
+	t.Resources, t.Metal = r, i.Metal
 	return t, r.Arch != "" && r.CPU > 0 && r.Memory > 0
 }
 
 // markets are the known markets.
-var markets = map[types.UsageClassType]drover.Market{types.UsageClassTypeOnDemand: drover.OnDemand, types.UsageClassTypeSpot: drover.Spot}
+var markets = map[string]drover.Market{"on-demand": drover.OnDemand, "spot": drover.Spot}
 
 // architectures are those that Drover's runners run on.
-var architectures = map[types.ArchitectureValues]drover.Arch{types.ArchitectureValuesX8664: "amd64", types.ArchitectureValuesArm64: "arm64"}
+var architectures = map[string]drover.Arch{"x86_64": "amd64", "arm64": "arm64"}
 
 // fetchSubnets fetches the configured subnets, or else the default one of each zone.
 func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
@@ -134,7 +138,7 @@ func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 	if len(c.config.Subnets) > 0 {
 		wanted = filter("subnet-id", c.config.Subnets...) // asked for by id, one that is wrong would hide the others
 	}
-	found, err := listAll[types.Subnet](ctx, c.api, c.api.ec2().DescribeSubnets, &ec2.DescribeSubnetsInput{Filters: []types.Filter{wanted}})
+	found, err := listAll[subnet](ctx, c.api, "DescribeSubnets", "subnetSet>item", params{"Filters": []params{wanted}})
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +146,8 @@ func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 		c.o.Log.Warn("some of the configured subnets do not exist", logkey.Note, fmt.Sprintf("%d of %d", missing, len(c.config.Subnets)))
 	}
 	for _, s := range found {
-		if zone := aws.ToString(s.AvailabilityZone); len(c.config.Zones) == 0 || slices.Contains(c.config.Zones, zone) {
-			all = append(all, subnet{aws.ToString(s.SubnetId), zone})
+		if len(c.config.Zones) == 0 || slices.Contains(c.config.Zones, s.Zone) {
+			all = append(all, s)
 		}
 	}
 	if len(all) == 0 {

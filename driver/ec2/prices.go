@@ -7,12 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/pricing"
-	pricetypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
-
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
@@ -46,14 +40,12 @@ func (c *cloud) prices(ctx context.Context) (p priceList, err error) {
 // fetchPrices reads the price list: one document for each product that sells an hour of Linux on a shared host in the
 // region on demand.
 func (c *cloud) fetchPrices(ctx context.Context) (map[string]drover.Money, error) {
-	match := func(field, value string) pricetypes.Filter {
-		return pricetypes.Filter{Field: &field, Value: &value, Type: pricetypes.FilterTypeTermMatch}
-	}
-	in := &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), FormatVersion: aws.String("aws_v1"), Filters: []pricetypes.Filter{
+	match := func(field, value string) params { return params{"Field": field, "Value": value, "Type": "TERM_MATCH"} }
+	in := params{"ServiceCode": "AmazonEC2", "FormatVersion": "aws_v1", "Filters": []params{
 		match("regionCode", c.api.config.Region), match("operatingSystem", "Linux"), match("tenancy", "Shared"),
 		match("preInstalledSw", "NA"), match("capacitystatus", "Used"), match("marketoption", "OnDemand"),
 	}}
-	products, err := listAll[string](ctx, c.api, c.api.prices().GetProducts, in)
+	products, err := listAll[string](ctx, c.api, "GetProducts", "PriceList", in)
 	if err != nil {
 		return nil, err
 	}
@@ -107,30 +99,40 @@ func product(text []byte) (name string, price drover.Money, err error) {
 
 // fetchSpotPrices fetches the current spot prices, by type and zone.
 func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drover.Money, error) {
-	history, err := c.spotHistory(ctx, &ec2.DescribeSpotPriceHistoryInput{StartTime: aws.Time(time.Now())})
+	history, err := c.spotHistory(ctx, drover.TimeOf(time.Now()), params{})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(history, func(a, b types.SpotPrice) int { return aws.ToTime(a.Timestamp).Compare(aws.ToTime(b.Timestamp)) })
+	slices.SortStableFunc(history, func(a, b spotPrice) int { return a.From.Compare(b.From) })
 	all := map[string]map[string]drover.Money{}
 	for _, h := range history { // the last counts
-		name := string(h.InstanceType)
-		price, err := kit.ReadPrice(aws.ToString(h.SpotPrice))
+		price, err := kit.ReadPrice(h.Price)
 		if err != nil {
 			return nil, err
 		}
-		if all[name] == nil {
-			all[name] = map[string]drover.Money{}
+		if all[h.Type] == nil {
+			all[h.Type] = map[string]drover.Money{}
 		}
-		all[name][aws.ToString(h.AvailabilityZone)] = price
+		all[h.Type][h.Zone] = price
 	}
 	return all, nil
 }
 
+// spotPrice is what is read of a spot price.
+type spotPrice struct {
+	Type  string    `xml:"instanceType"`
+	Zone  string    `xml:"availabilityZone"`
+	Price string    `xml:"spotPrice"`
+	From  time.Time `xml:"timestamp"`
+}
+
 // spotHistory lists the spot prices of Linux since a moment, and those in force then.
-func (c *cloud) spotHistory(ctx context.Context, in *ec2.DescribeSpotPriceHistoryInput) ([]types.SpotPrice, error) {
-	in.ProductDescriptions, in.MaxResults = []string{"Linux/UNIX"}, aws.Int32(1000)
-	return listAll[types.SpotPrice](ctx, c.api, c.api.ec2().DescribeSpotPriceHistory, in)
+func (c *cloud) spotHistory(ctx context.Context, since drover.Time, in params) ([]spotPrice, error) {
+	in["ProductDescriptions"], in["MaxResults"] = []string{"Linux/UNIX"}, 1000
+	if since != 0 {
+		in["StartTime"] = since.Std().UTC().Format("2006-01-02T15:04:05.999Z")
+	}
+	return listAll[spotPrice](ctx, c.api, "DescribeSpotPriceHistory", "spotPriceHistorySet>item", in)
 }
 
 // PriceHistory is that of the spot market; on demand there is one listed or configured price.
@@ -138,23 +140,19 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 	if m != drover.Spot {
 		return driver.ListedPrice(ctx, c, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
 	}
-	in := &ec2.DescribeSpotPriceHistoryInput{InstanceTypes: []types.InstanceType{types.InstanceType(providerType)}, AvailabilityZone: &zone}
-	if since != 0 {
-		in.StartTime = aws.Time(since.Std())
-	}
-	history, err := c.spotHistory(ctx, in)
+	history, err := c.spotHistory(ctx, since, params{"InstanceTypes": []string{providerType}, "AvailabilityZone": zone})
 	if err != nil {
 		return nil, errs.Classify("list spot prices", err)
 	}
 	var all []driver.PricePoint
 	for _, h := range history {
-		price, err := kit.ReadPrice(aws.ToString(h.SpotPrice))
+		price, err := kit.ReadPrice(h.Price)
 		if err != nil {
 			return nil, errs.Classify("list spot prices", err)
 		}
 		o := drover.Offering{Price: price}
 		c.addVolumes(&o)
-		all = append(all, driver.PricePoint{From: drover.TimeOf(aws.ToTime(h.Timestamp)), Price: o.Price})
+		all = append(all, driver.PricePoint{From: drover.TimeOf(h.From), Price: o.Price})
 	}
 	return driver.SortPrices(all), nil
 }

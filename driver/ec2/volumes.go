@@ -4,10 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
 	"drover"
 	"drover/driver/kit"
 )
@@ -33,12 +29,6 @@ func (c *cloud) addVolumes(o *drover.Offering) {
 	o.DiskPrice = c.config.Volume.hourly()
 }
 
-// volumesBy are those that the filters find.
-func (c *cloud) volumesBy(ctx context.Context, filters ...types.Filter) ([]types.Volume, error) {
-	in := &ec2.DescribeVolumesInput{Filters: filters, MaxResults: aws.Int32(500)}
-	return listAll[types.Volume](ctx, c.api, c.api.ec2().DescribeVolumes, in)
-}
-
 // GrowDisk modifies the root volume, which EC2 allows at most once in six hours; the instance sees the new size while
 // the modification is still under way.
 func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
@@ -51,27 +41,26 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
-	volumes, err := c.volumesBy(ctx, filter("volume-id", volume))
+	volumes, err := listAll[resource](ctx, c.api, "DescribeVolumes", "volumeSet>item", params{"Filters": []params{filter("volume-id", volume)}, "MaxResults": 500})
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
-	gib := int32(size.WholeGiB())
-	if len(volumes) == 1 && aws.ToInt32(volumes[0].Size) >= gib {
+	gib := size.WholeGiB()
+	if len(volumes) == 1 && volumes[0].GiB >= gib {
 		return nil
 	}
-	_, err = call(ctx, c.api, c.api.ec2().ModifyVolume, &ec2.ModifyVolumeInput{VolumeId: &volume, Size: &gib})
-	return errs.Classify(doing, err)
+	return errs.Classify(doing, c.api.do(ctx, "ModifyVolume", params{"VolumeId": volume, "Size": gib}, nil))
 }
 
 // rootOf is the root volume of an instance: its only one, or the one with the root's name. A newly accepted instance
 // may not have it yet.
-func rootOf(in types.Instance) (volume string, err error) {
-	for _, m := range in.BlockDeviceMappings {
-		if m.Ebs != nil && (len(in.BlockDeviceMappings) == 1 || aws.ToString(m.DeviceName) == aws.ToString(in.RootDeviceName)) {
-			return aws.ToString(m.Ebs.VolumeId), nil
+func rootOf(in instance) (volume string, err error) {
+	for _, d := range in.Devices {
+		if d.Volume != "" && (len(in.Devices) == 1 || d.Name == in.Root) {
+			return d.Volume, nil
 		}
 	}
-	if kit.Value(in.State).Name == types.InstanceStateNamePending {
+	if in.State == "pending" {
 		return "", drover.Errorf(drover.KindTransient, "it has no root volume yet")
 	}
 	return "", drover.Errorf(drover.KindUnsupported, "its root disk is not a volume")
