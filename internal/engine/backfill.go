@@ -36,11 +36,14 @@ type waiter struct {
 }
 
 // begin starts a placement in which nothing is held.
-func (b *backfill) begin(fleet int) {
+func (b *backfill) begin(fleet int) { b.left = max(heldMin, fleet/heldPart) }
+
+// end ends the placement, and with it all holds: nothing outside of a placement may depend on them, since a State has
+// none.
+func (b *backfill) end() {
 	clear(b.by)
 	clear(b.spare)
 	b.waiters = b.waiters[:0]
-	b.left = max(heldMin, fleet/heldPart)
 }
 
 // wait queues a group that needs room for left elements, behind those already waiting.

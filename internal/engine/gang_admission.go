@@ -166,6 +166,7 @@ func (e *Engine) purchasedOffering(s *Solving, p drover.Purchase) (o drover.Offe
 func (e *Engine) heldSlotCommitments(w *admission, loads []wanted) (all []budget.Commitment) {
 	for _, l := range loads {
 		if l.g.Key.Gang > 0 && l.g.Standby > 0 && w.of[l.g][0] == len(w.taken) {
+			e.catchUp(l.g, e.fleet.Index()) // since the last placement, or for an engine that has had none
 			slots := e.takeSlots(l.g, l.g.Standby, orders[0])
 			returnSlots(l.g, slots)
 			all = append(all, e.slotCommitments(l.g, slots)...)

@@ -23,6 +23,7 @@ func (e *Engine) place() {
 	e.gangReleased = false
 	defer e.returnGangRooms()
 	e.backfill.begin(e.fleet.Len())
+	defer e.backfill.end()
 	last := e.lastWaiting()
 	for _, g := range e.groups {
 		e.catchUp(g, r)
