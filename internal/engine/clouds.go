@@ -347,6 +347,7 @@ func (e *Engine) refuse(in *fleet.Member, why Verdict) {
 	case in.State == drover.InstanceStopping:
 	case in.Held():
 		in.Reason, in.Retry = &why, e.s.Now.Add(market.BlockTime)
+		e.endProbe(in)
 	default:
 		e.stop(in, why)
 	}

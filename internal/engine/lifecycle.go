@@ -159,6 +159,7 @@ func (e *Engine) checkCreating(in *fleet.Member) {
 		if !in.Begun && !e.beginCreate(in) {
 			return
 		}
+		e.blocksChanged(e.market.Probe(in.ID, in.Candidates)) // a block may have ended since it was planned
 		in.Call = e.effect(Effect{Create: &Create{
 			Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Candidates: in.Candidates, Disk: in.Resources.Disk, Prefix: in.Prefix, Owner: in.Owner, Pool: in.Pool, Template: in.Template,
 		}})
