@@ -181,16 +181,24 @@ func (e *Engine) endUncreated(in *fleet.Member, err *drover.Error) {
 	}
 }
 
-// stopped ends an instance that its cloud, not Drover, stopped. A held one is kept.
+// stopped ends an instance that its cloud, not Drover, stopped.
 func (e *Engine) stopped(in *fleet.Member) {
-	e.nodeFailed(in, drover.ReasonVanished, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
+	if in.Reclaimed != nil && !in.Held() {
+		e.endedInCloud(in, e.verdict(drover.ReasonInterrupted, "its cloud reclaimed it and left it stopped"))
+		return
+	}
+	e.endedInCloud(in, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
+}
+
+// endedInCloud ends an instance that is of no more use, and may still be there, because its cloud ended it. A held one
+// is kept.
+func (e *Engine) endedInCloud(in *fleet.Member, why Verdict) {
+	e.nodeFailed(in, drover.ReasonVanished, why)
 	switch {
 	case in.State == drover.InstanceStopping:
 	case in.Held():
-		e.breakInstance(in, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
-	case in.Reclaimed != nil:
-		e.stop(in, e.verdict(drover.ReasonInterrupted, "its cloud reclaimed it and left it stopped"))
+		e.breakInstance(in, why)
 	default:
-		e.stop(in, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
+		e.stop(in, why)
 	}
 }

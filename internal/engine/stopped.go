@@ -180,10 +180,13 @@ func (e *Engine) beginBoot(in *fleet.Member) {
 	e.setState(in, drover.InstanceBooting)
 }
 
-// notStopped retries a failed stop; if the cloud does not support it, the pool keeps none stopped, and the instance is
-// destroyed unless it is held.
+// notStopped retries a failed stop, unless the cloud no longer has the instance. If the cloud does not support it, the
+// pool keeps none stopped, and the instance is destroyed unless it is held.
 func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping instance %s: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
+	if e.goneBefore(in, err) {
+		return
+	}
 	if err.Kind == drover.KindUnsupported {
 		why := e.verdict(drover.ReasonStopped, "its cloud cannot stop it: %s", err.Message)
 		if p := e.pool(in.Pool); p != nil {
@@ -200,6 +203,16 @@ func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 	if c := e.cloud(in.Cloud); c != nil && err.Kind == drover.KindRateLimit {
 		c.NoDestroy = max(c.NoDestroy, in.Retry)
 	}
+}
+
+// goneBefore ends an instance that its cloud, asked to stop it, does not find, and reports whether it did. Lists may
+// show it for as long as they like. The cloud may not know about an instance younger than the lag.
+func (e *Engine) goneBefore(in *fleet.Member, err *drover.Error) bool {
+	if err.Kind != drover.KindNotFound || e.s.Now < e.describable(in) {
+		return false
+	}
+	e.endedInCloud(in, e.verdict(drover.ReasonVanished, "its cloud, asked to stop it, does not find it: %s", err.Message))
+	return true
 }
 
 // notStarted retries an unanswered start for as long as a boot may take; then something else is used. Without capacity
