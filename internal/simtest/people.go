@@ -265,5 +265,43 @@ func (w *World) relent() {
 	for _, j := range w.recipe.Jobs {
 		w.wish(engine.PriorityAsked{Job: j.Number, Again: w.Disk.again[j.Number], Priority: 1})
 	}
+	if w.crowdsOut() {
+		w.makeRoom()
+	}
 	w.restful = true
+}
+
+// crowdsOut reports whether pools that people enlarged, and a cloud that leaves, leave fewer instances than a gang may need one for each of its jobs. Nothing
+// ever makes room for it then, since a pool is kept whatever waits.
+func (w *World) crowdsOut() bool {
+	most, pooled, gang := 0, 0, 0
+	for _, c := range w.settings.Clouds {
+		if !c.Leaving {
+			most += c.MaxInstances
+		}
+	}
+	if all := w.settings.MaxInstances; all > 0 {
+		most = min(most, all)
+	}
+	for _, in := range w.Disk.instances {
+		if in.Pool != "" {
+			pooled++
+		}
+	}
+	for _, j := range w.recipe.Jobs {
+		gang = max(gang, j.Gang)
+	}
+	return most-pooled < gang
+}
+
+// makeRoom has the cloud that leaves come back, and pools be as large as they were at first.
+func (w *World) makeRoom() {
+	w.settings.Clouds = slices.Clone(w.settings.Clouds)
+	w.settings.Clouds[len(w.settings.Clouds)-1].Leaving = false
+	w.tell(engine.Configured{Settings: w.settings})
+	for _, s := range w.settings.Pools {
+		if s.Kind != drover.PoolGroup {
+			w.wish(engine.ResizeAsked{Pool: s.Name, Count: s.Count})
+		}
+	}
 }

@@ -65,7 +65,8 @@ func (c *controller) answered(body engine.Body) {
 		for _, s := range b.Added {
 			if v := c.w.cloud(b.Cloud).provided(s.ProviderID); v != nil {
 				c.had(v.offering)
-				if s.Ended != 0 {
+				// Of one that is kept stopped an end is no news: it may be when it was stopped.
+				if in := c.w.record(v); s.Ended != 0 && !(s.Stopped && in != nil && in.State == drover.InstanceStopped) {
 					v.book.said = c
 				}
 				if s.Reclaimed {
