@@ -49,9 +49,7 @@ func (e *Engine) stopSiblings(j *Job, index int, why Verdict) {
 		return
 	}
 	for _, a := range e.gangLive(j, index) {
-		if a.Stop == nil {
-			e.stopAttempt(a, e.verdict(drover.ReasonGang, "restarts together with %s: %s", e.jobName(j, index), why.Text))
-		}
+		e.stopAttempt(a, e.verdict(drover.ReasonGang, "restarts together with %s: %s", e.jobName(j, index), why.Text))
 	}
 }
 

@@ -107,16 +107,24 @@ func (e *Engine) holdForComing(g *group) {
 	}
 }
 
-// lose ends an attempt through no fault of its command. It does not count against the job if the instance was
-// interrupted, which may well begin with the death of a supervisor; nor if the records are older than the attempt's
-// fate or the order to stop it.
+// lose ends an attempt through no fault of its command.
 func (e *Engine) lose(a *Attempt, format string, args ...any) {
-	state, cause := drover.AttemptLost, Cause(drover.ReasonInstanceLost)
-	told := a.Exit != nil && (a.Exit.Cause == drover.CauseInterrupted || a.Exit.Cause == drover.CauseStopped)
-	if told || e.fleet.Member(a.Instance).Reclaimed != nil || !e.recordsCurrent() {
-		state, cause = drover.AttemptInterrupted, verdict.Interrupted
+	state, cause := e.lossOf(a), Cause(drover.ReasonInstanceLost)
+	if state == drover.AttemptInterrupted {
+		cause = verdict.Interrupted
 	}
 	e.end(a, state, e.verdict(cause, format, args...))
+}
+
+// lossOf returns how an attempt counts that ended through no fault of its command. It does not count against the job if
+// the instance was interrupted, which may well begin with the death of a supervisor; nor if the records are older than
+// the attempt's fate or the order to stop it.
+func (e *Engine) lossOf(a *Attempt) drover.AttemptState {
+	told := a.Exit != nil && (a.Exit.Cause == drover.CauseInterrupted || a.Exit.Cause == drover.CauseStopped)
+	if told || e.fleet.Member(a.Instance).Reclaimed != nil || !e.recordsCurrent() {
+		return drover.AttemptInterrupted
+	}
+	return drover.AttemptLost
 }
 
 // whyInterrupted says what interrupted an attempt that its runner stopped for that.

@@ -15,9 +15,9 @@ import (
 func (e *Engine) end(a *Attempt, state drover.AttemptState, why Verdict) {
 	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	e.vacate(in, a)
-	if state == drover.AttemptCancelled && givenUp(a) {
-		if state = drover.AttemptLost; in.Reclaimed != nil {
-			state, a.Stop = drover.AttemptInterrupted, nil
+	if givenUp(a) { // and it was not started, or it would not be any more
+		if a.Stop = nil; state == drover.AttemptCancelled {
+			state = e.lossOf(a)
 		}
 	}
 	a.State = state
@@ -86,7 +86,7 @@ func (e *Engine) finalRow(el Element, state drover.JobState, a *Attempt, why Ver
 // afterLoss retries a job whose instance died, unless that happened too often (BEHAVIOUR D12).
 func (e *Engine) afterLoss(j *Job, el Element, a *Attempt, why Verdict) {
 	switch {
-	case j.Cancel != nil || a.Stop != nil && !givenUp(a):
+	case j.Cancel != nil || a.Stop != nil:
 		row := e.finalRow(el, drover.JobCancelled, a, why)
 		if a.Stop != nil {
 			row.Reason = a.Stop.Reason()

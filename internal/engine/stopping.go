@@ -19,10 +19,10 @@ func (e *Engine) stopAttempt(a *Attempt, why Verdict) {
 	switch {
 	case a == nil:
 		return
-	case a.Stop != nil && (requeues(*a.Stop) || givenUp(a)):
+	case a.Stop != nil && requeues(*a.Stop):
 		e.stopPermanently(a, why)
 		return
-	case a.Stop != nil || a.State == drover.AttemptCollecting && requeues(why):
+	case a.Stop != nil && !givenUp(a) || a.State == drover.AttemptCollecting && requeues(why):
 		return
 	}
 	why.Since = e.s.Now
