@@ -386,7 +386,7 @@ func (s JobSpec) CheckRetry(was JobSpec) (key string, err error) {
 		return "", nil
 	}
 	return key, Errorf(KindInvalid, "job %s cannot be retried with a different %s", s.Name, key).
-		WithHint("array, foreach, gang and after must stay as they were; the command, inputs, resources and other keys may change")
+		WithHint("array, foreach, gang and after must not change; the command, inputs, resources and other keys may change")
 }
 
 // Defaults of a job, filled in where a batch file is silent.

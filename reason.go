@@ -13,7 +13,7 @@ type Reason struct {
 const (
 	// Of jobs that wait.
 	ReasonDependency = "dependency"  // waits for other jobs of its batch
-	ReasonBooting    = "booting"     // instances for it are on their way
+	ReasonBooting    = "booting"     // instances for it are starting
 	ReasonGrowing    = "growing"     // the volume of an instance is made larger for what waits
 	ReasonEnding     = "ending"      // room for it is likely to be there before another instance would be
 	ReasonPlanning   = "planning"    // the choice of instances is being made
@@ -25,7 +25,7 @@ const (
 	ReasonBlocked    = "blocked"     // every offering that fits is blocked
 	ReasonMaxPrice   = "max_price"   // what fits costs more than the job lets its instance cost
 	ReasonHeld       = "held"        // its priority is 0
-	ReasonNoFit      = "no_fit"      // no configured type can hold it
+	ReasonNoFit      = "no_fit"      // no configured type can run it
 	ReasonGang       = "gang"        // others begin together with it
 	ReasonRetry      = "retry"       // it failed, and the delay before its next try is not over
 	ReasonMaxRunning = "max_running" // as many of its array run as may at once

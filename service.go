@@ -52,7 +52,7 @@ type Queue interface {
 
 	// RetryWith is Retry with what the batch says now under the job's name: its command, its inputs and all else but its labels. The job keeps its
 	// array, its gang and the jobs it runs after. The contents of its Files must be the caller's, as for Submit. Moreover KindInvalid: the batch
-	// has no such job, has it with another array, gang or order, or no configured type can hold it.
+	// has no such job, has it with another array, gang or order, or no configured type can run it.
 	RetryWith(ctx context.Context, id JobID, batch Batch, reason string) (Job, error)
 
 	// SetPriority changes a job's priority, of an array as a whole. With 0 its attempts are stopped and it waits until it is raised again.

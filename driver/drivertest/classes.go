@@ -11,26 +11,26 @@ import (
 
 // Classifies tries what is the same of every driver's way to give an error a class, whatever its cloud says.
 func Classifies(t *testing.T, classify func(doing string, err error) error) {
-	t.Run("what tells nothing is transient", func(t *testing.T) {
+	t.Run("an error without details is transient", func(t *testing.T) {
 		if err := classify("do", errors.New("connection reset by peer")); drover.KindOf(err) != drover.KindTransient || err.Error() != "do: connection reset by peer" {
 			t.Error(err)
 		}
 	})
-	t.Run("what has a class keeps it", func(t *testing.T) {
+	t.Run("a classified error keeps its class", func(t *testing.T) {
 		if err := classify("do", drover.Errorf(drover.KindQuota, "x")); drover.KindOf(err) != drover.KindQuota || err.Error() != "do: x" {
 			t.Error(err)
 		}
 	})
-	t.Run("an ended context stays one", func(t *testing.T) {
+	t.Run("a context error stays one", func(t *testing.T) {
 		for _, ended := range []error{context.Canceled, context.DeadlineExceeded} {
 			if err := classify("do", fmt.Errorf("asked: %w", ended)); !errors.Is(err, ended) {
 				t.Error(err)
 			}
 		}
 	})
-	t.Run("no error stays none", func(t *testing.T) {
+	t.Run("nil stays nil", func(t *testing.T) {
 		if classify("do", nil) != nil {
-			t.Error("an error out of nothing")
+			t.Error("nil became an error")
 		}
 	})
 }

@@ -30,7 +30,7 @@ func Errors(t *testing.T, page string, e *kit.Errors, answer func(kit.Answer) er
 		got := shown.Classes(t)
 		for i := range max(len(want), len(got)) {
 			if i >= len(want) || i >= len(got) || want[i] != got[i] {
-				t.Fatalf("answer %d under \"Errors\": the page goes on with %q, the driver with %q", i+1, got[min(i, len(got)):], want[min(i, len(want)):])
+				t.Fatalf("answer %d under \"Errors\": the page continues with %q, the driver with %q", i+1, got[min(i, len(got)):], want[min(i, len(want)):])
 			}
 		}
 		shown.Sourced(t, "Errors")
@@ -40,7 +40,7 @@ func Errors(t *testing.T, page string, e *kit.Errors, answer func(kit.Answer) er
 			classified(t, e, r, answer)
 		}
 	})
-	t.Run("a rate limit says when, as the cloud does or as the driver knows", func(t *testing.T) {
+	t.Run("a rate limit has a retry time, from the cloud or from the driver", func(t *testing.T) {
 		for _, r := range e.Table {
 			if err := answer(exampleOf(r)); err != nil && r.Kind == drover.KindRateLimit {
 				if at := drover.AsError(e.Classify("", err), "").RetryAt; at <= drover.TimeOf(time.Now()) {
@@ -49,7 +49,7 @@ func Errors(t *testing.T, page string, e *kit.Errors, answer func(kit.Answer) er
 			}
 		}
 	})
-	t.Run("an answer that is in no row is transient", func(t *testing.T) {
+	t.Run("an answer that the table does not contain is transient", func(t *testing.T) {
 		if got := drover.KindOf(e.Classify("", answer(kit.Answer{Status: 418, Code: "Weird", Message: "teapot"}))); got != drover.KindTransient {
 			t.Error(got)
 		}
@@ -67,10 +67,10 @@ func classified(t *testing.T, e *kit.Errors, r kit.Row, answer func(kit.Answer) 
 	}
 	ofMarket := r.Market || r.Scope == drover.ScopeType || r.Scope == drover.ScopeQuotaGroup
 	if told.Kind != r.Kind || told.Scope != r.Scope || (told.Market == drover.Spot) != ofMarket || r.Hint != "" && told.Hint != r.Hint {
-		t.Errorf("%s is taken for %+v", r.Says, told)
+		t.Errorf("%s is classified as %+v", r.Says, told)
 	}
 	if !strings.HasPrefix(told.Message, "try it: ") || !strings.Contains(told.Message, a.Message) {
-		t.Errorf("%s is told as %q", r.Says, told.Message)
+		t.Errorf("%s has the message %q", r.Says, told.Message)
 	}
 }
 

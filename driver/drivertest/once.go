@@ -49,7 +49,7 @@ func Once(t *testing.T, fake http.RoundTripper, request driver.CreateRequest, op
 	for name, status := range map[string]int{
 		"a cut connection": 0, "too many requests": 429, "an internal error": 500, "a bad gateway": 502, "an overload": 503, "a gateway's timeout": 504,
 	} {
-		t.Run("after "+name+" nothing is tried again", func(t *testing.T) {
+		t.Run("after "+name+", nothing is retried", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := &Network{Fake: fake}
 				n.try(t, open(t, n), request, status)

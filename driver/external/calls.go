@@ -116,7 +116,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	}
 	taken := in.Candidate()
 	if !slices.ContainsFunc(r.Candidates, taken.Same) {
-		return driver.Instance{}, driver.Candidate{}, unclear("create: the driver program created %s in %s, %s, which was not requested", taken.ProviderType, taken.Zone, taken.Market)
+		return driver.Instance{}, driver.Candidate{}, unclear("create: the driver program created %s in %s, %s, which is not one of the candidates", taken.ProviderType, taken.Zone, taken.Market)
 	}
 	return in, taken, nil
 }
@@ -240,7 +240,7 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 // Attribute asks the program for a text of the cloud's own metadata.
 func (c *cloud) Attribute(ctx context.Context, name string) (string, error) {
 	if !slices.Contains(c.calls, callAttribute) {
-		return "", drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s does not read attributes", c.o.Name)
+		return "", drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s does not support attributes", c.o.Name)
 	}
 	var said attribute
 	if err := c.call(ctx, callAttribute, attributeArgs{name}, &said); err != nil {

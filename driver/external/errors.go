@@ -35,7 +35,7 @@ func (f *failure) classify() *drover.Error {
 		e.Kind = drover.KindTransient
 	}
 	if e.Message == "" {
-		e.Message = fmt.Sprintf("%s, but no reason was given", e.Kind)
+		e.Message = fmt.Sprintf("the driver program gave no reason for this %s error", e.Kind)
 	}
 	if e.Market != drover.OnDemand && e.Market != drover.Spot {
 		e.Market = ""

@@ -279,7 +279,7 @@ func TestErrors(t *testing.T) {
 		{`{"kind":"quota","scope":"quota_group","market":"spot","message":"no more"}`,
 			drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.Spot, Message: "create: no more"}},
 		{`{"kind":"capacity","scope":"moon","market":"flea"}`,
-			drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeAll, Message: "create: capacity, but no reason was given"}},
+			drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeAll, Message: "create: the driver program gave no reason for this capacity error"}},
 		{`{"kind":"boredom","scope":"zone","message":"a\u001b[31mb"}`, drover.Error{Kind: drover.KindTransient, Message: "create: a [31mb"}},
 		{`{"kind":"internal","message":"x"}`, drover.Error{Kind: drover.KindTransient, Message: "create: x"}},
 	} {

@@ -30,7 +30,7 @@ func FuzzReply(f *testing.F) {
 			for _, i := range *list.Instances {
 				in, err := i.check()
 				if err == nil && (in.ID == "" || in.State == "" || strings.ContainsFunc(in.ID+in.Addresses.Public, unicode.IsControl) || in.Created < 0) {
-					t.Errorf("%s is taken for %+v", line, in)
+					t.Errorf("%s is classified as %+v", line, in)
 				}
 			}
 		}
@@ -38,7 +38,7 @@ func FuzzReply(f *testing.F) {
 		if err := decode(line, 1, &offers); err == nil && offers.Offerings != nil {
 			for _, o := range *offers.Offerings {
 				if got, err := o.check("c"); err == nil && (got.Price < 0 || got.DiskPrice < 0 || got.Type.Resources.CPU <= 0 || got.Type.ProviderType == "") {
-					t.Errorf("%s is taken for %+v", line, got)
+					t.Errorf("%s is classified as %+v", line, got)
 				}
 			}
 		}

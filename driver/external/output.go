@@ -19,7 +19,7 @@ func (c *cloud) logOutput() func(line string) {
 		defer mu.Unlock()
 		if now := time.Now(); now.Sub(began) > lineTime {
 			if lines > maxLines {
-				c.o.Log.Warn("a driver program wrote more lines than Drover keeps", logkey.Note, fmt.Sprintf("%d lines were left out", lines-maxLines))
+				c.o.Log.Warn("a driver program wrote more lines than Drover keeps", logkey.Note, fmt.Sprintf("lines left out: %d", lines-maxLines))
 			}
 			began, lines = now, 0
 		}

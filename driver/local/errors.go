@@ -50,5 +50,5 @@ func errQuota(limit int) error {
 
 func errCapacity(c driver.Candidate) error {
 	return &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: c.Market,
-		Message: fmt.Sprintf("out of %s in zone %s, %s", c.ProviderType, c.Zone, c.Market)}
+		Message: fmt.Sprintf("no capacity for %s in zone %s, %s", c.ProviderType, c.Zone, c.Market)}
 }

@@ -20,7 +20,7 @@ func setAside(folder *daemon.RunFolder, p *daemon.RunPlan, ui *progress) error {
 	if entries, err := os.ReadDir(p.Out); len(entries) > 0 {
 		to, err := rename(p.Out)
 		if err != nil {
-			return fmt.Errorf("setting the results of an earlier run aside: %w", err)
+			return fmt.Errorf("moving the results of an earlier run: %w", err)
 		}
 		if !p.Streamed {
 			ui.say("the results of an earlier run are now in %s", relative(to))

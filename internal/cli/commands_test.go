@@ -472,7 +472,7 @@ func TestOtherCommands(t *testing.T) {
 		}}
 		f.serve(t)
 		r := droverCommand(t, "events", "--recent")
-		r.want(t, 0, "  warn: job failed (job 7, lab-x)\n… 5 events were missed\n", "")
+		r.want(t, 0, "  warn: job failed (job 7, lab-x)\n… events missed: 5\n", "")
 		r = droverCommand(t, "events", "--recent", "-o", "json")
 		if lines := strings.Split(strings.TrimSpace(r.out), "\n"); len(lines) != 2 || !json.Valid([]byte(lines[1])) {
 			t.Errorf("%s", r.out)
@@ -516,11 +516,11 @@ func TestOtherCommands(t *testing.T) {
 	})
 	t.Run("doctor finds a controller that answers and is not ready", func(t *testing.T) {
 		(&fakeController{notReady: errors.New("the disk is full")}).serve(t)
-		droverCommand(t, "doctor").want(t, 1, "fault  controller     it answers, but /readyz says: the controller is not ready\n", "")
+		droverCommand(t, "doctor").want(t, 1, "fault  controller     the controller answers, but /readyz reports: the controller is not ready\n", "")
 	})
 	t.Run("doctor finds records that could not be read", func(t *testing.T) {
 		(&fakeController{aside: []string{"attempt 0 of job 7: no number"}}).serve(t)
-		droverCommand(t, "doctor").want(t, 1, "fault  controller     1 of its records could not be read, and their jobs are held: attempt 0 of job 7: no number", "")
+		droverCommand(t, "doctor").want(t, 1, "fault  controller     1 record could not be read, and the affected jobs are held: attempt 0 of job 7: no number", "")
 	})
 	t.Run("doctor finds what config check finds", func(t *testing.T) {
 		(&fakeController{}).serve(t)

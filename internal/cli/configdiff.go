@@ -20,7 +20,7 @@ func (a *app) configDiff() *cobra.Command {
 		Long: `Show what would change if the running controller's configuration file had the content of FILE: which
 keys, and which instances would be created, drained, replaced or destroyed. Paths in FILE are
 relative to the folder of the controller's file. Without --server or -c, FILE itself names the
-controller. With OTHER, no controller is asked: the keys that differ between FILE and OTHER are shown.
+controller. With OTHER, show the keys that differ between FILE and OTHER, without a controller.
 Nothing is changed. The exit code is 0 whether or not anything differs.`,
 		Example: "  drover -c drover.yaml config diff new.yaml\n  drover config diff old.yaml new.yaml -o json",
 		Args:    wantArgs(1, 2, "a FILE"),

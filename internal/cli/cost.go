@@ -27,7 +27,7 @@ func (a *app) costCommand() *cobra.Command {
 		Short: "Show costs by job, label, user, pool, cloud or type",
 		Long: `Show what the fleet has cost, most expensive first. JOBS is the cost of vCPUs that jobs used, BOOT
 of instances that were not ready yet, IDLE of unused vCPUs, and WASTE of lost or interrupted
-attempts and of instances that never ran a job. The line - is the cost that belongs to no job, label
+attempts and of instances that never ran a job. The line named - is the cost that belongs to no job, label
 or user.
 
 --since and --until take a time (2026-11-22T08:00:00Z), a date (2026-11-22, UTC), or how long ago
@@ -47,10 +47,10 @@ or user.
 		}),
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&f.by, "by", string(drover.CostByJob), "what to `group` costs by: job, label, label:NAME, user, pool, cloud or type")
+	flags.StringVar(&f.by, "by", string(drover.CostByJob), "the `key` to group costs by: job, label, label:NAME, user, pool, cloud or type")
 	flags.StringVar(&f.since, "since", "", "count costs from this `time`; default: the beginning")
 	flags.StringVar(&f.until, "until", "", "count costs until this `time`; default: now")
-	flags.IntVar(&f.limit, "limit", 0, "at most `N` lines, the most expensive; default and maximum: 1000")
+	flags.IntVar(&f.limit, "limit", 0, "show only the `N` most expensive lines; default and maximum: 1000")
 	var words []string
 	for _, by := range drover.CostsBy() {
 		words = append(words, string(by))

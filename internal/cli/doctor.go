@@ -123,7 +123,7 @@ func (a *app) showFinding(f finding) {
 func (a *app) checkConfiguration(c *config.Config, wrong error) (string, error) {
 	switch {
 	case a.config == "":
-		return "none is given, so this computer is the cloud", nil
+		return "no configuration is given, so this computer is the cloud", nil
 	case wrong != nil:
 		return "", wrong
 	}
@@ -161,8 +161,8 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 				return err
 			}
 			if why := status.Suspended; why != nil {
-				return drover.Errorf(drover.KindTransient, "it answers but cannot change anything: %s", why.Text).
-					WithHint("free space on the disk of its records; it then continues by itself")
+				return drover.Errorf(drover.KindTransient, "the controller answers but cannot change anything: %s", why.Text).
+					WithHint("free space on the disk of its records; the controller then continues by itself")
 			}
 			return notReady
 		})
@@ -184,12 +184,12 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 		text += "; " + why.Text
 	}
 	if status.Refused != "" {
-		return "", drover.Errorf(drover.KindInvalid, "it uses an earlier configuration, since the current file is invalid: %s", status.Refused).
+		return "", drover.Errorf(drover.KindInvalid, "the controller uses an earlier configuration, since the current file is invalid: %s", status.Refused).
 			WithHint("correct the file; drover config check shows the errors")
 	}
 	if n := len(status.SetAside); n > 0 {
-		return "", drover.Errorf(drover.KindConflict, "%d of its records could not be read, and their jobs are held: %s", n, strings.Join(status.SetAside, "; ")).
-			WithHint("check whether the attempt is still running; then drover priority JOB 1, or drover cancel JOB")
+		return "", drover.Errorf(drover.KindConflict, "%s could not be read, and the affected jobs are held: %s", human.Plural(n, "record"), strings.Join(status.SetAside, "; ")).
+			WithHint("check whether the attempt is still running; then run drover priority JOB 1 or drover cancel JOB")
 	}
 	return text, nil
 }
@@ -205,8 +205,8 @@ func checkReady(ctx context.Context, svc drover.Service) error {
 	case drover.KindOf(err) == drover.KindNotFound:
 		return nil
 	case err != nil:
-		return drover.Errorf(drover.KindOf(err), "it answers, but /readyz says: %v", err).
-			WithHint("it is shutting down, is overloaded, or cannot write its records; check its log and its disk")
+		return drover.Errorf(drover.KindOf(err), "the controller answers, but /readyz reports: %v", err).
+			WithHint("it is shutting down, overloaded or unable to write its records: check its log and its disk")
 	}
 	return nil
 }

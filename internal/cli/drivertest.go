@@ -52,7 +52,7 @@ func (a *app) driverTestCommand() *cobra.Command {
 		Use:   "test CLOUD",
 		Short: "Test a configured cloud by creating instances there",
 		Long: `Test whether a configured cloud does everything Drover needs. Each check creates, lists, tags, logs
-in to or destroys instances of fleets of its own; nothing else is touched. The maximum cost is
+in to or destroys instances of its own test fleets; nothing else is touched. The maximum cost is
 printed first, and you are asked to confirm. The exit code is 1 if a check failed.
 
 Ctrl-C destroys what the test created; a second Ctrl-C exits immediately and prints how to clean up.`,
@@ -68,7 +68,7 @@ Ctrl-C destroys what the test created; a second Ctrl-C exits immediately and pri
 	flags.IntVar(&f.many, "many", 0, "also create `N` instances at once, to check lists of more than one page")
 	flags.DurationVar(&f.patience, "wait", 5*time.Minute, "how long an instance may take to be listed, to accept a login or to disappear")
 	flags.BoolVar(&f.noLogin, "no-login", false, "skip the checks that log in")
-	flags.StringVar(&f.only, "only", "", "only checks with this `text` in their names")
+	flags.StringVar(&f.only, "only", "", "run only checks with this `text` in their names")
 	cmd.ValidArgsFunction = a.completeClouds
 	return cmd
 }

@@ -112,7 +112,7 @@ func (a *app) showEvent(e drover.Event) error {
 // eventLine is an event for people: "14:02:11  job 17.3 failed: exit code 3".
 func eventLine(e drover.Event) string {
 	if e.Missed > 0 {
-		return fmt.Sprintf("… %d events were missed", e.Missed)
+		return fmt.Sprintf("… events missed: %d", e.Missed)
 	}
 	line := human.Clock(e.Time) + "  "
 	if e.Level != "" && e.Level != "info" {

@@ -18,13 +18,13 @@ func (a *app) gcCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "List instances that were left behind; with --destroy, destroy them",
-		Long: `List the instances of a fleet that no controller looks after. With --destroy, destroy them.
+		Long: `List the instances of a fleet that no controller manages. With --destroy, destroy them.
 
 Without --fleet and without a configuration that names a fleet, gc lists the instances of every
-unfinished 'drover run' on this computer. It leaves a run that is still running alone.
+unfinished 'drover run' on this computer. It skips runs that are still active.
 
 For the fleet of a configuration, gc asks the controller which instances are still
-wanted, or reads its records. If neither is available, --destroy also needs --without-state. Even then gc spares
+needed, or reads its records. If neither is available, --destroy also needs --without-state. Even then gc spares
 instances created within the last hour and, if it has the fleet's key, instances that have recently
 heard from a controller.`,
 		Example: "  drover gc\n  drover gc --fleet run-x7k2pq --destroy\n  drover gc -c drover.yaml --destroy",
@@ -35,7 +35,7 @@ heard from a controller.`,
 	}
 	cmd.Flags().StringVar(&f.Fleet, "fleet", "", "the `fleet`; for a run, its ID")
 	cmd.Flags().BoolVar(&f.Destroy, "destroy", false, "destroy them")
-	cmd.Flags().BoolVar(&f.WithoutState, "without-state", false, "with --destroy: even if neither the controller nor its records can be read")
+	cmd.Flags().BoolVar(&f.WithoutState, "without-state", false, "with --destroy: even if neither the controller nor its records are available")
 	complete(cmd, "fleet", completeRuns)
 	return cmd
 }
@@ -91,7 +91,7 @@ func (a *app) tellOfNothing(g *gc.Collector) {
 	switch {
 	case g.Said:
 	case g.Kept > 0:
-		fmt.Fprintf(a.err, "nothing to clean up; instances of fleet %s that are still wanted: %d\n", g.Named, g.Kept)
+		fmt.Fprintf(a.err, "nothing to clean up; instances of fleet %s that are still needed: %d\n", g.Named, g.Kept)
 	default:
 		fmt.Fprintln(a.err, "nothing to clean up")
 	}

@@ -80,7 +80,7 @@ func (s *session) detach(ctx context.Context, sig os.Signal) error {
 	defer cancel()
 	st, err := s.svc.Status(ctx)
 	s.ui.close()
-	going := fmt.Sprintf("%s keep running, and %d queued wait until you resume", human.Plural(st.Jobs[drover.JobRunning], "job"), st.Jobs[drover.JobQueued])
+	going := fmt.Sprintf("running jobs keep running (%d), and queued jobs wait until you resume (%d)", st.Jobs[drover.JobRunning], st.Jobs[drover.JobQueued])
 	if err != nil {
 		going = "running jobs keep running" // it could not be asked, and must not keep this process here
 	}

@@ -61,9 +61,9 @@ type streams struct{ out, err io.Writer }
 func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []string) error {
 	switch {
 	case f.follow && f.attempt != 0:
-		return drover.Errorf(drover.KindInvalid, "a numbered attempt cannot be followed").WithHint("leave out -f, or --attempt")
+		return drover.Errorf(drover.KindInvalid, "-f and --attempt cannot be used together").WithHint("leave out -f, or --attempt")
 	case a.forPrograms():
-		return drover.Errorf(drover.KindInvalid, "job output is neither JSON nor YAML").WithHint("leave out -o")
+		return drover.Errorf(drover.KindInvalid, "drover logs prints a job's output unchanged, so it does not support -o").WithHint("leave out -o")
 	}
 	to := streams{a.out, a.err}
 	if f.stdout && !f.stderr {

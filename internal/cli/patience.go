@@ -59,7 +59,7 @@ func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() 
 		case said || kind == drover.KindRateLimit:
 		case kind == drover.KindTransient:
 			said = true
-			fmt.Fprintf(a.err, "not now: %s; retrying for up to %s\n", drover.Sanitize(err.Error()), human.Age(patience))
+			fmt.Fprintf(a.err, "the controller cannot do this now: %s; retrying for up to %s\n", drover.Sanitize(err.Error()), human.Age(patience))
 		default:
 			said = true
 			fmt.Fprintf(a.err, "the controller does not answer; waiting up to %s for it\n", human.Age(patience))

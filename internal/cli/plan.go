@@ -108,7 +108,7 @@ func boundWords(r preview.Report) string {
 	case r.Above == nil:
 		return "the minimum possible cost is unknown"
 	case *r.Above < 0.05:
-		return "nothing cheaper can hold " + these
+		return "no cheaper offering can run " + these
 	}
 	return fmt.Sprintf("at most %.1f%% above the minimum possible cost%s", *r.Above, of)
 }

@@ -126,7 +126,7 @@ var waitFor = map[string]string{
 	drover.ReasonCatalogue:  "for prices",
 	drover.ReasonCapacity:   "for capacity",
 	drover.ReasonLimit:      "for room",
-	drover.ReasonBudget:     "for money",
+	drover.ReasonBudget:     "for budget",
 	drover.ReasonBlocked:    "for blocked offerings",
 	drover.ReasonMaxPrice:   "for a lower price",
 	drover.ReasonDependency: "for other jobs",

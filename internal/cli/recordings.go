@@ -36,7 +36,7 @@ func (a *app) recordings(args []string) (paths []string, err error) {
 func (a *app) ownRecording() (string, error) {
 	if a.config == "" {
 		return "", drover.Errorf(drover.KindInvalid, "no recording is given").
-			WithHint("give a file, a folder or a run, as in drover replay run-x7k2pq; or, for a controller's, its configuration: -c drover.yaml")
+			WithHint("give a file, a folder or a run, as in drover replay run-x7k2pq; for a controller's recording, give its configuration: -c drover.yaml")
 	}
 	_, folder, err := a.daemon()
 	return folder.File("recording"), err

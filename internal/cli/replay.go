@@ -27,7 +27,7 @@ func (a *app) replayCommand() *cobra.Command {
 		Short: "Replay a recording, and check that each decision is the same",
 		Long: `Replay a controller's decisions from its recording, and check that each is the same; if one
 differs, show it. A RECORDING is a segment, a folder of segments, or the ID of a run; by default,
-the recording of the controller of -c.
+the recording of the controller that -c configures.
 
 With --until, stop at a time and show what the controller knew; with --about, stop at the first
 event about a job, an attempt or an instance; with both, stop at the time and explain the subject.
@@ -172,7 +172,7 @@ var segmentsListing = listing[replay.Segment]{
 			case s.Differs != nil:
 				return "differently"
 			case s.Cut:
-				return "the same, up to where it is cut short"
+				return "the same, but the recording is cut short"
 			}
 			return "the same"
 		}},

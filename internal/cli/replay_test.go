@@ -106,9 +106,9 @@ func TestTheRecordingOfAKilledController(t *testing.T) {
 	eventually(t, 10*time.Second, "its end is on disk", func() bool { return strings.Contains(p.recorded(), `"kind":"collected"`) })
 	p.process.kill()
 
-	t.Run("is decided the same, up to where it is cut short", func(t *testing.T) {
+	t.Run("is decided the same, but the recording is cut short", func(t *testing.T) {
 		r := p.run("replay", "-c", "drover.yaml")
-		if r.code() != 0 || !strings.Contains(r.out.String(), "the same, up to where it is cut short") {
+		if r.code() != 0 || !strings.Contains(r.out.String(), "the same, but the recording is cut short") {
 			t.Errorf("exit code %d: %s", r.code(), r.out.String())
 		}
 	})

@@ -99,7 +99,7 @@ func (a *app) addFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this computer is the cloud")
 	flags.Lookup("config").DefValue = "" // the help is the same for everybody
-	flags.StringVar(&a.server, "server", "", "`URL` of the controller to talk to")
+	flags.StringVar(&a.server, "server", "", "`URL` of the controller")
 	flags.StringVar(&a.tokenFrom, "token", "", "the token to use, as `file:PATH`")
 	flags.StringVarP((*string)(&a.output), "output", "o", "", "output format: json, yaml, name or wide; default: a table")
 	complete(root, "output", completeWords("json", "yaml", "name", "wide"))

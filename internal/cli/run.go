@@ -89,7 +89,7 @@ signals cancels the remaining jobs instead. The exit code is then 130.`,
 	flags.StringVar(&f.out, "out", "drover-out", "write the results under this `folder`")
 	flags.BoolVar(&f.failed, "failed", false, "with --resume: rerun failed and cancelled jobs with the current batch file and inputs")
 	trustFlag(cmd, &f.trust)
-	flags.StringVar(&f.notify, "notify", "", "post a message to this `URL` when all jobs are final: Slack, ntfy, or a program of yours, which gets JSON")
+	flags.StringVar(&f.notify, "notify", "", "post a message to this `URL` when all jobs are final: Slack, ntfy, or your own program, which receives JSON")
 	flags.BoolVar(&f.cancel, "cancel-on-interrupt", false, "Ctrl-C, SIGTERM and SIGHUP cancel the remaining jobs and destroy the instances; useful in CI")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show everything that happens")
 	flags.BoolVar(&f.ui, "ui", false, "print a link that shows the run in a browser")

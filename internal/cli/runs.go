@@ -22,9 +22,9 @@ func (a *app) runsCommand() *cobra.Command {
 		Short: "List this user's runs that can be resumed",
 		Long: `List this user's runs that can be resumed, latest first.
 
-    running   a process drives it
-  detached  no process drives it; its instances may exist, and running jobs keep running
-  stopped   no process drives it, and it has no instances
+    running   a process controls it
+  detached  no process controls it; its instances may exist, and running jobs keep running
+  stopped   no process controls it, and it has no instances
   failed    it ended, and some jobs failed or were cancelled; the last 20 such runs are kept
 
 'drover run --resume RUN' continues a run; with --failed, it reruns failed jobs. 'drover gc --fleet

@@ -26,8 +26,8 @@ func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve -c drover.yaml",
-		Short: "Run the controller: a queue for many people, with an API",
-		Long: `Run the controller: a queue with an API, on the clouds of the configuration. It takes over the jobs
+		Short: "Run the controller: a job queue for several users, with an API",
+		Long: `Run the controller: a job queue with an API, on the clouds of the configuration. It takes over the jobs
 and instances of an earlier controller with the same state, however it exited.
 
 SIGTERM or Ctrl-C makes it exit and leaves jobs and instances to the next controller. With --drain it

@@ -53,7 +53,7 @@ nothing is rented.
 
 TRACE is a file of the Parallel Workloads Archive (.swf) or a table of jobs (.csv), optionally
 compressed (.gz). docs/simulate.md describes both, and what is modelled. --recorded uses a
-controller's records instead, and shows beside them what really happened. --for simulates the
+controller's records instead, and also shows what really happened. --for simulates the
 configuration's pools for that time, with or without a TRACE.`,
 		Example: `  drover simulate -c drover.yaml jobs.csv
   drover simulate --catalogue ec2-us-east-1.csv --policy drover,one-per-job --chart fleet.svg NASA-iPSC-1993-3.1-cln.swf.gz
@@ -83,11 +83,11 @@ configuration's pools for that time, with or without a TRACE.`,
 	flags.DurationVar(&f.boot, "boot", models.Boot, "the median boot time")
 	flags.StringVar(&f.taken, "interruptions", "0.5%", "the `share` of running spot instances that are interrupted within an hour")
 	flags.DurationVar(&f.pools, "for", 0, "simulate the configuration's pools for this long")
-	flags.StringVar(&f.full, "exhausted", "0%", "the `share` of the time for which a zone has no capacity, in periods of half an hour")
-	flags.StringVar(&f.chart, "chart", "", "draw a chart of fleet, queue and money over time into `FILE.svg`")
-	flags.StringVar(&f.csv, "csv", "", "write the same figures as a table into `FILE.csv`")
+	flags.StringVar(&f.full, "exhausted", "0%", "the `share` of the time during which a zone has no capacity, in half-hour periods")
+	flags.StringVar(&f.chart, "chart", "", "write a chart of the fleet, the queue and the cost over time to `FILE.svg`")
+	flags.StringVar(&f.csv, "csv", "", "write the same figures to `FILE.csv`")
 	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "which expected run time jobs declare, a `kind`: none, requested (as in the trace) or actual (as they ran)")
-	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than a boot takes every job may wait for room on a running instance")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long every job may wait for room on a running instance, beyond the time a new instance takes to boot")
 	flags.StringVar(&f.recorded, "recorded", "", "simulate the controller's records since this `time`: a date, a time, or how long ago (7d)")
 	complete(cmd, "expected", completeWords("none", "requested", "actual"))
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))

@@ -59,7 +59,7 @@ var figures = []figure{
 	{"pool instances interrupted", ofPools(func(p simulate.Pool) string { return some(p.Interrupted) })},
 	{"replaced, p50", ofPools(func(p simulate.Pool) string { return seconds(p.Replaced.P50) })},
 	{"replaced, p99", ofPools(func(p simulate.Pool) string { return seconds(p.Replaced.P99) })},
-	{"creates refused", ofPools(func(p simulate.Pool) string { return some(p.Refused) })},
+	{"refused creates", ofPools(func(p simulate.Pool) string { return some(p.Refused) })},
 	{"against the balance", ofPools(func(p simulate.Pool) string { return number(p.Unbalanced) })},
 	{"surplus instance-hours", ofPools(func(p simulate.Pool) string { return strconv.FormatFloat(p.Beyond, 'f', 2, 64) })},
 	{"left out", func(r *simulate.Result) string { return some(leftOut(r)) }},
@@ -173,7 +173,7 @@ func (a *app) printSimulated(results []*simulate.Result) error {
 	}
 	for _, r := range results {
 		if r.WhyRefused != "" {
-			fmt.Fprintf(a.err, "%s rejected %s that do not fit any type it may rent; the first is %s\n", nameOf(r), human.Plural(r.Refused, "job"), r.WhyRefused)
+			fmt.Fprintf(a.err, "no type that %s may rent fits %s; the first is %s\n", nameOf(r), human.Plural(r.Refused, "job"), r.WhyRefused)
 		}
 	}
 	return nil

@@ -45,9 +45,9 @@ A submission repeated with the same --key is accepted only once.`,
 	f.jobFlags.add(flags)
 	flags.StringVar(&f.spot, "spot", "", "how every job of the batch uses spot capacity, a `mode`: prefer, require or never")
 	flags.StringVar(&f.user, "user", "", "submit for this `user` (administrators only); default: the token's user")
-	flags.StringVar(&f.key, "key", "", "a `word` of your choice: submit only once for each word")
+	flags.StringVar(&f.key, "key", "", "an idempotency `key` of your choice: each key is accepted only once")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every job is final, as drover wait does")
-	flags.BoolVar(&f.follow, "follow", false, "show the output of the only job as it is written, and wait until it ends")
+	flags.BoolVar(&f.follow, "follow", false, "show the output of the batch's only job as it is written, and wait until the job ends")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = completeBatch
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))

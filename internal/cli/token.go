@@ -48,7 +48,7 @@ changes all jobs and instances; admin creates tokens.`,
 		}),
 	}
 	cmd.Flags().StringVar(&request.User, "user", "", "the `user` it is for")
-	cmd.Flags().StringVar((*string)(&request.Role), "role", "", "its `role`, which determines what it may do: view, submit, operate or admin")
+	cmd.Flags().StringVar((*string)(&request.Role), "role", "", "its `role`: view, submit, operate or admin")
 	cmd.Flags().StringVar(&expires, "expires", "", "it expires after this `time`, such as 12h or 30d; default: never")
 	complete(cmd, "role", completeWords(roleNames()...))
 	return cmd

@@ -17,8 +17,8 @@ func (a *app) topCommand() *cobra.Command {
 	every := time.Second
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Watch the fleet, the queue and the money in a terminal",
-		Long: `Watch the fleet, the queue and the money in a terminal. If the output is not a terminal, print them once.
+		Short: "Watch the fleet, the queue and the cost in a terminal",
+		Long: `Watch the fleet, the queue and the cost in a terminal. If the output is not a terminal, print them once.
 
 Keys: tab or left and right for instances, jobs, reasons and events; up and down to scroll; space to pause; q to quit.`,
 		Example: "  drover -c drover.yaml top\n  drover top --every 5s --server https://drover.example.org --token file:token",

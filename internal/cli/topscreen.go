@@ -57,8 +57,8 @@ var topLists = []struct {
 	{"jobs", func(w int) string {
 		return fit("JOB", 10) + fit("NAME", 24) + fit("STATE", 12) + fit("USER", 12) + fit("DONE", 16) + right("AGE", 9) + right("COST", 11)
 	}, (*topModel).jobRows},
-	{"reasons", func(w int) string { return right("HOW MANY", 9) + "  " + fit("WHY", w-11) }, (*topModel).reasonRows},
-	{"events", func(w int) string { return fit("TIME", 10) + fit("WHAT HAPPENED", w-10) }, (*topModel).eventRows},
+	{"reasons", func(w int) string { return right("COUNT", 9) + "  " + fit("WHY", w-11) }, (*topModel).reasonRows},
+	{"events", func(w int) string { return fit("TIME", 10) + fit("EVENT", w-10) }, (*topModel).eventRows},
 }
 
 func (m *topModel) instanceRows() (rows []string) {
@@ -130,7 +130,7 @@ func (m *topModel) head() []string {
 	case m.err != nil:
 		lines = append(lines, m.paint.with("31", fit(m.err.Error(), max(10, m.width))))
 	case s.Suspended != nil:
-		lines = append(lines, m.paint.with("31", fit("nothing can be changed: "+s.Suspended.Text, max(10, m.width))))
+		lines = append(lines, m.paint.with("31", fit("the controller cannot change anything: "+s.Suspended.Text, max(10, m.width))))
 	case s.Paused != nil:
 		lines = append(lines, m.paint.with("33", fit("paused: "+s.Paused.Text, max(10, m.width))))
 	}

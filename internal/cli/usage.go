@@ -36,7 +36,7 @@ func flagFault(cmd *cobra.Command, err error) error {
 func flagTakes(f *pflag.Flag) (what, example string) {
 	switch f.Value.Type() {
 	case "duration":
-		return "a time with its unit", "5s, or 5m"
+		return "a duration with a unit", "5s, or 5m"
 	case "int":
 		return "a whole number", "3"
 	case "bool":

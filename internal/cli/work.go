@@ -63,7 +63,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "a higher `number` goes first; 0: do not start it")
 	flags.DurationVar(&f.timeout, "timeout", 0, "stop it after this long")
 	flags.DurationVar(&f.expected, "expected", 0, "how long it will probably run; guides renting, but does not stop the job")
-	flags.DurationVar(&f.maxWait, "max-wait", 0, "how much longer than a boot takes it may wait for room on a running instance")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long it may wait for room on a running instance, beyond the time a new instance takes to boot")
 }
 
 // work is what a command line asks to be run.
@@ -128,7 +128,7 @@ func (f *jobFlags) refuseFile(args []string) error {
 		return drover.Errorf(drover.KindInvalid, "%s is a folder, not a batch", args[0]).WithHint("the name of a batch file ends in .yaml")
 	}
 	return drover.Errorf(drover.KindInvalid, "%s is not a batch file: their names end in .yaml", args[0]).
-		WithHint("to run it as a command, use -- %s; a file of yours also needs --input %s", args[0], args[0])
+		WithHint("to run it as a command, use -- %s; your own file also needs --input %s", args[0], args[0])
 }
 
 // given names a flag that describes a job, if one is set.
@@ -284,7 +284,7 @@ func (a *app) checkFits(ctx context.Context, c *config.Config, w work, batch dro
 		if hint == "" {
 			continue
 		}
-		return w.fault(job.Name, "resources", "no configured type can hold job "+job.Name, hint)
+		return w.fault(job.Name, "resources", "no configured type can run job "+job.Name, hint)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type batchFile struct {
 
 // notifyFile is who is told, and at what, as it is written.
 type notifyFile struct {
-	URL string     `yaml:"url,required" doc:"https://…: Slack, ntfy, or a program of yours, which gets JSON"`
+	URL string     `yaml:"url,required" doc:"https://…: Slack, ntfy, or your own program, which receives JSON"`
 	On  []notifyOn `yaml:"on" doc:"failed: when the first job fails; final: when all jobs are final; default: final"`
 }
 
@@ -90,7 +90,7 @@ type jobFile struct {
 	Retry      retry             `yaml:"retry" doc:"which exit codes to retry; default: none"`
 	Timeout    time.Duration     `yaml:"timeout" doc:"stop it after this time; 0: never"`
 	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt will probably run, at most timeout; guides what is rented, but stops nothing; default: unknown"`
-	MaxWait    time.Duration     `yaml:"max_wait" doc:"how much longer than a boot takes it may wait for room on a running instance; 0: it starts as soon as a boot allows"`
+	MaxWait    time.Duration     `yaml:"max_wait" doc:"how long it may wait for room on a running instance, beyond the time a new instance takes to boot; 0: it starts as soon as a boot allows"`
 	Priority   int               `yaml:"priority" min:"0" max:"1000" doc:"higher goes first; 0: do not start it"`
 	Labels     map[string]string `yaml:"labels" doc:"for searches, budgets and shares"`
 }
@@ -169,7 +169,7 @@ type retry retryFile
 type retryFile struct {
 	ExitCodes []int         `yaml:"exit_codes" min:"1" max:"255" doc:"default: all except 0"`
 	Times     int           `yaml:"times,required" min:"1" max:"100"`
-	Delay     time.Duration `yaml:"delay" doc:"before the first retry; it doubles with each retry, up to an hour; default: 10s"`
+	Delay     time.Duration `yaml:"delay" doc:"the delay before the first retry; it doubles with each retry, up to an hour; default: 10s"`
 }
 
 // Default fills in the delay.

@@ -61,8 +61,8 @@ type PoolResources struct {
 
 // Replace is how a pool's outdated instances are replaced.
 type Replace struct {
-	MaxUnavailable Portion `yaml:"max_unavailable" doc:"how many instances may be missing meanwhile: a number, or a share of the pool such as 10%"`
-	MaxSurge       Portion `yaml:"max_surge" doc:"how many surplus instances there may be meanwhile"`
+	MaxUnavailable Portion `yaml:"max_unavailable" doc:"how many instances may be missing during a replacement: a number, or a share of the pool such as 10%"`
+	MaxSurge       Portion `yaml:"max_surge" doc:"how many surplus instances there may be during a replacement"`
 }
 
 // Portion is a number of a pool's instances, or a percentage of them.

@@ -74,7 +74,7 @@ func (h *Health) Check() error {
 	case h.Interval < time.Second:
 		return drover.Errorf(drover.KindInvalid, "interval (%v) must be at least 1s", h.Interval)
 	case h.Timeout > h.Interval:
-		return drover.Errorf(drover.KindInvalid, "timeout (%v) must not be more than interval (%v)", h.Timeout, h.Interval)
+		return drover.Errorf(drover.KindInvalid, "timeout (%v) must not exceed interval (%v)", h.Timeout, h.Interval)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func TestHealth(t *testing.T) {
 		{health: "{http: 'host:80/'}", fault: "not a port with a path"},
 		{health: "{tcp: 70000}", fault: "too large"},
 		{health: "{tcp: 1, interval: 100ms}", fault: "at least 1s"},
-		{health: "{tcp: 1, timeout: 20s}", fault: "must not be more than interval"},
+		{health: "{tcp: 1, timeout: 20s}", fault: "must not exceed interval"},
 	} {
 		t.Run(test.health, func(t *testing.T) {
 			c, err := Parse("t", []byte("version: 1\nclouds: {here: {driver: local}}\npools: {web: {size: 1, health: "+test.health+"}}\n"), "")

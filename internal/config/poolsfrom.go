@@ -26,7 +26,7 @@ func (c *Config) WithPool(p Pool, listing time.Duration) (*Config, error) {
 	f := &faults{file: c.file}
 	n := c.root.find("pools_from")
 	if slices.ContainsFunc(c.Pools, func(other Pool) bool { return other.Name == p.Name }) {
-		f.add(n, "there is a pool "+quote(p.Name)+" already", "rename the pool in the file")
+		f.add(n, "pool "+quote(p.Name)+" already exists", "rename the pool in the file")
 	}
 	with.Clouds = slices.Clone(c.Clouds)
 	at := slices.IndexFunc(c.Clouds, func(cl Cloud) bool { return cl.Name == c.PoolsFrom.Cloud })

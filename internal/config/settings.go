@@ -24,7 +24,7 @@ type configFile struct {
 	Budget     Budgets              `yaml:"budget" doc:"spending limits per hour, day and month"`
 	Pools      map[string]Pool      `yaml:"pools" doc:"instances to keep whether there are jobs or not; you choose the names"`
 	PoolsFrom  PoolsFrom            `yaml:"pools_from" doc:"another pool, described by an attribute of a cloud in prevmtable's format"`
-	Instances  Instances            `yaml:"instances" doc:"the life of an instance"`
+	Instances  Instances            `yaml:"instances" doc:"lifecycle settings of instances"`
 	Jobs       Jobs                 `yaml:"jobs" doc:"settings for all jobs"`
 	Auth       Auth                 `yaml:"auth" doc:"what tokens may see"`
 	Limits     drover.UserLimits    `yaml:"limits" doc:"limits for each user of drover serve"`
@@ -134,7 +134,7 @@ type Common struct {
 	Limits       []Limit       `yaml:"limits" doc:"limits for parts of the cloud, such as a zone or a quota group"`
 	MaxCreating  int           `yaml:"max_creating" min:"1" max:"1000" doc:"at most this many create requests at once"`
 	ListInterval time.Duration `yaml:"list_interval" doc:"how often to list the cloud's instances"`
-	Image        Images        `yaml:"image" doc:"what instances boot from: an image's id or name, with * for any text, of which the newest match is used; or one for each architecture"`
+	Image        Images        `yaml:"image" doc:"what instances boot from: an image's id or name, with * for any text (the newest match is used); or one for each architecture"`
 	Disk         drover.Bytes  `yaml:"disk" doc:"size of the root volume, unless a job needs more"`
 	Template     FileText      `yaml:"template" doc:"a file with an instance template in the driver's own format; {fleet} {pool} {name} {zone} {project} in it are filled in"`
 	CloudInit    FileText      `yaml:"cloud_init" doc:"a file with #cloud-config or a script that runs after Drover's own part of cloud-init; filled in like template"`
@@ -225,13 +225,13 @@ type Instances struct {
 	TermTimeout      time.Duration  `yaml:"term_timeout" doc:"the time from the first SIGTERM to SIGKILL"`
 	ShutdownTimeout  time.Duration  `yaml:"shutdown_timeout" doc:"how often to repeat destroy until the cloud no longer lists the instance"`
 	OrphanTimeout    time.Duration  `yaml:"orphan_timeout" doc:"an instance without a job that does not hear from a controller for this long powers itself off; 0: never"`
-	Health           string         `yaml:"health" doc:"a shell command that exits 0 while the instance is well; after two failures in a row it gets no more work"`
+	Health           string         `yaml:"health" doc:"a shell command that exits 0 while the instance is healthy; after two failures in a row the instance gets no more work"`
 	HealthInterval   time.Duration  `yaml:"health_interval" doc:"how often health runs; one run may take half of that, at most 30s"`
 	KeepBroken       time.Duration  `yaml:"keep_broken" doc:"keep a broken instance for this long, for inspection"`
 	MaxAge           time.Duration  `yaml:"max_age" doc:"an older instance gets no more work and is destroyed once it is empty; 0: never"`
 	Reuse            Reuse          `yaml:"reuse" doc:"always: an instance runs one job after another; never: each instance runs one job"`
 	Sharing          drover.Sharing `yaml:"sharing" doc:"user: an instance runs only the jobs of its first user; everyone: an instance runs the jobs of all users, isolated from each other"`
-	Containers       Runtime        `yaml:"containers" doc:"what runs jobs with an image; default: docker if it works there, otherwise podman"`
+	Containers       Runtime        `yaml:"containers" doc:"the container runtime for jobs with an image; default: docker if it works there, otherwise podman"`
 }
 
 // Runtime runs containers on an instance.

@@ -16,7 +16,7 @@ func TestShorthands(t *testing.T) {
 	})
 	t.Run("the keys of a type are not those of its cloud, and none is named twice", func(t *testing.T) {
 		err := cloud(t, "", "region: eu, types: [{name: s, qqqqqqqqq: 1}]").Decode(&keys{})
-		if err == nil || !strings.Contains(err.Error(), "known here: market, memory, name, price, vcpus") {
+		if err == nil || !strings.Contains(err.Error(), "valid here: market, memory, name, price, vcpus") {
 			t.Errorf("the error is %v", err)
 		}
 	})

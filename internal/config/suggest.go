@@ -24,7 +24,7 @@ func suggest(word string, known []string) string {
 	known = slices.Clone(known)
 	slices.Sort(known)
 	known = slices.Compact(known)
-	return "known here: " + strings.Join(known, ", ")
+	return "valid here: " + strings.Join(known, ", ")
 }
 
 // distance is how many letters must be inserted, dropped, replaced or swapped with their neighbour to turn a into b. Words

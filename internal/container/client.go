@@ -82,7 +82,7 @@ func dockerUser(ctx context.Context, c client) (string, error) {
 	}
 	var options []string
 	if err := json.Unmarshal(text, &options); err != nil {
-		return "", fmt.Errorf("it does not answer as docker does: %w", err)
+		return "", fmt.Errorf("it does not respond like docker: %w", err)
 	}
 	for _, o := range options {
 		if strings.HasPrefix(o, "name=rootless") {

@@ -218,7 +218,7 @@ func (c *Controller) forget(ctx context.Context, f engine.Forget) {
 // covers the same.
 func (c *Controller) told(l *link, err error) {
 	if err != nil {
-		c.cfg.Log.Debug("telling the runner", logkey.Instance, l.name, logkey.Error, err)
+		c.cfg.Log.Debug("sending a message to the runner", logkey.Instance, l.name, logkey.Error, err)
 	}
 }
 

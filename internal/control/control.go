@@ -236,7 +236,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	opening, err := c.opening(ctx)
 	if err != nil {
-		return fmt.Errorf("reading what was submitted: %w", err)
+		return fmt.Errorf("reading submitted jobs: %w", err)
 	}
 	work, stop := context.WithCancel(ctx)
 	l.Outside = &effects{c: c, ctx: work}

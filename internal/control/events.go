@@ -127,7 +127,7 @@ func (c *Controller) Events(ctx context.Context, f drover.EventFilter) iter.Seq2
 // gap returns an event that stands for dropped events.
 func (c *Controller) gap(missed int64) drover.Event {
 	return drover.Event{
-		Time: c.clock.now(), Level: string(engine.Warn), Missed: int(missed), Text: fmt.Sprintf("%d events are no longer remembered", missed),
+		Time: c.clock.now(), Level: string(engine.Warn), Missed: int(missed), Text: fmt.Sprintf("events that are no longer available: %d", missed),
 	}
 }
 

@@ -101,7 +101,7 @@ func fits(b drover.Batch, offerings []drover.Offering, leftOut []drover.LeftOut)
 		}
 		judged[shape] = true
 		if miss := shape.NearestMiss(offerings, leftOut...); miss != "" {
-			return drover.Errorf(drover.KindInvalid, "no configured type can hold job %s: %s", spec.Name, miss).WithHint("drover offers --all lists all types")
+			return drover.Errorf(drover.KindInvalid, "no configured type can run job %s: %s", spec.Name, miss).WithHint("drover offers --all lists all types")
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (c *Controller) attemptLog(ctx context.Context, job drover.Job, r drover.Lo
 	at := slices.IndexFunc(job.Attempts, func(a drover.Attempt) bool { return a.Number == r.Attempt })
 	switch {
 	case r.Follow:
-		return nil, drover.Errorf(drover.KindInvalid, "a numbered attempt cannot be followed")
+		return nil, drover.Errorf(drover.KindInvalid, "follow and attempt cannot be used together")
 	case at < 0:
 		return nil, drover.Errorf(drover.KindNotFound, "job %v has had no attempt %d", r.Job, r.Attempt).WithHint("drover jobs %v lists them", r.Job)
 	case at == len(job.Attempts)-1:

@@ -97,7 +97,7 @@ func (c *Controller) IncreaseGroup(ctx context.Context, group string, delta int)
 
 // DecreaseGroup gives up requested nodes that are not created yet; delta is negative.
 func (c *Controller) DecreaseGroup(ctx context.Context, group string, delta int) error {
-	return c.askGroup(ctx, engine.GroupAsked{Group: group, Verb: engine.GroupDecrease, Delta: delta}, "the autoscaler gave it up")
+	return c.askGroup(ctx, engine.GroupAsked{Group: group, Verb: engine.GroupDecrease, Delta: delta}, "the autoscaler no longer needs it")
 }
 
 // DeleteNodes destroys exactly the nodes with these IDs, or none if one of them never was the group's.

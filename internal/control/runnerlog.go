@@ -69,7 +69,7 @@ func (c *Controller) keepRunnerLogs(ctx context.Context, writes []engine.Write) 
 		return
 	}
 	if err := c.cfg.Store.KeepRunnerLogs(ctx, logs); err != nil {
-		c.cfg.Log.Warn("the ends of runners' logs cannot be stored", logkey.Error, err)
+		c.cfg.Log.Warn("the last lines of runners' logs cannot be stored", logkey.Error, err)
 	}
 }
 

@@ -120,7 +120,7 @@ func (s *spool) Write(p []byte) (n int, err error) {
 		n += m
 		s.size += int64(m)
 		if err != nil {
-			s.err = drover.Errorf(drover.KindInternal, "keeping output that is followed: %v", err)
+			s.err = drover.Errorf(drover.KindInternal, "storing output that is being followed: %v", err)
 			s.tellLocked()
 			return n, err
 		}

@@ -52,7 +52,7 @@ func (c *Controller) growLogsOf(ctx context.Context, l *link, attempts []drover.
 	for _, id := range attempts {
 		for _, s := range streams {
 			if err := c.keepPiece(ctx, l, id, s.Stream, s.blob); err != nil {
-				c.cfg.Log.Debug("storing a growing log", logkey.Attempt, id.String(), logkey.Error, err)
+				c.cfg.Log.Debug("storing a log", logkey.Attempt, id.String(), logkey.Error, err)
 			}
 		}
 	}

@@ -172,7 +172,7 @@ func (o Opening) tellDry(cloud string) func(middleware.Call) {
 			args = []any{logkey.Cloud, cloud, logkey.Effect, string(a.Method), logkey.Instance, a.ID, logkey.Type, first.ProviderType,
 				logkey.Zone, first.Zone, logkey.Market, string(first.Market), logkey.Note, "image " + cmp.Or(first.Image, "of the driver's choice")}
 		}
-		o.Log.Info("a dry run: this would have been done", args...)
+		o.Log.Info("dry run: would have made this change", args...)
 	}
 }
 

@@ -25,7 +25,7 @@ type keptCloud struct {
 // keepClouds records the configuration of each cloud.
 func (f Folder) keepClouds(c *config.Config) error {
 	if err := f.writeClouds(c); err != nil {
-		return fmt.Errorf("keeping the configuration of the clouds: %w", err)
+		return fmt.Errorf("storing the configuration of the clouds: %w", err)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func NoneLeft(ctx context.Context, records *store.Store, c *config.Config) ([]co
 }
 
 func cloudGone(name string) error {
-	return drover.Errorf(drover.KindInvalid, "there are instances in cloud %s, which the configuration no longer has", name).
+	return drover.Errorf(drover.KindInvalid, "cloud %s still has instances, but the configuration no longer contains it", name).
 		WithHint("add the cloud again until its instances are gone")
 }
 

@@ -264,7 +264,7 @@ func checkDrivers(c *config.Config, clouds []control.Cloud) error {
 				return c.Fault("pools."+p.Name+".stopped", why, "leave it out, or name other clouds")
 			}
 			if p.Template.Text != "" && slices.Contains(p.Clouds, cloud.Name) && !cloud.Driver.Capabilities().Template {
-				return c.Fault("pools."+p.Name+".template", "the driver of cloud "+cloud.Name+" takes no template", "leave it out, or name other clouds")
+				return c.Fault("pools."+p.Name+".template", "the driver of cloud "+cloud.Name+" does not support templates", "leave it out, or name other clouds")
 			}
 		}
 		if err := checkAttributes(c, "pools."+p.Name+".hooks", p.Hooks, clouds); err != nil {

@@ -87,7 +87,7 @@ func (f Folder) MakeToken() (drover.Secret, error) {
 // Announce records where the daemon listens, for a configuration that lets the host choose a port.
 func (f Folder) Announce(address string) error {
 	if err := KeepFile(f.File("address"), []byte(address+"\n")); err != nil {
-		return fmt.Errorf("announcing the address: %w", err)
+		return fmt.Errorf("recording the address: %w", err)
 	}
 	return nil
 }

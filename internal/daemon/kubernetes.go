@@ -48,7 +48,7 @@ func (d *daemon) openKubernetes() (*kubernetes, error) {
 	}
 	for _, p := range d.config.Groups() {
 		if cl := d.cloud(p.Clouds[0]); cl.Driver.Capabilities().NodeID == "" {
-			return nil, d.config.Fault("pools."+p.Name+".clouds", fmt.Sprintf("cloud %s does not say what Kubernetes calls its instances", cl.Name), "an external driver reports that with node_id")
+			return nil, d.config.Fault("pools."+p.Name+".clouds", fmt.Sprintf("cloud %s does not report the Kubernetes provider IDs of its instances", cl.Name), "an external driver reports them with node_id")
 		}
 	}
 	cluster, err := kubenodes.Open(string(k.Kubeconfig))

@@ -56,7 +56,7 @@ func (s Switch) say(line string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("telling the dead-man switch: %w", err)
+		return fmt.Errorf("updating the dead-man switch: %w", err)
 	}
 	_, err = f.WriteString(line + "\n")
 	return errors.Join(err, f.Close())

@@ -114,6 +114,6 @@ func (k *Value[T]) save() {
 		err = atomicfile.WriteJSON(k.file(), k.now)
 	}
 	if err != nil {
-		k.o.Log.Warn("what was fetched cannot be stored", logkey.Error, err)
+		k.o.Log.Warn("the fetched data cannot be stored", logkey.Error, err)
 	}
 }

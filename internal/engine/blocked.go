@@ -98,7 +98,7 @@ func (e *Engine) refuseOverdue(g *group) {
 			g.Most = max(g.Most, *j.BlockedIn(g.Key))
 			continue
 		}
-		why := e.verdict(drover.ReasonSchedule, "no instance for it was available for %v: %s", waited.Round(time.Second), g.Blocks)
+		why := e.verdict(drover.ReasonSchedule, "no instance that can run it was available for %v: %s", waited.Round(time.Second), g.Blocks)
 		if len(e.attemptsOf(j)) == 0 || j.GrownIn(g.Key) != nil {
 			e.dismiss(g, j, drover.JobCancelled, why)
 			continue

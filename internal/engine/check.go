@@ -114,7 +114,7 @@ func (e *Engine) wrongFits() string {
 	for _, g := range e.groups {
 		for _, in := range r.Ready {
 			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); g.fitsKnown && in.Holds(&g.demand) && !known && !slices.Contains(r.News, in) {
-				return fmt.Sprintf("instance %s has room for a group that does not know this", in.Name)
+				return fmt.Sprintf("instance %s reserves room for a group that does not list it", in.Name)
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 		case g.Queued != queued:
 			return fmt.Sprintf("%d elements of a group are waiting, but its jobs have %d", g.Queued, queued)
 		case g.Unmet < 0 || g.Standby < 0 || g.Coming < 0:
-			return fmt.Sprintf("a group has %d unmet, %d on standby and %d booting", g.Unmet, g.Standby, g.Coming)
+			return fmt.Sprintf("a group has %d unmet elements, %d on standby and %d booting", g.Unmet, g.Standby, g.Coming)
 		}
 		delete(bound, g.Key)
 	}

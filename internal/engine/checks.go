@@ -148,7 +148,7 @@ func (e *Engine) failureCounts(in *fleet.Member) bool {
 	}
 	if at := e.doubtEnds(c.Checks); at != 0 && e.s.Now >= at {
 		c.Checks = Partition{Over: true}
-		text := fmt.Sprintf("no instance of cloud %s has passed its health check for %v, so they are now given up", c.Name, e.life().PartitionTimeout)
+		text := fmt.Sprintf("no instance of cloud %s has passed its health check for %v, so the controller gives up on them", c.Name, e.life().PartitionTimeout)
 		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
 		e.touchUnfit(c)
 	}

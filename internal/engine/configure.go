@@ -36,7 +36,7 @@ func (e *Engine) configure(s Settings) {
 		e.follow(c, cs.ListInterval)
 		e.clouds = append(e.clouds, c)
 		if period, idle := cs.Billing.Period, s.Lifecycle.IdleTimeout; idle < period && !cs.Leaving {
-			text := fmt.Sprintf("cloud %s bills %v at a time, but idle instances are destroyed after %v: an idle_timeout of %v would use all the time that is paid for", c.Name, period, idle, period)
+			text := fmt.Sprintf("cloud %s bills in periods of %v, but idle instances are destroyed after %v: an idle_timeout of %v would use all of the paid time", c.Name, period, idle, period)
 			e.note(Note{Level: Info, Text: text, Cloud: c.Name})
 		}
 	}

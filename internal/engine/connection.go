@@ -45,7 +45,7 @@ func (e *Engine) connected(b Connected) {
 // probeFailed drains an instance with running attempts whose boot probe fails. An operator's hold or drain takes
 // precedence.
 func (e *Engine) probeFailed(in *fleet.Member, how string) {
-	why := e.verdict(drover.ReasonBroken, "its boot probe failed while attempts are running on it: %s", how)
+	why := e.verdict(drover.ReasonBroken, "its boot probe failed while attempts were running on it: %s", how)
 	if in.Idle == drover.IdleRun {
 		e.setIdleBehavior(in, drover.IdleDrain, &why)
 	}
@@ -109,11 +109,11 @@ func (e *Engine) reconcile(in *fleet.Member, b Connected) {
 		case a.State == drover.AttemptStarting && in.Reclaimed != nil:
 			e.lose(a, "not started: %s", in.Reclaimed.Text)
 		case a.State == drover.AttemptStarting && b.ProbeFailed != "":
-			e.lose(a, "not started, since the boot probe of its instance failed: %s", b.ProbeFailed)
+			e.lose(a, "not started because its instance's boot probe failed: %s", b.ProbeFailed)
 		case a.State == drover.AttemptStarting && e.recordsCurrent(): // otherwise it may have been started and forgotten
 			e.start(in, a)
 		default:
-			e.lose(a, "its runner no longer has it")
+			e.lose(a, "its runner no longer knows it")
 		}
 	}
 }
@@ -163,7 +163,7 @@ func (e *Engine) disown(in *fleet.Member, r Report) {
 		}
 		return
 	}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping attempt %v on %s, which is not in the records", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("stopping attempt %v on %s: it is not in the records", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
 	in.Orphans = append(in.Orphans, r.ID)
 	if r.Proof == ProofForeign || r.Proof == ProofMissing && !in.Unproven {
 		in.Forged = append(in.Forged, r.ID)
@@ -175,7 +175,7 @@ func (e *Engine) disown(in *fleet.Member, r Report) {
 // runner.
 func (e *Engine) distrust(in *fleet.Member, id drover.AttemptID) {
 	if !in.Unproven {
-		e.markUnhealthy(in, e.verdict(drover.ReasonForged, "it reports attempt %v without proof that it was placed there: a job may be impersonating the runner", id))
+		e.markUnhealthy(in, e.verdict(drover.ReasonForged, "it reports attempt %v without proof that Drover started it there: a job may be impersonating the runner", id))
 	}
 }
 

@@ -79,7 +79,7 @@ func (e *Engine) noteLoss(a *Attempt) {
 func (e *Engine) noImage(a *Attempt) {
 	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	if j.ConsecutiveLosses >= j.Attempts {
-		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonImage, "%d instances could not fetch its image: %s", j.ConsecutiveLosses, a.Exit.Text))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonImage, "%s could not fetch its image: %s", countOf(j.ConsecutiveLosses, "instance"), a.Exit.Text))
 		return
 	}
 	e.lose(a, "%s could not fetch its image: %s", in.Name, a.Exit.Text)

@@ -154,7 +154,7 @@ func (e *Engine) explainBudgets(x *explanations) {
 		text := ""
 		switch {
 		case b.Hard > 0 && b.Spent+b.Pledged > b.Hard:
-			text = fmt.Sprintf("its hard limit of %v is exceeded: %v has been spent, and %v committed to running work; nothing more that counts towards it is rented or started", b.Hard, b.Spent, b.Pledged)
+			text = fmt.Sprintf("its hard limit of %v is exceeded: %v has been spent, and %v is committed to running work; nothing that counts towards it is rented or started", b.Hard, b.Spent, b.Pledged)
 		case b.Soft > 0 && b.Spent > b.Soft:
 			text = fmt.Sprintf("its soft limit of %v is exceeded: %v has been spent; this is only a warning", b.Soft, b.Spent)
 		default:
@@ -192,11 +192,11 @@ func (e *Engine) explainBlock(b Block) drover.Explanation {
 func blockText(b Block) string {
 	switch {
 	case b.Over && b.ForInterruptions():
-		return b.Reason.Text + "; a single instance will then test it"
+		return b.Reason.Text + "; Drover will test it with a single instance"
 	case b.Probe != 0:
-		return b.Reason.Text + "; a single create request will then test it"
+		return b.Reason.Text + "; Drover will test it with a single create request"
 	case b.Over:
-		return b.Reason.Text + "; that may be over: the next create request tests it"
+		return b.Reason.Text + "; this may have ended: the next create request will show"
 	}
 	return b.Reason.Text
 }
@@ -205,7 +205,7 @@ func blockText(b Block) string {
 func cureOf(b Block) string {
 	switch drover.ErrorKind(b.Reason.Cause) {
 	case drover.KindQuota:
-		return "; a higher quota or one instance fewer ends this"
+		return "; request a higher quota, or wait until an instance is gone"
 	case drover.KindCapacity:
 		return "; other types, zones or markets may be available"
 	case drover.KindAuthentication, drover.KindForbidden:

@@ -48,7 +48,7 @@ func (e *Engine) refusingBudget(o drover.Offering) (why Verdict, a *budget.Accou
 	p := e.hourOf(e.asPaid(o))
 	for _, a := range e.ledger.Present() {
 		if least := e.ledger.Adds(a.Emptied(e.s.Now), p); least > a.Limit {
-			why = e.verdict(drover.ReasonBudget, "%s cannot pay for an hour of work on it (up to %v%s%s); raise it, or submit shorter jobs",
+			why = e.verdict(drover.ReasonBudget, "%s cannot pay for an hour of work on this offering (up to %v%s%s); raise the limit, or submit shorter jobs",
 				wordsOf(a), least, perWindow(a), e.overheadText(o.Cloud))
 			why.Since = e.s.Configured
 			return why, a
@@ -65,7 +65,7 @@ func (e *Engine) refusingBudget(o drover.Offering) (why Verdict, a *budget.Accou
 func (e *Engine) whyNothingIsPaid(free []drover.Offering) Verdict {
 	least := cheapestOf(free)
 	why, _ := e.whyOverBudget(least)
-	why.Text = fmt.Sprintf("no offering can be paid for, not even %s at %v an hour: %s", least.Name(), least.Price, why.Text)
+	why.Text = fmt.Sprintf("no offering is affordable, not even %s at %v an hour: %s", least.Name(), least.Price, why.Text)
 	return why
 }
 
@@ -90,7 +90,7 @@ func (e *Engine) exhaustedBudgets(offers []drover.Offering) (why []Verdict) {
 		}
 	}
 	if more := len(why) - maxBlocks; more > 0 {
-		others := Verdict{Cause: drover.ReasonOther, Text: fmt.Sprintf("and %d more budgets of users and labels: see drover explain JOB for one of theirs", more)}
+		others := Verdict{Cause: drover.ReasonOther, Text: fmt.Sprintf("other exhausted budgets of users and labels: %d; see drover explain for one of their jobs", more)}
 		why = append(why[:maxBlocks], others)
 	}
 	return why
@@ -113,7 +113,7 @@ func (e *Engine) whyBudgetExhausted(b *Budget, offers []drover.Offering) (why Ve
 		}
 	}
 	if fit > 0 {
-		why.Text = fmt.Sprintf("%d of the %d waiting jobs of %s that fit cannot be paid for: %s", unpaid, fit, b.Scope(), why.Text)
+		why.Text = fmt.Sprintf("unaffordable waiting jobs of %s: %d of %d; %s", b.Scope(), unpaid, fit, why.Text)
 		return why, unpaid > 0
 	}
 	small := &group{Group: Group{Key: GroupKey{User: b.User, Labels: b.Label, Shape: drover.Shape{Need: drover.Resources{CPU: 1000}}}}}
@@ -123,7 +123,7 @@ func (e *Engine) whyBudgetExhausted(b *Budget, offers []drover.Offering) (why Ve
 		return why, false
 	}
 	why = e.whyNotPaidBy(a, small.Key, offers)
-	why.Text = fmt.Sprintf("jobs of %s cannot be paid for, even with 1 vCPU: %s", b.Scope(), why.Text)
+	why.Text = fmt.Sprintf("the budget of %s cannot pay even for a job with 1 vCPU: %s", b.Scope(), why.Text)
 	return why, true
 }
 
@@ -159,15 +159,15 @@ func (e *Engine) refusesFor(b *Budget, o drover.Offering, g *group) *budget.Acco
 func (e *Engine) why(a *budget.Account) Verdict {
 	sum, spent := e.ledger.Sum(a), e.ledger.Spent(a)
 	if a.Budget == nil {
-		return e.verdict(drover.ReasonBudget, "more would exceed %s: %v has been spent, and %v is committed to running work; raise it", wordsOf(a), spent, max(0, sum-spent))
+		return e.verdict(drover.ReasonBudget, "more work would exceed %s: %v has been spent, and %v is committed to running work; raise the limit", wordsOf(a), spent, max(0, sum-spent))
 	}
-	text := fmt.Sprintf("more would exceed the %s budget of %s", a.Window, a.Budget.Whose())
+	text := fmt.Sprintf("more work would exceed the %s budget of %s", a.Window, a.Budget.Whose())
 	if a.Present {
 		text += fmt.Sprintf(", %v: %v has been spent, %v is committed to running work and %v is left", a.Limit, spent, max(0, sum-spent), max(0, a.Limit-sum))
 	} else {
 		text += fmt.Sprintf(", %v, in the window that begins at %v: %v of it is committed already", a.Limit, a.From, sum)
 	}
-	why := e.verdict(drover.ReasonBudget, "%s; raise it, or wait for its next window", text)
+	why := e.verdict(drover.ReasonBudget, "%s; raise the limit, or wait for the next window", text)
 	why.Until = a.To
 	return why
 }

@@ -33,11 +33,11 @@ func (e *Engine) ExplainCloud(name string) (drover.Explanation, bool) {
 // whyNotIn returns everything that prevents any renting in a cloud now.
 func (e *Engine) whyNotIn(c *Cloud) (why []Verdict) {
 	if e.limits(c.Name).Leaving {
-		why = append(why, Verdict{Cause: drover.ReasonTypeRemoved, Text: "the cloud is no longer configured: nothing is rented there, and its instances drain", Since: c.Left})
+		why = append(why, Verdict{Cause: drover.ReasonTypeRemoved, Text: "the cloud is no longer configured: no instances are rented there, and existing ones drain", Since: c.Left})
 	}
 	why = append(why, e.whyNowhere()...)
 	if c.NextCreate > e.s.Now {
-		why = append(why, Verdict{Cause: Cause(drover.KindRateLimit), Text: "the cloud accepts no create requests for a while", Since: c.Slowed, Until: c.NextCreate})
+		why = append(why, Verdict{Cause: Cause(drover.KindRateLimit), Text: "the cloud accepts no create requests at the moment", Since: c.Slowed, Until: c.NextCreate})
 	}
 	if most := e.limits(c.Name).MaxInstances; most > 0 && e.cloudRoom(c.Name) == 0 && !e.limits(c.Name).Leaving {
 		why = append(why, whyFull(cloudFull(c.Name, most), e.useOfAll(c.Name)))
@@ -63,12 +63,12 @@ func (e *Engine) cloudProblems(c *Cloud) (why []Verdict) {
 	if !c.Known {
 		why = append(why, e.whyCatalogue(c))
 	} else if c.Mute.Cause != "" {
-		text := "its types and prices may have changed, but asking for them failed: " + c.Mute.Text
+		text := "updating its types and prices failed: " + c.Mute.Text
 		why = append(why, Verdict{Cause: drover.ReasonCatalogue, Text: text, Since: c.Mute.Since, Until: later(c.NextOffer, e.s.Now)})
 	}
 	if c.Unlisted.Cause != "" {
 		unlisted := c.Unlisted
-		unlisted.Text = fmt.Sprintf("its instances could not be listed (%s in a row), so nothing changes for them for now: %s", countOf(c.ListFails, "failure"), unlisted.Text)
+		unlisted.Text = fmt.Sprintf("its instances could not be listed (%s in a row), so Drover assumes that they are unchanged: %s", countOf(c.ListFails, "failure"), unlisted.Text)
 		unlisted.Until = later(c.NextList, e.s.Now)
 		why = append(why, unlisted)
 	}
@@ -126,10 +126,10 @@ func (e *Engine) summarizeOffers(c *Cloud, free, paid []drover.Offering) Verdict
 	}
 	text := "it has " + countOf(there, "instance")
 	if most := e.limits(c.Name).MaxInstances; most > 0 {
-		text = fmt.Sprintf("it has %d of at most %s", there, countOf(most, "instance"))
+		text = fmt.Sprintf("it has %s of at most %d", countOf(there, "instance"), most)
 	}
 	if coming > 0 {
-		text += fmt.Sprintf(", %d on the way", coming)
+		text += fmt.Sprintf(", %d starting", coming)
 	}
 	if len(free) == 0 {
 		return Verdict{Cause: drover.ReasonOffered, Text: text}

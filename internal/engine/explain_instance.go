@@ -76,14 +76,14 @@ func (e *Engine) whyCreating(in *fleet.Member) Verdict {
 	case c == nil:
 		why.Cause, why.Text, why.Until = drover.ReasonTypeRemoved, "its cloud is no longer configured", 0
 	case c.NextCreate > e.s.Now:
-		why.Cause, why.Text, why.Until = Cause(drover.KindRateLimit), "its cloud accepts no create requests for a while", c.NextCreate
+		why.Cause, why.Text, why.Until = Cause(drover.KindRateLimit), "its cloud accepts no create requests at the moment", c.NextCreate
 	case in.Retry > e.s.Now:
-		why.Cause, why.Text, why.Until = drover.ReasonCreateFailed, "its cloud will be asked again"+lastFailure(in), in.Retry
+		why.Cause, why.Text, why.Until = drover.ReasonCreateFailed, "the create request will be retried"+lastFailure(in), in.Retry
 	case e.callsLeft(in.Cloud) == 0:
-		why.Cause, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create requests that may run at once", limits.MaxCreating), 0
+		why.Cause, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waiting for an earlier create request to finish (max_creating: %d)", limits.MaxCreating), 0
 	case e.waitsForThrottle(in):
 		most, _ := e.throttled(in)
-		why.Cause, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waits: its cloud ran out of capacity, so Drover requests only %d at a time", most), 0
+		why.Cause, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waiting: its cloud ran out of capacity, so Drover requests only %s at a time", countOf(most, "instance")), 0
 	default:
 		why.Text = "its create request is about to be sent"
 	}
@@ -106,7 +106,7 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 		why.Text += lastFailure(in)
 	}
 	if e.partitioned(in) != 0 {
-		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; nor has any other instance in its cloud: the controller assumes a network failure"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud answers either: the controller assumes a network failure"
 		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
 	}
 	if in.Held() || in.Broken {
@@ -117,27 +117,27 @@ func (e *Engine) whyComing(in *fleet.Member) Verdict {
 
 // whyStopped explains what a stopped instance waits for.
 func (e *Engine) whyStopped(in *fleet.Member) Verdict {
-	why := Verdict{Cause: drover.ReasonPool, Text: "stopped; it will be started before another is rented", Since: cmp.Or(in.Switched, e.s.Now)}
+	why := Verdict{Cause: drover.ReasonPool, Text: "stopped; Drover starts it before it rents another instance", Since: cmp.Or(in.Switched, e.s.Now)}
 	switch {
 	case in.Waking:
-		why.Text, why.Since, why.Until = "its cloud is being asked to start it", in.Woken, later(in.Retry, e.s.Now)
+		why.Text, why.Since, why.Until = "waiting for its cloud to start it", in.Woken, later(in.Retry, e.s.Now)
 	case in.Switched == 0:
-		why.Text, why.Until = "its cloud is being asked to stop it", later(in.Retry, e.s.Now)
+		why.Text, why.Until = "waiting for its cloud to stop it", later(in.Retry, e.s.Now)
 	case in.Retry > e.s.Now:
-		why.Text, why.Until = "stopped; it could not be started, and will not be tried again for a while", in.Retry
+		why.Text, why.Until = "stopped; starting it failed and will be retried", in.Retry
 	}
 	return why
 }
 
 func (e *Engine) whyStopping(in *fleet.Member) []Verdict {
-	next := Verdict{Cause: in.Reason.Cause, Text: "its cloud is being asked to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
+	next := Verdict{Cause: in.Reason.Cause, Text: "waiting for its cloud to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
 	switch {
 	case in.GoingUnlisted():
-		next.Text = "its cloud has accepted the destroy request and does not list it; lists may lag, so it counts as gone only after a while"
+		next.Text = "its cloud has accepted the destroy request and no longer lists it; lists may lag, so Drover waits before it counts the instance as gone"
 		next.Until = later(in.Missing.Add(in.MissingFor(e.lag(in))), e.s.Now)
 	case in.Accepted:
 		// Repeating the call changes nothing: the next good list does.
-		next.Text, next.Until = "its cloud has accepted the destroy request, but no list has shown yet that it is gone", 0
+		next.Text, next.Until = "its cloud has accepted the destroy request; the next list will show whether it is gone", 0
 	}
 	return []Verdict{*in.Reason, next}
 }
@@ -149,7 +149,7 @@ func (e *Engine) whySilent(in *fleet.Member) Verdict {
 	}
 	switch {
 	case e.partitioned(in) != 0:
-		why.Cause, why.Text = drover.ReasonPartition, why.Text+", nor does any other instance in its cloud: the controller assumes a network failure"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; no other instance in its cloud answers either: the controller assumes a network failure"
 		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
 	case !in.Held() && !in.Broken:
 		why.Until = later(in.Silent.Add(e.life().ProbeTimeout), e.s.Now)
@@ -158,16 +158,16 @@ func (e *Engine) whySilent(in *fleet.Member) Verdict {
 }
 
 func (e *Engine) whyIsIdle(in *fleet.Member) Verdict {
-	why := Verdict{Cause: drover.ReasonIdle, Text: fmt.Sprintf("idle; destroyed after %v without work", e.life().IdleTimeout), Since: in.IdleSince, Until: e.idleDeadline(in)}
+	why := Verdict{Cause: drover.ReasonIdle, Text: fmt.Sprintf("will be destroyed after %v without work", e.life().IdleTimeout), Since: in.IdleSince, Until: e.idleDeadline(in)}
 	if hold, because := e.holding(in); because != "" {
-		why.Text = fmt.Sprintf("idle, and kept for %v: %s", hold.Round(time.Second), because)
+		why.Text = fmt.Sprintf("kept for %v: %s", hold.Round(time.Second), because)
 	}
 	why.Text += whose(in)
 	switch {
 	case in.Held():
-		why.Text = "has no work, and stays until it is released or killed"
+		why.Text = "stays until it is released or killed"
 	case in.Unhealthy != nil && why.Until > in.Unhealthy.Since:
-		why.Text = "has no work, and is kept for inspection because it is broken"
+		why.Text = "kept for inspection because it is broken"
 	case len(in.Orphans) > 0:
 		why.Text = fmt.Sprintf("unknown attempts that are being stopped: %d", len(in.Orphans))
 	case in.ForGang:
@@ -175,11 +175,11 @@ func (e *Engine) whyIsIdle(in *fleet.Member) Verdict {
 	case in.Standby > 0:
 		why.Text = fmt.Sprintf("reserved for attempts that will restart here when their interrupted instances are gone: %d", in.Standby)
 	case in.Expanding():
-		why.Cause, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is being grown from %s to %s, for waiting jobs", in.Resources.Disk.Rounded(), in.Grow.Rounded())
+		why.Cause, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is growing from %s to %s for waiting jobs", in.Resources.Disk.Rounded(), in.Grow.Rounded())
 	case in.Pooled() && why.Until == 0:
 		why.Cause, why.Text = drover.ReasonPool, "kept by pool "+in.Pool
 	case in.KeepUntil > e.s.Now:
-		why.Text = "idle, and kept for inspection because a job failed on it"
+		why.Text = "kept for inspection because a job failed on it"
 	}
 	return why
 }

@@ -98,7 +98,7 @@ func (e *Engine) whyUnreserved(g *group, j *Job) []Verdict {
 		}
 	}
 	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.Blocked != 0 {
-		text := fmt.Sprintf("cancelled once it has been blocked for %v in total", limit)
+		text := fmt.Sprintf("will be cancelled once it has been blocked for %v in total", limit)
 		why = append(why, Verdict{Cause: drover.ReasonSchedule, Text: text, Since: g.Blocked, Until: g.Blocked.Add(limit - *j.BlockedIn(g.Key))})
 	}
 	return slices.Concat(why, e.whyGang(g), e.whyShare(g))

@@ -71,7 +71,7 @@ func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 		return new(e.whyHalted())
 	case len(p.failed) > 0:
 		last := p.failed[len(p.failed)-1].Why
-		last.Text = fmt.Sprintf("%s failed and must be deleted by the autoscaler; the last: %s", countOf(len(p.failed), "node"), last.Text)
+		last.Text = fmt.Sprintf("%s failed and must be deleted by the autoscaler; the last failure: %s", countOf(len(p.failed), "node"), last.Text)
 		return &last
 	case p.Reason.Cause == "":
 		return nil
@@ -108,12 +108,12 @@ func (e *Engine) whyNoNext(name string) *Verdict {
 	case p == nil || !p.grouped():
 		return nil
 	case p.count >= p.spec.Max:
-		return new(e.verdict(drover.ReasonPool, "it has reached its max of %d, so its autoscaler asks for no more", p.spec.Max))
+		return new(e.verdict(drover.ReasonPool, "it has reached its max of %d, so its autoscaler requests no more nodes", p.spec.Max))
 	}
 	here := pool.Place{Cloud: p.spec.Clouds[0], Zone: p.spec.Zones[0]}
 	_, why := e.rentable(p, pool.Demand{Place: here})
 	if why != nil {
-		why.Text = "it would get no more nodes now: " + why.Text
+		why.Text = "it cannot get another node now: " + why.Text
 	}
 	return why
 }
@@ -125,19 +125,23 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 	}
 	text := fmt.Sprintf("it has %s, %d ready", countOf(p.Instances, "instance"), p.Ready)
 	if p.Kind != "" {
-		text = fmt.Sprintf("its %s is %d; %s", p.Kind, p.Wanted, text)
+		size := string(p.Kind)
+		if p.Kind == drover.PoolGroup {
+			size = "target size"
+		}
+		text = fmt.Sprintf("its %s is %d; %s", size, p.Wanted, text)
 	}
 	if p.Keeps+p.Stopped > 0 {
-		text += fmt.Sprintf(", and %d of %d stopped ones", p.Stopped, p.Keeps)
+		text += fmt.Sprintf(", %d of %d stopped", p.Stopped, p.Keeps)
 	}
 	if p.Lent > 0 {
-		text += fmt.Sprintf(", and %d more, which were started for jobs", p.Lent)
+		text += fmt.Sprintf(", %d more started for jobs", p.Lent)
 	}
 	if p.Outdated > 0 {
 		text += fmt.Sprintf(", %d with an older template", p.Outdated)
 	}
 	if p.Leaving > 0 {
-		text += fmt.Sprintf(", and %d that are leaving", p.Leaving)
+		text += fmt.Sprintf(", %d leaving", p.Leaving)
 	}
 	say(&x, Verdict{Cause: drover.ReasonPool, Text: text, Since: e.s.Configured})
 	return x

@@ -22,7 +22,7 @@ func TestForesee(t *testing.T) {
 		want   string
 	}{
 		{"the same settings do nothing", func(*engine.Settings) {}, ""},
-		{"fewer destroys, from the fullest zones", func(s *engine.Settings) { s.Pools[0].Count = 28 }, "destroy 1 web c/b: pool web wants 28 instances; destroy 1 web c/c: pool web wants 28 instances"},
+		{"fewer destroys, from the fullest zones", func(s *engine.Settings) { s.Pools[0].Count = 28 }, "destroy 1 web c/b: pool web needs only 28 instances; destroy 1 web c/c: pool web needs only 28 instances"},
 		{"more creates, in the emptiest zones", func(s *engine.Settings) { s.Pools[0].Count = 32 }, "create 1 web c/a; create 1 web c/b"},
 		{"another template replaces all, one at a time", func(s *engine.Settings) { s.Pools[0].Template = "new" },
 			"destroy 1 web c/c: pool web has a new template; replace 10 web c/a: pool web has a new template; replace 10 web c/b: pool web has a new template; " +
@@ -51,7 +51,7 @@ func TestForeseeStopped(t *testing.T) {
 	}{
 		{"the same settings do nothing", func(*engine.Settings) {}, ""},
 		{"one more has a stopped one started, and another created to be stopped", func(s *engine.Settings) { s.Pools[0].Count = 3 },
-			"start 1 web c/c: pool web has too few; create 1 web c/a"},
+			"start 1 web c/c: pool web has too few instances; create 1 web c/a"},
 		{"one fewer, and one more stopped, has one stopped", func(s *engine.Settings) { s.Pools[0].Count, s.Pools[0].Stopped = 1, 3 },
 			"stop 1 web c/b: pool web keeps it stopped"},
 		{"fewer stopped destroys", func(s *engine.Settings) { s.Pools[0].Stopped = 0 },

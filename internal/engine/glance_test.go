@@ -130,7 +130,7 @@ func TestExplainAll(t *testing.T) {
 			t.Fatalf("%d are left after %d", left, len(all))
 		}
 		for i, x := range all {
-			if want := fmt.Sprintf("instances for it are on their way: f-n-%d", i+1); x.Reasons[0].Text != want {
+			if want := fmt.Sprintf("instances for it are starting: f-n-%d", i+1); x.Reasons[0].Text != want {
 				t.Fatalf("group %d: %s", i, x.Reasons[0].Text)
 			}
 		}

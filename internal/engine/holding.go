@@ -30,13 +30,13 @@ func (e *Engine) holding(in *fleet.Member) (hold time.Duration, why string) {
 	hold, over, seen := e.bestHold(in, boot.Mean)
 	switch {
 	case seen < gapsLeast && e.anotherKept(in, boot.Mean):
-		hold, why = 0, "too little is known about when work for it returns, and another instance is kept meanwhile"
+		hold, why = 0, "there is too little data on when new work arrives, and another idle instance is being kept"
 	case seen < gapsLeast:
 		hold, why = boot.Mean, another
 	case hold == 0:
-		why = fmt.Sprintf("work for it returns too rarely, and %s", another)
+		why = fmt.Sprintf("new work for it arrives too rarely, and %s", another)
 	default:
-		why = fmt.Sprintf("of the last %d pauses in its work, %d ended within %v, and %s", seen, over, hold.Round(time.Second), another)
+		why = fmt.Sprintf("%d of its last %d idle periods ended within %v, and %s", over, seen, hold.Round(time.Second), another)
 		hold += hold/4 + time.Second
 	}
 	return min(most, max(hold, e.paidFor(in))), why

@@ -43,7 +43,7 @@ func (e *Engine) checkDependencies(j *Job) {
 	}
 	there := func(n int64) bool { return e.job(n) != nil }
 	if at := slices.IndexFunc(j.After, func(n int64) bool { return !there(n) }); at >= 0 {
-		e.cancelJob(j, e.verdict(drover.ReasonDependency, "job %d, which it runs after, has just ended; retry it again", j.After[at]))
+		e.cancelJob(j, e.verdict(drover.ReasonDependency, "job %d, on which it depends, has just ended; retry this job again", j.After[at]))
 		return
 	}
 	if left := slices.DeleteFunc(slices.Clone(j.AfterAny), func(n int64) bool { return !there(n) }); len(left) < len(j.AfterAny) {
@@ -136,7 +136,7 @@ func (e *Engine) noteCancelled(j *Job, n int, why Verdict) {
 	}
 	text := fmt.Sprintf("job %s cancelled", j.Name)
 	if j.Array.Set {
-		text = fmt.Sprintf("%d of job %s cancelled", n, j.Name)
+		text = fmt.Sprintf("%s of job %s cancelled", countOf(n, "element"), j.Name)
 	}
 	e.note(Note{Level: level, Text: text, Job: &drover.JobID{Number: j.Number, Index: -1}, Reason: new(why.Reason())})
 }
@@ -218,7 +218,7 @@ func (e *Engine) release(j *Job, state drover.JobState) {
 		switch {
 		case o == nil:
 		case state != drover.JobSucceeded && slices.Contains(o.After, j.Number):
-			e.cancelJob(o, e.verdict(drover.ReasonDependency, "job %s, which it runs after, was %s", j.Name, stateWord(state)))
+			e.cancelJob(o, e.verdict(drover.ReasonDependency, "job %s, on which it depends, was %s", j.Name, stateWord(state)))
 		default:
 			ended := func(n int64) bool { return n == j.Number }
 			o.After, o.AfterAny = slices.DeleteFunc(o.After, ended), slices.DeleteFunc(o.AfterAny, ended)
@@ -260,8 +260,8 @@ func (e *Engine) refuseMisfits() {
 // misfit ends a job's waiting elements in a group that no type can hold.
 func (e *Engine) misfit(g *group, j *Job, miss string) {
 	if grown := j.GrownIn(g.Key); grown != nil {
-		e.dismiss(g, j, drover.JobFailed, e.verdict(drover.ReasonMemory, "ran out of memory; no configured type can hold it with %s: %s", grown.Memory.Rounded(), miss))
+		e.dismiss(g, j, drover.JobFailed, e.verdict(drover.ReasonMemory, "ran out of memory; no configured type can run it with %s: %s", grown.Memory.Rounded(), miss))
 		return
 	}
-	e.cancelJob(j, e.verdict(drover.ReasonNoFit, "no configured type can hold it: %s", miss))
+	e.cancelJob(j, e.verdict(drover.ReasonNoFit, "no configured type can run it: %s", miss))
 }

@@ -152,7 +152,7 @@ func (e *Engine) checkCreating(in *fleet.Member) {
 	case !in.Held() && deadline != 0 && e.s.Now >= deadline:
 		e.breakInstance(in, e.verdict(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastFailure(in)))
 	case e.dropBlockedCandidates(in):
-		e.stop(in, e.verdict(drover.ReasonBlocked, "since it was planned, every offering it could use has been blocked"))
+		e.stop(in, e.verdict(drover.ReasonBlocked, "every offering that it could use has been blocked since it was planned"))
 	case c == nil || in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.callsLeft(in.Cloud) == 0:
 	case e.waitsForThrottle(in):
 	default:
@@ -373,7 +373,7 @@ func (e *Engine) whyIdle(in *fleet.Member) Verdict {
 	case e.ledger.Overspent():
 		return e.verdict(drover.ReasonBudget, "it is idle, and the budget is used up")
 	case !e.recordsCurrent() && len(in.Orphans) > 0:
-		return e.verdict(drover.ReasonUnproved, "attempt %v on it is not in the records, but does not end", in.Orphans[0])
+		return e.verdict(drover.ReasonUnproved, "attempt %v on it is not in the records and does not end", in.Orphans[0])
 	}
 	return e.verdict(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))
 }

@@ -79,15 +79,15 @@ func (e *Engine) lastAsked(some func(*fleet.Member) bool) (last drover.Time) {
 func useText(takes, others int) string {
 	switch {
 	case takes+others == 1 && others == 0:
-		return "its instance is in use or kept; wait until it has room or is gone"
+		return "its instance is in use or reserved; wait until it has room or is gone"
 	case takes+others == 1:
 		return "its instance is held, draining or leaving; wait until it is released or gone"
 	case others == 0:
-		return "all instances are in use or kept; wait until one has room or is gone"
+		return "all instances are in use or reserved; wait until one has room or is gone"
 	case takes == 0:
 		return "all instances are held, draining or leaving; wait until one is released or gone"
 	}
-	return fmt.Sprintf("all instances are in use or kept, except %d that are held, draining or leaving; wait until one has room or is gone", others)
+	return fmt.Sprintf("all instances are in use or reserved (held, draining or leaving: %d); wait until one has room or is gone", others)
 }
 
 // countOf returns a number with its noun, in the plural if needed.
@@ -126,7 +126,7 @@ func (e *Engine) whyTooMany(g *group) *Verdict {
 		return nil
 	}
 	need := (len(members) + clouds[0].each - 1) / clouds[0].each
-	why := e.verdict(drover.ReasonLimit, "its gang has %d jobs, and the %s that max_instances allows can hold only %d of them; it needs at least %d: raise the limit, or make the gang smaller",
+	why := e.verdict(drover.ReasonLimit, "its gang has %d jobs, and the %s that max_instances allows can run only %d of them; it needs at least %d: raise the limit, or make the gang smaller",
 		len(members), countOf(may, "instance"), holds, need)
 	return &why
 }

@@ -284,7 +284,7 @@ func (e *Engine) passedBy(left market.Limits, o drover.Offering) (why Verdict, l
 		return e.verdict(drover.ReasonLimit, "a single instance would exceed %s; raise the limit", l.Name()), l
 	}
 	if l = left.Passed(o); l != nil {
-		return e.verdict(drover.ReasonLimit, "one more instance would exceed %s; wait until one that counts against it is gone, or raise the limit", l.Name()), l
+		return e.verdict(drover.ReasonLimit, "one more instance would exceed %s; wait until an instance that counts against it is gone, or raise the limit", l.Name()), l
 	}
 	return why, nil
 }

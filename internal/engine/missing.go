@@ -222,6 +222,6 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	e.nodeBack(in)
 	e.writeInstance(in)
 	e.priceAnew(in)
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s again lists instance %s, which counted as gone: its record and its bill continue", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s lists instance %s again, although it counted as gone: its record and its bill continue", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
 	e.applySighting(c, in, *d.Shown)
 }

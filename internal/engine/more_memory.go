@@ -16,7 +16,7 @@ func (e *Engine) grow(j *Job, el *Element) (whyNot string, grown bool) {
 	}
 	shape := e.queue.KeyOf(j).With(more).Shape
 	if miss := shape.NearestMiss(e.market.Offerings()); miss != "" && e.market.Complete() {
-		return fmt.Sprintf("; no configured type can hold it with %s: %s", more.Rounded(), miss), false
+		return fmt.Sprintf("; no configured type can run it with %s: %s", more.Rounded(), miss), false
 	}
 	el.Memory = more
 	return "", true
@@ -27,7 +27,7 @@ func (e *Engine) grow(j *Job, el *Element) (whyNot string, grown bool) {
 func (e *Engine) afterMemory(j *Job, el *Element, a *Attempt, why Verdict) {
 	whyNot, grown := e.grow(j, el)
 	if grown {
-		why.Text += fmt.Sprintf("; it gets %s from now on", el.Memory.Rounded())
+		why.Text += fmt.Sprintf("; it will run with %s from now on", el.Memory.Rounded())
 		e.tryAgain(j, *el, why)
 		return
 	}

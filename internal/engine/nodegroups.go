@@ -93,7 +93,7 @@ func (e *Engine) increase(p *poolOf, b GroupAsked) *drover.Error {
 	case b.Delta > p.spec.Max-p.count:
 		return drover.Errorf(drover.KindInvalid, "node group %s has a target size of %d and a max of %d, so it cannot be increased by %d", p.Name, p.count, p.spec.Max, b.Delta)
 	case e.s.Closing || e.s.Draining:
-		return drover.Errorf(drover.KindConflict, "this controller no longer rents anything, since it is shutting down")
+		return drover.Errorf(drover.KindConflict, "this controller is shutting down and rents no more instances")
 	}
 	e.retarget(p, p.count+b.Delta, nil)
 	return nil
@@ -112,7 +112,7 @@ func (e *Engine) decrease(p *poolOf, b GroupAsked) *drover.Error {
 	}
 	unrented := max(0, p.count-len(p.failed)-e.present(p))
 	if -b.Delta > unrented+len(requested) {
-		return drover.Errorf(drover.KindInvalid, "node group %s has %d instances requested but not created: its target size of %d cannot be decreased by %d", p.Name, unrented+len(requested), p.count, -b.Delta)
+		return drover.Errorf(drover.KindInvalid, "the target size of node group %s cannot be decreased from %d by %d: instances not created yet: %d", p.Name, p.count, -b.Delta, unrented+len(requested))
 	}
 	e.retarget(p, p.count+b.Delta, &b.Reason)
 	for _, in := range requested[:max(0, -b.Delta-unrented)] {
@@ -178,7 +178,7 @@ func (e *Engine) mayDelete(p *poolOf, key NodeKey) *drover.Error {
 
 // retarget sets a group's target. The optional reason says why it is not what the autoscaler asked for, or was lowered.
 func (e *Engine) retarget(p *poolOf, target int, why *drover.Reason) {
-	e.note(Note{Level: Info, Text: fmt.Sprintf("node group %s: the target is %d", p.Name, target), Reason: why})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("node group %s: the target size is %d", p.Name, target), Reason: why})
 	p.count = target
 	e.writeGroup(p)
 }

@@ -45,7 +45,7 @@ func (e *Engine) blames(in *fleet.Member) bool {
 	}
 	if at := e.partitionEnds(c); at != 0 && e.s.Now >= at {
 		c.Partition = Partition{Over: true}
-		text := fmt.Sprintf("no instance of cloud %s has answered for %v, so they are now given up like any silent instance", c.Name, e.life().PartitionTimeout)
+		text := fmt.Sprintf("no instance of cloud %s has answered for %v, so the controller gives up on them", c.Name, e.life().PartitionTimeout)
 		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
 		e.touchSilent(c)
 	}
@@ -145,7 +145,7 @@ func (e *Engine) pausePartitions(gap time.Duration) {
 
 // whyPartitioned explains why no instance of a cloud is given up for silence.
 func (e *Engine) whyPartitioned(c *Cloud) Verdict {
-	text := fmt.Sprintf("no instance of cloud %s answers: the controller assumes a network failure, keeps those that are needed, and keeps dialling", c.Name)
+	text := fmt.Sprintf("no instance of cloud %s answers: the controller assumes a network failure, keeps the instances that are needed, and keeps trying to connect", c.Name)
 	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.partitionEnds(c), e.s.Now)}
 }
 

@@ -77,7 +77,7 @@ func (e *Engine) whyPricedOut(g *group, refuses *budget.Account, cheapest drover
 		}
 	}
 	if blocked > 0 {
-		why.Text = fmt.Sprintf("%s is the cheapest that is not blocked, at %v an hour, and %s; blocked until then: %s", cheapest.Name(), cheapest.Price, why.Text, countOf(blocked, "offering"))
+		why.Text = fmt.Sprintf("%s, at %v an hour, is the cheapest offering that is not blocked, but %s; %s blocked until then", cheapest.Name(), cheapest.Price, why.Text, countOf(blocked, "offering"))
 	}
 	return why
 }

@@ -186,7 +186,7 @@ func (e *Engine) beyondBudget(p *poolOf, o drover.Offering) *Verdict {
 			hourly += slices.MaxFunc(in.Offerings(), func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) }).Price
 		}
 		if hourly+o.Price > most {
-			return new(e.verdict(drover.ReasonBudget, "its instances cost %v of its budget of %v an hour, and the cheapest would add %v", hourly, most, o.Price))
+			return new(e.verdict(drover.ReasonBudget, "its instances cost %v of its budget of %v an hour, and the cheapest offering would add %v", hourly, most, o.Price))
 		}
 	}
 	if a := e.refusesPool(o); a != nil {
@@ -209,18 +209,18 @@ func (e *Engine) whyNoneMore(offers []drover.Offering) *Verdict {
 
 // whyExhausted explains that a zone had no capacity, and until when it is avoided.
 func (e *Engine) whyExhausted(x *Exhaustion) Verdict {
-	why := e.verdict(drover.ReasonBlocked, "exhausted")
+	why := e.verdict(drover.ReasonBlocked, "out of capacity")
 	why.Until = x.Until
 	return why
 }
 
 // whyAllBlocked explains that all of these offerings are blocked, until the first block ends.
 func (e *Engine) whyAllBlocked(all []drover.Offering) Verdict {
-	why := e.verdict(drover.ReasonBlocked, "every offering it may use there is blocked")
+	why := e.verdict(drover.ReasonBlocked, "every offering that it may use is blocked")
 	for _, o := range all {
 		if b := e.market.BlockOf(o); b != nil {
 			if why.Until = sooner(why.Until, later(b.Until(), e.s.Now)); why.Until == later(b.Until(), e.s.Now) {
-				why.Text = "every offering it may use there is blocked: " + blockText(*b)
+				why.Text = "every offering that it may use is blocked: " + blockText(*b)
 			}
 		}
 	}

@@ -150,7 +150,7 @@ func (e *Engine) resize(b ResizeAsked) {
 		e.reply(b.Wish, drover.Errorf(drover.KindNotFound, "there is no pool %s", b.Pool))
 		return
 	case p.grouped():
-		e.reply(b.Wish, drover.Errorf(drover.KindConflict, "pool %s is a node group, whose number its cluster's autoscaler sets", b.Pool))
+		e.reply(b.Wish, drover.Errorf(drover.KindConflict, "pool %s is a node group: only its cluster's autoscaler can change its size", b.Pool))
 		return
 	case b.Count < 0:
 		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "pool %s cannot have %d instances: the number must not be negative", b.Pool, b.Count))
@@ -361,7 +361,7 @@ func (e *Engine) startFor(p *poolOf, in *fleet.Member) {
 		in.Retry = e.s.Now.Add(startPause)
 		return
 	}
-	e.wake(in, false, e.verdict(drover.ReasonPool, "pool %s has too few", p.Name))
+	e.wake(in, false, e.verdict(drover.ReasonPool, "pool %s has too few instances", p.Name))
 }
 
 // leaving reports whether an instance is leaving, so that it does not count in its pool.
@@ -394,12 +394,12 @@ func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
 	case pool.Unkept:
 		return e.verdict(drover.ReasonPool, "pool %s keeps %s stopped", p.Name, countOf(p.spec.Stopped, "instance"))
 	case pool.Unbalance:
-		return e.verdict(drover.ReasonPool, "its zone has more instances of pool %s than another", p.Name)
+		return e.verdict(drover.ReasonPool, "its zone has more instances of pool %s than another zone", p.Name)
 	}
 	if e.limited() && e.ledger.Overspent() {
 		return e.verdict(drover.ReasonBudget, "it belongs to pool %s, and the budget is used up", p.Name)
 	}
-	return e.verdict(drover.ReasonPool, "pool %s wants %s", p.Name, countOf(wanted, "instance"))
+	return e.verdict(drover.ReasonPool, "pool %s needs only %s", p.Name, countOf(wanted, "instance"))
 }
 
 // recordPoolState records why a pool differs from its size, and reports when it stops replacing outdated instances.
@@ -414,7 +414,7 @@ func (e *Engine) recordPoolState(p *poolOf, in pool.Input, plan pool.Plan, close
 		e.setPoolReason(p, p.CannotStop)
 	case in.Stuck && outdated:
 		was := p.Reason.Cause
-		e.setPoolReason(p, e.verdict(drover.ReasonReplace, "%d instances of its current template did not become ready, so no more are replaced: fix the template", p.Failed))
+		e.setPoolReason(p, e.verdict(drover.ReasonReplace, "%s of its current template did not become ready, so no more instances are replaced: fix the template", countOf(p.Failed, "instance")))
 		if was != verdict.Replace {
 			e.note(Note{Level: Warn, Text: fmt.Sprintf("pool %s: %s", p.Name, p.Reason.Text), Reason: told(&p.Reason)})
 		}

@@ -71,7 +71,7 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 		}
 	}
 	if n := delayed.Count(); n > 0 {
-		text := fmt.Sprintf("failed, and waits for its %s retry of at most %d", ordinal(j.Element(delayed[0].First).Retried), j.Retry.Times)
+		text := fmt.Sprintf("failed; waiting for retry %d of %d", j.Element(delayed[0].First).Retried, j.Retry.Times)
 		why = append(why, Verdict{Cause: drover.ReasonRetry, Text: text, Since: j.Since, Until: until})
 	}
 	rest := postponed.Without(delayed)
@@ -79,25 +79,16 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 	case len(rest) == 0:
 	case j.Gang > 0 && len(delayed) > 0: // they start together
 	case j.Gang > 0:
-		r := Verdict{Cause: drover.ReasonGang, Text: "restarts together with its gang, once all may be retried", Since: j.Since}
+		r := Verdict{Cause: drover.ReasonGang, Text: "will restart with its gang once all jobs of the gang may be retried", Since: j.Since}
 		if live := e.gangLive(j, rest[0].First); len(live) > 0 {
-			r.Text = fmt.Sprintf("restarts together with its gang: %d of them have not ended yet", len(live))
+			r.Text = fmt.Sprintf("will restart with its gang; jobs of the gang that have not ended yet: %d", len(live))
 		} else {
 			r.Until = j.Due(j.GangOf(rest[0].First))
 		}
 		why = append(why, r)
 	default:
-		text := fmt.Sprintf("%d elements of its array are running or starting, which is its max_running", j.MaxRunning)
+		text := fmt.Sprintf("its array has reached its max_running: %d elements are running or starting", j.MaxRunning)
 		why = append(why, Verdict{Cause: drover.ReasonMaxRunning, Text: text, Since: j.Since})
 	}
 	return why
-}
-
-// ordinal returns "first" for 1, "second" for 2 and so on.
-func ordinal(n int) string {
-	words := []string{"first", "second", "third"}
-	if n >= 1 && n <= len(words) {
-		return words[n-1]
-	}
-	return fmt.Sprintf("%dth", n)
 }

@@ -39,7 +39,7 @@ func whose(in *fleet.Member) string {
 	case in.User != "":
 		return "; it belongs to user " + in.User + " and runs no other user's jobs"
 	case in.Owner != "" && !in.Isolated():
-		return "; its tag says that it belongs to its earlier user; it runs no other user's jobs"
+		return "; its tag names an earlier user, so it runs no other user's jobs"
 	case in.Sharing == drover.ShareUser && (in.Isolated() || in.Used):
 		return "; another user may have used it, so it runs no more jobs"
 	case in.Sharing == drover.ShareEveryone && !in.Isolated():

@@ -51,14 +51,14 @@ func (e *Engine) doubt(format string, args ...any) {
 }
 
 func (e *Engine) noteStaleRecords() {
-	e.note(Note{Level: Warn, Text: "nothing starts until every cloud and instance has reported: " + e.s.Unproved.Text, Reason: e.s.Unproved})
+	e.note(Note{Level: Warn, Text: "no job starts until every cloud and instance has reported: " + e.s.Unproved.Text, Reason: e.s.Unproved})
 }
 
 // doubtName doubts the records if an instance has a name of this store that they have not assigned yet.
 func (e *Engine) doubtName(name string) {
 	number, ours := strings.CutPrefix(name, e.instanceName(0)[:len(e.instanceName(0))-1])
 	if id, err := strconv.ParseInt(number, 10, 64); ours && err == nil && id > e.s.LastInstance {
-		e.doubt("the records are an older copy: instance %s exists, but according to them its number was never assigned", name)
+		e.doubt("the records are an older copy: they do not contain instance %s", name)
 	}
 }
 
@@ -67,7 +67,7 @@ func (e *Engine) doubtAttempt(in *fleet.Member, id drover.AttemptID) {
 	j := e.job(id.Job.Number)
 	later := j != nil && j.Open(id.Job.Index) && id.Number > max(j.LastAttempt(id.Job.Index), e.s.LastAttempt)
 	if later || id.Job.Number > e.s.LastJob {
-		e.doubt("the records are an older copy: %s has attempt %v, which according to them was never started", in.Name, id)
+		e.doubt("the records are an older copy: they do not contain attempt %v on %s", id, in.Name)
 	}
 }
 
@@ -139,9 +139,9 @@ func (e *Engine) unreported() string {
 		case in.Off: // so nothing runs there
 		case in.NoLogin && in.Listed:
 		case !in.Heard:
-			return fmt.Sprintf("instance %s to report what runs there, or to be gone", in.Name)
+			return fmt.Sprintf("instance %s to report its attempts, or to be gone", in.Name)
 		case e.unknownAttempt(in) != nil:
-			return fmt.Sprintf("attempt %v to end, which runs on %s and is not in the records", *e.unknownAttempt(in), in.Name)
+			return fmt.Sprintf("attempt %v on %s to end: it is not in the records", *e.unknownAttempt(in), in.Name)
 		}
 	}
 	return ""
@@ -161,7 +161,7 @@ func (e *Engine) unknownAttempt(in *fleet.Member) *drover.AttemptID {
 // whyUnproved explains why nothing starts, and what is waited for.
 func (e *Engine) whyUnproved() Verdict {
 	why := verdict.Of(*e.s.Unproved)
-	why.Text += "; nothing starts until clouds and instances have reported; waiting for " + e.unreported()
+	why.Text += "; no job starts until every cloud and instance has reported; waiting for " + e.unreported()
 	return why
 }
 
@@ -179,7 +179,7 @@ func (e *Engine) adoptAttempt(in *fleet.Member, r Report) *Attempt {
 	e.admit(in, j, a)
 	e.postponed(j, id.Job.Index)
 	e.use(in)
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("taking over attempt %v on %s, which is later than the records", id, in.Name), Instance: in.Name, Attempt: &id})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("taking over attempt %v on %s: it is newer than the records", id, in.Name), Instance: in.Name, Attempt: &id})
 	return a
 }
 
@@ -190,7 +190,7 @@ func (e *Engine) takeOverElement(id drover.AttemptID, j *Job) bool {
 		if before.Stop != nil {
 			return false
 		}
-		e.lose(before, "attempt %v started later, so this one had ended", id)
+		e.lose(before, "attempt %v started after this one, so this one must have ended", id)
 	}
 	if !j.Unqueue(id.Job.Index) {
 		return false

@@ -109,7 +109,7 @@ type CloudSettings struct {
 	Reserved       []Reservation  `json:"reserved,omitempty"`        // that the operator has committed to
 	Billing        drover.Billing `json:"billing,omitzero"`
 	GrowDisk       bool           `json:"grow_disk,omitempty"` // volumes can be grown
-	Leaving        bool           `json:"leaving,omitempty"`   // no longer configured: nothing is rented there, and its instances drain
+	Leaving        bool           `json:"leaving,omitempty"`   // no longer configured: no instances are rented there, and existing ones drain
 }
 
 // Lifecycle holds the timeouts of instances; the configuration's `instances:` has the same names.

@@ -75,16 +75,16 @@ func (e *Engine) whyBlocked(g *group) Verdict {
 	if len(able) == 0 {
 		return e.whyNoneFits(g)
 	}
-	why := e.verdict(drover.ReasonBlocked, "every offering that can hold it is blocked")
+	why := e.verdict(drover.ReasonBlocked, "every offering that can run it is blocked")
 	for _, o := range able {
 		b := e.market.BlockOf(o)
 		if b == nil || why.Until != 0 && b.Reason.Until >= why.Until {
 			continue
 		}
 		why.Until = b.Reason.Until
-		why.Text = fmt.Sprintf("the %d offerings that can hold it are all blocked; %s will be tried first: %s", len(able), o.Name(), blockText(*b))
+		why.Text = fmt.Sprintf("%d offerings can run it, and all of them are blocked; %s will be tried first: %s", len(able), o.Name(), blockText(*b))
 		if len(able) == 1 {
-			why.Text = fmt.Sprintf("%s, the only offering that can hold it, is blocked: %s", o.Name(), blockText(*b))
+			why.Text = fmt.Sprintf("%s, the only offering that can run it, is blocked: %s", o.Name(), blockText(*b))
 		}
 	}
 	why.Until = later(why.Until, e.s.Now)
@@ -105,11 +105,11 @@ func (e *Engine) whyTypesUnknown() Verdict {
 	for _, c := range e.enabled() {
 		if !c.Known {
 			why := e.whyCatalogue(c)
-			why.Text = "no known type can hold it, and " + why.Text
+			why.Text = "no known type can run it, and " + why.Text
 			return why
 		}
 	}
-	return e.verdict(drover.ReasonCatalogue, "no known type can hold it, and the types of another cloud are unknown")
+	return e.verdict(drover.ReasonCatalogue, "no known type can run it, and the types of another cloud are unknown")
 }
 
 // whyCatalogue says that a cloud's types are not known yet, and when it is asked again.
@@ -161,7 +161,7 @@ func refusalWords(r drover.Refusal) string {
 // refusals says of one offering, and of many, why they do not fit.
 var refusals = map[string]struct{ one, many string }{
 	"placement": {"is outside the requested placement", "are outside the requested placement"},
-	"market":    {"is in an unwanted market", "are in an unwanted market"},
+	"market":    {"is in another market", "are in another market"},
 	"arch":      {"is of another architecture", "are of another architecture"},
 	"vcpus":     {"has too few vCPUs", "have too few vCPUs"},
 	"memory":    {"has too little memory", "have too little memory"},
@@ -169,7 +169,7 @@ var refusals = map[string]struct{ one, many string }{
 	"gpus":      {"has too few GPUs", "have too few GPUs"},
 	"price":     {"is over max_price", "are over max_price"},
 	"limit":     {"is at a limit", "are at a limit"},
-	"size":      {"is of an unwanted size", "are of an unwanted size"},
+	"size":      {"is of another size", "are of another size"},
 	"dear":      {"is over the budget", "are over the budget"},
 	"blocked":   {"is blocked", "are blocked"},
 	"spread":    {"has reached the share allowed for one offering", "have reached the share allowed for one offering"},

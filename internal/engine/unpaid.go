@@ -84,7 +84,7 @@ func (e *Engine) whyNotNow(a *budget.Account, ask asked, t minimumCost) Verdict 
 
 // whyExpensive explains that the minimum cost exceeds an account's window.
 func (e *Engine) whyExpensive(a *budget.Account, ask asked, t minimumCost, can string) Verdict {
-	what, timeout, boot := "it", "a shorter timeout", ""
+	what, timeout, boot := "the job", "a shorter timeout", ""
 	if ask.count > 1 {
 		what = fmt.Sprintf("%d jobs that start together", ask.count)
 	}
@@ -94,7 +94,7 @@ func (e *Engine) whyExpensive(a *budget.Account, ask asked, t minimumCost, can s
 	if !ask.hosted {
 		boot = e.overheadText(t.of.Cloud)
 	}
-	return e.verdict(drover.ReasonBudget, "%s %s (up to %v%s on %s%s); raise it, give the job %s, or allow a cheaper offering",
+	return e.verdict(drover.ReasonBudget, "%s %s (up to %v%s on %s%s); raise the limit, give the job %s, or allow a cheaper offering",
 		wordsOf(a), fmt.Sprintf(can, what), t.whole, perWindow(a), t.of.Name(), boot, timeout)
 }
 

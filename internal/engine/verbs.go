@@ -111,7 +111,7 @@ func (e *Engine) drain() {
 		return
 	}
 	e.s.Draining, e.s.Halted = true, e.s.Now
-	e.note(Note{Level: Info, Text: "draining: nothing more starts, and idle instances are destroyed"})
+	e.note(Note{Level: Info, Text: "draining: no more jobs start, and idle instances are destroyed"})
 	for _, in := range e.fleet.All() {
 		e.unneeded(in)
 	}

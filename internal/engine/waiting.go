@@ -12,12 +12,12 @@ import (
 const maxKinds = 50
 
 const (
-	bootingText  = "instances for it are on their way"
-	endingText   = "a running job is likely to make room before a new instance would have booted"
+	bootingText  = "instances for it are starting"
+	endingText   = "a running job will probably end before a new instance could boot"
 	heldText     = "its priority is 0; raise it with drover priority to start it"
-	planningText = "instances for it are being chosen, which takes seconds"
-	drainingText = "the controller is about to exit and starts nothing new; the next one continues"
-	closingText  = "the fleet is closing: nothing more is rented, and idle instances are destroyed"
+	planningText = "Drover is choosing instances for it; this takes a few seconds"
+	drainingText = "the controller is shutting down and starts no more jobs; the next controller continues"
+	closingText  = "the fleet is closing: no more instances are rented, and idle ones are destroyed"
 )
 
 // whyEnding explains that a group waits for room that is paid for anyway.
@@ -25,7 +25,7 @@ func (e *Engine) whyEnding(g *group) Verdict {
 	if g.Key.MaxWait == 0 {
 		return e.verdict(drover.ReasonEnding, endingText)
 	}
-	return e.verdict(drover.ReasonEnding, "a running job is likely to make room in time; max_wait lets it wait up to %v longer than a boot takes, which saves an instance", g.Key.MaxWait)
+	return e.verdict(drover.ReasonEnding, "a running job will probably end soon enough: max_wait lets this job wait up to %v longer than an instance takes to boot", g.Key.MaxWait)
 }
 
 // whyHeld explains why a job's elements may not start at all, if so.
@@ -114,8 +114,8 @@ func (e *Engine) held() (after, zero drover.Waiting) {
 
 // postponedTexts are reasons that apply to any job.
 var postponedTexts = map[Cause]string{
-	drover.ReasonGang:       "restarts together with others that have not ended yet",
-	drover.ReasonRetry:      "failed, and will be retried after a delay",
+	drover.ReasonGang:       "will restart with its gang once all jobs of the gang have ended",
+	drover.ReasonRetry:      "failed; will be retried after a delay",
 	drover.ReasonMaxRunning: "its array has reached its max_running",
 }
 
@@ -145,7 +145,7 @@ func (e *Engine) standing() []drover.Waiting {
 
 // others summarizes elements whose reasons did not fit the list.
 func others(n int) drover.Waiting {
-	return drover.Waiting{Count: n, Reason: drover.Reason{Code: drover.ReasonOther, Text: "and others for other reasons; see drover explain JOB"}}
+	return drover.Waiting{Count: n, Reason: drover.Reason{Code: drover.ReasonOther, Text: "various other reasons; see drover explain JOB"}}
 }
 
 // tally counts waiting elements by reason.

@@ -30,7 +30,7 @@ func (g *Collector) destroyAll(ctx context.Context, clouds map[string]driver.Clo
 		}
 	}
 	for name, doomed := range byCloud {
-		fmt.Fprintf(g.Say, "destroying %s in cloud %s, until its list no longer contains them\n", human.Plural(len(doomed), "instance"), name)
+		fmt.Fprintf(g.Say, "destroying %s in cloud %s, and waiting until the cloud no longer lists them\n", human.Plural(len(doomed), "instance"), name)
 		err = errors.Join(err, DestroyStrays(ctx, clouds[name], s.fleet, doomed))
 	}
 	return err
@@ -64,7 +64,7 @@ func DestroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*St
 			return err
 		}
 	}
-	return errors.Join(err, drover.Errorf(drover.KindTransient, "destroying %v: its cloud accepted that, but still lists it after %v", left[0], destroyTime).
+	return errors.Join(err, drover.Errorf(drover.KindTransient, "destroying %v: its cloud accepted the request, but still lists the instance after %v", left[0], destroyTime).
 		WithHint("run the same command again"))
 }
 

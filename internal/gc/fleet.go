@@ -53,7 +53,7 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 	}
 	if len(g.Found) == before {
 		g.Said = true
-		fmt.Fprintf(g.Say, "%s is unfinished and has no instances. To finish it: drover run --resume %s. To give it up: %s --destroy\n", fleet, fleet, CommandOf(g.File, fleet))
+		fmt.Fprintf(g.Say, "%s is unfinished and has no instances. To finish it: drover run --resume %s. To abandon it: %s --destroy\n", fleet, fleet, CommandOf(g.File, fleet))
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (g *Collector) giveUp(ctx context.Context, folder *daemon.RunFolder, c *con
 		return err
 	}
 	g.Said = true
-	fmt.Fprintf(g.Say, "%s was given up: its records have been removed\n", folder.ID)
+	fmt.Fprintf(g.Say, "%s is abandoned: its records have been removed\n", folder.ID)
 	return nil
 }
 
@@ -116,7 +116,7 @@ func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, 
 	}
 	for _, in := range live {
 		if !slices.Contains(c.CloudNames(), in.Cloud) {
-			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
+			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, but the configuration no longer contains this cloud", in.Name, in.Cloud).
 				WithHint("add the cloud to the configuration again, or destroy the instance by other means and remove %s", folder.Path)
 		}
 		listed := slices.ContainsFunc(destroyed, func(s *Stray) bool {
@@ -148,7 +148,7 @@ func readable(ctx context.Context, folder *daemon.RunFolder) error {
 }
 
 func (g *Collector) needsWithoutState(what string, err error) error {
-	return drover.Errorf(drover.KindInvalid, "%s, so it is unknown whether its instances are still wanted: %v", what, err).
+	return drover.Errorf(drover.KindInvalid, "%s, so it is unknown whether its instances are still needed: %v", what, err).
 		WithHint("if they are not: %s --destroy --without-state", CommandOf(g.File, g.Fleet))
 }
 
@@ -174,7 +174,7 @@ func (g *Collector) unknown(ctx context.Context, fleet string) error {
 	defer leavingNothing(folder, c.CloudNames())()
 	if err := g.sweep(ctx, s); err != nil || !check || !g.Destroy {
 		if g.Blind && len(g.Found) > 0 {
-			fmt.Fprintf(g.Say, "there are no records of %s in %s, so it is unknown whether its instances are still wanted\n", fleet, folder)
+			fmt.Fprintf(g.Say, "there are no records of %s in %s, so it is unknown whether its instances are still needed\n", fleet, folder)
 		}
 		return err
 	}
@@ -219,9 +219,9 @@ func (g *Collector) daemon(ctx context.Context, c *config.Config) error {
 			return nil, err
 		}
 		if g.Destroy && !g.WithoutState {
-			return nil, g.needsWithoutState("neither the controller of "+c.Fleet+" nor its records can be read", err)
+			return nil, g.needsWithoutState("neither the controller of "+c.Fleet+" nor its records are available", err)
 		}
-		fmt.Fprintf(g.Say, "neither the controller of %s nor its records can be read, so it is unknown whether its instances are still wanted: %v\n", c.Fleet, err)
+		fmt.Fprintf(g.Say, "neither the controller of %s nor its records are available, so it is unknown whether its instances are still needed: %v\n", c.Fleet, err)
 		s.spared, g.Blind = g.spareWanted(folder, c), true
 		return nothingKnown()
 	}

@@ -48,7 +48,7 @@ func (g *Collector) wantedByItself(key remote.FleetKey, within time.Duration) fu
 			fmt.Fprintf(g.Say, "%v is left alone: it heard from a controller %s ago\n", s, human.Age(silent))
 			return true
 		case err != nil && drover.KindOf(err) != drover.KindNotFound:
-			fmt.Fprintf(g.Say, "%v does not say when it last heard from a controller, so only its age counts: %v\n", s, err)
+			fmt.Fprintf(g.Say, "%v does not say when it last heard from a controller, so Drover considers only its age: %v\n", s, err)
 		}
 		return false
 	}
@@ -64,7 +64,7 @@ func (g *Collector) spareWanted(folder daemon.Folder, c *config.Config) func(con
 	}
 	key, err := remote.LoadOrCreateFleetKey(folder.File("fleet.key"))
 	if err != nil {
-		fmt.Fprintf(g.Say, "the instances cannot be asked when they last heard from a controller, so only their age counts: %v\n", err)
+		fmt.Fprintf(g.Say, "the instances cannot be asked when they last heard from a controller, so Drover considers only their age: %v\n", err)
 		return g.wantedByAge
 	}
 	return g.wantedByItself(key, cmp.Or(c.Instances.OrphanTimeout, lately))
@@ -84,7 +84,7 @@ func (g *Collector) wanted(ctx context.Context, folder daemon.Folder) (func(Stra
 	if unread != nil {
 		return nil, drover.Errorf(drover.KindUnreachable, "%v; %v", err, unread)
 	}
-	fmt.Fprintf(g.Say, "the controller of %s does not answer, so its records say which instances are still wanted: %v\n", folder.Fleet, err)
+	fmt.Fprintf(g.Say, "the controller of %s does not answer, so its records show which instances are still needed: %v\n", folder.Fleet, err)
 	return belongsTo(list), nil
 }
 

@@ -230,6 +230,6 @@ func (c *Client) refusal(answer *http.Response) error {
 		return drover.Errorf(drover.KindInvalid, "the controller at %s redirects to %s", c.base.String(), cut(to)).
 			WithHint("if that is the controller, give its address; the token was not sent there")
 	}
-	return drover.Errorf(kindOf(answer.StatusCode), "%s answers %s, which no Drover controller would do", c.base.String(), answer.Status).
-		WithHint("is this the address of a controller?")
+	return drover.Errorf(kindOf(answer.StatusCode), "%s answers with %s, so it is not a Drover controller", c.base.String(), answer.Status).
+		WithHint("check the controller's address")
 }

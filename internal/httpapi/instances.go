@@ -15,7 +15,7 @@ type listInstancesInput struct {
 	After int64    `query:"after" minimum:"0" doc:"only those with a higher id"`
 	Limit int      `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 
-	Newest   bool `query:"newest" doc:"newest first; after then means ids below it"`
+	Newest   bool `query:"newest" doc:"newest first; after then selects lower ids"`
 	Attempts int  `query:"attempts" minimum:"0" maximum:"200" doc:"with this many of the last attempts on each"`
 }
 

@@ -93,7 +93,7 @@ type listJobsInput struct {
 	Tried    bool         `query:"tried" doc:"only those that have had an attempt"`
 	Since    string       `query:"since" doc:"only those that are not final, or have ended since this time, such as 2026-11-22T08:00:00Z"`
 	Match    string       `query:"match" maxLength:"100" doc:"only those with this text in their name or their batch's; a page may be empty although more follow"`
-	Newest   bool         `query:"newest" doc:"newest first; after then means those before it"`
+	Newest   bool         `query:"newest" doc:"newest first; after then selects earlier ones"`
 	After    drover.JobID `query:"after" doc:"only those that come after this one"`
 	Limit    int          `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 }

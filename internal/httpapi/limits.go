@@ -121,9 +121,9 @@ func (s *streams) open(user string) (release func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.users[user] >= s.one:
-		return nil, tooMany(s.wait, "%d %s of one user and their jobs are open, which is the limit", s.one, s.what)
+		return nil, tooMany(s.wait, "the limit of %d open %s per user, including the user's jobs, is reached", s.one, s.what)
 	case s.total >= s.all:
-		return nil, tooMany(s.wait, "%d %s are open, which is the limit", s.all, s.what)
+		return nil, tooMany(s.wait, "the limit of %d open %s is reached", s.all, s.what)
 	}
 	s.users[user]++
 	s.total++
@@ -156,7 +156,7 @@ func (r *room) take(user string, bytes int64) (release func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.left < bytes || r.users[user]+bytes > memoryAtMost {
-		return nil, tooMany(time.Second, "too many large batches are being read at this moment")
+		return nil, tooMany(time.Second, "too many large batches are being read at the moment")
 	}
 	r.left -= bytes
 	r.users[user] += bytes

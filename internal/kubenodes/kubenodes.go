@@ -75,7 +75,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		_, changed := k.Fleet.NodeGroups()
 		if err := k.round(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("looking after the cluster's nodes", logkey.Error, err)
+			k.Log.Warn("updating the cluster's nodes", logkey.Error, err)
 		}
 		wait(ctx, leastGap, nil)
 		wait(ctx, pace-leastGap, changed)

@@ -56,7 +56,7 @@ func (g *gce) Notice(ctx context.Context) (*drover.Notice, error) {
 		return nil, err
 	}
 	if said == gceTerminates {
-		cause = "terminated for its host's maintenance"
+		cause = "terminated for host maintenance"
 	}
 	return g.maintenance.notice(cause, gceMaintenanceWarning), nil
 }

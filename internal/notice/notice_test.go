@@ -222,7 +222,7 @@ func TestGCE(t *testing.T) {
 		path, said, cause string
 		warning           time.Duration
 	}{
-		{gceEvent, "TERMINATE_ON_HOST_MAINTENANCE", "terminated for its host's maintenance", time.Minute},
+		{gceEvent, "TERMINATE_ON_HOST_MAINTENANCE", "terminated for host maintenance", time.Minute},
 		{gcePreempted, "TRUE", "preempted", 30 * time.Second},
 	} {
 		google.set(gcePath+c.path, c.said)

@@ -16,7 +16,7 @@ func (m *model) why(d *draft, demand, count int) drover.Unmet {
 	case limit < 0 && slices.ContainsFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == shareCode }):
 		u.Code, u.Text = drover.ReasonLimit, shareText
 	case limit < 0:
-		u.Code, u.Text = drover.ReasonBlocked, "every offering that can hold it is blocked"
+		u.Code, u.Text = drover.ReasonBlocked, "every offering that can run it is blocked"
 	default:
 		u.Code = drover.ReasonLimit
 		u.Text = u.Refusals[limit].Text
@@ -59,7 +59,7 @@ func (m *model) refusal(d *draft, asked drover.Demand, o drover.Offering) (code,
 		return misfit.Check, misfit.String()
 	}
 	if !asked.Affords(o) {
-		return "dear", fmt.Sprintf("it costs %v an hour, %v per vCPU, which is more than may be spent on it", o.Price, o.VCPUPrice())
+		return "dear", fmt.Sprintf("it costs %v an hour, %v per vCPU: more than the budget allows", o.Price, o.VCPUPrice())
 	}
 	k := kind{has: m.capacity(&o), limits: m.rowsOf(&o)}
 	for _, r := range append([]int{0}, k.limits...) {

@@ -59,7 +59,7 @@ func EstimateBatch(ctx context.Context, c *config.Config, s engine.Settings, off
 		return nil, fmt.Errorf("estimating the batch: %w", err)
 	}
 	if err := r.Saves(ctx, in); err != nil {
-		return nil, fmt.Errorf("estimating what waiting saves: %w", err)
+		return nil, fmt.Errorf("estimating the savings from waiting: %w", err)
 	}
 	e.Saved = r.Saved
 	e.Seconds, e.Cost, e.Done, e.Never = r.Makespan, r.Cost, r.Done, r.Refused+r.Unfinished

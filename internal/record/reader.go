@@ -97,7 +97,7 @@ func (r *Reader) next(v any) error {
 		return cut(err)
 	}
 	if objects := bytes.Count(r.line, []byte{'{'}); objects > 1000 && objects > len(r.line)/sparse {
-		return drover.Errorf(drover.KindInvalid, "a record has %d objects in %d bytes, more than any real one", objects, len(r.line))
+		return drover.Errorf(drover.KindInvalid, "a record has %d objects in %d bytes, more than any valid record", objects, len(r.line))
 	}
 	return json.Unmarshal(r.line, v)
 }

@@ -57,7 +57,7 @@ func (r *Reader) Steps(decider Decider) iter.Seq2[Step, error] {
 func decide(decider Decider, ev engine.Event) (_ engine.Decision, err error) {
 	defer func() {
 		if why := recover(); why != nil {
-			err = drover.Errorf(drover.KindInvalid, "the engine cannot decide it: %v", why)
+			err = drover.Errorf(drover.KindInvalid, "the engine rejects it: %v", why)
 		}
 	}()
 	return decider.Apply(ev), nil

@@ -81,7 +81,7 @@ func (w *Writer) Append(event engine.Event, decision engine.Decision) {
 		return
 	}
 	if w.waiting.Len() > w.most {
-		w.err = errors.New("recording events: the disk is too slow for it")
+		w.err = errors.New("recording events: the disk is too slow")
 		return
 	}
 	mark, err := MarkOf(decision)

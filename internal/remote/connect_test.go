@@ -152,7 +152,7 @@ func TestLogin(t *testing.T) {
 	t.Run("a key that is not accepted is an authentication error at once", func(t *testing.T) {
 		_, target := fake(t, &fakeRunner{})
 		target.Signers = []ssh.Signer{FleetKey{drover.NewSecret("another")}.LoginKey()}
-		refused(t, target, drover.KindAuthentication, "none of 1 login keys for user admin")
+		refused(t, target, drover.KindAuthentication, "rejects every login key for user admin (1 tried)")
 	})
 	t.Run("of several keys the one that is accepted is found", func(t *testing.T) {
 		_, target := fake(t, &fakeRunner{})
@@ -253,7 +253,7 @@ func TestHello(t *testing.T) {
 		}
 		c.Close()
 		lines = 100
-		refused(t, target, drover.KindTransient, "does not stop printing")
+		refused(t, target, drover.KindTransient, "prints too much")
 	})
 	t.Run("with the runner there, one command does it all", func(t *testing.T) {
 		i, target := fake(t, &fakeRunner{})

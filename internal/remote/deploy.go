@@ -97,7 +97,7 @@ func readVerdict(r *bufio.Reader) (present bool, err error) {
 			return false, err
 		}
 	}
-	return false, errors.New("the login shell does not stop printing")
+	return false, errors.New("the login shell prints too much")
 }
 
 // place is where the runner is, as the scripts' first arguments.

@@ -74,7 +74,7 @@ func (s *session) loginError(err error) error {
 	text := printable(err.Error())
 	// The library gives these two no type of their own.
 	if strings.Contains(text, "unable to authenticate") || strings.Contains(text, "Too many authentication failures") {
-		return drover.Errorf(drover.KindAuthentication, "the instance accepts none of %d login keys for user %s", len(s.target.Signers), s.target.User).
+		return drover.Errorf(drover.KindAuthentication, "the instance rejects every login key for user %s (%d tried)", s.target.User, len(s.target.Signers)).
 			WithHint("check the user, and that the image installs the login key")
 	}
 	return drover.Errorf(drover.KindUnreachable, "%s", strings.TrimPrefix(text, "ssh: handshake failed: "))
@@ -90,7 +90,7 @@ func refuseAll(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 				continue
 			}
 			// A refusal that cannot be sent is noticed by whoever reads.
-			_ = c.Reject(ssh.Prohibited, "the instance may not open channels")
+			_ = c.Reject(ssh.Prohibited, "the instance is not allowed to open channels")
 		case r, ok := <-requests:
 			if !ok {
 				requests = nil

@@ -51,7 +51,7 @@ func (c *Conn) Start(ctx context.Context, s wire.Start, open Content) error {
 			return err
 		}
 	}
-	return drover.Errorf(drover.KindTransient, "starting attempt %v: its inputs are not kept on the instance", s.ID)
+	return drover.Errorf(drover.KindTransient, "starting attempt %v: its inputs are no longer on the instance", s.ID)
 }
 
 // await makes this goroutine the one that gets the answers for an attempt.

@@ -263,7 +263,7 @@ func startAs(uid int, args []string, env map[string]string) (*command, error) {
 		return nil, err
 	}
 	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) { // EPERM: no keyrings in a container
-		return nil, fmt.Errorf("leaving the keyring of whoever logged in: %w", err)
+		return nil, fmt.Errorf("leaving the keyring of the login session: %w", err)
 	}
 	return spawn(path, args, attributes{env: pairs(env), files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, uid: uid})
 }
@@ -271,7 +271,7 @@ func startAs(uid int, args []string, env map[string]string) (*command, error) {
 // mountApart mounts what an attempt is to see, in namespaces of its own, and goes to its working folder.
 func mountApart(f folder) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("keeping mounts to itself: %w", err)
+		return fmt.Errorf("making its mounts private: %w", err)
 	}
 	if err := os.MkdirAll(insideFolder, 0o755); err != nil {
 		return err

@@ -199,7 +199,7 @@ func (d *daemon) prepare(ctx context.Context, a *attempt, m wire.Start) error {
 	}
 	if a.sandbox.UID != 0 {
 		if err := a.folder.openTo(a.sandbox.UID); err != nil {
-			return fmt.Errorf("giving the attempt's user its folder: %w", err)
+			return fmt.Errorf("changing the owner of the attempt's folder: %w", err)
 		}
 	}
 	nowhere := d.findPlace(ctx, a, m)
@@ -351,7 +351,7 @@ func (d *daemon) forgetLocked(id drover.AttemptID) {
 		return
 	}
 	if err := d.trash.throw(string(a.folder)); err != nil {
-		d.log.Printf("attempt %v: forgetting it: %v", id, err)
+		d.log.Printf("attempt %v: removing its records: %v", id, err)
 		return
 	}
 	delete(d.attempts, id)

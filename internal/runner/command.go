@@ -203,7 +203,7 @@ func (c *command) finish() drover.Exit {
 		e.Code, e.Signal = 128+int(status.Signal()), status.Signal().String()
 	}
 	if left > 0 {
-		e.Text = fmt.Sprintf("%d processes that it left behind could not be killed", left)
+		e.Text = fmt.Sprintf("it left behind processes that could not be killed: %d", left)
 	}
 	if c.group != nil {
 		c.leaveGroup(&e)

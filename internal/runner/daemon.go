@@ -127,7 +127,7 @@ func lockDaemon(ready *os.File) (*os.File, error) {
 			return nil, fmt.Errorf("waiting for the predecessor: %w", err)
 		}
 		if pipe[0].Revents&unix.POLLERR != 0 {
-			return nil, errors.New("the predecessor does not exit, and nobody is waiting for this daemon any more")
+			return nil, errors.New("the predecessor does not exit, and no controller is waiting for this daemon any more")
 		}
 	}
 }
@@ -287,7 +287,7 @@ func (d *daemon) serve(conn *net.UnixConn) {
 	}
 	switch {
 	case leaving:
-		d.log.Printf("making way for %s", hello.Binary)
+		d.log.Printf("handing over to %s", hello.Binary)
 		d.leave()
 	case hello.Role == "control":
 		d.serveControl(conn, lines)

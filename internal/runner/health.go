@@ -115,7 +115,7 @@ func tryToWrite() error {
 func diskRoom() error {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(".", &disk); err != nil {
-		return fmt.Errorf("looking at the disk: %w", err)
+		return fmt.Errorf("checking the disk: %w", err)
 	}
 	free, all := drover.Bytes(disk.Bavail)*drover.Bytes(disk.Bsize), drover.Bytes(disk.Blocks)*drover.Bytes(disk.Bsize)
 	if free < min(leastDisk, all/100) {

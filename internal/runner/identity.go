@@ -30,7 +30,7 @@ func settleIdentity(given identity) (identity, error) {
 		return known, err
 	}
 	if given.Fleet == "" || given.Instance == "" {
-		return known, errors.New("no controller has yet said which fleet and instance this is")
+		return known, errors.New("no controller has assigned a fleet and an instance name yet")
 	}
 	text, err = json.Marshal(given)
 	if err != nil {

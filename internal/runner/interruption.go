@@ -115,7 +115,7 @@ func (d *daemon) showLocked(a *attempt, text []byte) {
 		a.callOffLocked(errInterrupted)
 	default:
 		if err := errors.Join(a.folder.makeTold(), atomicfile.Write(a.folder.notice(), text)); err != nil {
-			d.log.Printf("attempt %v: showing it the notice: %v", a.id, err)
+			d.log.Printf("attempt %v: passing it the notice: %v", a.id, err)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func (d *daemon) callOffLocked() {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		d.log.Printf("forgetting the notice: %v", err)
+		d.log.Printf("removing the notice: %v", err)
 	}
 	d.sendLocked(wire.Message{Notice: &wire.Notice{}})
 }

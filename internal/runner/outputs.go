@@ -55,7 +55,7 @@ func (b bulk) getOutputs(r wire.Request) error {
 	}
 	history, err := a.folder.history()
 	if err == nil && history.attempt == nil {
-		err = errors.New("its journal does not say what its outputs are")
+		err = errors.New("its journal does not list its outputs")
 	}
 	if err != nil {
 		return b.refuse(err)

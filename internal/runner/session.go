@@ -99,7 +99,7 @@ func (d *daemon) admitController(s *session, h wire.Hello) error {
 	}
 	if h.Epoch > d.epoch {
 		if err := writeEpoch(h.Epoch); err != nil {
-			return fmt.Errorf("remembering the epoch: %w", err)
+			return fmt.Errorf("storing the epoch: %w", err)
 		}
 		d.epoch = h.Epoch
 	}

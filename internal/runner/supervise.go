@@ -124,7 +124,7 @@ func (s *supervisor) run(o order, j journal) drover.Exit {
 		return notStarted(err)
 	}
 	if err := s.tell(report{Started: true}); err != nil {
-		j.logf("telling the daemon: %v", err)
+		j.logf("reporting to the daemon: %v", err)
 	}
 	w := watch{payload: p, order: o, journal: j, pokes: s.pokes, held: deadman.Find()}
 	w.untilEnded()

@@ -95,7 +95,7 @@ func (d *daemon) hold(s deadman.Switch) {
 		return
 	}
 	if err := atomicfile.Write(heardFile, []byte(heard.UTC().Format(time.RFC3339)+"\n")); err != nil {
-		d.log.Printf("noting when it heard from a controller: %v", err)
+		d.log.Printf("recording the contact with a controller: %v", err)
 	}
 }
 

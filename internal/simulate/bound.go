@@ -13,7 +13,7 @@ import (
 // first second to its last.
 //
 // For any weight of a GiB relative to a vCPU, an instance has a number of units, and a job uses a number of units. Let a
-// job pay, for each of its units, the lowest price per unit of the offerings that can hold it. An instance can hold each
+// job pay, for each of its units, the lowest price per unit of the offerings that can run it. An instance can hold each
 // of the jobs that run on it, so none of them pays more than its price per unit. Together they use at most its units, so
 // they never pay more than it costs. Therefore all jobs together never pay more than any fleet that runs them costs.
 // bound tries several weights and returns the highest result. For each offering, it uses the lowest price during the

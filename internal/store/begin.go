@@ -153,17 +153,17 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	}
 	st.Spending, err = collect(ctx, tx, readDocument[engine.Spending], `SELECT engine FROM spending ORDER BY scope`)
 	if err != nil {
-		return fmt.Errorf("reading what was spent: %w", err)
+		return fmt.Errorf("reading past spending: %w", err)
 	}
 	st.Pools, err = collect(ctx, tx, readDocument[engine.PoolRow], `SELECT engine FROM pools ORDER BY name`)
 	if err != nil {
 		return fmt.Errorf("reading the pools: %w", err)
 	}
 	if st.Stats.Boots, err = boots(ctx, tx); err != nil {
-		return fmt.Errorf("reading how long instances booted: %w", err)
+		return fmt.Errorf("reading boot times: %w", err)
 	}
 	if st.Stats.Runs, err = runs(ctx, tx); err != nil {
-		return fmt.Errorf("reading how long jobs ran: %w", err)
+		return fmt.Errorf("reading run times: %w", err)
 	}
 	return nil
 }

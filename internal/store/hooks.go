@@ -49,7 +49,7 @@ func (s *Store) Hooks(ctx context.Context, now drover.Time, most int) (due []Hoo
 // whether the hook is done.
 func (s *Store) HookRun(ctx context.Context, h Hook, failure error, now drover.Time) (done bool, err error) {
 	pause, again := pauseAfter(failure, h.tries, time.Second)
-	err = s.change(ctx, "noting that a hook was run", func(tx *sql.Tx) error {
+	err = s.change(ctx, "recording that a hook ran", func(tx *sql.Tx) error {
 		if again {
 			_, err := tx.ExecContext(ctx, `UPDATE hooks SET tries = tries + 1, next = ? WHERE id = ?`, now.Add(pause), h.ID)
 			return err

@@ -44,7 +44,7 @@ func readText(row scanner) (t string, err error) { return t, row.Scan(&t) }
 
 // ForgetInputs drops inputs that were sent before a time and that no job uses.
 func (s *Store) ForgetInputs(ctx context.Context, before drover.Time) error {
-	return s.change(ctx, "forgetting inputs", func(tx *sql.Tx) error {
+	return s.change(ctx, "deleting the records of inputs", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM inputs WHERE NOT used AND sent < ?`, before)
 		return err
 	})

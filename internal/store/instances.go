@@ -101,7 +101,7 @@ func readInstanceNamed(ctx context.Context, tx *sql.Tx, now drover.Time, name st
 
 // KeepRunnerLogs stores the last lines of runners' logs, by instance.
 func (s *Store) KeepRunnerLogs(ctx context.Context, logs map[int64][]string) error {
-	return s.change(ctx, "storing the ends of runners' logs", func(tx *sql.Tx) error {
+	return s.change(ctx, "storing the last lines of runners' logs", func(tx *sql.Tx) error {
 		for id, lines := range logs {
 			column, err := text(lines)
 			if err != nil {

@@ -55,23 +55,23 @@ func proofOf(path string) *proof { return &proof{path: path + ".proof"} }
 func (p *proof) read() (m mark, whyNot string, err error) {
 	file, err := os.Open(p.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return m, "their progress note is missing", nil
+		return m, "their progress file is missing", nil
 	}
 	if err != nil {
-		return m, "", fmt.Errorf("reading the records' progress note: %w", err)
+		return m, "", fmt.Errorf("reading the records' progress file: %w", err)
 	}
 	defer file.Close()
 	var text [noteSize]byte
 	n, err := file.Read(text[:])
 	if err != nil || json.Unmarshal(text[:n], &m) != nil {
-		return mark{}, "their progress note cannot be read", nil
+		return mark{}, "their progress file cannot be read", nil
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return m, "", fmt.Errorf("reading the records' progress note: %w", err)
+		return m, "", fmt.Errorf("reading the records' progress file: %w", err)
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && changedAt(stat).Sub(m.Written) > copyGap {
-		return m, "their progress note was itself copied, moved or changed since it was written", nil
+		return m, "their progress file was itself copied, moved or changed since it was written", nil
 	}
 	return m, "", nil
 }
@@ -90,7 +90,7 @@ func (p *proof) begin(m mark) error {
 		file, err = os.OpenFile(p.path, os.O_RDWR, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("writing the records' progress note: %w", err)
+		return fmt.Errorf("writing the records' progress file: %w", err)
 	}
 	if p.file != nil {
 		p.file.Close()
@@ -146,7 +146,7 @@ func (p *proof) against(m mark) (noted mark, why *drover.Reason, err error) {
 	switch {
 	case err != nil || whyNot != "":
 	case noted.Nonce != m.Nonce:
-		noted, whyNot = mark{}, "the progress note belongs to other records"
+		noted, whyNot = mark{}, "the progress file belongs to other records"
 	case noted.Changes > m.Changes:
 		whyNot = fmt.Sprintf("%d changes are missing from them", noted.Changes-m.Changes)
 	default:

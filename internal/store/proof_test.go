@@ -232,7 +232,7 @@ func TestANoteThatProvesNothing(t *testing.T) {
 	t.Run("is missing", func(t *testing.T) {
 		p := used(t)
 		os.Remove(p.path + ".proof")
-		wantUnproved(t, begun(t, p.open(t)), "their progress note is missing")
+		wantUnproved(t, begun(t, p.open(t)), "their progress file is missing")
 	})
 	t.Run("belongs to other records", func(t *testing.T) {
 		p, other := used(t), used(t)
@@ -298,5 +298,5 @@ func TestANoteThatCannotBeKeptIsTakenAway(t *testing.T) {
 	begun(t, s)
 	s.proof.file.Close()
 	commit(t, s, engine.Write{Closing: true})
-	wantUnproved(t, begun(t, p.open(t)), "their progress note is missing")
+	wantUnproved(t, begun(t, p.open(t)), "their progress file is missing")
 }

@@ -81,7 +81,7 @@ func newSpec(ctx context.Context, tx *sql.Tx, id drover.JobID, batch drover.Batc
 // ran after one of these are repeated as well, and so are those that ran after them. It returns how many jobs were
 // put back.
 func (s *Store) Redo(ctx context.Context, specs []drover.JobSpec) (jobs int, err error) {
-	err = s.change(ctx, "requeueing what failed", func(tx *sql.Tx) error {
+	err = s.change(ctx, "requeueing failed jobs", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE fleet SET closing = FALSE`); err != nil {
 			return err
 		}

@@ -110,7 +110,7 @@ func (s *Store) setAsideOne(ctx context.Context, tx *sql.Tx, f foul) error {
 
 // SetAside says what could not be loaded, for as long as its job is held because of it.
 func (s *Store) SetAside(ctx context.Context) (what []string, err error) {
-	err = s.look(ctx, "listing what was set aside", func(tx *sql.Tx) error {
+	err = s.look(ctx, "listing the records that were set aside", func(tx *sql.Tx) error {
 		return each(ctx, tx, func(row scanner) error {
 			var one string
 			err := row.Scan(&one)

@@ -19,7 +19,7 @@ func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Bud
 	for _, b := range budgets {
 		spent = append(spent, engine.NewSpending(b, now))
 	}
-	err = s.look(ctx, "adding up what was spent", func(tx *sql.Tx) error {
+	err = s.look(ctx, "adding up past spending", func(tx *sql.Tx) error {
 		since := spent[0].Since()
 		bills, err := billsSince(ctx, tx, now, since, func(bill billing.Bill) {
 			for i, b := range budgets {

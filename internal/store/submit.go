@@ -58,7 +58,7 @@ func (s *Store) Submitted(ctx context.Context, sub drover.Submission) (numbers [
 	if err != nil || key == nil {
 		return nil, false, err
 	}
-	err = s.look(ctx, "looking up what was submitted", func(tx *sql.Tx) error {
+	err = s.look(ctx, "looking up a submission", func(tx *sql.Tx) error {
 		numbers, err = key.before(ctx, tx, drover.TimeOf(time.Now()))
 		return err
 	})

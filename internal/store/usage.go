@@ -17,7 +17,7 @@ const (
 
 // Usage is how much a user has.
 func (s *Store) Usage(ctx context.Context, user string) (u drover.Usage, err error) {
-	err = s.look(ctx, "adding up what a user has", func(tx *sql.Tx) error {
+	err = s.look(ctx, "adding up a user's usage", func(tx *sql.Tx) error {
 		u, err = usage(ctx, tx, user)
 		return err
 	})
@@ -49,7 +49,7 @@ func checkUsage(ctx context.Context, tx *sql.Tx, user string, limits drover.User
 
 // PutResults records the size of the logs and outputs of jobs or elements. Unknown jobs are ignored.
 func (s *Store) PutResults(ctx context.Context, bytes map[drover.JobID]int64) error {
-	return s.change(ctx, "recording how large results are", func(tx *sql.Tx) error {
+	return s.change(ctx, "recording the sizes of results", func(tx *sql.Tx) error {
 		for id, n := range bytes {
 			if err := s.run(ctx, tx, putResults, id.Number, id.Index, n); err != nil {
 				return err
@@ -63,7 +63,7 @@ func (s *Store) PutResults(ctx context.Context, bytes map[drover.JobID]int64) er
 func (s *Store) UsersOver(ctx context.Context, results drover.Bytes) ([]string, error) {
 	users, err := collect(ctx, s.read, readText, `SELECT user_name FROM usage WHERE results > ?`, results)
 	if err != nil {
-		return nil, fmt.Errorf("looking up who is over the limit: %w", err)
+		return nil, fmt.Errorf("looking up users over the limit: %w", err)
 	}
 	return users, nil
 }
@@ -95,7 +95,7 @@ func (s *Store) Leavings(ctx context.Context, job int64) (indexes []int, bytes i
 
 // ForgetResults records that a job's results are gone.
 func (s *Store) ForgetResults(ctx context.Context, job int64) error {
-	return s.change(ctx, fmt.Sprintf("forgetting the results of job %d", job), func(tx *sql.Tx) error {
+	return s.change(ctx, fmt.Sprintf("deleting the records of the results of job %d", job), func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM outputs WHERE job = ?`, job); err != nil {
 			return err
 		}

@@ -125,9 +125,9 @@ func (b *builder) swfJob(row swfRow, line int) (j Job, why string, err error) {
 	}
 	switch status := int(v[swfStatus]); {
 	case status == swfPartGoesOn || status == swfLastPart || status == swfLastPartFails:
-		return j, "that are parts of jobs with a line of their own", nil
+		return j, "listed as part of another job", nil
 	case status == swfCancelled && (v[swfRuntime] <= 0 || processors <= 0):
-		return j, "cancelled before they started", nil
+		return j, "cancelled before starting", nil
 	case v[swfSubmit] < 0:
 		return j, "without a submit time", nil
 	case v[swfRuntime] < 0:

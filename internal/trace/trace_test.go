@@ -35,7 +35,7 @@ func TestSWF(t *testing.T) {
 		{Submit: 1460 * time.Second, Runtime: 3726 * time.Second, Need: drover.Resources{CPU: 128_000}, Count: 1, User: "user1"},
 		{Submit: 5198 * time.Second, Runtime: 1067 * time.Second, Expected: time.Hour, Need: drover.Resources{CPU: 2000, Memory: 2 * drover.MiB}, Count: 1},
 	}, Left: []Left{
-		{"that are parts of jobs with a line of their own", 2}, {"cancelled before they started", 1}, {"without a number of processors", 1}, {"without a run time", 1},
+		{"listed as part of another job", 2}, {"cancelled before starting", 1}, {"without a number of processors", 1}, {"without a run time", 1},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

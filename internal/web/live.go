@@ -58,7 +58,7 @@ func (h *Handler) openStream() (done func(), err error) {
 	case h.streams <- struct{}{}:
 		return func() { <-h.streams }, nil
 	default:
-		return nil, drover.Errorf(drover.KindRateLimit, "%d live pages are open, which is the limit", mostStreams)
+		return nil, drover.Errorf(drover.KindRateLimit, "the limit of %d open live pages is reached", mostStreams)
 	}
 }
 

@@ -65,7 +65,7 @@ func (s *sessions) offer(token drover.Secret, now time.Time) (string, error) {
 		}
 	}
 	if len(s.codes) >= mostCodes {
-		return "", drover.Errorf(drover.KindRateLimit, "%d links for browsers were requested and not used within a minute", mostCodes)
+		return "", drover.Errorf(drover.KindRateLimit, "too many unused browser links: the limit is %d per minute", mostCodes)
 	}
 	code := rand.Text()
 	s.codes[code] = offer{token, now.Add(codeTime)}

@@ -42,7 +42,7 @@ func (l *Ledger) renew() {
 	}
 }
 
-// Exceeds reports whether adding more would exceed the account's limit.
+// Exceeds reports whether adding more work would exceed the account's limit.
 func (l *Ledger) Exceeds(a *Account, more drover.Money) bool {
 	switch {
 	case l.Most(a)+more <= a.Limit:

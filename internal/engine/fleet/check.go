@@ -49,7 +49,7 @@ func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) erro
 	used.Arch, reserved.Arch = in.Resources.Arch, in.Resources.Arch
 	switch {
 	case in.slots != 0:
-		return fmt.Errorf("%d seats are taken after placing", in.slots)
+		return fmt.Errorf("%d temporary reservations remain after placing", in.slots)
 	case in.Free.Plus(used, 1) != in.Resources:
 		return fmt.Errorf("it has %+v, but free %+v and used %+v", in.Resources, in.Free, used)
 	case in.Room.Plus(reserved, 1) != in.Expanded():
@@ -108,7 +108,7 @@ func (f *Fleet) checkCensus() error {
 		return of
 	}
 	if !reflect.DeepEqual(kinds(kept), kinds(&fresh)) || !slices.Equal(kept.Creating, fresh.Creating) || !slices.Equal(kept.withLosses, fresh.withLosses) {
-		return errors.New("the census differs from a new one")
+		return errors.New("the cached counts differ from new ones")
 	}
 	if len(kept.owned)+len(fresh.owned) > 0 && !reflect.DeepEqual(kept.owned, fresh.owned) {
 		return errors.New("the owners' instances differ from a new count")
