@@ -74,7 +74,7 @@ type Queue interface {
 	OpenOutput(ctx context.Context, id JobID, path string, from int64) (io.ReadCloser, error)
 }
 
-// Fleet is the instances, and where they may come from. An instance is named by its id, its name, or its cloud's id for it.
+// Fleet is the instances, and where they may come from. Name an instance by its id, its name, or the id that its cloud uses.
 type Fleet interface {
 	// Instances lists instances by id, a page at a time.
 	Instances(ctx context.Context, f InstanceFilter) (Page[Instance], error)
@@ -194,7 +194,7 @@ type InstanceFilter struct {
 	After  int64           // only those with a higher id
 	Limit  int             // at most so many; 0, or more than MaxPage: MaxPage
 
-	Attempts int // with this many of the last attempts on each, at most MaxAttempts
+	Attempts int // with this many of each instance's last attempts, at most MaxAttempts
 }
 
 // MaxAttempts is the most attempts that are listed with an instance.
@@ -232,7 +232,7 @@ type EventFilter struct {
 	Job      JobID  // only those about this job, or the elements of this array
 	Instance string // only those about the instance of this name
 	Level    string // only those that matter as much: "debug", "info" (the default) or "warn"
-	Recent   bool   // end after the remembered events instead of waiting for more
+	Recent   bool   // end after the recent events instead of waiting for more
 	Last     int    // of what is remembered, only so many, the latest; 0: all
 }
 

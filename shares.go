@@ -9,7 +9,7 @@ import (
 // Shares say how work of one priority divides what there is: whoever uses least for their weight goes first.
 type Shares struct {
 	By      ShareBy        `json:"by,omitempty" yaml:"by,required" doc:"who has a share: user for each user, label:NAME for each value of a label"`
-	Weights map[string]int `json:"weights,omitempty" yaml:"weights" min:"1" max:"1000000" doc:"the weights of some users or values"`
+	Weights map[string]int `json:"weights,omitempty" yaml:"weights" min:"1" max:"1000000" doc:"the weights of individual users or label values"`
 	Default int            `json:"default,omitempty" yaml:"default" min:"1" max:"1000000" doc:"the weight of all others; default: 1"`
 }
 

@@ -35,7 +35,7 @@ func Errors(t *testing.T, page string, e *kit.Errors, answer func(kit.Answer) er
 		}
 		shown.Sourced(t, "Errors")
 	})
-	t.Run("every answer of the table has its class", func(t *testing.T) {
+	t.Run("every response in the table has its class", func(t *testing.T) {
 		for _, r := range e.Table {
 			classified(t, e, r, answer)
 		}

@@ -76,7 +76,7 @@ func checkNoImage(ctx context.Context, t *trial) error {
 func checkShared(ctx context.Context, t *trial) error {
 	sweeper, can := driver.As[driver.Reaper](t.cloud)
 	if !can {
-		return skip("this driver creates nothing but instances")
+		return skip("this driver creates only instances")
 	}
 	if _, err := t.one(ctx); err != nil {
 		return err

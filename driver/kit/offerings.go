@@ -15,7 +15,7 @@ import (
 // from their key `types`.
 type Type struct {
 	Name         string          `yaml:"name" json:"name" doc:"the name for configurations and jobs"`
-	ProviderType string          `yaml:"provider_type" json:"provider_type" doc:"the cloud's name; default: the same"`
+	ProviderType string          `yaml:"provider_type" json:"provider_type" doc:"the cloud's name for the type; default: name"`
 	VCPUs        drover.MilliCPU `yaml:"vcpus" json:"vcpus_milli"`
 	Memory       drover.Bytes    `yaml:"memory" json:"memory_bytes"`
 	Disk         drover.Bytes    `yaml:"disk" json:"disk_bytes" doc:"of the root volume; default: whatever a job needs"`

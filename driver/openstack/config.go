@@ -43,10 +43,10 @@ type Config struct {
 
 // flavorRates are hourly prices, by size.
 type flavorRates struct {
-	VCPU   drover.Money `yaml:"vcpu" doc:"per unit and hour"`
-	Memory drover.Money `yaml:"memory" doc:"per GiB and hour"`
-	GPU    drover.Money `yaml:"gpu" doc:"per unit and hour"`
-	Disk   drover.Money `yaml:"disk" doc:"per GiB of the boot volume and hour; default: nothing"`
+	VCPU   drover.Money `yaml:"vcpu" doc:"per unit per hour"`
+	Memory drover.Money `yaml:"memory" doc:"per GiB per hour"`
+	GPU    drover.Money `yaml:"gpu" doc:"per unit per hour"`
+	Disk   drover.Money `yaml:"disk" doc:"per GiB of the boot volume per hour; default: 0"`
 }
 
 // networks is autoNetwork, noNetwork, or ids of networks.

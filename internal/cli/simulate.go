@@ -65,9 +65,9 @@ configuration's pools for that time, with or without a TRACE.`,
 				return wantArgs(0, 0, "")(cmd, args)
 			}
 			if f.pools > 0 {
-				return wantArgs(0, 1, "the file of a trace")(cmd, args)
+				return wantArgs(0, 1, "a trace file")(cmd, args)
 			}
-			return wantArgs(1, 1, "the file of a trace")(cmd, args)
+			return wantArgs(1, 1, "a trace file")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.simulate(cmd.Context(), f, cmd.Flags(), strings.Join(args, ""))

@@ -137,7 +137,7 @@ type placement struct {
 
 type input struct {
 	Path string `yaml:"path" doc:"a local file or folder, which keeps its name"`
-	From string `yaml:"from" doc:"a job, whose outputs appear in a folder of its name"`
+	From string `yaml:"from" doc:"a job whose outputs appear in a folder with its name"`
 }
 
 // instead is for those who write the path alone.

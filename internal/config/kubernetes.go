@@ -19,11 +19,11 @@ import (
 type Kubernetes struct {
 	Listen       listenAddress `yaml:"listen" doc:"the address for the cluster's autoscaler: HOST:PORT"`
 	TLS          MutualTLS     `yaml:"tls" doc:"mutual TLS: both sides present a certificate"`
-	Kubeconfig   FilePath      `yaml:"kubeconfig" doc:"the kubeconfig file with which to reach the cluster's API server"`
+	Kubeconfig   FilePath      `yaml:"kubeconfig" doc:"the kubeconfig file for the cluster's API server"`
 	JoinTimeout  time.Duration `yaml:"join_timeout" doc:"destroy a node that has not joined this long after its creation, and report it as failed"`
 	Drain        NodeDrain     `yaml:"drain" doc:"what Drover may evict before it removes a node"`
 	Options      bool          `yaml:"options" doc:"true: give the autoscaler options for each group; it then counts nodes that are not ready yet as lost"`
-	DefaultGroup string        `yaml:"default_group" doc:"the node group of instances without a pool's tag that are in no records"`
+	DefaultGroup string        `yaml:"default_group" doc:"the node group for instances that have no pool tag and are not in the records"`
 }
 
 // MutualTLS are the files with which both sides prove who they are.
@@ -43,9 +43,9 @@ type NodeDrain struct {
 
 // NodeGroup makes a pool a node group.
 type NodeGroup struct {
-	Min      int               `yaml:"min" min:"0" max:"100000" doc:"the minimum reported to the autoscaler, which decides"`
+	Min      int               `yaml:"min" min:"0" max:"100000" doc:"the minimum that Drover reports to the autoscaler"`
 	Max      int               `yaml:"max,required" min:"1" max:"100000" doc:"at most this many nodes"`
-	Budget   drover.Money      `yaml:"budget" doc:"the maximum cost of all its nodes in USD per hour; default: no limit of its own"`
+	Budget   drover.Money      `yaml:"budget" doc:"the maximum cost of all its nodes in USD per hour; default: no separate limit"`
 	Labels   map[string]string `yaml:"labels" doc:"the labels of its nodes"`
 	Taints   []Taint           `yaml:"taints" doc:"the taints of its nodes, each as KEY=VALUE:EFFECT"`
 	Join     FileText          `yaml:"join" doc:"a file that joins the cluster at the first boot; {fleet} {pool} {name} {zone} {project} {token} {node_id} {labels} {taints} in it are filled in"`

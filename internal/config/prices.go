@@ -18,8 +18,8 @@ const priceInterval = 15 * time.Minute
 // Prices are what is paid in a cloud, where that differs from its list.
 type Prices struct {
 	Discount Percent       `yaml:"discount" doc:"a discount on the list prices, such as 12%"`
-	Reserved []Reservation `yaml:"reserved" doc:"reservations: this many on-demand instances of a type cost a price of their own"`
-	Period   time.Duration `yaml:"billing_period" doc:"each period begun is billed in full, at most 1h; idle instances stay until its end, but at most for idle_timeout; 0: the driver's, usually a second"`
+	Reserved []Reservation `yaml:"reserved" doc:"reservations: this many on-demand instances of a type have their own price"`
+	Period   time.Duration `yaml:"billing_period" doc:"each started period is billed in full, at most 1h; idle instances stay until its end, but at most for idle_timeout; 0: the driver's period, usually a second"`
 	Interval time.Duration `yaml:"interval" doc:"how often to ask the cloud for types and prices"`
 }
 

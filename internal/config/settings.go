@@ -19,7 +19,7 @@ type configFile struct {
 	Fleet      string               `yaml:"fleet" doc:"the tag of every instance; two controllers with different fleets never touch each other's instances"`
 	State      stateURL             `yaml:"state" doc:"the file for the records: sqlite:PATH"`
 	Listen     listenAddress        `yaml:"listen" doc:"the address of drover serve: HOST:PORT"`
-	URL        baseURL              `yaml:"url" doc:"the address that others use, if not listen: http or https, without a path"`
+	URL        baseURL              `yaml:"url" doc:"the URL that clients use, if it differs from listen: http or https, without a path"`
 	Clouds     map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from; you choose the names"`
 	Budget     Budgets              `yaml:"budget" doc:"spending limits per hour, day and month"`
 	Pools      map[string]Pool      `yaml:"pools" doc:"instances to keep whether there are jobs or not; you choose the names"`
@@ -31,7 +31,7 @@ type configFile struct {
 	Hooks      Hooks                `yaml:"hooks" doc:"programs to run, or URLs to post to, when something happens to an instance"`
 	Results    Results              `yaml:"results" doc:"what happens to logs and outputs of jobs under drover serve"`
 	Kubernetes Kubernetes           `yaml:"kubernetes" doc:"the cluster of the node groups"`
-	Notify     Notify               `yaml:"notify" doc:"settings for the messages that batches ask for"`
+	Notify     Notify               `yaml:"notify" doc:"settings for the messages that batches request"`
 }
 
 // Results says what happens to results.
@@ -82,7 +82,7 @@ type Jobs struct {
 	ScheduleTimeout time.Duration `yaml:"schedule_timeout" doc:"cancel a job that has been blocked everywhere for this long in total; 0: never"`
 	Mix             drover.Mix    `yaml:"mix" doc:"how jobs that prefer spot are divided between the markets; default: wherever it is cheapest"`
 	Spread          Spread        `yaml:"spread" doc:"how much of the fleet may be in one spot offering; default: all of it"`
-	Shares          drover.Shares `yaml:"shares" doc:"how jobs of one priority share the fleet; default: first come, first served"`
+	Shares          drover.Shares `yaml:"shares" doc:"how jobs of the same priority share the fleet; default: first come, first served"`
 	OnOOM           OnOOM         `yaml:"on_oom" doc:"what to do when a job runs out of memory; default: it fails"`
 }
 
@@ -137,7 +137,7 @@ type Common struct {
 	Image        Images        `yaml:"image" doc:"what instances boot from: an image's id or name, with * for any text (the newest match is used); or one for each architecture"`
 	Disk         drover.Bytes  `yaml:"disk" doc:"size of the root volume, unless a job needs more"`
 	Template     FileText      `yaml:"template" doc:"a file with an instance template in the driver's own format; {fleet} {pool} {name} {zone} {project} in it are filled in"`
-	CloudInit    FileText      `yaml:"cloud_init" doc:"a file with #cloud-config or a script that runs after Drover's own part of cloud-init; filled in like template"`
+	CloudInit    FileText      `yaml:"cloud_init" doc:"a file with #cloud-config or a script that runs after Drover's own part of cloud-init; it has the same placeholders as template"`
 	SSH          SSH           `yaml:"ssh" doc:"how to reach instances"`
 	RunnerDir    string        `yaml:"runner_dir" doc:"the folder of the runner and its attempts on an instance"`
 	Types        TypeFilter    `yaml:"types" doc:"which of the cloud's instance types to use"`
@@ -223,7 +223,7 @@ type Instances struct {
 	PartitionTimeout time.Duration  `yaml:"partition_timeout" doc:"if all of a cloud's instances are silent, wait this long before giving them up; 0: until one answers"`
 	IdleTimeout      time.Duration  `yaml:"idle_timeout" doc:"destroy an instance that has been idle for this long, or earlier if keeping it does not save money"`
 	TermTimeout      time.Duration  `yaml:"term_timeout" doc:"the time from the first SIGTERM to SIGKILL"`
-	ShutdownTimeout  time.Duration  `yaml:"shutdown_timeout" doc:"how often to repeat destroy until the cloud no longer lists the instance"`
+	ShutdownTimeout  time.Duration  `yaml:"shutdown_timeout" doc:"how often to repeat a destroy request until the cloud no longer lists the instance"`
 	OrphanTimeout    time.Duration  `yaml:"orphan_timeout" doc:"an instance without a job that does not hear from a controller for this long powers itself off; 0: never"`
 	Health           string         `yaml:"health" doc:"a shell command that exits 0 while the instance is healthy; after two failures in a row the instance gets no more work"`
 	HealthInterval   time.Duration  `yaml:"health_interval" doc:"how often health runs; one run may take half of that, at most 30s"`

@@ -237,7 +237,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 		{"kip", "[]", "there are no standby cells"},
 		{"kip", "- {count: 1}", "standby cell 1 has no instanceType"},
 		{"groups", "1:2:a", `line 1: "1:2:a" is not min:max:type:name`},
-		{"groups", "3:2:a:b", `line 1: "3:2:a:b" needs numbers min and max, with max at least min and at least 1, and a type`},
+		{"groups", "3:2:a:b", `line 1: "3:2:a:b" must have a type and the numbers min and max, with max at least 1 and not below min`},
 		{"groups", "1:2:a:b\n1:2:a:b", "line 2: there is already a group b"},
 		{"groups", "", "there are no groups"},
 	} {

@@ -82,7 +82,7 @@ func (w *writer) groups(text string) error {
 		least, err := strconv.Atoi(parts[0])
 		size, maxErr := strconv.Atoi(parts[1])
 		if err != nil || maxErr != nil || least < 0 || size < max(1, least) || parts[2] == "" {
-			return drover.Errorf(drover.KindInvalid, "line %d: %.80q needs numbers min and max, with max at least min and at least 1, and a type", number, line)
+			return drover.Errorf(drover.KindInvalid, "line %d: %.80q must have a type and the numbers min and max, with max at least 1 and not below min", number, line)
 		}
 		name := nameOf(parts[3], fmt.Sprintf("group-%d", number))
 		if name != parts[3] {

@@ -44,7 +44,7 @@ func (s Switch) Keep() error {
 		err = errors.Join(f.Chmod(0o600), f.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("keeping the dead-man switch: %w", err)
+		return fmt.Errorf("setting the dead-man switch: %w", err)
 	}
 	return nil
 }

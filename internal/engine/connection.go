@@ -113,7 +113,7 @@ func (e *Engine) reconcile(in *fleet.Member, b Connected) {
 		case a.State == drover.AttemptStarting && e.recordsCurrent(): // otherwise it may have been started and forgotten
 			e.start(in, a)
 		default:
-			e.lose(a, "its runner no longer knows it")
+			e.lose(a, "its runner has no record of it")
 		}
 	}
 }

@@ -92,9 +92,9 @@ func (g *Collector) TellOfRuns() error {
 	switch n := len(killed); n {
 	case 0:
 	case 1:
-		fmt.Fprintf(g.Say, "besides this fleet, 1 run is unfinished. To see its instances: drover gc --fleet %s\n", killed[0])
+		fmt.Fprintf(g.Say, "another run is unfinished. To see its instances: drover gc --fleet %s\n", killed[0])
 	default:
-		fmt.Fprintf(g.Say, "besides this fleet, %d runs are unfinished: %s. To see the instances of one: drover gc --fleet ID\n", n, strings.Join(killed, ", "))
+		fmt.Fprintf(g.Say, "%d other runs are unfinished: %s. To see the instances of one: drover gc --fleet ID\n", n, strings.Join(killed, ", "))
 	}
 	return nil
 }

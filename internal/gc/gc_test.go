@@ -115,7 +115,7 @@ func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
 	if err := killed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := "besides this fleet, 1 run is unfinished. To see its instances: drover gc --fleet " + killed.ID + "\n"
+	want := "another run is unfinished. To see its instances: drover gc --fleet " + killed.ID + "\n"
 	if err := g.TellOfRuns(); err != nil || said.String() != want {
 		t.Errorf("it says %q, %v, not %q", said.String(), err, want)
 	}

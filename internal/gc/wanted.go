@@ -64,7 +64,7 @@ func (g *Collector) spareWanted(folder daemon.Folder, c *config.Config) func(con
 	}
 	key, err := remote.LoadOrCreateFleetKey(folder.File("fleet.key"))
 	if err != nil {
-		fmt.Fprintf(g.Say, "the instances cannot be asked when they last heard from a controller, so Drover considers only their age: %v\n", err)
+		fmt.Fprintf(g.Say, "Drover cannot ask the instances when they last heard from a controller, so it considers only their age: %v\n", err)
 		return g.wantedByAge
 	}
 	return g.wantedByItself(key, cmp.Or(c.Instances.OrphanTimeout, lately))

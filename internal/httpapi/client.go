@@ -41,7 +41,7 @@ func NewClient(base string, token drover.Secret, hc *http.Client) (*Client, erro
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "":
 		return nil, drover.Errorf(drover.KindInvalid, "%q is not the URL of a controller", cut(base)).WithHint("write https://HOST, or http://127.0.0.1:8420 on its own host")
 	case u.User != nil:
-		return nil, drover.Errorf(drover.KindInvalid, "the URL of the controller at %s has a user name or password in it", u.Host).WithHint("give the token separately")
+		return nil, drover.Errorf(drover.KindInvalid, "the URL of the controller at %s contains a user name or password", u.Host).WithHint("give the token separately")
 	case u.Scheme == "http" && !loopback(u.Hostname()) && token.Reveal() != "":
 		return nil, drover.Errorf(drover.KindInvalid, "the token would be sent to %s in plain text", u.Host).
 			WithHint("use https://%s, or a tunnel: ssh -L 8420:127.0.0.1:8420 %s", u.Hostname(), u.Hostname())

@@ -31,7 +31,7 @@ func TestNewClient(t *testing.T) {
 		"ftp://x":                        "is not the URL of a controller",
 		"":                               "is not the URL of a controller",
 		"https://x?y=z":                  "is not the URL of a controller",
-		"https://user:hunter2@x":         "has a user name or password in it",
+		"https://user:hunter2@x":         "contains a user name or password",
 		"http://drover.example.org":      "in plain text",
 		"http://127.0.0.1.example.org":   "in plain text",
 		"http://localhost.example.org:1": "in plain text",

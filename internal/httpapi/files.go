@@ -103,7 +103,7 @@ func (h *Handler) outputs(ctx context.Context, in *jobInput) (*outputsOutput, er
 
 type outputInput struct {
 	ID   drover.JobID `path:"id"`
-	Path string       `query:"path" required:"true" doc:"as in the list of outputs"`
+	Path string       `query:"path" required:"true" doc:"a path from the list of outputs"`
 }
 
 // contentOutput is written as it is read.

@@ -11,12 +11,12 @@ type listInstancesInput struct {
 	Gone  bool     `query:"gone" doc:"also those that are gone"`
 	State []string `query:"state" maxItems:"10" enum:"unknown,creating,booting,idle,running,stopped,stopping,gone" doc:"only those in one of these states"`
 	Cloud string   `query:"cloud" doc:"only those of this cloud"`
-	Since string   `query:"since" doc:"only those that exist or still existed at this time, such as 2026-11-22T08:00:00Z"`
+	Since string   `query:"since" doc:"only those that still exist or existed at this time, such as 2026-11-22T08:00:00Z"`
 	After int64    `query:"after" minimum:"0" doc:"only those with a higher id"`
 	Limit int      `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 
 	Newest   bool `query:"newest" doc:"newest first; after then selects lower ids"`
-	Attempts int  `query:"attempts" minimum:"0" maximum:"200" doc:"with this many of the last attempts on each"`
+	Attempts int  `query:"attempts" minimum:"0" maximum:"200" doc:"with this many of each instance's last attempts"`
 }
 
 type listInstancesOutput struct {
@@ -40,7 +40,7 @@ func (h *Handler) listInstances(ctx context.Context, in *listInstancesInput) (*l
 }
 
 type instanceInput struct {
-	ID string `path:"id" maxLength:"1000" doc:"an instance's id, its name, or its cloud's id for it"`
+	ID string `path:"id" maxLength:"1000" doc:"an instance's id, its name, or the id that its cloud uses"`
 }
 
 type instanceOutput struct{ Body drover.Instance }

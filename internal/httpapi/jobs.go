@@ -89,7 +89,7 @@ type listJobsInput struct {
 	Mine     bool         `query:"mine" doc:"only those of the token's user, unless user is given"`
 	State    []string     `query:"state" maxItems:"10" enum:"queued,running,succeeded,failed,cancelled" doc:"only those in one of these states"`
 	Label    []string     `query:"label,explode" maxItems:"20" doc:"only those with this label, as NAME=VALUE; may be repeated"`
-	Elements bool         `query:"elements" doc:"the elements of arrays one by one"`
+	Elements bool         `query:"elements" doc:"list array elements individually"`
 	Tried    bool         `query:"tried" doc:"only those that have had an attempt"`
 	Since    string       `query:"since" doc:"only those that are not final, or have ended since this time, such as 2026-11-22T08:00:00Z"`
 	Match    string       `query:"match" maxLength:"100" doc:"only those with this text in their name or their batch's; a page may be empty although more follow"`

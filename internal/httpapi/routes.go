@@ -83,7 +83,7 @@ func routes() []route {
 
 		{"GET", "/v1/summary", view, false, false, "show what the fleet has done and what it has cost since its creation", bind((*Handler).summary)},
 
-		{"GET", "/v1/explain", view, false, false, "explain why one subject, or everything that is waiting, is in its state", bind((*Handler).explain)},
+		{"GET", "/v1/explain", view, false, false, "explain the state of one subject, or of everything that is waiting", bind((*Handler).explain)},
 		{"GET", "/v1/status", view, true, false, "show the fleet at a glance", bind((*Handler).status)},
 		{"GET", "/v1/events", view, false, true, "follow events, as a stream of server-sent events", bind((*Handler).events)},
 		{"POST", "/v1/config/diff", admin, false, false, "show what another version of the configuration file would change, without changing anything", bind((*Handler).compareConfig)},

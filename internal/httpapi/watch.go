@@ -109,8 +109,8 @@ type eventsInput struct {
 	Job         drover.JobID `query:"job" doc:"only those about this job, or the elements of this array"`
 	Instance    string       `query:"instance" doc:"only those about the instance with this name"`
 	Level       string       `query:"level" enum:"debug,info,warn" doc:"the lowest level; default: info"`
-	Recent      bool         `query:"recent" doc:"end after the remembered events instead of waiting for more"`
-	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"only the latest remembered events, at most this many; default: all"`
+	Recent      bool         `query:"recent" doc:"end after the recent events instead of waiting for more"`
+	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"only the latest of the recent events, at most this many; default: all"`
 }
 
 type eventsOutput struct{ Body func(huma.Context) }

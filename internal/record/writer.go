@@ -68,7 +68,7 @@ func appendLine(to *bytes.Buffer, v any) error {
 	}
 	if n := to.Len() - was; n > maxLine {
 		to.Truncate(was)
-		return fmt.Errorf("%d bytes are more than can be recorded at once", n)
+		return fmt.Errorf("an entry of %d bytes exceeds the limit of a recording", n)
 	}
 	return nil
 }
