@@ -55,7 +55,7 @@ type Config struct {
 type volume struct {
 	Size       drover.Bytes  `yaml:"size"`
 	Type       string        `yaml:"type" doc:"Standard_LRS, StandardSSD_LRS, Premium_LRS or another; default: StandardSSD_LRS"`
-	Price      *drover.Money `yaml:"price" doc:"the price per GiB and month; default: Azure's list price"`
+	Price      *drover.Money `yaml:"price" doc:"the price per GiB per month; default: Azure's list price"`
 	Encryption string        `yaml:"encryption_set" doc:"the resource id of a disk encryption set; default: Azure's own keys"`
 }
 

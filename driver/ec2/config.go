@@ -46,7 +46,7 @@ type volume struct {
 	Type       string        `yaml:"type" doc:"gp3, gp2, io2, io1, st1, sc1 or standard; default: gp3"`
 	IOPS       int           `yaml:"iops" min:"0"`
 	Throughput int           `yaml:"throughput" min:"0" doc:"in MiB per second"`
-	Price      *drover.Money `yaml:"price" doc:"the price per GiB and month; default: the price in us-east-1"`
+	Price      *drover.Money `yaml:"price" doc:"the price per GiB per month; default: the price in us-east-1"`
 	Key        string        `yaml:"kms_key" doc:"id or ARN; default: the account's default"`
 	Encrypted  *bool         `yaml:"encrypted" doc:"default: true"`
 }

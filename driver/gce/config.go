@@ -33,7 +33,7 @@ type Config struct {
 	Labels map[string]string `yaml:"labels" doc:"for everything that Drover creates, in addition to its own"`
 
 	DiskType  string        `yaml:"disk_type" doc:"the boot disk's type, such as pd-ssd; default: hyperdisk-balanced for fourth-generation series, otherwise pd-balanced"`
-	DiskPrice *drover.Money `yaml:"disk_price" doc:"the price per GiB and month; default: Google's list price"`
+	DiskPrice *drover.Money `yaml:"disk_price" doc:"the price per GiB per month; default: Google's list price"`
 	MaxRun    time.Duration `yaml:"max_run" doc:"Google deletes every instance after this time; default: never"`
 
 	kit.TypeKeys

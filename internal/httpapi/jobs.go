@@ -217,7 +217,7 @@ func (*retryInput) describe(op *huma.Operation) { op.MaxBodyBytes = maxBatch }
 
 type retryBody struct {
 	Reason string     `json:"reason,omitempty" maxLength:"1000" doc:"the reason, for the records"`
-	With   *withBatch `json:"with,omitempty" doc:"a batch, in the form in which it is submitted: the job runs again as the batch defines it under its name. Its labels stay; its array or foreach, gang and after must not have changed"`
+	With   *withBatch `json:"with,omitempty" doc:"a batch in the form of a submission; the job takes its new definition from the batch's job with the same name. Its labels stay; its array or foreach, gang and after must not have changed"`
 }
 
 // withBatch is a batch within a body.
