@@ -48,11 +48,11 @@ var using = []trial{
 
 // compare prints two tables.
 func compare(out io.Writer) error {
-	fmt.Fprintf(out, "the load of this host before: %s\n\n", load())
+	fmt.Fprintf(out, "load of this host before the run: %s\n\n", load())
 	if err := compareDispatching(out); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nInstances boot for %v and jobs take %v: paid is the vCPU time of instances over that of jobs.\n\n", boot, work)
+	fmt.Fprintf(out, "\nInstances boot for %v and jobs take %v; \"paid\" is the vCPU time of instances divided by that of jobs.\n\n", boot, work)
 	return compareUsing(out)
 }
 
