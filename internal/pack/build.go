@@ -18,12 +18,13 @@ type strategy struct {
 	even       bool    // instances use their dimensions in the proportions that the jobs sent there need
 	soft       float64 // the part of the prices given to dimensions nearly as scarce as the scarcest
 	windows    []int   // window widths tried for each instance's pattern
-	tries      int     // kinds tried
+	final      []int   // the same when every job gets the place where it costs least
 	damp       int     // rent one in this many of the possible identical instances at a time
 	thresholds []int64 // minimum worth of an instance's jobs in thousandths of its cost, round by round
-	first      effort
-	again      effort
 }
+
+// tries is how many kinds of a family are tried for an instance.
+const tries = 4
 
 // packer finds instances for the jobs of one class.
 type packer struct {
@@ -47,13 +48,13 @@ func (p *packer) run(pr *prices) {
 		for before := int64(1) << 62; pr.rest > 0 && pr.rest < before-before/8 && *p.steps > 0; {
 			before = pr.rest
 			p.fromPiles(pr, threshold)
-			pr = p.price(p.how.again)
+			pr = p.price(again)
 		}
 	}
 	for before := pr.rest + 1; pr.rest > 0 && pr.rest < before && *p.steps > 0; {
 		before = pr.rest
 		p.fromAll(pr)
-		pr = p.price(effort{rounds: p.how.again.rounds})
+		pr = p.price(effort{rounds: again.rounds})
 	}
 }
 
@@ -71,12 +72,12 @@ func (p *packer) fromAll(pr *prices) {
 	s := p.stock(pr)
 	s.order = slices.DeleteFunc(slices.Clone(p.items), func(i int) bool { return p.left[i] == 0 || pr.values[i] == 0 })
 	s.sort()
-	for goal := pr.rest / 4; goal >= 0 && *p.steps > 0; s.tidy() {
+	for goal := pr.rest / 2; goal >= 0 && *p.steps > 0; {
 		seed := s.seed()
 		if seed < 0 {
 			return
 		}
-		best := p.best(&s, seed, p.rank(pr, seed), func(k int) measure { return pr.plain(p.m, k) })
+		best := p.best(&s, seed, p.rank(pr, seed), p.how.final, func(k int) measure { return pr.plain(p.m, k) })
 		if best.loads == nil {
 			s.from++
 			continue
@@ -86,7 +87,7 @@ func (p *packer) fromAll(pr *prices) {
 	}
 }
 
-// rank lists the kinds that fit the item by the part of their cost that it may cover, and only as many as are tried.
+// rank lists the kinds that fit the item by the part of their cost that it may cover, the best ones only.
 func (p *packer) rank(pr *prices, i int) []int {
 	type scored struct {
 		kind  int
@@ -105,7 +106,7 @@ func (p *packer) rank(pr *prices, i int) []int {
 	slices.SortStableFunc(list, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(p.m.kinds[b.kind].price, p.m.kinds[a.kind].price))
 	})
-	kinds := make([]int, min(len(list), 2*p.how.tries))
+	kinds := make([]int, min(len(list), 2*tries))
 	for x := range kinds {
 		kinds[x] = list[x].kind
 	}
@@ -113,16 +114,19 @@ func (p *packer) rank(pr *prices, i int) []int {
 }
 
 // best returns the best pattern, over the kinds, that starts with the seed.
-func (p *packer) best(s *stock, seed int, kinds []int, by func(kind int) measure) (best pattern) {
+func (p *packer) best(s *stock, seed int, kinds, windows []int, by func(kind int) measure) (best pattern) {
 	for _, k := range kinds {
 		u := by(k)
-		for _, w := range p.how.windows {
+		for _, w := range windows {
 			if f := s.fill(k, seed, w, &u); f.beats(best) {
 				best = f
 			}
 		}
 	}
-	s.localSearch(&best)
+	if best.loads != nil {
+		u := by(best.kind)
+		s.localSearch(&best, &u)
+	}
 	return best
 }
 

@@ -20,11 +20,16 @@ type stock struct {
 	from   int     // items before it in order are used up
 	taken  []int   // by item, in the current pattern
 	steps  *int
+	needs  fitTree // of the items in order, negative: a need fits into room as the negative room fits into the negative need
 }
 
-// sort orders the items by value.
+// sort orders the items by value, and indexes them.
 func (s *stock) sort() {
 	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.values[b], s.values[a]) })
+	for p, i := range s.order {
+		s.needs.set(p, vec{}.minus(s.m.items[i].need, 1))
+	}
+	*s.steps -= len(s.order)
 }
 
 // seed returns the most valuable item with jobs left, -1 if there is none.
@@ -36,21 +41,6 @@ func (s *stock) seed() int {
 		return -1
 	}
 	return s.order[s.from]
-}
-
-// tidy removes used-up items from the order when there are many.
-func (s *stock) tidy() {
-	gone := 0
-	for _, i := range s.order[s.from:] {
-		if s.left[i] == 0 {
-			gone++
-		}
-	}
-	*s.steps -= (len(s.order) - s.from) / 8
-	if gone*8 > len(s.order)-s.from {
-		s.order = slices.DeleteFunc(s.order[s.from:], func(i int) bool { return s.left[i] == 0 })
-		s.from = 0
-	}
 }
 
 // pattern is what one instance might hold.
@@ -69,7 +59,7 @@ func (f pattern) beats(g pattern) bool {
 	return less(g.value, g.cost, f.value, f.cost) || !less(f.value, f.cost, g.value, g.cost) && f.cost > g.cost
 }
 
-// reach is how many items are examined for each choice in a pattern. Filling an instance with jobs of one item takes at
+// reach is how many fitting items are examined for each choice in a pattern. Filling an instance with jobs of one item takes at
 // least chunk choices.
 const reach, chunk = 150, 16
 
@@ -97,18 +87,12 @@ func (s *stock) fill(k, seed, window int, by *measure) pattern {
 
 // next returns the item to take, how many of its jobs, and from where in the order to continue; -1 if nothing fits.
 func (s *stock) next(kd *kind, free vec, at, window int, by *measure) (item, n, next int) {
-	most := 1.0
-	for _, d := range s.dims {
-		most += float64(by.unit[d] * float64(free[d]))
-	}
-	at += sort.Search(len(s.order)-at, func(x int) bool { return float64(s.values[s.order[at+x]]) <= most })
+	at = s.affordable(at, free, by)
 	aim := by.rest(kd, free, s.dims)
 	best, density, first := -1, 0.0, -1
-	p := at
-	for end := min(len(s.order), at+reach); p < end && window > 0; p++ {
+	for p, tries := s.fitting(at, free), reach; p >= 0 && window > 0 && tries > 0; p, tries = s.fitting(p+1, free), tries-1 {
 		i := s.order[p]
-		it := &s.m.items[i]
-		if s.left[i] <= s.taken[i] || !free.fits(it.need) || !s.m.allowed(kd, it.rule) {
+		if s.left[i] <= s.taken[i] || !s.m.allowed(kd, s.m.items[i].rule) {
 			continue
 		}
 		window--
@@ -119,12 +103,32 @@ func (s *stock) next(kd *kind, free vec, at, window int, by *measure) (item, n, 
 			best, density = i, d
 		}
 	}
-	*s.steps -= p - at + 1
 	if best < 0 {
 		return -1, 0, 0
 	}
 	fit := free.times(s.m.items[best].need, s.left[best]-s.taken[best])
 	return best, max(1, fit/chunk), first
+}
+
+// affordable returns the first position in the order, from one on, of an item worth no more than the room.
+func (s *stock) affordable(from int, room vec, by *measure) int {
+	most := 1.0
+	for _, d := range s.dims {
+		most += float64(by.unit[d] * float64(room[d]))
+	}
+	return from + sort.Search(len(s.order)-from, func(x int) bool { return float64(s.values[s.order[from+x]]) <= most })
+}
+
+// fitting returns the first position in the order, from one on, of an item with jobs left that fit; -1 for none.
+func (s *stock) fitting(from int, free vec) int {
+	need := vec{}.minus(free, 1)
+	for p := s.needs.next(from, need, s.steps); p >= 0; p = s.needs.next(p+1, need, s.steps) {
+		if s.left[s.order[p]] > 0 {
+			return p
+		}
+		s.needs.set(p, none)
+	}
+	return -1
 }
 
 // density returns a job's worth per part that it takes of what is still to be taken.

@@ -19,6 +19,18 @@ func (m *model) greedy(choose chooser, steps *int) *draft {
 	return d
 }
 
+// openBins are the bins that are being filled greedily, in the order in which they were rented.
+type openBins struct {
+	fitTree // of their free room
+	bins    []openBin
+}
+
+// add appends a bin.
+func (o *openBins) add(b openBin) {
+	o.bins = append(o.bins, b)
+	o.set(len(o.bins)-1, b.free)
+}
+
 // openBin is a bin with its free room.
 type openBin struct {
 	bin
@@ -33,7 +45,7 @@ func (m *model) serveGreedily(d *draft, open *openBins, i, count int, choose cho
 		}
 		if b := &open.bins[x]; m.allowed(&m.kinds[b.kind], it.rule) {
 			count -= m.fillBin(d, b, i, count)
-			open.changed(x)
+			open.set(x, b.free)
 		}
 	}
 	for count > 0 && *steps > 0 {

@@ -3,10 +3,7 @@ package pack
 // localSearch improves a pattern by swaps: repeatedly the one that gains most, which replaces a job by a more valuable
 // one, or adds one to free room. Choosing jobs one by one leaves room that no job fits; with few shapes and many jobs a
 // swap nearly always fills it.
-func (s *stock) localSearch(f *pattern) {
-	if f.loads == nil {
-		return
-	}
+func (s *stock) localSearch(f *pattern, by *measure) {
 	kd := &s.m.kinds[f.kind]
 	free := kd.has
 	for _, l := range f.loads {
@@ -14,7 +11,7 @@ func (s *stock) localSearch(f *pattern) {
 		s.taken[l.item] = l.count
 	}
 	for range maxSwaps {
-		out, in, gain := s.swap(kd, f, free)
+		out, in, gain := s.swap(kd, f, free, by)
 		if gain <= 0 {
 			break
 		}
@@ -35,26 +32,25 @@ func (s *stock) localSearch(f *pattern) {
 const maxSwaps = 20
 
 // swap finds the swap that gains most: the job to remove, -1 if none, and the one to add. gain is 0 if there is none.
-func (s *stock) swap(kd *kind, f *pattern, free vec) (out, in int, gain int64) {
+func (s *stock) swap(kd *kind, f *pattern, free vec, by *measure) (out, in int, gain int64) {
 	out = -1
-	order := s.order[s.from:min(len(s.order), s.from+reach)]
 	for x := -1; x < len(f.loads); x++ {
 		room, lost, of := free, int64(0), -1
 		if x >= 0 {
 			of = f.loads[x].item
 			room, lost = free.minus(s.m.items[of].need, -1), s.values[of]
 		}
-		for _, i := range order {
+		for p, tries := s.fitting(s.affordable(s.from, room, by), room), reach; p >= 0 && tries > 0; p, tries = s.fitting(p+1, room), tries-1 {
+			i := s.order[p]
 			if s.values[i]-lost <= gain {
 				break // the following ones are worth less
 			}
-			if it := &s.m.items[i]; s.left[i] > s.taken[i] && room.fits(it.need) && s.m.allowed(kd, it.rule) {
+			if s.left[i] > s.taken[i] && s.m.allowed(kd, s.m.items[i].rule) {
 				out, in, gain = of, i, s.values[i]-lost
 				break
 			}
 		}
 	}
-	*s.steps -= (1 + len(f.loads)) * len(order) / 4
 	return out, in, gain
 }
 

@@ -13,8 +13,9 @@ func TestAFillingIsMended(t *testing.T) {
 	m := newModel(p, 1)
 	pr := m.first(&steps)
 	s := stock{m: m, dims: pr.dims, left: []int{400, 600}, values: []int64{3, 4}, order: []int{1, 0}, taken: make([]int, 2), steps: &steps}
+	s.sort()
 	f := pattern{kind: 0, loads: []load{{0, 5}}, value: 15, cost: 16}
-	s.localSearch(&f)
+	s.localSearch(&f, &measure{unit: [dims]float64{1e9}})
 	need := int64(0)
 	for _, l := range f.loads {
 		need += m.items[l.item].need[cpu] * int64(l.count)

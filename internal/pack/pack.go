@@ -58,20 +58,23 @@ func (m *model) total() (n int) {
 	return n
 }
 
-// cheapestOf returns the draft or a better one. It stops looking once a draft is near the bound.
+// cheapestOf returns the draft or a better one. It stops looking once a draft is near the bound, or when a further one
+// would probably run out of steps.
 func (m *model) cheapestOf(best *draft, pr *prices, steps *int) *draft {
-	if d := m.greedy(cheapest, steps); m.better(d, best) {
-		best = d
-	}
-	strategies := []strategy{many}
-	if len(m.items) <= fewItems {
-		strategies = []strategy{sharp, even, fine}
-	}
-	for _, how := range strategies {
-		if best.cost <= part(m.bound(pr, best.left), 1010) {
-			break
+	if slices.ContainsFunc(m.items, func(it item) bool { return it.count > 1 }) { // otherwise it is what perJob makes
+		if d := m.greedy(cheapest, steps); m.better(d, best) {
+			best = d
 		}
-		if d := m.priced(how, pr, steps); m.better(d, best) {
+	}
+	strategies := []strategy{sharp, even, fine}
+	if len(m.items) > fewItems {
+		strategies = []strategy{loose, many}
+	}
+	for took := 0; len(strategies) > 0 && *steps > 2*took && best.cost > part(m.bound(pr, best.left), 1010); strategies = strategies[1:] {
+		before := *steps
+		d := m.priced(strategies[0], pr, steps)
+		took = before - *steps
+		if m.better(d, best) {
 			best = d
 		}
 	}
@@ -107,16 +110,18 @@ func (m *model) evenly() []float64 {
 	return w
 }
 
-// The strategies that do well: many for jobs of many shapes; for few shapes, any of the others may be the best.
+// The strategies that do well: for jobs of many shapes, loose if few share an instance and many otherwise; for few
+// shapes, any of the others may be the best.
 var (
-	sharp = strategy{soft: 0.5, windows: []int{1, 4, 16}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}}
-	even  = strategy{soft: 0.5, windows: []int{1, 8}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}, even: true}
-	fine  = strategy{soft: 0.5, windows: []int{1, 4, 16}, tries: 4, damp: 4, thresholds: []int64{990, 980, 970, 960, 950, 940, 920}, first: opening, again: effort{60, 100}}
-	many  = strategy{soft: 0.3, windows: []int{1, 8}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}, even: true}
+	sharp = strategy{soft: 0.5, windows: []int{1, 4, 16}, final: []int{1, 4, 16}, damp: 2, thresholds: []int64{985, 970, 950, 920}}
+	even  = strategy{soft: 0.5, windows: []int{1, 8}, final: []int{1, 8}, damp: 2, thresholds: []int64{985, 970, 950, 920}, even: true}
+	fine  = strategy{soft: 0.5, windows: []int{1, 4, 16}, final: []int{1, 4, 16}, damp: 4, thresholds: []int64{990, 980, 970, 960, 950, 940, 920}}
+	loose = strategy{final: []int{1}, damp: 1}
+	many  = strategy{soft: 0.3, windows: []int{1, 8}, final: []int{1}, damp: 2, thresholds: []int64{985, 970, 950, 920}, even: true}
 )
 
-// opening is the effort for the first prices of all jobs.
-var opening = effort{300, 200}
+// opening is the effort for the first prices of all jobs, again for those of the remaining ones.
+var opening, again = effort{300, 200}, effort{60, 100}
 
 // fewItems is the most items that count as few.
 const fewItems = 200
@@ -160,7 +165,7 @@ func (m *model) serve(d *draft, how strategy, pr *prices, steps *int) {
 			m.fillUp(d, first, p.items, rentNothing, steps)
 		}
 		if pr == nil || len(m.classes) > 1 {
-			pr = p.price(how.first)
+			pr = p.price(opening)
 		}
 		p.run(pr)
 		d.bins = append(d.bins, p.bins...)

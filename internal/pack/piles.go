@@ -49,14 +49,14 @@ func (p *packer) fromPile(pl *pile, of int, family []int, by measure, threshold 
 		if seed < 0 {
 			return
 		}
-		kinds := make([]int, 0, p.how.tries)
+		kinds := make([]int, 0, tries)
 		for _, k := range family {
 			kd := &p.m.kinds[k]
-			if len(kinds) < p.how.tries && pl.rest >= part(kd.costs[p.class], threshold) && p.m.accepts(kd, &p.m.items[seed]) && p.m.room(p.led, kd, 1) > 0 {
+			if len(kinds) < tries && pl.rest >= part(kd.costs[p.class], threshold) && p.m.accepts(kd, &p.m.items[seed]) && p.m.room(p.led, kd, 1) > 0 {
 				kinds = append(kinds, k)
 			}
 		}
-		best := p.best(&pl.stock, seed, kinds, func(k int) measure { return by.scaled(p.m, k, of) })
+		best := p.best(&pl.stock, seed, kinds, p.how.windows, func(k int) measure { return by.scaled(p.m, k, of) })
 		if best.loads == nil || best.value < part(best.cost, threshold) {
 			pl.from++
 			misses++
@@ -64,7 +64,6 @@ func (p *packer) fromPile(pl *pile, of int, family []int, by measure, threshold 
 		}
 		misses = 0
 		pl.rest -= best.value * int64(p.rent(&pl.stock, best))
-		pl.tidy()
 	}
 }
 
