@@ -19,6 +19,7 @@ type strategy struct {
 	soft       float64 // the part of the prices given to dimensions nearly as scarce as the scarcest
 	windows    []int   // window widths tried for each instance's pattern
 	final      []int   // the same when every job gets the place where it costs least
+	weighted   bool    // values are multiplied by the items' weights
 	damp       int     // rent one in this many of the possible identical instances at a time
 	thresholds []int64 // minimum worth of an instance's jobs in thousandths of its cost, round by round
 }
@@ -63,13 +64,19 @@ func (p *packer) price(e effort) *prices {
 }
 
 func (p *packer) stock(pr *prices) stock {
-	return stock{m: p.m, class: p.class, dims: pr.dims, left: p.left, values: pr.values, taken: p.taken, steps: p.steps}
+	return stock{m: p.m, class: p.class, dims: pr.dims, left: p.left, values: pr.values, excess: 1, taken: p.taken, steps: p.steps}
 }
 
 // fromAll rents for the most valuable jobs first, each where it is worth most of its cost, until a quarter of the value
 // is served.
 func (p *packer) fromAll(pr *prices) {
 	s := p.stock(pr)
+	if p.how.weighted {
+		s.excess, s.values = maxWeight, slices.Clone(pr.values)
+		for i := range s.values {
+			s.values[i] = int64(float64(float64(s.values[i]) * p.m.weights[i]))
+		}
+	}
 	s.order = slices.DeleteFunc(slices.Clone(p.items), func(i int) bool { return p.left[i] == 0 || pr.values[i] == 0 })
 	s.sort()
 	for goal := pr.rest / 2; goal >= 0 && *p.steps > 0; {

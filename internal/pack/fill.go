@@ -16,6 +16,7 @@ type stock struct {
 	dims   []int   // relevant ones
 	left   []int   // by item
 	values []int64 // of one job, by item
+	excess float64 // the most that a job is worth of what it takes
 	order  []int   // items, most valuable first
 	from   int     // items before it in order are used up
 	taken  []int   // by item, in the current pattern
@@ -116,7 +117,7 @@ func (s *stock) affordable(from int, room vec, by *measure) int {
 	for _, d := range s.dims {
 		most += float64(by.unit[d] * float64(room[d]))
 	}
-	return from + sort.Search(len(s.order)-from, func(x int) bool { return float64(s.values[s.order[from+x]]) <= most })
+	return from + sort.Search(len(s.order)-from, func(x int) bool { return float64(s.values[s.order[from+x]]) <= float64(most*s.excess) })
 }
 
 // fitting returns the first position in the order, from one on, of an item with jobs left that fit; -1 for none.

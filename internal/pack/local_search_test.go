@@ -12,7 +12,7 @@ func TestAFillingIsMended(t *testing.T) {
 	steps := p.Steps
 	m := newModel(p, 1)
 	pr := m.first(&steps)
-	s := stock{m: m, dims: pr.dims, left: []int{400, 600}, values: []int64{3, 4}, order: []int{1, 0}, taken: make([]int, 2), steps: &steps}
+	s := stock{m: m, dims: pr.dims, left: []int{400, 600}, values: []int64{3, 4}, order: []int{1, 0}, taken: make([]int, 2), steps: &steps, excess: 1}
 	s.sort()
 	f := pattern{kind: 0, loads: []load{{0, 5}}, value: 15, cost: 16}
 	s.localSearch(&f, &measure{unit: [dims]float64{1e9}})

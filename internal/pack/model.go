@@ -97,6 +97,7 @@ type model struct {
 	kinds   []kind          // sorted by rank, then by price, then largest first, then as offered
 	rows    []row           // of the ledger
 	used    [dims]bool      // dimensions that any job needs
+	weights []float64       // by item
 }
 
 // newModel builds the model. A kind is left out if at least rivals others dominate it.

@@ -69,16 +69,44 @@ func (m *model) cheapestOf(best *draft, pr *prices, steps *int) *draft {
 	strategies := []strategy{sharp, even, fine}
 	if len(m.items) > fewItems {
 		strategies = []strategy{loose, many}
+		if 4*len(m.items) < m.total() { // there are jobs to learn from
+			strategies = []strategy{loose, many, learned, learned, learned}
+		}
 	}
 	for took := 0; len(strategies) > 0 && *steps > 2*took && best.cost > part(m.bound(pr, best.left), 1010); strategies = strategies[1:] {
 		before := *steps
 		d := m.priced(strategies[0], pr, steps)
 		took = before - *steps
+		m.learn(d, pr)
 		if m.better(d, best) {
 			best = d
 		}
 	}
 	return best
+}
+
+// learn adjusts the items' weights: jobs on instances that cost more than their jobs are worth are hard to place. The
+// next draft that is made with weights serves them earlier, and where fewer others would do.
+func (m *model) learn(d *draft, pr *prices) {
+	if m.weights == nil {
+		m.weights = slices.Repeat([]float64{1}, len(m.items))
+	}
+	cost, count := make([]float64, len(m.items)), make([]float64, len(m.items))
+	for _, b := range d.bins {
+		worth := 1.0
+		for _, l := range b.loads {
+			worth += float64(float64(pr.values[l.item])*m.weights[l.item]) * float64(l.count)
+		}
+		for _, l := range b.loads {
+			n := float64(b.n * l.count)
+			cost[l.item] += float64(n*float64(m.kinds[b.kind].costs[b.class])) / worth
+			count[l.item] += n
+		}
+	}
+	for i := range m.weights {
+		w := float64(m.weights[i] * math.Sqrt(cost[i]/max(1, count[i])))
+		m.weights[i] = min(maxWeight, max(1/maxWeight, w))
+	}
 }
 
 // splitsGang reports whether the draft has places for only a part of a gang.
@@ -111,17 +139,21 @@ func (m *model) evenly() []float64 {
 }
 
 // The strategies that do well: for jobs of many shapes, loose if few share an instance and many otherwise; for few
-// shapes, any of the others may be the best.
+// shapes, any of the others may be the best. If shapes are many, but repeated, learned improves on earlier drafts.
 var (
-	sharp = strategy{soft: 0.5, windows: []int{1, 4, 16}, final: []int{1, 4, 16}, damp: 2, thresholds: []int64{985, 970, 950, 920}}
-	even  = strategy{soft: 0.5, windows: []int{1, 8}, final: []int{1, 8}, damp: 2, thresholds: []int64{985, 970, 950, 920}, even: true}
-	fine  = strategy{soft: 0.5, windows: []int{1, 4, 16}, final: []int{1, 4, 16}, damp: 4, thresholds: []int64{990, 980, 970, 960, 950, 940, 920}}
-	loose = strategy{final: []int{1}, damp: 1}
-	many  = strategy{soft: 0.3, windows: []int{1, 8}, final: []int{1}, damp: 2, thresholds: []int64{985, 970, 950, 920}, even: true}
+	sharp   = strategy{soft: 0.5, windows: []int{1, 4, 16}, final: []int{1, 4, 16}, damp: 2, thresholds: []int64{985, 970, 950, 920}}
+	even    = strategy{soft: 0.5, windows: []int{1, 8}, final: []int{1, 8}, damp: 2, thresholds: []int64{985, 970, 950, 920}, even: true}
+	fine    = strategy{soft: 0.5, windows: []int{1, 4, 16}, final: []int{1, 4, 16}, damp: 4, thresholds: []int64{990, 980, 970, 960, 950, 940, 920}}
+	loose   = strategy{final: []int{1}, damp: 1}
+	learned = strategy{final: []int{1, 4}, damp: 1, weighted: true}
+	many    = strategy{soft: 0.3, windows: []int{1, 8}, final: []int{1}, damp: 2, thresholds: []int64{985, 970, 950, 920}, even: true}
 )
 
 // opening is the effort for the first prices of all jobs, again for those of the remaining ones.
 var opening, again = effort{300, 200}, effort{60, 100}
+
+// maxWeight is the greatest weight of an item; 1/maxWeight is the least.
+const maxWeight = 1.3
 
 // fewItems is the most items that count as few.
 const fewItems = 200
