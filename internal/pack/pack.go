@@ -162,7 +162,7 @@ const fewItems = 200
 func (m *model) priced(how strategy, pr *prices, steps *int) *draft {
 	d := m.newDraft()
 	m.serve(d, how, pr, steps)
-	m.serveRest(d, steps)
+	m.serveRest(d, new(math.MaxInt)) // whatever the steps: a draft that is cut off keeps what it has
 	d.cost = m.sum(d.bins)
 	return d
 }
@@ -190,7 +190,7 @@ func (m *model) serve(d *draft, how strategy, pr *prices, steps *int) {
 				p.items = append(p.items, i)
 			}
 		}
-		if len(p.items) == 0 {
+		if len(p.items) == 0 || *steps <= 0 {
 			continue
 		}
 		if first < len(d.bins) {

@@ -100,6 +100,37 @@ func TestFewStepsAreEnoughForAnAnswer(t *testing.T) {
 	})
 }
 
+// TestAPlanThatIsCutOffKeepsWhatItHas cuts a plan off at step after step. What it saves compared with a plain plan comes little by little and
+// stays, and no job is left without a place that has one in the plain plan.
+func TestAPlanThatIsCutOffKeepsWhatItHas(t *testing.T) {
+	few := 120
+	for name, change := range map[string]func(p *drover.Problem){
+		"jobs of few shapes":               func(p *drover.Problem) { p.Demands = randomShapes(t, 20, 440, 250, 16_000, false).Demands },
+		"jobs of many shapes":              func(*drover.Problem) {},
+		"jobs of which some have no place": func(p *drover.Problem) { p.Offerings, p.Limits = p.Offerings[:200], []drover.Limit{{Instances: &few}} },
+		"jobs of which some take a minute": func(p *drover.Problem) { p.Demands[0].Time, p.Demands[1].Time = time.Minute, time.Minute },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := randomShapes(t, 220, 440, 250, 16_000, false)
+			change(&p)
+			best := Solve(p)
+			p.Steps = 0
+			plain := Solve(p)
+			for last := plain; p.Steps < 320_000; p.Steps += 8000 {
+				plan := Solve(p)
+				if jobsUnmet(plan) > jobsUnmet(plain) {
+					t.Fatalf("after %d steps, %d jobs have no place, in a plain plan %d", p.Steps, jobsUnmet(plan), jobsUnmet(plain))
+				}
+				saved, most := last.Cost-plan.Cost, plain.Cost-best.Cost
+				if jobsUnmet(plain) == 0 && (saved > most/2 || saved < -most/20) {
+					t.Fatalf("after %d steps, a plan costs %v, after fewer %v, a plain one %v, the best %v", p.Steps, plan.Cost, last.Cost, plain.Cost, best.Cost)
+				}
+				last = plan
+			}
+		})
+	}
+}
+
 func TestAShareIsPassedOnlyForJobsThatNothingElseIsLeftFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
