@@ -9,6 +9,7 @@ type jobClass struct {
 	kinds  []int     // indices into prices.kinds of those that fit
 	shares []float64 // what all of its jobs take of one instance of each of these, for each of prices.dims
 	flow   []float64 // how often they went to each of these
+	filled []float64 // how many instances of each of these the jobs are worth that leave no room for others; 0 if they leave some
 	near   []int     // indices into kinds where they were worth least at the last survey
 }
 
@@ -30,6 +31,12 @@ func (m *model) classify(pr *prices, items, left []int) {
 			at[key] = c
 			pr.jobClasses = append(pr.jobClasses, jobClass{kinds: kinds, flow: make([]float64, len(kinds))})
 			needs = append(needs, [dims]float64{})
+			pr.jobClasses[c].filled = make([]float64, len(kinds))
+		}
+		for y, x := range kinds {
+			if it, k := &m.items[i], &m.kinds[pr.kinds[x]]; m.fills(k, it) {
+				pr.jobClasses[c].filled[y] += float64(left[i]) * float64(m.kinds[it.filled].costs[pr.class]) / float64(k.costs[pr.class])
+			}
 		}
 		pr.jobClasses[c].items = append(pr.jobClasses[c].items, i)
 		for d, n := range m.items[i].need {
@@ -48,7 +55,11 @@ func (m *model) signature(pr *prices, i int) (kinds []int, key string) {
 	for x, k := range pr.kinds {
 		if m.accepts(&m.kinds[k], it) {
 			kinds = append(kinds, x)
-			b = binary.AppendUvarint(b, uint64(x))
+			n := uint64(2 * x)
+			if m.fills(&m.kinds[k], it) {
+				n++
+			}
+			b = binary.AppendUvarint(b, n)
 		}
 	}
 	for _, d := range pr.dims {
@@ -75,10 +86,10 @@ func proportion(a, b int64) byte {
 }
 
 func (g *jobClass) share(m *model, pr *prices, need [dims]float64) {
-	for _, x := range g.kinds {
+	for y, x := range g.kinds {
 		for _, d := range pr.dims {
-			s := 0.0
-			if has := m.kinds[pr.kinds[x]].has[d]; has > 0 {
+			s := g.filled[y]
+			if has := m.kinds[pr.kinds[x]].has[d]; has > 0 && s == 0 {
 				s = need[d] / float64(has)
 			}
 			g.shares = append(g.shares, s)

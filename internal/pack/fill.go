@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"sort"
 )
@@ -27,9 +28,7 @@ type stock struct {
 // sort orders the items by value, and indexes them.
 func (s *stock) sort() {
 	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.values[b], s.values[a]) })
-	for p, i := range s.order {
-		s.needs.set(p, vec{}.minus(s.m.items[i].need, 1))
-	}
+	s.needs = newFitTree(len(s.order), 1<<bits.Len(uint(len(s.order))), func(p int) vec { return vec{}.minus(s.m.items[s.order[p]].need, 1) })
 	*s.steps -= len(s.order)
 }
 

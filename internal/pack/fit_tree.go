@@ -10,26 +10,31 @@ type fitTree struct {
 	n     int   // vectors
 }
 
+// newFitTree returns the tree of n vectors, with room for size.
+func newFitTree(n, size int, of func(int) vec) fitTree {
+	t := fitTree{nodes: make([]vec, 2*size), size: size, n: n}
+	for i := range size {
+		t.nodes[size+i] = none
+		if i < n {
+			t.nodes[size+i] = of(i)
+		}
+	}
+	for x := size - 1; x > 0; x-- {
+		t.nodes[x] = largest(t.nodes[2*x], t.nodes[2*x+1])
+	}
+	return t
+}
+
 // set changes the vector at a position, or appends one.
 func (t *fitTree) set(i int, v vec) {
-	if t.n = max(t.n, i+1); t.n > t.size {
-		t.grow(max(16, 2*t.size))
+	if i == t.size {
+		old := t.nodes[t.size:]
+		*t = newFitTree(i, max(16, 2*i), func(i int) vec { return old[i] })
 	}
+	t.n = max(t.n, i+1)
 	n := t.size + i
 	t.nodes[n] = v
 	for n /= 2; n > 0; n /= 2 {
-		t.nodes[n] = largest(t.nodes[2*n], t.nodes[2*n+1])
-	}
-}
-
-// grow makes room for size vectors.
-func (t *fitTree) grow(size int) {
-	old := t.nodes[t.size:]
-	t.size, t.nodes = size, make([]vec, 2*size)
-	for i := copy(t.nodes[size:], old); i < size; i++ {
-		t.nodes[size+i] = none
-	}
-	for n := size - 1; n > 0; n-- {
 		t.nodes[n] = largest(t.nodes[2*n], t.nodes[2*n+1])
 	}
 }

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -116,6 +117,32 @@ func (m *model) findUsed() {
 			m.used[d] = m.used[d] || n > 0
 		}
 	}
+}
+
+// findFilled finds the cheapest kind that a job of each item fills.
+func (m *model) findFilled() {
+	for d := range m.least {
+		m.least[d] = math.MaxInt64
+		for _, it := range m.items {
+			if it.count > 0 {
+				m.least[d] = min(m.least[d], it.need[d])
+			}
+		}
+	}
+	for i := range m.items {
+		it := &m.items[i]
+		it.filled = m.cheapest(it, func(k *kind) bool { return m.fills(k, it) })
+	}
+}
+
+// fills reports whether a job of the item leaves no room for any other on an instance of the kind.
+func (m *model) fills(k *kind, it *item) bool {
+	for d, used := range m.used {
+		if used && k.has[d]-it.need[d] < m.least[d] {
+			return true
+		}
+	}
+	return false
 }
 
 // larger orders larger vectors first.

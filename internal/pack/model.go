@@ -56,11 +56,12 @@ func (v vec) minus(need vec, n int) vec {
 
 // item is all the jobs of one shape and one expected time.
 type item struct {
-	need  vec
-	rule  int
-	class int // index of model.classes
-	count int
-	gang  bool // some of the jobs start together or not at all
+	need   vec
+	rule   int
+	class  int // index of model.classes
+	count  int
+	filled int  // the cheapest kind that one job fills, so that no other fits beside it; -1 if there is none
+	gang   bool // some of the jobs start together or not at all
 }
 
 // rule is what a demand requires of an offering besides room. Which offerings satisfy it is computed once.
@@ -97,6 +98,7 @@ type model struct {
 	kinds   []kind          // sorted by rank, then by price, then largest first, then as offered
 	rows    []row           // of the ledger
 	used    [dims]bool      // dimensions that any job needs
+	least   vec             // the least that any job needs of each dimension
 	weights []float64       // by item
 }
 
@@ -108,6 +110,7 @@ func newModel(p drover.Problem, rivals int) *model {
 	m.findUsed()
 	m.addRows()
 	m.addKinds(rivals)
+	m.findFilled()
 	return m
 }
 
