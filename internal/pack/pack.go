@@ -68,12 +68,12 @@ func (m *model) cheapestOf(best *draft, pr *prices, steps *int) *draft {
 	}
 	strategies := []strategy{sharp, even, fine}
 	if len(m.items) > fewItems {
-		strategies = []strategy{loose, many}
+		strategies = []strategy{many, loose}
 		if 4*len(m.items) < m.total() { // there are jobs to learn from
-			strategies = []strategy{loose, many, learned, learned, learned}
+			strategies = []strategy{many, loose, learned, learned, learned}
 		}
 	}
-	for took := 0; len(strategies) > 0 && *steps > 2*took && best.cost > part(m.bound(pr, best.left), 1010); strategies = strategies[1:] {
+	for took := 0; len(strategies) > 0 && *steps > took && best.cost > part(m.bound(pr, best.left), 1010); strategies = strategies[1:] {
 		before := *steps
 		d := m.priced(strategies[0], pr, steps)
 		took = before - *steps
