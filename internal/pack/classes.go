@@ -29,9 +29,8 @@ func (m *model) classify(pr *prices, items, left []int) {
 		if !ok {
 			c = len(pr.jobClasses)
 			at[key] = c
-			pr.jobClasses = append(pr.jobClasses, jobClass{kinds: kinds, flow: make([]float64, len(kinds))})
+			pr.jobClasses = append(pr.jobClasses, jobClass{kinds: kinds, flow: make([]float64, len(kinds)), filled: make([]float64, len(kinds))})
 			needs = append(needs, [dims]float64{})
-			pr.jobClasses[c].filled = make([]float64, len(kinds))
 		}
 		for y, x := range kinds {
 			if it, k := &m.items[i], &m.kinds[pr.kinds[x]]; m.fills(k, it) {

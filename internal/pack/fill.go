@@ -34,13 +34,12 @@ func (s *stock) sort() {
 
 // seed returns the most valuable item with jobs left, -1 if there is none.
 func (s *stock) seed() int {
-	for s.from < len(s.order) && s.left[s.order[s.from]] == 0 {
-		s.from++
+	for ; s.from < len(s.order); s.from++ {
+		if i := s.order[s.from]; s.left[i] > 0 {
+			return i
+		}
 	}
-	if s.from == len(s.order) {
-		return -1
-	}
-	return s.order[s.from]
+	return -1
 }
 
 // pattern is what one instance might hold.

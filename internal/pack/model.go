@@ -99,7 +99,7 @@ type model struct {
 	rows    []row           // of the ledger
 	used    [dims]bool      // dimensions that any job needs
 	least   vec             // the least that any job needs of each dimension
-	weights []float64       // by item
+	weights []float64       // of the items' values, see learn
 }
 
 // newModel builds the model. A kind is left out if at least rivals others dominate it.
@@ -111,6 +111,7 @@ func newModel(p drover.Problem, rivals int) *model {
 	m.addRows()
 	m.addKinds(rivals)
 	m.findFilled()
+	m.weights = slices.Repeat([]float64{1}, len(m.items))
 	return m
 }
 

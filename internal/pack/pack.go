@@ -85,17 +85,14 @@ func (m *model) cheapestOf(best *draft, pr *prices, steps *int) *draft {
 	return best
 }
 
-// learn adjusts the items' weights: jobs on instances that cost more than their jobs are worth are hard to place. The
-// next draft that is made with weights serves them earlier, and where fewer others would do.
+// learn adjusts the items' weights to a draft: jobs on instances that cost more than their jobs are worth were hard to
+// place. They count as worth more in the next draft that uses weights, which therefore serves them earlier.
 func (m *model) learn(d *draft, pr *prices) {
-	if m.weights == nil {
-		m.weights = slices.Repeat([]float64{1}, len(m.items))
-	}
 	cost, count := make([]float64, len(m.items)), make([]float64, len(m.items))
 	for _, b := range d.bins {
 		worth := 1.0
 		for _, l := range b.loads {
-			worth += float64(float64(pr.values[l.item])*m.weights[l.item]) * float64(l.count)
+			worth += float64(float64(pr.values[l.item]*int64(l.count)) * m.weights[l.item])
 		}
 		for _, l := range b.loads {
 			n := float64(b.n * l.count)
