@@ -22,13 +22,13 @@ type stock struct {
 	from   int     // items before it in order are used up
 	taken  []int   // by item, in the current pattern
 	steps  *int
-	needs  fitTree // of the items in order, negative: a need fits into room as the negative room fits into the negative need
+	needs  fitTree // of the items in order, negative: a need fits into a room if the negative room fits into the negative need
 }
 
 // sort orders the items by value, and indexes them.
 func (s *stock) sort() {
 	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.values[b], s.values[a]) })
-	s.needs = newFitTree(len(s.order), 1<<bits.Len(uint(len(s.order))), func(p int) vec { return vec{}.minus(s.m.items[s.order[p]].need, 1) })
+	s.needs = newFitTree(len(s.order), 1<<bits.Len(uint(len(s.order))), func(p int) vec { return s.m.items[s.order[p]].need.negative() })
 	*s.steps -= len(s.order)
 }
 
@@ -87,9 +87,9 @@ func (s *stock) fill(k, seed, window int, by *measure) pattern {
 // next returns the item to take, how many of its jobs, and from where in the order to continue; -1 if nothing fits.
 func (s *stock) next(kd *kind, free vec, at, window int, by *measure) (item, n, next int) {
 	at = s.affordable(at, free, by)
-	aim := by.rest(kd, free, s.dims)
+	aim, room := by.rest(kd, free, s.dims), free.negative()
 	best, density, first := -1, 0.0, -1
-	for p, tries := s.fitting(at, free), reach; p >= 0 && window > 0 && tries > 0; p, tries = s.fitting(p+1, free), tries-1 {
+	for p, tries := s.fitting(at, room), reach; p >= 0 && window > 0 && tries > 0; p, tries = s.fitting(p+1, room), tries-1 {
 		i := s.order[p]
 		if s.left[i] <= s.taken[i] || !s.m.allowed(kd, s.m.items[i].rule) {
 			continue
@@ -118,10 +118,10 @@ func (s *stock) affordable(from int, room vec, by *measure) int {
 	return from + sort.Search(len(s.order)-from, func(x int) bool { return float64(s.values[s.order[from+x]]) <= float64(most*s.excess) })
 }
 
-// fitting returns the first position in the order, from one on, of an item with jobs left that fit; -1 for none.
-func (s *stock) fitting(from int, free vec) int {
-	need := vec{}.minus(free, 1)
-	for p := s.needs.next(from, need, s.steps); p >= 0; p = s.needs.next(p+1, need, s.steps) {
+// fitting returns the first position in the order, from one on, of an item with jobs left that fit into the room, given
+// as a negative; -1 for none.
+func (s *stock) fitting(from int, room vec) int {
+	for p := s.needs.next(from, room, s.steps); p >= 0; p = s.needs.next(p+1, room, s.steps) {
 		if s.left[s.order[p]] > 0 {
 			return p
 		}

@@ -40,7 +40,8 @@ func (s *stock) swap(kd *kind, f *pattern, free vec, by *measure) (out, in int, 
 			of = f.loads[x].item
 			room, lost = free.minus(s.m.items[of].need, -1), s.values[of]
 		}
-		for p, tries := s.fitting(s.affordable(s.from, room, by), room), reach; p >= 0 && tries > 0; p, tries = s.fitting(p+1, room), tries-1 {
+		at, room := s.affordable(s.from, room, by), room.negative()
+		for p, tries := s.fitting(at, room), reach; p >= 0 && tries > 0; p, tries = s.fitting(p+1, room), tries-1 {
 			i := s.order[p]
 			if s.values[i]-lost <= gain {
 				break // the following ones are worth less

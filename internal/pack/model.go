@@ -54,6 +54,9 @@ func (v vec) minus(need vec, n int) vec {
 	return v
 }
 
+// negative returns v with the signs changed.
+func (v vec) negative() vec { return vec{}.minus(v, 1) }
+
 // item is all the jobs of one shape and one expected time.
 type item struct {
 	need   vec
