@@ -28,7 +28,9 @@ type stock struct {
 // sort orders the items by value, and indexes them.
 func (s *stock) sort() {
 	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.values[b], s.values[a]) })
-	s.needs = newFitTree(len(s.order), 1<<bits.Len(uint(len(s.order))), func(p int) vec { return s.m.items[s.order[p]].need.negative() })
+	if len(s.order) > fewPositions {
+		s.needs = newFitTree(len(s.order), 1<<bits.Len(uint(len(s.order))), func(p int) vec { return s.m.items[s.order[p]].need.negative() })
+	}
 	*s.steps -= len(s.order)
 }
 
@@ -89,9 +91,10 @@ func (s *stock) next(kd *kind, free vec, at, window int, by *measure) (item, n, 
 	at = s.affordable(at, free, by)
 	aim, room := by.rest(kd, free, s.dims), free.negative()
 	best, density, first := -1, 0.0, -1
-	for p, tries := s.fitting(at, room), reach; p >= 0 && window > 0 && tries > 0; p, tries = s.fitting(p+1, room), tries-1 {
+	for p, tries := s.fitting(at, &room), reach; p < len(s.order) && window > 0 && tries > 0; p, tries = s.fitting(p+1, &room), tries-1 {
 		i := s.order[p]
-		if s.left[i] <= s.taken[i] || !s.m.allowed(kd, s.m.items[i].rule) {
+		it := &s.m.items[i]
+		if s.left[i] <= s.taken[i] || !free.fits(it.need) || !s.m.allowed(kd, it.rule) {
 			continue
 		}
 		window--
@@ -118,16 +121,28 @@ func (s *stock) affordable(from int, room vec, by *measure) int {
 	return from + sort.Search(len(s.order)-from, func(x int) bool { return float64(s.values[s.order[from+x]]) <= float64(most*s.excess) })
 }
 
-// fitting returns the first position in the order, from one on, of an item with jobs left that fit into the room, given
-// as a negative; -1 for none.
-func (s *stock) fitting(from int, room vec) int {
-	for p := s.needs.next(from, room, s.steps); p >= 0; p = s.needs.next(p+1, room, s.steps) {
+// fewPositions is for how many positions trying each is faster than searching the tree.
+const fewPositions = 64
+
+// fitting returns the first position in the order, from one on, whose item may fit into the room, given as a negative;
+// the end of the order if there is none.
+func (s *stock) fitting(from int, room *vec) int {
+	*s.steps--
+	if len(s.order) <= fewPositions {
+		return from
+	}
+	return s.search(from, room)
+}
+
+// search returns what fitting does, for many positions.
+func (s *stock) search(from int, room *vec) int {
+	for p := s.needs.next(from, *room, s.steps); p >= 0; p = s.needs.next(p+1, *room, s.steps) {
 		if s.left[s.order[p]] > 0 {
 			return p
 		}
 		s.needs.set(p, none)
 	}
-	return -1
+	return len(s.order)
 }
 
 // density returns a job's worth per part that it takes of what is still to be taken.

@@ -40,13 +40,13 @@ func (s *stock) swap(kd *kind, f *pattern, free vec, by *measure) (out, in int, 
 			of = f.loads[x].item
 			room, lost = free.minus(s.m.items[of].need, -1), s.values[of]
 		}
-		at, room := s.affordable(s.from, room, by), room.negative()
-		for p, tries := s.fitting(at, room), reach; p >= 0 && tries > 0; p, tries = s.fitting(p+1, room), tries-1 {
+		at, negative := s.affordable(s.from, room, by), room.negative()
+		for p, tries := s.fitting(at, &negative), reach; p < len(s.order) && tries > 0; p, tries = s.fitting(p+1, &negative), tries-1 {
 			i := s.order[p]
 			if s.values[i]-lost <= gain {
 				break // the following ones are worth less
 			}
-			if s.left[i] > s.taken[i] && s.m.allowed(kd, s.m.items[i].rule) {
+			if s.left[i] > s.taken[i] && room.fits(s.m.items[i].need) && s.m.allowed(kd, s.m.items[i].rule) {
 				out, in, gain = of, i, s.values[i]-lost
 				break
 			}
