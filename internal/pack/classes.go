@@ -9,7 +9,6 @@ type jobClass struct {
 	kinds  []int     // indices into prices.kinds of those that fit
 	shares []float64 // what all of its jobs take of one instance of each of these, for each of prices.dims
 	flow   []float64 // how often they went to each of these
-	filled []float64 // how many instances of each of these the jobs are worth that leave no room for others; 0 if they leave some
 	near   []int     // indices into kinds where they were worth least at the last survey
 }
 
@@ -29,13 +28,8 @@ func (m *model) classify(pr *prices, items, left []int) {
 		if !ok {
 			c = len(pr.jobClasses)
 			at[key] = c
-			pr.jobClasses = append(pr.jobClasses, jobClass{kinds: kinds, flow: make([]float64, len(kinds)), filled: make([]float64, len(kinds))})
+			pr.jobClasses = append(pr.jobClasses, jobClass{kinds: kinds, flow: make([]float64, len(kinds))})
 			needs = append(needs, [dims]float64{})
-		}
-		for y, x := range kinds {
-			if it, k := &m.items[i], &m.kinds[pr.kinds[x]]; m.fills(k, it) {
-				pr.jobClasses[c].filled[y] += float64(left[i]) * float64(m.kinds[it.filled].costs[pr.class]) / float64(k.costs[pr.class])
-			}
 		}
 		pr.jobClasses[c].items = append(pr.jobClasses[c].items, i)
 		for d, n := range m.items[i].need {
@@ -85,11 +79,15 @@ func proportion(a, b int64) byte {
 }
 
 func (g *jobClass) share(m *model, pr *prices, need [dims]float64) {
-	for y, x := range g.kinds {
+	first := &m.items[g.items[0]] // the others fill the same kinds
+	for _, x := range g.kinds {
+		k := &m.kinds[pr.kinds[x]]
 		for _, d := range pr.dims {
-			s := g.filled[y]
-			if has := m.kinds[pr.kinds[x]].has[d]; has > 0 && s == 0 {
-				s = need[d] / float64(has)
+			s := 0.0
+			if m.fills(k, first) { // see prices
+				s = float64(need[jobs]*float64(m.kinds[first.filled].costs[pr.class])) / float64(k.costs[pr.class])
+			} else if k.has[d] > 0 {
+				s = need[d] / float64(k.has[d])
 			}
 			g.shares = append(g.shares, s)
 		}

@@ -128,11 +128,7 @@ func (m *model) first(steps *int) *prices {
 
 // evenly returns the starting point of the price search when nothing is known.
 func (m *model) evenly() []float64 {
-	w := make([]float64, len(m.kinds)*dims)
-	for x := range w {
-		w[x] = 1
-	}
-	return w
+	return slices.Repeat([]float64{1}, len(m.kinds)*dims)
 }
 
 // The strategies that do well: for jobs of many shapes, loose if few share an instance and many otherwise; for few
