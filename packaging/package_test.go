@@ -162,19 +162,3 @@ func TestImage(t *testing.T) {
 		}
 	}
 }
-
-// TestTheProxyIsTheDocuments compares the example that is installed with the one in the documents.
-func TestTheProxyIsTheDocuments(t *testing.T) {
-	example, err := os.ReadFile("Caddyfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(string(example), "\n")
-	if !strings.Contains(string(page), text) {
-		t.Error("docs/operations.md has another Caddyfile")
-	}
-}
