@@ -69,7 +69,7 @@ func newProgram(path, folder string) (program, error) {
 		return program{}, err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return program{}, fmt.Errorf("%w: make build builds it", err)
+		return program{}, fmt.Errorf("%w: run make build first", err)
 	}
 	self, err := os.Executable()
 	return program{path: path, folder: folder, self: self}, err

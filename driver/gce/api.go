@@ -275,7 +275,7 @@ func (c *credentials) detect() (*auth.Credentials, error) {
 			WithHint("give the controller's host a service account, or run gcloud auth application-default login")
 	}
 	if theirs, _ := found.UniverseDomain(context.Background()); len(found.JSON()) > 0 && theirs != c.universe {
-		return nil, drover.Errorf(drover.KindAuthentication, "the Google credentials are valid for %s instead of %s", theirs, c.universe)
+		return nil, drover.Errorf(drover.KindAuthentication, "the Google credentials are for universe %s, not %s", theirs, c.universe)
 	}
 	return found, nil
 }

@@ -65,7 +65,7 @@ func (f costFlags) filter(now time.Time) (filter drover.CostFilter, err error) {
 	case !filter.By.Known():
 		return filter, drover.Errorf(drover.KindInvalid, "--by %s is not valid", f.by).WithHint("use job, label, label:NAME, user, pool, cloud or type")
 	case f.limit < 0:
-		return filter, drover.Errorf(drover.KindInvalid, "--limit %d must not be negative", f.limit)
+		return filter, drover.Errorf(drover.KindInvalid, "--limit is %d, but must not be negative", f.limit)
 	}
 	if filter.Since, err = timeFlag("since", f.since, now); err == nil {
 		filter.Until, err = timeFlag("until", f.until, now)

@@ -234,7 +234,7 @@ func TestOneControllerAtATime(t *testing.T) {
 		t.Errorf("exit code %d of a second controller: %s", code, second.err.String())
 	}
 	gc := p.run("gc", "--fleet", p.runID(), "--destroy")
-	if gc.code() != 2 || !strings.Contains(gc.err.String(), "is still running, so its instances are not destroyed: ") {
+	if gc.code() != 2 || !strings.Contains(gc.err.String(), "is still running, so its instances were not destroyed: ") {
 		t.Errorf("gc ends with %d and says %s", gc.code(), gc.err.String())
 	}
 	r.signal(syscall.SIGINT)

@@ -117,7 +117,7 @@ func (f offersFlags) filter() (filter drover.OfferFilter, err error) {
 	filter = drover.OfferFilter{Need: drover.Resources{GPUs: f.gpus, Arch: drover.Arch(f.arch)}, Cloud: f.cloud, All: f.all}
 	switch {
 	case f.gpus < 0:
-		return filter, drover.Errorf(drover.KindInvalid, "--gpus %d must not be negative", f.gpus)
+		return filter, drover.Errorf(drover.KindInvalid, "--gpus is %d, but must not be negative", f.gpus)
 	case f.arch != "" && f.arch != "amd64" && f.arch != "arm64":
 		return filter, drover.Errorf(drover.KindInvalid, "--arch %s is not valid", f.arch).WithHint("use amd64 or arm64")
 	}

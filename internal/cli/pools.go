@@ -66,7 +66,7 @@ holds until the number in the configuration changes.`,
 		Args:    wantArgs(1, 1, "a POOL"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			if size < 0 {
-				return drover.Errorf(drover.KindInvalid, "--size %d must not be negative", size)
+				return drover.Errorf(drover.KindInvalid, "--size is %d, but must not be negative", size)
 			}
 			p, err := svc.ResizePool(ctx, args[0], size, reason)
 			if err != nil {

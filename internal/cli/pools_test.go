@@ -38,7 +38,7 @@ func TestPoolsCommands(t *testing.T) {
 		}
 		droverCommand(t, "pool", "set", "nobody", "--size", "5").want(t, 2, "", "there is no pool")
 		droverCommand(t, "pool", "set", "web").want(t, 2, "", "size")
-		droverCommand(t, "pool", "set", "web", "--size", "-1").want(t, 2, "", "--size -1 must not be negative")
+		droverCommand(t, "pool", "set", "web", "--size", "-1").want(t, 2, "", "--size is -1, but must not be negative")
 	})
 }
 

@@ -164,7 +164,7 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 		return m, nil, drover.Errorf(drover.KindInvalid, "--expected %s is not valid", f.expected).WithHint("use none, requested or actual")
 	}
 	if f.maxWait < 0 {
-		return m, nil, drover.Errorf(drover.KindInvalid, "--max-wait %v must not be negative", f.maxWait)
+		return m, nil, drover.Errorf(drover.KindInvalid, "--max-wait is %v, but must not be negative", f.maxWait)
 	}
 	if f.boot < 0 || f.boot > 24*time.Hour {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--boot %v is not between 0 and 24h", f.boot)

@@ -20,7 +20,7 @@ func CheckFleet(name string) error {
 	if fleetName.MatchString(name) {
 		return nil
 	}
-	return drover.Errorf(drover.KindInvalid, "%s is not a fleet's name", quote(name)).
+	return drover.Errorf(drover.KindInvalid, "%s is not a valid fleet name", quote(name)).
 		WithHint("use 1 to 32 letters, digits and dashes, beginning with a letter")
 }
 

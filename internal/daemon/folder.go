@@ -133,5 +133,5 @@ func refuseOpen(path string, info fs.FileInfo) error {
 		return nil
 	}
 	return drover.Errorf(drover.KindForbidden, "%s can be read by others (%v)", path, mode).
-		WithHint("run chmod go= %s, unless somebody else may have read it", path)
+		WithHint("run chmod go= %s; if others may already have read it, replace the secret in it", path)
 }

@@ -244,9 +244,9 @@ type RunLimits struct {
 func (l RunLimits) Check() error {
 	switch {
 	case l.MaxInstances < 0:
-		return drover.Errorf(drover.KindInvalid, "--max-instances %d must not be negative", l.MaxInstances).WithHint("leave it out for no limit")
+		return drover.Errorf(drover.KindInvalid, "--max-instances is %d, but must not be negative", l.MaxInstances).WithHint("leave it out for no limit")
 	case l.Keep < 0:
-		return drover.Errorf(drover.KindInvalid, "--keep %v must not be negative", l.Keep).WithHint("use --keep 30m")
+		return drover.Errorf(drover.KindInvalid, "--keep is %v, but must not be negative", l.Keep).WithHint("use --keep 30m")
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func openRunner(compiled fs.FS, arch drover.Arch) (io.ReadCloser, error) {
 		return os.Open("/proc/self/exe")
 	}
 	return nil, drover.Errorf(drover.KindUnsupported, "this drover was built without the runner for %s", arch).
-		WithHint("make build includes it, and so do the packages")
+		WithHint("install a released package, or build drover with make build: both include the runners")
 }
 
 // unpacked is the content of a file that is closed with it.

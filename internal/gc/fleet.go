@@ -21,7 +21,7 @@ func (g *Collector) run(ctx context.Context, fleet string) error {
 	folder, err := daemon.FindRunFolder(fleet)
 	if err != nil && drover.KindOf(err) == drover.KindConflict {
 		if g.Destroy {
-			return drover.Errorf(drover.KindConflict, "%s is still running, so its instances are not destroyed: %v", fleet, err).
+			return drover.Errorf(drover.KindConflict, "%s is still running, so its instances were not destroyed: %v", fleet, err).
 				WithHint("stop it first: Ctrl-C cancels its jobs and destroys its instances")
 		}
 		g.Said = true

@@ -128,7 +128,7 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 	}
 	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
 		return nil, drover.Errorf(drover.KindForbidden, "%s can be read by others (%v)", path, mode).
-			WithHint("run chmod 600 %s, unless somebody else may have read it", path)
+			WithHint("run chmod 600 %s; if others may already have read it, replace the key in it", path)
 	}
 	return io.ReadAll(io.LimitReader(f, limit+1))
 }

@@ -75,7 +75,7 @@ func (s *session) loginError(err error) error {
 	// The library gives these two no type of their own.
 	if strings.Contains(text, "unable to authenticate") || strings.Contains(text, "Too many authentication failures") {
 		return drover.Errorf(drover.KindAuthentication, "the instance rejects every login key for user %s (%d tried)", s.target.User, len(s.target.Signers)).
-			WithHint("check the user, and that the image installs the login key")
+			WithHint("check the user name, and that the image installs the login key")
 	}
 	return drover.Errorf(drover.KindUnreachable, "%s", strings.TrimPrefix(text, "ssh: handshake failed: "))
 }

@@ -58,7 +58,7 @@ func checkToken(now drover.Time, r drover.TokenRequest) error {
 		return drover.Errorf(drover.KindInvalid, "there is no role %.40q", r.Role).WithHint("the roles are view, submit, operate and admin")
 	case r.User == "" || len(r.User) > maxUser || strings.ContainsFunc(r.User, outsideName):
 		return drover.Errorf(drover.KindInvalid, "%.80q cannot be the name of a user", r.User).
-			WithHint("use at most %d letters, digits and . _ - @", maxUser)
+			WithHint("use letters, digits and the characters . _ - @; at most %d in all", maxUser)
 	case r.TTL < 0 || now.Add(r.TTL) < now:
 		return drover.Errorf(drover.KindInvalid, "a token cannot be valid for %v", r.TTL).WithHint("omit the time for a token that does not expire")
 	}
