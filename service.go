@@ -74,7 +74,7 @@ type Queue interface {
 	OpenOutput(ctx context.Context, id JobID, path string, from int64) (io.ReadCloser, error)
 }
 
-// Fleet is the instances, and where they may come from. Name an instance by its id, its name, or the id that its cloud uses.
+// Fleet is the instances, and where they may come from. Identify an instance by its id, its name, or the id that its cloud uses.
 type Fleet interface {
 	// Instances lists instances by id, a page at a time.
 	Instances(ctx context.Context, f InstanceFilter) (Page[Instance], error)

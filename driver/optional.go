@@ -95,7 +95,7 @@ func ListedPrice(ctx context.Context, c Cloud, of Candidate, since drover.Time) 
 			return []PricePoint{{From: since, Price: o.Price}}, nil
 		}
 	}
-	return nil, drover.Errorf(drover.KindNotFound, "there is no %s in %s, %s", of.ProviderType, of.Zone, of.Market)
+	return nil, drover.Errorf(drover.KindNotFound, "there is no %s in %s (%s)", of.ProviderType, of.Zone, of.Market)
 }
 
 // SortOfferings sorts offerings by type, zone and market.

@@ -55,7 +55,7 @@ func (c *Config) Check() error {
 	}
 	for region, id := range c.VPCs {
 		if region == "" || id == "" {
-			return drover.Errorf(drover.KindInvalid, "vpcs: a region or an id is empty").WithHint("write REGION: ID, as doctl vpcs list shows them")
+			return drover.Errorf(drover.KindInvalid, "vpcs: a region or an id is empty").WithHint("write REGION: ID, as shown by doctl vpcs list")
 		}
 	}
 	return c.CheckTypes()

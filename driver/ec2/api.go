@@ -325,7 +325,7 @@ func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate
 		}
 	}
 	if !regions.MatchString(all.Region) {
-		return nil, drover.Errorf(drover.KindInvalid, "no valid region is configured: %q", all.Region).WithHint("write region: us-east-1, or another")
+		return nil, drover.Errorf(drover.KindInvalid, "no valid region is configured: %q", all.Region).WithHint("write region: us-east-1, or another region")
 	}
 	all.Credentials = credentials{all.Credentials}
 	return &api{config: all, gate: gate}, nil

@@ -56,7 +56,7 @@ func CheckRequest(r driver.CreateRequest, d Demands) error {
 		return nil
 	}
 	if text := UserData(r).Reveal(); len(text) > d.UserData {
-		return drover.Errorf(drover.KindInvalid, "the user data has %d bytes, more than this cloud's limit of %d", len(text), d.UserData)
+		return drover.Errorf(drover.KindInvalid, "the user data is %d bytes long, more than this cloud's limit of %d", len(text), d.UserData)
 	}
 	return nil
 }

@@ -250,7 +250,7 @@ func reserve(listen bool) (*os.File, netip.AddrPort, error) {
 	}
 	if err != nil {
 		socket.Close()
-		return nil, netip.AddrPort{}, fmt.Errorf("bind a port on the loopback: %w", err)
+		return nil, netip.AddrPort{}, fmt.Errorf("bind a port on the loopback address: %w", err)
 	}
 	return socket, netip.AddrPortFrom(loopback, uint16(bound.(*unix.SockaddrInet4).Port)), nil
 }

@@ -184,7 +184,7 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 		text += "; " + why.Text
 	}
 	if status.Refused != "" {
-		return "", drover.Errorf(drover.KindInvalid, "the controller uses an earlier configuration, since the current file is invalid: %s", status.Refused).
+		return "", drover.Errorf(drover.KindInvalid, "the controller is using an earlier configuration because the current file is invalid: %s", status.Refused).
 			WithHint("correct the file; drover config check shows the errors")
 	}
 	if n := len(status.SetAside); n > 0 {

@@ -26,7 +26,7 @@ func (a *app) instancesCommand() *cobra.Command {
 		Use:        "instances [INSTANCE…]",
 		SuggestFor: []string{"ps", "ls", "list", "vms", "nodes"},
 		Short:      "List the instances, or show some of them",
-		Long: `List the instances, or show one in full. Name an instance by its id, its name, or the id that its cloud uses.
+		Long: `List the instances, or show one in full. Identify an instance by its id, its name, or the id that its cloud uses.
 
 With -o wide the table also has the cloud, its id for the instance, its pool, and addresses.`,
 		Example: "  drover instances\n  drover instances --watch -o wide\n  drover instances 3",

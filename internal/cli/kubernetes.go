@@ -50,7 +50,7 @@ func (a *app) kubernetesManifests() *cobra.Command {
 	var f manifestFlags
 	cmd := &cobra.Command{
 		Use:   "manifests",
-		Short: "Print the manifests of cluster-autoscaler and of Drover's access to the cluster",
+		Short: "Print the manifests for cluster-autoscaler and for Drover's access to the cluster",
 		Long: `Print, for kubectl apply, the deployment of cluster-autoscaler with the flags that Drover needs, the secret with which it connects to this
 controller, and the roles of both. The certificates are checked first: the controller must accept the client's, and the client the controller's.`,
 		Example: "  drover kubernetes manifests -c drover.yaml --address drover.example.org:8086 --cert client.crt --key client.key --ca ca.crt | kubectl apply -f -",
@@ -107,7 +107,7 @@ func (f manifestFlags) check(server config.MutualTLS) error {
 		return drover.Errorf(drover.KindInvalid, "--address: %v", err).WithHint("write HOST:PORT")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return drover.Errorf(drover.KindInvalid, "the controller listens on %s, which is not an address that a cluster can reach", f.address).WithHint("give its address: --address HOST:PORT")
+		return drover.Errorf(drover.KindInvalid, "the controller listens on %s, which is not an address that a cluster can reach", f.address).WithHint("give the controller's address: --address HOST:PORT")
 	}
 	if _, err := tls.LoadX509KeyPair(f.cert, f.key); err != nil {
 		return drover.Errorf(drover.KindInvalid, "--cert and --key: %v", err)

@@ -48,7 +48,7 @@ func (a *app) verbCommands() (commands []*cobra.Command) {
 		cmd := named(&cobra.Command{
 			Use:     string(v.verb) + " INSTANCE…",
 			Short:   v.short,
-			Long:    v.long + "\n\nName an instance by its id, its name, or the id that its cloud uses.",
+			Long:    v.long + "\n\nIdentify an instance by its id, its name, or the id that its cloud uses.",
 			Example: "  " + v.example,
 			Args: func(cmd *cobra.Command, args []string) error {
 				if all {

@@ -34,7 +34,7 @@ func CheckName(name string) error {
 		return drover.Errorf(drover.KindInvalid, "%s cannot be a name: the logs of an array's elements have such names", quote(name)).
 			WithHint("end it with something other than a dot and digits")
 	case name == "logs":
-		return drover.Errorf(drover.KindInvalid, "the name logs is reserved: a batch's logs are kept under it")
+		return drover.Errorf(drover.KindInvalid, "the name \"logs\" is reserved: a batch's logs are kept under it")
 	}
 	return nil
 }

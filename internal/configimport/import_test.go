@@ -231,7 +231,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 		{"prevmtable", "{} {}", "line 1: there is extra text after the document"},
 		{"prevmtable", strings.Repeat("[", 1000), "line 1: values are nested too deeply"},
 		{"prevmtable", "{targetVMCount: 1}", "AllowedZones is missing, so it is unknown where instances may be created"},
-		{"prevmtable", `{allowedZones: ["us-central1-b"]}`, "TargetVMCount is missing, or is not a number of instances"},
+		{"prevmtable", `{allowedZones: ["us-central1-b"]}`, "TargetVMCount is missing, or is not a valid number of instances"},
 		{"prevmtable", `{allowedZones: ["us-central1-b"], targetVMCount: 1}`, "Instance.machineType is missing"},
 		{"prevmtable", `{allowedZones: ["b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}}`, `AllowedZones: "b" is not a GCE zone`},
 		{"kip", "[]", "there are no standby cells"},

@@ -113,7 +113,7 @@ func (p *Prevmtable) read(old fields) error {
 	}
 	count, is := old.take("TargetVMCount").(float64)
 	if p.Count = int(count); !is || p.Count < 0 {
-		return drover.Errorf(drover.KindInvalid, "TargetVMCount is missing, or is not a number of instances")
+		return drover.Errorf(drover.KindInvalid, "TargetVMCount is missing, or is not a valid number of instances")
 	}
 	p.prefix(old.text("Prefix"))
 	p.listing(seconds(rest))

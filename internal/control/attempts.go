@@ -277,7 +277,7 @@ func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in
 		return err
 	}
 	if in.named += size; in.named > wire.MaxLine { // too large for a message to an instance
-		return drover.Errorf(drover.KindInvalid, "with the outputs of job %s, it has too many inputs: their names take %v, but the limit is %v", job, drover.Bytes(in.named), drover.Bytes(wire.MaxLine)).
+		return drover.Errorf(drover.KindInvalid, "with the outputs of job %s, it has too many inputs: their names take up %v, but the limit is %v", job, drover.Bytes(in.named), drover.Bytes(wire.MaxLine)).
 			WithHint("have each element produce one file, such as an archive")
 	}
 	outputs, err := c.cfg.Store.Outputs(ctx, number)

@@ -265,7 +265,7 @@ func (c *Controller) mayShareHost(ctx context.Context, cloud, user string) error
 		ended := t.Expires != nil && t.Expires.Before(c.now().Std())
 		if t.User != user && t.Role != drover.RoleView && !ended {
 			return drover.Errorf(drover.KindInvalid, "cloud %s runs jobs as the controller's own user, so %s's jobs could do whatever %s can", cloud, user, t.User).
-				WithHint("run jobs in another cloud; or write clouds: {%s: {trusted: true}} if its users may do whatever the controller can", cloud)
+				WithHint("run jobs in another cloud, or write clouds: {%s: {trusted: true}} if its users may do whatever the controller can", cloud)
 		}
 	}
 	return nil

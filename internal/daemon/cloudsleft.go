@@ -99,7 +99,7 @@ func NoneLeft(ctx context.Context, records *store.Store, c *config.Config) ([]co
 
 func cloudGone(name string) error {
 	return drover.Errorf(drover.KindInvalid, "cloud %s still has instances, but the configuration no longer contains it", name).
-		WithHint("add the cloud again until its instances are gone")
+		WithHint("add the cloud back, and keep it until its instances are gone")
 }
 
 // missingClouds names the clouds in which the records have instances and that the configuration lacks.

@@ -190,7 +190,7 @@ func (e *Engine) notStopped(in *fleet.Member, err *drover.Error) {
 	if err.Kind == drover.KindUnsupported {
 		why := e.verdict(drover.ReasonStopped, "its cloud cannot stop it: %s", err.Message)
 		if p := e.pool(in.Pool); p != nil {
-			p.CannotStop = e.verdict(drover.ReasonStopped, "cloud %s cannot stop instance %s, so Drover keeps no instances stopped there any more: %s", in.Cloud, in.Name, err.Message)
+			p.CannotStop = e.verdict(drover.ReasonStopped, "cloud %s cannot stop instance %s, so Drover no longer keeps stopped instances there: %s", in.Cloud, in.Name, err.Message)
 			e.pools.revision++
 		}
 		if !in.Held() {

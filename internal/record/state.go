@@ -70,7 +70,7 @@ func (b *jobs) next(changed map[string]json.RawMessage) (j engine.Job, err error
 		return j, fmt.Errorf("reading a job: %w", err)
 	}
 	if b.left -= max(len(text), minJob); b.left < 0 {
-		return j, drover.Errorf(drover.KindInvalid, "the jobs of the recording's state are over the limit of %d bytes", maxJobs)
+		return j, drover.Errorf(drover.KindInvalid, "the jobs in the recording's state exceed the limit of %d bytes", maxJobs)
 	}
 	return j, json.Unmarshal(text, &j)
 }

@@ -107,7 +107,7 @@ func (r *reader) readJobs(ctx context.Context, svc Service, most int) error {
 			r.take(j)
 		}
 		if len(r.jobs) > most {
-			return drover.Errorf(drover.KindInvalid, "more than %d jobs ran since %v", most, r.since).WithHint("use a later start time, or drover simulate --recorded")
+			return drover.Errorf(drover.KindInvalid, "more than %d jobs have run since %v", most, r.since).WithHint("use a later start time, or drover simulate --recorded")
 		}
 		if page.Next == "" {
 			return nil

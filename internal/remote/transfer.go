@@ -84,7 +84,7 @@ func (c *Conn) Outputs(ctx context.Context, id drover.AttemptID, take func(tar i
 	}
 	left, err := io.Copy(io.Discard, io.LimitReader(chunks, maxLeftOver+1))
 	if err == nil && left > maxLeftOver {
-		err = errors.New("the runner sent more than a tar stream")
+		err = errors.New("the runner sent too much data after the tar stream")
 	}
 	if err != nil {
 		return absent, l.cause(err)

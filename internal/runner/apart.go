@@ -57,7 +57,7 @@ func (d *daemon) keepsApart() error {
 	case os.Geteuid() != 0:
 		return errors.New("the runner is not running as root here")
 	case info.Sys().(*syscall.Stat_t).Uid != 0 || info.Mode().Perm() != 0o700:
-		return fmt.Errorf("the runner's folder, %s, does not belong to root alone: attempts ran here without isolation", d.folder)
+		return fmt.Errorf("the runner's folder, %s, is not private to root: attempts have run here without isolation", d.folder)
 	case d.groups == nil:
 		return errors.New("control groups for memory and cpu cannot be created")
 	}

@@ -210,7 +210,7 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 		}
 		h := hello
 		h.Apart = true
-		if c := i.connectAs(i.binary, h); !strings.Contains(c.hello.Error, "does not belong to root alone") || !c.hello.Unfit {
+		if c := i.connectAs(i.binary, h); !strings.Contains(c.hello.Error, "is not private to root") || !c.hello.Unfit {
 			t.Errorf("got %+v", c.hello)
 		}
 	})

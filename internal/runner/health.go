@@ -148,7 +148,7 @@ func runHealth(ctx context.Context, o wire.Orders) error {
 	if text != "" {
 		text = ": " + text
 	}
-	return fmt.Errorf("its health command fails (%v)%s", err, text)
+	return fmt.Errorf("its health command failed (%v)%s", err, text)
 }
 
 // capped keeps the beginning of what is written to it.

@@ -211,7 +211,7 @@ func (j jobRow) untried(index int) drover.Job {
 		return j.tried(row)
 	}
 	row.state, row.ended = drover.JobCancelled, j.ended
-	row.reason = drover.Reason{Code: drover.ReasonCancelled, Text: "cancelled before it had an attempt"}
+	row.reason = drover.Reason{Code: drover.ReasonCancelled, Text: "cancelled before its first attempt"}
 	if why := j.job.Reason; why != nil && (!j.final || j.job.State == drover.JobCancelled) {
 		row.reason = *why
 	}

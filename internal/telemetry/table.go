@@ -118,7 +118,7 @@ const (
 // table is every metric of Drover's own, in the order of docs/metrics.md. Those of Go and of the process come beside them.
 var table = []metric{
 	{instances, gauge, byStock, nil, "Instances in any state except gone."},
-	{instancesConnected, gauge, byStock, nil, "Instances with an open control stream or with login: none."},
+	{instancesConnected, gauge, byStock, nil, "Instances with an open control stream, or in a pool with login: none."},
 	{instancesHourly, gauge, byStock, nil, "Hourly cost of instances that their cloud has accepted."},
 	{instancesVCPUs, gauge, byStock, nil, "vCPUs of instances."},
 	{instancesMemory, gauge, byStock, nil, "Memory of instances."},
@@ -168,7 +168,7 @@ var table = []metric{
 	{eventsWaiting, gauge, nil, nil, "Events waiting for a decision."},
 	{decisionTime, histogram, nil, ofDeciding, "Duration of a decision on a batch of events."},
 	{effectsInFlight, gauge, []string{labelEffect}, nil, "Effects being carried out."},
-	{solveTime, histogram, nil, ofCalls, "Duration of planning what to rent."},
+	{solveTime, histogram, nil, ofCalls, "Time taken to plan what to rent."},
 	{commitTime, histogram, nil, ofWriting, "Duration of committing decisions."},
 	{commitsFailed, counter, nil, nil, "Failed commits, after which the controller exits."},
 	{configRefused, gauge, nil, nil, "1 while the configuration file is invalid; otherwise 0."},

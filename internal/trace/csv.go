@@ -213,7 +213,7 @@ func (t *table) only(known []string) error {
 	for i, name := range t.head {
 		switch {
 		case !slices.Contains(known, name):
-			return t.fault(i, "column %.40q is not known", name).WithHint("the columns are %s", strings.Join(known, ", "))
+			return t.fault(i, "unknown column %.40q", name).WithHint("the columns are %s", strings.Join(known, ", "))
 		case slices.Index(t.head, name) != i:
 			return t.fault(i, "column %s is given twice", name)
 		}

@@ -100,7 +100,7 @@ func TestFaults(t *testing.T) {
 		"no compression":               {"a.csv.gz", "submit", "a.csv.gz is not compressed with gzip"},
 		"an empty table":               {"a.csv", "", "a.csv is empty"},
 		"a column that is missing":     {"a.csv", "submit,runtime\n", "a.csv:1:1: there is no column vcpus"},
-		"a column that is not known":   {"a.csv", "submit,runtime,vcpus,cpu\n", `a.csv:1:22: column "cpu" is not known`},
+		"a column that is not known":   {"a.csv", "submit,runtime,vcpus,cpu\n", `a.csv:1:22: unknown column "cpu"`},
 		"a column that is given twice": {"a.csv", "submit,runtime,vcpus,vcpus\n", `a.csv:1:22: column vcpus is given twice`},
 		"a line that is short":         {"a.csv", "submit,runtime,vcpus\n1,2\n", "a.csv:2:1: wrong number of fields"},
 		"a time that is none":          {"a.csv", "submit,runtime,vcpus\n1,soon,1\n", `a.csv:2:3: runtime: "soon" is neither a number of seconds`},
