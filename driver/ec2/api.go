@@ -80,9 +80,6 @@ var services = map[string]service{
 
 func serviceOf(call string) service { return cmp.Or(services[call], service{"EC2", "ec2", "ec2", ""}) }
 
-// mostAnswer limits an answer: a page of a thousand instances with many long tags each has some 30 MiB.
-const mostAnswer = 64 << 20
-
 // api calls AWS: no call is retried, every call is counted, and none exceeds the published rates. Settings, credentials
 // and signatures are the SDK's. Its package for EC2 takes 100 CPU seconds to compile, so requests and answers are
 // written and read here.
@@ -110,12 +107,10 @@ func (a *api) do(ctx context.Context, call string, in params, out any) error {
 		if now, err := http.ParseTime(response.Header.Get("Date")); err == nil && !a.config.DisableClockSkewCorrection {
 			a.skew.Store(int64(time.Until(now))) // so that only the first call is refused for a wrong clock
 		}
-		body, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer+1))
+		body, err := io.ReadAll(kit.Limited(response.Body))
 		switch {
 		case err != nil:
 			return err
-		case len(body) > mostAnswer:
-			return fmt.Errorf("the answer to %s has more than %d MiB", call, mostAnswer>>20)
 		case response.StatusCode/100 != 2:
 			return refusal(call, response, body)
 		}

@@ -197,7 +197,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{"nothing", "the answer to DescribeInstances is not EC2's", says{200, strings.NewReader("")}},
 		{"half of one", "unexpected EOF", says{200, strings.NewReader(listed)}},
 		{"no time", "cannot parse", says{200, strings.NewReader(strings.Replace(listed, "<instanceId>", "<launchTime>soon</launchTime><instanceId>", 1))}},
-		{"one without end", "the answer to DescribeInstances has more than 64 MiB", says{200, zeros{}}},
+		{"one without end", "the answer has more than 64 MiB", says{200, zeros{}}},
 		{"no code", "the answer to DescribeInstances is Bad Gateway", says{502, strings.NewReader("<html>Bad Gateway</html>")}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

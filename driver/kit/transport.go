@@ -9,8 +9,8 @@ import (
 	"drover"
 )
 
-// maxAnswer limits the size of one answer: a page of the largest price list has some 6 MiB, a thousand servers about
-// two.
+// maxAnswer limits the size of one answer: a page of the largest price list has some 6 MiB, one of a thousand EC2
+// instances with many long tags some 30.
 const maxAnswer = 64 << 20
 
 // ErrTooLarge is the error of reading an answer that is larger.
@@ -49,9 +49,14 @@ type bounded struct{ http.RoundTripper }
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.RoundTripper.RoundTrip(r)
 	if err == nil && answer.Body != nil {
-		answer.Body = short{http.MaxBytesReader(nil, answer.Body, maxAnswer)}
+		answer.Body = Limited(answer.Body)
 	}
 	return answer, err
+}
+
+// Limited limits the size of an answer: reading more of its body fails with ErrTooLarge.
+func Limited(body io.ReadCloser) io.ReadCloser {
+	return short{http.MaxBytesReader(nil, body, maxAnswer)}
 }
 
 // short is the body of an answer of limited size.
