@@ -161,7 +161,7 @@ func (e *Engine) queues(groups []*group) (all []shareQueue) {
 func (e *Engine) placeLevel(level []*group, r *fleet.Index) {
 	turn, begun := e.turnOf(level), []*group{}
 	for queues := e.queues(level); len(queues) > 0; {
-		at, least := next(queues), leastUsed(queues)
+		at, least := next(queues)
 		q := &queues[at]
 		g := q.groups[0]
 		if e.placeOne(g) {
@@ -227,21 +227,17 @@ func (e *Engine) waitsForRoom(g *group) bool {
 	return g.Unschedulable && g.unreserved() > 0 && g.Reason.Cause != verdict.Budget && e.hosted(g)
 }
 
-// next returns the queue whose turn it is.
-func next(queues []shareQueue) int {
-	if at := slices.IndexFunc(queues, func(q shareQueue) bool { return q.groups[0].Turn }); at >= 0 {
-		return at
-	}
-	return leastUsed(queues)
-}
-
-func leastUsed(queues []shareQueue) (at int) {
-	for i := range queues {
-		if queues[i].before(queues[at]) < 0 {
-			at = i
+// next returns the queue whose turn it is, and the one whose sharer uses least.
+func next(queues []shareQueue) (at, least int) {
+	for i := 1; i < len(queues); i++ {
+		if queues[i].before(queues[least]) < 0 {
+			least = i
 		}
 	}
-	return at
+	if at = slices.IndexFunc(queues, func(q shareQueue) bool { return q.groups[0].Turn }); at < 0 {
+		at = least
+	}
+	return at, least
 }
 
 // whyShare explains whose turn it is, if another sharer's work of the same priority goes before a group's.
