@@ -69,7 +69,7 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 		for w := &b.waiters[i]; b.left > 0 && w.left > 0 && w.next < min(rank+1, len(order)); {
 			o := order[w.next]
 			w.next++
-			if b.by[o] != nil || !o.Accepts(&w.g.demand) {
+			if !o.Accepts(&w.g.demand) || b.by[o] != nil {
 				continue
 			}
 			w.left -= o.Resources.Times(w.g.Key.Shape.Need, w.left)

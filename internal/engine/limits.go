@@ -110,12 +110,15 @@ func (e *Engine) whyTooMany(g *group) *Verdict {
 	if g.Key.Gang == 0 || g.Queued == 0 {
 		return nil
 	}
+	room := cmp.Or(e.s.Settings.MaxInstances, unlimited)
+	each := func(o drover.Offering) bool { // one job on each
+		return g.Key.Shape.Accepts(o) && cmp.Or(e.limits(o.Cloud).MaxInstances, unlimited) >= g.Key.Gang
+	}
+	if room >= g.Key.Gang && slices.ContainsFunc(e.market.Offerings(), each) {
+		return nil // usually, and much quicker
+	}
 	_, members := g.NextGang()
 	clouds := e.mostFor(g, len(members))
-	room := e.s.Settings.MaxInstances
-	if room == 0 {
-		room = unlimited
-	}
 	holds, may := 0, 0
 	for _, c := range clouds {
 		n := min(c.instances, room)

@@ -129,6 +129,10 @@ func (e *Engine) takeOver(g *group, r *fleet.Index) {
 // displace drops reservations of lower priority, the lowest first, until all that the group wants fits. It reports
 // whether it dropped any.
 func (e *Engine) displace(in *fleet.Member, g *group) (dropped bool) {
+	lower := func(r fleet.Reservation) bool { return r.Group.Priority < g.Key.Priority }
+	if !slices.ContainsFunc(in.Reservations, lower) {
+		return false
+	}
 	bound := slices.Clone(in.Reservations)
 	slices.SortStableFunc(bound, func(a, b fleet.Reservation) int { return cmp.Compare(a.Group.Priority, b.Group.Priority) })
 	for _, b := range bound {

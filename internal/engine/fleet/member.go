@@ -96,11 +96,14 @@ func (in *Member) Serves(d *Demand) bool {
 
 // Accepts reports whether the demand's jobs may run on the instance when it is empty.
 func (in *Member) Accepts(d *Demand) bool {
+	if !in.allows(d) {
+		return false
+	}
 	r := in.Expanded()
 	if r.Disk == 0 {
 		r.Disk = d.Shape.Need.Disk // like Shape.Accepts
 	}
-	return in.allows(d) && r.Fits(d.Shape.Need)
+	return r.Fits(d.Shape.Need)
 }
 
 // Holds reports whether one of the demand's jobs can start on the instance now.
