@@ -202,7 +202,7 @@ func encode(call string, in params) ([]byte, error) {
 	return []byte(form.Encode()), nil
 }
 
-// fill adds a value to a form. What it contains has names and numbers behind dots; what is nil is left out.
+// fill adds a value to a form. The names of keys and the numbers of elements follow dots; nil values are left out.
 func fill(form url.Values, name string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -150,7 +150,7 @@ func TestForms(t *testing.T) {
 			"SecondaryInterface.1.PrivateIpAddress.1.PrivateIpAddress": "p"}},
 		{"numbers have no exponent", `{"InstanceRequirements": {"MemoryMiB": {"Min": 1048576}, "MemoryGiBPerVCpu": {"Min": 0.5}, "TotalLocalStorageGB": {"Max": 123456789012}}}`, map[string]string{
 			"InstanceRequirements.MemoryMiB.Min": "1048576", "InstanceRequirements.MemoryGiBPerVCpu.Min": "0.5", "InstanceRequirements.TotalLocalStorageGB.Max": "123456789012"}},
-		{"what is null or has nothing is left out, and what is empty is not", `{"CpuOptions": {}, "EbsOptimized": null, "Placement": null, "SecurityGroupIds": [], "BlockDeviceMappings": [{"NoDevice": ""}]}`,
+		{"nulls and empty objects and lists are left out, empty strings are not", `{"CpuOptions": {}, "EbsOptimized": null, "Placement": null, "SecurityGroupIds": [], "BlockDeviceMappings": [{"NoDevice": ""}]}`,
 			map[string]string{"BlockDeviceMapping.1.NoDevice": ""}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -44,7 +44,7 @@ type fake struct {
 	broken     map[string]wrong        // calls that fail, by method
 	attributes thing                   // of the project's metadata; nil: it has none
 	unreached  string                  // a zone that lists cannot reach
-	warned     string                  // a zone of which they say that in its place
+	warned     string                  // a zone that they report as unreachable in a warning of its own
 	made       map[string][]time.Time
 	calls      map[string]int
 	refused    map[string]int

@@ -229,7 +229,7 @@ func (e *Engine) takeLimits(c *fleet.Census) market.Limits {
 		left.Take(1, e.countsAs(in)...)
 	}
 	for _, k := range c.Kinds {
-		if !k.Creating {
+		if !k.Creating() {
 			left.Take(k.Len(), e.countsAs(k.One())...)
 		}
 	}

@@ -63,7 +63,7 @@ type item struct {
 	rule   int
 	class  int // index of model.classes
 	count  int
-	filled int  // the cheapest kind that one job fills, so that no other fits beside it; -1 if there is none
+	filled int  // the cheapest kind on which one job leaves no room for another; -1 if there is none
 	gang   bool // some of the jobs start together or not at all
 }
 

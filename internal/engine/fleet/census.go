@@ -20,11 +20,13 @@ type Census struct {
 // Kind is a set of instances that, once empty, can run the same jobs and equally many of them. Either all of them are
 // being destroyed or none is.
 type Kind struct {
-	key      kindKey
-	members  []*Member // in no particular order
-	Takers   int       // how many of them take work, now or later
-	Creating bool      // their clouds have not chosen a candidate yet
+	key     kindKey
+	members []*Member // in no particular order
+	Takers  int       // how many of them take work, now or later
 }
+
+// Creating reports whether their clouds have not chosen a candidate yet.
+func (k *Kind) Creating() bool { return k.key.creating }
 
 // One returns any instance of the kind.
 func (k *Kind) One() *Member { return k.members[0] }
@@ -90,7 +92,7 @@ func (c *Census) count(in *Member) {
 		if c.byKey == nil {
 			c.byKey, c.owned = map[kindKey]*Kind{}, map[string]Owned{}
 		}
-		k = &Kind{key: key, Creating: key.creating}
+		k = &Kind{key: key}
 		c.byKey[key] = k
 		c.Kinds = append(c.Kinds, k)
 	}
