@@ -126,7 +126,7 @@ func readRun(ctx context.Context, f *daemon.RunFolder) (row runRow, err error) {
 		row.Queued = row.Jobs
 	}
 	switch {
-	case driven(f):
+	case store.InUse(f.File("drover.db")):
 		row.State = runRunning
 	case row.Instances > 0:
 		row.State = runDetached
@@ -154,16 +154,6 @@ func (r *runRow) count(ctx context.Context, db string) error {
 	instances, err := s.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{Limit: -1})
 	r.Instances = len(instances)
 	return err
-}
-
-// driven reports whether a process drives the run now.
-func driven(f *daemon.RunFolder) bool {
-	lock, err := store.LockFile(f.File("drover.db"))
-	if err != nil {
-		return drover.KindOf(err) == drover.KindConflict
-	}
-	lock.Unlock()
-	return false
 }
 
 // lastRun is the run that was begun last in a folder and that no process drives: one that came to its end with failures, or one that did not.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"drover"
 )
@@ -15,9 +16,37 @@ import (
 // Lock is the right to be the only controller of a state. It ends with the process that holds it, however that ends.
 type Lock struct{ f *os.File }
 
-// LockFile locks the state at path, by a file beside it, whichever links lead there. It does not wait: if another
-// process holds the lock, the error is of KindConflict and names it.
+// lockPatience is how long LockFile waits for another process. A controller that was killed while it started another
+// program can hold its lock for a moment longer, and InUse holds it for a moment.
+const lockPatience = time.Second
+
+// LockFile locks the state at path, by a file beside it, whichever links lead there. If another process still holds the
+// lock after a second, the error is of KindConflict and names that process.
 func LockFile(path string) (*Lock, error) {
+	for end := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+		lock, err := tryLock(path)
+		if drover.KindOf(err) != drover.KindConflict || time.Now().After(end) {
+			return lock, err
+		}
+	}
+}
+
+// InUse reports whether a process holds the lock of the state at path.
+func InUse(path string) bool {
+	path, err := Resolve(path)
+	if err != nil {
+		return false
+	}
+	f, err := os.Open(path + ".lock")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	// A shared lock: those who ask do not mistake each other for the holder.
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+func tryLock(path string) (*Lock, error) {
 	path, err := Resolve(path)
 	if err != nil {
 		return nil, fmt.Errorf("locking the state: %w", err)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"drover"
 )
@@ -172,15 +173,20 @@ func TestLockFile(t *testing.T) {
 	if drover.KindOf(err) != drover.KindConflict || !containsPid(err.Error()) {
 		t.Errorf("second lock: error %v, want a conflict that names process %d", err, os.Getpid())
 	}
-	if err := lock.Unlock(); err != nil {
-		t.Fatal(err)
+	if !InUse(path) {
+		t.Error("a locked state is not in use")
 	}
+	unlocked := make(chan error, 1)
+	time.AfterFunc(20*time.Millisecond, func() { unlocked <- lock.Unlock() })
 	again, err := LockFile(path)
-	if err != nil {
-		t.Fatalf("after it was given back: %v", err)
+	if err := errors.Join(err, <-unlocked); err != nil {
+		t.Fatalf("a lock that ends meanwhile is not waited for: %v", err)
 	}
 	if err := again.Unlock(); err != nil {
 		t.Fatal(err)
+	}
+	if InUse(path) || InUse(filepath.Join(t.TempDir(), "none.db")) {
+		t.Error("a state is in use that nobody has locked")
 	}
 }
 
