@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -278,7 +277,7 @@ func (c *cloud) start(path, program string, l launch, held, socket *os.File) err
 	c.mu.Lock()
 	c.children = append(c.children, pid)
 	c.mu.Unlock()
-	return os.WriteFile(filepath.Join(path, pidFile), []byte(strconv.Itoa(pid)+"\n"), 0o600)
+	return nil
 }
 
 // nameless is a file of a text that only whoever inherits it can read: it has no name any more when the text, which may hold secrets, is written.
