@@ -11,6 +11,7 @@ import (
 	"drover"
 	"drover/internal/config"
 	"drover/internal/control"
+	"drover/internal/engine"
 	"drover/internal/externalgrpc"
 	"drover/internal/kubenodes"
 	"drover/internal/logkey"
@@ -98,8 +99,12 @@ func (d *daemon) templateLook(group string) externalgrpc.Look {
 	return externalgrpc.Look{Labels: g.Labels, Taints: taints, Reserved: drover.Resources{CPU: reserved.VCPUs, Memory: reserved.Memory, Disk: reserved.Disk}}
 }
 
-// run serves the autoscaler and looks after the nodes until ctx ends.
+// run serves the autoscaler and looks after the nodes until ctx ends. It begins after the first decision: before, the groups
+// seem to have no instances, and the tokens of those that boot would be deleted.
 func (k *kubernetes) run(ctx context.Context, d *daemon) {
+	if err := d.fleet.Controller.Query(ctx, func(*engine.Engine) {}); err != nil {
+		return // the controller has ended
+	}
 	go func() {
 		if err := k.server.Serve(ctx, k.listener, k.files); err != nil {
 			d.Log.Error("serving the autoscaler", logkey.Error, err)

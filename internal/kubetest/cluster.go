@@ -25,14 +25,15 @@ type Cluster struct {
 	mu      sync.Mutex
 	objects map[string]object // by kind/namespace/name
 	version int
-	refuses bool // a disruption budget forbids all evictions
+	refuses bool            // a disruption budget forbids all evictions
+	secrets map[string]bool // by key, also those that are gone
 }
 
 type object = map[string]any
 
 // NewCluster starts a cluster that ends with the test.
 func NewCluster(t testing.TB) *Cluster {
-	c := &Cluster{t: t, objects: map[string]object{}}
+	c := &Cluster{t: t, objects: map[string]object{}, secrets: map[string]bool{}}
 	c.server = httptest.NewServer(c)
 	t.Cleanup(c.server.Close)
 	return c
@@ -86,18 +87,28 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client is gone
 	}
+	code, text := c.answer(r, body)
+	w.WriteHeader(code)
+	// A client that is gone needs no answer.
+	_, _ = w.Write(text)
+}
+
+// answer encodes the answer to a call before its objects change again.
+func (c *Cluster) answer(r *http.Request, body []byte) (code int, text []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	code = http.StatusOK
 	answer, err := c.call(r, parsePlace(r.URL.Path), body)
 	if status, refused := err.(*StatusError); refused {
-		w.WriteHeader(status.Code)
-		answer = object{"kind": "Status", "message": status.Text, "code": status.Code}
+		code, answer = status.Code, object{"kind": "Status", "message": status.Text, "code": status.Code}
 	}
-	// A client that is gone needs no answer.
-	_ = json.NewEncoder(w).Encode(answer)
+	if text, err = json.Marshal(answer); err != nil {
+		panic(err)
+	}
+	return code, text
 }
 
 func (c *Cluster) call(r *http.Request, p place, body []byte) (any, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err := c.authorize(r, p); err != nil {
 		return nil, err
 	}
@@ -191,6 +202,12 @@ func (c *Cluster) create(p place, o object) (any, error) {
 	}
 	if p.namespace != "" {
 		meta["namespace"] = p.namespace
+	}
+	if p.kind == "secrets" {
+		if c.secrets[p.key()] {
+			c.t.Errorf("%s was deleted while it was needed", p.key())
+		}
+		c.secrets[p.key()] = true
 	}
 	meta["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339) // in whole seconds, as there
 	c.keep(p.key(), o)
