@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -48,15 +49,19 @@ instances: {probe_interval: 200ms, probe_timeout: 1s, term_timeout: 500ms, shutd
 %s`, p.address, instances, more)
 }
 
-// freeAddress is an address on loopback on which nobody listens.
+// freeAddress is an address on loopback on which nobody listens. Its port is none that the kernel gives to others while a daemon that had it is restarted.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, end = 16000, 32000 // the kernel's begin at 32768
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(end-first)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // serve starts the daemon and waits until it answers.
