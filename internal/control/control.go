@@ -168,7 +168,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	if state.Unproved != nil && cfg.Trust {
+	if state.StaleRecords != nil && cfg.Trust {
 		if err := trust(ctx, cfg, &state); err != nil {
 			return nil, err
 		}
@@ -211,9 +211,9 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 
 // trust accepts possibly stale records at an operator's request.
 func trust(ctx context.Context, cfg Config, state *engine.State) error {
-	cfg.Log.Warn("the records are trusted, as requested: attempts that started after they were copied may start again", logkey.Note, state.Unproved.Text)
-	state.Unproved = nil
-	return cfg.Store.Commit(ctx, []engine.Write{{Proved: true}})
+	cfg.Log.Warn("the records are trusted, as requested: attempts that started after they were copied may start again", logkey.Note, state.StaleRecords.Text)
+	state.StaleRecords = nil
+	return cfg.Store.Commit(ctx, []engine.Write{{Current: true}})
 }
 
 // logSetAside logs records that could not be loaded.

@@ -224,7 +224,7 @@ func (c *Controller) Refused() string {
 func budgets(states []engine.BudgetState) (used []drover.BudgetUse) {
 	for _, b := range states {
 		used = append(used, drover.BudgetUse{
-			Scope: b.Scope, Window: b.Window, Hard: b.Hard.USD(), Soft: b.Soft.USD(), Spent: b.Spent.USD(), Promised: b.Pledged.USD(), Until: b.Until,
+			Scope: b.Scope, Window: b.Window, Hard: b.Hard.USD(), Soft: b.Soft.USD(), Spent: b.Spent.USD(), Promised: b.Committed.USD(), Until: b.Until,
 		})
 	}
 	return used

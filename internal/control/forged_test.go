@@ -55,7 +55,7 @@ func TestAJobThatForgesTheEndOfAnotherHarmsItsOwnInstanceAlone(t *testing.T) {
 		}
 		return forged == 1
 	})
-	f.until(c, "nothing is doubted, and both run on", func(e *engine.Engine) bool { return e.Unproved() == nil && runs(2)(e) })
+	f.until(c, "nothing is doubted, and both run on", func(e *engine.Engine) bool { return e.StaleRecords() == nil && runs(2)(e) })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}

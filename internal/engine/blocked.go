@@ -17,7 +17,7 @@ import (
 // waitsForBlocks reports whether the group's waiting jobs can only wait for a block to end: no instance may be planned
 // for them, and none exists on which they may get a turn.
 func (e *Engine) waitsForBlocks(g *group) bool {
-	return g.Reason.Cause == verdict.Blocked && g.unreserved() > 0 && !e.halted() && !e.hosted(g)
+	return g.Reason.Cause == verdict.Blocked && g.unreserved() > 0 && !e.nothingStarts() && !e.hosted(g)
 }
 
 // hosted reports whether an existing or coming instance may ever run the group's jobs. The result is cached per fleet

@@ -74,8 +74,8 @@ func (e *Engine) wrongLedger() string {
 		}
 		_, spending, _ := e.ledger.State()
 		at := slices.IndexFunc(spending, func(s Spending) bool { return s.Scope == a.Budget.Scope() })
-		spell, soft, spent := spending[at].Spells[a.Window], a.Budget.Soft.Of(a.Window), e.ledger.Spent(a)
-		unknown := soft > 0 && spent > soft && !spell.Warned || a.Limit > 0 && spent > a.Limit && !spell.Passed
+		window, soft, spent := spending[at].Windows[a.Window], a.Budget.Soft.Of(a.Window), e.ledger.Spent(a)
+		unknown := soft > 0 && spent > soft && !window.Warned || a.Limit > 0 && spent > a.Limit && !window.Passed
 		if unknown && !e.ledger.Due(a) { // otherwise the next decision reports it
 			return fmt.Sprintf("%v of the %s budget of %s has been spent, which was not reported", spent, a.Window, a.Budget.Whose())
 		}

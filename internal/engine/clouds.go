@@ -222,7 +222,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	if kept {
 		s.Ending, s.Ended = false, 0
 	}
-	e.doubtName(s.Name)
+	e.checkName(s.Name)
 	e.s.LastInstance++
 	name, first := s.Name, e.fleet.Named(s.Name)
 	if first != nil {
@@ -280,7 +280,7 @@ func (e *Engine) billFrom(first *fleet.Member, s Sighting) drover.Time {
 func (e *Engine) adoptTag(in *fleet.Member, tag drover.IdleBehavior) {
 	if tag == drover.IdleHold || tag == drover.IdleDrain {
 		why := e.verdict(drover.ReasonOperator, "%s, according to its tag", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
-		in.Idle, in.Told = tag, &why
+		in.Idle, in.IdleReason = tag, &why
 	}
 	in.Reason = in.Remark()
 }

@@ -123,7 +123,7 @@ func (e *Engine) reconcile(in *fleet.Member, b Connected) {
 func (e *Engine) reported(in *fleet.Member, r Report) bool {
 	a := e.live(r.ID)
 	if a == nil && r.Proof == ProofValid {
-		e.doubtAttempt(in, r.ID)
+		e.checkAttemptNumber(in, r.ID)
 		a = e.adoptAttempt(in, r)
 	}
 	switch {

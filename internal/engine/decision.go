@@ -31,8 +31,8 @@ type Write struct {
 	Reply    *Reply       `json:"reply,omitempty"` // removes the row of its wish
 	Hook     *HookRow     `json:"hook,omitempty"`  // for an effect Fire; added by the loop, not by the engine
 
-	Doubt  *Doubt `json:"doubt,omitempty"`  // the records may be stale
-	Proved bool   `json:"proved,omitempty"` // they are current, or their staleness no longer matters
+	Stale   *Staleness `json:"doubt,omitempty"`  // the records may be stale
+	Current bool       `json:"proved,omitempty"` // they are current, or their staleness no longer matters
 }
 
 // Replies returns the answers to requests, in order. They are among the writes, so a caller gets an answer only once it
@@ -80,8 +80,8 @@ type FailedNode struct {
 	ProviderID string  `json:"provider_id,omitempty"`
 }
 
-// Doubt is why the records may be stale, and the numbers above which new ones are assigned from then on.
-type Doubt struct {
+// Staleness is why the records may be stale, and the numbers above which new ones are assigned from then on.
+type Staleness struct {
 	Reason       drover.Reason `json:"reason"`
 	LastJob      int64         `json:"last_job"`
 	LastInstance int64         `json:"last_instance"`

@@ -28,7 +28,7 @@ func (p *player) checkWritten() {
 
 // durable is of a state what is to be written down, but for the counters that say how far jobs were taken in, which are read from their rows.
 func durable(s engine.State) engine.State {
-	d := engine.State{LastInstance: s.LastInstance, LastAttempt: s.LastAttempt, Unproved: s.Unproved, Closing: s.Closing, Paused: s.Paused, Spent: s.Spent, Jobs: s.Jobs, Attempts: s.Attempts, Instances: s.Instances, Blocks: s.Blocks, Spending: s.Spending}
+	d := engine.State{LastInstance: s.LastInstance, LastAttempt: s.LastAttempt, StaleRecords: s.StaleRecords, Closing: s.Closing, Paused: s.Paused, Spent: s.Spent, Jobs: s.Jobs, Attempts: s.Attempts, Instances: s.Instances, Blocks: s.Blocks, Spending: s.Spending}
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		a.Effect, a.Fails, a.Retry = 0, 0, 0

@@ -199,7 +199,7 @@ func (e *Engine) Apply(ev Event) Decision {
 	for _, c := range e.clouds {
 		e.checkCloud(c)
 	}
-	e.prove()
+	e.endStaleness()
 	e.refuseMisfits()
 	e.refuseBlocked()
 	e.retryGangs()
@@ -337,7 +337,7 @@ func (e *Engine) resumeObservation(fresh bool) {
 	e.s.Looking = e.s.Now
 	e.forgetChecks()
 	if fresh && e.s.Closing {
-		e.s.Halted = e.s.Now
+		e.s.ShutdownSince = e.s.Now
 	}
 	for _, in := range e.fleet.All() {
 		if fresh {
@@ -375,7 +375,7 @@ func (e *Engine) unknown(in *fleet.Member) {
 
 func (e *Engine) close(now bool) {
 	if !e.s.Closing {
-		e.s.Closing, e.s.Halted = true, e.s.Now
+		e.s.Closing, e.s.ShutdownSince = true, e.s.Now
 		e.write(Write{Closing: true})
 	}
 	for _, in := range e.fleet.All() {

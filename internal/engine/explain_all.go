@@ -47,7 +47,7 @@ func (x *explanations) add(one drover.Explanation) { x.all = append(x.all, one) 
 // explainRecords explains why nothing starts while the records may be stale.
 func (e *Engine) explainRecords(x *explanations) {
 	if !e.recordsCurrent() && x.room() {
-		why := e.whyUnproved()
+		why := e.whyStale()
 		x.add(drover.Explanation{Subject: "records", Since: why.Since, Reasons: verdict.Reasons(why)})
 	}
 }
@@ -153,8 +153,8 @@ func (e *Engine) explainBudgets(x *explanations) {
 	for _, b := range e.Budgets() {
 		text := ""
 		switch {
-		case b.Hard > 0 && b.Spent+b.Pledged > b.Hard:
-			text = fmt.Sprintf("its hard limit of %v is exceeded: %v has been spent, and %v is committed to running work; nothing that counts towards it is rented or started", b.Hard, b.Spent, b.Pledged)
+		case b.Hard > 0 && b.Spent+b.Committed > b.Hard:
+			text = fmt.Sprintf("its hard limit of %v is exceeded: %v has been spent, and %v is committed to running work; nothing that counts towards it is rented or started", b.Hard, b.Spent, b.Committed)
 		case b.Soft > 0 && b.Spent > b.Soft:
 			text = fmt.Sprintf("its soft limit of %v is exceeded: %v has been spent; this is only a warning", b.Soft, b.Spent)
 		default:

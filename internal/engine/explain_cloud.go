@@ -47,10 +47,10 @@ func (e *Engine) whyNotIn(c *Cloud) (why []Verdict) {
 
 // whyNowhere returns everything that prevents any renting in any cloud.
 func (e *Engine) whyNowhere() (why []Verdict) {
-	if e.halted() {
-		why = append(why, e.whyHalted())
+	if e.nothingStarts() {
+		why = append(why, e.whyNothingStarts())
 	} else if e.s.Closing {
-		why = append(why, Verdict{Cause: drover.ReasonClosing, Text: closingText, Since: e.s.Halted})
+		why = append(why, Verdict{Cause: drover.ReasonClosing, Text: closingText, Since: e.s.ShutdownSince})
 	}
 	if most := e.s.Settings.MaxInstances; most > 0 && e.room() == 0 {
 		why = append(why, whyFull(fleetFull(most), e.useOfAll("")))

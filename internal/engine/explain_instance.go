@@ -23,8 +23,8 @@ func (e *Engine) explainInstance(in *fleet.Member) drover.Explanation {
 	why, departs := e.departs(in)
 	switch {
 	case in.State == drover.InstanceStopping:
-	case in.Told != nil:
-		say(&x, *in.Told)
+	case in.IdleReason != nil:
+		say(&x, *in.IdleReason)
 	case in.Reclaimed != nil, in.Unhealthy != nil:
 	case departs:
 		say(&x, why)

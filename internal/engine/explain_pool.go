@@ -68,7 +68,7 @@ func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 	case e.s.Closing:
 		return new(e.verdict(drover.ReasonClosing, closingText))
 	case e.s.Draining || !e.recordsCurrent():
-		return new(e.whyHalted())
+		return new(e.whyNothingStarts())
 	case len(p.failed) > 0:
 		last := p.failed[len(p.failed)-1].Why
 		last.Text = fmt.Sprintf("%s failed and must be deleted by the autoscaler; the last failure: %s", countOf(len(p.failed), "node"), last.Text)

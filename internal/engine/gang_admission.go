@@ -64,7 +64,7 @@ func (e *Engine) trim(w *admission, g *group) {
 	served := 0
 	e.loadsOf(w, g, func(l *drover.Load) { served += max(0, l.Count) })
 	has := g.Standby + g.reserved
-	left := g.WholeWithin(has+min(served, g.wants())) - has
+	left := g.WholeWithin(has+min(served, g.netDemand())) - has
 	if served == 0 {
 		return
 	}

@@ -18,7 +18,7 @@ func (e *Engine) placeGang(g *group) bool {
 	j, members := g.NextGang()
 	slots, refuses := e.findSlots(g, len(members))
 	if refuses != nil {
-		g.wait(e.whyUnpaid(g, refuses))
+		g.setReason(e.whyUnpaid(g, refuses))
 	}
 	if len(slots) < len(members) || refuses != nil {
 		e.partial = partialGang{len(members), slots, refuses != nil || !e.affordsGang(g, slots)}
@@ -131,14 +131,14 @@ func (e *Engine) reserveForGang(g *group, r *fleet.Index, before bool) {
 	size, slots := e.partial.size, e.partial.slots // from the placeGang call just before
 	if e.partial.overBudget {
 		unmet := g.Unmet // unchanged even if others take these slots
-		g.Standby += min(len(slots), g.wants())
+		g.Standby += min(len(slots), g.netDemand())
 		e.reserveComing(g, r)
 		g.Unmet = unmet
 		return
 	}
 	if e.cannotAssemble(g, size) {
 		e.dropReservations(g, r, g.reserved)
-		g.Unmet, e.gangReleased = g.wants(), true
+		g.Unmet, e.gangReleased = g.netDemand(), true
 		return
 	}
 	e.gangRooms = append(e.gangRooms, gangRoom{g, slots})

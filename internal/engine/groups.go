@@ -29,11 +29,11 @@ type group struct {
 	hostRevision int  // the fleet's revision for which host is known
 }
 
-// wants returns how many waiting or coming elements have neither a place nor a reservation.
-func (g *group) wants() int { return max(0, g.Queued+g.Coming-g.Standby-g.reserved) }
+// netDemand returns how many waiting or coming elements have neither a place nor a reservation.
+func (g *group) netDemand() int { return max(0, g.Queued+g.Coming-g.Standby-g.reserved) }
 
 // unreserved returns how many waiting elements have neither a place nor a reservation.
-func (g *group) unreserved() int { return min(g.Queued, g.wants()) }
+func (g *group) unreserved() int { return min(g.Queued, g.netDemand()) }
 
 // booting returns for how many waiting elements instances are coming.
 func (g *group) booting() int {
@@ -43,8 +43,8 @@ func (g *group) booting() int {
 	return g.Queued - g.unreserved()
 }
 
-// wait sets why the group waits; if the cause is unchanged, so is its time.
-func (g *group) wait(r Verdict) {
+// setReason sets why the group waits; if the cause is unchanged, so is its time.
+func (g *group) setReason(r Verdict) {
 	if g.Reason.Cause == r.Cause && g.Reason.Since != 0 {
 		r.Since = g.Reason.Since
 	}

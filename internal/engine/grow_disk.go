@@ -20,11 +20,11 @@ func (e *Engine) growVolumes() {
 		return
 	}
 	for _, g := range e.groups {
-		if g.Queued == 0 || g.wants() <= g.Unmet || g.Key.Gang > 0 { // coming work is not here yet
+		if g.Queued == 0 || g.netDemand() <= g.Unmet || g.Key.Gang > 0 { // coming work is not here yet
 			continue
 		}
 		for _, in := range slices.Clone(e.fleet.Index().Idle) {
-			if g.wants() > 0 {
+			if g.netDemand() > 0 {
 				e.growVolumeFor(g, in)
 			}
 		}
@@ -39,7 +39,7 @@ func (e *Engine) growVolumeFor(g *group, in *fleet.Member) {
 		return
 	}
 	need, r := g.Key.Shape.Need, in.Resources
-	r.Disk = need.Disk * drover.Bytes(g.wants())
+	r.Disk = need.Disk * drover.Bytes(g.netDemand())
 	n := r.Times(need, in.AtOnce(g.mayReserve(in)))
 	size := drover.Bytes((need.Disk * drover.Bytes(n)).WholeGiB()) * drover.GiB
 	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.Jobs[0].Number) || !g.Key.Shape.Accepts(in.Requestable()) ||

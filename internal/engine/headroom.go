@@ -51,7 +51,7 @@ func (e *Engine) headroom(offers []drover.Offering) *headroom {
 func (e *Engine) affordableDemands(groups []*group, offers []drover.Offering) (demands []drover.Demand, of []*group) {
 	m := e.headroom(offers)
 	for _, g := range groups {
-		d, payable := e.addRunTime(g, drover.Demand{Shape: g.Key.Shape, Count: g.wants() - g.awaitingEnds, Together: g.Key.Gang}), true
+		d, payable := e.addRunTime(g, drover.Demand{Shape: g.Key.Shape, Count: g.netDemand() - g.awaitingEnds, Together: g.Key.Gang}), true
 		if m != nil {
 			d, payable = m.limit(g, d)
 		}

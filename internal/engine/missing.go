@@ -210,8 +210,8 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	in.EndKnown = 0
 	if in.State != drover.InstanceStopping {
 		in.State, in.Ended = drover.InstanceUnknown, 0
-		if in.Waking = false; in.Halted {
-			in.Halted = false
+		if in.Waking = false; in.StopAccepted {
+			in.StopAccepted = false
 			e.restorePrice(in)
 		}
 		if !in.Broken {

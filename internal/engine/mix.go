@@ -78,14 +78,14 @@ func (g *group) forDemand(in *fleet.Member) bool {
 }
 
 // shortOfDemand returns for how many more elements on-demand instances are wanted.
-func (g *group) shortOfDemand() int { return max(0, min(g.OnDemand-g.OnDemandReserved, g.wants())) }
+func (g *group) shortOfDemand() int { return max(0, min(g.OnDemand-g.OnDemandReserved, g.netDemand())) }
 
 // mayReserve returns for how many more of the group's elements an instance may be rented or reserved.
 func (g *group) mayReserve(in *fleet.Member) int {
 	if in.Market == drover.Spot {
-		return g.wants() - g.shortOfDemand()
+		return g.netDemand() - g.shortOfDemand()
 	}
-	return g.wants()
+	return g.netDemand()
 }
 
 // splitMix splits off the parts of demands that must be met on demand, and returns the group of each resulting demand.

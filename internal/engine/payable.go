@@ -35,7 +35,7 @@ func (e *Engine) planRest(s *Solving, last int64) {
 		return
 	}
 	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil && g.Unschedulable && g.wants() > 0 && g.Reason.Cause == verdict.Budget {
+		if g := e.byKey[key]; g != nil && g.Unschedulable && g.netDemand() > 0 && g.Reason.Cause == verdict.Budget {
 			e.needsPlan = true
 		}
 	}

@@ -15,7 +15,7 @@ func (e *Engine) place() {
 	r := e.fleet.Index()
 	e.countComing(r)
 	e.sortGroups()
-	if e.halted() {
+	if e.nothingStarts() {
 		e.forgetFits()
 		return
 	}
@@ -62,13 +62,13 @@ func (e *Engine) reserveRest(g *group, r *fleet.Index, before, one bool) {
 // priorities there.
 func (e *Engine) reserveComing(g *group, r *fleet.Index) {
 	e.dropSurplus(g, r)
-	if g.wants() > 0 {
+	if g.netDemand() > 0 {
 		e.reserveOnComing(g, r)
 	}
-	if g.Unschedulable && g.wants() > 0 {
+	if g.Unschedulable && g.netDemand() > 0 {
 		e.takeOver(g, r)
 	}
-	g.Unmet = min(g.Unmet, g.wants())
+	g.Unmet = min(g.Unmet, g.netDemand())
 }
 
 // lastWaiting returns the position of the last group with queued elements, -1 if there is none.
@@ -92,7 +92,7 @@ func (e *Engine) placeOne(g *group) bool {
 	}
 	slots, refuses := e.findSlots(g, 1)
 	if refuses != nil {
-		g.wait(e.whyUnpaid(g, refuses))
+		g.setReason(e.whyUnpaid(g, refuses))
 	}
 	if len(slots) == 0 || refuses != nil {
 		return false

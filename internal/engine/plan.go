@@ -14,8 +14,8 @@ import (
 // plan requests a solve for work that has neither a place nor a reservation and for which the last solve did not
 // already find nothing.
 func (e *Engine) plan() {
-	if e.halted() {
-		e.allWait(e.groups, e.whyHalted())
+	if e.nothingStarts() {
+		e.allWait(e.groups, e.whyNothingStarts())
 		return
 	}
 	if e.s.Solving != nil {
@@ -31,17 +31,17 @@ func (e *Engine) plan() {
 	e.awaitAt = 0
 	rooms, patient := map[*Attempt]runtimes.Points{}, false
 	for _, g := range e.groups {
-		left := g.wants()
+		left := g.netDemand()
 		if g.awaitingEnds = 0; left > g.Unmet && !g.Deferred {
 			g.awaitingEnds = e.countAwaitedEnds(g, left, rooms)
 			patient = patient || g.awaitingEnds > 0 && g.Key.MaxWait > 0
 		}
 		if left -= g.awaitingEnds; g.awaitingEnds > 0 && left == 0 {
-			g.wait(e.whyEnding(g))
+			g.setReason(e.whyEnding(g))
 		} else if left > g.Unmet && !g.Deferred {
 			demands = append(demands, g)
 		} else if left == 0 && g.reserved > 0 {
-			g.wait(e.verdict(drover.ReasonBooting, bootingText))
+			g.setReason(e.verdict(drover.ReasonBooting, bootingText))
 		}
 	}
 	if patient && e.patienceAt <= e.s.Now {
@@ -118,15 +118,15 @@ func (e *Engine) hasChance(g *group) bool {
 
 func (e *Engine) allWait(groups []*group, why Verdict) {
 	for _, g := range groups {
-		g.wait(why)
+		g.setReason(why)
 	}
 }
 
 // markUnschedulable marks groups that cannot get new instances now, so that ready room is held for them.
 func (e *Engine) markUnschedulable(groups []*group, why Verdict) {
 	for _, g := range groups {
-		g.Unschedulable, g.Unmet, g.PartlyPlanned, e.needsPlacing, e.needsPreempting = true, g.wants(), 0, true, true
-		g.wait(e.chooseReason(g, why))
+		g.Unschedulable, g.Unmet, g.PartlyPlanned, e.needsPlacing, e.needsPreempting = true, g.netDemand(), 0, true, true
+		g.setReason(e.chooseReason(g, why))
 	}
 }
 
@@ -227,7 +227,7 @@ func (e *Engine) solved(b Solved) {
 		if u.Code == drover.ReasonPlanning && len(b.Plan.Purchases) > 0 {
 			continue // the plan was cut off; the next one continues from here
 		}
-		if g := e.demanded(s, u.Demand); g != nil && g.wants() > 0 {
+		if g := e.demanded(s, u.Demand); g != nil && g.netDemand() > 0 {
 			e.markUnmet(g, u)
 		}
 	}
@@ -249,18 +249,18 @@ func (e *Engine) solved(b Solved) {
 	for _, u := range b.Plan.Unmet {
 		g := e.demanded(s, u.Demand)
 		switch {
-		case g == nil || g.wants() == 0 || g.Reason.Cause != verdict.Limit && g.Reason.Cause != verdict.UserLimit:
+		case g == nil || g.netDemand() == 0 || g.Reason.Cause != verdict.Limit && g.Reason.Cause != verdict.UserLimit:
 		case e.totalRoom() == 0:
-			g.wait(e.chooseReason(g, e.whyNoRoom(e.useNow)))
+			g.setReason(e.chooseReason(g, e.whyNoRoom(e.useNow)))
 		default:
 			if why, limited := e.userLimited(g); limited {
-				g.wait(why)
+				g.setReason(why)
 			}
 		}
 	}
 	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil && g.Queued > 0 && g.wants() == 0 {
-			g.wait(e.verdict(drover.ReasonBooting, bootingText))
+		if g := e.byKey[key]; g != nil && g.Queued > 0 && g.netDemand() == 0 {
+			g.setReason(e.verdict(drover.ReasonBooting, bootingText))
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (s *Solving) first(p drover.Purchase) (o drover.Offering, ok bool) {
 // rent records one instance of a plan, if there still is room, money and work for it, and deducts it from the limits.
 func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 	loads := e.stillWanted(s, p.Loads)
-	if e.halted() || len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing {
+	if e.nothingStarts() || len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing {
 		return
 	}
 	if first, ok := s.first(p); ok && e.usedUp(first) {
@@ -329,7 +329,7 @@ func (e *Engine) stillWanted(s *Solving, loads []drover.Load) (still []wanted) {
 		if g == nil {
 			continue
 		}
-		if n := min(l.Count, g.wants()); n > 0 {
+		if n := min(l.Count, g.netDemand()); n > 0 {
 			still = append(still, wanted{g, n})
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // preempt stops instances so that others can be created for unschedulable groups.
 func (e *Engine) preempt() {
-	if e.halted() || !e.needsPreempting || e.s.Closing || e.s.Solving != nil {
+	if e.nothingStarts() || !e.needsPreempting || e.s.Closing || e.s.Solving != nil {
 		return
 	}
 	e.needsPreempting = false

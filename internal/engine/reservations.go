@@ -17,7 +17,7 @@ import (
 // reserveOnComing reserves room on coming instances for elements that could not start.
 func (e *Engine) reserveOnComing(g *group, r *fleet.Index) {
 	for _, in := range r.Coming {
-		if g.wants() == 0 {
+		if g.netDemand() == 0 {
 			return
 		}
 		if !in.Accepts(&g.demand) {
@@ -114,7 +114,7 @@ func (e *Engine) dropReservations(g *group, r *fleet.Index, surplus int) {
 // takeOver displaces lower priorities on coming instances in favour of an unschedulable group.
 func (e *Engine) takeOver(g *group, r *fleet.Index) {
 	for _, in := range r.Coming {
-		if g.wants() == 0 {
+		if g.netDemand() == 0 {
 			return
 		}
 		if in.Accepts(&g.demand) && e.displace(in, g) {
@@ -136,7 +136,7 @@ func (e *Engine) displace(in *fleet.Member, g *group) (dropped bool) {
 	bound := slices.Clone(in.Reservations)
 	slices.SortStableFunc(bound, func(a, b fleet.Reservation) int { return cmp.Compare(a.Group.Priority, b.Group.Priority) })
 	for _, b := range bound {
-		if b.Group.Priority >= g.Key.Priority || in.Room.Times(g.Key.Shape.Need, g.wants()) >= g.wants() {
+		if b.Group.Priority >= g.Key.Priority || in.Room.Times(g.Key.Shape.Need, g.netDemand()) >= g.netDemand() {
 			break
 		}
 		e.adjustReservation(in, b.Group, -b.Count)

@@ -161,7 +161,7 @@ func (p *player) line(verb string, args []string) {
 		p.move(args)
 	case "budgets":
 		for _, b := range p.e.Budgets() {
-			p.print("%s %s: %v spent, %v promised of %v, until %s", b.Scope, b.Window, b.Spent, b.Pledged, b.Hard, p.ago(b.Until))
+			p.print("%s %s: %v spent, %v promised of %v, until %s", b.Scope, b.Window, b.Spent, b.Committed, b.Hard, p.ago(b.Until))
 		}
 	case "prices":
 		for _, o := range p.e.Offers() {

@@ -31,43 +31,43 @@ import (
 // assigned between a backup and its restoration, if nothing tells how many were.
 const Leap = 10_000
 
-// Unproved returns why nothing starts yet; nil if the records are current.
-func (e *Engine) Unproved() *drover.Reason { return e.s.Unproved }
+// StaleRecords returns why nothing starts yet; nil if the records are current.
+func (e *Engine) StaleRecords() *drover.Reason { return e.s.StaleRecords }
 
 // recordsCurrent reports whether the records are known to be current.
-func (e *Engine) recordsCurrent() bool { return e.s.Unproved == nil }
+func (e *Engine) recordsCurrent() bool { return e.s.StaleRecords == nil }
 
-// doubt marks the records as stale because of something that they say was never created.
-func (e *Engine) doubt(format string, args ...any) {
+// markStale marks the records as stale because of something that they say was never created.
+func (e *Engine) markStale(format string, args ...any) {
 	if !e.recordsCurrent() {
 		return
 	}
 	why := e.verdict(drover.ReasonUnproved, format, args...).Reason()
-	e.s.Unproved = &why
+	e.s.StaleRecords = &why
 	e.s.LastInstance += Leap
 	e.s.LastAttempt += Leap
-	e.write(Write{Doubt: &Doubt{why, e.s.LastJob + Leap, e.s.LastInstance, e.s.LastAttempt}})
+	e.write(Write{Stale: &Staleness{why, e.s.LastJob + Leap, e.s.LastInstance, e.s.LastAttempt}})
 	e.noteStaleRecords()
 }
 
 func (e *Engine) noteStaleRecords() {
-	e.note(Note{Level: Warn, Text: "no job starts until every cloud and instance has reported: " + e.s.Unproved.Text, Reason: e.s.Unproved})
+	e.note(Note{Level: Warn, Text: "no job starts until every cloud and instance has reported: " + e.s.StaleRecords.Text, Reason: e.s.StaleRecords})
 }
 
-// doubtName doubts the records if an instance has a name of this store that they have not assigned yet.
-func (e *Engine) doubtName(name string) {
+// checkName marks the records as stale if an instance has a name of this store that they have not assigned yet.
+func (e *Engine) checkName(name string) {
 	number, ours := strings.CutPrefix(name, e.instanceName(0)[:len(e.instanceName(0))-1])
 	if id, err := strconv.ParseInt(number, 10, 64); ours && err == nil && id > e.s.LastInstance {
-		e.doubt("the records are an older copy: they do not contain instance %s", name)
+		e.markStale("the records are an older copy: they do not contain instance %s", name)
 	}
 }
 
-// doubtAttempt doubts the records if a runner has an attempt, with a valid proof, that they have not started yet.
-func (e *Engine) doubtAttempt(in *fleet.Member, id drover.AttemptID) {
+// checkAttemptNumber marks the records as stale if a runner has an attempt, with a valid proof, that they have not started yet.
+func (e *Engine) checkAttemptNumber(in *fleet.Member, id drover.AttemptID) {
 	j := e.job(id.Job.Number)
 	later := j != nil && j.Open(id.Job.Index) && id.Number > max(j.LastAttempt(id.Job.Index), e.s.LastAttempt)
 	if later || id.Job.Number > e.s.LastJob {
-		e.doubt("the records are an older copy: they do not contain attempt %v on %s", id, in.Name)
+		e.markStale("the records are an older copy: they do not contain attempt %v on %s", id, in.Name)
 	}
 }
 
@@ -87,13 +87,13 @@ func (c *Cloud) secondListTime(lag time.Duration) drover.Time {
 	return c.First.Add(max(fleet.MissingLeast, lag))
 }
 
-// prove checks whether the records are proven current, and if so lets work start.
-func (e *Engine) prove() {
+// endStaleness checks whether the records are proven current, and if so lets work start.
+func (e *Engine) endStaleness() {
 	if e.recordsCurrent() || e.unreported() != "" {
 		return
 	}
-	e.s.Unproved, e.s.Successes = nil, nil
-	e.write(Write{Proved: true})
+	e.s.StaleRecords, e.s.Successes = nil, nil
+	e.write(Write{Current: true})
 	e.note(Note{Level: Info, Text: "every cloud and instance has reported: the records are current again"})
 	for _, in := range slices.Clone(e.fleet.All()) {
 		if in.State == drover.InstanceCreating && in.ProviderID == "" && in.Call == 0 && !in.Held() {
@@ -158,9 +158,9 @@ func (e *Engine) unknownAttempt(in *fleet.Member) *drover.AttemptID {
 	return nil
 }
 
-// whyUnproved explains why nothing starts, and what is waited for.
-func (e *Engine) whyUnproved() Verdict {
-	why := verdict.Of(*e.s.Unproved)
+// whyStale explains why nothing starts, and what is waited for.
+func (e *Engine) whyStale() Verdict {
+	why := verdict.Of(*e.s.StaleRecords)
 	why.Text += "; no job starts until every cloud and instance has reported; waiting for " + e.unreported()
 	return why
 }
@@ -235,10 +235,10 @@ func (e *Engine) believeTag(in *fleet.Member, tag drover.IdleBehavior) {
 	if e.recordsCurrent() || ownWord || tag == in.Idle || in.State == drover.InstanceStopping || !e.ours(in.Name) {
 		return
 	}
-	in.Idle, in.Told = tag, nil
+	in.Idle, in.IdleReason = tag, nil
 	if tag != drover.IdleRun {
 		why := e.verdict(drover.ReasonOperator, "%s, according to its tag", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
-		in.Told = &why
+		in.IdleReason = &why
 		e.dropAllReservations(in)
 	}
 	if !in.Broken {

@@ -38,10 +38,10 @@ type State struct {
 	Draining      bool           `json:"draining,omitempty"`     // observed: nothing is started any more
 	Closing       bool           `json:"closing"`                // no new instances; those without work are destroyed immediately
 	Paused        *drover.Reason `json:"paused,omitempty"`       // why nothing that waits is started or rented for; nil if not paused
-	Halted        drover.Time    `json:"halted,omitempty"`       // observed: since when it drains or closes
+	ShutdownSince drover.Time    `json:"halted,omitempty"`       // observed: since when it drains or closes
 	Configured    drover.Time    `json:"configured,omitempty"`   // observed: since when Settings are in force
 	Spent         drover.Money   `json:"spent"`                  // by instances that are gone
-	Unproved      *drover.Reason `json:"unproved,omitempty"`     // why the records may be a stale copy; nil if they are current
+	StaleRecords  *drover.Reason `json:"unproved,omitempty"`     // why the records may be a stale copy; nil if they are current
 	Jobs          []Job          `json:"jobs"`                   // not final, by ID
 	Attempts      []Attempt      `json:"attempts"`               // live, by job and index
 	Instances     []Instance     `json:"instances"`              // not gone, by ID

@@ -156,7 +156,7 @@ func (e *Engine) switched(b Switched) {
 // markOff makes an instance count as stopped from now on; price is its price when running.
 func (e *Engine) markOff(in *fleet.Member, price drover.Money) {
 	in.Switched, in.Fails, in.Retry, in.Known = e.s.Now, 0, 0, e.s.Now
-	in.RunPrice, in.Halted = price, true
+	in.RunPrice, in.StopAccepted = price, true
 	if in.Rests() {
 		e.reprice(in, e.restPrice(in))
 	}
@@ -172,8 +172,8 @@ func (e *Engine) beginBoot(in *fleet.Member) {
 	in.Switched, in.Silent, in.Known = e.s.Now, e.s.Now, e.s.Now
 	in.Fails, in.Retry, in.Tried, in.Unlocated, in.Halting = 0, 0, false, false, false
 	in.Reason = in.Remark()
-	if in.Halted {
-		in.Halted = false
+	if in.StopAccepted {
+		in.StopAccepted = false
 		e.restorePrice(in)
 	}
 	e.retag(in)
@@ -302,7 +302,7 @@ func (e *Engine) reviewStopped(c *Cloud, in *fleet.Member) {
 // groups that still need some.
 func (e *Engine) startLendable(groups []*group) (left []*group) {
 	for _, g := range groups {
-		for g.wants()-g.awaitingEnds > g.Unmet && g.Key.Gang == 0 {
+		for g.netDemand()-g.awaitingEnds > g.Unmet && g.Key.Gang == 0 {
 			in := e.lendable(g)
 			if in == nil {
 				break
@@ -313,10 +313,10 @@ func (e *Engine) startLendable(groups []*group) (left []*group) {
 				e.writeInstance(in)
 			}
 		}
-		if g.wants()-g.awaitingEnds > g.Unmet {
+		if g.netDemand()-g.awaitingEnds > g.Unmet {
 			left = append(left, g)
 		} else {
-			g.wait(e.verdict(drover.ReasonBooting, bootingText))
+			g.setReason(e.verdict(drover.ReasonBooting, bootingText))
 		}
 	}
 	return left

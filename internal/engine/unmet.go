@@ -12,7 +12,7 @@ import (
 
 // markUnmet marks a group for which the plan found nothing, and records why and until when.
 func (e *Engine) markUnmet(g *group, u drover.Unmet) {
-	g.Unschedulable, g.Unmet, e.needsPlacing, e.needsPreempting = true, g.wants(), true, true
+	g.Unschedulable, g.Unmet, e.needsPlacing, e.needsPreempting = true, g.netDemand(), true, true
 	why := e.verdict(Cause(u.Code), "%s", u.Text)
 	limit, limited := Verdict{}, false
 	if u.Code == drover.ReasonLimit {
@@ -27,7 +27,7 @@ func (e *Engine) markUnmet(g *group, u drover.Unmet) {
 	} else {
 		why = e.whyBlocked(g)
 	}
-	g.wait(why)
+	g.setReason(why)
 	g.Refused = e.whyRefused(u)
 }
 
@@ -63,7 +63,7 @@ func (e *Engine) updateBlockReasons() {
 	}
 	for _, g := range e.groups {
 		if g.Queued > 0 && g.Reason.Cause == verdict.Limit && e.allBlocked(g) {
-			g.wait(e.whyBlocked(g))
+			g.setReason(e.whyBlocked(g))
 			e.needsPreempting = true
 		}
 	}

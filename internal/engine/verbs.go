@@ -64,7 +64,7 @@ func (e *Engine) setIdleBehavior(in *fleet.Member, idle drover.IdleBehavior, why
 		in.Idle = idle
 		e.retag(in)
 	}
-	in.Told = why
+	in.IdleReason = why
 	if idle != drover.IdleRun {
 		e.dropAllReservations(in)
 	}
@@ -85,8 +85,8 @@ func (e *Engine) setIdleBehavior(in *fleet.Member, idle drover.IdleBehavior, why
 func (e *Engine) departs(in *fleet.Member) (why Verdict, so bool) {
 	switch {
 	case in.Held():
-	case in.Idle == drover.IdleDrain && in.Told != nil:
-		return *in.Told, true
+	case in.Idle == drover.IdleDrain && in.IdleReason != nil:
+		return *in.IdleReason, true
 	case in.Idle == drover.IdleDrain:
 		return e.verdict(drover.ReasonOperator, "drained"), true
 	case in.Reclaimed != nil:
@@ -110,7 +110,7 @@ func (e *Engine) drain() {
 	if e.s.Draining {
 		return
 	}
-	e.s.Draining, e.s.Halted = true, e.s.Now
+	e.s.Draining, e.s.ShutdownSince = true, e.s.Now
 	e.note(Note{Level: Info, Text: "draining: no more jobs start, and idle instances are destroyed"})
 	for _, in := range e.fleet.All() {
 		e.unneeded(in)
@@ -160,16 +160,16 @@ func (e *Engine) setPaused(b QueueAsked) {
 	}
 }
 
-// halted reports whether nothing may be started or rented for.
-func (e *Engine) halted() bool { return e.s.Draining || !e.recordsCurrent() || e.s.Paused != nil }
+// nothingStarts reports whether nothing may be started or rented for.
+func (e *Engine) nothingStarts() bool { return e.s.Draining || !e.recordsCurrent() || e.s.Paused != nil }
 
-// whyHalted explains that.
-func (e *Engine) whyHalted() Verdict {
+// whyNothingStarts explains nothingStarts.
+func (e *Engine) whyNothingStarts() Verdict {
 	switch {
 	case e.s.Draining:
-		return Verdict{Cause: drover.ReasonDraining, Text: drainingText, Since: e.s.Halted}
+		return Verdict{Cause: drover.ReasonDraining, Text: drainingText, Since: e.s.ShutdownSince}
 	case !e.recordsCurrent():
-		return e.whyUnproved()
+		return e.whyStale()
 	}
 	return verdict.Of(*e.s.Paused)
 }

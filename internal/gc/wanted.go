@@ -119,7 +119,7 @@ func readRecords(ctx context.Context, folder daemon.Folder) ([]drover.Instance, 
 		return nil, err
 	}
 	defer s.Close()
-	why, err := s.Unproved(ctx)
+	why, err := s.StaleRecords(ctx)
 	if err != nil {
 		return nil, err
 	}

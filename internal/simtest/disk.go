@@ -130,9 +130,9 @@ func (d *Disk) write(w engine.Write) error {
 		d.pools[w.Pool.Name] = *w.Pool
 	case w.Reply != nil:
 		delete(d.wishes, w.Reply.Wish)
-	case w.Doubt != nil:
-		d.unproved, d.last, d.leapt = &w.Doubt.Reason, w.Doubt.LastInstance, w.Doubt.LastAttempt
-	case w.Proved:
+	case w.Stale != nil:
+		d.unproved, d.last, d.leapt = &w.Stale.Reason, w.Stale.LastInstance, w.Stale.LastAttempt
+	case w.Current:
 		d.unproved = nil
 	}
 	return nil
@@ -283,7 +283,7 @@ func (d *Disk) Begin() engine.State {
 	d.epoch++
 	s := engine.State{
 		Version: engine.StateVersion, Fleet: "f", Nonce: d.nonce, Epoch: d.epoch, LastInstance: d.last, LastJob: d.lastJob, LastAgain: d.lastAgain,
-		LastAttempt: d.leapt, Unproved: d.unproved, Closing: d.closing, Paused: d.paused, Spent: d.Spent, Blocks: slices.Clone(d.blocks),
+		LastAttempt: d.leapt, StaleRecords: d.unproved, Closing: d.closing, Paused: d.paused, Spent: d.Spent, Blocks: slices.Clone(d.blocks),
 	}
 	tried := map[int64][]engine.Element{}
 	for id, el := range d.elements {

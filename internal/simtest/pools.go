@@ -173,8 +173,8 @@ func (w *World) mayLeavePool(was, in engine.Instance) {
 	switch {
 	case in.State == drover.InstanceStopping && was.State != drover.InstanceStopping && was.Idle != drover.IdleDrain:
 		why = in.Reason.Reason()
-	case in.Idle == drover.IdleDrain && was.Idle != drover.IdleDrain && in.Told != nil:
-		why = in.Told.Reason()
+	case in.Idle == drover.IdleDrain && was.Idle != drover.IdleDrain && in.IdleReason != nil:
+		why = in.IdleReason.Reason()
 	}
 	if why.Code == drover.ReasonIdle || why.Code == drover.ReasonGivesWay {
 		w.fail("instance %s of pool %s is to go: %s", in.Name, in.Pool, why.Text)

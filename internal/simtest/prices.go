@@ -131,7 +131,7 @@ func (w *World) mayReprice(was, in engine.Instance) {
 	case w.settledOtherwise(was, in, at):
 	case resting(in):
 		c.mayRestAt(was, in)
-	case was.Halted && in.Price == was.RunPrice:
+	case was.StopAccepted && in.Price == was.RunPrice:
 	case !c.toldPrice(in, in.Price):
 		w.fail("instance %s is to cost %v, of which its controller was never told", in.Name, in.Price)
 	}

@@ -12,7 +12,7 @@ import (
 
 // resting reports whether an instance is written down as one that is stopped.
 func resting(in engine.Instance) bool {
-	return in.Halted && !in.Waking
+	return in.StopAccepted && !in.Waking
 }
 
 // halt stops the instance, on which nothing may run.
@@ -81,10 +81,10 @@ func (c *controller) switchInstance(effect int64, f engine.Switch) {
 // when it runs: what it cost, or what its controller was told since.
 func (w *World) mayRest(was, in engine.Instance) {
 	ran := was.Price
-	if was.Halted {
+	if was.StopAccepted {
 		ran = was.RunPrice
 	}
-	if in.Halted && in.RunPrice != ran && !w.controller.toldPrice(in, in.RunPrice) {
+	if in.StopAccepted && in.RunPrice != ran && !w.controller.toldPrice(in, in.RunPrice) {
 		w.fail("instance %s is stopped, and is to cost %v once it runs again instead of %v", in.Name, in.RunPrice, ran)
 	}
 	tried := was.Waking // its start may have happened although it failed, for all that is known until it is listed again
@@ -106,7 +106,7 @@ func (c *controller) restPrice(in engine.Instance) drover.Money {
 // mayRestAt checks the new price of an instance that is stopped. A controller that knows no prices yet leaves it as it was, or takes none; it may have been
 // told them by a later event of the same commit.
 func (c *controller) mayRestAt(was, in engine.Instance) {
-	if in.Price != c.restPrice(in) && (in.Price != 0 || was.Halted) {
+	if in.Price != c.restPrice(in) && (in.Price != 0 || was.StopAccepted) {
 		c.w.fail("instance %s is stopped and is to cost %v, and its volume costs %v", in.Name, in.Price, c.restPrice(in))
 	}
 }
@@ -115,7 +115,7 @@ func (c *controller) mayRestAt(was, in engine.Instance) {
 func (c *controller) glanceStopped(in engine.Instance, listed drover.Money) {
 	r := c.reservation(in)
 	switch {
-	case in.State == drover.InstanceStopped && in.Switched != 0 && !in.Waking && !in.Halted:
+	case in.State == drover.InstanceStopped && in.Switched != 0 && !in.Waking && !in.StopAccepted:
 		c.w.fail("instance %s was stopped, and is paid as one that runs", in.Name)
 	case !resting(in) || listed < 0:
 	case in.Price != c.restPrice(in):

@@ -205,7 +205,7 @@ func (w *world) wrote(in engine.Instance) {
 		}
 		k.in[here]++
 	case before && !counts(in):
-		surplus := in.Reason != nil && in.Reason.Cause == drover.ReasonPool || in.Told != nil && in.Told.Cause == drover.ReasonPool
+		surplus := in.Reason != nil && in.Reason.Cause == drover.ReasonPool || in.IdleReason != nil && in.IdleReason.Cause == drover.ReasonPool
 		if surplus && k.spec.Spread == drover.SpreadBalanced && slices.ContainsFunc(k.places(), func(p pool.Place) bool { return k.in[p] > k.in[here] }) {
 			k.out.Unbalanced++
 		}

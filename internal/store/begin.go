@@ -36,7 +36,7 @@ func (s *Store) Begin(ctx context.Context, fleet string) (engine.State, error) {
 		if err := s.setAside(ctx, tx); err != nil {
 			return err
 		}
-		if err := load(ctx, tx, &state); err != nil || state.Unproved == nil {
+		if err := load(ctx, tx, &state); err != nil || state.StaleRecords == nil {
 			return err
 		}
 		state.Successes, err = s.recall(ctx, tx, state.Nonce)
@@ -65,7 +65,7 @@ func (s *Store) verify(ctx context.Context, tx *sql.Tx, fresh bool) (m mark, err
 	}
 	if why != nil && !fresh {
 		beyond := func(own, noted int64) int64 { return max(own, noted) + engine.Leap }
-		err := s.putDoubt(ctx, tx, engine.Doubt{
+		err := s.putDoubt(ctx, tx, engine.Staleness{
 			Reason: *why, LastJob: beyond(m.Job, noted.Job), LastInstance: beyond(m.Instance, noted.Instance), LastAttempt: int(beyond(m.Attempt, noted.Attempt)),
 		})
 		if err != nil {
@@ -122,7 +122,7 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 		return err
 	}
 	err = tx.QueryRowContext(ctx, `SELECT max(last_instance, ?), last_attempt, unproved, paused FROM fleet`, st.LastInstance).
-		Scan(&st.LastInstance, &st.LastAttempt, into(&st.Unproved), into(&st.Paused))
+		Scan(&st.LastInstance, &st.LastAttempt, into(&st.StaleRecords), into(&st.Paused))
 	if err != nil {
 		return err
 	}

@@ -118,9 +118,9 @@ func keyOf(w engine.Write) rowKey {
 		return rowKey{kind: 'P', scope: w.Pool.Name}
 	case w.Hook != nil:
 		return rowKey{kind: 'h', scope: w.Hook.Key()}
-	case w.Doubt != nil:
+	case w.Stale != nil:
 		return rowKey{kind: 'd'}
-	case w.Proved:
+	case w.Current:
 		return rowKey{kind: 'p'}
 	}
 	return rowKey{kind: 'w', row: w.Reply.Wish}
@@ -168,9 +168,9 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, w engine.Write) error {
 		return s.putPool(ctx, tx, *w.Pool)
 	case w.Hook != nil:
 		return s.putHook(ctx, tx, *w.Hook)
-	case w.Doubt != nil:
-		return s.putDoubt(ctx, tx, *w.Doubt)
-	case w.Proved:
+	case w.Stale != nil:
+		return s.putDoubt(ctx, tx, *w.Stale)
+	case w.Current:
 		return s.run(ctx, tx, putProved)
 	}
 	return s.run(ctx, tx, dropWish, w.Reply.Wish)
@@ -347,7 +347,7 @@ func (s *Store) putPool(ctx context.Context, tx *sql.Tx, p engine.PoolRow) error
 	return s.run(ctx, tx, putPool, p.Name, kept)
 }
 
-func (s *Store) putDoubt(ctx context.Context, tx *sql.Tx, d engine.Doubt) error {
+func (s *Store) putDoubt(ctx context.Context, tx *sql.Tx, d engine.Staleness) error {
 	why, err := text(d.Reason)
 	if err != nil {
 		return err

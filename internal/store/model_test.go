@@ -80,7 +80,7 @@ func (m *model) commit(w engine.Write) {
 			ID: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Zone: in.Zone, Type: in.Type, Market: in.Market,
 			Price: in.Price, Rates: in.Rates, Resources: in.Resources, Candidates: in.Candidates, HostKey: in.HostKey, State: in.State, Idle: in.Idle,
 			Reason: in.Reason, Broken: in.Broken, Asked: in.Asked, Created: in.Created, Ready: in.Ready, IdleSince: in.IdleSince,
-			KeepUntil: in.KeepUntil, Reservations: in.Reservations, Begun: in.Begun, Ended: in.Ended, Told: in.Told, Retag: in.Retag, Grow: in.Grow, GrowFailed: in.GrowFailed, Reclaimed: in.Reclaimed, Unhealthy: in.Unhealthy, BrokenHookFired: in.BrokenHookFired, Used: in.Used,
+			KeepUntil: in.KeepUntil, Reservations: in.Reservations, Begun: in.Begun, Ended: in.Ended, IdleReason: in.IdleReason, Retag: in.Retag, Grow: in.Grow, GrowFailed: in.GrowFailed, Reclaimed: in.Reclaimed, Unhealthy: in.Unhealthy, BrokenHookFired: in.BrokenHookFired, Used: in.Used,
 		}
 	case w.Gone != nil:
 		delete(m.instances, w.Gone.ID)
@@ -309,7 +309,7 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Rates Resources Candidates HostKey State Idle " +
-			"Grow GrowFailed Reason Broken Used Owner User Pool Prefix Template BrokenHookFired Unhealthy Reclaimed Asked Created Ready IdleSince KeepUntil Reservations Begun Ended Told Retag Seen Joined Passed ReadyHookPending Emptied Revived Addresses Quiet EndTold EndKnown Unproven Waking Woken Switched Halted Lent RunPrice",
+			"Grow GrowFailed Reason Broken Used Owner User Pool Prefix Template BrokenHookFired Unhealthy Reclaimed Asked Created Ready IdleSince KeepUntil Reservations Begun Ended IdleReason Retag Seen Joined Passed ReadyHookPending Emptied Revived Addresses Quiet EndTold EndKnown Unproven Waking Woken Switched StopAccepted Lent RunPrice",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop Unproven Likely",
 		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Gang MaxRunning Priority Attempts Retry Timeout Expected After AfterAny Queued Succeeded Failed Cancelled " +
 			"Cancel Since Again Blocked Grown ConsecutiveLosses MaxWait",

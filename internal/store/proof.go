@@ -162,8 +162,8 @@ func readMark(ctx context.Context, from *sql.Tx) (m mark, err error) {
 	return m, err
 }
 
-// Unproved says why the records may be an older copy of themselves, for callers without Begin; nil if they are not.
-func (s *Store) Unproved(ctx context.Context) (why *drover.Reason, err error) {
+// StaleRecords says why the records may be an older copy of themselves, for callers without Begin; nil if they are not.
+func (s *Store) StaleRecords(ctx context.Context) (why *drover.Reason, err error) {
 	err = s.look(ctx, "checking whether the records are the newest", func(tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, `SELECT unproved FROM fleet`).Scan(into(&why)); err != nil || why != nil {
 			return err

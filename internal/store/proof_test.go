@@ -48,15 +48,15 @@ func (p *place) putBack(s *Store, copied string) {
 
 func wantProved(t *testing.T, state engine.State) {
 	t.Helper()
-	if state.Unproved != nil {
-		t.Errorf("unproved: %s", state.Unproved.Text)
+	if state.StaleRecords != nil {
+		t.Errorf("unproved: %s", state.StaleRecords.Text)
 	}
 }
 
 func wantUnproved(t *testing.T, state engine.State, why string) {
 	t.Helper()
-	if state.Unproved == nil || !strings.Contains(state.Unproved.Text, why) {
-		t.Errorf("unproved %v, want it to be since %q", state.Unproved, why)
+	if state.StaleRecords == nil || !strings.Contains(state.StaleRecords.Text, why) {
+		t.Errorf("unproved %v, want it to be since %q", state.StaleRecords, why)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		commit(t, s, engine.Write{Instance: &engine.Instance{ID: 7, State: drover.InstanceCreating}})
 		p.putBack(s, copied)
 		s = p.open(t)
-		if why, err := s.Unproved(t.Context()); err != nil || why == nil {
+		if why, err := s.StaleRecords(t.Context()); err != nil || why == nil {
 			t.Errorf("whoever asks before a controller begins is told %v, error %v", why, err)
 		}
 		state := begun(t, s)
@@ -139,7 +139,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 			state := begun(t, s)
 			equal(t, "what succeeded", state.Successes, []engine.Success{{Attempt: won.ID, Exit: drover.Exit{MaxRSS: 9}, Ended: 5}})
 		}
-		commit(t, s, engine.Write{Proved: true}, engine.Write{Element: &engine.ElementRow{
+		commit(t, s, engine.Write{Current: true}, engine.Write{Element: &engine.ElementRow{
 			Job: won.ID.Job.Number, Element: engine.Element{Index: -1, Number: 1}, State: drover.JobSucceeded,
 		}})
 		outputs, err := s.Outputs(t.Context(), won.ID.Job.Number)
@@ -197,7 +197,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		p.putBack(s, first)
 		s = p.open(t)
 		begun(t, s)
-		commit(t, s, engine.Write{Proved: true})
+		commit(t, s, engine.Write{Current: true})
 		p.putBack(s, second)
 		if state := begun(t, p.open(t)); state.LastAttempt != 2*engine.Leap {
 			t.Errorf("attempts go on from %d, as after the first time", state.LastAttempt)
@@ -208,14 +208,14 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		p := newPlace(t)
 		s := p.open(t)
 		begun(t, s)
-		commit(t, s, engine.Write{Doubt: &engine.Doubt{Reason: drover.Reason{Code: drover.ReasonUnproved, Text: "so it was seen"}, LastInstance: 20, LastAttempt: 5}})
+		commit(t, s, engine.Write{Stale: &engine.Staleness{Reason: drover.Reason{Code: drover.ReasonUnproved, Text: "so it was seen"}, LastInstance: 20, LastAttempt: 5}})
 		s = p.open(t)
 		state := begun(t, s)
 		wantUnproved(t, state, "so it was seen")
 		if state.LastInstance != 20 || state.LastAttempt != 5 {
 			t.Errorf("instances go on from %d, attempts from %d; want 20 and 5", state.LastInstance, state.LastAttempt)
 		}
-		commit(t, s, engine.Write{Proved: true})
+		commit(t, s, engine.Write{Current: true})
 		wantProved(t, begun(t, p.open(t)))
 	})
 }

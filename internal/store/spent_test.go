@@ -37,7 +37,7 @@ func spentSuite(t *testing.T, openers func(testing.TB) opener) {
 		{}, {},
 	} {
 		var got [3]drover.Money
-		for w, spell := range spent[i].Spells {
+		for w, spell := range spent[i].Windows {
 			got[w] = spell.Cost
 		}
 		equal(t, "spent of "+budgets[i].Scope(), got, want)

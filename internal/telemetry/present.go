@@ -154,7 +154,7 @@ func collectBudgets(to chan<- prometheus.Metric, all []engine.BudgetState) {
 			}
 		}
 		figure(to, budgetSpent, b.Spent.USD(), name, b.Window)
-		figure(to, budgetPledged, b.Pledged.USD(), name, b.Window)
+		figure(to, budgetPledged, b.Committed.USD(), name, b.Window)
 	}
 }
 

@@ -67,7 +67,7 @@ func now() Snapshot {
 					Used: drover.Resources{CPU: 500, Memory: drover.GiB}, UsedPrice: drover.Dollar / 8},
 			},
 			Budgets: []engine.BudgetState{
-				{Scope: "fleet", Window: "hourly", Hard: 3 * drover.Dollar, Soft: 2 * drover.Dollar, Spent: drover.Dollar, Pledged: drover.Dollar / 2},
+				{Scope: "fleet", Window: "hourly", Hard: 3 * drover.Dollar, Soft: 2 * drover.Dollar, Spent: drover.Dollar, Committed: drover.Dollar / 2},
 				{Scope: "user ada", Window: "daily", Soft: drover.Dollar, Spent: drover.Dollar / 4},
 				{Scope: "label a=b", Window: "monthly", Hard: drover.Dollar}, {Scope: "user bob", Window: "daily", Hard: drover.Dollar},
 			},

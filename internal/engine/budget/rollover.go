@@ -37,12 +37,12 @@ func (l *Ledger) setRole(a *Account) {
 		last = a.Window.end(last)
 	}
 	a.Present, a.last, a.spare, a.settled, a.Limit = a.From == begin, a.To == last, a.From == last, nil, 0
-	spell := &l.spendingOf(a.Budget.Scope()).Spells[a.Window]
+	window := &l.spendingOf(a.Budget.Scope()).Windows[a.Window]
 	switch {
 	case a.Present:
-		a.settled, a.look, a.spentAt = &spell.Cost, 0, 0
+		a.settled, a.look, a.spentAt = &window.Cost, 0, 0
 	case a.From == a.Window.end(begin):
-		a.settled = &spell.Next
+		a.settled = &window.Next
 	}
 	if !a.spare {
 		a.Limit = a.Budget.Hard.Of(a.Window)

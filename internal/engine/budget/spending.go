@@ -9,19 +9,19 @@ import (
 
 // Spending is what finished work has spent of a budget: instances that are gone, or final attempts.
 type Spending struct {
-	Scope   string         `json:"scope"`
-	Spells  [windows]Spell `json:"spells"`
-	Dropped bool           `json:"dropped,omitempty"` // the budget is no longer configured
+	Scope   string                  `json:"scope"`
+	Windows [windows]WindowSpending `json:"spells"`
+	Dropped bool                    `json:"dropped,omitempty"` // the budget is no longer configured
 }
 
-// Spell is what was spent in the current window.
-type Spell struct {
-	Begin  drover.Time  `json:"begin"`
-	Cost   drover.Money `json:"cost"`
-	Next   drover.Money `json:"next,omitempty"`   // already spent of the next window: a finished instance may be paid for into it
-	Warned bool         `json:"warned,omitempty"` // exceeding the soft limit was reported
-	Passed bool         `json:"passed,omitempty"` // exceeding the hard limit was reported
-	Told   drover.Time  `json:"told,omitempty"`   // time of the last report
+// WindowSpending is what was spent in the current window.
+type WindowSpending struct {
+	Begin    drover.Time  `json:"begin"`
+	Cost     drover.Money `json:"cost"`
+	Next     drover.Money `json:"next,omitempty"`   // already spent of the next window: a finished instance may be paid for into it
+	Warned   bool         `json:"warned,omitempty"` // exceeding the soft limit was reported
+	Passed   bool         `json:"passed,omitempty"` // exceeding the hard limit was reported
+	Reported drover.Time  `json:"told,omitempty"`   // time of the last report
 }
 
 // NewSpending returns the spending of a new budget at a moment.
@@ -32,22 +32,22 @@ func NewSpending(b Budget, now drover.Time) Spending {
 }
 
 // Since returns when the longest window began.
-func (s *Spending) Since() drover.Time { return s.Spells[Monthly].Begin }
+func (s *Spending) Since() drover.Time { return s.Windows[Monthly].Begin }
 
 // Add counts finished work. cost returns what it cost between two times.
 func (s *Spending) Add(cost func(from, to drover.Time) drover.Money) {
-	for w := range s.Spells {
-		spell := &s.Spells[w]
-		next := Window(w).end(spell.Begin)
-		spell.Cost += cost(spell.Begin, next)
-		spell.Next += cost(next, Window(w).end(next))
+	for w := range s.Windows {
+		window := &s.Windows[w]
+		next := Window(w).end(window.Begin)
+		window.Cost += cost(window.Begin, next)
+		window.Next += cost(next, Window(w).end(next))
 	}
 }
 
 // turn starts new windows where old ones have ended, and reports whether any did.
 func (s *Spending) turn(now drover.Time) (changed bool) {
-	for w := range s.Spells {
-		begin, was := Window(w).begin(now), s.Spells[w]
+	for w := range s.Windows {
+		begin, was := Window(w).begin(now), s.Windows[w]
 		if was.Begin >= begin {
 			continue
 		}
@@ -55,7 +55,7 @@ func (s *Spending) turn(now drover.Time) (changed bool) {
 		if Window(w).end(was.Begin) == begin {
 			paid = was.Next
 		}
-		s.Spells[w], changed = Spell{Begin: begin, Cost: paid}, true
+		s.Windows[w], changed = WindowSpending{Begin: begin, Cost: paid}, true
 	}
 	return changed
 }
@@ -89,7 +89,7 @@ func (l *Ledger) Keep(past []Spending) (changed []Spending) {
 		}
 		s := Spending{Scope: b.Scope()}
 		if at := slices.IndexFunc(past, func(p Spending) bool { return p.Scope == s.Scope }); at >= 0 {
-			s.Spells = past[at].Spells
+			s.Windows = past[at].Windows
 		}
 		s.turn(l.now)
 		kept, changed = append(kept, s), append(changed, s)
@@ -130,8 +130,8 @@ func (l *Ledger) settle(of func(*Budget) bool, cost Cost) (changed []Spending) {
 		if s == nil || !of(b) {
 			continue
 		}
-		before := s.Spells
-		if s.Add(cost); s.Spells != before {
+		before := s.Windows
+		if s.Add(cost); s.Windows != before {
 			changed = append(changed, *s)
 		}
 	}

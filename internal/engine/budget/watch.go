@@ -53,17 +53,17 @@ func (l *Ledger) watch(a *Account) (told []Passing, stop bool) {
 		return nil, false
 	}
 	spent := l.Spent(a)
-	spell := &l.spendingOf(a.Budget.Scope()).Spells[a.Window]
-	if soft > 0 && spent > soft && !spell.Warned {
-		spell.Warned, spell.Told = true, l.now
+	window := &l.spendingOf(a.Budget.Scope()).Windows[a.Window]
+	if soft > 0 && spent > soft && !window.Warned {
+		window.Warned, window.Reported = true, l.now
 		told = append(told, Passing{a, false, soft, spent})
 	}
 	a.look = l.passes(spent, soft, a.Limit)
 	if a.Limit == 0 || spent <= a.Limit {
 		return told, false
 	}
-	if !spell.Passed {
-		spell.Passed, spell.Told = true, l.now
+	if !window.Passed {
+		window.Passed, window.Reported = true, l.now
 		told = append(told, Passing{a, true, a.Limit, spent})
 	}
 	if a.Budget.Stop {
@@ -105,14 +105,14 @@ func (l *Ledger) Overspent() bool {
 
 // Usage is how much of a budget is used in its current window.
 type Usage struct {
-	Scope   string
-	Window  string       // hourly, daily or monthly
-	Hard    drover.Money // 0: none
-	Soft    drover.Money // 0: none
-	Spent   drover.Money
-	Pledged drover.Money // committed to running work, not yet spent
-	Since   drover.Time  // the last start of work that it counts, or report of an exceeded limit; 0: none
-	Until   drover.Time  // when the next window begins
+	Scope     string
+	Window    string       // hourly, daily or monthly
+	Hard      drover.Money // 0: none
+	Soft      drover.Money // 0: none
+	Spent     drover.Money
+	Committed drover.Money // committed to running work, not yet spent
+	Since     drover.Time  // the last start of work that it counts, or report of an exceeded limit; 0: none
+	Until     drover.Time  // when the next window begins
 }
 
 // Usages lists the usage of each budget.
@@ -138,7 +138,7 @@ func (l *Ledger) Since(a *Account) (since drover.Time) {
 	if a.Present && a.Budget != nil {
 		since = a.From
 		if s := l.spendingOf(a.Budget.Scope()); s != nil {
-			since = max(since, s.Spells[a.Window].Told)
+			since = max(since, s.Windows[a.Window].Reported)
 		}
 	}
 	for _, e := range l.entries {

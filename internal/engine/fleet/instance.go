@@ -27,7 +27,7 @@ type Instance struct {
 	HostKey         string               `json:"host_key,omitempty"`   // pinned fingerprint
 	State           drover.InstanceState `json:"state"`
 	Idle            drover.IdleBehavior  `json:"idle_behavior"`
-	Told            *verdict.Verdict     `json:"told,omitempty"`   // why it does not run as usual: the operator's words, or what made it drain
+	IdleReason      *verdict.Verdict     `json:"told,omitempty"`   // why it does not run as usual: the operator's words, or what made it drain
 	Retag           bool                 `json:"retag,omitempty"`  // the cloud has not accepted Idle as a tag yet
 	Reason          *verdict.Verdict     `json:"reason,omitempty"` // why it is in its state, or what is wrong with it
 	Broken          bool                 `json:"broken,omitempty"`
@@ -62,12 +62,12 @@ type Instance struct {
 	EndKnown         drover.Time      `json:"end_known,omitempty"` // when its cloud says it ended; 0: it does not say, or a newer list that is no old copy shows it
 
 	// Of pools that keep stopped instances:
-	Waking   bool         `json:"waking,omitempty"`    // it was stopped and is being started again
-	Woken    drover.Time  `json:"woken,omitempty"`     // when that last began, or a list showed that somebody else had started it
-	Switched drover.Time  `json:"switched,omitempty"`  // when its cloud last accepted a stop or start call; 0: the stop is still pending
-	Halted   bool         `json:"halted,omitempty"`    // its cloud accepted a stop, and no start since
-	Lent     bool         `json:"lent,omitempty"`      // it was started for jobs, beyond its pool's size
-	RunPrice drover.Money `json:"run_price,omitempty"` // hourly price when running, of a stopped instance
+	Waking       bool         `json:"waking,omitempty"`    // it was stopped and is being started again
+	Woken        drover.Time  `json:"woken,omitempty"`     // when that last began, or a list showed that somebody else had started it
+	Switched     drover.Time  `json:"switched,omitempty"`  // when its cloud last accepted a stop or start call; 0: the stop is still pending
+	StopAccepted bool         `json:"halted,omitempty"`    // its cloud accepted a stop, and no start since
+	Lent         bool         `json:"lent,omitempty"`      // it was started for jobs, beyond its pool's size
+	RunPrice     drover.Money `json:"run_price,omitempty"` // hourly price when running, of a stopped instance
 
 	Observed
 }

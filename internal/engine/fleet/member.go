@@ -70,7 +70,7 @@ func (in *Member) Serving() bool {
 }
 
 // Rests reports whether the instance is stopped, so that only its volume is billed.
-func (in *Member) Rests() bool { return in.Halted && !in.Waking }
+func (in *Member) Rests() bool { return in.StopAccepted && !in.Waking }
 
 // Held reports whether an operator holds the instance: only a kill, or its cloud, ends it.
 func (in *Member) Held() bool { return in.Idle == drover.IdleHold }
@@ -214,7 +214,7 @@ func (in *Member) Remark() *verdict.Verdict {
 	case in.Unhealthy != nil:
 		return in.Unhealthy
 	}
-	return in.Told
+	return in.IdleReason
 }
 
 // reclaimedWithin is how long after the notice an interruption is expected: longer than any cloud's notice. An instance
