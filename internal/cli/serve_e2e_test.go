@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,9 +193,12 @@ func TestAHundredClientsThatFollow(t *testing.T) {
 	measure := func(clients int) (took time.Duration, peak drover.Bytes) {
 		p := newDaemonPlace(t, "", "")
 		p.write("batch.yaml", batch)
-		began := time.Now()
+		p.drover("queue", "pause")
 		p.drover("submit", "batch.yaml")
 		f := p.followers(clients, talkers)
+		eventually(t, 30*time.Second, "every follower of events is connected", func() bool { return f.connected.Load() == int64(clients/2) })
+		began := time.Now()
+		p.drover("queue", "resume")
 		p.drover("wait", "--batch", "batch")
 		took = time.Since(began)
 		f.want(talkers+jobs, 400)
@@ -228,6 +232,8 @@ type followers struct {
 	t      *testing.T
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+
+	connected atomic.Int64 // followers of events that got one
 
 	mu     sync.Mutex
 	logs   []string // what each follower of output got; guarded by mu
@@ -281,10 +287,12 @@ func (f *followers) followLog(ctx context.Context, c *httpapi.Client, job drover
 
 func (f *followers) followEvents(ctx context.Context, c *httpapi.Client, lazy bool) {
 	finals, missed := 0, 0
+	connected := sync.OnceFunc(func() { f.connected.Add(1) })
 	for ev, err := range c.Events(ctx, drover.EventFilter{}) {
 		if err != nil {
 			break
 		}
+		connected()
 		if lazy {
 			<-ctx.Done()
 			break
