@@ -26,13 +26,18 @@ type backfill struct {
 	spare   map[*fleet.Member]spare // computed for held instances
 	waiters []waiter                // in order of service
 	left    int                     // how many more instances may be held
+	serving map[string][]int        // by owner: the positions of the instances that may serve it, of those that are examined
+	scanned int                     // the first waiters have examined all instances before this position
+	first   int                     // how many waiters have
 }
 
 // waiter is a group for which instances are held.
 type waiter struct {
 	g    *group
 	left int // elements for which no instance is held yet
-	next int // the position of the next instance to examine
+
+	serving []int // see backfill; nil until it is needed
+	next    int   // the position in serving of the next instance to examine
 }
 
 // begin starts a placement in which nothing is held.
@@ -43,7 +48,8 @@ func (b *backfill) begin(fleet int) { b.left = max(heldMin, fleet/heldPart) }
 func (b *backfill) end() {
 	clear(b.by)
 	clear(b.spare)
-	b.waiters = b.waiters[:0]
+	clear(b.serving)
+	b.waiters, b.scanned, b.first = b.waiters[:0], 0, 0
 }
 
 // wait queues a group that needs room for left elements, behind those already waiting.
@@ -65,9 +71,18 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 	order := e.fleet.LastIndex().Ready // before this placement changes the order
 	order = order[:min(len(order), scanLimit)]
 	rank, _ := slices.BinarySearchFunc(order, in, fleet.ByFree)
-	for i := range b.waiters {
-		for w := &b.waiters[i]; b.left > 0 && w.left > 0 && w.next < min(rank+1, len(order)); {
-			o := order[w.next]
+	end := min(rank+1, len(order))
+	from := 0
+	if end <= b.scanned {
+		from = b.first
+	}
+	for i := from; i < len(b.waiters); i++ {
+		w := &b.waiters[i]
+		if w.left > 0 && w.serving == nil {
+			w.serving = b.servingOf(w.g, order)
+		}
+		for b.left > 0 && w.left > 0 && w.next < len(w.serving) && w.serving[w.next] < end {
+			o := order[w.serving[w.next]]
 			w.next++
 			if !o.Accepts(&w.g.demand) || b.by[o] != nil {
 				continue
@@ -82,7 +97,25 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 			}
 		}
 	}
+	if end >= b.scanned {
+		b.scanned, b.first = end, len(b.waiters)
+	}
 	return nil
+}
+
+// servingOf returns the positions of the instances that may serve the group's owner. In the course of a placement they
+// become no more.
+func (b *backfill) servingOf(g *group, order []*fleet.Member) []int {
+	all, known := b.serving[g.demand.Owner]
+	if !known {
+		for i, in := range order {
+			if in.Serves(&g.demand) {
+				all = append(all, i)
+			}
+		}
+		b.serving[g.demand.Owner] = all
+	}
+	return all
 }
 
 // spare is the room left on a held instance by other groups' jobs, and how many jobs of the holding group the empty

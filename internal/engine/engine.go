@@ -29,16 +29,17 @@ import (
 type Engine struct {
 	s State // everything but jobs, attempts, instances and clouds
 
-	groups       []*group // in order of service, see sortGroups
-	byKey        map[GroupKey]*group
-	clouds       []*Cloud // by name
-	backfill     backfill
-	minimumCosts map[minimumCostKey]minimumCost // the least that a group's jobs would cost in each kind of window
-	soloPrices   map[drover.Shape]drover.Money  // hourly price of the cheapest offering for one job
-	costRevision int                            // the revision of offers and boot times for which both caches hold
-	bootRevision int                            // counts changes of the known boot times
-	bootCache    *bootTimes                     // nil: to be computed
-	runTimes     map[runTimeKey]runTime         // until more is learned
+	groups           []*group // in order of service, see sortGroups
+	byKey            map[GroupKey]*group
+	clouds           []*Cloud // by name
+	backfill         backfill
+	minimumCosts     map[minimumCostKey]minimumCost // the least that a group's jobs would cost in each kind of window
+	soloPrices       map[drover.Shape]drover.Money  // hourly price of the cheapest offering for one job
+	costRevision     int                            // the revision of offers and boot times for which both caches hold
+	bootRevision     int                            // counts changes of the known boot times
+	bootCache        *bootTimes                     // nil: to be computed
+	runTimes         map[runTimeKey]runTime         // until more is learned
+	runTimesRevision int                            // how often more was learned; from 1
 
 	gangRooms    []gangRoom  // room held for gangs during a placement
 	partial      partialGang // the last gang that did not fit
@@ -81,8 +82,8 @@ func New(s State) (*Engine, error) {
 		runTimes:      map[runTimeKey]runTime{},
 		minimumCosts:  map[minimumCostKey]minimumCost{},
 		fleet:         fleet.New(s.Departed),
-		typesRevision: 1,
-		backfill:      backfill{by: map[*fleet.Member]*group{}, spare: map[*fleet.Member]spare{}},
+		typesRevision: 1, runTimesRevision: 1,
+		backfill: backfill{by: map[*fleet.Member]*group{}, spare: map[*fleet.Member]spare{}, serving: map[string][]int{}},
 	}
 	e.market = market.New(s.Blocks, s.Interruptions)
 	e.market.At(s.Now)
@@ -139,6 +140,9 @@ func New(s State) (*Engine, error) {
 // State returns everything the engine knows, in canonical form. It shares no memory with the engine.
 func (e *Engine) State() State {
 	s := e.s
+	if p := s.Solving; p != nil {
+		s.Solving = &Solving{Effect: p.Effect, Problem: p.Problem, Groups: p.Groups}
+	}
 	s.Blocks, s.Interruptions = e.market.State()
 	s.Stats.Boots, s.Stats.Gaps, s.Stats.Runs = slices.Clone(s.Stats.Boots), slices.Clone(s.Stats.Gaps), slices.Clone(s.Stats.Runs)
 	for j := range e.queue.All() {

@@ -40,13 +40,13 @@ func (e *Engine) admitGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 		p := &w.purchases[i]
 		p.Loads = slices.Clone(p.Loads)
 		for _, l := range p.Loads {
-			if g := e.demanded(s, l.Demand); g != nil && g.Key.Gang > 0 {
+			if g := s.demanded(l.Demand); g != nil && g.Key.Gang > 0 {
 				w.of[g] = append(w.of[g], i)
 			}
 		}
 	}
-	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil && key.Gang > 0 {
+	for _, g := range s.groups {
+		if g != nil && g.Key.Gang > 0 {
 			e.trim(w, g)
 		}
 	}
@@ -88,7 +88,7 @@ func (e *Engine) loadsOf(w *admission, g *group, do func(*drover.Load)) {
 		}
 		last = i
 		for k := range w.purchases[i].Loads {
-			if l := &w.purchases[i].Loads[k]; e.demanded(w.s, l.Demand) == g {
+			if l := &w.purchases[i].Loads[k]; w.s.demanded(l.Demand) == g {
 				do(l)
 			}
 		}

@@ -159,9 +159,9 @@ func (e *Engine) reserveForGang(g *group, r *fleet.Index, before bool) {
 }
 
 // retryGangs runs a placement before a plan that may include unschedulable gangs, so that gangs that released their
-// slots hold them again.
+// slots in the last one hold them again.
 func (e *Engine) retryGangs() {
-	if (e.needsPlan || e.gangDropped) && slices.ContainsFunc(e.groups, func(g *group) bool { return g.Key.Gang > 0 && g.Unschedulable }) {
+	if e.gangReleased && (e.needsPlan || e.gangDropped) && slices.ContainsFunc(e.groups, func(g *group) bool { return g.Key.Gang > 0 && g.Unschedulable }) {
 		e.needsPlacing = true
 	}
 }
@@ -180,8 +180,13 @@ func (e *Engine) returnGangRooms() {
 // cannotAssemble reports whether n of the group's elements fit neither on what can be rented nor on the existing
 // instances.
 func (e *Engine) cannotAssemble(g *group, n int) bool {
-	if !g.Unschedulable && !e.s.Closing || e.hasChance(g) || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.Key) {
+	if !g.Unschedulable && !e.s.Closing || e.hasChance(g) || e.beingSolved(g) {
 		return false
 	}
 	return n > g.PartlyPlanned && e.fleet.Census().Hold(&g.demand, n, g.Jobs[0].Number) < n-g.PartlyPlanned
+}
+
+// beingSolved reports whether the solver is looking for instances for the group.
+func (e *Engine) beingSolved(g *group) bool {
+	return e.s.Solving != nil && g.solving == e.s.Solving
 }

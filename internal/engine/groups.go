@@ -17,8 +17,13 @@ type group struct {
 	constraints int          // how many constraints it has besides its size
 	reserved    int          // elements, waiting or coming, with a reservation on a coming instance
 
-	runs         *runs // its running attempts, if a mix is configured; nil: none
-	awaitingEnds int   // elements for which the last plan expects room before a new instance would have booted
+	runs         *runs    // its running attempts, if a mix is configured; nil: none
+	solving      *Solving // the last problem with a demand of its
+	dropped      bool     // it was empty and is no longer in use
+	awaitingEnds int      // elements for which the last plan expects room before a new instance would have booted
+
+	runTime   runTime // of the next job
+	runTimeOf runTimeOf
 
 	fits      []fit // by ID, the instances with room for one of its jobs, as of the last News
 	fitsKnown bool  // fits is known
@@ -114,6 +119,9 @@ func (e *Engine) group(key GroupKey) *group {
 		g = &group{Group: known, Class: queue.NewClass(key), demand: fleet.Demand{Shape: key.Shape, Owner: drover.OwnerMark(key.User)}, constraints: countConstraints(key.Shape), runs: e.runs[key]}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
+		if s := e.s.Solving; s != nil && slices.Contains(s.Groups, key) {
+			g.solving = s
+		}
 	}
 	return g
 }

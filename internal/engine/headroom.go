@@ -50,6 +50,7 @@ func (e *Engine) headroom(offers []drover.Offering) *headroom {
 // Groups for which the others leave nothing are omitted; the next plan is for them.
 func (e *Engine) affordableDemands(groups []*group, offers []drover.Offering) (demands []drover.Demand, of []*group) {
 	m := e.headroom(offers)
+	demands, of = make([]drover.Demand, 0, len(groups)), make([]*group, 0, len(groups))
 	for _, g := range groups {
 		d, payable := e.addRunTime(g, drover.Demand{Shape: g.Key.Shape, Count: g.netDemand() - g.awaitingEnds, Together: g.Key.Gang}), true
 		if m != nil {
@@ -77,7 +78,7 @@ func (m *headroom) limit(g *group, d drover.Demand) (_ drover.Demand, payable bo
 		return d, true
 	}
 	if d.Dearest = ceiling; ceiling != 0 {
-		able = slices.DeleteFunc(able, func(o *drover.Offering) bool { return !d.Affords(*o) })
+		able = slices.DeleteFunc(able, func(at int) bool { return !d.Affords(m.offers[at]) })
 	}
 	if len(able) == 0 || !limited {
 		return d, len(able) > 0
@@ -86,14 +87,14 @@ func (m *headroom) limit(g *group, d drover.Demand) (_ drover.Demand, payable bo
 }
 
 // limitByWindows cuts a demand to what users and labels have left, given the offerings that fit, cheapest first.
-func (m *headroom) limitByWindows(g *group, d drover.Demand, able []*drover.Offering) (_ drover.Demand, payable bool) {
+func (m *headroom) limitByWindows(g *group, d drover.Demand, able []int) (_ drover.Demand, payable bool) {
 	if m.affordableCount(g, able[len(able)-1], d.Count) < d.Count {
 		dear := sort.Search(len(able), func(i int) bool { return !m.affordsOne(g, able[i]) })
 		switch {
 		case dear == 0:
 			return d, false
 		case dear < len(able):
-			d.VCPU = able[dear-1].VCPUPrice()
+			d.VCPU = m.offers[able[dear-1]].VCPUPrice()
 		}
 		if g.Key.Gang == 0 {
 			d.Count = m.affordableCount(g, able[0], d.Count)
@@ -124,29 +125,29 @@ func (m *headroom) ceiling(horizon time.Duration) drover.Money {
 	return most
 }
 
-// offeringsFor returns the offerings that fit a shape, cheapest vCPUs first.
-func (m *headroom) offeringsFor(s *drover.Shape) (able []*drover.Offering) {
+// offeringsFor returns the positions of the offerings that fit a shape, cheapest vCPUs first.
+func (m *headroom) offeringsFor(s *drover.Shape) (able []int) {
 	for i := range m.offers {
 		if s.Accepts(m.offers[i]) {
-			able = append(able, &m.offers[i])
+			able = append(able, i)
 		}
 	}
 	return able
 }
 
 // perJob returns what one of a group's jobs on an instance of the offering commits of a window.
-func (m *headroom) perJob(p *windowHeadroom, g *group, o *drover.Offering) drover.Money {
+func (m *headroom) perJob(p *windowHeadroom, g *group, at int) drover.Money {
 	if !p.Covers(payer(g.Key)) {
 		return 0
 	}
-	return m.e.ledger.Adds(p.Account, m.e.rental([]drover.Offering{*o}, wanted{g, 1}))
+	return m.e.ledger.Adds(p.Account, m.e.rental(m.offers[at:at+1], wanted{g, 1}))
 }
 
 // affordsOne reports whether the budgets allow one of a group's jobs on the offering, disregarding the other demands.
-func (m *headroom) affordsOne(g *group, o *drover.Offering) bool {
+func (m *headroom) affordsOne(g *group, at int) bool {
 	for i := range m.windows {
 		p := &m.windows[i]
-		if each := m.perJob(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, each) {
+		if each := m.perJob(p, g, at); each > 0 && m.e.ledger.Exceeds(p.Account, each) {
 			return false
 		}
 	}
@@ -154,10 +155,10 @@ func (m *headroom) affordsOne(g *group, o *drover.Offering) bool {
 }
 
 // affordableCount returns how many of n jobs of a group the budgets allow on the offering after the other demands.
-func (m *headroom) affordableCount(g *group, o *drover.Offering, n int) int {
+func (m *headroom) affordableCount(g *group, at int, n int) int {
 	for i := range m.windows {
 		p := &m.windows[i]
-		if each := m.perJob(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, p.taken+each*drover.Money(n)) {
+		if each := m.perJob(p, g, at); each > 0 && m.e.ledger.Exceeds(p.Account, p.taken+each*drover.Money(n)) {
 			n = min(n, m.e.ledger.Allows(p.Account, each, p.taken))
 		}
 	}
@@ -165,8 +166,8 @@ func (m *headroom) affordableCount(g *group, o *drover.Offering, n int) int {
 }
 
 // take deducts n of a group's jobs from the windows.
-func (m *headroom) take(g *group, o *drover.Offering, n int) {
+func (m *headroom) take(g *group, at int, n int) {
 	for i := range m.windows {
-		m.windows[i].taken += m.perJob(&m.windows[i], g, o) * drover.Money(n)
+		m.windows[i].taken += m.perJob(&m.windows[i], g, at) * drover.Money(n)
 	}
 }

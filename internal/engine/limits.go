@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"drover"
 	"drover/internal/engine/fleet"
@@ -95,7 +96,7 @@ func countOf(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return strconv.Itoa(n) + " " + thing + "s"
 }
 
 // A gang that exceeds what the maximum number of instances can hold waits until the configuration or the offerings
@@ -236,11 +237,14 @@ func (e *Engine) userLimited(g *group) (why Verdict, limited bool) {
 	if !e.limitsUsers() || e.totalRoom() == 0 {
 		return why, false
 	}
+	l := e.userLimit(g.demand.Owner)
+	few := l.Instances != nil && (*l.Instances == 0 || g.Key.Gang > 0 && *l.Instances < min(e.totalRoom(), g.Key.Gang))
+	if !few && l.CPU == nil {
+		return why, false
+	}
 	left, need := e.limitsLeft(), g.Key.Shape.Need.CPU*drover.MilliCPU(max(1, g.Key.Gang))
 	for o := range e.rentableFor(g) {
 		if e.cloudRoom(o.Cloud) > 0 && left.Passed(o) == nil {
-			l := e.userLimit(g.demand.Owner)
-			few := l.Instances != nil && (*l.Instances == 0 || g.Key.Gang > 0 && *l.Instances < min(e.totalRoom(), g.Key.Gang))
 			if few || l.CPU != nil && *l.CPU < max(need, o.Type.Resources.CPU) {
 				return e.whyUserLimit(g, l), true
 			}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"drover"
 	"drover/internal/engine/fleet"
 )
@@ -89,11 +91,10 @@ func (g *group) mayReserve(in *fleet.Member) int {
 }
 
 // splitMix splits off the parts of demands that must be met on demand, and returns the group of each resulting demand.
-func (e *Engine) splitMix(p *drover.Problem, demands []*group) []GroupKey {
+func (e *Engine) splitMix(p *drover.Problem, demands []*group) []*group {
 	e.mix()
-	keys := make([]GroupKey, len(demands), 2*len(demands))
+	groups := slices.Clone(demands)
 	for i, g := range demands {
-		keys[i] = g.Key
 		n := min(g.shortOfDemand(), p.Demands[i].Count)
 		if n == 0 {
 			continue
@@ -101,7 +102,7 @@ func (e *Engine) splitMix(p *drover.Problem, demands []*group) []GroupKey {
 		own := p.Demands[i]
 		own.Shape.Spot, own.Count = drover.SpotNever, n
 		p.Demands[i].Count -= n
-		p.Demands, keys = append(p.Demands, own), append(keys, g.Key)
+		p.Demands, groups = append(p.Demands, own), append(groups, g)
 	}
-	return keys
+	return groups
 }

@@ -34,8 +34,8 @@ func (e *Engine) planRest(s *Solving, last int64) {
 	if e.s.LastInstance == last {
 		return
 	}
-	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil && g.Unschedulable && g.netDemand() > 0 && g.Reason.Cause == verdict.Budget {
+	for _, g := range s.groups {
+		if g != nil && g.Unschedulable && g.netDemand() > 0 && g.Reason.Cause == verdict.Budget {
 			e.needsPlan = true
 		}
 	}

@@ -88,8 +88,12 @@ func (e *Engine) askFor(groups []*group) {
 	if e.limitsUsers() {
 		p.Limits = append(p.Limits, e.userLimit(groups[0].demand.Owner))
 	}
-	keys := e.splitMix(&p, groups)
-	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
+	groups = e.splitMix(&p, groups)
+	s := &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, groups: groups}
+	for _, g := range groups {
+		g.solving, s.Groups = s, append(s.Groups, g.Key)
+	}
+	e.s.Solving = s
 }
 
 // forgetUnmet lets groups for which the last solve found nothing be planned for again, if something has changed since.
@@ -218,8 +222,9 @@ func (e *Engine) solved(b Solved) {
 		return
 	}
 	e.s.Solving = nil
-	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil {
+	e.findGroups(s)
+	for _, g := range s.groups {
+		if g != nil {
 			g.Unschedulable, g.PartlyPlanned = false, 0
 		}
 	}
@@ -227,12 +232,12 @@ func (e *Engine) solved(b Solved) {
 		if u.Code == drover.ReasonPlanning && len(b.Plan.Purchases) > 0 {
 			continue // the plan was cut off; the next one continues from here
 		}
-		if g := e.demanded(s, u.Demand); g != nil && g.netDemand() > 0 {
+		if g := s.demanded(u.Demand); g != nil && g.netDemand() > 0 {
 			e.markUnmet(g, u)
 		}
 	}
 	last, left := e.s.LastInstance, e.limitsLeft()
-	if first := e.demanded(s, 0); first != nil && e.limitsUsers() {
+	if first := s.demanded(0); first != nil && e.limitsUsers() {
 		left = append(left, e.userLimit(first.demand.Owner))
 	}
 	purchases := e.admitGangs(s, b.Plan)
@@ -246,31 +251,47 @@ func (e *Engine) solved(b Solved) {
 		e.rent(s, p, left)
 	}
 	e.planRest(s, last)
+	var noRoom *Verdict
 	for _, u := range b.Plan.Unmet {
-		g := e.demanded(s, u.Demand)
+		g := s.demanded(u.Demand)
 		switch {
 		case g == nil || g.netDemand() == 0 || g.Reason.Cause != verdict.Limit && g.Reason.Cause != verdict.UserLimit:
 		case e.totalRoom() == 0:
-			g.setReason(e.chooseReason(g, e.whyNoRoom(e.useNow)))
+			if noRoom == nil {
+				noRoom = new(e.whyNoRoom(e.useNow))
+			}
+			g.setReason(e.chooseReason(g, *noRoom))
 		default:
 			if why, limited := e.userLimited(g); limited {
 				g.setReason(why)
 			}
 		}
 	}
-	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil && g.Queued > 0 && g.netDemand() == 0 {
+	for _, g := range s.groups {
+		if g != nil && g.Queued > 0 && g.netDemand() == 0 {
 			g.setReason(e.verdict(drover.ReasonBooting, bootingText))
 		}
 	}
 }
 
+// findGroups finds the groups of a problem's demands, nil for those that no longer exist.
+func (e *Engine) findGroups(s *Solving) {
+	if s.groups == nil {
+		s.groups = make([]*group, len(s.Groups))
+	}
+	for i, g := range s.groups {
+		if g == nil || g.dropped {
+			s.groups[i] = e.byKey[s.Groups[i]]
+		}
+	}
+}
+
 // demanded returns the group of a demand, nil if it no longer exists or there is no such demand.
-func (e *Engine) demanded(s *Solving, demand int) *group {
-	if demand < 0 || demand >= len(s.Groups) {
+func (s *Solving) demanded(demand int) *group {
+	if demand < 0 || demand >= len(s.groups) {
 		return nil
 	}
-	return e.byKey[s.Groups[demand]]
+	return s.groups[demand]
 }
 
 // first returns a purchase's first offering, if it is in the problem.
@@ -325,7 +346,7 @@ type wanted struct {
 // stillWanted cuts a purchase's loads to what still waits.
 func (e *Engine) stillWanted(s *Solving, loads []drover.Load) (still []wanted) {
 	for _, l := range loads {
-		g := e.demanded(s, l.Demand)
+		g := s.demanded(l.Demand)
 		if g == nil {
 			continue
 		}

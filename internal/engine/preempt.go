@@ -84,6 +84,9 @@ func (e *Engine) countLeaving(helps func(*fleet.Member) bool) (n int) {
 // victimsForLimit returns as many victims as the group needs new instances, of those whose end lets the limits admit
 // one.
 func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Member {
+	if len(lower) == 0 {
+		return nil
+	}
 	able, left := slices.Collect(e.rentableFor(g)), e.limitsLeft()
 	helps := func(in *fleet.Member) bool {
 		return slices.ContainsFunc(able, func(o drover.Offering) bool {

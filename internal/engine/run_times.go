@@ -96,6 +96,7 @@ func (e *Engine) learnRunTime(a *Attempt) {
 	if a.Exit.Cause == "" && a.Stop == nil {
 		e.s.Stats.Runs = SeeRun(e.s.Stats.Runs, e.job(a.ID.Job.Number), a.Ended.Sub(a.Started), e.s.Now)
 		clear(e.runTimes)
+		e.runTimesRevision++
 	}
 }
 
@@ -174,8 +175,10 @@ func (e *Engine) likely(j *Job) runtimes.Dist { return e.runTimesOf(j).one }
 // uncertain as for one, but they differ less from each other.
 func (e *Engine) likelyTogether(j *Job) runtimes.Dist { return e.runTimesOf(j).together }
 
+func runTimeKeyOf(j *Job) runTimeKey { return runTimeKey{j.User, j.Name, j.Since, j.Expected} }
+
 func (e *Engine) runTimesOf(j *Job) runTime {
-	key := runTimeKey{j.User, j.Name, j.Since, j.Expected}
+	key := runTimeKeyOf(j)
 	t, known := e.runTimes[key]
 	if !known {
 		if len(e.runTimes) >= runTimesMax {
@@ -233,13 +236,23 @@ const (
 	spreadGrain = runtimes.Octave / 4
 )
 
+// runTimeOf says of which jobs a run time is, and as of when.
+type runTimeOf struct {
+	jobs     runTimeKey
+	revision int
+}
+
 // addRunTime adds the likely run time to a demand. A gang's elements are assumed to run equally long.
 func (e *Engine) addRunTime(g *group, d drover.Demand) drover.Demand {
 	if len(g.Jobs) == 0 {
 		d.Time = g.Key.Expected
 		return d
 	}
-	t := e.runTimesOf(g.Jobs[0])
+	j := g.Jobs[0]
+	if known := (runTimeOf{runTimeKeyOf(j), e.runTimesRevision}); g.runTimeOf != known {
+		g.runTimeOf, g.runTime = known, e.runTimesOf(j)
+	}
+	t := g.runTime
 	d.Time = queue.Step(t.mean)
 	if g.Key.Gang == 0 {
 		d.Spread = max(stepSpread, (t.together.Sigma+spreadGrain/2)/spreadGrain*spreadGrain)

@@ -15,6 +15,7 @@ func (e *Engine) sortGroups() {
 		empty := len(g.Jobs) == 0 && g.reserved == 0 && g.Coming == 0
 		if empty {
 			delete(e.byKey, g.Key)
+			g.dropped = true
 		}
 		return empty
 	})

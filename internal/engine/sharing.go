@@ -54,6 +54,7 @@ func (e *Engine) ofOneUser(demands []drover.Demand, groups []*group) (some []dro
 	if e.life().Sharing != drover.ShareUser {
 		return demands, groups
 	}
+	some, of = make([]drover.Demand, 0, len(demands)), make([]*group, 0, len(groups))
 	highest := 0 // of the other users
 	for i, g := range groups {
 		if g.Key.User != groups[0].Key.User {

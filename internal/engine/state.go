@@ -73,6 +73,8 @@ type Solving struct {
 	Effect  int64          `json:"effect"`
 	Problem drover.Problem `json:"problem"`
 	Groups  []GroupKey     `json:"groups"` // of the problem's demands
+
+	groups []*group // the same; nil in a new engine
 }
 
 // Settings is the part of the configuration that the engine uses.

@@ -145,8 +145,8 @@ func (e *Engine) whyRefused(u drover.Unmet) *Verdict {
 	if total += blocked + dear; blocked+dear > 0 {
 		others = "of the others, "
 	}
-	why := e.verdict(drover.ReasonRefused, "of %s, %s; %s%s comes closest: %s", countOf(total, "offering"), strings.Join(said, ", "), others, nearest.Offering, nearest.Text)
-	return &why
+	text := "of " + countOf(total, "offering") + ", " + strings.Join(said, ", ") + "; " + others + nearest.Offering + " comes closest: " + nearest.Text
+	return &Verdict{Cause: drover.ReasonRefused, Text: text, Since: e.s.Now}
 }
 
 // refusalWords renders a refusal and its number of offerings.

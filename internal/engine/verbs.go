@@ -161,7 +161,9 @@ func (e *Engine) setPaused(b QueueAsked) {
 }
 
 // nothingStarts reports whether nothing may be started or rented for.
-func (e *Engine) nothingStarts() bool { return e.s.Draining || !e.recordsCurrent() || e.s.Paused != nil }
+func (e *Engine) nothingStarts() bool {
+	return e.s.Draining || !e.recordsCurrent() || e.s.Paused != nil
+}
 
 // whyNothingStarts explains nothingStarts.
 func (e *Engine) whyNothingStarts() Verdict {

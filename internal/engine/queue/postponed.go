@@ -19,6 +19,7 @@ func (j *Job) GangOf(index int) (first, last int) {
 // Gangmates returns the waiting elements of an element's gang.
 func (j *Job) Gangmates(index int) (waiting []int) {
 	first, last := j.GangOf(index)
+	waiting = make([]int, 0, last-first+1)
 	for i := first; i <= last; i++ {
 		if j.Queued.Has(i) {
 			waiting = append(waiting, i)
