@@ -25,7 +25,7 @@ import (
 func (e *Engine) sharing() bool { return e.s.Settings.Shares.By != "" }
 
 // sharer returns whose share a group's jobs use: a user, or a label's value; empty without the label.
-func (e *Engine) sharer(key GroupKey) string {
+func (e *Engine) sharer(key *GroupKey) string {
 	label := e.s.Settings.Shares.By.Label()
 	if label == "" {
 		return key.User
@@ -61,7 +61,8 @@ func (e *Engine) charge(a *Attempt, cpu drover.MilliCPU) {
 	if !e.sharing() || cpu == 0 {
 		return
 	}
-	name := e.sharer(e.queue.KeyOf(e.job(a.ID.Job.Number)))
+	key := e.queue.KeyOf(e.job(a.ID.Job.Number))
+	name := e.sharer(&key)
 	if e.used[name] += cpu; e.used[name] == 0 {
 		delete(e.used, name)
 	}
@@ -91,7 +92,7 @@ func (e *Engine) byShare(a, b *group) int {
 	case a.Turn != b.Turn:
 		return 1
 	}
-	x, y := e.sharer(a.Key), e.sharer(b.Key)
+	x, y := e.sharer(&a.Key), e.sharer(&b.Key)
 	if x == y {
 		return 0
 	}
@@ -107,7 +108,7 @@ type shareQueue struct {
 }
 
 // queueOf returns a queue with one group.
-func (e *Engine) queueOf(g *group) shareQueue { return e.queueFor(e.sharer(g.Key), g) }
+func (e *Engine) queueOf(g *group) shareQueue { return e.queueFor(e.sharer(&g.Key), g) }
 
 // queueFor returns a sharer's queue with these groups.
 func (e *Engine) queueFor(name string, groups ...*group) shareQueue {
@@ -141,7 +142,7 @@ func (e *Engine) placeByShares(groups []*group, r *fleet.Index) {
 func (e *Engine) queues(groups []*group) (all []shareQueue) {
 	at := map[string]int{}
 	for _, g := range groups {
-		name := e.sharer(g.Key)
+		name := e.sharer(&g.Key)
 		i, known := at[name]
 		if !known {
 			at[name] = len(all)
@@ -188,7 +189,7 @@ func (e *Engine) placeLevel(level []*group, r *fleet.Index) {
 // passedOver reports whether a group waits for room while other sharers' smaller jobs have just started.
 func (e *Engine) passedOver(g *group, begun []*group) bool {
 	smaller := func(o *group) bool {
-		return e.sharer(o.Key) != e.sharer(g.Key) && !o.Key.Shape.Need.Fits(g.Key.Shape.Need)
+		return e.sharer(&o.Key) != e.sharer(&g.Key) && !o.Key.Shape.Need.Fits(g.Key.Shape.Need)
 	}
 	return slices.ContainsFunc(begun, smaller) && e.waitsForRoom(g)
 }
