@@ -103,8 +103,7 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 	return nil
 }
 
-// servingOf returns the positions of the instances that may serve the group's owner. In the course of a placement they
-// become no more.
+// servingOf returns the positions of the instances that may serve the group's owner. A placement adds none.
 func (b *backfill) servingOf(g *group, order []*fleet.Member) []int {
 	all, known := b.serving[g.demand.Owner]
 	if !known {

@@ -188,5 +188,5 @@ func (e *Engine) cannotAssemble(g *group, n int) bool {
 
 // beingSolved reports whether the solver is looking for instances for the group.
 func (e *Engine) beingSolved(g *group) bool {
-	return e.s.Solving != nil && g.solving == e.s.Solving
+	return e.s.Solving != nil && g.solving == e.s.Solving.Effect
 }

@@ -17,10 +17,10 @@ type group struct {
 	constraints int          // how many constraints it has besides its size
 	reserved    int          // elements, waiting or coming, with a reservation on a coming instance
 
-	runs         *runs    // its running attempts, if a mix is configured; nil: none
-	solving      *Solving // the last problem with a demand of its
-	dropped      bool     // it was empty and is no longer in use
-	awaitingEnds int      // elements for which the last plan expects room before a new instance would have booted
+	runs         *runs // its running attempts, if a mix is configured; nil: none
+	solving      int64 // the effect of the last problem that it was in
+	dropped      bool  // it was empty and is no longer in use
+	awaitingEnds int   // elements for which the last plan expects room before a new instance would have booted
 
 	runTime   runTime // of the next job
 	runTimeOf runTimeOf
@@ -120,7 +120,7 @@ func (e *Engine) group(key GroupKey) *group {
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
 		if s := e.s.Solving; s != nil && slices.Contains(s.Groups, key) {
-			g.solving = s
+			g.solving = s.Effect
 		}
 	}
 	return g

@@ -91,7 +91,7 @@ func (e *Engine) askFor(groups []*group) {
 	groups = e.splitMix(&p, groups)
 	s := &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, groups: groups}
 	for _, g := range groups {
-		g.solving, s.Groups = s, append(s.Groups, g.Key)
+		g.solving, s.Groups = s.Effect, append(s.Groups, g.Key)
 	}
 	e.s.Solving = s
 }
