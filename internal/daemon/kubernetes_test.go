@@ -1,0 +1,78 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"drover/internal/control"
+	"drover/internal/externalgrpc"
+	"drover/internal/kubenodes"
+	"drover/internal/kubetest"
+	"drover/internal/store"
+)
+
+// covers S8
+func TestAClusterIsLeftAloneUntilTheFirstDecision(t *testing.T) {
+	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "drover.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c, err := control.New(t.Context(), control.Config{Fleet: "lab", Store: s, Trust: true, Spool: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := kubetest.NewCluster(t)
+	api, err := kubenodes.Open(cluster.Kubeconfig(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := kubetest.Secret{Meta: kubetest.Meta{Name: "bootstrap-token-abcdef", Labels: map[string]string{"drover/fleet": "lab"}}}
+	if err := cluster.API().Do(t.Context(), "POST", "/api/v1/namespaces/kube-system/secrets", token, nil); err != nil {
+		t.Fatal(err)
+	}
+	tokens := func() int {
+		var all kubetest.List[kubetest.Secret]
+		if err := cluster.API().Do(t.Context(), "GET", "/api/v1/namespaces/kube-system/secrets", nil, &all); err != nil {
+			t.Fatal(err)
+		}
+		return len(all.Items)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := kubetest.NewAuthority(t)
+	cert, key := authority.Issue("server")
+	k := &kubernetes{
+		listener: listener, server: externalgrpc.New(c, nil, false), files: externalgrpc.Files{Cert: cert, Key: key, ClientCA: authority.File},
+		keeper: &kubenodes.Keeper{Fleet: c, Cluster: api, Name: "lab", Log: slog.New(slog.DiscardHandler)},
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		k.run(ctx, &daemon{Options: Options{Log: slog.New(slog.DiscardHandler)}, fleet: &Fleet{Controller: c}})
+	})
+	time.Sleep(200 * time.Millisecond)
+	if tokens() == 0 {
+		t.Error("a token is deleted before it is known what it is for")
+	}
+	running.Go(func() {
+		if err := c.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	for end := time.Now().Add(10 * time.Second); tokens() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a token that is for nothing is never deleted")
+		}
+	}
+	cancel()
+	running.Wait()
+}
