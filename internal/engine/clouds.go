@@ -256,12 +256,17 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	}
 	switch {
 	case first != nil && !in.Held():
-		e.stop(in, e.verdict(drover.ReasonTwin, "its cloud created instance %s twice", s.Name))
+		e.stopTwin(in, s.Name)
 	case s.Failed != nil:
 		e.endUncreated(in, s.Failed)
 	case s.Stopped && in.State != drover.InstanceStopped:
 		e.stopped(in)
 	}
+}
+
+// stopTwin destroys the second instance of a name.
+func (e *Engine) stopTwin(in *fleet.Member, name string) {
+	e.stop(in, e.verdict(drover.ReasonTwin, "its cloud created instance %s twice", name))
 }
 
 // billFrom returns when the bill of an adopted instance begins. A twin is billed since it was created; another instance

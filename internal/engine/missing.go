@@ -202,9 +202,13 @@ func (e *Engine) reviveListed(c *Cloud) {
 }
 
 // revive continues the record of an instance that counted as gone and still exists. If it was being destroyed, it is
-// destroyed again.
+// destroyed again, as it is if another instance has its name by now.
 func (e *Engine) revive(c *Cloud, d *Departed) {
 	in := e.fleet.Return(d)
+	name, twin := in.Name, e.fleet.Named(in.Name) != nil
+	if twin {
+		in.Name += "." + d.Shown.ProviderID
+	}
 	e.unsettleInstance(in, d.Cost)
 	in.Revived, in.Seen, in.Listed, in.Known, in.Silent = true, true, true, e.s.Now, e.s.Now
 	in.EndKnown = 0
@@ -224,4 +228,7 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	e.priceAnew(in)
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s lists instance %s again, although it counted as gone: its record and its bill continue", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
 	e.applySighting(c, in, *d.Shown)
+	if twin && !in.Held() && in.State != drover.InstanceStopping {
+		e.stopTwin(in, name)
+	}
 }
