@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -277,7 +278,12 @@ func (c *cloud) start(path, program string, l launch, held, socket *os.File) err
 	c.mu.Lock()
 	c.children = append(c.children, pid)
 	c.mu.Unlock()
-	return nil
+	return writePID(path, pid)
+}
+
+// writePID records an instance's process. The instance does so too, since its controller may be killed right after it has started it.
+func writePID(path string, pid int) error {
+	return atomicfile.Write(filepath.Join(path, pidFile), []byte(strconv.Itoa(pid)+"\n"))
 }
 
 // nameless is a file of a text that only whoever inherits it can read: it has no name any more when the text, which may hold secrets, is written.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -80,8 +79,7 @@ func runOuter(folder string) error {
 	defer alive.Close()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, unix.SIGTERM, unix.SIGINT)
-	// By itself: a controller can be killed between starting it and writing this.
-	if err := atomicfile.Write(filepath.Join(folder, pidFile), []byte(strconv.Itoa(os.Getpid())+"\n")); err != nil {
+	if err := writePID(folder, os.Getpid()); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(folder, upFile), nil, 0o600); err != nil {

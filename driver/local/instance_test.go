@@ -17,16 +17,13 @@ import (
 	"drover/driver/drivertest"
 )
 
-// pidOf is the instance's own process, as soon as that has said so.
-func (w *world) pidOf(name string) (pid int) {
+// pidOf is the instance's own process.
+func (w *world) pidOf(name string) int {
 	w.t.Helper()
-	until(w.t, "instance "+name+" has a process", func() bool {
-		text, err := os.ReadFile(filepath.Join(w.folder, "fleet", name, "pid"))
-		if err == nil {
-			pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
-		}
-		return err == nil
-	})
+	text, err := os.ReadFile(filepath.Join(w.folder, "fleet", name, "pid"))
+	drivertest.Must(w.t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	drivertest.Must(w.t, err)
 	return pid
 }
 
