@@ -9,6 +9,7 @@ import (
 
 	"drover/internal/blob"
 	"drover/internal/daemon"
+	"drover/internal/store"
 )
 
 // setAside renames the folder that a new run is to lay its results in, if an earlier run has left some there: to NAME.1, or the first number that
@@ -61,9 +62,13 @@ func redirect(out, to string) error {
 	}
 	for _, place := range []string{home, daemon.EndedHome(home)} {
 		for _, id := range daemon.UnfinishedRuns(place) {
-			f, err := daemon.LockRunFolder(id, filepath.Join(place, id))
-			if err != nil {
+			folder := filepath.Join(place, id)
+			if store.InUse(filepath.Join(folder, "drover.db")) {
 				continue // it runs, and elsewhere, since nobody writes to this folder
+			}
+			f, err := daemon.LockRunFolder(id, folder)
+			if err != nil {
+				continue
 			}
 			p, err := f.Load()
 			if err == nil && p.Out == out && !p.New {

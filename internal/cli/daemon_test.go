@@ -49,7 +49,7 @@ instances: {probe_interval: 200ms, probe_timeout: 1s, term_timeout: 500ms, shutd
 %s`, p.address, instances, more)
 }
 
-// freeAddress is an address on loopback on which nobody listens. Its port is none that the kernel gives to others while a daemon that had it is restarted.
+// freeAddress is an address on loopback on which nobody listens. The kernel gives its port to nobody else, even while a daemon is restarted.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	const first, end = 16000, 32000 // the kernel's begin at 32768

@@ -233,7 +233,7 @@ type followers struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	connected atomic.Int64 // followers of events that got one
+	connected atomic.Int64 // how many followers of events have received one
 
 	mu     sync.Mutex
 	logs   []string // what each follower of output got; guarded by mu

@@ -56,6 +56,7 @@ func TestAClusterIsLeftAloneUntilTheFirstDecision(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
+	defer func() { cancel(); running.Wait() }()
 	running.Go(func() {
 		k.run(ctx, &daemon{Options: Options{Log: slog.New(slog.DiscardHandler)}, fleet: &Fleet{Controller: c}})
 	})
@@ -73,6 +74,4 @@ func TestAClusterIsLeftAloneUntilTheFirstDecision(t *testing.T) {
 			t.Fatal("a token that is for nothing is never deleted")
 		}
 	}
-	cancel()
-	running.Wait()
 }

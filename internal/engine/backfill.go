@@ -27,8 +27,8 @@ type backfill struct {
 	waiters []waiter                // in order of service
 	left    int                     // how many more instances may be held
 	serving map[string][]int        // by owner: the positions of the instances that may serve it, of those that are examined
-	scanned int                     // the first waiters have examined all instances before this position
-	first   int                     // how many waiters have
+	scanned int                     // the first waiters have examined every instance before this position
+	first   int                     // how many waiters those are
 }
 
 // waiter is a group for which instances are held.
@@ -103,7 +103,7 @@ func (e *Engine) reservedFor(in *fleet.Member) *group {
 	return nil
 }
 
-// servingOf returns the positions of the instances that may serve the group's owner. A placement adds none.
+// servingOf returns the positions of the instances that may serve the group's owner. None begins to during a placement.
 func (b *backfill) servingOf(g *group, order []*fleet.Member) []int {
 	all, known := b.serving[g.demand.Owner]
 	if !known {

@@ -264,7 +264,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	}
 }
 
-// stopTwin destroys the second instance of a name.
+// stopTwin destroys one of two instances that were created with one name.
 func (e *Engine) stopTwin(in *fleet.Member, name string) {
 	e.stop(in, e.verdict(drover.ReasonTwin, "its cloud created instance %s twice", name))
 }

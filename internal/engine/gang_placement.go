@@ -159,7 +159,7 @@ func (e *Engine) reserveForGang(g *group, r *fleet.Index, before bool) {
 }
 
 // retryGangs runs a placement before a plan that may include unschedulable gangs, so that gangs that released their
-// slots in the last one hold them again.
+// slots in the last placement hold them again.
 func (e *Engine) retryGangs() {
 	if e.gangReleased && (e.needsPlan || e.gangDropped) && slices.ContainsFunc(e.groups, func(g *group) bool { return g.Key.Gang > 0 && g.Unschedulable }) {
 		e.needsPlacing = true

@@ -18,8 +18,8 @@ type group struct {
 	reserved    int          // elements, waiting or coming, with a reservation on a coming instance
 
 	runs         *runs // its running attempts, if a mix is configured; nil: none
-	solving      int64 // the effect of the last problem that it was in
-	dropped      bool  // it was empty and is no longer in use
+	solving      int64 // the last Solve effect whose problem had a demand of the group
+	dropped      bool  // it was empty and has been removed
 	awaitingEnds int   // elements for which the last plan expects room before a new instance would have booted
 
 	runTime   runTime // of the next job

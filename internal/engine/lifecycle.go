@@ -386,7 +386,7 @@ func (e *Engine) dial(in *fleet.Member) {
 		return
 	}
 	in.Dial = e.effect(Effect{Connect: &Connect{
-		Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, HostKey: in.HostKey, Pool: in.Pool,
+		Instance: in.ID, Name: in.CreatedName(), Cloud: in.Cloud, ProviderID: in.ProviderID, HostKey: in.HostKey, Pool: in.Pool,
 		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown || in.State == drover.InstanceBooting || !in.Heard, Apart: in.Isolated(), Arch: in.Type.Resources.Arch, Addresses: in.Addresses,
 	}})
 }

@@ -201,13 +201,14 @@ func (e *Engine) reviveListed(c *Cloud) {
 	}
 }
 
-// revive continues the record of an instance that counted as gone and still exists. If it was being destroyed, it is
-// destroyed again, as it is if another instance has its name by now.
+// revive continues the record of an instance that counted as gone and still exists. It is destroyed if it was being
+// destroyed, or if another instance has taken its name.
 func (e *Engine) revive(c *Cloud, d *Departed) {
 	in := e.fleet.Return(d)
-	name, twin := in.Name, e.fleet.Named(in.Name) != nil
-	if twin {
-		in.Name += "." + d.Shown.ProviderID
+	name, renamed := in.Name, ""
+	if e.fleet.Named(name) != nil {
+		in.Name += "." + in.ProviderID
+		renamed = "; it is called " + in.Name + " now, since another instance has its name"
 	}
 	e.unsettleInstance(in, d.Cost)
 	in.Revived, in.Seen, in.Listed, in.Known, in.Silent = true, true, true, e.s.Now, e.s.Now
@@ -226,9 +227,9 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	e.nodeBack(in)
 	e.writeInstance(in)
 	e.priceAnew(in)
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s lists instance %s again, although it counted as gone: its record and its bill continue", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s lists instance %s again, although it counted as gone: its record and its bill continue%s", c.Name, name, renamed), Instance: in.Name, Cloud: c.Name})
 	e.applySighting(c, in, *d.Shown)
-	if twin && !in.Held() && in.State != drover.InstanceStopping {
+	if renamed != "" && !in.Held() && in.State != drover.InstanceStopping {
 		e.stopTwin(in, name)
 	}
 }

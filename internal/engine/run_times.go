@@ -236,7 +236,7 @@ const (
 	spreadGrain = runtimes.Octave / 4
 )
 
-// runTimeOf says of which jobs a run time is, and as of when.
+// runTimeOf says which jobs a run time is of, and as of which revision.
 type runTimeOf struct {
 	jobs     runTimeKey
 	revision int

@@ -468,6 +468,11 @@ func (p *player) effects(f engine.Effect) {
 		p.print("  to %s", f.GrowDisk.Size)
 	case f.Connect != nil:
 		p.asked(fmt.Sprintf("connect %d", f.Connect.Instance), f.ID)
+		for _, in := range p.e.State().Instances {
+			if in.ID == f.Connect.Instance && in.Name != f.Connect.Name {
+				p.print("  as %s", f.Connect.Name)
+			}
+		}
 		if f.Connect.Probe {
 			p.print("  with its boot probe")
 		}

@@ -20,7 +20,7 @@ type (
 // State is everything an Engine knows, in canonical form: sorted, without maps, so that equal states have equal bytes.
 //
 // A new controller loads the durable part from the store; a recording starts with all of it. Durable are: the counters
-// (including LastAgain and LastAttempt), Closing, Paused, Spent, Unproved, jobs, live attempts, instances (except what
+// (including LastAgain and LastAttempt), Closing, Paused, Spent, StaleRecords, jobs, live attempts, instances (except what
 // is marked "observed" below), blocks and spending.
 type State struct {
 	Version       int            `json:"version"`
@@ -74,7 +74,7 @@ type Solving struct {
 	Problem drover.Problem `json:"problem"`
 	Groups  []GroupKey     `json:"groups"` // of the problem's demands
 
-	groups []*group // the same; nil in a new engine
+	groups []*group // those with these keys; nil in a rebuilt engine until needed
 }
 
 // Settings is the part of the configuration that the engine uses.

@@ -25,15 +25,14 @@ type Cluster struct {
 	mu      sync.Mutex
 	objects map[string]object // by kind/namespace/name
 	version int
-	refuses bool            // a disruption budget forbids all evictions
-	secrets map[string]bool // by key, also those that are gone
+	refuses bool // a disruption budget forbids all evictions
 }
 
 type object = map[string]any
 
 // NewCluster starts a cluster that ends with the test.
 func NewCluster(t testing.TB) *Cluster {
-	c := &Cluster{t: t, objects: map[string]object{}, secrets: map[string]bool{}}
+	c := &Cluster{t: t, objects: map[string]object{}}
 	c.server = httptest.NewServer(c)
 	t.Cleanup(c.server.Close)
 	return c
@@ -202,12 +201,6 @@ func (c *Cluster) create(p place, o object) (any, error) {
 	}
 	if p.namespace != "" {
 		meta["namespace"] = p.namespace
-	}
-	if p.kind == "secrets" {
-		if c.secrets[p.key()] {
-			c.t.Errorf("%s was deleted while it was needed", p.key())
-		}
-		c.secrets[p.key()] = true
 	}
 	meta["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339) // in whole seconds, as there
 	c.keep(p.key(), o)

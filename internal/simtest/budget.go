@@ -328,9 +328,9 @@ func (w *World) mayBind(was, in engine.Instance) {
 // addsUp checks that what the controller has written down as spent is what was.
 func (w *World) addsUp() {
 	for scope, s := range w.Disk.spending {
-		for kind, spell := range s.Windows {
-			if is := w.Disk.spent[span{scope, kind, spell.Begin}]; spell.Cost != is {
-				w.fail("%v is written down as spent by the %s from %v on, and it was %v", spell.Cost, scope, spell.Begin, is)
+		for kind, window := range s.Windows {
+			if is := w.Disk.spent[span{scope, kind, window.Begin}]; window.Cost != is {
+				w.fail("%v is written down as spent by the %s from %v on, and it was %v", window.Cost, scope, window.Begin, is)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ type Disk struct {
 	nonce     string
 	epoch     int64
 	leapt     int                  // numbers of attempts that may have been given by copies that are lost
-	unproved  *drover.Reason       // it may be an older copy
+	stale     *drover.Reason       // it may be an older copy
 	successes []engine.Success     // all there were, also those of which a copy that was put back does not know
 	done      map[drover.JobID]int // attempts of which those told the engine that began last, of jobs that could start: none of them begins again
 }
@@ -131,9 +131,9 @@ func (d *Disk) write(w engine.Write) error {
 	case w.Reply != nil:
 		delete(d.wishes, w.Reply.Wish)
 	case w.Stale != nil:
-		d.unproved, d.last, d.leapt = &w.Stale.Reason, w.Stale.LastInstance, w.Stale.LastAttempt
+		d.stale, d.last, d.leapt = &w.Stale.Reason, w.Stale.LastInstance, w.Stale.LastAttempt
 	case w.Current:
-		d.unproved = nil
+		d.stale = nil
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func (d *Disk) Begin() engine.State {
 	d.epoch++
 	s := engine.State{
 		Version: engine.StateVersion, Fleet: "f", Nonce: d.nonce, Epoch: d.epoch, LastInstance: d.last, LastJob: d.lastJob, LastAgain: d.lastAgain,
-		LastAttempt: d.leapt, StaleRecords: d.unproved, Closing: d.closing, Paused: d.paused, Spent: d.Spent, Blocks: slices.Clone(d.blocks),
+		LastAttempt: d.leapt, StaleRecords: d.stale, Closing: d.closing, Paused: d.paused, Spent: d.Spent, Blocks: slices.Clone(d.blocks),
 	}
 	tried := map[int64][]engine.Element{}
 	for id, el := range d.elements {
@@ -308,7 +308,7 @@ func (d *Disk) Begin() engine.State {
 	for _, name := range slices.Sorted(maps.Keys(d.pools)) {
 		s.Pools = append(s.Pools, d.pools[name])
 	}
-	if d.unproved != nil {
+	if d.stale != nil {
 		s.Successes = slices.Clone(d.successes)
 	}
 	s.Departed = slices.Clone(d.departed)

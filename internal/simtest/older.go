@@ -23,7 +23,7 @@ func (d *Disk) Replace(newest *Disk, now drover.Time) {
 	d.last = max(d.last, newest.last) + engine.Leap
 	d.leapt = max(d.leapt, newest.leapt) + engine.Leap
 	d.successes = newest.successes // the log of which lies beside the records
-	d.unproved = &drover.Reason{Code: drover.ReasonUnproved, Text: "the records are an older copy", Since: now}
+	d.stale = &drover.Reason{Code: drover.ReasonUnproved, Text: "the records are an older copy", Since: now}
 }
 
 // Copy is a copy of the disk that shares nothing that is changed.

@@ -107,7 +107,7 @@ func (w *World) mayRegain(a engine.Attempt) {
 	d, job := w.Disk, a.ID.Job
 	other, live := d.attempts[job]
 	switch v := w.vmOf(d.instances[a.Instance]); {
-	case d.unproved == nil:
+	case d.stale == nil:
 		w.fail("attempt %v was never written to begin", a.ID)
 	case live:
 		w.fail("attempt %v is taken over while attempt %v is live", a.ID, other.ID)
@@ -226,7 +226,7 @@ func (w *World) mayRent(in engine.Instance) {
 		w.mayJoinPool(in)
 	}
 	there, limit := 1, 0
-	if w.Disk.unproved != nil {
+	if w.Disk.stale != nil {
 		w.fail("instance %s is to be created although the records are an older copy", in.Name)
 	}
 	for _, o := range w.Disk.instances {

@@ -65,7 +65,7 @@ func (s *Store) verify(ctx context.Context, tx *sql.Tx, fresh bool) (m mark, err
 	}
 	if why != nil && !fresh {
 		beyond := func(own, noted int64) int64 { return max(own, noted) + engine.Leap }
-		err := s.putDoubt(ctx, tx, engine.Staleness{
+		err := s.putStale(ctx, tx, engine.Staleness{
 			Reason: *why, LastJob: beyond(m.Job, noted.Job), LastInstance: beyond(m.Instance, noted.Instance), LastAttempt: int(beyond(m.Attempt, noted.Attempt)),
 		})
 		if err != nil {

@@ -44,14 +44,14 @@ const (
 	dropPool    = `DELETE FROM pools WHERE name = ?`
 	putHook     = `INSERT INTO hooks (key, instance, engine) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING`
 	capHooks    = `DELETE FROM hooks WHERE id <= (SELECT max(id) FROM hooks) - ?`
-	putDoubt    = `UPDATE fleet SET unproved = ?, last_job = max(last_job, ?), last_instance = max(last_instance, ?), last_attempt = max(last_attempt, ?)`
-	putProved   = `UPDATE fleet SET unproved = 'null'`
+	putStale    = `UPDATE fleet SET unproved = ?, last_job = max(last_job, ?), last_instance = max(last_instance, ?), last_attempt = max(last_attempt, ?)`
+	putCurrent  = `UPDATE fleet SET unproved = 'null'`
 )
 
 // writeQueries are prepared once.
 var writeQueries = []string{
 	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putSpending, dropCount, putClosing, putQueue, putPool, dropPool, putHook, capHooks, dropWish, insertJob, insertLabel,
-	epochQuery, countChange, putDoubt, putProved, useInput, inputSize, putResults,
+	epochQuery, countChange, putStale, putCurrent, useInput, inputSize, putResults,
 }
 
 // Commit records what decisions changed, all of it or nothing. Repeating it changes nothing. It is cheapest with the
@@ -169,9 +169,9 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, w engine.Write) error {
 	case w.Hook != nil:
 		return s.putHook(ctx, tx, *w.Hook)
 	case w.Stale != nil:
-		return s.putDoubt(ctx, tx, *w.Stale)
+		return s.putStale(ctx, tx, *w.Stale)
 	case w.Current:
-		return s.run(ctx, tx, putProved)
+		return s.run(ctx, tx, putCurrent)
 	}
 	return s.run(ctx, tx, dropWish, w.Reply.Wish)
 }
@@ -347,10 +347,10 @@ func (s *Store) putPool(ctx context.Context, tx *sql.Tx, p engine.PoolRow) error
 	return s.run(ctx, tx, putPool, p.Name, kept)
 }
 
-func (s *Store) putDoubt(ctx context.Context, tx *sql.Tx, d engine.Staleness) error {
+func (s *Store) putStale(ctx context.Context, tx *sql.Tx, d engine.Staleness) error {
 	why, err := text(d.Reason)
 	if err != nil {
 		return err
 	}
-	return s.run(ctx, tx, putDoubt, why, d.LastJob, d.LastInstance, d.LastAttempt)
+	return s.run(ctx, tx, putStale, why, d.LastJob, d.LastInstance, d.LastAttempt)
 }

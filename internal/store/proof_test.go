@@ -46,14 +46,14 @@ func (p *place) putBack(s *Store, copied string) {
 	}
 }
 
-func wantProved(t *testing.T, state engine.State) {
+func wantCurrent(t *testing.T, state engine.State) {
 	t.Helper()
 	if state.StaleRecords != nil {
 		t.Errorf("unproved: %s", state.StaleRecords.Text)
 	}
 }
 
-func wantUnproved(t *testing.T, state engine.State, why string) {
+func wantStale(t *testing.T, state engine.State, why string) {
 	t.Helper()
 	if state.StaleRecords == nil || !strings.Contains(state.StaleRecords.Text, why) {
 		t.Errorf("unproved %v, want it to be since %q", state.StaleRecords, why)
@@ -63,7 +63,7 @@ func wantUnproved(t *testing.T, state engine.State, why string) {
 // covers D9
 func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 	t.Run("new records are the newest", func(t *testing.T) {
-		wantProved(t, begun(t, newPlace(t).open(t)))
+		wantCurrent(t, begun(t, newPlace(t).open(t)))
 	})
 
 	t.Run("so are those of a controller that was killed", func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		begun(t, s)
 		submitted(t, s)
 		commit(t, s, engine.Write{Closing: true})
-		wantProved(t, begun(t, p.open(t)))
+		wantCurrent(t, begun(t, p.open(t)))
 	})
 
 	t.Run("and those that the note lags behind, since the controller was killed between the two", func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		begun(t, s)
 		s.proof.close()
 		commit(t, s, engine.Write{Closing: true})
-		wantProved(t, begun(t, p.open(t)))
+		wantCurrent(t, begun(t, p.open(t)))
 	})
 
 	t.Run("a backup is not, and what it lacks was given numbers that are not given again", func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 			t.Errorf("whoever asks before a controller begins is told %v, error %v", why, err)
 		}
 		state := begun(t, s)
-		wantUnproved(t, state, "changes that they lack: 2")
+		wantStale(t, state, "changes that they lack: 2")
 		if state.LastInstance != 7+engine.Leap || state.LastAttempt != engine.Leap {
 			t.Errorf("instances go on from %d, attempts from %d", state.LastInstance, state.LastAttempt)
 		}
@@ -211,12 +211,12 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		commit(t, s, engine.Write{Stale: &engine.Staleness{Reason: drover.Reason{Code: drover.ReasonUnproved, Text: "so it was seen"}, LastInstance: 20, LastAttempt: 5}})
 		s = p.open(t)
 		state := begun(t, s)
-		wantUnproved(t, state, "so it was seen")
+		wantStale(t, state, "so it was seen")
 		if state.LastInstance != 20 || state.LastAttempt != 5 {
 			t.Errorf("instances go on from %d, attempts from %d; want 20 and 5", state.LastInstance, state.LastAttempt)
 		}
 		commit(t, s, engine.Write{Current: true})
-		wantProved(t, begun(t, p.open(t)))
+		wantCurrent(t, begun(t, p.open(t)))
 	})
 }
 
@@ -232,14 +232,14 @@ func TestANoteThatProvesNothing(t *testing.T) {
 	t.Run("is missing", func(t *testing.T) {
 		p := used(t)
 		os.Remove(p.path + ".proof")
-		wantUnproved(t, begun(t, p.open(t)), "their progress file is missing")
+		wantStale(t, begun(t, p.open(t)), "their progress file is missing")
 	})
 	t.Run("belongs to other records", func(t *testing.T) {
 		p, other := used(t), used(t)
 		if err := os.Rename(other.path+".proof", p.path+".proof"); err != nil {
 			t.Fatal(err)
 		}
-		wantUnproved(t, begun(t, p.open(t)), "other records")
+		wantStale(t, begun(t, p.open(t)), "other records")
 	})
 	t.Run("is no note", func(t *testing.T) {
 		p := used(t)
@@ -247,7 +247,7 @@ func TestANoteThatProvesNothing(t *testing.T) {
 			if err := os.WriteFile(p.path+".proof", []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			wantUnproved(t, begun(t, p.open(t)), "cannot be read")
+			wantStale(t, begun(t, p.open(t)), "cannot be read")
 		}
 	})
 	t.Run("was put back with the records", func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestANoteThatProvesNothing(t *testing.T) {
 		if err := os.WriteFile(p.path+".proof", text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		wantUnproved(t, begun(t, p.open(t)), "copied, moved or changed")
+		wantStale(t, begun(t, p.open(t)), "copied, moved or changed")
 	})
 }
 
@@ -298,5 +298,5 @@ func TestANoteThatCannotBeKeptIsTakenAway(t *testing.T) {
 	begun(t, s)
 	s.proof.file.Close()
 	commit(t, s, engine.Write{Closing: true})
-	wantUnproved(t, begun(t, p.open(t)), "their progress file is missing")
+	wantStale(t, begun(t, p.open(t)), "their progress file is missing")
 }

@@ -37,8 +37,8 @@ func spentSuite(t *testing.T, openers func(testing.TB) opener) {
 		{}, {},
 	} {
 		var got [3]drover.Money
-		for w, spell := range spent[i].Windows {
-			got[w] = spell.Cost
+		for w, window := range spent[i].Windows {
+			got[w] = window.Cost
 		}
 		equal(t, "spent of "+budgets[i].Scope(), got, want)
 	}

@@ -180,13 +180,13 @@ func TestLockFile(t *testing.T) {
 	time.AfterFunc(20*time.Millisecond, func() { unlocked <- lock.Unlock() })
 	again, err := LockFile(path)
 	if err := errors.Join(err, <-unlocked); err != nil {
-		t.Fatalf("a lock that ends meanwhile is not waited for: %v", err)
+		t.Fatalf("LockFile did not wait for a lock that was released: %v", err)
 	}
 	if err := again.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	if InUse(path) || InUse(filepath.Join(t.TempDir(), "none.db")) {
-		t.Error("a state is in use that nobody has locked")
+		t.Error("a state that nobody has locked is in use")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strings"
 	"time"
 
 	"drover"
@@ -77,6 +78,10 @@ func (in *Member) Held() bool { return in.Idle == drover.IdleHold }
 
 // Isolated reports whether jobs on the instance are isolated from each other, so that all users may share it.
 func (in *Member) Isolated() bool { return in.Owner == drover.Everyones }
+
+// CreatedName returns the name that the instance was created with, by which its runner knows it. Of two instances that
+// were created with one name, the second is called after its provider ID too.
+func (in *Member) CreatedName() string { return strings.TrimSuffix(in.Name, "."+in.ProviderID) }
 
 // Serves reports whether the instance may run the demand's jobs, whatever room it has. An instance that belongs to a
 // user stays so even if the configuration changes, and one that does not match the configuration runs no more jobs.
