@@ -14,6 +14,7 @@ type book struct {
 	known   drover.Time   // when it first heard that the instance is there
 	accepts []drover.Time // when it heard that its destruction is accepted
 	tried   drover.Time   // when it last heard of a destroy that failed, and may have been carried out for all it knows
+	asked   drover.Time   // when the destroy was made that is not answered yet; 0: none is under way
 	again   bool          // a list had it again after one that lacked it, or one was not heeded: the last destroy may be held to have ended it
 	seen    drover.Time   // when the first of the lists began since then that show no more that it goes on; 0: the last shows it
 	seer    *controller   // that was told so
@@ -44,8 +45,10 @@ func (c *controller) told(ev engine.Event) {
 			v.book.accepts = append(v.book.accepts, c.now()) // it asks for what it does next no sooner
 		}
 		delete(c.accepted, b.Effect)
-		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil && b.Err != nil {
-			v.book.tried = c.now()
+		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil {
+			if v.book.asked = 0; b.Err != nil {
+				v.book.tried = c.now()
+			}
 		}
 	}
 }
@@ -157,7 +160,8 @@ func (b *book) show(c *controller, goesOn bool, began drover.Time) {
 	}
 }
 
-// last is the latest that a controller may hold its destruction to have taken effect: as long after a list that shows it as the next may take.
+// last is the latest that a controller may hold its destruction to have taken effect: as long after a list that shows it as the next may take, or
+// when the list began that lacks it, if a destroy was under way then.
 func (b *book) last() drover.Time {
 	last := max(b.accepts[0], b.tried)
 	if b.seen == 0 || b.again {
@@ -165,6 +169,9 @@ func (b *book) last() drover.Time {
 	}
 	if b.seen != 0 {
 		last = max(last, b.seen.Add(3*slowest)) // the next list, and the one after that may be slow, too
+	}
+	if b.asked != 0 && b.asked < b.lacked {
+		last = max(last, b.lacked)
 	}
 	return last
 }

@@ -202,8 +202,11 @@ func (c *controller) destroy(effect int64, f engine.Destroy) {
 	default:
 		v.destroy()
 	}
-	if ev.Err == nil && v != nil && f.ProviderID != "" {
-		c.accepted[effect] = v
+	if v != nil && f.ProviderID != "" {
+		v.book.asked = c.now()
+		if ev.Err == nil {
+			c.accepted[effect] = v
+		}
 	}
 	c.reply(time.Second, ev)
 }
