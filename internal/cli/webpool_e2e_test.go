@@ -101,14 +101,25 @@ func (p *webPlace) configure(size string) {
 	p.write("drover.yaml", text)
 }
 
-// comesTo waits until the pool has this many ready instances, all of one template, and nginx knows as many.
+// comesTo waits until the pool has had this many ready instances for a second, all of one template, and nginx knows as many.
 func (p *webPlace) comesTo(n int) {
 	p.t.Helper()
+	last := time.Now() // when it was not so
 	eventually(p.t, 2*time.Minute, fmt.Sprintf("%d instances serve the page", n), func() bool {
 		at := read[drover.Pool](p.daemonPlace, "pools", "web")
 		known, _ := filepath.Glob(filepath.Join(p.dir, "upstreams", "*.conf"))
-		return at.Ready == n && at.Leaving == 0 && at.Outdated == 0 && len(known) == n
+		if at.Ready != n || at.Leaving > 0 || at.Outdated > 0 || len(known) != n || !p.reloaded() {
+			last = time.Now()
+		}
+		return time.Since(last) > time.Second
 	})
+}
+
+// reloaded reports whether nginx has no process left that serves with an earlier configuration.
+func (p *webPlace) reloaded() bool {
+	pid := p.nginx.Process.Pid
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	return err == nil && len(strings.Fields(string(children))) == 1
 }
 
 func (p *webPlace) answers() bool {
