@@ -257,7 +257,7 @@ func (e *Engine) showStopped(c *Cloud, in *fleet.Member, s *Sighting) {
 	in.Off = s.Stopped || s.Ending && (ours || old)
 	switch {
 	case in.State == drover.InstanceStopping:
-	case in.State == drover.InstanceUnknown && s.Stopped && !old && s.Kept != 0 && in.Pooled() && in.Created != 0:
+	case in.State == drover.InstanceUnknown && s.Stopped && !old && len(in.Load) == 0 && s.Kept != 0 && in.Pooled() && in.Created != 0:
 		e.adoptStopped(in, *s)
 	case !in.Off || !ours && !old:
 		return
