@@ -247,7 +247,8 @@ func (e *Engine) notStarted(in *fleet.Member, err *drover.Error) {
 }
 
 // showStopped handles a listed instance's being stopped or not. That is not news for an instance that Drover has
-// stopped, nor for one that it has just started, since the list may be older.
+// stopped, nor for one that it has just started, since the list may be older. One with attempts was stopped after these
+// records were copied; it ends, and they with it.
 func (e *Engine) showStopped(c *Cloud, in *fleet.Member, s *Sighting) {
 	if s.Ended != 0 && !s.Stopped { // it is gone, not stopped
 		return
