@@ -13,8 +13,8 @@ import (
 type book struct {
 	known   drover.Time   // when it first heard that the instance is there
 	accepts []drover.Time // when it heard that its destruction is accepted
-	tried   drover.Time   // when it last heard of a destroy that failed, and may have been carried out for all it knows
-	asked   drover.Time   // when the destroy was made that is not answered yet; 0: none is under way
+	tried   drover.Time   // when a destroy may last have been carried out for all it knows: it heard that one failed, or one was under way when it was told of a list that lacks it
+	call    int64         // the destroy that is not answered yet; 0: none is
 	again   bool          // a list had it again after one that lacked it, or one was not heeded: the last destroy may be held to have ended it
 	seen    drover.Time   // when the first of the lists began since then that show no more that it goes on; 0: the last shows it
 	seer    *controller   // that was told so
@@ -46,7 +46,10 @@ func (c *controller) told(ev engine.Event) {
 		}
 		delete(c.accepted, b.Effect)
 		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil {
-			if v.book.asked = 0; b.Err != nil {
+			if b.Effect == v.book.call {
+				v.book.call = 0
+			}
+			if b.Err != nil {
 				v.book.tried = c.now()
 			}
 		}
@@ -64,7 +67,9 @@ func (c *controller) toldOf(b engine.Listed) {
 	for _, v := range cl.vms {
 		switch lacked := v.book.lacked; {
 		case slices.Contains(lacks, v) && lacked == 0:
-			v.book.lacked = b.Began
+			if v.book.lacked = b.Began; v.book.call != 0 {
+				v.book.tried = b.Began
+			}
 		case !slices.Contains(lacks, v) && lacked != 0 && b.Began >= lacked.Add(cl.lag):
 			v.book.lacked = 0
 		}
@@ -160,8 +165,7 @@ func (b *book) show(c *controller, goesOn bool, began drover.Time) {
 	}
 }
 
-// last is the latest that a controller may hold its destruction to have taken effect: as long after a list that shows it as the next may take, or
-// when the list began that lacks it, if a destroy was under way then.
+// last is the latest that a controller may hold its destruction to have taken effect: as long after a list that shows it as the next may take.
 func (b *book) last() drover.Time {
 	last := max(b.accepts[0], b.tried)
 	if b.seen == 0 || b.again {
@@ -169,9 +173,6 @@ func (b *book) last() drover.Time {
 	}
 	if b.seen != 0 {
 		last = max(last, b.seen.Add(3*slowest)) // the next list, and the one after that may be slow, too
-	}
-	if b.asked != 0 && b.asked < b.lacked {
-		last = max(last, b.lacked)
 	}
 	return last
 }

@@ -203,7 +203,7 @@ func (c *controller) destroy(effect int64, f engine.Destroy) {
 		v.destroy()
 	}
 	if v != nil && f.ProviderID != "" {
-		v.book.asked = c.now()
+		v.book.call = effect
 		if ev.Err == nil {
 			c.accepted[effect] = v
 		}
