@@ -26,7 +26,7 @@ type backfill struct {
 	spare   map[*fleet.Member]spare // computed for held instances
 	waiters []waiter                // in order of service
 	left    int                     // how many more instances may be held
-	serving map[string][]int        // by owner: the positions of the instances that may serve it, of those that are examined
+	serving map[string][]int        // by owner: the positions of the examined instances that may run its jobs
 	scanned int                     // the first waiters have examined every instance before this position
 	first   int                     // how many waiters those are
 }

@@ -226,7 +226,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	e.s.LastInstance++
 	name, first := s.Name, e.fleet.Named(s.Name)
 	if first != nil {
-		name += "." + s.ProviderID
+		name = fleet.TwinName(name, s.ProviderID)
 	}
 	in := &fleet.Member{Instance: Instance{
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,

@@ -207,7 +207,7 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	in := e.fleet.Return(d)
 	name, renamed := in.Name, ""
 	if e.fleet.Named(name) != nil {
-		in.Name += "." + in.ProviderID
+		in.Name = fleet.TwinName(name, in.ProviderID)
 		renamed = "; it is called " + in.Name + " now, since another instance has its name"
 	}
 	e.unsettleInstance(in, d.Cost)

@@ -251,16 +251,16 @@ func (e *Engine) solved(b Solved) {
 		e.rent(s, p, left)
 	}
 	e.planRest(s, last)
-	var noRoom *Verdict
+	full, noRoom := e.totalRoom() == 0, Verdict{}
+	if full {
+		noRoom = e.whyNoRoom(e.useNow)
+	}
 	for _, u := range b.Plan.Unmet {
 		g := s.demanded(u.Demand)
 		switch {
 		case g == nil || g.netDemand() == 0 || g.Reason.Cause != verdict.Limit && g.Reason.Cause != verdict.UserLimit:
-		case e.totalRoom() == 0:
-			if noRoom == nil {
-				noRoom = new(e.whyNoRoom(e.useNow))
-			}
-			g.setReason(e.chooseReason(g, *noRoom))
+		case full:
+			g.setReason(e.chooseReason(g, noRoom))
 		default:
 			if why, limited := e.userLimited(g); limited {
 				g.setReason(why)

@@ -20,8 +20,8 @@ type Lock struct{ f *os.File }
 // program can hold its lock for a moment longer, and InUse holds it for a moment.
 const lockPatience = time.Second
 
-// LockFile locks the state at path, by a file beside it, whichever links lead there. If another process still holds the
-// lock after a second, the error is of KindConflict and names that process.
+// LockFile locks the state at path, or where links at path lead. The lock is a file beside the state. LockFile waits up
+// to a second for another process to release it; then the error is of KindConflict and names that process.
 func LockFile(path string) (*Lock, error) {
 	for end := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
 		lock, err := tryLock(path)

@@ -79,9 +79,13 @@ func (in *Member) Held() bool { return in.Idle == drover.IdleHold }
 // Isolated reports whether jobs on the instance are isolated from each other, so that all users may share it.
 func (in *Member) Isolated() bool { return in.Owner == drover.Everyones }
 
-// CreatedName returns the name that the instance was created with, by which its runner knows it. Of two instances that
-// were created with one name, the second is called after its provider ID too.
-func (in *Member) CreatedName() string { return strings.TrimSuffix(in.Name, "."+in.ProviderID) }
+// TwinName returns the name of one of two instances that were created with the same name.
+func TwinName(created, providerID string) string { return created + "." + providerID }
+
+// CreatedName returns the name that the instance was created with, by which its runner knows it.
+func (in *Member) CreatedName() string {
+	return strings.TrimSuffix(in.Name, TwinName("", in.ProviderID))
+}
 
 // Serves reports whether the instance may run the demand's jobs, whatever room it has. An instance that belongs to a
 // user stays so even if the configuration changes, and one that does not match the configuration runs no more jobs.
