@@ -154,13 +154,17 @@ var layers = map[string]layer{
 		does: "the instances that are not gone: their load, reservations and owners, an index of them, what lists prove; pure",
 		ours: []string{".", "internal/engine/queue", "internal/engine/timers", "internal/engine/verdict", "internal/runtimes"},
 	},
+	"internal/engine/forecast": {
+		does: "how long things take: learned boot times, run times and idle gaps",
+		ours: []string{".", "internal/runtimes"},
+	},
 	"internal/engine/pool": {
 		does: "how many instances of each pool there are to be in each zone, and which are to go; pure",
 		ours: []string{"."},
 	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{".", "internal/engine/budget", "internal/engine/fleet", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/verdict", "internal/billing", "internal/runtimes"},
+		ours: []string{".", "internal/engine/budget", "internal/engine/fleet", "internal/engine/forecast", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/verdict", "internal/billing", "internal/runtimes"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release, with store and outside handed in",
@@ -196,7 +200,7 @@ var layers = map[string]layer{
 	},
 	"internal/store": {
 		does:    "the records, in SQLite",
-		ours:    []string{"internal/atomicfile", ".", "internal/engine", "internal/billing", "internal/webhook"}, // for the values that it keeps
+		ours:    []string{"internal/atomicfile", ".", "internal/engine", "internal/engine/forecast", "internal/billing", "internal/webhook"}, // for the values that it keeps
 		outside: []string{"github.com/pressly/goose/v3", "modernc.org/sqlite"},
 	},
 	"internal/blob": {

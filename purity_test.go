@@ -21,7 +21,7 @@ import (
 
 // pure lists the packages whose answers depend on nothing but what they are asked: the same on every machine, at every time, in every
 // replay.
-var pure = []string{"internal/engine", "internal/engine/budget", "internal/engine/fleet", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/timers", "internal/engine/verdict", "internal/billing", "internal/pack", "internal/runtimes"}
+var pure = []string{"internal/engine", "internal/engine/budget", "internal/engine/fleet", "internal/engine/forecast", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/timers", "internal/engine/verdict", "internal/billing", "internal/pack", "internal/runtimes"}
 
 // impureImports are packages by which the outside would come in.
 var impureImports = []string{"context", "crypto/rand", "database/sql", "io/fs", "log", "log/slog", "maps", "math/rand", "math/rand/v2",

@@ -3,6 +3,7 @@ package engine
 import (
 	"drover"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/forecast"
 	"drover/internal/engine/queue"
 )
 
@@ -23,6 +24,9 @@ func RangesOf(a drover.Array) Ranges { return queue.RangesOf(a) }
 func NewJob(number int64, user string, spec drover.JobSpec) Job {
 	return queue.NewJob(number, user, spec)
 }
+
+// Stats are the observed durations.
+type Stats = forecast.Stats
 
 // Instances and attempts, as the store and the shells use them.
 type (

@@ -17,7 +17,7 @@ func (e *Engine) addAttempt(a *Attempt) {
 		return
 	}
 	if a.Likely == (runtimes.Dist{}) {
-		a.Likely = e.likely(e.job(a.ID.Job.Number))
+		a.Likely = e.runTimeOf(e.job(a.ID.Job.Number)).Alone
 	}
 	e.load(in, a)
 }
@@ -61,7 +61,7 @@ func (e *Engine) beginElement(j *Job, index int, in *fleet.Member) {
 // admit records a new attempt on an instance.
 func (e *Engine) admit(in *fleet.Member, j *Job, a *Attempt) {
 	e.takeOwner(in, j.User)
-	a.Likely = e.likely(j)
+	a.Likely = e.runTimeOf(j).Alone
 	el := j.Element(a.ID.Job.Index)
 	el.Number = a.ID.Number
 	e.load(in, a)

@@ -69,7 +69,7 @@ func (e *Engine) countAwaitedEnds(g *group, count int, rooms map[*Attempt]runtim
 		}
 		return len(patience)
 	}
-	runs := e.runTime(g).Left(0)
+	runs := e.runTime(g).Alone.Left(0)
 	for _, left := range patience {
 		if e.awaitEnd(g, left, anew, runs, rooms) {
 			n++
@@ -82,7 +82,7 @@ func (e *Engine) countAwaitedEnds(g *group, count int, rooms map[*Attempt]runtim
 // the youngest.
 func (e *Engine) patience(g *group, count int) (lefts []time.Duration) {
 	for _, j := range slices.Backward(g.Jobs) {
-		left := j.Since.Add(g.Key.MaxWait + e.bootTimes().quickest).Sub(e.s.Now)
+		left := j.Since.Add(g.Key.MaxWait + e.forecast.BootTimes().Quickest).Sub(e.s.Now)
 		n := min(count-len(lefts), sureReach-len(lefts), j.WaitingIn(g.Key))
 		if left <= 0 || n <= 0 {
 			break

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/forecast"
 )
 
 // configure takes over new settings. They take effect immediately, except types and prices, which are requested again.
@@ -48,10 +49,19 @@ func (e *Engine) configure(s Settings) {
 	}
 	e.followMarket()
 	e.trackSpending()
-	e.bootCache = nil
+	e.setForecastClouds()
 	e.needsPlacing, e.needsPlan, e.needsFitCheck, e.needsPricing = true, true, true, true
 	e.typesRevision++
 	e.fleet.ReviseAll()
+}
+
+// setForecastClouds names the clouds whose boot times matter.
+func (e *Engine) setForecastClouds() {
+	var clouds []forecast.Cloud
+	for _, c := range e.enabled() {
+		clouds = append(clouds, forecast.Cloud{Name: c.Name, Billing: e.limits(c.Name).Billing})
+	}
+	e.forecast.SetClouds(clouds)
 }
 
 // follow schedules the next list according to the new interval, no earlier than the cloud allows, and requests the

@@ -72,7 +72,9 @@ func (e *Engine) ready(in *fleet.Member) {
 	}
 	if in.Ready == 0 {
 		in.Ready = e.s.Now
-		e.booted(in)
+		if in.Begun && in.Created != 0 {
+			e.forecast.Booted(in.Cloud, in.Type.Name, e.s.Now.Sub(in.Created), e.s.Now)
+		}
 		e.boots(in)
 		e.announceReady(in)
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready after %v", in.Name, in.Ready.Sub(in.Asked).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})

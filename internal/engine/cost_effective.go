@@ -34,7 +34,7 @@ func (e *Engine) costEffective(g *group, in *fleet.Member) bool {
 // and save a boot there.
 func (e *Engine) opportunityCost(g *group, in *fleet.Member) drover.Money {
 	if solo := e.soloPrice(g.Key.Shape); in.Price > solo+solo/64 {
-		return in.Price.For(e.bootTimes().usual / 2)
+		return in.Price.For(e.forecast.BootTimes().Usual / 2)
 	}
 	return 0
 }
@@ -55,14 +55,14 @@ func (e *Engine) cheaperTogether(g *group, in *fleet.Member, n int, price drover
 
 // costOn returns the expected cost of the group's next job on an instance.
 func (e *Engine) costOn(g *group, in *fleet.Member) drover.Money {
-	runs, left := e.runTime(g).Left(0), e.remainingWork(in)
+	runs, left := e.runTime(g).Alone.Left(0), e.remainingWork(in)
 	return in.Price.For(runtimes.Beyond(&runs, &left))
 }
 
 // costNewInstance returns the expected cost of the group's next job on a new instance; not known if none can be rented.
 func (e *Engine) costNewInstance(g *group) (cost drover.Money, known bool) {
 	price := e.soloPrice(g.Key.Shape)
-	return price.For(e.bootTimes().usual + e.runTime(g).Mean()), price > 0
+	return price.For(e.forecast.BootTimes().Usual + e.runTime(g).Alone.Mean()), price > 0
 }
 
 // costElsewhere returns the expected cost of the group's next job if it is not placed now: on a new instance or, if it
@@ -70,11 +70,11 @@ func (e *Engine) costNewInstance(g *group) (cost drover.Money, known bool) {
 func (e *Engine) costElsewhere(g *group) (cost drover.Money, known bool) {
 	price := e.soloPrice(g.Key.Shape)
 	if in := e.youngestReserved(g); in != nil && g.unreserved() == 0 {
-		rest, paid := max(0, e.bootTimes().quickest-e.s.Now.Sub(in.LastAsked())), time.Duration(0)
+		rest, paid := max(0, e.forecast.BootTimes().Quickest-e.s.Now.Sub(in.LastAsked())), time.Duration(0)
 		if in.Begun {
 			paid = e.limits(in.Cloud).Billing.PaidUntil(in.Asked, e.s.Now).Sub(e.s.Now)
 		}
-		return price.For(max(0, e.runTime(g).Mean()+rest-paid)), price > 0
+		return price.For(max(0, e.runTime(g).Alone.Mean()+rest-paid)), price > 0
 	}
 	return e.costNewInstance(g)
 }
@@ -93,22 +93,6 @@ func (e *Engine) youngestReserved(g *group) *fleet.Member {
 
 const youngestReach = 64
 
-// runTime returns the run time distribution of the group's next job.
-func (e *Engine) runTime(g *group) runtimes.Dist {
-	if len(g.Jobs) == 0 {
-		return e.likely(&Job{User: g.Key.User, Expected: g.Key.Expected})
-	}
-	return e.likely(g.Jobs[0])
-}
-
-// longestRun returns the distribution of the longest run time of the group's next n jobs.
-func (e *Engine) longestRun(g *group, n int) runtimes.Points {
-	if len(g.Jobs) == 0 {
-		return runtimes.LongestOf(e.runTime(g), n)
-	}
-	return runtimes.LongestOf(e.likelyTogether(g.Jobs[0]), n)
-}
-
 // remainingReach is how many attempts, and reservations, of an instance remainingWork examines.
 const remainingReach = 16
 
@@ -121,7 +105,7 @@ func (e *Engine) remainingWork(in *fleet.Member) (left runtimes.Points) {
 		if a.State == drover.AttemptCollecting {
 			continue
 		}
-		one := e.likely(e.job(a.ID.Job.Number)).Left(e.s.Now.Sub(a.Started))
+		one := e.runTimeOf(e.job(a.ID.Job.Number)).Alone.Left(e.s.Now.Sub(a.Started))
 		left = runtimes.Longest(&left, &one)
 	}
 	for _, b := range in.Reservations[:min(len(in.Reservations), remainingReach)] {
@@ -149,10 +133,10 @@ func (e *Engine) soloPrice(s drover.Shape) (least drover.Money) {
 	if least, known := e.soloPrices[s]; known {
 		return least
 	}
-	all, boots, cost := e.market.Offerings(), e.bootTimes(), drover.Money(0)
+	all, boots, cost := e.market.Offerings(), e.forecast.BootTimes(), drover.Money(0)
 	for i := range all {
 		// The price is a lower bound of the price with a volume, and excludes most offerings cheaply.
-		o, hour := &all[i], time.Hour+boots.of(&all[i])
+		o, hour := &all[i], time.Hour+boots.Of(&all[i])
 		if least != 0 && o.Price.For(hour) >= cost || !s.Accepts(*o) || e.market.BlockOf(*o) != nil {
 			continue
 		}
@@ -173,7 +157,7 @@ const soloPricesMax = 10_000
 
 // dropStaleCosts empties the cost caches if offers or boot times have changed.
 func (e *Engine) dropStaleCosts() {
-	if now := e.market.Revision() + e.bootRevision; now != e.costRevision {
+	if now := e.market.Revision() + e.forecast.BootRevision(); now != e.costRevision {
 		clear(e.soloPrices)
 		clear(e.minimumCosts)
 		e.costRevision = now

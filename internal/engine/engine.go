@@ -21,6 +21,7 @@ import (
 	"drover"
 	"drover/internal/engine/budget"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/forecast"
 	"drover/internal/engine/market"
 	"drover/internal/engine/queue"
 )
@@ -29,17 +30,13 @@ import (
 type Engine struct {
 	s State // everything but jobs, attempts, instances and clouds
 
-	groups           []*group // in order of service, see sortGroups
-	byKey            map[GroupKey]*group
-	clouds           []*Cloud // by name
-	backfill         backfill
-	minimumCosts     map[minimumCostKey]minimumCost // the least that a group's jobs would cost in each kind of window
-	soloPrices       map[drover.Shape]drover.Money  // hourly price of the cheapest offering for one job
-	costRevision     int                            // the revision of offers and boot times for which both caches hold
-	bootRevision     int                            // counts changes of the known boot times
-	bootCache        *bootTimes                     // nil: to be computed
-	runTimes         map[runTimeKey]runTime         // until more is learned
-	runTimesRevision int                            // how often more was learned; from 1
+	groups       []*group // in order of service, see sortGroups
+	byKey        map[GroupKey]*group
+	clouds       []*Cloud // by name
+	backfill     backfill
+	minimumCosts map[minimumCostKey]minimumCost // the least that a group's jobs would cost in each kind of window
+	soloPrices   map[drover.Shape]drover.Money  // hourly price of the cheapest offering for one job
+	costRevision int                            // the revision of offers and boot times for which both caches hold
 
 	gangRooms    []gangRoom  // room held for gangs during a placement
 	partial      partialGang // the last gang that did not fit
@@ -57,6 +54,7 @@ type Engine struct {
 	fleet           *fleet.Fleet
 	ledger          *budget.Ledger
 	market          *market.Market
+	forecast        *forecast.Forecast
 	pools           pools
 	limitsCache     limitsLeft      // computed for one revision
 	needsPreempting bool            // a group became unschedulable, or an instance became idle
@@ -79,12 +77,12 @@ func New(s State) (*Engine, error) {
 		used:          map[string]drover.MilliCPU{},
 		runs:          map[GroupKey]*runs{},
 		soloPrices:    map[drover.Shape]drover.Money{},
-		runTimes:      map[runTimeKey]runTime{},
 		minimumCosts:  map[minimumCostKey]minimumCost{},
 		fleet:         fleet.New(s.Departed),
-		typesRevision: 1, runTimesRevision: 1,
-		backfill: backfill{by: map[*fleet.Member]*group{}, spare: map[*fleet.Member]spare{}, serving: map[string][]int{}},
+		typesRevision: 1,
+		backfill:      backfill{by: map[*fleet.Member]*group{}, spare: map[*fleet.Member]spare{}, serving: map[string][]int{}},
 	}
+	e.forecast = forecast.New(s.Stats)
 	e.market = market.New(s.Blocks, s.Interruptions)
 	e.market.At(s.Now)
 	e.ledger = budget.New(s.Spent, s.Spending, s.Pending.Turn, e.claimOf)
@@ -110,6 +108,7 @@ func New(s State) (*Engine, error) {
 	for _, c := range s.Clouds {
 		e.clouds = append(e.clouds, &c)
 	}
+	e.setForecastClouds()
 	e.followMarket()
 	for _, a := range s.Attempts {
 		e.addAttempt(&a)
@@ -132,8 +131,7 @@ func New(s State) (*Engine, error) {
 	for _, in := range e.fleet.All() {
 		in.Check = 0 // from here on its timer holds the time
 	}
-	e.s.Stats.Runs = slices.Clone(s.Stats.Runs) // because elements are changed in place
-	e.s.Jobs, e.s.Attempts, e.s.Instances, e.s.Departed, e.s.Clouds, e.s.Groups, e.s.PoolStates, e.s.Pending = nil, nil, nil, nil, nil, nil, nil, Pending{}
+	e.s.Jobs, e.s.Attempts, e.s.Instances, e.s.Departed, e.s.Clouds, e.s.Groups, e.s.PoolStates, e.s.Stats, e.s.Pending = nil, nil, nil, nil, nil, nil, nil, Stats{}, Pending{}
 	return e, nil
 }
 
@@ -144,7 +142,7 @@ func (e *Engine) State() State {
 		s.Solving = &Solving{Effect: p.Effect, Problem: p.Problem, Groups: p.Groups}
 	}
 	s.Blocks, s.Interruptions = e.market.State()
-	s.Stats.Boots, s.Stats.Gaps, s.Stats.Runs = slices.Clone(s.Stats.Boots), slices.Clone(s.Stats.Gaps), slices.Clone(s.Stats.Runs)
+	s.Stats = e.forecast.State()
 	for j := range e.queue.All() {
 		c := j.Clone()
 		c.Postponed = nil

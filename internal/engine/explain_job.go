@@ -16,7 +16,7 @@ func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
 	if j == nil {
 		return drover.Explanation{}, false
 	}
-	x := drover.Explanation{Subject: id.String(), Since: j.Since, Likely: drover.Seconds(e.likely(j).Mean())}
+	x := drover.Explanation{Subject: id.String(), Since: j.Since, Likely: drover.Seconds(e.runTimeOf(j).Alone.Mean())}
 	if x.Count = j.Waits(id); x.Count > 0 {
 		x.Waiting, x.Reasons = true, verdict.Reasons(e.whyQueued(j, id)...)
 	}
@@ -87,7 +87,7 @@ func (e *Engine) whyUnreserved(g *group, j *Job) []Verdict {
 		why = append(why, e.whyNoRoom(e.useOfAll))
 	}
 	if anew, known := e.costNewInstance(g); known && g.Reason.Cause == drover.ReasonEnding {
-		boots := e.soloPrice(g.Key.Shape).For(e.bootTimes().usual)
+		boots := e.soloPrice(g.Key.Shape).For(e.forecast.BootTimes().Usual)
 		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("a new instance would cost about %v per job, %v of it for the boot", anew, boots), Since: g.Reason.Since})
 	}
 	if g.Reason.Cause == verdict.Limit {

@@ -22,8 +22,7 @@ type group struct {
 	dropped      bool  // it was empty and has been removed
 	awaitingEnds int   // elements for which the last plan expects room before a new instance would have booted
 
-	runTime   runTime // of the next job
-	runTimeOf runTimeOf
+	runTime groupRunTime
 
 	fits      []fit // by ID, the instances with room for one of its jobs, as of the last News
 	fitsKnown bool  // fits is known

@@ -6,6 +6,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/forecast"
 )
 
 // How long an idle instance is kept. Keeping it costs its price until work arrives; booting another then costs that
@@ -22,61 +23,55 @@ import (
 // holding returns how long an idle instance is kept, and why if that is not the configured time.
 func (e *Engine) holding(in *fleet.Member) (hold time.Duration, why string) {
 	most := e.life().IdleTimeout
-	boot, known := stat(e.s.Stats.Boots, BootKey(in.Cloud, in.Type.Name))
+	boot, known := e.forecast.Boot(in.Cloud, in.Type.Name)
 	if !known || in.Price == 0 {
 		return most, ""
 	}
-	another := fmt.Sprintf("a new instance would boot in %v", boot.Mean.Round(time.Second))
-	hold, over, seen := e.bestHold(in, boot.Mean)
-	switch {
-	case seen < gapsLeast && e.anotherKept(in, boot.Mean):
+	another := fmt.Sprintf("a new instance would boot in %v", boot.Round(time.Second))
+	best := e.bestHold(in, boot)
+	switch hold = best.For; {
+	case best.Seen == 0 && e.anotherKept(in, boot):
 		hold, why = 0, "there is too little data on when new work arrives, and another idle instance is being kept"
-	case seen < gapsLeast:
-		hold, why = boot.Mean, another
+	case best.Seen == 0:
+		hold, why = boot, another
 	case hold == 0:
 		why = fmt.Sprintf("new work for it arrives too rarely, and %s", another)
 	default:
-		why = fmt.Sprintf("%d of its last %d idle periods ended within %v, and %s", over, seen, hold.Round(time.Second), another)
+		why = fmt.Sprintf("%d of its last %d idle periods ended within %v, and %s", best.Within, best.Seen, hold.Round(time.Second), another)
 		hold += hold/4 + time.Second
 	}
 	return min(most, max(hold, e.paidFor(in))), why
+}
+
+// userOfGaps returns whose work counts for how long an instance is kept on which the job has run: if instances belong
+// to users, the user's alone.
+func (e *Engine) userOfGaps(j *Job) string {
+	if e.life().Sharing == drover.ShareUser {
+		return j.User
+	}
+	return ""
 }
 
 // anotherKept reports whether an instance that became idle earlier, but less than a boot time before, is kept for work
 // that this one fits too.
 func (e *Engine) anotherKept(in *fleet.Member, boot time.Duration) bool {
 	o := in.Offering()
-	for i := range e.s.Stats.Gaps {
-		p := &e.s.Stats.Gaps[i]
-		for _, at := range p.Since {
-			if at < in.IdleSince && in.IdleSince.Sub(at) < boot && p.Shape.Accepts(o) {
-				return true
-			}
-		}
-	}
-	return false
+	return e.forecast.EndedBetween(in.User, in.IdleSince.Add(-boot), in.IdleSince, func(s drover.Shape) bool { return s.Accepts(o) })
 }
 
-// bestHold returns the longest time that is worth keeping an instance for any shape of work that fits, and how many of
-// the seen gaps ended within it. The boot it saves is valued at the price of the instance that would be rented, which
-// is lower for small work.
-func (e *Engine) bestHold(in *fleet.Member, boot time.Duration) (hold time.Duration, over, seen int) {
+// bestHold returns how long an instance is worth keeping. The boot it saves is valued at the price of the instance that
+// would be rented, which is lower for small work.
+func (e *Engine) bestHold(in *fleet.Member, boot time.Duration) forecast.Hold {
 	o := in.Offering()
-	for i := range e.s.Stats.Gaps {
-		p := &e.s.Stats.Gaps[i]
-		n := p.seen(e.s.Now, boot)
-		if n < gapsLeast || !p.Shape.Accepts(o) {
-			continue
+	return e.forecast.Hold(in.User, boot, e.s.Now, func(s drover.Shape) time.Duration {
+		if !s.Accepts(o) {
+			return 0
 		}
-		saved := boot
-		if solo := e.soloPrice(p.Shape); solo > 0 && solo < in.Price {
-			saved = time.Duration(drover.Money(boot).Part(int64(solo), int64(in.Price)))
+		if solo := e.soloPrice(s); solo > 0 && solo < in.Price {
+			return time.Duration(drover.Money(boot).Part(int64(solo), int64(in.Price)))
 		}
-		if h, k := p.best(e.s.Now, saved); seen == 0 || h > hold {
-			hold, over, seen = h, k, n
-		}
-	}
-	return hold, over, seen
+		return boot
+	})
 }
 
 // minAge is the least age of an instance that is destroyed for being idle. Most clouds bill a minute anyway, and an

@@ -57,7 +57,7 @@ func (e *Engine) accept(j Job) *Job {
 	j = j.Clone()
 	j.Since = e.s.Now
 	e.addJob(&j)
-	e.endGaps(j.Shape, j.Queued.Count()-e.awaitsNow(&j))
+	e.forecast.WorkCame(j.Shape, e.userOfGaps(&j), j.Queued.Count()-e.awaitsNow(&j), e.s.Now)
 	e.writeJob(&j)
 	return &j
 }

@@ -63,7 +63,7 @@ func (e *Engine) unload(in *fleet.Member, a *Attempt) {
 		j := e.job(a.ID.Job.Number)
 		key := e.queue.KeyOf(j).With(j.MemoryOf(a.ID.Job.Index))
 		if g := e.byKey[key]; g == nil || g.Queued == 0 {
-			e.startGap(key.Shape)
+			e.forecast.WorkEnded(key.Shape, e.userOfGaps(j), e.s.Now)
 		}
 		e.needsPlan = e.needsPlan || e.gangReleased
 	}

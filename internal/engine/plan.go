@@ -160,8 +160,8 @@ func (e *Engine) problem(demands []drover.Demand, offers []drover.Offering) drov
 		}
 		p.Limits = append(p.Limits, l)
 	}
-	boots := e.bootTimes()
-	p.Boot, p.Boots = boots.usual, boots.other
+	boots := e.forecast.BootTimes()
+	p.Boot, p.Boots = boots.Usual, boots.Other
 	e.spread(&p)
 	return p
 }

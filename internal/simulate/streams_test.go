@@ -32,23 +32,25 @@ var (
 	dataDir     = flag.String("data", "../pack/testdata", "folder with ec2-us-east-1.csv")
 )
 
-// stream is a kind of stream: jobs that come one by one, or a tenth of the time in bursts of 2 to 40, with so many a day. The run times of a burst differ by
-// up to a share; others are log-normal, half of them below ten minutes.
+// stream is a kind of stream: jobs that come one by one, or a tenth of the time in bursts of 2 to 40, with so many a
+// day. The run times of a burst differ by up to a share; others are log-normal, half of them below ten minutes.
 type stream struct {
 	name   string
 	bursts float64
 	jitter float64
 	day    int
 	daily  bool
+	small  bool // nineteen of twenty jobs need one vCPU
 }
 
 var streamsOf = []stream{
-	{"single", 0, 0.2, 5000, false},
-	{"even", 0.1, 0, 5000, false},
-	{"uneven", 0.1, 0.25, 5000, false},
-	{"wild", 0.1, 0.8, 5000, false},
-	{"daily", 0.1, 0.25, 5000, true},
-	{"dense", 0, 0.2, 50_000, false},
+	{"single", 0, 0.2, 5000, false, false},
+	{"even", 0.1, 0, 5000, false, false},
+	{"uneven", 0.1, 0.25, 5000, false, false},
+	{"wild", 0.1, 0.8, 5000, false, false},
+	{"daily", 0.1, 0.25, 5000, true, false},
+	{"dense", 0, 0.2, 50_000, false, false},
+	{"small", 0, 0.2, 5000, false, true},
 }
 
 // jobs makes a stream. What is said of each job's run time is log-normal around the truth, wrong by a factor.
@@ -64,6 +66,9 @@ func (s stream) jobs(seed uint64, jobs int, wrong float64) *trace.Trace {
 		at += dice.ExpFloat64() / max(now, rate/50)
 		cpu, ratio := []int{1, 1, 1, 2, 2, 4, 4, 8, 16}[dice.IntN(9)], []int{1, 2, 2, 4, 4, 8}[dice.IntN(6)]
 		seconds := min(86_400, math.Exp(math.Log(600)+1.4*dice.NormFloat64()))
+		if s.small && dice.IntN(20) > 0 {
+			cpu, ratio = 1, 2
+		}
 		user, count := fmt.Sprintf("u%d", dice.IntN(12)), 1
 		if dice.Float64() < s.bursts {
 			count = 2 + dice.IntN(39)

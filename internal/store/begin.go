@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/engine/forecast"
 )
 
 // Begin raises the epoch and returns the durable part of the engine's state. Observations come back zero: they are
@@ -169,24 +170,24 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 }
 
 // boots is how long instances booted recently, by type, without adopted ones, which may have booted long before.
-func boots(ctx context.Context, tx *sql.Tx) (habits []engine.Stat, err error) {
-	return habits, each(ctx, tx, func(row scanner) error {
+func boots(ctx context.Context, tx *sql.Tx) (seen []forecast.Stat, err error) {
+	return seen, each(ctx, tx, func(row scanner) error {
 		var cloud, instanceType string
 		var created, ready drover.Time
 		err := row.Scan(&cloud, &instanceType, &created, &ready)
-		habits = engine.See(habits, engine.BootKey(cloud, instanceType), ready.Sub(created), ready)
+		seen = forecast.See(seen, forecast.BootKey(cloud, instanceType), ready.Sub(created), ready)
 		return err
 	}, `SELECT cloud, type, created, ready FROM (SELECT * FROM instances ORDER BY id DESC LIMIT 1000)
 		WHERE asked < created AND created < ready ORDER BY ready`)
 }
 
 // runs is how long the jobs ran that recently ended by themselves.
-func runs(ctx context.Context, tx *sql.Tx) (seen []engine.RunStat, err error) {
+func runs(ctx context.Context, tx *sql.Tx) (seen []forecast.RunStat, err error) {
 	return seen, each(ctx, tx, func(row scanner) error {
-		var j engine.Job
+		var j forecast.Job
 		var started, ended drover.Time
 		err := row.Scan(&j.User, &j.Name, &j.Expected, &j.Since, &started, &ended)
-		seen = engine.SeeRun(seen, &j, ended.Sub(started), ended)
+		seen = forecast.SeeRun(seen, j, ended.Sub(started), ended)
 		return err
 	}, `SELECT user_name, name, coalesce(spec ->> '$.expected', 0), jobs.submitted, a.started, a.ended
 		FROM (SELECT * FROM attempts WHERE ended > 0 ORDER BY job DESC, idx DESC, number DESC LIMIT 1000) AS a JOIN jobs ON jobs.number = a.job

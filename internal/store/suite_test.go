@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/engine/forecast"
 )
 
 // suite holds any database of records to what the methods of Store promise.
@@ -93,7 +94,7 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 		commit(t, s, instance(1, "small", 1, 2, minute+2), instance(2, "small", 1, 2, 3*minute+2), instance(3, "large", 1, 2, 0),
 			instance(4, "adopted", 9, 2, minute), engine.Write{Gone: &engine.InstanceEnd{ID: 1, At: 3 * minute}})
-		want := []engine.Stat{{Key: engine.BootKey("here", "small"), Count: 2, Mean: 2 * time.Minute, Last: 3*minute + 2}}
+		want := []forecast.Stat{{Key: forecast.BootKey("here", "small"), Count: 2, Mean: 2 * time.Minute, Last: 3*minute + 2}}
 		equal(t, "boots", begun(t, s).Stats.Boots, want)
 	})
 
@@ -106,7 +107,7 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 			a := engine.Attempt{ID: drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: -1}, Number: i + 1}, Instance: 1, State: state, Started: begin, Ended: begin.Add(took)}
 			commit(t, s, engine.Write{Attempt: &engine.AttemptRow{Attempt: a}})
 		}
-		equal(t, "run times", begun(t, s).Stats.Runs, engine.SeeRun(nil, &j, took, begin.Add(took)))
+		equal(t, "run times", begun(t, s).Stats.Runs, forecast.SeeRun(nil, forecast.Job{User: j.User, Name: j.Name, Since: j.Since, Expected: j.Expected}, took, begin.Add(took)))
 	})
 
 	t.Run("counts epochs and keeps the nonce", func(t *testing.T) {

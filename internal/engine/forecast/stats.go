@@ -1,22 +1,17 @@
-package engine
+package forecast
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
 	"drover"
-	"drover/internal/engine/fleet"
 )
-
-// Observed durations predict future ones: how long a type boots, as a mean that weighs recent boots more, so that it
-// follows a change within a few boots; and how soon work of a shape returns (gaps.go).
 
 // Stats are the observed durations, sorted by key. The store restores those that follow from its records.
 type Stats struct {
 	Boots []Stat    `json:"boots,omitempty"` // from creation to ready, by cloud and type
-	Gaps  []Gap     `json:"gaps,omitempty"`  // by shape
+	Gaps  []Gap     `json:"gaps,omitempty"`  // by shape and user
 	Runs  []RunStat `json:"runs,omitempty"`  // run times, by key
 }
 
@@ -29,8 +24,9 @@ type Stat struct {
 }
 
 const (
-	statsMost  = 200 // per kind; the entry not updated for longest is dropped for a new one
-	statWeight = 4   // a new value counts for one in this many, once there are as many
+	statsMost   = 200  // per kind; the entry not updated for longest is dropped for a new one
+	gapKeysMost = 1000 // of gaps
+	statWeight  = 4    // a new value counts for one in this many, once there are as many
 )
 
 // BootKey returns the key of a boot time.
@@ -63,17 +59,4 @@ func stat(stats []Stat, key string) (Stat, bool) {
 		return Stat{}, false
 	}
 	return stats[place], true
-}
-
-// booted adds an instance's boot time.
-func (e *Engine) booted(in *fleet.Member) {
-	if in.Begun && in.Created != 0 {
-		e.s.Stats.Boots = See(e.s.Stats.Boots, BootKey(in.Cloud, in.Type.Name), e.s.Now.Sub(in.Created), e.s.Now)
-		e.noteBoot()
-	}
-}
-
-// shapeKey returns a unique key for a shape.
-func shapeKey(s drover.Shape) string {
-	return fmt.Sprintf("%d %d %d %d %s %q %q %q %d %s", s.Need.CPU, s.Need.Memory, s.Need.Disk, s.Need.GPUs, s.Need.Arch, s.Placement.Cloud, s.Placement.Zone, s.Placement.Type, s.Placement.MaxPrice, s.Spot)
 }

@@ -1,4 +1,4 @@
-package engine
+package forecast
 
 import (
 	"testing"
@@ -10,23 +10,23 @@ import (
 )
 
 func TestBootTimes(t *testing.T) {
-	seen := func(h ...Stat) bootTimes {
-		e := &Engine{clouds: []*Cloud{{Catalogue: Catalogue{Name: "aws"}}, {Catalogue: Catalogue{Name: "here"}}}}
-		e.s.Stats.Boots = h
-		return e.computeBootTimes()
+	seen := func(h ...Stat) *BootTimes {
+		f := New(Stats{Boots: h})
+		f.SetClouds([]Cloud{{Name: "aws"}, {Name: "here"}})
+		return f.BootTimes()
 	}
-	of := func(b bootTimes, cloud, kind string) time.Duration {
-		return b.of(&drover.Offering{Cloud: cloud, Type: drover.InstanceType{Name: kind}})
+	of := func(b *BootTimes, cloud, kind string) time.Duration {
+		return b.Of(&drover.Offering{Cloud: cloud, Type: drover.InstanceType{Name: kind}})
 	}
 	usual := []Stat{{Key: "aws/a", Count: 9, Mean: 50 * time.Second}, {Key: "aws/b", Count: 1, Mean: 64 * time.Second}, {Key: "aws/c", Count: 9, Mean: 110 * time.Second}}
 
 	t.Run("are none where nothing was seen", func(t *testing.T) {
-		if b := seen(); b.usual != 0 || b.other != nil {
+		if b := seen(); b.Usual != 0 || b.Other != nil {
 			t.Errorf("got %+v", b)
 		}
 	})
 	t.Run("are those of most types of a cloud, whatever chance makes of each", func(t *testing.T) {
-		if diff := cmp.Diff(bootTimes{usual: time.Minute, quickest: time.Minute}, seen(usual...), cmp.AllowUnexported(bootTimes{})); diff != "" {
+		if diff := cmp.Diff(&BootTimes{Usual: time.Minute, Quickest: time.Minute}, seen(usual...)); diff != "" {
 			t.Error(diff)
 		}
 	})

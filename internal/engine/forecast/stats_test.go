@@ -1,4 +1,4 @@
-package engine_test
+package forecast_test
 
 import (
 	"fmt"
@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"drover"
-	"drover/internal/engine"
+	"drover/internal/engine/forecast"
 )
 
-func TestHabits(t *testing.T) {
+func TestStats(t *testing.T) {
 	t.Run("follow a change within a few times", func(t *testing.T) {
-		var all []engine.Stat
+		var all []forecast.Stat
 		for at := range drover.Time(20) {
-			all = engine.See(all, "c/small", time.Minute, at)
+			all = forecast.See(all, "c/small", time.Minute, at)
 		}
 		for at := range drover.Time(8) {
-			all = engine.See(all, "c/small", 3*time.Minute, 20+at)
+			all = forecast.See(all, "c/small", 3*time.Minute, 20+at)
 		}
 		if h := all[0]; h.Count != 28 || h.Last != 27 || h.Mean < 2*time.Minute+30*time.Second || h.Mean > 3*time.Minute {
 			t.Errorf("after eight times of three minutes it is %+v", h)
@@ -24,9 +24,9 @@ func TestHabits(t *testing.T) {
 	})
 
 	t.Run("are those of late, if there are very many", func(t *testing.T) {
-		var all []engine.Stat
+		var all []forecast.Stat
 		for i := range 1000 {
-			all = engine.See(all, fmt.Sprint(i), time.Minute, drover.Time(i))
+			all = forecast.See(all, fmt.Sprint(i), time.Minute, drover.Time(i))
 		}
 		for _, h := range all {
 			if h.Last < 800 {
@@ -36,8 +36,8 @@ func TestHabits(t *testing.T) {
 	})
 
 	t.Run("share no memory with those before", func(t *testing.T) {
-		was := engine.See(nil, "a", time.Minute, 1)
-		engine.See(was, "a", time.Hour, 2)
+		was := forecast.See(nil, "a", time.Minute, 1)
+		forecast.See(was, "a", time.Hour, 2)
 		if was[0].Mean != time.Minute {
 			t.Error("what was known has changed")
 		}
