@@ -410,7 +410,11 @@ func (e *Engine) effect(f Effect) int64 {
 
 // verdict returns a Verdict that holds from now on.
 func (e *Engine) verdict(cause Cause, format string, args ...any) Verdict {
-	return Verdict{Cause: cause, Text: fmt.Sprintf(format, args...), Since: e.s.Now}
+	text := format
+	if len(args) > 0 {
+		text = fmt.Sprintf(format, args...)
+	}
+	return Verdict{Cause: cause, Text: text, Since: e.s.Now}
 }
 
 // failure turns an error into the reason of a note.

@@ -15,19 +15,26 @@ const maxDescribing = 20
 // missing handles the instances missing from a list that began at a given time, and reports whether an early list is
 // wanted: for another look at them, or to see the last of one being destroyed.
 func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
-	for _, in := range slices.Clone(e.fleet.All()) {
+	var lacking, stopped []*fleet.Member
+	for _, in := range e.fleet.All() {
 		switch {
 		case in.Cloud != c.Name || in.State == drover.InstanceCreating || in.Call != 0 && len(in.Candidates) > 0: // not created yet
 		case in.Listed:
 			if in.State == drover.InstanceStopped {
-				e.reviewStopped(c, in)
+				stopped = append(stopped, in)
 			}
 			again = again || in.State == drover.InstanceStopping && in.Accepted || in.Unlocated && !in.Connected
 		case in.Connected && in.State != drover.InstanceStopping, began < in.Known, in.MayBeNew(began, e.s.Looking, e.lag(in)):
 			again = again || in.State == drover.InstanceStopping || began < in.Silent
 		default:
-			e.noteMissing(c, in, began)
+			lacking = append(lacking, in)
 		}
+	}
+	for _, in := range stopped {
+		e.reviewStopped(c, in)
+	}
+	for _, in := range lacking {
+		e.noteMissing(c, in, began)
 	}
 	return again
 }
@@ -186,18 +193,14 @@ func (e *Engine) boots(in *fleet.Member) {
 // list.
 func (e *Engine) reviveListed(c *Cloud) {
 	lag := e.limits(c.Name).ListLag
-	var ready []*Departed // usually none of many
-	for _, d := range e.fleet.Departed() {
+	for _, d := range e.fleet.Shown() {
 		switch {
-		case d.Shown == nil || d.Instance.Cloud != c.Name:
+		case d.Instance.Cloud != c.Name:
 		case c.Good >= d.At.Add(lag):
-			ready = append(ready, d)
+			e.revive(c, d)
 		default:
 			e.listBy(c, d.At.Add(lag))
 		}
-	}
-	for _, d := range ready {
-		e.revive(c, d)
 	}
 }
 

@@ -94,7 +94,7 @@ func (e *Engine) Attempts() (list []Attempt) {
 // AtRest reports whether nothing is left: no unfinished job and no instance, not even one that only its cloud knows,
 // since each cloud was listed.
 func (e *Engine) AtRest() bool {
-	return e.queue.Len() == 0 && e.fleet.Len() == 0 && e.allListed() && !e.fleet.DepartedListed()
+	return e.queue.Len() == 0 && e.fleet.Len() == 0 && e.allListed() && len(e.fleet.Shown()) == 0
 }
 
 // allListed reports whether every cloud has been listed: the records must be proven current, and a list must be late

@@ -35,6 +35,7 @@ type Fleet struct {
 	inCloud  map[string]int
 	attempts map[drover.JobID]*Attempt // live
 	departed []*Departed               // in the order they went
+	shown    int                       // how many of them a list shows
 	timers   timers.Timers
 	index    Index
 	census   Census
@@ -43,7 +44,11 @@ type Fleet struct {
 
 // New makes an empty fleet with its departed instances.
 func New(departed []*Departed) *Fleet {
-	return &Fleet{byName: map[string]*Member{}, inCloud: map[string]int{}, attempts: map[drover.JobID]*Attempt{}, departed: departed}
+	f := &Fleet{byName: map[string]*Member{}, inCloud: map[string]int{}, attempts: map[drover.JobID]*Attempt{}, departed: departed}
+	for _, d := range departed {
+		f.countShown(nil, d.Shown)
+	}
+	return f
 }
 
 // State returns the fleet's part of the State. It shares no mutable memory with the fleet.
