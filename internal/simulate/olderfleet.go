@@ -134,7 +134,7 @@ func (o *older) rent(of drover.Offering) *rented {
 	boot := o.in.Models.boot(o.made)
 	life, ends := o.in.Models.life(o.made)
 	if o.in.AsSlow {
-		boot += loginTime + messageTime
+		boot += loginTime + 2*messageTime
 	}
 	o.after(callTime, func() {
 		r.hire = o.m.rented(of)
