@@ -39,6 +39,29 @@ func (e *Engine) listSoon(c *Cloud) {
 	c.NextList = max(c.NoList, min(c.NextList, max(e.s.Now, c.Began.Add(soon), e.s.Now.Add(wait))))
 }
 
+// listDestroyed lists the cloud when a destroyed instance is expected to be missing: on some clouds a minute later.
+func (e *Engine) listDestroyed(in *fleet.Member) {
+	c := e.cloud(in.Cloud)
+	if c == nil {
+		return
+	}
+	if at := e.delistedAt(in); at > e.s.Now {
+		e.listBy(c, at)
+		return
+	}
+	c.Hurry = 0
+	e.listSoon(c)
+}
+
+// delistedAt returns when lists are expected to lack an instance whose destruction was accepted; 0 if unknown.
+func (e *Engine) delistedAt(in *fleet.Member) drover.Time {
+	after, known := e.forecast.Delisting(in.Cloud)
+	if !known || !in.Accepted || in.State != drover.InstanceStopping {
+		return 0
+	}
+	return in.Known.Add(after)
+}
+
 // listBy lists the cloud no later than a given time.
 func (e *Engine) listBy(c *Cloud, at drover.Time) {
 	c.NextList = max(c.NoList, min(c.NextList, max(at, e.s.Now, c.Began.Add(soon))))
@@ -60,7 +83,7 @@ func (e *Engine) offered(b Offered) {
 		c.Fails++
 		c.Mute = e.repeatedFailure(c.Mute, drover.ReasonCatalogue, b.Err)
 		c.NextOffer = max(b.Err.RetryAt, e.s.Now.Add(backoff(c.Fails, time.Second, 5*time.Minute)))
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("asking cloud %s for its types: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("fetching the types of cloud %s: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
 		return
 	}
 	c.Fails, c.Mute = 0, Verdict{}

@@ -139,10 +139,7 @@ func (e *Engine) destroyed(b Destroyed) {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 	} else {
 		e.destroyAccepted(in)
-		if c := e.cloud(in.Cloud); c != nil {
-			c.Hurry = 0
-			e.listSoon(c)
-		}
+		e.listDestroyed(in)
 	}
 	e.touch(in)
 }

@@ -23,6 +23,10 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 			if in.State == drover.InstanceStopped {
 				stopped = append(stopped, in)
 			}
+			if at := e.delistedAt(in); at > e.s.Now {
+				e.listBy(c, at)
+				continue
+			}
 			again = again || in.State == drover.InstanceStopping && in.Accepted || in.Unlocated && !in.Connected
 		case in.Connected && in.State != drover.InstanceStopping, began < in.Known, in.MayBeNew(began, e.s.Looking, e.lag(in)):
 			again = again || in.State == drover.InstanceStopping || began < in.Silent
@@ -47,6 +51,9 @@ func (e *Engine) noteMissing(c *Cloud, in *fleet.Member, began drover.Time) {
 	if in.Missing == 0 {
 		in.Missing = max(began, e.s.Looking)
 		e.endBill(in, in.Missing)
+		if in.State == drover.InstanceStopping && in.Accepted {
+			e.forecast.Delisted(c.Name, in.Known, c.GoodBefore, began, e.s.Now)
+		}
 	}
 	e.describe(in)
 	if e.provedGone(in) {

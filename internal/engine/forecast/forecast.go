@@ -1,8 +1,8 @@
-// Package forecast learns how long things take, and predicts it: how long instances boot, how long jobs run, and how
-// soon work returns to an instance that has become idle.
+// Package forecast learns how long things take, and predicts it: how long instances boot and destroyed ones are listed,
+// how long jobs run, and how soon work returns to an instance that has become idle.
 //
 // The model: each kind of duration has statistics by key, bounded in number, in which recent observations weigh more.
-// Boot times are means by instance type. Run times are log-normal distributions by user and name of job. Gaps are the
+// Boot times are means by instance type, delistings by cloud. Run times are log-normal distributions by user and name of job. Gaps are the
 // last few times between the end of work of a shape and the next such work.
 //
 // Forecasts are used for expected costs alone: no deadline, commitment or order of service depends on one, so a wrong
@@ -30,13 +30,15 @@ type Forecast struct {
 	runTimes    map[Job]RunTime // until more is learned
 	runRevision int
 
+	delistings []Stat
+
 	gaps   []*Gap
 	gapsOf map[gapKey]*Gap
 }
 
 // New returns a forecast from the Stats, which it takes over.
 func New(s Stats) *Forecast {
-	f := &Forecast{boots: s.Boots, runs: slices.Clone(s.Runs), runTimes: map[Job]RunTime{}, runRevision: 1, gapsOf: map[gapKey]*Gap{}}
+	f := &Forecast{boots: s.Boots, runs: slices.Clone(s.Runs), runTimes: map[Job]RunTime{}, runRevision: 1, delistings: s.Delistings, gapsOf: map[gapKey]*Gap{}}
 	for _, g := range s.Gaps {
 		f.gaps = append(f.gaps, &g)
 		f.gapsOf[gapKey{g.Shape, g.User}] = &g
@@ -46,7 +48,7 @@ func New(s Stats) *Forecast {
 
 // State returns the statistics. They share no mutable memory with the forecast.
 func (f *Forecast) State() Stats {
-	s := Stats{Boots: slices.Clone(f.boots), Runs: slices.Clone(f.runs)}
+	s := Stats{Boots: slices.Clone(f.boots), Runs: slices.Clone(f.runs), Delistings: slices.Clone(f.delistings)}
 	for _, g := range f.gaps {
 		s.Gaps = append(s.Gaps, *g)
 	}

@@ -13,6 +13,8 @@ type Stats struct {
 	Boots []Stat    `json:"boots,omitempty"` // from creation to ready, by cloud and type
 	Gaps  []Gap     `json:"gaps,omitempty"`  // by shape and user
 	Runs  []RunStat `json:"runs,omitempty"`  // run times, by key
+
+	Delistings []Stat `json:"delistings,omitempty"` // from an accepted destroy call until lists lack the instance, by cloud
 }
 
 // Stat is a mean duration.
