@@ -47,7 +47,7 @@ func instance(args []string) error {
 		return errors.New("chaos-instance FOLDER")
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become the parent of orphans: %w", err)
+		return fmt.Errorf("adopting orphaned processes: %w", err)
 	}
 	stop := make(chan os.Signal, 2)
 	signal.Notify(stop, syscall.SIGTERM)

@@ -162,7 +162,7 @@ func (t *driverTest) harness(ctx context.Context) (h drivertest.Harness, err err
 	defer t.opened.Driver.Close()
 	all, _, err := daemon.Offerings(ctx, []control.Cloud{t.opened})
 	if err != nil {
-		return h, fmt.Errorf("asking %s for its offerings: %w", t.cloud.Name, err)
+		return h, fmt.Errorf("fetching the offerings of %s: %w", t.cloud.Name, err)
 	}
 	fitting := slices.DeleteFunc(all, func(o drover.Offering) bool { return t.flags.typ != "" && o.Type.Name != t.flags.typ })
 	if len(fitting) == 0 {

@@ -81,7 +81,7 @@ func (a *app) printManifests(f manifestFlags) error {
 		return err
 	}
 	if c == nil || len(c.Groups()) == 0 {
-		return drover.Errorf(drover.KindInvalid, "no pool in the configuration is a node group").WithHint("use -c FILE with a configuration that contains kubernetes:")
+		return drover.Errorf(drover.KindInvalid, "no pool in the configuration is a node group").WithHint("use -c FILE with a configuration that has a kubernetes section")
 	}
 	f.address = cmp.Or(f.address, string(c.Kubernetes.Listen))
 	if err := f.check(c.Kubernetes.TLS); err != nil {

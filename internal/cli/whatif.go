@@ -95,7 +95,7 @@ func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Model
 		}
 		listed, err := open[at].Driver.Offerings(ctx)
 		if err != nil {
-			return in, fmt.Errorf("asking cloud %s for its offerings: %w", cloud.Name, err)
+			return in, fmt.Errorf("fetching the offerings of cloud %s: %w", cloud.Name, err)
 		}
 		for _, o := range listed {
 			o.Cloud = cloud.Name

@@ -190,7 +190,7 @@ func (e *Engine) unwanted(in *fleet.Member, c *Cloud) (why Verdict, so bool) {
 	}
 	switch {
 	case e.s.Closing:
-		return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
+		return e.verdict(drover.ReasonClosing, "the fleet is shutting down"), true
 	case c == nil:
 		return e.verdict(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
 	case !in.Begun && !in.Awaited():
@@ -263,7 +263,7 @@ func (e *Engine) useless(in *fleet.Member) (why Verdict, so bool) {
 	case so && e.recordsCurrent() && (e.s.Draining || in.Begun && in.Ready == 0):
 		return why, true
 	case e.s.Closing && e.s.Now >= in.KeepUntil:
-		return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
+		return e.verdict(drover.ReasonClosing, "the fleet is shutting down"), true
 	case e.unwantedFor(in) >= e.life().IdleTimeout && in.Unwanted != 0:
 		return e.verdict(drover.ReasonIdle, "it is no longer needed"), true
 	}

@@ -40,7 +40,7 @@ func (e *Engine) drainsNode(in *fleet.Member) (why Verdict, so bool) {
 	if why, so = e.departs(in); so || in.Held() || !e.s.Closing {
 		return why, so
 	}
-	return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
+	return e.verdict(drover.ReasonClosing, "the fleet is shutting down"), true
 }
 
 // restartDrain restarts the draining of an instance that begins to depart.

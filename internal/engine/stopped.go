@@ -106,7 +106,7 @@ func (e *Engine) checkStopped(in *fleet.Member) {
 	case departs:
 		e.stop(in, why)
 	case e.s.Closing && !in.Held():
-		e.stop(in, e.verdict(drover.ReasonClosing, "the fleet is closing"))
+		e.stop(in, e.verdict(drover.ReasonClosing, "the fleet is shutting down"))
 	case at != 0 && at <= e.s.Now:
 		in.Call = e.effect(Effect{Switch: &Switch{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, On: in.Waking}})
 	}

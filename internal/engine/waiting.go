@@ -17,7 +17,7 @@ const (
 	heldText     = "its priority is 0; raise it with drover priority to start it"
 	planningText = "Drover is choosing instances for it; this takes a few seconds"
 	drainingText = "the controller is shutting down and starts no more jobs; the next controller continues"
-	closingText  = "the fleet is closing: no more instances are rented, and idle ones are destroyed"
+	closingText  = "the fleet is shutting down: no more instances are rented, and idle ones are destroyed"
 )
 
 // whyEnding explains that a group waits for room that is paid for anyway.

@@ -203,7 +203,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
 	case cause != nil && !errors.Is(cause, errNoAnswer):
-		return fmt.Errorf("asking the controller at %s: %w", c.base.Host, cause)
+		return fmt.Errorf("calling the controller at %s: %w", c.base.Host, cause)
 	case cause != nil:
 		err = cause
 	}

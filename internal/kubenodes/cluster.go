@@ -183,7 +183,7 @@ func (c *Cluster) call(ctx context.Context, method, path, kind string, in, out a
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return drover.Errorf(drover.KindUnreachable, "asking the cluster: %v", err)
+		return drover.Errorf(drover.KindUnreachable, "querying the cluster: %v", err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))

@@ -35,7 +35,7 @@ type Reaper struct {
 // NewReaper makes this process the one that orphans below it fall to.
 func NewReaper() (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("become the parent of orphans: %w", err)
+		return nil, fmt.Errorf("adopting orphaned processes: %w", err)
 	}
 	return &Reaper{waiting: map[int]chan<- unix.WaitStatus{}}, nil
 }

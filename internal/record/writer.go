@@ -68,7 +68,7 @@ func appendLine(to *bytes.Buffer, v any) error {
 	}
 	if n := to.Len() - was; n > maxLine {
 		to.Truncate(was)
-		return fmt.Errorf("an entry of %d bytes exceeds the limit of a recording", n)
+		return fmt.Errorf("an entry of %d bytes is too long for a recording", n)
 	}
 	return nil
 }

@@ -190,7 +190,7 @@ func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 			return nil, c.broken(fmt.Errorf("opening a bulk channel: %w", err))
 		}
 		if late || !c.makeRoom(ctx) {
-			return nil, drover.Errorf(drover.KindTransient, "the instance's SSH server takes no more channels: %s", printable(full.Message)).
+			return nil, drover.Errorf(drover.KindTransient, "the instance's SSH server accepts no more channels: %s", printable(full.Message)).
 				WithHint("set MaxSessions 10 in its sshd_config")
 		}
 	}
