@@ -2,8 +2,8 @@ package drover
 
 import "time"
 
-// MaxBillingPeriod is the longest that a cloud may bill beyond an instance's end: money is limited by the hour, and what is paid ahead then ends in the
-// next one at the latest.
+// MaxBillingPeriod is the longest that a cloud may bill beyond an instance's end: money is limited by the hour, and
+// what is paid ahead then ends in the next one at the latest.
 const MaxBillingPeriod = time.Hour
 
 // Billing is how a cloud rounds the time that it bills. Neither time is longer than MaxBillingPeriod.
@@ -12,7 +12,8 @@ type Billing struct {
 	Period time.Duration `json:"period,omitempty"` // of which each that is begun is billed as a whole; 0: there is none
 }
 
-// PaidUntil is when the bill of an instance ends that was created and ended at these times: never before it ended, and no earlier if it ends later.
+// PaidUntil is when the bill of an instance ends that was created and ended at these times: never before it ended, and
+// no earlier if it ends later.
 func (b Billing) PaidUntil(created, ended Time) Time {
 	took := ended.Sub(created)
 	if b.Period > 0 {

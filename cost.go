@@ -9,8 +9,8 @@ import (
 // CostBy is what costs are grouped by.
 type CostBy string
 
-// What money can be told apart by. By [CostByLabel] alone jobs are told apart by all their labels together, and with a colon and a name, as
-// in "label:project", by that label's value.
+// What money can be told apart by. By [CostByLabel] alone jobs are told apart by all their labels together, and with a
+// colon and a name, as in "label:project", by that label's value.
 const (
 	CostByJob   CostBy = "job"
 	CostByLabel CostBy = "label"
@@ -50,7 +50,8 @@ type CostFilter struct {
 // MaxCostSteps is the most steps of time that money is told apart by.
 const MaxCostSteps = 500
 
-// Costs are the costs from Since to Until. The lines, and Others if there are more lines than requested, add up to Total, the cost of the fleet.
+// Costs are the costs from Since to Until. The lines, and Others if there are more lines than requested, add up to
+// Total, the cost of the fleet.
 type Costs struct {
 	By     CostBy     `json:"by"`
 	Since  Time       `json:"since,omitzero"` // left out: the beginning
@@ -61,7 +62,8 @@ type Costs struct {
 	Steps  []CostStep `json:"steps,omitempty"` // in the order of time, if they were asked for
 }
 
-// CostStep has the costs of one step of time: for each of the Lines, in their order, its part in this step, and that of all others.
+// CostStep has the costs of one step of time: for each of the Lines, in their order, its part in this step, and that of
+// all others.
 type CostStep struct {
 	Since Time      `json:"since"`
 	Until Time      `json:"until"`

@@ -70,8 +70,8 @@ const (
 	ScopeAll        Scope = "all"
 )
 
-// Error is an error with a class. Message says what we were doing and what went wrong, in lower case; Hint, if there is one, says
-// what the reader can do next.
+// Error is an error with a class. Message says what we were doing and what went wrong, in lower case; Hint, if there is
+// one, says what the reader can do next.
 type Error struct {
 	Kind    ErrorKind `json:"kind"`
 	Scope   Scope     `json:"scope,omitempty"`  // of quota and capacity
@@ -96,7 +96,8 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return &c
 }
 
-// AsError finds the Error in the chain of err, which must not be nil. Any other error becomes one of the given kind, with err's text.
+// AsError finds the Error in the chain of err, which must not be nil. Any other error becomes one of the given kind,
+// with err's text.
 func AsError(err error, otherwise ErrorKind) *Error {
 	var e *Error
 	if errors.As(err, &e) {

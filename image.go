@@ -7,7 +7,8 @@ import (
 // maxImage bounds the name of an image: registries allow 255 bytes of name, 128 of tag, and 71 of digest.
 const maxImage = 512
 
-// imageName is [HOST[:PORT]/]PATH[:TAG][@DIGEST], as registries read it. It begins with a letter or digit, so it can be no option.
+// imageName is [HOST[:PORT]/]PATH[:TAG][@DIGEST], as registries read it. It begins with a letter or digit, so it can be
+// no option.
 var imageName = regexp.MustCompile(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?/)?` +
 	`[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*` +
 	`(?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`)

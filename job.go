@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// JobID names a job, or one element of an array job. Index is -1 for the job as a whole, which is also the only element of a
-// job that is not an array.
+// JobID names a job, or one element of an array job. Index is -1 for the job as a whole, which is also the only element
+// of a job that is not an array.
 type JobID struct {
 	Number int64
 	Index  int
@@ -46,7 +46,8 @@ func ParseJobID(s string) (JobID, error) {
 	return id, nil
 }
 
-// MarshalText and UnmarshalText make a JobID a JSON string and a map key. One without a number, which stands for every job, is empty.
+// MarshalText and UnmarshalText make a JobID a JSON string and a map key. One without a number, which stands for every
+// job, is empty.
 func (id JobID) MarshalText() ([]byte, error) {
 	if id.Number == 0 {
 		return nil, nil
@@ -64,8 +65,8 @@ func (id *JobID) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// AttemptID names one execution of one job. Numbers begin at 1 and only grow, so they fence: a runner that has seen attempt n of
-// a job starts none below it.
+// AttemptID names one execution of one job. Numbers begin at 1 and only grow, so they fence: a runner that has seen
+// attempt n of a job starts none below it.
 type AttemptID struct {
 	Job    JobID
 	Number int
@@ -88,8 +89,8 @@ func ParseAttemptID(s string) (AttemptID, error) {
 	return AttemptID{id, n}, nil
 }
 
-// MaxNumber is the highest number of a job, an element or an attempt that is believed of others: more than are ever given, and so far from the end
-// of the integers that counting on from there does not overflow.
+// MaxNumber is the highest number of a job, an element or an attempt that is believed of others: more than are ever
+// given, and so far from the end of the integers that counting on from there does not overflow.
 const MaxNumber = 1 << 48
 
 // Plausible reports whether the numbers of an id can be true.
@@ -125,7 +126,8 @@ func (s JobState) Final() bool { return s == JobSucceeded || s == JobFailed || s
 // AttemptState is where an attempt is in its life.
 type AttemptState string
 
-// The states of an attempt. The first three are live: while an attempt is in one of them, no other attempt of its job is.
+// The states of an attempt. The first three are live: while an attempt is in one of them, no other attempt of its job
+// is.
 const (
 	AttemptStarting    AttemptState = "starting"    // committed; the runner has not yet confirmed it
 	AttemptRunning     AttemptState = "running"     // the command runs
@@ -155,13 +157,15 @@ func (r Retry) Retries(code int) bool {
 	return code != 0 && (len(r.ExitCodes) == 0 || slices.Contains(r.ExitCodes, code))
 }
 
-// Input is something laid in a job's working folder before it starts: either a path of the submitter's, or another job's outputs.
+// Input is something laid in a job's working folder before it starts: either a path of the submitter's, or another
+// job's outputs.
 type Input struct {
 	Path string `json:"path,omitempty"`
 	From string `json:"from,omitempty"` // a job's name within the batch
 }
 
-// File is one file of a job's inputs: its contents by hash, and where it is laid, relative to the working folder, with slashes.
+// File is one file of a job's inputs: its contents by hash, and where it is laid, relative to the working folder, with
+// slashes.
 type File struct {
 	Path string `json:"path"`
 	Mode uint32 `json:"mode"` // permission bits
@@ -207,7 +211,8 @@ type Array struct {
 	Only  string `json:"only,omitempty"` // the indices that it has, ascending, as "1,3,5-9"; empty: all from First to Last
 }
 
-// Runs are the array's indices, as runs of such that follow one another: the first and the last of each. A job that is not an array has none.
+// Runs are the array's indices, as runs of such that follow one another: the first and the last of each. A job that is
+// not an array has none.
 func (a Array) Runs() iter.Seq2[int, int] {
 	return func(yield func(first, last int) bool) {
 		switch {
@@ -310,10 +315,12 @@ func (s JobSpec) GangOf(index int) (gang, place int) {
 	return nth / s.Gang, nth % s.Gang
 }
 
-// MaxAlternatives is how many patterns without braces one with braces may stand for: looking for files takes time in proportion.
+// MaxAlternatives is how many patterns without braces one with braces may stand for: looking for files takes time in
+// proportion.
 const MaxAlternatives = 100
 
-// Alternatives is how many patterns without braces a valid one stands for, at most: {a,b}/{c,d} are four. It stops counting beyond MaxAlternatives.
+// Alternatives is how many patterns without braces a valid one stands for, at most: {a,b}/{c,d} are four. It stops
+// counting beyond MaxAlternatives.
 func Alternatives(pattern string) int {
 	_, n := alternatives(pattern, false)
 	return n

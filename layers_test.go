@@ -22,8 +22,8 @@ type layer struct {
 // all stands for every package of this module.
 const all = "*"
 
-// layers is the architecture. Imports point down: a package may import of ours only what its line names. Tests may import what they
-// like, since nothing can come to depend on them.
+// layers is the architecture. Imports point down: a package may import of ours only what its line names. Tests may
+// import what they like, since nothing can come to depend on them.
 var layers = map[string]layer{
 	".": {does: "jobs, attempts, instances, offerings, their states, kinds of error, money, sizes"},
 	"driver": {

@@ -2,7 +2,8 @@ package drover
 
 import "strings"
 
-// NodeGroup is a pool as a Kubernetes cluster's autoscaler sees it: the autoscaler sets the target and names the nodes that go.
+// NodeGroup is a pool as a Kubernetes cluster's autoscaler sees it: the autoscaler sets the target and names the nodes
+// that go.
 type NodeGroup struct {
 	Name   string      `json:"name"`
 	Min    int         `json:"min"`
@@ -48,7 +49,8 @@ type GroupNode struct {
 	Failure *NodeFailure `json:"failure,omitempty"`
 }
 
-// NodeFailure is why a node that was asked for could not be had. It counts toward its group's target until it is deleted, although its instance may be gone.
+// NodeFailure is why a node that was asked for could not be had. It counts toward its group's target until it is
+// deleted, although its instance may be gone.
 type NodeFailure struct {
 	Number    int64  `json:"number"`              // counts the group's failures
 	Code      string `json:"code"`                // an ErrorKind, or the code of a Reason
@@ -56,11 +58,12 @@ type NodeFailure struct {
 	Reason    Reason `json:"reason"`
 }
 
-// StartupTaint begins the key of every taint that nodes lose once they can be used. Autoscalers know it, and expect it of no template.
+// StartupTaint begins the key of every taint that nodes lose once they can be used. Autoscalers know it, and expect it
+// of no template.
 const StartupTaint = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
-// GPULabel is the key of a label of nodes with GPUs, and AnyGPU its value: Drover does not know models. While a node has it and no GPUs, the autoscaler holds it to be
-// starting.
+// GPULabel is the key of a label of nodes with GPUs, and AnyGPU its value: Drover does not know models. While a node
+// has it and no GPUs, the autoscaler holds it to be starting.
 const (
 	GPULabel = "drover/gpu"
 	AnyGPU   = "any"

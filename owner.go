@@ -17,7 +17,8 @@ const (
 // Everyones is the mark of an instance that is everyone's: what runs there is kept apart.
 const Everyones = "everyone"
 
-// OwnerMark is the word by which an instance is known to be a user's, in tags too: it does not say who that is, and whoever guesses the name can check it.
+// OwnerMark is the word by which an instance is known to be a user's, in tags too: it does not say who that is, and
+// whoever guesses the name can check it.
 func OwnerMark(user string) string {
 	sum := sha256.Sum256([]byte("drover owner\x00" + user))
 	return hex.EncodeToString(sum[:16])

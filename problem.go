@@ -61,8 +61,9 @@ type LeftOut struct {
 	Why string // which key leaves it out
 }
 
-// NearestMiss says why none of the offerings can hold the shape, empty if one can. It names the cheapest of those left out that could. Without one
-// it names the offering that passes most of the checks and, among those that fail at the same one, has most of what is lacking.
+// NearestMiss says why none of the offerings can hold the shape, empty if one can. It names the cheapest of those left
+// out that could. Without one it names the offering that passes most of the checks and, among those that fail at the
+// same one, has most of what is lacking.
 func (s Shape) NearestMiss(offerings []Offering, leftOut ...LeftOut) string {
 	if slices.ContainsFunc(offerings, s.Accepts) {
 		return "" // without the words
@@ -99,7 +100,8 @@ type Misfit struct {
 	Has   string // "2"; empty for a placement
 }
 
-// checks are what a Misfit may be about, in the order in which they are made: the later one fails, the nearer the offering.
+// checks are what a Misfit may be about, in the order in which they are made: the later one fails, the nearer the
+// offering.
 var checks = [...]string{"placement", "market", "arch", "vcpus", "memory", "disk", "gpus", "price"}
 
 // String says why the job does not fit what was named before.
@@ -149,8 +151,8 @@ func (d Demand) Affords(o Offering) bool {
 
 // Problem asks which instances to rent for work that has no place. It is a value: its answer depends on nothing else.
 //
-// What is to be least is the cost of the work: for each instance its price for as long as it boots and the longest of its jobs is expected to take,
-// an hour where that is not known, and what each instance costs beside its price.
+// What is to be least is the cost of the work: for each instance its price for as long as it boots and the longest of
+// its jobs is expected to take, an hour where that is not known, and what each instance costs beside its price.
 type Problem struct {
 	ID        int64         `json:"id"`
 	Demands   []Demand      `json:"demands"`              // in the order in which they are served
@@ -171,7 +173,8 @@ type Problem struct {
 // WholeShare is a share that is all.
 const WholeShare = 100_00
 
-// PlanSteps bounds the work of one plan to a second or so. It is counted, never clocked, so that equal problems have equal plans.
+// PlanSteps bounds the work of one plan to a second or so. It is counted, never clocked, so that equal problems have
+// equal plans.
 const PlanSteps = 100_000_000
 
 // Demand is a number of jobs of one shape.
@@ -192,7 +195,8 @@ type CloudRoom struct {
 	Disk  Bytes  `json:"disk,omitempty"` // of an instance's volume that is in the price of an offering
 }
 
-// BootOf is how long an instance of a cloud's type is paid for before it works: as usual, or as one of the boots says of its type, or else of its cloud.
+// BootOf is how long an instance of a cloud's type is paid for before it works: as usual, or as one of the boots says
+// of its type, or else of its cloud.
 func BootOf(usual time.Duration, boots []Boot, cloud, typ string) time.Duration {
 	boot := usual
 	for i := range boots {
@@ -244,7 +248,8 @@ type Rented struct {
 	CPU    MilliCPU `json:"cpu_milli"`
 }
 
-// Less is what is left of the limit when so many instances more count against it, with so many vCPUs in all; the limit itself stays as it is.
+// Less is what is left of the limit when so many instances more count against it, with so many vCPUs in all; the limit
+// itself stays as it is.
 func (l Limit) Less(instances int, cpu MilliCPU) Limit {
 	if l.Instances != nil {
 		l.Instances = new(*l.Instances - instances)
@@ -315,7 +320,8 @@ type Unmet struct {
 	Refusals []Refusal `json:"refusals,omitempty"` // why not on the offerings that there are, most frequent first
 }
 
-// Nearest is the refusal of the offerings that come nearest to serving the demand: those that pass most of the checks, or all of them.
+// Nearest is the refusal of the offerings that come nearest to serving the demand: those that pass most of the checks,
+// or all of them.
 func (u Unmet) Nearest() (nearest Refusal, any bool) {
 	best := -1
 	for _, r := range u.Refusals {

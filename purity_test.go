@@ -19,8 +19,8 @@ import (
 	"testing"
 )
 
-// pure lists the packages whose answers depend on nothing but what they are asked: the same on every machine, at every time, in every
-// replay.
+// pure lists the packages whose answers depend on nothing but what they are asked: the same on every machine, at every
+// time, in every replay.
 var pure = []string{"internal/engine", "internal/engine/budget", "internal/engine/fleet", "internal/engine/forecast", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/timers", "internal/engine/verdict", "internal/billing", "internal/pack", "internal/runtimes"}
 
 // impureImports are packages by which the outside would come in.
@@ -30,11 +30,12 @@ var impureImports = []string{"context", "crypto/rand", "database/sql", "io/fs", 
 // clockCalls are what package time reads or waits for the clock with. Durations are welcome.
 var clockCalls = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
-// rounding lists the packages that may use floats, in a form that no compiler may fuse: every product is rounded by a conversion of its own,
-// float64(x*y). All other operations on floats are the same on every processor as they stand.
+// rounding lists the packages that may use floats, in a form that no compiler may fuse: every product is rounded by a
+// conversion of its own, float64(x*y). All other operations on floats are the same on every processor as they stand.
 var rounding = []string{"internal/pack"}
 
-// orderless are the loops over maps whose order cannot be seen in any answer, by the function they stand in, with the reason.
+// orderless are the loops over maps whose order cannot be seen in any answer, by the function they stand in, with the
+// reason.
 var orderless = map[string]string{}
 
 func TestPurity(t *testing.T) {

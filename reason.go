@@ -1,7 +1,7 @@
 package drover
 
-// Reason says why something waits, ended or was refused: a code for programs, a sentence for people, and when it will change, if
-// that is known.
+// Reason says why something waits, ended or was refused: a code for programs, a sentence for people, and when it will
+// change, if that is known.
 type Reason struct {
 	Code  string `json:"code"`
 	Text  string `json:"text"`
@@ -9,7 +9,8 @@ type Reason struct {
 	Until Time   `json:"until,omitempty"`
 }
 
-// The codes of a Reason, each explained in docs/reasons.md. Where a cloud's answer is the reason, the code is its ErrorKind.
+// The codes of a Reason, each explained in docs/reasons.md. Where a cloud's answer is the reason, the code is its
+// ErrorKind.
 const (
 	// Of jobs that wait.
 	ReasonDependency = "dependency"  // waits for other jobs of its batch

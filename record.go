@@ -83,7 +83,8 @@ type Instance struct {
 
 	Attempts []InstanceAttempt `json:"attempts,omitempty"` // the last on it, as far as they were asked for, the latest first
 
-	// The last lines of its runner's own log, oldest first, of one instance that is asked for alone. They are kept of those that died.
+	// The last lines of its runner's own log, oldest first, of one instance that is asked for alone. They are kept of
+	// those that died.
 	RunnerLog []string `json:"runner_log,omitempty"`
 }
 
@@ -103,7 +104,8 @@ type Login struct {
 	HostKey string `json:"host_key,omitempty"` // in authorized_keys form; empty if only its fingerprint is known
 }
 
-// Summary is what a fleet did and what it cost. Money and time of instances that are not gone count up to the moment of asking.
+// Summary is what a fleet did and what it cost. Money and time of instances that are not gone count up to the moment of
+// asking.
 type Summary struct {
 	Jobs            int     `json:"jobs"` // every element of an array counts
 	Succeeded       int     `json:"succeeded"`
@@ -198,7 +200,8 @@ type Offer struct {
 	Reserved      bool    `json:"reserved,omitempty"`                        // the price is that of a commitment, which has room for one more
 }
 
-// Blocked is why none of an offering is rented now, and until when: it is left alone, a limit or a budget keeps it from being rented, or its cloud does.
+// Blocked is why none of an offering is rented now, and until when: it is left alone, a limit or a budget keeps it from
+// being rented, or its cloud does.
 type Blocked struct {
 	Code   string `json:"code,omitempty"` // as in Reason
 	Reason string `json:"reason"`

@@ -117,7 +117,8 @@ func (p Placement) misfit(o Offering) Misfit {
 // Market is the way an instance is bought.
 type Market string
 
-// The two markets: OnDemand instances stay until destroyed, Spot instances are cheaper and may be interrupted by the cloud.
+// The two markets: OnDemand instances stay until destroyed, Spot instances are cheaper and may be interrupted by the
+// cloud.
 const (
 	OnDemand Market = "on_demand"
 	Spot     Market = "spot"
@@ -167,7 +168,8 @@ type Offering struct {
 	Interruptions int64  `json:"interruptions,omitempty"` // how many its cloud takes back in a million hours of an instance; 0: not known
 }
 
-// WithVolume is the offering at what it costs with so much more of a root volume, of which each GiB that is begun is paid.
+// WithVolume is the offering at what it costs with so much more of a root volume, of which each GiB that is begun is
+// paid.
 func (o Offering) WithVolume(size Bytes) Offering {
 	if size > 0 {
 		o.Price += o.DiskPrice * Money(size.WholeGiB())

@@ -29,8 +29,8 @@ func SanitizeLines(text string) string {
 	}, text)
 }
 
-// Steers reports whether a terminal may do something else with a character than show it: control characters, line separators, and what is invisible,
-// such as the characters that turn the direction of writing.
+// Steers reports whether a terminal may do something else with a character than show it: control characters, line
+// separators, and what is invisible, such as the characters that turn the direction of writing.
 func Steers(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 )
 
-// Secret holds a text that must reach neither a log, nor an error, nor an encoding: every way of printing it gives "***". The text is
-// behind a pointer, so that even a struct that holds a Secret in an unexported field, whose methods fmt cannot call, prints no more than
-// an address.
+// Secret holds a text that must reach neither a log, nor an error, nor an encoding: every way of printing it gives
+// "***". The text is behind a pointer, so that even a struct that holds a Secret in an unexported field, whose methods
+// fmt cannot call, prints no more than an address.
 type Secret struct{ text *string }
 
 const hidden = "***"

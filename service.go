@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Service is all that a controller does for people and programs. A controller in this process and the client of one elsewhere both
-// implement it, so whoever uses it cannot tell them apart.
+// Service is all that a controller does for people and programs. A controller in this process and the client of one
+// elsewhere both implement it, so whoever uses it cannot tell them apart.
 //
-// Methods may be called concurrently. Every error is an [*Error]. A client's may moreover be KindUnreachable, KindAuthentication (no valid
-// token), KindForbidden (a token with a lesser role) and KindRateLimit from any method; those that a method has of its own stand with it. Who
-// asks is in the context, see [WithIdentity].
+// Methods may be called concurrently. Every error is an [*Error]. A client's may moreover be KindUnreachable,
+// KindAuthentication (no valid token), KindForbidden (a token with a lesser role) and KindRateLimit from any method;
+// those that a method has of its own stand with it. Who asks is in the context, see [WithIdentity].
 type Service interface {
 	Queue
 	Fleet
@@ -22,15 +22,17 @@ type Service interface {
 
 // Queue is the jobs.
 type Queue interface {
-	// Submit takes a batch in. Its jobs are durable when Submit returns, and are all of the batch or none of it. The contents of their
-	// Files must be the caller's, see MissingInputs. KindInvalid: the batch is wrong, or no configured type can hold one of its jobs, with the
-	// nearest miss in the hint. KindConflict: the key came with another batch before; the same batch gets the same receipt.
+	// Submit takes a batch in. Its jobs are durable when Submit returns, and are all of the batch or none of it. The
+	// contents of their Files must be the caller's, see MissingInputs. KindInvalid: the batch is wrong, or no
+	// configured type can hold one of its jobs, with the nearest miss in the hint. KindConflict: the key came with
+	// another batch before; the same batch gets the same receipt.
 	Submit(ctx context.Context, s Submission) (Receipt, error)
 
 	// MissingInputs returns those of the hashes whose contents the caller has not sent, whoever else may have.
 	MissingInputs(ctx context.Context, hashes []string) ([]string, error)
 
-	// PutInput keeps contents under their hash, once for all who send them. KindInvalid: they have another hash. Doing it again changes nothing.
+	// PutInput keeps contents under their hash, once for all who send them. KindInvalid: they have another hash. Doing
+	// it again changes nothing.
 	PutInput(ctx context.Context, hash string, contents io.Reader) error
 
 	// Jobs lists jobs by id, a page at a time.
@@ -39,32 +41,35 @@ type Queue interface {
 	// Job is one job, an array as a whole, or one element of it. KindNotFound.
 	Job(ctx context.Context, id JobID) (Job, error)
 
-	// Cancel ends a job, an array as a whole or one element of it: what waits at once, what runs as soon as it lets itself be stopped. One
-	// that is final stays as it is. KindNotFound.
+	// Cancel ends a job, an array as a whole or one element of it: what waits at once, what runs as soon as it lets
+	// itself be stopped. One that is final stays as it is. KindNotFound.
 	Cancel(ctx context.Context, id JobID, reason string) (Job, error)
 
-	// Retry puts what failed or was cancelled of a final job back in the queue; attempts count from zero again. KindNotFound; KindConflict if
-	// the job is not final, has nothing to retry, or is to run after one that did not succeed.
+	// Retry puts what failed or was cancelled of a final job back in the queue; attempts count from zero again.
+	// KindNotFound; KindConflict if the job is not final, has nothing to retry, or is to run after one that did not
+	// succeed.
 	Retry(ctx context.Context, id JobID, reason string) (Job, error)
 
-	// Prune takes away the logs and outputs of jobs that ended before a time; their records stay. What the jobs of a batch still need is left.
+	// Prune takes away the logs and outputs of jobs that ended before a time; their records stay. What the jobs of a
+	// batch still need is left.
 	Prune(ctx context.Context, before Time) (Pruned, error)
 
-	// RetryWith is Retry with what the batch says now under the job's name: its command, its inputs and all else but its labels. The job keeps its
-	// array, its gang and the jobs it runs after. The contents of its Files must be the caller's, as for Submit. Moreover KindInvalid: the batch
-	// has no such job, has it with another array, gang or order, or no configured type can run it.
+	// RetryWith is Retry with what the batch says now under the job's name: its command, its inputs and all else but
+	// its labels. The job keeps its array, its gang and the jobs it runs after. The contents of its Files must be the
+	// caller's, as for Submit. Moreover KindInvalid: the batch has no such job, has it with another array, gang or
+	// order, or no configured type can run it.
 	RetryWith(ctx context.Context, id JobID, batch Batch, reason string) (Job, error)
 
-	// SetPriority changes a job's priority, of an array as a whole. With 0 its attempts are stopped and it waits until it is raised again.
-	// KindNotFound; KindConflict if the job is final; KindInvalid.
+	// SetPriority changes a job's priority, of an array as a whole. With 0 its attempts are stopped and it waits until
+	// it is raised again. KindNotFound; KindConflict if the job is final; KindInvalid.
 	SetPriority(ctx context.Context, id JobID, priority int) (Job, error)
 
-	// SetPaused pauses the queue, so that nothing that waits is started, nor rented for, while what runs goes on; or resumes it. It is durable when
-	// SetPaused returns.
+	// SetPaused pauses the queue, so that nothing that waits is started, nor rented for, while what runs goes on; or
+	// resumes it. It is durable when SetPaused returns.
 	SetPaused(ctx context.Context, paused bool, reason string) (Status, error)
 
-	// Logs reads an output stream of a job that is no array, or of one element. The caller closes it. KindNotFound if there is no such job;
-	// of one that has had no attempt, or wrote nothing, there is nothing to read.
+	// Logs reads an output stream of a job that is no array, or of one element. The caller closes it. KindNotFound if
+	// there is no such job; of one that has had no attempt, or wrote nothing, there is nothing to read.
 	Logs(ctx context.Context, r LogRequest) (io.ReadCloser, error)
 
 	// Outputs lists the files that a job, or one element, has left. KindNotFound.
@@ -74,7 +79,8 @@ type Queue interface {
 	OpenOutput(ctx context.Context, id JobID, path string, from int64) (io.ReadCloser, error)
 }
 
-// Fleet is the instances, and where they may come from. Identify an instance by its id, its name, or the id that its cloud uses.
+// Fleet is the instances, and where they may come from. Identify an instance by its id, its name, or the id that its
+// cloud uses.
 type Fleet interface {
 	// Instances lists instances by id, a page at a time.
 	Instances(ctx context.Context, f InstanceFilter) (Page[Instance], error)
@@ -82,15 +88,16 @@ type Fleet interface {
 	// Instance is one instance, also one that is gone. KindNotFound.
 	Instance(ctx context.Context, name string) (Instance, error)
 
-	// Instruct gives an instance one of the operator's verbs. It is durable when Instruct returns. KindNotFound; KindConflict if the instance
-	// is gone, or is going and was not told to be killed.
+	// Instruct gives an instance one of the operator's verbs. It is durable when Instruct returns. KindNotFound;
+	// KindConflict if the instance is gone, or is going and was not told to be killed.
 	Instruct(ctx context.Context, name string, verb Verb, reason string) (Instance, error)
 
 	// Pools lists the configured pools by name, and those that still have instances though they are configured no more.
 	Pools(ctx context.Context) ([]Pool, error)
 
-	// ResizePool gives a pool another number of instances, until its configured number changes. The decision that takes it has been committed when
-	// ResizePool returns. KindNotFound; KindInvalid: the number is negative, beyond MaxPool, or more than the pool may have.
+	// ResizePool gives a pool another number of instances, until its configured number changes. The decision that takes
+	// it has been committed when ResizePool returns. KindNotFound; KindInvalid: the number is negative, beyond MaxPool,
+	// or more than the pool may have.
 	ResizePool(ctx context.Context, name string, count int, reason string) (Pool, error)
 
 	// Offers lists what could be rented, cheapest first, with what is blocked until when, and why.
@@ -108,13 +115,14 @@ type Watch interface {
 	// Status is the fleet at a glance.
 	Status(ctx context.Context) (Status, error)
 
-	// Explain says why the subject is as it is: a job's id, an instance's name, a cloud's, "fleet", or an offering as CLOUD/ZONE/TYPE/MARKET, of
-	// which fewer parts, or patterns, name several. Without a subject it explains the fleet, and then everything that waits, holds or is blocked.
-	// KindNotFound.
+	// Explain says why the subject is as it is: a job's id, an instance's name, a cloud's, "fleet", or an offering as
+	// CLOUD/ZONE/TYPE/MARKET, of which fewer parts, or patterns, name several. Without a subject it explains the fleet,
+	// and then everything that waits, holds or is blocked. KindNotFound.
 	Explain(ctx context.Context, subject string) ([]Explanation, error)
 
-	// Events yields what happens, from what is remembered on, until the context ends. It ends with a non-nil error, if any. Who reads slowly
-	// misses events rather than delaying anyone: an Event whose Missed is not 0 then says how many.
+	// Events yields what happens, from what is remembered on, until the context ends. It ends with a non-nil error, if
+	// any. Who reads slowly misses events rather than delaying anyone: an Event whose Missed is not 0 then says how
+	// many.
 	Events(ctx context.Context, f EventFilter) iter.Seq2[Event, error]
 
 	// Dump writes all that the controller knows, without secrets, as JSON.

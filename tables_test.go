@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// table reads the rows of the first table under a heading of a Markdown file, without its head. Code marks in cells stay.
+// table reads the rows of the first table under a heading of a Markdown file, without its head. Code marks in cells
+// stay.
 func table(t *testing.T, file, heading string) (rows [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

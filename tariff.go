@@ -12,15 +12,16 @@ type Rate struct {
 	Paid  Money `json:"paid,omitempty"`  // what was paid from then until its end
 }
 
-// Tariff is what something costs an hour as time goes on: what the rates say, each from the end of the one before it, and Price since the
-// last of them ended.
+// Tariff is what something costs an hour as time goes on: what the rates say, each from the end of the one before it,
+// and Price since the last of them ended.
 type Tariff struct {
 	Rates []Rate // in the order of their ends
 	Price Money
 }
 
-// Cost is what is paid from one time to another for what is paid for since begin. What it costs from a to b and from b to c adds up to
-// what it costs from a to c, to the last nano-dollar: each is a difference between sums that grow from begin on.
+// Cost is what is paid from one time to another for what is paid for since begin. What it costs from a to b and from b
+// to c adds up to what it costs from a to c, to the last nano-dollar: each is a difference between sums that grow from
+// begin on.
 func (t Tariff) Cost(begin, from, to Time) Money {
 	return t.paid(begin, max(begin, to)) - t.paid(begin, max(begin, min(from, to)))
 }
@@ -59,9 +60,9 @@ func (t Tariff) Changed(price Money, at Time) Tariff {
 	return Tariff{Rates: append(rates, Rate{Price: t.Price, Until: at}), Price: price}
 }
 
-// Folded is the tariff of what is paid for since begin with fewer rates, at most two for each mark and one more: neighbours between whose outer
-// ends there is no mark become one. Between any two of begin, the marks and what comes after the last rate it costs what it did, to the last
-// nano-dollar.
+// Folded is the tariff of what is paid for since begin with fewer rates, at most two for each mark and one more:
+// neighbours between whose outer ends there is no mark become one. Between any two of begin, the marks and what comes
+// after the last rate it costs what it did, to the last nano-dollar.
 func (t Tariff) Folded(begin Time, marks ...Time) Tariff {
 	var kept []Rate
 	last := begin // when the last of those kept began

@@ -15,7 +15,8 @@ type Money int64
 // Dollar is one US dollar.
 const Dollar Money = 1_000_000_000
 
-// USD returns the amount as a number of dollars, for programs that read JSON. It is for showing only: sums are made in Money.
+// USD returns the amount as a number of dollars, for programs that read JSON. It is for showing only: sums are made in
+// Money.
 func (m Money) USD() float64 { return float64(m) / float64(Dollar) }
 
 // String renders the amount with four decimals, as in "$0.0420", and what is below a cent with six.
@@ -60,7 +61,8 @@ func (m Money) For(d time.Duration) Money {
 	return Money(min(cost, math.MaxInt64))
 }
 
-// Buys is for how long the amount pays for something at an hourly price, cut to whole nanoseconds: for ever if that costs nothing.
+// Buys is for how long the amount pays for something at an hourly price, cut to whole nanoseconds: for ever if that
+// costs nothing.
 func (m Money) Buys(price Money) time.Duration {
 	switch {
 	case m <= 0:
@@ -144,8 +146,8 @@ func (b Bytes) Rounded() string {
 // WholeGiB is how many GiB hold so much: volumes are made, grown and paid in whole ones.
 func (b Bytes) WholeGiB() int64 { return int64((b + GiB - 1) / GiB) }
 
-// ParseBytes reads a size with a binary (Ki, Mi, Gi, Ti) or decimal (K, M, G, T) unit, or plain bytes: "512Mi", "1.5Gi", "1000". It is
-// exact; what is left of a byte is cut off.
+// ParseBytes reads a size with a binary (Ki, Mi, Gi, Ti) or decimal (K, M, G, T) unit, or plain bytes: "512Mi",
+// "1.5Gi", "1000". It is exact; what is left of a byte is cut off.
 func ParseBytes(s string) (Bytes, error) {
 	number, unit := s, Bytes(1)
 	for _, u := range byteUnits {
@@ -175,7 +177,8 @@ func pow10(n int) uint64 {
 	return p
 }
 
-// Time is an instant in nanoseconds since 1970-01-01 UTC, as the engine counts it. The zero Time means "never" or "not yet".
+// Time is an instant in nanoseconds since 1970-01-01 UTC, as the engine counts it. The zero Time means "never" or "not
+// yet".
 type Time int64
 
 // TimeOf converts a wall-clock time; the zero time.Time gives the zero Time.

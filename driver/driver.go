@@ -149,8 +149,8 @@ func (c Capabilities) Lag() time.Duration { return max(0, cmp.Or(c.ListLag, Defa
 // cloudInitID is what cloud-init calls an instance.
 const cloudInitID = "$(cloud-init query v1.instance_id)"
 
-// NodeIDAtInit returns a shell word that is the spec.providerID at the first boot of an instance with this name, whose ID is not known
-// before it is created.
+// NodeIDAtInit returns a shell word that is the spec.providerID at the first boot of an instance with this name, whose
+// ID is not known before it is created.
 func (c Capabilities) NodeIDAtInit(zone, name string) string {
 	return c.NodeIDOf(Instance{ID: cmp.Or(c.InitID, cloudInitID), Zone: zone, Tags: map[string]string{TagName: name}})
 }

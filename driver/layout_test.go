@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// layout is where things stand in every driver: its files, and in each the declarations that matter, in this order. Whoever has read one driver
-// finds the same in another without searching.
+// layout is where things stand in every driver: its files, and in each the declarations that matter, in this order.
+// Whoever has read one driver finds the same in another without searching.
 var layout = []struct {
 	file     string
 	optional bool // only where the cloud has such a thing
@@ -129,7 +129,8 @@ func sources(t *testing.T, driver string) []string {
 	return slices.DeleteFunc(all, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 }
 
-// declarations are the names of a file's, in order: those of methods behind their type's, whatever points to it or embeds it.
+// declarations are the names of a file's, in order: those of methods behind their type's, whatever points to it or
+// embeds it.
 func declarations(t *testing.T, file string) (names []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

@@ -6,8 +6,8 @@ import (
 	"drover"
 )
 
-// SecretFile is where PlantSecret puts a secret, unless the instance's environment names another file as SecretVariable, as it must where
-// instances share their host's files.
+// SecretFile is where PlantSecret puts a secret, unless the instance's environment names another file as
+// SecretVariable, as it must where instances share their host's files.
 const (
 	SecretFile     = "/var/lib/drover-secret"
 	SecretVariable = "DROVER_SECRET_FILE"

@@ -80,7 +80,8 @@ func (c *container) eventually(script, want string) {
 	c.t.Fatalf("%s prints\n%s\nwant %q in it", script, out, want)
 }
 
-// TestDeb installs the deb, starts the service, submits over TLS through the proxy that the documents show, restarts, installs again, and removes it.
+// TestDeb installs the deb, starts the service, submits over TLS through the proxy that the documents show, restarts,
+// installs again, and removes it.
 // covers D23
 func TestDeb(t *testing.T) {
 	c := boot(t)

@@ -15,7 +15,8 @@ import (
 	"drover/internal/benchfleet"
 )
 
-// trial is a workload, and what Arvados was measured to need for it on a quiet machine with two cores: its best run, empty where there was none.
+// trial is a workload, and what Arvados was measured to need for it on a quiet machine with two cores: its best run,
+// empty where there was none.
 type trial struct {
 	benchfleet.Workload
 	wall, cpu       string // seconds

@@ -13,8 +13,9 @@ import (
 // jobWord, as the first argument, makes this program a job that notes when it began and ended.
 const jobWord = "job"
 
-// jobMain is that job: it sleeps and appends one line to the notes of its instance. Began is taken as the first thing in main, so the start
-// of the process and of Go's runtime, about a millisecond, lie before it; they are the same without Drover.
+// jobMain is that job: it sleeps and appends one line to the notes of its instance. Began is taken as the first thing
+// in main, so the start of the process and of Go's runtime, about a millisecond, lie before it; they are the same
+// without Drover.
 func jobMain(began time.Time, args []string) int {
 	sleep, err := time.ParseDuration(args[1])
 	if err != nil {

@@ -1,8 +1,9 @@
-// Command drover-bench measures the real program: a built drover runs batches on local instances, with real processes, real SSH and no boot
-// delay. It prints one line of key=value for each figure.
+// Command drover-bench measures the real program: a built drover runs batches on local instances, with real processes,
+// real SSH and no boot delay. It prints one line of key=value for each figure.
 //
-// Nothing here passes or fails by a clock. Every figure depends on the host's speed, so where possible it is printed beside the cost of the same
-// commands on the same host in the same minute with plain fork and exec; the ratio is what Drover adds.
+// Nothing here passes or fails by a clock. Every figure depends on the host's speed, so where possible it is printed
+// beside the cost of the same commands on the same host in the same minute with plain fork and exec; the ratio is what
+// Drover adds.
 package main
 
 import (

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// measureStart prints the time from `drover run` to its first job's beginning: reading the configuration, making the records and the key, one
-// instance created and booted, login, deploying the runner.
+// measureStart prints the time from `drover run` to its first job's beginning: reading the configuration, making the
+// records and the key, one instance created and booted, login, deploying the runner.
 func measureStart(p program, o options, out io.Writer) error {
 	var took []time.Duration
 	for range o.starts {
@@ -29,8 +29,8 @@ func measureStart(p program, o options, out io.Writer) error {
 	return err
 }
 
-// measureThroughput prints how many jobs that do nothing go through in a second, over the whole of a run from its start to its exit, and what they
-// cost the controller.
+// measureThroughput prints how many jobs that do nothing go through in a second, over the whole of a run from its start
+// to its exit, and what they cost the controller.
 func measureThroughput(p program, o options, out io.Writer) error {
 	plainly, err := plain(o.instances, o.jobs, "true")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// plain runs a command so many times without Drover: each of so many workers starts the next as soon as its last has ended. Jobs find
-// their worker's name where they otherwise find their instance's.
+// plain runs a command so many times without Drover: each of so many workers starts the next as soon as its last has
+// ended. Jobs find their worker's name where they otherwise find their instance's.
 func plain(workers, jobs int, command ...string) (elapsed time.Duration, err error) {
 	began := time.Now()
 	var left atomic.Int64

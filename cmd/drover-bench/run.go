@@ -29,8 +29,8 @@ type usage struct {
 	memory  int64 // the most that was resident, in bytes
 }
 
-// configuration gives every job an instance of its own, so many at once. Memory and disk are plenty, so that what is still being collected of one
-// job keeps no room from the next.
+// configuration gives every job an instance of its own, so many at once. Memory and disk are plenty, so that what is
+// still being collected of one job keeps no room from the next.
 const configuration = `version: 1
 fleet: bench
 state: sqlite:drover.db
@@ -92,7 +92,8 @@ func cpuTime(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The fields follow the name, which is in parentheses and may hold anything. User and system time are the twelfth and thirteenth of them.
+	// The fields follow the name, which is in parentheses and may hold anything. User and system time are the twelfth
+	// and thirteenth of them.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	user, userErr := strconv.Atoi(fields[11])
 	system, systemErr := strconv.Atoi(fields[12])

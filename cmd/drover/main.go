@@ -1,5 +1,5 @@
-// Command drover drives a herd of cloud VMs: it brings them in when there is work and sends them away when there is none. This file
-// lists what is compiled in: the drivers, and the runners for instances.
+// Command drover drives a herd of cloud VMs: it brings them in when there is work and sends them away when there is
+// none. This file lists what is compiled in: the drivers, and the runners for instances.
 package main
 
 import (

@@ -18,11 +18,13 @@ import (
 	"drover/driver/kit"
 )
 
-// The rates are token buckets of two kinds, and a call takes from each that it counts under. Those of Azure Resource Manager hold for a
-// principal in a subscription and region (https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling),
-// those of Microsoft.Compute for a subscription and region (https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits),
-// which says them by the minute. Microsoft.Network's, on the former page, are of all changes in five minutes; its 10,000 reads are beyond
-// those of Azure Resource Manager. Azure Resource Graph's are of who asks, in five seconds
+// The rates are token buckets of two kinds, and a call takes from each that it counts under. Those of Azure Resource
+// Manager hold for a principal in a subscription and region
+// (https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling), those of
+// Microsoft.Compute for a subscription and region
+// (https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits), which says them by the minute.
+// Microsoft.Network's, on the former page, are of all changes in five minutes; its 10,000 reads are beyond those of
+// Azure Resource Manager. Azure Resource Graph's are of who asks, in five seconds
 // (https://learn.microsoft.com/azure/governance/resource-graph/concepts/guidance-for-throttled-requests).
 var rates = map[string]kit.Rate{
 	"reads":     {Burst: 250, PerSecond: 25},

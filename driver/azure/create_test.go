@@ -216,8 +216,8 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// asked returns the JSON of the create call without what differs each time. It checks that the custom data is the request's, and that
-// interfaces and addresses are tagged with the present time.
+// asked returns the JSON of the create call without what differs each time. It checks that the custom data is the
+// request's, and that interfaces and addresses are tagged with the present time.
 func asked(t *testing.T, r *region, of driver.CreateRequest) object {
 	t.Helper()
 	m := r.vms[of.Name]

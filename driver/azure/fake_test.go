@@ -18,8 +18,9 @@ import (
 	"drover/driver/drivertest"
 )
 
-// region is a region of Azure in memory. It has capacity and quotas that end, rates, answers that are behind, calls that are accepted and fail
-// later, and parts that go with their instance or stay, as they are marked. Its times are the clock's, so it works in a bubble of synctest as well.
+// region is a region of Azure in memory. It has capacity and quotas that end, rates, answers that are behind, calls
+// that are accepted and fail later, and parts that go with their instance or stay, as they are marked. Its times are
+// the clock's, so it works in a bubble of synctest as well.
 type region struct {
 	kinds    []kind
 	prices   []priceItem
@@ -132,8 +133,8 @@ func newRegion() *region {
 	}
 }
 
-// served is a call that the region answers: a request as Microsoft's reference of the REST API has it, with its query in order, where {name} is what
-// it is about and * is any text; and what it does.
+// served is a call that the region answers: a request as Microsoft's reference of the REST API has it, with its query
+// in order, where {name} is what it is about and * is any text; and what it does.
 type served struct {
 	request string
 	answer  func(r *region, name string, q *http.Request) (status int, out any, err error)

@@ -141,8 +141,8 @@ func (vm virtualMachine) status(begins string) (rest, message string, ok bool) {
 	return "", "", false
 }
 
-// state is an instance's state by its provisioning and power, which is empty while it has none. An instance that runs although its provisioning failed,
-// perhaps because its image has no agent, is left to the boot probe.
+// state is an instance's state by its provisioning and power, which is empty while it has none. An instance that runs
+// although its provisioning failed, perhaps because its image has no agent, is left to the boot probe.
 func state(provisioning, power string) driver.State {
 	switch {
 	case provisioning == "Deleting":

@@ -5,11 +5,11 @@
 // call requires that the name is not in use, so a name makes one instance. The same call tags everything it creates.
 //
 // Azure answers a create request once it has accepted it; a lack of capacity shows up later. The driver does not wait
-// for that: an instance that could not be created is listed as failed, with the reason. Azure's information is spread over
-// several lists (model and tags, power states, addresses); List merges them all or fails.
+// for that: an instance that could not be created is listed as failed, with the reason. Azure's information is spread
+// over several lists (model and tags, power states, addresses); List merges them all or fails.
 //
-// Instances share nothing. What a failed create request leaves behind (disks, interfaces, addresses) has the fleet's tag and
-// the time of the request. Types, prices and quotas are cached on disk.
+// Instances share nothing. What a failed create request leaves behind (disks, interfaces, addresses) has the fleet's
+// tag and the time of the request. Types, prices and quotas are cached on disk.
 //
 // The driver remembers one thing about instances: which ones it destroyed, since any other spot instance that ends was
 // taken back.

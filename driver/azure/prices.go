@@ -121,23 +121,25 @@ func (c *cloud) pricePage(ctx context.Context, address string) (page pricePage, 
 	return page, err
 }
 
-// spotsQuery asks Azure Resource Graph what it remembers of a region's spot instances. Of these it tells nothing to a query that names a
-// subscription, so none is named. Not all columns may be dynamic, or it has no pages: see "Guidance for pagination" in Microsoft's pages of it.
+// spotsQuery asks Azure Resource Graph what it remembers of a region's spot instances. Of these it tells nothing to a
+// query that names a subscription, so none is named. Not all columns may be dynamic, or it has no pages: see "Guidance
+// for pagination" in Microsoft's pages of it.
 const spotsQuery = `SpotResources
 | where type in~ ('microsoft.compute/skuspotpricehistory/ostype/location', 'microsoft.compute/skuspotevictionrate/location')
 | where location =~ '%s' and tostring(properties.osType) in~ ('', 'linux')
 | project id, name = tostring(sku.name), evictions = tostring(properties.evictionRate), prices = properties.spotPrices
 | order by id asc`
 
-// Offerings are told without its answer. So that is waited for no longer than spotsTime, and not asked for again at once if it does not come.
+// Offerings are told without its answer. So that is waited for no longer than spotsTime, and not asked for again at
+// once if it does not come.
 const (
 	spotsTime  = 20 * time.Second
 	spotsPause = 10 * time.Minute
 )
 
-// evictionRates are how many instances are taken back in a million hours of one, by what Azure says: the chance, in percent, that one is within an
-// hour, as the last 28 days had it (see "Pricing and eviction history" of "Use Azure Spot Virtual Machines"). A range counts as its middle, and
-// that without an end as its beginning.
+// evictionRates are how many instances are taken back in a million hours of one, by what Azure says: the chance, in
+// percent, that one is within an hour, as the last 28 days had it (see "Pricing and eviction history" of "Use Azure
+// Spot Virtual Machines"). A range counts as its middle, and that without an end as its beginning.
 var evictionRates = map[string]int64{"0-5": 25_000, "5-10": 75_000, "10-15": 125_000, "15-20": 175_000, "20+": 200_000}
 
 // spotInfo is what is cached of a type's spot instances.

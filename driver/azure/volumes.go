@@ -9,8 +9,8 @@ import (
 	"drover/driver/kit"
 )
 
-// The products of the price list that are managed disks, by the beginning of the kind of disk. What is sold by provisioned GiB, IOPS and throughput
-// is not among them.
+// The products of the price list that are managed disks, by the beginning of the kind of disk. What is sold by
+// provisioned GiB, IOPS and throughput is not among them.
 var diskProducts = map[string]string{
 	"Premium SSD Managed Disks": "Premium", "Standard SSD Managed Disks": "StandardSSD", "Standard HDD Managed Disks": "Standard",
 }

@@ -13,8 +13,8 @@ import (
 	"drover/driver/kit"
 )
 
-// rates are a little below what DigitalOcean allows a token in a minute, 250 requests and among them ten for login keys, and well below the 5000
-// that it allows in an hour: https://docs.digitalocean.com/reference/api/.
+// rates are a little below what DigitalOcean allows a token in a minute, 250 requests and among them ten for login
+// keys, and well below the 5000 that it allows in an hour: https://docs.digitalocean.com/reference/api/.
 var rates = map[string]kit.Rate{anyRequest: {Burst: 180, PerSecond: 1}, listKeys: {Burst: 5, PerMinute: 5}}
 
 const (
@@ -22,8 +22,8 @@ const (
 	listKeys   = "GET /v2/account/keys"
 )
 
-// connect makes a client, which tries nothing again unless told to. A redirect would carry the token elsewhere, so it is an answer. An API other
-// than DigitalOcean's own publishes no rates.
+// connect makes a client, which tries nothing again unless told to. A redirect would carry the token elsewhere, so it
+// is an answer. An API other than DigitalOcean's own publishes no rates.
 func connect(c Config, token drover.Secret, network http.RoundTripper, metric func(string, error)) (*godo.Client, kit.Gate, error) {
 	gate := kit.Gate{Metric: metric}
 	if c.Endpoint == official {

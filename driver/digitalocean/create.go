@@ -104,7 +104,8 @@ type extras struct {
 
 var template = kit.Template{Hint: "write a JSON object with vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"}
 
-// readTemplate begins a request. DigitalOcean's agent lets others in by a console, so there is none unless it is asked for.
+// readTemplate begins a request. DigitalOcean's agent lets others in by a console, so there is none unless it is asked
+// for.
 func readTemplate(text string) (wanted godo.DropletCreateRequest, err error) {
 	var t extras
 	err = template.Read(text, &t)

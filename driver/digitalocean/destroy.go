@@ -10,8 +10,8 @@ import (
 	"drover/driver"
 )
 
-// Destroy deletes a Droplet; its disk and its addresses go with it, and then the words that no other bears. What is not done of the latter when
-// it is interrupted, Leftovers finds.
+// Destroy deletes a Droplet; its disk and its addresses go with it, and then the words that no other bears. What is not
+// done of the latter when it is interrupted, Leftovers finds.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	doing := "destroying " + id
 	n, ok := number(id)
@@ -66,8 +66,8 @@ const (
 	leftoverKey = "ssh_key"
 )
 
-// Leftovers lists the fleet's words that no Droplet bears any more, and its login keys. Words that instances have in common, and keys, are of
-// use to those to come.
+// Leftovers lists the fleet's words that no Droplet bears any more, and its login keys. Words that instances have in
+// common, and keys, are of use to those to come.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	tags, err := pages(ctx, c.api.Tags.List)
 	if err != nil {

@@ -13,11 +13,12 @@ import (
 	"drover/driver/kit"
 )
 
-// unknownKey is what DigitalOcean says of a login key that the account does not have, or that was added to it a moment ago.
+// unknownKey is what DigitalOcean says of a login key that the account does not have, or that was added to it a moment
+// ago.
 const unknownKey = "invalid key identifiers"
 
-// errs is the table of errors. DigitalOcean's codes say no more than the status, so it is the message that tells a full region from a word
-// misspelled. It is shown in docs/clouds/digitalocean.md.
+// errs is the table of errors. DigitalOcean's codes say no more than the status, so it is the message that tells a full
+// region from a word misspelled. It is shown in docs/clouds/digitalocean.md.
 var errs = kit.Errors{
 	Market: drover.OnDemand, ByName: true, Read: read,
 	Table: slices.Concat(
@@ -48,7 +49,8 @@ func read(err error) (a kit.Answer, ok bool) {
 	return a, true
 }
 
-// retryAfter is when a next request may be made. Only what came too fast is told in seconds; what is beyond an hour's worth, by the clock.
+// retryAfter is when a next request may be made. Only what came too fast is told in seconds; what is beyond an hour's
+// worth, by the clock.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if wait := kit.RetryAfter(h, now); wait > 0 {
 		return wait

@@ -14,7 +14,8 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-// FindImages finds an image by its number, by DigitalOcean's name for it (ubuntu-24-04-x64), or by the name that a user gave it.
+// FindImages finds an image by its number, by DigitalOcean's name for it (ubuntu-24-04-x64), or by the name that a user
+// gave it.
 func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]driver.Image, error) {
 	if !strings.Contains(ref, "*") {
 		one, err := c.image(ctx, ref)

@@ -13,7 +13,8 @@ import (
 	"drover/driver/kit"
 )
 
-// List returns the instances that bear the tags, and maybe others. Those with GPUs are in a list of their own, which knows no tags.
+// List returns the instances that bear the tags, and maybe others. Those with GPUs are in a list of their own, which
+// knows no tags.
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
 	// The first page, all of them, and those with GPUs: as many as there were the last time.
 	if ctx, err = c.gate.Prepay(ctx, anyRequest, 2+int(c.lastPage.Load())); err != nil {
@@ -109,7 +110,8 @@ func number(id string) (int, bool) {
 	return n, err == nil && n > 0
 }
 
-// SetTags replaces Drover's tags of a Droplet; others' stay. New ones come before old ones go, so that it is never without.
+// SetTags replaces Drover's tags of a Droplet; others' stay. New ones come before old ones go, so that it is never
+// without.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	doing := "tagging " + id
 	wanted, err := words.Write(tags, time.Now())
@@ -141,7 +143,8 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 // prefix begins every word of ours.
 const prefix = "drover"
 
-// words are how tags are written: in small letters, since DigitalOcean holds words that differ by case alone for the same.
+// words are how tags are written: in small letters, since DigitalOcean holds words that differ by case alone for the
+// same.
 var words = kit.Words{
 	Prefix: prefix, Max: 255, Mark: '_', Single: []string{driver.TagName, driver.TagHostKey},
 	Plain: func(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' },

@@ -11,8 +11,8 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-// Offerings are the sizes that may be created, in each of their regions, and the types by hand. A size that a region has run out of is not told of
-// there.
+// Offerings are the sizes that may be created, in each of their regions, and the types by hand. A size that a region
+// has run out of is not told of there.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Regions, Within: c.config.Regions, Own: c.listed})
 }

@@ -21,8 +21,8 @@ import (
 // longestFleet is how much of a tag a fleet's name may take, escaped.
 const longestFleet = 60
 
-// listLag is how far lists are taken to lag. DigitalOcean documents nothing of it; others met lists, and a get by id, that lacked a new Droplet for
-// a few seconds: see docs/drivers.md.
+// listLag is how far lists are taken to lag. DigitalOcean documents nothing of it; others met lists, and a get by id,
+// that lacked a new Droplet for a few seconds: see docs/drivers.md.
 const listLag = time.Minute
 
 // cloud is DigitalOcean, as one fleet uses it.

@@ -1,8 +1,9 @@
 // Package drivertest is the conformance suite for drivers: the contract of package driver as checks that can fail.
 //
-// A driver's own test adopts it by handing Run a Harness. The same checks run outside of "go test", against a real account, by
-// ranging over Checks. Every check opens the cloud for itself, creates what it needs with the cheapest offering, and destroys everything
-// it created, even if it fails. Clouds are eventually consistent: whatever a check waits for may take Harness.Patience.
+// A driver's own test adopts it by handing Run a Harness. The same checks run outside of "go test", against a real
+// account, by ranging over Checks. Every check opens the cloud for itself, creates what it needs with the cheapest
+// offering, and destroys everything it created, even if it fails. Clouds are eventually consistent: whatever a check
+// waits for may take Harness.Patience.
 package drivertest
 
 import (
@@ -29,25 +30,30 @@ type Harness struct {
 	// Images are those that the cloud's instances boot from, by name; nil: Request has it.
 	Images map[drover.Arch]string
 
-	// Fleet is what the suite's instances bear; so does a second fleet, with "-other" behind. Nothing else may use the two.
+	// Fleet is what the suite's instances bear; so does a second fleet, with "-other" behind. Nothing else may use the
+	// two.
 	Fleet string
 
-	// Request holds what the suite cannot know: the image, the disk, the template, and candidates if not just any will do.
+	// Request holds what the suite cannot know: the image, the disk, the template, and candidates if not just any will
+	// do.
 	Request driver.CreateRequest
 
 	// Patience is how long an instance may take to be listed, to let in and to be gone.
 	Patience time.Duration
 
-	// Reach is where an instance is logged in to, as HOST:PORT, and as whom; nil: what the cloud says of it, and port 22.
+	// Reach is where an instance is logged in to, as HOST:PORT, and as whom; nil: what the cloud says of it, and port
+	// 22.
 	Reach func(driver.Instance) (address, user string)
 
-	// Many is how many instances a list is tried with, to see whether it is whole; 0 leaves that out. More than a page of the cloud's is telling.
+	// Many is how many instances a list is tried with, to see whether it is whole; 0 leaves that out. More than a page
+	// of the cloud's is telling.
 	Many int
 
 	// NoLogin leaves out the checks that log in, for a fake of a cloud that boots nothing.
 	NoLogin bool
 
-	// NoCommands leaves out the check that runs scripts and commands, for a fake whose instances let in and have nothing inside.
+	// NoCommands leaves out the check that runs scripts and commands, for a fake whose instances let in and have
+	// nothing inside.
 	NoCommands bool
 }
 
@@ -78,7 +84,8 @@ func (c Check) Instances(h Harness) int {
 	return c.instances
 }
 
-// Node is an error if Kubernetes would call the node that runs on an instance otherwise, or the instance itself would at its first boot.
+// Node is an error if Kubernetes would call the node that runs on an instance otherwise, or the instance itself would
+// at its first boot.
 func Node(t testing.TB, c driver.Cloud, in driver.Instance, want string) {
 	t.Helper()
 	can := c.Capabilities()

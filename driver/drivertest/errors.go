@@ -11,8 +11,8 @@ import (
 	"drover/driver/kit"
 )
 
-// Errors holds a driver's table of errors against its page in docs/clouds, and tries what is the same of every driver's errors. Answer makes the
-// error that the driver would get of an answer; nil: the cloud has no such answer to a call.
+// Errors holds a driver's table of errors against its page in docs/clouds, and tries what is the same of every driver's
+// errors. Answer makes the error that the driver would get of an answer; nil: the cloud has no such answer to a call.
 func Errors(t *testing.T, page string, e *kit.Errors, answer func(kit.Answer) error) {
 	shown := ReadPage(t, page)
 	t.Run("the page shows the table", func(t *testing.T) {

@@ -33,8 +33,8 @@ func RefusedAs(t testing.TB, c driver.Cloud, r driver.CreateRequest, want drover
 	}
 }
 
-// Impossible expects that the cloud refuses these requests as invalid, and those that no driver takes: without an image, with a template that is not
-// JSON, and with more user data than the cloud takes.
+// Impossible expects that the cloud refuses these requests as invalid, and those that no driver takes: without an
+// image, with a template that is not JSON, and with more user data than the cloud takes.
 func Impossible(t testing.TB, c driver.Cloud, request func(string, ...driver.Candidate) driver.CreateRequest, maxUserData int, more ...driver.CreateRequest) {
 	t.Helper()
 	noImage, badTemplate, tooLarge := request("one"), request("one"), request("one")
@@ -91,7 +91,8 @@ func Reaped(t testing.TB, c driver.Cloud, after time.Duration, life driver.Fleet
 	return kit.Each(reaped, func(l driver.Leftover) string { return l.Kind + " " + l.ID })
 }
 
-// ShowsPermissions expects that the page names the permissions that the driver's calls need, by a pattern whose first group is one.
+// ShowsPermissions expects that the page names the permissions that the driver's calls need, by a pattern whose first
+// group is one.
 func ShowsPermissions(t testing.TB, page, pattern string, needed []string) {
 	t.Helper()
 	slices.Sort(needed)

@@ -23,7 +23,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Options are those of a cloud of this name, whose own keys are as a configuration has them on one line: "zones: [a], markets: [spot]".
+// Options are those of a cloud of this name, whose own keys are as a configuration has them on one line: "zones: [a],
+// markets: [spot]".
 func Options(t testing.TB, cloud, kind, fleet, keys, folder string) driver.Options {
 	t.Helper()
 	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {"+cloud+": {driver: "+kind+", "+keys+"}}\n"), folder)
@@ -95,7 +96,8 @@ func (l Lack[T]) Of(kind, zone, market string) (refusal T, lacking bool) {
 	return refusal, false
 }
 
-// Buckets are the token buckets with which a fake limits calls, by their names. They are written apart from those that drivers use.
+// Buckets are the token buckets with which a fake limits calls, by their names. They are written apart from those that
+// drivers use.
 type Buckets map[string]*bucket
 
 type bucket struct {

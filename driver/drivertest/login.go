@@ -145,7 +145,8 @@ func output(client *ssh.Client, command string) ([]byte, error) {
 	return session.Output(command)
 }
 
-// hostKeyAlgorithms are those of the planted key, where one is: a server may offer others that it does not have. Nil: all.
+// hostKeyAlgorithms are those of the planted key, where one is: a server may offer others that it does not have. Nil:
+// all.
 func (t *trial) hostKeyAlgorithms() []string {
 	if t.cloud.Capabilities().HostKeys == driver.HostKeysPlanted {
 		return []string{ssh.KeyAlgoED25519}
@@ -153,8 +154,8 @@ func (t *trial) hostKeyAlgorithms() []string {
 	return nil
 }
 
-// judge says whether an offered host key is the instance's, in the way that the driver declares; what cannot be told before the login is left to
-// prove, with what the driver said.
+// judge says whether an offered host key is the instance's, in the way that the driver declares; what cannot be told
+// before the login is left to prove, with what the driver said.
 func (t *trial) judge(ctx context.Context, in driver.Instance, offered ssh.PublicKey) (refused, proof error) {
 	if t.cloud.Capabilities().HostKeys == driver.HostKeysPlanted && string(offered.Marshal()) != string(t.hostKey.PublicKey().Marshal()) {
 		return drover.Errorf(drover.KindHostKey, "instance %s has a different host key from the installed one", in.ID), nil
@@ -169,7 +170,8 @@ func (t *trial) judge(ctx context.Context, in driver.Instance, offered ssh.Publi
 	return err, nil
 }
 
-// loginTime is how long one attempt to log in may take; a port may take a connection long before anything answers there.
+// loginTime is how long one attempt to log in may take; a port may take a connection long before anything answers
+// there.
 const loginTime = 20 * time.Second
 
 // The file that the init scripts of checkInit make, one line each.

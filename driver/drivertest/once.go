@@ -43,8 +43,8 @@ func (n *Network) RoundTrip(r *http.Request) (*http.Response, error) {
 // Do is for what takes a client of HTTP in the place of its transport.
 func (n *Network) Do(r *http.Request) (*http.Response, error) { return n.RoundTrip(r) }
 
-// Once tries whether a driver, and the vendor's SDK beneath it, leave it at one request that failed: what is tried again unseen is told late, and
-// costs of the rate. The cloud is opened in a bubble of synctest, where waiting shows.
+// Once tries whether a driver, and the vendor's SDK beneath it, leave it at one request that failed: what is tried
+// again unseen is told late, and costs of the rate. The cloud is opened in a bubble of synctest, where waiting shows.
 func Once(t *testing.T, fake http.RoundTripper, request driver.CreateRequest, open func(*testing.T, *Network) driver.Cloud) {
 	for name, status := range map[string]int{
 		"a cut connection": 0, "too many requests": 429, "an internal error": 500, "a bad gateway": 502, "an overload": 503, "a gateway's timeout": 504,
@@ -58,7 +58,8 @@ func Once(t *testing.T, fake http.RoundTripper, request driver.CreateRequest, op
 	}
 }
 
-// try makes each kind of call, first over a network that is in order, so that what a driver asks once and for all is no part of it.
+// try makes each kind of call, first over a network that is in order, so that what a driver asks once and for all is no
+// part of it.
 func (n *Network) try(t *testing.T, c driver.Cloud, request driver.CreateRequest, status int) {
 	in, _ := Create(t, c, request)
 	n.broken, n.status = true, status

@@ -16,7 +16,8 @@ import (
 	"drover/driver/middleware"
 )
 
-// Crowded is a fake of a cloud that counts what it is asked and holds everybody to the rates that the real one publishes.
+// Crowded is a fake of a cloud that counts what it is asked and holds everybody to the rates that the real one
+// publishes.
 type Crowded struct {
 	Cloud    driver.Cloud
 	Request  func(name string) driver.CreateRequest // its tags name the fleet
@@ -27,9 +28,10 @@ type Crowded struct {
 	Boot     time.Duration                          // until an instance can be tagged
 }
 
-// Thousand makes, lists, tags and destroys a thousand instances, each call again when its driver says so, as a controller would. It logs the
-// calls and the time of each phase, returns how many there were, and is content if all came to be and went, and no call was beyond the rates. The fake is opened in a bubble
-// of synctest: its times are modelled. In short mode there are a hundred.
+// Thousand makes, lists, tags and destroys a thousand instances, each call again when its driver says so, as a
+// controller would. It logs the calls and the time of each phase, returns how many there were, and is content if all
+// came to be and went, and no call was beyond the rates. The fake is opened in a bubble of synctest: its times are
+// modelled. In short mode there are a hundred.
 func Thousand(t *testing.T, open func(*testing.T) Crowded) (n int) {
 	if n = 1000; testing.Short() {
 		n = 100

@@ -34,18 +34,19 @@ import (
 	"drover/driver/kit"
 )
 
-// Beside the bucket of its call, each instance that is asked for by its id, with neither filter nor pages, counts under a smaller one, and each
-// that is to end under one of "Resource token bucket sizes".
+// Beside the bucket of its call, each instance that is asked for by its id, with neither filter nor pages, counts under
+// a smaller one, and each that is to end under one of "Resource token bucket sizes".
 const (
 	byID       = "DescribeInstances by id"
 	eachEnding = "each instance of TerminateInstances"
 )
 
-// The rates are those of "Request token bucket sizes and refill rates" in Amazon's developer guide to EC2, for each account and region:
-// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html; that of the price list is in Amazon's guide to
-// billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html. Each call has a bucket of its own. Of parameters
-// "AWS Systems Manager endpoints and quotas" allows 40 reads a second, which is what a bucket comes to that holds the half and is filled by the
-// half: https://docs.aws.amazon.com/general/latest/gr/ssm.html.
+// The rates are those of "Request token bucket sizes and refill rates" in Amazon's developer guide to EC2, for each
+// account and region: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html; that of the price list
+// is in Amazon's guide to billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html.
+// Each call has a bucket of its own. Of parameters "AWS Systems Manager endpoints and quotas" allows 40 reads a second,
+// which is what a bucket comes to that holds the half and is filled by the half:
+// https://docs.aws.amazon.com/general/latest/gr/ssm.html.
 var rates = kit.Rates(map[kit.Rate][]string{
 	{Burst: 50, PerSecond: 5}: {
 		"CreateFleet", "CreateLaunchTemplate", "DeleteLaunchTemplate", "ImportKeyPair", "DeleteKeyPair", "StopInstances", "ModifyVolume",

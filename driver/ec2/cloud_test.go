@@ -55,7 +55,8 @@ func candidate(kind, zone string, m drover.Market) driver.Candidate {
 	return driver.Candidate{ProviderType: kind, Zone: zone, Market: m}
 }
 
-// TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that are behind.
+// TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that are
+// behind.
 // covers C1 C2 C3 C11
 func TestConformance(t *testing.T) {
 	f := newFake()

@@ -18,9 +18,9 @@ import (
 	"drover/driver/drivertest"
 )
 
-// fake is a region of EC2 in memory that speaks the Query API. It has what other imitations lack: capacity and quotas that end, rates,
-// client tokens, spot prices and interruptions, and answers that are behind. Its times are the clock's, so it works in a bubble of
-// synctest as well, where it is asked without a network.
+// fake is a region of EC2 in memory that speaks the Query API. It has what other imitations lack: capacity and quotas
+// that end, rates, client tokens, spot prices and interruptions, and answers that are behind. Its times are the
+// clock's, so it works in a bubble of synctest as well, where it is asked without a network.
 type fake struct {
 	zones     []string
 	kinds     []kind

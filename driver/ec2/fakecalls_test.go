@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// createFleet makes one instance, of the first override that can be had. Equal tokens bring equal answers, and other requests under them none.
+// createFleet makes one instance, of the first override that can be had. Equal tokens bring equal answers, and other
+// requests under them none.
 func (f *fake) createFleet(in url.Values) (string, *wrong) {
 	if in.Get("Type") != "instant" || in.Get("TargetCapacitySpecification.TotalTargetCapacity") != "1" {
 		return "", &wrong{"InvalidParameterValue", "the fake makes instant fleets of one"}

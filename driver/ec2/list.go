@@ -158,8 +158,8 @@ func endedIn(reason string) drover.Time {
 // states are those of which one does not end.
 var states = map[string]driver.State{"pending": driver.Pending, "running": driver.Running, "stopped": driver.Stopped}
 
-// SetTags gives the tags and takes away what else there is. EC2 has no call for both; the new tags come first, so that an instance is never
-// without its fleet's.
+// SetTags gives the tags and takes away what else there is. EC2 has no call for both; the new tags come first, so that
+// an instance is never without its fleet's.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	doing := "tag instance " + id
 	found, err := c.living(ctx, id)

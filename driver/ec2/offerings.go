@@ -165,8 +165,9 @@ func (c *cloud) zones(ctx context.Context) (zones []string, err error) {
 	return slices.Compact(zones), err
 }
 
-// family is types that share a quota of vCPUs. The codes are those of Service Quotas; see "Amazon EC2 instance type quotas" in Amazon's guide
-// to instance types: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html.
+// family is types that share a quota of vCPUs. The codes are those of Service Quotas; see "Amazon EC2 instance type
+// quotas" in Amazon's guide to instance types:
+// https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html.
 type family struct {
 	name     string
 	series   []string // what the names of its types begin with: before the generation, or with it

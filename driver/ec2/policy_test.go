@@ -13,8 +13,9 @@ import (
 // made is a call in the source: a word that is passed on, and neither a key nor a parameter.
 var made = regexp.MustCompile(`"((?:Create|Delete|Describe|Get|Import|Modify|Start|Stop|Terminate)[A-Z]\w+)"[,)]`)
 
-// implied are the permissions that no call of ours has the name of, by the one that needs them: a fleet starts its instance in our name, gives it
-// tags and a profile, and makes the account's roles for spot and for fleets if it has none yet.
+// implied are the permissions that no call of ours has the name of, by the one that needs them: a fleet starts its
+// instance in our name, gives it tags and a profile, and makes the account's roles for spot and for fleets if it has
+// none yet.
 var implied = map[string][]string{"CreateFleet": {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "iam:CreateServiceLinkedRole"}}
 
 func TestThePolicyIsThatOfTheCallsThatAreMade(t *testing.T) {

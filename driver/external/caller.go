@@ -44,8 +44,8 @@ func (c *caller) Close() error {
 	return nil
 }
 
-// speak runs the program with the call's name behind its arguments and the request on its standard input. When it has ended, or its time is
-// up, nothing of its process group is left.
+// speak runs the program with the call's name behind its arguments and the request on its standard input. When it has
+// ended, or its time is up, nothing of its process group is left.
 func (c *caller) speak(ctx context.Context, call string, _ int64, request []byte) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -81,7 +81,8 @@ func (c *caller) speak(ctx context.Context, call string, _ int64, request []byte
 	return nil, fmt.Errorf("the driver program exited without replying%s", log.last())
 }
 
-// inGroup gives a program a process group of its own, which is told to end when its context is over, and not waited for longer than grace.
+// inGroup gives a program a process group of its own, which is told to end when its context is over, and not waited for
+// longer than grace.
 func inGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
@@ -90,7 +91,8 @@ func inGroup(cmd *exec.Cmd) {
 
 var errClosed = errors.New("the cloud has been closed")
 
-// bounded keeps what is written to it, up to a limit. It has no method but Write, since whoever copies to it would use any other.
+// bounded keeps what is written to it, up to a limit. It has no method but Write, since whoever copies to it would use
+// any other.
 type bounded struct {
 	kept []byte
 	most int

@@ -141,7 +141,8 @@ func (c *cloud) createArgs(r driver.CreateRequest) createArgs {
 	return args
 }
 
-// List is the program's list. One instance in it that cannot be makes all of it an error, since the rest would be a short list.
+// List is the program's list. One instance in it that cannot be makes all of it an error, since the rest would be a
+// short list.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	if tags == nil {
 		tags = map[string]string{}
@@ -200,7 +201,8 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return err
 }
 
-// VerifyHostKey asks the program, if it can tell. A program may want to see what a command on the instance prints, once.
+// VerifyHostKey asks the program, if it can tell. A program may want to see what a command on the instance prints,
+// once.
 func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, output []byte) error {
 	if !slices.Contains(c.calls, callVerify) {
 		return drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s does not verify host keys", c.o.Name)

@@ -28,7 +28,8 @@ const (
 // maxMessage is how much of a program's message is kept.
 const maxMessage = 1000
 
-// classify is a program's error in Drover's words: a kind that is not known is transient, a scope that is not known is everything.
+// classify is a program's error in Drover's words: a kind that is not known is transient, a scope that is not known is
+// everything.
 func (f *failure) classify() *drover.Error {
 	e := &drover.Error{Kind: f.Kind, Scope: f.Scope, Market: f.Market, Message: printable(f.Message, maxMessage)}
 	if !slices.Contains(kinds, e.Kind) {

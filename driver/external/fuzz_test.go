@@ -10,7 +10,8 @@ import (
 	"drover"
 )
 
-// FuzzReply has a program say anything at all: it is either understood, and then whole, or an error with a kind and a harmless message.
+// FuzzReply has a program say anything at all: it is either understood, and then whole, or an error with a kind and a
+// harmless message.
 // covers C9
 func FuzzReply(f *testing.F) {
 	for _, seed := range []string{

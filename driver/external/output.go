@@ -9,7 +9,8 @@ import (
 	"drover/internal/logkey"
 )
 
-// logOutput is what takes the lines that the program writes to its standard error. Of more than so many a minute the rest is counted.
+// logOutput is what takes the lines that the program writes to its standard error. Of more than so many a minute the
+// rest is counted.
 func (c *cloud) logOutput() func(line string) {
 	var mu sync.Mutex
 	var began time.Time

@@ -19,7 +19,8 @@ import (
 	"drover/driver/local"
 )
 
-// The driver programs of these tests are this test binary, and so are the instances that they make with the local driver.
+// The driver programs of these tests are this test binary, and so are the instances that they make with the local
+// driver.
 func TestMain(m *testing.M) {
 	switch arg := os.Args; {
 	case len(arg) > 1 && arg[1] == local.Command:
@@ -160,7 +161,8 @@ func told(in driver.Instance) object {
 		"public": in.Addresses.Public, "user": in.Addresses.User, "created": in.Created.Std().UTC().Format(time.RFC3339)}
 }
 
-// script is a driver program in shell, by its path in YAML. It is given the name of the call and the request as its first line.
+// script is a driver program in shell, by its path in YAML. It is given the name of the call and the request as its
+// first line.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "driver") // a test's own folder bears its name, which is no word in YAML
@@ -169,7 +171,8 @@ func script(t *testing.T, text string) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	path := filepath.Join(folder, "driver.sh")
-	// A program that is started meanwhile would have the file open for writing until it is another, and the script be busy.
+	// A program that is started meanwhile would have the file open for writing until it is another, and the script be
+	// busy.
 	syscall.ForkLock.RLock()
 	err = os.WriteFile(path, []byte("#!/bin/sh\nread -r request\n"+text), 0o700)
 	syscall.ForkLock.RUnlock()

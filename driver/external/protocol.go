@@ -392,7 +392,8 @@ func money(n json.Number) (drover.Money, error) {
 	return price, err
 }
 
-// Beyond every price of an hour, of an instance and of a GiB of disk. The largest volume there may be times the latter is no overflow.
+// Beyond every price of an hour, of an instance and of a GiB of disk. The largest volume there may be times the latter
+// is no overflow.
 const (
 	mostPrice     = 1_000_000 * drover.Dollar
 	mostDiskPrice = 1000 * drover.Dollar

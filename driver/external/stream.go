@@ -16,8 +16,9 @@ import (
 // pause is how long a program that ended is not started again, so that one which cannot start costs little.
 const pause = time.Second
 
-// stream is a program that stays: requests go to its standard input, replies come in any order from its standard output. It is started by
-// the first call, and by the next one after it has ended; the calls that were under way then have failed.
+// stream is a program that stays: requests go to its standard input, replies come in any order from its standard
+// output. It is started by the first call, and by the next one after it has ended; the calls that were under way then
+// have failed.
 type stream struct {
 	command []string
 	log     func(line string)
@@ -125,7 +126,8 @@ func begin(command []string, log func(string)) (*session, error) {
 	return se, nil
 }
 
-// send writes requests one after the other, so that no caller waits for a program that does not read longer than it wants to.
+// send writes requests one after the other, so that no caller waits for a program that does not read longer than it
+// wants to.
 func (se *session) send() {
 	for {
 		select {
@@ -159,7 +161,8 @@ type replies struct {
 	line []byte // as far as it has come
 }
 
-// Write ends the program at the first line that is none of the protocol's: which of its calls will never be answered cannot be known then.
+// Write ends the program at the first line that is none of the protocol's: which of its calls will never be answered
+// cannot be known then.
 func (r *replies) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		line, after, whole := bytes.Cut(rest, []byte("\n"))
@@ -184,7 +187,8 @@ func (r *replies) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// deliver hands a reply to the call that waits for it. One that nobody waits for any more is dropped, one that names no request is an error.
+// deliver hands a reply to the call that waits for it. One that nobody waits for any more is dropped, one that names no
+// request is an error.
 func (se *session) deliver(line []byte) error {
 	var to struct {
 		ID *int64 `json:"id"`

@@ -19,10 +19,10 @@ import (
 	"drover/driver/kit"
 )
 
-// rates are those of the groups of calls that have a quota in common, for a project in a region or, where they have no region, in all of it: see
-// https://cloud.google.com/compute/docs/api-rate-limits. With them no minute has more calls than a new project may make. Google once published
-// 1,500 of a group; others were given 750 heavy calls by default, and the 300 of the price list are on its page of quotas. A
-// project's own quotas are on its list of them.
+// rates are those of the groups of calls that have a quota in common, for a project in a region or, where they have no
+// region, in all of it: see https://cloud.google.com/compute/docs/api-rate-limits. With them no minute has more calls
+// than a new project may make. Google once published 1,500 of a group; others were given 750 heavy calls by default,
+// and the 300 of the price list are on its page of quotas. A project's own quotas are on its list of them.
 var rates = kit.Rates(map[kit.Rate][]string{
 	{Burst: 540, PerSecond: 16}: {"queries", "reads", "lists", "global lists"},
 	{Burst: 150, PerSecond: 10}: {"waits for operations", "aggregated lists"},
@@ -191,8 +191,8 @@ func (a *api) get(ctx context.Context, id, fields string) (found resource, err e
 	return found, err
 }
 
-// resource is what the driver reads of an instance, disk, image, type, operation or zone; each has some of it. JSON's keys
-// are matched in any capitals.
+// resource is what the driver reads of an instance, disk, image, type, operation or zone; each has some of it. JSON's
+// keys are matched in any capitals.
 type resource struct {
 	Name, Zone, Status, CreationTimestamp string
 

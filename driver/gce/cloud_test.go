@@ -55,7 +55,8 @@ func (r redirected) RoundTrip(in *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(out)
 }
 
-// TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that are behind.
+// TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that are
+// behind.
 // covers C1 C2 C3 C11
 func TestConformance(t *testing.T) {
 	f := newFake()

@@ -71,7 +71,8 @@ var labelRules = kit.TagRules{
 	Hint:  "keys and values have up to 63 lower-case letters, digits, dashes and underscores, and a key begins with a letter",
 }
 
-// The shortest and longest that Google lets an instance run, where it is told: see "Limit the run time of a VM" in its guide.
+// The shortest and longest that Google lets an instance run, where it is told: see "Limit the run time of a VM" in its
+// guide.
 const (
 	shortestRun = 30 * time.Second
 	longestRun  = 120 * 24 * time.Hour

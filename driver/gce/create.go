@@ -53,7 +53,8 @@ func (c *cloud) insert(ctx context.Context, r driver.CreateRequest) (in driver.I
 	return c.instanceOf(as[resource](made)), err
 }
 
-// settle makes a call that begins an operation, waits for its end for a while, and returns its result; nil if it goes on.
+// settle makes a call that begins an operation, waits for its end for a while, and returns its result; nil if it goes
+// on.
 func (c *cloud) settle(ctx context.Context, call, about string, body any, asks ...string) error {
 	var begun resource
 	if err := c.api.do(ctx, call, about, body, &begun, asks...); err != nil {

@@ -285,7 +285,8 @@ func typeName(v any) string {
 	return "null"
 }
 
-// mask keeps of an answer what its request asks for, such as "nextPageToken,items(name,status)" or "items/*/disks(name)".
+// mask keeps of an answer what its request asks for, such as "nextPageToken,items(name,status)" or
+// "items/*/disks(name)".
 func mask(v any, fields string) (any, error) {
 	if fields == "" || v == nil {
 		return v, nil

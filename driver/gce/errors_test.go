@@ -35,8 +35,8 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// permissions are what the reference of each call says that it needs, with what an insert makes beside the instance and uses for it; none for the
-// price list, which anybody may read who has the API enabled.
+// permissions are what the reference of each call says that it needs, with what an insert makes beside the instance and
+// uses for it; none for the price list, which anybody may read who has the API enabled.
 var permissions = map[string][]string{
 	"compute.instances.insert": {
 		"compute.instances.create", "compute.instances.setLabels", "compute.instances.setMetadata", "compute.instances.setServiceAccount", "compute.instances.setTags",

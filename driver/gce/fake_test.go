@@ -18,10 +18,11 @@ import (
 	"drover/driver/drivertest"
 )
 
-// fake is a project of Google Compute Engine in memory, with the part of the price list that is about it. It takes what the discovery documents
-// allow and nothing else, and it has what makes the real one hard: operations that fail after they were accepted, capacity and quotas that
-// end, rates, request ids, label fingerprints, spot instances that are taken back, and lists that are behind. Its times are the clock's, so
-// it works in a bubble of synctest as well, where it is asked without a network.
+// fake is a project of Google Compute Engine in memory, with the part of the price list that is about it. It takes what
+// the discovery documents allow and nothing else, and it has what makes the real one hard: operations that fail after
+// they were accepted, capacity and quotas that end, rates, request ids, label fingerprints, spot instances that are
+// taken back, and lists that are behind. Its times are the clock's, so it works in a bubble of synctest as well, where
+// it is asked without a network.
 type fake struct {
 	api      *discovery
 	zones    []string

@@ -474,7 +474,8 @@ var entries = []struct {
 // dearer is how long ago all prices became what they are; before that they were twice as high.
 const dearer = 6 * time.Hour
 
-// told are the prices of an entry in the stretch of time that is asked about, which has to be in the past and within a month of Los Angeles.
+// told are the prices of an entry in the stretch of time that is asked about, which has to be in the past and within a
+// month of Los Angeles.
 func told(in request, expression func(times int) thing) ([]any, *wrong) {
 	if in.query.Get("startTime") == "" && in.query.Get("endTime") == "" {
 		return []any{thing{"effectiveTime": time.Now().UTC().Format(time.RFC3339), "pricingExpression": expression(1)}}, nil

@@ -123,7 +123,8 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("a start made the calls %v: %s", f.calls, diff)
 		}
 
-		// After a day it is asked for again; what cannot be asked for goes on as it was; without anything that is kept it is an error.
+		// After a day it is asked for again; what cannot be asked for goes on as it was; without anything that is kept
+		// it is an error.
 		time.Sleep(24 * time.Hour)
 		if drivertest.Offers(t, c); len(f.calls) == 0 {
 			t.Error("nothing was asked for after a day")

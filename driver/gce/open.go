@@ -1,12 +1,12 @@
 // Package gce is a cloud on Google Compute Engine.
 //
-// A cloud is a region of a project. An instance is created by instances.insert under a name derived from ours. A
-// name is unique only within a zone, so one call tries only the first candidate: the same name in two zones would be two
+// A cloud is a region of a project. An instance is created by instances.insert under a name derived from ours. A name
+// is unique only within a zone, so one call tries only the first candidate: the same name in two zones would be two
 // instances. The call returns an operation, which the driver awaits for a few seconds, since Google takes that long to
 // report that a zone or a quota is exhausted.
 //
-// Tags are labels of the instance and its disks, which are deleted with it, encoded where labels are too strict. Instances
-// share nothing, so only disks can be left over.
+// Tags are labels of the instance and its disks, which are deleted with it, encoded where labels are too strict.
+// Instances share nothing, so only disks can be left over.
 //
 // An instance publishes its host key through guest attributes while booting, and the driver asks Google for it. With
 // cloud-init, host keys are planted.
@@ -30,8 +30,8 @@ import (
 // longestFleet limits a fleet's name.
 const longestFleet = 64
 
-// listLag is how far lists are taken to lag: Google documents nothing of it but that an operation is to be waited for, which Create does for a few
-// seconds only.
+// listLag is how far lists are taken to lag: Google documents nothing of it but that an operation is to be waited for,
+// which Create does for a few seconds only.
 const listLag = time.Minute
 
 type cloud struct {

@@ -168,8 +168,9 @@ func gpuName(name string) string {
 	return strings.Join(words, "-")
 }
 
-// What Google remembers of prices is in its price list: asked for a stretch of time, each entry tells the prices that held in it, and from when. The stretch
-// has to lie in the past, and within one month as Los Angeles has it: see the price list's page.
+// What Google remembers of prices is in its price list: asked for a stretch of time, each entry tells the prices that
+// held in it, and from when. The stretch has to lie in the past, and within one month as Los Angeles has it: see the
+// price list's page.
 
 // mostMonths is how many months before the current one are read. Before that, the first price applies.
 const mostMonths = 3

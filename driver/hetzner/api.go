@@ -12,7 +12,8 @@ import (
 // anyRequest is the one bucket of all requests.
 const anyRequest = "request"
 
-// rates is that of "Rate Limiting" in the API's reference, for each project: https://docs.hetzner.cloud/reference/cloud#rate-limiting.
+// rates is that of "Rate Limiting" in the API's reference, for each project:
+// https://docs.hetzner.cloud/reference/cloud#rate-limiting.
 var rates = map[string]kit.Rate{anyRequest: {Burst: 3600, PerSecond: 1}}
 
 // callName is a request's method and object.

@@ -101,8 +101,8 @@ func serverOf(id string) (*hcloud.Server, error) {
 	return &hcloud.Server{ID: n}, nil
 }
 
-// labels are how tags are written. A label's value has at most 63 characters, letters, digits, dashes, underscores and dots, the first and the last of
-// them a letter or digit: see "Labels" in the API's reference.
+// labels are how tags are written. A label's value has at most 63 characters, letters, digits, dashes, underscores and
+// dots, the first and the last of them a letter or digit: see "Labels" in the API's reference.
 var labels = kit.Labels{Max: 63, Mark: 'Z', Joint: ".", Plain: func(c byte, edge bool) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || !edge && (c == '-' || c == '_' || c == '.')
 }}

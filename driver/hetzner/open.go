@@ -4,9 +4,9 @@
 // location such as fsn1, its disk is part of its type, and there is no spot market. Tags are labels, given in the
 // create call and encoded, since labels accept fewer characters.
 //
-// Servers cost money even while they are off, and so do their public addresses, which are deleted with them. There is also an
-// SSH key for each login key, because a server without one gets a root password that must be changed first. It is
-// free, has the fleet's label, and is removed with the fleet.
+// Servers cost money even while they are off, and so do their public addresses, which are deleted with them. There is
+// also an SSH key for each login key, because a server without one gets a root password that must be changed first. It
+// is free, has the fleet's label, and is removed with the fleet.
 package hetzner
 
 import (

@@ -30,7 +30,8 @@ func (c *Config) Default() {
 // FirstBoot says what an instance can be given for its first boot, and how much of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitShell, 0 }
 
-// Check finds what the types of the fields cannot. Without this host's own figures: what is at fault does not depend on them.
+// Check finds what the types of the fields cannot. Without this host's own figures: what is at fault does not depend on
+// them.
 func (c *Config) Check() error {
 	if err := c.Faults.check(); err != nil {
 		return err
@@ -45,8 +46,8 @@ func (c *Config) Check() error {
 	return err
 }
 
-// faultConfig asks the cloud to misbehave. Whatever is left to chance follows from the seed and the instance's name, or the
-// number of the call, alone.
+// faultConfig asks the cloud to misbehave. Whatever is left to chance follows from the seed and the instance's name, or
+// the number of the call, alone.
 type faultConfig struct {
 	Seed         uint64                 `yaml:"seed"`
 	BootDelay    time.Duration          `yaml:"boot_delay"`    // until SSH answers

@@ -32,8 +32,9 @@ const longestName = 63
 // demands are what this host requires of every create call.
 var demands = kit.Demands{Longest: longestName}
 
-// Create starts an instance's processes and returns: its address is known, and unless a boot delay was asked for its port takes
-// connections, before the instance has had time to look at them. The name of an instance that died is free again once its folder is gone.
+// Create starts an instance's processes and returns: its address is known, and unless a boot delay was asked for its
+// port takes connections, before the instance has had time to look at them. The name of an instance that died is free
+// again once its folder is gone.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	return errs.Create(ctx, r, demands, c.create)
 }
@@ -194,8 +195,9 @@ func layOut(path string) error {
 	return nil
 }
 
-// powerOffScript asks the outer process to end the instance, which ends this script too. What goes on is an instance whose outer process
-// hangs, or was killed together with the guest: then its number may be another's by now, and what it left must be ended all the same.
+// powerOffScript asks the outer process to end the instance, which ends this script too. What goes on is an instance
+// whose outer process hangs, or was killed together with the guest: then its number may be another's by now, and what
+// it left must be ended all the same.
 const powerOffScript = `#!/bin/sh
 i=$` + marker + `
 p=$(cat "$i/` + pidFile + `")
@@ -211,7 +213,8 @@ const marker = "DROVER_LOCAL_INSTANCE"
 
 func marked(path string) string { return marker + "=" + path }
 
-// environment is what a login finds: little, as on an instance of any cloud. The image is this host, so its caches are shared.
+// environment is what a login finds: little, as on an instance of any cloud. The image is this host, so its caches are
+// shared.
 func environment(path string, me *user.User) []string {
 	env := []string{
 		"HOME=" + filepath.Join(path, homeFolder),
@@ -231,8 +234,8 @@ func environment(path string, me *user.User) []string {
 	return env
 }
 
-// reserve binds a port of the kernel's choice on the loopback. While it does not listen, connections to it are refused, as an
-// instance's are that still boots.
+// reserve binds a port of the kernel's choice on the loopback. While it does not listen, connections to it are refused,
+// as an instance's are that still boots.
 func reserve(listen bool) (*os.File, netip.AddrPort, error) {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -281,12 +284,14 @@ func (c *cloud) start(path, program string, l launch, held, socket *os.File) err
 	return writePID(path, pid)
 }
 
-// writePID records an instance's process. The instance does so too, since its controller may be killed right after it has started it.
+// writePID records an instance's process. The instance does so too, since its controller may be killed right after it
+// has started it.
 func writePID(path string, pid int) error {
 	return atomicfile.Write(filepath.Join(path, pidFile), []byte(strconv.Itoa(pid)+"\n"))
 }
 
-// nameless is a file of a text that only whoever inherits it can read: it has no name any more when the text, which may hold secrets, is written.
+// nameless is a file of a text that only whoever inherits it can read: it has no name any more when the text, which may
+// hold secrets, is written.
 func nameless(folder string, text []byte) (*os.File, error) {
 	f, err := os.CreateTemp(folder, "nameless-*")
 	if err != nil {

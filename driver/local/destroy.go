@@ -111,8 +111,8 @@ func (c *cloud) startAgain(ctx context.Context, path string) error {
 	return err
 }
 
-// powerOff asks the outer process to end the instance, so that it can bury its dead, and waits a little. That it is not there any
-// more is no error: remove ends whatever is left.
+// powerOff asks the outer process to end the instance, so that it can bury its dead, and waits a little. That it is not
+// there any more is no error: remove ends whatever is left.
 func powerOff(ctx context.Context, path string) error {
 	text, err := os.ReadFile(filepath.Join(path, pidFile))
 	if errors.Is(err, os.ErrNotExist) {

@@ -14,7 +14,8 @@ import (
 	"drover/driver/kit"
 )
 
-// errs is the table of errors of this host: what is missing is not found, and what is full or forbidden is said to be so.
+// errs is the table of errors of this host: what is missing is not found, and what is full or forbidden is said to be
+// so.
 var errs = kit.Errors{
 	Read: read,
 	Table: slices.Concat(

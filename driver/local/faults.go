@@ -32,7 +32,8 @@ func (f faultConfig) neverBoots(name string) bool {
 	return f.BootFailures > 0 && middleware.Chance(f.Seed, "boot", name).Float64() < f.BootFailures
 }
 
-// lifetime is how long the instance of this name lives, 0 for as long as it is let. It is distributed as lifetimes without memory are.
+// lifetime is how long the instance of this name lives, 0 for as long as it is let. It is distributed as lifetimes
+// without memory are.
 func (f faultConfig) lifetime(name string) time.Duration {
 	if f.SuddenDeath == 0 {
 		return 0
@@ -41,8 +42,8 @@ func (f faultConfig) lifetime(name string) time.Duration {
 	return max(1, time.Duration(-math.Log(1-u)*float64(f.SuddenDeath)))
 }
 
-// announced is where an instance that listens at an address is said to be. With another host part, what stands between carries the connections
-// from there, or does with them as it likes.
+// announced is where an instance that listens at an address is said to be. With another host part, what stands between
+// carries the connections from there, or does with them as it likes.
 func (f faultConfig) announced(address netip.AddrPort) string {
 	if f.Announce.IsValid() {
 		address = netip.AddrPortFrom(f.Announce, address.Port())
@@ -61,8 +62,8 @@ func (f faultConfig) outOf(c driver.Candidate, age time.Duration) bool {
 	return false
 }
 
-// The files by which an instance is known that does not run and yet is not gone: its cloud took it back, or it powered itself off where that
-// only stops it. Until it is destroyed it is listed as stopped.
+// The files by which an instance is known that does not run and yet is not gone: its cloud took it back, or it powered
+// itself off where that only stops it. Until it is destroyed it is listed as stopped.
 const (
 	noticesFile = "notices" // what the cloud says to the instance, as the runner reads it; with it the instance is listed as reclaimed
 	stoppedFile = "stopped"
@@ -80,7 +81,8 @@ func has(path, name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// lookAtRemains ends whatever is left of a dead instance and reads what there is to say of it. The fleet's lock is held.
+// lookAtRemains ends whatever is left of a dead instance and reads what there is to say of it. The fleet's lock is
+// held.
 func (c *cloud) lookAtRemains(ctx context.Context, fleet, path string) (driver.Instance, error) {
 	if err := processes.EndAll(ctx, func() ([]int, error) { return processes.WithMarker(marked(path)) }); err != nil {
 		return driver.Instance{}, err
@@ -109,7 +111,8 @@ func (f faultConfig) fateOf(name string) fate {
 	return fate
 }
 
-// unfold waits until the instance must die, which a guest that has ended need not wait for. It returns false if it never must.
+// unfold waits until the instance must die, which a guest that has ended need not wait for. It returns false if it
+// never must.
 func (f fate) unfold(ctx context.Context, folder string) (dies bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -22,7 +22,8 @@ import (
 	"drover/internal/processes"
 )
 
-// What the guest's SSH server allows. Whoever is on this host can connect to it, so what is allowed before a login is little.
+// What the guest's SSH server allows. Whoever is on this host can connect to it, so what is allowed before a login is
+// little.
 const (
 	backlog    = 128
 	maxConns   = 256
@@ -61,8 +62,8 @@ func runGuest(folder string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go r.Run(ctx)
-	// Signals that Drover was started to ignore (nohup, a shell's &) would be ignored by every command here; those that are
-	// caught are not.
+	// Signals that Drover was started to ignore (nohup, a shell's &) would be ignored by every command here; those that
+	// are caught are not.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT)
 	ended := make(chan error, 2)
 	go func() {
@@ -160,8 +161,8 @@ func tolerable(environ []string) bool {
 	return len(environ) <= maxEnvVars && len(strings.Join(environ, "")) <= maxEnvSize
 }
 
-// serveSession is the library's handler, but for the context of the session: it ends with the session's channel, not only with
-// the connection, so that a client which gives up one command of many ends that command.
+// serveSession is the library's handler, but for the context of the session: it ends with the session's channel, not
+// only with the connection, so that a client which gives up one command of many ends that command.
 func serveSession(srv *ssh.Server, conn *gossh.ServerConn, ch gossh.NewChannel, ctx ssh.Context) {
 	open, closed := context.WithCancel(ctx)
 	defer closed()
@@ -182,8 +183,8 @@ const hangUpTime = time.Second
 // exitNoStart is what shells give for a command that cannot be run.
 const exitNoStart = 126
 
-// session runs one command, or a shell if there is none, and reports its end. Like any SSH server it keeps the session open until the
-// command has ended and its output is closed, by whoever may have inherited it.
+// session runs one command, or a shell if there is none, and reports its end. Like any SSH server it keeps the session
+// open until the command has ended and its output is closed, by whoever may have inherited it.
 func (g *guest) session(s ssh.Session) {
 	p, err := g.runCommand(s)
 	if err != nil {
@@ -291,8 +292,8 @@ func (g *guest) hangUp(c command, drained <-chan struct{}) {
 	<-drained
 }
 
-// forwardSignals passes on what the client sends. It goes on until the channel is closed, since the library waits for whoever has
-// asked for signals to take them.
+// forwardSignals passes on what the client sends. It goes on until the channel is closed, since the library waits for
+// whoever has asked for signals to take them.
 func (g *guest) forwardSignals(s ssh.Session, pid int) {
 	signals := make(chan ssh.Signal, 8)
 	s.Signals(signals)

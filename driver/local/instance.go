@@ -17,8 +17,8 @@ import (
 	"drover/internal/processes"
 )
 
-// Command is the first argument by which Drover's binary knows that it is to be an instance: it then calls [InstanceMain] with the
-// arguments after it, before anything else.
+// Command is the first argument by which Drover's binary knows that it is to be an instance: it then calls
+// [InstanceMain] with the arguments after it, before anything else.
 const Command = "local-instance"
 
 // guestFlag tells the inner process from the outer one.
@@ -59,8 +59,8 @@ func InstanceMain(args []string) int {
 	return 0
 }
 
-// runOuter is the process whose death is the instance's: it starts the guest and outlives it by as long as it takes to end everything
-// that ran in it.
+// runOuter is the process whose death is the instance's: it starts the guest and outlives it by as long as it takes to
+// end everything that ran in it.
 func runOuter(folder string) error {
 	lock, socket := inherited(fdLock, "lock"), inherited(fdSocket, "ssh")
 	defer lock.Close()

@@ -102,8 +102,8 @@ func living(fleet, path string) (in driver.Instance, alive bool, err error) {
 	return in, alive, err
 }
 
-// lockToClean waits for our own fleet's lock. Another's is left alone if it is held, with os.ErrNotExist: a controller that was stopped
-// at the wrong moment must not stop those of other fleets.
+// lockToClean waits for our own fleet's lock. Another's is left alone if it is held, with os.ErrNotExist: a controller
+// that was stopped at the wrong moment must not stop those of other fleets.
 func (c *cloud) lockToClean(ctx context.Context, fleet string) (*os.File, error) {
 	if fleet == c.o.Fleet {
 		return folderlock.Lock(ctx, c.fleetFolder(fleet))

@@ -8,8 +8,8 @@ import (
 	"drover/driver"
 )
 
-// How often WithRetry makes a call in all, and how long it waits before the second time, twice as long before each further one. A cloud that
-// says when it wants to be asked again is heeded up to a minute.
+// How often WithRetry makes a call in all, and how long it waits before the second time, twice as long before each
+// further one. A cloud that says when it wants to be asked again is heeded up to a minute.
 const (
 	mostTries  = 5
 	firstPause = 500 * time.Millisecond

@@ -10,8 +10,8 @@ import (
 	"drover/driver"
 )
 
-// For how long calls of a kind are left alone that the cloud had too many of, where it does not say: twice as long with each refusal that
-// follows another. What it says itself is heeded up to an hour, since it might say anything.
+// For how long calls of a kind are left alone that the cloud had too many of, where it does not say: twice as long with
+// each refusal that follows another. What it says itself is heeded up to an hour, since it might say anything.
 const (
 	firstLull = time.Second
 	mostLull  = time.Minute

@@ -25,8 +25,9 @@ import (
 	"drover/driver/kit"
 )
 
-// The microversions of Nova that matter here, as what stands behind "2.". See "REST API Version History" in Nova's documentation. A newer one
-// than is wanted is not asked for, so that an answer never means something else than was tried.
+// The microversions of Nova that matter here, as what stands behind "2.". See "REST API Version History" in Nova's
+// documentation. A newer one than is wanted is not asked for, so that an answer never means something else than was
+// tried.
 const (
 	baseVersion    = 1
 	networksByWord = 37 // networks can be auto and none, and must be said

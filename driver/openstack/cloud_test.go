@@ -60,8 +60,8 @@ func candidate(flavor, zone string) driver.Candidate {
 	return driver.Candidate{ProviderType: flavor, Zone: zone, Market: drover.OnDemand}
 }
 
-// TestConformance runs the suite against the fake, over a real connection, with pages of two, of the newest and the oldest version, and with
-// instances that boot from volumes.
+// TestConformance runs the suite against the fake, over a real connection, with pages of two, of the newest and the
+// oldest version, and with instances that boot from volumes.
 // covers C1 C2 C11
 func TestConformance(t *testing.T) {
 	for _, tt := range []struct {

@@ -23,8 +23,8 @@ const defaultVolume = 20
 // demands are what Nova requires of every create call.
 var demands = kit.Demands{Longest: longestName, Image: "debian-12-*", OnDemand: true, UserData: maxUserData}
 
-// Create makes a server of the first candidate, unless there is one of this name. That a host has no room for it the list tells, since Nova
-// accepts it all the same.
+// Create makes a server of the first candidate, unless there is one of this name. That a host has no room for it the
+// list tells, since Nova accepts it all the same.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	return errs.Create(ctx, r, demands, c.create)
 }

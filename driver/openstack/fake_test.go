@@ -15,9 +15,10 @@ import (
 	"drover/driver/drivertest"
 )
 
-// fake is a cloud in memory: Keystone, Nova, Glance and Cinder as far as they are asked here. It has quotas, hosts with and without room, tokens that
-// expire, pages, a part that does not answer, and versions of Nova. It is held to what the real services do by the suite that both pass. Its times
-// are the clock's, so it works in a bubble of synctest as well, where it is asked without a network.
+// fake is a cloud in memory: Keystone, Nova, Glance and Cinder as far as they are asked here. It has quotas, hosts with
+// and without room, tokens that expire, pages, a part that does not answer, and versions of Nova. It is held to what
+// the real services do by the suite that both pass. Its times are the clock's, so it works in a bubble of synctest as
+// well, where it is asked without a network.
 type fake struct {
 	newest    int // microversion of Nova
 	zones     []string

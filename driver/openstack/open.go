@@ -28,7 +28,8 @@ import (
 // longestFleet leaves room for a prefix in a server's tag, which has at most 60 characters.
 const longestFleet = 32
 
-// listLag is how far lists are taken to lag: Nova makes each from its databases, and nothing is documented of how far copies of those may.
+// listLag is how far lists are taken to lag: Nova makes each from its databases, and nothing is documented of how far
+// copies of those may.
 const listLag = driver.DefaultListLag
 
 type cloud struct {

@@ -14,8 +14,8 @@ import (
 	"drover/driver/drivertest"
 )
 
-// asked notes what is asked of each service, as a rule would have it, on the way to the fake. Signing in and the versions that a service has are
-// asked for without rules.
+// asked notes what is asked of each service, as a rule would have it, on the way to the fake. Signing in and the
+// versions that a service has are asked for without rules.
 type asked struct {
 	*fake
 	rules []string

@@ -29,7 +29,8 @@ import (
 	"drover/driver/middleware"
 )
 
-// realm is the real services as their administrator sees them, and a project of ours in them with a member who may do no more than its role.
+// realm is the real services as their administrator sees them, and a project of ours in them with a member who may do
+// no more than its role.
 type realm struct {
 	t                        *testing.T
 	identity, compute, image *gophercloud.ServiceClient
@@ -37,7 +38,8 @@ type realm struct {
 	projectID                string
 }
 
-// enter signs in as the administrator that testdata/services.sh names, and makes a project with its flavors, image and zone.
+// enter signs in as the administrator that testdata/services.sh names, and makes a project with its flavors, image and
+// zone.
 func enter(t *testing.T) *realm {
 	t.Helper()
 	if os.Getenv("OS_AUTH_URL") == "" {
@@ -177,7 +179,8 @@ func (r *realm) settled(c driver.Cloud, in driver.Instance) (now driver.Instance
 	return now
 }
 
-// TestRealServices runs against real, unmodified services of OpenStack, whose guests alone are pretended. See testdata/services.sh.
+// TestRealServices runs against real, unmodified services of OpenStack, whose guests alone are pretended. See
+// testdata/services.sh.
 // covers K14
 func TestRealServices(t *testing.T) {
 	r := enter(t)

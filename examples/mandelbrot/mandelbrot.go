@@ -81,8 +81,8 @@ func pixel(x, y int) color.Color {
 	return sum.times(1.0 / (samples * samples)).color()
 }
 
-// point returns the light of one point of the picture. A point that escapes gets its colour from the number of iterations,
-// and is shaded as if the surroundings of the set were a landscape lit from the upper left.
+// point returns the light of one point of the picture. A point that escapes gets its colour from the number of
+// iterations, and is shaded as if the surroundings of the set were a landscape lit from the upper left.
 func point(x, y float64) light {
 	const scale = breadth / width
 	c := centre + complex((x-width/2)*scale, (height/2-y)*scale)

@@ -19,8 +19,8 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Tries counts tries from 1: the first at once, the next after a wait of first, each further one after twice the wait before it, at most longest.
-// They end with ctx.
+// Tries counts tries from 1: the first at once, the next after a wait of first, each further one after twice the wait
+// before it, at most longest. They end with ctx.
 func Tries(ctx context.Context, first, longest time.Duration) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		wait := first

@@ -18,7 +18,8 @@ import (
 // sizes are the vCPUs of the types that the cloud offers, each with a GiB of memory for every vCPU.
 var sizes = []int{1, 2, 3, 4, 6, 8, 16}
 
-// perCPU is the price of a vCPU for an hour: with all types at one price, only how full they are tells a good choice from a bad one.
+// perCPU is the price of a vCPU for an hour: with all types at one price, only how full they are tells a good choice
+// from a bad one.
 const perCPU = drover.Money(50_000_000)
 
 // cloud is a driver.Cloud whose instances are SSH servers in this process.

@@ -30,8 +30,8 @@ type Result struct {
 	Peak      int64         // the most bytes of this process that were ever resident
 }
 
-// Run runs a workload in a folder of its own, which it leaves to its caller. It is an error if a job did not succeed, ran twice, or ran where
-// it had no room.
+// Run runs a workload in a folder of its own, which it leaves to its caller. It is an error if a job did not succeed,
+// ran twice, or ran where it had no room.
 func Run(ctx context.Context, folder string, w Workload) (r Result, err error) {
 	f := &fleet{tally: newTally(w.Work)}
 	f.cloud = newCloud(w.Quota, w.Boot, f.tally)

@@ -48,7 +48,8 @@ func newRunner(name string, vcpus int, t *tally) *runner {
 	}
 }
 
-// execute does what a command asks for, and returns its exit code. What is no script of a controller's is a boot probe, which passes.
+// execute does what a command asks for, and returns its exit code. What is no script of a controller's is a boot probe,
+// which passes.
 func (r *runner) execute(command string, channel ssh.Channel) uint32 {
 	s, ok := readScript(command)
 	switch {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// script is what a controller has an instance's shell do: see package remote, whose scripts say what they are about by what they run.
+// script is what a controller has an instance's shell do: see package remote, whose scripts say what they are about by
+// what they run.
 type script struct {
 	args []string // $1 and on
 	text string

@@ -1,9 +1,9 @@
 // Package billing says what an instance's bill was for. It is pure: sums of money in, sums of money out.
 //
-// The model: from when an instance is created to when its bill ends, each moment costs what its tariff says. An attempt pays in proportion
-// to its share of the instance's vCPUs, from its start to its command's end. The rest is boot until the instance was ready, and
-// idle from then on. Waste is the share of attempts that were lost or interrupted, and the unused time of an
-// instance on which no job ever started.
+// The model: from when an instance is created to when its bill ends, each moment costs what its tariff says. An attempt
+// pays in proportion to its share of the instance's vCPUs, from its start to its command's end. The rest is boot until
+// the instance was ready, and idle from then on. Waste is the share of attempts that were lost or interrupted, and the
+// unused time of an instance on which no job ever started.
 //
 // The invariant: for any period, the parts add up to what the instance cost in it, to the nano-dollar.
 package billing
@@ -74,7 +74,8 @@ func (b Bill) Open(from, to drover.Time) *Account {
 	return &Account{b, from, to, b.Cost(from, to)}
 }
 
-// Charge is what an attempt had. It never takes what others have taken: their cut nano-dollars may make up one together.
+// Charge is what an attempt had. It never takes what others have taken: their cut nano-dollars may make up one
+// together.
 func (a *Account) Charge(u Use) (p Parts) {
 	had := min(a.left, a.bill.Share(u, a.from, a.to))
 	a.left -= had

@@ -68,7 +68,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// Whatever there was, in whatever stretch: nothing is lost and nothing is paid twice, and two stretches come to what one across both does.
+// Whatever there was, in whatever stretch: nothing is lost and nothing is paid twice, and two stretches come to what
+// one across both does.
 func TestThePartsAddUp(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		moment := rapid.Map(rapid.Int64Range(0, 4e12), func(n int64) drover.Time { return begin + drover.Time(n) })

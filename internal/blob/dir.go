@@ -74,7 +74,8 @@ func (d *Dir) Put(ctx context.Context, r io.Reader) (hash string, size int64, er
 	return hash, size, nil
 }
 
-// PutAs keeps all that r gives, at most limit bytes, if it has the hash. KindInvalid: it has another, or is longer; then nothing of it is kept.
+// PutAs keeps all that r gives, at most limit bytes, if it has the hash. KindInvalid: it has another, or is longer;
+// then nothing of it is kept.
 func (d *Dir) PutAs(ctx context.Context, hash string, r io.Reader, limit int64) error {
 	if err := checkHash(hash); err != nil {
 		return err
@@ -109,7 +110,8 @@ func (d *Dir) put(ctx context.Context, r io.Reader, admit func(hash string, size
 	return hash, size, d.name(name, hash)
 }
 
-// PutFile keeps the contents of the file at path as they are while they are read. The copy does not change when the file does.
+// PutFile keeps the contents of the file at path as they are while they are read. The copy does not change when the
+// file does.
 func (d *Dir) PutFile(ctx context.Context, path string) (hash string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -119,8 +121,8 @@ func (d *Dir) PutFile(ctx context.Context, path string) (hash string, size int64
 	return d.Put(ctx, f)
 }
 
-// name gives a filled file the name of its contents. It takes the place of the same contents if they are there already, so that how long it takes
-// does not tell a stranger whether they were.
+// name gives a filled file the name of its contents. It takes the place of the same contents if they are there already,
+// so that how long it takes does not tell a stranger whether they were.
 func (d *Dir) name(from, hash string) error {
 	if err := d.root.MkdirAll(path.Dir(place(hash)), 0o700); err != nil {
 		return err

@@ -13,8 +13,9 @@ import (
 	"drover"
 )
 
-// OpenOutput opens a file that Receive has returned. It may have been changed since by whoever owns the folder: its hash tells. KindNotFound:
-// it is not there, or no plain file within the element's folder, wherever its path or a link may lead.
+// OpenOutput opens a file that Receive has returned. It may have been changed since by whoever owns the folder: its
+// hash tells. KindNotFound: it is not there, or no plain file within the element's folder, wherever its path or a link
+// may lead.
 func (r *Results) OpenOutput(job string, index int, file drover.File) (io.ReadSeekCloser, error) {
 	at, err := folder(job, index)
 	if err != nil {
@@ -44,12 +45,12 @@ func (r *Results) openWithin(folder, name string) (*os.File, error) {
 	return f, err
 }
 
-// LogLimit is how many bytes are kept of an output stream. Of a longer one the first and the last half of so many are, with a line between
-// them: see WriteLog.
+// LogLimit is how many bytes are kept of an output stream. Of a longer one the first and the last half of so many are,
+// with a line between them: see WriteLog.
 func (r *Results) LogLimit() int64 { return r.limits.Log }
 
-// OpenLog opens what is kept of an output stream, and says how long that is. An attempt that ends while it is read puts another file in its
-// place; what was opened stays as it is. KindNotFound: there is none.
+// OpenLog opens what is kept of an output stream, and says how long that is. An attempt that ends while it is read puts
+// another file in its place; what was opened stays as it is. KindNotFound: there is none.
 func (r *Results) OpenLog(job string, index int, stream string) (io.ReadSeekCloser, int64, error) {
 	name, err := logName(job, index, stream)
 	if err != nil {
@@ -96,8 +97,8 @@ func openPlain(root *os.Root, name string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// absent reports whether an error of opening says that there is nothing to be opened, rather than that it could not be: where the kernel did
-// not say it, the root has, of a name that leads out of it, or openPlain.
+// absent reports whether an error of opening says that there is nothing to be opened, rather than that it could not be:
+// where the kernel did not say it, the root has, of a name that leads out of it, or openPlain.
 func absent(err error) bool {
 	var errno syscall.Errno
 	if err == nil || !errors.As(err, &errno) {

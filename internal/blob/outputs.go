@@ -19,9 +19,9 @@ import (
 	"drover"
 )
 
-// Receive unpacks the outputs of an element from a tar stream that its instance sends, and puts them in the place of whatever an
-// earlier attempt left. It reads the stream to its end, and an error there, or anywhere before, leaves the earlier outputs as they were.
-// An empty archive leaves no folder. The files come back in the archive's order.
+// Receive unpacks the outputs of an element from a tar stream that its instance sends, and puts them in the place of
+// whatever an earlier attempt left. It reads the stream to its end, and an error there, or anywhere before, leaves the
+// earlier outputs as they were. An empty archive leaves no folder. The files come back in the archive's order.
 func (r *Results) Receive(ctx context.Context, job string, index int, stream io.Reader) ([]drover.File, error) {
 	at, err := folder(job, index)
 	if err != nil {
@@ -52,8 +52,8 @@ func (r *Results) receive(ctx context.Context, at string, stream io.Reader) ([]d
 	return u.files, r.replace(temporary, at, len(u.files) == 0)
 }
 
-// replace puts the new folder in the place of the old. A crash between the two renames leaves neither: the attempt is not final yet, so
-// its outputs will be sent again.
+// replace puts the new folder in the place of the old. A crash between the two renames leaves neither: the attempt is
+// not final yet, so its outputs will be sent again.
 func (r *Results) replace(fresh, at string, empty bool) error {
 	old := path.Join(partial, rand.Text())
 	if err := r.root.Rename(at, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +116,8 @@ func (u *unpacker) unpack(stream io.Reader) error {
 // mostLinks is how many links that lead to each other are followed, as Linux does.
 const mostLinks = 40
 
-// listLinks lists what the links lead to under their names as well, since whoever fetches files one by one gets no links.
+// listLinks lists what the links lead to under their names as well, since whoever fetches files one by one gets no
+// links.
 func (u *unpacker) listLinks() error {
 	to := make(map[string]string, len(u.links))
 	for _, l := range u.links {
@@ -193,7 +194,8 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	return err
 }
 
-// fewEntries is of how many files and folders each is waited for. The disk takes a millisecond for each, so many of them are waited for together.
+// fewEntries is of how many files and folders each is waited for. The disk takes a millisecond for each, so many of
+// them are waited for together.
 const fewEntries = 100
 
 func (u *unpacker) few() bool { return u.entries <= fewEntries }

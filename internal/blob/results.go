@@ -35,7 +35,8 @@ type Results struct {
 	limits Limits
 }
 
-// OpenResults opens the folder at path, or makes it. Results of earlier attempts in it stay until newer ones take their places.
+// OpenResults opens the folder at path, or makes it. Results of earlier attempts in it stay until newer ones take their
+// places.
 func OpenResults(path string, limits Limits) (*Results, error) {
 	root, lock, err := openRoot(path, 0o755)
 	if err != nil {
@@ -49,8 +50,8 @@ func (r *Results) Close() error {
 	return errors.Join(r.root.RemoveAll(partial), r.root.Close(), r.lock.Close())
 }
 
-// folder is where the outputs of an element are. The names of jobs are checked, but what they may hold is decided elsewhere: here it
-// matters only that they are one step down.
+// folder is where the outputs of an element are. The names of jobs are checked, but what they may hold is decided
+// elsewhere: here it matters only that they are one step down.
 func folder(job string, index int) (string, error) {
 	if !fs.ValidPath(job) || path.Base(job) != job || job == "." || job == partial || job == logs {
 		return "", drover.Errorf(drover.KindInvalid, "%.80q cannot be the name of a job's folder", job)
@@ -83,12 +84,13 @@ func (r *Results) Has(job string, index int) bool {
 	return false
 }
 
-// Section gives n bytes of a stream from offset on. It is asked for the parts that are kept, one after the other. What it gives beyond n
-// is not read; if it gives less, the log is not kept.
+// Section gives n bytes of a stream from offset on. It is asked for the parts that are kept, one after the other. What
+// it gives beyond n is not read; if it gives less, the log is not kept.
 type Section func(offset, n int64) (io.Reader, error)
 
-// WriteLog keeps an output stream of size bytes, in place of an earlier attempt's. Of one over the limit it keeps head and tail, with a
-// line between them that says what is missing; only those two are asked for. An empty stream leaves no file.
+// WriteLog keeps an output stream of size bytes, in place of an earlier attempt's. Of one over the limit it keeps head
+// and tail, with a line between them that says what is missing; only those two are asked for. An empty stream leaves no
+// file.
 func (r *Results) WriteLog(ctx context.Context, job string, index int, stream string, size int64, section Section) error {
 	name, err := logName(job, index, stream)
 	if err != nil {
@@ -105,7 +107,8 @@ func (r *Results) WriteLog(ctx context.Context, job string, index int, stream st
 	return nil
 }
 
-// GrowLog writes a piece of a log at an offset, while the attempt runs; offset 0 starts the log anew. WriteLog replaces it when the attempt has ended.
+// GrowLog writes a piece of a log at an offset, while the attempt runs; offset 0 starts the log anew. WriteLog replaces
+// it when the attempt has ended.
 func (r *Results) GrowLog(job string, index int, stream string, offset int64, piece []byte) error {
 	name, err := logName(job, index, stream)
 	if err != nil {
@@ -127,8 +130,8 @@ func (r *Results) GrowLog(job string, index int, stream string, offset int64, pi
 	return errors.Join(err, f.Close())
 }
 
-// KeepLogs sets the logs that there are of an element, which are of an earlier attempt, aside under that attempt's number, so that those of a later one
-// can take their places. Doing it again changes nothing.
+// KeepLogs sets the logs that there are of an element, which are of an earlier attempt, aside under that attempt's
+// number, so that those of a later one can take their places. Doing it again changes nothing.
 func (r *Results) KeepLogs(job string, index, attempt int) error {
 	if err := r.root.MkdirAll(attempts, 0o755); err != nil {
 		return err

@@ -49,8 +49,8 @@ func parse(text string) map[string]string {
 	return own
 }
 
-// candidates are the places to try: within this process's own group, whose limits then hold too; and in version 2, where a group with
-// processes in it may have no groups with controllers, at the top.
+// candidates are the places to try: within this process's own group, whose limits then hold too; and in version 2,
+// where a group with processes in it may have no groups with controllers, at the top.
 func candidates(own map[string]string) []Base {
 	if _, ok := own["memory"]; ok {
 		return []Base{{Memory: filepath.Join(mountPoint, "memory", own["memory"]), CPU: filepath.Join(mountPoint, "cpu", own["cpu"])}}

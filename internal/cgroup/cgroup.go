@@ -1,5 +1,5 @@
-// Package cgroup limits the processors and memory that a process and its descendants use, by control groups of the Linux kernel: version 2,
-// or version 1 where its controllers are mounted, which includes hybrid hosts. See cgroups(7).
+// Package cgroup limits the processors and memory that a process and its descendants use, by control groups of the
+// Linux kernel: version 2, or version 1 where its controllers are mounted, which includes hybrid hosts. See cgroups(7).
 //
 // A [Base], found once, is where groups can be created; a [Group] is created in it for each attempt. A process starts
 // in its group, so it never runs without its limits.
@@ -21,7 +21,8 @@ import (
 	"drover/internal/backoff"
 )
 
-// Base is where groups can be made: one folder for each controller, which in version 2 are the same. It can be written as JSON.
+// Base is where groups can be made: one folder for each controller, which in version 2 are the same. It can be written
+// as JSON.
 type Base struct {
 	Unified bool   `json:"unified,omitempty"` // version 2
 	Memory  string `json:"memory"`
@@ -48,7 +49,8 @@ func (g *Group) folders() []string {
 	return []string{g.memory, g.cpu}
 }
 
-// Make makes the group with its limits, 0 being none. A group that is there already, left by one who died, must be removed before.
+// Make makes the group with its limits, 0 being none. A group that is there already, left by one who died, must be
+// removed before.
 func (g *Group) Make(limits drover.Resources) error {
 	for _, folder := range g.folders() {
 		if err := os.Mkdir(folder, 0o700); err != nil {
@@ -103,7 +105,8 @@ func write(folder, file, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// OutOfMemory is how many processes of the group the kernel has ended because the group needed more memory than it may have.
+// OutOfMemory is how many processes of the group the kernel has ended because the group needed more memory than it may
+// have.
 func (g *Group) OutOfMemory() (int, error) {
 	file := "memory.oom_control"
 	if g.base.Unified {
@@ -135,8 +138,8 @@ func OwnOutOfMemory() (int, error) {
 	return n, err
 }
 
-// Remove kills what is left in the group, and in those that were made in it, and removes it. It is patient that long with what does not die at once. A group that is not
-// there is no error.
+// Remove kills what is left in the group, and in those that were made in it, and removes it. It is patient that long
+// with what does not die at once. A group that is not there is no error.
 func (g *Group) Remove(patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -173,8 +176,9 @@ func remove(folder string) error {
 	return err
 }
 
-// Sweep removes the groups with this prefix that hold no process and were made before the given time: who made them died, or the whole
-// of an instance that shares its host with others. A younger one may be about to get its first process.
+// Sweep removes the groups with this prefix that hold no process and were made before the given time: who made them
+// died, or the whole of an instance that shares its host with others. A younger one may be about to get its first
+// process.
 func (b Base) Sweep(prefix string, before time.Time) {
 	for _, folder := range (&Group{memory: b.Memory, cpu: b.CPU}).folders() {
 		entries, err := os.ReadDir(folder)

@@ -24,8 +24,9 @@ func (g *Group) Enter(attr *syscall.SysProcAttr, start func() (pid int, err erro
 	return start()
 }
 
-// enterByThread starts the process from a thread that is in the group meanwhile, since a process is born into the group of the thread
-// which makes it. A thread enters a group without waiting for the others of its process. One that cannot leave it again ends.
+// enterByThread starts the process from a thread that is in the group meanwhile, since a process is born into the group
+// of the thread which makes it. A thread enters a group without waiting for the others of its process. One that cannot
+// leave it again ends.
 func (g *Group) enterByThread(start func() (int, error)) (pid int, err error) {
 	done := make(chan struct{})
 	go func() {

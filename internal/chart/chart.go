@@ -1,6 +1,7 @@
 // Package chart draws what changed over time, as SVG that can be read on light and dark pages.
 //
-// The model: panels stand below one another over one axis of time; each shows the same subjects, one line a subject, in the same colors.
+// The model: panels stand below one another over one axis of time; each shows the same subjects, one line a subject, in
+// the same colors.
 package chart
 
 import (

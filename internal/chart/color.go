@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// color is how something looks on a light page and on a dark one. Light colors are attributes, for programs that read no style sheet.
+// color is how something looks on a light page and on a dark one. Light colors are attributes, for programs that read
+// no style sheet.
 type color struct{ light, dark string }
 
 var (
@@ -14,7 +15,8 @@ var (
 	grid  = color{"#e1e1e1", "#343a43"}
 )
 
-// palette is Okabe's and Ito's, whose colors people tell apart who see few. The paler ones are darker on light pages, and all are paler on dark ones.
+// palette is Okabe's and Ito's, whose colors people tell apart who see few. The paler ones are darker on light pages,
+// and all are paler on dark ones.
 var palette = []color{
 	{"#0072b2", "#4aa8e0"}, {"#d55e00", "#f08a3c"}, {"#00896a", "#1fc18f"}, {"#b8508c", "#e39ac4"}, {"#2b83b5", "#9ad3f5"}, {"#a87000", "#f2b632"}, {"#000000", "#ffffff"},
 }

@@ -12,8 +12,8 @@ import (
 	"drover/internal/store"
 )
 
-// setAside renames the folder that a new run is to lay its results in, if an earlier run has left some there: to NAME.1, or the first number that
-// is free. An earlier run that can go on finds its results under the new name.
+// setAside renames the folder that a new run is to lay its results in, if an earlier run has left some there: to
+// NAME.1, or the first number that is free. An earlier run that can go on finds its results under the new name.
 func setAside(folder *daemon.RunFolder, p *daemon.RunPlan, ui *progress) error {
 	if !p.New {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"runtime"
 )
 
-// buildProgram makes the test binary serve as drover. The runner beside it is a script that starts the real one: sending that to each instance
-// would take longer than the tests themselves.
+// buildProgram makes the test binary serve as drover. The runner beside it is a script that starts the real one:
+// sending that to each instance would take longer than the tests themselves.
 func buildProgram(folder string) error {
 	if err := os.Mkdir(filepath.Join(folder, "runners"), 0o700); err != nil {
 		return err

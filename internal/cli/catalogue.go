@@ -13,7 +13,8 @@ import (
 	"drover/internal/trace"
 )
 
-// priceLists are in the place of what clouds say, by the clouds that they are of; under no name that of every cloud without one of its own.
+// priceLists are in the place of what clouds say, by the clouds that they are of; under no name that of every cloud
+// without one of its own.
 type priceLists map[string]priceList
 
 // priceList is what a file has.
@@ -72,8 +73,8 @@ func (l priceLists) check(c *config.Config) error {
 // bare is the cloud of who has a price list and no configuration: without limits.
 const bare = "cloud"
 
-// listedConfig is a configuration, or one cloud of it: a file, or this machine, or, with a price list alone, a cloud without limits.
-// Drivers are checked of those clouds alone that have to be asked.
+// listedConfig is a configuration, or one cloud of it: a file, or this machine, or, with a price list alone, a cloud
+// without limits. Drivers are checked of those clouds alone that have to be asked.
 func (a *app) listedConfig(file, onlyCloud string, lists priceLists) (*config.Config, error) {
 	c := config.Default("run")
 	switch {
@@ -108,8 +109,8 @@ func (l priceLists) asked(c *config.Config) []config.Cloud {
 	return slices.DeleteFunc(slices.Clone(c.Clouds), func(cloud config.Cloud) bool { return l.of(cloud.Name) != nil })
 }
 
-// listedOfferings are what the clouds of a configuration offer: those that have a list by that, with what it does not say modelled, and the
-// others as they say. How a cloud bills that was asked is then in the configuration.
+// listedOfferings are what the clouds of a configuration offer: those that have a list by that, with what it does not
+// say modelled, and the others as they say. How a cloud bills that was asked is then in the configuration.
 func (a *app) listedOfferings(ctx context.Context, c *config.Config, m simulate.Models) (all []drover.Offering, leftOut []drover.LeftOut, err error) {
 	asked := *c
 	if asked.Clouds = a.lists.asked(c); len(asked.Clouds) > 0 {

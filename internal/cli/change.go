@@ -92,7 +92,8 @@ that succeeded do not run again.`,
 	return cmd
 }
 
-// retryBatch is a batch file with which the jobs can be retried, and whose inputs the controller has. Of its other jobs only the names matter.
+// retryBatch is a batch file with which the jobs can be retried, and whose inputs the controller has. Of its other jobs
+// only the names matter.
 func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids []drover.JobID) (drover.Batch, error) {
 	file, err := config.LoadBatch(path)
 	if err != nil {
@@ -129,8 +130,8 @@ func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids
 	return file.Batch, a.upload(ctx, svc, &file.Batch, 0)
 }
 
-// tellFollowers names the jobs that were to run after one that is put back, and were cancelled since it did not succeed. Batches may
-// bear the same name, but then they were not submitted at the same moment.
+// tellFollowers names the jobs that were to run after one that is put back, and were cancelled since it did not
+// succeed. Batches may bear the same name, but then they were not submitted at the same moment.
 func (a *app) tellFollowers(ctx context.Context, svc drover.Queue, job drover.Job, retried []drover.JobID) error {
 	filter := drover.JobFilter{Batch: job.Batch, States: []drover.JobState{drover.JobCancelled}}
 	for other, err := range allJobs(ctx, svc, filter) {
@@ -202,7 +203,8 @@ func count(is bool) int {
 	return 0
 }
 
-// change changes jobs one after the other and prints what became of each. One that cannot be changed does not stand in the way of the rest.
+// change changes jobs one after the other and prints what became of each. One that cannot be changed does not stand in
+// the way of the rest.
 func (a *app) change(ids []drover.JobID, words func(drover.Job) string, do func(drover.JobID) (drover.Job, error)) error {
 	changed := []drover.Job{}
 	var failed error

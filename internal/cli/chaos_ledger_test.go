@@ -58,8 +58,8 @@ jobs:
 	return text
 }
 
-// submit submits one batch after the other, until trouble is over, whenever little is left to do. A submission is made until it is
-// acknowledged, under one key.
+// submit submits one batch after the other, until trouble is over, whenever little is left to do. A submission is made
+// until it is acknowledged, under one key.
 func (l *ledger) submit(ctx context.Context, client drover.Service) {
 	for n := 0; ctx.Err() == nil; n++ {
 		l.submitOne(n)
@@ -165,7 +165,8 @@ func (l *ledger) lowered(id drover.JobID) {
 	l.lows[id] = true
 }
 
-// raise gives priorities back, where a job is not final. A controller that found no room on its disk may only now end, and the next begin.
+// raise gives priorities back, where a job is not final. A controller that found no room on its disk may only now end,
+// and the next begin.
 func (l *ledger) raise(t *testing.T, client drover.Service) {
 	for id := range l.lows {
 		eventually(t, 30*time.Second, fmt.Sprintf("the priority of %v is raised", id), func() bool {
@@ -175,7 +176,8 @@ func (l *ledger) raise(t *testing.T, client drover.Service) {
 	}
 }
 
-// audit wants what was acknowledged to be there, all of it to be final, and what the jobs saw to agree with what the records say.
+// audit wants what was acknowledged to be there, all of it to be final, and what the jobs saw to agree with what the
+// records say.
 func (l *ledger) audit(t *testing.T, client drover.Service, jobs []drover.Job) {
 	t.Helper()
 	for _, fault := range l.errors {
@@ -204,7 +206,8 @@ func (l *ledger) audit(t *testing.T, client drover.Service, jobs []drover.Job) {
 	}
 }
 
-// auditJob wants a job to have ended as it must, and to have run as often as the records say, one attempt after the other.
+// auditJob wants a job to have ended as it must, and to have run as often as the records say, one attempt after the
+// other.
 func (l *ledger) auditJob(t *testing.T, j drover.Job, w testament) {
 	asked, acknowledged := l.cancelOf(j.ID)
 	last := 0

@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// network stands between the controller and its instances: they are announced on one address of the loopback and listen on another. Bytes
-// within a connection are never lost or reordered, as TCP sees to that; everything else that a network does happens.
+// network stands between the controller and its instances: they are announced on one address of the loopback and listen
+// on another. Bytes within a connection are never lost or reordered, as TCP sees to that; everything else that a
+// network does happens.
 type network struct {
 	dice    *dice
 	records string // pattern of the instances' records
@@ -225,7 +226,8 @@ func (n *network) darkUntil(port uint16) time.Time {
 	return n.dark[port]
 }
 
-// darken lets nothing through for a while, to or from one instance or, with a share of 1, all of them. It returns how many.
+// darken lets nothing through for a while, to or from one instance or, with a share of 1, all of them. It returns how
+// many.
 func (n *network) darken(share float64, d time.Duration) (instances int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

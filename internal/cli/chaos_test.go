@@ -31,9 +31,9 @@ const (
 	emptyTime = time.Minute     // until every instance is gone
 )
 
-// TestChaos has a fleet of real processes work while controllers, runners, supervisors, jobs and instances are killed and stopped at
-// random, connections are cut, delayed, silenced and overtaken, the disk is full, and people cancel and instruct. Then, left alone,
-// it must come to rest with no job lost, none run twice at once, and nothing left.
+// TestChaos has a fleet of real processes work while controllers, runners, supervisors, jobs and instances are killed
+// and stopped at random, connections are cut, delayed, silenced and overtaken, the disk is full, and people cancel and
+// instruct. Then, left alone, it must come to rest with no job lost, none run twice at once, and nothing left.
 // covers D1 D5 D9 D12 D13 K7 K12
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
@@ -90,8 +90,8 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	return c
 }
 
-// chaosConfiguration has small times, so that every one of them is often met, and a cloud that misbehaves too. It has some to choose from, since
-// what does not boot, as it was killed, is left alone for a while.
+// chaosConfiguration has small times, so that every one of them is often met, and a cloud that misbehaves too. It has
+// some to choose from, since what does not boot, as it was killed, is left alone for a while.
 const chaosConfiguration = `version: 1
 fleet: lab
 listen: %s
@@ -149,7 +149,8 @@ func (c *chaos) connect(t *testing.T) drover.Service {
 	return paced{client}
 }
 
-// rest waits, with no more trouble, until every job is final. What people have to do is done: what was held is released.
+// rest waits, with no more trouble, until every job is final. What people have to do is done: what was held is
+// released.
 func (c *chaos) rest(t *testing.T) {
 	t.Helper()
 	eventually(t, 30*time.Second, "the controller answers", func() bool {
@@ -180,7 +181,8 @@ func (c *chaos) rest(t *testing.T) {
 	}
 }
 
-// empty waits until the fleet is gone, ends the controller, and wants nothing to be left but records, which are to say how it came about.
+// empty waits until the fleet is gone, ends the controller, and wants nothing to be left but records, which are to say
+// how it came about.
 func (c *chaos) empty(t *testing.T) {
 	t.Helper()
 	eventually(t, emptyTime, "every instance is gone", func() bool {

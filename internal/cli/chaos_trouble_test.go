@@ -70,8 +70,8 @@ type trouble struct {
 	bring  func() string
 }
 
-// part is what a trouble is with. Each is left alone for a spell now and then: what only happens after a while, as the end of a
-// patience, is never seen where all else is begun anew every few seconds.
+// part is what a trouble is with. Each is left alone for a spell now and then: what only happens after a while, as the
+// end of a patience, is never seen where all else is begun anew every few seconds.
 type part int
 
 const (

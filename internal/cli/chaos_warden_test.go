@@ -104,7 +104,8 @@ func (k *warden) end(t *testing.T, limit time.Duration) {
 	}
 }
 
-// disk is the one that the controller's records, results and recordings are on. It can be filled where this process may mount.
+// disk is the one that the controller's records, results and recordings are on. It can be filled where this process may
+// mount.
 type disk struct {
 	path string     // empty: it is the host's
 	full sync.Mutex // held while it is filled
@@ -113,7 +114,8 @@ type disk struct {
 // diskSize is plenty for a run; what is not used costs nothing.
 const diskSize = 256 << 20
 
-// newDisk mounts a disk at a path for as long as the test runs. What instances keep is elsewhere: theirs are other disks.
+// newDisk mounts a disk at a path for as long as the test runs. What instances keep is elsewhere: theirs are other
+// disks.
 func newDisk(t *testing.T, path, instances, elsewhere string) *disk {
 	t.Helper()
 	for _, folder := range []string{path, elsewhere} {

@@ -59,8 +59,9 @@ func (h *herd) auditSummary() {
 	}
 }
 
-// auditRecords asks a daemon for its records. Each job must have succeeded, in one attempt, and each of the cloud's ids must have one bill. Of a job that
-// succeeded after the older copy of the records was made only the output is left, which auditJob reads.
+// auditRecords asks a daemon for its records. Each job must have succeeded, in one attempt, and each of the cloud's ids
+// must have one bill. Of a job that succeeded after the older copy of the records was made only the output is left,
+// which auditJob reads.
 func (h *herd) auditRecords() {
 	var jobs []drover.Job
 	var costs drover.Costs
@@ -108,8 +109,8 @@ func (h *herd) ask(into any, args ...string) {
 	}
 }
 
-// auditJob wants no two attempts of a job to have lived at once, as the lock of its witness says, and the output to be that of an attempt
-// which came to its end.
+// auditJob wants no two attempts of a job to have lived at once, as the lock of its witness says, and the output to be
+// that of an attempt which came to its end.
 func (h *herd) auditJob(id drover.JobID, results string) {
 	seen, _ := os.ReadFile(filepath.Join(h.seen, id.String()))
 	told := strings.ReplaceAll(strings.TrimSpace(string(seen)), "\n", "; ")
@@ -140,7 +141,8 @@ func (h *herd) auditLeaks() {
 	}
 }
 
-// auditBill wants what was said to be paid to be what the ledger has. Records that were an older copy may lack what was paid since.
+// auditBill wants what was said to be paid to be what the ledger has. Records that were an older copy may lack what was
+// paid since.
 func (h *herd) auditBill() {
 	if off := h.deviation(); off > mostOff || off < -mostOff && !h.plan.older {
 		h.violate("bill: $%.4f are said to be paid, and $%.4f are: %+.1f%%%s", h.cost, h.owed(), off, h.differences())
@@ -162,7 +164,8 @@ func (h *herd) differences() string {
 // price is what the configuration says that an hour of each type costs.
 var price = map[string]float64{"small": 2.7, "large": 3.6}
 
-// owed is what the ledger has: each instance from when its creation was accepted until its last process ended, at the configuration's prices.
+// owed is what the ledger has: each instance from when its creation was accepted until its last process ended, at the
+// configuration's prices.
 func (h *herd) owed() (dollars float64) {
 	for _, in := range h.cloud.instances {
 		dollars += in.owed()

@@ -20,7 +20,8 @@ import (
 	"drover/driver"
 )
 
-// chaosCloud is a cloud that misbehaves. It speaks the protocol of docs/clouds/external.md over a socket, and keeps a ledger of what really was.
+// chaosCloud is a cloud that misbehaves. It speaks the protocol of docs/clouds/external.md over a socket, and keeps a
+// ledger of what really was.
 type chaosCloud struct {
 	plan   cloudPlan
 	folder string
@@ -160,8 +161,8 @@ func (c *chaosCloud) open() object {
 	return can
 }
 
-// hideOne has lists leave out an instance for a while. It is old enough to be in every copy, and was not hidden lately, so that it is never missing
-// for longer than the cloud promises.
+// hideOne has lists leave out an instance for a while. It is old enough to be in every copy, and was not hidden lately,
+// so that it is never missing for longer than the cloud promises.
 func (c *chaosCloud) hideOne(chance float64) {
 	now := time.Now()
 	var may []*chaosInstance

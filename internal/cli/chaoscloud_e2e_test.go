@@ -60,8 +60,8 @@ func (p *aimed) each(do func(i int, in *chaosInstance)) {
 	}
 }
 
-// TestInstancesThatListsLackAfterARestart kills the controller. Lists lack both instances for a while then, and one of them does not answer either.
-// Both live, so neither of the commands may be begun once more.
+// TestInstancesThatListsLackAfterARestart kills the controller. Lists lack both instances for a while then, and one of
+// them does not answer either. Both live, so neither of the commands may be begun once more.
 func TestInstancesThatListsLackAfterARestart(t *testing.T) {
 	t.Parallel()
 	const lag = 5 * time.Second
@@ -94,7 +94,8 @@ func TestInstancesThatListsLackAfterARestart(t *testing.T) {
 	}
 }
 
-// TestThreeDeadInstancesOfFive has three of five instances die while lists go on showing them. The two others answer, so the three are given up.
+// TestThreeDeadInstancesOfFive has three of five instances die while lists go on showing them. The two others answer,
+// so the three are given up.
 func TestThreeDeadInstancesOfFive(t *testing.T) {
 	t.Parallel()
 	p := newAimed(t, cloudPlan{lag: time.Second})
@@ -121,8 +122,8 @@ func TestThreeDeadInstancesOfFive(t *testing.T) {
 	}
 }
 
-// TestAnInstanceThatIsListedAfterItsEnd has a destroy be accepted and not done. Then the cloud says when the instance ended, and old lists go on showing it.
-// It has one record, and its bill is the cloud's.
+// TestAnInstanceThatIsListedAfterItsEnd has a destroy be accepted and not done. Then the cloud says when the instance
+// ended, and old lists go on showing it. It has one record, and its bill is the cloud's.
 func TestAnInstanceThatIsListedAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	const stale = 6 * time.Second
@@ -151,7 +152,8 @@ func TestAnInstanceThatIsListedAfterItsEnd(t *testing.T) {
 	}
 }
 
-// TestCleaningUpTwoInstancesOfOneName has the cloud make two instances of one name, and the run end before it hears of the second.
+// TestCleaningUpTwoInstancesOfOneName has the cloud make two instances of one name, and the run end before it hears of
+// the second.
 func TestCleaningUpTwoInstancesOfOneName(t *testing.T) {
 	t.Parallel()
 	const hidden = time.Hour

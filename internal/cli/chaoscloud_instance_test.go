@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// chaosInstance is one instance: a tree of processes with a real sshd in it, on a loopback address of its own. What may change is guarded by the
-// cloud's lock.
+// chaosInstance is one instance: a tree of processes with a real sshd in it, on a loopback address of its own. What may
+// change is guarded by the cloud's lock.
 type chaosInstance struct {
 	id, name, kind, zone string
 	address              string
@@ -108,7 +108,8 @@ func (in *chaosInstance) thaw() {
 	}
 }
 
-// changeHostKey gives the instance's sshd another host key, as if another sat at the address. Whoever is logged in stays so.
+// changeHostKey gives the instance's sshd another host key, as if another sat at the address. Whoever is logged in
+// stays so.
 func (in *chaosInstance) changeHostKey() error {
 	key := filepath.Join(in.folder, "other_key")
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {

@@ -30,7 +30,8 @@ const (
 	lateDestroys   faultKind = "destroyed and listed" // for some seconds more
 )
 
-// faultChances are how often each kind of fault happens: to a call, to an instance, or for shortLists at a controller's start.
+// faultChances are how often each kind of fault happens: to a call, to an instance, or for shortLists at a controller's
+// start.
 var faultChances = []struct {
 	kind   faultKind
 	chance float64
@@ -50,8 +51,8 @@ const (
 	grownOld = 40 * time.Second // age by which what is to become of an instance has
 )
 
-// cloudPlan is what one seed does to a fleet. The same seed brings the same kinds of faults and the same fate for the n-th instance; the
-// moments differ, since it is the controller that calls.
+// cloudPlan is what one seed does to a fleet. The same seed brings the same kinds of faults and the same fate for the
+// n-th instance; the moments differ, since it is the controller that calls.
 type cloudPlan struct {
 	seed     uint64
 	run      bool // drover run, else drover serve
@@ -89,8 +90,8 @@ type instanceFate struct {
 	hiddenFor               time.Duration // from lists, after its beginning
 }
 
-// draw draws the fate of the n-th instance. None ends by itself before a list that is no older than the cloud promises has shown it: a
-// controller can know all that it has to pay for.
+// draw draws the fate of the n-th instance. None ends by itself before a list that is no older than the cloud promises
+// has shown it: a controller can know all that it has to pay for.
 func (p cloudPlan) draw(n int) (f instanceFate) {
 	if p.chances == nil {
 		f = p.fate

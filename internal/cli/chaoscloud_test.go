@@ -29,8 +29,9 @@ const (
 	leftTime  = 40 * time.Second // from then until no instance is left
 )
 
-// TestChaosCloud has controllers, which are killed again and again, bring jobs to their end on a cloud that misbehaves. Its instances are real OpenSSH
-// servers, and its ledger has what really was: no job may be lost or run twice at once, no instance left, and the bill must be the ledger's.
+// TestChaosCloud has controllers, which are killed again and again, bring jobs to their end on a cloud that misbehaves.
+// Its instances are real OpenSSH servers, and its ledger has what really was: no job may be lost or run twice at once,
+// no instance left, and the bill must be the ledger's.
 // covers D9 K7 K12
 func TestChaosCloud(t *testing.T) {
 	needSSHD(t)
@@ -173,7 +174,8 @@ func (h *herd) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// trouble kills one controller after the other, at moments of chance. A run may have come to its end before the last of them.
+// trouble kills one controller after the other, at moments of chance. A run may have come to its end before the last of
+// them.
 func (h *herd) trouble() {
 	save := 4 + h.dice.below(4)
 	restore := save + 2 + h.dice.below(4)
@@ -206,7 +208,8 @@ func (h *herd) say(format string, args ...any) {
 	fmt.Fprintf(h.log, "%s CHAOS %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, args...))
 }
 
-// finished reports whether the controller that ended by itself has done all there was to do: a run has when it prints its summary.
+// finished reports whether the controller that ended by itself has done all there was to do: a run has when it prints
+// its summary.
 func (h *herd) finished() bool {
 	if h.plan.run && json.Valid([]byte(h.controller.out.String())) {
 		return true

@@ -115,8 +115,8 @@ func (a *app) noLocal(fleet string, err error) error {
 	return err
 }
 
-// localBase is where the controller of a configuration is reached from this host: where it said that it answers, since the file may have
-// been changed after it began to listen; else where the file has it listen.
+// localBase is where the controller of a configuration is reached from this host: where it said that it answers, since
+// the file may have been changed after it began to listen; else where the file has it listen.
 func localBase(listen, url string, folder daemon.Folder) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -151,7 +151,8 @@ func baseOf(listen, url string) (string, error) {
 	return "http://" + net.JoinHostPort(host, port), nil
 }
 
-// tokenFrom reads the token that a flag speaks of. The token itself is not taken there: everybody could read it in the list of processes.
+// tokenFrom reads the token that a flag speaks of. The token itself is not taken there: everybody could read it in the
+// list of processes.
 func tokenFrom(flag string) (drover.Secret, error) {
 	path, ok := strings.CutPrefix(flag, "file:")
 	if !ok {

@@ -18,11 +18,12 @@ import (
 
 // The programs of the chaos cloud (chaoscloud_test.go): its driver, and what its instances consist of.
 
-// sshd is the real OpenSSH server. It starts itself again for each connection, so it wants to be called by its whole path.
+// sshd is the real OpenSSH server. It starts itself again for each connection, so it wants to be called by its whole
+// path.
 const sshd = "/usr/sbin/sshd"
 
-// relay is the external driver of the chaos cloud. The cloud lives in the test and outlives every controller, as a real one does; the
-// driver only carries lines between the two.
+// relay is the external driver of the chaos cloud. The cloud lives in the test and outlives every controller, as a real
+// one does; the driver only carries lines between the two.
 func relay(args []string) error {
 	if len(args) != 2 || args[1] != "stream" {
 		return errors.New("chaos-driver SOCKET stream")
@@ -40,8 +41,9 @@ func relay(args []string) error {
 	return err
 }
 
-// instance is the first process of an instance of the chaos cloud. It starts sshd and the init scripts, adopts every orphan below it, and
-// ends with all of them when it is told to (SIGTERM, which is what poweroff sends) or when the test that made it is gone.
+// instance is the first process of an instance of the chaos cloud. It starts sshd and the init scripts, adopts every
+// orphan below it, and ends with all of them when it is told to (SIGTERM, which is what poweroff sends) or when the
+// test that made it is gone.
 func instance(args []string) error {
 	if len(args) != 1 {
 		return errors.New("chaos-instance FOLDER")
@@ -113,8 +115,8 @@ func stopBelow(pid int) (stopped []int) {
 	}
 }
 
-// endBelow ends all descendants of a process at one moment, as a power cut does: whoever could tell of a job's death is stopped before
-// the job dies.
+// endBelow ends all descendants of a process at one moment, as a power cut does: whoever could tell of a job's death is
+// stopped before the job dies.
 func endBelow(pid int) {
 	for len(below(pid)) > 0 {
 		for _, p := range stopBelow(pid) {

@@ -448,7 +448,8 @@ func TestInstanceCommands(t *testing.T) {
 	})
 }
 
-// brokenWatch breaks off after some events, the last of which stands for what was missed. It remembers after which it was asked to go on.
+// brokenWatch breaks off after some events, the last of which stands for what was missed. It remembers after which it
+// was asked to go on.
 type brokenWatch struct {
 	drover.Watch
 	asked []string

@@ -136,7 +136,8 @@ func (a *app) completePools(*cobra.Command, []string, string) ([]string, cobra.S
 	})
 }
 
-// completeSubjects offers what can be explained: jobs, instances, pools, clouds and, of a cloud that is typed, its offerings.
+// completeSubjects offers what can be explained: jobs, instances, pools, clouds and, of a cloud that is typed, its
+// offerings.
 func (a *app) completeSubjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	jobs, _ := a.completeJobs(cmd, args, typed)
 	instances, directive := a.completeInstances(cmd, args, typed)

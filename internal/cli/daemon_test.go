@@ -24,8 +24,8 @@ type daemonPlace struct {
 	process *process
 }
 
-// newDaemonPlace writes the configuration, with more under instances and at the top level, and starts the daemon. When the test ends the daemon
-// is drained, and nothing may be left of the fleet.
+// newDaemonPlace writes the configuration, with more under instances and at the top level, and starts the daemon. When
+// the test ends the daemon is drained, and nothing may be left of the fleet.
 func newDaemonPlace(t *testing.T, instances, more string) *daemonPlace {
 	t.Helper()
 	p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
@@ -49,7 +49,8 @@ instances: {probe_interval: 200ms, probe_timeout: 1s, term_timeout: 500ms, shutd
 %s`, p.address, instances, more)
 }
 
-// freeAddress is an address on loopback on which nobody listens. The kernel gives its port to nobody else, even while a daemon is restarted.
+// freeAddress is an address on loopback on which nobody listens. The kernel gives its port to nobody else, even while a
+// daemon is restarted.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	const first, end = 16000, 32000 // the kernel's begin at 32768

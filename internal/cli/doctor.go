@@ -194,7 +194,8 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 	return text, nil
 }
 
-// checkReady asks a controller whether it is ready to serve, as it says at /readyz. One of which that path is not passed on is not asked.
+// checkReady asks a controller whether it is ready to serve, as it says at /readyz. One of which that path is not
+// passed on is not asked.
 func checkReady(ctx context.Context, svc drover.Service) error {
 	asked, ok := svc.(interface{ Ready(context.Context) error })
 	if !ok {

@@ -9,7 +9,8 @@ import (
 	"drover/internal/backoff"
 )
 
-// The times between two looks at jobs that are waited for. Events say when to look; without them it is looked more often.
+// The times between two looks at jobs that are waited for. Events say when to look; without them it is looked more
+// often.
 const (
 	shortestLook = 100 * time.Millisecond
 	longestLook  = 2 * time.Second
@@ -24,8 +25,8 @@ type doorbell struct {
 
 func newDoorbell() *doorbell { return &doorbell{rung: make(chan struct{}, 1)} }
 
-// follow rings for each event about a job until the context ends. A broken stream is opened again. Remembered events come first, so
-// nothing that happened before the stream was open goes unnoticed.
+// follow rings for each event about a job until the context ends. A broken stream is opened again. Remembered events
+// come first, so nothing that happened before the stream was open goes unnoticed.
 func (d *doorbell) follow(ctx context.Context, svc drover.Watch, only []drover.JobID) {
 	filter := drover.EventFilter{Level: "debug"}
 	if len(only) == 1 {
@@ -56,7 +57,8 @@ func (d *doorbell) ring() {
 	}
 }
 
-// wait returns when it is time to look again: at once when something has happened, but not sooner than shortestLook after the last look.
+// wait returns when it is time to look again: at once when something has happened, but not sooner than shortestLook
+// after the last look.
 func (d *doorbell) wait(ctx context.Context) error {
 	most := longestLook
 	if d.followed.Load() {

@@ -265,7 +265,8 @@ func (t *driverTest) judge(name string, check func() error) {
 	}
 }
 
-// settle is for how long it is looked, after an interruption, for what a create call that was given up may have made after all.
+// settle is for how long it is looked, after an interruption, for what a create call that was given up may have made
+// after all.
 const settle = 5 * time.Second
 
 // clean destroys whatever bears one of the two fleets, and takes away what they left over.

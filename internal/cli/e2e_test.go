@@ -19,7 +19,8 @@ import (
 	"drover/internal/blob"
 )
 
-// TestSlowScripts runs the sessions that need the runners of every architecture, and all others in which instances work.
+// TestSlowScripts runs the sessions that need the runners of every architecture, and all others in which instances
+// work.
 func TestSlowScripts(t *testing.T) { runScripts(t, "e2e") }
 
 func TestKilledFiveTimes(t *testing.T) {
@@ -209,8 +210,8 @@ func (r *process) slowest(prefix string) (longest time.Duration) {
 	}
 }
 
-// watchMemory gives the most memory that the process had, once it has ended. What the kernel says at a process's end will not do: on
-// Linux that begins with the memory of the process that started it, here this test.
+// watchMemory gives the most memory that the process had, once it has ended. What the kernel says at a process's end
+// will not do: on Linux that begins with the memory of the process that started it, here this test.
 func (r *process) watchMemory() <-chan drover.Bytes {
 	peak := make(chan drover.Bytes, 1)
 	path := fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid)

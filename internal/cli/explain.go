@@ -61,7 +61,8 @@ func (a *app) explain(ctx context.Context, svc drover.Service, subject string) e
 // maxLookups is of how many explanations the jobs are asked for by name.
 const maxLookups = 50
 
-// jobOfSubject is the job that an explanation is about, the zero Job if it is about something else. It only gives a name.
+// jobOfSubject is the job that an explanation is about, the zero Job if it is about something else. It only gives a
+// name.
 func jobOfSubject(ctx context.Context, svc drover.Queue, subject string) drover.Job {
 	id, err := drover.ParseJobID(subject)
 	if err != nil {

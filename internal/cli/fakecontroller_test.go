@@ -22,8 +22,8 @@ import (
 	"drover/internal/httpapi"
 )
 
-// fakeController is a small Service: what it holds is what a test has put there. Its methods work as the interface says, as far as the
-// commands' tests need it; the rest are nil and panic.
+// fakeController is a small Service: what it holds is what a test has put there. Its methods work as the interface
+// says, as far as the commands' tests need it; the rest are nil and panic.
 type fakeController struct {
 	drover.Service
 

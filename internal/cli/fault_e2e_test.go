@@ -75,8 +75,8 @@ func TestAnInstanceThatDiedWhileNobodyLooked(t *testing.T) {
 	}
 }
 
-// TestAChangedHostKey puts another SSH server in the place of an instance's, on the same port, while the instance is still listed: its
-// outer process is stopped, so that the death of the guest goes unnoticed.
+// TestAChangedHostKey puts another SSH server in the place of an instance's, on the same port, while the instance is
+// still listed: its outer process is stopped, so that the death of the guest goes unnoticed.
 func TestAChangedHostKey(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -122,8 +122,8 @@ func TestAChangedHostKey(t *testing.T) {
 	}
 }
 
-// TestThreeOfFiveInstancesHang has most instances of a cloud fall silent while they stay listed. The two that answer prove that the controller
-// hears, so the three are given up and their jobs run again.
+// TestThreeOfFiveInstancesHang has most instances of a cloud fall silent while they stay listed. The two that answer
+// prove that the controller hears, so the three are given up and their jobs run again.
 //
 // covers D3
 func TestThreeOfFiveInstancesHang(t *testing.T) {

@@ -27,8 +27,8 @@ instances: {probe_interval: 200ms, probe_timeout: 1s, term_timeout: 500ms, shutd
 
 const pricePerSecond = 0.36 / 3600
 
-// witnesses writes a batch of jobs that write down what happens to them, each job lasting as long as is said, and returns the folder they
-// write to.
+// witnesses writes a batch of jobs that write down what happens to them, each job lasting as long as is said, and
+// returns the folder they write to.
 func (p *place) witnesses(jobs int, durations, more string) string {
 	folder := p.t.TempDir()
 	p.write("drover.yaml", impatient)

@@ -49,7 +49,8 @@ func openFolder(folder string) (*os.Root, error) {
 	return os.OpenRoot(folder)
 }
 
-// fetch lays one file below the root, whole and proved or not at all. Whatever the path is, it is not followed out of the root.
+// fetch lays one file below the root, whole and proved or not at all. Whatever the path is, it is not followed out of
+// the root.
 func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobOutput, patience time.Duration) error {
 	if path.Clean(o.place) != o.place || !filepath.IsLocal(o.place) || o.place == "." {
 		return drover.Errorf(drover.KindInternal, "job %v has an output whose path leads out of its folder: %q", o.Job, o.Path)
@@ -68,7 +69,8 @@ func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobO
 	return nil
 }
 
-// receive writes an output to a new file and proves that it is what was promised. When the connection breaks, it goes on where it was.
+// receive writes an output to a new file and proves that it is what was promised. When the connection breaks, it goes
+// on where it was.
 func (a *app) receive(ctx context.Context, svc drover.Queue, root *os.Root, name string, o jobOutput, patience time.Duration) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(o.file.Mode).Perm()|0o200)
 	if err != nil {

@@ -28,9 +28,10 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// followGuide does what a guide says, block by block, and wants every command to print what the guide shows. A block whose first line is a
-// comment with a file's name is that file. In a console block the lines after "$ " are commands, and what follows them is what they print;
-// "…" stands for any lines. What differs from run to run (times, money, names of instances, columns' widths) is not compared.
+// followGuide does what a guide says, block by block, and wants every command to print what the guide shows. A block
+// whose first line is a comment with a file's name is that file. In a console block the lines after "$ " are commands,
+// and what follows them is what they print; "…" stands for any lines. What differs from run to run (times, money, names
+// of instances, columns' widths) is not compared.
 func followGuide(t *testing.T, path string) {
 	t.Parallel()
 	text, err := os.ReadFile(path)

@@ -14,8 +14,8 @@ import (
 	"drover/internal/blob"
 )
 
-// keepInputs copies what the batch's inputs hold, so that a job gets what was there when it was submitted, and writes down in each job what
-// is to be laid in its working folder.
+// keepInputs copies what the batch's inputs hold, so that a job gets what was there when it was submitted, and writes
+// down in each job what is to be laid in its working folder.
 func keepInputs(ctx context.Context, batch *drover.Batch, to *blob.Dir) error {
 	return findInputs(batch, func(path string) (hash string, size int64, err error) { return to.PutFile(ctx, path) })
 }
@@ -29,7 +29,8 @@ func checkInputs(batch drover.Batch) error {
 // keeper takes in the contents of a file, which it names by their hash.
 type keeper = func(path string) (hash string, size int64, err error)
 
-// findInputs has every file of the batch's inputs kept once, and writes down in each job what is to be laid in its working folder.
+// findInputs has every file of the batch's inputs kept once, and writes down in each job what is to be laid in its
+// working folder.
 func findInputs(batch *drover.Batch, keep keeper) error {
 	kept := map[string][]drover.File{}
 	for i := range batch.Jobs {

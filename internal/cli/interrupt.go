@@ -16,9 +16,9 @@ import (
 	"drover"
 )
 
-// A run can be left in three ways. It is detached when this process has to go: jobs and instances go on, as after a kill -9. It is stopped
-// when somebody wants it to rest: jobs are stopped, instances destroyed, and a resume goes on with what is left. It is cancelled when nobody
-// wants the rest of it.
+// A run can be left in three ways. It is detached when this process has to go: jobs and instances go on, as after a
+// kill -9. It is stopped when somebody wants it to rest: jobs are stopped, instances destroyed, and a resume goes on
+// with what is left. It is cancelled when nobody wants the rest of it.
 
 // notifySignals brings the signals that leave a run. SIGHUP stays ignored if it was, as under nohup.
 func notifySignals(to chan<- os.Signal) {
@@ -53,7 +53,8 @@ func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 	if sig == syscall.SIGPIPE {
 		why = "cancelled: the reader of drover run's output has exited"
 	}
-	// The wish is durable before the fleet is told to close: a run that is killed in between still ends when it is resumed.
+	// The wish is durable before the fleet is told to close: a run that is killed in between still ends when it is
+	// resumed.
 	err := s.fleet.Controller.CancelAll(ctx, why)
 	s.fleet.Controller.CloseFleet(ctx, true)
 	return err
@@ -112,7 +113,8 @@ func (s *session) tellStopped(sum drover.Summary) error {
 	return exit(exitInterrupted)
 }
 
-// leaveBeforeBegin ends a run whose batch was still being submitted: it is kept for a resume if this process has to go, otherwise nothing stays.
+// leaveBeforeBegin ends a run whose batch was still being submitted: it is kept for a resume if this process has to go,
+// otherwise nothing stays.
 func (s *session) leaveBeforeBegin(sig os.Signal) error {
 	if sig == os.Interrupt || s.cancelOnInterrupt {
 		s.ui.say("%s: nothing was started", signalName(sig))

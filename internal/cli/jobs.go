@@ -223,8 +223,8 @@ var jobListing = listing[drover.Job]{
 	},
 }
 
-// jobStateWords is the state of a job and, of an array, how far it is: "running 12/1000 done, 3 failed" once twelve are final. Of one that
-// has come to its end, it is how many succeeded.
+// jobStateWords is the state of a job and, of an array, how far it is: "running 12/1000 done, 3 failed" once twelve are
+// final. Of one that has come to its end, it is how many succeeded.
 func jobStateWords(j drover.Job) string {
 	if j.Array == nil {
 		return string(j.State)
@@ -272,7 +272,8 @@ func lastInstance(j drover.Job) string {
 	return j.Attempts[len(j.Attempts)-1].Instance
 }
 
-// jobReasonWords is why a job is as it is. Of one that waits it is the code and what the reason begins with; drover explain says the rest.
+// jobReasonWords is why a job is as it is. Of one that waits it is the code and what the reason begins with; drover
+// explain says the rest.
 func jobReasonWords(j drover.Job) string {
 	if j.State != drover.JobQueued || j.Reason == nil {
 		return reasonWords(j.Reason)

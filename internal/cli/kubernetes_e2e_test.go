@@ -24,8 +24,8 @@ import (
 	"drover/internal/kubetest"
 )
 
-// groupPlace serves two node groups of a cluster, whose autoscaler asks for what its pods need. Each node has 8 processors. The cluster is in memory, or a real
-// one.
+// groupPlace serves two node groups of a cluster, whose autoscaler asks for what its pods need. Each node has 8
+// processors. The cluster is in memory, or a real one.
 type groupPlace struct {
 	*daemonPlace
 	api        *kubetest.API
@@ -37,7 +37,8 @@ type groupPlace struct {
 	spare      func(pods bool) // has a disruption budget forbid all evictions, or none
 }
 
-// joinScript is what an instance does at its first boot: its kubelet registers. One instance for which there is a folder named "never" does not.
+// joinScript is what an instance does at its first boot: its kubelet registers. One instance for which there is a
+// folder named "never" does not.
 const joinScript = `#!/bin/sh
 rmdir '%[1]s/never' 2>/dev/null && exit
 exec kubelet %[2]s -token '{token}' -name '{name}' -provider-id {node_id} -labels '{labels}' -taints '{taints}' -cpu 8 -gpus %[3]d
@@ -165,7 +166,8 @@ func (p *groupPlace) must(err error) {
 	}
 }
 
-// agrees waits until target, instances and nodes agree in both groups, with so many nodes in all, and no token is left of those that have joined.
+// agrees waits until target, instances and nodes agree in both groups, with so many nodes in all, and no token is left
+// of those that have joined.
 func (p *groupPlace) agrees(nodes int) {
 	p.t.Helper()
 	eventually(p.t, time.Minute, fmt.Sprintf("targets, instances and nodes are %d", nodes), func() bool {

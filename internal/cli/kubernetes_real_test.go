@@ -26,7 +26,8 @@ import (
 	"drover/internal/kubetest"
 )
 
-// realCluster is a control plane of real programs, as testdata/kubernetes/build.sh builds them, whose kubelets kwok plays.
+// realCluster is a control plane of real programs, as testdata/kubernetes/build.sh builds them, whose kubelets kwok
+// plays.
 type realCluster struct {
 	t         *testing.T
 	dir       string
@@ -34,7 +35,8 @@ type realCluster struct {
 	api       *kubetest.API
 }
 
-// accounts are who may sign in with a token of the same name: the cluster's owner, and the service accounts of what drover kubernetes manifests prints.
+// accounts are who may sign in with a token of the same name: the cluster's owner, and the service accounts of what
+// drover kubernetes manifests prints.
 const accounts = `owner,owner,1,system:masters
 drover,system:serviceaccount:kube-system:drover,2,system:serviceaccounts
 cluster-autoscaler,system:serviceaccount:kube-system:cluster-autoscaler,3,system:serviceaccounts
@@ -121,7 +123,8 @@ func (c *realCluster) apply(manifests string) (command []string, files map[strin
 	return command, files
 }
 
-// start runs a program until it is stopped, at the latest when the test ends. Its output is shown if the test has failed.
+// start runs a program until it is stopped, at the latest when the test ends. Its output is shown if the test has
+// failed.
 func (c *realCluster) start(program string, args ...string) (out *safeBuffer, stop func()) {
 	c.t.Helper()
 	out = &safeBuffer{}
@@ -192,7 +195,8 @@ func (p *realPlace) budget(forbids bool) {
 	}, nil))
 }
 
-// complaint is a warning or an error in the autoscaler's log, or a call that went wrong. Names of nodes and pods are left out.
+// complaint is a warning or an error in the autoscaler's log, or a call that went wrong. Names of nodes and pods are
+// left out.
 var (
 	complaint = regexp.MustCompile(`(?m)^([WEF]\d{4} \S+ +\d+ |I\d{4} \S+ +\d+ externalgrpc\S+ Error )(.*)$`)
 	names     = regexp.MustCompile(`\S*(lab-|work-|drover://|drover-asked://)\S*`)
@@ -209,8 +213,8 @@ func (p *realPlace) complaints() map[string]int {
 	return all
 }
 
-// wantNoComplaints logs what the autoscalers complained of. None may be about a right that they lack, a call that went wrong, or a cluster that is not ready,
-// unless it is one of these.
+// wantNoComplaints logs what the autoscalers complained of. None may be about a right that they lack, a call that went
+// wrong, or a cluster that is not ready, unless it is one of these.
 func (p *realPlace) wantNoComplaints(but ...string) {
 	p.t.Helper()
 	for text, n := range p.complaints() {

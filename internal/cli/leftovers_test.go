@@ -38,8 +38,9 @@ func leftovers(state string) error {
 	return nil
 }
 
-// processesOf finds every process that has the home of a run's state in its environment, under whatever name: controllers have it as
-// XDG_STATE_HOME, instances and all that runs on them in DROVER_LOCAL_INSTANCE. Zombies have no environment any more.
+// processesOf finds every process that has the home of a run's state in its environment, under whatever name:
+// controllers have it as XDG_STATE_HOME, instances and all that runs on them in DROVER_LOCAL_INSTANCE. Zombies have no
+// environment any more.
 func processesOf(state string) (pids []int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

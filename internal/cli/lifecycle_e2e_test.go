@@ -29,7 +29,8 @@ func newUnluckyPlace(t *testing.T, instances, faults string) *daemonPlace {
 	return p
 }
 
-// nothingRuns waits until no process of the place is left. Nobody looks after the instances, so they must have ended themselves.
+// nothingRuns waits until no process of the place is left. Nobody looks after the instances, so they must have ended
+// themselves.
 func (p *place) nothingRuns(limit time.Duration) {
 	p.t.Helper()
 	eventually(p.t, limit, "every process is gone", func() bool { return len(processesOf(p.state)) == 0 })

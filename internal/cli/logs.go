@@ -216,7 +216,8 @@ func (f *follower) look(ctx context.Context) (job drover.Job, err error) {
 	return job, err
 }
 
-// once opens the stream where it broke off and shows it until it ends. If the job has had another attempt meanwhile, its stream begins anew.
+// once opens the stream where it broke off and shows it until it ends. If the job has had another attempt meanwhile,
+// its stream begins anew.
 func (f *follower) once(ctx context.Context) error {
 	if f.attempts == 0 || f.request.Offset > 0 {
 		job, err := f.look(ctx)

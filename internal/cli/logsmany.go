@@ -13,7 +13,8 @@ import (
 	"drover/internal/backoff"
 )
 
-// mostFollowed is how many elements are followed at once: a user and all of that user's jobs have 256 streams together, and each takes two.
+// mostFollowed is how many elements are followed at once: a user and all of that user's jobs have 256 streams together,
+// and each takes two.
 const mostFollowed = 50
 
 // newElements is how long after the last look it is looked for elements that have begun.

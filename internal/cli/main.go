@@ -1,4 +1,5 @@
-// Package cli has the commands of drover. A command parses its arguments, talks to a controller through drover.Service, and prints.
+// Package cli has the commands of drover. A command parses its arguments, talks to a controller through drover.Service,
+// and prints.
 package cli
 
 import (

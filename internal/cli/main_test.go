@@ -21,10 +21,12 @@ import (
 	"drover/internal/kubetest"
 )
 
-// Many tests of this package run the program: real processes, real SSH, real kill -9. It is this test binary with the drivers that need no
-// cloud; make e2e and make chaos run the one that is released. The test binary is also what some of the jobs run, under the names in programs.
+// Many tests of this package run the program: real processes, real SSH, real kill -9. It is this test binary with the
+// drivers that need no cloud; make e2e and make chaos run the one that is released. The test binary is also what some
+// of the jobs run, under the names in programs.
 
-// binaries is the folder of the binary under test, with a runner in it as in a release, and of the programs that jobs run.
+// binaries is the folder of the binary under test, with a runner in it as in a release, and of the programs that jobs
+// run.
 var binaries string
 
 // programs are what the test binary is under other names.
@@ -266,7 +268,8 @@ func (s *safeBuffer) tail() string {
 	return text[max(0, len(text)-8<<10):]
 }
 
-// busy is how many times as long what is waited for may take where other work is done too, as on two processors with a load of ten.
+// busy is how many times as long what is waited for may take where other work is done too, as on two processors with a
+// load of ten.
 const busy = 4
 
 // eventually polls until a condition holds. The limit is for a quiet computer.

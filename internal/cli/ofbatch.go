@@ -6,7 +6,8 @@ import (
 	"drover"
 )
 
-// ofBatch chooses the jobs of the batches of a name. Names are nobody's own, so it chooses among one's own batches, or among those of one user.
+// ofBatch chooses the jobs of the batches of a name. Names are nobody's own, so it chooses among one's own batches, or
+// among those of one user.
 type ofBatch struct{ batch, user string }
 
 // add adds the flags. What says what --batch chooses, such as "every job".

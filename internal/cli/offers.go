@@ -68,7 +68,8 @@ reservations.`,
 	return cmd
 }
 
-// askOrForesee asks the controller or, where only a configuration is given and no controller of it runs, the configuration's clouds.
+// askOrForesee asks the controller or, where only a configuration is given and no controller of it runs, the
+// configuration's clouds.
 func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if args = f.watch.takeInterval(args); len(args) > 0 {
@@ -161,7 +162,8 @@ var offerListing = listing[drover.Offer]{
 	},
 }
 
-// diskWords is the disk that an instance comes with, or what a GiB of it costs in a month of 730 hours, as clouds reckon.
+// diskWords is the disk that an instance comes with, or what a GiB of it costs in a month of 730 hours, as clouds
+// reckon.
 func diskWords(o drover.Offer) string {
 	switch {
 	case o.Disk != 0:

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestAnOlderDatabase restores a backup twice while jobs run that started after it was made. Jobs that have succeeded do not run again.
+// TestAnOlderDatabase restores a backup twice while jobs run that started after it was made. Jobs that have succeeded
+// do not run again.
 // covers D9 P8
 func TestAnOlderDatabase(t *testing.T) {
 	const jobs = 60

@@ -10,8 +10,8 @@ import (
 	"drover/internal/httpapi"
 )
 
-// paced is a Service that is asked again when it was asked too early, as a controller says to who asks for very much. It is so for what
-// commands ask for in a row; nothing was done by a call that came too early.
+// paced is a Service that is asked again when it was asked too early, as a controller says to who asks for very much.
+// It is so for what commands ask for in a row; nothing was done by a call that came too early.
 type paced struct{ *httpapi.Client }
 
 // longestPause is how long a controller may ask to be left alone and be waited for without a word.

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// page serves a page at an address, once nobody else does: page ADDRESS FOLDER. Its folder has its pid; fail, how many of the next requests it is to refuse;
-// and served, as many bytes as requests that it did not refuse.
+// page serves a page at an address, once nobody else does: page ADDRESS FOLDER. Its folder has its pid; fail, how many
+// of the next requests it is to refuse; and served, as many bytes as requests that it did not refuse.
 func page(args []string) error {
 	address, folder := args[0], args[1]
 	listener, err := net.Listen("tcp", address)

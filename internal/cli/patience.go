@@ -17,7 +17,8 @@ func addPatience(cmd *cobra.Command, patience *time.Duration) {
 	cmd.Flags().DurationVar(patience, "retry-for", 5*time.Minute, "how long to wait for a controller that does not answer, for example during a restart")
 }
 
-// away reports whether an error means that the controller is not there at this moment, and how long it asks to be left alone.
+// away reports whether an error means that the controller is not there at this moment, and how long it asks to be left
+// alone.
 func away(err error) (pause time.Duration, is bool) {
 	if err == nil {
 		return 0, false
@@ -32,8 +33,8 @@ func away(err error) (pause time.Duration, is bool) {
 	return 0, false
 }
 
-// firstPatience is how long a controller is waited for that has not answered this command before, unless the command line says how long: it may never
-// have been started.
+// firstPatience is how long a controller is waited for that has not answered this command before, unless the command
+// line says how long: it may never have been started.
 const firstPatience = 10 * time.Second
 
 // patiently asks until there is an answer: a controller that is restarted is away for a while. One line says so.

@@ -59,7 +59,8 @@ func (p *poolsPlace) pool() drover.Pool {
 	return read[drover.Pool](p.daemonPlace, "pools", "web")
 }
 
-// comesTo waits until the pool has so many instances in each zone, all ready, and nothing else is there. It returns their names.
+// comesTo waits until the pool has so many instances in each zone, all ready, and nothing else is there. It returns
+// their names.
 func (p *poolsPlace) comesTo(a, b int) (names []string) {
 	p.t.Helper()
 	eventually(p.t, 40*time.Second, fmt.Sprintf("the pool has %d and %d ready", a, b), func() bool {

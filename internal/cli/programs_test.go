@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// ask is a program that jobs run: it asks DROVER_API for a path, with the job's token or the one given, and prints status and answer.
+// ask is a program that jobs run: it asks DROVER_API for a path, with the job's token or the one given, and prints
+// status and answer.
 func ask(args []string) error {
 	if len(args) == 0 {
 		return errors.New("ask PATH [TOKEN]")
@@ -41,9 +42,9 @@ func ask(args []string) error {
 	return err
 }
 
-// witness is a program that jobs run to prove what happened to them: in a folder that all share, it appends to a file of the job's own when
-// an attempt begins and when it ends, and a line of its own if another attempt of the job is alive at that moment. It leaves an output if
-// one is named.
+// witness is a program that jobs run to prove what happened to them: in a folder that all share, it appends to a file
+// of the job's own when an attempt begins and when it ends, and a line of its own if another attempt of the job is
+// alive at that moment. It leaves an output if one is named.
 func witness(args []string) error {
 	if len(args) != 2 && len(args) != 3 {
 		return errors.New("witness FOLDER DURATION [OUTPUT], or FOLDER SHORTEST-LONGEST [OUTPUT]")
@@ -66,8 +67,8 @@ func witness(args []string) error {
 	return testify(f, "end")
 }
 
-// testimonyIn is a file in the folder in which the attempt has testified that it begins. If another of its job is alive it says so, and begins
-// when that one has ended.
+// testimonyIn is a file in the folder in which the attempt has testified that it begins. If another of its job is alive
+// it says so, and begins when that one has ended.
 func testimonyIn(folder string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(folder, os.Getenv("DROVER_JOB_ID")), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -82,8 +83,8 @@ func testimonyIn(folder string) (*os.File, error) {
 	return f, testify(f, "begin")
 }
 
-// checkpoint is a witness that is in no hurry: told to end it saves how far it came in the second folder, says that all is well, and goes
-// on from there the next time, when it wants to have been told that it was interrupted.
+// checkpoint is a witness that is in no hurry: told to end it saves how far it came in the second folder, says that all
+// is well, and goes on from there the next time, when it wants to have been told that it was interrupted.
 func checkpoint(args []string) error {
 	if len(args) != 3 {
 		return errors.New("checkpoint FOLDER SAVED DURATION")

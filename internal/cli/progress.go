@@ -18,8 +18,8 @@ import (
 	"drover/internal/human"
 )
 
-// progress shows a run to people while it runs: a bar and a line of instances on a terminal, plain lines in a pipe. What matters is said
-// in both; with verbose, everything is.
+// progress shows a run to people while it runs: a bar and a line of instances on a terminal, plain lines in a pipe.
+// What matters is said in both; with verbose, everything is.
 type progress struct {
 	err     io.Writer
 	total   int
@@ -118,8 +118,8 @@ func runWords(st drover.Status) string {
 	return text
 }
 
-// waitFor says in a few words why jobs wait while others run: enough to see that all is well. If nothing runs and nothing is on its way, the whole reason
-// is shown.
+// waitFor says in a few words why jobs wait while others run: enough to see that all is well. If nothing runs and
+// nothing is on its way, the whole reason is shown.
 var waitFor = map[string]string{
 	drover.ReasonBooting:    "for booting instances",
 	drover.ReasonPlanning:   "to be planned",

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// TestPrometheusScrapes has a real Prometheus scrape a controller, with the rules for alerts, and asks it each query of the board.
+// TestPrometheusScrapes has a real Prometheus scrape a controller, with the rules for alerts, and asks it each query of
+// the board.
 func TestPrometheusScrapes(t *testing.T) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		t.Skip("prometheus, of the package of that name, is not here")

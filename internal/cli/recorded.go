@@ -13,8 +13,8 @@ import (
 // mostRecorded is how many jobs of a controller's records are simulated, as of a trace.
 const mostRecorded = 5_000_000
 
-// workload is what is simulated, and what really became of it if it is what a controller has on record. Instances then boot for as long as they did, unless the
-// command line says how long.
+// workload is what is simulated, and what really became of it if it is what a controller has on record. Instances then
+// boot for as long as they did, unless the command line says how long.
 func (a *app) workload(ctx context.Context, f simulateFlags, path string, m *simulate.Models) (*trace.Trace, []*simulate.Result, error) {
 	if f.recorded == "" {
 		t, err := f.trace(path)

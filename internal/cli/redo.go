@@ -15,7 +15,8 @@ import (
 	"drover/internal/store"
 )
 
-// redo has a run that came to its end go on with what failed or was cancelled in it, as the batch file and the inputs are now.
+// redo has a run that came to its end go on with what failed or was cancelled in it, as the batch file and the inputs
+// are now.
 func (a *app) redo(ctx context.Context, id string) (*daemon.RunFolder, daemon.RunPlan, error) {
 	home, err := daemon.StateHome()
 	if err != nil {
@@ -100,7 +101,8 @@ func failedNames(ctx context.Context, records *store.Store) (names []string, err
 	return names, err
 }
 
-// today is the batch as its file is now, in which the jobs that failed must be there with the arrays and the order that they had.
+// today is the batch as its file is now, in which the jobs that failed must be there with the arrays and the order that
+// they had.
 func today(p daemon.RunPlan, failed []string) (work, error) {
 	if p.File == "" {
 		return work{batch: p.Batch, streamed: p.Streamed}, nil

@@ -10,7 +10,8 @@ import (
 	"drover"
 )
 
-// asBegun refuses to resume a run with other values than it was begun with, since they would have no effect. Equal ones may be repeated.
+// asBegun refuses to resume a run with other values than it was begun with, since they would have no effect. Equal ones
+// may be repeated.
 func (f runFlags) asBegun(config string, p daemon.RunPlan) error {
 	for _, name := range f.repeated {
 		begun, same, err := f.compare(name, config, p)

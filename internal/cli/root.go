@@ -43,7 +43,8 @@ type app struct {
 
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, p daemon.Program, args []string, stdout, stderr *os.File) int {
-	// A reader who leaves is no reason to die with instances running. Caught and not ignored: processes started here would inherit that.
+	// A reader who leaves is no reason to die with instances running. Caught and not ignored: processes started here
+	// would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	a := &app{program: p, answered: new(atomic.Bool), out: stdout, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
 	a.color = a.screen && os.Getenv("NO_COLOR") == ""

@@ -125,8 +125,8 @@ func (f *runFlags) whichRun(cmd *cobra.Command, args []string) (rest []string, e
 	return args, nil
 }
 
-// onlyResumes refuses what a run that is resumed would take no notice of: it goes on as it was begun. What is written down of the run may be
-// given again, and is compared once the run is found.
+// onlyResumes refuses what a run that is resumed would take no notice of: it goes on as it was begun. What is written
+// down of the run may be given again, and is compared once the run is found.
 func (f *runFlags) onlyResumes(flags *pflag.FlagSet, args []string) error {
 	if f.resume == "" {
 		return drover.Errorf(drover.KindInvalid, "--resume needs the ID of a run").WithHint("drover runs lists the runs you can resume")
@@ -162,7 +162,8 @@ func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
 	return a.drive(ctx, folder, p, c, f)
 }
 
-// beginRun checks everything that can be checked and writes the run down; or finds the one to resume. Nothing is rented yet.
+// beginRun checks everything that can be checked and writes the run down; or finds the one to resume. Nothing is rented
+// yet.
 func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*daemon.RunFolder, daemon.RunPlan, error) {
 	if f.failed {
 		return a.redo(ctx, f.resume)

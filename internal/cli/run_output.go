@@ -11,8 +11,8 @@ import (
 	"drover/internal/daemon"
 )
 
-// streamedLog is how much of a stream is kept of a command whose output is shown. It is generous, since what could not be followed is
-// shown from there: a command may write much before its output is first asked for.
+// streamedLog is how much of a stream is kept of a command whose output is shown. It is generous, since what could not
+// be followed is shown from there: a command may write much before its output is first asked for.
 const streamedLog = 256 << 20
 
 // keptOf bounds what is kept of a run's results.
@@ -24,8 +24,8 @@ func keptOf(p daemon.RunPlan) blob.Limits {
 	return l
 }
 
-// follow shows the output of a run's only job as it comes, attempt after attempt, on this process's own streams. What it returns is closed
-// once the job is final and all is shown, at once if nothing is to be shown.
+// follow shows the output of a run's only job as it comes, attempt after attempt, on this process's own streams. What
+// it returns is closed once the job is final and all is shown, at once if nothing is to be shown.
 //
 // When nobody reads standard output any more, hangUp gets SIGPIPE, as the command itself would on this host.
 func (s *session) follow(ctx context.Context, hangUp chan<- os.Signal) (shown <-chan struct{}) {

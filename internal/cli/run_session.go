@@ -16,8 +16,8 @@ import (
 	"drover/internal/engine"
 )
 
-// session is one run while it runs. It asks its controller what every other command asks of one, as a drover.Service, and beside that only begins
-// and ends it.
+// session is one run while it runs. It asks its controller what every other command asks of one, as a drover.Service,
+// and beside that only begins and ends it.
 type session struct {
 	app         *app
 	fleet       *daemon.Fleet
@@ -110,7 +110,8 @@ func unfinished(st drover.Status) int { return st.Jobs[drover.JobQueued] + st.Jo
 // glance is how often a run is looked at, so that it seems alive and ends soon after its last instance.
 const glance = 50 * time.Millisecond
 
-// untilNext is how long not to look again after a look that took so long: counting a large batch is not to take the time of its jobs.
+// untilNext is how long not to look again after a look that took so long: counting a large batch is not to take the
+// time of its jobs.
 func untilNext(took time.Duration) time.Duration { return min(max(glance, 20*took), interval) }
 
 // finish submits the batch, unless an earlier process did, and sees the fleet through to its end.
@@ -161,7 +162,8 @@ func (s *session) submitOrLeave(ctx context.Context, signals <-chan os.Signal) e
 	}
 }
 
-// look shows how the run stands, closes the fleet once every job is final and all is shown, and reports whether nothing is left.
+// look shows how the run stands, closes the fleet once every job is final and all is shown, and reports whether nothing
+// is left.
 func (s *session) look(ctx context.Context, shown bool) (atRest bool, err error) {
 	st, err := s.svc.Status(ctx)
 	if err != nil {

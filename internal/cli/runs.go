@@ -156,7 +156,8 @@ func (r *runRow) count(ctx context.Context, db string) error {
 	return err
 }
 
-// lastRun is the run that was begun last in a folder and that no process drives: one that came to its end with failures, or one that did not.
+// lastRun is the run that was begun last in a folder and that no process drives: one that came to its end with
+// failures, or one that did not.
 func lastRun(ctx context.Context, folder string, failed bool) (string, error) {
 	list, err := listRuns(ctx)
 	if err != nil {

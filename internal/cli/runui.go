@@ -12,8 +12,8 @@ import (
 	"drover/internal/remote"
 )
 
-// serveAPI is what the run's jobs ask at DROVER_API. Nobody else can reach it, unless the run is shown in a browser: then it answers on loopback too,
-// until ctx ends, to whoever was let in by the link.
+// serveAPI is what the run's jobs ask at DROVER_API. Nobody else can reach it, unless the run is shown in a browser:
+// then it answers on loopback too, until ctx ends, to whoever was let in by the link.
 func (s *session) serveAPI(ctx context.Context) (*httpapi.Handler, error) {
 	cfg := httpapi.Config{Service: s.fleet.Controller, Authenticate: s.fleet.Attempt, Log: s.ui.log(), Version: s.app.program.Version}
 	if !s.browsed {

@@ -65,7 +65,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// untilPrinted runs a command again and again until it prints what a pattern matches: until 'no instances' drover instances.
+// untilPrinted runs a command again and again until it prints what a pattern matches: until 'no instances' drover
+// instances.
 func untilPrinted(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until PATTERN COMMAND ARG…")

@@ -157,7 +157,8 @@ func TestALostDatabase(t *testing.T) {
 	eventually(t, 10*time.Second, "no attempt runs on", func() bool { return p.witnessing() == 0 })
 }
 
-// wantsFleetKey checks that no controller begins without the fleet's key while there are instances, and what it says of them.
+// wantsFleetKey checks that no controller begins without the fleet's key while there are instances, and what it says of
+// them.
 func (p *daemonPlace) wantsFleetKey(says string) {
 	p.t.Helper()
 	key, aside := p.file("drover.d/fleet.key"), filepath.Join(p.t.TempDir(), "fleet.key")
@@ -227,7 +228,8 @@ func (p *daemonPlace) peak() drover.Bytes {
 	return drover.Bytes(kib) * drover.KiB
 }
 
-// followers are clients of which half follow output and half events, and of each half a tenth never reads what it asked for.
+// followers are clients of which half follow output and half events, and of each half a tenth never reads what it asked
+// for.
 type followers struct {
 	t      *testing.T
 	cancel context.CancelFunc

@@ -11,7 +11,8 @@ import (
 	"drover"
 )
 
-// TestASecondUserOnTheControllersHost wants jobs that can do whatever the controller can to be one user's, unless the configuration says otherwise.
+// TestASecondUserOnTheControllersHost wants jobs that can do whatever the controller can to be one user's, unless the
+// configuration says otherwise.
 func TestASecondUserOnTheControllersHost(t *testing.T) {
 	t.Parallel()
 	token := func(p *daemonPlace, user, role string) *process {

@@ -137,7 +137,8 @@ func ofMarket(r *simulate.Result, market drover.Market) string {
 	return ""
 }
 
-// printSimulated shows results side by side: a column each, a line for each figure that one of them has. Configurations are named above policies.
+// printSimulated shows results side by side: a column each, a line for each figure that one of them has. Configurations
+// are named above policies.
 func (a *app) printSimulated(results []*simulate.Result) error {
 	t := table{out: a.out}
 	t.head("", false)
@@ -225,7 +226,8 @@ var panels = []struct {
 	{"Spent", "USD", false, func(p simulate.Point) float64 { return p.Spent }},
 }
 
-// chartTitle names the trace, and the files that say what instances cost: price lists, and configurations unless every cloud has a list.
+// chartTitle names the trace, and the files that say what instances cost: price lists, and configurations unless every
+// cloud has a list.
 func (a *app) chartTitle(f simulateFlags, t *trace.Trace) string {
 	var files []string
 	for _, list := range a.lists {

@@ -61,7 +61,8 @@ func (a *app) ssh(in drover.Instance, command []string) error {
 	return runHere(program, append(args, remoteCommand(command)...))
 }
 
-// sshArgs is how ssh(1) is called. The instance goes by its name among the known hosts, so its address does not matter there.
+// sshArgs is how ssh(1) is called. The instance goes by its name among the known hosts, so its address does not matter
+// there.
 func (a *app) sshArgs(in drover.Instance, folder string) ([]string, error) {
 	host, port, key, err := loginOf(in)
 	if err != nil {
@@ -91,7 +92,8 @@ func (a *app) sshArgs(in drover.Instance, folder string) ([]string, error) {
 	return append(args, "--", host), nil
 }
 
-// loginOf is where an instance is logged in to and the key that it has to prove, in words that ssh(1) cannot take for anything else.
+// loginOf is where an instance is logged in to and the key that it has to prove, in words that ssh(1) cannot take for
+// anything else.
 func loginOf(in drover.Instance) (host, port, key string, err error) {
 	refused := func(why string) error {
 		return drover.Errorf(drover.KindConflict, "cannot log in to instance %s: %s", in.Name, why).WithHint("drover instances %s shows its state", in.Name)
@@ -113,8 +115,9 @@ func loginOf(in drover.Instance) (host, port, key string, err error) {
 	return host, port, words[0] + " " + words[1], nil
 }
 
-// fleetLogins are the files of the keys that log in to a cloud's instances, if the configuration in force is that of a controller on this
-// host: those that it names, and the fleet's own, which is laid in the folder. Without one, people's own keys are theirs to offer.
+// fleetLogins are the files of the keys that log in to a cloud's instances, if the configuration in force is that of a
+// controller on this host: those that it names, and the fleet's own, which is laid in the folder. Without one, people's
+// own keys are theirs to offer.
 func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 	if a.config == "" {
 		fmt.Fprintln(a.err, "logging in with your own keys; the fleet's key is only used on the controller's host, with -c FILE")

@@ -79,7 +79,8 @@ func (a *app) submit(ctx context.Context, svc drover.Service, f submitFlags, arg
 	return a.see(ctx, svc, f, receipt)
 }
 
-// deliver submits. The key lets it be said again when no answer came, which may be because the controller was restarted at that moment.
+// deliver submits. The key lets it be said again when no answer came, which may be because the controller was restarted
+// at that moment.
 func (a *app) deliver(ctx context.Context, svc drover.Queue, s drover.Submission, patience time.Duration) (receipt drover.Receipt, err error) {
 	if s.Key == "" {
 		s.Key = rand.Text()

@@ -16,7 +16,8 @@ import (
 	"drover"
 )
 
-// hostile is what a job may call things and write: it clears the screen, sets the title, turns the direction of writing, and rings.
+// hostile is what a job may call things and write: it clears the screen, sets the title, turns the direction of
+// writing, and rings.
 const hostile = "\x1b[2J\x1b]0;title\a\u009b31m\u202egnp.exe\u2066\U000e0041"
 
 // obeyed is what a terminal would obey of a text.

@@ -13,7 +13,8 @@ import (
 	"drover"
 )
 
-// escapeJSON is JSON text in which what may steer a terminal is written as escapes. JSON has such characters in its strings alone, where both mean the same.
+// escapeJSON is JSON text in which what may steer a terminal is written as escapes. JSON has such characters in its
+// strings alone, where both mean the same.
 func escapeJSON(text []byte) []byte {
 	if !bytes.ContainsFunc(text, drover.Steers) {
 		return text

@@ -17,8 +17,8 @@ import (
 	"drover"
 )
 
-// upload brings the contents of a batch's inputs to the controller, those that it does not have, and writes down in each job what is to be
-// laid in its working folder.
+// upload brings the contents of a batch's inputs to the controller, those that it does not have, and writes down in
+// each job what is to be laid in its working folder.
 func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch, patience time.Duration) error {
 	paths := map[string]string{} // by hash
 	sizes := map[string]int64{}

@@ -65,8 +65,8 @@ func refuseUnknownTopics(root *cobra.Command) {
 	}
 }
 
-// refuseUnknownCommands has every command that is there for those below it refuse what is none of them, where cobra would show its help and
-// be done.
+// refuseUnknownCommands has every command that is there for those below it refuse what is none of them, where cobra
+// would show its help and be done.
 func refuseUnknownCommands(root *cobra.Command) {
 	for _, cmd := range append(root.Commands(), root) {
 		if !cmd.HasSubCommands() || cmd.Runnable() && cmd.Args != nil { // it takes arguments of its own
@@ -92,8 +92,8 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return drover.Errorf(drover.KindInvalid, "there is no command %s %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
 }
 
-// meantBy are the commands that the name of one that is not there may mean: those that other programs call so, or else the one with the most
-// similar name.
+// meantBy are the commands that the name of one that is not there may mean: those that other programs call so, or else
+// the one with the most similar name.
 func meantBy(cmd *cobra.Command, typed string) (meant []string) {
 	for _, other := range cmd.Commands() {
 		if slices.Contains(other.SuggestFor, typed) {
@@ -112,7 +112,8 @@ func meantBy(cmd *cobra.Command, typed string) (meant []string) {
 	return nil
 }
 
-// nothingForPrograms refuses the outputs for programs where there is nothing that a program could read but the exit code.
+// nothingForPrograms refuses the outputs for programs where there is nothing that a program could read but the exit
+// code.
 func (a *app) nothingForPrograms(command string) error {
 	if !a.forPrograms() {
 		return nil

@@ -78,7 +78,8 @@ func (a *app) verbCommands() (commands []*cobra.Command) {
 	return commands
 }
 
-// instruct gives instances a verb, one after the other. One that does not take it does not stand in the way of the rest.
+// instruct gives instances a verb, one after the other. One that does not take it does not stand in the way of the
+// rest.
 func (a *app) instruct(ctx context.Context, svc drover.Fleet, names []string, verb drover.Verb, reason string) error {
 	told := []drover.Instance{}
 	var failed error

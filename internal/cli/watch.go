@@ -35,8 +35,8 @@ func (w *watchFlag) takeInterval(args []string) []string {
 	return args[1:]
 }
 
-// show shows something once, or as often as is asked for: in place on a terminal, else one after the other. What goes wrong is shown too,
-// unless it does so at once.
+// show shows something once, or as often as is asked for: in place on a terminal, else one after the other. What goes
+// wrong is shown too, unless it does so at once.
 func (w *watchFlag) show(ctx context.Context, a *app, title string, once func(*app) error) error {
 	if w.every == 0 {
 		return once(a)

@@ -84,7 +84,8 @@ func readExample(t *testing.T, name string) string {
 	return string(text)
 }
 
-// configure writes the example's configuration for this place, with another line in place of the pool's size. Instances die by the test's hand alone.
+// configure writes the example's configuration for this place, with another line in place of the pool's size. Instances
+// die by the test's hand alone.
 func (p *webPlace) configure(size string) {
 	p.t.Helper()
 	text := readExample(p.t, "drover.yaml")
@@ -101,7 +102,8 @@ func (p *webPlace) configure(size string) {
 	p.write("drover.yaml", text)
 }
 
-// comesTo waits until the pool has had this many ready instances for a second, all of one template, and nginx knows as many.
+// comesTo waits until the pool has had this many ready instances for a second, all of one template, and nginx knows as
+// many.
 func (p *webPlace) comesTo(n int) {
 	p.t.Helper()
 	last := time.Now() // when it was not so

@@ -83,7 +83,8 @@ func (s simulator) work(ctx context.Context, svc drover.Service, ask web.WhatIf,
 	return past.Trace, []*simulate.Result{past.Result}, nil
 }
 
-// input is what a simulation of a configuration goes by. Its clouds have to be ones that the controller has: no other is opened for a page.
+// input is what a simulation of a configuration goes by. Its clouds have to be ones that the controller has: no other
+// is opened for a page.
 func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Models) (in simulate.Input, err error) {
 	in.Models, in.Settings, in.Scheduled = m, daemon.Settings(c, daemon.RunLimits{}), scheduled(c)
 	open := s.clouds()

@@ -112,8 +112,8 @@ func (f *jobFlags) batchFile(args []string) (work, error) {
 	return work{batch: file.Batch, file: file}, nil
 }
 
-// refuseFile refuses a file or folder that stands alone where a batch or a command is wanted: it is most likely a batch under another name,
-// and it is not there on an instance.
+// refuseFile refuses a file or folder that stands alone where a batch or a command is wanted: it is most likely a batch
+// under another name, and it is not there on an instance.
 func (f *jobFlags) refuseFile(args []string) error {
 	if len(args) != 1 || f.image != "" || f.set.ArgsLenAtDash() >= 0 {
 		return nil
@@ -177,8 +177,8 @@ func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
 	return spec, err
 }
 
-// sendProgram has a program of the user's that the command names as ./PROGRAM travel with it, and refuses one in another folder, which would
-// not be found on the instance.
+// sendProgram has a program of the user's that the command names as ./PROGRAM travel with it, and refuses one in
+// another folder, which would not be found on the instance.
 func (f *jobFlags) sendProgram(command []string) error {
 	if len(command) == 0 || filepath.IsAbs(command[0]) || !strings.Contains(command[0], "/") {
 		return nil // it is looked for on the instance
@@ -321,8 +321,8 @@ func parseJob(job map[string]any) (drover.JobSpec, error) {
 	return file.Batch.Jobs[0], nil
 }
 
-// offeringsOf is what the clouds of a configuration offer, and what it leaves out. Nothing is created there. Where the configuration does not say how a cloud bills, what its
-// driver says of it is written there.
+// offeringsOf is what the clouds of a configuration offer, and what it leaves out. Nothing is created there. Where the
+// configuration does not say how a cloud bills, what its driver says of it is written there.
 func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offering, []drover.LeftOut, error) {
 	home, err := daemon.StateHome()
 	if err != nil {

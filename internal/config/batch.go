@@ -48,8 +48,8 @@ func ParseBatch(name string, data []byte, dir string) (*BatchFile, error) {
 	return b, nil
 }
 
-// Fault is an error at a place in the file, for what only the caller can find: at the key of a job ("resources.memory"; empty for
-// the job as a whole), or as near as the file comes to it.
+// Fault is an error at a place in the file, for what only the caller can find: at the key of a job ("resources.memory";
+// empty for the job as a whole), or as near as the file comes to it.
 func (b *BatchFile) Fault(job, key, message, hint string) error {
 	f := &faults{file: b.file}
 	f.add(b.job(job).at(key), message, hint)

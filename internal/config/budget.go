@@ -15,7 +15,8 @@ import (
 // Budgets limit what may be spent: one, or a list of them.
 type Budgets []Budget
 
-// Budget limits what may be spent in each hour, day and month of the UTC calendar, by the fleet or on the jobs of a user or with a label.
+// Budget limits what may be spent in each hour, day and month of the UTC calendar, by the fleet or on the jobs of a
+// user or with a label.
 type Budget struct {
 	Amounts
 	Soft       Amounts  `yaml:"soft" doc:"amounts that only warn when they are exceeded"`

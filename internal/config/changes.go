@@ -15,8 +15,9 @@ import (
 	"drover"
 )
 
-// Changes are the keys whose values another configuration changes. As in [Config.Hash], comments, order and defaults written out change nothing. A driver's
-// own keys are compared as they are written, since only the driver knows their defaults.
+// Changes are the keys whose values another configuration changes. As in [Config.Hash], comments, order and defaults
+// written out change nothing. A driver's own keys are compared as they are written, since only the driver knows their
+// defaults.
 func (c *Config) Changes(to *Config) []drover.ConfigChange {
 	d := &differ{}
 	d.structure("", reflect.ValueOf(c.read), reflect.ValueOf(to.read), c.root, to.root)
@@ -145,7 +146,8 @@ func isWord(t reflect.Type) bool {
 // mostShown is how many characters of a value are shown.
 const mostShown = 300
 
-// shownValue is a value as it is written, else as its default is; a file that is read with the configuration bears its hash.
+// shownValue is a value as it is written, else as its default is; a file that is read with the configuration bears its
+// hash.
 func shownValue(v reflect.Value, n *node) string {
 	if file, is := v.Interface().(FileText); is && file.Text != "" {
 		return fmt.Sprintf("%s (%.8x)", cmp.Or(n.shown(), string(file.Path)), sha256.Sum256([]byte(file.Text)))

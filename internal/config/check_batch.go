@@ -149,7 +149,8 @@ func isNothing(n *node) bool {
 	return n.shape == scalar && err == nil && d == 0
 }
 
-// maxAmount is the most memory, or disk, that a job may ask for. No cloud has as much, and sums of many such jobs do not overflow.
+// maxAmount is the most memory, or disk, that a job may ask for. No cloud has as much, and sums of many such jobs do
+// not overflow.
 const maxAmount = 1 << 20 * drover.GiB
 
 // resources catches amounts that cannot be meant.

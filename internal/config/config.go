@@ -49,9 +49,9 @@ type Cloud struct {
 	Name string
 	Common
 
-	// Decode reads the driver's own keys into the struct that into points to, by its yaml or else json tags. A key that the
-	// struct does not have is an error, as is a wrong value; the errors are Faults. If the struct's pointer has a method
-	// Default(), it is called first, and one Check() error last.
+	// Decode reads the driver's own keys into the struct that into points to, by its yaml or else json tags. A key that
+	// the struct does not have is an error, as is a wrong value; the errors are Faults. If the struct's pointer has a
+	// method Default(), it is called first, and one Check() error last.
 	Decode func(into any) error `json:"-"`
 
 	Dir string `json:"-"` // the folder that relative paths are relative to
@@ -120,8 +120,8 @@ func read(path string) (data []byte, dir string, err error) {
 	return data, dir, nil
 }
 
-// Fault is an error at a place in the file, for what only the caller can find: at the value under path ("clouds.here.driver"), or as
-// near as the file comes to it.
+// Fault is an error at a place in the file, for what only the caller can find: at the value under path
+// ("clouds.here.driver"), or as near as the file comes to it.
 func (c *Config) Fault(path, message, hint string) error {
 	f := &faults{file: c.file}
 	f.add(c.root.at(path), message, hint)
@@ -137,8 +137,8 @@ func (c *Config) CloudNames() []string {
 	return list
 }
 
-// Hash is the same for configurations that mean the same: order, comments and defaults written out do not change it. A secret
-// counts by where it is kept.
+// Hash is the same for configurations that mean the same: order, comments and defaults written out do not change it. A
+// secret counts by where it is kept.
 func (c *Config) Hash() string {
 	whole := struct {
 		Fleet, State, Listen, URL string

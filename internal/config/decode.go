@@ -17,7 +17,8 @@ type custom interface{ decode(d *decoder, n *node) }
 // abridged is a mapping that people write as a single value; instead is what they are to write.
 type abridged interface{ instead(text string) string }
 
-// checked is a type whose values are looked at together once they are read; what it says stands at the mapping's beginning.
+// checked is a type whose values are looked at together once they are read; what it says stands at the mapping's
+// beginning.
 type checked interface{ Check() error }
 
 // decoder lays nodes over Go values and notes what does not fit. A value that does not fit is left as it was.

@@ -59,8 +59,8 @@ type encodedResources struct {
 	Arch   drover.Arch  `json:"arch,omitempty"`
 }
 
-// EncodeSubmission writes a batch so that ParseSubmission reads the same batch, except for its user. It is KindInvalid if the batch has a
-// value that is not UTF-8 text.
+// EncodeSubmission writes a batch so that ParseSubmission reads the same batch, except for its user. It is KindInvalid
+// if the batch has a value that is not UTF-8 text.
 func EncodeSubmission(b drover.Batch) ([]byte, error) {
 	// JSON would put another character in the place of a byte that is none.
 	for text := range texts(b) {

@@ -36,8 +36,8 @@ func (f Fault) String() string {
 	return s
 }
 
-// Faults is everything wrong with a file, in its order. As an error it is also a *drover.Error of kind invalid: errors.As finds
-// either.
+// Faults is everything wrong with a file, in its order. As an error it is also a *drover.Error of kind invalid:
+// errors.As finds either.
 type Faults []Fault
 
 // Error renders the faults, each on its own line.

@@ -16,7 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is found into the test files, to be read before it is committed")
 
-// TestFiles reads each file in testdata: its comment says what it shows, its last part what must come of it, a value or faults.
+// TestFiles reads each file in testdata: its comment says what it shows, its last part what must come of it, a value or
+// faults.
 // covers K6
 func TestFiles(t *testing.T) {
 	t.Run("batch", func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"drover"
 )
 
-// foreach is the files that the elements of an array are for, written as the pattern, or the patterns, that they match. In a submission the files
-// themselves are listed.
+// foreach is the files that the elements of an array are for, written as the pattern, or the patterns, that they match.
+// In a submission the files themselves are listed.
 type foreach []eachFile
 
 type eachFile struct {
@@ -85,7 +85,8 @@ func (d *decoder) matches(at *node, pattern string) (files []eachFile, ok bool) 
 
 func (foreach) schema() *jsonschema.Schema { return nameList{}.schema() }
 
-// foreach checks that the files of an array's elements are its only source of elements, and are laid beside its other inputs.
+// foreach checks that the files of an array's elements are its only source of elements, and are laid beside its other
+// inputs.
 func (c *checker) foreach(j jobFile, n *node) {
 	if len(j.Foreach) == 0 {
 		return

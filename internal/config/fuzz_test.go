@@ -44,7 +44,8 @@ func places(t *testing.T, err error) {
 	}
 }
 
-// FuzzBatch: whatever the bytes, reading ends, with faults or with a batch that keeps what the rest of the program relies on.
+// FuzzBatch: whatever the bytes, reading ends, with faults or with a batch that keeps what the rest of the program
+// relies on.
 func FuzzBatch(f *testing.F) {
 	seed(f, "testdata/batch")
 	f.Fuzz(func(t *testing.T, data []byte) {

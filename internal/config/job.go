@@ -236,8 +236,8 @@ func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 	return s
 }
 
-// waitsFor names the jobs that must succeed before this one, and those that must only be final; none twice. What it takes outputs of must succeed, unless
-// it is said to be enough that it ends.
+// waitsFor names the jobs that must succeed before this one, and those that must only be final; none twice. What it
+// takes outputs of must succeed, unless it is said to be enough that it ends.
 func (j jobFile) waitsFor() (succeed, end []string) {
 	seen := map[string]bool{}
 	add := func(to *[]string, job string) {

@@ -16,7 +16,8 @@ const (
 	mapping shape = "a mapping"
 )
 
-// node is a piece of a file: what it holds and where it stands. Nodes do not change once parsed; an alias shares its anchor's.
+// node is a piece of a file: what it holds and where it stands. Nodes do not change once parsed; an alias shares its
+// anchor's.
 type node struct {
 	shape        shape
 	text         string // of a scalar, as written, without quotes
@@ -38,8 +39,8 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// find follows a path of keys and list indices as far as it leads: the place to point at for a fault, even if the key that is at
-// fault was left out. A value of nothing is as good as its key left out.
+// find follows a path of keys and list indices as far as it leads: the place to point at for a fault, even if the key
+// that is at fault was left out. A value of nothing is as good as its key left out.
 func (n *node) find(path ...string) *node {
 	for _, step := range path {
 		next := n.get(step)

@@ -80,7 +80,8 @@ func oneOf[T ~string](words ...T) notation {
 	return notation{parse, jsonschema.Schema{Type: "string", Enum: enum}}
 }
 
-// ParseDuration reads a duration with its unit, such as 90s or 1h30m; 0 needs none. The error's hint says what may have been meant.
+// ParseDuration reads a duration with its unit, such as 90s or 1h30m; 0 needs none. The error's hint says what may have
+// been meant.
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err == nil && d >= 0 {

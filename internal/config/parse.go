@@ -15,8 +15,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits on what a file may make us do. Deep nesting and many keys cost the YAML parser time that grows with their square, and
-// aliases can grow a small file beyond any memory.
+// Limits on what a file may make us do. Deep nesting and many keys cost the YAML parser time that grows with their
+// square, and aliases can grow a small file beyond any memory.
 const (
 	maxSize   = MaxSubmission
 	maxDepth  = 32
@@ -30,7 +30,8 @@ const (
 	maxSentTokens = 50_000
 )
 
-// parseEither reads what is JSON as JSON, and anything else as YAML. To YAML both would be the same, but it takes its time.
+// parseEither reads what is JSON as JSON, and anything else as YAML. To YAML both would be the same, but it takes its
+// time.
 func parseEither(data []byte, f *faults) *node {
 	if len(data) <= MaxSubmission && json.Valid(data) && utf8.Valid(data) {
 		return parseJSON(data, f)

@@ -263,7 +263,8 @@ func (p Pool) checkWork(f *faults, n *node) {
 	}
 }
 
-// checkMarkets sees to it that the pool has one market, or a mix of both, and that its prefix can begin a name everywhere.
+// checkMarkets sees to it that the pool has one market, or a mix of both, and that its prefix can begin a name
+// everywhere.
 func (p Pool) checkMarkets(f *faults, n *node) {
 	if p.Market != "" && p.Mix != (drover.Mix{}) {
 		f.add(n.find("mix"), "market and mix are both given", "leave out market")
@@ -295,7 +296,8 @@ func (p Pool) Markets() drover.Market {
 	return cmp.Or(p.Market, drover.OnDemand)
 }
 
-// checkPlaces sees to it that the pool's clouds and zones are there, as far as the configuration says which there are, and take so many.
+// checkPlaces sees to it that the pool's clouds and zones are there, as far as the configuration says which there are,
+// and take so many.
 func (c *Config) checkPlaces(f *faults, n *node, p Pool) {
 	var zones []string
 	all, most := true, 0

@@ -19,8 +19,8 @@ func (c *Config) checkPoolsFrom(f *faults) {
 	}
 }
 
-// WithPool is the configuration with one more pool, which may be in all clouds that have the same driver as the one that describes it. Those are listed so
-// often; 0: as often as they are.
+// WithPool is the configuration with one more pool, which may be in all clouds that have the same driver as the one
+// that describes it. Those are listed so often; 0: as often as they are.
 func (c *Config) WithPool(p Pool, listing time.Duration) (*Config, error) {
 	with := *c
 	f := &faults{file: c.file}

@@ -12,7 +12,8 @@ import (
 	"drover"
 )
 
-// priceInterval is how often a cloud is asked for its prices unless the file says otherwise: spot prices move within hours, not minutes.
+// priceInterval is how often a cloud is asked for its prices unless the file says otherwise: spot prices move within
+// hours, not minutes.
 const priceInterval = 15 * time.Minute
 
 // Prices are what is paid in a cloud, where that differs from its list.
@@ -61,8 +62,8 @@ func (Percent) schema() *jsonschema.Schema {
 // String is the percentage as it is written, such as "7.5%".
 func (p Percent) String() string { return strconv.FormatFloat(float64(p)/100, 'f', -1, 64) + "%" }
 
-// Offer is an offering of the cloud's list as it is paid, with the root volume that each instance has, and why it may not be used, if so, at the
-// price that it has without.
+// Offer is an offering of the cloud's list as it is paid, with the root volume that each instance has, and why it may
+// not be used, if so, at the price that it has without.
 func (c Cloud) Offer(listed drover.Offering) (paid drover.Offering, whyNot string) {
 	for _, price := range []*drover.Money{&listed.Price, &listed.DiskPrice} {
 		*price = price.Part(int64(wholePercent-c.Prices.Discount), int64(wholePercent))

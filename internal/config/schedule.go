@@ -55,7 +55,8 @@ func (z *TimeZone) decode(d *decoder, n *node) {
 
 func (TimeZone) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
 
-// longestLookBack is how long ago a schedule may last have said something: longer than from one February 29 to the next.
+// longestLookBack is how long ago a schedule may last have said something: longer than from one February 29 to the
+// next.
 const longestLookBack = 9 * 366 * 24 * time.Hour
 
 // around is when the schedule said something last, at now or before, and when it does next; zero: never.
@@ -93,7 +94,8 @@ func (p Pool) at(now time.Time) (_ Pool, next time.Time) {
 	return p, next
 }
 
-// Numbers are the highest and the lowest number of instances that the pool keeps at some time, by its size or floor and its schedule.
+// Numbers are the highest and the lowest number of instances that the pool keeps at some time, by its size or floor and
+// its schedule.
 func (p Pool) Numbers() (most, least int) {
 	kind, count := p.Kind()
 	if kind != drover.PoolSize && kind != drover.PoolFloor {

@@ -26,8 +26,8 @@ func BatchSchema() ([]byte, error) {
 	return json.MarshalIndent(s, "", "  ")
 }
 
-// Schema is the JSON Schema of configuration files. For each driver it takes a value of the type that the driver decodes its own
-// keys into; a driver that is not among them may have any keys.
+// Schema is the JSON Schema of configuration files. For each driver it takes a value of the type that the driver
+// decodes its own keys into; a driver that is not among them may have any keys.
 func Schema(drivers map[string]any) ([]byte, error) {
 	s := schemaOf(reflect.TypeFor[configFile]())
 	s.Schema, s.Title = dialect, "a configuration of Drover"

@@ -13,7 +13,8 @@ import (
 	"drover"
 )
 
-// configFile is the configuration as it is written. The clouds are decoded one by one, since they hold drivers' keys as well.
+// configFile is the configuration as it is written. The clouds are decoded one by one, since they hold drivers' keys as
+// well.
 type configFile struct {
 	Version    version              `yaml:"version,required" min:"1" max:"1" doc:"the version of this format: 1"`
 	Fleet      string               `yaml:"fleet" doc:"the tag of every instance; two controllers with different fleets never touch each other's instances"`
@@ -149,7 +150,8 @@ func (c *Common) Default() {
 	*c = Common{MaxInstances: 10, MaxCreating: 10, ListInterval: time.Minute, SSH: SSH{Port: 22}, Prices: Prices{Interval: priceInterval}}
 }
 
-// Limit limits how much of a part of a cloud may be used at once. The part is what matches those of the first four keys that are given.
+// Limit limits how much of a part of a cloud may be used at once. The part is what matches those of the first four keys
+// that are given.
 type Limit struct {
 	Zone       string          `yaml:"zone" doc:"only in this zone"`
 	Type       string          `yaml:"type" doc:"only of this instance type"`

@@ -37,8 +37,8 @@ type fileEntry struct {
 	Hash string `yaml:"hash,required" doc:"SHA-256 of its contents, in hex"`
 }
 
-// ParseSubmission reads a submitted batch, as YAML or JSON, in the format of batch files, with two differences: it must have a name, and the
-// contents of its paths are not read here, but listed in files. Faults call it name.
+// ParseSubmission reads a submitted batch, as YAML or JSON, in the format of batch files, with two differences: it must
+// have a name, and the contents of its paths are not read here, but listed in files. Faults call it name.
 func ParseSubmission(name string, data []byte) (drover.Batch, error) {
 	d := &decoder{faults: &faults{file: name}, elsewhere: true}
 	root := parseEither(data, d.faults)

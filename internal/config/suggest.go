@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// suggest is the hint for a word that should have been one of known: the nearest, if one is near, else all of them if they
-// are few.
+// suggest is the hint for a word that should have been one of known: the nearest, if one is near, else all of them if
+// they are few.
 func suggest(word string, known []string) string {
 	known = known[:min(len(known), 1000)] // enough to be of help, few enough to be quick
 	best, least := "", max(1, len(word)/3)+1
@@ -27,8 +27,8 @@ func suggest(word string, known []string) string {
 	return "valid here: " + strings.Join(known, ", ")
 }
 
-// distance is how many letters must be inserted, dropped, replaced or swapped with their neighbour to turn a into b. Words
-// far from a key's length are not compared.
+// distance is how many letters must be inserted, dropped, replaced or swapped with their neighbour to turn a into b.
+// Words far from a key's length are not compared.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64

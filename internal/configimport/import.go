@@ -1,5 +1,6 @@
-// Package configimport makes Drover's configuration of what others keep instances by: prevmtable's pool, kip's standby cells, and the groups
-// min:max:type:name that autoscalers are started with. What cannot be carried over is said, never dropped in silence.
+// Package configimport makes Drover's configuration of what others keep instances by: prevmtable's pool, kip's standby
+// cells, and the groups min:max:type:name that autoscalers are started with. What cannot be carried over is said, never
+// dropped in silence.
 package configimport
 
 import (
@@ -20,7 +21,8 @@ type Result struct {
 // Kinds are what can be imported.
 func Kinds() []string { return []string{"prevmtable", "kip", "groups"} }
 
-// Import reads what is of a kind. With files, scripts and templates become files that the configuration names; else they are left out, and a note says so.
+// Import reads what is of a kind. With files, scripts and templates become files that the configuration names; else
+// they are left out, and a note says so.
 func Import(kind string, data []byte, files bool) (Result, error) {
 	w := &writer{files: files, result: Result{Files: map[string]string{}}}
 	var err error

@@ -8,8 +8,8 @@ import (
 	"drover"
 )
 
-// A document of prevmtable's is JSON as people like to write it: keys without quotes and in any case, commas that may be left out or stand at the
-// end, and comments that begin with //, # or /*.
+// A document of prevmtable's is JSON as people like to write it: keys without quotes and in any case, commas that may
+// be left out or stand at the end, and comments that begin with //, # or /*.
 
 // mostDepth is how deep values may lie in one another.
 const mostDepth = 100

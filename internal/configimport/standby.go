@@ -66,7 +66,8 @@ func (w *writer) kip(data []byte) error {
 	return nil
 }
 
-// groups reads lines of min:max:type:name, each of which may stand behind --nodes=. Empty lines and those that begin with # are passed over.
+// groups reads lines of min:max:type:name, each of which may stand behind --nodes=. Empty lines and those that begin
+// with # are passed over.
 func (w *writer) groups(text string) error {
 	w.fleet = "groups"
 	most, number := 0, 0

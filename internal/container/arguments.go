@@ -14,8 +14,8 @@ import (
 	"drover"
 )
 
-// createArgs are the arguments by which docker and podman alike create a container. What comes from a job is the value of an option that
-// is written in one piece with it, or follows the image.
+// createArgs are the arguments by which docker and podman alike create a container. What comes from a job is the value
+// of an option that is written in one piece with it, or follows the image.
 func createArgs(s Spec) ([]string, error) {
 	if len(s.Command) == 0 {
 		return nil, errors.New("there is no command for the container")
@@ -93,8 +93,8 @@ func CheckEnv(env map[string]string) error {
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// lines is the environment as a file of lines, which is how nearly all of it gets into a container: in the client's own environment a
-// variable such as HOME, DOCKER_HOST or LD_PRELOAD would mean something to the client.
+// lines is the environment as a file of lines, which is how nearly all of it gets into a container: in the client's own
+// environment a variable such as HOME, DOCKER_HOST or LD_PRELOAD would mean something to the client.
 func lines(env map[string]string) string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -105,8 +105,8 @@ func lines(env map[string]string) string {
 	return text.String()
 }
 
-// unlined are the variables whose values no line can hold, for the client's own environment; unlinedNames are their names. There each is
-// the value of a variable whose name means nothing to the client: see Unpack.
+// unlined are the variables whose values no line can hold, for the client's own environment; unlinedNames are their
+// names. There each is the value of a variable whose name means nothing to the client: see Unpack.
 func unlined(env map[string]string) (list []string) {
 	for n, name := range unlinedNames(env) {
 		list = append(list, alias(n)+"="+name+"="+env[name])
@@ -139,8 +139,8 @@ func unlinedNames(env map[string]string) (list []string) {
 	return list
 }
 
-// unlinable reports whether a value has more than one line, is longer than clients read in one, or begins like one that some of them take
-// for quoted.
+// unlinable reports whether a value has more than one line, is longer than clients read in one, or begins like one that
+// some of them take for quoted.
 func unlinable(value string) bool {
 	const longest = 32 << 10
 	return strings.ContainsAny(value, "\r\n") || len(value) > longest || strings.HasPrefix(value, `"`) || strings.HasPrefix(value, "'")

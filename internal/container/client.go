@@ -36,8 +36,8 @@ func Open(name string) (Runtime, error) {
 	return nil, fmt.Errorf("%q is not a container runtime; choose from %s", name, strings.Join(Names(), " and "))
 }
 
-// Find returns the first of the runtimes that works on this instance, and as whom containers run there. Its error says what is wrong with
-// each.
+// Find returns the first of the runtimes that works on this instance, and as whom containers run there. Its error says
+// what is wrong with each.
 func Find(ctx context.Context, names ...string) (Runtime, string, error) {
 	var wrong []error
 	for _, name := range names {
@@ -178,8 +178,9 @@ const waitDelay = time.Second
 // maxSaid bounds what is kept of a client's output.
 const maxSaid = 256 << 10
 
-// run has the client do one thing and returns its standard output; its error is in the client's words. The environment is a container's:
-// it goes in through standard input and the client's environment, so that it is in no argument list and in no file.
+// run has the client do one thing and returns its standard output; its error is in the client's words. The environment
+// is a container's: it goes in through standard input and the client's environment, so that it is in no argument list
+// and in no file.
 func (c client) run(ctx context.Context, env map[string]string, args ...string) ([]byte, error) {
 	var out, said bounded
 	cmd := exec.CommandContext(ctx, c.program, args...)

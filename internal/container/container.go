@@ -1,11 +1,12 @@
 // Package container runs commands in containers, under whichever of docker and podman an instance has.
 //
-// A [Runtime] is one of them, driven by its command-line client, which takes argument lists: there is no shell, no library of a daemon,
-// and nothing that a job says can become an option. [Images] fetches images, each once however many wait for it.
+// A [Runtime] is one of them, driven by its command-line client, which takes argument lists: there is no shell, no
+// library of a daemon, and nothing that a job says can become an option. [Images] fetches images, each once however
+// many wait for it.
 //
-// A container is created first and started afterwards, by a client that stays with it and carries its output. It has the network of the
-// instance, the folders that are mounted and no others, and the limits of its job; it is never restarted, and stays, ended, until it is
-// removed.
+// A container is created first and started afterwards, by a client that stays with it and carries its output. It has
+// the network of the instance, the folders that are mounted and no others, and the limits of its job; it is never
+// restarted, and stays, ended, until it is removed.
 package container
 
 import (
@@ -16,14 +17,14 @@ import (
 	"drover"
 )
 
-// Runtime runs containers. All methods may be called by several goroutines at once, end when their contexts do, and bring errors in the
-// words of the runtime.
+// Runtime runs containers. All methods may be called by several goroutines at once, end when their contexts do, and
+// bring errors in the words of the runtime.
 type Runtime interface {
 	// Name is what people call it, and what Open takes.
 	Name() string
 
-	// Probe reports as which user a container must run so that the files it makes belong to this process's user. It fails where the
-	// runtime does not work.
+	// Probe reports as which user a container must run so that the files it makes belong to this process's user. It
+	// fails where the runtime does not work.
 	Probe(ctx context.Context) (user string, err error)
 
 	// Image looks for an image on the instance. found is false if there is none.
@@ -35,8 +36,8 @@ type Runtime interface {
 	// Create makes a container, whose image must be there, and does not start it.
 	Create(ctx context.Context, s Spec) error
 
-	// Start is the program and arguments of a client that starts a created container, gives out its two streams as its own, and ends
-	// when the container has.
+	// Start is the program and arguments of a client that starts a created container, gives out its two streams as its
+	// own, and ends when the container has.
 	Start(name string) (program string, args []string)
 
 	// Signal sends a signal to the first process of a running container.

@@ -44,9 +44,9 @@ func (e *ImageError) Error() string {
 // Final reports whether trying again, here or elsewhere, is of no use.
 func (e *ImageError) Final() bool { return e.Why != Unreachable }
 
-// words are what runtimes and registries say, in the order in which they decide: what a registry answers about an image outweighs what
-// it says beside. Errors of the distribution protocol have fixed codes ("manifest unknown"), those of HTTP fixed names; whatever is not
-// known is taken for a failure that passes.
+// words are what runtimes and registries say, in the order in which they decide: what a registry answers about an image
+// outweighs what it says beside. Errors of the distribution protocol have fixed codes ("manifest unknown"), those of
+// HTTP fixed names; whatever is not known is taken for a failure that passes.
 var words = []struct {
 	text string
 	why  Why

@@ -12,8 +12,9 @@ import (
 // pullPatience bounds one fetch of an image.
 const pullPatience = 30 * time.Minute
 
-// Images fetches images, each once however many want it at the same time. An image that the instance has is never fetched again, whatever
-// its tag: all attempts on an instance run the same, and a registry is asked once by each instance. Images is safe for concurrent use.
+// Images fetches images, each once however many want it at the same time. An image that the instance has is never
+// fetched again, whatever its tag: all attempts on an instance run the same, and a registry is asked once by each
+// instance. Images is safe for concurrent use.
 type Images struct {
 	runtime Runtime
 	log     *log.Logger
@@ -37,8 +38,8 @@ func NewImages(r Runtime, l *log.Logger) *Images {
 	return &Images{runtime: r, log: l, under: make(map[string]*fetch)}
 }
 
-// Get returns an image that the instance then has. Its error is a *ImageError, or the context's cause. A fetch goes on as long as anyone
-// waits for it.
+// Get returns an image that the instance then has. Its error is a *ImageError, or the context's cause. A fetch goes on
+// as long as anyone waits for it.
 func (i *Images) Get(ctx context.Context, ref string) (Image, error) {
 	f := i.join(ref)
 	select {

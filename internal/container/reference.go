@@ -2,8 +2,8 @@ package container
 
 import "strings"
 
-// full is the reference as it means the same to every runtime: with its registry written out, which without one is docker.io, as people
-// know it, and without a tag where a digest decides.
+// full is the reference as it means the same to every runtime: with its registry written out, which without one is
+// docker.io, as people know it, and without a tag where a digest decides.
 func full(ref string) string {
 	if _, digest, exact := strings.Cut(ref, "@"); exact {
 		ref = repository(ref) + "@" + digest

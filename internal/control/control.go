@@ -298,8 +298,8 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.E
 	return err
 }
 
-// rotateRecording starts the next segment of a recording when it is time. The engine continues from the segment's initial
-// State, as a replay will.
+// rotateRecording starts the next segment of a recording when it is time. The engine continues from the segment's
+// initial State, as a replay will.
 func (c *Controller) rotateRecording(l *loop.Loop) (err error) {
 	if c.cfg.Record == nil || !c.cfg.Record.Full() {
 		return nil

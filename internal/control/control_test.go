@@ -75,7 +75,8 @@ func share(folder string) (err error) {
 	return errors.Join(err, os.Mkdir(filepath.Join(folder, "bin"), 0o700))
 }
 
-// runnerIn makes a runner that is uploaded in no time: a script that starts this binary, by a name that makes it a runner.
+// runnerIn makes a runner that is uploaded in no time: a script that starts this binary, by a name that makes it a
+// runner.
 func runnerIn(folder string) (remote.Runner, error) {
 	self, err := os.Executable()
 	if err != nil {

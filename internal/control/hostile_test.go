@@ -22,8 +22,8 @@ import (
 	"drover/internal/wire"
 )
 
-// A hostile runner holds a real login and says whatever it likes. It is what the runner is on an instance whose name ends with what a file of this name
-// says, in a folder around the instance's; else the runner is itself.
+// A hostile runner holds a real login and says whatever it likes. It is what the runner is on an instance whose name
+// ends with what a file of this name says, in a folder around the instance's; else the runner is itself.
 const hostileFile = "hostile"
 
 // hostile reports whether the runner on this process's instance is to be hostile.

@@ -96,8 +96,8 @@ func (l *link) Notice(n drover.Notice) {
 	l.c.post(l.ctx, engine.Noticed{Instance: l.id, Notice: n})
 }
 
-// maxHealthReports is how often an instance may report over one connection that it is unhealthy or healthy again. One that
-// reports more is ignored.
+// maxHealthReports is how often an instance may report over one connection that it is unhealthy or healthy again. One
+// that reports more is ignored.
 const maxHealthReports = 20
 
 // Ailing receives an instance's report of what is wrong with it.

@@ -12,7 +12,8 @@ import (
 	"drover/internal/engine"
 )
 
-// A cloud that fails calls and loses answers, that makes two of one now and then, and whose lists are late, costs time and nothing else.
+// A cloud that fails calls and loses answers, that makes two of one now and then, and whose lists are late, costs time
+// and nothing else.
 // covers C4
 func TestACloudThatDoesThingsWrongIsBorne(t *testing.T) {
 	t.Parallel()

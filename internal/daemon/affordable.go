@@ -20,8 +20,8 @@ const priceTime = 20 * time.Second
 // shortestMonth has so many hours: what passes a monthly budget in it does so in any.
 const shortestMonth = 28 * 24
 
-// checkBudget refuses pools that would pass a hard budget of the fleet by themselves, at today's cheapest prices. Where a price is not known nothing is refused:
-// the engine keeps within the budget in any case.
+// checkBudget refuses pools that would pass a hard budget of the fleet by themselves, at today's cheapest prices. Where
+// a price is not known nothing is refused: the engine keeps within the budget in any case.
 func checkBudget(ctx context.Context, c *config.Config, clouds []control.Cloud, log *slog.Logger) error {
 	at := slices.IndexFunc(c.Budgets, func(b config.Budget) bool { return b.User == "" && b.Label == "" && b.Amounts != (config.Amounts{}) })
 	if at < 0 || len(c.Pools) == 0 {

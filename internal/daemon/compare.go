@@ -9,8 +9,8 @@ import (
 	"drover/internal/config"
 )
 
-// compare says what the configuration's file would change if it had another text. It changes nothing. What a reload would refuse is refused here too, but for
-// what takes opening a cloud to know.
+// compare says what the configuration's file would change if it had another text. It changes nothing. What a reload
+// would refuse is refused here too, but for what takes opening a cloud to know.
 func (d *daemon) compare(ctx context.Context, name string, text []byte) (diff drover.ConfigDiff, err error) {
 	now := d.inUse.Load()
 	_, dir := now.Source()

@@ -42,7 +42,8 @@ type Options struct {
 	Status  time.Duration                  // how often the status line comes; 0: never
 	Log     *slog.Logger
 
-	// Simulator tries configurations for the dashboard, beside the one in use, on what the clouds in use offer; nil: nothing does.
+	// Simulator tries configurations for the dashboard, beside the one in use, on what the clouds in use offer; nil:
+	// nothing does.
 	Simulator func(inUse func() *config.Config, clouds func() []control.Cloud) web.Simulator
 }
 

@@ -42,7 +42,8 @@ type FleetOptions struct {
 	Kept    blob.Limits // of results
 	Trust   bool        // records that may be an older copy
 	shared  bool        // results are those of many batches
-	// left finds the clouds that have instances and that the configuration no longer has, or refuses that there are any.
+	// left finds the clouds that have instances and that the configuration no longer has, or refuses that there are
+	// any.
 	Left     func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
 	Accepted func() error // everything could be opened but the results; may be nil
 	Log      *slog.Logger

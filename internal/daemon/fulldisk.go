@@ -12,8 +12,8 @@ import (
 	"drover/internal/atomicfile"
 )
 
-// A controller that finds its disk full does not start: it could write down nothing of what it does. It says so, and leaves everything as it was;
-// whatever starts controllers starts it again.
+// A controller that finds its disk full does not start: it could write down nothing of what it does. It says so, and
+// leaves everything as it was; whatever starts controllers starts it again.
 
 // KeepFile writes data to a file, whole or not at all. A file that has the data already is left alone, since that
 // needs no room.

@@ -99,8 +99,8 @@ func (d *daemon) templateLook(group string) externalgrpc.Look {
 	return externalgrpc.Look{Labels: g.Labels, Taints: taints, Reserved: drover.Resources{CPU: reserved.VCPUs, Memory: reserved.Memory, Disk: reserved.Disk}}
 }
 
-// run serves the autoscaler and looks after the nodes until ctx ends. It begins after the first decision: before that, the groups
-// seem to have no instances, and the tokens of those that boot would be deleted.
+// run serves the autoscaler and looks after the nodes until ctx ends. It begins after the first decision: before that,
+// the groups seem to have no instances, and the tokens of those that boot would be deleted.
 func (k *kubernetes) run(ctx context.Context, d *daemon) {
 	if err := d.fleet.Controller.Query(ctx, func(*engine.Engine) {}); err != nil {
 		k.listener.Close()

@@ -35,8 +35,8 @@ func (d *daemon) reach(c *config.Config) httpapi.Reach {
 	return r
 }
 
-// listenAnew listens where another configuration says; nil if that is where it listens already. An address that covers the present one, such as 0.0.0.0 on
-// the same port, is free only once the present one is not listened on.
+// listenAnew listens where another configuration says; nil if that is where it listens already. An address that covers
+// the present one, such as 0.0.0.0 on the same port, is free only once the present one is not listened on.
 func (d *daemon) listenAnew(c *config.Config) (net.Listener, error) {
 	if c.Listen == d.config.Listen {
 		return nil, nil

@@ -18,14 +18,15 @@ import (
 	"drover/internal/logkey"
 )
 
-// A pool may be described in an attribute of a cloud, as prevmtable's pools are. The attribute is read each time its cloud is listed. What it said last is
-// kept in the state folder: a cloud that does not answer, or an attribute that is not there, does not end a pool.
+// A pool may be described in an attribute of a cloud, as prevmtable's pools are. The attribute is read each time its
+// cloud is listed. What it said last is kept in the state folder: a cloud that does not answer, or an attribute that is
+// not there, does not end a pool.
 
 // attributeTime is how long reading an attribute may take. Nothing else is heeded meanwhile.
 const attributeTime = 10 * time.Second
 
-// load reads the configuration, with the pool that an attribute describes if there is one. When a controller starts, what was good last takes the place of
-// what is not.
+// load reads the configuration, with the pool that an attribute describes if there is one. When a controller starts,
+// what was good last takes the place of what is not.
 func (d *daemon) load(ctx context.Context) (*config.Config, error) {
 	c, err := d.Load()
 	if err != nil || c.PoolsFrom.Cloud == "" {
@@ -135,7 +136,8 @@ func describedPool(c *config.Config, old configimport.Prevmtable) (p config.Pool
 	return p
 }
 
-// followDescribed reads the attribute once its cloud is due to be listed, and takes in use what it says if that has changed.
+// followDescribed reads the attribute once its cloud is due to be listed, and takes in use what it says if that has
+// changed.
 func (d *daemon) followDescribed(ctx context.Context) {
 	c := d.config
 	if c.PoolsFrom.Cloud == "" || time.Now().Before(d.describe) {

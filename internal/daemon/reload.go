@@ -146,7 +146,8 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-// goBy has the controller go by a configuration, as the schedules of its pools have it now. It notes when they change that next.
+// goBy has the controller go by a configuration, as the schedules of its pools have it now. It notes when they change
+// that next.
 func (d *daemon) goBy(ctx context.Context, c *config.Config, left []config.Cloud, clouds []control.Cloud) error {
 	now, next := c.At(time.Now())
 	err := d.fleet.Controller.Reconfigure(ctx, setupOf(now, left, RunLimits{}, clouds))

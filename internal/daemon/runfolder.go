@@ -122,13 +122,15 @@ func (f *RunFolder) Close() error { return f.lock.Unlock() }
 // Remove removes the folder: nothing of the run is left to resume or clean up.
 func (f *RunFolder) Remove() error { return os.RemoveAll(f.Path) }
 
-// keptRecordings is of how many runs that came to their end the flight recordings are kept, if they take no more than record.DefaultLimit.
+// keptRecordings is of how many runs that came to their end the flight recordings are kept, if they take no more than
+// record.DefaultLimit.
 const keptRecordings = 20
 
 // RecordingOf is where the recording of an ended run is kept.
 func RecordingOf(home, id string) string { return filepath.Join(home, "recordings", id) }
 
-// keptFailed is of how many runs that came to their end with failures the records are kept, so that what failed can be run again.
+// keptFailed is of how many runs that came to their end with failures the records are kept, so that what failed can be
+// run again.
 const keptFailed = 20
 
 // EndedHome is where the records of such runs are.

@@ -13,8 +13,9 @@ import (
 	"drover/internal/remote"
 )
 
-// findRunners finds the programs that are put on instances, by architecture: those that this program was built with, or else this one itself, which
-// can do the same but is larger. Each is read once, when the first instance of its architecture needs it.
+// findRunners finds the programs that are put on instances, by architecture: those that this program was built with, or
+// else this one itself, which can do the same but is larger. Each is read once, when the first instance of its
+// architecture needs it.
 func findRunners(compiled fs.FS) func(drover.Arch) (remote.Runner, error) {
 	var mu sync.Mutex
 	found := map[drover.Arch]remote.Runner{}

@@ -33,8 +33,8 @@ func Find() Switch {
 // Hold says that the instance is wanted. Where no script was planted there is nobody to tell, which is no error.
 func (s Switch) Hold() error { return s.say(time.Now().UTC().Format("2006-01-02T15:04:05.000000000")) }
 
-// Keep has nobody but this process's user say anything to the script, as where jobs that are not trusted run beside this process. The script makes the file
-// anew at each boot.
+// Keep has nobody but this process's user say anything to the script, as where jobs that are not trusted run beside
+// this process. The script makes the file anew at each boot.
 func (s Switch) Keep() error {
 	f, err := os.OpenFile(s.file, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,8 +65,8 @@ func (s Switch) say(line string) error {
 // patience is how long one way of powering off is given to show its effect.
 const patience = 20 * time.Second
 
-// PowerOff powers the instance off and says in the log what it does. It tries one way after the other, over and over, and returns only
-// when ctx ends: otherwise this process ends with the instance.
+// PowerOff powers the instance off and says in the log what it does. It tries one way after the other, over and over,
+// and returns only when ctx ends: otherwise this process ends with the instance.
 func (s Switch) PowerOff(ctx context.Context, logf func(format string, args ...any)) {
 	for ctx.Err() == nil {
 		if err := s.say(offWord); err != nil {

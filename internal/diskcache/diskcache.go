@@ -1,5 +1,5 @@
-// Package diskcache caches what is fetched from a cloud from time to time, such as types and prices. The cache is on disk, so a restart does not
-// wait for the cloud; an expired copy stays in use if nothing newer is available.
+// Package diskcache caches what is fetched from a cloud from time to time, such as types and prices. The cache is on
+// disk, so a restart does not wait for the cloud; an expired copy stays in use if nothing newer is available.
 package diskcache
 
 import (
@@ -14,8 +14,8 @@ import (
 	"drover/internal/logkey"
 )
 
-// startAge is how old what is on disk may be to serve a controller that has just started: it asks for newer at the next call, when nothing waits
-// for it.
+// startAge is how old what is on disk may be to serve a controller that has just started: it asks for newer at the next
+// call, when nothing waits for it.
 const startAge = 24 * time.Hour
 
 // Options say what is kept, where and for how long.
@@ -28,7 +28,8 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Value is something that is kept: fetched from the cloud, and anew when it has grown old. If that fails, what is kept goes on.
+// Value is something that is kept: fetched from the cloud, and anew when it has grown old. If that fails, what is kept
+// goes on.
 type Value[T any] struct {
 	o     Options
 	fetch func(context.Context) (T, error)
@@ -107,7 +108,8 @@ func (k *Value[T]) load() {
 	}
 }
 
-// save puts a whole file in the place of the old one. What cannot be kept is fetched again after a restart, so it is only told.
+// save puts a whole file in the place of the old one. What cannot be kept is fetched again after a restart, so it is
+// only told.
 func (k *Value[T]) save() {
 	err := os.MkdirAll(k.o.Folder, 0o700)
 	if err == nil {

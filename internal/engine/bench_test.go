@@ -118,7 +118,8 @@ func benchmarkApply(b *testing.B, instances, jobs, elements int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
 }
 
-// Memory stands for work here, since it can be counted and time cannot: what is copied or built for each that waits shows.
+// Memory stands for work here, since it can be counted and time cannot: what is copied or built for each that waits
+// shows.
 // covers L25
 func TestAnEventCostsAsMuchHoweverManyWait(t *testing.T) {
 	cost := func(instances, jobs, elements int) uint64 {

@@ -127,8 +127,8 @@ func (e *Engine) nextHealth(in *fleet.Member) drover.Time {
 	return 0
 }
 
-// failureCounts reports whether a failing check counts against an instance: another of its cloud has passed meanwhile, or
-// there are too few to assume a partition, or PartitionTimeout has passed.
+// failureCounts reports whether a failing check counts against an instance: another of its cloud has passed meanwhile,
+// or there are too few to assume a partition, or PartitionTimeout has passed.
 func (e *Engine) failureCounts(in *fleet.Member) bool {
 	c := e.cloud(in.Cloud)
 	if c == nil || in.Vouched || c.Checks.Over {

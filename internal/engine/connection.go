@@ -227,8 +227,8 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	e.touch(in)
 }
 
-// restartSilence restarts an instance's silence if its cloud has not listed instances since the controller started: without
-// an address it cannot be reached.
+// restartSilence restarts an instance's silence if its cloud has not listed instances since the controller started:
+// without an address it cannot be reached.
 func (e *Engine) restartSilence(in *fleet.Member, c *Cloud) {
 	if c.Listed < e.s.Looking {
 		e.beginSilence(in)

@@ -11,8 +11,8 @@ import (
 	"drover/internal/engine"
 )
 
-// checkWritten compares what the engine knows with what one that begins anew would find: whatever changes of what is durable is written in the
-// decision that changes it.
+// checkWritten compares what the engine knows with what one that begins anew would find: whatever changes of what is
+// durable is written in the decision that changes it.
 func (p *player) checkWritten() {
 	known, written := durable(p.e.State()), durable(p.disk.Begin())
 	for i := range min(len(known.Instances), len(written.Instances)) {
@@ -26,7 +26,8 @@ func (p *player) checkWritten() {
 	}
 }
 
-// durable is of a state what is to be written down, but for the counters that say how far jobs were taken in, which are read from their rows.
+// durable is of a state what is to be written down, but for the counters that say how far jobs were taken in, which are
+// read from their rows.
 func durable(s engine.State) engine.State {
 	d := engine.State{LastInstance: s.LastInstance, LastAttempt: s.LastAttempt, StaleRecords: s.StaleRecords, Closing: s.Closing, Paused: s.Paused, Spent: s.Spent, Jobs: s.Jobs, Attempts: s.Attempts, Instances: s.Instances, Blocks: s.Blocks, Spending: s.Spending}
 	for i := range d.Attempts {
@@ -46,8 +47,8 @@ func durable(s engine.State) engine.State {
 	return d
 }
 
-// forgetWords takes over what is written where the engine knows better only until it ends: that an instance is not known to it yet, and how the
-// last try to reach or to create one failed.
+// forgetWords takes over what is written where the engine knows better only until it ends: that an instance is not
+// known to it yet, and how the last try to reach or to create one failed.
 func forgetWords(known *engine.Instance, written engine.Instance) {
 	if known.State == drover.InstanceUnknown {
 		known.State = written.State

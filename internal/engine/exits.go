@@ -41,9 +41,9 @@ func (e *Engine) judge(a *Attempt) {
 	}
 }
 
-// noteLoss records that a live instance lost an attempt, so that the job is tried elsewhere. Once as many instances in a
-// row as the job has attempts have lost it, the job or its registry is the likelier cause, and any instance will do: no
-// more are rented for that.
+// noteLoss records that a live instance lost an attempt, so that the job is tried elsewhere. Once as many instances in
+// a row as the job has attempts have lost it, the job or its registry is the likelier cause, and any instance will do:
+// no more are rented for that.
 func (e *Engine) noteLoss(a *Attempt) {
 	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	switch a.Exit.Cause {

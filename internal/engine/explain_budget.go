@@ -28,8 +28,8 @@ func (e *Engine) overFleetBudget(o drover.Offering) bool {
 	return e.limited() && e.ledger.Refuses(nil, e.hourOf(o)) != nil
 }
 
-// whyOverBudget explains that an instance of the offering, with its boot and an hour of work, would exceed a budget of the
-// fleet.
+// whyOverBudget explains that an instance of the offering, with its boot and an hour of work, would exceed a budget of
+// the fleet.
 func (e *Engine) whyOverBudget(o drover.Offering) (why Verdict, dear bool) {
 	why, a := e.refusingBudget(o)
 	if a == nil {
@@ -39,8 +39,8 @@ func (e *Engine) whyOverBudget(o drover.Offering) (why Verdict, dear bool) {
 	return why, true
 }
 
-// refusingBudget returns the fleet's budget that an hour of an instance of the offering would exceed, with an explanation,
-// which has a Since only if no window can ever pay for it; a is nil if none would be exceeded.
+// refusingBudget returns the fleet's budget that an hour of an instance of the offering would exceed, with an
+// explanation, which has a Since only if no window can ever pay for it; a is nil if none would be exceeded.
 func (e *Engine) refusingBudget(o drover.Offering) (why Verdict, a *budget.Account) {
 	if !e.limited() {
 		return why, nil
@@ -74,8 +74,8 @@ func cheapestOf(all []drover.Offering) drover.Offering {
 	return slices.MinFunc(all, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
 }
 
-// exhaustedBudgets returns the budgets of users and labels that cannot pay for any of the offerings now: for their waiting
-// jobs or, if none wait, for a job with one vCPU.
+// exhaustedBudgets returns the budgets of users and labels that cannot pay for any of the offerings now: for their
+// waiting jobs or, if none wait, for a job with one vCPU.
 func (e *Engine) exhaustedBudgets(offers []drover.Offering) (why []Verdict) {
 	if len(offers) == 0 {
 		return nil

@@ -14,7 +14,8 @@ import (
 	"drover/internal/pack"
 )
 
-// Whatever comes, in whichever order, late, twice, of what never was: the engine takes it, and what it believes adds up.
+// Whatever comes, in whichever order, late, twice, of what never was: the engine takes it, and what it believes adds
+// up.
 // covers L24
 func FuzzApply(f *testing.F) {
 	for seed := range uint64(8) {

@@ -12,7 +12,8 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// allocated is how many bytes f allocates: what is built for each of many shows, which the time that it takes would not as surely.
+// allocated is how many bytes f allocates: what is built for each of many shows, which the time that it takes would not
+// as surely.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -10,7 +10,8 @@ import (
 	"drover/internal/pack"
 )
 
-// Each of many users has money for a few of their jobs. A plan is asked for those alone, so all that it chooses is rented, and it is the only one.
+// Each of many users has money for a few of their jobs. A plan is asked for those alone, so all that it chooses is
+// rented, and it is the only one.
 // covers D24
 func TestMoneyOfUsersMakesNoPlanInVain(t *testing.T) {
 	const users, jobs, paid = 40, 100, 5

@@ -12,7 +12,8 @@ import (
 	"drover/internal/pack"
 )
 
-// herd is a fleet at its limit: every instance is as full as the shapes of the jobs let it be, and many more jobs wait, of all shapes.
+// herd is a fleet at its limit: every instance is as full as the shapes of the jobs let it be, and many more jobs wait,
+// of all shapes.
 type herd struct {
 	t     testing.TB
 	e     *Engine
@@ -196,9 +197,9 @@ func (h *herd) lose() {
 	}
 }
 
-// BenchmarkHerd decides on what comes to a large herd, event by event: a job that is submitted, one that ends (whose output is stored, and after
-// which another begins), an instance that is lost (whose jobs wait again, and in whose place another is rented). What the solver takes is
-// not in it: it works elsewhere.
+// BenchmarkHerd decides on what comes to a large herd, event by event: a job that is submitted, one that ends (whose
+// output is stored, and after which another begins), an instance that is lost (whose jobs wait again, and in whose
+// place another is rented). What the solver takes is not in it: it works elsewhere.
 func BenchmarkHerd(b *testing.B) {
 	if testing.Short() {
 		b.Skip("takes a minute to set up")

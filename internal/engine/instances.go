@@ -213,8 +213,8 @@ func (e *Engine) endBill(in *fleet.Member, began drover.Time) {
 	e.writeInstance(in)
 }
 
-// clearEnd clears a recorded end if the list that began at a given time shows the instance running and is too new to be a
-// copy from before the list that showed the end.
+// clearEnd clears a recorded end if the list that began at a given time shows the instance running and is too new to be
+// a copy from before the list that showed the end.
 func (e *Engine) clearEnd(in *fleet.Member, began drover.Time) {
 	shown := in.Listed && !in.Ending
 	if in.EndTold != 0 && shown && began >= in.EndTold.Add(e.lag(in)) {
@@ -230,8 +230,8 @@ func (e *Engine) clearEnd(in *fleet.Member, began drover.Time) {
 // clockSkew covers the difference between a cloud's clock and ours, and the rounding of a cloud's times.
 const clockSkew = 5 * time.Second
 
-// recordEnd records when an instance ended according to its cloud. It counts only if that is not before the bill began or
-// the last contact, nor in the future.
+// recordEnd records when an instance ended according to its cloud. It counts only if that is not before the bill began
+// or the last contact, nor in the future.
 func (e *Engine) recordEnd(in *fleet.Member, at drover.Time) {
 	first := max(in.Created, in.LastHeard)
 	if at == 0 || in.Created == 0 || at < first.Add(-clockSkew) || at > e.s.Now.Add(clockSkew) {
@@ -243,8 +243,8 @@ func (e *Engine) recordEnd(in *fleet.Member, at drover.Time) {
 	}
 }
 
-// reopenBill reopens a bill that an earlier controller ended when the destruction was accepted, if a list too new to be a
-// copy from before shows the instance running.
+// reopenBill reopens a bill that an earlier controller ended when the destruction was accepted, if a list too new to be
+// a copy from before shows the instance running.
 func (e *Engine) reopenBill(in *fleet.Member, began drover.Time) {
 	if in.Ended != 0 && !in.Accepted && began >= in.Ended.Add(e.lag(in)) {
 		in.Ended = 0

@@ -65,7 +65,8 @@ func (e *Engine) checkReclaimed(in *fleet.Member) {
 	}
 }
 
-// countComing counts, by group, the attempts that will have to be retried because their instances are being interrupted.
+// countComing counts, by group, the attempts that will have to be retried because their instances are being
+// interrupted.
 func (e *Engine) countComing(r *fleet.Index) {
 	for _, g := range e.groups {
 		g.Coming, g.Standby = 0, 0
@@ -87,8 +88,8 @@ func (e *Engine) countComing(r *fleet.Index) {
 	}
 }
 
-// holdForComing holds free room for work that a group will get back soon, so that it is neither planned for twice nor given
-// away. Room that later groups may not use is held by the backfill.
+// holdForComing holds free room for work that a group will get back soon, so that it is neither planned for twice nor
+// given away. Room that later groups may not use is held by the backfill.
 func (e *Engine) holdForComing(g *group) {
 	for _, f := range g.fits {
 		in, left := f.in, g.Coming-g.Standby

@@ -103,7 +103,8 @@ func (e *Engine) doubtEnds(p Partition) drover.Time {
 	return p.Since.Add(e.life().PartitionTimeout)
 }
 
-// endPartition ends the assumed partition when an instance answers. The cloud's other instances get another ProbeTimeout.
+// endPartition ends the assumed partition when an instance answers. The cloud's other instances get another
+// ProbeTimeout.
 func (e *Engine) endPartition(in *fleet.Member) {
 	c := e.cloud(in.Cloud)
 	if c == nil || c.Partition == (Partition{}) {

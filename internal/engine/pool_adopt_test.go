@@ -10,8 +10,8 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// TestAnEmptyStoreAdoptsAPoolOf300 starts an engine that knows nothing in a fleet of 300 instances of a pool in three zones. Its clouds' lists and the instances
-// answer, and an hour passes. Nothing may be created or destroyed.
+// TestAnEmptyStoreAdoptsAPoolOf300 starts an engine that knows nothing in a fleet of 300 instances of a pool in three
+// zones. Its clouds' lists and the instances answer, and an hour passes. Nothing may be created or destroyed.
 // covers P8
 func TestAnEmptyStoreAdoptsAPoolOf300(t *testing.T) {
 	const count = 300

@@ -10,7 +10,8 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// BenchmarkPoolAtRest decides on an event that concerns nobody, in a fleet of so many instances that a pool owns, or that nobody does.
+// BenchmarkPoolAtRest decides on an event that concerns nobody, in a fleet of so many instances that a pool owns, or
+// that nobody does.
 func BenchmarkPoolAtRest(b *testing.B) {
 	for _, n := range []int{0, 300} {
 		b.Run(fmt.Sprintf("pool=%d", n), func(b *testing.B) {

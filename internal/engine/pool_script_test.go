@@ -12,8 +12,8 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// pool reads "NAME size=3 zones=a,b types=small template=t2 max-surge=1 jobs login=none": a pool as it is configured from now on. One of a name
-// that there is takes its place; "NAME gone" takes it out.
+// pool reads "NAME size=3 zones=a,b types=small template=t2 max-surge=1 jobs login=none": a pool as it is configured
+// from now on. One of a name that there is takes its place; "NAME gone" takes it out.
 func (p *player) pool(args []string) {
 	s := pool.Spec{
 		Name: args[0], Clouds: []string{"c"}, Market: drover.OnDemand, Spread: drover.SpreadBalanced, Login: drover.LoginSSH,
@@ -108,7 +108,8 @@ func inPool(c engine.Create) string {
 	return fmt.Sprintf(" in %s for %s%s", c.Candidates[0].Zone, c.Pool, name)
 }
 
-// group reads "NAME increase 3", "NAME decrease 1" or "NAME delete 1 2 f1", where f1 is a failure; "late" if nobody waits for the answer.
+// group reads "NAME increase 3", "NAME decrease 1" or "NAME delete 1 2 f1", where f1 is a failure; "late" if nobody
+// waits for the answer.
 func (p *player) group(args []string) engine.GroupAsked {
 	b := engine.GroupAsked{Wish: 1, Group: args[0], Verb: engine.GroupVerb(args[1]), By: p.now, Reason: drover.Reason{Code: drover.ReasonScaledDown, Text: "the autoscaler deleted it"}}
 	for _, arg := range args[2:] {

@@ -14,7 +14,8 @@ import (
 	"drover"
 )
 
-// reasons is what scenarios have said, by code: each text with its figures made alike; and what of that lacks something.
+// reasons is what scenarios have said, by code: each text with its figures made alike; and what of that lacks
+// something.
 type reasons struct {
 	said    map[string]map[string]bool
 	lacking map[string]bool

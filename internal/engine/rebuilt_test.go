@@ -13,8 +13,8 @@ import (
 	"drover/internal/engine"
 )
 
-// closely is how many events of a scenario are decided by three engines each. Of the rest it is one in ten, unless the tests may take minutes; in short
-// mode it is one in ten of all.
+// closely is how many events of a scenario are decided by three engines each. Of the rest it is one in ten, unless the
+// tests may take minutes; in short mode it is one in ten of all.
 const closely = 10
 
 // checked reports whether the event that comes is decided by three engines.
@@ -25,8 +25,9 @@ func (p *player) checked() bool {
 
 func takesMinutes() bool { return flag.Lookup("long").Value.String() == "true" }
 
-// decide applies an event to the engine, and to one that is made anew of its State just then: they must decide alike, byte for byte, and come to
-// the same State. So whatever influences a later decision is in the State, and a controller that begins anew goes on as if it had not.
+// decide applies an event to the engine, and to one that is made anew of its State just then: they must decide alike,
+// byte for byte, and come to the same State. So whatever influences a later decision is in the State, and a controller
+// that begins anew goes on as if it had not.
 func (p *player) decide(ev engine.Event) engine.Decision {
 	p.t.Helper()
 	if !p.checked() {
@@ -50,8 +51,8 @@ func (p *player) decide(ev engine.Event) engine.Decision {
 	return d
 }
 
-// reworded wants the same decision of an engine that is made of the State before with other words in every verdict, and with other words, codes and times in
-// every reason: none depends on them.
+// reworded wants the same decision of an engine that is made of the State before with other words in every verdict, and
+// with other words, codes and times in every reason: none depends on them.
 func (p *player) reworded(before string, ev engine.Event, d engine.Decision) {
 	p.t.Helper()
 	state := decoded(p, before)

@@ -24,9 +24,11 @@ import (
 
 var update = flag.Bool("update", false, "write what the engine decides into the scenarios")
 
-// Each file in testdata is a scenario: lines that happen, each followed by what the engine decided, indented. A line that begins with
+// Each file in testdata is a scenario: lines that happen, each followed by what the engine decided, indented. A line
+// that begins with
 // # is for the reader. "wait" prints why what waits waits, "explain" what ExplainSubject and, of "all", ExplainAll say, "spent" what the fleet
-// has cost, "prices" what is offered and what bars it; "moves" has a price move, "budget" is one, and "budgets" prints how much of each is used. A second cloud is called d: its answers name it.
+// has cost, "prices" what is offered and what bars it; "moves" has a price move, "budget" is one, and "budgets" prints
+// how much of each is used. A second cloud is called d: its answers name it.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -294,7 +296,8 @@ func (p *player) body(verb string, args []string) engine.Body {
 	return nil
 }
 
-// described is a cloud's word on an instance: that it has it, or that it is "gone", "ended=1m" ago if it knows, or "failed".
+// described is a cloud's word on an instance: that it has it, or that it is "gone", "ended=1m" ago if it knows, or
+// "failed".
 func (p *player) described(args []string) engine.Body {
 	ev := engine.Described{Effect: p.effect("describe " + args[0]), Instance: p.number(args[0]), Began: p.now, Gone: slices.Contains(args, "gone")}
 	if ago := pairs(args)["ended"]; ago != "" {
@@ -355,9 +358,9 @@ func (p *player) ago(t drover.Time) string {
 	return fmt.Sprintf("%+v", t.Sub(p.now).Round(time.Second))
 }
 
-// listed is a list in which "+1" is new, "-1" is missing, and "+name" is one that the engine did not ask for. "+1=hold" bears that tag, and
-// "+1=stopped,reclaimed" or "+1=no-capacity" is what else a cloud may say of it. A
-// list of another cloud begins with its name.
+// listed is a list in which "+1" is new, "-1" is missing, and "+name" is one that the engine did not ask for. "+1=hold"
+// bears that tag, and "+1=stopped,reclaimed" or "+1=no-capacity" is what else a cloud may say of it. A list of another
+// cloud begins with its name.
 func (p *player) listed(args []string) engine.Body {
 	cloud := "c"
 	if len(args) > 0 && args[0] == "d" {
@@ -384,10 +387,10 @@ func (p *player) listed(args []string) engine.Body {
 	return ev
 }
 
-// offers reads "name:vcpus:price" or "name:vcpus:price:quota_group", with memory in proportion, or "d/name:vcpus:price" of another cloud; "~name" is spot.
-// jobs reads "NUMBER x=ELEMENTS cpu=1 after=1,2 priority=1 attempts=3 retry=75:2 timeout=1h".
-// reports reads "1.0/1" for an attempt that runs and "1.0/1=0" for one that ended with that code.
-// after lets time pass, waking the engine whenever it asked for that.
+// offers reads "name:vcpus:price" or "name:vcpus:price:quota_group", with memory in proportion, or "d/name:vcpus:price"
+// of another cloud; "~name" is spot. jobs reads "NUMBER x=ELEMENTS cpu=1 after=1,2 priority=1 attempts=3 retry=75:2
+// timeout=1h". reports reads "1.0/1" for an attempt that runs and "1.0/1=0" for one that ended with that code. after
+// lets time pass, waking the engine whenever it asked for that.
 func (p *player) after(text string) {
 	until := p.now.Add(p.duration(text))
 	for {

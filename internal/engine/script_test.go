@@ -157,7 +157,8 @@ func (p *player) offers(args []string) {
 	})
 }
 
-// budget reads "user=NAME label=NAME:VALUE hourly=1 daily=2 monthly=3 soft-daily=1 stop"; one of a scope that there is takes its place.
+// budget reads "user=NAME label=NAME:VALUE hourly=1 daily=2 monthly=3 soft-daily=1 stop"; one of a scope that there is
+// takes its place.
 func (p *player) budget(args []string) {
 	var b engine.Budget
 	limits := map[string]*drover.Money{
@@ -277,7 +278,8 @@ func (p *player) submitted(args []string) engine.Job {
 	return j
 }
 
-// connected is a connection of an instance whose runner has a "notice", or says that it is "ailing", beside the attempts that it has.
+// connected is a connection of an instance whose runner has a "notice", or says that it is "ailing", beside the
+// attempts that it has.
 func (p *player) connected(id int64, args []string) engine.Connected {
 	ev := engine.Connected{Effect: p.effect(fmt.Sprint("connect ", id)), Instance: id, HostKey: fmt.Sprint("key-", id)}
 	for _, a := range args {
@@ -376,7 +378,8 @@ func (p *player) exit(args []string) drover.Exit {
 	return x
 }
 
-// reports reads "1.0/1", or "1.0/1=0" of an attempt that has ended, with a ! behind where there is no proof, and a ? where another store gave it.
+// reports reads "1.0/1", or "1.0/1=0" of an attempt that has ended, with a ! behind where there is no proof, and a ?
+// where another store gave it.
 func (p *player) reports(args []string) (reports []engine.Report) {
 	for _, a := range args {
 		a, proof := strings.TrimRight(a, "!?"), map[byte]engine.Proof{'!': engine.ProofMissing, '?': engine.ProofForeign}[a[len(a)-1]]

@@ -8,8 +8,8 @@ import (
 )
 
 // sortGroups sorts the groups in order of service: higher priority first, then, with shares, whoever uses least of
-// theirs, then the most constrained (K2 in docs/behaviour.md), then the lowest job number. It drops empty groups. The order is
-// total, so it survives a restart.
+// theirs, then the most constrained (K2 in docs/behaviour.md), then the lowest job number. It drops empty groups. The
+// order is total, so it survives a restart.
 func (e *Engine) sortGroups() {
 	e.groups = slices.DeleteFunc(e.groups, func(g *group) bool {
 		empty := len(g.Jobs) == 0 && g.reserved == 0 && g.Coming == 0

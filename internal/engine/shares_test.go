@@ -102,7 +102,8 @@ func TestShareOfEachIsByItsWeight(t *testing.T) {
 				t.Fatalf("%d of 8 vCPUs work", len(f.live))
 			}
 		}
-		// Once as many have ended as make up for what began before, each step leads to the shares or stays there: nobody is ahead by more than a job.
+		// Once as many have ended as make up for what began before, each step leads to the shares or stays there:
+		// nobody is ahead by more than a job.
 		for range 16 {
 			most := 0
 			if f.uses("a")*drover.MilliCPU(b) < f.uses("b")*drover.MilliCPU(a) {

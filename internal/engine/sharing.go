@@ -19,8 +19,8 @@ func (e *Engine) setOwner(in *fleet.Member, user string) {
 	}
 }
 
-// takeOwner records whose job starts on an instance. An instance without owner, or whose owner only the tag names, belongs
-// to that user from then on.
+// takeOwner records whose job starts on an instance. An instance without owner, or whose owner only the tag names,
+// belongs to that user from then on.
 func (e *Engine) takeOwner(in *fleet.Member, user string) {
 	if in.Sharing != drover.ShareUser || in.User == user && in.Owner != "" {
 		return

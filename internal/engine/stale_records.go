@@ -62,7 +62,8 @@ func (e *Engine) checkName(name string) {
 	}
 }
 
-// checkAttemptNumber marks the records as stale if a runner has an attempt, with a valid proof, that they have not started yet.
+// checkAttemptNumber marks the records as stale if a runner has an attempt, with a valid proof, that they have not
+// started yet.
 func (e *Engine) checkAttemptNumber(in *fleet.Member, id drover.AttemptID) {
 	j := e.job(id.Job.Number)
 	later := j != nil && j.Open(id.Job.Index) && id.Number > max(j.LastAttempt(id.Job.Index), e.s.LastAttempt)
@@ -71,8 +72,8 @@ func (e *Engine) checkAttemptNumber(in *fleet.Member, id drover.AttemptID) {
 	}
 }
 
-// addGoodList records a good list of a cloud. A second list soon after the first may be the same stale copy, and one within
-// the lag may miss what was created just before the controller started.
+// addGoodList records a good list of a cloud. A second list soon after the first may be the same stale copy, and one
+// within the lag may miss what was created just before the controller started.
 func (c *Cloud) addGoodList(began drover.Time, lag time.Duration) {
 	switch {
 	case c.First == 0:
@@ -111,8 +112,8 @@ func (e *Engine) endStaleness() {
 	e.needsPlacing, e.needsPlan = true, true
 }
 
-// markPossiblyUsed marks an instance as used that a user may have used since the records were copied, since its tag may not
-// have been set in time. Only pools have instances without an owner.
+// markPossiblyUsed marks an instance as used that a user may have used since the records were copied, since its tag may
+// not have been set in time. Only pools have instances without an owner.
 func (e *Engine) markPossiblyUsed(in *fleet.Member) {
 	spec := e.poolSpec(in)
 	noJobs := spec != nil && !spec.Jobs // NoJobs also says that a health check has not passed yet
@@ -147,8 +148,8 @@ func (e *Engine) unreported() string {
 	return ""
 }
 
-// unknownAttempt returns an orphan on the instance that belongs to a job of these records, even a final one, which may be
-// retried. An attempt that these records never started does not count.
+// unknownAttempt returns an orphan on the instance that belongs to a job of these records, even a final one, which may
+// be retried. An attempt that these records never started does not count.
 func (e *Engine) unknownAttempt(in *fleet.Member) *drover.AttemptID {
 	for _, id := range in.Orphans {
 		if id.Job.Number <= e.s.LastJob && !slices.Contains(in.Forged, id) {

@@ -20,8 +20,8 @@ type (
 // State is everything an Engine knows, in canonical form: sorted, without maps, so that equal states have equal bytes.
 //
 // A new controller loads the durable part from the store; a recording starts with all of it. Durable are: the counters
-// (including LastAgain and LastAttempt), Closing, Paused, Spent, StaleRecords, jobs, live attempts, instances (except what
-// is marked "observed" below), blocks and spending.
+// (including LastAgain and LastAttempt), Closing, Paused, Spent, StaleRecords, jobs, live attempts, instances (except
+// what is marked "observed" below), blocks and spending.
 type State struct {
 	Version       int            `json:"version"`
 	Fleet         string         `json:"fleet"`

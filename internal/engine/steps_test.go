@@ -14,8 +14,9 @@ import (
 	"drover"
 )
 
-// The work of a decision is measured in steps: how many of the engine's statements it executes. The toolchain counts them for a whole process, as it does for
-// coverage, so the tests are built for that once and run twice for each figure: up to before what is measured, and with it.
+// The work of a decision is measured in steps: how many of the engine's statements it executes. The toolchain counts
+// them for a whole process, as it does for coverage, so the tests are built for that once and run twice for each
+// figure: up to before what is measured, and with it.
 
 // herdRun is what such a process does.
 var herdRun = flag.String("herd", "", "what a herd goes through for its steps to be counted: INSTANCES JOBS SHAPES GANG FEATURES EVENT TIMES")
@@ -96,7 +97,8 @@ func newCounter(t *testing.T) counter {
 	return c
 }
 
-// count is how many statements a herd takes that goes through something, and how many decisions that is after the first.
+// count is how many statements a herd takes that goes through something, and how many decisions that is after the
+// first.
 func (c counter) count(s size, with, event string, times int) (steps, decisions int) {
 	c.t.Helper()
 	folder := c.t.TempDir()
@@ -177,7 +179,8 @@ func TestStepsOfDecisions(t *testing.T) {
 		}
 	}
 
-	// Hours end while jobs run that end in time and jobs that do not. Of ten times as many ten times as many come to their time, which is looked at.
+	// Hours end while jobs run that end in time and jobs that do not. Of ten times as many ten times as many come to
+	// their time, which is looked at.
 	for _, with := range []string{"budgets", "poor"} { // limits that are far away, and limits that are passed
 		few, many := count.aDecision(small, with, "hours"), count.aDecision(larger["ten times the instances"], with, "hours")
 		if many > 7*few {

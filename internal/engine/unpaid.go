@@ -168,8 +168,8 @@ func (e *Engine) minimumCostOn(a *budget.Account, ask asked, offers []drover.Off
 // rounding is how much smaller parts may be than their sum, since sums are rounded down to nano-dollars.
 const rounding = 2
 
-// totalCommitted returns what the whole request commits if one job on an instance of the offering commits this much: the
-// fleet pays once for all jobs on an instance.
+// totalCommitted returns what the whole request commits if one job on an instance of the offering commits this much:
+// the fleet pays once for all jobs on an instance.
 func (e *Engine) totalCommitted(a *budget.Account, ask asked, o drover.Offering, one drover.Money) drover.Money {
 	cost := one * drover.Money(ask.count)
 	if a.OfFleet() && !e.life().UseOnce {

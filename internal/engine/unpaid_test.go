@@ -154,8 +154,9 @@ func (p *poor) day(each func()) {
 	}
 }
 
-// What is rented for jobs is what they begin on, whether it boots at once or slowly, also where others waited before them who cannot be paid: else more would be
-// rented for the same, and again, by the hundred. Some is rented in vain nevertheless: for gangs whose money others have had before the last of their places was there.
+// What is rented for jobs is what they begin on, whether it boots at once or slowly, also where others waited before
+// them who cannot be paid: else more would be rented for the same, and again, by the hundred. Some is rented in vain
+// nevertheless: for gangs whose money others have had before the last of their places was there.
 func TestWhatIsRentedIsUsed(t *testing.T) {
 	rented, used := 0, 0
 	for seed := range seeds(2, 8) {
@@ -178,8 +179,9 @@ func TestWhatIsRentedIsUsed(t *testing.T) {
 	t.Logf("of %d instances that were rented %d were used", rented, used)
 }
 
-// What is told that it can never be paid does not begin, whatever others there are beside it: prices and budgets stay as they are. That is said of some of
-// what waits, and some of what does not fit into a window by itself begins out of two.
+// What is told that it can never be paid does not begin, whatever others there are beside it: prices and budgets stay
+// as they are. That is said of some of what waits, and some of what does not fit into a window by itself begins out of
+// two.
 func TestNothingBeginsOfWhichWasSaidThatItNeverWould(t *testing.T) {
 	told, begun := 0, 0
 	for seed := range seeds(1, 6) {

@@ -4,8 +4,8 @@ package eventqueue
 
 import "drover"
 
-// Queue is what is to happen, the next first; what is to happen at one moment, in the order in which that was decided. The zero Queue is
-// empty.
+// Queue is what is to happen, the next first; what is to happen at one moment, in the order in which that was decided.
+// The zero Queue is empty.
 type Queue struct {
 	heap []happening // the next on top
 	seq  int

@@ -1,10 +1,12 @@
-// Package externalgrpc serves node groups to a Kubernetes cluster's autoscaler, by the protocol of its --cloud-provider=externalgrpc.
+// Package externalgrpc serves node groups to a Kubernetes cluster's autoscaler, by the protocol of its
+// --cloud-provider=externalgrpc.
 //
-// The model: every question is answered from memory, since an autoscaler asks about five per node in each loop. A request is handed to the engine, and answered
-// when the engine has decided. A node is known by its spec.providerID alone, never by its name.
+// The model: every question is answered from memory, since an autoscaler asks about five per node in each loop. A
+// request is handed to the engine, and answered when the engine has decided. A node is known by its spec.providerID
+// alone, never by its name.
 //
-// The invariants: a client without a certificate of the configured authority gets no answer; a node that is not one of a group's instances is in no group and
-// cannot be deleted; a template is a whole node or an error, never empty.
+// The invariants: a client without a certificate of the configured authority gets no answer; a node that is not one of
+// a group's instances is in no group and cannot be deleted; a template is a whole node or an error, never empty.
 package externalgrpc
 
 import (
@@ -47,7 +49,8 @@ type Server struct {
 	options bool
 }
 
-// New makes a Server. With options, it answers GetOptions with the autoscaler's own; docs/kubernetes.md says what that costs.
+// New makes a Server. With options, it answers GetOptions with the autoscaler's own; docs/kubernetes.md says what that
+// costs.
 func New(groups Groups, look func(group string) Look, options bool) *Server {
 	return &Server{groups: groups, look: look, options: options}
 }

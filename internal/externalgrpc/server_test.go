@@ -59,7 +59,8 @@ func (f *fleet) DeleteNodes(_ context.Context, group string, ids []string) error
 	return nil
 }
 
-// twoGroups are a with a running node, one that is created, one that could not be had and one that never joined, and b, of which nothing is known.
+// twoGroups are a with a running node, one that is created, one that could not be had and one that never joined, and b,
+// of which nothing is known.
 func twoGroups() *fleet {
 	offer := &drover.Offering{Cloud: "c", Zone: "z1", Price: 2e9, Type: drover.InstanceType{Name: "large", ProviderType: "big", Resources: drover.Resources{CPU: 8000, Memory: 32 * drover.GiB, Disk: 100 * drover.GiB, GPUs: 2, Arch: "amd64"}}}
 	lacks := &drover.NodeFailure{Number: 1, Code: "capacity", Exhausted: true, Reason: drover.Reason{Text: "no big ones"}}

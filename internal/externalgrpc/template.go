@@ -100,7 +100,8 @@ func (s *Server) GetAvailableGPUTypes(context.Context, *protos.GetAvailableGPUTy
 	return &protos.GetAvailableGPUTypesResponse{GpuTypes: types}, nil
 }
 
-// PricingNodePrice is what a node of a group costs for a time, at the price of the cheapest instance type that the group may use.
+// PricingNodePrice is what a node of a group costs for a time, at the price of the cheapest instance type that the
+// group may use.
 func (s *Server) PricingNodePrice(_ context.Context, r *protos.PricingNodePriceRequest) (*protos.PricingNodePriceResponse, error) {
 	name, templated := strings.CutPrefix(r.GetNode().GetProviderID(), "drover-template://")
 	g := s.now().Group(name)
@@ -113,7 +114,8 @@ func (s *Server) PricingNodePrice(_ context.Context, r *protos.PricingNodePriceR
 	return &protos.PricingNodePriceResponse{Price: dollars(g.Offer.Price) * hours(r.GetStartTimestamp(), r.GetEndTimestamp())}, nil
 }
 
-// PricingPodPrice is what a pod costs for a time in the cheapest group: its share of a node, by the resource of which it takes the largest.
+// PricingPodPrice is what a pod costs for a time in the cheapest group: its share of a node, by the resource of which
+// it takes the largest.
 func (s *Server) PricingPodPrice(_ context.Context, r *protos.PricingPodPriceRequest) (*protos.PricingPodPriceResponse, error) {
 	pod := &protos.Pod{}
 	if err := proto.Unmarshal(r.GetPodBytes(), pod); err != nil {

@@ -16,8 +16,8 @@ import (
 // lockInterval is the pause between two tries for a lock. Waiting in the kernel instead would ignore the context.
 const lockInterval = 2 * time.Millisecond
 
-// Lock waits for the exclusive lock on a folder. The lock is the open file's: it passes to processes that inherit the file and ends
-// when the last of them closes it, or at once by Unlock.
+// Lock waits for the exclusive lock on a folder. The lock is the open file's: it passes to processes that inherit the
+// file and ends when the last of them closes it, or at once by Unlock.
 func Lock(ctx context.Context, path string) (*os.File, error) {
 	for {
 		f, err := Try(path)
@@ -62,7 +62,8 @@ func Unlock(f *os.File) {
 	f.Close()
 }
 
-// Held reports whether a folder is locked. Those who ask share a lock, so they do not mistake each other for its holder.
+// Held reports whether a folder is locked. Those who ask share a lock, so they do not mistake each other for its
+// holder.
 func Held(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {

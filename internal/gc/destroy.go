@@ -17,8 +17,8 @@ import (
 // destroyTime is how long the instances of one cloud may take to disappear from its list once they are to be destroyed.
 const destroyTime = 10 * time.Minute
 
-// destroyAll destroys those of the strays that the search does not spare, if it is asked to. What one cloud or instance fails at does not keep
-// the others.
+// destroyAll destroys those of the strays that the search does not spare, if it is asked to. What one cloud or instance
+// fails at does not keep the others.
 func (g *Collector) destroyAll(ctx context.Context, clouds map[string]driver.Cloud, s *search, strays []*Stray) (err error) {
 	if !g.Destroy {
 		return nil
@@ -36,8 +36,8 @@ func (g *Collector) destroyAll(ctx context.Context, clouds map[string]driver.Clo
 	return err
 }
 
-// DestroyStrays asks for the end of a fleet's instances in one cloud, again and again until its list has none of their ids. It goes by id because
-// a cloud that made one create call twice has two instances of one name.
+// DestroyStrays asks for the end of a fleet's instances in one cloud, again and again until its list has none of their
+// ids. It goes by id because a cloud that made one create call twice has two instances of one name.
 func DestroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*Stray) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, destroyTime)
 	defer cancel()

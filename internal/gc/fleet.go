@@ -99,8 +99,8 @@ func (g *Collector) TellOfRuns() error {
 	return nil
 }
 
-// accounted refuses to give up the records of a run while one of its instances may be somewhere that was not looked at, or may not be listed
-// yet: it was created, or its create call was under way, shortly before the run was killed.
+// accounted refuses to give up the records of a run while one of its instances may be somewhere that was not looked at,
+// or may not be listed yet: it was created, or its create call was under way, shortly before the run was killed.
 func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*Stray) error {
 	if _, err := os.Stat(folder.File("drover.db")); err != nil {
 		return nil
@@ -181,7 +181,8 @@ func (g *Collector) unknown(ctx context.Context, fleet string) error {
 	return os.RemoveAll(folder)
 }
 
-// leavingNothing returns what takes away the folders that drivers make to look into, as far as they were not there before and are empty.
+// leavingNothing returns what takes away the folders that drivers make to look into, as far as they were not there
+// before and are empty.
 func leavingNothing(folder string, within []string) func() {
 	var made []string
 	for at := folder; ; at = filepath.Dir(at) {
@@ -203,7 +204,8 @@ func leavingNothing(folder string, within []string) func() {
 	}
 }
 
-// daemon collects the strays of a configured fleet: what the clouds list and neither its controller nor its records know.
+// daemon collects the strays of a configured fleet: what the clouds list and neither its controller nor its records
+// know.
 func (g *Collector) daemon(ctx context.Context, c *config.Config) error {
 	folder, err := daemon.NewFolder(c)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package gc finds instances of a fleet that no controller looks after, and destroys them on request. The controller says which are wanted; failing that,
-// its records; failing that, the instances' age and what they report themselves.
+// Package gc finds instances of a fleet that no controller looks after, and destroys them on request. The controller
+// says which are wanted; failing that, its records; failing that, the instances' age and what they report themselves.
 package gc
 
 import (

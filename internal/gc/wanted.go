@@ -30,8 +30,8 @@ func (g *Collector) wantedByAge(_ context.Context, s Stray) bool {
 	return since < lately
 }
 
-// wantedByItself returns what also spares instances that say themselves that they have heard a controller, not longer ago than the time after
-// which they power themselves off. Asking takes the fleet's key.
+// wantedByItself returns what also spares instances that say themselves that they have heard a controller, not longer
+// ago than the time after which they power themselves off. Asking takes the fleet's key.
 func (g *Collector) wantedByItself(key remote.FleetKey, within time.Duration) func(context.Context, Stray) bool {
 	return func(ctx context.Context, s Stray) bool {
 		if g.wantedByAge(ctx, s) {
@@ -70,8 +70,8 @@ func (g *Collector) spareWanted(folder daemon.Folder, c *config.Config) func(con
 	return g.wantedByItself(key, cmp.Or(c.Instances.OrphanTimeout, lately))
 }
 
-// wanted asks the controller, or else its records, which instances it looks after. Its error is of a kind that means absence if neither can
-// be asked.
+// wanted asks the controller, or else its records, which instances it looks after. Its error is of a kind that means
+// absence if neither can be asked.
 func (g *Collector) wanted(ctx context.Context, folder daemon.Folder) (func(Stray) bool, error) {
 	list, err := g.Ask(ctx, folder.Fleet)
 	if err == nil {
@@ -94,8 +94,9 @@ func absent(err error) bool {
 	return kind == drover.KindUnreachable || kind == drover.KindTransient || kind == drover.KindRateLimit
 }
 
-// belongsTo says of an instance in a cloud's list whether it is one of those. Its id decides: where a cloud made one create call twice, the second
-// instance of the name is nobody's. The name decides only where the cloud has not yet told the id.
+// belongsTo says of an instance in a cloud's list whether it is one of those. Its id decides: where a cloud made one
+// create call twice, the second instance of the name is nobody's. The name decides only where the cloud has not yet
+// told the id.
 func belongsTo(list []drover.Instance) func(Stray) bool {
 	type key struct{ cloud, id string }
 	ids, creating := map[key]bool{}, map[key]bool{}

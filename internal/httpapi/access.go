@@ -26,8 +26,9 @@ type Reach struct {
 // ReachOf is how a controller is reached that listens on this address and is reached at this URL, if it has one.
 func ReachOf(listen, base string) Reach { return Reach{hosts(listen, base), alone(listen, base)} }
 
-// hosts are the names under which a controller may be asked that listens on this address and is reached at this URL, if it has one: on
-// loopback only those, lest a page in a browser there reach it under a name of its own (DNS rebinding); elsewhere nil, which is any.
+// hosts are the names under which a controller may be asked that listens on this address and is reached at this URL, if
+// it has one: on loopback only those, lest a page in a browser there reach it under a name of its own (DNS rebinding);
+// elsewhere nil, which is any.
 func hosts(listen, base string) []string {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil || !loopback(host) {
@@ -111,7 +112,8 @@ func (h *Handler) guard(rt route, next http.Handler) http.Handler {
 	})
 }
 
-// openStream counts a stream until release is called. Its context ends with the Handler, or when its token is no longer good.
+// openStream counts a stream until release is called. Its context ends with the Handler, or when its token is no longer
+// good.
 func (h *Handler) openStream(ctx context.Context, id drover.Identity, r *http.Request) (stream context.Context, release func(), err error) {
 	closed, err := h.streams.open(id.User)
 	if err != nil {
@@ -160,8 +162,8 @@ func (h *Handler) admit(rt route, r *http.Request) (drover.Identity, error) {
 	return id, nil
 }
 
-// authenticate says who bears the request's token. Failures from one address are counted, and too many of them told to wait; they never
-// stand in the way of a good token from there.
+// authenticate says who bears the request's token. Failures from one address are counted, and too many of them told to
+// wait; they never stand in the way of a good token from there.
 func (h *Handler) authenticate(r *http.Request) (drover.Identity, error) {
 	token, err := bearer(r)
 	var id drover.Identity

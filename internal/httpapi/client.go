@@ -32,9 +32,10 @@ type Client struct {
 
 var _ drover.Service = (*Client)(nil)
 
-// NewClient makes a Client of the controller at a URL. It uses hc, or http.DefaultClient, but follows no redirect: a token is for the host it
-// was meant for. KindInvalid: base is no URL of a controller, or a token would go over a network in the clear. Plain http is for this host
-// alone, by one of its loopback names; a controller elsewhere is reached by https, or by a tunnel that ends here.
+// NewClient makes a Client of the controller at a URL. It uses hc, or http.DefaultClient, but follows no redirect: a
+// token is for the host it was meant for. KindInvalid: base is no URL of a controller, or a token would go over a
+// network in the clear. Plain http is for this host alone, by one of its loopback names; a controller elsewhere is
+// reached by https, or by a tunnel that ends here.
 func NewClient(base string, token drover.Secret, hc *http.Client) (*Client, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	switch {
@@ -155,7 +156,8 @@ func (c *Client) request(ctx context.Context, q call, impatience *time.Timer) (*
 	return r, nil
 }
 
-// escape makes one part of a path of any text. Dots alone would be a step in the path, and have no other way of being written.
+// escape makes one part of a path of any text. Dots alone would be a step in the path, and have no other way of being
+// written.
 func escape(part string) string {
 	if strings.Trim(part, ".") == "" {
 		return strings.ReplaceAll(part, ".", "%2E")

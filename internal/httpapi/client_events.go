@@ -23,8 +23,8 @@ const (
 	maxEvent   = 1 << 20       // bytes of a line, and about those of an event
 )
 
-// Events follows events. If it is interrupted, it connects again and goes on after the last event that it had; what was forgotten meanwhile the
-// controller says by Missed. Only the first connection has to succeed at once.
+// Events follows events. If it is interrupted, it connects again and goes on after the last event that it had; what was
+// forgotten meanwhile the controller says by Missed. Only the first connection has to succeed at once.
 func (c *Client) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[drover.Event, error] {
 	return func(yield func(drover.Event, error) bool) {
 		w := &watcher{client: c, filter: f, yield: yield, pause: firstPause}

@@ -57,8 +57,8 @@ func (c *Client) PutInput(ctx context.Context, hash string, contents io.Reader) 
 	return answer.Body.Close()
 }
 
-// source remembers why its contents could not be read, which is not the controller's doing. It hides that they may be closed: what the
-// HTTP client can close, it does.
+// source remembers why its contents could not be read, which is not the controller's doing. It hides that they may be
+// closed: what the HTTP client can close, it does.
 type source struct {
 	io.Reader
 	err error
@@ -125,7 +125,8 @@ func (c *Client) SetPaused(ctx context.Context, paused bool, reason string) (s d
 	return s, err
 }
 
-// Logs reads a stream as it comes. If the connection breaks it fails as KindUnreachable; whoever read knows the Offset at which to go on.
+// Logs reads a stream as it comes. If the connection breaks it fails as KindUnreachable; whoever read knows the Offset
+// at which to go on.
 func (c *Client) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, error) {
 	q := url.Values{}
 	put(q, "stream", string(r.Stream))

@@ -39,7 +39,8 @@ func (h *Handler) compareConfig(ctx context.Context, in *configInput) (*configOu
 	return &configOutput{diff}, nil
 }
 
-// CompareConfig asks what the controller's configuration file would change if it had another text. Errors in it call it name.
+// CompareConfig asks what the controller's configuration file would change if it had another text. Errors in it call it
+// name.
 func (c *Client) CompareConfig(ctx context.Context, name string, text []byte) (diff drover.ConfigDiff, err error) {
 	q := call{method: http.MethodPost, path: []string{"config", "diff"}, query: url.Values{"name": {name}}, body: bytes.NewReader(text), kind: "application/yaml"}
 	_, err = c.ask(ctx, q, &diff)

@@ -19,7 +19,8 @@ import (
 	"drover/internal/httpapi"
 )
 
-// fake is a Service that writes down what it is asked and answers the same thing always, every field of it set, or with an error.
+// fake is a Service that writes down what it is asked and answers the same thing always, every field of it set, or with
+// an error.
 type fake struct {
 	mu     sync.Mutex
 	asked  []any

@@ -104,7 +104,8 @@ func (s saying) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// FuzzAnswers: whatever answers in a controller's place, each call of a client ends, with an answer or with an error that says something.
+// FuzzAnswers: whatever answers in a controller's place, each call of a client ends, with an answer or with an error
+// that says something.
 func FuzzAnswers(f *testing.F) {
 	const stream, problem, plain = "text/event-stream", "application/problem+json", "application/json"
 	for _, s := range []saying{

@@ -20,7 +20,8 @@ import (
 type Config struct {
 	Service drover.Service
 
-	// Authenticate says who bears a token. KindAuthentication: the token is not, or no longer, good; the message says which.
+	// Authenticate says who bears a token. KindAuthentication: the token is not, or no longer, good; the message says
+	// which.
 	Authenticate func(ctx context.Context, token drover.Secret) (drover.Identity, error)
 
 	Log     *slog.Logger
@@ -183,9 +184,9 @@ func (h *Handler) serveNothing(w http.ResponseWriter, r *http.Request) {
 	h.refuse(w, noRoute(r, allowed))
 }
 
-// Server is an http.Server with the timeouts that the Handler counts on. It has none for whole requests and answers: the Handler drops
-// whoever makes no progress within its Limits, so that long streams live and idle ones do not, and bounds the connections that have shown no good token.
-// Shutting it down closes the Handler.
+// Server is an http.Server with the timeouts that the Handler counts on. It has none for whole requests and answers:
+// the Handler drops whoever makes no progress within its Limits, so that long streams live and idle ones do not, and
+// bounds the connections that have shown no good token. Shutting it down closes the Handler.
 func Server(h *Handler) *http.Server {
 	s := &http.Server{
 		Handler:           h,

@@ -223,7 +223,8 @@ type retryBody struct {
 // withBatch is a batch within a body.
 type withBatch struct{ json.RawMessage }
 
-// Schema admits anything, since config checks it and says where it is wrong. What a batch looks like is said where batches are submitted.
+// Schema admits anything, since config checks it and says where it is wrong. What a batch looks like is said where
+// batches are submitted.
 func (withBatch) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
 func (h *Handler) retry(ctx context.Context, in *retryInput) (*jobOutput, error) {

@@ -42,8 +42,8 @@ func (h *Handler) logs(ctx context.Context, in *logsInput) (*logsOutput, error) 
 	}}, nil
 }
 
-// send writes what comes from the reader as it comes, and closes it. When reading fails, or the Handler closes before its end, the
-// connection is broken off, so that nobody takes a part for the whole.
+// send writes what comes from the reader as it comes, and closes it. When reading fails, or the Handler closes before
+// its end, the connection is broken off, so that nobody takes a part for the whole.
 func (h *Handler) send(x huma.Context, from io.ReadCloser) {
 	closed := sync.OnceFunc(func() { from.Close() })
 	defer closed()

@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// alone reports whether a controller that listens on this address and is reached at this URL, if it has one, can be reached from its own host
-// alone: what comes through a proxy comes from loopback too.
+// alone reports whether a controller that listens on this address and is reached at this URL, if it has one, can be
+// reached from its own host alone: what comes through a proxy comes from loopback too.
 func alone(listen, base string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil || !loopback(host) {
@@ -21,7 +21,8 @@ func alone(listen, base string) bool {
 	return err == nil && (u.Hostname() == "" || loopback(u.Hostname()))
 }
 
-// bindMetrics puts the metrics on the mux: for who may see the fleet, and if so configured for whoever asks from this host.
+// bindMetrics puts the metrics on the mux: for who may see the fleet, and if so configured for whoever asks from this
+// host.
 func bindMetrics(h *Handler, op huma.Operation) {
 	answers(&op, "text/plain", &huma.Schema{Type: huma.TypeString, Description: "in the text format of Prometheus"})
 	if h.cfg.Reach.OpenMetrics {

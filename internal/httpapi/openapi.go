@@ -177,8 +177,8 @@ func (a adapter) Handle(op *huma.Operation, serve func(huma.Context)) {
 	})))
 }
 
-// checkQuery returns what refuses a query with parameters that the operation does not take: one that is misspelled would choose everything. What
-// is outside of /v1 is also asked by probes and scrapers, which may add what they like.
+// checkQuery returns what refuses a query with parameters that the operation does not take: one that is misspelled
+// would choose everything. What is outside of /v1 is also asked by probes and scrapers, which may add what they like.
 func checkQuery(op *huma.Operation) func(query string) error {
 	if !strings.HasPrefix(op.Path, "/v1/") {
 		return func(string) error { return nil }

@@ -8,8 +8,9 @@ import (
 	"drover"
 )
 
-// What is a user's own: logs, outputs, labels, commands, and the words in which an end is explained, since they may repeat the command. A token that only
-// views or submits shows those of its own user's jobs. Of other jobs it shows the rest, so that everybody sees who has what of the fleet.
+// What is a user's own: logs, outputs, labels, commands, and the words in which an end is explained, since they may
+// repeat the command. A token that only views or submits shows those of its own user's jobs. Of other jobs it shows the
+// rest, so that everybody sees who has what of the fleet.
 
 // hidden stands in place of words that are for others.
 const hidden = "shown to the job's user and to operators"
@@ -19,7 +20,8 @@ func (h *Handler) readsAll(who drover.Identity) bool {
 	return h.cfg.Shared || who.Role.Allows(drover.RoleOperate)
 }
 
-// mayRead lets callers read what their own jobs wrote, and operators what anybody's did. The token of an attempt was held to its own job already.
+// mayRead lets callers read what their own jobs wrote, and operators what anybody's did. The token of an attempt was
+// held to its own job already.
 func (h *Handler) mayRead(ctx context.Context, id drover.JobID) error {
 	who := drover.IdentityOf(ctx)
 	if h.readsAll(who) || who.Attempt != nil {

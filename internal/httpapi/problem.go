@@ -116,7 +116,8 @@ func tooLarge(limit int64) *problem {
 	return newProblem(http.StatusRequestEntityTooLarge, drover.Errorf(drover.KindInvalid, "the body is larger than %v", drover.Bytes(limit)))
 }
 
-// ofHuma makes a problem of what huma found wrong with a request. What was sent is not repeated: it may hold what is secret.
+// ofHuma makes a problem of what huma found wrong with a request. What was sent is not repeated: it may hold what is
+// secret.
 func ofHuma(m *huma.ErrorModel, limit int64) *problem {
 	status := m.Status
 	switch status {

@@ -10,7 +10,8 @@ import (
 	"drover"
 )
 
-// What follows writes filters as the parameters that the routes take. The client asks with them, and the handler names the next page.
+// What follows writes filters as the parameters that the routes take. The client asks with them, and the handler names
+// the next page.
 
 func jobQuery(f drover.JobFilter) url.Values {
 	q := url.Values{}

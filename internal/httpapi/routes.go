@@ -16,8 +16,8 @@ type route struct {
 	bind         binding
 }
 
-// What a batch takes in memory while it is read, measured with those that take the most: so much for each of its bytes as JSON, as in a list of digits,
-// or as YAML, of which there may be less, and no more than config has for all of them.
+// What a batch takes in memory while it is read, measured with those that take the most: so much for each of its bytes
+// as JSON, as in a list of digits, or as YAML, of which there may be less, and no more than config has for all of them.
 const (
 	memoryPerByte     = 64
 	memoryPerYAMLByte = 512
@@ -39,8 +39,8 @@ func (rt route) body(r *http.Request) int64 {
 	return min(memoryPerByte*min(r.ContentLength, maxBatch), memoryAtMost)
 }
 
-// routes is the API. Jobs of others are moreover for RoleOperate alone to change, see Handler.mayChange, and what they wrote is for RoleOperate alone to read,
-// see Handler.mayRead.
+// routes is the API. Jobs of others are moreover for RoleOperate alone to change, see Handler.mayChange, and what they
+// wrote is for RoleOperate alone to read, see Handler.mayRead.
 func routes() []route {
 	const (
 		nobody  drover.Role = ""

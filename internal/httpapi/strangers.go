@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// strangers are the connections over which no good token has come yet, or those that are idle. There is room for so many: one more takes the place of the
-// oldest, so that whoever holds many open hinders nobody who comes with a token, which takes a moment.
+// strangers are the connections over which no good token has come yet, or those that are idle. There is room for so
+// many: one more takes the place of the oldest, so that whoever holds many open hinders nobody who comes with a token,
+// which takes a moment.
 type strangers struct {
 	most int
 

@@ -13,8 +13,8 @@ const (
 	bodyTime = 2 * time.Minute  // for all of a body that is not streamed
 )
 
-// response is an answer on its way. Whoever does not read it is dropped: every write moves the deadline, so that it passes only when
-// nothing got through.
+// response is an answer on its way. Whoever does not read it is dropped: every write moves the deadline, so that it
+// passes only when nothing got through.
 type response struct {
 	http.ResponseWriter
 	ctl    *http.ResponseController

@@ -10,7 +10,8 @@ import (
 	"drover"
 )
 
-// Within makes a Client of a Handler in this process, for pages that are served beside it: what they show and do is what their reader's token may.
+// Within makes a Client of a Handler in this process, for pages that are served beside it: what they show and do is
+// what their reader's token may.
 func Within(h http.Handler, token drover.Secret) *Client {
 	c, err := NewClient("http://localhost", token, &http.Client{Transport: within{h}})
 	if err != nil {

@@ -1,11 +1,12 @@
-// Package kubenodes looks after the nodes of node groups in their Kubernetes cluster: it lets them join, reports that they have, empties those that leave, and
-// removes the Node objects of instances that are gone.
+// Package kubenodes looks after the nodes of node groups in their Kubernetes cluster: it lets them join, reports that
+// they have, empties those that leave, and removes the Node objects of instances that are gone.
 //
-// The model: each round compares the cluster's nodes with the groups as the last decision left them, and takes one step for each node. Rounds repeat, so a
-// step that failed is taken again. What a round saw is reported to the engine.
+// The model: each round compares the cluster's nodes with the groups as the last decision left them, and takes one step
+// for each node. Rounds repeat, so a step that failed is taken again. What a round saw is reported to the engine.
 //
-// The invariants: a node belongs to an instance only by its spec.providerID; nothing follows from a cluster that does not answer; a Node object is removed
-// only if its instance is known to be gone; pods are evicted, never deleted, so that disruption budgets hold.
+// The invariants: a node belongs to an instance only by its spec.providerID; nothing follows from a cluster that does
+// not answer; a Node object is removed only if its instance is known to be gone; pods are evicted, never deleted, so
+// that disruption budgets hold.
 package kubenodes
 
 import (
@@ -145,7 +146,8 @@ func (k *Keeper) step(ctx context.Context, group string, n drover.GroupNode, obj
 	return nil
 }
 
-// admit gives a working node what its group's template promised, and removes its startup taints. Labels by the cloud's own controller stay.
+// admit gives a working node what its group's template promised, and removes its startup taints. Labels by the cloud's
+// own controller stay.
 func (k *Keeper) admit(ctx context.Context, group string, n drover.GroupNode, object *node) error {
 	look := k.Look(group)
 	labels := map[string]string{}
@@ -173,13 +175,15 @@ func has(taints []taint, key string) bool {
 	return slices.ContainsFunc(taints, func(t taint) bool { return t.Key == key })
 }
 
-// patch changes a node, unless somebody else has changed it since it was read: then it fails, and the next round tries again.
+// patch changes a node, unless somebody else has changed it since it was read: then it fails, and the next round tries
+// again.
 func (k *Keeper) patch(ctx context.Context, n *node, metadata, spec map[string]any) error {
 	metadata["resourceVersion"] = n.Meta.Version
 	return k.Cluster.call(ctx, "PATCH", "/api/v1/nodes/"+url.PathEscape(n.Meta.Name), "application/merge-patch+json", map[string]any{"metadata": metadata, "spec": spec}, nil)
 }
 
-// empty cordons a node and evicts its pods. If one of them must not be evicted, nothing is done, unless the cloud takes the instance away.
+// empty cordons a node and evicts its pods. If one of them must not be evicted, nothing is done, unless the cloud takes
+// the instance away.
 func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) error {
 	if n.Emptied {
 		return nil

@@ -85,7 +85,8 @@ func (a *Authority) Issue(name string) (cert, key string) {
 	return a.write(name+".crt", "CERTIFICATE", c.Raw), a.write(name+".key", "EC PRIVATE KEY", raw)
 }
 
-// Client is the TLS configuration of a client that trusts the authority, with a certificate that another may have signed; nil: with none.
+// Client is the TLS configuration of a client that trusts the authority, with a certificate that another may have
+// signed; nil: with none.
 func (a *Authority) Client(signer *Authority) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)

@@ -16,8 +16,9 @@ import (
 	"drover/internal/externalgrpc/protos"
 )
 
-// Autoscaler asks a cloud provider as cluster-autoscaler does: in its order, with its caches, its nodes that stand for instances that have not registered, and
-// its retries. It knows CPU alone, and evicts nothing, since a node goes only once no pod is on it. Its times are fields, so that a test need not wait as long.
+// Autoscaler asks a cloud provider as cluster-autoscaler does: in its order, with its caches, its nodes that stand for
+// instances that have not registered, and its retries. It knows CPU alone, and evicts nothing, since a node goes only
+// once no pod is on it. Its times are fields, so that a test need not wait as long.
 type Autoscaler struct {
 	Provider protos.CloudProviderClient
 	API      *API
@@ -189,7 +190,8 @@ func (a *Autoscaler) look(ctx context.Context, nodes []Node) (all []*seen, err e
 	return all, nil
 }
 
-// groupOf says to which group a node belongs. A node that is nobody's is asked about at every lookup, and its options four times.
+// groupOf says to which group a node belongs. A node that is nobody's is asked about at every lookup, and its options
+// four times.
 func (a *Autoscaler) groupOf(ctx context.Context, n Node) (string, error) {
 	if group, known := a.owner[n.Spec.ProviderID]; known {
 		return group, nil
@@ -449,7 +451,8 @@ func deleting(s *seen, n Node) bool {
 	})
 }
 
-// deleteOne taints a node, waits for whoever may still bind to it, and deletes its instance. Its Node object is for the provider to remove.
+// deleteOne taints a node, waits for whoever may still bind to it, and deletes its instance. Its Node object is for the
+// provider to remove.
 func (a *Autoscaler) deleteOne(ctx context.Context, group string, n Node) {
 	if !slices.ContainsFunc(n.Spec.Taints, func(t Taint) bool { return t.Key == goingTaint }) {
 		taints := append(slices.Clone(n.Spec.Taints), Taint{Key: goingTaint, Value: fmt.Sprint(time.Now().Unix()), Effect: "NoSchedule"})

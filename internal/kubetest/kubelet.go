@@ -19,11 +19,12 @@ import (
 // KwokAnnotation is on nodes that kwok plays.
 const KwokAnnotation = "kwok.x-k8s.io/node"
 
-// joinWithin bounds how long a kubelet tries to register: its token's secret may come after its instance, and its rights after that.
+// joinWithin bounds how long a kubelet tries to register: its token's secret may come after its instance, and its
+// rights after that.
 const joinWithin = time.Minute
 
-// Kubelet registers its instance's node, as a kubelet with a bootstrap token does, and says that it is ready. With -kwok it leaves that to kwok. It runs until
-// it is killed.
+// Kubelet registers its instance's node, as a kubelet with a bootstrap token does, and says that it is ready. With
+// -kwok it leaves that to kwok. It runs until it is killed.
 func Kubelet(args []string) error {
 	flags := flag.NewFlagSet("kubelet", flag.ContinueOnError)
 	server, ca, token := flags.String("server", "", ""), flags.String("ca", "", ""), flags.String("token", "", "")

@@ -1,11 +1,11 @@
-// Package kubetest is Kubernetes for tests of node groups: an API server in memory with a scheduler and ReplicaSets, a client of any API server, a kubelet, and
-// an autoscaler that calls its cloud provider as the real one does.
+// Package kubetest is Kubernetes for tests of node groups: an API server in memory with a scheduler and ReplicaSets, a
+// client of any API server, a kubelet, and an autoscaler that calls its cloud provider as the real one does.
 //
-// The model: the cluster's objects are JSON. After each change, missing replicas are created and the scheduler binds the pods that fit, so nothing runs in the
-// background. Only the autoscaler has a loop.
+// The model: the cluster's objects are JSON. After each change, missing replicas are created and the scheduler binds
+// the pods that fit, so nothing runs in the background. Only the autoscaler has a loop.
 //
-// The invariants: a node registers with a bootstrap token whose secret exists and has not expired; a change of an object that somebody else has changed
-// meanwhile is refused; a pod whose eviction a disruption budget forbids stays.
+// The invariants: a node registers with a bootstrap token whose secret exists and has not expired; a change of an
+// object that somebody else has changed meanwhile is refused; a pod whose eviction a disruption budget forbids stays.
 package kubetest
 
 import (

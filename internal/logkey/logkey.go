@@ -1,5 +1,5 @@
-// Package logkey has the keys of the structured log. They are spelled only here, so that one thing has one key in every line.
-// Searches and alerts rely on them: keys are added, never changed.
+// Package logkey has the keys of the structured log. They are spelled only here, so that one thing has one key in every
+// line. Searches and alerts rely on them: keys are added, never changed.
 package logkey
 
 // Of what a line is about.

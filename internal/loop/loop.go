@@ -1,5 +1,6 @@
-// Package loop turns events into what follows from them: it has the engine decide, commits the decisions' writes in one group, and only then
-// releases their effects. The controller, the simulator and a replay run the same loop around the same engine.
+// Package loop turns events into what follows from them: it has the engine decide, commits the decisions' writes in one
+// group, and only then releases their effects. The controller, the simulator and a replay run the same loop around the
+// same engine.
 package loop
 
 import (
@@ -20,7 +21,8 @@ type Outside interface {
 	Release(effects []engine.Effect, notes []engine.Note)
 }
 
-// Recorder keeps what happened and what was decided, for replay. It must not block for long; it has no way to fail the loop.
+// Recorder keeps what happened and what was decided, for replay. It must not block for long; it has no way to fail the
+// loop.
 type Recorder interface {
 	Append(ev engine.Event, d engine.Decision)
 }
@@ -38,9 +40,9 @@ type Loop struct {
 
 // Step takes events that came in together and returns when the engine wants to be asked next, 0 for not at all.
 //
-// The writes of all of them are committed as one group, so that many events cost one commit; no effect of any leaves before. If the
-// commit fails the engine has decided what is not so: the Loop is then broken for good, every later Step returns the same error, and
-// whoever owns it begins again from the store.
+// The writes of all of them are committed as one group, so that many events cost one commit; no effect of any leaves
+// before. If the commit fails the engine has decided what is not so: the Loop is then broken for good, every later Step
+// returns the same error, and whoever owns it begins again from the store.
 func (l *Loop) Step(ctx context.Context, events []engine.Event) (wake drover.Time, err error) {
 	if l.broken != nil {
 		return 0, l.broken

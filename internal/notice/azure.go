@@ -11,8 +11,8 @@ import (
 	"drover"
 )
 
-// azure asks for scheduled events. They are those of all instances that belong together (a scale set, an availability set), so those of this
-// one are picked by its name. They are not acknowledged: that would bring them on at once.
+// azure asks for scheduled events. They are those of all instances that belong together (a scale set, an availability
+// set), so those of this one are picked by its name. They are not acknowledged: that would bring them on at once.
 type azure struct {
 	metadata
 	name string // this instance's, once known
@@ -27,7 +27,8 @@ func NewAzure(base string) (Source, error) {
 const (
 	azureNamePath   = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 	azureEventsPath = "/metadata/scheduledevents?api-version=2020-07-01"
-	// azureTimeout is long since the first question ever has the service switched on for the instance, which takes up to two minutes.
+	// azureTimeout is long since the first question ever has the service switched on for the instance, which takes up
+	// to two minutes.
 	azureTimeout = 130 * time.Second
 )
 

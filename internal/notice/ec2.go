@@ -10,8 +10,8 @@ import (
 	"drover"
 )
 
-// ec2 asks the instance metadata service, version 2, for the spot instance action: the notice, two minutes ahead. A rebalance recommendation is
-// not a notice, since most instances that get one live on, and is not asked for.
+// ec2 asks the instance metadata service, version 2, for the spot instance action: the notice, two minutes ahead. A
+// rebalance recommendation is not a notice, since most instances that get one live on, and is not asked for.
 type ec2 struct {
 	metadata
 	token   string

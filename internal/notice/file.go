@@ -13,7 +13,8 @@ import (
 	"drover"
 )
 
-// file reads notices from a file, as JSON with a cause and perhaps a deadline in RFC 3339. Without the file there is none.
+// file reads notices from a file, as JSON with a cause and perhaps a deadline in RFC 3339. Without the file there is
+// none.
 type file struct{ path string }
 
 // NewFile returns the source that is the file at path.

@@ -10,8 +10,9 @@ import (
 	"drover"
 )
 
-// gce asks the metadata server whether the instance is preempted, which leaves it 30 seconds, and whether it will be terminated for its
-// host's maintenance, which leaves it a minute at least. For the first it waits at the server, so that not a second is lost.
+// gce asks the metadata server whether the instance is preempted, which leaves it 30 seconds, and whether it will be
+// terminated for its host's maintenance, which leaves it a minute at least. For the first it waits at the server, so
+// that not a second is lost.
 type gce struct {
 	metadata
 	etag                   string // of the last answer about preemption

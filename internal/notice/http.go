@@ -34,7 +34,8 @@ type answer struct {
 	body   []byte
 }
 
-// newMetadata takes the URL of a metadata server, which is an address on this very link or host: a name could lead anywhere.
+// newMetadata takes the URL of a metadata server, which is an address on this very link or host: a name could lead
+// anywhere.
 func newMetadata(base string) (metadata, error) {
 	u, err := url.Parse(base)
 	if err != nil {

@@ -1,11 +1,11 @@
 // Package notice watches what a cloud tells an instance: that it is about to be taken back.
 //
-// Each cloud has its own way to say so to programs on the instance: a [Source] is one of them, and [Watch] polls it. What a
-// metadata server says is not trusted: answers are bounded in size and time, and an error says nothing about notices, neither that
-// there is one nor that there is none.
+// Each cloud has its own way to say so to programs on the instance: a [Source] is one of them, and [Watch] polls it.
+// What a metadata server says is not trusted: answers are bounded in size and time, and an error says nothing about
+// notices, neither that there is one nor that there is none.
 //
-// Metadata servers answer at a link-local address and nowhere else, without a proxy, over plain HTTP; this package speaks as much of that
-// as it takes, since net/http would nearly double the program that is put on every instance.
+// Metadata servers answer at a link-local address and nowhere else, without a proxy, over plain HTTP; this package
+// speaks as much of that as it takes, since net/http would nearly double the program that is put on every instance.
 package notice
 
 import (
@@ -20,8 +20,8 @@ import (
 
 // Source is where one cloud's notices are read.
 type Source interface {
-	// Notice returns the notice that stands, nil if none does. It may wait some seconds for that to change. A notice whose time the cloud
-	// does not say has a Deadline that its custom implies, or none.
+	// Notice returns the notice that stands, nil if none does. It may wait some seconds for that to change. A notice
+	// whose time the cloud does not say has a Deadline that its custom implies, or none.
 	Notice(ctx context.Context) (*drover.Notice, error)
 	// Pause is the time between two questions.
 	Pause() time.Duration
@@ -46,14 +46,15 @@ func Open(kind string) (Source, error) {
 }
 
 const (
-	// usualPause is short beside the warning of two minutes that most clouds give, and costs them and the instance next to nothing.
+	// usualPause is short beside the warning of two minutes that most clouds give, and costs them and the instance next
+	// to nothing.
 	usualPause = 5 * time.Second
 	// longestPause is how long a source that fails is left alone at most.
 	longestPause = 30 * time.Second
 )
 
-// Watch asks the source until ctx ends. It tells the first answer, nil for no notice, and from then on each that differs. What fails is
-// logged when it begins to fail.
+// Watch asks the source until ctx ends. It tells the first answer, nil for no notice, and from then on each that
+// differs. What fails is logged when it begins to fail.
 func Watch(ctx context.Context, s Source, tell func(*drover.Notice), logf func(format string, args ...any)) {
 	var told *drover.Notice
 	first := true
@@ -79,7 +80,8 @@ func Watch(ctx context.Context, s Source, tell func(*drover.Notice), logf func(f
 
 func same(a, b *drover.Notice) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// custom is a notice whose time the cloud does not say, with the warning that it is known to give, counted from when it was first seen.
+// custom is a notice whose time the cloud does not say, with the warning that it is known to give, counted from when it
+// was first seen.
 type custom struct {
 	cause string
 	since time.Time

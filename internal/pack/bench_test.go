@@ -46,7 +46,8 @@ func catalogue(offerings int) drover.Problem {
 	return p
 }
 
-// BenchmarkOneJobAmongManyOfferings is what a queue asks most often: one job, all types of a large cloud in two markets.
+// BenchmarkOneJobAmongManyOfferings is what a queue asks most often: one job, all types of a large cloud in two
+// markets.
 func BenchmarkOneJobAmongManyOfferings(b *testing.B) {
 	p := manyShapes(b, 1)
 	for _, o := range p.Offerings[:len(p.Offerings):len(p.Offerings)] {

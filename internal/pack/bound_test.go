@@ -7,10 +7,11 @@ import (
 	"drover"
 )
 
-// TestTheBoundIsProved checks the dual values of the linear program in exact arithmetic. Every offering must be covered by one of the kinds by
-// which jobs are valued: that one takes whatever the offering takes, and at its prices the offering's room is worth no more than the
-// offering costs. No job may be worth more than what it takes at the prices of any such kind that can hold it and another, nor more than an
-// offering that it fills. Then what any instance holds is worth at most what it costs, and the sum of the values is a bound.
+// TestTheBoundIsProved checks the dual values of the linear program in exact arithmetic. Every offering must be covered
+// by one of the kinds by which jobs are valued: that one takes whatever the offering takes, and at its prices the
+// offering's room is worth no more than the offering costs. No job may be worth more than what it takes at the prices
+// of any such kind that can hold it and another, nor more than an offering that it fills. Then what any instance holds
+// is worth at most what it costs, and the sum of the values is a bound.
 // covers D1
 func TestTheBoundIsProved(t *testing.T) {
 	shapes := 3000
@@ -70,7 +71,8 @@ func restricted(p drover.Problem) drover.Problem {
 	return p
 }
 
-// covered reports whether one of the kinds by which jobs are valued vouches for the offering. An offering that no job may use needs no one.
+// covered reports whether one of the kinds by which jobs are valued vouches for the offering. An offering that no job
+// may use needs no one.
 func (m *model) covered(pr *prices, o drover.Offering) bool {
 	has, rules := m.capacity(&o), uint64(0)
 	for r := range m.rules {

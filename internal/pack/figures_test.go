@@ -172,8 +172,8 @@ func peersOfferings(t testing.TB) (list []drover.Offering) {
 	return list
 }
 
-// manyShapes is n jobs of as many shapes on the types of EC2: vCPUs and memory log-normal, medians 1 and 2 GiB, σ 1.2, correlation 0.6, one
-// job in a hundred with a GPU.
+// manyShapes is n jobs of as many shapes on the types of EC2: vCPUs and memory log-normal, medians 1 and 2 GiB, σ 1.2,
+// correlation 0.6, one job in a hundred with a GPU.
 func manyShapes(t testing.TB, n int) drover.Problem {
 	p := wide()
 	for _, r := range table(t, filepath.Join(*dataDir, "ec2-us-east-1.csv")) {
@@ -199,7 +199,8 @@ func manyShapes(t testing.TB, n int) drover.Problem {
 	return p
 }
 
-// randomShapes is a problem of jobs whose shapes have vCPUs spread evenly between two numbers, and 1 to 8 GiB of memory for each.
+// randomShapes is a problem of jobs whose shapes have vCPUs spread evenly between two numbers, and 1 to 8 GiB of memory
+// for each.
 func randomShapes(t testing.TB, shapes, jobs, least, most int, onDemand bool) drover.Problem {
 	p := wide()
 	p.Offerings = peersProblem(t, 1, onDemand).Offerings
@@ -243,9 +244,10 @@ func table(t testing.TB, name string) [][]string {
 	return rows[1:]
 }
 
-// ownBound is a bound for a problem with a share for spot offerings: the Lagrangian dual of the shares. An offering that has its share gets
-// dearer by so much a vCPU, and all offerings cheaper by that share of it; the bound of the problem with these prices is one for this problem,
-// whatever is added. What is added follows how much of each offering the prices would use.
+// ownBound is a bound for a problem with a share for spot offerings: the Lagrangian dual of the shares. An offering
+// that has its share gets dearer by so much a vCPU, and all offerings cheaper by that share of it; the bound of the
+// problem with these prices is one for this problem, whatever is added. What is added follows how much of each offering
+// the prices would use.
 func ownBound(p drover.Problem) (best drover.Money) {
 	added, sum := make([]float64, len(p.Offerings)), 0.0
 	steps := 1 << 40

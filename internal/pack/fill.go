@@ -60,8 +60,8 @@ func (f pattern) beats(g pattern) bool {
 	return less(g.value, g.cost, f.value, f.cost) || !less(f.value, f.cost, g.value, g.cost) && f.cost > g.cost
 }
 
-// reach is how many fitting items are examined for each choice in a pattern. Filling an instance with jobs of one item takes at
-// least chunk choices.
+// reach is how many fitting items are examined for each choice in a pattern. Filling an instance with jobs of one item
+// takes at least chunk choices.
 const reach, chunk = 150, 16
 
 // fill fills an instance of the kind, starting with a job of the seed. Each further choice is, among the window most

@@ -16,7 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/plans.txt anew")
 
-// TestPlansAreTheSameAlways compares plans with those in testdata/plans.txt, which were made on another day and perhaps on another processor.
+// TestPlansAreTheSameAlways compares plans with those in testdata/plans.txt, which were made on another day and perhaps
+// on another processor.
 // covers D1
 func TestPlansAreTheSameAlways(t *testing.T) {
 	var b strings.Builder

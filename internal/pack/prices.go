@@ -7,11 +7,11 @@ import (
 )
 
 // prices split the cost of an instance of a kind among the dimensions in which it has room. By such a split each job
-// has a worth on each kind that fits it: its share of each dimension, times the dimension's price; or, if it
-// leaves no room for another job, the cost of the cheapest kind on which it leaves none. If a job is given the least of these, no instance
-// holds jobs worth more than it costs. So the jobs' total worth is a lower bound for every plan, and a plan is near it
-// if its instances are filled with jobs that are worth their cost. The splits with the greatest sum are the dual solution
-// of a linear program (fractions of instances and of jobs); ascend approximates them.
+// has a worth on each kind that fits it: its share of each dimension, times the dimension's price; or, if it leaves no
+// room for another job, the cost of the cheapest kind on which it leaves none. If a job is given the least of these, no
+// instance holds jobs worth more than it costs. So the jobs' total worth is a lower bound for every plan, and a plan is
+// near it if its instances are filled with jobs that are worth their cost. The splits with the greatest sum are the
+// dual solution of a linear program (fractions of instances and of jobs); ascend approximates them.
 type prices struct {
 	class      int
 	dims       []int     // relevant ones

@@ -100,8 +100,8 @@ func TestFewStepsAreEnoughForAnAnswer(t *testing.T) {
 	})
 }
 
-// TestAPlanThatIsCutOffKeepsWhatItHas cuts a plan off at step after step. What it saves compared with a plain plan comes little by little and
-// stays, and no job is left without a place that has one in the plain plan.
+// TestAPlanThatIsCutOffKeepsWhatItHas cuts a plan off at step after step. What it saves compared with a plain plan
+// comes little by little and stays, and no job is left without a place that has one in the plain plan.
 func TestAPlanThatIsCutOffKeepsWhatItHas(t *testing.T) {
 	few := 120
 	for name, change := range map[string]func(p *drover.Problem){
@@ -159,7 +159,8 @@ func TestAShareIsPassedOnlyForJobsThatNothingElseIsLeftFor(t *testing.T) {
 	})
 }
 
-// othersLeft reports whether all jobs for which any instance of a spot offering is rented could be on demand, no limit keeping them from that.
+// othersLeft reports whether all jobs for which any instance of a spot offering is rented could be on demand, no limit
+// keeping them from that.
 func othersLeft(p drover.Problem, plan drover.Plan, key spotKey) bool {
 	for _, b := range plan.Purchases {
 		if o := p.Offerings[b.Candidates[0]]; o.Market != drover.Spot || (spotKey{o.Cloud, o.Zone, o.Type.Name}) != key {
@@ -262,8 +263,9 @@ func checkHolds(t *rapid.T, p drover.Problem, offering int, loads []drover.Load)
 	}
 }
 
-// firstFit is an obvious model: each job goes to the first instance with room for it, of which none is given more than most jobs, else to a
-// new one of the cheapest offering that holds it. It is not ok if a limit keeps a job from a place.
+// firstFit is an obvious model: each job goes to the first instance with room for it, of which none is given more than
+// most jobs, else to a new one of the cheapest offering that holds it. It is not ok if a limit keeps a job from a
+// place.
 func firstFit(p drover.Problem, most int) (cost drover.Money, ok bool) {
 	type instance struct {
 		offering, count int

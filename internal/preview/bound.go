@@ -9,11 +9,12 @@ import (
 	"drover/internal/pack"
 )
 
-// A plan that is made in one go and serves all has its bound from the solver. Of any other, the jobs that it has places for are planned for once more, as if
-// there were no limit, share or budget and any number of what is reserved: what no such plan can cost less than, no plan for these jobs can.
+// A plan that is made in one go and serves all has its bound from the solver. Of any other, the jobs that it has places
+// for are planned for once more, as if there were no limit, share or budget and any number of what is reserved: what no
+// such plan can cost less than, no plan for these jobs can.
 
-// above is by how many percent what is rented may be dearer than the cheapest there can be for the same jobs, of which so many others wait; nil if nothing
-// is rented, or nothing is known.
+// above is by how many percent what is rented may be dearer than the cheapest there can be for the same jobs, of which
+// so many others wait; nil if nothing is rented, or nothing is known.
 func (f *Preview) above(waiting int) *float64 {
 	cost, bound := drover.Money(0), drover.Money(0)
 	switch {

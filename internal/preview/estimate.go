@@ -31,7 +31,8 @@ const (
 	localBoot    = time.Second // of an instance on this host
 )
 
-// EstimateBatch has the engine run a batch in a modelled world, from its first instance to its last. It is nil for a batch that is too large.
+// EstimateBatch has the engine run a batch in a modelled world, from its first instance to its last. It is nil for a
+// batch that is too large.
 func EstimateBatch(ctx context.Context, c *config.Config, s engine.Settings, offerings []drover.Offering, b drover.Batch) (*Estimate, error) {
 	s.Pools = nil // they are never done
 	in := simulate.Input{Settings: s, Offerings: offerings, Models: simulate.DefaultModels, Trace: &trace.Trace{}, Jobs: engineJobs(b)}

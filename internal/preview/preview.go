@@ -1,5 +1,5 @@
-// Package preview says what would be rented for a batch, and what that would cost, before anything is: the engine itself decides, on what the clouds
-// offer now.
+// Package preview says what would be rented for a batch, and what that would cost, before anything is: the engine
+// itself decides, on what the clouds offer now.
 package preview
 
 import (
@@ -23,8 +23,8 @@ type Preview struct {
 	refused   string // why jobs were given up at once, if some were
 }
 
-// New has the engine itself decide about a batch, where there is nothing yet and clouds offer this, until all that it waits for are
-// instances. So the preview is what would be done, whatever limits and wishes the configuration has.
+// New has the engine itself decide about a batch, where there is nothing yet and clouds offer this, until all that it
+// waits for are instances. So the preview is what would be done, whatever limits and wishes the configuration has.
 func New(s engine.Settings, all []drover.Offering, b drover.Batch) (*Preview, error) {
 	s.Pools = nil // what they rent is not for the batch
 	e, err := engine.New(engine.State{Version: engine.StateVersion, Fleet: "plan", Nonce: "plan"})

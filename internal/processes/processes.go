@@ -1,5 +1,5 @@
-// Package processes has the processes of this host: which there are, whose they are, and how they end. A process is known to belong to something by
-// an environment variable that all below it are born with: a marker.
+// Package processes has the processes of this host: which there are, whose they are, and how they end. A process is
+// known to belong to something by an environment variable that all below it are born with: a marker.
 package processes
 
 import (
@@ -54,7 +54,8 @@ func readProcess(name string) (process, bool) {
 	return process{pid, parent, state == 'Z' || state == 'X'}, err == nil
 }
 
-// Marked reports whether a process was born with a marker, written NAME=VALUE. Of another user's it cannot be known, and is not said.
+// Marked reports whether a process was born with a marker, written NAME=VALUE. Of another user's it cannot be known,
+// and is not said.
 func Marked(pid int, marker string) bool {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spawn starts a program in a session of its own with exactly these files, 0 and up, and this environment. It returns once the program
-// runs; whoever calls must wait for the process.
+// Spawn starts a program in a session of its own with exactly these files, 0 and up, and this environment. It returns
+// once the program runs; whoever calls must wait for the process.
 func Spawn(program string, args []string, folder string, env []string, files ...*os.File) (pid int, err error) {
 	p, err := os.StartProcess(program, args, &os.ProcAttr{Dir: folder, Env: env, Files: files, Sys: &unix.SysProcAttr{Setsid: true}})
 	if err != nil {
@@ -25,8 +25,8 @@ func Spawn(program string, args []string, folder string, env []string, files ...
 // endTime bounds the end of a tree: only processes that the kernel cannot kill take so long.
 const endTime = 10 * time.Second
 
-// Reaper starts processes and waits for every child there is. It adopts whatever is orphaned below it, as a host's first process does, so waiting
-// for its own children alone would leave zombies.
+// Reaper starts processes and waits for every child there is. It adopts whatever is orphaned below it, as a host's
+// first process does, so waiting for its own children alone would leave zombies.
 type Reaper struct {
 	mu      sync.Mutex
 	waiting map[int]chan<- unix.WaitStatus // processes started here that have not ended; guarded by mu
@@ -55,7 +55,8 @@ func (r *Reaper) Run(ctx context.Context) {
 	}
 }
 
-// bury waits for all that have ended. The lock is held from the wait on, so that Signal never meets a number already given to another.
+// bury waits for all that have ended. The lock is held from the wait on, so that Signal never meets a number already
+// given to another.
 func (r *Reaper) bury() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,11 +11,13 @@ import (
 	"time"
 )
 
-// keepPrograms is how long a copy that nobody asked for stays, so that a development build a day does not fill the disk.
+// keepPrograms is how long a copy that nobody asked for stays, so that a development build a day does not fill the
+// disk.
 const keepPrograms = 24 * time.Hour
 
-// CopySelf copies the program that runs into a folder, unless it is there, and returns the copy's path. The program itself may be replaced while it
-// runs, and under "go run" is deleted when it ends; a copy named by its content is neither.
+// CopySelf copies the program that runs into a folder, unless it is there, and returns the copy's path. The program
+// itself may be replaced while it runs, and under "go run" is deleted when it ends; a copy named by its content is
+// neither.
 func CopySelf(folder string) (string, error) {
 	// The link in /proc leads to the very file that runs, even where its name is gone or another's.
 	self, err := os.Open("/proc/self/exe")
@@ -39,8 +41,8 @@ func CopySelf(folder string) (string, error) {
 	return path, place(self, path)
 }
 
-// place copies the program under a name of its own and renames it, so that no one ever runs half of it. A hard link would be
-// cheaper, but whoever writes over the original would write over it too.
+// place copies the program under a name of its own and renames it, so that no one ever runs half of it. A hard link
+// would be cheaper, but whoever writes over the original would write over it too.
 func place(self *os.File, path string) error {
 	if _, err := self.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -60,7 +62,8 @@ func place(self *os.File, path string) error {
 	return os.Rename(next.Name(), path)
 }
 
-// forgetPrograms takes old copies away. Instances that run from one keep it open; whoever needs it again copies it again.
+// forgetPrograms takes old copies away. Instances that run from one keep it open; whoever needs it again copies it
+// again.
 func forgetPrograms(folder string, before time.Time) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -103,8 +103,8 @@ func (f Folder) list() (all []kept, err error) {
 	return all, nil
 }
 
-// prune deletes the oldest segments until a new one, which may grow as large as the last, fits under the limit. It returns the last one's
-// number.
+// prune deletes the oldest segments until a new one, which may grow as large as the last, fits under the limit. It
+// returns the last one's number.
 func (f Folder) prune() (last int, err error) {
 	all, err := f.list()
 	if err != nil || len(all) == 0 {
@@ -127,14 +127,15 @@ func (f Folder) prune() (last int, err error) {
 	return newest.number, nil
 }
 
-// full reports whether it is time to end this segment and begin the next with the State of that moment. One whose State is large goes on
-// until the events are most of it.
+// full reports whether it is time to end this segment and begin the next with the State of that moment. One whose State
+// is large goes on until the events are most of it.
 func (s *segment) full() bool {
 	first := s.first.Load()
 	return first > 0 && s.Size() >= max(s.most, 2*first)
 }
 
-// Close ends the segment and its file. One that has no beginning, since the disk did not take it, is of no use and goes.
+// Close ends the segment and its file. One that has no beginning, since the disk did not take it, is of no use and
+// goes.
 func (s *segment) Close() error {
 	err := errors.Join(s.Writer.Close(), s.file.Close())
 	if s.first.Load() == 0 {

@@ -87,7 +87,8 @@ func TestAReaderRefusesWhatWouldTakeTooMuchMemory(t *testing.T) {
 	})
 }
 
-// FuzzReader: whatever is in a file, reading it ends, with its end, its cut or what is wrong, and what was read can be written again.
+// FuzzReader: whatever is in a file, reading it ends, with its end, its cut or what is wrong, and what was read can be
+// written again.
 func FuzzReader(f *testing.F) {
 	segment := recorded(f, life(3))
 	f.Add(segment, true)

@@ -30,7 +30,8 @@ type Reader struct {
 	line []byte // the one that was read last
 }
 
-// NewReader reads the beginning of a segment. One of another format, or whose State this program cannot read, is refused.
+// NewReader reads the beginning of a segment. One of another format, or whose State this program cannot read, is
+// refused.
 func NewReader(r io.Reader) (*Reader, error) {
 	stream, err := gzip.NewReader(bufio.NewReader(r))
 	if errors.Is(err, gzip.ErrHeader) {

@@ -15,8 +15,8 @@ const (
 	beginAgain = 10 * time.Minute // after what ended the last segment early
 )
 
-// Recorder records a controller in a Folder, a segment after the other. What goes wrong ends a segment, is told once, and is no reason for a
-// controller to stop: after a while the Recorder asks for the next to be begun.
+// Recorder records a controller in a Folder, a segment after the other. What goes wrong ends a segment, is told once,
+// and is no reason for a controller to stop: after a while the Recorder asks for the next to be begun.
 //
 // Begin, Append and Full are for one goroutine, that of the loop; the others are safe for concurrent use.
 type Recorder struct {
@@ -29,8 +29,8 @@ type Recorder struct {
 	again   time.Time // guarded by mu; when to try again, while nothing is recorded
 }
 
-// NewRecorder makes a Recorder, which records nothing before Begin and writes nothing but while it Runs. Only Program and Settings of
-// the header matter.
+// NewRecorder makes a Recorder, which records nothing before Begin and writes nothing but while it Runs. Only Program
+// and Settings of the header matter.
 func NewRecorder(folder Folder, header Header, log *slog.Logger) *Recorder {
 	return &Recorder{folder: folder, header: header, log: log}
 }
@@ -69,7 +69,8 @@ func (r *Recorder) current() *segment {
 	return r.segment
 }
 
-// Full reports whether it is time for Begin: the segment has become large enough, or the last one failed long enough ago.
+// Full reports whether it is time for Begin: the segment has become large enough, or the last one failed long enough
+// ago.
 func (r *Recorder) Full() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

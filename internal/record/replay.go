@@ -27,8 +27,9 @@ type Step struct {
 // Same reports whether the decision is as it was recorded.
 func (s Step) Same() bool { return s.Recorded == s.Now }
 
-// Steps gives the rest of a recording's events to a Decider that began with the recording's State. It goes on after a decision that is not
-// the same, though what follows on one means little. An error is the last: ErrCut where the recording was cut short.
+// Steps gives the rest of a recording's events to a Decider that began with the recording's State. It goes on after a
+// decision that is not the same, though what follows on one means little. An error is the last: ErrCut where the
+// recording was cut short.
 func (r *Reader) Steps(decider Decider) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		for i := 0; ; i++ {
@@ -53,7 +54,8 @@ func (r *Reader) Steps(decider Decider) iter.Seq2[Step, error] {
 	}
 }
 
-// decide has an event decided. What no controller recorded may be beyond the engine: that is the recording's fault, and not ours.
+// decide has an event decided. What no controller recorded may be beyond the engine: that is the recording's fault, and
+// not ours.
 func decide(decider Decider, ev engine.Event) (_ engine.Decision, err error) {
 	defer func() {
 		if why := recover(); why != nil {

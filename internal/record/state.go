@@ -11,8 +11,8 @@ import (
 	"drover/internal/engine"
 )
 
-// appendState writes a State: first all but its jobs, then each job. Many jobs are alike, so that of each there is only what is not as in
-// the job before.
+// appendState writes a State: first all but its jobs, then each job. Many jobs are alike, so that of each there is only
+// what is not as in the job before.
 func appendState(to *bytes.Buffer, s engine.State) error {
 	jobs := s.Jobs
 	s.Jobs = nil

@@ -44,7 +44,8 @@ func (c *counter) Write(p []byte) (int, error) {
 // errClosed is why a Writer that was closed takes nothing more.
 var errClosed = errors.New("the recording is closed")
 
-// NewWriter begins a segment on w. Format and State of the header are filled in. Nothing reaches w before the first Flush.
+// NewWriter begins a segment on w. Format and State of the header are filled in. Nothing reaches w before the first
+// Flush.
 func NewWriter(w io.Writer, header Header, state engine.State) (*Writer, error) {
 	header.Format, header.State, header.Jobs = Format, state.Version, len(state.Jobs)
 	size := &counter{w: w}
@@ -138,7 +139,8 @@ func (w *Writer) stop(why error) error {
 // Size is how much has been written, compressed.
 func (w *Writer) Size() int64 { return w.size.n.Load() }
 
-// Close flushes and marks the segment's end, by which a reader knows that nothing is missing. It does not close the stream below.
+// Close flushes and marks the segment's end, by which a reader knows that nothing is missing. It does not close the
+// stream below.
 func (w *Writer) Close() error {
 	w.out.Lock()
 	defer w.out.Unlock()

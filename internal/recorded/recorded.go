@@ -1,9 +1,10 @@
-// Package recorded makes of what a controller has on record a workload to simulate, and what really became of it, to compare with.
+// Package recorded makes of what a controller has on record a workload to simulate, and what really became of it, to
+// compare with.
 //
-// The model: a job that ended by itself is taken with the time that its last attempt ran, from when it could first have begun: its submission or,
-// if it runs after others of its batch, the last of their ends. What was submitted before the time that is looked at, never ran, or has
-// not ended is left out and counted. What really happened is measured as a simulation is: waits, instances, and the money that the
-// records say was paid in that time.
+// The model: a job that ended by itself is taken with the time that its last attempt ran, from when it could first have
+// begun: its submission or, if it runs after others of its batch, the last of their ends. What was submitted before the
+// time that is looked at, never ran, or has not ended is left out and counted. What really happened is measured as a
+// simulation is: waits, instances, and the money that the records say was paid in that time.
 package recorded
 
 import (
@@ -34,7 +35,8 @@ type Service interface {
 	Costs(ctx context.Context, f drover.CostFilter) (drover.Costs, error)
 }
 
-// Read reads what happened from one time to another, of at most so many jobs, elements of arrays included. KindInvalid: there were more, or none.
+// Read reads what happened from one time to another, of at most so many jobs, elements of arrays included. KindInvalid:
+// there were more, or none.
 func Read(ctx context.Context, svc Service, since, until drover.Time, most int) (*Past, error) {
 	r := &reader{since: since, until: until, ends: map[group]drover.Time{}, left: map[string]int{}}
 	if err := r.readJobs(ctx, svc, most); err != nil {

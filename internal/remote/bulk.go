@@ -11,8 +11,8 @@ import (
 	"drover/internal/wire"
 )
 
-// bulk is a bulk channel. Reads and writes that make no progress fail, and Close wakes both: an SSH channel alone offers
-// neither, so two goroutines carry its bytes to a pipe that does.
+// bulk is a bulk channel. Reads and writes that make no progress fail, and Close wakes both: an SSH channel alone
+// offers neither, so two goroutines carry its bytes to a pipe that does.
 type bulk struct {
 	pipe  net.Conn
 	in    *bufio.Reader

@@ -2,7 +2,8 @@ package remote
 
 import "fmt"
 
-// cksum reckons what the command of that name says of what is written to it: POSIX's CRC, which is none of hash/crc32's, and the size.
+// cksum reckons what the command of that name says of what is written to it: POSIX's CRC, which is none of
+// hash/crc32's, and the size.
 type cksum struct {
 	crc   uint32
 	size  int64

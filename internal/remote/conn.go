@@ -13,8 +13,8 @@ import (
 	"drover/internal/wire"
 )
 
-// Conn is a connection to an instance's runner. Its methods are safe for concurrent use. Those that wait for the runner's word need
-// Run to be running.
+// Conn is a connection to an instance's runner. Its methods are safe for concurrent use. Those that wait for the
+// runner's word need Run to be running.
 type Conn struct {
 	session *session
 	times   Timeouts
@@ -41,7 +41,8 @@ type Conn struct {
 
 // Handler is told what the runner says on its own. Its methods must return soon: the stream waits for them.
 type Handler interface {
-	// Exited may come before the Start of the same attempt has returned, and more than once. Its words are harmless for people's eyes.
+	// Exited may come before the Start of the same attempt has returned, and more than once. Its words are harmless for
+	// people's eyes.
 	Exited(wire.Exited)
 	// API says that a job wants to speak with the API: see OpenAPI.
 	API(wire.API)
@@ -53,8 +54,8 @@ type Handler interface {
 	Ailing(text string)
 }
 
-// How many bulk channels of each kind there may be. With the control stream they stay below the ten that OpenSSH allows by default.
-// Those that may last keep off those that are needed to get on.
+// How many bulk channels of each kind there may be. With the control stream they stay below the ten that OpenSSH allows
+// by default. Those that may last keep off those that are needed to get on.
 const (
 	maxTransfers = 4
 	maxAPIs      = 2
@@ -81,8 +82,8 @@ func newConn(s *session, control *process, lines *wire.Conn, hello wire.Hello) *
 // Hello is what the runner said when the stream began.
 func (c *Conn) Hello() wire.Hello { return c.hello }
 
-// ProbeFailed says how the boot probe failed; empty if it passed or was not asked for. There is a Conn all the same while the runner
-// has attempts: it is to finish them, and to get no others.
+// ProbeFailed says how the boot probe failed; empty if it passed or was not asked for. There is a Conn all the same
+// while the runner has attempts: it is to finish them, and to get no others.
 func (c *Conn) ProbeFailed() string { return c.probeFailed }
 
 // LastLines are the last lines of the runner's own log when the stream began, made harmless for people's eyes.
@@ -120,8 +121,8 @@ func (c *Conn) close(why error) {
 	})
 }
 
-// Run reads the control stream and probes the instance until either fails or ctx ends; then the connection is closed. It never returns
-// nil.
+// Run reads the control stream and probes the instance until either fails or ctx ends; then the connection is closed.
+// It never returns nil.
 func (c *Conn) Run(ctx context.Context, h Handler) error {
 	unhook := context.AfterFunc(ctx, func() { c.close(context.Cause(ctx)) })
 	defer unhook()
@@ -182,7 +183,8 @@ func (c *Conn) lost(err error) error {
 	if !errors.Is(err, io.EOF) {
 		return drover.Errorf(drover.KindUnreachable, "reading the control stream: %v", err)
 	}
-	// The end of the output comes with the channel's end, or is followed by it at once; a hostile instance must not make us wait.
+	// The end of the output comes with the channel's end, or is followed by it at once; a hostile instance must not
+	// make us wait.
 	select {
 	case <-c.control.ended:
 		return drover.Errorf(drover.KindUnreachable, "the control stream ended: %s%s", c.control.end(), after(": ", c.control.stderr.lastLines()))
@@ -224,7 +226,8 @@ func (c *Conn) Stop(id drover.AttemptID, grace time.Duration) error {
 	return c.send(wire.Message{Stop: &wire.Stop{ID: id, Grace: grace}})
 }
 
-// Forget lets the runner delete what it has of an ended attempt, unless that is of the records with the nonce not, which may be empty.
+// Forget lets the runner delete what it has of an ended attempt, unless that is of the records with the nonce not,
+// which may be empty.
 func (c *Conn) Forget(id drover.AttemptID, not string) error {
 	return c.send(wire.Message{Forget: &wire.Forget{ID: id, Not: not}})
 }

@@ -19,10 +19,10 @@ import (
 	"drover/internal/wire"
 )
 
-// Connect takes all the steps to a Conn, once. Its errors are of these kinds: KindHostKey if the instance is not who it should be,
-// KindAuthentication if it lets us not in, KindUnsupported if we cannot speak with it, KindConflict if its runner refuses us,
-// KindUnreachable for the network, and KindTransient, of which kind is a failed boot probe. An instance that fails its boot probe while
-// its runner has attempts is connected to: see [Conn.ProbeFailed].
+// Connect takes all the steps to a Conn, once. Its errors are of these kinds: KindHostKey if the instance is not who it
+// should be, KindAuthentication if it lets us not in, KindUnsupported if we cannot speak with it, KindConflict if its
+// runner refuses us, KindUnreachable for the network, and KindTransient, of which kind is a failed boot probe. An
+// instance that fails its boot probe while its runner has attempts is connected to: see [Conn.ProbeFailed].
 func Connect(ctx context.Context, t Target) (*Conn, error) {
 	t = t.withDefaults()
 	raw, err := t.dial(ctx)
@@ -72,8 +72,9 @@ func (t Target) converse(ctx context.Context, raw net.Conn, d *deadlines) (*Conn
 	return s.control()
 }
 
-// probed opens the control stream of an instance that is to pass its boot probe. One that fails it may still run jobs from before, or have their
-// results: its runner is brought up to date and asked all the same, and only if it has nothing is the failure the end of it.
+// probed opens the control stream of an instance that is to pass its boot probe. One that fails it may still run jobs
+// from before, or have their results: its runner is brought up to date and asked all the same, and only if it has
+// nothing is the failure the end of it.
 func (s *session) probed() (*Conn, error) {
 	if err := s.deploy(); err != nil {
 		return nil, err
@@ -96,8 +97,8 @@ func (s *session) begin(doing string, limit time.Duration) {
 	s.deadlines.begin(step{doing, drover.KindTransient, limit})
 }
 
-// prove proves the host key, if that is still to be done. Our login cannot be passed on by a third party, so what is read over the connection
-// comes from the instance itself.
+// prove proves the host key, if that is still to be done. Our login cannot be passed on by a third party, so what is
+// read over the connection comes from the instance itself.
 func (s *session) prove() error {
 	if s.first != nil {
 		if err := s.proveByOutput(); err != nil {
@@ -169,7 +170,8 @@ func (s *session) control() (*Conn, error) {
 
 var errAbsent = errors.New("the runner is missing")
 
-// tryControl starts the runner and says Hello at once, which saves a round trip. The result is errAbsent if the runner is not there.
+// tryControl starts the runner and says Hello at once, which saves a round trip. The result is errAbsent if the runner
+// is not there.
 func (s *session) tryControl() (*Conn, error) {
 	s.begin("starting the runner", s.target.Timeouts.Hello)
 	p, err := launch(s.conn, s.target.runnerShell(controlScript, append(s.target.place(), s.target.Fleet, s.target.Instance, s.known())...))

@@ -23,8 +23,8 @@ func (s step) fail(err error) error {
 	return &e
 }
 
-// deadlines closes a connection when a step has taken too long or the context has ended: that wakes whoever waits for the other side,
-// whatever it waits for.
+// deadlines closes a connection when a step has taken too long or the context has ended: that wakes whoever waits for
+// the other side, whatever it waits for.
 type deadlines struct {
 	conn   io.Closer
 	unhook func() bool

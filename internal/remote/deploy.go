@@ -13,8 +13,8 @@ import (
 	"drover"
 )
 
-// The scripts ask for nothing but a POSIX shell with cat and its like. $1 is the runner's folder, $2 the name of its file, $3 its hash,
-// $4 what cksum says of it, which every POSIX system has. It does where there is no sha256sum.
+// The scripts ask for nothing but a POSIX shell with cat and its like. $1 is the runner's folder, $2 the name of its
+// file, $3 its hash, $4 what cksum says of it, which every POSIX system has. It does where there is no sha256sum.
 const (
 	wholeScript = `
 whole() {
@@ -55,8 +55,8 @@ echo ` + presentWord + `
 eval "$1"
 `
 
-	// $5 makes the name of the file under way nobody else's. A rename puts it in place, so several uploads at once are harmless. It is
-	// not synced: what a power failure spoils is found by the next check.
+	// $5 makes the name of the file under way nobody else's. A rename puts it in place, so several uploads at once are
+	// harmless. It is not synced: what a power failure spoils is found by the next check.
 	uploadScript = wholeScript + `
 umask 077
 mkdir -p "$1" || exit 1
@@ -72,8 +72,8 @@ mv -f "$new" "$1/$2"
 `
 )
 
-// The words by which a script says whether the runner, or whatever it is about, is there. They end a line: what a login shell prints
-// before may leave its last one open.
+// The words by which a script says whether the runner, or whatever it is about, is there. They end a line: what a login
+// shell prints before may leave its last one open.
 const (
 	presentWord = "drover-runner-present"
 	absentWord  = "drover-runner-absent"
@@ -152,8 +152,8 @@ func (e *exactReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bootProbe runs the boot probe. The connection outlives one that hangs, since the runner is still to be asked what it has: the command is
-// hung up on and left behind.
+// bootProbe runs the boot probe. The connection outlives one that hangs, since the runner is still to be asked what it
+// has: the command is hung up on and left behind.
 func (s *session) bootProbe() error {
 	probe := step{"boot probe", drover.KindTransient, s.target.Timeouts.BootProbe}
 	s.deadlines.enter(probe)

@@ -11,7 +11,8 @@ import (
 	"drover/internal/wire"
 )
 
-// fakeRunner is a runner without processes or files, for what need not be real. Nil hooks take what a sound runner would do.
+// fakeRunner is a runner without processes or files, for what need not be real. Nil hooks take what a sound runner
+// would do.
 type fakeRunner struct {
 	absent  bool // until something has been uploaded
 	hello   func(wire.Hello) *wire.Hello

@@ -22,12 +22,12 @@ import (
 // fleetKeySize is the length of a fleet key and of its file.
 const fleetKeySize = 32
 
-// FleetKey is the one secret of a fleet. The identities of the fleet, its instances and its attempts are derived from it, each under a
-// label of its own, so a lost database loses no instance. The zero FleetKey is not a key.
+// FleetKey is the one secret of a fleet. The identities of the fleet, its instances and its attempts are derived from
+// it, each under a label of its own, so a lost database loses no instance. The zero FleetKey is not a key.
 type FleetKey struct{ secret drover.Secret }
 
-// LoadOrCreateFleetKey reads the fleet key at path, or makes one if there is no file. Of several that make one at once, one
-// wins and all get its key. A file that others than its owner may read or write is refused.
+// LoadOrCreateFleetKey reads the fleet key at path, or makes one if there is no file. Of several that make one at once,
+// one wins and all get its key. A file that others than its owner may read or write is refused.
 func LoadOrCreateFleetKey(path string) (FleetKey, error) {
 	key, err := loadFleetKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +74,8 @@ func createFleetKey(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// derive makes 32 bytes that only the holder of the key can make. Labels contain no zero byte, so no two pairs of label and name meet.
+// derive makes 32 bytes that only the holder of the key can make. Labels contain no zero byte, so no two pairs of label
+// and name meet.
 func (k FleetKey) derive(label, name string) []byte {
 	mac := hmac.New(sha256.New, []byte(k.secret.Reveal()))
 	io.WriteString(mac, label+"\x00"+name)
@@ -93,8 +94,8 @@ func (k FleetKey) LoginKey() ssh.Signer {
 // maxKeyFile bounds a file that holds a login key.
 const maxKeyFile = 64 << 10
 
-// LoadLoginKeys reads private keys, without a passphrase, from files in any form that OpenSSH writes. One that others than its owner may
-// read or write is refused.
+// LoadLoginKeys reads private keys, without a passphrase, from files in any form that OpenSSH writes. One that others
+// than its owner may read or write is refused.
 func LoadLoginKeys(paths []string) (keys []ssh.Signer, err error) {
 	for _, path := range paths {
 		text, err := readPrivate(path, maxKeyFile)

@@ -180,7 +180,8 @@ func TestAttemptProofs(t *testing.T) {
 	}
 }
 
-// FuzzAttemptToken: whatever a stranger shows is refused, unless it is, to the byte, the token of the attempt that it names.
+// FuzzAttemptToken: whatever a stranger shows is refused, unless it is, to the byte, the token of the attempt that it
+// names.
 func FuzzAttemptToken(f *testing.F) {
 	key := FleetKey{drover.NewSecret("key")}
 	id := drover.AttemptID{Job: drover.JobID{Number: 17, Index: 3}, Number: 1}

@@ -8,9 +8,10 @@ import (
 	"drover"
 )
 
-// growScript makes the root file system as large as its volume, which may take a while to be seen. $1 is how large it has to be, in KiB. There is
-// nothing to do where it is that large, as on a volume that was grown before. Needed are util-linux, growpart of cloud-utils for a volume with
-// partitions, and the tool of the file system; and, unless the user is root, sudo without a password.
+// growScript makes the root file system as large as its volume, which may take a while to be seen. $1 is how large it
+// has to be, in KiB. There is nothing to do where it is that large, as on a volume that was grown before. Needed are
+// util-linux, growpart of cloud-utils for a volume with partitions, and the tool of the file system; and, unless the
+// user is root, sudo without a password.
 const growScript = `
 size() { df -Pk / | { read -r title; read -r device kib rest; echo "$kib"; }; }
 enough() { [ "$(size)" -ge "$1" ]; }
@@ -48,8 +49,8 @@ done
 // growTries is how often it is looked whether the instance sees its volume as large as it is.
 const growTries = 120
 
-// GrowRoot brings the instance's root file system to the size of a volume that has become so large. Nine tenths of that are enough: a
-// file system has use of its own for the rest, and volumes hold more than one.
+// GrowRoot brings the instance's root file system to the size of a volume that has become so large. Nine tenths of that
+// are enough: a file system has use of its own for the rest, and volumes hold more than one.
 func (c *Conn) GrowRoot(ctx context.Context, size drover.Bytes) error {
 	kib := size / 1024 / 10 * 9
 	if _, _, err := runWithin(ctx, c.session.conn, shell(growScript, strconv.FormatInt(int64(kib), 10), strconv.Itoa(growTries))); err != nil {

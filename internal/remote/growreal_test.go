@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// rootOnALoop has a disk of 1 GiB with one partition, or none if $2 is empty, and a file system of the kind $1 on it; makes the disk twice as large, as a
-// cloud would; and runs the command $3 where that file system is the root, with this host's tools. Then it says how many KiB the root has. The folder
-// that it is in holds the disk. It ends with 77 where the kernel lets nobody do that here.
+// rootOnALoop has a disk of 1 GiB with one partition, or none if $2 is empty, and a file system of the kind $1 on it;
+// makes the disk twice as large, as a cloud would; and runs the command $3 where that file system is the root, with
+// this host's tools. Then it says how many KiB the root has. The folder that it is in holds the disk. It ends with 77
+// where the kernel lets nobody do that here.
 const rootOnALoop = `
 set -eu
 mount --make-rprivate / || exit 77

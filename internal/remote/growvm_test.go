@@ -59,7 +59,8 @@ func (m *emulated) says(what string) string {
 	}
 }
 
-// TestGrowScriptOnAMachine grows the root of ext4 of a machine that runs, whose disk becomes larger under it as a cloud's does.
+// TestGrowScriptOnAMachine grows the root of ext4 of a machine that runs, whose disk becomes larger under it as a
+// cloud's does.
 // covers K14
 func TestGrowScriptOnAMachine(t *testing.T) {
 	folder, err := filepath.Abs("../../bin/grow-vm")

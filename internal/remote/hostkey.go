@@ -12,8 +12,8 @@ import (
 	"drover"
 )
 
-// checkHostKey accepts the host key that the target vouches for. Each renewal of the session's keys asks again, long after Connect:
-// the key must then be the same.
+// checkHostKey accepts the host key that the target vouches for. Each renewal of the session's keys asks again, long
+// after Connect: the key must then be the same.
 func (s *session) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	if s.key != nil {
 		if bytes.Equal(s.key.Marshal(), key.Marshal()) {

@@ -12,8 +12,8 @@ import (
 	"drover"
 )
 
-// algorithms are what we agree to. Everything with SHA-1, CBC, finite-field groups or a MAC over the plain text stays out, and so do
-// host certificates, whose authorities we have no reason to trust.
+// algorithms are what we agree to. Everything with SHA-1, CBC, finite-field groups or a MAC over the plain text stays
+// out, and so do host certificates, whose authorities we have no reason to trust.
 func algorithms() (ssh.Config, []string) {
 	config := ssh.Config{
 		KeyExchanges: []string{ssh.KeyExchangeMLKEM768X25519, ssh.KeyExchangeCurve25519,
@@ -80,7 +80,8 @@ func (s *session) loginError(err error) error {
 	return drover.Errorf(drover.KindUnreachable, "%s", strings.TrimPrefix(text, "ssh: handshake failed: "))
 }
 
-// refuseAll answers what the instance's SSH server asks of us on its own: we grant nothing, but an answer shows that we live.
+// refuseAll answers what the instance's SSH server asks of us on its own: we grant nothing, but an answer shows that we
+// live.
 func refuseAll(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	for channels != nil || requests != nil {
 		select {

@@ -142,8 +142,8 @@ func (l *lease) hangUp() {
 	})
 }
 
-// end hangs up on a command and waits until the instance agrees. If it does not, the connection ends, since what is kept of a channel
-// until then would add up.
+// end hangs up on a command and waits until the instance agrees. If it does not, the connection ends, since what is
+// kept of a channel until then would add up.
 func (c *Conn) end(p *process) {
 	// Whoever still writes to it is woken only by its end. That it may have been closed already is no matter.
 	_ = p.Close()
@@ -174,8 +174,8 @@ func (l *lease) cause(err error) error {
 	}
 }
 
-// openBulk opens a bulk channel. Where the instance's SSH server takes no more of them, those that nobody uses make room, and so do
-// others as they end.
+// openBulk opens a bulk channel. Where the instance's SSH server takes no more of them, those that nobody uses make
+// room, and so do others as they end.
 func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.times.Command, errors.New("no answer in time"))
 	defer cancel()
@@ -199,7 +199,8 @@ func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 // roomInterval is how often a server without room for a channel is asked again.
 const roomInterval = 50 * time.Millisecond
 
-// makeRoom ends the bulk channels that nobody uses and gives others a moment to end. It reports false if there is no more time.
+// makeRoom ends the bulk channels that nobody uses and gives others a moment to end. It reports false if there is no
+// more time.
 func (c *Conn) makeRoom(ctx context.Context) bool {
 	for _, p := range []*pool{c.transfers, c.apis} {
 		for b := p.pop(); b != nil; b = p.pop() {

@@ -7,8 +7,8 @@ import (
 	"drover/internal/wire"
 )
 
-// probe asks the runner for a sign of life at every interval, until the connection is closed. It closes it when an answer fails to
-// come and the one to a last, direct question as well.
+// probe asks the runner for a sign of life at every interval, until the connection is closed. It closes it when an
+// answer fails to come and the one to a last, direct question as well.
 func (c *Conn) probe() {
 	for c.wait(c.times.ProbeInterval, nil) != overtaken {
 		if !c.alive() {
@@ -17,8 +17,8 @@ func (c *Conn) probe() {
 	}
 }
 
-// alive asks up to twice. A question whose time ran out while this process was itself stopped or suspended does not count: the
-// silence was ours. So it was while our handler held up the stream.
+// alive asks up to twice. A question whose time ran out while this process was itself stopped or suspended does not
+// count: the silence was ours. So it was while our handler held up the stream.
 func (c *Conn) alive() bool {
 	for silent := 0; silent < 2; {
 		c.discardPong()
@@ -74,6 +74,6 @@ func (c *Conn) wait(d time.Duration, wake <-chan struct{}) ending {
 	return elapsed
 }
 
-// late reports whether a timer took so much longer than asked that this process cannot have been running all the time. A busy host
-// may delay a timer by some tenths of a second.
+// late reports whether a timer took so much longer than asked that this process cannot have been running all the time.
+// A busy host may delay a timer by some tenths of a second.
 func late(asked, took time.Duration) bool { return took > asked+max(time.Second, asked/2) }

@@ -145,7 +145,8 @@ func (p *process) finish() (*process, *tail, error) {
 	return p, &out, p.wait()
 }
 
-// runWithin is run, without input, for whoever cannot wait for a hanging instance: when the context ends the command is hung up on.
+// runWithin is run, without input, for whoever cannot wait for a hanging instance: when the context ends the command is
+// hung up on.
 func runWithin(ctx context.Context, conn ssh.Conn, command string) (*process, *tail, error) {
 	p, err := launchWithin(ctx, conn, command)
 	if err != nil {
@@ -172,9 +173,9 @@ func runWithin(ctx context.Context, conn ssh.Conn, command string) (*process, *t
 	}
 }
 
-// shell is the command that runs a script with arguments under /bin/sh, whatever the user's own shell is. That one reads nothing but
-// words in single quotes without any character that a shell might change even there: csh minds "!" and the ends of lines, fish
-// backslashes before quotes.
+// shell is the command that runs a script with arguments under /bin/sh, whatever the user's own shell is. That one
+// reads nothing but words in single quotes without any character that a shell might change even there: csh minds "!"
+// and the ends of lines, fish backslashes before quotes.
 func shell(script string, args ...string) string { return shellAfter("", script, args...) }
 
 // shellAfter is shell with a script before the arguments are set.
@@ -191,8 +192,8 @@ func shellAfter(first, script string, args ...string) string {
 // asRoot goes on with a script as root. The script's own text is its first argument.
 const asRoot = `exec sudo -n /bin/sh -c 'eval "$(printf %b "$1")"' drover "$1"` + "\n"
 
-// runnerShell is shell for a script that deals with the runner or its folder: as root if the runner is to keep attempts apart, or did and has its
-// folder to itself.
+// runnerShell is shell for a script that deals with the runner or its folder: as root if the runner is to keep attempts
+// apart, or did and has its folder to itself.
 func (t Target) runnerShell(script string, args ...string) string {
 	dir := quote(t.RunnerDir)
 	if t.Apart {
@@ -203,7 +204,8 @@ func (t Target) runnerShell(script string, args ...string) string {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// spell writes s in characters that mean themselves in any shell's single quotes, and that printf %b turns into s again.
+// spell writes s in characters that mean themselves in any shell's single quotes, and that printf %b turns into s
+// again.
 func spell(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

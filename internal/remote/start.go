@@ -11,18 +11,19 @@ import (
 	"drover/internal/wire"
 )
 
-// maxRounds bounds how often a runner may say that something is missing for one Start: contents that were there may be evicted
-// once, but not for ever.
+// maxRounds bounds how often a runner may say that something is missing for one Start: contents that were there may be
+// evicted once, but not for ever.
 const maxRounds = 4
 
 // Content opens a blob by its hash and says how large it is.
 type Content func(hash string) (io.ReadCloser, int64, error)
 
-// Start has the runner start an attempt, sending it what it lacks, and returns nil once the runner has confirmed it. Asking for one
-// that has been started is answered likewise.
+// Start has the runner start an attempt, sending it what it lacks, and returns nil once the runner has confirmed it.
+// Asking for one that has been started is answered likewise.
 //
-// A transient error leaves open whether it was started. KindInvalid means that the runner refused it for good, KindConflict that it
-// did under this number and in this place. Any other kind is that of an error of open, and means that it was not started.
+// A transient error leaves open whether it was started. KindInvalid means that the runner refused it for good,
+// KindConflict that it did under this number and in this place. Any other kind is that of an error of open, and means
+// that it was not started.
 func (c *Conn) Start(ctx context.Context, s wire.Start, open Content) error {
 	s.Apart = c.session.target.Apart
 	answers, err := c.await(s.ID)
@@ -93,7 +94,8 @@ func (c *Conn) nextAnswer(ctx context.Context, answers <-chan wire.Message) (wir
 	}
 }
 
-// provide puts contents on the instance, several at once, and each once. It gives nothing away that the attempt does not name.
+// provide puts contents on the instance, several at once, and each once. It gives nothing away that the attempt does
+// not name.
 func (c *Conn) provide(ctx context.Context, s wire.Start, hashes []string, open Content) error {
 	hashes = slices.Compact(slices.Sorted(slices.Values(hashes)))
 	for _, hash := range hashes {

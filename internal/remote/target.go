@@ -23,10 +23,11 @@ type Target struct {
 	// Dial opens the network connection and obeys its context; nil is TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// VerifyHostKey says whether the key is the instance's. Nil: it is. KindUnsupported: that cannot be said, so Proof must show
-	// it. KindTransient and its like: it cannot be said now. Anything else: it is not, and Connect returns KindHostKey. It
-	// must obey its context. A *RunFirst: the key is good if it says so when it is asked again, after the login, with the command's output;
-	// output is nil before. It is asked once, or so twice, a Connect; afterwards the key may not change.
+	// VerifyHostKey says whether the key is the instance's. Nil: it is. KindUnsupported: that cannot be said, so Proof
+	// must show it. KindTransient and its like: it cannot be said now. Anything else: it is not, and Connect returns
+	// KindHostKey. It must obey its context. A *RunFirst: the key is good if it says so when it is asked again, after
+	// the login, with the command's output; output is nil before. It is asked once, or so twice, a Connect; afterwards
+	// the key may not change.
 	VerifyHostKey func(ctx context.Context, key ssh.PublicKey, output []byte) error
 	Proof         Proof
 
@@ -39,7 +40,8 @@ type Target struct {
 	BootProbe string // a shell command that exits 0 once the instance is ready; empty if it has been proved before
 	Timeouts  Timeouts
 
-	// LoggedIn is told that the instance let us in and proved who it is, Probed how its boot probe came out. Either may be nil.
+	// LoggedIn is told that the instance let us in and proved who it is, Probed how its boot probe came out. Either may
+	// be nil.
 	LoggedIn func()
 	Probed   func(passed bool)
 }
@@ -49,8 +51,9 @@ type RunFirst struct{ Command string }
 
 func (r *RunFirst) Error() string { return "the output of a command on the instance is needed first" }
 
-// Proof is a secret that the instance's init command has planted in a file, which Variable may move in its environment, and which is read back over the connection to be proved.
-// The secret itself is never sent there. The zero Proof proves nothing.
+// Proof is a secret that the instance's init command has planted in a file, which Variable may move in its environment,
+// and which is read back over the connection to be proved. The secret itself is never sent there. The zero Proof proves
+// nothing.
 type Proof struct {
 	Path     string
 	Variable string // of the instance's environment; empty for none

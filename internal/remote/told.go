@@ -10,7 +10,8 @@ import (
 // Order tells the runner what it is to do beside attempts. It keeps to the last orders, also while nobody is connected.
 func (c *Conn) Order(o wire.Orders) error { return c.send(wire.Message{Orders: &o}) }
 
-// Notice is the cloud's notice that stood when the stream began, made harmless for people's eyes; nil if there was none.
+// Notice is the cloud's notice that stood when the stream began, made harmless for people's eyes; nil if there was
+// none.
 func (c *Conn) Notice() *drover.Notice {
 	if c.hello.Notice == nil || c.hello.Notice.Cause == "" {
 		return nil
@@ -37,8 +38,8 @@ const (
 	mostMemory = 64 * drover.TiB
 )
 
-// harmlessExit is an exit whose words are safe to show and whose figures can be true, with no more of the output than belongs to it. The output itself is shown to nobody but who
-// asks for it.
+// harmlessExit is an exit whose words are safe to show and whose figures can be true, with no more of the output than
+// belongs to it. The output itself is shown to nobody but who asks for it.
 func harmlessExit(x drover.Exit) drover.Exit {
 	x.Signal, x.Cause = printable(x.Signal), printable(x.Cause)
 	x.Text = onOneLine(x.Text[:min(len(x.Text), maxExitText)])

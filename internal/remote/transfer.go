@@ -11,8 +11,9 @@ import (
 	"drover/internal/wire"
 )
 
-// FetchLog reads one of an attempt's streams, or of the runner's, from offset on: at most limit bytes, or all that there are now if limit
-// is negative. KindNotFound if there is no such stream. A bulk channel is taken until the reader has been read to its end or ctx ends.
+// FetchLog reads one of an attempt's streams, or of the runner's, from offset on: at most limit bytes, or all that
+// there are now if limit is negative. KindNotFound if there is no such stream. A bulk channel is taken until the reader
+// has been read to its end or ctx ends.
 func (c *Conn) FetchLog(ctx context.Context, id drover.AttemptID, stream string, offset, limit int64) (io.Reader, error) {
 	l, reply, err := c.transfers.ask(ctx, wire.Request{Op: wire.GetLog, ID: id, Stream: stream, Offset: offset, Size: max(0, limit)})
 	if err != nil {
@@ -61,7 +62,8 @@ func (r *sizedReader) endIfRead() {
 // maxLeftOver bounds what may follow the end of a tar stream: its padding.
 const maxLeftOver = 1 << 20
 
-// Absent is what an attempt's outputs do not have: what matched and was left out on purpose, and the places of the patterns that matched nothing.
+// Absent is what an attempt's outputs do not have: what matched and was left out on purpose, and the places of the
+// patterns that matched nothing.
 type Absent struct {
 	LeftOut   []string
 	Unmatched []int
@@ -70,8 +72,8 @@ type Absent struct {
 // maxLeftOut bounds what a runner may say that it left out.
 const maxLeftOut = 50
 
-// Outputs has the outputs of an attempt written as a tar stream to take, which reads them to their end. If take succeeded and the outputs are not
-// whole nevertheless, the error is KindInvalid.
+// Outputs has the outputs of an attempt written as a tar stream to take, which reads them to their end. If take
+// succeeded and the outputs are not whole nevertheless, the error is KindInvalid.
 func (c *Conn) Outputs(ctx context.Context, id drover.AttemptID, take func(tar io.Reader) error) (absent Absent, err error) {
 	l, _, err := c.transfers.ask(ctx, wire.Request{Op: wire.GetOutputs, ID: id})
 	if err != nil {
@@ -119,8 +121,8 @@ func (r causeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// OpenAPI takes a job's connection to DROVER_API, announced by Handler.API, unless there is no channel for it before the instance gives it up.
-// It lasts until either side ends it, and must be closed.
+// OpenAPI takes a job's connection to DROVER_API, announced by Handler.API, unless there is no channel for it before
+// the instance gives it up. It lasts until either side ends it, and must be closed.
 func (c *Conn) OpenAPI(conn int64) (io.ReadWriteCloser, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	impatience := time.AfterFunc(wire.APIPatience, func() { cancel(errors.New("the instance is no longer waiting")) })

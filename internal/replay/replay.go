@@ -1,5 +1,5 @@
-// Package replay decides again what a controller recorded, up to a time, up to what concerns a subject, or to the end, and says whether each decision
-// is the same. A Replay is for one goroutine.
+// Package replay decides again what a controller recorded, up to a time, up to what concerns a subject, or to the end,
+// and says whether each decision is the same. A Replay is for one goroutine.
 package replay
 
 import (
@@ -24,8 +24,8 @@ type Target struct {
 // Replay plays segments, one after the other, up to its target or to a decision that differs.
 type Replay struct {
 	Target Target
-	// Step, if set, is called with every event that concerns the target's subject, or with every event if there is none. The replay then does not
-	// stop at the subject, only at the target's time.
+	// Step, if set, is called with every event that concerns the target's subject, or with every event if there is
+	// none. The replay then does not stop at the subject, only at the target's time.
 	Step func(segment string, step record.Step) error
 	// Progress, if set, is called after every event.
 	Progress func()
@@ -50,7 +50,8 @@ type Segment struct {
 	Differs  *Moment     `json:"differs,omitempty"`
 }
 
-// Play replays the segment in a file. An error is the file's or of kind invalid; what was played until then is in Segments.
+// Play replays the segment in a file. An error is the file's or of kind invalid; what was played until then is in
+// Segments.
 func (r *Replay) Play(ctx context.Context, path string) error {
 	file, err := os.Open(path)
 	if err != nil {

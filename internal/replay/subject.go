@@ -41,8 +41,8 @@ func (s *Subject) Explain(e *engine.Engine) (drover.Explanation, bool) {
 	return e.ExplainInstance(s.text)
 }
 
-// In reports whether an event, or what an engine has just decided on it, concerns the subject. What concerns an array as a whole concerns its
-// elements only if it happened, and not if it follows from what happened to another element.
+// In reports whether an event, or what an engine has just decided on it, concerns the subject. What concerns an array
+// as a whole concerns its elements only if it happened, and not if it follows from what happened to another element.
 func (s *Subject) In(e *engine.Engine, ev engine.Event, d engine.Decision) bool {
 	if s.attempt.Job.Number == 0 {
 		if in, ok := e.Find(s.text); ok {

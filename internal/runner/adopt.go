@@ -12,8 +12,8 @@ import (
 	"drover"
 )
 
-// adopt takes over what an earlier daemon left: results, attempts that still run, and folders that were never begun, which go. It is
-// called before anyone else can reach the daemon.
+// adopt takes over what an earlier daemon left: results, attempts that still run, and folders that were never begun,
+// which go. It is called before anyone else can reach the daemon.
 func (d *daemon) adopt() error {
 	entries, err := os.ReadDir(attemptsFolder)
 	if err != nil {

@@ -21,20 +21,21 @@ import (
 	"drover/internal/wire"
 )
 
-// Where users share an instance, each attempt is kept apart from all others: it runs as a user of its own, in a control group of its own, and in
-// namespaces of its own, in which it sees no processes but its own and has a /tmp to itself. The runner's folder, root's alone, is out of its reach:
-// what it has there is bound to insideFolder.
+// Where users share an instance, each attempt is kept apart from all others: it runs as a user of its own, in a control
+// group of its own, and in namespaces of its own, in which it sees no processes but its own and has a /tmp to itself.
+// The runner's folder, root's alone, is out of its reach: what it has there is bound to insideFolder.
 //
 // The namespaces' first process is this program, see initiateApart, and all that is in them dies with it.
 
-// apartUIDs is where attempts have their users' ids from. No system gives these out: see "Users, Groups, UIDs and GIDs on systemd systems", where they
-// are unused.
+// apartUIDs is where attempts have their users' ids from. No system gives these out: see "Users, Groups, UIDs and GIDs
+// on systemd systems", where they are unused.
 const (
 	firstApartUID = 0x70000000
 	apartUIDs     = 1 << 16
 )
 
-// apartProcesses is how many processes and threads an attempt may have: enough for any job, and too few to leave the others without process ids.
+// apartProcesses is how many processes and threads an attempt may have: enough for any job, and too few to leave the
+// others without process ids.
 const apartProcesses = 8192
 
 // Where an attempt that is kept apart finds its folders.
@@ -98,8 +99,8 @@ func (d *daemon) tryApart() error {
 	return nil
 }
 
-// takeUIDLocked is a user id that no attempt here has, and that none has had for long. Those in use are in the attempts' journals; the file only has them
-// taken in turn.
+// takeUIDLocked is a user id that no attempt here has, and that none has had for long. Those in use are in the
+// attempts' journals; the file only has them taken in turn.
 func (d *daemon) takeUIDLocked() (int, error) {
 	const name = "uid"
 	text, err := os.ReadFile(name)
@@ -200,7 +201,8 @@ func startApart(o order, j journal) (*apart, error) {
 	return nil, &failure{runtimeFailed, errors.New("the first process of its namespaces died")}
 }
 
-// signal has the first process pass a signal on to the command. SIGKILL ends it, and with it all that is in its namespaces.
+// signal has the first process pass a signal on to the command. SIGKILL ends it, and with it all that is in its
+// namespaces.
 func (a *apart) signal(sig unix.Signal) error { return unix.Kill(a.pid, sig) }
 
 // finish is how the command ended, in the words of the first process, if it lived to say so.
@@ -214,8 +216,9 @@ func (a *apart) finish() drover.Exit {
 	return e
 }
 
-// initiateApart is the first process of an attempt's namespaces, and returns its exit code: it mounts what the attempt may see, starts the command as
-// the attempt's user and stays with it. Without a command it only tries the mounts. Descriptor 3 takes its reports, and 4 has the command's environment.
+// initiateApart is the first process of an attempt's namespaces, and returns its exit code: it mounts what the attempt
+// may see, starts the command as the attempt's user and stays with it. Without a command it only tries the mounts.
+// Descriptor 3 takes its reports, and 4 has the command's environment.
 func initiateApart(args []string) int {
 	signals := forwarded()
 	unix.CloseOnExec(3)
@@ -310,7 +313,8 @@ func mountApart(f folder) error {
 	return os.Chdir(insideWork)
 }
 
-// apartEnv is what differs in the environment of an attempt that is kept apart: its user has no home but its working folder.
+// apartEnv is what differs in the environment of an attempt that is kept apart: its user has no home but its working
+// folder.
 func apartEnv() map[string]string {
 	return map[string]string{"PWD": insideWork, "HOME": insideWork, "DROVER_NOTICE_FILE": insideTold + "/notice"}
 }

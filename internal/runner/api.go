@@ -46,8 +46,8 @@ func newAPI() (*api, error) {
 	return nil, errors.New("no port is free for DROVER_API to listen on")
 }
 
-// apiPorts is the ports to try, in this order. Where attempts are kept apart, none of them may listen on any of these: it could take the others' tokens
-// while daemons change.
+// apiPorts is the ports to try, in this order. Where attempts are kept apart, none of them may listen on any of these:
+// it could take the others' tokens while daemons change.
 func apiPorts(last int) []int {
 	if os.Getenv(wire.ApartVariable) == "" {
 		return []int{last, 0}

@@ -15,7 +15,8 @@ import (
 	"drover/internal/wire"
 )
 
-// attempt is an attempt that the daemon has: prepared, running or ended. Its fields from handed on are guarded by daemon.mu.
+// attempt is an attempt that the daemon has: prepared, running or ended. Its fields from handed on are guarded by
+// daemon.mu.
 type attempt struct {
 	id      drover.AttemptID
 	folder  folder
@@ -36,7 +37,8 @@ func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
 	return &attempt{id: id, folder: folder(path)}
 }
 
-// startLocked answers a Start: with what is known of the attempt, with a refusal, with what is missing, or by launching it.
+// startLocked answers a Start: with what is known of the attempt, with a refusal, with what is missing, or by launching
+// it.
 func (d *daemon) startLocked(m wire.Start) {
 	if a := d.attempts[m.ID]; a != nil && a.store != "" && a.store != m.Store {
 		d.forgetLocked(m.ID) // one of that number by records that are lost
@@ -72,8 +74,8 @@ func (d *daemon) startLocked(m wire.Start) {
 	go d.launch(ctx, a, m, pins)
 }
 
-// notHere is why an attempt is refused with which nothing is wrong. One whose number was begun before and that is not known is such:
-// the daemon died between its fence and its supervisor, and the command never ran.
+// notHere is why an attempt is refused with which nothing is wrong. One whose number was begun before and that is not
+// known is such: the daemon died between its fence and its supervisor, and the command never ran.
 type notHere struct{ error }
 
 // admitLocked says why an attempt must never be started, if it must not.
@@ -224,7 +226,8 @@ func (d *daemon) findPlace(ctx context.Context, a *attempt, m wire.Start) error 
 	return nil
 }
 
-// hand raises the fence: from here on this attempt is the only one of its number, whatever happens, and a supervisor's to stop.
+// hand raises the fence: from here on this attempt is the only one of its number, whatever happens, and a supervisor's
+// to stop.
 func (d *daemon) hand(a *attempt) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -241,8 +244,8 @@ func (a *attempt) callOffLocked(why error) {
 	a.abort(why)
 }
 
-// execute has the command supervised to its end. Any number of spare supervisors may have died while they waited, so after one of them comes a new
-// one; the death of that is the attempt's end, begun or not.
+// execute has the command supervised to its end. Any number of spare supervisors may have died while they waited, so
+// after one of them comes a new one; the death of that is the attempt's end, begun or not.
 func (d *daemon) execute(a *attempt, work order) (drover.Exit, error) {
 	for _, take := range []func() (*overseer, error){d.supervisors.take, newOverseer} {
 		o, err := take()
@@ -305,7 +308,8 @@ func lostExit(f folder, h history, left int) drover.Exit {
 	return e
 }
 
-// keepResult writes a result that no supervisor wrote. If the disk takes it no more, the controller still gets it from memory.
+// keepResult writes a result that no supervisor wrote. If the disk takes it no more, the controller still gets it from
+// memory.
 func (d *daemon) keepResult(a *attempt, e drover.Exit) {
 	if err := a.folder.finish(e); err != nil {
 		d.log.Printf("attempt %v: storing its result: %v", a.id, err)

@@ -101,7 +101,8 @@ func (b *blobs) unpin(p pins) {
 	}
 }
 
-// open returns a pinned blob, ready to be read, after making sure that it is still what its name says: jobs run as the same user.
+// open returns a pinned blob, ready to be read, after making sure that it is still what its name says: jobs run as the
+// same user.
 func (b *blobs) open(hash string) (*os.File, error) {
 	f, err := os.Open(blobPath(hash))
 	if err != nil {
@@ -176,8 +177,8 @@ func (b *blobs) admit(hash string, size int64) error {
 	return nil
 }
 
-// put stores the next size bytes of r if they hash to the given name. Puts of one blob at the same time do not disturb each other.
-// whole reports whether all bytes were taken from r, also if they were the wrong ones.
+// put stores the next size bytes of r if they hash to the given name. Puts of one blob at the same time do not disturb
+// each other. whole reports whether all bytes were taken from r, also if they were the wrong ones.
 func (b *blobs) put(r io.Reader, hash string, size int64) (whole bool, err error) {
 	temp, err := os.CreateTemp(blobsFolder, tempPrefix)
 	if err != nil {

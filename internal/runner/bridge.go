@@ -20,14 +20,15 @@ const socketName = "sock"
 // daemonPatience is how long a daemon may take to start, its predecessor's end included.
 const daemonPatience = 15 * time.Second
 
-// greeting is the first line on the daemon's socket, from a bridge: what the channel is for, and which program the bridge is.
+// greeting is the first line on the daemon's socket, from a bridge: what the channel is for, and which program the
+// bridge is.
 type greeting struct {
 	Role   string `json:"role"` // "control" or "bulk"
 	Binary string `json:"binary"`
 }
 
-// welcome answers a greeting. A daemon that is leaving is about to end, since a control stream came from another program: start that
-// one instead.
+// welcome answers a greeting. A daemon that is leaving is about to end, since a control stream came from another
+// program: start that one instead.
 type welcome struct {
 	Leaving bool `json:"leaving,omitempty"`
 }
@@ -156,8 +157,9 @@ func spawnDaemon(id identity, ready *os.File) error {
 // selfPath starts this very program again, even after its file has been replaced or deleted.
 const selfPath = "/proc/self/exe"
 
-// binaryName is the name of this program's file. Controllers name it by its content, so it tells versions apart; it also begins the
-// argument list of every process of the runner, by which a program that holds more than the runner knows what it is meant to be.
+// binaryName is the name of this program's file. Controllers name it by its content, so it tells versions apart; it
+// also begins the argument list of every process of the runner, by which a program that holds more than the runner
+// knows what it is meant to be.
 func binaryName() string {
 	path, err := os.Executable()
 	if err != nil {

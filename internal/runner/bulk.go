@@ -21,7 +21,8 @@ type bulk struct {
 // errLast ends a channel after an operation that is its last.
 var errLast = errors.New("the channel's last operation is done")
 
-// serveBulk serves a channel's requests in turn. An error hangs up; what the controller should know was said in a Reply.
+// serveBulk serves a channel's requests in turn. An error hangs up; what the controller should know was said in a
+// Reply.
 func (d *daemon) serveBulk(conn *net.UnixConn, lines *wire.Conn) {
 	b := bulk{d, conn, lines}
 	for {

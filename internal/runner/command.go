@@ -19,8 +19,9 @@ import (
 	"drover/internal/cgroup"
 )
 
-// marker is the environment variable by which every process of an attempt can be known. A process that cannot be found through its
-// parents any more, because its supervisor was killed, is found by it; only one that has cleared its environment escapes.
+// marker is the environment variable by which every process of an attempt can be known. A process that cannot be found
+// through its parents any more, because its supervisor was killed, is found by it; only one that has cleared its
+// environment escapes.
 const marker = "DROVER_ATTEMPT_DIR"
 
 // payload is an attempt's command while it runs.
@@ -37,8 +38,8 @@ type payload interface {
 	String() string
 }
 
-// command is a process that leads a session and a group of its own, and all its descendants. It lives in a subreaper, to which
-// descendants fall that lost their parent.
+// command is a process that leads a session and a group of its own, and all its descendants. It lives in a subreaper,
+// to which descendants fall that lost their parent.
 type command struct {
 	pid    int
 	group  *cgroup.Group // nil if there is none
@@ -66,7 +67,8 @@ func startCommand(o order, j journal) (*command, error) {
 	return c, err
 }
 
-// makeGroup makes the control group that limits the order's command; nil if there can be none: it then runs without limits.
+// makeGroup makes the control group that limits the order's command; nil if there can be none: it then runs without
+// limits.
 func (o order) makeGroup(j journal) *cgroup.Group {
 	if o.Place.Groups == nil {
 		return nil
@@ -79,8 +81,8 @@ func (o order) makeGroup(j journal) *cgroup.Group {
 	return group
 }
 
-// openStreams opens what become descriptors 0, 1 and 2. Output is appended, so that a command which opens its own /dev/stdout again
-// overwrites nothing.
+// openStreams opens what become descriptors 0, 1 and 2. Output is appended, so that a command which opens its own
+// /dev/stdout again overwrites nothing.
 func openStreams(f folder) ([]*os.File, error) {
 	null, errIn := os.Open(os.DevNull)
 	out, errOut := os.OpenFile(f.path("stdout"), os.O_APPEND|os.O_WRONLY, 0)
@@ -211,8 +213,8 @@ func (c *command) finish() drover.Exit {
 	return e
 }
 
-// leaveGroup removes the command's control group, after it has told whether the command wanted more memory than it had. A command that
-// succeeded had enough, whatever became of its children.
+// leaveGroup removes the command's control group, after it has told whether the command wanted more memory than it had.
+// A command that succeeded had enough, whatever became of its children.
 func (c *command) leaveGroup(e *drover.Exit) {
 	n, err := c.group.OutOfMemory()
 	if n > 0 && e.Code != 0 {

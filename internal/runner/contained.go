@@ -20,15 +20,16 @@ import (
 const (
 	// startPatience bounds the creation and the start of a container. The image is there.
 	startPatience = 2 * time.Minute
-	// askPatience bounds every other question to a runtime while an attempt runs, so that none keeps the next signal waiting for long.
+	// askPatience bounds every other question to a runtime while an attempt runs, so that none keeps the next signal
+	// waiting for long.
 	askPatience = 10 * time.Second
-	// lastReportPatience is how long the report of a container's first process is waited for once the container has ended, since it is
-	// written before, or once its start is called off, since its command may run by then.
+	// lastReportPatience is how long the report of a container's first process is waited for once the container has
+	// ended, since it is written before, or once its start is called off, since its command may run by then.
 	lastReportPatience = time.Second
 )
 
-// contained is a command in a container. The process that is watched is the client which started the container: it carries its output,
-// and ends when the container has. Of the rest the container's first process tells, see initiate.
+// contained is a command in a container. The process that is watched is the client which started the container: it
+// carries its output, and ends when the container has. Of the rest the container's first process tells, see initiate.
 type contained struct {
 	runtime container.Runtime
 	spec    container.Spec
@@ -56,8 +57,8 @@ func startContained(ctx context.Context, o order) (*contained, error) {
 	return c, nil
 }
 
-// newContained opens the pipe by which the container's first process reports. It is open for writing too, so that it has no end while
-// nobody writes.
+// newContained opens the pipe by which the container's first process reports. It is open for writing too, so that it
+// has no end while nobody writes.
 func newContained(o order) (*contained, error) {
 	r, err := container.Open(o.Place.Runtime)
 	if err != nil {
@@ -81,8 +82,8 @@ func newContained(o order) (*contained, error) {
 	return c, nil
 }
 
-// listen reads what the container's first process says, until it has said how the command ended or nothing more is wanted. The command
-// could write there too: see credible.
+// listen reads what the container's first process says, until it has said how the command ended or nothing more is
+// wanted. The command could write there too: see credible.
 func (c *contained) listen() {
 	defer close(c.reports)
 	lines := wire.NewConn(c.pipe, nil)
@@ -101,8 +102,8 @@ func (c *contained) listen() {
 	}
 }
 
-// credible is what a command may say of its own end, should it speak in its first process's place: whatever it could have brought about.
-// It could not have been interrupted, stopped or lost.
+// credible is what a command may say of its own end, should it speak in its first process's place: whatever it could
+// have brought about. It could not have been interrupted, stopped or lost.
 func credible(e drover.Exit) *drover.Exit {
 	said := drover.Exit{Code: min(max(e.Code, 0), 255), Text: limit(e.Text), CPU: max(e.CPU, 0), MaxRSS: max(e.MaxRSS, 0)}
 	if said.Code > 128 && e.Signal != "" {
@@ -178,7 +179,8 @@ func (c *contained) nextReport() report {
 	return <-c.reports
 }
 
-// whyNot is why the container did not start, in the runtime's words: its client's, which went where the command's output was to go.
+// whyNot is why the container did not start, in the runtime's words: its client's, which went where the command's
+// output was to go.
 func (c *contained) whyNot(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -190,8 +192,8 @@ func (c *contained) whyNot(ctx context.Context) error {
 	return errors.New(text)
 }
 
-// endClient ends the client, then the container if the client did not see its end, and then what the client started: podman leaves a
-// process that tidies up, and is given time to.
+// endClient ends the client, then the container if the client did not see its end, and then what the client started:
+// podman leaves a process that tidies up, and is given time to.
 func (c *contained) endClient() (status unix.WaitStatus) {
 	if !isClosed(c.clientEnded) {
 		c.client.signal(unix.SIGKILL)
@@ -222,7 +224,8 @@ func (c *contained) reapOrphans() { c.client.reapOrphans() }
 
 func (c *contained) String() string { return "container " + c.spec.Name }
 
-// signal has the runtime send a signal to the container's first process, which passes it on. SIGKILL does not depend on the runtime.
+// signal has the runtime send a signal to the container's first process, which passes it on. SIGKILL does not depend on
+// the runtime.
 func (c *contained) signal(sig unix.Signal) error {
 	ctx, cancel := c.asking()
 	defer cancel()
@@ -238,7 +241,8 @@ func (c *contained) asking() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.Background(), askPatience, fmt.Errorf("%s did not answer within %v", c.runtime.Name(), askPatience))
 }
 
-// finish says how the command ended, and removes its container. If that fails, the daemon has another try later, see sweep.
+// finish says how the command ended, and removes its container. If that fails, the daemon has another try later, see
+// sweep.
 func (c *contained) finish() drover.Exit {
 	e := c.exit()
 	if left := c.kill(); left > 0 {
@@ -308,7 +312,8 @@ func containerEnv(o order) map[string]string {
 	return env
 }
 
-// ownVariables is what this process has in its environment that is Drover's, by which drivers know the processes of an instance.
+// ownVariables is what this process has in its environment that is Drover's, by which drivers know the processes of an
+// instance.
 func ownVariables() []string {
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return !strings.HasPrefix(pair, "DROVER_") })
 }

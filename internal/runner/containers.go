@@ -17,8 +17,8 @@ import (
 // probePatience bounds the look for a container runtime.
 const probePatience = 30 * time.Second
 
-// containers is the instance's container runtime, and the images that are fetched with it. It is looked for when the first image is
-// wanted, and again until one is found.
+// containers is the instance's container runtime, and the images that are fetched with it. It is looked for when the
+// first image is wanted, and again until one is found.
 type containers struct {
 	log   *log.Logger
 	sweep func(container.Runtime) // called in the background when a runtime is found
@@ -62,7 +62,8 @@ func (c *containers) fetch(ctx context.Context, ref string) (i container.Image, 
 	return i, user, err
 }
 
-// initPath is where a container finds this program, which is its first process, and is told by its name what it is meant to be.
+// initPath is where a container finds this program, which is its first process, and is told by its name what it is
+// meant to be.
 const initPath = "/drover-runner"
 
 // containerFor describes the container of an attempt, whose image the instance has from then on.
@@ -123,7 +124,8 @@ func (d *daemon) labels(attempt string) map[string]string {
 	return all
 }
 
-// sweep removes the containers of attempts that are not known here any more: of some it could not be done in their time.
+// sweep removes the containers of attempts that are not known here any more: of some it could not be done in their
+// time.
 func (d *daemon) sweep(r container.Runtime) {
 	ctx, cancel := context.WithTimeout(context.Background(), removePatience)
 	defer cancel()
@@ -166,8 +168,8 @@ func noImage(err *container.ImageError) drover.Exit {
 // runtimeFailed is the exit code by which container runtimes say that they failed, and not the command.
 const runtimeFailed = 125
 
-// noRuntime is why nothing with an image can run here. Another instance may have a runtime that works, but hardly one that is installed where
-// none is here: they boot the same image.
+// noRuntime is why nothing with an image can run here. Another instance may have a runtime that works, but hardly one
+// that is installed where none is here: they boot the same image.
 func noRuntime(image string, err error) error {
 	e := &container.ImageError{Image: image, Why: container.Unreachable, Text: "the instance has no working container runtime: " + err.Error()}
 	if found := (*container.FindError)(nil); errors.As(err, &found) && found.NoneInstalled() {

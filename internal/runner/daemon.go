@@ -28,7 +28,8 @@ const (
 	maxAttempts = 2000
 	// tickInterval is how often the daemon looks after what nobody asks for.
 	tickInterval = 10 * time.Second
-	// keepEnded is how long an ended attempt is kept that nobody forgets: a controller that is away longer does not get its result.
+	// keepEnded is how long an ended attempt is kept that nobody forgets: a controller that is away longer does not get
+	// its result.
 	keepEnded = 7 * 24 * time.Hour
 )
 
@@ -114,8 +115,8 @@ func openDaemon(o options, ready *os.File) (lock *os.File, l *net.UnixListener, 
 	return lock, l, d, nil
 }
 
-// lockDaemon waits for the predecessor's end, but no longer than the one who started this daemon waits for it: a predecessor that hangs
-// must not have ever more successors queue up behind it.
+// lockDaemon waits for the predecessor's end, but no longer than the one who started this daemon waits for it: a
+// predecessor that hangs must not have ever more successors queue up behind it.
 func lockDaemon(ready *os.File) (*os.File, error) {
 	for {
 		lock, err := lockFile("daemon.lock", os.O_CREATE|os.O_RDWR, false)
@@ -178,7 +179,8 @@ func newDaemon(o options) (*daemon, error) {
 	return d, os.MkdirAll(attemptsFolder, 0o700)
 }
 
-// findGroups finds where control groups can be made, and removes there what is left of attempts that nobody cleared away.
+// findGroups finds where control groups can be made, and removes there what is left of attempts that nobody cleared
+// away.
 func (d *daemon) findGroups() {
 	base, err := cgroup.Find()
 	if err != nil {

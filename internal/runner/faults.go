@@ -9,14 +9,14 @@ import (
 	"drover"
 )
 
-// Whose fault it is that an attempt does not begin decides what becomes of its job: what the instance lacks another may have, and what the
-// job asks for that cannot be is the same everywhere.
+// Whose fault it is that an attempt does not begin decides what becomes of its job: what the instance lacks another may
+// have, and what the job asks for that cannot be is the same everywhere.
 
 // noStartCode is the exit code by which shells say that what is there could not be executed.
 const noStartCode = 126
 
-// instanceFails reports whether an error comes of the instance, which has no room, memory, processes or files left, or a broken disk. The next
-// attempt there would meet it as well.
+// instanceFails reports whether an error comes of the instance, which has no room, memory, processes or files left, or
+// a broken disk. The next attempt there would meet it as well.
 func instanceFails(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -29,7 +29,8 @@ func instanceFails(err error) bool {
 	return false
 }
 
-// failedBySupervisor reports whether an exit is a supervisor's word that its instance failed it before the command was begun.
+// failedBySupervisor reports whether an exit is a supervisor's word that its instance failed it before the command was
+// begun.
 func failedBySupervisor(e drover.Exit) bool {
 	return e.Cause == drover.CauseLost && e.Code == noStartCode
 }

@@ -13,9 +13,10 @@ import (
 	"drover/internal/atomicfile"
 )
 
-// fence remembers the highest attempt number begun of each job, also of attempts long forgotten. Records that were lost number their jobs anew,
-// so it does so for each records there are. What it guards against is a message that comes late, so it keeps the newest fenceSize jobs at least, in two generations of file and map, and drops the older generation
-// when the younger is full.
+// fence remembers the highest attempt number begun of each job, also of attempts long forgotten. Records that were lost
+// number their jobs anew, so it does so for each records there are. What it guards against is a message that comes
+// late, so it keeps the newest fenceSize jobs at least, in two generations of file and map, and drops the older
+// generation when the younger is full.
 //
 // Lines are written without waiting for the disk: a restart of the VM ends every attempt and every message under way.
 type fence struct {

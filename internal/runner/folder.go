@@ -22,7 +22,8 @@ import (
 //	told/notice      once the cloud takes the instance back: what it says
 //	told/pipe        what the first process of its container reports by, if it has one
 //
-// Of all that, a container has work/, and can read told/. The rest is the runner's, which would follow a link in its place.
+// Of all that, a container has work/, and can read told/. The rest is the runner's, which would follow a link in its
+// place.
 type folder string
 
 // attemptsFolder holds the attempts' folders.
@@ -93,8 +94,8 @@ const (
 	lost          // begun, and there is none
 )
 
-// settle waits until no supervisor holds the attempt, or returns EWOULDBLOCK at once if it need not wait, and says what became of it.
-// An attempt found unbegun can never be begun afterwards.
+// settle waits until no supervisor holds the attempt, or returns EWOULDBLOCK at once if it need not wait, and says what
+// became of it. An attempt found unbegun can never be begun afterwards.
 func (f folder) settle(boot string, wait bool) (state, history, error) {
 	j, err := lockJournal(f.journal(), wait)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,8 +126,8 @@ func (f folder) finish(e drover.Exit) error {
 	return errors.Join(j.append(entry{Exit: &e}), j.Close())
 }
 
-// stop has the attempt's supervisor end it. The order is written before the supervisor is looked for, and a supervisor reads its orders
-// after it has shown itself, so one of them always sees the other.
+// stop has the attempt's supervisor end it. The order is written before the supervisor is looked for, and a supervisor
+// reads its orders after it has shown itself, so one of them always sees the other.
 func (f folder) stop(order stopOrder) error {
 	j, err := openJournal(f.journal())
 	if err != nil {
@@ -143,8 +144,8 @@ func (f folder) stop(order stopOrder) error {
 	return j.poke(h.begun.PID)
 }
 
-// poke makes a living supervisor look into its journal. As long as the lock is held its process number means no other, and the handle
-// makes it stay so.
+// poke makes a living supervisor look into its journal. As long as the lock is held its process number means no other,
+// and the handle makes it stay so.
 func (j journal) poke(pid int) error {
 	handle, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -190,7 +191,8 @@ func tail(path string, n int64) (string, int64, error) {
 	return validTail(text, from > 0), info.Size(), nil
 }
 
-// validTail makes text valid UTF-8, and shorter if it was not. If it was cut at its beginning, so may have been its first character.
+// validTail makes text valid UTF-8, and shorter if it was not. If it was cut at its beginning, so may have been its
+// first character.
 func validTail(text []byte, cut bool) string {
 	for i := 0; cut && i < utf8.UTFMax-1 && len(text) > 0 && !utf8.RuneStart(text[0]); i++ {
 		text = text[1:]

@@ -76,7 +76,8 @@ func (d *daemon) judge(wrong string) {
 	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: wrong}})
 }
 
-// ails says at once that something is wrong with the instance, so that it is not given the next attempt to lose. Looks say when it is over.
+// ails says at once that something is wrong with the instance, so that it is not given the next attempt to lose. Looks
+// say when it is over.
 func (d *daemon) ails(wrong string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,7 +89,8 @@ func (d *daemon) ails(wrong string) {
 	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: d.health.ailing}})
 }
 
-// look says what is wrong with the instance now, if anything: first what the runner sees itself, then what the command finds.
+// look says what is wrong with the instance now, if anything: first what the runner sees itself, then what the command
+// finds.
 func (d *daemon) look(ctx context.Context, o wire.Orders) string {
 	d.mu.Lock()
 	broken := d.watchdog.broken

@@ -39,8 +39,8 @@ func settleIdentity(given identity) (identity, error) {
 	return given, atomicfile.WriteDurably("identity", text)
 }
 
-// lockFile opens the file at path and takes its lock, waiting for it unless asked not to. Closing the file releases the lock, and so
-// does the process's death.
+// lockFile opens the file at path and takes its lock, waiting for it unless asked not to. Closing the file releases the
+// lock, and so does the process's death.
 func lockFile(path string, flags int, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {

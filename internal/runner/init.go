@@ -15,8 +15,8 @@ import (
 	"drover/internal/wire"
 )
 
-// initiate is a container's first process, and returns its exit code. It runs the command as a supervisor does outside: in a session of
-// its own, where signals have their usual effect, which they do not have on a first process.
+// initiate is a container's first process, and returns its exit code. It runs the command as a supervisor does outside:
+// in a session of its own, where signals have their usual effect, which they do not have on a first process.
 func initiate(args []string, stderr io.Writer) int {
 	signals := forwarded()
 	pipe, err := os.OpenFile(folder(os.Getenv(marker)).pipe(), os.O_WRONLY, 0)
@@ -35,8 +35,8 @@ func forwarded() <-chan os.Signal {
 	return signals
 }
 
-// attend starts the command of a first process, stays until the command has ended, and returns the exit code. The supervisor reads the reports: that
-// the command has started, or why it could not, and what it used. It may be gone.
+// attend starts the command of a first process, stays until the command has ended, and returns the exit code. The
+// supervisor reads the reports: that the command has started, or why it could not, and what it used. It may be gone.
 func attend(reports io.Writer, signals <-chan os.Signal, start func() (*command, error)) int {
 	supervisor := wire.NewConn(nil, reports)
 	c, err := start()
@@ -70,7 +70,8 @@ func (c *command) finishWithin(signals <-chan os.Signal) drover.Exit {
 		select {
 		case <-ended:
 			e := c.finish()
-			// In a container the group seen at the top is its own. One that cannot be read counts nothing: the runtime has its own word.
+			// In a container the group seen at the top is its own. One that cannot be read counts nothing: the runtime
+			// has its own word.
 			if n, err := cgroup.OwnOutOfMemory(); err == nil && n > 0 && e.Code != 0 {
 				e.Cause = drover.CauseMemory
 			}

@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// instance is a VM as far as the runner is concerned: a folder. Everything that runs on it bears testDir in its environment.
+// instance is a VM as far as the runner is concerned: a folder. Everything that runs on it bears testDir in its
+// environment.
 type instance struct {
 	t      testing.TB
 	dir    string // the runner's folder, which does not exist yet

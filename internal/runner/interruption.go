@@ -20,9 +20,11 @@ import (
 const (
 	// noticeFile keeps the notice that stands, for the next daemon.
 	noticeFile = "notice"
-	// mostMargin is how long before an instance is taken back its attempts have been killed, so that their outputs can be fetched.
+	// mostMargin is how long before an instance is taken back its attempts have been killed, so that their outputs can
+	// be fetched.
 	mostMargin = 15 * time.Second
-	// lateGrace is what an attempt gets at least to end in good order, where a deadline has passed already: clocks may differ.
+	// lateGrace is what an attempt gets at least to end in good order, where a deadline has passed already: clocks may
+	// differ.
 	lateGrace = 10 * time.Second
 )
 
@@ -34,7 +36,8 @@ type interruption struct {
 	cancel context.CancelFunc // calls off what it has not yet done
 }
 
-// readInterruption returns the folder's interruption, nil if none stands. One that cannot be read is heard again from the cloud.
+// readInterruption returns the folder's interruption, nil if none stands. One that cannot be read is heard again from
+// the cloud.
 func readInterruption(boot string) *interruption {
 	var i interruption
 	if readJSON(noticeFile, &i) != nil || i.Boot != boot {
@@ -69,7 +72,8 @@ func (d *daemon) noticed(n *drover.Notice) {
 	}
 }
 
-// interruptLocked has everything prepared for the instance to be taken back. A deadline that was known is not forgotten.
+// interruptLocked has everything prepared for the instance to be taken back. A deadline that was known is not
+// forgotten.
 func (d *daemon) interruptLocked(n drover.Notice) {
 	if stood := d.interruption; stood != nil {
 		if stood.Notice.Cause == n.Cause && stood.Notice.Deadline != 0 && (n.Deadline == 0 || stood.Notice.Deadline < n.Deadline) {
@@ -154,8 +158,9 @@ type schedule struct {
 	grace time.Duration
 }
 
-// plan leaves attempts running as long as the grace that they may take allows, and has them killed early enough for their outputs to be
-// fetched: a quarter of the time that is left is kept for that, at most mostMargin. Without a deadline there is no time to lose.
+// plan leaves attempts running as long as the grace that they may take allows, and has them killed early enough for
+// their outputs to be fetched: a quarter of the time that is left is kept for that, at most mostMargin. Without a
+// deadline there is no time to lose.
 func plan(deadline drover.Time, now time.Time, grace time.Duration) schedule {
 	if deadline == 0 {
 		return schedule{now, grace}

@@ -14,10 +14,10 @@ import (
 	"drover"
 )
 
-// journal is an attempt's journal, open and at its end. It is the one file in which all that the runner knows of an attempt is written,
-// one JSON object a line, by daemon and supervisor alike: each line is a single appending write, so none disturbs another. Its lock says
-// that a supervisor lives. (One file, not five, because ext4 looks past every file lately deleted when it makes a new one: with short jobs
-// that was most of what the runner cost.)
+// journal is an attempt's journal, open and at its end. It is the one file in which all that the runner knows of an
+// attempt is written, one JSON object a line, by daemon and supervisor alike: each line is a single appending write, so
+// none disturbs another. Its lock says that a supervisor lives. (One file, not five, because ext4 looks past every file
+// lately deleted when it makes a new one: with short jobs that was most of what the runner cost.)
 type journal struct{ file *os.File }
 
 // entry is one line of a journal. But for the time, exactly one field is set.
@@ -103,7 +103,8 @@ func (j journal) logf(format string, args ...any) {
 	_ = j.append(entry{Log: limit(fmt.Sprintf(format, args...))})
 }
 
-// read returns all that the journal says by now. A line that is not whole, left by a VM that lost its power, says nothing.
+// read returns all that the journal says by now. A line that is not whole, left by a VM that lost its power, says
+// nothing.
 func (j journal) read() (h history, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(j.file, 0, 1<<24))
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"drover/internal/processes"
 )
 
-// killMarked kills every process that bears the attempt's marker in its environment, until none is left or none of the rest can be
-// killed within clearPatience. It is for attempts whose supervisor was killed: while it lives it knows its descendants.
+// killMarked kills every process that bears the attempt's marker in its environment, until none is left or none of the
+// rest can be killed within clearPatience. It is for attempts whose supervisor was killed: while it lives it knows its
+// descendants.
 func killMarked(attempt string) (left int) {
 	ctx, cancel := context.WithTimeout(context.Background(), clearPatience)
 	defer cancel()
@@ -31,8 +32,8 @@ func killMarked(attempt string) (left int) {
 	return left
 }
 
-// killIfMarked reports whether the process was there and marked. It holds on to the process while it looks, so that the number cannot
-// come to mean another.
+// killIfMarked reports whether the process was there and marked. It holds on to the process while it looks, so that the
+// number cannot come to mean another.
 func killIfMarked(pid int, attempt string) bool {
 	handle, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

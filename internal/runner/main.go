@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Main runs the subcommand that args begin with and returns the exit code: 2 for wrong usage, 1 for any other failure. It changes
-// the process's working folder.
+// Main runs the subcommand that args begin with and returns the exit code: 2 for wrong usage, 1 for any other failure.
+// It changes the process's working folder.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprintln(stderr, "usage: drover-runner control|bulk --dir DIR …")

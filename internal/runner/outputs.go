@@ -47,7 +47,8 @@ func checkPatterns(patterns []string) error {
 	return nil
 }
 
-// getOutputs sends the attempt's outputs. What of them was left out on purpose is noted; what is missing makes them not whole.
+// getOutputs sends the attempt's outputs. What of them was left out on purpose is noted; what is missing makes them not
+// whole.
 func (b bulk) getOutputs(r wire.Request) error {
 	a, err := b.d.find(r.ID)
 	if err != nil {
@@ -101,9 +102,9 @@ func (b bulk) sendOutputs(root *os.Root, owner int, patterns []string) (*collect
 	return c, errors.Join(buffer.Flush(), chunks.Close())
 }
 
-// collector writes what matches an attempt's output patterns to a tar stream: regular files, folders, and after them the symbolic links whose
-// targets travel too. A link to another file in the working folder travels as that file; anything else is left out, and said to be. All access is
-// through root, which no link leads out of.
+// collector writes what matches an attempt's output patterns to a tar stream: regular files, folders, and after them
+// the symbolic links whose targets travel too. A link to another file in the working folder travels as that file;
+// anything else is left out, and said to be. All access is through root, which no link leads out of.
 type collector struct {
 	root      *os.Root
 	owner     int // whose files alone travel; 0: everybody's. Else a link to a file that only root reads would be read by root for the job.
@@ -125,7 +126,8 @@ func (c *collector) reply() wire.Reply {
 	return r
 }
 
-// watched is a file system in whose folders a pattern looks for matches. The search passes over what it cannot read; watched does not.
+// watched is a file system in whose folders a pattern looks for matches. The search passes over what it cannot read;
+// watched does not.
 type watched struct {
 	files fs.FS
 	c     *collector

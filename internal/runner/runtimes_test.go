@@ -88,7 +88,8 @@ func beginDocker(t *testing.T, r *registry) *host {
 	return h
 }
 
-// beginPodman gives podman a store, and settings with which it runs as root on hosts with control groups of either version.
+// beginPodman gives podman a store, and settings with which it runs as root on hosts with control groups of either
+// version.
 func beginPodman(t *testing.T, r *registry) *host {
 	need(t, "runc")
 	dir := t.TempDir()
@@ -192,7 +193,8 @@ func (r *registry) close() (open func()) {
 // image is the name of an image in the registry.
 func (h *host) image(name string) string { return h.registry.addr + "/" + name }
 
-// publish puts busybox into the registry: as plain:1, and as greeter:1 with a command of its own. The host has neither afterwards.
+// publish puts busybox into the registry: as plain:1, and as greeter:1 with a command of its own. The host has neither
+// afterwards.
 func (h *host) publish(t *testing.T) {
 	layer := filepath.Join(t.TempDir(), "layer.tar")
 	writeFile(t, layer, string(busybox(t)))

@@ -14,8 +14,9 @@ import (
 	"drover/internal/container"
 )
 
-// sandbox is where an attempt's command runs: straight on the instance, in a control group if there can be one, or in a container. It is in
-// the attempt's journal before the command begins, so that whoever comes after a supervisor that died finds what it left.
+// sandbox is where an attempt's command runs: straight on the instance, in a control group if there can be one, or in a
+// container. It is in the attempt's journal before the command begins, so that whoever comes after a supervisor that
+// died finds what it left.
 type sandbox struct {
 	Name    string       `json:"name"`              // of the control group or container
 	Groups  *cgroup.Base `json:"groups,omitempty"`  // where the control group is; nil: there is none
@@ -51,8 +52,8 @@ func (p sandbox) removeContainer() error {
 	return nil
 }
 
-// sandboxName names an attempt's container and control group. On one host there may be instances of several fleets, and of one fleet twice
-// after its records were lost, so the folder counts too.
+// sandboxName names an attempt's container and control group. On one host there may be instances of several fleets, and
+// of one fleet twice after its records were lost, so the folder counts too.
 func (d *daemon) sandboxName(id drover.AttemptID) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {

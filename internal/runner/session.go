@@ -11,10 +11,12 @@ import (
 	"drover/internal/wire"
 )
 
-// maxQueued is how many messages wait for a slow controller before it is cut off; its next Hello is answered with all it missed.
+// maxQueued is how many messages wait for a slow controller before it is cut off; its next Hello is answered with all
+// it missed.
 const maxQueued = 1024
 
-// helloRoom is how much of a Hello the attempts may fill. Their exits travel without output where it gets tight: GetLog has it.
+// helloRoom is how much of a Hello the attempts may fill. Their exits travel without output where it gets tight: GetLog
+// has it.
 const helloRoom = wire.MaxLine - 64<<10
 
 // session is a control stream whose controller was accepted.
@@ -188,8 +190,9 @@ func (d *daemon) announce(conn int64) {
 	d.sendLocked(wire.Message{API: &wire.API{Conn: conn}})
 }
 
-// handle does what a message asks for. It reports false if the session is no longer the control stream: a message that was
-// on its way when another controller took over has no effect. So it does of a Start that names no attempt, since that could not be answered.
+// handle does what a message asks for. It reports false if the session is no longer the control stream: a message that
+// was on its way when another controller took over has no effect. So it does of a Start that names no attempt, since
+// that could not be answered.
 func (d *daemon) handle(s *session, m wire.Message) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

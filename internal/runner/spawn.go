@@ -47,8 +47,8 @@ func spawn(path string, args []string, a attributes) (*command, error) {
 	return &command{pid: pid, group: a.group}, nil
 }
 
-// While the daemon lays a program it may fork, and the child holds the program open for writing until it executes its own: for so long
-// the kernel refuses to execute it. That takes moments; a second is given.
+// While the daemon lays a program it may fork, and the child holds the program open for writing until it executes its
+// own: for so long the kernel refuses to execute it. That takes moments; a second is given.
 const (
 	busyTries = 200
 	busyPause = 5 * time.Millisecond

@@ -18,8 +18,8 @@ import (
 	"drover/internal/wire"
 )
 
-// order is what the daemon gives a supervisor to do. It travels over a socket pair, so that secrets in it are neither in an argument
-// list nor in a file.
+// order is what the daemon gives a supervisor to do. It travels over a socket pair, so that secrets in it are neither
+// in an argument list nor in a file.
 type order struct {
 	Folder  folder            `json:"folder"` // absolute
 	Command []string          `json:"command"`
@@ -55,7 +55,8 @@ type supervisor struct {
 
 // supervise is the supervisor's process: it takes orders from descriptor 3 until the daemon is gone.
 func supervise() error {
-	// The signals that end a session or a VM are the command's to obey; the supervisor ends when it has nothing left to do.
+	// The signals that end a session or a VM are the command's to obey; the supervisor ends when it has nothing left to
+	// do.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
 	pokes := make(chan os.Signal, 1)
 	signal.Notify(pokes, pokeSignal)
@@ -90,7 +91,8 @@ func endOfOrders(err error) error {
 	return err
 }
 
-// carryOut runs one attempt to its end and reports it. A daemon that is gone is no error: the next one reads the folder.
+// carryOut runs one attempt to its end and reports it. A daemon that is gone is no error: the next one reads the
+// folder.
 func (s *supervisor) carryOut(o order) error {
 	j, err := o.Folder.begin(s.boot)
 	if err != nil {
@@ -149,7 +151,8 @@ func (s *supervisor) startPayload(o order, j journal) (payload, error) {
 	return p, err
 }
 
-// heed calls off a start that takes its time, once the journal tells the attempt to end. What it reads is read again by the watch.
+// heed calls off a start that takes its time, once the journal tells the attempt to end. What it reads is read again by
+// the watch.
 func (s *supervisor) heed(j journal, started <-chan struct{}, callOff context.CancelCauseFunc) {
 	for {
 		h, err := j.read()
@@ -168,8 +171,8 @@ func (s *supervisor) heed(j journal, started <-chan struct{}, callOff context.Ca
 	}
 }
 
-// notStarted is the exit of a command that could not be started, which is its own fault, unless it was told to end, or the
-// container runtime or the instance failed: then it may do well on another instance.
+// notStarted is the exit of a command that could not be started, which is its own fault, unless it was told to end, or
+// the container runtime or the instance failed: then it may do well on another instance.
 func notStarted(err error) drover.Exit {
 	e := noStart(startCode(err), err)
 	switch {

@@ -86,8 +86,8 @@ func newOverseer() (*overseer, error) {
 	return &overseer{socket: ours, lines: wire.NewConn(ours, ours)}, nil
 }
 
-// carryOut gives the supervisor an order and stays until it is done; started is called when the command runs. After an error the
-// supervisor is of no more use, and only the attempt's folder can say what became of the order.
+// carryOut gives the supervisor an order and stays until it is done; started is called when the command runs. After an
+// error the supervisor is of no more use, and only the attempt's folder can say what became of the order.
 func (o *overseer) carryOut(work order, started func()) (drover.Exit, error) {
 	if err := o.lines.Write(work); err != nil {
 		o.socket.Close()

@@ -16,12 +16,13 @@ import (
 const (
 	// signalInterval is how often a command that was told to end is told again.
 	signalInterval = 5 * time.Second
-	// failedSignal is when one that could not be sent is tried again: a container may not run yet of which the client does.
+	// failedSignal is when one that could not be sent is tried again: a container may not run yet of which the client
+	// does.
 	failedSignal = 500 * time.Millisecond
 	// reapInterval is how often the dead among a command's orphans are taken off the process table.
 	reapInterval = time.Second
-	// clearPatience bounds the killing of what a command left behind. What survives SIGKILL that long is either stuck in the kernel,
-	// and will never run its own code again, or belongs to another user.
+	// clearPatience bounds the killing of what a command left behind. What survives SIGKILL that long is either stuck
+	// in the kernel, and will never run its own code again, or belongs to another user.
 	clearPatience = 10 * time.Second
 )
 
@@ -37,8 +38,8 @@ type watch struct {
 	killAt time.Time // when SIGTERM gives way to SIGKILL
 }
 
-// untilEnded stays with the command until its main process is a zombie. The zombie keeps the number of the process and of its group,
-// so until it is reaped no signal can reach a stranger.
+// untilEnded stays with the command until its main process is a zombie. The zombie keeps the number of the process and
+// of its group, so until it is reaped no signal can reach a stranger.
 func (w *watch) untilEnded() {
 	var timeout <-chan time.Time
 	if w.order.Timeout > 0 {
@@ -60,7 +61,8 @@ func (w *watch) untilEnded() {
 			w.tellToEnd(drover.CauseTimeout, w.order.Grace)
 		case <-reap.C:
 			w.payload.reapOrphans()
-			// An attempt is a reason for the instance to stay, daemon or not. That the switch cannot be told is the daemon's to say.
+			// An attempt is a reason for the instance to stay, daemon or not. That the switch cannot be told is the
+			// daemon's to say.
 			_ = w.held.Hold()
 			continue
 		case <-again.C:

@@ -12,13 +12,16 @@ import (
 )
 
 const (
-	// heardFile says when a controller was last heard, for those who come to clean up: `drover gc` reads it without any runner's help.
+	// heardFile says when a controller was last heard, for those who come to clean up: `drover gc` reads it without any
+	// runner's help.
 	heardFile = "heard"
-	// holdInterval is how often the dead-man switch is told that the instance is wanted, and the file that a controller is heard.
+	// holdInterval is how often the dead-man switch is told that the instance is wanted, and the file that a controller
+	// is heard.
 	holdInterval = 10 * time.Second
 )
 
-// watchdog is what the daemon knows of whether anybody wants the instance. Its times count by the clock that runs while the instance does.
+// watchdog is what the daemon knows of whether anybody wants the instance. Its times count by the clock that runs while
+// the instance does.
 type watchdog struct {
 	heard  time.Time          // when a controller was last heard, by an earlier daemon perhaps; zero: never
 	wanted time.Time          // when it last had a reason to stay: a controller heard, an attempt that ran, or this daemon's start
@@ -35,8 +38,8 @@ func readWatchdog() watchdog {
 	return v
 }
 
-// hearLocked notes that a controller of an acceptable epoch has said something. One that comes back while the instance powers off, and
-// cannot, has it again.
+// hearLocked notes that a controller of an acceptable epoch has said something. One that comes back while the instance
+// powers off, and cannot, has it again.
 func (d *daemon) hearLocked() {
 	now := time.Now()
 	d.watchdog.heard, d.watchdog.wanted = now, now
@@ -46,8 +49,8 @@ func (d *daemon) hearLocked() {
 	}
 }
 
-// runWatchdog tells the dead-man switch that the instance is wanted, and powers it off itself once nobody has wanted it for the time given;
-// never, if that is 0.
+// runWatchdog tells the dead-man switch that the instance is wanted, and powers it off itself once nobody has wanted it
+// for the time given; never, if that is 0.
 func (d *daemon) runWatchdog(ctx context.Context, after time.Duration) {
 	held := deadman.Find()
 	interval := holdInterval
@@ -65,8 +68,8 @@ func (d *daemon) runWatchdog(ctx context.Context, after time.Duration) {
 	}
 }
 
-// wantedFor is how much longer the instance is wanted if nothing happens. An attempt that runs is a reason to stay, and so is one that has
-// just ended: for as long again somebody may come for its results.
+// wantedFor is how much longer the instance is wanted if nothing happens. An attempt that runs is a reason to stay, and
+// so is one that has just ended: for as long again somebody may come for its results.
 func (d *daemon) wantedFor(after time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

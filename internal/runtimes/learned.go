@@ -2,7 +2,8 @@ package runtimes
 
 import "math/bits"
 
-// Learned is what has been seen of a quantity that is log-normal, such as the run times of a user's jobs. What is new counts for more than what is old.
+// Learned is what has been seen of a quantity that is log-normal, such as the run times of a user's jobs. What is new
+// counts for more than what is old.
 type Learned struct {
 	Count int64 `json:"count"` // how often it was seen, up to the memory
 	Mean  int64 `json:"mean"`  // of the logarithm
@@ -21,7 +22,8 @@ func (l Learned) See(log int64) Learned {
 	return l
 }
 
-// Apart is how far apart the members of one group lie, such as the run times of jobs that were submitted together: far less, as a rule, than the groups do.
+// Apart is how far apart the members of one group lie, such as the run times of jobs that were submitted together: far
+// less, as a rule, than the groups do.
 type Apart struct {
 	Count int64 `json:"count"` // of independent differences, up to the memory
 	Var   int64 `json:"var"`   // their variance, in parts of an Octave
@@ -37,7 +39,8 @@ func (a Apart) See(group Learned) Apart {
 	return Apart{min(all, memory), (a.Count*a.Var + group.Count*group.Var) / all}
 }
 
-// Given is the standard deviation of a group's members, of which the whole has so much: the less was seen, the more of that is taken to be theirs.
+// Given is the standard deviation of a group's members, of which the whole has so much: the less was seen, the more of
+// that is taken to be theirs.
 func (a Apart) Given(whole int64) int64 {
 	return min(whole, root((a.Count*a.Var+trust*(whole*whole/Octave))/(a.Count+trust)*Octave))
 }
@@ -45,7 +48,8 @@ func (a Apart) Given(whole int64) int64 {
 // trust is how many were seen that count for as much as what is known beforehand.
 const trust = 3
 
-// Given is what is known of a part of something else, such as one user's jobs of everybody's: the less was seen of it, the more it is taken to be like the whole.
+// Given is what is known of a part of something else, such as one user's jobs of everybody's: the less was seen of it,
+// the more it is taken to be like the whole.
 func (l Learned) Given(whole Dist) Dist {
 	n, all := l.Count, l.Count+trust
 	if n == 0 {
@@ -56,8 +60,9 @@ func (l Learned) Given(whole Dist) Dist {
 	return Dist{whole.Mu + away*n/all, root(spread * Octave)}
 }
 
-// OfGroup returns the distribution of a group's other members after some of them were seen. whole is the distribution over all groups, apart the standard deviation
-// within one group. It is the predictive distribution of a normal model whose group means are normal, too, with all variances in parts of an Octave.
+// OfGroup returns the distribution of a group's other members after some of them were seen. whole is the distribution
+// over all groups, apart the standard deviation within one group. It is the predictive distribution of a normal model
+// whose group means are normal, too, with all variances in parts of an Octave.
 func (l Learned) OfGroup(whole Dist, apart int64) Dist {
 	within := apart * apart / Octave
 	between := max(0, variance(whole)-within)

@@ -1,6 +1,7 @@
-// Package runtimes reckons with how long jobs take. What is known of a run time is a log-normal distribution (Dist); of a job that runs, what is left follows
-// from how long it has run: what has run long will run longer. An instance lives until the last of its jobs ends (Longest), and a job keeps it for as
-// long as it is likely to outlast the others (Beyond). Knowledge is learned from what has ended (Learned).
+// Package runtimes reckons with how long jobs take. What is known of a run time is a log-normal distribution (Dist); of
+// a job that runs, what is left follows from how long it has run: what has run long will run longer. An instance lives
+// until the last of its jobs ends (Longest), and a job keeps it for as long as it is likely to outlast the others
+// (Beyond). Knowledge is learned from what has ended (Learned).
 //
 // The package is pure and computes in integers alone, so that equal input has equal results on every processor.
 package runtimes
@@ -67,7 +68,8 @@ func Exp(log int64) time.Duration {
 	return time.Duration(x >> (62 - whole))
 }
 
-// A distribution is computed with as points: a quarter of a standard deviation apart, from 2.5 below the median to 4 above it.
+// A distribution is computed with as points: a quarter of a standard deviation apart, from 2.5 below the median to 4
+// above it.
 const (
 	lowest   = -10
 	highest  = 16
@@ -77,7 +79,8 @@ const (
 // certain is the weight of all points together.
 const certain = 1 << 20
 
-// weights are the normal distribution's, of a quarter of a standard deviation around each point, at the ends with all that is beyond.
+// weights are the normal distribution's, of a quarter of a standard deviation around each point, at the ends with all
+// that is beyond.
 var weights = [pointsOf]int64{
 	9201, 8408, 14264, 22738, 34062, 47950, 63431, 78851, 92112, 101116, 104309, 101116, 92112, 78851, 63431, 47950, 34062, 22738, 14264, 8408, 4658, 2425, 1186, 545, 236, 96, 56,
 }
@@ -91,8 +94,8 @@ func (d Dist) Mean() time.Duration {
 // Median is what as many jobs exceed as fall short of.
 func (d Dist) Median() time.Duration { return Exp(d.Mu) }
 
-// Left is how much longer a job runs that has run for so long. Of one that has outrun all that was thought likely nothing better is known than that it will
-// run for a part of that time again, as uncertain as it was.
+// Left is how much longer a job runs that has run for so long. Of one that has outrun all that was thought likely
+// nothing better is known than that it will run for a part of that time again, as uncertain as it was.
 func (d Dist) Left(age time.Duration) (p Points) {
 	for i, w := range weights {
 		at := Exp(d.Mu+d.Sigma*int64(i+lowest)/4) - age
@@ -205,7 +208,8 @@ func Longest(p, q *Points) (r Points) {
 	case q.n == 0:
 		return *p
 	}
-	// The likelihood that both are over by a time is the product of each; what it grows by at each point is that one's weight.
+	// The likelihood that both are over by a time is the product of each; what it grows by at each point is that one's
+	// weight.
 	merged, count := [2 * pointsOf]point{}, 0
 	i, j, belowP, belowQ, was := 0, 0, int64(0), int64(0), int64(0)
 	for i < p.n || j < q.n {

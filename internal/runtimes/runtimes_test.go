@@ -121,7 +121,8 @@ func TestHowFarMembersOfAGroupLieApartIsLearned(t *testing.T) {
 	}
 }
 
-// A group's other members are expected to be like those seen; how much so depends on how alike the members of one group are.
+// A group's other members are expected to be like those seen; how much so depends on how alike the members of one group
+// are.
 func TestTheRestOfAGroupIsLikeThoseSeen(t *testing.T) {
 	whole, apart := dist(time.Hour, 1.4), dist(time.Hour, 0.2).Sigma
 	seen := Learned{}.See(Log(time.Minute))

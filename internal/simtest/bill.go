@@ -84,10 +84,11 @@ func (w *World) known(provider string, at drover.Time) {
 	}
 }
 
-// settle compares the bill of an instance that is gone with its cloud's. The cloud bills from its accepting the create to the destroy that takes
-// effect, and the rest of the period in which that was; the controller knows of either only what it is told, so its bill begins between the first and
-// its being told, and likewise ends. Where it was told, its bill begins and ends no later than that. Of one that ended by itself it knows that lists
-// lack it; and where the cloud has said when one ended, that is when its bill ends, as long as the clocks agree.
+// settle compares the bill of an instance that is gone with its cloud's. The cloud bills from its accepting the create
+// to the destroy that takes effect, and the rest of the period in which that was; the controller knows of either only
+// what it is told, so its bill begins between the first and its being told, and likewise ends. Where it was told, its
+// bill begins and ends no later than that. Of one that ended by itself it knows that lists lack it; and where the cloud
+// has said when one ended, that is when its bill ends, as long as the clocks agree.
 func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 	v := w.vmOf(in)
 	switch {
@@ -124,9 +125,10 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 	w.divide(in, end)
 }
 
-// vanished is when a controller may hold an instance to have ended at the earliest: once lists lack it, and with the last destroy before that if
-// there was one; or by a list that lacked it before, which a newer one that shows it takes back only beyond the lag. Of one that ended by itself it
-// may take a destroy before for the cause, which had been accepted.
+// vanished is when a controller may hold an instance to have ended at the earliest: once lists lack it, and with the
+// last destroy before that if there was one; or by a list that lacked it before, which a newer one that shows it takes
+// back only beyond the lag. Of one that ended by itself it may take a destroy before for the cause, which had been
+// accepted.
 func (v *vm) vanished() drover.Time {
 	end := v.billed.Add(-2 * v.cloud.lag)
 	if !v.destroyed {
@@ -149,8 +151,8 @@ func (b *book) before(at drover.Time) drover.Time {
 	return cmp.Or(last, at)
 }
 
-// heeded reports whether a controller has seen all that there was to see of an instance's end: one that began in between does not know which of
-// the destroys before took effect.
+// heeded reports whether a controller has seen all that there was to see of an instance's end: one that began in
+// between does not know which of the destroys before took effect.
 func (b *book) heeded(c *controller) bool {
 	return b.by == c && (len(b.accepts) == 0 || c.looks < b.accepts[0])
 }
@@ -165,7 +167,8 @@ func (b *book) show(c *controller, goesOn bool, began drover.Time) {
 	}
 }
 
-// last is the latest that a controller may hold its destruction to have taken effect: as long after a list that shows it as the next may take.
+// last is the latest that a controller may hold its destruction to have taken effect: as long after a list that shows
+// it as the next may take.
 func (b *book) last() drover.Time {
 	last := max(b.accepts[0], b.tried)
 	if b.seen == 0 || b.again {
@@ -193,7 +196,8 @@ type share struct {
 	use     billing.Use
 }
 
-// mayCost checks what an attempt that has ended is said to have cost. Prices from before may be folded into one later, and it costs that all the same.
+// mayCost checks what an attempt that has ended is said to have cost. Prices from before may be folded into one later,
+// and it costs that all the same.
 func (w *World) mayCost(row engine.AttemptRow) {
 	a := row.Attempt
 	in := w.Disk.instances[a.Instance]

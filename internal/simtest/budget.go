@@ -11,8 +11,9 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// The world reckons for itself what is spent, and promised to what runs, of each budget in each hour, day and month: from what was written down of
-// instances and attempts, and never from what the engine counts. Where a decision binds money, all windows that this touches must hold it.
+// The world reckons for itself what is spent, and promised to what runs, of each budget in each hour, day and month:
+// from what was written down of instances and attempts, and never from what the engine counts. Where a decision binds
+// money, all windows that this touches must hold it.
 
 // calendar is the kinds of windows in which money is counted, as budgets name them.
 var calendar = []struct {
@@ -43,7 +44,8 @@ type span struct {
 	begin drover.Time
 }
 
-// claim is what has cost money in a budget's name, or will: an instance, what an attempt has of one, or what a job that waits for one will have.
+// claim is what has cost money in a budget's name, or will: an instance, what an attempt has of one, or what a job that
+// waits for one will have.
 type claim struct {
 	bill  billing.Bill
 	use   *billing.Use
@@ -122,8 +124,9 @@ func (b binding) String() string {
 // fine is what sums may be off by, since each is cut to nano-dollars.
 const fine = 1000
 
-// withinBudgets checks that a decision that binds money leaves each hard budget that it touches with enough for what is spent and promised, now and
-// in each window to come. Prices that move, and what another store named, may pass one without a decision: then nothing more may be decided on.
+// withinBudgets checks that a decision that binds money leaves each hard budget that it touches with enough for what is
+// spent and promised, now and in each window to come. Prices that move, and what another store named, may pass one
+// without a decision: then nothing more may be decided on.
 func (w *World) withinBudgets(of binding) {
 	for _, b := range w.controller.settings.Budgets {
 		if b.Hard == (engine.Amounts{}) || !w.touches(of, b) {
@@ -155,8 +158,9 @@ func (w *World) sum(of span, claims []claim) drover.Money {
 	return sum
 }
 
-// binds reports whether a decision that leaves a window with such a sum may not be taken when that is too much: in the present one none may, and in one to
-// come none that adds to it. An instance that is promised to a job up to its end costs no more by a second, whatever its price has become.
+// binds reports whether a decision that leaves a window with such a sum may not be taken when that is too much: in the
+// present one none may, and in one to come none that adds to it. An instance that is promised to a job up to its end
+// costs no more by a second, whatever its price has become.
 func (w *World) binds(sum drover.Money, of span, b engine.Budget) bool {
 	return of.begin <= w.controller.decides || sum > w.sum(of, w.claims(binding{}, b))
 }
@@ -251,8 +255,8 @@ func (w *World) endOf(a engine.Attempt) drover.Time {
 	return max(w.controller.decides, a.Started.Add(horizonOf(w.Disk.jobs[a.ID.Job.Number].Timeout)))
 }
 
-// promised is an instance's bill up to the end of the longest job on it, or of the bill: after that it costs nothing, even while nobody can say of
-// the attempts on it that they have ended.
+// promised is an instance's bill up to the end of the longest job on it, or of the bill: after that it costs nothing,
+// even while nobody can say of the attempts on it that they have ended.
 func (w *World) promised(in engine.Instance, load []engine.Attempt) billing.Bill {
 	bill := billing.Bill{Tariff: in.Tariff(), Created: in.Created, End: in.Ended}
 	if bill.Created == 0 {

@@ -37,7 +37,8 @@ func (w *World) checkUp() {
 	w.after(10*time.Second+w.within(20*time.Second), w.checkUp)
 }
 
-// mayStayUnfit checks that an instance no longer counts once its controller knows that its check fails while that of another passes.
+// mayStayUnfit checks that an instance no longer counts once its controller knows that its check fails while that of
+// another passes.
 func (w *World) mayStayUnfit(in engine.Check) {
 	row, s := w.Disk.instances[in.Instance], w.controller.poolSpec(in.Pool)
 	departs := w.controller.drains || w.Disk.closing // all of them do, whatever their checks say
@@ -67,8 +68,9 @@ func (w *World) check(in engine.Check) {
 	}
 }
 
-// mayGiveUp checks an instance that is given up for its health: while three or more of its pool in its cloud had passed, another has to have passed meanwhile, unless
-// nobody has for so long that the controller no longer blames itself.
+// mayGiveUp checks an instance that is given up for its health: while three or more of its pool in its cloud had
+// passed, another has to have passed meanwhile, unless nobody has for so long that the controller no longer blames
+// itself.
 func (w *World) mayGiveUp(was, in engine.Instance) {
 	if in.Unhealthy == nil || was.Unhealthy != nil || in.Unhealthy.Cause != drover.ReasonCheck || w.vouched[in.Name] {
 		return
@@ -85,7 +87,8 @@ func (w *World) mayGiveUp(was, in engine.Instance) {
 	}
 }
 
-// unhealthyGone checks that no instance counts toward a pool whose check has failed for long, while another of its cloud passes.
+// unhealthyGone checks that no instance counts toward a pool whose check has failed for long, while another of its
+// cloud passes.
 func (w *World) unhealthyGone() {
 	passing := map[string]bool{}
 	for _, cl := range w.clouds {

@@ -50,7 +50,8 @@ func Offerings(cloud string) []drover.Offering {
 	return all
 }
 
-// create makes an instance, unless there is one of that name. What times out may have happened, may happen yet, or may not.
+// create makes an instance, unless there is one of that name. What times out may have happened, may happen yet, or may
+// not.
 func (c *controller) create(effect int64, f engine.Create) {
 	w, cl := c.w, c.w.cloud(f.Cloud)
 	v, no := cl.named(f.Name), func(most time.Duration, tried int, err *drover.Error) {
@@ -118,7 +119,8 @@ func (cl *cloud) choose(f engine.Create) (at int, err *drover.Error) {
 // latest is how long after a create was asked for it may happen.
 const latest = 20 * time.Second
 
-// makeLate makes an instance that was asked for a while ago, unless there was one of its name meanwhile: a create is asked for again under its name.
+// makeLate makes an instance that was asked for a while ago, unless there was one of its name meanwhile: a create is
+// asked for again under its name.
 func (cl *cloud) makeLate(f engine.Create) {
 	before := slices.ContainsFunc(cl.vms, func(v *vm) bool { return v.name == f.Name })
 	if at, err := cl.choose(f); err == nil && !before {
@@ -211,7 +213,8 @@ func (c *controller) destroy(effect int64, f engine.Destroy) {
 	c.reply(time.Second, ev)
 }
 
-// describe answers whether an instance is there. What is young may not be known yet, and what is gone may be told of for a while.
+// describe answers whether an instance is there. What is young may not be known yet, and what is gone may be told of
+// for a while.
 func (c *controller) describe(effect int64, f engine.Describe) {
 	w, cl := c.w, c.w.cloud(f.Cloud)
 	v, ev := cl.provided(f.ProviderID), engine.Described{Effect: effect, Instance: f.Instance, Began: c.now()}

@@ -138,7 +138,8 @@ func (c *controller) resume() {
 	}
 }
 
-// together is how many of the next events are taken in at once. A wish comes alone, so that a promise about it can be checked by the step.
+// together is how many of the next events are taken in at once. A wish comes alone, so that a promise about it can be
+// checked by the step.
 func together(events []engine.Event) int {
 	for i, ev := range events {
 		switch ev.Body.(type) {
@@ -194,7 +195,8 @@ func (c *controller) step(events []engine.Event) {
 	w.person()
 }
 
-// listened notes for how long the controller has listened in vain to the instances that it does not hear, before a time in which it does not.
+// listened notes for how long the controller has listened in vain to the instances that it does not hear, before a time
+// in which it does not.
 func (c *controller) listened() {
 	for _, cl := range c.w.clouds {
 		for _, v := range cl.vms {
@@ -243,7 +245,8 @@ func (c *controller) wakeUp() {
 	}
 }
 
-// Append notes when what is about to be written down was decided: of events that are taken in together, each at its own time.
+// Append notes when what is about to be written down was decided: of events that are taken in together, each at its own
+// time.
 func (c *controller) Append(ev engine.Event, d engine.Decision) {
 	for range d.Writes {
 		c.decided = append(c.decided, ev.At)

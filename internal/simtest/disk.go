@@ -14,8 +14,8 @@ import (
 	"drover/internal/engine"
 )
 
-// Disk is a store in memory: what a controller that begins anew would find. A commit is whole or nothing. What is written down belongs to
-// the disk: the engine does not touch it afterwards, and what the next engine is given it may.
+// Disk is a store in memory: what a controller that begins anew would find. A commit is whole or nothing. What is
+// written down belongs to the disk: the engine does not touch it afterwards, and what the next engine is given it may.
 type Disk struct {
 	Final map[drover.JobID]drover.JobState // elements, and jobs that are no array, that are final
 	Spent drover.Money                     // by instances that are gone
@@ -245,8 +245,8 @@ func (d *Disk) ownLife(job int64, why drover.Reason) error {
 	return nil
 }
 
-// Retry puts what did not succeed of a final job back in the queue, as a person's wish, and returns it as the engine is to take it. The
-// job is given as it was submitted.
+// Retry puts what did not succeed of a final job back in the queue, as a person's wish, and returns it as the engine is
+// to take it. The job is given as it was submitted.
 func (d *Disk) Retry(j engine.Job) engine.Job {
 	d.given++
 	j.Again, d.again[j.Number] = d.given, d.given

@@ -5,8 +5,8 @@ import (
 	"drover/internal/engine"
 )
 
-// mayBeTogether checks, once all of a decision is written, the gangs of which it begins attempts or puts elements in the queue: each begins whole, and no
-// part of one waits while another runs on as if nothing were.
+// mayBeTogether checks, once all of a decision is written, the gangs of which it begins attempts or puts elements in
+// the queue: each begins whole, and no part of one waits while another runs on as if nothing were.
 func (w *World) mayBeTogether(writes []engine.Write) {
 	for _, wr := range writes {
 		if wr.Attempt == nil && wr.Element == nil {

@@ -5,7 +5,8 @@ import (
 	"drover/internal/engine"
 )
 
-// withinLimits checks that an instance that is to be created, and all that are there, pass no limit that covers it, whatever they turn out to be.
+// withinLimits checks that an instance that is to be created, and all that are there, pass no limit that covers it,
+// whatever they turn out to be.
 func (w *World) withinLimits(in engine.Instance) {
 	for _, c := range w.controller.settings.Clouds {
 		if c.Name != in.Cloud {

@@ -11,12 +11,12 @@ import (
 // slowest is the most that a slow list may take.
 const slowest = 3 * time.Minute
 
-// A cloud's lists lag: for half of that time what they are answered from may be old, and for half of it they may lack what is there. So what
-// they lack for longer than the lag, from the beginning of one list to that of another, is gone.
+// A cloud's lists lag: for half of that time what they are answered from may be old, and for half of it they may lack
+// what is there. So what they lack for longer than the lag, from the beginning of one list to that of another, is gone.
 func (cl *cloud) half() time.Duration { return cl.lag / 2 }
 
-// list answers with what is new and what is missing against the last good list of this controller, each as it was when the call began, or
-// somewhat before.
+// list answers with what is new and what is missing against the last good list of this controller, each as it was when
+// the call began, or somewhat before.
 func (c *controller) list(effect int64, cl *cloud) {
 	w := c.w
 	ev, takes := engine.Listed{Effect: effect, Cloud: cl.name, Began: c.now()}, time.Second
@@ -106,8 +106,9 @@ func (v *vm) listed(at drover.Time) bool {
 	return v.appears <= at && (v.gone == 0 || at < v.gone) && (at < v.hides || at >= v.back)
 }
 
-// shows reports whether a list of a moment has the instance. Once in its life lists may begin to lack it though it is there, and have it again
-// after at most half of their lag: two times that lists cannot be told from being gone would be no lag.
+// shows reports whether a list of a moment has the instance. Once in its life lists may begin to lack it though it is
+// there, and have it again after at most half of their lag: two times that lists cannot be told from being gone would
+// be no lag.
 func (v *vm) shows(at drover.Time) bool {
 	lag := v.cloud.half()
 	if settled := v.w.now > v.appears.Add(4*lag); settled && lag > 0 && v.back == 0 && v.w.happens(ListMisses) {

@@ -193,8 +193,8 @@ func Bad() Luck {
 	return l.Without(People)
 }
 
-// Some is about half of the bad luck there is: what is left out differs from seed to seed, so that what hides one fault behind another
-// in one world does not in the next.
+// Some is about half of the bad luck there is: what is left out differs from seed to seed, so that what hides one fault
+// behind another in one world does not in the next.
 func Some(seed uint64) Luck {
 	l, dice := Bad(), rand.New(rand.NewPCG(seed, 1))
 	for f := range faults {
@@ -235,8 +235,8 @@ func (l Luck) String() string {
 	return strings.Join(names, ",")
 }
 
-// dice are the world's: a stream of numbers for each fault, so that leaving one out changes nothing else until something follows from it,
-// and one more for what is no fault.
+// dice are the world's: a stream of numbers for each fault, so that leaving one out changes nothing else until
+// something follows from it, and one more for what is no fault.
 type dice [faults + 1]rand.PCG
 
 func throw(seed uint64) *dice {

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// mutant is a variant of the engine, or of the loop, that is broken on purpose: testdata/mutants has one a file. A file says in its first
-// paragraph what is wrong, then names a source, and the package whose worlds have to find it unless that is this one, and then gives text of the
-// source between <<<< and ==== for which what follows up to >>>> is put.
+// mutant is a variant of the engine, or of the loop, that is broken on purpose: testdata/mutants has one a file. A file
+// says in its first paragraph what is wrong, then names a source, and the package whose worlds have to find it unless
+// that is this one, and then gives text of the source between <<<< and ==== for which what follows up to >>>> is put.
 type mutant struct {
 	name, wrong, source, worlds string
 	swaps                       []swap

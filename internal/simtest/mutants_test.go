@@ -107,7 +107,8 @@ var (
 // huntFor is how long a mutant is hunted: one may also never come to rest.
 const huntFor = 5 * time.Minute
 
-// hunts are the worlds in which a mutant is sought, one after the other: a few of those that are quick, then crowds, then the rest.
+// hunts are the worlds in which a mutant is sought, one after the other: a few of those that are quick, then crowds,
+// then the rest.
 var hunts = []struct {
 	tests string
 	seeds int

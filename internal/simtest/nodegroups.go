@@ -10,10 +10,11 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// A node group in the modelled world: an autoscaler that asks for anything, and a cluster whose nodes join, or do not, and are emptied.
+// A node group in the modelled world: an autoscaler that asks for anything, and a cluster whose nodes join, or do not,
+// and are emptied.
 
-// autoscale has the autoscaler ask a node group for something: more, less of what is not created, or that some nodes go. Some it names are gone, held, or never
-// were the group's.
+// autoscale has the autoscaler ask a node group for something: more, less of what is not created, or that some nodes
+// go. Some it names are gone, held, or never were the group's.
 func (w *World) autoscale(s *pool.Spec) {
 	b := engine.GroupAsked{Group: s.Name, By: w.now.Add(2 * time.Second)}
 	switch n := w.roll(8); {

@@ -16,8 +16,8 @@ type copied struct {
 	cancelled map[drover.JobID]int64
 }
 
-// Replace puts an older copy of a disk in its place, of which the store finds out by its note beside the records: no number that was given since
-// is given again.
+// Replace puts an older copy of a disk in its place, of which the store finds out by its note beside the records: no
+// number that was given since is given again.
 func (d *Disk) Replace(newest *Disk, now drover.Time) {
 	d.epoch = newest.epoch
 	d.last = max(d.last, newest.last) + engine.Leap
@@ -46,7 +46,8 @@ func (w *World) takeCopy() {
 	w.raise()
 }
 
-// raise has everything started that the copy has not to be started: somebody wishes for that once it was made, and again once it was put back.
+// raise has everything started that the copy has not to be started: somebody wishes for that once it was made, and
+// again once it was put back.
 func (w *World) raise() {
 	if w.peopled() {
 		w.after(w.within(time.Minute), func() { w.wish(engine.QueueAsked{Resume: true}) })
@@ -72,7 +73,8 @@ func (w *World) raiseSoon(job int64) {
 	})
 }
 
-// putBack puts the copy in the place of the disk. What runs on instances runs on, and what the controller knew and did since is known to nobody.
+// putBack puts the copy in the place of the disk. What runs on instances runs on, and what the controller knew and did
+// since is known to nobody.
 func (w *World) putBack() {
 	if w.over {
 		return
@@ -108,8 +110,8 @@ func (w *World) putBack() {
 	}
 }
 
-// bury has what SIGKILL did not end on an instance end by itself after all: nobody knows any more that it was told to, or will not once the controller
-// that told it, of which no record speaks, has died.
+// bury has what SIGKILL did not end on an instance end by itself after all: nobody knows any more that it was told to,
+// or will not once the controller that told it, of which no record speaks, has died.
 func (w *World) bury(v *vm) {
 	for _, r := range v.runs {
 		if r.undead {

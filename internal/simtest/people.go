@@ -49,7 +49,8 @@ func (w *World) pause() {
 	w.after(w.within(15*time.Minute), func() { w.wish(engine.QueueAsked{Resume: true}) })
 }
 
-// wish writes a wish down and tells the controller, which hears of wishes in their order. One that dies first leaves it to the next.
+// wish writes a wish down and tells the controller, which hears of wishes in their order. One that dies first leaves it
+// to the next.
 func (w *World) wish(body engine.Body) {
 	w.Disk.lastWish++
 	row := w.Disk.lastWish
@@ -88,7 +89,8 @@ func (w *World) instruct() {
 	w.wish(engine.InstructAsked{Instance: id, Verb: verb, Reason: drover.Reason{Text: "so it was wished"}})
 }
 
-// hesitation is how long a person may take between a look at a job and what they wish of it. By then it may be done again.
+// hesitation is how long a person may take between a look at a job and what they wish of it. By then it may be done
+// again.
 const hesitation = 5 * time.Minute
 
 // hesitate wishes for something of a job that was looked at, unless the store in which it was seen is lost meanwhile.
@@ -121,7 +123,8 @@ func (w *World) cancelOne() {
 	w.hesitate(engine.CancelAsked{Job: id, Again: again, Reason: why})
 }
 
-// cancelFailing cancels at once an element whose command has failed, while its output is being stored. It may be one that would be tried again.
+// cancelFailing cancels at once an element whose command has failed, while its output is being stored. It may be one
+// that would be tried again.
 func (w *World) cancelFailing() bool {
 	var failing []drover.JobID
 	for id, a := range w.Disk.attempts {
@@ -144,7 +147,8 @@ const lifeWords = "not wanted in life "
 // lifeText is what a person says who cancels a job in one of its lives.
 func lifeText(again int64) string { return fmt.Sprint(lifeWords, again) }
 
-// retry puts back in the queue what did not succeed of the final jobs, unless they are to run after one that is final like that.
+// retry puts back in the queue what did not succeed of the final jobs, unless they are to run after one that is final
+// like that.
 func (w *World) retry() {
 	for _, j := range w.people {
 		end, final := w.Disk.ended[j.Number]
@@ -197,8 +201,8 @@ func (w *World) giveUp() {
 	}
 }
 
-// loseStore takes everything from the controller but the fleet's instances and their tags. The same jobs are submitted once more; what
-// runs of the old ones is strange to it.
+// loseStore takes everything from the controller but the fleet's instances and their tags. The same jobs are submitted
+// once more; what runs of the old ones is strange to it.
 func (w *World) loseStore() {
 	w.Disk = NewDisk()
 	w.Disk.nonce = "m"
@@ -248,8 +252,8 @@ func (w *World) submitLate() {
 
 func (w *World) allFinal() bool { return !w.late && len(w.submit) == 0 && len(w.Disk.jobs) == 0 }
 
-// relent checks that all is as was wished, once a controller has had the time for that, and takes back what would keep the jobs from their
-// end.
+// relent checks that all is as was wished, once a controller has had the time for that, and takes back what would keep
+// the jobs from their end.
 func (w *World) relent() {
 	if c := w.controller; !c.alive() || w.now < max(c.born, c.until).Add(calm) {
 		w.after(calm, w.relent)
@@ -271,8 +275,8 @@ func (w *World) relent() {
 	w.restful = true
 }
 
-// crowdsOut reports whether pools that people enlarged, and a cloud that leaves, leave fewer instances than a gang may need one for each of its jobs. Nothing
-// ever makes room for it then, since a pool is kept whatever waits.
+// crowdsOut reports whether pools that people enlarged, and a cloud that leaves, leave fewer instances than a gang may
+// need one for each of its jobs. Nothing ever makes room for it then, since a pool is kept whatever waits.
 func (w *World) crowdsOut() bool {
 	most, pooled, gang := 0, 0, 0
 	for _, c := range w.settings.Clouds {

@@ -8,9 +8,11 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// Pools in the modelled world: what people do with them, and what is promised of them. A check looks at what is on the disk, write by write.
+// Pools in the modelled world: what people do with them, and what is promised of them. A check looks at what is on the
+// disk, write by write.
 
-// repool has somebody change a pool: its number by a wish, or its zones, its template or whether there is one by the configuration.
+// repool has somebody change a pool: its number by a wish, or its zones, its template or whether there is one by the
+// configuration.
 func (w *World) repool() {
 	all := slices.Clone(w.settings.Pools)
 	s := &all[w.roll(len(all))]
@@ -91,7 +93,8 @@ func (w *World) poolCount(s *pool.Spec) int {
 	return s.Count
 }
 
-// mayJoinPool checks an instance that is to be created for a pool: there are too few, and its place is one that has the fewest, as far as nothing is blocked.
+// mayJoinPool checks an instance that is to be created for a pool: there are too few, and its place is one that has the
+// fewest, as far as nothing is blocked.
 func (w *World) mayJoinPool(in engine.Instance) {
 	s := w.controller.poolSpec(in.Pool)
 	if s == nil {
@@ -166,8 +169,8 @@ func (w *World) poolPlaces(s *pool.Spec) (all []pool.Place) {
 	return all
 }
 
-// mayLeavePool checks an instance of a pool that begins to go. Nothing but its pool, a person or what is wrong with it has it go, and of what is too much
-// one in the fullest zone goes first.
+// mayLeavePool checks an instance of a pool that begins to go. Nothing but its pool, a person or what is wrong with it
+// has it go, and of what is too much one in the fullest zone goes first.
 func (w *World) mayLeavePool(was, in engine.Instance) {
 	why, s := drover.Reason{}, w.controller.poolSpec(in.Pool)
 	switch {

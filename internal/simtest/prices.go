@@ -103,7 +103,8 @@ func (c *controller) priced(b engine.Offered) {
 	}
 }
 
-// reservation is what is reserved of an instance's type, by the settings that the controller was told; nil if nothing is.
+// reservation is what is reserved of an instance's type, by the settings that the controller was told; nil if nothing
+// is.
 func (c *controller) reservation(in engine.Instance) *engine.Reservation {
 	for _, cl := range c.settings.Clouds {
 		for _, r := range cl.Reserved {
@@ -115,8 +116,9 @@ func (c *controller) reservation(in engine.Instance) *engine.Reservation {
 	return nil
 }
 
-// mayReprice checks that an instance's new price is one that its controller was told, and that what was paid stays paid. A stopped instance
-// that runs again first costs what it did before, by its record: the controller may have been told no prices yet, or others.
+// mayReprice checks that an instance's new price is one that its controller was told, and that what was paid stays
+// paid. A stopped instance that runs again first costs what it did before, by its record: the controller may have been
+// told no prices yet, or others.
 func (w *World) mayReprice(was, in engine.Instance) {
 	c, at := w.controller, in.Created
 	if n := len(in.Rates); n > 0 {
@@ -137,7 +139,8 @@ func (w *World) mayReprice(was, in engine.Instance) {
 	}
 }
 
-// toldPrice reports whether a controller was ever told that others like the instance cost so much, or it is reserved at that.
+// toldPrice reports whether a controller was ever told that others like the instance cost so much, or it is reserved at
+// that.
 func (c *controller) toldPrice(in engine.Instance, price drover.Money) bool {
 	if r := c.reservation(in); r != nil && r.Price == price {
 		return true
@@ -146,8 +149,8 @@ func (c *controller) toldPrice(in engine.Instance, price drover.Money) bool {
 	return t != nil && t.ever[engine.OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}][price-c.volumePrice(in)]
 }
 
-// settledOtherwise checks that what an instance has cost in the present windows, and since its attempts began, is what it was before its price was
-// to be another.
+// settledOtherwise checks that what an instance has cost in the present windows, and since its attempts began, is what
+// it was before its price was to be another.
 func (w *World) settledOtherwise(was, in engine.Instance, at drover.Time) bool {
 	differs := func(begin, from drover.Time) bool {
 		return was.Tariff().Cost(begin, from, at) != in.Tariff().Cost(begin, from, at)
@@ -167,7 +170,8 @@ func (w *World) settledOtherwise(was, in engine.Instance, at drover.Time) bool {
 	return false
 }
 
-// glancePrices checks that each instance costs what its controller was told last, and that reservations are used before others are paid.
+// glancePrices checks that each instance costs what its controller was told last, and that reservations are used before
+// others are paid.
 func (c *controller) glancePrices() {
 	used, others := map[string]int{}, map[string]bool{}
 	for _, in := range c.loop.Engine.Instances() {

@@ -9,8 +9,8 @@ import (
 	"drover/internal/engine"
 )
 
-// refusal is a create that was refused for lack of quota or capacity: until another that it covers has been accepted, no two may be in
-// flight.
+// refusal is a create that was refused for lack of quota or capacity: until another that it covers has been accepted,
+// no two may be in flight.
 type refusal struct {
 	scope  drover.Scope
 	of     drover.Offering
@@ -63,7 +63,8 @@ func (c *controller) refused(b engine.CreateFailed) {
 	c.refusals = append(c.refusals, &refusal{b.Err.Scope, in.Candidates[0], b.Err.Market, c.now().Add(forgets), map[int64]bool{}})
 }
 
-// had takes note of an offering that can be had again. It speaks for its whole quota group, of which only the type that was refused is checked.
+// had takes note of an offering that can be had again. It speaks for its whole quota group, of which only the type that
+// was refused is checked.
 func (c *controller) had(o drover.Offering) {
 	c.refusals = slices.DeleteFunc(c.refusals, func(r *refusal) bool {
 		group := r.scope == drover.ScopeQuotaGroup && o.Cloud == r.of.Cloud && cmp.Or(r.market, o.Market) == o.Market && cmp.Or(o.QuotaGroup, r.of.QuotaGroup) == r.of.QuotaGroup
@@ -96,7 +97,8 @@ func (c *controller) mayProbe(effect int64, f engine.Create) {
 	}
 }
 
-// mayOwn checks that an instance that is asked for does not take its user over a limit, those that were adopted left out.
+// mayOwn checks that an instance that is asked for does not take its user over a limit, those that were adopted left
+// out.
 func (w *World) mayOwn(in engine.Instance) {
 	most, n, cpu := w.settings.Users, 0, drover.MilliCPU(0)
 	if w.settings.Lifecycle.Sharing != drover.ShareUser {
@@ -112,8 +114,9 @@ func (w *World) mayOwn(in engine.Instance) {
 	}
 }
 
-// mayAsk checks, once all of a decision is written, the instances that are asked for from now on: none of what they may become is blocked, but
-// where they try themselves whether it still is. What is blocked by the same decision comes too late, and by one on what was taken in together with it.
+// mayAsk checks, once all of a decision is written, the instances that are asked for from now on: none of what they may
+// become is blocked, but where they try themselves whether it still is. What is blocked by the same decision comes too
+// late, and by one on what was taken in together with it.
 func (w *World) mayAsk(writes []engine.Write, decided []drover.Time) {
 	for i, wr := range writes {
 		in := wr.Instance

@@ -106,7 +106,8 @@ func (c *controller) heard(ev engine.Event) {
 	}
 }
 
-// taken notes that a controller knows that an instance is taken back, unless it has been told to go: then nobody asks for its word.
+// taken notes that a controller knows that an instance is taken back, unless it has been told to go: then nobody asks
+// for its word.
 func (c *controller) taken(instance int64) {
 	if in, ok := c.w.Disk.instances[instance]; ok && in.State != drover.InstanceStopping {
 		if v := c.w.vmOf(in); v != nil {

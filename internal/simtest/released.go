@@ -84,7 +84,8 @@ func (c *controller) mayDestroy(f engine.Destroy) {
 	}
 }
 
-// mayConnect checks that each controller sees the boot probe of an instance before it takes the instance's word for anything.
+// mayConnect checks that each controller sees the boot probe of an instance before it takes the instance's word for
+// anything.
 func (c *controller) mayConnect(v *vm, f engine.Connect) {
 	if !f.Probe && v.proved != c.life {
 		c.w.fail("instance %s is taken as it is by a controller that has not seen its boot probe", v.name)

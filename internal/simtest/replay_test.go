@@ -42,8 +42,8 @@ func replay(t *testing.T, recording []byte) record.Result {
 	return result
 }
 
-// testdata/hello.rec was recorded by a real `drover run examples/hello.yaml`; CONTRIBUTING.md says how to make it anew when decisions
-// are meant to change.
+// testdata/hello.rec was recorded by a real `drover run examples/hello.yaml`; CONTRIBUTING.md says how to make it anew
+// when decisions are meant to change.
 func TestARecordedRunOfHelloIsDecidedTheSame(t *testing.T) {
 	recording, err := os.ReadFile("testdata/hello.rec")
 	if err != nil {
@@ -111,7 +111,8 @@ func TestRecordAWorld(t *testing.T) {
 	}
 }
 
-// testdata/arm64.rec was recorded on arm64, where the compiler fuses multiplications with additions; make recordings makes it anew.
+// testdata/arm64.rec was recorded on arm64, where the compiler fuses multiplications with additions; make recordings
+// makes it anew.
 func TestAWorldRecordedOnAnotherArchitectureIsDecidedTheSame(t *testing.T) {
 	recording, err := os.ReadFile(cmp.Or(*replayFrom, "testdata/arm64.rec"))
 	if err != nil {
@@ -129,7 +130,8 @@ func TestAWorldRecordedOnAnotherArchitectureIsDecidedTheSame(t *testing.T) {
 	}
 }
 
-// compareWorlds wants the world of here to be that of a recording: what the world computes, such as plans, is the same on every processor.
+// compareWorlds wants the world of here to be that of a recording: what the world computes, such as plans, is the same
+// on every processor.
 func compareWorlds(t *testing.T, recording []byte) {
 	here, err := record.NewReader(bytes.NewReader(recordElsewhere(t)))
 	if err != nil {
@@ -178,8 +180,8 @@ func newLife(t *testing.T, s engine.State) *life {
 	return &life{w, &file}
 }
 
-// busy records what a busy fleet of real instances would have to say: jobs that used something, keys that were proved, and a disk that is
-// written to every second or so.
+// busy records what a busy fleet of real instances would have to say: jobs that used something, keys that were proved,
+// and a disk that is written to every second or so.
 type busy struct {
 	*life
 	rng    *rand.Rand

@@ -18,7 +18,8 @@ func (w *World) rests() bool {
 // aftermath is how long after a fleet's end no instance may come to be any more.
 const aftermath = time.Minute
 
-// afterAll checks what is there when the engine says that nothing is left. A controller would end now and never look again.
+// afterAll checks what is there when the engine says that nothing is left. A controller would end now and never look
+// again.
 func (w *World) afterAll() {
 	w.over = true
 	end := w.now.Add(aftermath)

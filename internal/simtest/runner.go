@@ -70,7 +70,8 @@ func (c *controller) connect(effect int64, f engine.Connect) {
 	}
 }
 
-// addressOf is where a controller dials an instance: as its last list has it, else as its create call said, else by the records.
+// addressOf is where a controller dials an instance: as its last list has it, else as its create call said, else by the
+// records.
 func (c *controller) addressOf(v *vm, f engine.Connect) string {
 	switch {
 	case v == nil:
@@ -112,8 +113,8 @@ func (c *controller) hello(effect int64, f engine.Connect, v *vm) {
 	v.misfortune()
 }
 
-// forged is what a job says in its runner's name of attempts that were never given to its instance: that all which run elsewhere ended there, that later
-// ones run, and so does a job that nobody submitted.
+// forged is what a job says in its runner's name of attempts that were never given to its instance: that all which run
+// elsewhere ended there, that later ones run, and so does a job that nobody submitted.
 func (w *World) forged(v *vm) (reports []engine.Report) {
 	for _, job := range slices.SortedFunc(maps.Keys(w.running), func(a, b drover.JobID) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Index, b.Index))

@@ -7,8 +7,9 @@ import (
 	"drover/internal/engine"
 )
 
-// mayGoFirst checks that an attempt does not take room for which jobs like its own wait of somebody who uses less for their weight. What keeps
-// those from it for other reasons is left out: money, a mix of the markets, instances that lost them, and that other ones are on their way.
+// mayGoFirst checks that an attempt does not take room for which jobs like its own wait of somebody who uses less for
+// their weight. What keeps those from it for other reasons is left out: money, a mix of the markets, instances that
+// lost them, and that other ones are on their way.
 func (w *World) mayGoFirst(a engine.Attempt) {
 	s, j := w.settings, w.Disk.jobs[a.ID.Job.Number]
 	if s.Shares.By == "" || len(s.Budgets) > 0 || s.Mix != (drover.Mix{}) || w.Disk.elements[a.ID.Job].Memory > 0 {
@@ -53,16 +54,17 @@ func (w *World) shareOf(j engine.Job) (s shared) {
 	return s
 }
 
-// dear reports whether an instance costs more than the cheapest that may be rented for one of a job's elements. How much longer each job is likely to run
-// decides then which of them is worth a place there.
+// dear reports whether an instance costs more than the cheapest that may be rented for one of a job's elements. How
+// much longer each job is likely to run decides then which of them is worth a place there.
 func (w *World) dear(in engine.Instance, o engine.Job) bool {
 	return slices.ContainsFunc(w.controller.loop.Engine.Offers(), func(s engine.OfferState) bool {
 		return s.Price < in.Price && o.Shape.Accepts(s.Offering)
 	})
 }
 
-// stuck reports whether a job waited for nothing but room already, on the attempt's instance too, and not until just now for a plan or for the queue to be resumed. A job that has others on
-// their way may be left off one that is dear for it, and so may one that was to begin on this one, which is ready only now.
+// stuck reports whether a job waited for nothing but room already, on the attempt's instance too, and not until just
+// now for a plan or for the queue to be resumed. A job that has others on their way may be left off one that is dear
+// for it, and so may one that was to begin on this one, which is ready only now.
 func (w *World) stuck(o engine.Job, a engine.Attempt) bool {
 	e := w.controller.loop.Engine
 	in, there := e.Find(w.Disk.instances[a.Instance].Name)

@@ -7,8 +7,9 @@ import (
 	"drover/internal/engine"
 )
 
-// Shorten tries to have a world that fails still fail with less of everything: less bad luck, fewer jobs, an earlier end of what goes
-// wrong. It is greedy: what is not needed is left out for good. Fails runs a recipe and reports whether it fails.
+// Shorten tries to have a world that fails still fail with less of everything: less bad luck, fewer jobs, an earlier
+// end of what goes wrong. It is greedy: what is not needed is left out for good. Fails runs a recipe and reports
+// whether it fails.
 func Shorten(r Recipe, fails func(Recipe) bool) Recipe {
 	try := func(smaller Recipe) bool {
 		if !fails(smaller) {

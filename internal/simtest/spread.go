@@ -31,7 +31,8 @@ func (c *controller) maySolve(p drover.Problem) {
 	}
 }
 
-// spreads checks that a plan keeps the share of one spot offering while there is anything on demand that holds the same.
+// spreads checks that a plan keeps the share of one spot offering while there is anything on demand that holds the
+// same.
 func (w *World) spreads(p drover.Problem, plan drover.Plan) {
 	if p.SpotShare == 0 {
 		return
@@ -81,7 +82,8 @@ func onDemand(p drover.Problem, plan drover.Plan, b drover.Purchase) bool {
 	})
 }
 
-// withinLimitsOf reports whether a plan leaves room for one more instance of an offering within the limits of its problem.
+// withinLimitsOf reports whether a plan leaves room for one more instance of an offering within the limits of its
+// problem.
 func withinLimitsOf(p drover.Problem, plan drover.Plan, o drover.Offering) bool {
 	for _, l := range p.Limits {
 		n, cpu := 1, o.Type.Resources.CPU

@@ -77,8 +77,8 @@ func (c *controller) switchInstance(effect int64, f engine.Switch) {
 	c.reply(2*time.Second, ev)
 }
 
-// mayRest checks an instance that is paid as one that is stopped from now on: it is, unless its cloud took it away. Its record says what it costs
-// when it runs: what it cost, or what its controller was told since.
+// mayRest checks an instance that is paid as one that is stopped from now on: it is, unless its cloud took it away. Its
+// record says what it costs when it runs: what it cost, or what its controller was told since.
 func (w *World) mayRest(was, in engine.Instance) {
 	ran := was.Price
 	if was.StopAccepted {
@@ -103,15 +103,16 @@ func (c *controller) restPrice(in engine.Instance) drover.Money {
 	return 0
 }
 
-// mayRestAt checks the new price of an instance that is stopped. A controller that knows no prices yet leaves it as it was, or takes none; it may have been
-// told them by a later event of the same commit.
+// mayRestAt checks the new price of an instance that is stopped. A controller that knows no prices yet leaves it as it
+// was, or takes none; it may have been told them by a later event of the same commit.
 func (c *controller) mayRestAt(was, in engine.Instance) {
 	if in.Price != c.restPrice(in) && (in.Price != 0 || was.StopAccepted) {
 		c.w.fail("instance %s is stopped and is to cost %v, and its volume costs %v", in.Name, in.Price, c.restPrice(in))
 	}
 }
 
-// glanceStopped checks what a stopped instance costs, now and once it runs, if its cloud lists its type at a price. What its cloud has stopped is paid so.
+// glanceStopped checks what a stopped instance costs, now and once it runs, if its cloud lists its type at a price.
+// What its cloud has stopped is paid so.
 func (c *controller) glanceStopped(in engine.Instance, listed drover.Money) {
 	r := c.reservation(in)
 	switch {
@@ -125,7 +126,8 @@ func (c *controller) glanceStopped(in engine.Instance, listed drover.Money) {
 	}
 }
 
-// mayLeaveStopped checks a stopped instance that begins to go: its pool wants it no more, a person or the fleet's end has it go, or its cloud cannot start it.
+// mayLeaveStopped checks a stopped instance that begins to go: its pool wants it no more, a person or the fleet's end
+// has it go, or its cloud cannot start it.
 func (w *World) mayLeaveStopped(was, in engine.Instance, s *pool.Spec) {
 	v := w.vmOf(in)
 	if in.State != drover.InstanceStopping || was.State != drover.InstanceStopped || was.Waking || v == nil || !v.off {
@@ -231,7 +233,8 @@ func (w *World) boots(s *pool.Spec) (n int) {
 	return n
 }
 
-// stopLater is how many of a pool's instances beyond its number may be stopped once they are ready or have no jobs left, as many as it should still keep stopped.
+// stopLater is how many of a pool's instances beyond its number may be stopped once they are ready or have no jobs
+// left, as many as it should still keep stopped.
 func (w *World) stopLater(s *pool.Spec) int {
 	_, all, inUse := w.counted(s)
 	return max(0, min(inUse+w.boots(s), all-w.poolCount(s), s.Stopped-w.stoppedOf(s)))

@@ -44,7 +44,8 @@ func (t tracer) Append(ev engine.Event, d engine.Decision) {
 	t.w.trace.add(note{at: t.w.now, event: ev, decision: d})
 }
 
-// Trace tells the last things that happened before the world ended: events, what was decided, and faults, each with its time.
+// Trace tells the last things that happened before the world ended: events, what was decided, and faults, each with its
+// time.
 func (w *World) Trace() string {
 	var b strings.Builder
 	t := &w.trace

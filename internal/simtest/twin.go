@@ -7,12 +7,12 @@ import (
 	"drover/internal/engine"
 )
 
-// The engine itself is looked at closely now and then, since that costs as much as there is. It checks that what it keeps is what follows from its State.
-// And an engine is made anew of the State just before a step and takes it as well: it must come to the same State. So whatever influences a later
-// decision is in the State.
+// The engine itself is looked at closely now and then, since that costs as much as there is. It checks that what it
+// keeps is what follows from its State. And an engine is made anew of the State just before a step and takes it as
+// well: it must come to the same State. So whatever influences a later decision is in the State.
 
-// In one of how many steps that is done, by dice of its own, and in how many fewer of a fleet that is a crowd. What is wrong once mostly stays wrong, or
-// comes again.
+// In one of how many steps that is done, by dice of its own, and in how many fewer of a fleet that is a crowd. What is
+// wrong once mostly stays wrong, or comes again.
 const (
 	checkedIn  = 20
 	twinnedIn  = 50
@@ -66,8 +66,8 @@ func (c *controller) sameAs(twin *engine.Engine, events []engine.Event) {
 	c.w.fail("an engine that is made anew before %T comes to another state:\nkept: %s\nanew: %s", events[0].Body, around(kept), around(anew))
 }
 
-// addsUp has the engine compare what it keeps with what follows from its state, and in a small fleet also in the step after each
-// fault.
+// addsUp has the engine compare what it keeps with what follows from its state, and in a small fleet also in the step
+// after each fault.
 func (c *controller) addsUp() {
 	fault := c.w.Faults > c.faults && !c.w.crowded()
 	if c.faults = c.w.Faults; !c.w.closely(checkedIn) && !fault {

@@ -7,8 +7,8 @@ import (
 	"drover/internal/engine"
 )
 
-// unmake has the cloud find that it cannot make what it accepted, and say so in its lists until that is destroyed. Not every cloud lists it as
-// stopped, too.
+// unmake has the cloud find that it cannot make what it accepted, and say so in its lists until that is destroyed. Not
+// every cloud lists it as stopped, too.
 func (v *vm) unmake() {
 	if !v.alive {
 		return
@@ -18,7 +18,8 @@ func (v *vm) unmake() {
 	v.unmade = &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: v.offering.Market, Message: "no room after all"}
 }
 
-// unmade is an instance of which a controller hears in a step that it could not be made, and the engine's number for it.
+// unmade is an instance of which a controller hears in a step that it could not be made, and the engine's number for
+// it.
 type unmade struct {
 	vm       *vm
 	instance int64
@@ -26,7 +27,8 @@ type unmade struct {
 	asked    []int64 // those of the same offering of which nobody knew yet whether they could be made
 }
 
-// failing notes of which instances, that were never ready, a list says that they could not be made. A list that comes once more is no news.
+// failing notes of which instances, that were never ready, a list says that they could not be made. A list that comes
+// once more is no news.
 func (c *controller) failing(b engine.Listed) {
 	if b.Effect <= c.lists[b.Cloud] {
 		return
@@ -52,14 +54,14 @@ func (c *controller) asked(as engine.Instance) (ids []int64) {
 	return ids
 }
 
-// wasMade reports whether the controller knows by now that an instance could be made. That ends the blocks of its offering, also one that began in the
-// same list.
+// wasMade reports whether the controller knows by now that an instance could be made. That ends the blocks of its
+// offering, also one that began in the same list.
 func (c *controller) wasMade(id int64) bool {
 	return slices.ContainsFunc(c.loop.Engine.Instances(), func(in engine.Instance) bool { return in.ID == id && in.Created != 0 })
 }
 
-// mayFail checks what became of them: each of which nobody has wished anything is to go because it could not be made, and what it would have been is
-// left alone. One that is held stays, and of that no other cause is named.
+// mayFail checks what became of them: each of which nobody has wished anything is to go because it could not be made,
+// and what it would have been is left alone. One that is held stays, and of that no other cause is named.
 func (c *controller) mayFail() {
 	for _, u := range c.unmade {
 		switch in := c.w.record(u.vm); {

@@ -206,7 +206,8 @@ func (v *vm) tell(body engine.Body) {
 	}
 }
 
-// cut ends an instance's control stream, if there is one, of which its controller soon hears: not before it goes on, if it is stopped.
+// cut ends an instance's control stream, if there is one, of which its controller soon hears: not before it goes on, if
+// it is stopped.
 func (w *World) cut(v *vm) {
 	if v == nil || v.link == nil {
 		return
@@ -227,8 +228,8 @@ func (w *World) cut(v *vm) {
 // orphanTimeout is how long an instance waits for a controller before it powers itself off.
 const orphanTimeout = time.Hour
 
-// orphan has an instance look, when it has heard from nobody for long, whether to power itself off. In clouds where that does not end the
-// bill it is seen to be stopped.
+// orphan has an instance look, when it has heard from nobody for long, whether to power itself off. In clouds where
+// that does not end the bill it is seen to be stopped.
 func (w *World) orphan(v *vm) {
 	since := w.now
 	v.lost = since

@@ -57,7 +57,8 @@ func (w *World) mayFill(v *vm, id drover.AttemptID) {
 	}
 }
 
-// volumePrice is what an hour of an instance's volume costs beyond what is in the list's price, as large as it is, or may have been grown.
+// volumePrice is what an hour of an instance's volume costs beyond what is in the list's price, as large as it is, or
+// may have been grown.
 func (c *controller) volumePrice(in engine.Instance) drover.Money {
 	for _, cl := range c.settings.Clouds {
 		if cl.Name == in.Cloud && cl.GrowDisk && in.Type.Resources.Disk == 0 {

@@ -1,19 +1,23 @@
-// Package simtest is a modelled world around the real engine and the real loop: clouds, their instances, what runs on them, people and a disk,
-// under one seed, with as much bad luck as is asked for. The promises that the product makes are checked as the world goes on.
+// Package simtest is a modelled world around the real engine and the real loop: clouds, their instances, what runs on
+// them, people and a disk, under one seed, with as much bad luck as is asked for. The promises that the product makes
+// are checked as the world goes on.
 //
-// The model: time jumps from one thing that happens to the next. Every effect lands in the world after a while, whether or not the
-// controller that asked for it still lives, and its answer comes a while later, if that controller does. What goes wrong is a table of
-// faults (luck.go); each has dice of its own. A controller lives until it is killed, and the next one begins with what is on the disk; its
-// clock may leap ahead, and those of the instances are all different.
+// The model: time jumps from one thing that happens to the next. Every effect lands in the world after a while, whether
+// or not the controller that asked for it still lives, and its answer comes a while later, if that controller does.
+// What goes wrong is a table of faults (luck.go); each has dice of its own. A controller lives until it is killed, and
+// the next one begins with what is on the disk; its clock may leap ahead, and those of the instances are all different.
 //
 // The invariants:
 //   - Equal recipes make equal worlds, to the last event.
-//   - Promises are checked where something changes, so that a check costs no more than the change: when a write is committed (written.go)
-//     or an instance paid (bill.go), when an effect is released, when something begins or ends on an instance (released.go).
-//   - The world is honest within bounds: lists lag behind no further than their cloud says, what it said would be destroyed it
-//     destroys when told again, and once Until has passed nothing goes wrong any more. Then all must come to rest (rest.go).
+//   - Promises are checked where something changes, so that a check costs no more than the change: when a write is
+//     committed (written.go) or an instance paid (bill.go), when an effect is released, when something begins or ends
+//     on an instance (released.go).
+//   - The world is honest within bounds: lists lag behind no further than their cloud says, what it said would be
+//     destroyed it destroys when told again, and once Until has passed nothing goes wrong any more. Then all must come
+//     to rest (rest.go).
 //
-// That worlds can find what is wrong is shown by mutants (testdata/mutants): engines that are broken on purpose, each of which has to fail.
+// That worlds can find what is wrong is shown by mutants (testdata/mutants): engines that are broken on purpose, each
+// of which has to fail.
 package simtest
 
 import (
@@ -146,8 +150,8 @@ func (w *World) fail(format string, args ...any) {
 
 func (w *World) age() time.Duration { return w.now.Sub(w.begin) }
 
-// Run lets the world go on until the engine is at rest and nothing is left in the clouds, and says what promise was broken, if one was.
-// A world that takes more than limit of its own time has come to no rest.
+// Run lets the world go on until the engine is at rest and nothing is left in the clouds, and says what promise was
+// broken, if one was. A world that takes more than limit of its own time has come to no rest.
 func (w *World) Run(limit time.Duration) (broken error) {
 	defer func() {
 		if p := recover(); p != nil {

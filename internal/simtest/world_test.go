@@ -71,7 +71,8 @@ func others() engine.Job {
 	return j
 }
 
-// gang is a job of two gangs, each of which takes half of a small fleet. Budgets of whoever it is of allow one of them, also when prices have doubled.
+// gang is a job of two gangs, each of which takes half of a small fleet. Budgets of whoever it is of allow one of them,
+// also when prices have doubled.
 func gang() engine.Job {
 	j := jobs()[0]
 	j.Number, j.Name, j.User, j.Labels, j.Gang = 5, "gang", "bob", nil, 3
@@ -80,7 +81,8 @@ func gang() engine.Job {
 	return j
 }
 
-// delayed is an array that tries again, after a while, what fails, and of which no more than a number run at once, if that is not 0.
+// delayed is an array that tries again, after a while, what fails, and of which no more than a number run at once, if
+// that is not 0.
 func delayed(most int) engine.Job {
 	j := jobs()[0]
 	j.Number, j.Name, j.Labels, j.MaxRunning = 5, "delayed", nil, most
@@ -89,7 +91,8 @@ func delayed(most int) engine.Job {
 	return j
 }
 
-// ganged is the recipe with gangs in some worlds, and in others with arrays whose tries are delayed and of which, in half of them, few run at once.
+// ganged is the recipe with gangs in some worlds, and in others with arrays whose tries are delayed and of which, in
+// half of them, few run at once.
 func (r Recipe) ganged() Recipe {
 	switch r.Seed % 3 {
 	case 0:
@@ -104,8 +107,8 @@ func (r Recipe) ganged() Recipe {
 	return r
 }
 
-// voluminous is the recipe in clouds whose volumes can be grown, with jobs that want larger ones once there are instances, in some worlds: not in
-// those where the records are lost, since what is not known of a volume is of no use.
+// voluminous is the recipe in clouds whose volumes can be grown, with jobs that want larger ones once there are
+// instances, in some worlds: not in those where the records are lost, since what is not known of a volume is of no use.
 func (r Recipe) voluminous() Recipe {
 	if r.Seed%7 > 2 || r.Lose > 0 || r.PutBack > 0 {
 		return r
@@ -139,7 +142,8 @@ type kind struct {
 	ends   func(*World) error
 }
 
-// unlucky is a world with about half of the bad luck there is, in one or two clouds, which now and then loses its store.
+// unlucky is a world with about half of the bad luck there is, in one or two clouds, which now and then loses its
+// store.
 func unlucky(seed uint64) Recipe {
 	r := Recipe{Seed: seed, Luck: Some(seed), Settings: settings(), Jobs: timed(seed, jobs())}
 	if seed%2 == 0 {
@@ -249,8 +253,8 @@ var lags = []struct {
 	lag   time.Duration
 }{{"the local driver", 0}, {"", 4 * time.Second}, {"OpenStack", 30 * time.Second}, {"GCE", time.Minute}, {"Azure", 2 * time.Minute}, {"EC2", 5 * time.Minute}}
 
-// budgets are, by the hour, more than the dearest instance, or the part of it that a job has, when its price has doubled: a job that fits in no
-// budget never ends.
+// budgets are, by the hour, more than the dearest instance, or the part of it that a job has, when its price has
+// doubled: a job that fits in no budget never ends.
 func budgets(some func() bool) []engine.Budget {
 	cent := drover.Dollar / 100
 	all := []engine.Budget{
@@ -274,7 +278,8 @@ func timed(seed uint64, jobs []engine.Job) []engine.Job {
 	return guessed(seed, jobs)
 }
 
-// guessed has it said of some of the jobs how long they are likely to run, which may be a hundred times too long or too short.
+// guessed has it said of some of the jobs how long they are likely to run, which may be a hundred times too long or too
+// short.
 func guessed(seed uint64, jobs []engine.Job) []engine.Job {
 	dice := rand.New(rand.NewPCG(seed, 4))
 	for i := range jobs {
@@ -307,7 +312,8 @@ func peopled(seed uint64) Recipe {
 	return r.voluminous().pooled()
 }
 
-// pooled is the recipe with two pools in some worlds: one of a size, to whose instances nobody logs in in half of them, and one of spare instances, or a floor.
+// pooled is the recipe with two pools in some worlds: one of a size, to whose instances nobody logs in in half of them,
+// and one of spare instances, or a floor.
 func (r Recipe) pooled() Recipe {
 	if r.Seed%4 != 3 {
 		return r
@@ -393,7 +399,8 @@ func TestWhateverPeopleWishAllComesToAGoodEnd(t *testing.T) {
 	tryWorlds(t, kind{peopled, (*World).AllSucceeded}, *seeds)
 }
 
-// shards is into how many parts seeds are divided: as many as may run side by side, and more, so that none is left waiting for the last.
+// shards is into how many parts seeds are divided: as many as may run side by side, and more, so that none is left
+// waiting for the last.
 const shards = 8
 
 // tally is what all worlds took, and whether one has failed: one is told well, and the others are left.
@@ -425,7 +432,8 @@ func processor() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// tryWorlds runs so many worlds of the kind, a seed each, and stops at the first that fails unless all are asked for. That one is explained.
+// tryWorlds runs so many worlds of the kind, a seed each, and stops at the first that fails unless all are asked for.
+// That one is explained.
 func tryWorlds(t *testing.T, k kind, worlds int) {
 	t.Parallel()
 	for shard := range shards {
@@ -472,7 +480,8 @@ func (k kind) try(r Recipe) (*World, error) {
 	return w, err
 }
 
-// explain tells how a world fails, how to see it fail again, and how the shortest one found that breaks the same promise goes wrong.
+// explain tells how a world fails, how to see it fail again, and how the shortest one found that breaks the same
+// promise goes wrong.
 func (k kind) explain(t *testing.T, w *World) {
 	test, _, _ := strings.Cut(t.Name(), "/")
 	t.Logf("again: go test ./internal/simtest -run '^%s$' -args -seeds 1 -first-seed %d", test, w.recipe.Seed)
@@ -503,7 +512,8 @@ func TestAWorldWithoutBadLuckNeedsNoSecondAttempt(t *testing.T) {
 			t.Errorf("job %v had %d attempts", id, n)
 		}
 	}
-	// A few more than the limit of 6, since what is idle is left to go if it costs far more than what a small job needs.
+	// A few more than the limit of 6, since what is idle is left to go if it costs far more than what a small job
+	// needs.
 	if w.Made > 8 {
 		t.Errorf("%d instances were made with a limit of 6 and nothing lost", w.Made)
 	}

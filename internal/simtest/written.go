@@ -158,7 +158,8 @@ func (w *World) mayFinish(row engine.ElementRow) {
 	}
 }
 
-// mayReply checks the answer to a wish, which comes before what is done of it: what is refused comes too late. It remembers what is granted.
+// mayReply checks the answer to a wish, which comes before what is done of it: what is refused comes too late. It
+// remembers what is granted.
 func (w *World) mayReply(wish engine.Body, refused *drover.Error) {
 	late := false
 	switch b := wish.(type) {
@@ -200,8 +201,8 @@ func (w *World) mayBe(in engine.Instance) {
 	}
 }
 
-// returns reports whether an instance is one that was gone, and which its cloud lists again. No two records are of one instance of a cloud's, or
-// it is paid twice.
+// returns reports whether an instance is one that was gone, and which its cloud lists again. No two records are of one
+// instance of a cloud's, or it is paid twice.
 func (w *World) returns(in engine.Instance) bool {
 	for _, d := range w.Disk.departed {
 		switch was := d.Instance; {
@@ -315,8 +316,9 @@ func (w *World) mayBeTagged(was, in engine.Instance) {
 	}
 }
 
-// mayBeSilent checks an instance that is given up because nothing was heard of it: controllers listened to it in vain for as long as it may
-// be silent, and at least one other of its cloud was heard, unless they are few or for too long none was.
+// mayBeSilent checks an instance that is given up because nothing was heard of it: controllers listened to it in vain
+// for as long as it may be silent, and at least one other of its cloud was heard, unless they are few or for too long
+// none was.
 func (w *World) mayBeSilent(in engine.Instance) {
 	c, v := w.controller, w.vmOf(in)
 	if v == nil {
@@ -337,12 +339,14 @@ func (w *World) serves(in engine.Instance) bool {
 	return s != nil && in.Ready != 0 && !in.Waking && w.counts(in, s) && in.Template == s.Template && !w.controller.drains && !w.Disk.closing
 }
 
-// settled is how long it takes a controller at most to notice that a link is cut, if its disk is not slow just then. For longer it takes an instance for
-// connected only until it has taken in that the link was cut, which is known to the step: beyond that nothing excuses it.
+// settled is how long it takes a controller at most to notice that a link is cut, if its disk is not slow just then.
+// For longer it takes an instance for connected only until it has taken in that the link was cut, which is known to the
+// step: beyond that nothing excuses it.
 const settled = 30 * time.Second
 
-// allSilent is how many of a cloud's instances have been heard and are silent, and since when all of them are; 0 if one was heard of late.
-// What the last list left out may be gone, and what nobody logs in to is never heard: neither is a sign of anything.
+// allSilent is how many of a cloud's instances have been heard and are silent, and since when all of them are; 0 if one
+// was heard of late. What the last list left out may be gone, and what nobody logs in to is never heard: neither is a
+// sign of anything.
 func (cl *cloud) allSilent() (n int, since drover.Time) {
 	if c := cl.w.controller; c.now() < c.looks.Add(settled) { // what it takes for connected may have been cut off while it was not looking
 		return 0, 0
@@ -362,14 +366,15 @@ func (cl *cloud) allSilent() (n int, since drover.Time) {
 	return n, since
 }
 
-// partitionOver reports whether none of a cloud's instances was heard for so long that the controller need not blame itself any more.
+// partitionOver reports whether none of a cloud's instances was heard for so long that the controller need not blame
+// itself any more.
 func (w *World) partitionOver(since drover.Time) bool {
 	most := w.settings.Lifecycle.PartitionTimeout
 	return most > 0 && w.now.Sub(since) >= most
 }
 
-// mayGo checks that an instance which is given up is not there, and settles its bill. One that its cloud is destroying may be given up before its lists
-// lack it: also one that was stopped.
+// mayGo checks that an instance which is given up is not there, and settles its bill. One that its cloud is destroying
+// may be given up before its lists lack it: also one that was stopped.
 func (w *World) mayGo(end engine.InstanceEnd) {
 	in := w.Disk.instances[end.ID]
 	for _, v := range w.cloud(in.Cloud).vms {

@@ -12,12 +12,12 @@ import (
 // bound returns the minimum possible cost of the jobs' run times in USD: the cost if every instance were full from its
 // first second to its last.
 //
-// For any weight of a GiB relative to a vCPU, an instance has a number of units, and a job uses a number of units. Let a
-// job pay, for each of its units, the lowest price per unit of the offerings that can run it. An instance can hold each
-// of the jobs that run on it, so none of them pays more than its price per unit. Together they use at most its units, so
-// they never pay more than it costs. Therefore all jobs together never pay more than any fleet that runs them costs.
-// bound tries several weights and returns the highest result. For each offering, it uses the lowest price during the
-// simulation.
+// For any weight of a GiB relative to a vCPU, an instance has a number of units, and a job uses a number of units. Let
+// a job pay, for each of its units, the lowest price per unit of the offerings that can run it. An instance can hold
+// each of the jobs that run on it, so none of them pays more than its price per unit. Together they use at most its
+// units, so they never pay more than it costs. Therefore all jobs together never pay more than any fleet that runs them
+// costs. bound tries several weights and returns the highest result. For each offering, it uses the lowest price during
+// the simulation.
 func bound(work []chunk, offerings []drover.Offering) (best float64, rates map[drover.Shape]float64) {
 	for half := -8; half <= 8; half++ {
 		if usd, each := pays(work, offerings, math.Pow(2, float64(half)/2)/4); usd > best || rates == nil {
@@ -59,8 +59,8 @@ const bands = 128
 // At any moment, some jobs must be running: those that can no longer wait and would not have ended even if they had
 // started immediately. Their rates add up to a level that ready instances must reach. Other jobs may be running too;
 // instances above the sum of all these rates are idle. Therefore each band below the highest level boots before the
-// first time at which it must be ready. Between two such times, it either boots again or idles for as long as no job can
-// have used it.
+// first time at which it must be ready. Between two such times, it either boots again or idles for as long as no job
+// can have used it.
 func (in Input) turns(rates map[drover.Shape]float64, patience, boot time.Duration) (usd float64) {
 	type change struct {
 		at        time.Duration

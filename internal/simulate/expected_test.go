@@ -12,13 +12,15 @@ import (
 	"drover/internal/trace"
 )
 
-// guesses are how wrong people may be about how long their jobs take: by what factor, as the standard deviation of its logarithm.
+// guesses are how wrong people may be about how long their jobs take: by what factor, as the standard deviation of its
+// logarithm.
 var guesses = []struct {
 	name  string
 	wrong float64
 }{{"right", 0}, {"three times too long or too short", math.Log(3)}, {"ten times too long or too short", math.Log(10)}}
 
-// batch is jobs of six sizes that come within a time, in no order, half of which take between 4 and 28 minutes and one in twenty 2 hours or more.
+// batch is jobs of six sizes that come within a time, in no order, half of which take between 4 and 28 minutes and one
+// in twenty 2 hours or more.
 func batch(seed uint64, count int, within time.Duration, wrong float64) *trace.Trace {
 	dice := rand.New(rand.NewPCG(seed, 1))
 	slips := rand.New(rand.NewPCG(seed, 2))
@@ -65,8 +67,8 @@ func TestWhatIsLikelyToEndTogetherIsRentedTogether(t *testing.T) {
 	}
 }
 
-// BenchmarkExpected is what knowing run times saves of batches that come at once and of work that comes in an hour or two days: money of twelve seeds
-// each, on EC2's types. DATA names the folder of the price list.
+// BenchmarkExpected is what knowing run times saves of batches that come at once and of work that comes in an hour or
+// two days: money of twelve seeds each, on EC2's types. DATA names the folder of the price list.
 func BenchmarkExpected(b *testing.B) {
 	in, list := nasa(b), ec2(b)
 	for _, w := range []struct {

@@ -12,8 +12,8 @@ import (
 	"drover/internal/trace"
 )
 
-// obvious is what an older system does, modelled again as plainly as can be: it looks at everything for the time at which something happens
-// next, lets that happen, and then goes through all jobs that wait.
+// obvious is what an older system does, modelled again as plainly as can be: it looks at everything for the time at
+// which something happens next, lets that happen, and then goes through all jobs that wait.
 type obvious struct {
 	in     Input
 	policy Policy
@@ -221,8 +221,8 @@ func (o *obvious) cost(in *plainInstance) (sum drover.Money) {
 	return sum
 }
 
-// input is a small workload, of which no two things happen at once but what is submitted together. With a limit nothing is an array, since
-// jobs that end in one moment make room for others in this order or that.
+// input is a small workload, of which no two things happen at once but what is submitted together. With a limit nothing
+// is an array, since jobs that end in one moment make room for others in this order or that.
 func input(seed uint64, limit int) Input {
 	dice := rand.New(rand.NewPCG(seed, 9))
 	m := Models{Seed: seed, Boot: 45 * time.Second, Interrupted: 0.2}

@@ -23,8 +23,8 @@ import (
 // already exceeded, it is unknown when its instance will be free.
 //
 // With every policy, a job waits if nothing more may be rented for it. Waiting jobs are retried in order whenever
-// something changes. Jobs that lose their instance to an interruption go to the front of the queue. Interruption notices
-// are ignored.
+// something changes. Jobs that lose their instance to an interruption go to the front of the queue. Interruption
+// notices are ignored.
 type older struct {
 	in     Input
 	policy Policy

@@ -187,8 +187,8 @@ func (o *older) finish(p *placed, r *rented) {
 	o.slowly(messageTime, func() { o.vacate(p, r) })
 }
 
-// slowly does something immediately or, with AsSlow, after the time that Drover would need to notice the end of a job or
-// to store its outputs.
+// slowly does something immediately or, with AsSlow, after the time that Drover would need to notice the end of a job
+// or to store its outputs.
 func (o *older) slowly(d time.Duration, do func()) {
 	if o.in.AsSlow {
 		o.after(d, do)

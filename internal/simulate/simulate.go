@@ -2,11 +2,12 @@
 // have cost, and how long jobs would have waited.
 //
 // The model: time jumps from one event to the next. The real engine decides, in the real loop, with the real solver.
-// Clouds, instances and jobs are modelled (world.go); boots, interruptions and prices follow from a seed (models.go). For
-// comparison, simpler policies (older.go) run the same workload under the same models. One meter measures all of them.
+// Clouds, instances and jobs are modelled (world.go); boots, interruptions and prices follow from a seed (models.go).
+// For comparison, simpler policies (older.go) run the same workload under the same models. One meter measures all of
+// them.
 //
-// The invariants: equal inputs give equal results. The n-th instances of two simulations with the same seed have the same
-// boot time and the same interruption. Money is what the modelled clouds bill, exact to the nano-dollar.
+// The invariants: equal inputs give equal results. The n-th instances of two simulations with the same seed have the
+// same boot time and the same interruption. Money is what the modelled clouds bill, exact to the nano-dollar.
 package simulate
 
 import (
@@ -141,8 +142,8 @@ func (r *Result) Saves(ctx context.Context, in Input) error {
 	return err
 }
 
-// stalled is how long a simulation goes on in which nothing begins or ends and nothing runs: longer than a calendar month, with which budgets
-// begin anew.
+// stalled is how long a simulation goes on in which nothing begins or ends and nothing runs: longer than a calendar
+// month, with which budgets begin anew.
 const stalled = 32 * 24 * time.Hour
 
 // errEnded wraps why a simulation was cut off.

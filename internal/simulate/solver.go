@@ -9,7 +9,8 @@ import (
 	"drover/internal/pack"
 )
 
-// solver caches the real solver's answers: many problems of a workload are equal, and equal problems have equal answers.
+// solver caches the real solver's answers: many problems of a workload are equal, and equal problems have equal
+// answers.
 type solver struct {
 	of       []drover.Offering // the last offerings
 	onDemand uint64            // their checksum, without spot offerings

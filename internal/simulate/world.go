@@ -67,9 +67,9 @@ func (w *world) configure() {
 	w.tell(engine.Configured{Settings: settings})
 }
 
-// unwatched makes the engine check less often when nothing happens: in this world, no instance falls silent and the clock
-// never stops, so these checks have nothing to find. The boot timeout is the longest interval that moves no deadline. If
-// there are budgets, idle instances are still checked as often as configured.
+// unwatched makes the engine check less often when nothing happens: in this world, no instance falls silent and the
+// clock never stops, so these checks have nothing to find. The boot timeout is the longest interval that moves no
+// deadline. If there are budgets, idle instances are still checked as often as configured.
 func unwatched(s engine.Settings) engine.Settings {
 	if s.MaxCost == 0 && len(s.Budgets) == 0 {
 		s.Lifecycle.ProbeInterval = max(s.Lifecycle.ProbeInterval, s.Lifecycle.BootTimeout)

@@ -86,8 +86,8 @@ func writeUntilKilled(t *testing.T, path string, least int) (acknowledged int) {
 	return acknowledged
 }
 
-// BenchmarkCommit writes what jobs cost from start to end, a decision being a job's row, its element's and its attempt's, thrice; and so many
-// decisions a commit.
+// BenchmarkCommit writes what jobs cost from start to end, a decision being a job's row, its element's and its
+// attempt's, thrice; and so many decisions a commit.
 func BenchmarkCommit(b *testing.B) {
 	for _, decisions := range []int{10, 256} {
 		b.Run(fmt.Sprint(decisions, " decisions"), func(b *testing.B) { benchmarkCommit(b, decisions) })

@@ -38,8 +38,8 @@ func costSuite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("the parts of any stretch add up to the bills", func(t *testing.T) { costSums(t, openers) })
 }
 
-// costParts is of three instances: the first runs job 1 and half of an element that is lost, the second, whose price doubled after an hour, runs
-// an element of the array still, and the third went without a job.
+// costParts is of three instances: the first runs job 1 and half of an element that is lost, the second, whose price
+// doubled after an hour, runs an element of the array still, and the third went without a job.
 func costParts(t *testing.T, openers func(testing.TB) opener) {
 	s := openers(t)(t)
 	submitted(t, s)

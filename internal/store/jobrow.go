@@ -36,7 +36,8 @@ type elementRow struct {
 	reason drover.Reason
 }
 
-// What waits is taken from the engine's column: only it tells elements that wait from those that were cancelled before they had a row.
+// What waits is taken from the engine's column: only it tells elements that wait from those that were cancelled before
+// they had a row.
 const selectJobs = `SELECT j.number, j.batch, j.user_name, j.submitted, j.priority, j.state, j.engine IS NULL, j.again,
 	CASE WHEN j.first_index < 0 THEN NULL ELSE json_extract(j.engine, '$.queued') END,
 	j.last_index - j.first_index + 1, j.queued, j.succeeded, j.failed, j.cancelled, j.ended, j.reason, j.spec,

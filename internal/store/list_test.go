@@ -11,8 +11,8 @@ import (
 
 const hour = drover.Time(time.Hour)
 
-// halfDone is hello with element 1 of the array succeeded at the second attempt, element 2 failed, element 3 running and job 3 cancelled
-// before it had an attempt. Instance 1 is gone and instance 2 runs.
+// halfDone is hello with element 1 of the array succeeded at the second attempt, element 2 failed, element 3 running
+// and job 3 cancelled before it had an attempt. Instance 1 is gone and instance 2 runs.
 func halfDone(t testing.TB, s *Store) {
 	jobs := submitted(t, s)
 	greet := jobs[1]

@@ -11,7 +11,8 @@ import (
 	"drover/internal/engine"
 )
 
-// A state of the first version: a job with labels of which the engine has changed the priority, an attempt of it, and a wish.
+// A state of the first version: a job with labels of which the engine has changed the priority, an attempt of it, and a
+// wish.
 const first = `
 INSERT INTO jobs VALUES (1, 1, 'b', 'ada', 'one', -1, -1, 1000, 5, TRUE, 'running', 0, 0, 0, 0, 0, '{}',
 	'{"number":1,"priority":7,"queued":null}', '{"name":"one","priority":2,"labels":{"is":"a"},"files":[{"path":"in","size":7,"hash":"h"}]}');

@@ -303,8 +303,8 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 	return &in
 }
 
-// A field that is new in the engine's values fails here until it is told whether it is durable: then it is added to these lists, or
-// else to what the store leaves out.
+// A field that is new in the engine's values fails here until it is told whether it is durable: then it is added to
+// these lists, or else to what the store leaves out.
 // covers K7
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{

@@ -44,8 +44,8 @@ type mark struct {
 
 const (
 	noteSize = 256 // bytes, so that it is within one sector of any disk
-	// copyGap is how much later than it was written a note's file may have been changed without being a copy: the kernel may bring the two
-	// to the disk so far apart.
+	// copyGap is how much later than it was written a note's file may have been changed without being a copy: the
+	// kernel may bring the two to the disk so far apart.
 	copyGap = time.Minute
 )
 

@@ -9,8 +9,9 @@ import (
 	"drover/internal/engine"
 )
 
-// over is hello at its end: of the array element 1 succeeded at the second attempt, element 2 failed, element 3 was cancelled by itself before
-// it had an attempt, and the rest was cancelled together. So was the job after it; the job beside it succeeded.
+// over is hello at its end: of the array element 1 succeeded at the second attempt, element 2 failed, element 3 was
+// cancelled by itself before it had an attempt, and the rest was cancelled together. So was the job after it; the job
+// beside it succeeded.
 func over(t testing.TB, s *Store) {
 	halfDone(t, s)
 	enough := drover.Reason{Code: drover.ReasonCancelled, Text: "enough"}

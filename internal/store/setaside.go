@@ -11,8 +11,9 @@ import (
 	"drover/internal/engine"
 )
 
-// A live attempt that cannot be read, or whose number can be nobody's, is no reason for a controller not to start. It is set aside: its row is taken
-// out and kept, its element waits, and its job has priority 0 until an operator has looked whether the attempt still runs somewhere.
+// A live attempt that cannot be read, or whose number can be nobody's, is no reason for a controller not to start. It
+// is set aside: its row is taken out and kept, its element waits, and its job has priority 0 until an operator has
+// looked whether the attempt still runs somewhere.
 
 // foul is what the engine cannot load of one element.
 type foul struct {

@@ -83,7 +83,8 @@ func touch(path string) error {
 	return f.Close()
 }
 
-// The writer begins every transaction as a writer: one that began as a reader could find at its first change that it is too late.
+// The writer begins every transaction as a writer: one that began as a reader could find at its first change that it is
+// too late.
 var (
 	writerOptions = url.Values{
 		"_txlock": {"immediate"},

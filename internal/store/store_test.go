@@ -34,8 +34,8 @@ func openerOf(path string) opener {
 	}
 }
 
-// sqliteOpeners is sqliteOpener for tests of hundreds of files, which would spend their time on tables and on the disk: each file begins as
-// a copy of one whose tables have been made, and nothing waits until it is on the disk.
+// sqliteOpeners is sqliteOpener for tests of hundreds of files, which would spend their time on tables and on the disk:
+// each file begins as a copy of one whose tables have been made, and nothing waits until it is on the disk.
 func sqliteOpeners(t testing.TB) func(testing.TB) opener {
 	path := filepath.Join(t.TempDir(), "drover.db")
 	s, err := Open(t.Context(), path)

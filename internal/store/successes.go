@@ -16,9 +16,10 @@ import (
 	"drover/internal/engine"
 )
 
-// successes is a log, in a file beside the records, of the attempts that succeeded and of their outputs, for the case that a backup of the records is
-// put back: jobs that succeeded since need not run again, as their results are still there. A line follows the change it is about and is not waited
-// for. One that is missing costs a repetition, so a log that cannot be written is only incomplete.
+// successes is a log, in a file beside the records, of the attempts that succeeded and of their outputs, for the case
+// that a backup of the records is put back: jobs that succeeded since need not run again, as their results are still
+// there. A line follows the change it is about and is not waited for. One that is missing costs a repetition, so a log
+// that cannot be written is only incomplete.
 type successes struct {
 	path string
 
@@ -41,8 +42,8 @@ type outputs struct {
 	Warnings []string         `json:"warnings,omitempty"`
 }
 
-// successesSize is when the log becomes the older one of two: after some 100,000 jobs without outputs. One line is far shorter, as the outputs
-// of one attempt are limited.
+// successesSize is when the log becomes the older one of two: after some 100,000 jobs without outputs. One line is far
+// shorter, as the outputs of one attempt are limited.
 const successesSize = 32 << 20
 
 func successesOf(path string) *successes { return &successes{path: path + ".successes"} }
@@ -84,7 +85,8 @@ func (l *successes) add(lines ...success) {
 	}
 }
 
-// append writes to the log, beginning another once it is full. After an error there is no log: a success must not follow outputs that are missing.
+// append writes to the log, beginning another once it is full. After an error there is no log: a success must not
+// follow outputs that are missing.
 func (l *successes) append(text []byte) {
 	if l.file == nil {
 		return
@@ -131,7 +133,8 @@ func succeeded(writes []engine.Write) (lines []success) {
 	return lines
 }
 
-// recall reads from the log which attempts of jobs that are not final in the records have succeeded, in their order, and writes down their outputs.
+// recall reads from the log which attempts of jobs that are not final in the records have succeeded, in their order,
+// and writes down their outputs.
 func (s *Store) recall(ctx context.Context, tx *sql.Tx, nonce string) (won []engine.Success, err error) {
 	open := map[int64]bool{}
 	err = each(ctx, tx, func(row scanner) error {

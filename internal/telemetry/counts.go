@@ -12,7 +12,8 @@ type counts struct {
 	histograms map[string]*prometheus.HistogramVec
 }
 
-// newCounts makes every metric of the table that is counted as it happens. One without labels is there from the beginning, as 0.
+// newCounts makes every metric of the table that is counted as it happens. One without labels is there from the
+// beginning, as 0.
 func newCounts() counts {
 	c := counts{map[string]*prometheus.CounterVec{}, map[string]*prometheus.HistogramVec{}}
 	for _, m := range table {

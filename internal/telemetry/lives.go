@@ -30,7 +30,8 @@ func newLife(in engine.Instance) *life {
 	return l
 }
 
-// become takes over what the instance is, which is only known for certain once its cloud has accepted it, and since when it is to go.
+// become takes over what the instance is, which is only known for certain once its cloud has accepted it, and since
+// when it is to go.
 func (l *life) become(in engine.Instance) {
 	l.cloud, l.kind, l.market = in.Cloud, in.Type.Name, string(in.Market)
 	if in.State == drover.InstanceStopping && l.told == 0 && in.Reason != nil {

@@ -133,8 +133,8 @@ func collectBlocks(to chan<- prometheus.Metric, all []engine.Block) {
 	}
 }
 
-// collectBudgets tells budgets apart by their place in the configuration, since the names of people are none of a metric's labels: fleet, or user or
-// label with a number, counted from 1.
+// collectBudgets tells budgets apart by their place in the configuration, since the names of people are none of a
+// metric's labels: fleet, or user or label with a number, counted from 1.
 func collectBudgets(to chan<- prometheus.Metric, all []engine.BudgetState) {
 	places := map[string]string{}
 	counts := map[string]int{}

@@ -20,7 +20,8 @@ type metric struct {
 	help    string
 }
 
-// Labels. Each takes its values from the configuration, or from a closed list of words; none is ever the name of a job, an instance or a person.
+// Labels. Each takes its values from the configuration, or from a closed list of words; none is ever the name of a job,
+// an instance or a person.
 const (
 	labelCloud   = "cloud"
 	labelType    = "type"
@@ -115,7 +116,8 @@ const (
 	commitsFailed   = "drover_commits_failed_total"
 )
 
-// table is every metric of Drover's own, in the order of docs/metrics.md. Those of Go and of the process come beside them.
+// table is every metric of Drover's own, in the order of docs/metrics.md. Those of Go and of the process come beside
+// them.
 var table = []metric{
 	{instances, gauge, byStock, nil, "Instances in any state except gone."},
 	{instancesConnected, gauge, byStock, nil, "Instances with an open control stream, or in a pool with login: none."},
@@ -175,7 +177,8 @@ var table = []metric{
 	{buildInfo, gauge, []string{"version", "revision", "go_version"}, nil, "1, labelled with the version of this program."},
 }
 
-// ofPresent reports whether the metric is of the present. What the fleet has cost is asked for too, since its records know it.
+// ofPresent reports whether the metric is of the present. What the fleet has cost is asked for too, since its records
+// know it.
 func (m metric) ofPresent() bool { return m.kind == gauge || m.name == spent }
 
 // lookUp is the metric's line of the table, which has one.

@@ -1,12 +1,13 @@
 // Package telemetry tells Prometheus how a fleet does.
 //
-// There are two sorts of figures. Those of the present (how many instances, what they cost, what waits) are counted when they are asked for,
-// from one snapshot of the engine, so that they always agree with each other and with what the API says. Those of what has happened (calls,
-// boots, waits) are counted as it happens: the lives of jobs and instances from what was written down, so that nothing is counted which a crash
-// could undo, the rest from effects and their answers, and from calls to clouds.
+// There are two sorts of figures. Those of the present (how many instances, what they cost, what waits) are counted
+// when they are asked for, from one snapshot of the engine, so that they always agree with each other and with what the
+// API says. Those of what has happened (calls, boots, waits) are counted as it happens: the lives of jobs and instances
+// from what was written down, so that nothing is counted which a crash could undo, the rest from effects and their
+// answers, and from calls to clouds.
 //
-// One table names every metric, and no label can take a value that is not configured or a word of a closed list: the number of time series does
-// not grow with that of jobs or instances. No other package knows of Prometheus, nor of
+// One table names every metric, and no label can take a value that is not configured or a word of a closed list: the
+// number of time series does not grow with that of jobs or instances. No other package knows of Prometheus, nor of
 // OpenTelemetry, to which the lives of jobs are told as traces where that is wanted.
 package telemetry
 
@@ -24,7 +25,8 @@ type Build struct {
 	Version, Revision, Go string
 }
 
-// Telemetry counts what a controller does, as its observer, and tells it over HTTP. Its methods are safe for concurrent use.
+// Telemetry counts what a controller does, as its observer, and tells it over HTTP. Its methods are safe for concurrent
+// use.
 type Telemetry struct {
 	registry *prometheus.Registry
 	present  *present

@@ -14,7 +14,8 @@ import (
 	"drover/internal/engine"
 )
 
-// figures are what a scrape reads of Drover's own, by series: but for the time series of histograms, of which the sum and the count are told.
+// figures are what a scrape reads of Drover's own, by series: but for the time series of histograms, of which the sum
+// and the count are told.
 func figuresOf(t *testing.T, m *Telemetry) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -169,7 +170,8 @@ const second = drover.Time(time.Second)
 
 var attempt = engine.Attempt{ID: drover.AttemptID{Job: drover.JobID{Number: 3, Index: 1}, Number: 1}, Instance: 7, State: drover.AttemptStarting, Started: 40 * second}
 
-// lived is a Telemetry that has seen an instance come and go, run a job, and been told it is taken back; and calls of every sort.
+// lived is a Telemetry that has seen an instance come and go, run a job, and been told it is taken back; and calls of
+// every sort.
 func lived() *Telemetry {
 	m := begun(now())
 	m.Begun(engine.State{})
@@ -178,7 +180,8 @@ func lived() *Telemetry {
 	return m
 }
 
-// live has an instance asked for at second 10, accepted at 12, let us in at 17, be ready at 20, be told to go at 50 and be gone at 57.
+// live has an instance asked for at second 10, accepted at 12, let us in at 17, be ready at 20, be told to go at 50 and
+// be gone at 57.
 func live(m *Telemetry) {
 	in := engine.Instance{ID: 7, Cloud: "aws", Type: drover.InstanceType{Name: "small"}, Market: drover.Spot, State: drover.InstanceCreating, Asked: 10 * second}
 	write := func(at drover.Time, writes ...engine.Write) { m.Committed(at, writes, time.Millisecond, nil) }

@@ -20,8 +20,9 @@ import (
 // mostTraced is how many jobs and instances are followed at once. What comes beyond them is not traced.
 const mostTraced = 100_000
 
-// traces tells the lives of jobs as spans: a job, or element, from when it began to wait to its end; in that how long it waited, and each attempt; and
-// the instance that it was the first to run on, from the request to its removal. Attempts of other jobs there link to it.
+// traces tells the lives of jobs as spans: a job, or element, from when it began to wait to its end; in that how long
+// it waited, and each attempt; and the instance that it was the first to run on, from the request to its removal.
+// Attempts of other jobs there link to it.
 type traces struct {
 	tracer trace.Tracer
 
@@ -43,7 +44,8 @@ type instanceSpan struct {
 	span trace.Span // nil: no job has run on it yet
 }
 
-// Trace has the lives of jobs told to the OpenTelemetry collector that the environment names, until end is called. Without one nothing is done.
+// Trace has the lives of jobs told to the OpenTelemetry collector that the environment names, until end is called.
+// Without one nothing is done.
 func (t *Telemetry) Trace(ctx context.Context, fleet string) (end func(context.Context) error, err error) {
 	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
 		return func(context.Context) error { return nil }, nil

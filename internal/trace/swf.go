@@ -12,8 +12,9 @@ import (
 	"drover"
 )
 
-// The Standard Workload Format, version 2.2, as the Parallel Workloads Archive defines it: a line for each job with 18 fields, numbers
-// between blanks, -1 where nothing is known; comments begin with a semicolon. https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
+// The Standard Workload Format, version 2.2, as the Parallel Workloads Archive defines it: a line for each job with 18
+// fields, numbers between blanks, -1 where nothing is known; comments begin with a semicolon.
+// https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
 const (
 	swfSubmit    = 1 // seconds after the log's start
 	swfRuntime   = 3 // seconds

@@ -1,11 +1,12 @@
 // Package trace reads recorded workloads, and price lists to try them on.
 //
-// The model: a workload is a list of jobs by the time of their submission, each with how long it ran and what it needed. It is read from a
-// file of the Parallel Workloads Archive (swf.go) or from a table (csv.go), gzipped or not. What a file does not say of a job is zero here, and
-// what cannot be simulated of it is left out and counted by its cause.
+// The model: a workload is a list of jobs by the time of their submission, each with how long it ran and what it
+// needed. It is read from a file of the Parallel Workloads Archive (swf.go) or from a table (csv.go), gzipped or not.
+// What a file does not say of a job is zero here, and what cannot be simulated of it is left out and counted by its
+// cause.
 //
-// The invariants: what is read is bounded, line by line and as a whole; a fault names the file, the line, the place in the line and what to do;
-// the jobs are in the order of their submission, those of one moment in the order of the file.
+// The invariants: what is read is bounded, line by line and as a whole; a fault names the file, the line, the place in
+// the line and what to do; the jobs are in the order of their submission, those of one moment in the order of the file.
 package trace
 
 import (

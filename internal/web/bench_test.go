@@ -25,7 +25,8 @@ import (
 
 var large = flag.Bool("large", false, "measure pages with a million jobs and 10,000 instances")
 
-// TestLargeFleet measures every page with a million jobs stored, a hundred thousand of them arrays' elements, and 10,000 instances; and what an open page costs.
+// TestLargeFleet measures every page with a million jobs stored, a hundred thousand of them arrays' elements, and
+// 10,000 instances; and what an open page costs.
 func TestLargeFleet(t *testing.T) {
 	if !*large {
 		t.Skip("with -large")
@@ -57,7 +58,8 @@ func TestLargeFleet(t *testing.T) {
 	}
 }
 
-// TestAnOpenPageCostsLittle measures what a page takes while it is open, of a controller that has little to do beside it.
+// TestAnOpenPageCostsLittle measures what a page takes while it is open, of a controller that has little to do beside
+// it.
 func TestAnOpenPageCostsLittle(t *testing.T) {
 	if !*large {
 		t.Skip("with -large")
@@ -134,7 +136,8 @@ func (b *benched) watch(t *testing.T, path string, while time.Duration) {
 	}
 }
 
-// largeFleet is a controller of records that hold so many jobs, each with an attempt, and instances, of which none is reached: no cloud is configured.
+// largeFleet is a controller of records that hold so many jobs, each with an attempt, and instances, of which none is
+// reached: no cloud is configured.
 func largeFleet(t *testing.T, jobs, instances int) *benched {
 	debug.SetGCPercent(100)
 	path := filepath.Join(t.TempDir(), "drover.db")

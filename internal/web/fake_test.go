@@ -18,7 +18,8 @@ import (
 	"drover"
 )
 
-// nasty is text of somebody who would like it to be markup, in every way that there is to leave a text, an attribute or an address.
+// nasty is text of somebody who would like it to be markup, in every way that there is to leave a text, an attribute or
+// an address.
 const nasty = `"'></td><script>alert(1)</script><img src=x onerror=alert(2)>&amp;javascript:alert(3)` + "\x1b[31m\u202e`${7*7}{{.}}"
 
 // fake is a Service that says the same nasty text everywhere, and writes down what it is told to do.

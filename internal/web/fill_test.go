@@ -36,7 +36,8 @@ func (silent) Offerings(context.Context) (all []drover.Offering, err error) {
 
 func (silent) Close() error { return nil }
 
-// fillStore fills records, by SQL since a million jobs would take a while otherwise: most are final, with an attempt each; a tenth are the elements of an array.
+// fillStore fills records, by SQL since a million jobs would take a while otherwise: most are final, with an attempt
+// each; a tenth are the elements of an array.
 func fillStore(t *testing.T, path string, jobs, instances int) (array int64) {
 	t.Helper()
 	s, err := store.Open(t.Context(), path)

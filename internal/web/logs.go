@@ -34,8 +34,8 @@ type logPage struct {
 
 func (p logPage) title() string { return "Log of job " + p.Job.ID.String() }
 
-// logs shows the end of a log, or sends it as it grows. While the job goes on the text comes with the stream alone, so that nothing is there twice; who
-// has no JavaScript finds it by a link.
+// logs shows the end of a log, or sends it as it grows. While the job goes on the text comes with the stream alone, so
+// that nothing is there twice; who has no JavaScript finds it by a link.
 func (h *Handler) logs(ctx context.Context, r *request) (any, error) {
 	id, err := jobID(r)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	mostCodes   = 100 // at once
 )
 
-// sessions lets browsers in. A session is a cookie with a token in it, sealed, so that nothing is kept here and a new controller of the same
-// key knows it. One-time codes are kept until they are used.
+// sessions lets browsers in. A session is a cookie with a token in it, sealed, so that nothing is kept here and a new
+// controller of the same key knows it. One-time codes are kept until they are used.
 type sessions struct {
 	seal   cipher.AEAD
 	cookie string // its name: browsers tell hosts apart, but not ports

@@ -9,8 +9,8 @@ import (
 	"drover"
 )
 
-// sums are costs that were added up. That takes as long as there were jobs in the time that is asked for, so it is done beside the page, which shows
-// what was found last, and not again before sumShare times as long has passed.
+// sums are costs that were added up. That takes as long as there were jobs in the time that is asked for, so it is done
+// beside the page, which shows what was found last, and not again before sumShare times as long has passed.
 type sums struct {
 	mu    sync.Mutex
 	known map[string]*sum // guarded by mu
@@ -47,7 +47,8 @@ func (s *sums) month(r *request) *float64 {
 	return &found.costs.Total.Cost
 }
 
-// of is what a filter comes to; nil while that is added up for the first time. The name says of the filter's time how it is asked for again.
+// of is what a filter comes to; nil while that is added up for the first time. The name says of the filter's time how
+// it is asked for again.
 func (s *sums) of(r *request, f drover.CostFilter, name string) (*sum, error) {
 	key := fmt.Sprintf("%s %s %s %s %d %d", r.who.User, r.who.Role, f.By, name, f.Step, f.Limit)
 	s.mu.Lock()

@@ -1,16 +1,19 @@
 // Package web is the dashboard: pages that a browser shows of a drover.Service.
 //
-// The model: a page is made whole on the server, by a template, from what the Service answers at that moment. Its live part is made again
-// every second or so and sent as a server-sent event when it has changed; htmx lays it into the page. So what a reader without
-// JavaScript sees is the same page, as it was when it was asked for. Changes are plain forms.
+// The model: a page is made whole on the server, by a template, from what the Service answers at that moment. Its live
+// part is made again every second or so and sent as a server-sent event when it has changed; htmx lays it into the
+// page. So what a reader without JavaScript sees is the same page, as it was when it was asked for. Changes are plain
+// forms.
 //
-// Who reads is a session: a cookie that holds the bearer token with which somebody asked for a one-time link, sealed by a key of the
-// controller's. Each page asks the Service as the bearer of that token, and so shows and does what the token may, and nothing once it is revoked.
+// Who reads is a session: a cookie that holds the bearer token with which somebody asked for a one-time link, sealed by
+// a key of the controller's. Each page asks the Service as the bearer of that token, and so shows and does what the
+// token may, and nothing once it is revoked.
 //
-// The invariants: names, labels, reasons and logs are hostile text. Nothing from them becomes markup; the content security policy allows no
-// script or style but the files of this package, and nothing from another host. The work of a page does not grow with the number of jobs that
-// there are: lists are read a page at a time. An open page takes less than a hundredth of a core: the next live part is made no sooner than
-// after a hundred times as long as the last one took.
+// The invariants: names, labels, reasons and logs are hostile text. Nothing from them becomes markup; the content
+// security policy allows no script or style but the files of this package, and nothing from another host. The work of a
+// page does not grow with the number of jobs that there are: lists are read a page at a time. An open page takes less
+// than a hundredth of a core: the next live part is made no sooner than after a hundred times as long as the last one
+// took.
 package web
 
 import (
@@ -159,7 +162,8 @@ type request struct {
 // may reports whether the reader has a role, so that forms which would be refused are not shown.
 func (r *request) may(role drover.Role) bool { return r.who.Role.Allows(role) }
 
-// enter is the request of somebody who is let in. KindAuthentication: there is no session, or its token is no longer good.
+// enter is the request of somebody who is let in. KindAuthentication: there is no session, or its token is no longer
+// good.
 func (h *Handler) enter(r *http.Request) (*request, error) {
 	token, err := h.sessions.of(r, time.Now())
 	if err != nil {

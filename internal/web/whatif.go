@@ -51,7 +51,8 @@ type Simulator interface {
 	// Configuration is the text of the one in use.
 	Configuration() (string, error)
 
-	// WhatIf simulates, asking the service for what was recorded. KindInvalid: the configuration or the trace is not good.
+	// WhatIf simulates, asking the service for what was recorded. KindInvalid: the configuration or the trace is not
+	// good.
 	WhatIf(ctx context.Context, svc drover.Service, ask WhatIf) (*Comparison, error)
 }
 

@@ -72,7 +72,8 @@ func took(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// spent is for how long something has gone on, or did; it is rounded while it goes on, so that a page does not change each second for it alone.
+// spent is for how long something has gone on, or did; it is rounded while it goes on, so that a page does not change
+// each second for it alone.
 func spent(from time.Time, to *time.Time, now time.Time) string {
 	if to != nil {
 		return took(to.Sub(from).Round(100 * time.Millisecond))

@@ -1,7 +1,8 @@
 // Package webhook tells people and programs elsewhere that something has happened, by posting it to a URL of their own.
 //
-// Whoever may submit a batch may name the URL, so it is not trusted: what it leads to, after names are resolved and after redirects, must be a public
-// address, unless the configuration allows the host. What is posted is signed with the configuration's secret, if it has one.
+// Whoever may submit a batch may name the URL, so it is not trusted: what it leads to, after names are resolved and
+// after redirects, must be a public address, unless the configuration allows the host. What is posted is signed with
+// the configuration's secret, if it has one.
 package webhook
 
 import (
@@ -45,8 +46,8 @@ type Message struct {
 	Submitted drover.Time             `json:"submitted"`
 }
 
-// SignatureHeader has the time at which a message was sent, in seconds, and its signature: t=TIME,v1=HEX, where HEX is the HMAC-SHA256 of TIME, a dot and
-// the body.
+// SignatureHeader has the time at which a message was sent, in seconds, and its signature: t=TIME,v1=HEX, where HEX is
+// the HMAC-SHA256 of TIME, a dot and the body.
 const SignatureHeader = "Drover-Signature"
 
 const (
@@ -60,7 +61,8 @@ func Send(ctx context.Context, c Config, to string, m Message) error {
 	return Post(ctx, c, to, m.Text, m)
 }
 
-// Post posts what there is to be told, as JSON, or its text to who reads only that. KindInvalid: it would go where it may not, or is refused for good; KindTransient: it may be tried again.
+// Post posts what there is to be told, as JSON, or its text to who reads only that. KindInvalid: it would go where it
+// may not, or is refused for good; KindTransient: it may be tried again.
 func Post(ctx context.Context, c Config, to, text string, m any) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -96,7 +98,8 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 	return drover.Errorf(drover.KindInvalid, "%s answers %s: %.200s", target.Host, answer.Status, said)
 }
 
-// format is the body, in the way that its receiver reads: Slack wants the text alone, ntfy the plain text, all others get the whole message.
+// format is the body, in the way that its receiver reads: Slack wants the text alone, ntfy the plain text, all others
+// get the whole message.
 func format(to *url.URL, text string, what any) (body []byte, kind string, err error) {
 	switch host := to.Hostname(); {
 	case host == "hooks.slack.com":
@@ -140,8 +143,9 @@ func (c Config) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// special are the addresses that lead to nobody in public, or to one that they contain: what IANA's registries of special-purpose addresses list as not
-// globally reachable, gateways to IPv4 (RFC 6052, RFC 3056), and where Azure's hosts answer their VMs. Of IPv6, what is not in 2000::/3 is not public either.
+// special are the addresses that lead to nobody in public, or to one that they contain: what IANA's registries of
+// special-purpose addresses list as not globally reachable, gateways to IPv4 (RFC 6052, RFC 3056), and where Azure's
+// hosts answer their VMs. Of IPv6, what is not in 2000::/3 is not public either.
 var special = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",

@@ -9,8 +9,8 @@ import (
 // maxChunk bounds one chunk of a stream whose length is not known beforehand.
 const maxChunk = 64 << 10
 
-// ChunkWriter sends a stream of unknown length in chunks, each behind its length in four big-endian bytes; Close sends the empty chunk
-// that ends it.
+// ChunkWriter sends a stream of unknown length in chunks, each behind its length in four big-endian bytes; Close sends
+// the empty chunk that ends it.
 type ChunkWriter struct{ W io.Writer }
 
 // Write sends p, cut into chunks.
@@ -33,7 +33,8 @@ func (c ChunkWriter) Close() error {
 	return err
 }
 
-// ChunkReader reads what a ChunkWriter sent, up to io.EOF at the empty chunk. Drain it before the channel is used again.
+// ChunkReader reads what a ChunkWriter sent, up to io.EOF at the empty chunk. Drain it before the channel is used
+// again.
 type ChunkReader struct {
 	R    io.Reader
 	left int

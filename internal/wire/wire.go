@@ -1,9 +1,10 @@
 // Package wire is what a controller and a runner say to each other over SSH.
 //
-// One channel per instance is the control stream: small messages both ways, one JSON object a line, beginning with a Hello from
-// each side. Everything large goes in channels of its own, each beginning with one Request line and answered by one Reply line,
-// then raw bytes. Both sides come from the same source tree, but not always from the same version of it: a reader ignores keys
-// and message types that it does not know, and Hello.Version is raised only when that is not enough.
+// One channel per instance is the control stream: small messages both ways, one JSON object a line, beginning with a
+// Hello from each side. Everything large goes in channels of its own, each beginning with one Request line and answered
+// by one Reply line, then raw bytes. Both sides come from the same source tree, but not always from the same version of
+// it: a reader ignores keys and message types that it does not know, and Hello.Version is raised only when that is not
+// enough.
 package wire
 
 import (
@@ -66,7 +67,8 @@ type Hello struct {
 	Unfit    bool      `json:"unfit,omitempty"`    // runner only: it always will
 }
 
-// Orders are what a controller wants of a runner beside attempts. The runner keeps to the last ones, over its own restarts too.
+// Orders are what a controller wants of a runner beside attempts. The runner keeps to the last ones, over its own
+// restarts too.
 type Orders struct {
 	Orphan   time.Duration `json:"orphan,omitempty"`   // no word from any controller for so long, and no attempt: it powers the instance off; 0: never
 	Notices  string        `json:"notices,omitempty"`  // where it reads that the cloud takes the instance back, as driver.Notices; empty: nowhere
@@ -77,13 +79,14 @@ type Orders struct {
 	Runtime  string        `json:"runtime,omitempty"`  // what runs attempts with an image: docker or podman; empty: whichever is there
 }
 
-// Notice says that the cloud will take the instance back. It is sent at once, and again in each Hello while it stands. One without a Cause
-// says that the cloud has thought better of it.
+// Notice says that the cloud will take the instance back. It is sent at once, and again in each Hello while it stands.
+// One without a Cause says that the cloud has thought better of it.
 type Notice struct {
 	drover.Notice
 }
 
-// Ailing says what is wrong with the instance, by the runner's own look or by the Health command. One without Text takes it back.
+// Ailing says what is wrong with the instance, by the runner's own look or by the Health command. One without Text
+// takes it back.
 type Ailing struct {
 	Text string `json:"text,omitempty"`
 }
@@ -95,7 +98,8 @@ type Attempt struct {
 	Proof string           `json:"proof,omitempty"`
 }
 
-// Start asks for an attempt to be run. Asking again for one that is known is answered by Started, and by Exited if it has ended.
+// Start asks for an attempt to be run. Asking again for one that is known is answered by Started, and by Exited if it
+// has ended.
 type Start struct {
 	ID      drover.AttemptID  `json:"id"`
 	Command []string          `json:"command"`         // empty only with an Image, whose own is then run
@@ -133,15 +137,15 @@ type Started struct {
 	ID drover.AttemptID `json:"id"`
 }
 
-// Missing says which contents the runner needs before it can start the attempt, by hash; they are put by PutBlob, then Start is
-// sent again.
+// Missing says which contents the runner needs before it can start the attempt, by hash; they are put by PutBlob, then
+// Start is sent again.
 type Missing struct {
 	ID     drover.AttemptID `json:"id"`
 	Hashes []string         `json:"hashes"`
 }
 
-// Refused says that the attempt was not started and never will be under this number, and why. With NotHere nothing is wrong with what
-// was asked: the job may be started elsewhere, or under another number.
+// Refused says that the attempt was not started and never will be under this number, and why. With NotHere nothing is
+// wrong with what was asked: the job may be started elsewhere, or under another number.
 type Refused struct {
 	ID      drover.AttemptID `json:"id"`
 	Text    string           `json:"text"`
@@ -155,12 +159,14 @@ type Exited struct {
 	Proof string           `json:"proof,omitempty"`
 }
 
-// API says that a job on the instance has connected to DROVER_API: the controller takes the connection with an OpenAPI request.
+// API says that a job on the instance has connected to DROVER_API: the controller takes the connection with an OpenAPI
+// request.
 type API struct {
 	Conn int64 `json:"conn"`
 }
 
-// What an instance holds of its jobs' connections to DROVER_API: at most so many at once, and each for so long until the controller takes it.
+// What an instance holds of its jobs' connections to DROVER_API: at most so many at once, and each for so long until
+// the controller takes it.
 const (
 	APIConns    = 64
 	APIPatience = 10 * time.Second
@@ -193,23 +199,24 @@ type Op string
 
 // The operations. A channel carries any number of PutBlob, GetLog and GetOutputs in turn; OpenAPI is its last.
 const (
-	// PutBlob stores contents under their hash: Size bytes follow from the controller, then a second Reply once they are stored and
-	// their hash is right.
+	// PutBlob stores contents under their hash: Size bytes follow from the controller, then a second Reply once they
+	// are stored and their hash is right.
 	PutBlob Op = "put_blob"
 
-	// GetLog reads a stream from Offset to its present end, but no more than Size bytes if that is not 0: Reply.Size bytes follow.
+	// GetLog reads a stream from Offset to its present end, but no more than Size bytes if that is not 0: Reply.Size
+	// bytes follow.
 	GetLog Op = "get_log"
 
-	// GetOutputs fetches the files that match the attempt's output patterns: a tar stream follows in chunks, then a second Reply that
-	// says whether it is whole.
+	// GetOutputs fetches the files that match the attempt's output patterns: a tar stream follows in chunks, then a
+	// second Reply that says whether it is whole.
 	GetOutputs Op = "get_outputs"
 
 	// OpenAPI takes up a connection that a job has made: from here on the two sides are its two ends.
 	OpenAPI Op = "open_api"
 )
 
-// The streams that are the runner's own: what the attempt's supervisor did, and what the instance's daemon did (which belongs to no
-// attempt).
+// The streams that are the runner's own: what the attempt's supervisor did, and what the instance's daemon did (which
+// belongs to no attempt).
 const (
 	SupervisorStream = "supervisor"
 	RunnerStream     = "runner"

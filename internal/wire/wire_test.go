@@ -128,8 +128,8 @@ func TestChunks(t *testing.T) {
 	})
 }
 
-// FuzzConn feeds lines of a stranger's to the reader: it must not panic, and what it takes must mean the same when written again. An id
-// that was left out is the one thing that is written and not read again.
+// FuzzConn feeds lines of a stranger's to the reader: it must not panic, and what it takes must mean the same when
+// written again. An id that was left out is the one thing that is written and not read again.
 func FuzzConn(f *testing.F) {
 	f.Add([]byte(`{"hello":{"version":1,"epoch":1,"fleet":"lab","instance":"lab-1","attempts":[{"id":"1/1","exit":{"code":1}}]}}` + "\n"))
 	f.Add([]byte(`{"start":{"id":"17.3/1","command":["a"],"env":{"A":"b"},"timeout":-1}}` + "\n{}\nnull\n[]\n"))

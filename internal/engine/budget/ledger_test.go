@@ -114,7 +114,8 @@ var settings = budget.Settings{
 	},
 }
 
-// A ledger that is kept from change to change, through hours, days and a month that end, answers as one does that is made anew.
+// A ledger that is kept from change to change, through hours, days and a month that end, answers as one does that is
+// made anew.
 func TestAKeptLedgerAnswersAsOneMadeAnew(t *testing.T) {
 	refused := 0
 	for seed := range uint64(60) {

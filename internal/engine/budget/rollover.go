@@ -49,7 +49,8 @@ func (l *Ledger) setRole(a *Account) {
 	}
 }
 
-// Turn starts new windows where old ones have ended. It returns the spending that changed, and whether any window ended.
+// Turn starts new windows where old ones have ended. It returns the spending that changed, and whether any window
+// ended.
 func (l *Ledger) Turn() (changed []Spending, ended bool) {
 	if len(l.settings.Budgets) == 0 || l.now < l.turn {
 		return nil, false

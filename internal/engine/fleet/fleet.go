@@ -148,8 +148,8 @@ func (f *Fleet) ByProviderID(cloud, id string) *Member {
 	return nil
 }
 
-// ForSighting returns the instance that a list shows: the one with its name, unless that has another ID because the cloud
-// created two; nil if none is known.
+// ForSighting returns the instance that a list shows: the one with its name, unless that has another ID because the
+// cloud created two; nil if none is known.
 func (f *Fleet) ForSighting(cloud string, s Sighting) *Member {
 	in := f.byName[s.Name]
 	if in != nil && (in.ProviderID == "" || in.ProviderID == s.ProviderID) {

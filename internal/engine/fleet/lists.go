@@ -78,8 +78,8 @@ func (in *Member) EndListed() drover.Time {
 	return in.EndTold
 }
 
-// ShouldBeConnected reports whether the instance has been connected to this or an earlier controller, so that its silence
-// means something. A boot has its own deadline.
+// ShouldBeConnected reports whether the instance has been connected to this or an earlier controller, so that its
+// silence means something. A boot has its own deadline.
 func (in *Member) ShouldBeConnected() bool {
 	known := in.State.Ready() || in.State == drover.InstanceUnknown
 	return known && !in.Broken && !in.NoLogin && (in.Ready != 0 || !in.Begun)

@@ -13,7 +13,8 @@ func TestDelisting(t *testing.T) {
 	if _, known := f.Delisting("c"); known {
 		t.Error("it is known before anything was seen")
 	}
-	// A cloud lists destroyed instances for as long, and is listed when the forecast says, and every second from then on.
+	// A cloud lists destroyed instances for as long, and is listed when the forecast says, and every second from then
+	// on.
 	lists := func(lists time.Duration) (calls int) {
 		first, _ := f.Delisting("c")
 		with, without := drover.Time(0), drover.Time(first)

@@ -146,9 +146,9 @@ type Hold struct {
 	Within int           // how many of them ended within this time
 }
 
-// Hold returns the longest time that is worth keeping an instance for any shape of work that it takes: a user's, or with
-// an empty user everybody's. A boot takes boot; saves returns how much of one, at the instance's price, work of a shape
-// saves that finds the instance idle, 0 if the instance cannot take it.
+// Hold returns the longest time that is worth keeping an instance for any shape of work that it takes: a user's, or
+// with an empty user everybody's. A boot takes boot; saves returns how much of one, at the instance's price, work of a
+// shape saves that finds the instance idle, 0 if the instance cannot take it.
 func (f *Forecast) Hold(user string, boot time.Duration, now drover.Time, saves func(drover.Shape) time.Duration) (h Hold) {
 	for _, g := range f.of(user) {
 		seen := g.seen(now, boot)

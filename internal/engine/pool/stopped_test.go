@@ -9,7 +9,8 @@ import (
 	"drover"
 )
 
-// asleep are stopped instances that may be started, one in each of some zones, numbered from 10, each costing what it says.
+// asleep are stopped instances that may be started, one in each of some zones, numbered from 10, each costing what it
+// says.
 func asleep(zones string, prices ...drover.Money) (all []View) {
 	for i, price := range prices {
 		all = append(all, View{Place: place(zones[i : i+1]), ID: int64(10 + i), Template: "new", Price: price, Stopped: true, Startable: true})

@@ -13,7 +13,8 @@ type Range struct {
 	Last  int `json:"l"`
 }
 
-// Ranges is a set of element indexes as sorted, disjoint runs that do not touch: a million waiting elements cost one Range.
+// Ranges is a set of element indexes as sorted, disjoint runs that do not touch: a million waiting elements cost one
+// Range.
 type Ranges []Range
 
 // RangesOf returns the indexes of an array, or the single index of a job without one.

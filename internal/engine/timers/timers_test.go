@@ -11,7 +11,8 @@ import (
 	"drover/internal/engine/timers"
 )
 
-// Whatever is set, replaced and cleared: each thing is due at the time that was set last, the earliest first, and of equal times the lowest ID.
+// Whatever is set, replaced and cleared: each thing is due at the time that was set last, the earliest first, and of
+// equal times the lowest ID.
 func TestEachIsDueAtTheTimeThatWasSetLast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all timers.Timers
