@@ -55,8 +55,11 @@ func (e *Engine) listDestroyed(in *fleet.Member) {
 
 // delistedAt returns when lists are expected to lack an instance whose destruction was accepted; 0 if unknown.
 func (e *Engine) delistedAt(in *fleet.Member) drover.Time {
+	if !in.Accepted || in.State != drover.InstanceStopping {
+		return 0
+	}
 	after, known := e.forecast.Delisting(in.Cloud)
-	if !known || !in.Accepted || in.State != drover.InstanceStopping {
+	if !known {
 		return 0
 	}
 	return in.Known.Add(after)

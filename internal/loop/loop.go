@@ -6,6 +6,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"drover"
 	"drover/internal/engine"
@@ -48,21 +49,25 @@ func (l *Loop) Step(ctx context.Context, events []engine.Event) (wake drover.Tim
 		return 0, l.broken
 	}
 	var all engine.Decision
-	for _, ev := range events {
+	for i, ev := range events {
 		ev.At = max(ev.At, l.last)
 		l.last = ev.At
 		d := l.Engine.Apply(ev)
 		if l.Recorder != nil {
 			l.Recorder.Append(ev, d)
 		}
-		all.Writes = append(all.Writes, d.Writes...)
-		all.Effects = append(all.Effects, d.Effects...)
+		if i == 0 { // usually the only one; clipped, because the recorder has these slices too
+			all = engine.Decision{Writes: slices.Clip(d.Writes), Effects: slices.Clip(d.Effects), Notes: slices.Clip(d.Notes)}
+		} else {
+			all.Writes = append(all.Writes, d.Writes...)
+			all.Effects = append(all.Effects, d.Effects...)
+			all.Notes = append(all.Notes, d.Notes...)
+		}
 		for _, f := range d.Effects {
 			if f.Fire != nil { // they outlive the controller
 				all.Writes = append(all.Writes, engine.Write{Hook: &engine.HookRow{Effect: f.ID, Fire: *f.Fire}})
 			}
 		}
-		all.Notes = append(all.Notes, d.Notes...)
 		wake = d.Wake
 	}
 	if len(all.Writes) > 0 {
