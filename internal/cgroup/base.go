@@ -13,7 +13,7 @@ import (
 // mountPoint is where hosts mount control groups.
 const mountPoint = "/sys/fs/cgroup"
 
-// Find finds where this process can make groups, by making one. Its error says why it cannot, for people.
+// Find finds where this process can make groups, by making one. Its error explains to people why it cannot.
 func Find() (Base, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -34,7 +34,7 @@ func Find() (Base, error) {
 	return Base{}, errors.Join(wrong...)
 }
 
-// parse reads the lines of /proc/PID/cgroup: which group the process is in, by controller, that of version 2 being "".
+// parse reads /proc/PID/cgroup and returns the process's group by controller; version 2's key is "".
 func parse(text string) map[string]string {
 	own := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -49,8 +49,8 @@ func parse(text string) map[string]string {
 	return own
 }
 
-// candidates are the places to try: within this process's own group, whose limits then hold too; and in version 2,
-// where a group with processes in it may have no groups with controllers, at the top.
+// candidates returns the bases to try. The first is this process's own group, whose limits then apply too. In version
+// 2, a group with processes in it cannot have child groups with controllers, so the top of the hierarchy is the second.
 func candidates(own map[string]string) []Base {
 	if _, ok := own["memory"]; ok {
 		return []Base{{Memory: filepath.Join(mountPoint, "memory", own["memory"]), CPU: filepath.Join(mountPoint, "cpu", own["cpu"])}}

@@ -1,5 +1,5 @@
-// Package cgroup limits the processors and memory that a process and its descendants use, by control groups of the
-// Linux kernel: version 2, or version 1 where its controllers are mounted, which includes hybrid hosts. See cgroups(7).
+// Package cgroup limits the CPU and memory that a process and its descendants use, by control groups of the Linux
+// kernel: version 2, or version 1 if its controllers are mounted, as on hybrid hosts. See cgroups(7).
 //
 // A [Base], found once, is where groups can be created; a [Group] is created in it for each attempt. A process starts
 // in its group, so it never runs without its limits.
@@ -21,8 +21,8 @@ import (
 	"drover/internal/backoff"
 )
 
-// Base is where groups can be made: one folder for each controller, which in version 2 are the same. It can be written
-// as JSON.
+// Base is where groups can be made: one folder for each controller; in version 2 both are the same. It can be
+// marshalled to JSON.
 type Base struct {
 	Unified bool   `json:"unified,omitempty"` // version 2
 	Memory  string `json:"memory"`
@@ -36,12 +36,12 @@ type Group struct {
 	cpu    string
 }
 
-// Group names a group in the base. It need not be there.
+// Group returns the group of that name in the base. It need not exist.
 func (b Base) Group(name string) *Group {
 	return &Group{base: b, memory: filepath.Join(b.Memory, name), cpu: filepath.Join(b.CPU, name)}
 }
 
-// folders are the group's, each once.
+// folders returns the group's folders, each once.
 func (g *Group) folders() []string {
 	if g.cpu == g.memory {
 		return []string{g.memory}
@@ -49,8 +49,8 @@ func (g *Group) folders() []string {
 	return []string{g.memory, g.cpu}
 }
 
-// Make makes the group with its limits, 0 being none. A group that is there already, left by one who died, must be
-// removed before.
+// Make makes the group with its limits; 0 means no limit. It fails if the group already exists, left by a process that
+// died: Remove it first.
 func (g *Group) Make(limits drover.Resources) error {
 	for _, folder := range g.folders() {
 		if err := os.Mkdir(folder, 0o700); err != nil {
@@ -63,7 +63,7 @@ func (g *Group) Make(limits drover.Resources) error {
 	return nil
 }
 
-// period is that within which a group's processor time is counted, in microseconds: the kernel's own choice.
+// period is the interval of a group's CPU quota, in microseconds. It is the kernel's default.
 const period = 100_000
 
 func (g *Group) limit(r drover.Resources) error {
@@ -87,7 +87,7 @@ func (g *Group) limit(r drover.Resources) error {
 	return errors.Join(errs...)
 }
 
-// ifThere forgives that a file is missing: without swap there is none to limit it.
+// ifThere ignores a missing file: a kernel without swap accounting has no file to limit it.
 func ifThere(err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return nil
@@ -95,7 +95,7 @@ func ifThere(err error) error {
 	return err
 }
 
-// write sets one of a group's values. The file is never made: what the kernel does not offer is an error.
+// write sets one of a group's values. It never creates the file: a value that the kernel lacks is an error.
 func write(folder, file, value string) error {
 	f, err := os.OpenFile(filepath.Join(folder, file), os.O_WRONLY, 0)
 	if err != nil {
@@ -105,8 +105,8 @@ func write(folder, file, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// OutOfMemory is how many processes of the group the kernel has ended because the group needed more memory than it may
-// have.
+// OutOfMemory returns how many processes of the group the kernel has killed because the group exceeded its memory
+// limit.
 func (g *Group) OutOfMemory() (int, error) {
 	file := "memory.oom_control"
 	if g.base.Unified {
@@ -115,7 +115,7 @@ func (g *Group) OutOfMemory() (int, error) {
 	return countOf(filepath.Join(g.memory, file))
 }
 
-// countOf reads the kernel's count of processes ended for want of memory.
+// countOf reads the kernel's count of processes killed for lack of memory.
 func countOf(path string) (int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -129,7 +129,8 @@ func countOf(path string) (int, error) {
 	return 0, fmt.Errorf("%s has no oom_kill entry", path)
 }
 
-// OwnOutOfMemory is [Group.OutOfMemory] of the group that this process sees as the top one, as it does in a container.
+// OwnOutOfMemory is [Group.OutOfMemory] for the group that this process sees at the top, which in a container is its
+// own.
 func OwnOutOfMemory() (int, error) {
 	n, err := countOf(mountPoint + "/memory.events")
 	if errors.Is(err, os.ErrNotExist) {
@@ -138,8 +139,8 @@ func OwnOutOfMemory() (int, error) {
 	return n, err
 }
 
-// Remove kills what is left in the group, and in those that were made in it, and removes it. It is patient that long
-// with what does not die at once. A group that is not there is no error.
+// Remove kills the processes left in the group and its subgroups, and removes them. It retries for as long as patience
+// if some do not die at once. A missing group is no error.
 func (g *Group) Remove(patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -158,7 +159,7 @@ func (g *Group) Remove(patience time.Duration) error {
 	return busy
 }
 
-// remove removes a group that is empty, or kills what is in it and leaves it to the next call.
+// remove removes an empty group. Otherwise it kills the group's processes and leaves the group to the next call.
 func remove(folder string) error {
 	err := unix.Rmdir(folder)
 	if err == nil || err == unix.ENOENT {
@@ -167,7 +168,7 @@ func remove(folder string) error {
 	if entries, err := os.ReadDir(folder); err == nil {
 		for _, entry := range entries {
 			if entry.IsDir() {
-				// What keeps this one keeps the outer one too.
+				// If the subgroup cannot be removed, the outer group cannot be either, and its error is returned.
 				_ = remove(filepath.Join(folder, entry.Name()))
 			}
 		}
@@ -176,9 +177,8 @@ func remove(folder string) error {
 	return err
 }
 
-// Sweep removes the groups with this prefix that hold no process and were made before the given time: who made them
-// died, or the whole of an instance that shares its host with others. A younger one may be about to get its first
-// process.
+// Sweep removes the groups with this prefix that hold no process and were made before the given time: their maker died,
+// or a whole instance on this host did. A younger group may be about to get its first process.
 func (b Base) Sweep(prefix string, before time.Time) {
 	for _, folder := range (&Group{memory: b.Memory, cpu: b.CPU}).folders() {
 		entries, err := os.ReadDir(folder)
@@ -194,7 +194,7 @@ func (b Base) Sweep(prefix string, before time.Time) {
 	}
 }
 
-// kill kills what is in a group. What is born meanwhile is met by the next call.
+// kill kills the processes in a group. The next call kills those that start in the meantime.
 func kill(folder string) {
 	text, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
 	if err != nil {

@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// group makes a group, and skips where that cannot be.
+// group makes a group, and skips the test if it cannot.
 func group(t *testing.T, limits drover.Resources) *Group {
 	b, err := Find()
 	if err != nil {
@@ -99,7 +99,7 @@ func TestCPU(t *testing.T) {
 	})
 }
 
-// usedByChildren is the processor time of all processes that this one has started and seen end.
+// usedByChildren returns the CPU time of all child processes that have been waited for.
 func usedByChildren(t *testing.T) time.Duration {
 	var usage unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &usage); err != nil {

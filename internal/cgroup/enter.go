@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter has start make a process that is in the group from its first moment, with the attributes that it is given.
+// Enter calls start to make a process that is in the group from its first moment. start must use attr.
 func (g *Group) Enter(attr *syscall.SysProcAttr, start func() (pid int, err error)) (int, error) {
 	if !g.base.Unified {
 		return g.enterByThread(start)
@@ -24,9 +24,9 @@ func (g *Group) Enter(attr *syscall.SysProcAttr, start func() (pid int, err erro
 	return start()
 }
 
-// enterByThread starts the process from a thread that is in the group meanwhile, since a process is born into the group
-// of the thread which makes it. A thread enters a group without waiting for the others of its process. One that cannot
-// leave it again ends.
+// enterByThread starts the process from a thread that it moves into the group for that time, since a process starts in
+// the group of the thread that makes it. A thread can enter a group alone, without the other threads of its process. If
+// it cannot leave again, the thread ends.
 func (g *Group) enterByThread(start func() (int, error)) (pid int, err error) {
 	done := make(chan struct{})
 	go func() {

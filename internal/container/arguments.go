@@ -14,21 +14,21 @@ import (
 	"drover"
 )
 
-// createArgs are the arguments by which docker and podman alike create a container. What comes from a job is the value
-// of an option that is written in one piece with it, or follows the image.
+// createArgs returns the arguments with which both docker and podman create a container. Text from a job is either
+// joined to its option in one argument, or follows "--", so it cannot become an option.
 func createArgs(s Spec) ([]string, error) {
 	if len(s.Command) == 0 {
 		return nil, errors.New("there is no command for the container")
 	}
 	args := []string{"create", "--name=" + s.Name,
-		"--pull=never",                     // Images sees to that
+		"--pull=never",                     // Images pulls
 		"--network=host",                   // DROVER_API listens on the instance's loopback
-		"--log-driver=none",                // the client that starts it takes its output
-		"--security-opt=label=disable",     // a mounted folder has no label of a container
-		"--security-opt=no-new-privileges", // nothing in it becomes another user, whose files nobody outside could remove
-		"--userns=host",                    // nor does its user mean another outside, where the runtime is set up so
+		"--log-driver=none",                // the client that starts it reads its output
+		"--security-opt=label=disable",     // a mounted folder does not have a container's label
+		"--security-opt=no-new-privileges", // no process becomes another user, whose files nobody could remove
+		"--userns=host",                    // a user inside is the same user outside, even if the runtime remaps users
 		"--restart=no",                     // a command is started once
-		"--stop-timeout=0",                 // removing it does not wait for what ignores SIGTERM; stopping is the supervisor's
+		"--stop-timeout=0",                 // removal does not wait after SIGTERM: the supervisor does the stopping
 		"--env-file=/dev/stdin",            // see lines
 		"--user=" + s.User, "--workdir=" + s.Dir}
 	for _, pair := range pairs(s.Labels) {
@@ -49,10 +49,11 @@ func createArgs(s Spec) ([]string, error) {
 	return append(args, s.Command[1:]...), nil
 }
 
-// MinMemory is the least that a container is given: what starts it runs within its limit too.
+// MinMemory is the lowest memory limit of a container: the runtime's process that starts it runs within the limit too.
 const MinMemory = 32 * drover.MiB
 
-// limitArgs limit processors and memory, with no swap beyond. A runtime refuses to give more processors than there are.
+// limitArgs returns the arguments that limit CPUs and memory, without additional swap. A runtime refuses a limit above
+// the number of CPUs.
 func limitArgs(r drover.Resources) (args []string) {
 	if r.CPU > 0 {
 		args = append(args, "--cpus="+min(r.CPU, drover.MilliCPU(1000*runtime.NumCPU())).String())
@@ -64,7 +65,7 @@ func limitArgs(r drover.Resources) (args []string) {
 	return args
 }
 
-// mountValue writes a mount as the one line of comma-separated values that runtimes read.
+// mountValue formats a mount as the line of comma-separated values that runtimes read.
 func mountValue(m Mount) (string, error) {
 	fields := []string{"type=bind", "source=" + m.Source, "target=" + m.Target}
 	if m.ReadOnly {
@@ -81,7 +82,7 @@ func mountValue(m Mount) (string, error) {
 	return text, nil
 }
 
-// CheckEnv says which variable cannot be set in a container, if there is one.
+// CheckEnv returns an error that names a variable which cannot be set in a container; nil if all can.
 func CheckEnv(env map[string]string) error {
 	for name := range env {
 		if !variable.MatchString(name) {
@@ -93,8 +94,8 @@ func CheckEnv(env map[string]string) error {
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// lines is the environment as a file of lines, which is how nearly all of it gets into a container: in the client's own
-// environment a variable such as HOME, DOCKER_HOST or LD_PRELOAD would mean something to the client.
+// lines formats the environment as a file of lines. Nearly all variables reach the container this way: in the client's
+// own environment, a variable such as HOME, DOCKER_HOST or LD_PRELOAD would affect the client.
 func lines(env map[string]string) string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -105,8 +106,8 @@ func lines(env map[string]string) string {
 	return text.String()
 }
 
-// unlined are the variables whose values no line can hold, for the client's own environment; unlinedNames are their
-// names. There each is the value of a variable whose name means nothing to the client: see Unpack.
+// unlined returns, for the client's own environment, the variables whose values do not fit in a line; unlinedNames
+// returns their names. Each is stored as NAME=VALUE in a variable whose name means nothing to the client: see Unpack.
 func unlined(env map[string]string) (list []string) {
 	for n, name := range unlinedNames(env) {
 		list = append(list, alias(n)+"="+name+"="+env[name])
@@ -118,7 +119,7 @@ const aliasPrefix = "DROVER_UNLINED_"
 
 func alias(n int) string { return aliasPrefix + strconv.Itoa(n) }
 
-// Unpack is the environment that a Spec asks for, made of that which its container's first process finds.
+// Unpack restores a Spec's environment from the one that its container's first process finds.
 func Unpack(found []string) []string {
 	list := make([]string, len(found))
 	for i, pair := range found {
@@ -139,14 +140,14 @@ func unlinedNames(env map[string]string) (list []string) {
 	return list
 }
 
-// unlinable reports whether a value has more than one line, is longer than clients read in one, or begins like one that
-// some of them take for quoted.
+// unlinable reports whether a value has more than one line, is longer than the longest line that clients read, or
+// begins with a quotation mark, which some clients interpret.
 func unlinable(value string) bool {
 	const longest = 32 << 10
 	return strings.ContainsAny(value, "\r\n") || len(value) > longest || strings.HasPrefix(value, `"`) || strings.HasPrefix(value, "'")
 }
 
-// pairs are a map's entries as NAME=VALUE, sorted.
+// pairs returns a map's entries as NAME=VALUE, sorted.
 func pairs(m map[string]string) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, name+"="+m[name])

@@ -16,16 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// client is a Runtime behind a command-line client of docker's kind. What docker and podman do not share is in whose.
+// client is a Runtime behind a docker-compatible command-line client. docker and podman differ only in whose.
 type client struct {
 	program string
 	whose   func(ctx context.Context, c client) (user string, err error)
 }
 
-// Names are the runtimes that Open knows, in the order in which Find looks for them.
+// Names returns the runtimes that Open supports, in the order in which the runner tries them.
 func Names() []string { return []string{"docker", "podman"} }
 
-// Open returns the runtime of that name. Nothing is started, and it need not be there.
+// Open returns the runtime of that name. It starts nothing, and the runtime need not be installed.
 func Open(name string) (Runtime, error) {
 	switch name {
 	case "docker":
@@ -36,8 +36,8 @@ func Open(name string) (Runtime, error) {
 	return nil, fmt.Errorf("%q is not a container runtime; choose from %s", name, strings.Join(Names(), " and "))
 }
 
-// Find returns the first of the runtimes that works on this instance, and as whom containers run there. Its error says
-// what is wrong with each.
+// Find returns the first of the runtimes that works on this instance, and the user that containers run as. If none
+// works, its error reports what is wrong with each.
 func Find(ctx context.Context, names ...string) (Runtime, string, error) {
 	var wrong []error
 	for _, name := range names {
@@ -54,7 +54,7 @@ func Find(ctx context.Context, names ...string) (Runtime, string, error) {
 	return nil, "", &FindError{wrong}
 }
 
-// FindError says what is wrong with each runtime that was looked for.
+// FindError reports what is wrong with each runtime that was tried.
 type FindError struct{ wrong []error }
 
 func (e *FindError) Error() string {
@@ -65,7 +65,7 @@ func (e *FindError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// NoneInstalled reports whether the instance has none of them, rather than one that does not work.
+// NoneInstalled reports whether none of the runtimes is installed, rather than broken.
 func (e *FindError) NoneInstalled() bool {
 	return !slices.ContainsFunc(e.wrong, func(err error) bool { return !errors.Is(err, errNotInstalled) })
 }
@@ -74,7 +74,7 @@ func (c client) Name() string { return c.program }
 
 func (c client) Probe(ctx context.Context) (string, error) { return c.whose(ctx, c) }
 
-// dockerUser is this process's own user, unless docker runs without root: then it is the container's root.
+// dockerUser returns this process's own user, or the container's root if docker is rootless.
 func dockerUser(ctx context.Context, c client) (string, error) {
 	text, err := c.run(ctx, nil, "info", "--format", "{{json .SecurityOptions}}")
 	if err != nil {
@@ -92,13 +92,13 @@ func dockerUser(ctx context.Context, c client) (string, error) {
 	return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), nil
 }
 
-// podmanUser is the container's root: it is whoever calls podman, root or not.
+// podmanUser returns the container's root, which is the user that calls podman, root or not.
 func podmanUser(ctx context.Context, c client) (string, error) {
 	_, err := c.run(ctx, nil, "info", "--format", "{{.Version.Version}}")
 	return RootUser, err
 }
 
-// RootUser is the root of a container.
+// RootUser is a container's root.
 const RootUser = "0:0"
 
 func (c client) Image(ctx context.Context, ref string) (i Image, found bool, err error) {
@@ -112,7 +112,7 @@ func (c client) Image(ctx context.Context, ref string) (i Image, found bool, err
 	return i, err == nil, err
 }
 
-// missing recognises the runtimes' word that they have no such image.
+// missing recognises the runtimes' errors for a missing image.
 func missing(err error) bool {
 	said := strings.ToLower(err.Error())
 	return strings.Contains(said, "no such image") || strings.Contains(said, "image not known") || strings.Contains(said, "no such object")
@@ -172,15 +172,16 @@ func (c client) List(ctx context.Context, labels map[string]string) ([]string, e
 	return strings.Fields(string(text)), err
 }
 
-// waitDelay is how long the output of a client that was ended is waited for: what it started may hold it open.
+// waitDelay bounds the wait for the output of a client that has ended: a process that it started may hold the output
+// open.
 const waitDelay = time.Second
 
-// maxSaid bounds what is kept of a client's output.
+// maxSaid is how many bytes of a client's output are kept.
 const maxSaid = 256 << 10
 
-// run has the client do one thing and returns its standard output; its error is in the client's words. The environment
-// is a container's: it goes in through standard input and the client's environment, so that it is in no argument list
-// and in no file.
+// run runs one command of the client and returns its standard output. Its error has the client's text. env is a
+// container's environment: it is passed through standard input and the client's environment, so that it is in no
+// argument list or file.
 func (c client) run(ctx context.Context, env map[string]string, args ...string) ([]byte, error) {
 	var out, said bounded
 	cmd := exec.CommandContext(ctx, c.program, args...)
@@ -195,7 +196,7 @@ func (c client) run(ctx context.Context, env map[string]string, args ...string) 
 
 var errNotInstalled = errors.New("it is not installed")
 
-// clientError is the last line of what a client said, without its preamble.
+// clientError returns the last line of a client's standard error, without its preamble.
 func clientError(ctx context.Context, err error, said string) error {
 	switch {
 	case ctx.Err() != nil:

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// install puts scripts in the place of clients, and nothing else.
+// install makes the scripts the only programs in PATH, in place of the clients.
 func install(t *testing.T, scripts map[string]string) {
 	dir := t.TempDir()
 	for name, script := range scripts {

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// ImageError says why nothing runs in an image.
+// ImageError is why a command cannot run in an image.
 type ImageError struct {
 	Image string
 	Why   Why
 	Text  string // the runtime's own words
 }
 
-// Why tells the causes apart that call for different answers.
+// Why is the cause of an ImageError, as far as callers must distinguish it.
 type Why int
 
 // The causes.
 const (
-	Unreachable Why = iota // the registry, the network or the instance's disk failed: it may work elsewhere, or later
+	Unreachable Why = iota // the registry, the network or the instance failed: it may work elsewhere, or later
 	NotFound               // there is no such image
-	NotAllowed             // it may not be had
-	WrongArch              // it is not made for this instance's processor
-	NoCommand              // it is there, but says nothing of what to run, and nobody else does
-	NoRuntime              // the instance has nothing installed that runs images, and others are made like it
+	NotAllowed             // access to it is denied
+	WrongArch              // it is not built for this instance's processor
+	NoCommand              // neither it nor the job has a command
+	NoRuntime              // no runtime is installed on the instance, and other instances boot the same image
 )
 
 func (e *ImageError) Error() string {
@@ -41,12 +41,12 @@ func (e *ImageError) Error() string {
 	return fmt.Sprintf("image %s could not be fetched: %s", e.Image, e.Text)
 }
 
-// Final reports whether trying again, here or elsewhere, is of no use.
+// Final reports whether a retry, here or elsewhere, is useless.
 func (e *ImageError) Final() bool { return e.Why != Unreachable }
 
-// words are what runtimes and registries say, in the order in which they decide: what a registry answers about an image
-// outweighs what it says beside. Errors of the distribution protocol have fixed codes ("manifest unknown"), those of
-// HTTP fixed names; whatever is not known is taken for a failure that passes.
+// words are texts in the errors of runtimes and registries; the first that matches decides. Errors of the distribution
+// protocol have fixed codes ("manifest unknown"), those of HTTP fixed names. An error that matches none counts as
+// temporary.
 var words = []struct {
 	text string
 	why  Why
@@ -71,7 +71,8 @@ var words = []struct {
 	{"invalid reference format", NotFound},
 }
 
-// imageError reads the runtime's words, the image's own names apart, which could hold any of them.
+// imageError classifies the runtime's error text. It removes the image's names from the text first, since they could
+// contain any of the words.
 func imageError(image, said string) *ImageError {
 	own := strings.NewReplacer(full(image), "", image, "", repository(full(image)), "", repository(image), "")
 	plain := strings.ToLower(own.Replace(said))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What docker 20.10 and 28, podman 4.3 and well-known registries say.
+// The texts are from docker 20.10 and 28, podman 4.3 and well-known registries.
 func TestImageErrors(t *testing.T) {
 	for said, want := range map[string]Why{
 		"manifest for reg.example/a/denied:1 not found: manifest unknown: manifest unknown":                                            NotFound,

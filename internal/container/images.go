@@ -12,9 +12,9 @@ import (
 // pullPatience bounds one fetch of an image.
 const pullPatience = 30 * time.Minute
 
-// Images fetches images, each once however many want it at the same time. An image that the instance has is never
-// fetched again, whatever its tag: all attempts on an instance run the same, and a registry is asked once by each
-// instance. Images is safe for concurrent use.
+// Images fetches images, each once however many callers want it at the same time. An image that the instance has is
+// never fetched again, whatever its tag: all attempts on an instance run the same image, and each instance queries the
+// registry once. Images is safe for concurrent use.
 type Images struct {
 	runtime Runtime
 	log     *log.Logger
@@ -23,7 +23,7 @@ type Images struct {
 	under map[string]*fetch // guarded by mu
 }
 
-// fetch is an image on its way.
+// fetch is an image that is being fetched.
 type fetch struct {
 	done  chan struct{}
 	image Image // with err, set before done is closed
@@ -33,13 +33,13 @@ type fetch struct {
 	cancel context.CancelCauseFunc
 }
 
-// NewImages makes an Images that tells the log what it fetches.
+// NewImages makes an Images that logs what it fetches.
 func NewImages(r Runtime, l *log.Logger) *Images {
 	return &Images{runtime: r, log: l, under: make(map[string]*fetch)}
 }
 
-// Get returns an image that the instance then has. Its error is a *ImageError, or the context's cause. A fetch goes on
-// as long as anyone waits for it.
+// Get returns an image, fetched if the instance does not have it. Its error is an *ImageError, or the context's cause.
+// A fetch continues as long as anyone waits for it.
 func (i *Images) Get(ctx context.Context, ref string) (Image, error) {
 	f := i.join(ref)
 	select {
@@ -51,7 +51,7 @@ func (i *Images) Get(ctx context.Context, ref string) (Image, error) {
 	}
 }
 
-// join makes the caller one who waits for the image, beginning to fetch it if nobody else does.
+// join adds the caller to those that wait for the image. It begins a fetch if there is none.
 func (i *Images) join(ref string) *fetch {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -66,7 +66,7 @@ func (i *Images) join(ref string) *fetch {
 	return f
 }
 
-// leave ends the fetch if nobody else waits for it. Who comes later begins anew.
+// leave cancels the fetch if nobody else waits for it. A later caller begins a new one.
 func (i *Images) leave(ref string, f *fetch, why error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -86,7 +86,7 @@ func (i *Images) carryOut(ctx context.Context, ref string, f *fetch) {
 	close(f.done)
 }
 
-// dropLocked forgets a fetch, unless another has taken its place.
+// dropLocked forgets a fetch, unless another has replaced it.
 func (i *Images) dropLocked(ref string, f *fetch) {
 	if i.under[ref] == f {
 		delete(i.under, ref)
@@ -115,7 +115,7 @@ func (i *Images) get(ctx context.Context, ref string) (Image, error) {
 	return image, asImageError(ref, err)
 }
 
-// asImageError makes a ImageError of what the runtime did not give as one.
+// asImageError wraps err in an ImageError, unless it is one.
 func asImageError(ref string, err error) error {
 	var known *ImageError
 	if err == nil || errors.As(err, &known) {

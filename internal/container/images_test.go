@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// store is a Runtime with images alone, whose pulls take a minute.
+// store is a Runtime that only has images, whose pulls take a minute.
 type store struct {
 	mu    sync.Mutex
 	have  map[string]bool
 	pulls int
-	ended error // why a pull was given up
+	ended error // why a pull was cancelled
 	fail  error
 }
 
@@ -53,7 +53,7 @@ func (s *store) State(context.Context, string) (State, error)              { ret
 func (s *store) Remove(context.Context, string) error                      { return nil }
 func (s *store) List(context.Context, map[string]string) ([]string, error) { return nil, nil }
 
-// images is an Images over an empty store.
+// images returns an Images over an empty store.
 func images() (*Images, *store) {
 	s := &store{have: make(map[string]bool)}
 	return NewImages(s, log.New(io.Discard, "", 0)), s

@@ -2,8 +2,8 @@ package container
 
 import "strings"
 
-// full is the reference as it means the same to every runtime: with its registry written out, which without one is
-// docker.io, as people know it, and without a tag where a digest decides.
+// full returns the reference in a form that means the same to every runtime: with its registry, docker.io by default,
+// and without its tag if it has a digest.
 func full(ref string) string {
 	if _, digest, exact := strings.Cut(ref, "@"); exact {
 		ref = repository(ref) + "@" + digest
@@ -18,7 +18,7 @@ func full(ref string) string {
 	return "docker.io/" + ref
 }
 
-// repository is the reference without its tag and digest.
+// repository returns the reference without its tag and digest.
 func repository(ref string) string {
 	ref, _, _ = strings.Cut(ref, "@")
 	if colon := strings.LastIndex(ref, ":"); colon > strings.LastIndex(ref, "/") {

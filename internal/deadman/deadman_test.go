@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// place is an instance as far as the switch is concerned: a file, and a program that ends it by making another.
+// place stands for an instance: the switch's file, and a program that "powers off" by creating another file.
 type place struct {
 	t         *testing.T
 	file, off string
@@ -38,7 +38,7 @@ func (p place) plant(shell []string, after time.Duration) {
 	}
 }
 
-// plantAll plants the script in an instance for each shell that there is.
+// plantAll plants the script in one place for each installed shell.
 func plantAll(t *testing.T, after time.Duration) (places []place) {
 	for _, shell := range [][]string{{"sh"}, {"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {
 		if _, err := exec.LookPath(shell[0]); err != nil {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// longestNap is how often the script looks at its file, unless the timeout is short.
+// longestNap is how often the script reads its file, unless the timeout is short.
 const longestNap = 10 * time.Second
 
-// Script is the init command's part of the switch: it returns at once and leaves a process behind that powers the
-// instance off when nobody has wanted it for the time given. It asks for nothing but a POSIX shell, and for root where
+// Script returns the init command's part of the switch. The script returns at once, and leaves behind a process that
+// powers the instance off once nobody has held the switch for the given time. It needs only a POSIX shell, and root if
 // the instance is a machine.
 func Script(after time.Duration) string {
 	nap := min(max(after/10, time.Second), longestNap).Round(time.Second)
@@ -18,8 +18,8 @@ func Script(after time.Duration) string {
 	return strings.NewReplacer("NAPS", strconv.Itoa(int(naps)), "NAP", strconv.Itoa(int(nap/time.Second))).Replace(script)
 }
 
-// The script has cloud-init run it at every boot, as it does of itself only at the first. What powers an instance off
-// may hang or be missing, so there is always a next thing to try.
+// The script copies itself where cloud-init runs it at every boot; by default cloud-init runs it only at the first. A
+// command that powers off may fail or be missing, so there is always another to try.
 const script = `#!/bin/sh
 case $0 in /var/lib/cloud/instance*) cp "$0" /var/lib/cloud/scripts/per-boot/drover ;; esac
 f=${DROVER_SWITCH:-/run/drover-switch}

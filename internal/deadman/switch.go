@@ -15,13 +15,13 @@ import (
 	"drover/internal/backoff"
 )
 
-// Switch is the runner's end.
+// Switch is the runner's end of the switch.
 type Switch struct {
 	file     string
-	powerOff string // the one program that ends the instance; empty: whatever a machine has
+	powerOff string // the one program that ends the instance; empty: a machine's usual commands
 }
 
-// Find returns the switch of the instance that this process runs on. Whether anyone is at its other end does not show.
+// Find returns the switch of the instance that this process runs on. It does not check whether a script was planted.
 func Find() Switch {
 	s := Switch{file: os.Getenv(FileVariable), powerOff: os.Getenv(PowerOffVariable)}
 	if s.file == "" {
@@ -30,11 +30,11 @@ func Find() Switch {
 	return s
 }
 
-// Hold says that the instance is wanted. Where no script was planted there is nobody to tell, which is no error.
+// Hold reports to the script that the instance is wanted. It is no error if no script was planted.
 func (s Switch) Hold() error { return s.say(time.Now().UTC().Format("2006-01-02T15:04:05.000000000")) }
 
-// Keep has nobody but this process's user say anything to the script, as where jobs that are not trusted run beside
-// this process. The script makes the file anew at each boot.
+// Keep lets only this process's user write to the switch, for instances that run untrusted jobs. The script recreates
+// the file at each boot, so Keep must be called again.
 func (s Switch) Keep() error {
 	f, err := os.OpenFile(s.file, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,11 +62,11 @@ func (s Switch) say(line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// patience is how long one way of powering off is given to show its effect.
+// patience is how long one way of powering off has to take effect.
 const patience = 20 * time.Second
 
-// PowerOff powers the instance off and says in the log what it does. It tries one way after the other, over and over,
-// and returns only when ctx ends: otherwise this process ends with the instance.
+// PowerOff powers the instance off and logs what it does. It tries one way after another, repeatedly, and returns only
+// when ctx ends: otherwise this process ends with the instance.
 func (s Switch) PowerOff(ctx context.Context, logf func(format string, args ...any)) {
 	for ctx.Err() == nil {
 		if err := s.say(offWord); err != nil {
@@ -84,7 +84,7 @@ func (s Switch) PowerOff(ctx context.Context, logf func(format string, args ...a
 	}
 }
 
-// ways are the commands that may end the instance, gentlest first.
+// ways returns the commands that may end the instance, gentlest first.
 func (s Switch) ways() [][]string {
 	if s.powerOff != "" {
 		return [][]string{{s.powerOff}}
@@ -99,7 +99,7 @@ func (s Switch) ways() [][]string {
 	return ways
 }
 
-// try runs a command that is to be this process's end, and waits for that.
+// try runs a command that should power the instance off, and waits for its effect.
 func try(ctx context.Context, way []string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -112,7 +112,7 @@ func try(ctx context.Context, way []string) error {
 		}
 	}
 	if err != nil {
-		// The next way is tried soon, but what cannot end at all must not keep a processor busy.
+		// Pause before the next way: an instance that cannot power off must not keep a processor busy.
 		_ = backoff.For(ctx, time.Second)
 		return err
 	}
@@ -120,7 +120,7 @@ func try(ctx context.Context, way []string) error {
 	return fmt.Errorf("%s had no effect", path)
 }
 
-// find looks for a program where root's are kept too, which is not in everybody's PATH.
+// find searches PATH and the system administration folders, which are not in every user's PATH.
 func find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	for _, folder := range []string{"/usr/sbin", "/sbin"} {

@@ -1,6 +1,5 @@
-// Package loop turns events into what follows from them: it has the engine decide, commits the decisions' writes in one
-// group, and only then releases their effects. The controller, the simulator and a replay run the same loop around the
-// same engine.
+// Package loop feeds events to the engine, commits the writes that it decides in one group, and only then releases its
+// effects. The controller, the simulator and a replay run the same loop around the same engine.
 package loop
 
 import (
@@ -12,23 +11,22 @@ import (
 	"drover/internal/engine"
 )
 
-// Store commits writes, all of them or none, in their order.
+// Store commits writes atomically and in order.
 type Store interface {
 	Commit(ctx context.Context, writes []engine.Write) error
 }
 
-// Outside carries out what was decided. Release must not block and must not call back into the loop.
+// Outside carries out the engine's effects. Release must not block and must not call back into the loop.
 type Outside interface {
 	Release(effects []engine.Effect, notes []engine.Note)
 }
 
-// Recorder keeps what happened and what was decided, for replay. It must not block for long; it has no way to fail the
-// loop.
+// Recorder stores events and decisions for replay. It must not block for long; it has no way to fail the loop.
 type Recorder interface {
 	Append(ev engine.Event, d engine.Decision)
 }
 
-// Loop is one engine and what surrounds it. One goroutine at a time may call Step and Query.
+// Loop is one engine and what surrounds it. Only one goroutine at a time may call Step.
 type Loop struct {
 	Engine   *engine.Engine
 	Store    Store
@@ -39,11 +37,11 @@ type Loop struct {
 	broken error
 }
 
-// Step takes events that came in together and returns when the engine wants to be asked next, 0 for not at all.
+// Step applies events that arrived together and returns when the engine next wants to be called; 0 means never.
 //
-// The writes of all of them are committed as one group, so that many events cost one commit; no effect of any leaves
-// before. If the commit fails the engine has decided what is not so: the Loop is then broken for good, every later Step
-// returns the same error, and whoever owns it begins again from the store.
+// Step commits the writes of all events as one group, so that many events cost one commit, and releases effects only
+// afterwards. If the commit fails, the engine's state no longer matches the store: every later Step returns the same
+// error, and the Loop's owner must start again from the store.
 func (l *Loop) Step(ctx context.Context, events []engine.Event) (wake drover.Time, err error) {
 	if l.broken != nil {
 		return 0, l.broken
@@ -64,7 +62,7 @@ func (l *Loop) Step(ctx context.Context, events []engine.Event) (wake drover.Tim
 			all.Notes = append(all.Notes, d.Notes...)
 		}
 		for _, f := range d.Effects {
-			if f.Fire != nil { // they outlive the controller
+			if f.Fire != nil { // hooks outlive the controller
 				all.Writes = append(all.Writes, engine.Write{Hook: &engine.HookRow{Effect: f.ID, Fire: *f.Fire}})
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"drover/internal/engine"
 )
 
-// journal is a Store and an Outside that keep the order of what happens to them.
+// journal is a Store and an Outside. It records the order of its calls.
 type journal struct {
 	lines  []string
 	writes int

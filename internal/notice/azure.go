@@ -11,14 +11,14 @@ import (
 	"drover"
 )
 
-// azure asks for scheduled events. They are those of all instances that belong together (a scale set, an availability
-// set), so those of this one are picked by its name. They are not acknowledged: that would bring them on at once.
+// azure queries scheduled events. The answer has the events of all instances in a scale set or availability set, so
+// this instance's are selected by its name. They are not acknowledged: that would make them happen at once.
 type azure struct {
 	metadata
-	name string // this instance's, once known
+	name string // this instance's name; empty until known
 }
 
-// NewAzure returns the source of instances of Azure, whose metadata server is at the base URL.
+// NewAzure returns the source for Azure instances, whose metadata server is at the base URL.
 func NewAzure(base string) (Source, error) {
 	m, err := newMetadata(base)
 	return &azure{metadata: m}, err
@@ -27,8 +27,7 @@ func NewAzure(base string) (Source, error) {
 const (
 	azureNamePath   = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 	azureEventsPath = "/metadata/scheduledevents?api-version=2020-07-01"
-	// azureTimeout is long since the first question ever has the service switched on for the instance, which takes up
-	// to two minutes.
+	// azureTimeout is long since the first request enables the service for the instance, which takes up to two minutes.
 	azureTimeout = 130 * time.Second
 )
 
@@ -39,10 +38,10 @@ type azureEvent struct {
 	Resources []string
 }
 
-// Pause is the usual one.
+// Pause returns usualPause.
 func (z *azure) Pause() time.Duration { return usualPause }
 
-// Notice asks once.
+// Notice queries the server once.
 func (z *azure) Notice(ctx context.Context) (*drover.Notice, error) {
 	if z.name == "" {
 		a, err := z.ask(ctx, askTimeout, "GET", azureNamePath, "Metadata", "true")
@@ -68,7 +67,7 @@ func (z *azure) Notice(ctx context.Context) (*drover.Notice, error) {
 	return z.pick(said.Events), nil
 }
 
-// pick is the event that takes this instance away, the soonest of several.
+// pick returns the notice of the soonest event that removes this instance; nil if there is none.
 func (z *azure) pick(events []azureEvent) (n *drover.Notice) {
 	for _, e := range events {
 		mine := slices.ContainsFunc(e.Resources, func(r string) bool { return strings.EqualFold(r, z.name) })

@@ -10,15 +10,15 @@ import (
 	"drover"
 )
 
-// ec2 asks the instance metadata service, version 2, for the spot instance action: the notice, two minutes ahead. A
-// rebalance recommendation is not a notice, since most instances that get one live on, and is not asked for.
+// ec2 queries the instance metadata service, version 2, for the spot instance action: the notice, two minutes ahead. It
+// does not query the rebalance recommendation, which is not a notice: most instances that get one live on.
 type ec2 struct {
 	metadata
 	token   string
 	expires time.Time
 }
 
-// NewEC2 returns the source of instances of Amazon EC2, whose metadata server is at the base URL.
+// NewEC2 returns the source for Amazon EC2 instances, whose metadata server is at the base URL.
 func NewEC2(base string) (Source, error) {
 	m, err := newMetadata(base)
 	return &ec2{metadata: m}, err
@@ -30,10 +30,10 @@ const (
 	ec2TokenLife  = 6 * time.Hour
 )
 
-// Pause is the usual one.
+// Pause returns usualPause.
 func (e *ec2) Pause() time.Duration { return usualPause }
 
-// Notice asks once. There is no such path, 404, until there is a notice.
+// Notice queries the server once. The server answers 404 until there is a notice.
 func (e *ec2) Notice(ctx context.Context) (*drover.Notice, error) {
 	if err := e.renew(ctx); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func ec2Notice(body []byte) (*drover.Notice, error) {
 	return n, nil
 }
 
-// renew gets a session token, without which nothing is answered, unless there is one for a while to come.
+// renew gets a session token, which every request needs, unless the present one is valid for more than a minute.
 func (e *ec2) renew(ctx context.Context) error {
 	if e.token != "" && time.Until(e.expires) > time.Minute {
 		return nil

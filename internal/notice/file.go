@@ -13,11 +13,11 @@ import (
 	"drover"
 )
 
-// file reads notices from a file, as JSON with a cause and perhaps a deadline in RFC 3339. Without the file there is
-// none.
+// file reads a notice from a file: JSON with a cause and optionally a deadline in RFC 3339. If the file is missing
+// there is no notice.
 type file struct{ path string }
 
-// NewFile returns the source that is the file at path.
+// NewFile returns the source that reads the file at path.
 func NewFile(path string) (Source, error) {
 	if path == "" {
 		return nil, errors.New("the environment does not name the file with the cloud's notices: " + FileVariable)
@@ -25,7 +25,7 @@ func NewFile(path string) (Source, error) {
 	return file{path}, nil
 }
 
-// Pause is short, since a look at a file costs nothing.
+// Pause returns a short time, since reading a file costs almost nothing.
 func (s file) Pause() time.Duration { return 200 * time.Millisecond }
 
 // Notice reads the file.

@@ -10,16 +10,16 @@ import (
 	"drover"
 )
 
-// gce asks the metadata server whether the instance is preempted, which leaves it 30 seconds, and whether it will be
-// terminated for its host's maintenance, which leaves it a minute at least. For the first it waits at the server, so
-// that not a second is lost.
+// gce queries the metadata server for preemption, which leaves the instance 30 seconds, and for termination because of
+// host maintenance, which leaves it at least a minute. For preemption it uses a request that the server answers on a
+// change, so that no time is lost.
 type gce struct {
 	metadata
 	etag                   string // of the last answer about preemption
 	preempted, maintenance custom
 }
 
-// NewGCE returns the source of instances of Google Compute Engine, whose metadata server is at the base URL.
+// NewGCE returns the source for Google Compute Engine instances, whose metadata server is at the base URL.
 func NewGCE(base string) (Source, error) {
 	m, err := newMetadata(base)
 	return &gce{metadata: m}, err
@@ -33,14 +33,14 @@ const (
 
 	gcePreemptionWarning  = 30 * time.Second
 	gceMaintenanceWarning = time.Minute
-	// gceWait is how long the server holds back an answer that has not changed; then maintenance is looked at.
+	// gceWait is how many seconds the server waits for a change before it answers; then Notice queries maintenance.
 	gceWait = "5"
 )
 
-// Pause is short, since the server is waited at: of 30 seconds each counts.
+// Pause returns a short time: the server does the waiting, and each of the 30 seconds counts.
 func (g *gce) Pause() time.Duration { return time.Second }
 
-// Notice waits for a preemption, then asks for maintenance.
+// Notice waits a while for a preemption, then queries maintenance.
 func (g *gce) Notice(ctx context.Context) (*drover.Notice, error) {
 	said, err := g.awaitPreemption(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (g *gce) awaitPreemption(ctx context.Context) (said string, err error) {
 	return said, err
 }
 
-// value asks for one value. Only an answer that says to be the metadata server's is taken for one.
+// value queries one value. It accepts only an answer with the metadata server's own header.
 func (g *gce) value(ctx context.Context, name, query string) (said, etag string, err error) {
 	a, err := g.ask(ctx, 2*askTimeout, "GET", gcePath+name+query, "Metadata-Flavor", "Google")
 	switch {

@@ -18,23 +18,23 @@ import (
 const (
 	// metadataURL is where the metadata servers of the large clouds answer.
 	metadataURL = "http://169.254.169.254"
-	// askTimeout bounds one question that is answered at once.
+	// askTimeout bounds a request that is answered at once.
 	askTimeout = 5 * time.Second
-	// maxAnswer bounds an answer's head and its body.
+	// maxAnswer bounds an answer's body; the whole answer may have four times as much.
 	maxAnswer = 64 << 10
 )
 
 // metadata is a metadata server.
 type metadata struct{ address string }
 
-// answer is what it says.
+// answer is a metadata server's response.
 type answer struct {
 	status int
 	header textproto.MIMEHeader
 	body   []byte
 }
 
-// newMetadata takes the URL of a metadata server, which is an address on this very link or host: a name could lead
+// newMetadata accepts a metadata server's URL only if its host is a link-local or loopback address: a name could lead
 // anywhere.
 func newMetadata(base string) (metadata, error) {
 	u, err := url.Parse(base)
@@ -52,7 +52,7 @@ func newMetadata(base string) (metadata, error) {
 	return metadata{net.JoinHostPort(ip.String(), port)}, nil
 }
 
-// ask makes one request, on a connection of its own, and reads the answer whole.
+// ask makes one request on its own connection and reads the whole answer.
 func (m metadata) ask(ctx context.Context, limit time.Duration, method, path string, header ...string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -63,7 +63,7 @@ func (m metadata) ask(ctx context.Context, limit time.Duration, method, path str
 	return a, nil
 }
 
-// request is a request's text. The header alternates names and values.
+// request returns a request's text. header alternates names and values.
 func request(host, method, path string, header []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: drover\r\nConnection: close\r\nContent-Length: 0\r\n", method, path, host)
@@ -92,7 +92,7 @@ func (m metadata) exchange(ctx context.Context, request string) (answer, error) 
 	return a, err
 }
 
-// readAnswer reads an HTTP/1 answer up to its end.
+// readAnswer reads a whole HTTP/1 answer.
 func readAnswer(r io.Reader) (answer, error) {
 	in := textproto.NewReader(bufio.NewReader(io.LimitReader(r, 4*maxAnswer)))
 	line, err := in.ReadLine()
@@ -136,7 +136,7 @@ func readBody(r io.Reader, length string) ([]byte, error) {
 	return body, err
 }
 
-// readChunks reads a body that comes in pieces, each behind its length in hex.
+// readChunks reads a chunked body: pieces, each preceded by its length in hex.
 func readChunks(in *textproto.Reader) (body []byte, err error) {
 	for {
 		line, err := in.ReadLine()
@@ -162,7 +162,7 @@ func readChunks(in *textproto.Reader) (body []byte, err error) {
 	}
 }
 
-// refused is the error of an answer that is not the one wanted.
+// refused returns the error for an unexpected answer.
 func (a answer) refused(what string) error {
 	return fmt.Errorf("asking the metadata server for %s: it answers %d: %.100q", what, a.status, a.body)
 }

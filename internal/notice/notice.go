@@ -1,11 +1,11 @@
-// Package notice watches what a cloud tells an instance: that it is about to be taken back.
+// Package notice watches for a cloud's notice that it will reclaim the instance.
 //
-// Each cloud has its own way to say so to programs on the instance: a [Source] is one of them, and [Watch] polls it.
-// What a metadata server says is not trusted: answers are bounded in size and time, and an error says nothing about
-// notices, neither that there is one nor that there is none.
+// Each cloud has its own way to notify programs on the instance: a [Source] implements one, and [Watch] polls it.
+// Metadata servers are not trusted: answers are bounded in size and time, and an error means neither that there is a
+// notice nor that there is none.
 //
-// Metadata servers answer at a link-local address and nowhere else, without a proxy, over plain HTTP; this package
-// speaks as much of that as it takes, since net/http would nearly double the program that is put on every instance.
+// Metadata servers answer only at a link-local address, without a proxy, over plain HTTP. This package implements as
+// much HTTP as that needs, since net/http would nearly double the size of the program on every instance.
 package notice
 
 import (
@@ -20,17 +20,17 @@ import (
 
 // Source is where one cloud's notices are read.
 type Source interface {
-	// Notice returns the notice that stands, nil if none does. It may wait some seconds for that to change. A notice
-	// whose time the cloud does not say has a Deadline that its custom implies, or none.
+	// Notice returns the notice in force, nil if there is none. It may wait some seconds for a change. If the cloud
+	// gives no time, the Deadline is by the cloud's usual warning, or zero.
 	Notice(ctx context.Context) (*drover.Notice, error)
-	// Pause is the time between two questions.
+	// Pause returns the time to wait between two calls of Notice.
 	Pause() time.Duration
 }
 
-// FileVariable is the environment variable that names the file of notices, where that is the source.
+// FileVariable is the environment variable that names the file of the "file" source.
 const FileVariable = "DROVER_NOTICES"
 
-// Open returns the source of a kind, by the names that drivers give them: "ec2", "gce", "azure" or "file".
+// Open returns the source of a kind, by the names that drivers use: "ec2", "gce", "azure" or "file".
 func Open(kind string) (Source, error) {
 	switch kind {
 	case "ec2":
@@ -46,15 +46,15 @@ func Open(kind string) (Source, error) {
 }
 
 const (
-	// usualPause is short beside the warning of two minutes that most clouds give, and costs them and the instance next
-	// to nothing.
+	// usualPause is short compared with the warning of two minutes that most clouds give, and costs the cloud and the
+	// instance almost nothing.
 	usualPause = 5 * time.Second
-	// longestPause is how long a source that fails is left alone at most.
+	// longestPause bounds the pause after failures of a source.
 	longestPause = 30 * time.Second
 )
 
-// Watch asks the source until ctx ends. It tells the first answer, nil for no notice, and from then on each that
-// differs. What fails is logged when it begins to fail.
+// Watch polls the source until ctx ends. It passes tell the first answer, nil for no notice, and after that each answer
+// that differs. It logs only the first of several failures in a row.
 func Watch(ctx context.Context, s Source, tell func(*drover.Notice), logf func(format string, args ...any)) {
 	var told *drover.Notice
 	first := true
@@ -80,14 +80,14 @@ func Watch(ctx context.Context, s Source, tell func(*drover.Notice), logf func(f
 
 func same(a, b *drover.Notice) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// custom is a notice whose time the cloud does not say, with the warning that it is known to give, counted from when it
-// was first seen.
+// custom is a notice for which the cloud gives no time. Its deadline is the cloud's usual warning after it was first
+// seen.
 type custom struct {
 	cause string
 	since time.Time
 }
 
-// notice is what stands for a cause, seen now; empty for none.
+// notice returns the notice for a cause seen now; nil if cause is empty.
 func (c *custom) notice(cause string, warning time.Duration) *drover.Notice {
 	if cause == "" {
 		*c = custom{}

@@ -20,7 +20,7 @@ import (
 	"drover"
 )
 
-// scripted answers one thing after the other, and then the last for ever.
+// scripted returns its answers in turn, then repeats the last.
 type scripted []any // *drover.Notice or error
 
 func (s *scripted) Notice(context.Context) (*drover.Notice, error) {
@@ -75,7 +75,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// counted fails, and counts.
+// counted counts its calls, which all fail.
 type counted struct{ n *int }
 
 func (counted) Pause() time.Duration { return time.Second }
@@ -85,7 +85,7 @@ func (c counted) Notice(context.Context) (*drover.Notice, error) {
 	return nil, errors.New("no")
 }
 
-// server is a fake metadata server: what it has at each path.
+// server is a fake metadata server with a page at each path.
 type server struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -93,7 +93,7 @@ type server struct {
 	asked []*http.Request   // guarded by mu
 }
 
-// newServer serves pages, but for those of which the guard says something else.
+// newServer serves pages, except where guard returns another answer.
 func newServer(t *testing.T, guard func(*http.Request) (status int, body string)) *server {
 	s := &server{has: map[string]string{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -134,7 +134,7 @@ func opened(t *testing.T, open func(string) (Source, error), base string) Source
 	return source
 }
 
-// says wants the source to answer with a notice, or nil.
+// says checks that the source returns the notice, or nil.
 func says(t *testing.T, s Source, want *drover.Notice) {
 	t.Helper()
 	got, err := s.Notice(t.Context())
@@ -233,7 +233,7 @@ func TestGCE(t *testing.T) {
 		if left := time.Until(first.Deadline.Std()); left > c.warning || left < c.warning-5*time.Second {
 			t.Errorf("%s is due in %v", c.cause, left)
 		}
-		says(t, s, first) // its deadline stays what it was
+		says(t, s, first) // its deadline is unchanged
 	}
 	google.set(gcePath+gcePreempted, "FALSE")
 	google.set(gcePath+gceEvent, "NONE")

@@ -1,5 +1,5 @@
-// Package processes has the processes of this host: which there are, whose they are, and how they end. A process is
-// known to belong to something by an environment variable that all below it are born with: a marker.
+// Package processes finds, starts and ends processes on this host. It finds the processes that belong together by a
+// marker, an environment variable that descendants inherit.
 package processes
 
 import (
@@ -21,10 +21,10 @@ import (
 // process is one line of this host's process table.
 type process struct {
 	pid, parent int
-	zombie      bool // ended, and only waited for
+	zombie      bool // ended, but not yet waited for
 }
 
-// processes reads the process table. A process that ends meanwhile is left out.
+// processes reads the process table. It leaves out a process that ends during the read.
 func processes() (all []process, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -38,7 +38,7 @@ func processes() (all []process, err error) {
 	return all, nil
 }
 
-// readProcess reads /proc/PID/stat: "PID (NAME) STATE PARENT …", where the name may hold anything, parentheses too.
+// readProcess reads /proc/PID/stat: "PID (NAME) STATE PARENT …", where the name may contain anything, even parentheses.
 func readProcess(name string) (process, bool) {
 	pid, err := strconv.Atoi(name)
 	stat, missing := os.ReadFile(filepath.Join("/proc", name, "stat"))
@@ -54,8 +54,8 @@ func readProcess(name string) (process, bool) {
 	return process{pid, parent, state == 'Z' || state == 'X'}, err == nil
 }
 
-// Marked reports whether a process was born with a marker, written NAME=VALUE. Of another user's it cannot be known,
-// and is not said.
+// Marked reports whether a process started with a marker, written NAME=VALUE. It returns false for another user's
+// process, whose environment cannot be read.
 func Marked(pid int, marker string) bool {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
@@ -64,20 +64,21 @@ func Marked(pid int, marker string) bool {
 	return slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(v []byte) bool { return string(v) == marker })
 }
 
-// WithMarker are those that were born with a marker, and their descendants, that have not ended.
+// WithMarker returns the live processes that started with a marker, and their live descendants.
 func WithMarker(marker string) ([]int, error) {
 	all, err := processes()
 	return withDescendants(all, func(p process) bool { return Marked(p.pid, marker) }), err
 }
 
-// descendants are the processes below ours that have not ended.
+// descendants returns this process's live descendants.
 func descendants() ([]int, error) {
 	all, err := processes()
 	self := os.Getpid()
 	return withDescendants(all, func(p process) bool { return p.parent == self }), err
 }
 
-// withDescendants picks processes and all below them, never ourselves and never one that has ended.
+// withDescendants returns the picked processes and all their descendants, without this process and without those that
+// have ended.
 func withDescendants(all []process, pick func(process) bool) []int {
 	children := map[int][]process{}
 	var queue []process
@@ -104,10 +105,10 @@ func withDescendants(all []process, pick func(process) bool) []int {
 	return pids
 }
 
-// endInterval is the pause between two looks at processes that were told to end.
+// endInterval is the pause between two rounds of killing.
 const endInterval = time.Millisecond
 
-// EndAll kills what find finds until it finds nothing more: a process may have forked between the look and the kill.
+// EndAll kills what find returns until it returns nothing more: a process may have forked between find and the kill.
 func EndAll(ctx context.Context, find func() ([]int, error)) error {
 	for {
 		pids, err := find()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spawn starts a program in a session of its own with exactly these files, 0 and up, and this environment. It returns
-// once the program runs; whoever calls must wait for the process.
+// Spawn starts a program in a session of its own with exactly these files, as descriptors 0 and up, and this
+// environment. It returns once the program runs; the caller must wait for the process.
 func Spawn(program string, args []string, folder string, env []string, files ...*os.File) (pid int, err error) {
 	p, err := os.StartProcess(program, args, &os.ProcAttr{Dir: folder, Env: env, Files: files, Sys: &unix.SysProcAttr{Setsid: true}})
 	if err != nil {
@@ -22,17 +22,17 @@ func Spawn(program string, args []string, folder string, env []string, files ...
 	return pid, p.Release()
 }
 
-// endTime bounds the end of a tree: only processes that the kernel cannot kill take so long.
+// endTime bounds the killing of a tree: only processes that the kernel cannot kill take this long.
 const endTime = 10 * time.Second
 
-// Reaper starts processes and waits for every child there is. It adopts whatever is orphaned below it, as a host's
-// first process does, so waiting for its own children alone would leave zombies.
+// Reaper starts processes and waits for every child. Like a host's first process, it adopts orphaned descendants, so
+// waiting only for the children that it started would leave zombies.
 type Reaper struct {
 	mu      sync.Mutex
 	waiting map[int]chan<- unix.WaitStatus // processes started here that have not ended; guarded by mu
 }
 
-// NewReaper makes this process the one that orphans below it fall to.
+// NewReaper makes this process the subreaper of its descendants.
 func NewReaper() (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("adopting orphaned processes: %w", err)
@@ -40,7 +40,7 @@ func NewReaper() (*Reaper, error) {
 	return &Reaper{waiting: map[int]chan<- unix.WaitStatus{}}, nil
 }
 
-// Run buries the dead until the context ends.
+// Run reaps ended children until the context ends.
 func (r *Reaper) Run(ctx context.Context) {
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, unix.SIGCHLD)
@@ -55,8 +55,8 @@ func (r *Reaper) Run(ctx context.Context) {
 	}
 }
 
-// bury waits for all that have ended. The lock is held from the wait on, so that Signal never meets a number already
-// given to another.
+// bury reaps all children that have ended. It holds the lock from before the wait, so that Signal never uses a pid that
+// already belongs to another process.
 func (r *Reaper) bury() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *Reaper) bury() {
 	}
 }
 
-// Start spawns a process; its status comes on the channel when it has ended.
+// Start spawns a process. The channel receives its status when it has ended.
 func (r *Reaper) Start(program string, args []string, folder string, env []string, files ...*os.File) (int, <-chan unix.WaitStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *Reaper) Signal(pid int, sig unix.Signal) error {
 	return unix.Kill(-pid, sig)
 }
 
-// EndTree ends everything below this process, and buries it.
+// EndTree kills all descendants of this process and reaps them.
 func (r *Reaper) EndTree() error {
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()

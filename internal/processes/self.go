@@ -11,15 +11,14 @@ import (
 	"time"
 )
 
-// keepPrograms is how long a copy that nobody asked for stays, so that a development build a day does not fill the
-// disk.
+// keepPrograms is how long an unused copy is kept, so that daily development builds do not fill the disk.
 const keepPrograms = 24 * time.Hour
 
-// CopySelf copies the program that runs into a folder, unless it is there, and returns the copy's path. The program
-// itself may be replaced while it runs, and under "go run" is deleted when it ends; a copy named by its content is
-// neither.
+// CopySelf copies the running program into a folder, unless the copy exists, and returns the copy's path. The program's
+// own file may be replaced while it runs, and under "go run" is deleted when it ends; a copy named by its content is
+// neither replaced nor deleted.
 func CopySelf(folder string) (string, error) {
-	// The link in /proc leads to the very file that runs, even where its name is gone or another's.
+	// The link in /proc leads to the running file, even if its name was deleted or reused.
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return "", err
@@ -41,13 +40,13 @@ func CopySelf(folder string) (string, error) {
 	return path, place(self, path)
 }
 
-// place copies the program under a name of its own and renames it, so that no one ever runs half of it. A hard link
-// would be cheaper, but whoever writes over the original would write over it too.
+// place copies the program under a temporary name and renames it, so that no one runs an incomplete copy. A hard link
+// would be cheaper, but overwriting the original would overwrite it too.
 func place(self *os.File, path string) error {
 	if _, err := self.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	// A process that is forked meanwhile would hold the copy open for writing, and the kernel executes no such file.
+	// A process forked during the copy would hold it open for writing, and the kernel does not execute such a file.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	next, err := os.CreateTemp(filepath.Dir(path), "next-*")
@@ -62,8 +61,8 @@ func place(self *os.File, path string) error {
 	return os.Rename(next.Name(), path)
 }
 
-// forgetPrograms takes old copies away. Instances that run from one keep it open; whoever needs it again copies it
-// again.
+// forgetPrograms removes old copies. Instances that run one keep it open; CopySelf makes a removed copy again if
+// needed.
 func forgetPrograms(folder string, before time.Time) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

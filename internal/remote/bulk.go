@@ -11,28 +11,28 @@ import (
 	"drover/internal/wire"
 )
 
-// bulk is a bulk channel. Reads and writes that make no progress fail, and Close wakes both: an SSH channel alone
-// offers neither, so two goroutines carry its bytes to a pipe that does.
+// bulk is a bulk channel. Reads and writes that make no progress fail, and Close wakes both. An SSH channel alone
+// offers neither, so two goroutines copy its bytes to and from a pipe that does.
 type bulk struct {
 	pipe  net.Conn
 	in    *bufio.Reader
 	lines *wire.Conn
 	began bool         // the login shell's noise has been read
-	stall atomic.Int64 // the time.Duration of one read or write; 0: as long as it takes
+	stall atomic.Int64 // how long one read or write may take, as a time.Duration; 0: no limit
 	proc  *process
 	dead  chan struct{} // closed once nothing more comes in
 
-	expiry *time.Timer // of a free channel; guarded by its pool
+	expiry *time.Timer // closes a free channel; guarded by its pool
 }
 
 func newBulk(p *process, stall time.Duration) *bulk {
 	ours, theirs := net.Pipe()
 	b := &bulk{pipe: ours, proc: p, dead: make(chan struct{})}
 	b.stall.Store(int64(stall))
-	b.in = bufio.NewReaderSize(incoming{b}, 4096) // the size at which wire.NewConn uses it as it is
+	b.in = bufio.NewReaderSize(incoming{b}, 4096) // large enough for wire.NewConn to use this buffer itself
 	b.lines = wire.NewConn(b.in, b)
 	go func() {
-		io.Copy(p, theirs) // ends with either; whoever uses the bulk channel sees that
+		io.Copy(p, theirs) // ends with either; the bulk channel's user sees that
 		p.Close()
 	}()
 	go func() {
@@ -43,7 +43,7 @@ func newBulk(p *process, stall time.Duration) *bulk {
 	return b
 }
 
-// incoming reads what has not been buffered for lines yet.
+// incoming reads what is not yet buffered.
 type incoming struct{ *bulk }
 
 func (b incoming) Read(p []byte) (int, error) {
@@ -93,7 +93,7 @@ func (b *bulk) reply() (wire.Reply, error) {
 	return r, nil
 }
 
-// stands reports whether the channel has not ended.
+// stands reports whether the channel is still open.
 func (b *bulk) stands() bool {
 	select {
 	case <-b.dead:

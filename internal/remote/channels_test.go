@@ -82,7 +82,7 @@ func TestRoomForChannels(t *testing.T) {
 			return false
 		}, Timeouts{Stall: 50 * time.Millisecond})
 		t.Cleanup(func() { close(over) })
-		content := bytes.Repeat([]byte("x"), 8<<20) // more than a window
+		content := bytes.Repeat([]byte("x"), 8<<20) // larger than a window
 		if err := c.put(testContext(t), "hash", func(string) (io.ReadCloser, int64, error) {
 			return io.NopCloser(bytes.NewReader(content)), int64(len(content)), nil
 		}); err == nil {

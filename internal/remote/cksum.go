@@ -2,8 +2,8 @@ package remote
 
 import "fmt"
 
-// cksum reckons what the command of that name says of what is written to it: POSIX's CRC, which is none of
-// hash/crc32's, and the size.
+// cksum computes what the command cksum prints for the bytes written to it: POSIX's CRC, which hash/crc32 lacks, and
+// the size.
 type cksum struct {
 	crc   uint32
 	size  int64
@@ -33,7 +33,7 @@ func (c *cksum) Write(p []byte) (int, error) {
 
 func (c *cksum) next(crc uint32, b byte) uint32 { return crc<<8 ^ c.table[byte(crc>>24)^b] }
 
-// String is what the command prints. The size is checked like contents, its lowest byte first.
+// String returns what the command prints. The CRC includes the size after the contents, lowest byte first.
 func (c *cksum) String() string {
 	crc := c.crc
 	for n := c.size; n > 0; n >>= 8 {

@@ -13,19 +13,19 @@ import (
 	"drover/internal/wire"
 )
 
-// Conn is a connection to an instance's runner. Its methods are safe for concurrent use. Those that wait for the
-// runner's word need Run to be running.
+// Conn is a connection to an instance's runner. Its methods are safe for concurrent use. Those that wait for a message
+// from the runner need Run to be running.
 type Conn struct {
 	session *session
 	times   Timeouts
 	control *process
 	lines   *wire.Conn
 	hello   wire.Hello
-	pongs   chan struct{} // has an element after an answer to a ping
+	pongs   chan struct{} // receives an element for each pong
 
-	probeFailed string // what the boot probe's failure was, if it failed
+	probeFailed string // how the boot probe failed; empty if it did not
 
-	handling atomic.Bool // a message is being handed on, and what follows it is not read
+	handling atomic.Bool // the Handler has a message, and the next is not read
 
 	transfers, apis *pool
 
@@ -36,26 +36,27 @@ type Conn struct {
 	mu      sync.Mutex
 	heard   time.Time                                // guarded by mu
 	waiting map[drover.AttemptID]chan<- wire.Message // Starts not yet answered; guarded by mu
-	uploads map[string]*upload                       // blobs under way, by hash; guarded by mu
+	uploads map[string]*upload                       // blobs that are being sent, by hash; guarded by mu
 }
 
-// Handler is told what the runner says on its own. Its methods must return soon: the stream waits for them.
+// Handler receives the messages that the runner sends unasked. Its methods must return soon: the stream waits for them.
 type Handler interface {
-	// Exited may come before the Start of the same attempt has returned, and more than once. Its words are harmless for
-	// people's eyes.
+	// Exited may be called before the Start of the same attempt has returned, and more than once. Its texts are safe to
+	// show.
 	Exited(wire.Exited)
-	// API says that a job wants to speak with the API: see OpenAPI.
+	// API reports that a job has connected to the API: see OpenAPI.
 	API(wire.API)
-	// Log brings a line of the runner's own log, made harmless for people's eyes.
+	// Log reports a line of the runner's own log, safe to show.
 	Log(line string)
-	// Notice says that the cloud will take the instance back; one without a cause, that it has thought better of it.
+	// Notice reports that the cloud will reclaim the instance; without a cause, that the cloud has withdrawn its
+	// notice.
 	Notice(drover.Notice)
-	// Ailing says what is wrong with the instance; without a text, that it is well again.
+	// Ailing reports what is wrong with the instance; without a text, that it is healthy again.
 	Ailing(text string)
 }
 
-// How many bulk channels of each kind there may be. With the control stream they stay below the ten that OpenSSH allows
-// by default. Those that may last keep off those that are needed to get on.
+// The most bulk channels of each kind. With the control stream they stay below the ten that OpenSSH allows by default.
+// Jobs' connections to the API, which may last, have their own limit, so that they cannot block transfers.
 const (
 	maxTransfers = 4
 	maxAPIs      = 2
@@ -79,14 +80,14 @@ func newConn(s *session, control *process, lines *wire.Conn, hello wire.Hello) *
 	return c
 }
 
-// Hello is what the runner said when the stream began.
+// Hello returns the runner's Hello.
 func (c *Conn) Hello() wire.Hello { return c.hello }
 
-// ProbeFailed says how the boot probe failed; empty if it passed or was not asked for. There is a Conn all the same
-// while the runner has attempts: it is to finish them, and to get no others.
+// ProbeFailed returns how the boot probe failed; empty if it passed or was not requested. Connect returns a Conn
+// despite a failed probe if the runner has attempts: it may finish them, but must get no others.
 func (c *Conn) ProbeFailed() string { return c.probeFailed }
 
-// LastLines are the last lines of the runner's own log when the stream began, made harmless for people's eyes.
+// LastLines returns the last lines of the runner's own log when the stream began, safe to show.
 func (c *Conn) LastLines() []string {
 	var lines []string
 	for _, line := range c.hello.Log[max(0, len(c.hello.Log)-wire.LogLines):] {
@@ -95,28 +96,28 @@ func (c *Conn) LastLines() []string {
 	return lines
 }
 
-// Fingerprint is that of the host key that was proved.
+// Fingerprint returns the fingerprint of the verified host key.
 func (c *Conn) Fingerprint() string { return c.session.fingerprint() }
 
-// Heard is when the runner last said something on the control stream.
+// Heard returns when the runner last sent a message on the control stream.
 func (c *Conn) Heard() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.heard
 }
 
-// Close ends the connection. What runs on the instance goes on.
+// Close ends the connection. Attempts on the instance continue.
 func (c *Conn) Close() error {
 	c.close(net.ErrClosed)
 	return nil
 }
 
-// close ends the connection for a reason, unless it has ended. It waits for nobody.
+// close ends the connection with a reason, unless it has ended. It does not wait.
 func (c *Conn) close(why error) {
 	c.closing.Do(func() {
 		c.why = why
 		close(c.closed)
-		// Whatever is lost by closing is told by why.
+		// Errors that closing causes are reported as why.
 		_ = c.session.raw.Close()
 	})
 }
@@ -133,7 +134,7 @@ func (c *Conn) Run(ctx context.Context, h Handler) error {
 	return c.why
 }
 
-// read hands on what the runner says until the stream ends.
+// read handles the runner's messages until the stream ends.
 func (c *Conn) read(h Handler) error {
 	for {
 		var m wire.Message
@@ -175,7 +176,7 @@ func (c *Conn) handle(m wire.Message, h Handler) {
 	}
 }
 
-// lost says why the control stream has ended with err.
+// lost returns why the control stream has ended with err.
 func (c *Conn) lost(err error) error {
 	if refusal := c.session.refusal.Load(); refusal != nil {
 		return refusal
@@ -183,8 +184,7 @@ func (c *Conn) lost(err error) error {
 	if !errors.Is(err, io.EOF) {
 		return drover.Errorf(drover.KindUnreachable, "reading the control stream: %v", err)
 	}
-	// The end of the output comes with the channel's end, or is followed by it at once; a hostile instance must not
-	// make us wait.
+	// The channel normally ends with the output or at once after it; a hostile instance must not make us wait.
 	select {
 	case <-c.control.ended:
 		return drover.Errorf(drover.KindUnreachable, "the control stream ended: %s%s", c.control.end(), after(": ", c.control.stderr.lastLines()))
@@ -194,7 +194,7 @@ func (c *Conn) lost(err error) error {
 	return drover.Errorf(drover.KindUnreachable, "the control stream ended")
 }
 
-// send sends one message. One that cannot be sent in time means that the connection is stuck, and closes it.
+// send sends one message. If that takes too long, the connection is stuck, and send closes it.
 func (c *Conn) send(m wire.Message) error {
 	stuck := time.AfterFunc(c.times.Probe, func() {
 		c.close(drover.Errorf(drover.KindUnreachable, "a message to the instance could not be sent within %v", c.times.Probe))
@@ -206,7 +206,7 @@ func (c *Conn) send(m wire.Message) error {
 	return nil
 }
 
-// broken makes err, met while using the connection, transient: what was asked for may or may not have come to pass.
+// broken makes an error in using the connection transient: the request may or may not have been carried out.
 func (c *Conn) broken(err error) error {
 	select {
 	case <-c.closed:
@@ -216,18 +216,18 @@ func (c *Conn) broken(err error) error {
 	return transient("the connection to the instance broke", err)
 }
 
-// transient makes any error one that leaves open what came of it.
+// transient makes err one after which the outcome is unknown.
 func transient(doing string, err error) error {
 	return drover.Errorf(drover.KindTransient, "%s: %v", doing, err)
 }
 
-// Stop asks for an attempt's end; its Exited follows.
+// Stop requests an attempt's end; its Exited follows.
 func (c *Conn) Stop(id drover.AttemptID, grace time.Duration) error {
 	return c.send(wire.Message{Stop: &wire.Stop{ID: id, Grace: grace}})
 }
 
-// Forget lets the runner delete what it has of an ended attempt, unless that is of the records with the nonce not,
-// which may be empty.
+// Forget lets the runner delete an ended attempt, unless it belongs to the records with the nonce not, which may be
+// empty.
 func (c *Conn) Forget(id drover.AttemptID, not string) error {
 	return c.send(wire.Message{Forget: &wire.Forget{ID: id, Not: not}})
 }

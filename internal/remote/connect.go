@@ -19,10 +19,10 @@ import (
 	"drover/internal/wire"
 )
 
-// Connect takes all the steps to a Conn, once. Its errors are of these kinds: KindHostKey if the instance is not who it
-// should be, KindAuthentication if it lets us not in, KindUnsupported if we cannot speak with it, KindConflict if its
-// runner refuses us, KindUnreachable for the network, and KindTransient, of which kind is a failed boot probe. An
-// instance that fails its boot probe while its runner has attempts is connected to: see [Conn.ProbeFailed].
+// Connect takes all the steps to a Conn, once. Its errors are of these kinds: KindHostKey if the host key is not the
+// instance's, KindAuthentication if the instance rejects our login, KindUnsupported if it is incompatible, KindConflict
+// if its runner refuses us, KindUnreachable for the network, and KindTransient otherwise, for example for a failed boot
+// probe. If the boot probe fails while the runner has attempts, Connect succeeds: see [Conn.ProbeFailed].
 func Connect(ctx context.Context, t Target) (*Conn, error) {
 	t = t.withDefaults()
 	raw, err := t.dial(ctx)
@@ -72,9 +72,9 @@ func (t Target) converse(ctx context.Context, raw net.Conn, d *deadlines) (*Conn
 	return s.control()
 }
 
-// probed opens the control stream of an instance that is to pass its boot probe. One that fails it may still run jobs
-// from before, or have their results: its runner is brought up to date and asked all the same, and only if it has
-// nothing is the failure the end of it.
+// probed opens the control stream of an instance that must pass its boot probe. An instance that fails it may still run
+// earlier attempts, or have their results. So its runner is updated and contacted all the same; probed returns the
+// failure only if that does not work or the runner has no attempts.
 func (s *session) probed() (*Conn, error) {
 	if err := s.deploy(); err != nil {
 		return nil, err
@@ -92,13 +92,13 @@ func (s *session) probed() (*Conn, error) {
 	return c, nil
 }
 
-// begin begins a step that concerns the instance's inside.
+// begin begins a step on the instance itself, whose errors are transient.
 func (s *session) begin(doing string, limit time.Duration) {
 	s.deadlines.begin(step{doing, drover.KindTransient, limit})
 }
 
-// prove proves the host key, if that is still to be done. Our login cannot be passed on by a third party, so what is
-// read over the connection comes from the instance itself.
+// prove verifies the host key, if that is still to be done. A third party cannot relay our login, so what we read over
+// the connection comes from the instance itself.
 func (s *session) prove() error {
 	if s.first != nil {
 		if err := s.proveByOutput(); err != nil {
@@ -111,7 +111,7 @@ func (s *session) prove() error {
 	return s.proveBySecret()
 }
 
-// proveByOutput asks again whether the host key is the instance's, with what the command prints there.
+// proveByOutput runs the command on the instance and calls VerifyHostKey again, with the command's output.
 func (s *session) proveByOutput() error {
 	s.begin("running the command that verifies the host key", s.target.Timeouts.Command)
 	p, out, err := run(s.conn, shell(outputScript, s.first.Command), nil)
@@ -140,8 +140,8 @@ func (s *session) proveBySecret() error {
 		return s.deadlines.fail(err)
 	}
 	if err != nil {
-		// Until its init command has run, an instance has no secret to show.
-		return drover.Errorf(drover.KindTransient, "the installed secret that verifies host key %s does not exist yet: %s", s.fingerprint(), p.stderr.lastLines())
+		// Until its init command has run, an instance does not have the secret.
+		return drover.Errorf(drover.KindTransient, "the secret that verifies host key %s is not installed yet: %s", s.fingerprint(), p.stderr.lastLines())
 	}
 	_, shown, _ := bytes.Cut(out.bytes(), []byte(presentWord+"\n"))
 	planted := []byte(s.target.Proof.Secret.Reveal())
@@ -153,7 +153,7 @@ func (s *session) proveBySecret() error {
 
 func (s *session) fingerprint() string { return ssh.FingerprintSHA256(s.key) }
 
-// control opens the control stream, deploying the runner first if it is not there.
+// control opens the control stream. It deploys the runner first if it is missing.
 func (s *session) control() (*Conn, error) {
 	c, err := s.tryControl()
 	if !errors.Is(err, errAbsent) {
@@ -170,18 +170,18 @@ func (s *session) control() (*Conn, error) {
 
 var errAbsent = errors.New("the runner is missing")
 
-// tryControl starts the runner and says Hello at once, which saves a round trip. The result is errAbsent if the runner
-// is not there.
+// tryControl starts the runner and sends Hello at once, which saves a round trip. It returns errAbsent if the runner is
+// missing.
 func (s *session) tryControl() (*Conn, error) {
 	s.begin("starting the runner", s.target.Timeouts.Hello)
 	p, err := launch(s.conn, s.target.runnerShell(controlScript, append(s.target.place(), s.target.Fleet, s.target.Instance, s.known())...))
 	if err != nil {
 		return nil, s.deadlines.fail(err)
 	}
-	in := bufio.NewReaderSize(p, 4096) // the size at which wire.NewConn uses it as it is
+	in := bufio.NewReaderSize(p, 4096) // large enough for wire.NewConn to use this buffer itself
 	lines := wire.NewConn(in, p)
 	ours := wire.Hello{Version: wire.Version, Epoch: s.target.Epoch, Fleet: s.target.Fleet, Instance: s.target.Instance, Apart: s.target.Apart}
-	// If it cannot be sent, reading tells why.
+	// If it cannot be sent, the read below shows why.
 	sent := lines.Write(wire.Message{Hello: &ours})
 	present, err := readVerdict(in)
 	if err == nil && !present {
@@ -201,7 +201,7 @@ func (s *session) tryControl() (*Conn, error) {
 	return newConn(s, p, lines, theirs), nil
 }
 
-// known tells the script whether the runner has been compared.
+// known returns the script argument that tells whether the runner has been compared.
 func (s *session) known() string {
 	if s.compared {
 		return "compared"
@@ -209,7 +209,7 @@ func (s *session) known() string {
 	return ""
 }
 
-// broken tells why reading from the command met err: if that is its end, by how it ended.
+// broken returns why reading from the command failed with err: if the output ended, how the command ended.
 func (p *process) broken(err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
@@ -228,7 +228,7 @@ func readHello(lines *wire.Conn) (wire.Hello, error) {
 	if m.Hello == nil {
 		return wire.Hello{}, errors.New("the runner's first message is not a Hello")
 	}
-	// What names no attempt can be neither believed nor recorded.
+	// An entry without an attempt id can be neither trusted nor recorded.
 	m.Hello.Attempts = slices.DeleteFunc(m.Hello.Attempts, func(a wire.Attempt) bool { return a.ID == (drover.AttemptID{}) })
 	for _, a := range m.Hello.Attempts {
 		if a.Exit != nil {
@@ -238,7 +238,7 @@ func readHello(lines *wire.Conn) (wire.Hello, error) {
 	return *m.Hello, nil
 }
 
-// judgeHello says why the runner and we do not fit, if so.
+// judgeHello returns why the runner cannot serve this controller; nil if it can.
 func judgeHello(ours, theirs wire.Hello) error {
 	switch {
 	case theirs.Version != wire.Version:

@@ -14,7 +14,7 @@ import (
 	"drover/internal/wire"
 )
 
-// fake is an instance with a fake runner, and how to reach it.
+// fake returns an instance with a fake runner, and its Target.
 func fake(t testing.TB, f *fakeRunner) (*fakeInstance, Target) {
 	i := newFakeInstance(t, "i-1")
 	i.exec = f.exec
@@ -143,7 +143,7 @@ func TestPlantedSecret(t *testing.T) {
 		refused(t, target, drover.KindHostKey, "not verified")
 	})
 	t.Run("one that is not there yet is waited for by whoever connects again", func(t *testing.T) {
-		refused(t, connect(t, "", 1), drover.KindTransient, "does not exist yet")
+		refused(t, connect(t, "", 1), drover.KindTransient, "is not installed yet")
 	})
 }
 

@@ -11,8 +11,8 @@ import (
 
 // step is one step of a Connect.
 type step struct {
-	doing string           // what we are doing, as it begins an error
-	kind  drover.ErrorKind // of an error that has none of its own
+	doing string           // what we are doing, the beginning of an error's text
+	kind  drover.ErrorKind // of an error without a kind of its own
 	limit time.Duration
 }
 
@@ -23,8 +23,8 @@ func (s step) fail(err error) error {
 	return &e
 }
 
-// deadlines closes a connection when a step has taken too long or the context has ended: that wakes whoever waits for
-// the other side, whatever it waits for.
+// deadlines closes a connection when a step has taken too long or the context has ended. That wakes every goroutine
+// that waits for the other side.
 type deadlines struct {
 	conn   io.Closer
 	unhook func() bool
@@ -36,7 +36,7 @@ type deadlines struct {
 	over  error // why the connection was closed; guarded, like the rest, by mu
 }
 
-// newDeadlines begins with the first step.
+// newDeadlines begins the first step.
 func newDeadlines(ctx context.Context, conn io.Closer, first step) *deadlines {
 	d := &deadlines{conn: conn}
 	d.begin(first)
@@ -62,7 +62,7 @@ func (d *deadlines) begin(s step) {
 	})
 }
 
-// enter is begin for a step that bounds itself, and after which the connection is still needed.
+// enter is begin for a step that has its own timeout, after which the connection is still needed.
 func (d *deadlines) enter(s step) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +94,7 @@ func (d *deadlines) fail(err error) error {
 	return d.step.fail(err)
 }
 
-// end lets the connection be. It returns why it was closed, if it was.
+// end stops watching the connection. It returns why the connection was closed, if it was.
 func (d *deadlines) end() error {
 	d.unhook()
 	d.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"drover"
 )
 
-// The scripts ask for nothing but a POSIX shell with cat and its like. $1 is the runner's folder, $2 the name of its
-// file, $3 its hash, $4 what cksum says of it, which every POSIX system has. It does where there is no sha256sum.
+// The scripts need only a POSIX shell and basic tools such as cat. $1 is the runner's folder, $2 the name of its file,
+// $3 its hash, and $4 its checksum by cksum, which every POSIX system has and which is used if sha256sum is missing.
 const (
 	wholeScript = `
 whole() {
@@ -55,8 +55,8 @@ echo ` + presentWord + `
 eval "$1"
 `
 
-	// $5 makes the name of the file under way nobody else's. A rename puts it in place, so several uploads at once are
-	// harmless. It is not synced: what a power failure spoils is found by the next check.
+	// $5 makes the temporary file's name unique. A rename puts the file in place, so concurrent uploads are harmless.
+	// The file is not synced: the next check finds what a power failure spoils.
 	uploadScript = wholeScript + `
 umask 077
 mkdir -p "$1" || exit 1
@@ -72,17 +72,18 @@ mv -f "$new" "$1/$2"
 `
 )
 
-// The words by which a script says whether the runner, or whatever it is about, is there. They end a line: what a login
-// shell prints before may leave its last one open.
+// The words with which a script reports whether the runner, or what else it looks for, is present. They need only end a
+// line: a login shell may print text before them without a newline.
 const (
 	presentWord = "drover-runner-present"
 	absentWord  = "drover-runner-absent"
 )
 
-// maxNoise bounds what a login shell may print before a script speaks.
+// maxNoise bounds what a login shell may print before a script's output.
 const maxNoise = 64 << 10
 
-// readVerdict reads up to the line that says whether the runner is there. What follows is the script's own.
+// readVerdict reads up to the line that reports whether the runner is present. What follows is the script's further
+// output.
 func readVerdict(r *bufio.Reader) (present bool, err error) {
 	for read := 0; read < maxNoise; {
 		line, err := r.ReadSlice('\n')
@@ -100,12 +101,12 @@ func readVerdict(r *bufio.Reader) (present bool, err error) {
 	return false, errors.New("the login shell prints too much")
 }
 
-// place is where the runner is, as the scripts' first arguments.
+// place returns the scripts' first arguments: where the runner is and its checksums.
 func (t Target) place() []string {
 	return []string{t.RunnerDir, t.Runner.name(), t.Runner.Hash, t.Runner.Sum}
 }
 
-// deploy puts the runner on the instance unless it is there.
+// deploy puts the runner on the instance unless it is present.
 func (s *session) deploy() error {
 	s.begin("looking for the runner", s.target.Timeouts.Command)
 	_, out, err := run(s.conn, s.target.runnerShell(checkScript, s.target.place()...), nil)
@@ -122,7 +123,7 @@ func (s *session) deploy() error {
 	return s.upload()
 }
 
-// upload sends the runner. The instance's end compares what arrived.
+// upload sends the runner. The script on the instance checks what arrived.
 func (s *session) upload() error {
 	s.begin("deploying the runner", s.target.Timeouts.Deploy)
 	content, err := s.target.Runner.Open()
@@ -138,7 +139,7 @@ func (s *session) upload() error {
 	return nil
 }
 
-// exactReader refuses to end early or late.
+// exactReader returns an error if its content is too short or too long.
 type exactReader struct {
 	r    io.Reader
 	left int64
@@ -152,8 +153,8 @@ func (e *exactReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bootProbe runs the boot probe. The connection outlives one that hangs, since the runner is still to be asked what it
-// has: the command is hung up on and left behind.
+// bootProbe runs the boot probe. If the probe hangs, its channel is closed and the command is left behind, but the
+// connection stays open, since the runner must still be contacted.
 func (s *session) bootProbe() error {
 	probe := step{"boot probe", drover.KindTransient, s.target.Timeouts.BootProbe}
 	s.deadlines.enter(probe)

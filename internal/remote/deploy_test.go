@@ -16,13 +16,13 @@ import (
 	"drover/internal/wire"
 )
 
-// scriptRunner is a runner that a shell can be: it answers with a Hello and then with silence.
+// scriptRunner is a runner as a shell script: it sends a Hello and then nothing.
 const scriptRunner = `#!/bin/sh
 echo '{"hello":{"version":1,"epoch":1,"fleet":"test","instance":"i-1"}}'
 cat >/dev/null
 `
 
-// homely is an instance with a real shell, its home, and how to reach it.
+// homely returns an instance with a real shell, its home, and its Target.
 func homely(t *testing.T) (*fakeInstance, string, Target) {
 	home := t.TempDir()
 	i := newFakeInstance(t, "i-1")
@@ -41,7 +41,7 @@ func connected(t *testing.T, target Target) {
 	c.Close()
 }
 
-// uploads is how often a runner was sent.
+// uploads returns how often a runner was uploaded.
 func uploads(i *fakeInstance) (n int) {
 	for _, c := range i.commands() {
 		if strings.Contains(c, "umask") {
@@ -202,7 +202,8 @@ func TestBootProbe(t *testing.T) {
 	})
 }
 
-// What an instance sends is parsed without fault, whatever it is, and nothing of it reaches a person unprintable.
+// FuzzWhatAnInstanceSends checks that whatever an instance sends is parsed without panicking, and that no unprintable
+// text reaches people.
 func FuzzWhatAnInstanceSends(f *testing.F) {
 	f.Add("Welcome!\n" + presentWord + "\n" + `{"hello":{"version":1,"fleet":"test","instance":"i-1"}}` + "\n" + `{"exited":{"id":"1/1","exit":{}}}` + "\n")
 	f.Add(absentWord + "\n")
@@ -242,7 +243,7 @@ func FuzzWhatAnInstanceSends(f *testing.F) {
 	})
 }
 
-// critic is a Handler that wants every text to be fit to be shown.
+// critic is a Handler that checks that every text is safe to show.
 type critic struct {
 	deaf
 	t *testing.T

@@ -1,24 +1,24 @@
-// Package remote is the controller's end of an instance: it logs in over SSH, makes sure of who answers, puts the
-// runner there and talks to it.
+// Package remote connects a controller to an instance: it logs in over SSH, verifies the instance's identity, deploys
+// the runner and talks to it.
 //
-// [Connect] takes the steps to a [Conn] in this order, each with a deadline of its own that fires even if the other
-// side hangs:
+// [Connect] takes the steps to a [Conn] in this order. Each has its own deadline, which fires even if the other side
+// hangs:
 //
 //	dial → handshake → host key → login → planted secret, if that is the proof → runner deployed → boot probe → Hello both ways
 //
-// An instance that fails its boot probe is asked what it has all the same, and is connected to while attempts run
-// there.
+// If the boot probe fails, the runner is contacted all the same, and the connection is kept if the runner has attempts.
 //
-// A Conn has one control stream, served by [Conn.Run], and bulk channels that are opened when something large travels
-// and closed when they have been idle for a few seconds, or when the instance's server has no room for another. SSH
-// gives each channel a window of its own, so no transfer holds up the control stream.
+// A Conn has one control stream, served by [Conn.Run], and bulk channels for large data. A bulk channel is opened when
+// needed, and closed after a few seconds idle or when the instance's server accepts no more channels. SSH gives each
+// channel its own window, so no transfer holds up the control stream.
 //
 // Invariants:
-//   - No host key is trusted because it was the first to be seen, and nothing is sent to log in before it is proved.
-//   - The runner is asked for nothing before its content was compared with ours, on every Connect: jobs run as the same
-//     user and could have changed it.
-//   - What an instance sends is never trusted: lines, texts and noise are bounded, and it is given only the blobs of
-//     the attempt that is being started.
-//   - An error of [Conn.Start] other than a transient one means that the attempt does not run and never will.
-//   - Nothing here tries again by itself. Whoever asked decides.
+//   - No host key is trusted because it was the first to be seen. The controller logs in only after it has verified the
+//     key, unless the proof itself is read over the connection: the planted secret, or the output of a command.
+//   - On every Connect, the runner's content is compared with ours before the runner is used: jobs run as the same user
+//     and could have changed it.
+//   - What an instance sends is never trusted: lines, texts and noise are bounded, and it gets only the blobs of the
+//     attempt that is being started.
+//   - If [Conn.Start] returns an error that is not transient, the attempt does not run and never will.
+//   - Nothing here retries by itself. The caller decides.
 package remote

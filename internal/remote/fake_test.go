@@ -11,28 +11,27 @@ import (
 	"drover/internal/wire"
 )
 
-// fakeRunner is a runner without processes or files, for what need not be real. Nil hooks take what a sound runner
-// would do.
+// fakeRunner is a runner without processes or files. Where a hook is nil, it does what a correct runner would do.
 type fakeRunner struct {
 	absent  bool // until something has been uploaded
 	hello   func(wire.Hello) *wire.Hello
 	message func(wire.Message, *wire.Conn)                 // each message but Hello and Ping
-	ping    func(wire.Ping) *wire.Ping                     // nil result: silence
-	bulk    func(wire.Request, *wire.Conn, io.Writer) bool // whether the channel goes on
+	ping    func(wire.Ping) *wire.Ping                     // nil result: no answer
+	bulk    func(wire.Request, *wire.Conn, io.Writer) bool // reports whether the channel stays open
 
 	mu       sync.Mutex
 	uploaded int
 	streams  []*wire.Conn // control streams; guarded by mu
 }
 
-// control is the latest control stream.
+// control returns the latest control stream.
 func (f *fakeRunner) control() *wire.Conn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.streams[len(f.streams)-1]
 }
 
-// exec tells the scripts apart by their text.
+// exec recognises the scripts by their text.
 func (f *fakeRunner) exec(command string, ch ssh.Channel) int {
 	is := func(script string) bool { return strings.Contains(command, spell(script)+"'") }
 	switch {

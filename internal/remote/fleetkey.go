@@ -23,11 +23,11 @@ import (
 const fleetKeySize = 32
 
 // FleetKey is the one secret of a fleet. The identities of the fleet, its instances and its attempts are derived from
-// it, each under a label of its own, so a lost database loses no instance. The zero FleetKey is not a key.
+// it, each with its own label, so a lost database does not lose instances. The zero FleetKey is not a key.
 type FleetKey struct{ secret drover.Secret }
 
-// LoadOrCreateFleetKey reads the fleet key at path, or makes one if there is no file. Of several that make one at once,
-// one wins and all get its key. A file that others than its owner may read or write is refused.
+// LoadOrCreateFleetKey reads the fleet key at path, or makes one if there is no file. If several callers make one at
+// once, one wins and all get its key. It refuses a file that anyone but its owner may read or write.
 func LoadOrCreateFleetKey(path string) (FleetKey, error) {
 	key, err := loadFleetKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +50,7 @@ func loadFleetKey(path string) (FleetKey, error) {
 	return FleetKey{drover.NewSecret(string(key))}, nil
 }
 
-// createFleetKey makes the file whole or not at all: a link cannot replace what another has made meanwhile.
+// createFleetKey makes the whole file or none: a hard link cannot replace a file that another process has made since.
 func createFleetKey(path string) error {
 	folder := filepath.Dir(path)
 	f, err := os.CreateTemp(folder, ".fleet-key-*")
@@ -75,14 +75,14 @@ func createFleetKey(path string) error {
 }
 
 // derive makes 32 bytes that only the holder of the key can make. Labels contain no zero byte, so no two pairs of label
-// and name meet.
+// and name collide.
 func (k FleetKey) derive(label, name string) []byte {
 	mac := hmac.New(sha256.New, []byte(k.secret.Reveal()))
 	io.WriteString(mac, label+"\x00"+name)
 	return mac.Sum(nil)
 }
 
-// LoginKey is what the fleet logs in to its instances with.
+// LoginKey returns the key with which the fleet logs in to its instances.
 func (k FleetKey) LoginKey() ssh.Signer {
 	signer, err := ssh.NewSignerFromSigner(ed25519.NewKeyFromSeed(k.derive("login key", "")))
 	if err != nil {
@@ -94,8 +94,8 @@ func (k FleetKey) LoginKey() ssh.Signer {
 // maxKeyFile bounds a file that holds a login key.
 const maxKeyFile = 64 << 10
 
-// LoadLoginKeys reads private keys, without a passphrase, from files in any form that OpenSSH writes. One that others
-// than its owner may read or write is refused.
+// LoadLoginKeys reads private keys without a passphrase from files in any form that OpenSSH writes. It refuses a file
+// that anyone but its owner may read or write.
 func LoadLoginKeys(paths []string) (keys []ssh.Signer, err error) {
 	for _, path := range paths {
 		text, err := readPrivate(path, maxKeyFile)
@@ -116,7 +116,7 @@ func LoadLoginKeys(paths []string) (keys []ssh.Signer, err error) {
 	return keys, nil
 }
 
-// readPrivate reads no more than limit bytes and one of a file that is its owner's alone.
+// readPrivate reads at most limit+1 bytes of a file that only its owner may access.
 func readPrivate(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -134,7 +134,8 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit+1))
 }
 
-// LoginKeyFile is the private half of LoginKey as ssh(1) reads it from a file, for people who want a look.
+// LoginKeyFile returns the private half of LoginKey in the format of a file for ssh(1), for people who log in
+// themselves.
 func (k FleetKey) LoginKeyFile() (drover.Secret, error) {
 	block, err := ssh.MarshalPrivateKey(ed25519.NewKeyFromSeed(k.derive("login key", "")), "drover")
 	if err != nil {
@@ -143,12 +144,12 @@ func (k FleetKey) LoginKeyFile() (drover.Secret, error) {
 	return drover.NewSecret(string(pem.EncodeToMemory(block))), nil
 }
 
-// AuthorizedKey is the public half of LoginKey as a line of an authorized_keys file, without its end.
+// AuthorizedKey returns the public half of LoginKey as a line of an authorized_keys file, without the newline.
 func (k FleetKey) AuthorizedKey() string {
 	return AuthorizedKey(k.LoginKey()) + " drover"
 }
 
-// AuthorizedKey is the public half of a login key as a line of an authorized_keys file, without its end.
+// AuthorizedKey returns the public half of a login key as a line of an authorized_keys file, without the newline.
 func AuthorizedKey(login ssh.Signer) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(login.PublicKey())))
 }

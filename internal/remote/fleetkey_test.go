@@ -180,8 +180,7 @@ func TestAttemptProofs(t *testing.T) {
 	}
 }
 
-// FuzzAttemptToken: whatever a stranger shows is refused, unless it is, to the byte, the token of the attempt that it
-// names.
+// FuzzAttemptToken checks that any token is refused, unless it is byte for byte the token of the attempt that it names.
 func FuzzAttemptToken(f *testing.F) {
 	key := FleetKey{drover.NewSecret("key")}
 	id := drover.AttemptID{Job: drover.JobID{Number: 17, Index: 3}, Number: 1}

@@ -8,10 +8,10 @@ import (
 	"drover"
 )
 
-// growScript makes the root file system as large as its volume, which may take a while to be seen. $1 is how large it
-// has to be, in KiB. There is nothing to do where it is that large, as on a volume that was grown before. Needed are
-// util-linux, growpart of cloud-utils for a volume with partitions, and the tool of the file system; and, unless the
-// user is root, sudo without a password.
+// growScript grows the root file system to the size of its volume, which the instance may take a while to see. $1 is
+// the size that it must reach, in KiB; $2 is how many times to try. If the file system already has that size, the
+// script does nothing. It needs util-linux, growpart of cloud-utils if the volume has partitions, the file system's
+// tool, and, unless the user is root, sudo without a password.
 const growScript = `
 size() { df -Pk / | { read -r title; read -r device kib rest; echo "$kib"; }; }
 enough() { [ "$(size)" -ge "$1" ]; }
@@ -46,11 +46,11 @@ while :; do
 done
 `
 
-// growTries is how often it is looked whether the instance sees its volume as large as it is.
+// growTries is how many times to try until the instance sees its volume's new size.
 const growTries = 120
 
-// GrowRoot brings the instance's root file system to the size of a volume that has become so large. Nine tenths of that
-// are enough: a file system has use of its own for the rest, and volumes hold more than one.
+// GrowRoot grows the instance's root file system to the new size of its volume. Nine tenths of the size are enough: the
+// file system's own data and other partitions take the rest.
 func (c *Conn) GrowRoot(ctx context.Context, size drover.Bytes) error {
 	kib := size / 1024 / 10 * 9
 	if _, _, err := runWithin(ctx, c.session.conn, shell(growScript, strconv.FormatInt(int64(kib), 10), strconv.Itoa(growTries))); err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// instanceTools stand for an instance's own: its root file system has as many KiB as the file "size" says, and its
-// tools note that they were called.
+// instanceTools replace an instance's tools: its root file system has as many KiB as the file "size" contains, and each
+// tool records that it was called.
 var instanceTools = map[string]string{
 	"df":         `echo "Filesystem 1024-blocks"; echo "/dev/vda1 $(cat "$0.size") 1 2 3% /"`,
 	"findmnt":    `case $2 in SOURCE) echo /dev/vda1 ;; *) cat "${0%/*}/kind" ;; esac`,

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// rootOnALoop has a disk of 1 GiB with one partition, or none if $2 is empty, and a file system of the kind $1 on it;
-// makes the disk twice as large, as a cloud would; and runs the command $3 where that file system is the root, with
-// this host's tools. Then it says how many KiB the root has. The folder that it is in holds the disk. It ends with 77
-// where the kernel lets nobody do that here.
+// rootOnALoop makes a disk of 1 GiB in the current folder, with one partition, or none if $2 is empty, and a file
+// system of the kind $1 on it. It doubles the disk's size, as a cloud would, and runs the command $3 with that file
+// system as the root, with this host's tools. Then it prints how many KiB the root has. It exits with 77 if the kernel
+// does not allow that here.
 const rootOnALoop = `
 set -eu
 mount --make-rprivate / || exit 77
@@ -49,7 +49,7 @@ chroot root /bin/sh -c "$3"
 chroot root df -Pk / | sed -n '2s/^[^ ]* *\([0-9]*\).*/has \1/p'
 `
 
-// resources is the capability without which Linux grows no ext4: it is the 25th of them.
+// resources is the mask of the capability that Linux requires to grow ext4: CAP_SYS_RESOURCE, number 24.
 const resources = 1 << 24
 
 // may reports whether this process has a capability.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// bootTime is how long a machine may take until it has done one thing, emulated as it is beside other work.
+// bootTime is how long a machine may take for one step: it is emulated, on a busy host.
 const bootTime = 5 * time.Minute
 
 // emulated is a virtual machine of testdata/grow-vm.sh.
@@ -23,7 +23,7 @@ type emulated struct {
 	monitor io.Writer
 }
 
-// emulate boots what is in a folder, with a disk of this kind.
+// emulate boots the kernel and initrd in a folder, with a disk of this kind.
 func emulate(t *testing.T, folder string, disk ...string) *emulated {
 	t.Helper()
 	m := &emulated{t: t, console: filepath.Join(t.TempDir(), "console")}
@@ -45,7 +45,7 @@ func emulate(t *testing.T, folder string, disk ...string) *emulated {
 	return m
 }
 
-// says waits until the machine's console has said something, and returns all that it has.
+// says waits until the text is on the machine's console, and returns all of the console's output.
 func (m *emulated) says(what string) string {
 	m.t.Helper()
 	for end := time.Now().Add(bootTime); ; time.Sleep(100 * time.Millisecond) {
@@ -59,8 +59,7 @@ func (m *emulated) says(what string) string {
 	}
 }
 
-// TestGrowScriptOnAMachine grows the root of ext4 of a machine that runs, whose disk becomes larger under it as a
-// cloud's does.
+// TestGrowScriptOnAMachine grows the ext4 root of a running machine after its disk has been enlarged, as a cloud does.
 // covers K14
 func TestGrowScriptOnAMachine(t *testing.T) {
 	folder, err := filepath.Abs("../../bin/grow-vm")

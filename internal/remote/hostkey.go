@@ -12,8 +12,8 @@ import (
 	"drover"
 )
 
-// checkHostKey accepts the host key that the target vouches for. Each renewal of the session's keys asks again, long
-// after Connect: the key must then be the same.
+// checkHostKey accepts a host key that the target's VerifyHostKey accepts. The SSH library calls it again at each
+// rekeying, long after Connect: the key must then be the same.
 func (s *session) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	if s.key != nil {
 		if bytes.Equal(s.key.Marshal(), key.Marshal()) {
@@ -28,7 +28,7 @@ func (s *session) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	defer cancel()
 	said := s.target.VerifyHostKey(ctx, key, nil)
 	if errors.As(said, &s.first) {
-		said = nil // for as long as it takes to see what the command prints
+		said = nil // accepted until the command's output is known
 	}
 	if refusal := s.judge(key, said); refusal != nil {
 		return s.refuse(refusal)
@@ -43,7 +43,7 @@ func (s *session) refuse(why *drover.Error) error {
 	return why
 }
 
-// judge turns what was said of a host key into a refusal, or none.
+// judge turns the result of VerifyHostKey into a refusal, or nil.
 func (s *session) judge(key ssh.PublicKey, said error) *drover.Error {
 	print := ssh.FingerprintSHA256(key)
 	if said == nil {

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// crowdCommand makes the test binary a crowd of instances, so that what they cost is not counted with the controller.
+// crowdCommand makes the test binary a crowd of instances, in a process of its own so that their cost does not count as
+// the controller's.
 const crowdCommand = "be-a-crowd"
 
 // beCrowd serves every connection to an address of its own choice, which it prints, until its standard input ends.
@@ -83,7 +84,7 @@ func crowd(t *testing.T) Target {
 	return target
 }
 
-// footprint is what this process holds.
+// footprint returns how many goroutines this process has, and how many bytes of heap and stacks.
 func footprint() (goroutines int, bytes uint64) {
 	runtime.GC()
 	runtime.GC()

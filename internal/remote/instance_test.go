@@ -20,7 +20,7 @@ import (
 	"drover/internal/runner"
 )
 
-// TestMain lets the test binary be the runner that a test deploys, and all its processes.
+// TestMain lets the test binary act as the runner that a test deploys, and as all the runner's processes.
 func TestMain(m *testing.M) {
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "drover-runner") {
 		os.Exit(runner.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -31,10 +31,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testKey is the fleet key of every test.
+// testKey returns the fleet key of every test.
 func testKey() FleetKey { return FleetKey{drover.NewSecret(strings.Repeat("k", fleetKeySize))} }
 
-// fakeInstance is an SSH server in this process. What a command does there is up to exec.
+// fakeInstance is an SSH server in this process. exec runs its commands.
 type fakeInstance struct {
 	config ssh.ServerConfig
 	exec   func(command string, ch ssh.Channel) (exit int)
@@ -73,7 +73,7 @@ func newFakeInstance(t testing.TB, name string) *fakeInstance {
 	return i
 }
 
-// commands are those that were run so far.
+// commands returns the commands that were run so far.
 func (i *fakeInstance) commands() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -110,7 +110,7 @@ func (i *fakeInstance) admit() bool {
 	return true
 }
 
-// channels is how many are open.
+// channels returns how many channels are open.
 func (i *fakeInstance) channels() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -149,12 +149,12 @@ func (i *fakeInstance) dial(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// realShell is an exec that runs commands under a real shell in the given home, which greets whoever logs in.
+// realShell returns an exec that runs commands under a real shell in the given home, which prints a greeting at login.
 func realShell(home string) func(string, ssh.Channel) int {
 	return func(command string, ch ssh.Channel) int {
 		cmd := exec.Command("/bin/sh", "-c", "echo Welcome; printf 'to this host '; "+command)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = home, ch, ch.Stderr()
-		cmd.Env = append(os.Environ(), deadman.PowerOffVariable+"=/bin/false") // what powers itself off is never this host
+		cmd.Env = append(os.Environ(), deadman.PowerOffVariable+"=/bin/false") // so that nothing powers off this host
 		in, err := cmd.StdinPipe()
 		if err != nil || cmd.Start() != nil {
 			return 126
@@ -170,7 +170,7 @@ func realShell(home string) func(string, ssh.Channel) int {
 	}
 }
 
-// runnerOf is a Runner with the given content.
+// runnerOf returns a Runner with the given content.
 func runnerOf(content []byte) Runner {
 	r, err := NewRunner(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
 	if err != nil {
@@ -179,7 +179,7 @@ func runnerOf(content []byte) Runner {
 	return r
 }
 
-// target is how to reach a fake instance.
+// target returns the Target of a fake instance.
 func target(i *fakeInstance, name string) Target {
 	return Target{
 		Address: "instance.test:22",
@@ -199,7 +199,7 @@ func target(i *fakeInstance, name string) Target {
 	}
 }
 
-// bufferedPipe is a network connection in memory that takes what is written to it before it is read, as SSH needs.
+// bufferedPipe returns a network connection in memory that buffers writes, as SSH needs.
 func bufferedPipe() (net.Conn, net.Conn) {
 	a, b := newStream(), newStream()
 	return pipeEnd{a, b}, pipeEnd{b, a}
@@ -220,7 +220,7 @@ func newStream() *stream {
 
 type pipeEnd struct{ in, out *stream }
 
-// pipeSize is how much is taken unread, as much as a network does.
+// pipeSize is how many unread bytes a pipe buffers, about as many as a network does.
 const pipeSize = 64 << 10
 
 func (p pipeEnd) Read(b []byte) (int, error) {

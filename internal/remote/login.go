@@ -12,8 +12,8 @@ import (
 	"drover"
 )
 
-// algorithms are what we agree to. Everything with SHA-1, CBC, finite-field groups or a MAC over the plain text stays
-// out, and so do host certificates, whose authorities we have no reason to trust.
+// algorithms returns the algorithms that we accept. It excludes SHA-1, CBC, finite-field groups and MACs over the plain
+// text, and host certificates, whose authorities we have no reason to trust.
 func algorithms() (ssh.Config, []string) {
 	config := ssh.Config{
 		KeyExchanges: []string{ssh.KeyExchangeMLKEM768X25519, ssh.KeyExchangeCurve25519,
@@ -46,7 +46,7 @@ func (t Target) login(ctx context.Context, raw net.Conn, d *deadlines) (*session
 	return s, nil
 }
 
-// session is a connection on its way to become a Conn.
+// session is a connection that is to become a Conn.
 type session struct {
 	raw       net.Conn
 	ctx       context.Context // of the Connect that this is a part of
@@ -54,14 +54,14 @@ type session struct {
 	deadlines *deadlines
 	conn      ssh.Conn
 
-	key      ssh.PublicKey                // the one that was accepted
-	first    *RunFirst                    // has to be run before the key is proved; nil for nothing
+	key      ssh.PublicKey                // the accepted one
+	first    *RunFirst                    // what must run to verify the key; nil for nothing
 	unproved bool                         // until Proof has been read back
-	compared bool                         // the runner there is ours
+	compared bool                         // the runner there has the same content as ours
 	refusal  atomic.Pointer[drover.Error] // why a host key was not accepted
 }
 
-// loginError classes what the SSH library says.
+// loginError classifies the SSH library's error.
 func (s *session) loginError(err error) error {
 	if refusal := s.refusal.Load(); refusal != nil {
 		return refusal
@@ -80,8 +80,8 @@ func (s *session) loginError(err error) error {
 	return drover.Errorf(drover.KindUnreachable, "%s", strings.TrimPrefix(text, "ssh: handshake failed: "))
 }
 
-// refuseAll answers what the instance's SSH server asks of us on its own: we grant nothing, but an answer shows that we
-// live.
+// refuseAll refuses all requests from the instance's SSH server. It answers them, since an answer shows that we are
+// alive.
 func refuseAll(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	for channels != nil || requests != nil {
 		select {
@@ -90,7 +90,7 @@ func refuseAll(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 				channels = nil
 				continue
 			}
-			// A refusal that cannot be sent is noticed by whoever reads.
+			// If the refusal cannot be sent, a reader of the connection gets an error too.
 			_ = c.Reject(ssh.Prohibited, "the instance is not allowed to open channels")
 		case r, ok := <-requests:
 			if !ok {

@@ -17,20 +17,20 @@ import (
 	"drover/internal/wire"
 )
 
-// pool lends bulk channels, so many at once, and keeps those that can be used again for a while.
+// pool lends a limited number of bulk channels at once, and keeps reusable ones for a while.
 type pool struct {
 	conn  *Conn
 	slots chan struct{} // has an element for each channel lent
 
 	mu   sync.Mutex
-	free []*bulk // the latest used last; guarded by mu
+	free []*bulk // the last used is last; guarded by mu
 }
 
 func newPool(size int, conn *Conn) *pool {
 	return &pool{conn: conn, slots: make(chan struct{}, size)}
 }
 
-// lease is a bulk channel lent for one operation. It is hung up on when the operation's context ends.
+// lease is a bulk channel lent for one operation. It is closed when the operation's context ends.
 type lease struct {
 	*bulk
 	pool   *pool
@@ -39,7 +39,7 @@ type lease struct {
 	once   sync.Once
 }
 
-// ask lends a channel and puts a request on it. A channel whose request was refused goes back.
+// ask lends a channel and sends a request on it. If the runner refuses the request, the channel is closed.
 func (p *pool) ask(ctx context.Context, r wire.Request) (*lease, wire.Reply, error) {
 	l, err := p.lend(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *pool) ask(ctx context.Context, r wire.Request) (*lease, wire.Reply, err
 		}
 	}
 	err = l.cause(err)
-	// After a refusal the runner may hang up, and does so for operations that are a channel's last.
+	// After a refusal the runner may hang up, and does so if the operation is a channel's last.
 	l.end(false)
 	return nil, wire.Reply{}, err
 }
@@ -75,7 +75,7 @@ func (p *pool) lend(ctx context.Context) (*lease, error) {
 	return l, nil
 }
 
-// take returns a free channel that still stands, or a new one.
+// take returns a free channel that is still open, or a new one.
 func (p *pool) take(ctx context.Context) (*bulk, error) {
 	for {
 		b := p.pop()
@@ -89,7 +89,7 @@ func (p *pool) take(ctx context.Context) (*bulk, error) {
 	}
 }
 
-// pop takes the channel used last out of the free ones; nil if there is none.
+// pop removes and returns the free channel used last; nil if there is none.
 func (p *pool) pop() *bulk {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,9 +117,9 @@ func (p *pool) push(b *bulk) {
 	})
 }
 
-// end gives the channel back, to be used again if it is whole: nothing of the operation is still to come on it.
+// end gives the channel back to the pool. If it is whole, it is reused: nothing more of the operation will come on it.
 func (l *lease) end(whole bool) {
-	// A context that has ended hangs up, now or in a moment.
+	// If the context has ended, its callback hangs up too, now or in a moment.
 	if !l.unhook() || !whole {
 		l.hangUp()
 		return
@@ -130,10 +130,10 @@ func (l *lease) end(whole bool) {
 	})
 }
 
-// hangUp ends the channel, unless it was given back. Another may take its place once the instance has ended it too.
+// hangUp closes the channel, unless it was given back. The slot becomes free once the instance has closed it too.
 func (l *lease) hangUp() {
 	l.once.Do(func() {
-		// Nothing that matters is lost: the operation has failed or is over.
+		// The error does not matter: the operation has failed or is over.
 		_ = l.Close()
 		go func() {
 			l.pool.conn.end(l.proc)
@@ -142,10 +142,10 @@ func (l *lease) hangUp() {
 	})
 }
 
-// end hangs up on a command and waits until the instance agrees. If it does not, the connection ends, since what is
-// kept of a channel until then would add up.
+// end closes a command's channel and waits until the instance closes it too. If the instance does not, the connection
+// ends, since unclosed channels would accumulate.
 func (c *Conn) end(p *process) {
-	// Whoever still writes to it is woken only by its end. That it may have been closed already is no matter.
+	// A goroutine that still writes to it is woken only when it ends. It may already be closed.
 	_ = p.Close()
 	timer := time.NewTimer(c.times.Command)
 	defer timer.Stop()
@@ -157,7 +157,7 @@ func (c *Conn) end(p *process) {
 	}
 }
 
-// cause tells why the operation failed with err. What the runner itself said stays as it is.
+// cause returns why the operation failed with err. It leaves the runner's own errors unchanged.
 func (l *lease) cause(err error) error {
 	var said *drover.Error
 	switch {
@@ -174,8 +174,8 @@ func (l *lease) cause(err error) error {
 	}
 }
 
-// openBulk opens a bulk channel. Where the instance's SSH server takes no more of them, those that nobody uses make
-// room, and so do others as they end.
+// openBulk opens a bulk channel. If the instance's SSH server accepts no more, it closes unused channels and retries,
+// since others may end too.
 func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.times.Command, errors.New("no answer in time"))
 	defer cancel()
@@ -185,7 +185,7 @@ func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 		if err == nil {
 			return newBulk(p, c.times.Stall), nil
 		}
-		late := full != nil && ctx.Err() != nil // the time ended while it was asked once more
+		late := full != nil && ctx.Err() != nil // the time ended during a retry
 		if !errors.As(err, &full) && !late {
 			return nil, c.broken(fmt.Errorf("opening a bulk channel: %w", err))
 		}
@@ -196,11 +196,10 @@ func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 	}
 }
 
-// roomInterval is how often a server without room for a channel is asked again.
+// roomInterval is the pause before a retry at a server without room for a channel.
 const roomInterval = 50 * time.Millisecond
 
-// makeRoom ends the bulk channels that nobody uses and gives others a moment to end. It reports false if there is no
-// more time.
+// makeRoom closes the unused bulk channels and gives others a moment to end. It reports false if there is no more time.
 func (c *Conn) makeRoom(ctx context.Context) bool {
 	for _, p := range []*pool{c.transfers, c.apis} {
 		for b := p.pop(); b != nil; b = p.pop() {

@@ -7,8 +7,8 @@ import (
 	"drover/internal/wire"
 )
 
-// probe asks the runner for a sign of life at every interval, until the connection is closed. It closes it when an
-// answer fails to come and the one to a last, direct question as well.
+// probe pings the runner at every interval, until the connection is closed. It closes the connection when two pings in
+// a row get no answer.
 func (c *Conn) probe() {
 	for c.wait(c.times.ProbeInterval, nil) != overtaken {
 		if !c.alive() {
@@ -17,13 +17,13 @@ func (c *Conn) probe() {
 	}
 }
 
-// alive asks up to twice. A question whose time ran out while this process was itself stopped or suspended does not
-// count: the silence was ours. So it was while our handler held up the stream.
+// alive pings until an answer comes or two pings have failed. A ping that timed out while this process was stopped or
+// suspended does not count: the silence was ours. Nor does one that timed out while our Handler held up the stream.
 func (c *Conn) alive() bool {
 	for silent := 0; silent < 2; {
 		c.discardPong()
 		if c.send(wire.Message{Ping: &wire.Ping{N: time.Now().UnixNano()}}) != nil {
-			return true // closed, and the reason known
+			return true // closed, with its reason set
 		}
 		switch c.wait(c.times.Probe, c.pongs) {
 		case elapsed:
@@ -38,7 +38,7 @@ func (c *Conn) alive() bool {
 	return false
 }
 
-// discardPong drops an answer that came too late for an earlier question.
+// discardPong drops a late answer to an earlier ping.
 func (c *Conn) discardPong() {
 	select {
 	case <-c.pongs:
@@ -46,17 +46,17 @@ func (c *Conn) discardPong() {
 	}
 }
 
-// How a wait ended.
+// ending is how a wait ended.
 type ending int
 
 const (
 	elapsed     ending = iota
-	elapsedLate        // much later than asked
+	elapsedLate        // much later than d
 	woken
-	overtaken // the connection was closed meanwhile
+	overtaken // the connection was closed
 )
 
-// wait waits for a time, or until woken.
+// wait waits for d, until woken, or until the connection is closed.
 func (c *Conn) wait(d time.Duration, wake <-chan struct{}) ending {
 	began := time.Now()
 	timer := time.NewTimer(d)
@@ -74,6 +74,6 @@ func (c *Conn) wait(d time.Duration, wake <-chan struct{}) ending {
 	return elapsed
 }
 
-// late reports whether a timer took so much longer than asked that this process cannot have been running all the time.
-// A busy host may delay a timer by some tenths of a second.
+// late reports whether a timer was so late that this process cannot have been running all the time. A busy host may
+// delay a timer by some tenths of a second.
 func late(asked, took time.Duration) bool { return took > asked+max(time.Second, asked/2) }

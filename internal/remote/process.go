@@ -15,7 +15,7 @@ import (
 	"drover/internal/wire"
 )
 
-// process is a command on the instance, on an SSH channel of its own. Close hangs up on it.
+// process is a command on the instance, on its own SSH channel. Close closes the channel.
 type process struct {
 	ssh.Channel               // its standard input and output
 	stderr      tail          // the end of its standard error
@@ -24,7 +24,7 @@ type process struct {
 	signal      string
 }
 
-// launch starts a command. Whether it could be started shows in how it ends.
+// launch starts a command. If the instance cannot start it, that shows in how it ends.
 func launch(conn ssh.Conn, command string) (*process, error) {
 	channel, requests, err := conn.OpenChannel("session", nil)
 	if err != nil {
@@ -34,7 +34,7 @@ func launch(conn ssh.Conn, command string) (*process, error) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		io.Copy(&p.stderr, channel.Stderr()) // ends with the channel, and a tail takes everything
+		io.Copy(&p.stderr, channel.Stderr()) // ends with the channel, and a tail accepts everything
 	}()
 	go p.heed(requests, read)
 	if _, err := channel.SendRequest("exec", false, ssh.Marshal(struct{ Command string }{command})); err != nil {
@@ -44,7 +44,7 @@ func launch(conn ssh.Conn, command string) (*process, error) {
 	return p, nil
 }
 
-// launchWithin is launch for whoever cannot wait for a hanging instance.
+// launchWithin is launch, but it does not wait beyond ctx for a hanging instance.
 func launchWithin(ctx context.Context, conn ssh.Conn, command string) (*process, error) {
 	type outcome struct {
 		p   *process
@@ -68,7 +68,7 @@ func launchWithin(ctx context.Context, conn ssh.Conn, command string) (*process,
 	}
 }
 
-// heed notes how the command ended.
+// heed records how the command ended.
 func (p *process) heed(requests <-chan *ssh.Request, read <-chan struct{}) {
 	for r := range requests {
 		switch r.Type {
@@ -87,14 +87,15 @@ func (p *process) heed(requests <-chan *ssh.Request, read <-chan struct{}) {
 				p.signal = printable(end.Signal)
 			}
 		}
-		// An answer that cannot be sent is noticed by whoever reads.
+		// If the answer cannot be sent, a reader of the connection gets an error too.
 		_ = r.Reply(false, nil)
 	}
 	<-read
 	close(p.ended)
 }
 
-// wait returns nil once the command has ended with exit code 0, else how it ended and the last it said of it.
+// wait waits for the command to end. It returns nil for exit code 0, else how the command ended and the end of its
+// standard error.
 func (p *process) wait() error {
 	<-p.ended
 	if p.code == 0 {
@@ -103,10 +104,10 @@ func (p *process) wait() error {
 	return drover.Errorf(drover.KindTransient, "%s%s", p.end(), after(": ", p.stderr.lastLines()))
 }
 
-// vanished reports whether nothing is known of how the command ended, once its channel has.
+// vanished reports, once the channel has ended, whether it is unknown how the command ended.
 func (p *process) vanished() bool { return p.code < 0 && p.signal == "" }
 
-// end says in words how the command ended, once it has.
+// end describes how the command ended, once it has.
 func (p *process) end() string {
 	switch {
 	case p.signal != "":
@@ -118,7 +119,7 @@ func (p *process) end() string {
 	}
 }
 
-// run runs a command to its end and returns the end of its standard output. It waits as long as that takes.
+// run runs a command to its end and returns the end of its standard output. It has no timeout.
 func run(conn ssh.Conn, command string, stdin io.Reader) (*process, *tail, error) {
 	p, err := launch(conn, command)
 	if err != nil {
@@ -126,7 +127,7 @@ func run(conn ssh.Conn, command string, stdin io.Reader) (*process, *tail, error
 	}
 	defer p.Close()
 	if stdin != nil {
-		// A command that does not want all of it says why by how it ends.
+		// If the command does not read all of it, how it ends shows why.
 		if _, err := io.Copy(p, stdin); err != nil && err != io.EOF {
 			return nil, nil, err
 		}
@@ -134,9 +135,9 @@ func run(conn ssh.Conn, command string, stdin io.Reader) (*process, *tail, error
 	return p.finish()
 }
 
-// finish is the end of a run: the command gets no more input.
+// finish closes the command's input and waits for it to end.
 func (p *process) finish() (*process, *tail, error) {
-	// A command that has ended needs no telling.
+	// The error is ignored: the command may have ended.
 	_ = p.CloseWrite()
 	var out tail
 	if _, err := io.Copy(&out, p); err != nil {
@@ -145,8 +146,8 @@ func (p *process) finish() (*process, *tail, error) {
 	return p, &out, p.wait()
 }
 
-// runWithin is run, without input, for whoever cannot wait for a hanging instance: when the context ends the command is
-// hung up on.
+// runWithin is run without input. When the context ends it closes the command's channel and returns, even if the
+// instance hangs.
 func runWithin(ctx context.Context, conn ssh.Conn, command string) (*process, *tail, error) {
 	p, err := launchWithin(ctx, conn, command)
 	if err != nil {
@@ -167,18 +168,18 @@ func runWithin(ctx context.Context, conn ssh.Conn, command string) (*process, *t
 	case o := <-ended:
 		return o.p, o.out, o.err
 	case <-ctx.Done():
-		// Even this may have to wait for the instance.
+		// Even Close may have to wait for the instance.
 		go p.Close()
 		return nil, nil, context.Cause(ctx)
 	}
 }
 
-// shell is the command that runs a script with arguments under /bin/sh, whatever the user's own shell is. That one
-// reads nothing but words in single quotes without any character that a shell might change even there: csh minds "!"
-// and the ends of lines, fish backslashes before quotes.
+// shell returns the command that runs a script with arguments under /bin/sh, whatever the user's login shell is. The
+// login shell sees only words in single quotes, without any character that a shell might change even there: csh changes
+// "!" and newlines, fish backslashes before quotes.
 func shell(script string, args ...string) string { return shellAfter("", script, args...) }
 
-// shellAfter is shell with a script before the arguments are set.
+// shellAfter is shell with a script that runs before the arguments are set.
 func shellAfter(first, script string, args ...string) string {
 	var b strings.Builder
 	b.WriteString(first + "set --")
@@ -189,11 +190,11 @@ func shellAfter(first, script string, args ...string) string {
 	return `exec /bin/sh -c 'eval "$(printf %b "$1")"' drover '` + spell(b.String()) + "'"
 }
 
-// asRoot goes on with a script as root. The script's own text is its first argument.
+// asRoot runs the whole script again as root. The script's own text is its first argument.
 const asRoot = `exec sudo -n /bin/sh -c 'eval "$(printf %b "$1")"' drover "$1"` + "\n"
 
-// runnerShell is shell for a script that deals with the runner or its folder: as root if the runner is to keep attempts
-// apart, or did and has its folder to itself.
+// runnerShell is shell for a script that uses the runner or its folder. The script runs as root if the runner must
+// isolate attempts, or if it did before and its folder is therefore root's.
 func (t Target) runnerShell(script string, args ...string) string {
 	dir := quote(t.RunnerDir)
 	if t.Apart {
@@ -204,8 +205,7 @@ func (t Target) runnerShell(script string, args ...string) string {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// spell writes s in characters that mean themselves in any shell's single quotes, and that printf %b turns into s
-// again.
+// spell writes s in characters that no shell changes in single quotes, and that printf %b turns back into s.
 func spell(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -227,7 +227,7 @@ type tail struct {
 	text []byte
 }
 
-// Write takes everything.
+// Write accepts everything.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -242,13 +242,13 @@ func (t *tail) bytes() []byte {
 	return bytes.Clone(t.text)
 }
 
-// lastLines is the end of the text in one line, fit to be shown.
+// lastLines returns the last three lines of the text on one line, safe to show.
 func (t *tail) lastLines() string {
 	lines := strings.Split(strings.TrimSpace(string(t.bytes())), "\n")
 	return printable(strings.Join(lines[max(0, len(lines)-3):], "; "))
 }
 
-// printable is a stranger's text made safe to show: one line, of bounded length, that no terminal obeys.
+// printable makes untrusted text safe to show: one line, of bounded length, without terminal control characters.
 func printable(s string) string {
 	s = onOneLine(s)
 	const most = 500
@@ -258,12 +258,12 @@ func printable(s string) string {
 	return s
 }
 
-// onOneLine is text of any length without what a terminal might obey.
+// onOneLine is printable without the bound.
 func onOneLine(s string) string {
 	return strings.TrimSpace(strings.ReplaceAll(drover.Sanitize(s), string(utf8.RuneError), " "))
 }
 
-// after is s behind a mark, or nothing if s is empty.
+// after returns mark and s, or nothing if s is empty.
 func after(mark, s string) string {
 	if s == "" {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sudoer is an instance into which somebody else than root logs in, with a sudo of the test's own.
+// sudoer returns an instance whose login user is not root, with the test's own sudo.
 func sudoer(t *testing.T, sudo string) (target Target, used func() int) {
 	i, home, target := homely(t)
 	bin := t.TempDir()
@@ -31,14 +31,14 @@ func sudoer(t *testing.T, sudo string) (target Target, used func() int) {
 	}
 }
 
-// TestWhoseTheRunnerIs has the runner be root's where attempts are kept apart.
+// TestWhoseTheRunnerIs checks that the runner runs as root if attempts are isolated.
 func TestWhoseTheRunnerIs(t *testing.T) {
 	const works = `BY_SUDO=1 exec "$@"`
 	t.Run("where attempts are kept apart, sudo makes it root's", func(t *testing.T) {
 		target, used := sudoer(t, works)
 		target.Apart = true
 		connected(t, target)
-		if used() != 3 { // the look for it, its upload, and its start
+		if used() != 3 { // to look for it, to upload it, and to start it
 			t.Errorf("sudo was used %d times", used())
 		}
 	})

@@ -127,7 +127,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// holed is a network connection whose writes can be made to go nowhere and then to hang, as those of a half-open one.
+// holed is a network connection whose writes can be made to hang, as those of a half-open connection do.
 type holed struct {
 	net.Conn
 	hole atomic.Bool
@@ -220,7 +220,7 @@ func TestSilenceThatIsOurs(t *testing.T) {
 	})
 }
 
-// slow is a Handler that takes its time.
+// slow is a Handler that blocks.
 type slow struct {
 	deaf
 	time.Duration

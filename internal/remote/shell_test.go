@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a script gets, and what it is, do not depend on the login shell.
+// TestShell checks that a script and its arguments arrive unchanged under any login shell.
 func TestShell(t *testing.T) {
 	const script = `
 if [ $# -eq 2 ]; then

@@ -12,17 +12,17 @@ import (
 	"drover"
 )
 
-// $1 is the runner's folder. The instance's own clock tells how long ago what stands there was: it may be wrong, but it
-// is so by the same amount both times.
+// $1 is the runner's folder. The age of the recorded time is by the instance's own clock: if the clock is wrong, it is
+// wrong by the same amount both times.
 const silenceScript = `
 echo ` + presentWord + `
 date +%s
 [ ! -e "$1/heard" ] || cat "$1/heard"
 `
 
-// Silence asks for how long the instance's runner has heard no controller, without its help. It says nothing to the
-// runner and leaves nothing behind. KindNotFound if there is none or it never heard one; otherwise its errors are those
-// of [Connect].
+// Silence returns for how long the instance's runner has heard from no controller. It does not contact the runner and
+// leaves nothing behind. It returns KindNotFound if there is no runner or it never heard a controller; its other errors
+// are those of [Connect].
 func Silence(ctx context.Context, t Target) (time.Duration, error) {
 	t = t.withDefaults()
 	raw, err := t.dial(ctx)

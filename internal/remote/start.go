@@ -11,19 +11,19 @@ import (
 	"drover/internal/wire"
 )
 
-// maxRounds bounds how often a runner may say that something is missing for one Start: contents that were there may be
-// evicted once, but not for ever.
+// maxRounds bounds how often a runner may report missing contents for one Start: blobs may be evicted once, but not
+// repeatedly.
 const maxRounds = 4
 
-// Content opens a blob by its hash and says how large it is.
+// Content opens a blob by its hash and returns its size.
 type Content func(hash string) (io.ReadCloser, int64, error)
 
-// Start has the runner start an attempt, sending it what it lacks, and returns nil once the runner has confirmed it.
-// Asking for one that has been started is answered likewise.
+// Start has the runner start an attempt, sends it the missing blobs, and returns nil once the runner has confirmed the
+// start. It also returns nil if the attempt had already started.
 //
-// A transient error leaves open whether it was started. KindInvalid means that the runner refused it for good,
-// KindConflict that it did under this number and in this place. Any other kind is that of an error of open, and means
-// that it was not started.
+// After a transient error it is unknown whether the attempt was started. KindInvalid means that the runner refused the
+// attempt permanently, KindConflict that it refused it only under this number and on this instance. Any other kind is
+// from open, and means that the attempt was not started.
 func (c *Conn) Start(ctx context.Context, s wire.Start, open Content) error {
 	s.Apart = c.session.target.Apart
 	answers, err := c.await(s.ID)
@@ -55,7 +55,7 @@ func (c *Conn) Start(ctx context.Context, s wire.Start, open Content) error {
 	return drover.Errorf(drover.KindTransient, "starting attempt %v: its inputs are no longer on the instance", s.ID)
 }
 
-// await makes this goroutine the one that gets the answers for an attempt.
+// await registers this goroutine for the answers about an attempt.
 func (c *Conn) await(id drover.AttemptID) (<-chan wire.Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *Conn) forgetWait(id drover.AttemptID) {
 	delete(c.waiting, id)
 }
 
-// answer passes on an answer to whoever awaits it. More than were asked for are dropped.
+// answer passes an answer to the Start that waits for it. It drops answers that nothing waits for.
 func (c *Conn) answer(id drover.AttemptID, m wire.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +94,8 @@ func (c *Conn) nextAnswer(ctx context.Context, answers <-chan wire.Message) (wir
 	}
 }
 
-// provide puts contents on the instance, several at once, and each once. It gives nothing away that the attempt does
-// not name.
+// provide sends contents to the instance, several at a time, each once. It sends nothing that is not an input of the
+// attempt.
 func (c *Conn) provide(ctx context.Context, s wire.Start, hashes []string, open Content) error {
 	hashes = slices.Compact(slices.Sorted(slices.Values(hashes)))
 	for _, hash := range hashes {
@@ -129,13 +129,14 @@ func (c *Conn) provide(ctx context.Context, s wire.Start, hashes []string, open 
 	return first
 }
 
-// upload is a blob under way.
+// upload is a blob that is being sent.
 type upload struct {
 	done chan struct{}
 	err  error // set before done is closed
 }
 
-// put puts a blob on the instance, or waits for whoever does already. If that one fails, this one has its own try.
+// put sends a blob to the instance, or waits for a call that is already sending it. If that call fails, put tries
+// itself.
 func (c *Conn) put(ctx context.Context, hash string, open Content) error {
 	for {
 		c.mu.Lock()

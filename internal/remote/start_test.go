@@ -16,17 +16,17 @@ import (
 	"drover/internal/wire"
 )
 
-// blobs is what a fake runner keeps of what it was sent.
+// blobs are the blobs that a fake runner has received.
 type blobs struct {
 	mu   sync.Mutex
 	have map[string]string
 	puts map[string]int
-	gate chan struct{} // closed when contents may be taken; nil: at once
+	gate chan struct{} // closed when contents may be received; nil: at once
 }
 
 func newBlobs() *blobs { return &blobs{have: map[string]string{}, puts: map[string]int{}} }
 
-// starting answers Start as a runner does, with what it lacks first.
+// starting answers Start as a runner does, with the missing blobs first.
 func (b *blobs) starting(m wire.Message, to *wire.Conn) {
 	if m.Start == nil {
 		return
@@ -64,7 +64,7 @@ func (b *blobs) bulk(r wire.Request, lines *wire.Conn, _ io.Writer) bool {
 	return lines.Write(wire.Reply{Size: r.Size}) == nil
 }
 
-// contents are blobs whose hash is their text.
+// contents opens blobs whose content is their hash.
 func contents(hash string) (io.ReadCloser, int64, error) {
 	return io.NopCloser(strings.NewReader(hash)), int64(len(hash)), nil
 }

@@ -14,20 +14,20 @@ import (
 	"drover"
 )
 
-// Target says how to reach an instance and what to expect there.
+// Target describes how to reach an instance and what to expect there.
 type Target struct {
 	Address string       // host:port
 	User    string       // whom to log in as
 	Signers []ssh.Signer // login keys, tried in order
 
-	// Dial opens the network connection and obeys its context; nil is TCP.
+	// Dial opens the network connection and obeys its context; nil means TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// VerifyHostKey says whether the key is the instance's. Nil: it is. KindUnsupported: that cannot be said, so Proof
-	// must show it. KindTransient and its like: it cannot be said now. Anything else: it is not, and Connect returns
-	// KindHostKey. It must obey its context. A *RunFirst: the key is good if it says so when it is asked again, after
-	// the login, with the command's output; output is nil before. It is asked once, or so twice, a Connect; afterwards
-	// the key may not change.
+	// VerifyHostKey returns whether the key is the instance's. Nil: it is. KindUnsupported: it cannot be verified this
+	// way, so Proof must verify it. KindHostKey, KindInvalid, KindNotFound, or an error without a kind: it is not, and
+	// Connect returns KindHostKey. Any other kind: it cannot be verified now. A *RunFirst: Connect runs its command
+	// after the login and calls VerifyHostKey again with the output, which is nil before. It must obey its context.
+	// Connect calls it once, or twice after a *RunFirst; afterwards the key may not change.
 	VerifyHostKey func(ctx context.Context, key ssh.PublicKey, output []byte) error
 	Proof         Proof
 
@@ -36,39 +36,39 @@ type Target struct {
 	Epoch     int64
 	RunnerDir string // the runner's folder, relative to the user's home; ".drover" if empty
 	Runner    Runner
-	Apart     bool   // attempts are kept apart: the runner is root's, by way of sudo if need be
-	BootProbe string // a shell command that exits 0 once the instance is ready; empty if it has been proved before
+	Apart     bool   // attempts are isolated: the runner runs as root, by sudo if need be
+	BootProbe string // a shell command that exits 0 once the instance is ready; empty if it was ready before
 	Timeouts  Timeouts
 
-	// LoggedIn is told that the instance let us in and proved who it is, Probed how its boot probe came out. Either may
-	// be nil.
+	// LoggedIn is called once the login has succeeded and the host key is verified, Probed after the boot probe. Either
+	// may be nil.
 	LoggedIn func()
 	Probed   func(passed bool)
 }
 
-// RunFirst is an error of a VerifyHostKey that has to see what a command on the instance prints.
+// RunFirst is the error of a VerifyHostKey that needs the output of a command on the instance.
 type RunFirst struct{ Command string }
 
 func (r *RunFirst) Error() string { return "the output of a command on the instance is needed first" }
 
-// Proof is a secret that the instance's init command has planted in a file, which Variable may move in its environment,
-// and which is read back over the connection to be proved. The secret itself is never sent there. The zero Proof proves
-// nothing.
+// Proof is a secret that the instance's init command has planted in a file. Connect reads it back over the connection
+// that it verifies, and never sends it. If Variable is set in the instance's environment, it names the file instead of
+// Path. The zero Proof proves nothing.
 type Proof struct {
 	Path     string
 	Variable string // of the instance's environment; empty for none
 	Secret   drover.Secret
 }
 
-// Runner is the program to be put on the instance, built for its architecture.
+// Runner is the program to put on the instance, built for its architecture.
 type Runner struct {
 	Hash string // SHA-256 of its content, in hex
-	Sum  string // what the command cksum says of its content
+	Sum  string // what the command cksum prints for its content
 	Size int64
 	Open func() (io.ReadCloser, error)
 }
 
-// NewRunner reads the program once.
+// NewRunner reads the program once, to compute its checksums and size.
 func NewRunner(open func() (io.ReadCloser, error)) (Runner, error) {
 	content, err := open()
 	if err != nil {
@@ -83,19 +83,20 @@ func NewRunner(open func() (io.ReadCloser, error)) (Runner, error) {
 	return Runner{Hash: hex.EncodeToString(hash.Sum(nil)), Sum: sum.String(), Size: size, Open: open}, nil
 }
 
-// name of the runner's file. It begins with the program's name, by which the program knows what it is meant to be.
+// name returns the name of the runner's file. It begins with the program's name, by which the program recognises its
+// role.
 func (r Runner) name() string { return "drover-runner-" + r.Hash[:min(16, len(r.Hash))] }
 
-// Timeouts bound every wait. A zero field takes its default.
+// Timeouts bound every wait. A zero field means the default given.
 type Timeouts struct {
-	Dial      time.Duration // until the connection stands; 10 s
+	Dial      time.Duration // until the connection is open; 10 s
 	Handshake time.Duration // until the host key is shown; 10 s
 	Verify    time.Duration // for VerifyHostKey; 30 s
 	Login     time.Duration // until the login is accepted; 10 s
-	Command   time.Duration // a small command or a channel's opening; 20 s
-	Deploy    time.Duration // sending the runner; 3 min
+	Command   time.Duration // for a small command or the opening of a channel; 20 s
+	Deploy    time.Duration // for sending the runner; 3 min
 	BootProbe time.Duration // 30 s
-	Hello     time.Duration // until the runner has said Hello, which may have to start first; 30 s
+	Hello     time.Duration // until the runner has sent Hello, including its start; 30 s
 
 	ProbeInterval time.Duration // between two pings; 10 s
 	Probe         time.Duration // until a ping is answered, and for any one message to be sent; 10 s

@@ -7,11 +7,10 @@ import (
 	"drover/internal/wire"
 )
 
-// Order tells the runner what it is to do beside attempts. It keeps to the last orders, also while nobody is connected.
+// Order sends the runner its orders. The runner obeys the latest ones, even while no controller is connected.
 func (c *Conn) Order(o wire.Orders) error { return c.send(wire.Message{Orders: &o}) }
 
-// Notice is the cloud's notice that stood when the stream began, made harmless for people's eyes; nil if there was
-// none.
+// Notice returns the cloud's notice in force when the stream began, safe to show; nil if there was none.
 func (c *Conn) Notice() *drover.Notice {
 	if c.hello.Notice == nil || c.hello.Notice.Cause == "" {
 		return nil
@@ -20,7 +19,7 @@ func (c *Conn) Notice() *drover.Notice {
 	return &n
 }
 
-// Ailing is what the runner held to be wrong with the instance when the stream began; empty if nothing.
+// Ailing returns what the runner had found wrong with the instance when the stream began; empty if nothing.
 func (c *Conn) Ailing() string {
 	if c.hello.Ailing == nil {
 		return ""
@@ -28,18 +27,19 @@ func (c *Conn) Ailing() string {
 	return printable(c.hello.Ailing.Text)
 }
 
-// maxExitText bounds what is said of how an attempt ended. A sound runner says less.
+// maxExitText bounds the text about how an attempt ended. A correct runner sends no more.
 const maxExitText = 1 << 10
 
-// What an attempt can have used: no instance has more CPUs or memory, and no attempt runs for years on all of them.
+// The most that an attempt can have used: no instance has more CPUs or memory, and no attempt runs for years on all of
+// them.
 const (
 	mostCPUs   = 4096
 	mostCPU    = 30 * 365 * 24 * time.Hour
 	mostMemory = 64 * drover.TiB
 )
 
-// harmlessExit is an exit whose words are safe to show and whose figures can be true, with no more of the output than
-// belongs to it. The output itself is shown to nobody but who asks for it.
+// harmlessExit makes an exit's texts safe to show, its figures plausible and its output no longer than an exit's may
+// be. It does not sanitize the output, which people see only if they request it.
 func harmlessExit(x drover.Exit) drover.Exit {
 	x.Signal, x.Cause = printable(x.Signal), printable(x.Cause)
 	x.Text = onOneLine(x.Text[:min(len(x.Text), maxExitText)])
@@ -53,7 +53,7 @@ func harmlessExit(x drover.Exit) drover.Exit {
 	return x
 }
 
-// sanitizeNotice is a notice whose text is safe to show.
+// sanitizeNotice makes a notice's text safe to show.
 func sanitizeNotice(n wire.Notice) drover.Notice {
 	return drover.Notice{Cause: printable(n.Cause), Deadline: max(0, n.Deadline)}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // FetchLog reads one of an attempt's streams, or of the runner's, from offset on: at most limit bytes, or all that
-// there are now if limit is negative. KindNotFound if there is no such stream. A bulk channel is taken until the reader
-// has been read to its end or ctx ends.
+// there are now if limit is negative. It returns KindNotFound if there is no such stream. It occupies a bulk channel
+// until the reader has been read to its end or ctx ends.
 func (c *Conn) FetchLog(ctx context.Context, id drover.AttemptID, stream string, offset, limit int64) (io.Reader, error) {
 	l, reply, err := c.transfers.ask(ctx, wire.Request{Op: wire.GetLog, ID: id, Stream: stream, Offset: offset, Size: max(0, limit)})
 	if err != nil {
@@ -31,11 +31,11 @@ func (c *Conn) FetchLog(ctx context.Context, id drover.AttemptID, stream string,
 	return r, nil
 }
 
-// sizedReader reads a known number of bytes from a bulk channel and gives it back.
+// sizedReader reads a known number of bytes from a bulk channel and then gives the channel back.
 type sizedReader struct {
 	lease *lease
 	left  int64
-	whole bool // nothing follows these bytes
+	whole bool // nothing follows these bytes on the channel
 }
 
 // Read returns io.EOF after the last byte, and never before it.
@@ -59,21 +59,21 @@ func (r *sizedReader) endIfRead() {
 	}
 }
 
-// maxLeftOver bounds what may follow the end of a tar stream: its padding.
+// maxLeftOver bounds the padding that may follow the end of a tar stream.
 const maxLeftOver = 1 << 20
 
-// Absent is what an attempt's outputs do not have: what matched and was left out on purpose, and the places of the
-// patterns that matched nothing.
+// Absent is what an attempt's outputs lack: what matched and was left out on purpose, and the indexes of the patterns
+// that matched nothing.
 type Absent struct {
 	LeftOut   []string
 	Unmatched []int
 }
 
-// maxLeftOut bounds what a runner may say that it left out.
+// maxLeftOut bounds how many left-out names a runner may report.
 const maxLeftOut = 50
 
-// Outputs has the outputs of an attempt written as a tar stream to take, which reads them to their end. If take
-// succeeded and the outputs are not whole nevertheless, the error is KindInvalid.
+// Outputs passes an attempt's outputs to take as a tar stream, which take must read to its end. If take succeeds but
+// the outputs are incomplete, the error is KindInvalid.
 func (c *Conn) Outputs(ctx context.Context, id drover.AttemptID, take func(tar io.Reader) error) (absent Absent, err error) {
 	l, _, err := c.transfers.ask(ctx, wire.Request{Op: wire.GetOutputs, ID: id})
 	if err != nil {
@@ -103,11 +103,11 @@ func (c *Conn) Outputs(ctx context.Context, id drover.AttemptID, take func(tar i
 		absent.LeftOut = append(absent.LeftOut, printable(text))
 	}
 	slices.Sort(reply.Unmatched)
-	absent.Unmatched = slices.Compact(reply.Unmatched) // a runner may say anything, and any number of times
+	absent.Unmatched = slices.Compact(reply.Unmatched) // a runner may send anything, any number of times
 	return absent, nil
 }
 
-// causeReader tells why reading failed.
+// causeReader replaces a read error by its cause.
 type causeReader struct {
 	io.Reader
 	lease *lease
@@ -121,8 +121,8 @@ func (r causeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// OpenAPI takes a job's connection to DROVER_API, announced by Handler.API, unless there is no channel for it before
-// the instance gives it up. It lasts until either side ends it, and must be closed.
+// OpenAPI takes a job's connection to DROVER_API, announced by Handler.API. It fails if no channel is free before the
+// instance gives the connection up. The connection lasts until either side ends it, and must be closed.
 func (c *Conn) OpenAPI(conn int64) (io.ReadWriteCloser, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	impatience := time.AfterFunc(wire.APIPatience, func() { cancel(errors.New("the instance is no longer waiting")) })

@@ -18,10 +18,10 @@ import (
 	"drover/internal/wire"
 )
 
-// longLog is more than all the buffers on the way hold.
+// longLog is larger than all buffers on the way together.
 const longLog = 16 << 20
 
-// library is a fake runner's bulk side.
+// library answers bulk requests as a fake runner.
 func library(r wire.Request, lines *wire.Conn, raw io.Writer) bool {
 	switch {
 	case r.Op == wire.GetLog && r.Stream == "long":
@@ -267,7 +267,7 @@ func TestAConnectionThatCannotBeTakenUpIsGivenUp(t *testing.T) {
 	})
 }
 
-// A session that is renewed under way is as good as before, and the host key is not asked about again.
+// After a rekeying the session works as before, and VerifyHostKey is not called again.
 func TestRenewedSessionKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, target := fake(t, &fakeRunner{bulk: library})
@@ -293,7 +293,7 @@ func TestRenewedSessionKeys(t *testing.T) {
 	})
 }
 
-// What is said on the control stream arrives while the runner does not take what is sent to it.
+// Control messages arrive while the runner does not read uploads.
 func TestUploadsDoNotHoldUpTheControlStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBlobs()
@@ -335,7 +335,7 @@ func TestUploadsDoNotHoldUpTheControlStream(t *testing.T) {
 	})
 }
 
-// What is asked on the control stream is answered while transfers that nobody reads fill all that can be filled.
+// Control messages are answered while unread transfers fill every buffer.
 func TestTransfersDoNotHoldUpTheControlStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBlobs()

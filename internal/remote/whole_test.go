@@ -23,7 +23,7 @@ import (
 	"drover/internal/wire"
 )
 
-// events is a Handler that keeps what it is told.
+// events is a Handler that records its calls.
 type events struct {
 	exits   chan wire.Exited
 	apis    chan wire.API
@@ -53,12 +53,12 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
-// attempt names an attempt of a job that is not an array.
+// attempt returns the id of an attempt of a job that is not an array.
 func attempt(job int64) drover.AttemptID {
 	return drover.AttemptID{Job: drover.JobID{Number: job, Index: -1}, Number: 1}
 }
 
-// realInstance has a real shell in a home of its own and gets this test binary as its runner.
+// realInstance returns an instance that has a real shell in its own home and gets this test binary as its runner.
 func realInstance(t testing.TB) Target {
 	binary, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -73,7 +73,7 @@ func realInstance(t testing.TB) Target {
 	return target
 }
 
-// endDaemon ends the runner's daemon, whose log says which process it is.
+// endDaemon ends the runner's daemon, whose pid is in the daemon's log.
 func endDaemon(t testing.TB, folder string) {
 	text, err := os.ReadFile(filepath.Join(folder, "daemon.log"))
 	if err != nil {
@@ -92,11 +92,11 @@ func endDaemon(t testing.TB, folder string) {
 	}
 	waitUntil(t, "the daemon ends", func() bool {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		return err != nil || bytes.Contains(status, []byte(") Z ")) // whose child it has become may not have noticed yet
+		return err != nil || bytes.Contains(status, []byte(") Z ")) // its new parent may not have reaped it yet
 	})
 }
 
-// waitUntil polls, since processes are not ours to wait for.
+// waitUntil polls, since the processes are not children of the test.
 func waitUntil(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
@@ -184,7 +184,7 @@ func TestARealRunner(t *testing.T) {
 	}
 }
 
-// An instance may come to fail its boot probe while jobs run on it, as the controller that knew of them is restarted.
+// An instance may fail its boot probe while jobs run on it, when the controller that started them restarts.
 // covers D4 L23
 func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
 	target := realInstance(t)
@@ -262,7 +262,7 @@ func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
 	})
 }
 
-// How long it takes until a runner that is there has said Hello.
+// BenchmarkConnect measures the time until a deployed runner has sent Hello.
 func BenchmarkConnect(b *testing.B) {
 	target := realInstance(b)
 	c, err := Connect(testContext(b), target)

@@ -12,8 +12,8 @@ import (
 	"drover"
 )
 
-// adopt takes over what an earlier daemon left: results, attempts that still run, and folders that were never begun,
-// which go. It is called before anyone else can reach the daemon.
+// adopt takes over what an earlier daemon left: results and running attempts. It deletes the folders of attempts that
+// never began. It is called before anyone else can reach the daemon.
 func (d *daemon) adopt() error {
 	entries, err := os.ReadDir(attemptsFolder)
 	if err != nil {
@@ -30,7 +30,7 @@ func (d *daemon) adopt() error {
 func (d *daemon) adoptFolder(path string) error {
 	h, err := folder(path).history()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
-		return err // the attempt may run
+		return err // the attempt may be running
 	}
 	if err != nil || h.attempt == nil || h.attempt.ID.Folder() != filepath.Base(path) {
 		return d.trash.throw(path)
@@ -40,7 +40,7 @@ func (d *daemon) adoptFolder(path string) error {
 	s, h, err := a.folder.settle(d.boot, false)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
-		s = lost // by this daemon, until its supervisor lets go
+		s = lost // a supervisor still has it: aftermath waits for its end
 	case err != nil:
 		return err
 	}

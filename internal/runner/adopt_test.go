@@ -19,7 +19,7 @@ func TestAdoptUnreadable(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := &daemon{folder: folder, trash: bin, attempts: make(map[drover.AttemptID]*attempt)}
-		// Of all that opening a journal may meet, this is what a test can bring about.
+		// Of the errors of opening a journal, a test can cause only this one.
 		journal := d.newAttempt(drover.AttemptID{Job: drover.JobID{Number: 1, Index: -1}, Number: 1}).folder.journal()
 		if err := os.MkdirAll(journal, 0o700); err != nil {
 			t.Fatal(err)

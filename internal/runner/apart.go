@@ -21,14 +21,14 @@ import (
 	"drover/internal/wire"
 )
 
-// Where users share an instance, each attempt is kept apart from all others: it runs as a user of its own, in a control
-// group of its own, and in namespaces of its own, in which it sees no processes but its own and has a /tmp to itself.
-// The runner's folder, root's alone, is out of its reach: what it has there is bound to insideFolder.
+// If users share an instance, each attempt is isolated from all others: it runs as its own user, in its own control
+// group and in its own namespaces, where it sees only its own processes and has its own /tmp. Only root can enter the
+// runner's folder; the attempt's own folders there are bind-mounted under insideFolder.
 //
-// The namespaces' first process is this program, see initiateApart, and all that is in them dies with it.
+// The namespaces' first process is this program, see initiateApart. When it ends, the kernel kills everything in them.
 
-// apartUIDs is where attempts have their users' ids from. No system gives these out: see "Users, Groups, UIDs and GIDs
-// on systemd systems", where they are unused.
+// Isolated attempts get apartUIDs user ids from firstApartUID on. No system assigns them: "Users, Groups, UIDs and GIDs
+// on systemd systems" lists them as unused.
 const (
 	firstApartUID = 0x70000000
 	apartUIDs     = 1 << 16
@@ -38,17 +38,17 @@ const (
 // others without process ids.
 const apartProcesses = 8192
 
-// Where an attempt that is kept apart finds its folders.
+// Where an isolated attempt finds its folders.
 const (
 	insideFolder = "/run/drover"
 	insideWork   = insideFolder + "/work"
 	insideTold   = insideFolder + "/told"
 )
 
-// tmp is the folder that is an attempt's /tmp.
+// tmp is the folder that an isolated attempt sees as /tmp.
 func (f folder) tmp() string { return f.path("tmp") }
 
-// keepsApart says why attempts cannot be kept apart here; nil if they can.
+// keepsApart returns why attempts cannot be isolated here; nil if they can.
 func (d *daemon) keepsApart() error {
 	info, err := os.Stat(d.folder)
 	if err != nil {
@@ -65,7 +65,7 @@ func (d *daemon) keepsApart() error {
 	return errors.Join(deadman.Find().Keep(), d.tryApart())
 }
 
-// tryApart makes namespaces as an attempt's, until that has worked once.
+// tryApart tests whether an attempt's namespaces can be made here. After the first success it tests no more.
 func (d *daemon) tryApart() error {
 	d.apart.Lock()
 	defer d.apart.Unlock()
@@ -87,7 +87,7 @@ func (d *daemon) tryApart() error {
 		return fmt.Errorf("creating namespaces: %w", err)
 	}
 	var why report
-	failed := a.reports.Read(&why) == nil && why.Exit != nil // it says nothing if all is well
+	failed := a.reports.Read(&why) == nil && why.Exit != nil // it reports nothing if all is well
 	<-a.ended()
 	switch code := a.finish().Code; {
 	case failed:
@@ -99,15 +99,15 @@ func (d *daemon) tryApart() error {
 	return nil
 }
 
-// takeUIDLocked is a user id that no attempt here has, and that none has had for long. Those in use are in the
-// attempts' journals; the file only has them taken in turn.
+// takeUIDLocked returns a user id that no attempt here has; an id comes round again only after all others. The ids in
+// use are in the attempts' journals. The file holds only the last one taken.
 func (d *daemon) takeUIDLocked() (int, error) {
 	const name = "uid"
 	text, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
-	last, _ := strconv.Atoi(strings.TrimSpace(string(text))) // one that is no number counts as none
+	last, _ := strconv.Atoi(strings.TrimSpace(string(text))) // text that is not a number counts as 0
 	used := map[int]bool{}
 	for _, a := range d.attempts {
 		used[a.sandbox.UID] = true
@@ -122,7 +122,7 @@ func (d *daemon) takeUIDLocked() (int, error) {
 	return 0, errors.New("all user ids for attempts are in use")
 }
 
-// openTo gives an attempt's user what is its own in the folder.
+// openTo makes uid the owner of the attempt's own files in the folder.
 func (f folder) openTo(uid int) error {
 	if err := errors.Join(f.makeTold(), os.Chmod(f.told(), 0o755), os.Mkdir(f.tmp(), 0o700), os.Chown(f.tmp(), uid, uid)); err != nil {
 		return err
@@ -140,14 +140,14 @@ func (f folder) openTo(uid int) error {
 	})
 }
 
-// apart is a command that is kept apart. The process that is watched is its namespaces' first.
+// apart is an isolated command. The process that is watched is the first in its namespaces.
 type apart struct {
 	*command
 	reports *wire.Conn
 	pipe    io.Closer
 }
 
-// spawnApart starts the first process of namespaces of their own, see initiateApart.
+// spawnApart starts the first process of new namespaces, see initiateApart.
 func spawnApart(uid int, f folder, command []string, attr attributes) (*apart, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -163,7 +163,7 @@ func spawnApart(uid int, f folder, command []string, attr attributes) (*apart, e
 	return &apart{command: c, reports: wire.NewConn(r, nil), pipe: r}, nil
 }
 
-// startApart executes the order's command in namespaces of its own, as a user of its own.
+// startApart executes the order's command in its own namespaces, as its own user.
 func startApart(o order, j journal) (*apart, error) {
 	group := o.makeGroup(j)
 	if group == nil {
@@ -178,11 +178,11 @@ func startApart(o order, j journal) (*apart, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What is root has nothing of the job's in its environment, which loaders and runtimes heed.
+	// The first process is root, and loaders and runtimes obey the environment: it must hold nothing of the job's.
 	own := append(ownVariables(), marker+"="+string(o.Folder))
 	a, err := spawnApart(o.Place.UID, o.Folder, o.Command, attributes{env: own, files: append(files, envR), group: group})
 	envR.Close()
-	go func() { // longer than a pipe holds; whoever reads it may be dead
+	go func() { // the environment may be longer than a pipe holds, and its reader may be dead
 		wire.NewConn(nil, envW).Write(environment(o))
 		envW.Close()
 	}()
@@ -201,11 +201,11 @@ func startApart(o order, j journal) (*apart, error) {
 	return nil, &failure{runtimeFailed, errors.New("the first process of its namespaces died")}
 }
 
-// signal has the first process pass a signal on to the command. SIGKILL ends it, and with it all that is in its
-// namespaces.
+// signal sends a signal to the first process, which passes it on to the command. SIGKILL ends the first process, and
+// with it everything in its namespaces.
 func (a *apart) signal(sig unix.Signal) error { return unix.Kill(a.pid, sig) }
 
-// finish is how the command ended, in the words of the first process, if it lived to say so.
+// finish returns how the command ended, as the first process reported it, if it did.
 func (a *apart) finish() drover.Exit {
 	e := a.command.finish()
 	var last report
@@ -216,9 +216,9 @@ func (a *apart) finish() drover.Exit {
 	return e
 }
 
-// initiateApart is the first process of an attempt's namespaces, and returns its exit code: it mounts what the attempt
-// may see, starts the command as the attempt's user and stays with it. Without a command it only tries the mounts.
-// Descriptor 3 takes its reports, and 4 has the command's environment.
+// initiateApart is the first process of an attempt's namespaces, and returns its exit code. It mounts what the attempt
+// may see, starts the command as the attempt's user and waits for it to end. Without a command it only tries the
+// mounts. It writes reports to descriptor 3 and reads the command's environment from descriptor 4.
 func initiateApart(args []string) int {
 	signals := forwarded()
 	unix.CloseOnExec(3)
@@ -251,13 +251,13 @@ func readEnvironment() (env map[string]string, err error) {
 	return env, wire.NewConn(given, nil).Read(&env)
 }
 
-// startAs starts the command as a user that nothing makes another.
+// startAs starts the command as the given user, which it can never change.
 func startAs(uid int, args []string, env map[string]string) (*command, error) {
 	path, err := lookUp(args[0], env["PATH"])
 	if err != nil {
 		return nil, err
 	}
-	runtime.LockOSThread() // whose child has what is set here
+	runtime.LockOSThread() // the child inherits what is set on this thread
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func startAs(uid int, args []string, env map[string]string) (*command, error) {
 	return spawn(path, args, attributes{env: pairs(env), files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, uid: uid})
 }
 
-// mountApart mounts what an attempt is to see, in namespaces of its own, and goes to its working folder.
+// mountApart mounts what the attempt may see, in its own namespaces, and changes to its working folder.
 func mountApart(f folder) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making its mounts private: %w", err)
@@ -313,8 +313,7 @@ func mountApart(f folder) error {
 	return os.Chdir(insideWork)
 }
 
-// apartEnv is what differs in the environment of an attempt that is kept apart: its user has no home but its working
-// folder.
+// apartEnv returns what differs in an isolated attempt's environment: its user has no home but the working folder.
 func apartEnv() map[string]string {
 	return map[string]string{"PWD": insideWork, "HOME": insideWork, "DROVER_NOTICE_FILE": insideTold + "/notice"}
 }

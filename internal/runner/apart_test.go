@@ -15,7 +15,7 @@ import (
 	"drover/internal/wire"
 )
 
-// connectApart connects to an instance whose attempts are to be kept apart.
+// connectApart connects to an instance whose attempts must be isolated.
 func (i *instance) connectApart() *controller {
 	i.t.Helper()
 	i.env = append(i.env, wire.ApartVariable+"=1")
@@ -28,14 +28,14 @@ func (i *instance) connectApart() *controller {
 	return c
 }
 
-// apart is an attempt that is kept apart.
+// apart returns the Start of an isolated attempt.
 func apart(id drover.AttemptID, script string) start {
 	s := sh(id, script)
 	s.Apart, s.Limits = true, drover.Resources{CPU: 1000, Memory: 64 * drover.MiB}
 	return s
 }
 
-// TestApart needs root, as keeping attempts apart does.
+// TestApart needs root, as isolation does.
 func TestApart(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can keep attempts apart")

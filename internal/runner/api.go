@@ -18,7 +18,7 @@ import (
 
 const apiPortFile = "api.port"
 
-// api is what DROVER_API names: a listener on the instance's loopback, whose connections the controller takes over SSH.
+// api is the listener behind DROVER_API on the instance's loopback. The controller takes its connections over SSH.
 type api struct {
 	listener net.Listener
 
@@ -28,7 +28,7 @@ type api struct {
 	open    int // waiting or taken
 }
 
-// newAPI listens on the port of the daemon before, so that running jobs need not notice its end, or on another.
+// newAPI listens on the previous daemon's port, so that running jobs do not notice the change, or else on another.
 func newAPI() (*api, error) {
 	last := 0
 	if text, err := os.ReadFile(apiPortFile); err == nil {
@@ -39,15 +39,15 @@ func newAPI() (*api, error) {
 		if err != nil {
 			continue
 		}
-		// Connections of a predecessor may have used any number up to now.
+		// Connections of earlier daemons may have used any number up to the present time.
 		a := &api{listener: l, last: time.Now().UnixMilli(), waiting: make(map[int64]net.Conn)}
 		return a, atomicfile.Write(apiPortFile, []byte(strconv.Itoa(l.Addr().(*net.TCPAddr).Port)))
 	}
 	return nil, errors.New("no port is free for DROVER_API to listen on")
 }
 
-// apiPorts is the ports to try, in this order. Where attempts are kept apart, none of them may listen on any of these:
-// it could take the others' tokens while daemons change.
+// apiPorts returns the ports to try, in order. If attempts are isolated, no attempt may be able to listen on these
+// ports: while one daemon replaces another, it could collect other attempts' tokens.
 func apiPorts(last int) []int {
 	if os.Getenv(wire.ApartVariable) == "" {
 		return []int{last, 0}
@@ -99,7 +99,7 @@ func (a *api) admit(conn net.Conn) (n int64, ok bool) {
 	return a.last, true
 }
 
-// waitingConns lists the connections that nobody has taken.
+// waitingConns lists the connections that no controller has taken.
 func (a *api) waitingConns() (list []int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,7 +109,7 @@ func (a *api) waitingConns() (list []int64) {
 	return list
 }
 
-// take hands out a waiting connection, once; release it afterwards.
+// take returns a waiting connection, once. The caller must release it.
 func (a *api) take(n int64) (net.Conn, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

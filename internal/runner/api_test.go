@@ -31,7 +31,7 @@ func TestEnvironment(t *testing.T) {
 	})
 }
 
-// apiAddress is DROVER_API as jobs see it.
+// apiAddress returns DROVER_API as jobs see it.
 func (c *controller) apiAddress(id drover.AttemptID) string {
 	c.t.Helper()
 	return strings.TrimSpace(c.ran(id, "echo $DROVER_API").Stdout)

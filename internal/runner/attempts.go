@@ -20,16 +20,16 @@ import (
 type attempt struct {
 	id      drover.AttemptID
 	folder  folder
-	store   string                  // as its start had it; empty if that was before there were proofs
-	proof   string                  // likewise
-	sandbox sandbox                 // set before it is handed
-	abort   context.CancelCauseFunc // ends what is done before it is handed; nil of an adopted one
+	store   string                  // wire.Start.Store; empty if an older version started it
+	proof   string                  // wire.Start.Proof
+	sandbox sandbox                 // set before handed
+	abort   context.CancelCauseFunc // cancels the preparation; nil if adopted
 
-	handed   bool         // its journal is there, and a supervisor has it or will
-	unwanted error        // why it must not begin, if it was told so before that
-	running  bool         // its command runs, or has run
+	handed   bool         // its journal exists, and a supervisor has it or will get it
+	unwanted error        // why it must not begin, if called off before it was handed
+	running  bool         // its command is running, or has run
 	exit     *drover.Exit // set when it has ended
-	known    time.Time    // since when this daemon knows the exit, whatever the clock said when it ended
+	known    time.Time    // when this daemon learned the exit, which may differ from exit.Ended
 }
 
 func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
@@ -37,11 +37,11 @@ func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
 	return &attempt{id: id, folder: folder(path)}
 }
 
-// startLocked answers a Start: with what is known of the attempt, with a refusal, with what is missing, or by launching
-// it.
+// startLocked answers a Start with the attempt's state, with a refusal or with the missing blobs, or else launches the
+// attempt.
 func (d *daemon) startLocked(m wire.Start) {
 	if a := d.attempts[m.ID]; a != nil && a.store != "" && a.store != m.Store {
-		d.forgetLocked(m.ID) // one of that number by records that are lost
+		d.forgetLocked(m.ID) // an attempt of the same number, from records that are lost
 	}
 	if a := d.attempts[m.ID]; a != nil && (a.store == "" || a.store == m.Store) {
 		d.tellLocked(a)
@@ -74,11 +74,11 @@ func (d *daemon) startLocked(m wire.Start) {
 	go d.launch(ctx, a, m, pins)
 }
 
-// notHere is why an attempt is refused with which nothing is wrong. One whose number was begun before and that is not
-// known is such: the daemon died between its fence and its supervisor, and the command never ran.
+// notHere is why this instance refuses a valid attempt. One case is a number that has begun although the daemon has no
+// such attempt: a daemon died after it raised the fence and before a supervisor began, so the command never ran.
 type notHere struct{ error }
 
-// admitLocked says why an attempt must never be started, if it must not.
+// admitLocked returns why the attempt must never be started here; nil if it may be.
 func (d *daemon) admitLocked(m wire.Start) error {
 	if err := d.leavingLocked(); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (d *daemon) admitLocked(m wire.Start) error {
 	return checkFiles(m.Files)
 }
 
-// checkCommand refuses what no execve, and no container runtime, could take.
+// checkCommand refuses what neither execve nor a container runtime could accept.
 func checkCommand(m wire.Start) error {
 	if m.Image != "" {
 		if err := errors.Join(drover.CheckImage(m.Image), container.CheckEnv(m.Env)); err != nil {
@@ -129,7 +129,7 @@ func checkCommand(m wire.Start) error {
 	return nil
 }
 
-// tellLocked says what is known of an attempt.
+// tellLocked sends the controller an attempt's state.
 func (d *daemon) tellLocked(a *attempt) {
 	if a.running {
 		d.sendLocked(wire.Message{Started: &wire.Started{ID: a.id}})
@@ -165,7 +165,7 @@ func (d *daemon) launch(ctx context.Context, a *attempt, m wire.Start, pins pins
 	d.end(a, e)
 }
 
-// neverBegun is the exit of an attempt that did not get as far as its command.
+// neverBegun returns the exit of an attempt whose command never began.
 func neverBegun(err error) drover.Exit {
 	var image *container.ImageError
 	switch e := noStart(noStartCode, err); {
@@ -180,7 +180,7 @@ func neverBegun(err error) drover.Exit {
 	case impossible(err):
 		return e
 	default:
-		e.Cause = drover.CauseLost // to the instance: nobody has looked at the command yet
+		e.Cause = drover.CauseLost // the instance is at fault: the command was not tried
 		return e
 	}
 }
@@ -188,10 +188,10 @@ func neverBegun(err error) drover.Exit {
 // errStopped ends an attempt that was stopped before it began.
 var errStopped = errors.New("stopped before it started")
 
-// errInterrupted is errStopped of an attempt whose instance is taken back.
+// errInterrupted is errStopped for an attempt whose instance is reclaimed.
 var errInterrupted = fmt.Errorf("%w, since the cloud is reclaiming the instance", errStopped)
 
-// prepare makes the attempt's folder.
+// prepare creates and fills the attempt's folder.
 func (d *daemon) prepare(ctx context.Context, a *attempt, m wire.Start) error {
 	if err := a.folder.create(); err != nil {
 		return fmt.Errorf("creating the attempt's folder: %w", err)
@@ -208,7 +208,7 @@ func (d *daemon) prepare(ctx context.Context, a *attempt, m wire.Start) error {
 	return errors.Join(nowhere, a.folder.allow(record{m.ID, m.Outputs, a.sandbox, a.store, a.proof}))
 }
 
-// findPlace says where the attempt will run.
+// findPlace sets where the attempt will run.
 func (d *daemon) findPlace(ctx context.Context, a *attempt, m wire.Start) error {
 	a.sandbox.Name = d.sandboxName(m.ID)
 	if m.Image == "" {
@@ -226,8 +226,8 @@ func (d *daemon) findPlace(ctx context.Context, a *attempt, m wire.Start) error 
 	return nil
 }
 
-// hand raises the fence: from here on this attempt is the only one of its number, whatever happens, and a supervisor's
-// to stop.
+// hand raises the fence: from then on no other attempt of this number can begin, and only a supervisor can stop this
+// one.
 func (d *daemon) hand(a *attempt) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -238,14 +238,14 @@ func (d *daemon) hand(a *attempt) error {
 	return d.fence.raise(a.store, a.id)
 }
 
-// callOffLocked keeps an attempt that was not handed yet from beginning, and ends what is done for it.
+// callOffLocked keeps an attempt that is not yet handed from beginning, and cancels its preparation.
 func (a *attempt) callOffLocked(why error) {
 	a.unwanted = why
 	a.abort(why)
 }
 
-// execute has the command supervised to its end. Any number of spare supervisors may have died while they waited, so
-// after one of them comes a new one; the death of that is the attempt's end, begun or not.
+// execute has a supervisor run the command to its end. A spare supervisor may have died while it waited, so a new one
+// is tried next. If that one dies too, the attempt ends, begun or not.
 func (d *daemon) execute(a *attempt, work order) (drover.Exit, error) {
 	for _, take := range []func() (*overseer, error){d.supervisors.take, newOverseer} {
 		o, err := take()
@@ -273,7 +273,7 @@ func (d *daemon) jobEnv(given map[string]string) map[string]string {
 	return env
 }
 
-// aftermath waits until no supervisor holds the attempt and says how it ended, from its folder.
+// aftermath waits until no supervisor holds the attempt, then reads from its folder how it ended.
 func (d *daemon) aftermath(a *attempt) drover.Exit {
 	s, h, err := a.folder.settle(d.boot, true)
 	if s == ended {
@@ -282,7 +282,7 @@ func (d *daemon) aftermath(a *attempt) drover.Exit {
 	if err != nil {
 		d.log.Printf("attempt %v: reading its result: %v", a.id, err)
 	}
-	// What its place holds is ended even if the attempt's processes cannot be known by their environment any more.
+	// Clearing the sandbox also ends processes that have lost the marker from their environment.
 	if err := a.sandbox.clear(); err != nil {
 		d.log.Printf("attempt %v: %s", a.id, oneLine(err))
 	}
@@ -291,7 +291,8 @@ func (d *daemon) aftermath(a *attempt) drover.Exit {
 	return e
 }
 
-// lostExit is the exit of an attempt whose supervisor was killed, and of whose processes some are left.
+// lostExit returns the exit of an attempt whose supervisor was killed. left counts its processes that could not be
+// killed.
 func lostExit(f folder, h history, left int) drover.Exit {
 	now := drover.TimeOf(time.Now())
 	e := drover.Exit{Code: 128 + int(unix.SIGKILL), Cause: drover.CauseLost, Started: now, Ended: now}
@@ -303,12 +304,12 @@ func lostExit(f folder, h history, left int) drover.Exit {
 		text += "; its log ends: " + strings.Join(h.log, "; ")
 	}
 	e.Text = limit(text)
-	// What cannot be read is left out: that the attempt is lost is said all the same.
+	// Output that cannot be read is left out: the attempt is reported lost all the same.
 	_ = f.addOutput(&e)
 	return e
 }
 
-// keepResult writes a result that no supervisor wrote. If the disk takes it no more, the controller still gets it from
+// keepResult writes a result that no supervisor wrote. If it cannot be written, the controller still gets it from
 // memory.
 func (d *daemon) keepResult(a *attempt, e drover.Exit) {
 	if err := a.folder.finish(e); err != nil {
@@ -316,7 +317,7 @@ func (d *daemon) keepResult(a *attempt, e drover.Exit) {
 	}
 }
 
-// started notes that the attempt's command runs.
+// started records that the attempt's command is running, and reports it to the controller.
 func (d *daemon) started(a *attempt) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -324,7 +325,7 @@ func (d *daemon) started(a *attempt) {
 	d.tellLocked(a)
 }
 
-// end notes how the attempt ended.
+// end records how the attempt ended, and reports it to the controller.
 func (d *daemon) end(a *attempt, e drover.Exit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -333,7 +334,7 @@ func (d *daemon) end(a *attempt, e drover.Exit) {
 	d.sendLocked(wire.Message{Exited: &wire.Exited{ID: a.id, Exit: e, Proof: a.proof}})
 }
 
-// stopLocked ends an attempt; one that has ended, or is not known, is left alone.
+// stopLocked ends an attempt. It ignores one that has ended or is unknown.
 func (d *daemon) stopLocked(m wire.Stop) {
 	a := d.attempts[m.ID]
 	if a == nil || a.exit != nil {

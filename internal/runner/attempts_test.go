@@ -33,8 +33,8 @@ func TestAttempt(t *testing.T) {
 	}
 }
 
-// BenchmarkAttempt measures one job after the other that does nothing, from its Start to its Exited, and the processor
-// time of everything on the instance, the job's own included.
+// BenchmarkAttempt runs one empty job after another. It measures each from its Start to its Exited, and the CPU time of
+// everything on the instance, including the job's own.
 func BenchmarkAttempt(b *testing.B) {
 	i := newInstance(b)
 	c := i.connect()

@@ -22,24 +22,25 @@ import (
 
 const (
 	blobsFolder = "blobs"
-	// maxBlobs bounds what all blobs may take, besides a tenth of the disk.
+	// maxBlobs bounds the size of all blobs together; a tenth of the disk is the other bound.
 	maxBlobs = 10 << 30
-	// freshBlob is how long a blob stays whatever the bound: what was put for a Start is there when it comes.
+	// freshBlob is how long a blob is kept despite the bound, so that a blob uploaded for a Start is still there when
+	// the Start arrives.
 	freshBlob = 10 * time.Minute
 	// spareDisk is what an upload must leave free.
 	spareDisk = 64 << 20
-	// tempPrefix begins the names of blobs under way.
+	// tempPrefix begins the names of blobs that are being uploaded.
 	tempPrefix = ".put-"
 )
 
-// blobs keeps inputs by content. A blob's time of modification is when it was last needed.
+// blobs stores inputs by content. A blob's modification time is when it was last needed.
 type blobs struct {
 	mu       sync.Mutex
 	pinned   map[string]int      // how many starts need it now
-	verified map[string]identify // blobs whose content was proved, as they were then
+	verified map[string]identify // blobs whose content was verified, as they were then
 }
 
-// identify tells whether a file has been touched since: nobody but the kernel sets the time of a file's last change.
+// identify shows whether a file has changed since it was verified: only the kernel can set a file's change time.
 type identify struct {
 	inode         uint64
 	size          int64
@@ -68,7 +69,8 @@ func isHash(s string) bool {
 	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// pin keeps the files' blobs from being evicted until unpin. If any is missing, it pins none and says which.
+// pin keeps the files' blobs from being evicted until unpin. If any are missing, it pins none and returns those
+// missing.
 func (b *blobs) pin(files []drover.File) (p pins, missing []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,8 +103,8 @@ func (b *blobs) unpin(p pins) {
 	}
 }
 
-// open returns a pinned blob, ready to be read, after making sure that it is still what its name says: jobs run as the
-// same user.
+// open returns a pinned blob, ready to be read, after checking that its content still matches its name: jobs run as the
+// same user and could have changed it.
 func (b *blobs) open(hash string) (*os.File, error) {
 	f, err := os.Open(blobPath(hash))
 	if err != nil {
@@ -162,7 +164,7 @@ func identifyFile(f *os.File) (identify, error) {
 	return identify{st.Ino, st.Size, st.Ctim.Sec, st.Ctim.Nsec}, nil
 }
 
-// admit says why a blob cannot be stored, if it cannot.
+// admit returns why a blob cannot be stored; nil if it can.
 func (b *blobs) admit(hash string, size int64) error {
 	if !isHash(hash) || size < 0 {
 		return fmt.Errorf("not a valid blob: %.80q (%d bytes)", hash, size)
@@ -177,8 +179,8 @@ func (b *blobs) admit(hash string, size int64) error {
 	return nil
 }
 
-// put stores the next size bytes of r if they hash to the given name. Puts of one blob at the same time do not disturb
-// each other. whole reports whether all bytes were taken from r, also if they were the wrong ones.
+// put stores the next size bytes of r if they have the given hash. Concurrent puts of one blob are safe. whole reports
+// whether all bytes were read from r, even if they were wrong.
 func (b *blobs) put(r io.Reader, hash string, size int64) (whole bool, err error) {
 	temp, err := os.CreateTemp(blobsFolder, tempPrefix)
 	if err != nil {
@@ -199,7 +201,7 @@ func (b *blobs) put(r io.Reader, hash string, size int64) (whole bool, err error
 	return true, b.remember(temp, hash)
 }
 
-// evict removes the blobs least recently needed while all together are over the bound.
+// evict removes the least recently needed blobs while the total size is over the bound.
 func (b *blobs) evict() error {
 	_, total, err := diskSpace()
 	if err != nil {
@@ -227,14 +229,14 @@ func (b *blobs) evict() error {
 	return nil
 }
 
-// listBlobs returns the blobs, the least recently needed first, and how much they take.
+// listBlobs returns the blobs, the least recently needed first, and their total size.
 func listBlobs() (list []fs.FileInfo, sum int64, err error) {
 	entries, err := os.ReadDir(blobsFolder)
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, entry := range entries {
-		// What vanishes meanwhile was an upload under way.
+		// A file that has vanished was an unfinished upload.
 		if info, err := entry.Info(); err == nil && isHash(info.Name()) {
 			list = append(list, info)
 			sum += info.Size()
@@ -246,7 +248,7 @@ func listBlobs() (list []fs.FileInfo, sum int64, err error) {
 	return list, sum, nil
 }
 
-// diskSpace is how much of the folder's disk is free for us, and how large it is.
+// diskSpace returns how much of the folder's disk is free for this user, and its size.
 func diskSpace() (free, total int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(".", &st); err != nil {

@@ -14,26 +14,25 @@ import (
 	"drover/internal/wire"
 )
 
-// socketName is relative: both ends go to the folder first, since a socket's path may not be longer than 107 bytes.
+// socketName is relative: both ends change to the folder first, since a socket's path may have at most 107 bytes.
 const socketName = "sock"
 
-// daemonPatience is how long a daemon may take to start, its predecessor's end included.
+// daemonPatience is how long a daemon may take to start, including the wait for its predecessor to end.
 const daemonPatience = 15 * time.Second
 
-// greeting is the first line on the daemon's socket, from a bridge: what the channel is for, and which program the
-// bridge is.
+// greeting is a bridge's first line on the daemon's socket: the channel's role and the version of the bridge's program.
 type greeting struct {
 	Role   string `json:"role"` // "control" or "bulk"
 	Binary string `json:"binary"`
 }
 
-// welcome answers a greeting. A daemon that is leaving is about to end, since a control stream came from another
-// program: start that one instead.
+// welcome answers a greeting. If Leaving, the daemon is about to exit, because a control stream came from another
+// version of the program; the bridge must start a daemon of its own version.
 type welcome struct {
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// bridge carries bytes between an SSH channel and the daemon. It ends when either of them does.
+// bridge carries bytes between an SSH channel and the daemon. It ends when either of them ends.
 func bridge(role string, o options, stdin io.Reader, stdout io.Writer) error {
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return err
@@ -47,7 +46,7 @@ func bridge(role string, o options, stdin io.Reader, stdout io.Writer) error {
 	}
 	defer conn.Close()
 	go func() {
-		// A channel that ends early shows as the daemon's hanging up, so the error itself says nothing more.
+		// If the channel ends early, the daemon hangs up, so the error adds nothing.
 		io.Copy(conn, stdin)
 		conn.CloseWrite()
 	}()
@@ -73,7 +72,7 @@ func reachDaemon(role string, id identity) (*net.UnixConn, error) {
 	}
 }
 
-// greet connects to a daemon that stays.
+// greet connects to a daemon that is not about to exit.
 func greet(hello greeting) (*net.UnixConn, error) {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socketName})
 	if err != nil {
@@ -121,7 +120,7 @@ func startDaemon(id identity, hello greeting) error {
 	return nil
 }
 
-// readyWord is what a daemon says on its readiness pipe once it listens; anything else is why it cannot.
+// readyWord is what a daemon writes to its readiness pipe once it listens. Anything else is why it cannot.
 const readyWord = "ready"
 
 func errOrNothing(err error) string {
@@ -154,12 +153,12 @@ func spawnDaemon(id identity, ready *os.File) error {
 	return p.Release()
 }
 
-// selfPath starts this very program again, even after its file has been replaced or deleted.
+// selfPath names the running program, even after its file has been replaced or deleted.
 const selfPath = "/proc/self/exe"
 
-// binaryName is the name of this program's file. Controllers name it by its content, so it tells versions apart; it
-// also begins the argument list of every process of the runner, by which a program that holds more than the runner
-// knows what it is meant to be.
+// binaryName returns the name of this program's file. Controllers name the file by its content, so the name identifies
+// the version. It is also the first argument of the daemon and of supervisors: a program that contains more than the
+// runner recognises its role by it.
 func binaryName() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -168,7 +167,7 @@ func binaryName() string {
 	return filepath.Base(path)
 }
 
-// openDaemonLog opens the daemon's log, turning over one that has grown.
+// openDaemonLog opens the daemon's log. It rotates a log over 1 MiB first.
 func openDaemonLog() (*os.File, error) {
 	const name, limit = "daemon.log", 1 << 20
 	if info, err := os.Stat(name); err == nil && info.Size() > limit {

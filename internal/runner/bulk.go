@@ -18,11 +18,11 @@ type bulk struct {
 	lines *wire.Conn
 }
 
-// errLast ends a channel after an operation that is its last.
+// errLast ends a channel after its last operation.
 var errLast = errors.New("the channel's last operation is done")
 
-// serveBulk serves a channel's requests in turn. An error hangs up; what the controller should know was said in a
-// Reply.
+// serveBulk serves a channel's requests in turn. After an error it hangs up: a Reply has already sent the controller
+// what it needs.
 func (d *daemon) serveBulk(conn *net.UnixConn, lines *wire.Conn) {
 	b := bulk{d, conn, lines}
 	for {
@@ -50,10 +50,10 @@ func (b bulk) serve(r wire.Request) error {
 	return b.refuse(fmt.Errorf("unknown operation %.40q", r.Op))
 }
 
-// refuse answers with an error; the channel goes on.
+// refuse answers with an error; the channel stays open.
 func (b bulk) refuse(err error) error { return b.lines.Write(wire.Reply{Error: limit(err.Error())}) }
 
-// putBlob hangs up when the bytes that follow are not taken, lest they be read as requests.
+// putBlob hangs up if it has not read all the bytes that follow, so that they are not read as requests.
 func (b bulk) putBlob(r wire.Request) error {
 	if err := b.d.blobs.admit(r.Hash, r.Size); err != nil {
 		return errors.Join(err, b.refuse(err))

@@ -19,27 +19,27 @@ import (
 	"drover/internal/cgroup"
 )
 
-// marker is the environment variable by which every process of an attempt can be known. A process that cannot be found
-// through its parents any more, because its supervisor was killed, is found by it; only one that has cleared its
+// marker is the environment variable that identifies every process of an attempt. If the supervisor was killed,
+// processes can no longer be found through their parents, only by the marker; a process that has cleared its
 // environment escapes.
 const marker = "DROVER_ATTEMPT_DIR"
 
 // payload is an attempt's command while it runs.
 type payload interface {
-	// ended is closed when the main process has ended and can be told of; what it left behind may still run.
+	// ended returns a channel that is closed when the main process has ended. Other processes may still run.
 	ended() <-chan struct{}
 	// signal sends a signal to what was started.
 	signal(sig unix.Signal) error
-	// reapOrphans takes the dead among the descendants off the process table.
+	// reapOrphans reaps dead descendants.
 	reapOrphans()
-	// finish ends and clears away what is left, and says how the main process ended. It is called once, after ended.
+	// finish kills and reaps what is left, and returns how the main process ended. It is called once, after ended.
 	finish() drover.Exit
 	// String names it, for the log.
 	String() string
 }
 
-// command is a process that leads a session and a group of its own, and all its descendants. It lives in a subreaper,
-// to which descendants fall that lost their parent.
+// command is a process that leads its own session and process group, with all its descendants. This process is a
+// subreaper, so descendants that lose their parent become its children.
 type command struct {
 	pid    int
 	group  *cgroup.Group // nil if there is none
@@ -47,7 +47,8 @@ type command struct {
 	maxRSS drover.Bytes
 }
 
-// startCommand executes the order's command straight on the instance, with its output going straight to the files.
+// startCommand executes the order's command directly on the instance. The command writes its output directly to the
+// files.
 func startCommand(o order, j journal) (*command, error) {
 	env := environment(o)
 	path, err := lookUp(o.Command[0], env["PATH"])
@@ -67,8 +68,7 @@ func startCommand(o order, j journal) (*command, error) {
 	return c, err
 }
 
-// makeGroup makes the control group that limits the order's command; nil if there can be none: it then runs without
-// limits.
+// makeGroup makes the control group that limits the order's command. It returns nil if none can be made.
 func (o order) makeGroup(j journal) *cgroup.Group {
 	if o.Place.Groups == nil {
 		return nil
@@ -81,8 +81,8 @@ func (o order) makeGroup(j journal) *cgroup.Group {
 	return group
 }
 
-// openStreams opens what become descriptors 0, 1 and 2. Output is appended, so that a command which opens its own
-// /dev/stdout again overwrites nothing.
+// openStreams opens the files for descriptors 0, 1 and 2. Output is appended, so that a command that reopens its
+// /dev/stdout overwrites nothing.
 func openStreams(f folder) ([]*os.File, error) {
 	null, errIn := os.Open(os.DevNull)
 	out, errOut := os.OpenFile(f.path("stdout"), os.O_APPEND|os.O_WRONLY, 0)
@@ -101,12 +101,12 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// markers are the variables that only the supervisor knows.
+// markers returns the environment variables that come from the supervisor.
 func (o order) markers() map[string]string {
 	return map[string]string{"PWD": o.Folder.work(), "DROVER_NOTICE_FILE": o.Folder.notice(), marker: string(o.Folder)}
 }
 
-// environment is the runner's own, overlaid with the order's and with what only the supervisor knows.
+// environment returns the command's environment: the runner's own, overlaid with the order's and then the supervisor's.
 func environment(o order) map[string]string {
 	env := unpair(os.Environ())
 	maps.Copy(env, o.Env)
@@ -117,7 +117,7 @@ func environment(o order) map[string]string {
 	return env
 }
 
-// unpair is an environment by name, and pairs undoes it.
+// unpair maps an environment's names to values; pairs is the inverse.
 func unpair(list []string) map[string]string {
 	env := make(map[string]string, len(list))
 	for _, pair := range list {
@@ -135,7 +135,7 @@ func pairs(env map[string]string) []string {
 	return list
 }
 
-// lookUp finds a command as a shell would, but never in the working folder unless it is named by a path.
+// lookUp finds a command as a shell would, but in the working folder only by an explicit path.
 func lookUp(name, path string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -157,7 +157,7 @@ func lookUp(name, path string) (string, error) {
 
 var errNotFound = errors.New("command not found")
 
-// startCode is the exit code by which shells say why a command could not be started.
+// startCode returns the exit code that a shell uses for a command that could not be started for this reason.
 func startCode(err error) int {
 	var known *failure
 	if errors.As(err, &known) {
@@ -169,7 +169,7 @@ func startCode(err error) int {
 	return noStartCode
 }
 
-// failure is why a command could not be started, with the exit code that says so.
+// failure is why a command could not be started, with its exit code.
 type failure struct {
 	code int
 	error
@@ -179,7 +179,7 @@ func (f *failure) Unwrap() error { return f.error }
 
 func (c *command) String() string { return "process group " + strconv.Itoa(c.pid) }
 
-// ended is closed when the main process has ended; it stays a zombie.
+// ended returns a channel that is closed when the main process has ended; the process stays a zombie.
 func (c *command) ended() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -193,10 +193,10 @@ func (c *command) ended() <-chan struct{} {
 // signal sends sig to the command's process group.
 func (c *command) signal(sig unix.Signal) error { return unix.Kill(-c.pid, sig) }
 
-// finish clears away what the command left behind and says how it ended.
+// finish kills and reaps what the command left behind, and returns how it ended.
 func (c *command) finish() drover.Exit {
 	var status unix.WaitStatus
-	// The zombie is in the group, so there is always one to signal; that nothing else is there is no error.
+	// The zombie is in the group, so the signal always has a target, even if nothing else is left.
 	c.signal(unix.SIGKILL)
 	c.reap(c.pid, &status)
 	left := c.killRest(clearPatience)
@@ -213,8 +213,8 @@ func (c *command) finish() drover.Exit {
 	return e
 }
 
-// leaveGroup removes the command's control group, after it has told whether the command wanted more memory than it had.
-// A command that succeeded had enough, whatever became of its children.
+// leaveGroup reads from the command's control group whether the command ran out of memory, then removes the group. A
+// command that succeeded had enough memory, even if children were killed for it.
 func (c *command) leaveGroup(e *drover.Exit) {
 	n, err := c.group.OutOfMemory()
 	if n > 0 && e.Code != 0 {
@@ -277,7 +277,7 @@ func (c *command) reapOrphans() {
 	}
 }
 
-// reap takes a dead child off the process table and adds up what it used.
+// reap reaps a dead child and adds its usage to the command's.
 func (c *command) reap(pid int, status *unix.WaitStatus) (int, error) {
 	var usage unix.Rusage
 	pid, err := unix.Wait4(pid, status, unix.WNOHANG, &usage)
@@ -288,14 +288,14 @@ func (c *command) reap(pid int, status *unix.WaitStatus) (int, error) {
 	return pid, err
 }
 
-// children lists this process's children, dead ones included. It may miss some while others end, so callers ask again.
+// children lists this process's children, including dead ones. It may miss some while others end, so callers repeat it.
 func children() (pids []int) {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {
 		return nil
 	}
 	for _, list := range lists {
-		// A thread that has ended meanwhile has left its children to another.
+		// A thread that has ended since has left its children to another.
 		text, err := os.ReadFile(list)
 		if err != nil {
 			continue

@@ -18,30 +18,30 @@ import (
 )
 
 const (
-	// startPatience bounds the creation and the start of a container. The image is there.
+	// startPatience bounds the creation and the start of a container, whose image has been fetched before.
 	startPatience = 2 * time.Minute
-	// askPatience bounds every other question to a runtime while an attempt runs, so that none keeps the next signal
-	// waiting for long.
+	// askPatience bounds every other call to a runtime while an attempt runs, so that no call delays the next signal
+	// for long.
 	askPatience = 10 * time.Second
-	// lastReportPatience is how long the report of a container's first process is waited for once the container has
-	// ended, since it is written before, or once its start is called off, since its command may run by then.
+	// lastReportPatience bounds the wait for a report from a container's first process after the container has ended,
+	// since the report is written before, or after its start is called off, since its command may already be running.
 	lastReportPatience = time.Second
 )
 
-// contained is a command in a container. The process that is watched is the client which started the container: it
-// carries its output, and ends when the container has. Of the rest the container's first process tells, see initiate.
+// contained is a command in a container. The process that is watched is the client that started the container: it
+// carries the output and ends when the container does. The container's first process reports the rest, see initiate.
 type contained struct {
 	runtime container.Runtime
 	spec    container.Spec
 	folder  folder
 	pipe    *os.File
-	reports chan report // what the first process says
+	reports chan report // from the first process
 
 	client      *command
 	clientEnded <-chan struct{}
 }
 
-// startContained creates and starts the order's container, and stays until its command runs or ctx ends.
+// startContained creates and starts the order's container, and waits until its command runs or ctx ends.
 func startContained(ctx context.Context, o order) (*contained, error) {
 	c, err := newContained(o)
 	if err != nil {
@@ -57,8 +57,8 @@ func startContained(ctx context.Context, o order) (*contained, error) {
 	return c, nil
 }
 
-// newContained opens the pipe by which the container's first process reports. It is open for writing too, so that it
-// has no end while nobody writes.
+// newContained opens the pipe on which the container's first process reports. The pipe is open for writing too, so that
+// reads do not return EOF before a writer opens it.
 func newContained(o order) (*contained, error) {
 	r, err := container.Open(o.Place.Runtime)
 	if err != nil {
@@ -82,8 +82,8 @@ func newContained(o order) (*contained, error) {
 	return c, nil
 }
 
-// listen reads what the container's first process says, until it has said how the command ended or nothing more is
-// wanted. The command could write there too: see credible.
+// listen reads the reports of the container's first process, until it has the exit or no more are wanted. The command
+// could write to the pipe too: see credible.
 func (c *contained) listen() {
 	defer close(c.reports)
 	lines := wire.NewConn(c.pipe, nil)
@@ -102,8 +102,8 @@ func (c *contained) listen() {
 	}
 }
 
-// credible is what a command may say of its own end, should it speak in its first process's place: whatever it could
-// have brought about. It could not have been interrupted, stopped or lost.
+// credible limits a reported exit to what the command itself could have brought about, since the command can forge its
+// first process's report. It cannot claim to have been interrupted, stopped or lost.
 func credible(e drover.Exit) *drover.Exit {
 	said := drover.Exit{Code: min(max(e.Code, 0), 255), Text: limit(e.Text), CPU: max(e.CPU, 0), MaxRSS: max(e.MaxRSS, 0)}
 	if said.Code > 128 && e.Signal != "" {
@@ -115,7 +115,7 @@ func credible(e drover.Exit) *drover.Exit {
 	return &said
 }
 
-// start creates the container, has it started, and waits for the word that its command runs.
+// start creates and starts the container, and waits for the report that its command runs.
 func (c *contained) start(ctx context.Context) error {
 	if err := c.runtime.Create(ctx, c.spec); err != nil {
 		return &failure{runtimeFailed, fmt.Errorf("creating the container: %w", err)}
@@ -134,7 +134,7 @@ func (c *contained) start(ctx context.Context) error {
 	return &failure{runtimeFailed, fmt.Errorf("starting the container: %w", c.whyNot(ctx))}
 }
 
-// firstReport is what the first process says first; the zero report if it says nothing before it, or ctx, ends.
+// firstReport returns the first process's first report; the zero report if none comes before the container or ctx ends.
 func (c *contained) firstReport(ctx context.Context) report {
 	select {
 	case r := <-c.reports:
@@ -143,7 +143,7 @@ func (c *contained) firstReport(ctx context.Context) report {
 		return c.nextReport()
 	case <-ctx.Done():
 	}
-	// The command may run already, and even have written something, a moment before its first process says so.
+	// The command may already be running, and have written output, a moment before its first process reports it.
 	select {
 	case r := <-c.reports:
 		return r
@@ -152,7 +152,7 @@ func (c *contained) firstReport(ctx context.Context) report {
 	}
 }
 
-// startClient starts the client that starts the container, whose output becomes the attempt's.
+// startClient starts the client that starts the container. The client's output becomes the attempt's.
 func (c *contained) startClient() error {
 	program, args := c.runtime.Start(c.spec.Name)
 	path, err := lookUp(program, os.Getenv("PATH"))
@@ -172,15 +172,14 @@ func (c *contained) startClient() error {
 	return nil
 }
 
-// nextReport is what the first process has said, once it can say no more; the zero report if it said nothing.
+// nextReport returns the next report, after the first process has ended; the zero report if there is none.
 func (c *contained) nextReport() report {
 	// If the deadline cannot be set, the pipe is closed, and there is no report either.
 	c.pipe.SetReadDeadline(time.Now().Add(lastReportPatience))
 	return <-c.reports
 }
 
-// whyNot is why the container did not start, in the runtime's words: its client's, which went where the command's
-// output was to go.
+// whyNot returns why the container did not start, in the words of the runtime's client, whose stderr is the attempt's.
 func (c *contained) whyNot(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -192,8 +191,8 @@ func (c *contained) whyNot(ctx context.Context) error {
 	return errors.New(text)
 }
 
-// endClient ends the client, then the container if the client did not see its end, and then what the client started:
-// podman leaves a process that tidies up, and is given time to.
+// endClient ends the client, then the container if the client was killed, and then what the client started: podman
+// leaves a process that cleans up, which gets time to finish.
 func (c *contained) endClient() (status unix.WaitStatus) {
 	if !isClosed(c.clientEnded) {
 		c.client.signal(unix.SIGKILL)
@@ -208,7 +207,7 @@ func (c *contained) endClient() (status unix.WaitStatus) {
 	return status
 }
 
-// kill ends all of the container, with the runtime's help or without.
+// kill ends everything in the container, by the runtime or, if that fails, by the marker.
 func (c *contained) kill() (left int) {
 	ctx, cancel := c.asking()
 	defer cancel()
@@ -224,8 +223,8 @@ func (c *contained) reapOrphans() { c.client.reapOrphans() }
 
 func (c *contained) String() string { return "container " + c.spec.Name }
 
-// signal has the runtime send a signal to the container's first process, which passes it on. SIGKILL does not depend on
-// the runtime.
+// signal has the runtime send a signal to the container's first process, which passes it on. SIGKILL works without the
+// runtime too.
 func (c *contained) signal(sig unix.Signal) error {
 	ctx, cancel := c.asking()
 	defer cancel()
@@ -236,13 +235,13 @@ func (c *contained) signal(sig unix.Signal) error {
 	return err
 }
 
-// asking bounds a question to the runtime.
+// asking returns the context of a call to the runtime.
 func (c *contained) asking() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.Background(), askPatience, fmt.Errorf("%s did not answer within %v", c.runtime.Name(), askPatience))
 }
 
-// finish says how the command ended, and removes its container. If that fails, the daemon has another try later, see
-// sweep.
+// finish returns how the command ended, and removes its container. If the removal fails, the daemon tries again later,
+// see sweep.
 func (c *contained) finish() drover.Exit {
 	e := c.exit()
 	if left := c.kill(); left > 0 {
@@ -251,7 +250,7 @@ func (c *contained) finish() drover.Exit {
 	return e
 }
 
-// exit is how the command ended: in the words of the container's first process, or else in the runtime's.
+// exit returns how the command ended, as the container's first process reported it, or else the runtime.
 func (c *contained) exit() drover.Exit {
 	client := c.endClient()
 	last := c.nextReport().Exit
@@ -279,7 +278,8 @@ func (c *contained) exit() drover.Exit {
 	return exitOf(s)
 }
 
-// exitOf is the end of a command of which the runtime alone tells: its container's first process was killed.
+// exitOf returns the exit of a command that only the runtime can report, because the container's first process was
+// killed.
 func exitOf(s container.State) drover.Exit {
 	e := drover.Exit{Code: s.ExitCode}
 	if s.ExitCode > 128 {
@@ -291,12 +291,12 @@ func exitOf(s container.State) drover.Exit {
 	return e
 }
 
-// lostContainer is the end of a command of which nobody knows how it ended, or all that it wrote.
+// lostContainer returns the exit of a command whose real exit, or whole output, is unknown.
 func lostContainer(err error) drover.Exit {
 	return drover.Exit{Code: 128 + int(unix.SIGKILL), Cause: drover.CauseLost, Text: "its container was lost: " + err.Error()}
 }
 
-// containerEnv is the environment of a container. Of the instance's own it has only what is Drover's.
+// containerEnv returns the environment of a container. Of the instance's environment it has only Drover's variables.
 func containerEnv(o order) map[string]string {
 	env := o.markers()
 	for name, value := range unpair(ownVariables()) {
@@ -305,15 +305,15 @@ func containerEnv(o order) map[string]string {
 		}
 	}
 	if o.Container.User != container.RootUser {
-		env["HOME"] = o.Folder.work() // whoever logs in has none in an image
+		env["HOME"] = o.Folder.work() // the instance's user has no home folder in an image
 	}
 	maps.Copy(env, o.Env)
 	maps.Copy(env, o.markers())
 	return env
 }
 
-// ownVariables is what this process has in its environment that is Drover's, by which drivers know the processes of an
-// instance.
+// ownVariables returns Drover's variables from this process's environment. Drivers recognise an instance's processes by
+// them.
 func ownVariables() []string {
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return !strings.HasPrefix(pair, "DROVER_") })
 }

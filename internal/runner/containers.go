@@ -14,23 +14,23 @@ import (
 	"drover/internal/wire"
 )
 
-// probePatience bounds the look for a container runtime.
+// probePatience bounds the search for a container runtime.
 const probePatience = 30 * time.Second
 
-// containers is the instance's container runtime, and the images that are fetched with it. It is looked for when the
-// first image is wanted, and again until one is found.
+// containers is the instance's container runtime, and the images that it fetches. The daemon searches for a runtime
+// when an attempt needs an image, until it finds one.
 type containers struct {
 	log   *log.Logger
 	sweep func(container.Runtime) // called in the background when a runtime is found
 
 	mu     sync.Mutex
-	wanted string            // what was looked for
+	wanted string            // the runtime that was searched for
 	found  container.Runtime // nil if none was found yet
 	user   string
 	images *container.Images
 }
 
-// find returns the instance's runtime: the one that is wanted, or the first that works.
+// find returns the instance's runtime: the wanted one or, if wanted is empty, the first that works.
 func (c *containers) find(ctx context.Context, wanted string) (container.Runtime, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,8 @@ func (c *containers) find(ctx context.Context, wanted string) (container.Runtime
 	return r, nil
 }
 
-// fetch returns the image, fetched if need be, and as whom it runs. find came before.
+// fetch returns the image, fetched if it is missing, and the user that its containers run as. find must have succeeded
+// before.
 func (c *containers) fetch(ctx context.Context, ref string) (i container.Image, user string, err error) {
 	c.mu.Lock()
 	images, user := c.images, c.user
@@ -62,11 +63,11 @@ func (c *containers) fetch(ctx context.Context, ref string) (i container.Image, 
 	return i, user, err
 }
 
-// initPath is where a container finds this program, which is its first process, and is told by its name what it is
-// meant to be.
+// initPath is the path of this program in a container, where it is the first process. The program recognises its role
+// by this name.
 const initPath = "/drover-runner"
 
-// containerFor describes the container of an attempt, whose image the instance has from then on.
+// containerFor fetches an attempt's image and describes its container.
 func (d *daemon) containerFor(ctx context.Context, a *attempt, m wire.Start) (*container.Spec, error) {
 	image, user, err := d.containers.fetch(ctx, m.Image)
 	if err != nil {
@@ -85,7 +86,7 @@ func (d *daemon) containerFor(ctx context.Context, a *attempt, m wire.Start) (*c
 	}
 	if uid := a.sandbox.UID; uid != 0 {
 		user = fmt.Sprintf("%d:%d", uid, uid)
-		if err := os.Chmod(program, 0o755); err != nil { // its folder is root's alone all the same
+		if err := os.Chmod(program, 0o755); err != nil { // only root can enter its folder all the same
 			return nil, err
 		}
 	}
@@ -105,7 +106,7 @@ func (d *daemon) containerFor(ctx context.Context, a *attempt, m wire.Start) (*c
 	}, nil
 }
 
-// wantedRuntime is what the controller wants images to run with; empty if it leaves that to the instance.
+// wantedRuntime returns the runtime that the controller orders; empty if it leaves the choice to the instance.
 func (d *daemon) wantedRuntime() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,7 +116,8 @@ func (d *daemon) wantedRuntime() string {
 	return d.orders.last.Runtime
 }
 
-// labels are those of this instance's containers; without an attempt, those that all of them bear.
+// labels returns the labels of an attempt's container; without an attempt, the labels that all this instance's
+// containers have.
 func (d *daemon) labels(attempt string) map[string]string {
 	all := map[string]string{"drover.fleet": d.identity.Fleet, "drover.instance": d.identity.Instance}
 	if attempt != "" {
@@ -124,8 +126,7 @@ func (d *daemon) labels(attempt string) map[string]string {
 	return all
 }
 
-// sweep removes the containers of attempts that are not known here any more: of some it could not be done in their
-// time.
+// sweep removes the containers of attempts that the daemon no longer has: an earlier removal may have failed.
 func (d *daemon) sweep(r container.Runtime) {
 	ctx, cancel := context.WithTimeout(context.Background(), removePatience)
 	defer cancel()
@@ -144,7 +145,7 @@ func (d *daemon) sweep(r container.Runtime) {
 	}
 }
 
-// knows reports whether a container is of an attempt that the daemon has.
+// knows reports whether a container belongs to an attempt that the daemon has.
 func (d *daemon) knows(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +157,7 @@ func (d *daemon) knows(name string) bool {
 	return false
 }
 
-// noImage is the exit of an attempt whose image could not be had.
+// noImage returns the exit of an attempt whose image the instance could not get.
 func noImage(err *container.ImageError) drover.Exit {
 	e := noStart(runtimeFailed, err)
 	if e.Cause = drover.CauseNoImage; err.Final() {
@@ -165,11 +166,11 @@ func noImage(err *container.ImageError) drover.Exit {
 	return e
 }
 
-// runtimeFailed is the exit code by which container runtimes say that they failed, and not the command.
+// runtimeFailed is the exit code with which container runtimes report that they failed, and not the command.
 const runtimeFailed = 125
 
-// noRuntime is why nothing with an image can run here. Another instance may have a runtime that works, but hardly one
-// that is installed where none is here: they boot the same image.
+// noRuntime returns why no attempt with an image can run here. If the runtime does not work, another instance's may; if
+// none is installed, other instances are unlikely to have one, since they boot the same image.
 func noRuntime(image string, err error) error {
 	e := &container.ImageError{Image: image, Why: container.Unreachable, Text: "the instance has no working container runtime: " + err.Error()}
 	if found := (*container.FindError)(nil); errors.As(err, &found) && found.NoneInstalled() {
@@ -178,7 +179,7 @@ func noRuntime(image string, err error) error {
 	return e
 }
 
-// oneLine joins the errors that err is made of.
+// oneLine returns the text of err on one line.
 func oneLine(err error) string {
 	var many interface{ Unwrap() []error }
 	if !errors.As(err, &many) {

@@ -30,7 +30,7 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// ranIn runs a script in an image to its end.
+// ranIn runs a script in an image to its end and returns the exit.
 func (c *controller) ranIn(image string, id drover.AttemptID, script string) drover.Exit {
 	c.t.Helper()
 	c.start(sh(id, script).in(image))
@@ -39,7 +39,7 @@ func (c *controller) ranIn(image string, id drover.AttemptID, script string) dro
 
 func isExited(m wire.Message) bool { return m.Exited != nil }
 
-// nothingRuns checks that no process of the attempt is there, on the instance or in a container.
+// nothingRuns checks that no process of the attempt is left, on the instance or in a container.
 func (i *instance) nothingRuns(id drover.AttemptID) {
 	i.t.Helper()
 	mark := []byte("DROVER_ATTEMPT_DIR=" + i.attemptPath(id, "") + "\x00")
@@ -52,7 +52,7 @@ func (i *instance) nothingRuns(id drover.AttemptID) {
 	}
 }
 
-// isClient tells the process that stays with a container.
+// isClient recognises the client process that stays with a container.
 func isClient(name string) func(int) bool {
 	return func(pid int) bool {
 		line, _ := os.ReadFile(procPath(pid, "cmdline"))
@@ -60,12 +60,12 @@ func isClient(name string) func(int) bool {
 	}
 }
 
-// containers names the containers there are of an attempt.
+// containers returns the names of an attempt's containers.
 func (h *host) containers(t testing.TB, id drover.AttemptID) []string {
 	return strings.Fields(h.run(t, "ps", "--all", "--filter", "label=drover.attempt="+id.String(), "--format", "{{.Names}}"))
 }
 
-// suite is what holds under every runtime.
+// suite tests what holds under every runtime.
 func (h *host) suite(t *testing.T) {
 	plain := h.image("plain:1")
 	id := attempt(1, 1)
@@ -218,7 +218,7 @@ func (h *host) suite(t *testing.T) {
 	h.survives(t, plain)
 }
 
-// confines is about what a command in a container can reach of the instance.
+// confines tests what a command in a container can reach of the instance.
 func (h *host) confines(t *testing.T, plain string) {
 	id := attempt(1, 1)
 	t.Run("it cannot put a link in the place of its working folder or output, by which files of the instance would be sent as its own", func(t *testing.T) {
@@ -273,7 +273,7 @@ func (h *host) confines(t *testing.T, plain string) {
 	})
 }
 
-// ends is about containers that are told to end.
+// ends tests containers that are told to end.
 func (h *host) ends(t *testing.T, plain string) {
 	id := attempt(1, 1)
 	t.Run("a stopped command gets SIGTERM, though it is a shell without a trap", func(t *testing.T) {
@@ -324,7 +324,7 @@ func (h *host) ends(t *testing.T, plain string) {
 		i.nothingRuns(id)
 	})
 	t.Run("its container bears the attempt's name, and goes with its end", func(t *testing.T) {
-		i, id := newInstance(t), attempt(77, 1) // as no other's
+		i, id := newInstance(t), attempt(77, 1) // an id that no other test uses
 		c := i.connect()
 		c.start(sh(id, gate).in(plain))
 		i.said(id, "ready")
@@ -339,7 +339,7 @@ func (h *host) ends(t *testing.T, plain string) {
 	})
 }
 
-// limits is about what a container may use.
+// limits tests what a container may use.
 func (h *host) limits(t *testing.T, plain string) {
 	id := attempt(1, 1)
 	t.Run("processors and memory are limited", func(t *testing.T) {
@@ -382,7 +382,7 @@ func (h *host) limits(t *testing.T, plain string) {
 	})
 }
 
-// pulls is about images.
+// pulls tests the fetching of images.
 func (h *host) pulls(t *testing.T) {
 	for name, c := range map[string]struct{ image, cause, text string }{
 		"an image that does not exist":       {h.image("plain:none"), drover.CauseImage, "does not exist"},
@@ -439,7 +439,7 @@ func (h *host) pulls(t *testing.T) {
 	})
 }
 
-// survives is about deaths of the runner's own processes.
+// survives tests deaths of the runner's own processes.
 func (h *host) survives(t *testing.T, plain string) {
 	id := attempt(1, 1)
 	t.Run("a container outlives the daemon, and the next one has its end", func(t *testing.T) {

@@ -26,10 +26,10 @@ const (
 	maxConns = 256
 	// maxAttempts bounds the attempts that the daemon keeps, so that a Hello with all of them fits a message.
 	maxAttempts = 2000
-	// tickInterval is how often the daemon looks after what nobody asks for.
+	// tickInterval is how often the daemon does its housekeeping.
 	tickInterval = 10 * time.Second
-	// keepEnded is how long an ended attempt is kept that nobody forgets: a controller that is away longer does not get
-	// its result.
+	// keepEnded is how long an ended attempt is kept if no controller sends Forget. A controller that is away longer
+	// does not get its result.
 	keepEnded = 7 * 24 * time.Hour
 )
 
@@ -47,12 +47,12 @@ type daemon struct {
 
 	containers containers
 	groups     *cgroup.Base // where control groups are made; nil: nowhere
-	apart      struct {     // whether attempts' namespaces can be made
+	apart      struct {     // whether attempts' namespaces have been shown to work
 		sync.Mutex
 		works bool
 	}
 
-	hearer atomic.Pointer[session] // who is told what the log says; the control stream, once its Hello was answered
+	hearer atomic.Pointer[session] // receives the log's lines: the control stream, once its Hello has been answered
 
 	mu       sync.Mutex
 	epoch    int64 // the highest seen
@@ -62,11 +62,11 @@ type daemon struct {
 
 	orders       orders
 	watchdog     watchdog
-	interruption *interruption // nil: the cloud has not said that it takes the instance back
+	interruption *interruption // nil: no notice from the cloud is in force
 	health       health
 }
 
-// runDaemon is the daemon's life. Its readiness pipe, if it has one, is descriptor 3.
+// runDaemon runs the daemon until ctx ends. Its readiness pipe, if it has one, is descriptor 3.
 func runDaemon(ctx context.Context, o options) error {
 	ready := os.NewFile(3, "ready")
 	defer ready.Close()
@@ -79,13 +79,13 @@ func runDaemon(ctx context.Context, o options) error {
 	defer lock.Close()
 	ctx, d.leave = context.WithCancel(ctx)
 	defer d.leave()
-	// Without a readiness pipe there is nobody to tell, which is no reason to stop.
+	// The write fails without a readiness pipe, which is no reason to stop.
 	fmt.Fprint(ready, readyWord)
 	ready.Close()
 	return d.run(ctx, listener)
 }
 
-// openDaemon makes this process the folder's daemon, once its predecessor is gone, and finds out what the folder holds.
+// openDaemon makes this process the folder's daemon, once its predecessor has exited, and reads the folder's state.
 func openDaemon(o options, ready *os.File) (lock *os.File, l *net.UnixListener, d *daemon, err error) {
 	if err := os.Chdir(o.dir); err != nil {
 		return nil, nil, nil, err
@@ -110,13 +110,13 @@ func openDaemon(o options, ready *os.File) (lock *os.File, l *net.UnixListener, 
 	if l, err = net.ListenUnix("unix", &net.UnixAddr{Name: socketName}); err != nil {
 		return nil, nil, nil, err
 	}
-	// The successor removes the socket: by then its name may already be the successor's.
+	// The successor removes the socket: when this daemon closes it, the name may already be the successor's.
 	l.SetUnlinkOnClose(false)
 	return lock, l, d, nil
 }
 
-// lockDaemon waits for the predecessor's end, but no longer than the one who started this daemon waits for it: a
-// predecessor that hangs must not have ever more successors queue up behind it.
+// lockDaemon waits for the predecessor to exit, but only while the bridge that started this daemon waits: successors
+// must not queue up behind a predecessor that hangs.
 func lockDaemon(ready *os.File) (*os.File, error) {
 	for {
 		lock, err := lockFile("daemon.lock", os.O_CREATE|os.O_RDWR, false)
@@ -136,7 +136,7 @@ func lockDaemon(ready *os.File) (*os.File, error) {
 // lockInterval is the pause between two tries for the lock, in milliseconds.
 const lockInterval = 10
 
-// writePID says in the lock's file who holds it, for people who look.
+// writePID writes this process's pid to the lock file, for people.
 func writePID(lock *os.File) error {
 	if err := lock.Truncate(0); err != nil {
 		return err
@@ -179,8 +179,7 @@ func newDaemon(o options) (*daemon, error) {
 	return d, os.MkdirAll(attemptsFolder, 0o700)
 }
 
-// findGroups finds where control groups can be made, and removes there what is left of attempts that nobody cleared
-// away.
+// findGroups finds where control groups can be made, and removes the groups there that earlier attempts left behind.
 func (d *daemon) findGroups() {
 	base, err := cgroup.Find()
 	if err != nil {
@@ -191,7 +190,7 @@ func (d *daemon) findGroups() {
 	base.Sweep(placePrefix, time.Now().Add(-time.Minute))
 }
 
-// run serves until the context ends. Running attempts go on without it.
+// run serves until the context ends. Running attempts continue without it.
 func (d *daemon) run(ctx context.Context, l *net.UnixListener) error {
 	if err := d.adopt(); err != nil {
 		return fmt.Errorf("adopting the attempts: %w", err)
@@ -216,7 +215,7 @@ func (d *daemon) run(ctx context.Context, l *net.UnixListener) error {
 	}
 }
 
-// resume goes on with an interruption that an earlier daemon was told of.
+// resume continues an interruption that an earlier daemon began.
 func (d *daemon) resume() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -235,21 +234,21 @@ func (d *daemon) warm() {
 	d.supervisors.put(o)
 }
 
-// tick does what nobody asks for.
+// tick does the periodic housekeeping.
 func (d *daemon) tick() {
 	d.supervisors.trim()
 	if err := d.blobs.evict(); err != nil {
 		d.log.Printf("evicting blobs: %v", err)
 	}
 	d.dropOld(time.Now().Add(-keepEnded))
-	// Whoever removed the folder wanted its daemon gone too.
+	// If the folder was removed, its daemon must exit too.
 	if _, err := os.Stat(socketName); errors.Is(err, os.ErrNotExist) {
 		d.log.Print("the socket is gone")
 		d.leave()
 	}
 }
 
-// accept takes connections until the listener is closed.
+// accept accepts connections until the listener is closed.
 func (d *daemon) accept(l *net.UnixListener) {
 	places := make(chan struct{}, maxConns)
 	for {
@@ -258,7 +257,7 @@ func (d *daemon) accept(l *net.UnixListener) {
 			return
 		}
 		if err != nil {
-			// Out of descriptors, most likely: others must end before more can begin.
+			// Most likely out of descriptors: other connections must end first.
 			d.log.Printf("accepting: %v", err)
 			time.Sleep(100 * time.Millisecond)
 			continue
@@ -275,14 +274,14 @@ func (d *daemon) accept(l *net.UnixListener) {
 	}
 }
 
-// serve hears what the connection is for and serves it to its end.
+// serve reads a connection's greeting and serves the connection to its end.
 func (d *daemon) serve(conn *net.UnixConn) {
 	lines := wire.NewConn(conn, conn)
 	var hello greeting
 	if conn.SetReadDeadline(time.Now().Add(greetPatience)) != nil || lines.Read(&hello) != nil {
 		return
 	}
-	// A control stream is served by its own version of the program; bulk channels follow it.
+	// A control stream is served by its own version of the program; a bulk channel by any version.
 	leaving := hello.Role == "control" && hello.Binary != binaryName()
 	if lines.Write(welcome{Leaving: leaving}) != nil {
 		return

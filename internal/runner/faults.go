@@ -9,14 +9,14 @@ import (
 	"drover"
 )
 
-// Whose fault it is that an attempt does not begin decides what becomes of its job: what the instance lacks another may
-// have, and what the job asks for that cannot be is the same everywhere.
+// What happens to a job whose attempt cannot begin depends on the cause: if this instance lacks something, another may
+// have it; if the job requests something impossible, it fails everywhere.
 
-// noStartCode is the exit code by which shells say that what is there could not be executed.
+// noStartCode is the exit code with which shells report that a file exists but could not be executed.
 const noStartCode = 126
 
-// instanceFails reports whether an error comes of the instance, which has no room, memory, processes or files left, or
-// a broken disk. The next attempt there would meet it as well.
+// instanceFails reports whether the instance is the cause of an error: it has no disk space, memory, processes or open
+// files left, or a broken disk. Its next attempt would fail as well.
 func instanceFails(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -29,18 +29,17 @@ func instanceFails(err error) bool {
 	return false
 }
 
-// failedBySupervisor reports whether an exit is a supervisor's word that its instance failed it before the command was
-// begun.
+// failedBySupervisor reports whether a supervisor's exit means that the instance failed before the command began.
 func failedBySupervisor(e drover.Exit) bool {
 	return e.Cause == drover.CauseLost && e.Code == noStartCode
 }
 
-// layError is that an attempt's inputs could not be laid.
+// layError is why an attempt's inputs could not be placed.
 type layError struct{ error }
 
 func (e layError) Unwrap() error { return e.error }
 
-// impossible reports whether inputs could not be laid because of what they are called: a and a/b cannot both be.
+// impossible reports whether inputs could not be placed because of their names: a and a/b cannot both exist.
 func impossible(err error) bool {
 	var lay layError
 	var errno syscall.Errno

@@ -12,7 +12,7 @@ import (
 	"drover/internal/wire"
 )
 
-// fillAttempts puts a full disk in the place of the attempts' folders.
+// fillAttempts mounts a full disk over the folder of the attempts.
 func fillAttempts(t *testing.T, i *instance) (room func()) {
 	t.Helper()
 	path := filepath.Join(i.dir, "attempts")

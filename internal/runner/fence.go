@@ -13,18 +13,18 @@ import (
 	"drover/internal/atomicfile"
 )
 
-// fence remembers the highest attempt number begun of each job, also of attempts long forgotten. Records that were lost
-// number their jobs anew, so it does so for each records there are. What it guards against is a message that comes
-// late, so it keeps the newest fenceSize jobs at least, in two generations of file and map, and drops the older
-// generation when the younger is full.
+// fence stores the highest attempt number begun of each job, even after the attempts are forgotten. A controller whose
+// records were lost numbers its jobs anew, so a job is identified by its records too. The fence guards against messages
+// that arrive late, so it need keep only the newest jobs: at least fenceSize of them, in two generations of file and
+// map. It drops the older generation when the younger is full.
 //
-// Lines are written without waiting for the disk: a restart of the VM ends every attempt and every message under way.
+// Lines are written without waiting for the disk: a restart of the VM ends every attempt and every message in transit.
 type fence struct {
 	file       *os.File
 	young, old map[fenced]int
 }
 
-// fenced is a job, by the records that number it.
+// fenced is a job and the records that number it.
 type fenced struct {
 	store string
 	job   drover.JobID
@@ -50,7 +50,7 @@ func (f *fence) open() (err error) {
 	return err
 }
 
-// readFence adds what the file says to the map. A line that a dying daemon or VM left unfinished never took effect.
+// readFence adds the file's entries to the map. A line that a dying daemon or VM left unfinished never took effect.
 func readFence(path string, into map[fenced]int) error {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,17 +72,17 @@ func readFence(path string, into map[fenced]int) error {
 	return lines.Err()
 }
 
-// highest is the highest number begun of the job, 0 if none is known.
+// highest returns the highest attempt number begun of the job, 0 if none is known.
 func (f *fence) highest(job fenced) int { return max(f.young[job], f.old[job]) }
 
-// raise remembers that the attempt is about to be begun.
+// raise records that the attempt is about to begin.
 func (f *fence) raise(store string, id drover.AttemptID) error {
 	if len(f.young) >= fenceSize {
 		if err := f.turnOver(); err != nil {
 			return fmt.Errorf("rotating the fence: %w", err)
 		}
 	}
-	// The line end comes first, so that a line which was cut short spoils no later one.
+	// The newline comes first, so that a line cut short does not spoil the next.
 	if _, err := f.file.WriteString("\n" + id.String() + " " + store + ";"); err != nil {
 		return fmt.Errorf("writing the fence: %w", err)
 	}

@@ -40,7 +40,7 @@ func TestFence(t *testing.T) {
 		if e := c.exited(id); e.Stdout != "new\n" {
 			t.Errorf("got %+v", e)
 		}
-		c.send(wire.Message{Forget: &wire.Forget{ID: id, Not: "new"}}) // what was said of the old one comes late
+		c.send(wire.Message{Forget: &wire.Forget{ID: id, Not: "new"}}) // a late message about the old attempt
 		c.start(of("new", id, "echo new"))
 		if e := c.exited(id); e.Stdout != "new\n" {
 			t.Errorf("it was forgotten: %+v", e)

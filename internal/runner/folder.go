@@ -16,14 +16,14 @@ import (
 
 // folder is an attempt's folder. In it:
 //
-//	journal          what the runner knows of it; once it is there, the attempt may be begun
+//	journal          the runner's records of it; once it exists, the attempt may begin
 //	work/            the command's working folder
 //	stdout, stderr   its output
-//	told/notice      once the cloud takes the instance back: what it says
-//	told/pipe        what the first process of its container reports by, if it has one
+//	told/notice      the cloud's notice, if it is reclaiming the instance
+//	told/pipe        the pipe on which its container's first process reports, if it has one
 //
-// Of all that, a container has work/, and can read told/. The rest is the runner's, which would follow a link in its
-// place.
+// Of these, a container can write work/ and read told/. The rest stays out of its reach, since the runner would follow
+// a link put in a file's place.
 type folder string
 
 // attemptsFolder holds the attempts' folders.
@@ -36,7 +36,7 @@ func (f folder) told() string            { return f.path("told") }
 func (f folder) notice() string          { return filepath.Join(f.told(), "notice") }
 func (f folder) pipe() string            { return filepath.Join(f.told(), "pipe") }
 
-// create makes an empty attempt folder, which nobody may begin yet.
+// create makes an empty attempt folder. The attempt cannot begin until allow.
 func (f folder) create() error {
 	if err := os.Mkdir(string(f), 0o700); err != nil {
 		return err
@@ -47,10 +47,10 @@ func (f folder) create() error {
 	return errors.Join(os.WriteFile(f.path("stdout"), nil, 0o600), os.WriteFile(f.path("stderr"), nil, 0o600))
 }
 
-// makeTold makes the folder of what the command is told, unless it is there. Most commands are told nothing.
+// makeTold makes the folder told/, unless it exists. Most attempts never need it.
 func (f folder) makeTold() error { return os.MkdirAll(f.told(), 0o700) }
 
-// allow lets the attempt be begun from here on.
+// allow lets the attempt begin from now on.
 func (f folder) allow(r record) error {
 	file, err := os.OpenFile(f.journal(), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -85,17 +85,17 @@ func (f folder) begin(boot string) (journal, error) {
 	return j, nil
 }
 
-// state is what an attempt's folder says once no supervisor holds it.
+// state is an attempt's state by its folder, when no supervisor holds it.
 type state int
 
 const (
 	unbegun state = iota
-	ended         // there is a result that can be trusted
-	lost          // begun, and there is none
+	ended         // it has a result that can be trusted
+	lost          // begun, without such a result
 )
 
-// settle waits until no supervisor holds the attempt, or returns EWOULDBLOCK at once if it need not wait, and says what
-// became of it. An attempt found unbegun can never be begun afterwards.
+// settle waits until no supervisor holds the attempt and returns its state. If wait is false and a supervisor holds it,
+// settle returns EWOULDBLOCK at once. An attempt found unbegun can never begin afterwards.
 func (f folder) settle(boot string, wait bool) (state, history, error) {
 	j, err := lockJournal(f.journal(), wait)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -126,8 +126,8 @@ func (f folder) finish(e drover.Exit) error {
 	return errors.Join(j.append(entry{Exit: &e}), j.Close())
 }
 
-// stop has the attempt's supervisor end it. The order is written before the supervisor is looked for, and a supervisor
-// reads its orders after it has shown itself, so one of them always sees the other.
+// stop has the attempt's supervisor end it. The order is written before the journal is read for a supervisor, and a
+// supervisor reads the orders after it has written its claim, so one always sees the other.
 func (f folder) stop(order stopOrder) error {
 	j, err := openJournal(f.journal())
 	if err != nil {
@@ -144,8 +144,8 @@ func (f folder) stop(order stopOrder) error {
 	return j.poke(h.begun.PID)
 }
 
-// poke makes a living supervisor look into its journal. As long as the lock is held its process number means no other,
-// and the handle makes it stay so.
+// poke makes a live supervisor read its journal. While the lock is held the pid is the supervisor's, and the handle
+// cannot come to mean another process.
 func (j journal) poke(pid int) error {
 	handle, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -161,10 +161,10 @@ func (j journal) poke(pid int) error {
 	return unix.PidfdSendSignal(handle, pokeSignal, nil, 0)
 }
 
-// pokeSignal is what a supervisor is poked with.
+// pokeSignal makes a supervisor read its journal.
 const pokeSignal = unix.SIGUSR1
 
-// addOutput fills in what the output files say.
+// addOutput fills in the ends and lengths of the output files.
 func (f folder) addOutput(e *drover.Exit) error {
 	var errOut, errErr error
 	e.Stdout, e.StdoutLen, errOut = tail(f.path("stdout"), drover.TailBytes)
@@ -191,15 +191,15 @@ func tail(path string, n int64) (string, int64, error) {
 	return validTail(text, from > 0), info.Size(), nil
 }
 
-// validTail makes text valid UTF-8, and shorter if it was not. If it was cut at its beginning, so may have been its
-// first character.
+// validTail makes text valid UTF-8, and shorter if it was not. If the text was cut at its beginning, its first
+// character may be incomplete.
 func validTail(text []byte, cut bool) string {
 	for i := 0; cut && i < utf8.UTFMax-1 && len(text) > 0 && !utf8.RuneStart(text[0]); i++ {
 		text = text[1:]
 	}
 	valid := strings.ToValidUTF8(string(text), "?")
 	if len(valid) == len(text) && !utf8.Valid(text) {
-		// By its length a tail is taken for the whole stream, which this is not.
+		// A tail as long as its stream is taken for the whole stream, which this is not.
 		valid = strings.ToValidUTF8(string(text), "")
 	}
 	return valid

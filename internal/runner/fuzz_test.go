@@ -14,7 +14,7 @@ import (
 	"drover/internal/wire"
 )
 
-// Whatever comes on a control stream, the daemon answers in its own words or hangs up, and nothing of it stays.
+// Whatever arrives on a control stream, the daemon answers with valid messages or hangs up, and keeps nothing of it.
 func FuzzControlStream(f *testing.F) {
 	const hello = `{"hello":{"version":1,"epoch":3,"fleet":"lab","instance":"lab-1"}}` + "\n"
 	for _, seed := range []string{
@@ -34,7 +34,7 @@ func FuzzControlStream(f *testing.F) {
 	}
 	d := newDaemonIn(f, f.TempDir())
 	f.Cleanup(func() { d.api.listener.Close() })
-	// What is fuzzed here must never be run: while the instance is taken back nothing begins.
+	// Fuzzed commands must never run: while a notice is in force, no attempt begins.
 	d.interruption = &interruption{Notice: drover.Notice{Cause: "fuzzed"}, cancel: func() {}}
 
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -69,7 +69,8 @@ func FuzzControlStream(f *testing.F) {
 	})
 }
 
-// newDaemonIn makes a daemon of a folder, and comes back from there: what a fuzzer finds is to be kept where it began.
+// newDaemonIn makes a daemon of a folder, then changes back to the original folder, where the fuzzer must store what it
+// finds.
 func newDaemonIn(f *testing.F, folder string) *daemon {
 	back, err := os.Getwd()
 	if err == nil {
@@ -86,7 +87,7 @@ func newDaemonIn(f *testing.F, folder string) *daemon {
 	return d
 }
 
-// lastWord is answered by a daemon that has not hung up before.
+// lastWord is a Ping, which a daemon that has not hung up answers.
 const lastWord = "\n" + `{"ping":{"n":4711}}` + "\n"
 
 // wantMessages reads until the daemon has answered the last word, or hangs up.
@@ -105,7 +106,7 @@ func wantMessages(t *testing.T, r io.Reader) {
 	}
 }
 
-// What a Start asks for is found possible or refused, without fault.
+// FuzzStart checks that the daemon accepts or refuses any Start without panicking.
 func FuzzStart(f *testing.F) {
 	f.Add("true", "A", "b", "in/x", "out/*", "docker.io/library/busybox:1", int64(1))
 	f.Add("a\x00b", "A=B", "\x00", "../x", "/etc/*", "", int64(-1))

@@ -19,21 +19,22 @@ import (
 )
 
 const (
-	// looksToChange is how many looks in a row must agree before what is said of the instance's health changes.
+	// looksToChange is how many checks in a row must agree before the instance's reported health changes.
 	looksToChange = 2
-	// leastDisk is what must be free of the disk under the runner's folder, unless a hundredth of it is less.
+	// leastDisk is the free space that the disk under the runner's folder needs, or a hundredth of the disk if that is
+	// less.
 	leastDisk = 100 * drover.MiB
-	// healthOutput is how much of what a health command says is kept.
+	// healthOutput is how many bytes of a health command's output are kept.
 	healthOutput = 512
 )
 
-// health is what is held of the instance's health.
+// health is the instance's reported health.
 type health struct {
 	ailing string // what is wrong; empty: nothing
-	other  int    // how many looks in a row say otherwise
+	other  int    // how many checks in a row disagree with ailing
 }
 
-// judge takes in one look: what is wrong, or nothing. It reports whether that changes what is held.
+// judge takes one check's result: what is wrong, or nothing. It reports whether the reported health changes.
 func (h *health) judge(wrong string) (changed bool) {
 	if (wrong == "") == (h.ailing == "") {
 		h.other = 0
@@ -46,7 +47,7 @@ func (h *health) judge(wrong string) (changed bool) {
 	return true
 }
 
-// watchHealth looks whether the instance is well, at the interval ordered, until ctx ends.
+// watchHealth checks the instance's health at the interval ordered, until ctx ends.
 func (d *daemon) watchHealth(ctx context.Context, o wire.Orders) {
 	if o.Interval <= 0 {
 		return
@@ -61,7 +62,7 @@ func (d *daemon) watchHealth(ctx context.Context, o wire.Orders) {
 	}
 }
 
-// judge takes in one look at the instance, and tells the controller what changes.
+// judge takes one check's result and reports a change to the controller.
 func (d *daemon) judge(wrong string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,8 +77,8 @@ func (d *daemon) judge(wrong string) {
 	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: wrong}})
 }
 
-// ails says at once that something is wrong with the instance, so that it is not given the next attempt to lose. Looks
-// say when it is over.
+// ails reports at once that something is wrong with the instance, so that it is not given the next attempt and loses
+// that too. Later checks find when it is healthy again.
 func (d *daemon) ails(wrong string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,8 +90,8 @@ func (d *daemon) ails(wrong string) {
 	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: d.health.ailing}})
 }
 
-// look says what is wrong with the instance now, if anything: first what the runner sees itself, then what the command
-// finds.
+// look checks the instance and returns what is wrong, if anything: first by the runner's own checks, then by the health
+// command, and last by the dead-man switch.
 func (d *daemon) look(ctx context.Context, o wire.Orders) string {
 	d.mu.Lock()
 	broken := d.watchdog.broken
@@ -103,7 +104,7 @@ func (d *daemon) look(ctx context.Context, o wire.Orders) string {
 	return broken
 }
 
-// tryToWrite reports whether the runner's folder takes a file.
+// tryToWrite returns an error if the runner's folder cannot be written to.
 func tryToWrite() error {
 	const name = "look"
 	err := os.WriteFile(name, []byte("is there room?\n"), 0o600)
@@ -113,7 +114,7 @@ func tryToWrite() error {
 	return nil
 }
 
-// diskRoom reports whether the disk under the runner's folder is nearly full.
+// diskRoom returns an error if the disk under the runner's folder is nearly full.
 func diskRoom() error {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(".", &disk); err != nil {
@@ -126,7 +127,7 @@ func diskRoom() error {
 	return nil
 }
 
-// runHealth runs the health command, if there is one. At its deadline it is killed with all that it began.
+// runHealth runs the health command, if there is one. At the deadline it kills the command's process group.
 func runHealth(ctx context.Context, o wire.Orders) error {
 	if o.Health == "" {
 		return nil
@@ -159,7 +160,7 @@ type capped struct {
 	left int
 }
 
-// Write takes everything.
+// Write accepts everything.
 func (c *capped) Write(p []byte) (int, error) {
 	n, _ := c.text.Write(p[:min(len(p), c.left)])
 	c.left -= n

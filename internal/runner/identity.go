@@ -13,13 +13,13 @@ import (
 	"drover/internal/atomicfile"
 )
 
-// identity says whose instance this is. The first controller that comes fixes it for the folder's life.
+// identity is the fleet and name of this instance. The first controller to connect fixes it for the folder's life.
 type identity struct {
 	Fleet    string `json:"fleet"`
 	Instance string `json:"instance"`
 }
 
-// settleIdentity returns the folder's identity, which becomes the given one if it has none yet.
+// settleIdentity returns the folder's identity. If the folder has none, it stores the given one.
 func settleIdentity(given identity) (identity, error) {
 	var known identity
 	text, err := os.ReadFile("identity")
@@ -39,7 +39,7 @@ func settleIdentity(given identity) (identity, error) {
 	return given, atomicfile.WriteDurably("identity", text)
 }
 
-// lockFile opens the file at path and takes its lock, waiting for it unless asked not to. Closing the file releases the
+// lockFile opens the file at path and takes its lock, waiting for it only if wait is set. Closing the file releases the
 // lock, and so does the process's death.
 func lockFile(path string, flags int, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(path, flags, 0o600)
@@ -63,7 +63,7 @@ func lockFile(path string, flags int, wait bool) (*os.File, error) {
 	return f, nil
 }
 
-// bootID names the present boot of the VM.
+// bootID returns the id of the VM's current boot.
 func bootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id)), err

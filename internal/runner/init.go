@@ -15,8 +15,8 @@ import (
 	"drover/internal/wire"
 )
 
-// initiate is a container's first process, and returns its exit code. It runs the command as a supervisor does outside:
-// in a session of its own, where signals have their usual effect, which they do not have on a first process.
+// initiate is a container's first process, and returns its exit code. Like a supervisor, it runs the command in a
+// session of its own, as a separate process, since signals do not have their usual effect on a first process.
 func initiate(args []string, stderr io.Writer) int {
 	signals := forwarded()
 	pipe, err := os.OpenFile(folder(os.Getenv(marker)).pipe(), os.O_WRONLY, 0)
@@ -28,15 +28,15 @@ func initiate(args []string, stderr io.Writer) int {
 	return attend(pipe, signals, func() (*command, error) { return startWithin(args) })
 }
 
-// forwarded receives the signals that a first process passes on to its command.
+// forwarded returns the signals that a first process passes on to its command.
 func forwarded() <-chan os.Signal {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
 	return signals
 }
 
-// attend starts the command of a first process, stays until the command has ended, and returns the exit code. The
-// supervisor reads the reports: that the command has started, or why it could not, and what it used. It may be gone.
+// attend starts the command of a first process, waits for it to end, and returns the exit code. It reports to the
+// supervisor, which may be gone, that the command has started or why it could not, and how it ended.
 func attend(reports io.Writer, signals <-chan os.Signal, start func() (*command, error)) int {
 	supervisor := wire.NewConn(nil, reports)
 	c, err := start()
@@ -51,7 +51,7 @@ func attend(reports io.Writer, signals <-chan os.Signal, start func() (*command,
 	return e.Code
 }
 
-// startWithin starts the command where this process is: its folder, its output, its environment.
+// startWithin starts the command with this process's folder, output and environment.
 func startWithin(args []string) (*command, error) {
 	env := unpair(container.Unpack(os.Environ()))
 	path, err := lookUp(args[0], env["PATH"])
@@ -61,7 +61,8 @@ func startWithin(args []string) (*command, error) {
 	return spawn(path, args, attributes{env: pairs(env), files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 }
 
-// finishWithin passes signals on until the command has ended, clears away what it left behind, and says how it ended.
+// finishWithin passes signals on until the command has ended, kills and reaps what it left behind, and returns how it
+// ended.
 func (c *command) finishWithin(signals <-chan os.Signal) drover.Exit {
 	ended := c.ended()
 	reap := time.NewTicker(reapInterval)
@@ -70,8 +71,8 @@ func (c *command) finishWithin(signals <-chan os.Signal) drover.Exit {
 		select {
 		case <-ended:
 			e := c.finish()
-			// In a container the group seen at the top is its own. One that cannot be read counts nothing: the runtime
-			// has its own word.
+			// In a container, the top of the control group tree is the container's own group. If it cannot be read, the
+			// runtime still reports lack of memory.
 			if n, err := cgroup.OwnOutOfMemory(); err == nil && n > 0 && e.Code != 0 {
 				e.Cause = drover.CauseMemory
 			}
@@ -79,7 +80,7 @@ func (c *command) finishWithin(signals <-chan os.Signal) drover.Exit {
 		case <-reap.C:
 			c.reapOrphans()
 		case s := <-signals:
-			// It may have ended meanwhile.
+			// The error is ignored: the command may have ended by now.
 			c.signal(s.(unix.Signal))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"drover/internal/wire"
 )
 
-// file is an input with the given content.
+// file returns an input with the given content.
 func file(path, content string, mode uint32) drover.File {
 	sum := sha256.Sum256([]byte(content))
 	return drover.File{Path: path, Mode: mode, Size: int64(len(content)), Hash: hex.EncodeToString(sum[:])}

@@ -30,26 +30,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// instance is a VM as far as the runner is concerned: a folder. Everything that runs on it bears testDir in its
-// environment.
+// instance stands for a VM: it is a folder. Every process on it has testDir in its environment.
 type instance struct {
 	t      testing.TB
 	dir    string // the runner's folder, which does not exist yet
 	binary string
-	env    []string // beside this process's
+	env    []string // besides this process's
 }
 
 const testDir = "DROVER_TEST_DIR"
 
 func newInstance(t testing.TB) *instance {
 	i := &instance{t: t, dir: filepath.Join(t.TempDir(), "runner")}
-	i.env = []string{testDir + "=" + i.dir, deadman.PowerOffVariable + "=/bin/false"} // what powers itself off is never this host
+	i.env = []string{testDir + "=" + i.dir, deadman.PowerOffVariable + "=/bin/false"} // so that nothing powers off this host
 	i.binary = i.install("drover-runner-one")
 	t.Cleanup(i.killAll)
 	return i
 }
 
-// install puts the program on the instance under a name.
+// install puts the runner on the instance under a name.
 func (i *instance) install(name string) string {
 	i.t.Helper()
 	self, err := os.Executable()
@@ -76,7 +75,7 @@ func (i *instance) processes(is func(pid int) bool) (pids []int) {
 		i.t.Fatal(err)
 	}
 	for _, path := range entries {
-		environ, _ := os.ReadFile(path) // empty for a process that has gone
+		environ, _ := os.ReadFile(path) // empty for a process that has ended
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if bytes.Contains(environ, []byte(testDir+"="+i.dir+"\x00")) && is(pid) {
 			pids = append(pids, pid)
@@ -104,7 +103,7 @@ func subcommand(name string) func(int) bool {
 	}
 }
 
-// daemon is the daemon's process number.
+// daemon returns the daemon's pid.
 func (i *instance) daemon() int {
 	i.t.Helper()
 	text, err := os.ReadFile(filepath.Join(i.dir, "daemon.lock"))
@@ -120,7 +119,7 @@ func (i *instance) daemon() int {
 
 func procPath(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
 
-// session is the session that a process is in.
+// session returns a process's session id.
 func session(pid int) int {
 	stat, _ := os.ReadFile(procPath(pid, "stat"))
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -128,7 +127,7 @@ func session(pid int) int {
 	return id
 }
 
-// peakMemory is the largest resident set that a process has had.
+// peakMemory returns the largest resident set that a process has had.
 func peakMemory(pid int) drover.Bytes {
 	status, _ := os.ReadFile(procPath(pid, "status"))
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
@@ -136,7 +135,7 @@ func peakMemory(pid int) drover.Bytes {
 	return drover.Bytes(kib) * drover.KiB
 }
 
-// cpu is the processor time that the instance's processes and their dead children have used.
+// cpu returns the CPU time that the instance's processes and their dead children have used.
 func (i *instance) cpu() (sum time.Duration) {
 	const tick = 10 * time.Millisecond
 	for _, pid := range i.processes(func(int) bool { return true }) {
@@ -151,7 +150,7 @@ func (i *instance) cpu() (sum time.Duration) {
 	return sum
 }
 
-// pidIn is the supervisor's process number in a journal.
+// pidIn returns the supervisor's pid from a journal.
 func pidIn(journal []byte) int {
 	for line := range bytes.Lines(journal) {
 		var e struct{ Begun struct{ PID int } }
@@ -170,7 +169,7 @@ func (i *instance) kill(pid int) {
 	until(i.t, "the process is gone", func() bool { return !alive(pid) })
 }
 
-// alive reports whether a process is there and not a zombie.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(procPath(pid, "stat"))
 	if err != nil {
@@ -180,12 +179,12 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-// attemptPath is a path in an attempt's folder.
+// attemptPath returns a path in an attempt's folder.
 func (i *instance) attemptPath(id drover.AttemptID, name string) string {
 	return filepath.Join(i.dir, "attempts", id.Folder(), name)
 }
 
-// until polls a condition of real processes.
+// until polls until a condition of real processes holds.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
@@ -235,7 +234,7 @@ type controller struct {
 	ch    *channel
 	hello wire.Hello
 	in    chan wire.Message
-	pongs chan wire.Ping // apart, so that ping takes no message from whoever awaits one
+	pongs chan wire.Ping // separate, so that ping takes no message that another call waits for
 }
 
 var hello = wire.Hello{Version: wire.Version, Epoch: 1, Fleet: "lab", Instance: "lab-1"}
@@ -271,7 +270,7 @@ func (i *instance) connectAs(binary string, h wire.Hello) *controller {
 	return c
 }
 
-// next is the next message; ok is false once the runner has hung up.
+// next returns the next message; ok is false once the runner has hung up.
 func (c *controller) next() (m wire.Message, ok bool) {
 	c.t.Helper()
 	select {
@@ -354,12 +353,12 @@ func (c *controller) ping() {
 // disconnect ends the stream as a dying controller does.
 func (c *controller) disconnect() { c.ch.write.Close() }
 
-// attempt names an attempt of a job that is not an array.
+// attempt returns the id of an attempt of a job that is not an array.
 func attempt(job int64, number int) drover.AttemptID {
 	return drover.AttemptID{Job: drover.JobID{Number: job, Index: -1}, Number: number}
 }
 
-// sh is the Start of a shell script.
+// sh returns the Start of a shell script.
 func sh(id drover.AttemptID, script string) start {
 	return start{ID: id, Command: []string{"sh", "-c", script}, Grace: time.Second}
 }
@@ -385,7 +384,7 @@ func (s start) withFiles(files ...drover.File) start {
 	return s
 }
 
-// ran runs a script to its end.
+// ran runs a script to its end and returns the exit.
 func (c *controller) ran(id drover.AttemptID, script string) drover.Exit {
 	c.t.Helper()
 	c.start(sh(id, script))

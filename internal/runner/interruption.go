@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// noticeFile keeps the notice that stands, for the next daemon.
+	// noticeFile stores the notice in force, for the next daemon.
 	noticeFile = "notice"
-	// mostMargin is how long before an instance is taken back its attempts have been killed, so that their outputs can
-	// be fetched.
+	// mostMargin is the longest time reserved between the killing of the attempts and the deadline, so that their
+	// outputs can be fetched.
 	mostMargin = 15 * time.Second
-	// lateGrace is what an attempt gets at least to end in good order, where a deadline has passed already: clocks may
-	// differ.
+	// lateGrace is an attempt's grace if the orders give none, and the most after the deadline: some is given even
+	// then, since clocks may differ.
 	lateGrace = 10 * time.Second
 )
 
-// interruption is the cloud's notice that stands.
+// interruption is the cloud's notice in force.
 type interruption struct {
-	Boot   string        `json:"boot"` // of another boot it is no longer true
+	Boot   string        `json:"boot"` // a notice from another boot is no longer in force
 	Notice drover.Notice `json:"notice"`
 
-	cancel context.CancelFunc // calls off what it has not yet done
+	cancel context.CancelFunc // cancels carryOut
 }
 
-// readInterruption returns the folder's interruption, nil if none stands. One that cannot be read is heard again from
-// the cloud.
+// readInterruption returns the folder's interruption, nil if none is in force. If it cannot be read, the cloud repeats
+// the notice.
 func readInterruption(boot string) *interruption {
 	var i interruption
 	if readJSON(noticeFile, &i) != nil || i.Boot != boot {
@@ -46,7 +46,7 @@ func readInterruption(boot string) *interruption {
 	return &i
 }
 
-// watchNotices heeds what the cloud says at the source of this kind until ctx ends.
+// watchNotices obeys the cloud's notices from the source of this kind until ctx ends.
 func (d *daemon) watchNotices(ctx context.Context, kind string) {
 	if kind == "" {
 		return
@@ -59,7 +59,7 @@ func (d *daemon) watchNotices(ctx context.Context, kind string) {
 	notice.Watch(ctx, source, d.noticed, d.log.Printf)
 }
 
-// noticed takes in the notice that stands by now, nil if none does.
+// noticed takes the notice now in force, nil if there is none.
 func (d *daemon) noticed(n *drover.Notice) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,8 +72,8 @@ func (d *daemon) noticed(n *drover.Notice) {
 	}
 }
 
-// interruptLocked has everything prepared for the instance to be taken back. A deadline that was known is not
-// forgotten.
+// interruptLocked prepares for the instance to be reclaimed. A notice of the same cause with a later deadline, or
+// without one, does not replace an earlier deadline.
 func (d *daemon) interruptLocked(n drover.Notice) {
 	if stood := d.interruption; stood != nil {
 		if stood.Notice.Cause == n.Cause && stood.Notice.Deadline != 0 && (n.Deadline == 0 || stood.Notice.Deadline < n.Deadline) {
@@ -98,7 +98,7 @@ func byDeadline(n drover.Notice) string {
 	return " at " + n.Deadline.String()
 }
 
-// standLocked tells the attempts of the notice and has them ended in time.
+// standLocked passes the notice to the attempts and has them ended in time.
 func (d *daemon) standLocked() {
 	i := d.interruption
 	if text, err := json.Marshal(i.Notice); err == nil {
@@ -111,7 +111,7 @@ func (d *daemon) standLocked() {
 	go d.carryOut(ctx, i.Notice)
 }
 
-// showLocked puts the notice where a live attempt looks for it, and lets none begin that has not.
+// showLocked writes the notice file of an attempt that was handed to a supervisor, and calls off one that was not.
 func (d *daemon) showLocked(a *attempt, text []byte) {
 	switch {
 	case a.exit != nil:
@@ -124,7 +124,7 @@ func (d *daemon) showLocked(a *attempt, text []byte) {
 	}
 }
 
-// carryOut waits until the attempts must be told to end, and tells them.
+// carryOut waits until the attempts must be stopped, and stops them.
 func (d *daemon) carryOut(ctx context.Context, n drover.Notice) {
 	d.mu.Lock()
 	grace := lateGrace
@@ -133,7 +133,7 @@ func (d *daemon) carryOut(ctx context.Context, n drover.Notice) {
 	}
 	d.mu.Unlock()
 	s := plan(n.Deadline, time.Now(), grace)
-	// The deadline is by the wall clock, which may be set meanwhile.
+	// The deadline is by the wall clock, which may be changed during the wait.
 	for ctx.Err() == nil && time.Now().Before(s.term) {
 		_ = backoff.For(ctx, min(time.Second, time.Until(s.term)))
 	}
@@ -152,15 +152,15 @@ func (d *daemon) carryOut(ctx context.Context, n drover.Notice) {
 	}
 }
 
-// schedule says when attempts are told to end, and how long after that they are killed.
+// schedule is when attempts are told to end, and how long after that they are killed.
 type schedule struct {
 	term  time.Time
 	grace time.Duration
 }
 
-// plan leaves attempts running as long as the grace that they may take allows, and has them killed early enough for
-// their outputs to be fetched: a quarter of the time that is left is kept for that, at most mostMargin. Without a
-// deadline there is no time to lose.
+// plan leaves attempts running as long as their grace allows, and has them killed early enough for their outputs to be
+// fetched: it reserves a quarter of the time left for that, at most mostMargin. Without a deadline, attempts are told
+// to end at once.
 func plan(deadline drover.Time, now time.Time, grace time.Duration) schedule {
 	if deadline == 0 {
 		return schedule{now, grace}
@@ -174,7 +174,7 @@ func plan(deadline drover.Time, now time.Time, grace time.Duration) schedule {
 	return schedule{now.Add(kill - grace), grace}
 }
 
-// callOffLocked forgets a notice that the cloud has taken back. What was told to end ends.
+// callOffLocked drops a notice that the cloud has withdrawn. Attempts already told to end still end.
 func (d *daemon) callOffLocked() {
 	d.log.Printf("the cloud has withdrawn its notice: %s", d.interruption.Notice.Cause)
 	d.interruption.cancel()
@@ -191,7 +191,7 @@ func (d *daemon) callOffLocked() {
 	d.sendLocked(wire.Message{Notice: &wire.Notice{}})
 }
 
-// leavingLocked says why nothing may begin here any more, if so.
+// leavingLocked returns why no attempt may begin here any more; nil if one may.
 func (d *daemon) leavingLocked() error {
 	switch {
 	case d.interruption != nil:

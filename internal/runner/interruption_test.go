@@ -12,7 +12,7 @@ import (
 	"drover/internal/wire"
 )
 
-// interruptible is an instance whose cloud puts its notices in a file.
+// interruptible is an instance whose cloud writes its notices to a file.
 type interruptible struct {
 	*instance
 	file string
@@ -25,7 +25,7 @@ func newInterruptible(t *testing.T) interruptible {
 	return i
 }
 
-// announce has the cloud say that it takes the instance back.
+// announce has the cloud give notice that it will reclaim the instance.
 func (i interruptible) announce(in time.Duration) drover.Notice {
 	i.t.Helper()
 	n := drover.Notice{Cause: "spot", Deadline: drover.TimeOf(time.Now().Add(in))}
@@ -47,7 +47,7 @@ func (c *controller) noticed() drover.Notice {
 	return c.want("Notice", func(m wire.Message) bool { return m.Notice != nil }).Notice.Notice
 }
 
-// checkpoint is a script that ends well when it is told to, having said what it was told.
+// checkpoint is a script that prints its notice and exits 0 on SIGTERM.
 const checkpoint = `trap 'cat "$DROVER_NOTICE_FILE"; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done`
 
 // covers D12

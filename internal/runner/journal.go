@@ -14,13 +14,13 @@ import (
 	"drover"
 )
 
-// journal is an attempt's journal, open and at its end. It is the one file in which all that the runner knows of an
-// attempt is written, one JSON object a line, by daemon and supervisor alike: each line is a single appending write, so
-// none disturbs another. Its lock says that a supervisor lives. (One file, not five, because ext4 looks past every file
-// lately deleted when it makes a new one: with short jobs that was most of what the runner cost.)
+// journal is an attempt's open journal: the one file with all the runner's records of the attempt, one JSON object per
+// line. The daemon and the supervisor both write it: each line is a single appending write, so lines do not mix. While
+// it is locked, a supervisor is alive. (It is one file, not five, because ext4 skips over every recently deleted file
+// when it creates one: with short jobs that was most of the runner's cost.)
 type journal struct{ file *os.File }
 
-// entry is one line of a journal. But for the time, exactly one field is set.
+// entry is one line of a journal. Besides Time, exactly one field is set.
 type entry struct {
 	Time    time.Time    `json:"time"`
 	Attempt *record      `json:"attempt,omitempty"` // by the daemon, first
@@ -30,28 +30,28 @@ type entry struct {
 	Exit    *drover.Exit `json:"exit,omitempty"`    // by the supervisor, or by a daemon if there was none
 }
 
-// record is what a daemon must know of an attempt.
+// record is what a later daemon needs about an attempt.
 type record struct {
 	ID      drover.AttemptID `json:"id"`
 	Outputs []string         `json:"outputs,omitempty"`
 	Place   sandbox          `json:"place,omitzero"`
-	Store   string           `json:"store,omitempty"` // as wire.Start has it
-	Proof   string           `json:"proof,omitempty"` // likewise
+	Store   string           `json:"store,omitempty"` // wire.Start.Store
+	Proof   string           `json:"proof,omitempty"` // wire.Start.Proof
 }
 
-// claim is the supervisor's word that the attempt is begun.
+// claim records that a supervisor has begun the attempt.
 type claim struct {
 	Boot string `json:"boot"`
 	PID  int    `json:"pid"`
 }
 
-// stopOrder is the wish to end an attempt.
+// stopOrder is an order to end an attempt.
 type stopOrder struct {
 	Grace time.Duration `json:"grace"`
 	Cause string        `json:"cause,omitempty"` // empty: drover.CauseStopped
 }
 
-// why is the error of a start that the wish has called off.
+// why returns the error of a start that the order has called off.
 func (s stopOrder) why() error {
 	if s.Cause == drover.CauseInterrupted {
 		return errInterrupted
@@ -59,7 +59,7 @@ func (s stopOrder) why() error {
 	return errStopped
 }
 
-// history is what a journal says.
+// history is a journal's content.
 type history struct {
 	attempt *record
 	begun   *claim
@@ -68,7 +68,7 @@ type history struct {
 	exit    *drover.Exit
 }
 
-// keepLog is how many lines of its log a history has.
+// keepLog is how many log lines a history keeps.
 const keepLog = 5
 
 // openJournal opens an attempt's journal to read and append.
@@ -98,13 +98,12 @@ func (j journal) append(e entry) error {
 	return nil
 }
 
-// logf notes something for people. That it cannot be noted stops nothing.
+// logf writes a line for people. It ignores errors.
 func (j journal) logf(format string, args ...any) {
 	_ = j.append(entry{Log: limit(fmt.Sprintf(format, args...))})
 }
 
-// read returns all that the journal says by now. A line that is not whole, left by a VM that lost its power, says
-// nothing.
+// read returns the journal's present content. It ignores an incomplete line, which a VM that lost power may leave.
 func (j journal) read() (h history, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(j.file, 0, 1<<24))
 	if err != nil {
@@ -134,7 +133,7 @@ func (h *history) add(e entry) {
 	}
 }
 
-// begin claims the attempt, once and for all, for this process, which holds the lock.
+// begin claims the attempt for this process, which must hold the lock. It succeeds at most once per attempt.
 func (j journal) begin(boot string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(j.file.Fd()), &st); err != nil {
@@ -150,5 +149,5 @@ func (j journal) begin(boot string) error {
 	return j.append(entry{Begun: &claim{boot, os.Getpid()}})
 }
 
-// errAbandoned says that an attempt may not be begun any more.
+// errAbandoned means that an attempt may no longer begin.
 var errAbandoned = errors.New("the attempt was abandoned or has already begun")

@@ -69,8 +69,8 @@ func (d *daemon) layFile(root *os.Root, file drover.File) error {
 	return errors.Join(cloneOrCopy(out, blob), out.Chmod(mode), out.Close())
 }
 
-// cloneOrCopy gives out the blob's content without sharing it: what a job does to its inputs must not reach the next
-// job.
+// cloneOrCopy copies the blob's content to out, rather than linking it: a job's changes to its inputs must not reach
+// the next job.
 func cloneOrCopy(out, blob *os.File) error {
 	if unix.IoctlFileClone(int(out.Fd()), int(blob.Fd())) == nil {
 		return nil

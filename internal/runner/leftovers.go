@@ -12,8 +12,8 @@ import (
 	"drover/internal/processes"
 )
 
-// killMarked kills every process that bears the attempt's marker in its environment, until none is left or none of the
-// rest can be killed within clearPatience. It is for attempts whose supervisor was killed: while it lives it knows its
+// killMarked kills every process with the attempt's marker in its environment, until none is left or clearPatience is
+// over, and returns how many are left. It is for attempts whose supervisor was killed: a live supervisor finds its own
 // descendants.
 func killMarked(attempt string) (left int) {
 	ctx, cancel := context.WithTimeout(context.Background(), clearPatience)
@@ -32,8 +32,8 @@ func killMarked(attempt string) (left int) {
 	return left
 }
 
-// killIfMarked reports whether the process was there and marked. It holds on to the process while it looks, so that the
-// number cannot come to mean another.
+// killIfMarked kills the process if it is marked, and reports whether it was. It holds a handle on the process, so that
+// the pid cannot come to mean another.
 func killIfMarked(pid int, attempt string) bool {
 	handle, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -47,7 +47,7 @@ func killIfMarked(pid int, attempt string) bool {
 	return true
 }
 
-// numbers are those of all processes but this one.
+// numbers returns the pids of all processes but this one.
 func numbers() (pids []int) {
 	proc, err := os.Open("/proc")
 	if err != nil {

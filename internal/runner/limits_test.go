@@ -100,7 +100,7 @@ func TestNoRuntime(t *testing.T) {
 	})
 }
 
-// docker puts a program in the place of docker, in whose folder it is then, and has no podman.
+// docker installs the script as docker and hides podman. It returns the folder in which the script stands.
 func docker(t *testing.T, script string) (folder string) {
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/docker", []byte("#!/bin/sh\nPATH=/bin:/usr/bin\n"+script), 0o700); err != nil {

@@ -45,7 +45,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// options are what the subcommands are told. Fleet and instance may be empty where the folder already knows them.
+// options are the subcommands' flags. Fleet and instance may be empty if the folder already has them.
 type options struct {
 	dir      string
 	identity identity
@@ -67,7 +67,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	return o, err
 }
 
-// serve is the daemon's process: it ends when it is told to, by a signal or by its successor.
+// serve is the daemon's process. It ends on a signal or when a newer program takes over.
 func serve(o options) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	defer cancel()

@@ -12,13 +12,13 @@ import (
 
 const ordersFile = "orders"
 
-// orders are the last that a controller gave. A daemon keeps to those that its predecessor was given until others come.
+// orders are the latest from a controller. A daemon obeys its predecessor's until new ones come.
 type orders struct {
-	last    *wire.Orders  // nil: none ever came; guarded by daemon.mu
-	changed chan struct{} // closed when others come; guarded by daemon.mu
+	last    *wire.Orders  // nil if none ever came; guarded by daemon.mu
+	changed chan struct{} // closed when new ones come; guarded by daemon.mu
 }
 
-// readOrders returns the folder's orders. Those that cannot be read are none: the next controller gives them anew.
+// readOrders returns the folder's orders. It treats unreadable orders as none: the next controller sends new ones.
 func readOrders() orders {
 	var o wire.Orders
 	if readJSON(ordersFile, &o) != nil {
@@ -27,7 +27,7 @@ func readOrders() orders {
 	return orders{last: &o, changed: make(chan struct{})}
 }
 
-// readJSON reads a small file of the runner's own.
+// readJSON reads a small JSON file of the runner's.
 func readJSON(name string, into any) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -36,7 +36,7 @@ func readJSON(name string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// takeLocked takes orders. If the disk has no room for them they hold all the same, until this daemon ends.
+// takeLocked accepts orders. If they cannot be stored, they still hold until this daemon ends.
 func (d *daemon) takeLocked(now wire.Orders) {
 	if last := d.orders.last; last != nil && *last == now {
 		return
@@ -53,7 +53,7 @@ func (d *daemon) takeLocked(now wire.Orders) {
 	d.orders.changed = make(chan struct{})
 }
 
-// obey does what the orders ask for beside attempts until ctx ends. When they change it begins anew.
+// obey carries out the orders until ctx ends. When they change it starts again.
 func (d *daemon) obey(ctx context.Context) {
 	for ctx.Err() == nil {
 		d.mu.Lock()

@@ -113,7 +113,7 @@ func TestLogs(t *testing.T) {
 	})
 }
 
-// outputs collects an attempt's outputs as path → content; folders end with a slash.
+// outputs returns an attempt's outputs as path → content; folders end with a slash.
 func (c *channel) outputs(id drover.AttemptID) (map[string]string, wire.Reply) {
 	c.t.Helper()
 	if r := c.ask(wire.Request{Op: wire.GetOutputs, ID: id}); r.Error != "" {

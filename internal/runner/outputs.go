@@ -25,13 +25,13 @@ const (
 	// maxOutputs and maxOutputBytes bound what one attempt may send back.
 	maxOutputs     = 20_000
 	maxOutputBytes = 64 << 30
-	// maxSeen bounds the entries of a folder in which outputs are looked for: they are sorted in memory.
+	// maxSeen bounds the entries of a folder searched for outputs: they are sorted in memory.
 	maxSeen = 10 * maxOutputs
 	// maxPatterns bounds the output patterns of a job.
 	maxPatterns = 1000
 )
 
-// checkPatterns refuses output patterns that are malformed or look outside the working folder.
+// checkPatterns refuses output patterns that are malformed or lead outside the working folder.
 func checkPatterns(patterns []string) error {
 	if len(patterns) > maxPatterns {
 		return fmt.Errorf("%d output patterns exceed the limit of %d", len(patterns), maxPatterns)
@@ -47,8 +47,8 @@ func checkPatterns(patterns []string) error {
 	return nil
 }
 
-// getOutputs sends the attempt's outputs. What of them was left out on purpose is noted; what is missing makes them not
-// whole.
+// getOutputs sends the attempt's outputs. The final reply lists what was left out on purpose; anything else missing
+// makes the outputs incomplete.
 func (b bulk) getOutputs(r wire.Request) error {
 	a, err := b.d.find(r.ID)
 	if err != nil {
@@ -76,7 +76,7 @@ func (b bulk) getOutputs(r wire.Request) error {
 	return b.lines.Write(c.reply())
 }
 
-// sendOutputs returns an error only if the channel broke.
+// sendOutputs returns an error only if the channel breaks.
 func (b bulk) sendOutputs(root *os.Root, owner int, patterns []string) (*collector, error) {
 	chunks := wire.ChunkWriter{W: b.conn}
 	buffer := bufio.NewWriterSize(chunks, 64<<10)
@@ -103,21 +103,21 @@ func (b bulk) sendOutputs(root *os.Root, owner int, patterns []string) (*collect
 }
 
 // collector writes what matches an attempt's output patterns to a tar stream: regular files, folders, and after them
-// the symbolic links whose targets travel too. A link to another file in the working folder travels as that file;
-// anything else is left out, and said to be. All access is through root, which no link leads out of.
+// the symbolic links whose targets are sent too. A link to another file in the working folder is sent as that file;
+// anything else is left out and reported. All access is through root, which no link can escape.
 type collector struct {
 	root      *os.Root
-	owner     int // whose files alone travel; 0: everybody's. Else a link to a file that only root reads would be read by root for the job.
+	owner     int // only this user's files are sent; 0: all files. Otherwise a job could have root read a file for it through a hard link.
 	tar       *tar.Writer
 	seen      map[string]bool
 	links     []string // symbolic links, to be added last
 	bytes     int64
 	leftOut   []string
-	unmatched []int // places of patterns that matched nothing
-	err       error // why the outputs are not whole
+	unmatched []int // indexes of patterns that matched nothing
+	err       error // why the outputs are incomplete
 }
 
-// reply says whether the outputs are whole, and what was left out.
+// reply reports whether the outputs are complete, and what was left out.
 func (c *collector) reply() wire.Reply {
 	r := wire.Reply{Size: c.bytes, LeftOut: c.leftOut, Unmatched: c.unmatched}
 	if c.err != nil {
@@ -126,31 +126,31 @@ func (c *collector) reply() wire.Reply {
 	return r
 }
 
-// watched is a file system in whose folders a pattern looks for matches. The search passes over what it cannot read;
-// watched does not.
+// watched is the file system that a pattern is matched in. The search skips what it cannot read; watched records it as
+// an error.
 type watched struct {
 	files fs.FS
 	c     *collector
 }
 
-// rootFiles is a root as a file system that also has names which are no UTF-8 text, as root.FS has not.
+// rootFiles makes a root a file system. Unlike root.FS, it accepts names that are not valid UTF-8.
 type rootFiles struct{ root *os.Root }
 
-// Open opens a file. A pipe in its place has nobody wait for a writer.
+// Open opens a file. If the name is a pipe, it does not wait for a writer.
 func (r rootFiles) Open(name string) (fs.File, error) {
 	return r.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 }
 
-// Stat describes what a name leads to.
+// Stat describes the file that a name leads to.
 func (r rootFiles) Stat(name string) (fs.FileInfo, error) { return r.root.Stat(name) }
 
-// Lstat describes what a name is.
+// Lstat describes a name without following a link.
 func (r rootFiles) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat(name) }
 
 // ReadLink reads a symbolic link.
 func (r rootFiles) ReadLink(name string) (string, error) { return r.root.Readlink(name) }
 
-// errCrowded is that there is more in a folder than is looked at.
+// errCrowded means that a folder has too many entries to search.
 var errCrowded = errors.New("a folder has more entries than can be searched")
 
 // ReadDir lists a folder by name.
@@ -171,7 +171,7 @@ func (r rootFiles) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// saw makes the outputs not whole if what was asked for is there and cannot be read.
+// saw marks the outputs incomplete if a requested file exists but cannot be read.
 func (w watched) saw(name string, err error) {
 	unreadable := errors.Is(err, errCrowded) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EIO) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
 	if unreadable && w.c.err == nil {
@@ -186,7 +186,7 @@ func (w watched) Open(name string) (fs.File, error) {
 	return f, err
 }
 
-// Stat describes what a name leads to.
+// Stat describes the file that a name leads to.
 func (w watched) Stat(name string) (fs.FileInfo, error) {
 	info, err := fs.Stat(w.files, name)
 	w.saw(name, err)
@@ -200,13 +200,13 @@ func (w watched) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Lstat describes what a name is.
+// Lstat describes a name without following a link.
 func (w watched) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(w.files, name) }
 
 // ReadLink reads a symbolic link.
 func (w watched) ReadLink(name string) (string, error) { return fs.ReadLink(w.files, name) }
 
-// leaveOut notes that something which matched does not travel.
+// leaveOut records that something which matched is not sent.
 func (c *collector) leaveOut(name, why string) {
 	const most = 20
 	switch len(c.leftOut) {
@@ -218,11 +218,11 @@ func (c *collector) leaveOut(name, why string) {
 	}
 }
 
-// collect adds what matches the pattern, and all that is in a folder that does, and reports whether anything matched.
+// collect adds what matches the pattern, with everything in matching folders, and reports whether anything matched.
 func (c *collector) collect(pattern string) (matched bool, err error) {
 	files := watched{rootFiles{c.root}, c}
 	err = doublestar.GlobWalk(files, pattern, func(match string, _ fs.DirEntry) error {
-		// The walk would follow a link that it begins at.
+		// WalkDir would follow a link at its root.
 		if info, err := c.root.Lstat(match); err == nil && !info.IsDir() {
 			matched = true
 			return c.add(match)
@@ -266,7 +266,7 @@ func (c *collector) add(name string) error {
 	return nil
 }
 
-// kindOf names what is neither a file, nor a folder, nor a link.
+// kindOf names the type of what is not a file, folder or link.
 func kindOf(mode fs.FileMode) string {
 	switch mode.Type() {
 	case fs.ModeNamedPipe:
@@ -277,7 +277,7 @@ func kindOf(mode fs.FileMode) string {
 	return "a device"
 }
 
-// addLinks writes the links: as links if their targets travel too, else as the files that they lead to.
+// addLinks writes the links: as links if their targets are sent too, else as the files that they lead to.
 func (c *collector) addLinks() error {
 	for _, name := range c.links {
 		target, err := c.root.Readlink(name)
@@ -316,7 +316,7 @@ func (c *collector) addFolder(name string, info fs.FileInfo) error {
 }
 
 func (c *collector) addFile(name string) error {
-	// Should a job meanwhile have put a pipe in the file's place, opening it must not wait for a writer.
+	// A job may have replaced the file by a pipe since: opening it must not wait for a writer.
 	f, err := c.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("reading output %q: %w", name, err)

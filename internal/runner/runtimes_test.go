@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// need skips where a program is not installed.
+// need skips the test if a program is not installed.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
@@ -38,7 +38,7 @@ type host struct {
 	registry *registry
 }
 
-// run has the runtime's client do something and returns what it says.
+// run runs the runtime's client and returns its output.
 func (h *host) run(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(h.client, args...).CombinedOutput()
@@ -48,7 +48,7 @@ func (h *host) run(t testing.TB, args ...string) string {
 	return string(out)
 }
 
-// background starts a program that is ended with the test.
+// background starts a program that ends with the test.
 func background(t *testing.T, program string, args ...string) (log *bytes.Buffer) {
 	log = new(bytes.Buffer)
 	cmd := exec.Command(program, args...)
@@ -88,7 +88,7 @@ func beginDocker(t *testing.T, r *registry) *host {
 	return h
 }
 
-// beginPodman gives podman a store, and settings with which it runs as root on hosts with control groups of either
+// beginPodman gives podman a store, and settings that let it run as root on hosts with control groups of either
 // version.
 func beginPodman(t *testing.T, r *registry) *host {
 	need(t, "runc")
@@ -130,7 +130,7 @@ func writeFile(t *testing.T, path, text string) {
 type registry struct {
 	addr  string
 	blobs atomic.Int64                  // layers and configurations fetched
-	gate  atomic.Pointer[chan struct{}] // while not nil, blobs wait until it is closed
+	gate  atomic.Pointer[chan struct{}] // if not nil, blobs wait until it is closed
 }
 
 func beginRegistry(t *testing.T) *registry {
@@ -190,7 +190,7 @@ func (r *registry) close() (open func()) {
 	return sync.OnceFunc(func() { r.gate.Store(nil); close(gate) })
 }
 
-// image is the name of an image in the registry.
+// image returns the name of an image in the registry.
 func (h *host) image(name string) string { return h.registry.addr + "/" + name }
 
 // publish puts busybox into the registry: as plain:1, and as greeter:1 with a command of its own. The host has neither
@@ -209,12 +209,12 @@ func (h *host) publish(t *testing.T) {
 	}
 }
 
-// forget takes an image off the host.
+// forget removes an image from the host.
 func (h *host) forget(t testing.TB, name string) {
-	exec.Command(h.client, "rmi", "--force", h.image(name)).Run() // it may not be there
+	exec.Command(h.client, "rmi", "--force", h.image(name)).Run() // it may not exist
 }
 
-// busybox is a file system with nothing but busybox.
+// busybox returns a file system with only busybox in it.
 func busybox(t *testing.T) []byte {
 	path, err := exec.LookPath("busybox")
 	if err != nil {

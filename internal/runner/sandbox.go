@@ -14,20 +14,20 @@ import (
 	"drover/internal/container"
 )
 
-// sandbox is where an attempt's command runs: straight on the instance, in a control group if there can be one, or in a
-// container. It is in the attempt's journal before the command begins, so that whoever comes after a supervisor that
-// died finds what it left.
+// sandbox is where an attempt's command runs: directly on the instance, in a control group if one can be made, or in a
+// container. It is in the attempt's journal before the command begins, so that if the supervisor dies, the daemon finds
+// what it left.
 type sandbox struct {
 	Name    string       `json:"name"`              // of the control group or container
-	Groups  *cgroup.Base `json:"groups,omitempty"`  // where the control group is; nil: there is none
-	UID     int          `json:"uid,omitempty"`     // the user that it runs as, kept apart from all others; 0: it is not
-	Runtime string       `json:"runtime,omitempty"` // what runs the container; empty: there is none
+	Groups  *cgroup.Base `json:"groups,omitempty"`  // where the control group is; nil if there is none
+	UID     int          `json:"uid,omitempty"`     // the user that an isolated attempt runs as; 0: not isolated
+	Runtime string       `json:"runtime,omitempty"` // what runs the container; empty if there is none
 }
 
 // removePatience bounds the removal of a container.
 const removePatience = time.Minute
 
-// clear ends what is left of the attempt in its place, and removes the place.
+// clear ends what is left of the attempt in its control group and container, and removes them.
 func (p sandbox) clear() error {
 	var wrong []error
 	if p.Groups != nil {
@@ -52,8 +52,8 @@ func (p sandbox) removeContainer() error {
 	return nil
 }
 
-// sandboxName names an attempt's container and control group. On one host there may be instances of several fleets, and
-// of one fleet twice after its records were lost, so the folder counts too.
+// sandboxName names an attempt's container and control group. One host may have instances of several fleets, and two of
+// the same name once a fleet's records were lost, so the name includes a hash of the folder.
 func (d *daemon) sandboxName(id drover.AttemptID) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {

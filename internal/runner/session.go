@@ -11,15 +11,15 @@ import (
 	"drover/internal/wire"
 )
 
-// maxQueued is how many messages wait for a slow controller before it is cut off; its next Hello is answered with all
-// it missed.
+// maxQueued is how many messages wait for a slow controller before it is disconnected. The answer to its next Hello has
+// everything that it missed.
 const maxQueued = 1024
 
-// helloRoom is how much of a Hello the attempts may fill. Their exits travel without output where it gets tight: GetLog
-// has it.
+// helloRoom is how much of a Hello the attempts may fill. If space is short, their exits are sent without output, which
+// GetLog has.
 const helloRoom = wire.MaxLine - 64<<10
 
-// session is a control stream whose controller was accepted.
+// session is a control stream of an accepted controller.
 type session struct {
 	conn  net.Conn
 	queue chan wire.Message
@@ -60,7 +60,7 @@ func (d *daemon) serveControl(conn net.Conn, lines *wire.Conn) {
 	if err := d.admitController(s, *m.Hello); err != nil {
 		d.log.Printf("rejecting a controller: %v", err)
 		var always unfit
-		// It hangs up whether or not the reason reaches it.
+		// The channel closes whether or not the controller receives the reason.
 		lines.Write(wire.Message{Hello: &wire.Hello{Version: wire.Version, Epoch: d.knownEpoch(), Fleet: d.identity.Fleet,
 			Instance: d.identity.Instance, Error: err.Error(), Unfit: errors.As(err, &always)}})
 		return
@@ -78,10 +78,11 @@ func (d *daemon) serveControl(conn net.Conn, lines *wire.Conn) {
 	}
 }
 
-// unfit is why the instance will never do.
+// unfit is why the instance can never serve the controller.
 type unfit struct{ error }
 
-// admitController makes s the control stream if its Hello is acceptable, and answers it. The predecessor is cut off.
+// admitController makes s the control stream if its Hello is acceptable, and answers it. It disconnects the previous
+// one.
 func (d *daemon) admitController(s *session, h wire.Hello) error {
 	if h.Version != wire.Version {
 		return fmt.Errorf("this runner speaks version %d of the protocol, not %d", wire.Version, h.Version)
@@ -118,7 +119,7 @@ func (d *daemon) admitController(s *session, h wire.Hello) error {
 	return nil
 }
 
-// helloLocked is all that a controller is to know at first.
+// helloLocked returns the answer to a controller's Hello.
 func (d *daemon) helloLocked() *wire.Hello {
 	h := &wire.Hello{Version: wire.Version, Epoch: d.epoch, Fleet: d.identity.Fleet, Instance: d.identity.Instance,
 		Attempts: d.listLocked(), Log: lastLines("daemon.log"), Heard: d.watchdog.heard}
@@ -147,7 +148,7 @@ func (d *daemon) closeSession(s *session) {
 	}
 }
 
-// listLocked is all that the daemon has, cut to what fits a Hello.
+// listLocked returns all attempts, cut to what fits in a Hello.
 func (d *daemon) listLocked() []wire.Attempt {
 	room := helloRoom / max(1, len(d.attempts))
 	list := make([]wire.Attempt, 0, len(d.attempts))
@@ -170,13 +171,13 @@ func fitExit(e *drover.Exit, room int) *drover.Exit {
 	return &short
 }
 
-// fits reports whether the exit, and what is around it in a Hello, takes no more than room bytes of JSON.
+// fits reports whether the exit, with what surrounds it in a Hello, takes at most room bytes of JSON.
 func fits(e drover.Exit, room int) bool {
 	text, err := json.Marshal(e)
 	return err == nil && len(text)+64 <= room
 }
 
-// sendLocked tells the controller, if one is connected.
+// sendLocked sends m to the controller, if one is connected.
 func (d *daemon) sendLocked(m wire.Message) {
 	if d.session != nil {
 		d.session.send(m)
@@ -190,9 +191,9 @@ func (d *daemon) announce(conn int64) {
 	d.sendLocked(wire.Message{API: &wire.API{Conn: conn}})
 }
 
-// handle does what a message asks for. It reports false if the session is no longer the control stream: a message that
-// was on its way when another controller took over has no effect. So it does of a Start that names no attempt, since
-// that could not be answered.
+// handle carries out a message. It returns false if the session is no longer the control stream: a message in transit
+// when another controller took over has no effect. It also returns false for a Start that names no attempt, since that
+// could not be answered.
 func (d *daemon) handle(s *session, m wire.Message) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

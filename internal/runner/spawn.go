@@ -11,13 +11,13 @@ import (
 	"drover/internal/cgroup"
 )
 
-// attributes are what a process begins with.
+// attributes are how a process starts.
 type attributes struct {
 	dir   string // empty: this process's
 	env   []string
 	files []*os.File
 	group *cgroup.Group // nil: this process's
-	apart bool          // it is the first process of namespaces of its own
+	apart bool          // make it the first process of new namespaces
 	uid   int           // the user that it runs as; 0: this process's
 }
 
@@ -47,14 +47,15 @@ func spawn(path string, args []string, a attributes) (*command, error) {
 	return &command{pid: pid, group: a.group}, nil
 }
 
-// While the daemon lays a program it may fork, and the child holds the program open for writing until it executes its
-// own: for so long the kernel refuses to execute it. That takes moments; a second is given.
+// The daemon may fork while it writes a program among an attempt's inputs. The child holds the program open for writing
+// until it executes its own, and until then the kernel refuses to execute it. That takes moments; execute waits up to a
+// second.
 const (
 	busyTries = 200
 	busyPause = 5 * time.Millisecond
 )
 
-// execute starts a program, waiting for it to be closed by all who still write it.
+// execute starts a program, after waiting until no process has it open for writing.
 func execute(path string, args []string, attr *syscall.ProcAttr) (pid int, err error) {
 	for range busyTries {
 		pid, err = syscall.ForkExec(path, args, attr)

@@ -16,7 +16,7 @@ func (c *controller) stop(id drover.AttemptID, grace time.Duration) {
 	c.send(wire.Message{Stop: &wire.Stop{ID: id, Grace: grace}})
 }
 
-// said waits for a line that a script writes when it is where the test wants it.
+// said waits for a line that a script prints when it has reached the point that the test waits for.
 func (i *instance) said(id drover.AttemptID, line string) {
 	i.t.Helper()
 	until(i.t, "the command says "+line, func() bool {

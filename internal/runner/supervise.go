@@ -18,7 +18,7 @@ import (
 	"drover/internal/wire"
 )
 
-// order is what the daemon gives a supervisor to do. It travels over a socket pair, so that secrets in it are neither
+// order is the work that the daemon gives a supervisor. It is sent over a socket pair, so that its secrets are neither
 // in an argument list nor in a file.
 type order struct {
 	Folder  folder            `json:"folder"` // absolute
@@ -29,10 +29,10 @@ type order struct {
 	Limits  drover.Resources  `json:"limits"`
 
 	Place     sandbox         `json:"place"`
-	Container *container.Spec `json:"container,omitempty"` // without its environment; nil: it runs straight on the instance
+	Container *container.Spec `json:"container,omitempty"` // without its environment; nil: it runs directly on the instance
 }
 
-// memory is the most that the command may use.
+// memory returns the most memory that the command may use.
 func (o order) memory() drover.Bytes {
 	if o.Container != nil {
 		return max(o.Limits.Memory, container.MinMemory)
@@ -40,7 +40,7 @@ func (o order) memory() drover.Bytes {
 	return o.Limits.Memory
 }
 
-// report is what a supervisor says of its order: Started at most once, then Exit.
+// report is a supervisor's report on its order: Started at most once, then Exit.
 type report struct {
 	Started bool         `json:"started,omitempty"`
 	Exit    *drover.Exit `json:"exit,omitempty"`
@@ -50,13 +50,13 @@ type report struct {
 type supervisor struct {
 	boot   string
 	daemon *wire.Conn
-	pokes  <-chan os.Signal // says that the attempt's journal has something new
+	pokes  <-chan os.Signal // the attempt's journal has a new order
 }
 
-// supervise is the supervisor's process: it takes orders from descriptor 3 until the daemon is gone.
+// supervise is the supervisor's process. It takes orders from descriptor 3 until the daemon closes it.
 func supervise() error {
-	// The signals that end a session or a VM are the command's to obey; the supervisor ends when it has nothing left to
-	// do.
+	// The supervisor ignores the signals that end a session or a VM, which are for the command. It ends when it has
+	// nothing left to do.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
 	pokes := make(chan os.Signal, 1)
 	signal.Notify(pokes, pokeSignal)
@@ -91,7 +91,7 @@ func endOfOrders(err error) error {
 	return err
 }
 
-// carryOut runs one attempt to its end and reports it. A daemon that is gone is no error: the next one reads the
+// carryOut runs one attempt to its end and reports it. It is no error if the daemon is gone: the next one reads the
 // folder.
 func (s *supervisor) carryOut(o order) error {
 	j, err := o.Folder.begin(s.boot)
@@ -103,7 +103,7 @@ func (s *supervisor) carryOut(o order) error {
 	if err := o.Folder.addOutput(&e); err != nil {
 		j.logf("reading the output: %v", err)
 	}
-	// A disk too full for the result does not keep it from the daemon.
+	// The daemon gets the result even if the disk is too full to store it.
 	written := j.append(entry{Exit: &e})
 	return errors.Join(s.tell(report{Exit: &e}), written)
 }
@@ -117,7 +117,7 @@ func (s *supervisor) tell(r report) error {
 	return err
 }
 
-// run starts the command and stays with it until nothing of it is left.
+// run starts the command and waits until none of its processes is left.
 func (s *supervisor) run(o order, j journal) drover.Exit {
 	began := time.Now()
 	p, err := s.startPayload(o, j)
@@ -151,8 +151,7 @@ func (s *supervisor) startPayload(o order, j journal) (payload, error) {
 	return p, err
 }
 
-// heed calls off a start that takes its time, once the journal tells the attempt to end. What it reads is read again by
-// the watch.
+// heed cancels a slow start once the journal has an order to stop. The watch reads the journal again.
 func (s *supervisor) heed(j journal, started <-chan struct{}, callOff context.CancelCauseFunc) {
 	for {
 		h, err := j.read()
@@ -171,8 +170,8 @@ func (s *supervisor) heed(j journal, started <-chan struct{}, callOff context.Ca
 	}
 }
 
-// notStarted is the exit of a command that could not be started, which is its own fault, unless it was told to end, or
-// the container runtime or the instance failed: then it may do well on another instance.
+// notStarted returns the exit of a command that could not be started. That is the command's own fault, unless it was
+// told to end, or the container runtime or the instance failed: then it may succeed on another instance.
 func notStarted(err error) drover.Exit {
 	e := noStart(startCode(err), err)
 	switch {
@@ -184,13 +183,13 @@ func notStarted(err error) drover.Exit {
 	return e
 }
 
-// noStart is the exit of a command that could not be started.
+// noStart returns the exit of a command that could not be started.
 func noStart(code int, err error) drover.Exit {
 	now := drover.TimeOf(time.Now())
 	return drover.Exit{Code: code, Cause: drover.CauseNoStart, Text: limit(err.Error()), Started: now, Ended: now}
 }
 
-// limit cuts a text for people to what fits a message comfortably.
+// limit cuts a text for people to a length that easily fits in a message.
 func limit(text string) string {
 	const most = 1024
 	if len(text) > most {

@@ -14,7 +14,7 @@ import (
 // maxSpares is how many supervisors wait for work at most.
 const maxSpares = 8
 
-// supervisorPool are the supervisors that have nothing to do. Closing a supervisor's socket ends it.
+// supervisorPool holds the idle supervisors. Closing a supervisor's socket ends it.
 type supervisorPool struct {
 	mu   sync.Mutex
 	idle []*overseer // guarded by mu; the last used is last
@@ -26,7 +26,7 @@ type overseer struct {
 	lines  *wire.Conn
 }
 
-// take returns a supervisor without work, a new one if none waits.
+// take returns an idle supervisor, or a new one if none is idle.
 func (s *supervisorPool) take() (*overseer, error) {
 	s.mu.Lock()
 	if n := len(s.idle); n > 0 {
@@ -39,7 +39,7 @@ func (s *supervisorPool) take() (*overseer, error) {
 	return newOverseer()
 }
 
-// put takes back a supervisor whose work is done.
+// put returns a supervisor whose work is done to the pool.
 func (s *supervisorPool) put(o *overseer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,12 +82,12 @@ func newOverseer() (*overseer, error) {
 		ours.Close()
 		return nil, fmt.Errorf("starting a supervisor: %w", err)
 	}
-	go p.Wait() // only so that it leaves no zombie; its socket tells of its end
+	go p.Wait() // only so that it leaves no zombie; its socket shows when it ends
 	return &overseer{socket: ours, lines: wire.NewConn(ours, ours)}, nil
 }
 
-// carryOut gives the supervisor an order and stays until it is done; started is called when the command runs. After an
-// error the supervisor is of no more use, and only the attempt's folder can say what became of the order.
+// carryOut gives the supervisor an order and waits until it is done. It calls started when the command runs. After an
+// error the supervisor cannot be used again, and only the attempt's folder shows what became of the order.
 func (o *overseer) carryOut(work order, started func()) (drover.Exit, error) {
 	if err := o.lines.Write(work); err != nil {
 		o.socket.Close()

@@ -25,7 +25,7 @@ func (i *instance) openGate(id drover.AttemptID) {
 	}
 }
 
-// supervisor is the process that supervises an attempt.
+// supervisor returns the pid of an attempt's supervisor.
 func (i *instance) supervisor(id drover.AttemptID) (pid int) {
 	i.t.Helper()
 	until(i.t, "the attempt is claimed", func() bool {
@@ -93,7 +93,7 @@ func TestDaemonKilled(t *testing.T) {
 		refused := make(map[drover.AttemptID]bool)
 		for round := 0; len(done) < jobs; round++ {
 			c := i.connect()
-			// A Start that is refused was never started, as when the daemon died between its fence and its supervisor.
+			// A refused attempt never started: the daemon died after it raised the fence and before a supervisor began.
 			for n := int64(1); n <= jobs; n++ {
 				c.start(sh(attempt(n, 1), `echo x >> `+counts+`/$DROVER_JOB; sleep 0.05`).withEnv("DROVER_JOB", attempt(n, 1).Folder()))
 			}

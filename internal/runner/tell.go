@@ -9,10 +9,10 @@ import (
 	"drover/internal/wire"
 )
 
-// teller tells the controller what the daemon logs, as it is logged.
+// teller sends each line of the daemon's log to the controller.
 type teller struct{ d *daemon }
 
-// Write takes one line. It never waits, and never fails: the log itself is in a file.
+// Write sends one line. It never waits or fails: the log itself is in a file.
 func (t teller) Write(line []byte) (int, error) {
 	if s := t.d.hearer.Load(); s != nil {
 		s.send(wire.Message{Log: &wire.Log{Line: cutLine(string(line))}})
@@ -25,7 +25,7 @@ func cutLine(line string) string {
 	return strings.ToValidUTF8(line[:min(len(line), wire.LogLine)], "")
 }
 
-// lastLines are the last lines of a log, none if it cannot be read: it is for people alone.
+// lastLines returns the last lines of a log, which is only for people. It returns none if the log cannot be read.
 func lastLines(name string) []string {
 	f, err := os.Open(name)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 
 const trashFolder = "trash"
 
-// trash deletes folders in the background. Throwing one away is a rename, however large it is.
+// trash deletes folders in the background. However large a folder is, throw only renames it.
 type trash struct {
-	began int64 // tells this daemon's names from those of its predecessors
+	began int64 // keeps this daemon's names distinct from its predecessors'
 	last  atomic.Int64
 	wake  chan struct{}
 }
@@ -24,7 +24,7 @@ func newTrash() (*trash, error) {
 	return &trash{began: time.Now().UnixNano(), wake: make(chan struct{}, 1)}, os.MkdirAll(trashFolder, 0o700)
 }
 
-// throw takes the folder away at once; what is not there is no error.
+// throw moves the folder away at once. A missing folder is no error.
 func (t *trash) throw(path string) error {
 	name := strconv.FormatInt(t.began, 36) + "-" + strconv.FormatInt(t.last.Add(1), 36)
 	err := os.Rename(path, filepath.Join(trashFolder, name))
@@ -41,7 +41,7 @@ func (t *trash) throw(path string) error {
 	return nil
 }
 
-// run deletes what is thrown away, and what an earlier daemon left, until the context ends.
+// run deletes what is in the trash, including what an earlier daemon left, until the context ends.
 func (t *trash) run(ctx context.Context) {
 	for {
 		t.empty()
@@ -61,9 +61,9 @@ func (t *trash) empty() {
 	for _, entry := range entries {
 		path := filepath.Join(trashFolder, entry.Name())
 		if os.RemoveAll(path) == nil || os.Geteuid() == 0 {
-			continue // root may write everywhere, and follows no link of a job's to change what it leads to
+			continue // root can write everywhere, and must not chmod through a job's link
 		}
-		// A job may have taken its own right to write from a folder. What still resists is tried again with the next.
+		// A job may have made a folder read-only. What still cannot be deleted is tried again with the next folder.
 		makeWritable(path)
 		os.RemoveAll(path)
 	}

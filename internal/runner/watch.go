@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// signalInterval is how often a command that was told to end is told again.
+	// signalInterval is how often a command that was told to end gets the signal again.
 	signalInterval = 5 * time.Second
-	// failedSignal is when one that could not be sent is tried again: a container may not run yet of which the client
-	// does.
+	// failedSignal is how soon a signal that could not be sent is tried again: a container may not run yet although its
+	// client does.
 	failedSignal = 500 * time.Millisecond
-	// reapInterval is how often the dead among a command's orphans are taken off the process table.
+	// reapInterval is how often a command's dead orphans are reaped.
 	reapInterval = time.Second
-	// clearPatience bounds the killing of what a command left behind. What survives SIGKILL that long is either stuck
-	// in the kernel, and will never run its own code again, or belongs to another user.
+	// clearPatience bounds the killing of what a command left behind. A process that survives SIGKILL that long is
+	// either stuck in the kernel, and will never run its own code again, or belongs to another user.
 	clearPatience = 10 * time.Second
 )
 
@@ -35,11 +35,11 @@ type watch struct {
 	held    deadman.Switch
 
 	cause  string    // why it was told to end, if it was
-	killAt time.Time // when SIGTERM gives way to SIGKILL
+	killAt time.Time // when SIGKILL replaces SIGTERM
 }
 
-// untilEnded stays with the command until its main process is a zombie. The zombie keeps the number of the process and
-// of its group, so until it is reaped no signal can reach a stranger.
+// untilEnded waits until the command's main process is a zombie. The zombie keeps the ids of the process and its group,
+// so until it is reaped no signal can reach an unrelated process.
 func (w *watch) untilEnded() {
 	var timeout <-chan time.Time
 	if w.order.Timeout > 0 {
@@ -48,7 +48,7 @@ func (w *watch) untilEnded() {
 	ended := w.payload.ended()
 	reap := time.NewTicker(reapInterval)
 	defer reap.Stop()
-	w.readStops() // those that came before the attempt was begun
+	w.readStops() // orders from before the attempt began
 	again := time.NewTimer(w.signal())
 	defer again.Stop()
 	for {
@@ -61,8 +61,8 @@ func (w *watch) untilEnded() {
 			w.tellToEnd(drover.CauseTimeout, w.order.Grace)
 		case <-reap.C:
 			w.payload.reapOrphans()
-			// An attempt is a reason for the instance to stay, daemon or not. That the switch cannot be told is the
-			// daemon's to say.
+			// A running attempt keeps the instance alive, even without a daemon. The daemon reports a switch that
+			// fails.
 			_ = w.held.Hold()
 			continue
 		case <-again.C:
@@ -71,7 +71,7 @@ func (w *watch) untilEnded() {
 	}
 }
 
-// readStops obeys the journal's orders to stop. Those that it has obeyed before change nothing.
+// readStops obeys the journal's orders to stop. Obeying one again changes nothing.
 func (w *watch) readStops() {
 	h, err := w.journal.read()
 	if err != nil {
@@ -82,7 +82,7 @@ func (w *watch) readStops() {
 	}
 }
 
-// tellToEnd notes why the command must end and how long it may take. A second wish can only shorten the time.
+// tellToEnd sets why the command must end and how long it may take. A second call can only shorten the time.
 func (w *watch) tellToEnd(cause string, grace time.Duration) {
 	at := time.Now().Add(max(0, grace))
 	if w.cause == "" {
@@ -93,7 +93,7 @@ func (w *watch) tellToEnd(cause string, grace time.Duration) {
 	}
 }
 
-// signal sends what is due to a command that was told to end, and says when to look again.
+// signal sends the signal that is due to a command that was told to end, and returns when to call it again.
 func (w *watch) signal() time.Duration {
 	if w.cause == "" {
 		return signalInterval
@@ -111,7 +111,7 @@ func (w *watch) signal() time.Duration {
 	return min(left, signalInterval)
 }
 
-// exit clears away what the command left behind and says how it ended.
+// exit kills and removes what the command left behind, and returns how it ended.
 func (w *watch) exit(began time.Time) drover.Exit {
 	ended := time.Now()
 	e := w.payload.finish()

@@ -12,24 +12,22 @@ import (
 )
 
 const (
-	// heardFile says when a controller was last heard, for those who come to clean up: `drover gc` reads it without any
-	// runner's help.
+	// heardFile stores when a controller was last heard, for cleanup: `drover gc` reads it without a runner.
 	heardFile = "heard"
-	// holdInterval is how often the dead-man switch is told that the instance is wanted, and the file that a controller
-	// is heard.
+	// holdInterval is how often the daemon holds the dead-man switch and updates heardFile.
 	holdInterval = 10 * time.Second
 )
 
-// watchdog is what the daemon knows of whether anybody wants the instance. Its times count by the clock that runs while
-// the instance does.
+// watchdog records whether anyone wants the instance. Its times since this daemon's start are by the monotonic clock.
 type watchdog struct {
-	heard  time.Time          // when a controller was last heard, by an earlier daemon perhaps; zero: never
+	heard  time.Time          // when a controller was last heard, perhaps by an earlier daemon; zero: never
 	wanted time.Time          // when it last had a reason to stay: a controller heard, an attempt that ran, or this daemon's start
-	off    context.CancelFunc // ends the powering off; nil unless that goes on
-	broken string             // why the switch cannot be told that the instance is wanted
+	off    context.CancelFunc // cancels powerOff; nil unless it is running
+	broken string             // why the switch cannot be held
 }
 
-// readWatchdog begins with this daemon: whoever started it could log in. A file that cannot be read says nothing.
+// readWatchdog counts this daemon's start as contact with a controller, since one logged in to start it. A file that
+// cannot be read is ignored.
 func readWatchdog() watchdog {
 	v := watchdog{wanted: time.Now()}
 	if text, err := os.ReadFile(heardFile); err == nil {
@@ -38,8 +36,8 @@ func readWatchdog() watchdog {
 	return v
 }
 
-// hearLocked notes that a controller of an acceptable epoch has said something. One that comes back while the instance
-// powers off, and cannot, has it again.
+// hearLocked records a message from a controller of an acceptable epoch. If the instance tries to power off but cannot,
+// the message cancels that.
 func (d *daemon) hearLocked() {
 	now := time.Now()
 	d.watchdog.heard, d.watchdog.wanted = now, now
@@ -49,8 +47,8 @@ func (d *daemon) hearLocked() {
 	}
 }
 
-// runWatchdog tells the dead-man switch that the instance is wanted, and powers it off itself once nobody has wanted it
-// for the time given; never, if that is 0.
+// runWatchdog holds the dead-man switch while the instance is wanted, and powers the instance off once nobody has
+// wanted it for the given time; never, if that is 0.
 func (d *daemon) runWatchdog(ctx context.Context, after time.Duration) {
 	held := deadman.Find()
 	interval := holdInterval
@@ -68,8 +66,8 @@ func (d *daemon) runWatchdog(ctx context.Context, after time.Duration) {
 	}
 }
 
-// wantedFor is how much longer the instance is wanted if nothing happens. An attempt that runs is a reason to stay, and
-// so is one that has just ended: for as long again somebody may come for its results.
+// wantedFor returns how much longer the instance is wanted if nothing happens. A running attempt keeps the instance
+// alive. When one ends the time counts anew, since a controller may come for its results.
 func (d *daemon) wantedFor(after time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +82,7 @@ func (d *daemon) wantedFor(after time.Duration) time.Duration {
 	return after - time.Since(d.watchdog.wanted)
 }
 
-// hold tells the switch and the file how things stand.
+// hold holds the switch, records whether that works, and updates heardFile.
 func (d *daemon) hold(s deadman.Switch) {
 	broken := ""
 	if err := s.Hold(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"drover/internal/wire"
 )
 
-// mortal is an instance with a program that ends it: it leaves a mark.
+// mortal is an instance whose power-off program only leaves a mark.
 type mortal struct {
 	*instance
 	mark, held string
@@ -35,7 +35,7 @@ func newMortal(t *testing.T) mortal {
 
 func (m mortal) off() bool { _, err := os.Stat(m.mark); return err == nil }
 
-// told is what the instance's dead-man switch was told last.
+// told returns the last line written to the instance's dead-man switch.
 func (m mortal) told() string {
 	text, err := os.ReadFile(m.held)
 	if err != nil {
@@ -45,7 +45,7 @@ func (m mortal) told() string {
 	return line
 }
 
-// heldAnew waits until the switch is told something new.
+// heldAnew waits until the switch is held again.
 func (m mortal) heldAnew() {
 	m.t.Helper()
 	last := m.told()

@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// maxChunk bounds one chunk of a stream whose length is not known beforehand.
+// maxChunk bounds one chunk of a stream whose length is not known in advance.
 const maxChunk = 64 << 10
 
-// ChunkWriter sends a stream of unknown length in chunks, each behind its length in four big-endian bytes; Close sends
-// the empty chunk that ends it.
+// ChunkWriter sends a stream of unknown length in chunks, each preceded by its length in four big-endian bytes. Close
+// sends the empty chunk that ends the stream.
 type ChunkWriter struct{ W io.Writer }
 
 // Write sends p, cut into chunks.
@@ -33,8 +33,7 @@ func (c ChunkWriter) Close() error {
 	return err
 }
 
-// ChunkReader reads what a ChunkWriter sent, up to io.EOF at the empty chunk. Drain it before the channel is used
-// again.
+// ChunkReader reads what a ChunkWriter sent; the empty chunk is its io.EOF. Drain it before using the channel again.
 type ChunkReader struct {
 	R    io.Reader
 	left int

@@ -1,10 +1,9 @@
-// Package wire is what a controller and a runner say to each other over SSH.
+// Package wire defines the messages that a controller and a runner exchange over SSH.
 //
-// One channel per instance is the control stream: small messages both ways, one JSON object a line, beginning with a
-// Hello from each side. Everything large goes in channels of its own, each beginning with one Request line and answered
-// by one Reply line, then raw bytes. Both sides come from the same source tree, but not always from the same version of
-// it: a reader ignores keys and message types that it does not know, and Hello.Version is raised only when that is not
-// enough.
+// One channel per instance is the control stream: small messages both ways, one JSON object per line, beginning with a
+// Hello from each side. Large data goes over separate bulk channels: one Request line, one Reply line, then raw bytes.
+// Both sides are built from the same source tree, but not always from the same version: a reader ignores unknown keys
+// and message types, and Hello.Version is raised only when that is not enough.
 package wire
 
 import (
@@ -18,10 +17,10 @@ import (
 	"drover"
 )
 
-// Version of the protocol. A side that meets another version says so and hangs up.
+// Version is the protocol version. A side that meets another version reports it and hangs up.
 const Version = 1
 
-// MaxLine bounds one message, so that neither side can make the other allocate without end.
+// MaxLine bounds one message, so that neither side can make the other allocate without bound.
 const MaxLine = 1 << 20
 
 // Message is one line of the control stream: exactly one field is set.
@@ -32,9 +31,9 @@ type Message struct {
 	// From the controller.
 	Start  *Start  `json:"start,omitempty"`  // run an attempt; answered by Started, Missing or Refused
 	Stop   *Stop   `json:"stop,omitempty"`   // end an attempt; its Exited follows
-	Forget *Forget `json:"forget,omitempty"` // the attempt's end is stored: clean up; not answered
+	Forget *Forget `json:"forget,omitempty"` // the attempt's result is stored: clean up; not answered
 	Ping   *Ping   `json:"ping,omitempty"`   // answered by Pong with the same number
-	Orders *Orders `json:"orders,omitempty"` // follows the Hello, and comes again when it changes; not answered
+	Orders *Orders `json:"orders,omitempty"` // sent after the Hello, and again on every change; not answered
 
 	// From the runner.
 	Started *Started `json:"started,omitempty"`
@@ -48,45 +47,45 @@ type Message struct {
 	Ailing  *Ailing  `json:"ailing,omitempty"`
 }
 
-// ApartVariable in the environment in which a runner is started says that its attempts are to be kept apart.
+// ApartVariable is set in a runner's environment if its attempts must be isolated from each other.
 const ApartVariable = "DROVER_APART"
 
-// Hello opens the stream. The controller's says who it is; the runner's answer says what it has.
+// Hello opens the stream. The controller's identifies the controller; the runner's answer lists what the runner holds.
 type Hello struct {
 	Version  int       `json:"version"`
 	Epoch    int64     `json:"epoch"` // a runner refuses an epoch lower than the highest it has seen
 	Fleet    string    `json:"fleet"`
-	Instance string    `json:"instance"`           // the instance's name; a runner that is another instance's refuses
-	Apart    bool      `json:"apart,omitempty"`    // controller only: attempts are to be kept apart; a runner that cannot refuses
-	Attempts []Attempt `json:"attempts,omitempty"` // runner only: all that it has and was not told to forget
-	Log      []string  `json:"log,omitempty"`      // runner only: the last lines of its own log, those of an earlier process of it included
-	Heard    time.Time `json:"heard,omitzero"`     // runner only: when it last heard a controller before this one, by the instance's clock
-	Notice   *Notice   `json:"notice,omitempty"`   // runner only: one that stands
-	Ailing   *Ailing   `json:"ailing,omitempty"`   // runner only: what is wrong with the instance
+	Instance string    `json:"instance"`           // the instance's name; a runner of another instance refuses
+	Apart    bool      `json:"apart,omitempty"`    // controller only: attempts must be isolated; a runner that cannot do it refuses
+	Attempts []Attempt `json:"attempts,omitempty"` // runner only: all attempts that it has not been told to forget
+	Log      []string  `json:"log,omitempty"`      // runner only: the last lines of its own log, including those of earlier processes
+	Heard    time.Time `json:"heard,omitzero"`     // runner only: when it last heard an earlier controller, by the instance's clock
+	Notice   *Notice   `json:"notice,omitempty"`   // runner only: the notice in force, if any
+	Ailing   *Ailing   `json:"ailing,omitempty"`   // runner only: what is wrong with the instance, if anything
 	Error    string    `json:"error,omitempty"`    // runner only: why it refuses; it hangs up after this
-	Unfit    bool      `json:"unfit,omitempty"`    // runner only: it always will
+	Unfit    bool      `json:"unfit,omitempty"`    // runner only: it will always refuse
 }
 
-// Orders are what a controller wants of a runner beside attempts. The runner keeps to the last ones, over its own
-// restarts too.
+// Orders are what a controller wants from a runner besides attempts. The runner obeys the latest ones, even after it
+// restarts.
 type Orders struct {
-	Orphan   time.Duration `json:"orphan,omitempty"`   // no word from any controller for so long, and no attempt: it powers the instance off; 0: never
-	Notices  string        `json:"notices,omitempty"`  // where it reads that the cloud takes the instance back, as driver.Notices; empty: nowhere
-	Health   string        `json:"health,omitempty"`   // a shell command that exits 0 while the instance is well; empty: none
+	Orphan   time.Duration `json:"orphan,omitempty"`   // it powers the instance off after this long with no controller and no attempt; 0: never
+	Notices  string        `json:"notices,omitempty"`  // where it reads the cloud's notices, as driver.Notices; empty: nowhere
+	Health   string        `json:"health,omitempty"`   // a shell command that exits 0 while the instance is healthy; empty: none
 	Interval time.Duration `json:"interval,omitempty"` // between two runs of Health
-	Deadline time.Duration `json:"deadline,omitempty"` // of one
-	Grace    time.Duration `json:"grace,omitempty"`    // what an attempt gets between SIGTERM and SIGKILL when the instance is taken back, at most
-	Runtime  string        `json:"runtime,omitempty"`  // what runs attempts with an image: docker or podman; empty: whichever is there
+	Deadline time.Duration `json:"deadline,omitempty"` // of one run of Health
+	Grace    time.Duration `json:"grace,omitempty"`    // the most that an attempt gets from SIGTERM to SIGKILL when the instance is reclaimed
+	Runtime  string        `json:"runtime,omitempty"`  // what runs attempts with an image: docker or podman; empty: the first that works
 }
 
-// Notice says that the cloud will take the instance back. It is sent at once, and again in each Hello while it stands.
-// One without a Cause says that the cloud has thought better of it.
+// Notice reports that the cloud will reclaim the instance. It is sent at once, and again in each Hello while it is in
+// force. A Notice without a Cause reports that the cloud has withdrawn it.
 type Notice struct {
 	drover.Notice
 }
 
-// Ailing says what is wrong with the instance, by the runner's own look or by the Health command. One without Text
-// takes it back.
+// Ailing reports what is wrong with the instance, according to the runner's own checks or the Health command. Without
+// Text, it reports that the instance is healthy again.
 type Ailing struct {
 	Text string `json:"text,omitempty"`
 }
@@ -98,12 +97,12 @@ type Attempt struct {
 	Proof string           `json:"proof,omitempty"`
 }
 
-// Start asks for an attempt to be run. Asking again for one that is known is answered by Started, and by Exited if it
-// has ended.
+// Start requests that an attempt be run. A Start for an attempt that the runner already has is answered by Started if
+// its command has started, and by Exited if it has ended.
 type Start struct {
 	ID      drover.AttemptID  `json:"id"`
-	Command []string          `json:"command"`         // empty only with an Image, whose own is then run
-	Image   string            `json:"image,omitempty"` // runs it in a container of this image
+	Command []string          `json:"command"`         // empty only with an Image, whose own command then runs
+	Image   string            `json:"image,omitempty"` // run it in a container of this image
 	Env     map[string]string `json:"env,omitempty"`   // DROVER_API is added by the runner
 	Files   []drover.File     `json:"files,omitempty"`
 	Outputs []string          `json:"outputs,omitempty"`
@@ -111,62 +110,62 @@ type Start struct {
 	Grace   time.Duration     `json:"grace"`             // from the first SIGTERM to SIGKILL
 	Limits  drover.Resources  `json:"limits"`
 	Store   string            `json:"store,omitempty"` // the records that number the attempt, by their nonce
-	Apart   bool              `json:"apart,omitempty"` // it runs as a user of its own, and sees nothing of others
-	Proof   string            `json:"proof,omitempty"` // that this instance was given the attempt: comes back with all that is said of it
+	Apart   bool              `json:"apart,omitempty"` // it runs as a user of its own, isolated from other attempts
+	Proof   string            `json:"proof,omitempty"` // proves that this instance was given the attempt; returned in Attempt and Exited
 }
 
-// Stop asks for an attempt's end: SIGTERM to its process group at once and every few seconds, SIGKILL after Grace.
+// Stop requests an attempt's end: SIGTERM to its process group at once and every few seconds, SIGKILL after Grace.
 type Stop struct {
 	ID    drover.AttemptID `json:"id"`
 	Grace time.Duration    `json:"grace"`
 }
 
-// Forget lets the runner delete an ended attempt's folder. What still runs is not forgotten.
+// Forget lets the runner delete an ended attempt's folder. An attempt that still runs is not forgotten.
 type Forget struct {
 	ID  drover.AttemptID `json:"id"`
-	Not string           `json:"not,omitempty"` // records, by their nonce, whose attempt of that number is not the one that is meant
+	Not string           `json:"not,omitempty"` // a nonce of records: an attempt of theirs is not the one meant, and is kept
 }
 
-// Ping carries a number that comes back.
+// Ping carries a number, which Pong returns.
 type Ping struct {
 	N int64 `json:"n"`
 }
 
-// Started says that the attempt's command runs, or has run.
+// Started reports that the attempt's command is running, or has run.
 type Started struct {
 	ID drover.AttemptID `json:"id"`
 }
 
-// Missing says which contents the runner needs before it can start the attempt, by hash; they are put by PutBlob, then
-// Start is sent again.
+// Missing lists, by hash, the contents that the runner needs before it can start the attempt. The controller uploads
+// them by PutBlob, then sends Start again.
 type Missing struct {
 	ID     drover.AttemptID `json:"id"`
 	Hashes []string         `json:"hashes"`
 }
 
-// Refused says that the attempt was not started and never will be under this number, and why. With NotHere nothing is
-// wrong with what was asked: the job may be started elsewhere, or under another number.
+// Refused reports that the attempt was not started and never will be under this number, and why. With NotHere, nothing
+// is wrong with the Start itself: the job may be started elsewhere, or under another number.
 type Refused struct {
 	ID      drover.AttemptID `json:"id"`
 	Text    string           `json:"text"`
 	NotHere bool             `json:"not_here,omitempty"`
 }
 
-// Exited says that the attempt's command has ended. It is sent at once, and again in each Hello until forgotten.
+// Exited reports that the attempt's command has ended. It is sent at once, and again in each Hello until forgotten.
 type Exited struct {
 	ID    drover.AttemptID `json:"id"`
 	Exit  drover.Exit      `json:"exit"`
 	Proof string           `json:"proof,omitempty"`
 }
 
-// API says that a job on the instance has connected to DROVER_API: the controller takes the connection with an OpenAPI
-// request.
+// API reports that a job on the instance has connected to DROVER_API. The controller takes the connection with an
+// OpenAPI request.
 type API struct {
 	Conn int64 `json:"conn"`
 }
 
-// What an instance holds of its jobs' connections to DROVER_API: at most so many at once, and each for so long until
-// the controller takes it.
+// An instance holds at most APIConns of its jobs' connections to DROVER_API at once, and waits at most APIPatience for
+// the controller to take each.
 const (
 	APIConns    = 64
 	APIPatience = 10 * time.Second
@@ -177,13 +176,14 @@ type Log struct {
 	Line string `json:"line"`
 }
 
-// What of a runner's own log travels by itself: so many lines in a Hello, of so many bytes each.
+// A Hello carries at most LogLines lines of the runner's own log. Each line sent, there or in a Log, is cut to LogLine
+// bytes.
 const (
 	LogLines = 10
 	LogLine  = 500
 )
 
-// Request is the first line of a bulk channel. Op says which fields matter.
+// Request begins each operation on a bulk channel. Op determines which fields matter.
 type Request struct {
 	Op     Op               `json:"op"`
 	ID     drover.AttemptID `json:"id,omitzero"`
@@ -194,7 +194,7 @@ type Request struct {
 	Conn   int64            `json:"conn,omitempty"`
 }
 
-// Op is what a bulk channel is for.
+// Op is an operation on a bulk channel.
 type Op string
 
 // The operations. A channel carries any number of PutBlob, GetLog and GetOutputs in turn; OpenAPI is its last.
@@ -208,31 +208,31 @@ const (
 	GetLog Op = "get_log"
 
 	// GetOutputs fetches the files that match the attempt's output patterns: a tar stream follows in chunks, then a
-	// second Reply that says whether it is whole.
+	// second Reply that reports whether it is complete.
 	GetOutputs Op = "get_outputs"
 
-	// OpenAPI takes up a connection that a job has made: from here on the two sides are its two ends.
+	// OpenAPI takes a connection that a job has made. From then on the channel carries the connection's bytes.
 	OpenAPI Op = "open_api"
 )
 
-// The streams that are the runner's own: what the attempt's supervisor did, and what the instance's daemon did (which
-// belongs to no attempt).
+// The runner's own streams: what the attempt's supervisor did, and what the instance's daemon did (which belongs to no
+// attempt).
 const (
 	SupervisorStream = "supervisor"
 	RunnerStream     = "runner"
 )
 
-// Reply answers a Request. Error is empty when the operation goes on as described.
+// Reply answers a Request. If Error is empty, the operation continues as described.
 type Reply struct {
 	Size  int64  `json:"size,omitempty"`
 	Error string `json:"error,omitempty"`
 
 	// Of GetOutputs.
-	LeftOut   []string `json:"left_out,omitempty"`  // what matched and was not sent, such as a link that leaves the working folder, and why
-	Unmatched []int    `json:"unmatched,omitempty"` // places of the patterns that matched nothing
+	LeftOut   []string `json:"left_out,omitempty"`  // what matched but was not sent, and why: for example a link that leaves the working folder
+	Unmatched []int    `json:"unmatched,omitempty"` // indexes of the patterns that matched nothing
 }
 
-// Conn reads and writes lines of JSON. One goroutine may read while others write.
+// Conn reads and writes lines of JSON. One goroutine may read while any number write.
 type Conn struct {
 	r *bufio.Reader
 
@@ -260,7 +260,7 @@ func (c *Conn) Write(v any) error {
 	return err
 }
 
-// Read takes the next line into v. It returns io.EOF at a clean end.
+// Read decodes the next line into v. It returns io.EOF at a clean end.
 func (c *Conn) Read(v any) error {
 	var line []byte
 	for {
@@ -282,5 +282,5 @@ func (c *Conn) Read(v any) error {
 	}
 }
 
-// Bytes reads what follows the lines, raw.
+// Bytes returns a reader of the raw bytes that follow the lines read so far.
 func (c *Conn) Bytes() io.Reader { return c.r }

@@ -17,7 +17,7 @@ import (
 
 var id = drover.AttemptID{Job: drover.JobID{Number: 17, Index: 3}, Number: 2}
 
-// messages has one of every kind.
+// messages are samples of most kinds.
 var messages = []wire.Message{
 	{Hello: &wire.Hello{Version: 1, Epoch: 5, Fleet: "lab", Instance: "lab-1", Attempts: []wire.Attempt{{ID: id, Exit: &drover.Exit{Code: 3}}}}},
 	{Start: &wire.Start{ID: id, Command: []string{"true"}, Env: map[string]string{"A": "b\nc"}, Files: []drover.File{{Path: "x", Mode: 0o644, Size: 1, Hash: "ab"}}, Timeout: time.Hour}},
@@ -128,8 +128,8 @@ func TestChunks(t *testing.T) {
 	})
 }
 
-// FuzzConn feeds lines of a stranger's to the reader: it must not panic, and what it takes must mean the same when
-// written again. An id that was left out is the one thing that is written and not read again.
+// FuzzConn feeds arbitrary lines to the reader: it must not panic, and a message that it accepts must read back the
+// same after being written. Only a message with an omitted id is written but cannot be read back.
 func FuzzConn(f *testing.F) {
 	f.Add([]byte(`{"hello":{"version":1,"epoch":1,"fleet":"lab","instance":"lab-1","attempts":[{"id":"1/1","exit":{"code":1}}]}}` + "\n"))
 	f.Add([]byte(`{"start":{"id":"17.3/1","command":["a"],"env":{"A":"b"},"timeout":-1}}` + "\n{}\nnull\n[]\n"))
