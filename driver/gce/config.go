@@ -68,7 +68,7 @@ var (
 var labelRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`),
 	Value: regexp.MustCompile(`^[a-z0-9_-]{0,63}$`),
-	Hint:  "keys and values have up to 63 lower-case letters, digits, dashes and underscores, and a key begins with a letter",
+	Hint:  "keys and values may have up to 63 lower-case letters, digits, dashes and underscores, and a key must begin with a letter",
 }
 
 // The shortest and longest that Google lets an instance run, where it is told: see "Limit the run time of a VM" in its
@@ -95,7 +95,7 @@ func (c *Config) Check() error {
 	}
 	switch run := c.MaxRun; {
 	case !region.MatchString(c.Region):
-		return drover.Errorf(drover.KindInvalid, "region: %.40q is not a region", c.Region).WithHint("write, for example, region: us-central1")
+		return drover.Errorf(drover.KindInvalid, "region: %.40q is not a region", c.Region).WithHint("for example, region: us-central1")
 	case !userName.MatchString(c.User):
 		return drover.Errorf(drover.KindInvalid, "user: %.40q is not a user name", c.User).WithHint("use lower-case letters, digits, dashes and underscores")
 	case run != 0 && (run < shortestRun || run > longestRun):

@@ -91,7 +91,7 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 	}
 	f, ok := known[first.ProviderType]
 	if !ok {
-		return nil, drover.Errorf(drover.KindInvalid, "there is no flavor %s", first.ProviderType).WithHint("openstack flavor list shows all flavors")
+		return nil, drover.Errorf(drover.KindInvalid, "there is no flavor %s", first.ProviderType).WithHint("run: openstack flavor list")
 	}
 	opts := &serverRequest{networks: c.config.Networks, keyPair: c.config.KeyPair, fleet: r.Tags[driver.TagFleet], template: template, CreateOpts: servers.CreateOpts{
 		Name: r.Name, FlavorRef: f.ID, ImageRef: first.Image, AvailabilityZone: first.Zone, UserData: []byte(kit.UserData(r).Reveal()),
