@@ -1,34 +1,34 @@
-// Package billing says what an instance's bill was for. It is pure: sums of money in, sums of money out.
+// Package billing divides an instance's bill. It has no side effects.
 //
-// The model: from when an instance is created to when its bill ends, each moment costs what its tariff says. An attempt
-// pays in proportion to its share of the instance's vCPUs, from its start to its command's end. The rest is boot until
-// the instance was ready, and idle from then on. Waste is the share of attempts that were lost or interrupted, and the
-// unused time of an instance on which no job ever started.
+// The model: from an instance's creation to the end of its bill, each moment costs its tariff. An attempt pays in
+// proportion to its share of the instance's vCPUs, from its start to the end of its command. The rest is boot until the
+// instance was ready, and idle from then on. Waste is the share of attempts that were lost or interrupted, and the cost
+// of an instance on which no job ever started.
 //
-// The invariant: for any period, the parts add up to what the instance cost in it, to the nano-dollar.
+// The invariant: for any period, the parts add up to the instance's cost in it, to the nano-dollar.
 package billing
 
 import "drover"
 
-// Bill is what an instance is paid for.
+// Bill is the paid life of an instance.
 type Bill struct {
 	Tariff  drover.Tariff
 	Created drover.Time
 	Ready   drover.Time // 0: it never was
-	End     drover.Time // now, while it goes on
+	End     drover.Time // now, if it has not ended
 	CPU     drover.MilliCPU
-	Unused  bool // it is gone, and no job ever began on it
+	Unused  bool // the instance is gone, and no job ever started on it
 }
 
-// Use is what an attempt had of an instance.
+// Use is an attempt's use of an instance.
 type Use struct {
 	Started drover.Time
-	Ended   drover.Time // now, while it goes on
+	Ended   drover.Time // now, if it has not ended
 	CPU     drover.MilliCPU
 	Lost    bool // or interrupted
 }
 
-// Parts is what money was for.
+// Parts are the parts of a cost.
 type Parts struct {
 	Jobs  drover.Money
 	Boot  drover.Money
@@ -36,20 +36,21 @@ type Parts struct {
 	Waste drover.Money
 }
 
-// Sum is all parts together.
+// Sum returns the sum of the parts.
 func (p Parts) Sum() drover.Money { return p.Jobs + p.Boot + p.Idle + p.Waste }
 
-// Plus is both together.
+// Plus adds the parts of two costs.
 func (p Parts) Plus(q Parts) Parts {
 	return Parts{p.Jobs + q.Jobs, p.Boot + q.Boot, p.Idle + q.Idle, p.Waste + q.Waste}
 }
 
-// Cost is what the instance cost from one time to another.
+// Cost returns the instance's cost from one time to another.
 func (b Bill) Cost(from, to drover.Time) drover.Money {
 	return b.Tariff.Cost(b.Created, min(from, b.End), min(to, b.End))
 }
 
-// Share is what of that was the attempt's. Like the whole, it grows from its beginning on, so that its parts add up.
+// Share returns the attempt's share of that. It is a difference of totals since the attempt's start, so the shares of
+// consecutive periods add up.
 func (b Bill) Share(u Use, from, to drover.Time) drover.Money {
 	return b.grown(u, to) - b.grown(u, from)
 }
@@ -62,20 +63,19 @@ func (b Bill) grown(u Use, to drover.Time) drover.Money {
 	return had.Part(int64(min(u.CPU, b.CPU)), int64(b.CPU))
 }
 
-// Account divides up what an instance cost in a stretch of time.
+// Account divides an instance's cost in one period.
 type Account struct {
 	bill     Bill
 	from, to drover.Time
 	left     drover.Money
 }
 
-// Open begins to divide.
+// Open returns an Account of a period.
 func (b Bill) Open(from, to drover.Time) *Account {
 	return &Account{b, from, to, b.Cost(from, to)}
 }
 
-// Charge is what an attempt had. It never takes what others have taken: their cut nano-dollars may make up one
-// together.
+// Charge charges an attempt for its use. Rounding never makes the charges exceed the cost.
 func (a *Account) Charge(u Use) (p Parts) {
 	had := min(a.left, a.bill.Share(u, a.from, a.to))
 	a.left -= had
@@ -85,7 +85,7 @@ func (a *Account) Charge(u Use) (p Parts) {
 	return Parts{Jobs: had}
 }
 
-// Rest is what no attempt had, once all were charged.
+// Rest returns the remainder, after all attempts were charged.
 func (a *Account) Rest() Parts {
 	if a.bill.Unused {
 		return Parts{Waste: a.left}

@@ -2,18 +2,18 @@ package runtimes
 
 import "math/bits"
 
-// Learned is what has been seen of a quantity that is log-normal, such as the run times of a user's jobs. What is new
-// counts for more than what is old.
+// Learned summarizes the observations of a log-normal quantity, such as the run times of a user's jobs. Recent ones
+// weigh more than old ones.
 type Learned struct {
-	Count int64 `json:"count"` // how often it was seen, up to the memory
-	Mean  int64 `json:"mean"`  // of the logarithm
-	Var   int64 `json:"var"`   // the mean square of its distance from that, in parts of an Octave
+	Count int64 `json:"count"` // number of observations, up to memory
+	Mean  int64 `json:"mean"`  // of the logarithms
+	Var   int64 `json:"var"`   // variance of the logarithms, in parts of an Octave
 }
 
-// memory is how many were seen at least of which the last counts for less than one in so many.
+// memory limits the counts, so that a new observation weighs at least one part in memory.
 const memory = 256
 
-// See is what is known after one more was seen.
+// See returns the summary with one more observation.
 func (l Learned) See(log int64) Learned {
 	l.Count = min(l.Count+1, memory)
 	away := log - l.Mean
@@ -22,14 +22,14 @@ func (l Learned) See(log int64) Learned {
 	return l
 }
 
-// Apart is how far apart the members of one group lie, such as the run times of jobs that were submitted together: far
-// less, as a rule, than the groups do.
+// Apart is the variance within groups, such as the run times of jobs submitted together. It is usually far smaller than
+// the variance between groups.
 type Apart struct {
-	Count int64 `json:"count"` // of independent differences, up to the memory
-	Var   int64 `json:"var"`   // their variance, in parts of an Octave
+	Count int64 `json:"count"` // degrees of freedom, up to memory
+	Var   int64 `json:"var"`   // variance of the logarithms, in parts of an Octave
 }
 
-// See is what is known after one more group was seen.
+// See returns the variance with one more group.
 func (a Apart) See(group Learned) Apart {
 	free := group.Count - 1
 	if free <= 0 {
@@ -39,24 +39,24 @@ func (a Apart) See(group Learned) Apart {
 	return Apart{min(all, memory), (a.Count*a.Var + group.Count*group.Var) / all}
 }
 
-// Given is the standard deviation of a group's members, of which the whole has so much: the less was seen, the more of
-// that is taken to be theirs.
+// Given returns the standard deviation within a group, if whole is that of all observations. The fewer groups were seen,
+// the closer it is to whole.
 func (a Apart) Given(whole int64) int64 {
 	return min(whole, root((a.Count*a.Var+trust*(whole*whole/Octave))/(a.Count+trust)*Octave))
 }
 
-// trust is how many were seen that count for as much as what is known beforehand.
+// trust is the number of observations that weigh as much as the prior.
 const trust = 3
 
-// Given is what is known of a part of something else, such as one user's jobs of everybody's: the less was seen of it,
-// the more it is taken to be like the whole.
+// Given returns the distribution of a part of a whole, such as one user's jobs among everybody's. The fewer observations
+// there are, the closer it is to the whole's.
 func (l Learned) Given(whole Dist) Dist {
 	n, all := l.Count, l.Count+trust
 	if n == 0 {
 		return whole
 	}
 	away := l.Mean - whole.Mu
-	spread := (n*l.Var+trust*variance(whole))/all + trust*(away*away/Octave)/(all*all) // the last since the mean is not known better yet
+	spread := (n*l.Var+trust*variance(whole))/all + trust*(away*away/Octave)/(all*all) // the last term is the uncertainty of the mean
 	return Dist{whole.Mu + away*n/all, root(spread * Octave)}
 }
 
@@ -75,13 +75,13 @@ func (l Learned) OfGroup(whole Dist, apart int64) Dist {
 
 func variance(d Dist) int64 { return d.Sigma * d.Sigma / Octave }
 
-// Both is what follows from two independent opinions, each of which counts for as much as it is certain.
+// Both combines two independent estimates, weighted by their certainty (inverse variance).
 func Both(a, b Dist) Dist {
 	va, vb := max(1, variance(a)), max(1, variance(b))
 	return Dist{(a.Mu*vb + b.Mu*va) / (va + vb), root(va * vb / (va + vb) * Octave)}
 }
 
-// root is the square root.
+// root returns the integer square root.
 func root(x int64) int64 {
 	if x <= 0 {
 		return 0

@@ -1,9 +1,9 @@
-// Package runtimes reckons with how long jobs take. What is known of a run time is a log-normal distribution (Dist); of
-// a job that runs, what is left follows from how long it has run: what has run long will run longer. An instance lives
-// until the last of its jobs ends (Longest), and a job keeps it for as long as it is likely to outlast the others
-// (Beyond). Knowledge is learned from what has ended (Learned).
+// Package runtimes models how long jobs run. A run time has a log-normal distribution (Dist). How much longer a running
+// job takes depends on how long it has run already: the longer it has run, the longer it will run. An instance lives
+// until the last of its jobs ends (Longest), and a job extends that life by the time for which it is expected to outlast
+// the others (Beyond). Distributions are learned from jobs that have ended (Learned).
 //
-// The package is pure and computes in integers alone, so that equal input has equal results on every processor.
+// The package has no side effects and uses only integers, so equal inputs give equal results on every processor.
 package runtimes
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Octave is the unit of logarithms to the base of 2: times are told apart by thousandths.
+// Octave is 1 in logarithms to base 2, which therefore have a resolution of about a thousandth.
 const Octave = 1 << 10
 
 // Dist is the log-normal distribution of a run time.
@@ -20,7 +20,7 @@ type Dist struct {
 	Sigma int64 `json:"sigma"` // the standard deviation of the logarithm
 }
 
-// Log is the logarithm of a time.
+// Log returns the logarithm of a duration, in parts of an Octave.
 func Log(d time.Duration) int64 {
 	x := uint64(max(1, d))
 	whole := bits.Len64(x) - 1
@@ -38,18 +38,18 @@ func Log(d time.Duration) int64 {
 	return log
 }
 
-// roots are 2^(2^-i) in parts of 2^62, for i from 1 on.
+// roots are 2^(2^-i) in parts of 2^62, for i from 1 to 10.
 var roots = [...]uint64{
 	6521908912666391106, 5484249825272419512, 5029079263719320435, 4815862801830788490, 4712668792719003884,
 	4661903986662671290, 4636727017470743990, 4624189567668517720, 4617933561212708776, 4614808732577250068,
 }
 
 const (
-	longest = 1 << 60 // some 36 years, beyond which no time is told apart
+	longest = 1 << 60 // about 36 years, the longest duration
 	most    = 60 * Octave
 )
 
-// Exp is the time of a logarithm.
+// Exp returns the duration with this logarithm.
 func Exp(log int64) time.Duration {
 	if log < 0 {
 		return 0
@@ -68,34 +68,34 @@ func Exp(log int64) time.Duration {
 	return time.Duration(x >> (62 - whole))
 }
 
-// A distribution is computed with as points: a quarter of a standard deviation apart, from 2.5 below the median to 4
-// above it.
+// Calculations represent a distribution by points: a quarter of a standard deviation apart, from 2.5 standard deviations
+// below the median to 4 above it.
 const (
 	lowest   = -10
 	highest  = 16
 	pointsOf = highest - lowest + 1
 )
 
-// certain is the weight of all points together.
+// certain is the total weight of all points.
 const certain = 1 << 20
 
-// weights are the normal distribution's, of a quarter of a standard deviation around each point, at the ends with all
-// that is beyond.
+// weights are the shares of the normal distribution within an eighth of a standard deviation of each point. The first
+// and the last include everything beyond.
 var weights = [pointsOf]int64{
 	9201, 8408, 14264, 22738, 34062, 47950, 63431, 78851, 92112, 101116, 104309, 101116, 92112, 78851, 63431, 47950, 34062, 22738, 14264, 8408, 4658, 2425, 1186, 545, 236, 96, 56,
 }
 
-// Mean is how long a job takes on average.
+// Mean returns the mean run time.
 func (d Dist) Mean() time.Duration {
 	p := d.Left(0)
 	return p.Mean()
 }
 
-// Median is what as many jobs exceed as fall short of.
+// Median returns the median run time.
 func (d Dist) Median() time.Duration { return Exp(d.Mu) }
 
-// Left is how much longer a job runs that has run for so long. Of one that has outrun all that was thought likely
-// nothing better is known than that it will run for a part of that time again, as uncertain as it was.
+// Left returns how much longer a job runs that has run for age. A job that has exceeded all points is expected to run
+// for a part of its age, half of the standard deviation in octaves.
 func (d Dist) Left(age time.Duration) (p Points) {
 	for i, w := range weights {
 		at := Exp(d.Mu+d.Sigma*int64(i+lowest)/4) - age
@@ -109,7 +109,7 @@ func (d Dist) Left(age time.Duration) (p Points) {
 	return p
 }
 
-// Points are times, the least first, each with how likely it is. No points at all are a time that is over.
+// Points are durations with weights, shortest first. No points are a duration of zero.
 type Points struct {
 	n   int
 	sum int64 // of the weights
@@ -121,7 +121,7 @@ type point struct {
 	weight int64
 }
 
-// At is a time that is certain.
+// At returns a certain duration.
 func At(d time.Duration) (p Points) {
 	if d > 0 {
 		p.add(d, certain)
@@ -141,10 +141,10 @@ func (p *Points) add(at time.Duration, weight int64) {
 	p.sum += weight
 }
 
-// Mean is the expected time.
+// Mean returns the expected duration.
 func (p *Points) Mean() time.Duration { return Beyond(p, &Points{}) }
 
-// By is a time by which it is over with a likelihood of so many hundredths.
+// By returns the duration that is not exceeded with a probability of percent.
 func (p *Points) By(percent int64) (at time.Duration) {
 	below := int64(0)
 	for _, x := range p.all[:p.n] {
@@ -156,7 +156,7 @@ func (p *Points) By(percent int64) (at time.Duration) {
 	return at
 }
 
-// Beyond is how much longer the first takes than the second, on average, where it is no shorter.
+// Beyond returns the expected time by which p exceeds than, counting zero where it does not.
 func Beyond(p, than *Points) time.Duration {
 	if p.n == 0 {
 		return 0
@@ -193,14 +193,14 @@ func (s *sum128) over(weight int64) time.Duration {
 	return time.Duration(q)
 }
 
-// scaled is a part of a time.
+// scaled returns d × part / of.
 func scaled(d time.Duration, part, of int64) time.Duration {
 	var s sum128
 	s.add(d, part)
 	return s.over(of)
 }
 
-// Longest is when both are over.
+// Longest returns the longer of two independent durations.
 func Longest(p, q *Points) (r Points) {
 	switch {
 	case p.n == 0:
@@ -208,8 +208,8 @@ func Longest(p, q *Points) (r Points) {
 	case q.n == 0:
 		return *p
 	}
-	// The likelihood that both are over by a time is the product of each; what it grows by at each point is that one's
-	// weight.
+	// The probability that both are over by a time is the product of their probabilities. Its increase at each point is
+	// that point's weight.
 	merged, count := [2 * pointsOf]point{}, 0
 	i, j, belowP, belowQ, was := 0, 0, int64(0), int64(0), int64(0)
 	for i < p.n || j < q.n {
@@ -229,7 +229,7 @@ func Longest(p, q *Points) (r Points) {
 	return fewer(merged[:count])
 }
 
-// fewer is many points as few, neighbours as one at their mean.
+// fewer merges neighbouring points at their mean, so that no more than pointsOf are left.
 func fewer(all []point) (p Points) {
 	for i := 0; i < len(all); {
 		left, room := len(all)-i, pointsOf-p.n
@@ -246,7 +246,7 @@ func fewer(all []point) (p Points) {
 	return p
 }
 
-// LongestOf is when the last of so many jobs that are alike is over.
+// LongestOf returns the longest of n independent run times with the same distribution.
 func LongestOf(d Dist, n int) (p Points) {
 	one := d.Left(0)
 	for power := one; n > 0; n >>= 1 {
@@ -260,13 +260,13 @@ func LongestOf(d Dist, n int) (p Points) {
 	return p
 }
 
-// OfMean is the distribution of a mean and a spread.
+// OfMean returns the distribution with this mean and standard deviation of the logarithm.
 func OfMean(mean time.Duration, sigma int64) Dist {
-	const halfLn2 = 355 // in parts of an Octave: the mean of 2^x is above its median by that times the variance
+	const halfLn2 = 355 // in parts of an Octave: the logarithm of the mean exceeds that of the median by this times the variance
 	return Dist{Log(mean) - variance(Dist{Sigma: sigma})*halfLn2/Octave, sigma}
 }
 
-// Later is the times as much later.
+// Later returns the durations, each longer by the same time.
 func (p Points) Later(by time.Duration) Points {
 	for i := range p.all[:p.n] {
 		p.all[i].at += by
