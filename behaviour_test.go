@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the tests that cover each behaviour into docs/behaviour.md")
 
-// behaviours are the columns of a row of the table.
+// The columns of a row of the table.
 const (
 	colID = iota
 	colWhat
@@ -24,7 +24,7 @@ const (
 	colTests
 )
 
-// A test covers what the line above it says, and a scenario in testdata what a line of its own says.
+// A comment above a test, or a line of its own in a scenario in testdata, names what it covers.
 var (
 	coversTest     = regexp.MustCompile(`(?m)^// covers ([A-Z0-9 ]+)\n((?://.*\n)*func (?:Test|Fuzz))?`)
 	coversScenario = regexp.MustCompile(`(?m)^# covers ([A-Z0-9 ]+)$`)
@@ -95,7 +95,7 @@ func TestSimulatedFaults(t *testing.T) {
 	}
 }
 
-// places are the packages and files that a cell names: a file belongs to the package before it, or to every driver.
+// places returns the packages and files that a cell names: a file belongs to the package before it, or to every driver.
 func places(cell string) (files []string) {
 	folder := "."
 	for _, word := range placeWord.FindAllString(cell, -1) {
@@ -117,7 +117,7 @@ func places(cell string) (files []string) {
 	return files
 }
 
-// wantIDs wants rows for each letter, numbered from 1 to its count.
+// wantIDs checks that the rows have each letter with the numbers from 1 to its count.
 func wantIDs(t *testing.T, rows [][]string, letters ...any) {
 	t.Helper()
 	var want, got []string
@@ -134,7 +134,7 @@ func wantIDs(t *testing.T, rows [][]string, letters ...any) {
 	}
 }
 
-// wantCovered compares a cell with the tests that cover the id, and takes the id out.
+// wantCovered compares a cell with the number of tests that cover the id, and removes the id from covered.
 func wantCovered(t *testing.T, id, cell string, covered map[string]int) {
 	t.Helper()
 	if want := counts(covered[id]); cell != want {
@@ -143,7 +143,7 @@ func wantCovered(t *testing.T, id, cell string, covered map[string]int) {
 	delete(covered, id)
 }
 
-// coverage counts by id the tests and scenarios that cover it.
+// coverage counts the tests and scenarios that cover each id.
 func coverage(t *testing.T) map[string]int {
 	t.Helper()
 	covered := map[string]int{}
@@ -172,7 +172,7 @@ func coverage(t *testing.T) map[string]int {
 	return covered
 }
 
-// counts is how a cell of the table shows a number of tests.
+// counts formats a number of tests for a cell of the table.
 func counts(tests int) string {
 	if tests == 0 {
 		return ""
@@ -180,7 +180,7 @@ func counts(tests int) string {
 	return strconv.Itoa(tests)
 }
 
-// writeCoverage puts the tests of each id into the tables of the document.
+// writeCoverage writes the number of tests for each id into the tables of the document.
 func writeCoverage(t *testing.T, covered map[string]int) {
 	t.Helper()
 	const file = "docs/behaviour.md"

@@ -2,18 +2,18 @@ package drover
 
 import "time"
 
-// MaxBillingPeriod is the longest that a cloud may bill beyond an instance's end: money is limited by the hour, and
-// what is paid ahead then ends in the next one at the latest.
+// MaxBillingPeriod is the longest time for which a cloud may bill after an instance has ended. Budgets count by the
+// hour, so time that is paid in advance ends in the next hour at the latest.
 const MaxBillingPeriod = time.Hour
 
 // Billing is how a cloud rounds the time that it bills. Neither time is longer than MaxBillingPeriod.
 type Billing struct {
-	Least  time.Duration `json:"least,omitempty"`  // is billed in any case
-	Period time.Duration `json:"period,omitempty"` // of which each that is begun is billed as a whole; 0: there is none
+	Least  time.Duration `json:"least,omitempty"`  // the minimum that is billed
+	Period time.Duration `json:"period,omitempty"` // each one that has begun is billed in full; 0: there are none
 }
 
-// PaidUntil is when the bill of an instance ends that was created and ended at these times: never before it ended, and
-// no earlier if it ends later.
+// PaidUntil returns when the bill ends for an instance that was created and ended at these times. It is never before
+// the instance's end, and a later end never makes it earlier.
 func (b Billing) PaidUntil(created, ended Time) Time {
 	took := ended.Sub(created)
 	if b.Period > 0 {

@@ -31,7 +31,7 @@ func TestPaidUntil(t *testing.T) {
 	}
 }
 
-// What ends later is paid no less, and never less than it took.
+// A later end never shortens the bill, and the bill covers at least the instance's life.
 func TestPaidUntilGrows(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		span := rapid.Map(rapid.Int64Range(0, int64(drover.MaxBillingPeriod)), func(n int64) time.Duration { return time.Duration(n) })

@@ -3,14 +3,14 @@ package drover
 // ConfigDiff is what another configuration would change.
 type ConfigDiff struct {
 	Changes []ConfigChange `json:"changes"`       // by key
-	Restart []string       `json:"needs_restart"` // keys of them that a running controller refuses to change
-	Fates   []Fate         `json:"instances"`     // what becomes of instances at once, and what their pools then still lack
+	Restart []string       `json:"needs_restart"` // the keys that a running controller refuses to change
+	Fates   []Fate         `json:"instances"`     // what happens to instances at once, and what their pools still lack afterwards
 }
 
-// ConfigChange is a key of a configuration with another value. Secrets are hidden.
+// ConfigChange is a configuration key whose value changes. Secrets are hidden.
 type ConfigChange struct {
 	Key  string `json:"key"`            // such as pools.web.size
-	From string `json:"from,omitempty"` // empty: it is not given, and there is no default to name
+	From string `json:"from,omitempty"` // empty: the key is not set, and has no default to show
 	To   string `json:"to,omitempty"`
 }
 
@@ -21,14 +21,14 @@ type FateKind string
 const (
 	FateDestroy FateKind = "destroy" // at once
 	FateDrain   FateKind = "drain"   // they finish their jobs, and are then destroyed
-	FateReplace FateKind = "replace" // in steps, as their pool's replace: says
-	FateStop    FateKind = "stop"    // they are kept, stopped
-	FateStart   FateKind = "start"   // they were stopped
+	FateReplace FateKind = "replace" // in steps, as their pool's key replace specifies
+	FateStop    FateKind = "stop"    // they are kept, but stopped
+	FateStart   FateKind = "start"   // they were kept stopped
 	FateCreate  FateKind = "create"
-	FateWait    FateKind = "wait" // they are wanted, and cannot be created yet
+	FateWait    FateKind = "wait" // they are wanted, but cannot be created yet
 )
 
-// Fates lists the kinds in the order in which they are shown.
+// Fates lists the kinds in display order.
 func Fates() []FateKind {
 	return []FateKind{FateDestroy, FateDrain, FateReplace, FateStop, FateStart, FateCreate, FateWait}
 }
@@ -41,6 +41,6 @@ type Fate struct {
 	Cloud  string   `json:"cloud,omitempty"`
 	Zone   string   `json:"zone,omitempty"`
 	Type   string   `json:"type,omitempty"`
-	Names  []string `json:"names,omitempty"` // of those that there are: the first of them
+	Names  []string `json:"names,omitempty"` // the first few of them, if they exist already
 	Reason *Reason  `json:"reason,omitempty"`
 }

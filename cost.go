@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// CostBy is what costs are grouped by.
+// CostBy is a grouping of costs.
 type CostBy string
 
-// What money can be told apart by. By [CostByLabel] alone jobs are told apart by all their labels together, and with a
-// colon and a name, as in "label:project", by that label's value.
+// The groupings. [CostByLabel] alone groups jobs by all of their labels together; with a colon and a name, as in
+// "label:project", by that label's value.
 const (
 	CostByJob   CostBy = "job"
 	CostByLabel CostBy = "label"
@@ -40,30 +40,29 @@ func (by CostBy) Known() bool { return slices.Contains(CostsBy(), by) || by.Labe
 // CostFilter selects costs.
 type CostFilter struct {
 	By    CostBy
-	Since Time // from when on; 0: from the beginning
-	Until Time // until when; 0, or a time to come: now
-	Limit int  // at most so many lines, the dearest; 0, or more than MaxPage: MaxPage
+	Since Time // start of the period; 0: the fleet's beginning
+	Until Time // its end; 0, or in the future: now
+	Limit int  // maximum number of lines, the most expensive ones; 0, or more than MaxPage: MaxPage
 
-	Step time.Duration // also over time, in steps of this length from Since on, at most MaxCostSteps; 0: not
+	Step time.Duration // also divide the costs into steps of this length from Since on, at most MaxCostSteps; 0: do not
 }
 
-// MaxCostSteps is the most steps of time that money is told apart by.
+// MaxCostSteps is the maximum number of steps.
 const MaxCostSteps = 500
 
 // Costs are the costs from Since to Until. The lines, and Others if there are more lines than requested, add up to
 // Total, the cost of the fleet.
 type Costs struct {
 	By     CostBy     `json:"by"`
-	Since  Time       `json:"since,omitzero"` // left out: the beginning
+	Since  Time       `json:"since,omitzero"` // omitted: the fleet's beginning
 	Until  Time       `json:"until"`
-	Lines  []CostLine `json:"lines"`  // dearest first
+	Lines  []CostLine `json:"lines"`  // most expensive first
 	Others *CostLine  `json:"others"` // all further lines as one; null if there are none
 	Total  CostLine   `json:"total"`
-	Steps  []CostStep `json:"steps,omitempty"` // in the order of time, if they were asked for
+	Steps  []CostStep `json:"steps,omitempty"` // in order of time, if requested
 }
 
-// CostStep has the costs of one step of time: for each of the Lines, in their order, its part in this step, and that of
-// all others.
+// CostStep is the costs of one step: the part of each of the Lines, in their order, and that of all others.
 type CostStep struct {
 	Since Time      `json:"since"`
 	Until Time      `json:"until"`
@@ -73,11 +72,11 @@ type CostStep struct {
 
 // CostLine is the cost of one job, label, user, pool, cloud or type.
 type CostLine struct {
-	Key   string  `json:"key"`            // empty: of none
+	Key   string  `json:"key"`            // empty: none
 	Name  string  `json:"name,omitempty"` // of a job
-	Jobs  float64 `json:"jobs_usd"`       // while a job had the vCPUs
+	Jobs  float64 `json:"jobs_usd"`       // vCPUs used by jobs
 	Boot  float64 `json:"boot_usd"`       // until instances were ready
-	Idle  float64 `json:"idle_usd"`       // vCPUs that no job had
-	Waste float64 `json:"waste_usd"`      // what came to nothing: attempts that were lost or interrupted, instances that never ran a job
-	Cost  float64 `json:"cost_usd"`       // all of it
+	Idle  float64 `json:"idle_usd"`       // vCPUs that no job used
+	Waste float64 `json:"waste_usd"`      // attempts that were lost or interrupted, and instances that never ran a job
+	Cost  float64 `json:"cost_usd"`       // total
 }

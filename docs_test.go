@@ -14,7 +14,7 @@ import (
 	"drover/internal/kubetest"
 )
 
-// documents are all that is written for people.
+// documents lists all documents that are written for people.
 func documents(t *testing.T) []string {
 	t.Helper()
 	docs, err := filepath.Glob("docs/*.md")
@@ -33,7 +33,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// anchors are what links call the headings of a document.
+// anchors returns the link anchors of a document's headings.
 func anchors(text string) (all []string) {
 	for _, m := range headings.FindAllStringSubmatch(text, -1) {
 		all = append(all, strings.ReplaceAll(punctuation.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
@@ -51,7 +51,7 @@ var (
 
 func TestDocuments(t *testing.T) {
 	t.Run("every configuration in them is good", func(t *testing.T) {
-		authority := kubetest.NewAuthority(t) // in its folder are the files that node groups name
+		authority := kubetest.NewAuthority(t) // its folder has the files that node groups name
 		authority.Issue("server")
 		found := 0
 		for _, doc := range documents(t) {

@@ -5,27 +5,27 @@ import (
 	"fmt"
 )
 
-// ErrorKind classes an error by what can be done about it. The list is closed and only ever grows at its end.
+// ErrorKind classifies an error by what can be done about it. The list is closed; new kinds are added only at its end.
 type ErrorKind string
 
 // The kinds of error. The first eight are what a cloud's answer can mean (see package driver).
 const (
 	KindTransient      ErrorKind = "transient"      // try again later; the outcome of the call may be unknown
-	KindQuota          ErrorKind = "quota"          // the account may have no more of this
+	KindQuota          ErrorKind = "quota"          // the account's quota for this is used up
 	KindCapacity       ErrorKind = "capacity"       // the cloud has no more of this
 	KindRateLimit      ErrorKind = "rate_limit"     // too many calls; RetryAt says when the next may be made
 	KindUnsupported    ErrorKind = "unsupported"    // this cloud, zone or driver cannot do it, ever
-	KindAuthentication ErrorKind = "authentication" // who we are was not accepted
+	KindAuthentication ErrorKind = "authentication" // the credentials were not accepted
 	KindNotFound       ErrorKind = "not_found"
 	KindInvalid        ErrorKind = "invalid" // the request is wrong; repeating it is useless
 	KindUnreachable    ErrorKind = "unreachable"
 	KindForbidden      ErrorKind = "forbidden"
 	KindConflict       ErrorKind = "conflict"
-	KindHostKey        ErrorKind = "host_key" // an instance did not prove who it is
+	KindHostKey        ErrorKind = "host_key" // an instance did not prove its identity
 	KindInternal       ErrorKind = "internal"
 )
 
-// outcomes is the one table from kinds to what a client sees.
+// outcomes maps each kind to the HTTP status and the exit code that a client sees.
 var outcomes = map[ErrorKind]struct{ http, exit int }{
 	KindTransient:      {503, 3},
 	KindQuota:          {429, 1},
@@ -58,7 +58,7 @@ func (k ErrorKind) ExitCode() int {
 	return 1
 }
 
-// Scope says how much a quota or capacity error covers.
+// Scope is how much a quota or capacity error covers.
 type Scope string
 
 // The scopes of an error, from narrow to wide. An error whose scope is not known covers everything, for a short while.
@@ -70,18 +70,18 @@ const (
 	ScopeAll        Scope = "all"
 )
 
-// Error is an error with a class. Message says what we were doing and what went wrong, in lower case; Hint, if there is
+// Error is an error with a kind. Message says what we were doing and what went wrong, in lower case; Hint, if there is
 // one, says what the reader can do next.
 type Error struct {
 	Kind    ErrorKind `json:"kind"`
 	Scope   Scope     `json:"scope,omitempty"`  // of quota and capacity
-	Market  Market    `json:"market,omitempty"` // of quota and capacity; empty: both
+	Market  Market    `json:"market,omitempty"` // for quota and capacity errors; empty: both
 	RetryAt Time      `json:"retry_at,omitempty"`
 	Message string    `json:"message"`
 	Hint    string    `json:"hint,omitempty"`
 }
 
-// Error renders the message alone; the hint is for whoever shows it to a person.
+// Error returns the message alone. Code that shows the error to a person adds the hint.
 func (e *Error) Error() string { return e.Message }
 
 // Errorf makes an Error of the given kind.

@@ -15,7 +15,7 @@ import (
 func TestErrorKinds(t *testing.T) {
 	kinds := constants(t, "ErrorKind")
 	t.Run("every kind has an outcome of its own choosing", func(t *testing.T) {
-		// A kind that is missing in the table would come out as an internal error.
+		// A kind that is missing from the table has the outcome of an internal error.
 		for _, k := range kinds {
 			if kind := drover.ErrorKind(k); kind != drover.KindInternal && kind.HTTPStatus() == 500 {
 				t.Errorf("%s has none: give it a line in the table of errors.go", k)

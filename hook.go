@@ -5,16 +5,16 @@ type Hook string
 
 // The hooks.
 const (
-	HookCreated   Hook = "created"   // its cloud accepted it
-	HookReady     Hook = "ready"     // its first boot is proved: it answers, or runs where nobody logs in
-	HookStopped   Hook = "stopped"   // Drover stops it, to start it again, after which it is ready once more
-	HookDestroyed Hook = "destroyed" // it was destroyed, and its cloud lists it no longer
-	HookVanished  Hook = "vanished"  // it is gone, and Drover did not destroy it
-	HookExhausted Hook = "exhausted" // a cloud has nothing left in a zone: once, until it has again
-	HookBroken    Hook = "broken"    // it is held to be broken, and is not yet destroyed
+	HookCreated   Hook = "created"   // its cloud accepted the create request
+	HookReady     Hook = "ready"     // its first boot has succeeded: it answers, or, if nobody logs in, it runs
+	HookStopped   Hook = "stopped"   // Drover stops it in order to start it again; then it becomes ready once more
+	HookDestroyed Hook = "destroyed" // it was destroyed, and its cloud no longer lists it
+	HookVanished  Hook = "vanished"  // it is gone, but Drover did not destroy it
+	HookExhausted Hook = "exhausted" // a cloud has no capacity left in a zone: once, until it has some again
+	HookBroken    Hook = "broken"    // Drover considers it broken, and has not destroyed it yet
 )
 
-// Hooks are all hooks.
+// Hooks lists all hooks.
 func Hooks() []Hook {
 	return []Hook{HookCreated, HookReady, HookStopped, HookDestroyed, HookVanished, HookExhausted, HookBroken}
 }

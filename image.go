@@ -7,13 +7,13 @@ import (
 // maxImage bounds the name of an image: registries allow 255 bytes of name, 128 of tag, and 71 of digest.
 const maxImage = 512
 
-// imageName is [HOST[:PORT]/]PATH[:TAG][@DIGEST], as registries read it. It begins with a letter or digit, so it can be
-// no option.
+// imageName is [HOST[:PORT]/]PATH[:TAG][@DIGEST], as registries read it. It begins with a letter or digit, so it cannot
+// be mistaken for an option.
 var imageName = regexp.MustCompile(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?/)?` +
 	`[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*` +
 	`(?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`)
 
-// CheckImage says what is wrong with the name of a container image, as people give it, if anything is.
+// CheckImage returns an error if a text is not the name of a container image.
 func CheckImage(name string) error {
 	if len(name) > maxImage || !imageName.MatchString(name) {
 		return Errorf(KindInvalid, "%.100q is not the name of an image", name).

@@ -46,8 +46,8 @@ func ParseJobID(s string) (JobID, error) {
 	return id, nil
 }
 
-// MarshalText and UnmarshalText make a JobID a JSON string and a map key. One without a number, which stands for every
-// job, is empty.
+// MarshalText and UnmarshalText make a JobID a JSON string and a map key. A JobID without a number stands for every job
+// and becomes the empty string.
 func (id JobID) MarshalText() ([]byte, error) {
 	if id.Number == 0 {
 		return nil, nil
@@ -65,14 +65,14 @@ func (id *JobID) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// AttemptID names one execution of one job. Numbers begin at 1 and only grow, so they fence: a runner that has seen
-// attempt n of a job starts none below it.
+// AttemptID names one execution of one job. Numbers begin at 1 and only grow, so they act as a fence: a runner that has
+// seen attempt n of a job never starts one with a lower number.
 type AttemptID struct {
 	Job    JobID
 	Number int
 }
 
-// String renders the id as "17.3/1". It is also the name of nothing on disk: see [AttemptID.Folder].
+// String renders the id as "17.3/1". For the name on disk see [AttemptID.Folder].
 func (id AttemptID) String() string { return fmt.Sprintf("%v/%d", id.Job, id.Number) }
 
 // Folder is the name of the attempt's folder on its instance, "17.3-1".
@@ -89,11 +89,11 @@ func ParseAttemptID(s string) (AttemptID, error) {
 	return AttemptID{id, n}, nil
 }
 
-// MaxNumber is the highest number of a job, an element or an attempt that is believed of others: more than are ever
-// given, and so far from the end of the integers that counting on from there does not overflow.
+// MaxNumber is the highest number of a job, array element or attempt that Drover accepts from elsewhere. Drover never
+// assigns that many, and counting on from there does not overflow an integer.
 const MaxNumber = 1 << 48
 
-// Plausible reports whether the numbers of an id can be true.
+// Plausible reports whether the numbers of an id are in the possible range.
 func (id AttemptID) Plausible() bool {
 	in := func(n, least int64) bool { return least <= n && n <= MaxNumber }
 	return in(id.Job.Number, 1) && in(int64(id.Job.Index), -1) && in(int64(id.Number), 1)
@@ -120,7 +120,7 @@ const (
 	JobCancelled JobState = "cancelled"
 )
 
-// Final reports whether a job in this state stays in it for ever.
+// Final reports whether a job in this state has ended: only a retry takes it out of this state.
 func (s JobState) Final() bool { return s == JobSucceeded || s == JobFailed || s == JobCancelled }
 
 // AttemptState is where an attempt is in its life.
@@ -136,7 +136,7 @@ const (
 	AttemptFailed      AttemptState = "failed"      // any other end of the command
 	AttemptCancelled   AttemptState = "cancelled"   // stopped because its job was cancelled
 	AttemptInterrupted AttemptState = "interrupted" // the cloud took the instance back
-	AttemptLost        AttemptState = "lost"        // the instance died, fell silent or broke under it
+	AttemptLost        AttemptState = "lost"        // the instance died, went silent or broke
 )
 
 // Live reports whether an attempt in this state may still be executing or holds results that are nowhere else.
@@ -144,28 +144,28 @@ func (s AttemptState) Live() bool {
 	return s == AttemptStarting || s == AttemptRunning || s == AttemptCollecting
 }
 
-// Retry says which exit codes are tried again, and how often, before they are final. The zero Retry retries none.
+// Retry specifies which exit codes are retried, and how often, before they are final. The zero Retry retries none.
 type Retry struct {
-	ExitCodes []int `json:"exit_codes,omitempty"` // empty: every one but 0
+	ExitCodes []int `json:"exit_codes,omitempty"` // empty: all except 0
 	Times     int   `json:"times"`
 
-	Delay time.Duration `json:"delay,omitempty"` // before the first of them; each later one comes after twice as long
+	Delay time.Duration `json:"delay,omitempty"` // before the first retry; it doubles for each later one
 }
 
-// Retries reports whether an exit code is one that is tried again.
+// Retries reports whether an exit code is retried.
 func (r Retry) Retries(code int) bool {
 	return code != 0 && (len(r.ExitCodes) == 0 || slices.Contains(r.ExitCodes, code))
 }
 
-// Input is something laid in a job's working folder before it starts: either a path of the submitter's, or another
-// job's outputs.
+// Input is something that is placed in a job's working folder before it starts: either a path of the submitter's, or
+// another job's outputs.
 type Input struct {
 	Path string `json:"path,omitempty"`
 	From string `json:"from,omitempty"` // a job's name within the batch
 }
 
-// File is one file of a job's inputs: its contents by hash, and where it is laid, relative to the working folder, with
-// slashes.
+// File is one file of a job's inputs or outputs: the hash of its contents, and its path relative to the working folder,
+// with slashes.
 type File struct {
 	Path string `json:"path"`
 	Mode uint32 `json:"mode"` // permission bits
@@ -173,16 +173,17 @@ type File struct {
 	Hash string `json:"hash"` // SHA-256, in hex
 }
 
-// plainFile is a File as JSON has it if its path is text.
+// plainFile is the JSON form of a File whose path is valid UTF-8.
 type plainFile File
 
-// oddFile is a File whose path is no UTF-8 text, which JSON cannot hold: Path then only resembles it.
+// oddFile is the JSON form of a File whose path is not valid UTF-8. JSON cannot hold such a path, so Path only
+// resembles it.
 type oddFile struct {
 	plainFile
 	PathBytes []byte `json:"path_bytes,omitempty"`
 }
 
-// MarshalJSON writes the file so that its path survives.
+// MarshalJSON preserves the path even if it is not valid UTF-8.
 func (f File) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(f.Path) {
 		return json.Marshal(plainFile(f))
@@ -208,11 +209,10 @@ type Array struct {
 	First int    `json:"first"`
 	Last  int    `json:"last"`
 	Set   bool   `json:"set,omitempty"`
-	Only  string `json:"only,omitempty"` // the indices that it has, ascending, as "1,3,5-9"; empty: all from First to Last
+	Only  string `json:"only,omitempty"` // its indices, ascending, as "1,3,5-9"; empty: all from First to Last
 }
 
-// Runs are the array's indices, as runs of such that follow one another: the first and the last of each. A job that is
-// not an array has none.
+// Runs yields the first and last index of each run of consecutive indices. A job that is not an array has none.
 func (a Array) Runs() iter.Seq2[int, int] {
 	return func(yield func(first, last int) bool) {
 		switch {
@@ -235,7 +235,7 @@ func (a Array) Runs() iter.Seq2[int, int] {
 	}
 }
 
-// Size is how many elements the array has; a job that is not an array has one.
+// Size returns the number of elements; a job that is not an array has one.
 func (a Array) Size() int {
 	switch {
 	case !a.Set:
@@ -275,8 +275,8 @@ func (a Array) String() string {
 type JobSpec struct {
 	Name       string            `json:"name"`
 	Array      Array             `json:"array"`
-	MaxRunning int               `json:"max_running,omitempty"` // of its elements at once; 0: no limit
-	Gang       int               `json:"gang,omitempty"`        // so many elements in a row begin together; 0: each by itself
+	MaxRunning int               `json:"max_running,omitempty"` // the most of its elements that run at once; 0: no limit
+	Gang       int               `json:"gang,omitempty"`        // this many consecutive elements start together; 0: each by itself
 	Command    []string          `json:"command"`
 	Image      string            `json:"image,omitempty"`
 	Resources  Resources         `json:"resources"`
@@ -284,21 +284,21 @@ type JobSpec struct {
 	Env        map[string]string `json:"env,omitempty"`
 	Inputs     []Input           `json:"inputs,omitempty"`
 	Outputs    []string          `json:"outputs,omitempty"`
-	Required   []string          `json:"required,omitempty"`  // those of Outputs that must match something, or a job that ended well fails
-	After      []string          `json:"after,omitempty"`     // names of jobs of the same batch, or numbers of others, that must succeed before; those of inputs included
-	AfterAny   []string          `json:"after_any,omitempty"` // likewise, of jobs that must only be final before
+	Required   []string          `json:"required,omitempty"`  // the Outputs that must match something; otherwise a job with exit code 0 fails
+	After      []string          `json:"after,omitempty"`     // names of jobs in the same batch, or numbers of others, that must succeed first; including those of inputs
+	AfterAny   []string          `json:"after_any,omitempty"` // the same for jobs that need only be final
 	Spot       SpotPolicy        `json:"spot"`
 	Attempts   int               `json:"attempts"`
 	Retry      Retry             `json:"retry"`
 	Timeout    time.Duration     `json:"timeout,omitempty"`  // 0: none
-	Expected   time.Duration     `json:"expected,omitempty"` // how long one attempt is likely to run: it guides what is rented, and ends nothing; 0: not known
-	MaxWait    time.Duration     `json:"max_wait,omitempty"` // how much longer than for a boot it may wait for room that is paid for anyway
+	Expected   time.Duration     `json:"expected,omitempty"` // how long one attempt is likely to run: it influences what is rented, but ends nothing; 0: not known
+	MaxWait    time.Duration     `json:"max_wait,omitempty"` // how much longer than a boot it may wait for room that is paid for anyway
 	Priority   int               `json:"priority"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	Files      []File            `json:"files,omitempty"`   // what Inputs' paths, and Foreach, turned out to hold, once hashed
-	Foreach    []string          `json:"foreach,omitempty"` // the file that each element of the array is for: where among Files it is, and is laid for that element alone
+	Files      []File            `json:"files,omitempty"`   // the contents of Inputs' paths and of Foreach, once hashed
+	Foreach    []string          `json:"foreach,omitempty"` // the file of each array element: its path in Files; it is placed for that element alone
 
-	ForeachPaths []string `json:"-"` // the submitter's files that these are
+	ForeachPaths []string `json:"-"` // the submitter's paths of these files
 }
 
 // FileOf is the file that an element is for; empty if there is none.
@@ -309,24 +309,24 @@ func (s JobSpec) FileOf(index int) string {
 	return s.Foreach[index]
 }
 
-// GangOf is which of the job's gangs an element is of, and its place in that, both from 0.
+// GangOf returns the number of an array element's gang and the element's place in it, both from 0.
 func (s JobSpec) GangOf(index int) (gang, place int) {
 	nth := index - s.Array.First
 	return nth / s.Gang, nth % s.Gang
 }
 
-// MaxAlternatives is how many patterns without braces one with braces may stand for: looking for files takes time in
-// proportion.
+// MaxAlternatives is the most patterns without braces that one with braces may stand for: the time to search for files
+// is proportional to it.
 const MaxAlternatives = 100
 
-// Alternatives is how many patterns without braces a valid one stands for, at most: {a,b}/{c,d} are four. It stops
-// counting beyond MaxAlternatives.
+// Alternatives returns the most patterns without braces that a valid pattern stands for: {a,b}/{c,d} stands for four.
+// It stops counting beyond MaxAlternatives.
 func Alternatives(pattern string) int {
 	_, n := alternatives(pattern, false)
 	return n
 }
 
-// alternatives counts up to the end of the pattern or, within braces, up to theirs.
+// alternatives counts up to the end of the pattern or, within braces, up to the closing one.
 func alternatives(rest string, within bool) (_ string, sum int) {
 	product := 1
 	for rest != "" && sum+product <= MaxAlternatives {
@@ -353,22 +353,22 @@ type Batch struct {
 	Name   string    `json:"name"`
 	User   string    `json:"user,omitempty"`
 	Jobs   []JobSpec `json:"jobs"`
-	Notify *Notify   `json:"notify,omitempty"` // who is told what becomes of it; nil: nobody
+	Notify *Notify   `json:"notify,omitempty"` // where its outcome is posted; nil: nowhere
 }
 
-// Notify is a URL to which a message is posted, and at what.
+// Notify is a URL to which messages are posted, and the events that cause them.
 type Notify struct {
 	URL string   `json:"url"`
-	On  []string `json:"on"` // of what follows
+	On  []string `json:"on"` // of the events below
 }
 
-// What a Notify may be at.
+// The events of a Notify.
 const (
 	NotifyFailed = "failed" // the first of its jobs has failed
 	NotifyFinal  = "final"  // all of them are final
 )
 
-// Job is the job of a name. KindInvalid: there is none.
+// Job returns the job with this name. KindInvalid: there is none.
 func (b Batch) Job(name string) (JobSpec, error) {
 	for _, j := range b.Jobs {
 		if j.Name == name {
@@ -378,7 +378,7 @@ func (b Batch) Job(name string) (JobSpec, error) {
 	return JobSpec{}, Errorf(KindInvalid, "batch %s has no job named %s", b.Name, name).WithHint("a retried job takes its new definition from the job with the same name")
 }
 
-// CheckRetry says whether a job may be retried as s: key is what must not change and did.
+// CheckRetry returns an error if a job may not be retried as s; key is the one that must not change but did.
 func (s JobSpec) CheckRetry(was JobSpec) (key string, err error) {
 	switch {
 	case !slices.Equal(s.Foreach, was.Foreach):
@@ -396,7 +396,7 @@ func (s JobSpec) CheckRetry(was JobSpec) (key string, err error) {
 		WithHint("array, foreach, gang and after must not change; the command, inputs, resources and other keys may change")
 }
 
-// Defaults of a job, filled in where a batch file is silent.
+// The defaults of a job, for keys that a batch file leaves out, and its limits.
 const (
 	DefaultAttempts = 3
 	DefaultPriority = 1
@@ -407,27 +407,27 @@ const (
 	DefaultMemory = 512 * MiB
 	DefaultDisk   = 1 * GiB
 	MaxArray      = 1_000_000 // elements
-	MaxGang       = 1000      // of them that begin together
+	MaxGang       = 1000      // elements that start together
 	MaxPriority   = 1000
 )
 
 // Exit is how a command ended, as its supervisor saw it.
 type Exit struct {
-	Code      int           `json:"code"`             // 128+signal when a signal ended it, as shells say it
+	Code      int           `json:"code"`             // 128+signal if a signal ended it, as in a shell
 	Signal    string        `json:"signal,omitempty"` // "killed", "terminated", …
-	Cause     string        `json:"cause,omitempty"`  // why the runner ended it: "stopped", "timeout"; or could not begin it: "no start"; see the causes
-	Text      string        `json:"text,omitempty"`   // for people, when Code alone does not say it
+	Cause     string        `json:"cause,omitempty"`  // why the runner ended it ("stopped", "timeout") or could not start it ("no start"); see the causes
+	Text      string        `json:"text,omitempty"`   // for people, if Code alone does not explain it
 	Started   Time          `json:"started"`          // by the instance's clock
 	Ended     Time          `json:"ended"`
 	CPU       time.Duration `json:"cpu"`        // user and system time of the command and its children
 	MaxRSS    Bytes         `json:"max_rss"`    // largest resident set of any one process
-	StdoutLen int64         `json:"stdout_len"` // bytes written, of which Stdout holds the last
+	StdoutLen int64         `json:"stdout_len"` // bytes written; Stdout holds the last of them
 	StderrLen int64         `json:"stderr_len"`
 	Stdout    string        `json:"stdout,omitempty"` // at most TailBytes
 	Stderr    string        `json:"stderr,omitempty"`
 }
 
-// TailBytes is how much of the end of each output stream travels with an exit; a shorter stream is whole in it.
+// TailBytes is how much of the end of each output stream an Exit contains; a shorter stream is complete.
 const TailBytes = 4096
 
 // The causes of an Exit.
@@ -437,8 +437,8 @@ const (
 	CauseNoStart = "no start"
 	CauseLost    = "supervisor lost"
 
-	CauseInterrupted = "interrupted"       // it was told to end because the cloud takes the instance back
+	CauseInterrupted = "interrupted"       // it was told to end because its cloud is taking the instance back
 	CauseMemory      = "out of memory"     // it needed more memory than it had
-	CauseImage       = "image"             // its image does not exist, or may not be had
+	CauseImage       = "image"             // its image does not exist, or access to it is denied
 	CauseNoImage     = "image unreachable" // its image could not be fetched this time
 )

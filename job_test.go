@@ -11,7 +11,7 @@ import (
 	"drover"
 )
 
-// jobIDs draws ids of jobs and of elements of arrays.
+// jobIDs draws ids of jobs and of array elements.
 var jobIDs = rapid.Custom(func(t *rapid.T) drover.JobID {
 	return drover.JobID{Number: rapid.Int64Min(1).Draw(t, "number"), Index: rapid.IntMin(-1).Draw(t, "index")}
 })

@@ -12,18 +12,18 @@ import (
 	"testing"
 )
 
-// layer is what a package is for and what it may import.
+// layer is a package's purpose and its permitted imports.
 type layer struct {
 	does    string   // its responsibility, in one line
 	ours    []string // packages of this module, the root being "."
-	outside []string // modules; the standard library is open to all but for what bans says
+	outside []string // modules; all packages may import the standard library, except for bans
 }
 
 // all stands for every package of this module.
 const all = "*"
 
-// layers is the architecture. Imports point down: a package may import of ours only what its line names. Tests may
-// import what they like, since nothing can come to depend on them.
+// layers is the architecture. Imports point down: of this module, a package may import only what its line names. Tests
+// may import anything, since nothing can depend on them.
 var layers = map[string]layer{
 	".": {does: "jobs, attempts, instances, offerings, their states, kinds of error, money, sizes"},
 	"driver": {
@@ -321,7 +321,7 @@ var layers = map[string]layer{
 	"examples/mandelbrot": {does: "the example's program, in the standard library alone"},
 }
 
-// bans are packages of the standard library that a layer does without, and why.
+// bans are packages of the standard library that a layer must not import, with the reason.
 var bans = map[string]map[string]string{
 	".": {
 		"net/http":     "the words know nothing of how they travel",
@@ -364,7 +364,7 @@ func TestLayers(t *testing.T) {
 	})
 }
 
-// packages lists what each package of the module imports, its tests apart.
+// packages lists what each package of the module imports, without its tests.
 func packages(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -403,7 +403,7 @@ func importsOf(file string) (paths []string, err error) {
 	return paths, nil
 }
 
-// forbidden says why the package in dir may not import the path and what to do about it; empty if it may.
+// forbidden returns why the package in dir may not import the path and what to do about it; empty if it may.
 func forbidden(dir, path string) string {
 	l := layers[dir]
 	if why := bans[dir][path]; why != "" {

@@ -2,7 +2,7 @@ package drover
 
 import "fmt"
 
-// UserLimits are how much of a controller one user may have. What is 0 has no limit.
+// UserLimits limit how much of a controller one user may use. 0 means no limit.
 type UserLimits struct {
 	Inputs   Bytes `json:"inputs" yaml:"inputs" doc:"total size of a user's uploaded inputs; 0: no limit"`
 	Results  Bytes `json:"results" yaml:"results" doc:"total size of the logs and outputs of a user's jobs; above this, the user cannot submit; 0: no limit"`
@@ -14,21 +14,21 @@ type UserLimits struct {
 	VCPUs     MilliCPU `json:"cpu_milli" yaml:"vcpus" doc:"the vCPUs of those instances in total; 0: no limit"`
 }
 
-// Default fills in what holds where nothing is said.
+// Default sets the default limits.
 func (l *UserLimits) Default() {
 	*l = UserLimits{Inputs: 100 * GiB, Results: 100 * GiB, Records: 16 * GiB, Jobs: 100_000, Elements: 1_000_000, Instances: 10_000, VCPUs: 1_000_000_000}
 }
 
-// Usage is how much of a controller a user has.
+// Usage is how much of a controller a user uses.
 type Usage struct {
 	Inputs   Bytes
 	Results  Bytes
 	Records  Bytes
-	Jobs     int // that are not final, as are the elements'
+	Jobs     int // jobs that are not final; Elements are theirs
 	Elements int
 }
 
-// CheckInputs refuses inputs that would take a user over the limit. Used is with them.
+// CheckInputs refuses inputs that would take a user over the limit. The parameter used includes them.
 func (l UserLimits) CheckInputs(user string, used Bytes) error {
 	if l.Inputs == 0 || used <= l.Inputs {
 		return nil
@@ -37,7 +37,7 @@ func (l UserLimits) CheckInputs(user string, used Bytes) error {
 		WithHint("inputs that no job uses are deleted after a day; the controller's operator may raise limits: {inputs: …}")
 }
 
-// CheckWork refuses jobs that would take a user over a limit. Used is with them.
+// CheckWork refuses jobs that would take a user over a limit. The parameter used includes them.
 func (l UserLimits) CheckWork(user string, used Usage) error {
 	switch {
 	case l.Jobs > 0 && used.Jobs > l.Jobs:
@@ -56,7 +56,7 @@ func (l UserLimits) CheckWork(user string, used Usage) error {
 	return nil
 }
 
-// over refuses what a user would have with what was asked for.
+// over is the error for a request that would take a user over a limit.
 func over(user, limit, have, most string) *Error {
 	return Errorf(KindQuota, "%s would have %s, but limits.%s is %s", user, have, limit, most)
 }

@@ -2,21 +2,21 @@ package drover
 
 import "strings"
 
-// NodeGroup is a pool as a Kubernetes cluster's autoscaler sees it: the autoscaler sets the target and names the nodes
-// that go.
+// NodeGroup is a pool as a Kubernetes cluster's autoscaler sees it: the autoscaler sets the target and chooses the
+// nodes to delete.
 type NodeGroup struct {
 	Name   string      `json:"name"`
 	Min    int         `json:"min"`
 	Max    int         `json:"max"`
-	Target int         `json:"target"`          // what was asked for and not given up; failed nodes count until they are deleted
-	Nodes  []GroupNode `json:"nodes"`           // by instance, the failed ones that never had one last
-	Offer  *Offering   `json:"offer,omitempty"` // what the next node has at least, at what its cheapest costs; nil while that is not known
+	Target int         `json:"target"`          // the number of nodes requested and not given up; failed nodes count until they are deleted
+	Nodes  []GroupNode `json:"nodes"`           // by instance; failed ones without an instance are last
+	Offer  *Offering   `json:"offer,omitempty"` // the least that the next node has, at the lowest price; nil: not known
 	Zone   string      `json:"zone"`
-	Reason *Reason     `json:"reason,omitempty"` // why it has not what was asked for
-	Gone   bool        `json:"gone,omitempty"`   // it is no longer configured, and its nodes go
+	Reason *Reason     `json:"reason,omitempty"` // why nodes are missing
+	Gone   bool        `json:"gone,omitempty"`   // it is no longer configured, and its nodes are being removed
 }
 
-// NodeState is how far a node has come.
+// NodeState is where a node is in its life.
 type NodeState string
 
 // The states of a node.
@@ -26,44 +26,44 @@ const (
 	NodeDeleting NodeState = "deleting"
 )
 
-// GroupNode is an instance of a node group, or the failure of one.
+// GroupNode is an instance of a node group, or a request for one that failed.
 type GroupNode struct {
-	ID       string    `json:"id,omitempty"`    // its node's spec.providerID; of one whose cloud has not named it yet, a name that stands for it
-	Asked    string    `json:"asked,omitempty"` // the name that stood for it
+	ID       string    `json:"id,omitempty"`    // its node's spec.providerID, or a placeholder until its cloud has named it
+	Asked    string    `json:"asked,omitempty"` // that placeholder
 	State    NodeState `json:"state"`
-	Instance int64     `json:"instance,omitempty"` // 0 of a failure before any was asked for
+	Instance int64     `json:"instance,omitempty"` // 0 for a failure before any was requested
 	Name     string    `json:"name,omitempty"`
 	Cloud    string    `json:"cloud,omitempty"`
 	Zone     string    `json:"zone,omitempty"`
-	Type     string    `json:"type,omitempty"` // its cloud's name of the instance type
+	Type     string    `json:"type,omitempty"` // its cloud's name for the instance type
 	GPUs     int       `json:"gpus,omitempty"`
 	Provider string    `json:"provider_id,omitempty"` // its cloud's id
 	Created  Time      `json:"created,omitempty"`
 	Joined   bool      `json:"joined,omitempty"`  // its node was ready and lost its startup taint
-	Emptied  bool      `json:"emptied,omitempty"` // its pods were evicted, so that it may go
-	Overdue  Time      `json:"overdue,omitempty"` // when it is given up unless it has joined
-	Leaving  *Reason   `json:"leaving,omitempty"` // why Drover takes it away; nil while it does not
-	Taken    bool      `json:"taken,omitempty"`   // its cloud takes it away
+	Emptied  bool      `json:"emptied,omitempty"` // its pods were evicted, so it can be deleted
+	Overdue  Time      `json:"overdue,omitempty"` // it is given up then, unless it has joined
+	Leaving  *Reason   `json:"leaving,omitempty"` // why Drover removes it; nil if it does not
+	Taken    bool      `json:"taken,omitempty"`   // its cloud is taking it back
 	Held     bool      `json:"held,omitempty"`    // an operator keeps it
 
 	Failure *NodeFailure `json:"failure,omitempty"`
 }
 
-// NodeFailure is why a node that was asked for could not be had. It counts toward its group's target until it is
-// deleted, although its instance may be gone.
+// NodeFailure is why a requested node could not be provided. It counts toward its group's target until it is deleted,
+// even if its instance is gone.
 type NodeFailure struct {
-	Number    int64  `json:"number"`              // counts the group's failures
+	Number    int64  `json:"number"`              // numbers the group's failures
 	Code      string `json:"code"`                // an ErrorKind, or the code of a Reason
-	Exhausted bool   `json:"exhausted,omitempty"` // resources were lacking: the autoscaler does well to try another group
+	Exhausted bool   `json:"exhausted,omitempty"` // resources were lacking: the autoscaler should try another group
 	Reason    Reason `json:"reason"`
 }
 
-// StartupTaint begins the key of every taint that nodes lose once they can be used. Autoscalers know it, and expect it
-// of no template.
+// StartupTaint is the prefix of the keys of all taints that nodes lose once they are usable. Autoscalers recognize it,
+// and do not expect these taints in a template.
 const StartupTaint = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
-// GPULabel is the key of a label of nodes with GPUs, and AnyGPU its value: Drover does not know models. While a node
-// has it and no GPUs, the autoscaler holds it to be starting.
+// GPULabel is the key of a label on nodes with GPUs, and AnyGPU is its value, since Drover does not distinguish models.
+// While a node has the label but no GPUs, the autoscaler considers it starting.
 const (
 	GPULabel = "drover/gpu"
 	AnyGPU   = "any"
@@ -79,7 +79,7 @@ func ParseTaint(text string) (t Taint) {
 	return t
 }
 
-// NodeGroups are all node groups at a moment. They are shared and never change.
+// NodeGroups is an immutable snapshot of all node groups. It is shared.
 type NodeGroups struct {
 	list   []NodeGroup
 	byNode map[string]nodeAt
@@ -87,7 +87,7 @@ type NodeGroups struct {
 
 type nodeAt struct{ group, node int }
 
-// NewNodeGroups takes groups over, each with the IDs of its nodes.
+// NewNodeGroups takes ownership of groups and indexes them by the IDs of their nodes.
 func NewNodeGroups(list []NodeGroup) *NodeGroups {
 	all := &NodeGroups{list: list, byNode: map[string]nodeAt{}}
 	for g := range list {
@@ -102,7 +102,7 @@ func NewNodeGroups(list []NodeGroup) *NodeGroups {
 // All lists them by name.
 func (all *NodeGroups) All() []NodeGroup { return all.list }
 
-// Group is the group of a name; nil if there is none that is configured.
+// Group returns the configured group with this name, or nil.
 func (all *NodeGroups) Group(name string) *NodeGroup {
 	for i := range all.list {
 		if all.list[i].Name == name && !all.list[i].Gone {
@@ -112,7 +112,7 @@ func (all *NodeGroups) Group(name string) *NodeGroup {
 	return nil
 }
 
-// Find is the node with an ID, or one that had it while it was created, and its group; nil if there is none.
+// Find returns the node with this ID or former placeholder, and its group; nil if there is none.
 func (all *NodeGroups) Find(id string) (*NodeGroup, *GroupNode) {
 	at, ok := all.byNode[id]
 	if !ok {

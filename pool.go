@@ -1,14 +1,14 @@
 package drover
 
-// PoolKind says how a pool's number is meant.
+// PoolKind is the meaning of a pool's number.
 type PoolKind string
 
 // The kinds of pools. A pool has exactly one.
 const (
 	PoolSize  PoolKind = "size"  // exactly this many instances
-	PoolFloor PoolKind = "floor" // at least this many; jobs may have more rented beyond
+	PoolFloor PoolKind = "floor" // at least this many; more may be rented for jobs
 	PoolSpare PoolKind = "spare" // this many idle instances beyond those in use
-	PoolGroup PoolKind = "group" // a Kubernetes node group: as many as its cluster's autoscaler asks for
+	PoolGroup PoolKind = "group" // a Kubernetes node group: as many as its cluster's autoscaler requests
 )
 
 // MaxPool is the largest number that a pool can be given.
@@ -28,24 +28,24 @@ type PoolLogin string
 
 // The kinds of login.
 const (
-	LoginSSH  PoolLogin = "ssh"  // over SSH; the boot probe says when it is ready
-	LoginNone PoolLogin = "none" // never; it is ready when its cloud says that it runs
+	LoginSSH  PoolLogin = "ssh"  // over SSH; the boot probe reports when it is ready
+	LoginNone PoolLogin = "none" // never; it is ready when its cloud reports that it runs
 )
 
-// Pool is a pool as it stands: what is wanted, and what there is.
+// Pool is the current state of a pool: what is wanted, and what exists.
 type Pool struct {
 	Name      string         `json:"name"`
 	Kind      PoolKind       `json:"kind"`
-	Wanted    int            `json:"wanted"`                  // the configured number, or the one that an operator set since; of a node group its target, which the autoscaler sets
-	Min       int            `json:"min,omitempty"`           // of a node group: the least that its autoscaler goes down to
-	Max       int            `json:"max,omitempty"`           // of a node group: the most that it may ask for
-	Instances int            `json:"instances"`               // that count toward it: held ones do; draining, broken and interrupted ones do not
-	Ready     int            `json:"ready"`                   // of those
-	ByZone    map[string]int `json:"by_zone"`                 // those that count, by CLOUD/ZONE
-	Leaving   int            `json:"leaving,omitempty"`       // that are draining, broken, interrupted or stopping
-	Outdated  int            `json:"outdated,omitempty"`      // that count, but were made from an older template
-	Stopped   int            `json:"stopped,omitempty"`       // that are kept stopped, beside its number
-	Keeps     int            `json:"keeps_stopped,omitempty"` // how many should be
-	Lent      int            `json:"lent,omitempty"`          // that jobs had started, and have, beside its number
+	Wanted    int            `json:"wanted"`                  // the configured number, or the one that an operator has set since; for a node group the target that the autoscaler set
+	Min       int            `json:"min,omitempty"`           // for a node group: the least that its autoscaler may request
+	Max       int            `json:"max,omitempty"`           // for a node group: the most that its autoscaler may request
+	Instances int            `json:"instances"`               // that count toward Wanted: held ones do; draining, broken and interrupted ones do not
+	Ready     int            `json:"ready"`                   // how many of Instances are ready
+	ByZone    map[string]int `json:"by_zone"`                 // Instances by CLOUD/ZONE
+	Leaving   int            `json:"leaving,omitempty"`       // draining, broken, interrupted or stopping
+	Outdated  int            `json:"outdated,omitempty"`      // how many of Instances were made from an older template
+	Stopped   int            `json:"stopped,omitempty"`       // kept stopped, in addition to Wanted
+	Keeps     int            `json:"keeps_stopped,omitempty"` // how many should be kept stopped
+	Lent      int            `json:"lent,omitempty"`          // started for jobs and still in use by them, in addition to Wanted
 	Reason    *Reason        `json:"reason,omitempty"`        // why there are not as many as wanted; nil if there are
 }

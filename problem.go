@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Shape is what matters of a job when a place for it is sought. Jobs of one shape are interchangeable.
+// Shape is the part of a job that decides where it can run. Jobs of one shape are interchangeable.
 type Shape struct {
 	Need      Resources  `json:"need"`
 	Placement Placement  `json:"placement"`
 	Spot      SpotPolicy `json:"spot"`
 }
 
-// Accepts reports whether jobs of this shape may run on what the offering gives, when it is empty.
+// Accepts reports whether a job of this shape can run on an empty instance of the offering.
 func (s Shape) Accepts(o Offering) bool {
 	return s.Placement.Allows(o.Cloud, o.Zone, o.Type.Name, o.Price) && s.Spot.Allows(o.Market) && s.room(o).Fits(s.Need)
 }
 
-// AtAnyPrice is the shape without what the instance may cost.
+// AtAnyPrice returns the shape without its maximum price.
 func (s Shape) AtAnyPrice() Shape {
 	s.Placement.MaxPrice = 0
 	return s
 }
 
-// Misfit is why a job of the shape cannot run on the offering; the zero Misfit when it can.
+// Misfit returns why a job of the shape cannot run on the offering; the zero Misfit if it can.
 func (s Shape) Misfit(o Offering) Misfit {
 	if m := s.Placement.misfit(o); m.Check != "" {
 		return m
@@ -50,23 +50,23 @@ func (s Shape) Misfit(o Offering) Misfit {
 func (s Shape) room(o Offering) Resources {
 	r := o.Type.Resources
 	if r.Disk == 0 {
-		r.Disk = s.Need.Disk // the volume is made as large as the work asks
+		r.Disk = s.Need.Disk // the volume is made as large as the job needs
 	}
 	return r
 }
 
-// LeftOut is an offering that the configuration does not let be rented.
+// LeftOut is an offering that the configuration excludes.
 type LeftOut struct {
 	Offering
-	Why string // which key leaves it out
+	Why string // which key excludes it
 }
 
-// NearestMiss says why none of the offerings can hold the shape, empty if one can. It names the cheapest of those left
-// out that could. Without one it names the offering that passes most of the checks and, among those that fail at the
-// same one, has most of what is lacking.
+// NearestMiss explains why none of the offerings can hold the shape; empty if one can. It names the cheapest excluded
+// offering that could. If there is none, it names the offering that passes the most checks and, among those that fail
+// the same check, has the most of what is missing.
 func (s Shape) NearestMiss(offerings []Offering, leftOut ...LeftOut) string {
 	if slices.ContainsFunc(offerings, s.Accepts) {
-		return "" // without the words
+		return "" // without building any text
 	}
 	var able *LeftOut
 	for i, o := range leftOut {
@@ -93,18 +93,18 @@ func (s Shape) NearestMiss(offerings []Offering, leftOut ...LeftOut) string {
 	return miss
 }
 
-// Misfit is the check that an offering or an instance fails, what a job needs there, and what there is.
+// Misfit is the check that an offering or an instance fails, what a job needs, and what there is.
 type Misfit struct {
 	Check string // one of checks; empty: the job fits
 	Needs string // "4 vCPUs", "in zone a"
 	Has   string // "2"; empty for a placement
 }
 
-// checks are what a Misfit may be about, in the order in which they are made: the later one fails, the nearer the
+// checks are the checks of a Misfit, in the order in which they are made: the later the one that fails, the nearer the
 // offering.
 var checks = [...]string{"placement", "market", "arch", "vcpus", "memory", "disk", "gpus", "price"}
 
-// String says why the job does not fit what was named before.
+// String explains why the job does not fit. The text follows the name of the offering or instance.
 func (m Misfit) String() string {
 	switch m.Check {
 	case "placement":
@@ -117,7 +117,7 @@ func (m Misfit) String() string {
 	return "the job needs " + m.Needs + ", but it has " + m.Has
 }
 
-// of is the same in a sentence about the job, "it", that names the offering.
+// of is String as a sentence that calls the job "it" and names the offering.
 func (m Misfit) of(o Offering) string {
 	switch offering := fmt.Sprintf("type %q of cloud %q", o.Type.Name, o.Cloud); m.Check {
 	case "placement":
@@ -131,7 +131,7 @@ func (m Misfit) of(o Offering) string {
 	}
 }
 
-// Amount is how much there is of what a check is about, 0 where that is no amount.
+// Amount returns how much there is of a check's resource, 0 if the check has no amount.
 func (r Resources) Amount(check string) int64 {
 	if at := slices.Index(checks[:], check); at >= 0 {
 		return amounts(r)[at]
@@ -139,41 +139,41 @@ func (r Resources) Amount(check string) int64 {
 	return 0
 }
 
-// amounts is how much there is of what each check looks at, 0 where that is no amount.
+// amounts returns Amount for every check.
 func amounts(r Resources) [len(checks)]int64 {
 	return [...]int64{0, 0, 0, int64(r.CPU), int64(r.Memory), int64(r.Disk), int64(r.GPUs), 0}
 }
 
-// Affords reports whether the offering costs no more than jobs of the demand may.
+// Affords reports whether the offering's price is within the demand's limits.
 func (d Demand) Affords(o Offering) bool {
 	return (d.Dearest == 0 || o.Price <= d.Dearest) && (d.VCPU == 0 || o.VCPUPrice() <= d.VCPU)
 }
 
-// Problem asks which instances to rent for work that has no place. It is a value: its answer depends on nothing else.
+// Problem is the question which instances to rent for jobs that have no place. Its answer depends on nothing else.
 //
-// What is to be least is the cost of the work: for each instance its price for as long as it boots and the longest of
-// its jobs is expected to take, an hour where that is not known, and what each instance costs beside its price.
+// The plan should minimize the cost of the work. An instance costs its hourly price for as long as it boots and its
+// longest job is expected to take (an hour where that is not known), and a fixed amount in addition.
 type Problem struct {
 	ID        int64         `json:"id"`
 	Demands   []Demand      `json:"demands"`              // in the order in which they are served
 	Offerings []Offering    `json:"offerings"`            // what may be rented now, unblocked, sorted by cloud, type, zone, market
-	Room      int           `json:"room"`                 // instances that may be added in all
-	Clouds    []CloudRoom   `json:"clouds"`               // and in each cloud
-	Limits    []Limit       `json:"limits,omitempty"`     // and of some of the offerings
-	UseOnce   bool          `json:"use_once,omitempty"`   // an instance is given one job
-	JobsEach  int           `json:"jobs_each,omitempty"`  // the most jobs that an instance is given at once; 0: as many as fit
+	Room      int           `json:"room"`                 // instances that may be added in total
+	Clouds    []CloudRoom   `json:"clouds"`               // instances that may be added in each cloud
+	Limits    []Limit       `json:"limits,omitempty"`     // limits on some of the offerings
+	UseOnce   bool          `json:"use_once,omitempty"`   // each instance gets one job
+	JobsEach  int           `json:"jobs_each,omitempty"`  // the most jobs that an instance gets at once; 0: as many as fit
 	Boot      time.Duration `json:"boot,omitempty"`       // how long an instance is paid for before it works
-	Boots     []Boot        `json:"boots,omitempty"`      // where that is another time; no two of one cloud and type
-	Fixed     Money         `json:"fixed,omitempty"`      // what an instance costs beside its price
-	SpotShare int           `json:"spot_share,omitempty"` // the most of all vCPUs in one spot offering, in hundredths of a percent; 0: all of them
-	Rented    []Rented      `json:"rented,omitempty"`     // what there is already, where there are shares: one for each offering
+	Boots     []Boot        `json:"boots,omitempty"`      // where it differs from Boot; at most one for each cloud and type
+	Fixed     Money         `json:"fixed,omitempty"`      // what an instance costs in addition to its price
+	SpotShare int           `json:"spot_share,omitempty"` // the largest share of all vCPUs in one spot offering, in hundredths of a percent; 0: no limit
+	Rented    []Rented      `json:"rented,omitempty"`     // what is already rented, if there are shares: one for each offering
 	Steps     int           `json:"steps"`                // the most units of work to spend on the answer
 }
 
-// WholeShare is a share that is all.
+// WholeShare is a share of 100%.
 const WholeShare = 100_00
 
-// PlanSteps bounds the work of one plan to a second or so. It is counted, never clocked, so that equal problems have
+// PlanSteps limits the work on one plan to about a second. Steps are counted, not timed, so that equal problems have
 // equal plans.
 const PlanSteps = 100_000_000
 
@@ -182,21 +182,21 @@ type Demand struct {
 	Shape    Shape         `json:"shape"`
 	Count    int           `json:"count"`
 	Time     time.Duration `json:"time,omitempty"`     // how long one is expected to take; 0: not known
-	Spread   int64         `json:"spread,omitempty"`   // how uncertain that is: the standard deviation of its logarithm to the base of 2, in 1024ths; 0: they take as long
+	Spread   int64         `json:"spread,omitempty"`   // how uncertain Time is: the standard deviation of its base-2 logarithm, in 1024ths; 0: all take that long
 	Together int           `json:"together,omitempty"` // how many of them start together or not at all; 0: each alone
-	Dearest  Money         `json:"dearest,omitempty"`  // the most that what they run on may cost an hour; 0: anything
-	VCPU     Money         `json:"vcpu,omitempty"`     // and the most of each of its vCPUs
+	Dearest  Money         `json:"dearest,omitempty"`  // the most that their instance may cost an hour; 0: no limit
+	VCPU     Money         `json:"vcpu,omitempty"`     // the most that each of its vCPUs may cost an hour; 0: no limit
 }
 
 // CloudRoom is how many instances may be added in a cloud.
 type CloudRoom struct {
 	Cloud string `json:"cloud"`
 	Room  int    `json:"room"`
-	Disk  Bytes  `json:"disk,omitempty"` // of an instance's volume that is in the price of an offering
+	Disk  Bytes  `json:"disk,omitempty"` // how much of an instance's volume an offering's price includes
 }
 
-// BootOf is how long an instance of a cloud's type is paid for before it works: as usual, or as one of the boots says
-// of its type, or else of its cloud.
+// BootOf returns how long an instance of a cloud's type is paid for before it works: the time in boots for its type,
+// else for its cloud, else the usual one.
 func BootOf(usual time.Duration, boots []Boot, cloud, typ string) time.Duration {
 	boot := usual
 	for i := range boots {
@@ -211,7 +211,7 @@ func BootOf(usual time.Duration, boots []Boot, cloud, typ string) time.Duration 
 	return max(0, boot)
 }
 
-// UsualDisk is how much disk is in the price of a cloud's offerings whose disks are made to measure.
+// UsualDisk returns how much disk the price includes for those offerings of a cloud whose disk size is free to choose.
 func (p Problem) UsualDisk(cloud string) Bytes {
 	if at := slices.IndexFunc(p.Clouds, func(c CloudRoom) bool { return c.Cloud == cloud }); at >= 0 {
 		return p.Clouds[at].Disk
@@ -219,7 +219,7 @@ func (p Problem) UsualDisk(cloud string) Bytes {
 	return 0
 }
 
-// Limit is how much may be added of the offerings that it covers: those that agree with every field that is not empty.
+// Limit is how much may be added of the offerings that it covers: those that match all of its non-empty fields.
 type Limit struct {
 	Cloud      string `json:"cloud,omitempty"`
 	Zone       string `json:"zone,omitempty"`
@@ -229,17 +229,17 @@ type Limit struct {
 
 	Instances *int      `json:"instances,omitempty"` // nil: any number
 	CPU       *MilliCPU `json:"cpu_milli,omitempty"` // the sum of their vCPUs; nil: any
-	Share     bool      `json:"share,omitempty"`     // it is there for a share
+	Share     bool      `json:"share,omitempty"`     // it enforces a share
 }
 
 // Boot is how long instances of a type are paid for before they work.
 type Boot struct {
 	Cloud string        `json:"cloud"`
-	Type  string        `json:"type,omitempty"` // empty: those of the cloud's types that are not named
+	Type  string        `json:"type,omitempty"` // empty: all types of the cloud that have no entry
 	Time  time.Duration `json:"time"`
 }
 
-// Rented is how many vCPUs there are of an offering.
+// Rented is how many vCPUs of an offering are rented.
 type Rented struct {
 	Cloud  string   `json:"cloud"`
 	Zone   string   `json:"zone"`
@@ -248,8 +248,8 @@ type Rented struct {
 	CPU    MilliCPU `json:"cpu_milli"`
 }
 
-// Less is what is left of the limit when so many instances more count against it, with so many vCPUs in all; the limit
-// itself stays as it is.
+// Less returns what is left of the limit after this many more instances, with this many vCPUs in total, count against
+// it. It does not change l.
 func (l Limit) Less(instances int, cpu MilliCPU) Limit {
 	if l.Instances != nil {
 		l.Instances = new(*l.Instances - instances)
@@ -260,7 +260,7 @@ func (l Limit) Less(instances int, cpu MilliCPU) Limit {
 	return l
 }
 
-// Name says what is limited where, as in "the limit on vCPUs in aws (zone a, quota group standard)".
+// Name describes the limit, as in "the limit on vCPUs in aws (zone a, quota group standard)".
 func (l Limit) Name() string {
 	what, where, within := "instances", "", []string{}
 	if l.CPU != nil {
@@ -289,11 +289,11 @@ func (l Limit) Covers(o Offering) bool {
 		(l.Market == "" || l.Market == o.Market) && (l.QuotaGroup == "" || l.QuotaGroup == o.QuotaGroup)
 }
 
-// Plan answers a Problem.
+// Plan is the answer to a Problem.
 type Plan struct {
 	Problem   int64      `json:"problem"`
 	Purchases []Purchase `json:"purchases"`
-	Unmet     []Unmet    `json:"unmet,omitempty"` // demands that are not wholly served, and why
+	Unmet     []Unmet    `json:"unmet,omitempty"` // demands that are not fully served, and why
 	Cost      Money      `json:"cost,omitempty"`  // of the work, as the Problem counts it
 	Bound     Money      `json:"bound,omitempty"` // no plan for the same jobs costs less; 0: not known
 }
@@ -317,11 +317,11 @@ type Unmet struct {
 	Count    int       `json:"count"`
 	Code     string    `json:"code"` // ReasonLimit, ReasonBlocked or ReasonPlanning
 	Text     string    `json:"text"`
-	Refusals []Refusal `json:"refusals,omitempty"` // why not on the offerings that there are, most frequent first
+	Refusals []Refusal `json:"refusals,omitempty"` // why the offerings cannot serve them, most frequent first
 }
 
-// Nearest is the refusal of the offerings that come nearest to serving the demand: those that pass most of the checks,
-// or all of them.
+// Nearest returns the refusal of the offerings that come nearest to serving the demand: those that pass most of the
+// checks, or all of them.
 func (u Unmet) Nearest() (nearest Refusal, any bool) {
 	best := -1
 	for _, r := range u.Refusals {
@@ -341,5 +341,5 @@ type Refusal struct {
 	Code     string `json:"code"`     // placement, market, arch, vcpus, memory, disk, gpus, size, dear, limit or spread
 	Count    int    `json:"count"`    // offerings
 	Offering string `json:"offering"` // the nearest of them
-	Text     string `json:"text"`     // what keeps that one from serving the demand
+	Text     string `json:"text"`     // why that one cannot serve the demand
 }

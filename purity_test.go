@@ -19,23 +19,22 @@ import (
 	"testing"
 )
 
-// pure lists the packages whose answers depend on nothing but what they are asked: the same on every machine, at every
+// pure lists the packages whose results depend only on their arguments: they are the same on every machine, at every
 // time, in every replay.
 var pure = []string{"internal/engine", "internal/engine/budget", "internal/engine/fleet", "internal/engine/forecast", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/timers", "internal/engine/verdict", "internal/billing", "internal/pack", "internal/runtimes"}
 
-// impureImports are packages by which the outside would come in.
+// impureImports are packages that would make results depend on something else.
 var impureImports = []string{"context", "crypto/rand", "database/sql", "io/fs", "log", "log/slog", "maps", "math/rand", "math/rand/v2",
 	"net", "os", "runtime", "sync", "sync/atomic", "syscall", "unique", "unsafe"}
 
-// clockCalls are what package time reads or waits for the clock with. Durations are welcome.
+// clockCalls are the functions of package time that read the clock or wait for it. Durations are allowed.
 var clockCalls = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
-// rounding lists the packages that may use floats, in a form that no compiler may fuse: every product is rounded by a
-// conversion of its own, float64(x*y). All other operations on floats are the same on every processor as they stand.
+// rounding lists the packages that may use floats, but only in a form that no compiler may fuse: every product is
+// rounded by its own conversion, float64(x*y). All other float operations are the same on every processor.
 var rounding = []string{"internal/pack"}
 
-// orderless are the loops over maps whose order cannot be seen in any answer, by the function they stand in, with the
-// reason.
+// orderless lists the functions with a loop over a map whose order no result depends on, each with the reason.
 var orderless = map[string]string{}
 
 func TestPurity(t *testing.T) {
@@ -81,7 +80,7 @@ func TestPurity(t *testing.T) {
 	})
 }
 
-// exportData finds the compiled form of all that the packages import.
+// exportData finds the compiled form of everything that the packages import.
 func exportData(t *testing.T, dirs []string) map[string]string {
 	t.Helper()
 	args := []string{"list", "-export", "-deps", "-json=ImportPath,Export"}
@@ -107,7 +106,7 @@ func exportData(t *testing.T, dirs []string) map[string]string {
 	}
 }
 
-// impurities lists what a package should not do.
+// impurities lists a package's violations.
 func impurities(t *testing.T, dir string, exports map[string]string, floats bool) []string {
 	t.Helper()
 	set := token.NewFileSet()
@@ -129,7 +128,7 @@ func impurities(t *testing.T, dir string, exports map[string]string, floats bool
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
 	conf := types.Config{
 		Importer: importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }),
-		Error:    func(error) {}, // go build finds those; a snippet of this test may import what has not been compiled
+		Error:    func(error) {}, // go build reports these; a snippet of this test may import a package that is not compiled
 	}
 	conf.Check(dir, set, files, info)
 	l := &lens{set: set, info: info, floats: floats, rounded: map[ast.Expr]bool{}}
@@ -139,12 +138,12 @@ func impurities(t *testing.T, dir string, exports map[string]string, floats bool
 	return l.faults
 }
 
-// lens looks at the code of one package.
+// lens inspects the code of one package.
 type lens struct {
 	set     *token.FileSet
 	info    *types.Info
-	floats  bool              // are allowed, if products are rounded
-	rounded map[ast.Expr]bool // the products that are
+	floats  bool              // floats are allowed, if products are rounded
+	rounded map[ast.Expr]bool // the products that are rounded
 	faults  []string
 }
 

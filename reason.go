@@ -1,7 +1,7 @@
 package drover
 
-// Reason says why something waits, ended or was refused: a code for programs, a sentence for people, and when it will
-// change, if that is known.
+// Reason is why something waits, ended or was refused: a code for programs, a sentence for people, and, if known, when
+// it will change.
 type Reason struct {
 	Code  string `json:"code"`
 	Text  string `json:"text"`
@@ -15,36 +15,36 @@ const (
 	// Of jobs that wait.
 	ReasonDependency = "dependency"  // waits for other jobs of its batch
 	ReasonBooting    = "booting"     // instances for it are starting
-	ReasonGrowing    = "growing"     // the volume of an instance is made larger for what waits
-	ReasonEnding     = "ending"      // room for it is likely to be there before another instance would be
-	ReasonPlanning   = "planning"    // the choice of instances is being made
+	ReasonGrowing    = "growing"     // an instance's volume is being enlarged for waiting jobs
+	ReasonEnding     = "ending"      // room for it will probably be free before another instance would be ready
+	ReasonPlanning   = "planning"    // Drover is choosing instances
 	ReasonCatalogue  = "catalogue"   // the types and prices of a cloud are not known yet
-	ReasonCapacity   = "capacity"    // what would hold it is full, and nothing more may be created
+	ReasonCapacity   = "capacity"    // the instances that could hold it are full, and no more may be created
 	ReasonLimit      = "limit"       // a limit on instances is reached
 	ReasonUserLimit  = "user_limit"  // a user's own limit on instances is reached
-	ReasonBudget     = "budget"      // more would pass the budget
+	ReasonBudget     = "budget"      // more would exceed the budget
 	ReasonBlocked    = "blocked"     // every offering that fits is blocked
-	ReasonMaxPrice   = "max_price"   // what fits costs more than the job lets its instance cost
+	ReasonMaxPrice   = "max_price"   // everything that fits costs more than the job's max_price
 	ReasonHeld       = "held"        // its priority is 0
 	ReasonNoFit      = "no_fit"      // no configured type can run it
-	ReasonGang       = "gang"        // others begin together with it
-	ReasonRetry      = "retry"       // it failed, and the delay before its next try is not over
-	ReasonMaxRunning = "max_running" // as many of its array run as may at once
+	ReasonGang       = "gang"        // there is no room yet for all elements that start with it
+	ReasonRetry      = "retry"       // it failed, and the delay before its next attempt is not over
+	ReasonMaxRunning = "max_running" // its array already runs as many elements as it may
 	ReasonPaused     = "paused"      // the queue is paused: nothing that waits is started
-	ReasonShare      = "share"       // others of its priority use less of their share
-	ReasonUnproved   = "unproved"    // the records may be an older copy, and it is not known yet what there is
+	ReasonShare      = "share"       // others of the same priority use less of their share
+	ReasonUnproved   = "unproved"    // the records may be an older copy, and Drover does not yet know what exists
 	ReasonRefused    = "refused"     // how many offerings do not serve it, and which comes nearest
-	ReasonOther      = "other"       // there are more reasons than are told apart
+	ReasonOther      = "other"       // there are more reasons than are listed
 
 	// Of the fleet, a cloud, an offering, and what does not wait.
 	ReasonRest     = "rest"     // nothing waits
 	ReasonOffered  = "offered"  // it may be rented
-	ReasonSpread   = "spread"   // a spot offering has its share of the fleet
-	ReasonUnlisted = "unlisted" // a cloud does not say what there is in it
+	ReasonSpread   = "spread"   // a spot offering has reached its share of the fleet
+	ReasonUnlisted = "unlisted" // a cloud does not list its instances
 	ReasonRunning  = "running"
 	ReasonDiskFull = "disk_full" // the records cannot be written, so nothing is decided
 
-	// Of jobs, attempts and instances that ended, and of instances that will.
+	// Of jobs, attempts and instances that ended, and of instances that will end.
 	ReasonExit         = "exit"
 	ReasonCancelled    = "cancelled"
 	ReasonTimeout      = "timeout"
@@ -60,24 +60,24 @@ const (
 	ReasonCreateFailed = "create_failed"
 	ReasonClosing      = "closing"
 	ReasonOperator     = "operator"
-	ReasonTwin         = "twin" // its cloud made two of its name
+	ReasonTwin         = "twin" // its cloud made two instances with its name
 	ReasonTypeRemoved  = "type_removed"
 	ReasonPartition    = "partition"
 	ReasonUnreachable  = "unreachable"
-	ReasonOutputs      = "outputs"          // they could not be stored
+	ReasonOutputs      = "outputs"          // the outputs could not be stored
 	ReasonPreempted    = "preempted"        // its priority was set to 0
-	ReasonSchedule     = "schedule_timeout" // no instance for it could be had for that long
+	ReasonSchedule     = "schedule_timeout" // no instance was available for it for that long
 	ReasonInterrupted  = "interrupted"      // the cloud took the instance back
 	ReasonMemory       = "out_of_memory"
-	ReasonImage        = "image"        // it could not be had
-	ReasonUnhealthy    = "unhealthy"    // so the instance says of itself
+	ReasonImage        = "image"        // the image could not be obtained
+	ReasonUnhealthy    = "unhealthy"    // the instance reports that it is unhealthy
 	ReasonCheck        = "health_check" // its pool's health check fails
-	ReasonForged       = "forged"       // the instance showed an attempt that it was never given
+	ReasonForged       = "forged"       // the instance reported an attempt that it was never given
 	ReasonAge          = "max_age"
 	ReasonUsed         = "used"         // it has run its one job
-	ReasonGivesWay     = "gives_way"    // to work of higher priority
-	ReasonDraining     = "draining"     // the controller starts nothing any more, since it is about to end
-	ReasonPool         = "pool"         // the instance's pool does not want it any more
+	ReasonGivesWay     = "gives_way"    // it gives way to work of higher priority
+	ReasonDraining     = "draining"     // the controller is about to end and starts nothing
+	ReasonPool         = "pool"         // the instance's pool no longer wants it
 	ReasonNeverJoined  = "never_joined" // its node did not join its cluster in time
 	ReasonScaledDown   = "scaled_down"  // its cluster's autoscaler deleted it
 	ReasonStopped      = "stopped"      // a pool's instance cannot be kept stopped

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Job is what a program reads of a job, or of one element of an array: the object of `-o json` and of the HTTP API.
+// Job is a job, an array or an array element, as `-o json` and the HTTP API show it.
 type Job struct {
 	ID         JobID             `json:"id"`
 	Name       string            `json:"name"`
@@ -17,7 +17,7 @@ type Job struct {
 	Priority   int               `json:"priority"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	ArrayIndex *int              `json:"array_index,omitempty"`
-	File       string            `json:"file,omitempty"` // that the element is for
+	File       string            `json:"file,omitempty"` // the file that the element processes
 	Command    []string          `json:"command"`
 	Image      string            `json:"image,omitempty"`
 	Resources  Resources         `json:"resources"`
@@ -34,15 +34,15 @@ type Job struct {
 	Started    *time.Time        `json:"started,omitempty"`
 	Ended      *time.Time        `json:"ended,omitempty"`
 	Cost       float64           `json:"cost_usd"`
-	Attempts   []Attempt         `json:"attempts"` // none of an array as a whole
+	Attempts   []Attempt         `json:"attempts"` // empty for a whole array
 
-	// Of an array as a whole.
+	// For a whole array:
 	Array  *Array           `json:"array,omitempty"`
-	Gang   int              `json:"gang,omitempty"`   // so many elements in a row begin together
-	Counts map[JobState]int `json:"counts,omitempty"` // elements in each state
+	Gang   int              `json:"gang,omitempty"`   // this many consecutive elements start together
+	Counts map[JobState]int `json:"counts,omitempty"` // number of elements in each state
 }
 
-// Attempt is what a program reads of one execution of a job.
+// Attempt is one execution of a job, as shown in a Job.
 type Attempt struct {
 	Number     int          `json:"number"`
 	Instance   string       `json:"instance"`
@@ -54,10 +54,10 @@ type Attempt struct {
 	Ended      *time.Time   `json:"ended,omitempty"`
 	MaxRSS     Bytes        `json:"max_rss_bytes"`
 	CPUSeconds float64      `json:"cpu_seconds"`
-	Warnings   []string     `json:"warnings,omitempty"` // what its outputs lack: what was left out, and patterns that matched nothing
+	Warnings   []string     `json:"warnings,omitempty"` // files that were left out of its outputs, and patterns that matched nothing
 }
 
-// Instance is what a program reads of an instance.
+// Instance is an instance, as `-o json` and the HTTP API show it.
 type Instance struct {
 	ID         int64         `json:"id"`
 	Name       string        `json:"name"`
@@ -68,7 +68,7 @@ type Instance struct {
 	Market     Market        `json:"market"`
 	State      InstanceState `json:"state"`
 	Idle       IdleBehavior  `json:"idle_behavior"`
-	User       string        `json:"user,omitempty"` // whose jobs alone it runs, while it is there
+	User       string        `json:"user,omitempty"` // the only user whose jobs it runs; empty: not limited, or gone
 	Pool       string        `json:"pool,omitempty"`
 	Addresses  []string      `json:"addresses,omitempty"`
 	Price      float64       `json:"price_usd_per_hour"`
@@ -79,16 +79,16 @@ type Instance struct {
 	Ready      *time.Time    `json:"ready,omitempty"`
 	IdleSince  *time.Time    `json:"idle_since,omitempty"`
 	Gone       *time.Time    `json:"gone,omitempty"`
-	Login      *Login        `json:"login,omitempty"` // while it is known
+	Login      *Login        `json:"login,omitempty"` // absent if unknown
 
-	Attempts []InstanceAttempt `json:"attempts,omitempty"` // the last on it, as far as they were asked for, the latest first
+	Attempts []InstanceAttempt `json:"attempts,omitempty"` // the last ones on it, if requested, latest first
 
-	// The last lines of its runner's own log, oldest first, of one instance that is asked for alone. They are kept of
-	// those that died.
+	// The last lines of its runner's own log, oldest first, if a single instance is requested. They are kept if the
+	// instance died.
 	RunnerLog []string `json:"runner_log,omitempty"`
 }
 
-// InstanceAttempt is an attempt as its instance knows it.
+// InstanceAttempt is an attempt, as shown in an Instance.
 type InstanceAttempt struct {
 	Job     JobID        `json:"job"`
 	Number  int          `json:"number"`
@@ -104,10 +104,9 @@ type Login struct {
 	HostKey string `json:"host_key,omitempty"` // in authorized_keys form; empty if only its fingerprint is known
 }
 
-// Summary is what a fleet did and what it cost. Money and time of instances that are not gone count up to the moment of
-// asking.
+// Summary is what a fleet has done and cost. Instances that are not gone count up to now.
 type Summary struct {
-	Jobs            int     `json:"jobs"` // every element of an array counts
+	Jobs            int     `json:"jobs"` // each array element counts
 	Succeeded       int     `json:"succeeded"`
 	Failed          int     `json:"failed"`
 	Cancelled       int     `json:"cancelled"`
@@ -115,70 +114,70 @@ type Summary struct {
 	Instances       int     `json:"instances"`
 	InstanceSeconds float64 `json:"instance_seconds"`
 	Cost            Money   `json:"cost_nano_usd"`
-	JobCost         Money   `json:"job_cost_nano_usd"` // the part of Cost during which a job had the vCPUs
+	JobCost         Money   `json:"job_cost_nano_usd"` // the part of Cost for vCPUs while a job used them
 	CPUSeconds      float64 `json:"cpu_seconds"`
 
-	Warnings []Warning `json:"warnings,omitempty"` // of up to MaxWarned jobs or elements; for those who may read what everybody's jobs leave
+	Warnings []Warning `json:"warnings,omitempty"` // for up to MaxWarned jobs or elements; only for callers who may read everybody's outputs
 }
 
-// Warning is something that the outputs of a job's last attempt lack.
+// Warning is something missing from the outputs of a job's last attempt.
 type Warning struct {
 	Job  JobID  `json:"job"`
 	Name string `json:"name"`
 	Text string `json:"text"`
 }
 
-// MaxWarned is the most jobs and elements with whose warnings a Summary comes.
+// MaxWarned is the maximum number of jobs and elements whose warnings a Summary has.
 const MaxWarned = 1000
 
-// Status is a fleet at a glance.
+// Status is the current state of a fleet in brief.
 type Status struct {
 	Fleet     string                `json:"fleet"`
 	Version   string                `json:"version"` // of the controller
 	Time      Time                  `json:"time"`
-	Jobs      map[JobState]int      `json:"jobs"` // elements, in each state
+	Jobs      map[JobState]int      `json:"jobs"` // number of elements in each state
 	Waiting   []Waiting             `json:"waiting"`
 	Instances map[InstanceState]int `json:"instances"`
-	Standing  []Waiting             `json:"instances_waiting"` // those on which nothing runs, by what they wait for
-	Hourly    float64               `json:"hourly_usd"`        // of all that is billed now
+	Standing  []Waiting             `json:"instances_waiting"` // instances that run nothing, by what they wait for
+	Hourly    float64               `json:"hourly_usd"`        // of all instances billed now
 	Spent     float64               `json:"spent_usd"`
-	Budgets   []BudgetUse           `json:"budgets,omitempty"`               // the fleet's and the caller's own; for operators, all
-	Paused    *Reason               `json:"paused,omitempty"`                // the queue is: what waits is not started, nor rented for
-	Draining  bool                  `json:"draining,omitempty"`              // it starts nothing any more, and ends
-	SetAside  []string              `json:"set_aside,omitempty"`             // records that could not be read, whose jobs are held with priority 0 since
-	Refused   string                `json:"configuration_refused,omitempty"` // why the configuration's file, as it is now, is not in use; for operators
-	Suspended *Reason               `json:"suspended,omitempty"`             // why it can change nothing for now, such as a full disk; it goes on by itself
+	Budgets   []BudgetUse           `json:"budgets,omitempty"`               // the fleet's and the caller's own; all for operators
+	Paused    *Reason               `json:"paused,omitempty"`                // why the queue is paused: no waiting job starts, and nothing is rented for one
+	Draining  bool                  `json:"draining,omitempty"`              // it starts nothing more and is about to exit
+	SetAside  []string              `json:"set_aside,omitempty"`             // unreadable records; their jobs are held with priority 0
+	Refused   string                `json:"configuration_refused,omitempty"` // why the current configuration file is not in use; for operators
+	Suspended *Reason               `json:"suspended,omitempty"`             // why it cannot change anything at present, such as a full disk; it resumes by itself
 }
 
-// BudgetUse is how much of a budget is used in its present window.
+// BudgetUse is the use of a budget in its current window.
 type BudgetUse struct {
 	Scope    string  `json:"scope"`              // fleet, user NAME, or label NAME=VALUE
 	Window   string  `json:"window"`             // hourly, daily or monthly
 	Hard     float64 `json:"hard_usd,omitempty"` // 0: none
 	Soft     float64 `json:"soft_usd,omitempty"` // 0: none
 	Spent    float64 `json:"spent_usd"`
-	Promised float64 `json:"promised_usd"` // beside that, to what runs
-	Until    Time    `json:"until"`        // when it begins anew
+	Promised float64 `json:"promised_usd"` // committed to running work, in addition to what is spent
+	Until    Time    `json:"until"`        // end of the window
 }
 
-// Waiting is how many jobs, or instances, wait for one reason.
+// Waiting is the number of jobs or instances that wait for the same reason.
 type Waiting struct {
 	Count  int    `json:"count"`
 	Reason Reason `json:"reason"`
 }
 
-// Explanation says why something is as it is.
+// Explanation explains the state of a subject.
 type Explanation struct {
 	Subject string   `json:"subject"` // a job's id, the name of an instance or a cloud, an offering as CLOUD/ZONE/TYPE/MARKET, "fleet" or "records"
 	Waiting bool     `json:"waiting"`
-	Count   int      `json:"count,omitempty"` // of the jobs, or elements, that wait
-	Jobs    int      `json:"jobs,omitempty"`  // of how many jobs those are, if of others like the subject too
+	Count   int      `json:"count,omitempty"` // number of waiting jobs or elements
+	Jobs    int      `json:"jobs,omitempty"`  // number of jobs they belong to, if others like the subject are included
 	Since   Time     `json:"since,omitempty"`
-	Likely  Seconds  `json:"likely,omitempty"` // of a job: how long one attempt is taken to run, by what was said and what was seen
+	Likely  Seconds  `json:"likely,omitempty"` // of a job: the expected run time of an attempt, from estimates and observations
 	Reasons []Reason `json:"reasons"`
 }
 
-// Offer is what a program reads of an offering.
+// Offer is an offering, as `-o json` and the HTTP API show it.
 type Offer struct {
 	Cloud   string   `json:"cloud"`
 	Zone    string   `json:"zone"`
@@ -190,25 +189,25 @@ type Offer struct {
 	Arch    Arch     `json:"arch"`
 	Price   float64  `json:"price_usd_per_hour"`
 	Blocked *Blocked `json:"blocked"`
-	LeftOut string   `json:"left_out,omitempty"` // which key of the configuration keeps it from being rented
+	LeftOut string   `json:"left_out,omitempty"` // the configuration key that excludes it
 
-	Disk          Bytes   `json:"disk_bytes,omitempty"`                      // 0: a volume as large as the work asks
-	DiskPrice     float64 `json:"disk_price_usd_per_hour,omitempty"`         // of each GiB of that volume beyond what is in the price
-	LocalDisk     Bytes   `json:"local_disk_bytes,omitempty"`                // scratch space beside it
-	QuotaGroup    string  `json:"quota_group,omitempty"`                     // the account's quota that it counts under with others
-	Interruptions int64   `json:"interruptions_per_million_hours,omitempty"` // how often its cloud takes one back, where that is known
-	Reserved      bool    `json:"reserved,omitempty"`                        // the price is that of a commitment, which has room for one more
+	Disk          Bytes   `json:"disk_bytes,omitempty"`                      // 0: a volume as large as the jobs need
+	DiskPrice     float64 `json:"disk_price_usd_per_hour,omitempty"`         // for each GiB of that volume that the price does not include
+	LocalDisk     Bytes   `json:"local_disk_bytes,omitempty"`                // additional scratch space
+	QuotaGroup    string  `json:"quota_group,omitempty"`                     // the quota of the account that it shares with other offerings
+	Interruptions int64   `json:"interruptions_per_million_hours,omitempty"` // how often its cloud reclaims an instance, if known
+	Reserved      bool    `json:"reserved,omitempty"`                        // a commitment with room for another instance sets the price
 }
 
-// Blocked is why none of an offering is rented now, and until when: it is left alone, a limit or a budget keeps it from
-// being rented, or its cloud does.
+// Blocked is why an offering is not rented at present, and until when: because of a block, a limit, a budget, or its
+// cloud.
 type Blocked struct {
 	Code   string `json:"code,omitempty"` // as in Reason
 	Reason string `json:"reason"`
 	Until  Time   `json:"until"`
 }
 
-// Event is one thing that happened, for people who watch.
+// Event is something that happened, for people who watch the fleet.
 type Event struct {
 	ID       string     `json:"id"`
 	Time     Time       `json:"time"`
@@ -219,7 +218,7 @@ type Event struct {
 	Instance string     `json:"instance,omitempty"` // name
 	Cloud    string     `json:"cloud,omitempty"`
 	Reason   *Reason    `json:"reason,omitempty"`
-	Missed   int        `json:"missed,omitempty"` // events that are no longer remembered, in place of which this one stands
+	Missed   int        `json:"missed,omitempty"` // if not 0, this stands for that many events that are no longer available
 }
 
 // Token is a bearer token, without its secret.
@@ -231,13 +230,13 @@ type Token struct {
 	Expires *time.Time `json:"expires,omitempty"`
 }
 
-// NewToken is a Token just made, and what its bearer sends.
+// NewToken is a new Token with its secret.
 type NewToken struct {
 	Token
 	Secret string `json:"token"`
 }
 
-// Seconds is a duration that JSON shows as a number of seconds.
+// Seconds is a duration that JSON represents as a number of seconds.
 type Seconds time.Duration
 
 // MarshalJSON writes the number of seconds.

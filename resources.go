@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// Arch is a processor architecture in Go's words: amd64 or arm64. Empty means any.
+// Arch is a processor architecture by its Go name: amd64 or arm64. Empty: any.
 type Arch string
 
-// Resources are what a job needs of an instance, or what an instance type has.
+// Resources are what a job needs, or what an instance type has.
 type Resources struct {
 	CPU    MilliCPU `json:"cpu_milli"`
 	Memory Bytes    `json:"memory_bytes"`
@@ -18,14 +18,14 @@ type Resources struct {
 	Arch   Arch     `json:"arch,omitempty"`
 }
 
-// Fits reports whether need fits into r as it stands.
+// Fits reports whether need fits into r.
 //
-// It is Misfit without the words, since placing asks it of every instance.
+// It is Misfit without the result's text, because placing calls it for every instance.
 func (r Resources) Fits(need Resources) bool {
 	return (need.Arch == "" || need.Arch == r.Arch) && need.CPU <= r.CPU && need.Memory <= r.Memory && need.Disk <= r.Disk && need.GPUs <= r.GPUs
 }
 
-// Misfit is the first resource of which need asks more than r has; the zero Misfit when it fits.
+// Misfit returns the first resource of which need exceeds r; the zero Misfit if it fits.
 func (r Resources) Misfit(need Resources) Misfit {
 	switch {
 	case need.Arch != "" && need.Arch != r.Arch:
@@ -42,7 +42,7 @@ func (r Resources) Misfit(need Resources) Misfit {
 	return Misfit{}
 }
 
-// counted is "1 GPU", "2 GPUs" and so on.
+// counted returns "1 GPU", "2 GPUs" and so on.
 func counted(n, what string) string {
 	if n != "1" {
 		what += "s"
@@ -50,7 +50,7 @@ func counted(n, what string) string {
 	return n + " " + what
 }
 
-// Minus returns what is left of r once n lots of need are taken from it.
+// Minus returns r without n times need.
 func (r Resources) Minus(need Resources, n int) Resources {
 	r.CPU -= need.CPU * MilliCPU(n)
 	r.Memory -= need.Memory * Bytes(n)
@@ -59,10 +59,10 @@ func (r Resources) Minus(need Resources, n int) Resources {
 	return r
 }
 
-// Plus returns r with n lots of need given back.
+// Plus returns r with n times need added.
 func (r Resources) Plus(need Resources, n int) Resources { return r.Minus(need, -n) }
 
-// Times is how many lots of need fit into r at once, never more than most.
+// Times returns how many times need fits into r, at most most.
 func (r Resources) Times(need Resources, most int) int {
 	if !r.Fits(need) {
 		return 0
@@ -83,16 +83,16 @@ func (r Resources) Times(need Resources, most int) int {
 	return n
 }
 
-// Placement narrows what a job may run on; an empty field leaves the choice to Drover.
+// Placement limits where a job may run. An empty field leaves the choice to Drover.
 type Placement struct {
 	Cloud string `json:"cloud,omitempty"`
 	Zone  string `json:"zone,omitempty"`
 	Type  string `json:"type,omitempty"`
 
-	MaxPrice Money `json:"max_price,omitempty"` // the most that the instance may cost an hour
+	MaxPrice Money `json:"max_price,omitempty"` // maximum hourly price of the instance
 }
 
-// Allows reports whether an instance of this cloud, zone and type, at this price an hour, satisfies p.
+// Allows reports whether an instance of this cloud, zone and type, with this hourly price, satisfies p.
 func (p Placement) Allows(cloud, zone, instanceType string, price Money) bool {
 	return p.names(cloud, zone, instanceType) && (p.MaxPrice == 0 || price <= p.MaxPrice)
 }
@@ -101,7 +101,7 @@ func (p Placement) names(cloud, zone, instanceType string) bool {
 	return (p.Cloud == "" || p.Cloud == cloud) && (p.Zone == "" || p.Zone == zone) && (p.Type == "" || p.Type == instanceType)
 }
 
-// misfit is the first of the places that p names where the offering is not.
+// misfit returns the first of p's limits that the offering does not satisfy.
 func (p Placement) misfit(o Offering) Misfit {
 	switch {
 	case p.names(o.Cloud, o.Zone, o.Type.Name):
@@ -114,7 +114,7 @@ func (p Placement) misfit(o Offering) Misfit {
 	return Misfit{Check: "placement", Needs: "on type " + p.Type}
 }
 
-// Market is the way an instance is bought.
+// Market is how an instance is bought.
 type Market string
 
 // The two markets: OnDemand instances stay until destroyed, Spot instances are cheaper and may be interrupted by the
@@ -124,17 +124,17 @@ const (
 	Spot     Market = "spot"
 )
 
-// SpotPolicy says which markets a job accepts.
+// SpotPolicy is which markets a job accepts.
 type SpotPolicy string
 
-// The spot policies. SpotPrefer takes whichever is cheaper, which is spot wherever there is any.
+// The spot policies. SpotPrefer uses the cheaper market, which is usually spot.
 const (
 	SpotPrefer  SpotPolicy = "prefer"
 	SpotRequire SpotPolicy = "require"
 	SpotNever   SpotPolicy = "never"
 )
 
-// Allows reports whether a job with this policy may run on an instance bought in m.
+// Allows reports whether a job with this policy may run on an instance of market m.
 func (p SpotPolicy) Allows(m Market) bool {
 	switch p {
 	case SpotRequire:
@@ -147,10 +147,10 @@ func (p SpotPolicy) Allows(m Market) bool {
 
 // InstanceType is a kind of instance that a cloud offers.
 type InstanceType struct {
-	Name         string    `json:"name"`          // as configurations and jobs name it
-	ProviderType string    `json:"provider_type"` // as the cloud names it; adopted instances are matched by it
+	Name         string    `json:"name"`          // in configurations and jobs
+	ProviderType string    `json:"provider_type"` // the cloud's name, by which adopted instances are matched
 	Resources    Resources `json:"resources"`
-	LocalDisk    Bytes     `json:"local_disk_bytes,omitempty"` // scratch space on the host's own disks, beside the volume that Resources count
+	LocalDisk    Bytes     `json:"local_disk_bytes,omitempty"` // scratch space on the host's own disks, in addition to the volume in Resources
 }
 
 // Offering is an instance type in one zone and market of a cloud, at a price.
@@ -161,15 +161,14 @@ type Offering struct {
 	Market Market       `json:"market"`
 	Price  Money        `json:"price"` // per hour
 
-	DiskPrice Money `json:"disk_price,omitempty"` // per hour, of each GiB of root volume beyond what Price has in it; 0: the disk comes with the type
+	DiskPrice Money `json:"disk_price,omitempty"` // per hour, for each GiB of root volume that Price does not include; 0: the disk is part of the type
 
-	QuotaGroup    string `json:"quota_group,omitempty"`   // the quota under which it counts with others of its cloud; empty: its own
-	Reserved      bool   `json:"reserved,omitempty"`      // the price is that of a commitment, which has room for one more
-	Interruptions int64  `json:"interruptions,omitempty"` // how many its cloud takes back in a million hours of an instance; 0: not known
+	QuotaGroup    string `json:"quota_group,omitempty"`   // the quota that it shares with other offerings of its cloud; empty: its own
+	Reserved      bool   `json:"reserved,omitempty"`      // a commitment with room for another instance sets the price
+	Interruptions int64  `json:"interruptions,omitempty"` // how many instances its cloud reclaims in a million instance-hours; 0: unknown
 }
 
-// WithVolume is the offering at what it costs with so much more of a root volume, of which each GiB that is begun is
-// paid.
+// WithVolume returns the offering with the price of a root volume that is larger by a size, rounded up to GiB.
 func (o Offering) WithVolume(size Bytes) Offering {
 	if size > 0 {
 		o.Price += o.DiskPrice * Money(size.WholeGiB())
@@ -177,7 +176,7 @@ func (o Offering) WithVolume(size Bytes) Offering {
 	return o
 }
 
-// VCPUPrice is what each vCPU of the offering costs an hour, rounded up.
+// VCPUPrice returns the hourly price per vCPU, rounded up.
 func (o Offering) VCPUPrice() Money {
 	high, low := bits.Mul64(uint64(max(0, o.Price)), 1000)
 	of := uint64(max(0, o.Type.Resources.CPU))
@@ -189,7 +188,7 @@ func (o Offering) VCPUPrice() Money {
 	return Money(min(each, math.MaxInt64))
 }
 
-// Name is what people call the offering, and `drover explain` knows it by.
+// Name returns the offering's name for people and for `drover explain`.
 func (o Offering) Name() string {
 	return o.Cloud + "/" + o.Zone + "/" + o.Type.Name + "/" + string(o.Market)
 }

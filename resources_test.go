@@ -9,7 +9,7 @@ import (
 	"drover"
 )
 
-// lots draws resources of which a few fit into another.
+// lots draws small resources, of which several fit into others.
 func lots(most int64) *rapid.Generator[drover.Resources] {
 	return rapid.Custom(func(t *rapid.T) drover.Resources {
 		return drover.Resources{

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Sanitize makes text that came from elsewhere one line that cannot steer a terminal.
+// Sanitize turns text from elsewhere into one line without characters that could control a terminal.
 func Sanitize(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -19,7 +19,7 @@ func Sanitize(text string) string {
 	}, text)
 }
 
-// SanitizeLines does the same for text of several lines.
+// SanitizeLines does the same, but keeps line breaks and tabs.
 func SanitizeLines(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && Steers(r) {
@@ -29,8 +29,8 @@ func SanitizeLines(text string) string {
 	}, text)
 }
 
-// Steers reports whether a terminal may do something else with a character than show it: control characters, line
-// separators, and what is invisible, such as the characters that turn the direction of writing.
+// Steers reports whether a terminal may do anything other than show the character: control characters, line separators,
+// and invisible characters, such as those that change the direction of writing.
 func Steers(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 )
 
-// Secret holds a text that must reach neither a log, nor an error, nor an encoding: every way of printing it gives
-// "***". The text is behind a pointer, so that even a struct that holds a Secret in an unexported field, whose methods
-// fmt cannot call, prints no more than an address.
+// Secret holds a text that must not appear in a log, an error or an encoding: every way of printing it gives "***". The
+// text is behind a pointer because fmt cannot call the methods of unexported fields: a struct with a Secret in such a
+// field prints only an address.
 type Secret struct{ text *string }
 
 const hidden = "***"
@@ -30,7 +30,7 @@ func (s Secret) String() string { return hidden }
 // Format hides the text from every verb of package fmt.
 func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, hidden) }
 
-// MarshalText hides the text from JSON and its like.
+// MarshalText hides the text from JSON and similar encodings.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // LogValue hides the text from structured logs.

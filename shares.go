@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Shares say how work of one priority divides what there is: whoever uses least for their weight goes first.
+// Shares divide the fleet among work of one priority: the user or label value with the least use for its weight is
+// served first.
 type Shares struct {
 	By      ShareBy        `json:"by,omitempty" yaml:"by,required" doc:"who has a share: user for each user, label:NAME for each value of a label"`
 	Weights map[string]int `json:"weights,omitempty" yaml:"weights" min:"1" max:"1000000" doc:"the weights of individual users or label values"`
 	Default int            `json:"default,omitempty" yaml:"default" min:"1" max:"1000000" doc:"the weight of all others; default: 1"`
 }
 
-// ShareBy says whose shares they are: ShareByUser, or label:NAME. Empty is nobody's: there are none.
+// ShareBy is who has shares: ShareByUser, or label:NAME for the values of a label. Empty: there are no shares.
 type ShareBy string
 
 // ShareByUser gives each user a share.
@@ -21,7 +22,7 @@ const ShareByUser ShareBy = "user"
 
 var shareLabel = regexp.MustCompile(`^label:[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
 
-// UnmarshalText reads a ShareBy.
+// UnmarshalText parses a ShareBy.
 func (b *ShareBy) UnmarshalText(text []byte) error {
 	if s := string(text); s != string(ShareByUser) && !shareLabel.MatchString(s) {
 		return fmt.Errorf("%q is neither user nor label:NAME", s)
@@ -30,7 +31,7 @@ func (b *ShareBy) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Label is the name of the label whose values have shares; empty if users have them.
+// Label returns the name of the label whose values have shares; empty if users have them.
 func (b ShareBy) Label() string {
 	name, _ := strings.CutPrefix(string(b), "label:")
 	if name == string(b) {
@@ -39,7 +40,7 @@ func (b ShareBy) Label() string {
 	return name
 }
 
-// Weight is how large somebody's share is.
+// Weight returns the weight of a user or label value.
 func (s Shares) Weight(name string) int {
 	if w := s.Weights[name]; w > 0 {
 		return w

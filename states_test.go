@@ -20,7 +20,7 @@ func states(t *testing.T, heading string) (order []string, rows map[string][]str
 	return order, rows
 }
 
-// complete checks that the document has the code's states, in its order, and says something in every cell.
+// complete checks that the document has the code's states, in its order, and that no cell is empty.
 func complete(t *testing.T, typeName string, order []string, rows map[string][]string) {
 	t.Helper()
 	if want := constants(t, typeName); !slices.Equal(order, want) {

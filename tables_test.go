@@ -44,7 +44,7 @@ func table(t *testing.T, file, heading string) (rows [][]string) {
 	return rows[2:]
 }
 
-// constants lists the values of this package's constants of a type, as they are declared.
+// constants lists the values of this package's constants of a type, in the order of their declaration.
 func constants(t *testing.T, typeName string) (values []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -64,7 +64,7 @@ func constants(t *testing.T, typeName string) (values []string) {
 		parsed = append(parsed, f)
 	}
 	info := types.Info{Defs: map[*ast.Ident]types.Object{}}
-	conf := types.Config{Error: func(error) {}} // nothing is imported: constants of our own types are known without
+	conf := types.Config{Error: func(error) {}} // imports are not resolved: our own constants do not need them
 	conf.Check("drover", set, parsed, &info)
 	for _, f := range parsed {
 		ast.Inspect(f, func(n ast.Node) bool {

@@ -2,31 +2,30 @@ package drover
 
 import "slices"
 
-// Rate is what something cost an hour up to a time.
+// Rate is a past hourly price.
 type Rate struct {
 	Price Money `json:"price"`
 	Until Time  `json:"until"`
 
-	// Of several that were folded into one:
-	Since Time  `json:"since,omitempty"` // when the first of them began
-	Paid  Money `json:"paid,omitempty"`  // what was paid from then until its end
+	// If several rates were folded into one:
+	Since Time  `json:"since,omitempty"` // start of the first
+	Paid  Money `json:"paid,omitempty"`  // what was paid from then until Until
 }
 
-// Tariff is what something costs an hour as time goes on: what the rates say, each from the end of the one before it,
-// and Price since the last of them ended.
+// Tariff is an hourly price that changes over time: each rate applies from the end of the one before it, and Price
+// applies after the last.
 type Tariff struct {
-	Rates []Rate // in the order of their ends
+	Rates []Rate // in order of Until
 	Price Money
 }
 
-// Cost is what is paid from one time to another for what is paid for since begin. What it costs from a to b and from b
-// to c adds up to what it costs from a to c, to the last nano-dollar: each is a difference between sums that grow from
-// begin on.
+// Cost returns what is paid from one time to another for something that is paid for since begin. The costs of
+// consecutive periods add up to that of the whole, to the nano-dollar: each is a difference of totals since begin.
 func (t Tariff) Cost(begin, from, to Time) Money {
 	return t.paid(begin, max(begin, to)) - t.paid(begin, max(begin, min(from, to)))
 }
 
-// paid is the sum that has grown up to a time.
+// paid returns the total from begin to a time.
 func (t Tariff) paid(begin, to Time) (sum Money) {
 	for _, r := range t.Rates {
 		end := min(r.Until, to)
@@ -39,7 +38,8 @@ func (t Tariff) paid(begin, to Time) (sum Money) {
 	return sum + t.Price.For(to.Sub(begin))
 }
 
-// cost is what is paid in a stretch within the rate. Of a folded one that is its part of the whole, by time.
+// cost returns what is paid in a period within the rate. If the rate is folded, that is a share of Paid in proportion to
+// time.
 func (r Rate) cost(from, to Time) Money {
 	if r.Since == 0 {
 		return r.Price.For(to.Sub(from))
@@ -51,7 +51,7 @@ func (r Rate) grown(to Time) Money {
 	return r.Paid.Part(int64(max(r.Since, to).Sub(r.Since)), int64(r.Until.Sub(r.Since)))
 }
 
-// Changed is the tariff with another price from a time on.
+// Changed returns the tariff with another price from a time on.
 func (t Tariff) Changed(price Money, at Time) Tariff {
 	if price == t.Price {
 		return t
@@ -60,12 +60,12 @@ func (t Tariff) Changed(price Money, at Time) Tariff {
 	return Tariff{Rates: append(rates, Rate{Price: t.Price, Until: at}), Price: price}
 }
 
-// Folded is the tariff of what is paid for since begin with fewer rates, at most two for each mark and one more:
-// neighbours between whose outer ends there is no mark become one. Between any two of begin, the marks and what comes
-// after the last rate it costs what it did, to the last nano-dollar.
+// Folded returns the tariff of something paid for since begin with fewer rates, at most two per mark and one more: it
+// merges neighbouring rates without a mark between their outer ends. The costs between any two of begin, the marks and
+// times after the last rate are unchanged, to the nano-dollar.
 func (t Tariff) Folded(begin Time, marks ...Time) Tariff {
 	var kept []Rate
-	last := begin // when the last of those kept began
+	last := begin // start of the last rate kept
 	for since, rates := begin, t.Rates; len(rates) > 0; rates = rates[1:] {
 		r, n := rates[0], len(kept)
 		within := func(mark Time) bool { return last < mark && mark < r.Until }

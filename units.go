@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Money is an amount of US dollars in nano-dollars (10⁻⁹ USD). It is never negative where Drover makes it.
+// Money is an amount of US dollars in nano-dollars (10⁻⁹ USD). Drover never makes a negative amount.
 type Money int64
 
 // Dollar is one US dollar.
 const Dollar Money = 1_000_000_000
 
-// USD returns the amount as a number of dollars, for programs that read JSON. It is for showing only: sums are made in
+// USD returns the amount as a number of dollars, for programs that read JSON. It is for display only: add amounts as
 // Money.
 func (m Money) USD() float64 { return float64(m) / float64(Dollar) }
 
-// String renders the amount with four decimals, as in "$0.0420", and what is below a cent with six.
+// String renders the amount with four decimals, as in "$0.0420", or with six if it is below a cent.
 func (m Money) String() string {
 	if m > 0 && m < Dollar/100 {
 		return fmt.Sprintf("$%.6f", m.USD())
@@ -40,15 +40,15 @@ func ParseMoney(s string) (Money, error) {
 	return Money(n), nil
 }
 
-// Part is n parts in of of the amount, cut to whole nano-dollars; n is at most of, and both are positive.
+// Part returns n/of of the amount, rounded down to whole nano-dollars; n is from 0 to of, and of is positive.
 func (m Money) Part(n, of int64) Money {
 	hi, lo := bits.Mul64(uint64(m), uint64(n))
 	part, _ := bits.Div64(hi, lo, uint64(of))
 	return Money(part)
 }
 
-// For is the cost of renting something at this hourly price for d; a negative d costs nothing.
-// The product is taken in 128 bits, so no price and no lifetime overflow; the result is cut to whole nano-dollars.
+// For returns the cost of renting something at this hourly price for d; a negative d costs nothing. The product has 128
+// bits, so it cannot overflow; the result is rounded down to whole nano-dollars.
 func (m Money) For(d time.Duration) Money {
 	if d <= 0 || m <= 0 {
 		return 0
@@ -61,8 +61,8 @@ func (m Money) For(d time.Duration) Money {
 	return Money(min(cost, math.MaxInt64))
 }
 
-// Buys is for how long the amount pays for something at an hourly price, cut to whole nanoseconds: for ever if that
-// costs nothing.
+// Buys returns how long the amount pays for something at an hourly price, rounded down to whole nanoseconds; the
+// longest duration if that costs nothing.
 func (m Money) Buys(price Money) time.Duration {
 	switch {
 	case m <= 0:
@@ -143,11 +143,11 @@ func (b Bytes) Rounded() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
-// WholeGiB is how many GiB hold so much: volumes are made, grown and paid in whole ones.
+// WholeGiB returns the size in GiB, rounded up: volumes are created, enlarged and billed in whole GiB.
 func (b Bytes) WholeGiB() int64 { return int64((b + GiB - 1) / GiB) }
 
 // ParseBytes reads a size with a binary (Ki, Mi, Gi, Ti) or decimal (K, M, G, T) unit, or plain bytes: "512Mi",
-// "1.5Gi", "1000". It is exact; what is left of a byte is cut off.
+// "1.5Gi", "1000". It is exact, except that it drops a fraction of a byte.
 func ParseBytes(s string) (Bytes, error) {
 	number, unit := s, Bytes(1)
 	for _, u := range byteUnits {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzWords: what people and programs write for ids, money, vCPUs, sizes and times is refused, or comes back as it is
-// written out.
+// FuzzWords checks that ids, money, vCPUs, sizes and times are either refused or survive being written and read again.
 func FuzzWords(f *testing.F) {
 	for _, s := range []string{"", "17", "17.3", "17.3/1", "-1", "9223372036854775808", "1.5", "$0.25", "512Mi", "1e30", "0x10", " 1", "16Ei", "1_000", "\"2026-01-01T00:00:00Z\""} {
 		f.Add(s)
