@@ -95,7 +95,7 @@ func (c *Config) Check() error {
 	}
 	switch run := c.MaxRun; {
 	case !region.MatchString(c.Region):
-		return drover.Errorf(drover.KindInvalid, "region: %.40q is not a region", c.Region).WithHint("for example, region: us-central1")
+		return drover.Errorf(drover.KindInvalid, "region: %.40q is not a region", c.Region).WithHint("write, for example, region: us-central1")
 	case !userName.MatchString(c.User):
 		return drover.Errorf(drover.KindInvalid, "user: %.40q is not a user name", c.User).WithHint("use lower-case letters, digits, dashes and underscores")
 	case run != 0 && (run < shortestRun || run > longestRun):
