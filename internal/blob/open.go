@@ -58,7 +58,7 @@ func (r *Results) OpenLog(job string, index int, stream string) (io.ReadSeekClos
 	}
 	f, size, err := openPlain(r.root, name)
 	if absent(err) {
-		return nil, 0, drover.Errorf(drover.KindNotFound, "job %s has no log of std%s", element(job, index), stream)
+		return nil, 0, drover.Errorf(drover.KindNotFound, "job %s has no std%s log", element(job, index), stream)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("opening a log of job %s: %w", job, err)

@@ -58,7 +58,7 @@ func (g *Group) Make(limits drover.Resources) error {
 		}
 	}
 	if err := g.limit(limits); err != nil {
-		return errors.Join(fmt.Errorf("limiting a control group: %w", err), g.Remove(0))
+		return errors.Join(fmt.Errorf("setting the limits of a control group: %w", err), g.Remove(0))
 	}
 	return nil
 }

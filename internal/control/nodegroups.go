@@ -92,7 +92,7 @@ const answerWithin = 2 * time.Second
 
 // IncreaseGroup asks a node group for delta more nodes, now or not at all.
 func (c *Controller) IncreaseGroup(ctx context.Context, group string, delta int) error {
-	return c.askGroup(ctx, engine.GroupAsked{Group: group, Verb: engine.GroupIncrease, Delta: delta}, fmt.Sprintf("the autoscaler asked for %d more", delta))
+	return c.askGroup(ctx, engine.GroupAsked{Group: group, Verb: engine.GroupIncrease, Delta: delta}, fmt.Sprintf("the autoscaler requested %d more", delta))
 }
 
 // DecreaseGroup gives up requested nodes that are not created yet; delta is negative.

@@ -55,7 +55,7 @@ func (c *Controller) use(key spoolKey) (*spool, error) {
 	if s == nil {
 		file, err := os.CreateTemp(c.cfg.Spool, "follow-")
 		if err != nil {
-			return nil, fmt.Errorf("making room for output: %w", err)
+			return nil, fmt.Errorf("creating a temporary file for output: %w", err)
 		}
 		if err := os.Remove(file.Name()); err != nil {
 			return nil, errors.Join(err, file.Close())

@@ -91,7 +91,7 @@ func serve(ctx context.Context, l net.Listener, config *tls.Config, s protos.Clo
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
 	if err := server.Serve(l); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("answering the autoscaler: %w", err)
+		return fmt.Errorf("serving the autoscaler: %w", err)
 	}
 	return nil
 }

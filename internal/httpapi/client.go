@@ -80,7 +80,7 @@ func (c *Client) ask(ctx context.Context, q call, into any) (http.Header, error)
 		return answer.Header, nil
 	}
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(into); err != nil {
-		return nil, c.unreachable(ctx, fmt.Errorf("reading its answer: %w", err))
+		return nil, c.unreachable(ctx, fmt.Errorf("reading its response: %w", err))
 	}
 	return answer.Header, nil
 }

@@ -140,7 +140,7 @@ func (h *Handler) recover(out *response, r *http.Request) {
 
 // failed is what is said of a panic.
 func failed() error {
-	return drover.Errorf(drover.KindInternal, "the controller failed to answer this request; its log says why")
+	return drover.Errorf(drover.KindInternal, "the controller failed to handle this request; see its log for the reason")
 }
 
 // plain reports whether a request's path has no steps and no empty parts.

@@ -188,7 +188,7 @@ func (c *Cluster) call(ctx context.Context, method, path, kind string, in, out a
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
-		return drover.Errorf(drover.KindUnreachable, "reading the cluster's answer: %v", err)
+		return drover.Errorf(drover.KindUnreachable, "reading the cluster's response: %v", err)
 	}
 	if answer.StatusCode >= 300 {
 		var why struct {

@@ -58,7 +58,7 @@ func (m metadata) ask(ctx context.Context, limit time.Duration, method, path str
 	defer cancel()
 	a, err := m.exchange(ctx, request(m.address, method, path, header))
 	if err != nil {
-		return answer{}, fmt.Errorf("asking the metadata server for %s: %w", path, err)
+		return answer{}, fmt.Errorf("querying the metadata server for %s: %w", path, err)
 	}
 	return a, nil
 }

@@ -42,7 +42,7 @@ func Open(kind string) (Source, error) {
 	case "file":
 		return NewFile(os.Getenv(FileVariable))
 	}
-	return nil, fmt.Errorf("unknown source of notices %.40q", kind)
+	return nil, fmt.Errorf("unknown notice source %.40q", kind)
 }
 
 const (

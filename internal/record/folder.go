@@ -49,7 +49,7 @@ func (f Folder) Segments() (paths []string, err error) {
 func (f Folder) begin(header Header, state engine.State) (*segment, error) {
 	s, err := f.create(header, state)
 	if err != nil {
-		return nil, fmt.Errorf("beginning a recording in %s: %w", f.path, err)
+		return nil, fmt.Errorf("starting a recording in %s: %w", f.path, err)
 	}
 	return s, nil
 }

@@ -55,7 +55,7 @@ func NewWriter(w io.Writer, header Header, state engine.State) (*Writer, error) 
 		err = appendState(&r.waiting, state)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("beginning a recording: %w", err)
+		return nil, fmt.Errorf("starting a recording: %w", err)
 	}
 	r.most = r.waiting.Len() + maxWaiting
 	return r, nil
@@ -148,7 +148,7 @@ func (w *Writer) Close() error {
 		return err
 	}
 	if err := w.gzip.Close(); err != nil {
-		return w.stop(fmt.Errorf("ending the recording: %w", err))
+		return w.stop(fmt.Errorf("finishing the recording: %w", err))
 	}
 	w.stop(errClosed)
 	return nil

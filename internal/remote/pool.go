@@ -177,7 +177,7 @@ func (l *lease) cause(err error) error {
 // openBulk opens a bulk channel. If the instance's SSH server accepts no more, it closes unused channels and retries,
 // since others may end too.
 func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.times.Command, errors.New("no answer in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.times.Command, errors.New("no response in time"))
 	defer cancel()
 	var full *ssh.OpenChannelError // the last refusal
 	for {

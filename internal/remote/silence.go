@@ -59,7 +59,7 @@ func (t Target) silence(ctx context.Context, raw net.Conn, d *deadlines) (time.D
 func readSilence(out []byte) (time.Duration, error) {
 	r := bufio.NewReader(bytes.NewReader(out))
 	if _, err := readVerdict(r); err != nil {
-		return 0, drover.Errorf(drover.KindTransient, "its shell prints nothing")
+		return 0, drover.Errorf(drover.KindTransient, "its shell printed nothing")
 	}
 	clock, _ := r.ReadString('\n')
 	heard, _ := r.ReadString('\n')

@@ -237,7 +237,7 @@ func initiateApart(args []string) int {
 		}
 		env, err := readEnvironment()
 		if err != nil {
-			return nil, &failure{runtimeFailed, fmt.Errorf("its environment did not arrive: %w", err)}
+			return nil, &failure{runtimeFailed, fmt.Errorf("receiving its environment: %w", err)}
 		}
 		return startAs(uid, args[2:], env)
 	})

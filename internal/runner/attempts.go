@@ -95,7 +95,7 @@ func (d *daemon) admitLocked(m wire.Start) error {
 		}
 	}
 	if len(d.attempts) >= maxAttempts {
-		return notHere{fmt.Errorf("%d attempts are already kept here", len(d.attempts))}
+		return notHere{fmt.Errorf("%d attempts are already kept here, which is the limit", len(d.attempts))}
 	}
 	if err := checkCommand(m); err != nil {
 		return err

@@ -125,10 +125,10 @@ func lockDaemon(ready *os.File) (*os.File, error) {
 		}
 		pipe := []unix.PollFd{{Fd: int32(ready.Fd())}}
 		if _, err := unix.Poll(pipe, lockInterval); err != nil && err != unix.EINTR {
-			return nil, fmt.Errorf("waiting for the predecessor: %w", err)
+			return nil, fmt.Errorf("waiting for the previous daemon: %w", err)
 		}
 		if pipe[0].Revents&unix.POLLERR != 0 {
-			return nil, errors.New("the predecessor does not exit, and no controller is waiting for this daemon any more")
+			return nil, errors.New("the previous daemon has not exited, and no controller is waiting for this one any more")
 		}
 	}
 }

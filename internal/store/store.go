@@ -241,7 +241,7 @@ func (s *Store) look(ctx context.Context, what string, do func(*sql.Tx) error) e
 // ErrFull is in the chain of an error when the disk has no room for a change. Nothing of the change was made, and it
 // may be tried again.
 var ErrFull = drover.Errorf(drover.KindTransient, "the disk of the controller's records is full").
-	WithHint("free space on that disk; the controller then continues by itself")
+	WithHint("free space on that disk; the controller then resumes automatically")
 
 // doing adds to an error what was being done. An error meant for the caller already says so.
 func (s *Store) doing(ctx context.Context, what string, err error) error {

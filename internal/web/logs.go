@@ -71,7 +71,7 @@ func logRequest(r *request, id drover.JobID) (ask drover.LogRequest, err error) 
 	}
 	if n := q.Get("attempt"); n != "" {
 		if ask.Attempt, err = strconv.Atoi(n); err != nil || ask.Attempt < 0 {
-			return ask, drover.Errorf(drover.KindInvalid, "%.20q is not an attempt's number", n)
+			return ask, drover.Errorf(drover.KindInvalid, "%.20q is not an attempt number", n)
 		}
 	}
 	return ask, nil

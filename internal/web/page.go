@@ -106,7 +106,7 @@ func (p *page) whole(w io.Writer, f frame) error { return p.write(w, "layout.htm
 func (p *page) write(w io.Writer, name string, f frame) error {
 	var made bytes.Buffer
 	if err := p.made.ExecuteTemplate(&made, name, f); err != nil {
-		return fmt.Errorf("making page %s: %w", p.name, err)
+		return fmt.Errorf("rendering page %s: %w", p.name, err)
 	}
 	if rw, ok := w.(http.ResponseWriter); ok {
 		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
