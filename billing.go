@@ -22,5 +22,6 @@ func (b Billing) PaidUntil(created, ended Time) Time {
 	return max(ended, created.Add(max(took, b.Least)))
 }
 
-// Latest is the latest time at which the bill of an instance can end that ended at this time, whenever it was created.
+// Latest returns the latest time at which the bill can end for an instance that ended at this time, whenever it was
+// created, unless its life was shorter than Least.
 func (b Billing) Latest(ended Time) Time { return ended.Add(b.Period) }

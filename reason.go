@@ -27,7 +27,7 @@ const (
 	ReasonMaxPrice   = "max_price"   // everything that fits costs more than the job's max_price
 	ReasonHeld       = "held"        // its priority is 0
 	ReasonNoFit      = "no_fit"      // no configured type can run it
-	ReasonGang       = "gang"        // there is no room yet for all elements that start with it
+	ReasonGang       = "gang"        // not all elements that start together with it can start yet
 	ReasonRetry      = "retry"       // it failed, and the delay before its next attempt is not over
 	ReasonMaxRunning = "max_running" // its array already runs as many elements as it may
 	ReasonPaused     = "paused"      // the queue is paused: nothing that waits is started

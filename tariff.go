@@ -38,7 +38,7 @@ func (t Tariff) paid(begin, to Time) (sum Money) {
 	return sum + t.Price.For(to.Sub(begin))
 }
 
-// cost returns what is paid in a period within the rate. If the rate is folded, that is a share of Paid in proportion to
+// cost returns what is paid in a period within the rate. If the rate is folded, that is the period's share of Paid, by
 // time.
 func (r Rate) cost(from, to Time) Money {
 	if r.Since == 0 {

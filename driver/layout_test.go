@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// layout is where things stand in every driver: its files, and in each the declarations that matter, in this order.
-// Whoever has read one driver finds the same in another without searching.
+// layout lists every driver's files and, for each, the important declarations in their order. Whoever has read one
+// driver finds the same in another without searching.
 var layout = []struct {
 	file     string
-	optional bool // only where the cloud has such a thing
+	optional bool // only where the cloud supports it
 	has      []string
 }{
 	{"open.go", false, []string{"longestFleet", "listLag", "cloud", "Open", "open", "cloud.Capabilities", "cloud.Close"}},
@@ -32,13 +32,13 @@ var layout = []struct {
 	{"volumes.go", true, []string{"cloud.GrowDisk"}},
 }
 
-// needed are the declarations without which there is no driver.
+// needed are the declarations that every driver must have.
 var needed = []string{
 	"cloud", "Open", "cloud.Capabilities", "cloud.Close", "Config", "Config.Default", "Config.FirstBoot", "Config.Check", "errs", "read",
 	"cloud.Offerings", "cloud.Create", "cloud.List", "cloud.Describe", "cloud.SetTags", "cloud.Destroy",
 }
 
-// more are files that one driver alone has, and why.
+// more are files that only one driver has, and why.
 var more = map[string]map[string]string{
 	"local": {
 		"faults.go": "the bad luck that can be asked for, and instances that are taken back", "guest.go": "an instance's inner process, and its SSH sessions",
@@ -46,7 +46,7 @@ var more = map[string]map[string]string{
 	},
 }
 
-// apart are packages beside the drivers.
+// apart are the packages that are not drivers of this layout.
 var apart = []string{"drivertest", "external", "kit", "middleware"}
 
 func TestEveryDriverHasTheSameFilesAndDeclarations(t *testing.T) {
@@ -119,7 +119,7 @@ func checkDeclarations(t *testing.T, driver string) {
 	}
 }
 
-// sources are a driver's files but for its tests.
+// sources returns a driver's files, without its tests.
 func sources(t *testing.T, driver string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(driver, "*.go"))
@@ -129,8 +129,8 @@ func sources(t *testing.T, driver string) []string {
 	return slices.DeleteFunc(all, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 }
 
-// declarations are the names of a file's, in order: those of methods behind their type's, whatever points to it or
-// embeds it.
+// declarations returns the names that a file declares, in order. A method's name follows its type's name, whether or
+// not the receiver is a pointer.
 func declarations(t *testing.T, file string) (names []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -161,7 +161,7 @@ func declarations(t *testing.T, file string) (names []string) {
 	return names
 }
 
-// receiver is the name of a method's type.
+// receiver returns the name of a method's type.
 func receiver(e ast.Expr) string {
 	if p, is := e.(*ast.StarExpr); is {
 		e = p.X

@@ -9,42 +9,42 @@ import (
 	"drover"
 )
 
-// Leftover is a resource of a fleet beside its instances: a volume, a network interface or an address that outlived
-// its instance; or, if it is shared, something that the fleet's instances have in common, such as a key pair.
+// Leftover is a resource of a fleet other than an instance: a volume, a network interface or an address that outlived
+// its instance; or, if it is shared, something that all of the fleet's instances use, such as a key pair.
 type Leftover struct {
 	Kind    string // in the cloud's words, such as "volume"
 	ID      string
-	Tags    map[string]string // including TagFleet, which the driver reads from the name if the cloud does not tag such things
-	Created drover.Time       // 0 if the cloud does not say: then it is removed only with its fleet
+	Tags    map[string]string // including TagFleet; the driver reads it from the name if the cloud does not tag such resources
+	Created drover.Time       // 0 if the cloud does not report it: then it is removed only with its fleet
 	Shared  bool              // used by every instance of the fleet, so it is removed after the last one
 }
 
-// Reaper is a Cloud in which something can be left over.
+// Reaper is a Cloud that may have leftovers.
 type Reaper interface {
-	// Leftovers lists a fleet's leftovers and what its instances share, also while it has instances: Reap decides
-	// what to remove. It leaves out, as far as the cloud can tell, what an instance owns or will own once it exists.
+	// Leftovers lists a fleet's leftovers and what its instances share, even while it has instances: Reap decides what
+	// to remove. As far as the cloud can tell, it omits what an instance owns or will own once it exists.
 	Leftovers(ctx context.Context, fleet string) ([]Leftover, error)
 
 	// Remove removes a leftover. It succeeds if the leftover is already gone or has an owner after all.
 	Remove(ctx context.Context, l Leftover) error
 }
 
-// leftoverAge is the least age at which a leftover of a live fleet is removed: a cloud makes an instance's parts
+// leftoverAge is the minimum age at which a leftover of an active fleet is removed: a cloud makes an instance's parts
 // before the instance.
 const leftoverAge = time.Hour
 
-// FleetState says how much is known about the fleet whose leftovers are removed.
+// FleetState is how much is known about the fleet whose leftovers are removed.
 type FleetState int
 
 // The states of a fleet, and what Reap removes in each.
 const (
-	Active  FleetState = iota // what is older than an hour and not shared
-	Unknown                   // without instances or any sign of a controller: what is older than an hour
-	Ended                     // everything
+	Active  FleetState = iota // removes what is older than an hour and not shared
+	Unknown                   // no instances and no sign of a controller: removes what is older than an hour
+	Ended                     // removes everything
 )
 
-// Reap removes a fleet's leftovers from a cloud that is a Reaper, and returns what it removed. A failure does not
-// stop it: it goes on with the others.
+// Reap removes a fleet's leftovers from a cloud that is a Reaper, and returns what it removed. If one removal fails, it
+// continues with the others.
 func Reap(ctx context.Context, c Cloud, fleet string, now drover.Time, state FleetState) (reaped []Leftover, err error) {
 	reaper, ok := As[Reaper](c)
 	if !ok || fleet == "" {

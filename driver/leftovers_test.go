@@ -13,7 +13,7 @@ import (
 	"drover/driver/middleware"
 )
 
-// attic is a cloud in which things are left over.
+// attic is a cloud with leftovers.
 type attic struct {
 	driver.Cloud
 	leftovers []driver.Leftover

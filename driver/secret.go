@@ -7,7 +7,7 @@ import (
 )
 
 // SecretFile is where PlantSecret puts a secret, unless the instance's environment names another file as
-// SecretVariable, as it must where instances share their host's files.
+// SecretVariable. The environment must name one where instances share their host's files.
 const (
 	SecretFile     = "/var/lib/drover-secret"
 	SecretVariable = "DROVER_SECRET_FILE"

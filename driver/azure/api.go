@@ -18,13 +18,13 @@ import (
 	"drover/driver/kit"
 )
 
-// The rates are token buckets of two kinds, and a call takes from each that it counts under. Those of Azure Resource
-// Manager hold for a principal in a subscription and region
+// The rates are token buckets, and a call takes from each bucket under which it counts. Those of Azure Resource Manager
+// hold for a principal in a subscription and region
 // (https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling), those of
 // Microsoft.Compute for a subscription and region
-// (https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits), which says them by the minute.
-// Microsoft.Network's, on the former page, are of all changes in five minutes; its 10,000 reads are beyond those of
-// Azure Resource Manager. Azure Resource Graph's are of who asks, in five seconds
+// (https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits), which gives them per minute.
+// Microsoft.Network's, on the former page, are for all changes in five minutes; its 10,000 reads exceed those of Azure
+// Resource Manager. Azure Resource Graph's are for each caller, in five seconds
 // (https://learn.microsoft.com/azure/governance/resource-graph/concepts/guidance-for-throttled-requests).
 var rates = map[string]kit.Rate{
 	"reads":     {Burst: 250, PerSecond: 25},
@@ -35,8 +35,8 @@ var rates = map[string]kit.Rate{
 	"delete VM": {Burst: 1500, PerSecond: 8},
 	"list VMs":  {Burst: 900, PerSecond: 5},
 
-	"network deletes": {Burst: 100, PerSecond: 3}, // with which no five minutes have more than 1,000
-	"queries":         {Burst: 5, PerSecond: 2},   // with which no five seconds have more than 15
+	"network deletes": {Burst: 100, PerSecond: 3}, // so at most 1,000 in any five minutes
+	"queries":         {Burst: 5, PerSecond: 2},   // so at most 15 in any five seconds
 }
 
 // call is how a call is made, and the rates that it counts against.
@@ -44,8 +44,8 @@ type call struct {
 	rates   []string
 	version string
 	method  string
-	path    string // {name} is what it is about
-	query   string // beside the version
+	path    string // {name} is replaced with the object's name
+	query   string // in addition to the version
 }
 
 // The versions of the APIs.
@@ -57,14 +57,14 @@ const (
 	graphVersion   = "2024-04-01"
 )
 
-// What most calls are about.
+// The paths of most calls.
 const (
 	vms        = "{group}Microsoft.Compute/virtualMachines"
 	interfaces = "{group}Microsoft.Network/networkInterfaces"
 	addresses  = "{group}Microsoft.Network/publicIPAddresses"
 )
 
-// calls are all that is ever asked of Azure, but for the price list: that is another service, which publishes no rate.
+// calls are all calls to Azure, except for the price list: that is another service, which publishes no rate.
 var calls = map[string]call{
 	"CreateVM":        {[]string{"writes", "put VM"}, vmVersion, "PUT", vms + "/{name}", ""},
 	"UpdateVM":        {[]string{"writes", "update VM"}, vmVersion, "PATCH", vms + "/{name}", ""},
@@ -86,16 +86,16 @@ var calls = map[string]call{
 	"Query":           {[]string{"queries"}, graphVersion, "POST", "/providers/Microsoft.ResourceGraph/resources", ""},
 }
 
-// answerTime limits the wait for an answer of the price list; the SDK has limits of its own.
+// answerTime limits the wait for an answer of the price list; the SDK has its own limits.
 const answerTime = time.Minute
 
-// api calls Azure: no call is retried, every call is counted, and none exceeds the published rates. Its calls go
-// through the SDK's pipeline, which signs in and reads errors. It does not use Microsoft's packages for computing and
-// the network: these take 75 CPU seconds to compile.
+// api calls Azure: it retries no call, counts every call, and exceeds none of the published rates. Its calls go through
+// the SDK's pipeline, which signs in and reads errors. It does not use Microsoft's packages for computing and the
+// network: these take 75 CPU seconds to compile.
 type api struct {
 	arm    *arm.Client
 	config Config
-	web    policy.Transporter // for what is not Azure Resource Manager
+	web    policy.Transporter // for services other than Azure Resource Manager
 	gate   kit.Gate
 }
 
@@ -169,7 +169,7 @@ func (a *api) request(ctx context.Context, name, about string) (*policy.Request,
 	q.Raw().URL.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
 	q.Raw().Header.Set("Accept", "application/json")
 	if to.method == http.MethodPut {
-		q.Raw().Header.Set("If-None-Match", "*") // nothing is replaced
+		q.Raw().Header.Set("If-None-Match", "*") // never replace anything
 	}
 	return q, nil
 }
@@ -211,7 +211,7 @@ func list[T any](ctx context.Context, a *api, call string) ([]T, error) {
 	})
 }
 
-// query asks Azure Resource Graph for rows.
+// query reads rows from Azure Resource Graph.
 func query[T any](ctx context.Context, a *api, text string) ([]T, error) {
 	return kit.Collect(func(token string) ([]T, string, error) {
 		options := map[string]string{"resultFormat": "objectArray"}
@@ -231,8 +231,7 @@ func query[T any](ctx context.Context, a *api, text string) ([]T, error) {
 	})
 }
 
-// attachment is what the driver reads of a disk, network interface or public address. JSON's keys are matched in any
-// capitals.
+// attachment is what the driver reads of a disk, network interface or public address. JSON's keys match in any case.
 type attachment struct {
 	ID, Name   string
 	Tags       map[string]string

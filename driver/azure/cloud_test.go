@@ -18,7 +18,7 @@ const (
 	image = "Debian:debian-12:12-gen2:latest"
 )
 
-// imitate opens the region as a cloud, with this configuration beside the place.
+// imitate opens the region as a cloud, with these configuration keys in addition to the place.
 func imitate(t testing.TB, r policy.Transporter, keys string) *cloud {
 	t.Helper()
 	return imitateIn(t, r, keys, t.TempDir())
@@ -38,7 +38,7 @@ func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	return drivertest.Options(t, "azure", "azure", fleet, place+", "+keys, folder)
 }
 
-// request asks for one instance of the first type, on demand, unless candidates are given.
+// request returns a request for one instance of the first type, on demand, unless candidates are given.
 func request(name string, candidates ...driver.Candidate) driver.CreateRequest {
 	if len(candidates) == 0 {
 		candidates = []driver.Candidate{candidate("Standard_D2s_v5", "westeurope-1", drover.OnDemand)}
@@ -50,7 +50,7 @@ func candidate(kind, zone string, m drover.Market) driver.Candidate {
 	return driver.Candidate{ProviderType: kind, Zone: zone, Market: m}
 }
 
-// TestConformance runs the suite against a region in memory, with pages of two and answers that are behind.
+// TestConformance runs the suite against a region in memory, with pages of two and answers that lag.
 // covers C1 C2 C3 L30
 func TestConformance(t *testing.T) {
 	r := newRegion()

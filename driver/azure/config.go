@@ -92,7 +92,7 @@ var (
 	user     = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 )
 
-// FirstBoot says what an instance accepts for its first boot, and how much of it.
+// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds errors that the types of the fields cannot.
@@ -110,7 +110,7 @@ func (c *Config) Check() error {
 	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), tagRules.Check("tags", c.Tags), c.checkPlace())
 }
 
-// checkPlace checks where instances are to be. The subscription may come from elsewhere.
+// checkPlace checks where instances are created. The subscription may come from elsewhere.
 func (c *Config) checkPlace() error {
 	switch {
 	case !location.MatchString(c.Location):
@@ -132,7 +132,7 @@ func (c Config) subscription() string {
 	return usedByTools()
 }
 
-// usedByTools is the subscription that az account set chose on this host, empty for none.
+// usedByTools returns the subscription that az account set chose on this host, empty for none.
 func usedByTools() string {
 	home, _ := os.UserHomeDir() // without one there is no file
 	text, _ := os.ReadFile(filepath.Join(cmp.Or(os.Getenv("AZURE_CONFIG_DIR"), filepath.Join(home, ".azure")), "azureProfile.json"))
@@ -142,7 +142,7 @@ func usedByTools() string {
 			IsDefault bool   `json:"isDefault"`
 		} `json:"subscriptions"`
 	}
-	json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &profile) // what cannot be read names none
+	json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &profile) // an unreadable file names none
 	for _, s := range profile.Subscriptions {
 		if s.IsDefault {
 			return s.ID
@@ -153,7 +153,7 @@ func usedByTools() string {
 
 func (c Config) imageGroup() string { return cmp.Or(c.ImageGroup, c.ResourceGroup) }
 
-// resource is the resource id of a named object in the resource group; an id stays as it is.
+// resource returns the resource id of a named object in the resource group; it leaves an id unchanged.
 func (c Config) resource(group, kind, name string) string {
 	if strings.HasPrefix(name, "/") {
 		return name
@@ -161,8 +161,8 @@ func (c Config) resource(group, kind, name string) string {
 	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/%s/%s", c.subscription(), group, kind, name)
 }
 
-// nodes is an instance's resource id as Azure's Kubernetes cloud provider writes it: with the resource group in lower
-// case.
+// nodes returns an instance's resource id as Azure's Kubernetes cloud provider writes it: with the resource group in
+// lower case.
 func (c Config) nodes() string {
 	return c.resource(strings.ToLower(c.ResourceGroup), "Microsoft.Compute/virtualMachines", "{id}")
 }
@@ -175,7 +175,7 @@ func (c Config) subnetID() string {
 	return c.resource(c.ResourceGroup, "Microsoft.Network/virtualNetworks", network+"/subnets/"+subnet)
 }
 
-// number is Azure's name of a zone: 1 for westeurope-1. Empty: the region has no such zone.
+// number returns Azure's name of a zone: 1 for westeurope-1. Empty: the region has no such zone.
 func number(location, zone string) string {
 	n, ok := strings.CutPrefix(zone, location+"-")
 	if !ok || len(n) != 1 || n < "1" || n > "9" {

@@ -30,7 +30,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return errs.Create(ctx, r, demands, c.launch)
 }
 
-// launch makes the instance, or finds the existing one of the name.
+// launch makes the instance, or finds the existing one with the name.
 func (c *cloud) launch(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	first := r.Candidates[0]
 	if first.Zone != c.config.Location && number(c.config.Location, first.Zone) == "" {
@@ -56,7 +56,7 @@ func (c *cloud) launch(ctx context.Context, r driver.CreateRequest) (driver.Inst
 // object is JSON, with the keys of the Azure Compute API.
 type object = map[string]any
 
-// virtualMachine is the user's raw template with Drover's values on top.
+// virtualMachine returns the user's raw template with Drover's values on top.
 func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidate) (object, error) {
 	vm, err := readTemplate(r.Template)
 	if err != nil {
@@ -74,12 +74,12 @@ func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidat
 	p["storageProfile"], p["osProfile"], p["networkProfile"] = c.storage(r, candidate), c.system(r), c.network(r)
 	if candidate.Market == drover.Spot {
 		p["priority"], p["evictionPolicy"] = "Spot", "Delete"
-		p["billingProfile"] = object{"maxPrice": -1} // up to the price on demand
+		p["billingProfile"] = object{"maxPrice": -1} // up to the on-demand price
 	}
 	return vm, nil
 }
 
-// within is the object of a key, which it adds if there is none.
+// within returns the object under a key, which it adds if there is none.
 func within(o object, key string) object {
 	if o[key] == nil {
 		o[key] = object{}
@@ -108,7 +108,7 @@ func (v volume) disk() object {
 	return d
 }
 
-// system is the login user, its key, and the text for cloud-init.
+// system returns the login user, its key, and the text for cloud-init.
 func (c *cloud) system(r driver.CreateRequest) object {
 	linux := object{"disablePasswordAuthentication": true}
 	if key := strings.TrimSpace(r.PublicKey); key != "" {
@@ -116,11 +116,11 @@ func (c *cloud) system(r driver.CreateRequest) object {
 	}
 	return object{
 		"computerName": r.Name, "adminUsername": c.config.AdminUser, "linuxConfiguration": linux,
-		"customData": []byte(kit.UserData(r).Reveal()), // in JSON, base64
+		"customData": []byte(kit.UserData(r).Reveal()), // JSON encodes it in base64
 	}
 }
 
-// network makes the interface and the public address in the same call, to be deleted with the instance.
+// network requests the interface and the public address in the same call. They are deleted with the instance.
 func (c *cloud) network(r driver.CreateRequest) object {
 	tags := kit.MergeTags(c.config.Tags, r.Tags, map[string]string{tagMade: strconv.FormatInt(time.Now().Unix(), 10)})
 	address := object{"primary": true, "subnet": object{"id": c.config.subnetID()}}
@@ -140,7 +140,7 @@ func (c *cloud) network(r driver.CreateRequest) object {
 	return object{"networkApiVersion": "2022-11-01", "networkInterfaceConfigurations": []object{{"name": r.Name, "tags": tags, "properties": properties}}}
 }
 
-// recall finds the existing instance of the name.
+// recall finds the existing instance with the name.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	var vm virtualMachine
 	if err := c.api.do(ctx, "GetVM", r.Name, nil, &vm); errs.KindOf(err) == drover.KindNotFound {
@@ -155,7 +155,7 @@ func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return in, nil
 }
 
-// template is in the words of the API's VirtualMachine, as of vmVersion.
+// template has the keys of the API's VirtualMachine, as of vmVersion.
 var template = kit.Template{
 	Hint: `write JSON with the keys of a virtual machine in the Azure Compute API; for example, {"properties": {"licenseType": "RHEL_BYOS"}}`,
 	Given: []string{"location", "zones", "tags", "properties.storageProfile", "properties.osProfile", "properties.networkProfile", "properties.priority",

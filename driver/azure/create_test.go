@@ -19,7 +19,7 @@ import (
 	"drover/driver/kit"
 )
 
-// Errors as Azure words them, in short.
+// Azure's error messages, shortened.
 var (
 	skuNotAvailable = wrong{409, "SkuNotAvailable", "the requested size is currently not available in location westeurope, zones 1", ""}
 	regionalQuota   = wrong{409, "OperationNotAllowed", "the operation would exceed the approved Total Regional Cores quota", ""}
@@ -121,7 +121,7 @@ func TestCreate(t *testing.T) {
 			if tt.cores != nil {
 				r.cores = tt.cores
 			}
-			for _, keys := range []string{"", "list_types: false, types: [{name: a}]"} { // by what is known of quotas, and by what Azure says
+			for _, keys := range []string{"", "list_types: false, types: [{name: a}]"} { // from known quotas, and from Azure's refusal
 				t.Log(tt.name)
 				drivertest.RefusedAs(t, imitate(t, r, keys), request("one", tt.asked), tt.want)
 			}

@@ -30,14 +30,14 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 	return errs.Classify("start instance "+id, c.api.do(ctx, "StartVM", id, nil, nil))
 }
 
-// What can be left over.
+// The kinds of leftovers.
 const (
 	leftoverDisk      = "disk"
 	leftoverInterface = "network interface"
 	leftoverAddress   = "public address"
 )
 
-// parts are what can be left over, and the calls for it. Interfaces come before the addresses that they hold.
+// parts are the kinds of leftovers, with their calls. Interfaces come before the addresses that they hold.
 var parts = []struct{ kind, list, remove string }{
 	{leftoverDisk, "ListDisks", "DeleteDisk"},
 	{leftoverInterface, "ListInterfaces", "DeleteInterface"},
@@ -62,7 +62,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	return all, nil
 }
 
-// loose reports whether no instance owns it, according to Azure.
+// loose reports whether, according to Azure, no instance owns the leftover.
 func (p attachment) loose(kind string) bool {
 	if p.Properties == nil || kind == leftoverDisk {
 		return p.Properties != nil && p.ManagedBy == "" && p.Properties.DiskState == "Unattached"
@@ -70,7 +70,7 @@ func (p attachment) loose(kind string) bool {
 	return p.Properties.VirtualMachine == nil && p.Properties.IPConfiguration == nil
 }
 
-// madeAt is when something was requested, by its tag; 0 if there is none.
+// madeAt returns when something was requested, by its tag; 0 if there is none.
 func madeAt(tags map[string]string) drover.Time {
 	s, err := strconv.ParseInt(tags[tagMade], 10, 64)
 	if err != nil || s <= 0 {

@@ -19,8 +19,8 @@ import (
 // limitedFor is the wait after a rate limit for which Azure names no time.
 const limitedFor = 30 * time.Second
 
-// errs is the table of error codes. Rate limits have one status and many codes, some of which mean other things too,
-// so that row comes early; before it comes the network's code for an interface in use, which has the same status.
+// errs is the table of error codes. Rate limits have one status and many codes, some of which also mean other things,
+// so that row comes early. Only the network's code for an interface in use, which has the same status, comes before it.
 // docs/clouds/azure.md shows the table with what each code means.
 var errs = kit.Errors{
 	ByName: true, Read: read, Again: kit.In(limitedFor),
@@ -96,7 +96,7 @@ func read(err error) (a kit.Answer, ok bool) {
 	return a, true
 }
 
-// quotaAfter is how long Azure Resource Graph asks to wait in a header of its own: 00:00:05.
+// quotaAfter returns the wait that Azure Resource Graph requests in its own header: 00:00:05.
 func quotaAfter(h http.Header) time.Duration {
 	var hours, minutes, seconds time.Duration
 	if n, _ := fmt.Sscanf(h.Get("x-ms-user-quota-resets-after"), "%d:%d:%d", &hours, &minutes, &seconds); n < 3 {

@@ -36,7 +36,7 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// answer is an error of Azure's, as the SDK makes it of a response.
+// answer returns an error of Azure, as the SDK makes it from a response.
 func answer(w wrong) error {
 	q, _ := http.NewRequest(http.MethodPut, "https://management.azure.com/x", nil)
 	return runtime.NewResponseError(w.response(q))
@@ -53,7 +53,7 @@ func TestErrors(t *testing.T) {
 			"": limitedFor, "17": 17 * time.Second, "900000": time.Hour, "-4": limitedFor, "soon": limitedFor,
 			time.Now().Add(40 * time.Second).UTC().Format(http.TimeFormat): 40 * time.Second,
 		} {
-			// Too many calls have one status and many codes, of which this one means other things too.
+			// Rate limits have one status and many codes, and this code means other things too.
 			e := drover.AsError(errs.Classify("", answer(wrong{429, "OperationNotAllowed", "quota of calls", after})), "")
 			if wait := time.Until(e.RetryAt.Std()); e.Kind != drover.KindRateLimit || wait > want || wait < want-2*time.Second {
 				t.Errorf("Retry-After %q: %s in %v", after, e.Kind, wait)

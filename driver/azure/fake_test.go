@@ -18,22 +18,22 @@ import (
 	"drover/driver/drivertest"
 )
 
-// region is a region of Azure in memory. It has capacity and quotas that end, rates, answers that are behind, calls
-// that are accepted and fail later, and parts that go with their instance or stay, as they are marked. Its times are
-// the clock's, so it works in a bubble of synctest as well.
+// region is a region of Azure in memory. It has limited capacity and quotas, rates, answers that lag, calls that are
+// accepted and fail later, and parts that are deleted with their instance or stay, as marked. It uses the clock, so it
+// also works in a bubble of synctest.
 type region struct {
 	kinds    []kind
 	prices   []priceItem
 	volumes  []priceItem   // disks, in the price list
-	spots    []any         // what Azure Resource Graph has of spot instances
-	makeTime time.Duration // until what was accepted runs, or has failed
-	endTime  time.Duration // until what was destroyed is gone
+	spots    []any         // Azure Resource Graph's data on spot instances
+	makeTime time.Duration // until an accepted instance runs, or has failed
+	endTime  time.Duration // until a destroyed instance is gone
 	lag      time.Duration // how late a list shows a new instance
 	latency  time.Duration // of a call
 	pageSize int           // 0: all
 	throttle bool
 	slow     string // a call that is not answered
-	cutShort bool   // what Azure Resource Graph answers is not all
+	cutShort bool   // Azure Resource Graph's answer is truncated
 	images   []object
 
 	mu      sync.Mutex
@@ -42,11 +42,11 @@ type region struct {
 	lacks   drivertest.Lack[wrong] // what is refused at once, by "type zone market"; an empty part means any
 	fails   drivertest.Lack[wrong] // what is accepted and then fails, in the same way
 	cores   map[string]int64       // quotas
-	broken  map[string]wrong       // what calls of a name end with
+	broken  map[string]wrong       // the errors of calls, by name
 	calls   map[string]int
 	refused map[string]int
 	buckets drivertest.Buckets
-	skip    int // where the page that is asked for begins
+	skip    int // where the requested page begins
 	next    func(skip int) string
 }
 
@@ -76,10 +76,10 @@ type part struct {
 	kind, name, owner string
 	tags              any
 	made              time.Time
-	stays             bool // it does not go with its owner
+	stays             bool // it is not deleted with its owner
 }
 
-// wrong is an error of the API's.
+// wrong is an error of the API.
 type wrong struct {
 	status        int
 	code, message string
@@ -133,8 +133,8 @@ func newRegion() *region {
 	}
 }
 
-// served is a call that the region answers: a request as Microsoft's reference of the REST API has it, with its query
-// in order, where {name} is what it is about and * is any text; and what it does.
+// served is a call that the region answers: a request as in Microsoft's reference of the REST API, with its query in
+// order, where {name} is its object and * is any text; and what it does.
 type served struct {
 	request string
 	answer  func(r *region, name string, q *http.Request) (status int, out any, err error)
@@ -167,7 +167,7 @@ var answered = map[string]served{
 	"ListPrices":      {"GET /api/retail/prices?*", (*region).listPrices},
 }
 
-// patterns are the requests, by our names of the calls.
+// patterns are the requests, by the driver's names of the calls.
 var patterns = func() map[string]*regexp.Regexp {
 	all := map[string]*regexp.Regexp{}
 	for call, s := range answered {
@@ -177,7 +177,7 @@ var patterns = func() map[string]*regexp.Regexp {
 	return all
 }()
 
-// callOf is our name of the call that a request makes, and the name of what it is about.
+// callOf returns the driver's name of the call that a request makes, and the name of its object.
 func callOf(q *http.Request) (call, about string) {
 	query := q.URL.Query()
 	query.Del("skip")
@@ -235,7 +235,7 @@ func (r *region) Do(q *http.Request) (*http.Response, error) {
 	return response(q, status, out), err
 }
 
-// response is an answer; without a body for nil.
+// response returns an answer; without a body for nil.
 func response(q *http.Request, status int, out any) *http.Response {
 	var text []byte
 	if out != nil {
@@ -252,12 +252,12 @@ func (w wrong) response(q *http.Request) *http.Response {
 	return reply
 }
 
-// spend takes a token of each of the call's buckets, as they are published.
+// spend takes a token from each of the call's buckets, with the published rates.
 func (r *region) spend(call string) bool {
 	return !slices.ContainsFunc(calls[call].rates, func(name string) bool { return !r.buckets.Spend(name, rates[name], 1) })
 }
 
-// cut is the page that is asked for, and where the next one is; nil: there is none.
+// cut returns the requested page, and where the next one begins; nil: there is none.
 func cut[T any](r *region, all []T) (page []T, next any) {
 	size := r.pageSize
 	if size == 0 {
@@ -303,7 +303,7 @@ func resourceID(kind, name string) string {
 	return fmt.Sprintf("/subscriptions/sub/resourceGroups/GROUP/providers/%s/%s", kind, name)
 }
 
-// settle brings the region up to date: what has ended is gone, with what goes with it.
+// settle brings the region up to date: it removes what has ended, with the parts that are deleted with it.
 func (r *region) settle() {
 	now := time.Now()
 	for name, m := range r.vms {

@@ -15,7 +15,7 @@ import (
 
 var noSuchVM = wrong{404, "ResourceNotFound", "the resource was not found", ""}
 
-// at is the value at a path in JSON, such as properties.priority or zones.0; nil if there is none.
+// at returns the value at a path in JSON, such as properties.priority or zones.0; nil if there is none.
 func at(value any, path string) any {
 	for key := range strings.SplitSeq(path, ".") {
 		switch in := value.(type) {
@@ -66,7 +66,7 @@ func (r *region) create(name string, q *http.Request) (int, any, error) {
 	return http.StatusCreated, m.model(r), nil
 }
 
-// count refuses what would go beyond its quota.
+// count refuses what would exceed its quota.
 func (r *region) count(m *machine) error {
 	used := m.cores
 	for _, other := range r.vms {
@@ -80,7 +80,7 @@ func (r *region) count(m *machine) error {
 	return nil
 }
 
-// addParts makes what is made with an instance.
+// addParts makes the parts that are created with an instance.
 func (r *region) addParts(m *machine) {
 	add := func(kind, name string, tags, marked any) {
 		r.parts[kind+" "+name] = &part{kind: kind, name: name, owner: m.name, tags: tags, made: time.Now(), stays: at(marked, "deleteOption") != "Delete"}
@@ -106,7 +106,7 @@ func marketOf(vm object) drover.Market {
 	return drover.OnDemand
 }
 
-// with does something with an instance that is there.
+// with calls a function for an existing instance.
 func (r *region) with(name string, status int, do func(*machine)) (int, any, error) {
 	m, ok := r.vms[name]
 	if !ok {
@@ -143,7 +143,7 @@ func (r *region) start(name string, _ *http.Request) (int, any, error) {
 	return r.with(name, http.StatusAccepted, func(m *machine) { m.stopped = false })
 }
 
-// model is an instance as a list shows it: without what it was given to run, and without its state.
+// model returns an instance as a list shows it: without its user data and its state.
 func (m *machine) model(r *region) (vm object) {
 	text, _ := json.Marshal(m.asked)
 	json.Unmarshal(text, &vm)
@@ -166,7 +166,7 @@ func (m *machine) provisioning(r *region) string {
 	return "Succeeded"
 }
 
-// state is an instance as the list of states shows it, with nothing else.
+// state returns an instance as the list of states shows it, with nothing else.
 func (m *machine) state(r *region) object {
 	code, message := "ProvisioningState/"+strings.ToLower(m.provisioning(r)), ""
 	if code == "ProvisioningState/failed" {
@@ -195,7 +195,7 @@ func (r *region) get(name string, _ *http.Request) (int, any, error) {
 	return http.StatusOK, vm, nil
 }
 
-// shown are the instances that a list has by now.
+// shown returns the instances that a list contains by now.
 func (r *region) shown(as func(*machine, *region) object) (int, any, error) {
 	var all []object
 	for _, name := range slices.Sorted(maps.Keys(r.vms)) {
@@ -263,7 +263,7 @@ func (r *region) addresses(string, *http.Request) (int, any, error) {
 	return paged(r, all)
 }
 
-// remove takes a part away that nothing owns.
+// remove removes a part that nothing owns.
 func (r *region) remove(kind, name string, inUse wrong) (int, any, error) {
 	p := r.parts[kind+" "+name]
 	switch {
@@ -324,7 +324,7 @@ func (k kind) sku() object {
 	}
 }
 
-// row is a row of Azure Resource Graph's: how often a type is taken back, or its prices, each with its date.
+// row is a row of Azure Resource Graph: how often a type is taken back, or its prices, each with its date.
 func row(name, evictions string, prices ...string) map[string]any {
 	var steps []any
 	for _, p := range prices {

@@ -14,7 +14,7 @@ import (
 
 // FindImages reads PUBLISHER:OFFER:SKU:VERSION as an image of the marketplace, a resource id as an image or one of a
 // gallery, and GALLERY/IMAGE[/VERSION] as one of a gallery in the image group. For all these Azure itself picks the
-// latest version if none is named, so it need not be asked. Anything else is the name of a managed image of that
+// latest version if none is named, so the driver makes no call. Anything else is the name of a managed image in that
 // group, where * matches any text.
 func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]driver.Image, error) {
 	if strings.HasPrefix(ref, "/") || strings.Count(ref, ":") == 3 {
@@ -44,7 +44,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 	return all, nil
 }
 
-// imageOf is an image's id as the create call takes it.
+// imageOf returns an image's id in the form of the create call.
 func imageOf(id string) object {
 	if part := strings.Split(id, ":"); len(part) == 4 && !strings.HasPrefix(id, "/") {
 		return object{"publisher": part[0], "offer": part[1], "sku": part[2], "version": part[3]}

@@ -41,7 +41,7 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 	return all, nil
 }
 
-// Describe asks for one virtual machine, which includes its state, and for all addresses.
+// Describe reads one virtual machine, which includes its state, and all addresses.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
 	var vm virtualMachine
@@ -55,7 +55,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	return c.found(vm, addresses), nil
 }
 
-// found is an instance with its addresses, and whether it was taken back.
+// found returns an instance with its addresses, and whether it was taken back.
 func (c *cloud) found(vm virtualMachine, addresses map[string]driver.Addresses) driver.Instance {
 	in := c.instanceOf(vm)
 	in.Addresses.Private, in.Addresses.Public = addresses[key(vm.ID)].Private, addresses[key(vm.ID)].Public
@@ -63,10 +63,10 @@ func (c *cloud) found(vm virtualMachine, addresses map[string]driver.Addresses) 
 	return in
 }
 
-// key is a resource id for comparison: Azure varies its capitals.
+// key normalizes a resource id for comparison: Azure varies its case.
 func key(id string) string { return strings.ToLower(id) }
 
-// addresses are where instances can be reached, by resource id.
+// addresses returns where instances can be reached, by resource id.
 func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, error) {
 	interfaces, err := list[attachment](ctx, c.api, "ListInterfaces")
 	if err != nil {
@@ -130,8 +130,8 @@ func (c *cloud) instanceOf(vm virtualMachine) driver.Instance {
 	return in
 }
 
-// status is the status whose code begins so, such as PowerState/running, if there is one: the rest of the code, and
-// what else it says.
+// status finds the status whose code begins with a text, such as PowerState/running. It returns the rest of the code,
+// and the status's message.
 func (vm virtualMachine) status(begins string) (rest, message string, ok bool) {
 	for _, s := range vm.Properties.InstanceView.Statuses {
 		if rest, ok := strings.CutPrefix(s.Code, begins); ok {
@@ -141,8 +141,8 @@ func (vm virtualMachine) status(begins string) (rest, message string, ok bool) {
 	return "", "", false
 }
 
-// state is an instance's state by its provisioning and power, which is empty while it has none. An instance that runs
-// although its provisioning failed, perhaps because its image has no agent, is left to the boot probe.
+// state returns an instance's state from its provisioning and power state; the latter is empty while it has none. If an
+// instance runs although its provisioning failed, perhaps because its image has no agent, the boot probe decides.
 func state(provisioning, power string) driver.State {
 	switch {
 	case provisioning == "Deleting":
@@ -157,7 +157,7 @@ func state(provisioning, power string) driver.State {
 	return driver.Pending
 }
 
-// failure is why an instance could not be made, by the code of its provisioning state:
+// failure returns why an instance could not be made, from the code of its provisioning state:
 // ProvisioningState/failed/AllocationFailed.
 func (vm virtualMachine) failure(m drover.Market) *drover.Error {
 	doing := "create instance " + vm.Name
@@ -167,7 +167,7 @@ func (vm virtualMachine) failure(m drover.Market) *drover.Error {
 	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure gave no reason", doing)
 }
 
-// takenBack reports whether a spot instance ends that Drover neither destroyed nor stopped.
+// takenBack reports whether an ending instance is a spot instance that Drover neither destroyed nor stopped.
 func (c *cloud) takenBack(in driver.Instance) bool {
 	return in.State == driver.Stopping && in.Market == drover.Spot && !c.destroyed.Has(in.ID) && in.Tags[driver.TagStopped] == ""
 }

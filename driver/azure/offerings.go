@@ -14,7 +14,7 @@ import (
 	"drover/internal/logkey"
 )
 
-// How old may grow what offerings are made of.
+// The maximum ages of the cached data from which offerings are made.
 const (
 	typesAge  = 24 * time.Hour
 	pricesAge = 6 * time.Hour
@@ -25,12 +25,12 @@ const (
 // typeInfo is what is cached of an instance type.
 type typeInfo struct {
 	Resources    drover.Resources `json:"resources"`
-	Zones        []string         `json:"zones"`            // those that the subscription may use; the region's name if the type is in no zone
+	Zones        []string         `json:"zones"`            // the zones that the subscription may use; the region's name if the type is in no zone
 	Family       string           `json:"family"`           // its quota
-	Cores        int64            `json:"cores"`            // how many vCPUs count under it
-	Spot         bool             `json:"spot,omitempty"`   // whether it is to be had on spot
+	Cores        int64            `json:"cores"`            // how many vCPUs count against it
+	Spot         bool             `json:"spot,omitempty"`   // whether it is sold on spot
 	Generations  string           `json:"generations"`      // of virtual hardware, such as V1,V2
-	Confidential bool             `json:"sealed,omitempty"` // runs only what is made for confidential computing
+	Confidential bool             `json:"sealed,omitempty"` // runs only images for confidential computing
 }
 
 // Offerings are Azure's types with a price in the zones that have them, and the configured types.
@@ -61,7 +61,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	})
 }
 
-// zonesByHand are the zones of configured types: the configured zones, else all zones of any type, else the region.
+// zonesByHand returns the zones of configured types: the configured zones, else all zones of any type, else the region.
 func (c *cloud) zonesByHand(known map[string]typeInfo) (zones []string) {
 	if len(c.config.Zones) > 0 {
 		return c.config.Zones
@@ -91,7 +91,8 @@ func (c *cloud) listed(types map[string]typeInfo, prices priceList) (all []kit.O
 	return all
 }
 
-// zonesOf are the zones in which a type is offered. Without a particular zone, any type of the region is.
+// zonesOf returns the zones in which a type is offered. If no zones are configured, every type of the region is
+// offered.
 func (c *cloud) zonesOf(t typeInfo) []string {
 	if len(c.config.Zones) == 0 {
 		return t.Zones
@@ -134,15 +135,15 @@ type sku struct {
 	}
 }
 
-// typeOf translates a type, if the subscription may use it and its architecture is known. It has no disk of its own:
-// the volume is as large as requested.
+// typeOf translates a type, if the subscription may use it and its architecture is known. It has no disk: the volume is
+// as large as requested.
 func (c *cloud) typeOf(s sku) (t typeInfo, ok bool) {
 	has := map[string]string{}
 	for _, one := range s.Capabilities {
 		has[one.Name] = one.Value
 	}
 	cores, _ := strconv.ParseInt(has["vCPUs"], 10, 64)
-	usable, err := strconv.ParseInt(has["vCPUsAvailable"], 10, 64) // of types that have some of their vCPUs taken away
+	usable, err := strconv.ParseInt(has["vCPUsAvailable"], 10, 64) // set for types with some of their vCPUs disabled
 	if err != nil {
 		usable = cores
 	}
@@ -159,7 +160,7 @@ func (c *cloud) typeOf(s sku) (t typeInfo, ok bool) {
 	return t, t.Resources.Arch != "" && cores > 0 && t.Resources.Memory > 0 && len(t.Zones) > 0
 }
 
-// zonesIn are the zones in which the subscription may use a type.
+// zonesIn returns the zones in which the subscription may use a type.
 func (c *cloud) zonesIn(s sku) (zones []string) {
 	for _, in := range s.LocationInfo {
 		if strings.EqualFold(in.Location, c.config.Location) {
@@ -186,7 +187,7 @@ func (c *cloud) zonesIn(s sku) (zones []string) {
 // spotQuota is the one quota of all spot instances in a region.
 const spotQuota = "lowPriorityCores"
 
-// quotaGroup names the quota of a type in a market: its family's, as in the usages API, or that of all spot
+// quotaGroup returns the quota of a type in a market: its family's, as in the usages API, or that of all spot
 // instances.
 func quotaGroup(family string, m drover.Market) string {
 	if m == drover.Spot {
@@ -195,8 +196,8 @@ func quotaGroup(family string, m drover.Market) string {
 	return family
 }
 
-// fetchLimits fetches how many vCPUs each quota allows, by its name in lower case, since Azure varies its spelling.
-// If that fails, nothing is known for as long as an answer would be cached, so that creates do not ask each time.
+// fetchLimits fetches how many vCPUs each quota allows, by its name in lower case, since Azure varies its spelling. If
+// that fails, the empty result is cached as long as an answer would be, so that not every create repeats the call.
 func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
 	found, err := list[struct {
 		Name  struct{ Value string }
@@ -215,8 +216,8 @@ func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
 	return all, nil
 }
 
-// allowed refuses a candidate that alone is larger than its whole quota, as most families of a new subscription are.
-// Unknown quotas allow everything, since Azure will say.
+// allowed refuses a candidate that alone exceeds its whole quota, as with most families in a new subscription. Unknown
+// quotas allow everything, since Azure itself refuses what exceeds them.
 func (c *cloud) allowed(ctx context.Context, candidate driver.Candidate) error {
 	if !c.config.ListTypes {
 		return nil

@@ -68,7 +68,7 @@ func TestOfferings(t *testing.T) {
 			if err != nil || len(found) == 0 {
 				t.Fatalf("%s: %v", keys, err)
 			}
-			o := found[min(1, len(found)-1)] // Standard_D2ps_v5, or the one by hand
+			o := found[min(1, len(found)-1)] // Standard_D2ps_v5, or the configured one
 			if got := fmt.Sprint(int64(o.Price), " ", int64(o.DiskPrice)); got != want {
 				t.Errorf("%s: %s, want %s", keys, got, want)
 			}
@@ -126,7 +126,7 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("kept: %v", files)
 		}
 
-		// A start after hours needs nothing of the cloud; later calls ask for what has grown old, and no more.
+		// A start after hours makes no calls; later calls fetch only what has expired.
 		time.Sleep(7 * time.Hour)
 		clear(r.calls)
 		c := imitateIn(t, r, "", folder)
@@ -138,7 +138,7 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("%s\nafter %v", got, r.calls)
 		}
 
-		// What cannot be asked for goes on as it was; without anything that is kept it is an error.
+		// What cannot be fetched stays as it was; with nothing cached it is an error.
 		time.Sleep(7 * time.Hour)
 		r.broken["ListPrices"], r.broken["ListTypes"] = wrong{status: 500}, wrong{status: 500}
 		drivertest.Offers(t, c)
@@ -146,7 +146,7 @@ func TestWhatIsKept(t *testing.T) {
 			t.Error(err)
 		}
 
-		// Another subscription's are not used.
+		// Another subscription's cache is not used.
 		o := options(t, "fleet", "", folder)
 		o.Decode = drivertest.Options(t, "azure", "azure", "fleet", strings.Replace(place, "sub,", "sub2,", 1), folder).Decode
 		other, err := open(t.Context(), o, outside{transport: r})

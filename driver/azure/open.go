@@ -33,8 +33,8 @@ import (
 // longestFleet leaves room for a number in the name of a virtual machine, which has at most 64 characters.
 const longestFleet = 40
 
-// listLag is an estimate. Microsoft documents nothing for lists of virtual machines, and others met one without a new
-// machine: see docs/drivers.md.
+// listLag is an estimate. Microsoft documents nothing about lists of virtual machines, and others reported a list that
+// lacked a new machine: see docs/drivers.md.
 const listLag = 2 * time.Minute
 
 type cloud struct {
@@ -50,11 +50,11 @@ type cloud struct {
 	limits *diskcache.Value[map[string]int64]
 	spots  *diskcache.Value[map[string]spotInfo]
 
-	noSpots   sync.Once // to say that they cannot be asked about
+	noSpots   sync.Once // to log once that spot data is not available
 	destroyed kit.Remembered
 }
 
-// outside is what stands for the network and for who we are, in tests.
+// outside replaces the network and the credentials in tests.
 type outside struct {
 	transport  policy.Transporter
 	credential azcore.TokenCredential
@@ -93,7 +93,7 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 	return c, nil
 }
 
-// initID is the machine's name. cloud-init knows a UUID instead.
+// initID is the machine's name. cloud-init has a UUID instead.
 const initID = `$(curl -sf -H Metadata:true 'http://169.254.169.254/metadata/instance/compute/name?api-version=2021-02-01&format=text')`
 
 func (c *cloud) Capabilities() driver.Capabilities {
@@ -106,5 +106,5 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	}
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (c *cloud) Close() error { return nil }

@@ -10,8 +10,8 @@ import (
 	"drover/driver/drivertest"
 )
 
-// actions are what each call needs, without the Microsoft. in front. One that makes or takes away a virtual machine
-// does so with its parts, and uses what they are put together from.
+// actions are the permissions that each call needs, without the prefix Microsoft. A call that creates or deletes a
+// virtual machine also does so with its parts, and uses the resources that they refer to.
 var actions = map[string][]string{
 	"CreateVM": {
 		"Compute/virtualMachines/write", "Compute/disks/read", "Compute/disks/write", "Compute/diskEncryptionSets/read", "Compute/images/read",

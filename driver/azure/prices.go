@@ -25,10 +25,10 @@ import (
 // pricesURL is the public price list: see "Azure Retail Prices overview" in Microsoft's reference of Cost Management.
 const pricesURL = "https://prices.azure.com/api/retail/prices"
 
-// maxAnswer limits the size of a page of the price list; one has up to a thousand prices of some 700 bytes.
+// maxAnswer limits the size of a page of the price list; one has up to a thousand prices of about 700 bytes.
 const maxAnswer = 16 << 20
 
-// notLinux are in the names of products that are other systems on the same types.
+// notLinux are parts of the names of products that are other systems on the same types.
 var notLinux = []string{"Windows", "Cloud Services", "CloudServices"}
 
 // priceList is hourly prices by type and market.
@@ -78,7 +78,7 @@ func dollars(amount float64) (drover.Money, error) {
 	return drover.ParseMoney(strconv.FormatFloat(amount, 'f', 9, 64))
 }
 
-// enter records a price of a type: of several, the one in force most recently, and of those the highest. It skips
+// enter records a price of a type: of several, the one that came into force last, and of those the highest. It skips
 // Windows, Azure's own clusters, and what is not sold by the hour.
 func (i priceItem) enter(all priceList, since map[string]time.Time, price drover.Money) {
 	if i.Type == "" || i.Unit != "1 Hour" || strings.HasSuffix(i.SKU, " Low Priority") || slices.ContainsFunc(notLinux, func(name string) bool { return strings.Contains(i.Product, name) }) {
@@ -98,7 +98,7 @@ func (i priceItem) enter(all priceList, since map[string]time.Time, price drover
 	all[i.Type][market], since[key] = price, i.From
 }
 
-// pricePage reads a page. The list names the next one, which must be its own.
+// pricePage reads a page. Each page contains the next one's address, which must be the price list's.
 func (c *cloud) pricePage(ctx context.Context, address string) (page pricePage, err error) {
 	if !strings.HasPrefix(address, pricesURL+"?") {
 		return page, fmt.Errorf("the next page of the price list is at %.200q, which is not an address of the price list", address)
@@ -121,31 +121,31 @@ func (c *cloud) pricePage(ctx context.Context, address string) (page pricePage, 
 	return page, err
 }
 
-// spotsQuery asks Azure Resource Graph what it remembers of a region's spot instances. Of these it tells nothing to a
-// query that names a subscription, so none is named. Not all columns may be dynamic, or it has no pages: see "Guidance
-// for pagination" in Microsoft's pages of it.
+// spotsQuery queries Azure Resource Graph's history of a region's spot instances. A query that names a subscription
+// gets none of it, so none is named. Not all columns may be dynamic, or the answer has no pages: see "Guidance for
+// pagination" in Microsoft's pages about it.
 const spotsQuery = `SpotResources
 | where type in~ ('microsoft.compute/skuspotpricehistory/ostype/location', 'microsoft.compute/skuspotevictionrate/location')
 | where location =~ '%s' and tostring(properties.osType) in~ ('', 'linux')
 | project id, name = tostring(sku.name), evictions = tostring(properties.evictionRate), prices = properties.spotPrices
 | order by id asc`
 
-// Offerings are told without its answer. So that is waited for no longer than spotsTime, and not asked for again at
-// once if it does not come.
+// Offerings does not depend on this answer. So the driver waits for it no longer than spotsTime, and does not repeat
+// the query at once if no answer comes.
 const (
 	spotsTime  = 20 * time.Second
 	spotsPause = 10 * time.Minute
 )
 
-// evictionRates are how many instances are taken back in a million hours of one, by what Azure says: the chance, in
-// percent, that one is within an hour, as the last 28 days had it (see "Pricing and eviction history" of "Use Azure
-// Spot Virtual Machines"). A range counts as its middle, and that without an end as its beginning.
+// evictionRates are how many instances Azure takes back per million instance hours, by its own figure: the percentage
+// taken back within an hour, over the last 28 days (see "Pricing and eviction history" of "Use Azure Spot Virtual
+// Machines"). A range counts as its middle, and the range without an end as its beginning.
 var evictionRates = map[string]int64{"0-5": 25_000, "5-10": 75_000, "10-15": 125_000, "15-20": 175_000, "20+": 200_000}
 
 // spotInfo is what is cached of a type's spot instances.
 type spotInfo struct {
 	Prices    []driver.PricePoint `json:"prices,omitempty"`    // newest first
-	Evictions int64               `json:"evictions,omitempty"` // in a million hours
+	Evictions int64               `json:"evictions,omitempty"` // per million hours
 }
 
 // spotRow is a row of the answer: a type's prices, or its eviction rate.
@@ -162,7 +162,7 @@ func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, spotsTime)
 	defer cancel()
 	rows, err := query[spotRow](ctx, c.api, fmt.Sprintf(spotsQuery, c.config.Location))
-	if err == nil && len(rows) == 0 { // what the credentials may not read is not refused but missing
+	if err == nil && len(rows) == 0 { // Azure omits what the credentials may not read
 		err = drover.Errorf(drover.KindAuthentication, "these credentials cannot read any data about %s", c.config.Location).WithHint("%s", errs.Hints[drover.KindAuthentication])
 	}
 	all := map[string]spotInfo{}
@@ -179,7 +179,7 @@ func (r spotRow) history() (all []driver.PricePoint, err error) {
 	for _, p := range r.Prices {
 		from, timeErr := time.Parse(time.RFC3339, p.From)
 		if timeErr != nil {
-			from, timeErr = time.Parse(time.RFC3339, p.From+"Z") // where it names no zone
+			from, timeErr = time.Parse(time.RFC3339, p.From+"Z") // if it has no time zone
 		}
 		usd, numberErr := p.USD.Float64()
 		price, moneyErr := dollars(usd)
@@ -191,8 +191,8 @@ func (r spotRow) history() (all []driver.PricePoint, err error) {
 	return driver.SortPrices(all), nil
 }
 
-// knownSpots returns Azure's data on spot instances, if its own types are wanted on spot. A failure is logged once and
-// stops nothing.
+// knownSpots returns Azure's data on spot instances, if its own types are wanted on spot. It logs a failure once, and
+// continues without the data.
 func (c *cloud) knownSpots(ctx context.Context) map[string]spotInfo {
 	if !c.config.ListTypes || !c.config.Wants(drover.Spot) {
 		return nil
@@ -206,8 +206,8 @@ func (c *cloud) knownSpots(ctx context.Context) map[string]spotInfo {
 	return known
 }
 
-// PriceHistory is that of the spot market, which is the same in all zones. On demand, for configured types, and where
-// Azure has none, it is the listed price.
+// PriceHistory returns the spot market's history, which is the same in all zones. On demand, for configured types, and
+// if Azure has none, it is the listed price.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
 	now, err := driver.ListedPrice(ctx, c, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
 	if err != nil && drover.KindOf(err) != drover.KindNotFound {

@@ -17,7 +17,7 @@ import (
 	"drover/driver/drivertest"
 )
 
-// past is a price history in short.
+// past returns a price history in short form.
 func past(t *testing.T, c *cloud, kind string, m drover.Market, since time.Time) (all []string) {
 	t.Helper()
 	found, err := c.PriceHistory(t.Context(), kind, "westeurope-1", m, drover.TimeOf(since))

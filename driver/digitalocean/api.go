@@ -13,8 +13,8 @@ import (
 	"drover/driver/kit"
 )
 
-// rates are a little below what DigitalOcean allows a token in a minute, 250 requests and among them ten for login
-// keys, and well below the 5000 that it allows in an hour: https://docs.digitalocean.com/reference/api/.
+// rates are slightly below DigitalOcean's limits for a token in a minute, 250 requests including ten for login keys,
+// and well below its 5000 requests in an hour: https://docs.digitalocean.com/reference/api/.
 var rates = map[string]kit.Rate{anyRequest: {Burst: 180, PerSecond: 1}, listKeys: {Burst: 5, PerMinute: 5}}
 
 const (
@@ -22,8 +22,8 @@ const (
 	listKeys   = "GET /v2/account/keys"
 )
 
-// connect makes a client, which tries nothing again unless told to. A redirect would carry the token elsewhere, so it
-// is an answer. An API other than DigitalOcean's own publishes no rates.
+// connect makes a client, which does not retry by default. It returns a redirect as an answer, since following it would
+// send the token elsewhere. An API other than DigitalOcean's own publishes no rates.
 func connect(c Config, token drover.Secret, network http.RoundTripper, metric func(string, error)) (*godo.Client, kit.Gate, error) {
 	gate := kit.Gate{Metric: metric}
 	if c.Endpoint == official {
@@ -43,17 +43,17 @@ func connect(c Config, token drover.Secret, network http.RoundTripper, metric fu
 	return api, gate, nil
 }
 
-// given are the parts of a path that name one thing.
+// given matches the parts of a path that identify one object.
 var given = regexp.MustCompile(`(/(?:droplets|keys|images|tags)/)[^/]+`)
 
-// callName is a request in the words of a metric, which names no single thing.
+// callName is a request's name in metrics, without ids.
 func callName(r *http.Request) string {
 	return r.Method + " " + given.ReplaceAllString(r.URL.Path, "${1}ID")
 }
 
 const perPage = 200
 
-// pages reads a list to its end.
+// pages reads all pages of a list.
 func pages[T any](ctx context.Context, page func(context.Context, *godo.ListOptions) ([]T, *godo.Response, error)) ([]T, error) {
 	return kit.CollectNumbered(func(n int) ([]T, int, error) {
 		some, answer, err := page(ctx, &godo.ListOptions{Page: n, PerPage: perPage})
@@ -65,7 +65,7 @@ func pages[T any](ctx context.Context, page func(context.Context, *godo.ListOpti
 	})
 }
 
-// lastPage is the number of the last page, as every other page tells it; 1 if this one is the last.
+// lastPage returns the number of the last page, which every other page contains; 1 if this one is the last.
 func lastPage(answer *godo.Response) (int, error) {
 	if answer.Links == nil || answer.Links.Pages == nil || answer.Links.Pages.Last == "" {
 		return 1, nil

@@ -12,10 +12,10 @@ import (
 	"drover/driver/kit"
 )
 
-// maxUserData is how much text an instance can be given for its first boot.
+// maxUserData limits the user data.
 const maxUserData = 64 << 10
 
-// Config is what the configuration says of a DigitalOcean cloud.
+// Config is the driver's part of the configuration.
 type Config struct {
 	Token    drover.Secret     `yaml:"token" doc:"the API token; default: DIGITALOCEAN_ACCESS_TOKEN, which doctl uses too"`
 	Regions  []string          `yaml:"regions" doc:"where instances may be created; default: all"`
@@ -26,19 +26,19 @@ type Config struct {
 	kit.TypeKeys
 }
 
-// tagWord is what DigitalOcean takes as a tag.
+// tagWord matches what DigitalOcean accepts as a tag.
 var tagWord = regexp.MustCompile(`^[A-Za-z0-9:_-]{1,255}$`)
 
-// official is where DigitalOcean's API is.
+// official is the address of DigitalOcean's API.
 const official = "https://api.digitalocean.com/"
 
-// Default fills in what is left out.
+// Default sets the defaults.
 func (c *Config) Default() { *c = Config{Endpoint: official, TypeKeys: kit.DefaultTypes()} }
 
-// FirstBoot says what an instance can be given for its first boot, and how much of it.
+// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
-// Check says what is wrong with the configuration.
+// Check finds errors in the configuration.
 func (c *Config) Check() error {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -61,7 +61,7 @@ func (c *Config) Check() error {
 	return c.CheckTypes()
 }
 
-// token is the secret that requests bear.
+// token returns the secret that requests contain.
 func (c *Config) token() (drover.Secret, error) {
 	if token := cmp.Or(c.Token.Reveal(), os.Getenv("DIGITALOCEAN_ACCESS_TOKEN")); token != "" {
 		return drover.NewSecret(token), nil

@@ -14,13 +14,14 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-// longestName is what the API takes: see "name" of a Droplet in its reference.
+// longestName is the API's limit: see "name" of a Droplet in its reference.
 const longestName = 255
 
 // demands are what DigitalOcean requires of every create call.
 var demands = kit.Demands{Longest: longestName, Image: "debian-12-x64", OnDemand: true, UserData: maxUserData}
 
-// Create makes a Droplet. Names need not be unique there, so each is looked for first, by one create at a time.
+// Create makes a Droplet. Names need not be unique there, so it first looks for the name, one create per name at a
+// time.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, _ driver.Candidate, err error) {
 	release, err := c.names.Hold(ctx, r.Name)
 	if err == nil {
@@ -30,7 +31,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 	return in, in.Candidate(), errs.Classify("creating "+r.Name, err)
 }
 
-// create finds the Droplet or makes it; the login key is added to the account if it is not there.
+// create finds the Droplet or makes it; it adds the login key to the account if necessary.
 func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, err error) {
 	wanted, err := c.request(r)
 	if err == nil {
@@ -51,7 +52,7 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (in driver.I
 	return in, err
 }
 
-// createAs makes a Droplet as a candidate says.
+// createAs makes a Droplet from a candidate.
 func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, as driver.Candidate) (driver.Instance, error) {
 	wanted.Size, wanted.Region = as.ProviderType, as.Zone
 	wanted.Image = imageOf(as.Image)
@@ -70,19 +71,19 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 	return in, nil
 }
 
-// request is all but what the candidate says.
+// request returns the create request without the candidate's values.
 func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateRequest, err error) {
 	if err := kit.CheckRequest(r, demands); err != nil {
 		return wanted, err
 	}
-	// A region without its number would be taken for any of several.
+	// The API would accept a region without its number as any of several.
 	if zone := r.Candidates[0].Zone; zone == "" || !strings.ContainsAny(zone[len(zone)-1:], "0123456789") {
 		return wanted, drover.Errorf(drover.KindInvalid, "%q is not a region of DigitalOcean", zone)
 	}
 	if wanted, err = readTemplate(r.Template); err != nil {
 		return wanted, err
 	}
-	// Without a login key of its own, DigitalOcean sets a password, mails it, and has it changed at the first login.
+	// Without a login key, DigitalOcean sets a password, mails it, and requires its change at the first login.
 	wanted.Name, wanted.UserData = r.Name, kit.UserData(r).Reveal()
 	print, err := kit.Fingerprint(r.PublicKey)
 	if err != nil {
@@ -93,7 +94,7 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 	return wanted, err
 }
 
-// extras are what a user may add to a Droplet.
+// extras are what a user's template may set.
 type extras struct {
 	VPC        string `json:"vpc_uuid"`
 	IPv6       bool   `json:"ipv6"`
@@ -104,15 +105,15 @@ type extras struct {
 
 var template = kit.Template{Hint: "write a JSON object with vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"}
 
-// readTemplate begins a request. DigitalOcean's agent lets others in by a console, so there is none unless it is asked
-// for.
+// readTemplate starts a request from a template. It disables DigitalOcean's agent unless the template enables it, since
+// the agent lets others log in through a console.
 func readTemplate(text string) (wanted godo.DropletCreateRequest, err error) {
 	var t extras
 	err = template.Read(text, &t)
 	return godo.DropletCreateRequest{VPCUUID: t.VPC, IPv6: t.IPv6, Monitoring: t.Monitoring, PublicNetworking: t.Public, WithDropletAgent: &t.Agent}, err
 }
 
-// imageOf is an image by its number, or by its name.
+// imageOf identifies an image by its number, or else by its name.
 func imageOf(id string) godo.DropletCreateImage {
 	if n, ok := number(id); ok {
 		return godo.DropletCreateImage{ID: n}
@@ -120,7 +121,7 @@ func imageOf(id string) godo.DropletCreateImage {
 	return godo.DropletCreateImage{Slug: id}
 }
 
-// find looks for an instance of the fleet that has the name already.
+// find looks for an existing instance of the fleet with the name.
 func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Instance, found bool, err error) {
 	droplets, err := pages(ctx, func(ctx context.Context, o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
 		return c.api.Droplets.ListByName(ctx, r.Name, o)

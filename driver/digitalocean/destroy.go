@@ -10,13 +10,13 @@ import (
 	"drover/driver"
 )
 
-// Destroy deletes a Droplet; its disk and its addresses go with it, and then the words that no other bears. What is not
-// done of the latter when it is interrupted, Leftovers finds.
+// Destroy deletes a Droplet with its disk and addresses, and then the tags that no other Droplet has. If it is
+// interrupted, Leftovers finds the remaining tags.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	doing := "destroying " + id
 	n, ok := number(id)
 	if !ok {
-		return nil // none ever had this id
+		return nil // no Droplet ever had this id
 	}
 	ctx, err := c.gate.Prepay(ctx, anyRequest, 2+len(words.Single))
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return nil
 }
 
-// Stop powers a Droplet off. It costs as much as before.
+// Stop powers a Droplet off. It still costs the same.
 func (c *cloud) Stop(ctx context.Context, id string) error {
 	return c.bring(ctx, id, "off", c.api.DropletActions.PowerOff)
 }
@@ -50,7 +50,7 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 	return c.bring(ctx, id, "active", c.api.DropletActions.PowerOn)
 }
 
-// bring brings a Droplet to a status, unless it has it: doing it again would be refused.
+// bring brings a Droplet to a status, unless it already has it: DigitalOcean refuses a repeated action.
 func (c *cloud) bring(ctx context.Context, id, status string, do func(context.Context, int) (*godo.Action, *godo.Response, error)) error {
 	doing := "changing " + id + " to " + status
 	d, err := c.droplet(ctx, id)
@@ -66,8 +66,8 @@ const (
 	leftoverKey = "ssh_key"
 )
 
-// Leftovers lists the fleet's words that no Droplet bears any more, and its login keys. Words that instances have in
-// common, and keys, are of use to those to come.
+// Leftovers lists the fleet's tags that no Droplet has, and its login keys. Keys, and tags that instances have in
+// common, are of use to future instances.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	tags, err := pages(ctx, c.api.Tags.List)
 	if err != nil {
@@ -91,10 +91,10 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	return all, nil
 }
 
-// borne says whether anything bears a tag. One of which DigitalOcean does not say it may be borne.
+// borne reports whether anything has a tag. If DigitalOcean does not report that, something may have it.
 func borne(tag godo.Tag) bool { return tag.Resources == nil || tag.Resources.Count > 0 }
 
-// Remove deletes a tag that nothing bears, or a login key.
+// Remove deletes a tag that nothing has, or a login key.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	switch s.Kind {
 	case leftoverTag:

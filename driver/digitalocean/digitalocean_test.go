@@ -19,10 +19,10 @@ import (
 	"drover/driver/kit"
 )
 
-// config is that of a cloud in the fake.
+// config returns the configuration of a cloud in the fake.
 func (f *fake) config() string { return "token: '${env:FAKE}', endpoint: '" + f.URL + "/'" }
 
-// options are those of a fleet whose cloud has some keys of its own.
+// options returns the options of a fleet whose cloud has these additional keys.
 func options(t *testing.T, keys, fleet string) driver.Options {
 	t.Helper()
 	return drivertest.Options(t, "do", "digitalocean", fleet, keys, "")
@@ -30,7 +30,7 @@ func options(t *testing.T, keys, fleet string) driver.Options {
 
 func (f *fake) open(t *testing.T) *cloud { return opened(t, f.config()) }
 
-// opened is a cloud with some keys of its own.
+// opened returns a cloud with these additional keys.
 func opened(t *testing.T, keys string) *cloud {
 	t.Helper()
 	c, err := Open(t.Context(), options(t, keys, "fleet"))
@@ -50,7 +50,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// request asks for the smallest instance.
+// request returns a request for the smallest instance.
 func request(name string) driver.CreateRequest {
 	r := drivertest.Request(name, "11", driver.Candidate{ProviderType: "s-1vcpu-1gb", Zone: "nyc1", Market: drover.OnDemand, Arch: "amd64"})
 	r.Tags[driver.TagHostKey] = "SHA256:Ab+/"
@@ -305,7 +305,7 @@ func TestSweep(t *testing.T) {
 	drivertest.Reaped(t, c, 2*time.Hour, driver.Active)
 	left("while it is there", 5, 1)
 	n, _ := strconv.Atoi(in.ID)
-	delete(f.droplets, n) // so much was done when it was interrupted
+	delete(f.droplets, n) // this much was done when the destroy was interrupted
 	drivertest.Reaped(t, c, 0, driver.Active)
 	left("just after", 5, 1)
 	drivertest.Reaped(t, c, 2*time.Hour, driver.Active)

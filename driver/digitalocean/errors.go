@@ -13,12 +13,12 @@ import (
 	"drover/driver/kit"
 )
 
-// unknownKey is what DigitalOcean says of a login key that the account does not have, or that was added to it a moment
-// ago.
+// unknownKey is DigitalOcean's message about a login key that the account does not have, or that was added to it a
+// moment ago.
 const unknownKey = "invalid key identifiers"
 
-// errs is the table of errors. DigitalOcean's codes say no more than the status, so it is the message that tells a full
-// region from a word misspelled. It is shown in docs/clouds/digitalocean.md.
+// errs is the table of errors. DigitalOcean's codes contain no more than the status, so only the message distinguishes
+// a full region from a misspelled value. docs/clouds/digitalocean.md shows the table.
 var errs = kit.Errors{
 	Market: drover.OnDemand, ByName: true, Read: read,
 	Table: slices.Concat(
@@ -36,7 +36,7 @@ var errs = kit.Errors{
 	),
 }
 
-// read is what DigitalOcean says of an error, with what its support asks for.
+// read extracts DigitalOcean's answer from an error, with the request id for its support.
 func read(err error) (a kit.Answer, ok bool) {
 	var answer *godo.ErrorResponse
 	if !errors.As(err, &answer) || answer.Response == nil {
@@ -49,8 +49,8 @@ func read(err error) (a kit.Answer, ok bool) {
 	return a, true
 }
 
-// retryAfter is when a next request may be made. Only what came too fast is told in seconds; what is beyond an hour's
-// worth, by the clock.
+// retryAfter returns the wait before the next request. DigitalOcean gives seconds only for requests that came too fast;
+// for more than the hourly limit it gives a time.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if wait := kit.RetryAfter(h, now); wait > 0 {
 		return wait

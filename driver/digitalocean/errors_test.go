@@ -58,7 +58,7 @@ func TestARateLimitSaysUntilWhen(t *testing.T) {
 	reset := fmt.Sprint(now.Add(20 * time.Minute).Unix())
 	for name, c := range map[string]struct {
 		header http.Header
-		after  time.Duration // 0: it does not say
+		after  time.Duration // 0: not given
 	}{
 		"too many a minute":     {header("retry-after", "29", "ratelimit-reset", reset), 29 * time.Second},
 		"too many an hour":      {header("ratelimit-reset", reset), 20 * time.Minute},

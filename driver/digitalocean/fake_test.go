@@ -22,18 +22,18 @@ import (
 	"drover/driver/kit"
 )
 
-// fake is DigitalOcean's API, as far as the driver asks of it.
+// fake is the part of DigitalOcean's API that the driver uses.
 type fake struct {
 	*httptest.Server
 	mu       sync.Mutex
 	last     int
 	droplets map[int]*godo.Droplet
 	asked    map[int]godo.DropletCreateRequest
-	tags     map[string]string // by their names in small letters
+	tags     map[string]string // by their names in lower case
 	keys     map[string]godo.Key
 	refuse   func(*http.Request) (status int, message string) // 0: it does not
 	requests []string
-	pageSize int           // the most that a page has, whatever is asked for
+	pageSize int           // the maximum size of a page, whatever the request
 	latency  time.Duration // of a request without a network
 	calls    map[string]int
 	throttle bool
@@ -42,7 +42,7 @@ type fake struct {
 	hour     window
 }
 
-// window is a stretch of time in which so many requests may be made.
+// window is a period in which only a number of requests may be made.
 type window struct {
 	began time.Time
 	made  int
@@ -92,7 +92,7 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return drivertest.Answer(f.Config.Handler, r, f.latency)
 }
 
-// guard lets in who has the token, one after the other.
+// guard accepts requests with the token, one after another.
 func (f *fake) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
@@ -278,7 +278,7 @@ func (f *fake) make(w http.ResponseWriter, asked godo.DropletCreateRequest) {
 	answer(w, 202, "droplet", d)
 }
 
-// canonical is a tag as it was written first.
+// canonical returns a tag as it was first written.
 func (f *fake) canonical(tag string) string {
 	small := strings.ToLower(tag)
 	if f.tags[small] == "" {
@@ -287,7 +287,7 @@ func (f *fake) canonical(tag string) string {
 	return f.tags[small]
 }
 
-// droplet is the one that is asked for, if it is there; else that was the answer.
+// droplet returns a Droplet; if there is none, it answers with an error.
 func (f *fake) droplet(w http.ResponseWriter, id string) *godo.Droplet {
 	n, _ := strconv.Atoi(id)
 	if f.droplets[n] == nil {
@@ -309,7 +309,7 @@ func (f *fake) deleteDroplet(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// act powers a Droplet on or off, and refuses it for one that is.
+// act powers a Droplet on or off, and refuses if it already is.
 func (f *fake) act(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Type string }
 	json.NewDecoder(r.Body).Decode(&asked)
@@ -353,7 +353,7 @@ func (f *fake) createTag(w http.ResponseWriter, r *http.Request) {
 	answer(w, 201, "tag", f.tagNamed(f.canonical(asked.Name)))
 }
 
-// tag is whether there is a tag of exactly that name; else that was the answer.
+// tag reports whether there is a tag with exactly this name; if there is none, it answers with an error.
 func (f *fake) tag(w http.ResponseWriter, r *http.Request) (name string, there bool) {
 	name = r.PathValue("name")
 	if f.tags[strings.ToLower(name)] == name {
@@ -379,7 +379,7 @@ func (f *fake) deleteTag(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tagged has Droplets bear a tag, or not.
+// tagged adds a tag to Droplets, or removes it.
 func (f *fake) tagged(bear bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name, there := f.tag(w, r)

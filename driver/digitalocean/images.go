@@ -14,8 +14,8 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-// FindImages finds an image by its number, by DigitalOcean's name for it (ubuntu-24-04-x64), or by the name that a user
-// gave it.
+// FindImages finds an image by its number, by DigitalOcean's name for it (ubuntu-24-04-x64), or by the user's name for
+// it.
 func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]driver.Image, error) {
 	if !strings.Contains(ref, "*") {
 		one, err := c.image(ctx, ref)
@@ -26,7 +26,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 	return c.imagesLike(ctx, ref)
 }
 
-// image is that of a number or of a public name, if there is one.
+// image returns the image with a number or public name, if there is one.
 func (c *cloud) image(ctx context.Context, ref string) ([]driver.Image, error) {
 	get := func() (*godo.Image, *godo.Response, error) { return c.api.Images.GetBySlug(ctx, url.PathEscape(ref)) }
 	if n, ok := number(ref); ok {
@@ -39,7 +39,7 @@ func (c *cloud) image(ctx context.Context, ref string) ([]driver.Image, error) {
 	return []driver.Image{imageFrom(*found)}, nil
 }
 
-// imagesLike are the public and the user's images whose names match.
+// imagesLike returns the public and the user's images whose names match.
 func (c *cloud) imagesLike(ctx context.Context, ref string) (all []driver.Image, err error) {
 	for _, list := range []func(context.Context, *godo.ListOptions) ([]godo.Image, *godo.Response, error){c.api.Images.ListUser, c.api.Images.ListDistribution} {
 		some, err := pages(ctx, list)

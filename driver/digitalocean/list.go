@@ -13,10 +13,10 @@ import (
 	"drover/driver/kit"
 )
 
-// List returns the instances that bear the tags, and maybe others. Those with GPUs are in a list of their own, which
-// knows no tags.
+// List returns the instances with the tags, and maybe others. Those with GPUs are in a separate list, which cannot be
+// filtered by tag.
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
-	// The first page, all of them, and those with GPUs: as many as there were the last time.
+	// Reserve calls for the first page, for as many pages as last time, and for the list of those with GPUs.
 	if ctx, err = c.gate.Prepay(ctx, anyRequest, 2+int(c.lastPage.Load())); err != nil {
 		return nil, errs.Classify("listing Droplets", err)
 	}
@@ -46,7 +46,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 	return all, nil
 }
 
-// Describe asks for one Droplet. One that is archived exists in name only.
+// Describe reads one Droplet. An archived one has ended.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	d, err := c.droplet(ctx, id)
 	if err == nil && d.Status == archived {
@@ -58,7 +58,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	return instance(*d), nil
 }
 
-// droplet is that of an id.
+// droplet returns the Droplet with an id.
 func (c *cloud) droplet(ctx context.Context, id string) (*godo.Droplet, error) {
 	n, ok := number(id)
 	if !ok {
@@ -76,7 +76,7 @@ func (c *cloud) withGPUs(ctx context.Context) ([]godo.Droplet, error) {
 	return all, errs.Classify("listing Droplets with GPUs", err)
 }
 
-// states are DigitalOcean's words.
+// states translates DigitalOcean's states.
 var states = map[string]driver.State{
 	"new":    driver.Pending,
 	"active": driver.Running,
@@ -84,10 +84,10 @@ var states = map[string]driver.State{
 	archived: driver.Stopped,
 }
 
-// archived is the status of a Droplet that is over.
+// archived is the status of a Droplet that has ended.
 const archived = "archive"
 
-// instance is a Droplet as an instance.
+// instance translates a Droplet.
 func instance(d godo.Droplet) driver.Instance {
 	in := driver.Instance{
 		ID:           strconv.Itoa(d.ID),
@@ -99,26 +99,26 @@ func instance(d godo.Droplet) driver.Instance {
 		Addresses:    driver.Addresses{User: "root"},
 		Created:      kit.ReadTime(d.Created),
 	}
-	in.Addresses.Public, _ = d.PublicIPv4() // its error says that there is none yet
+	in.Addresses.Public, _ = d.PublicIPv4() // an error means that there is none yet
 	in.Addresses.Private, _ = d.PrivateIPv4()
 	return in
 }
 
-// number is an id as DigitalOcean has it.
+// number returns an id as DigitalOcean's number.
 func number(id string) (int, bool) {
 	n, err := strconv.Atoi(id)
 	return n, err == nil && n > 0
 }
 
-// SetTags replaces Drover's tags of a Droplet; others' stay. New ones come before old ones go, so that it is never
-// without.
+// SetTags replaces Drover's tags of a Droplet; others stay. It adds new ones before it removes old ones, so that the
+// Droplet always has some.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	doing := "tagging " + id
 	wanted, err := words.Write(tags, time.Now())
 	if err != nil {
 		return err
 	}
-	ctx, err = c.gate.Prepay(ctx, anyRequest, 3) // to look, to add one word and to remove one
+	ctx, err = c.gate.Prepay(ctx, anyRequest, 3) // one call to read, one to add a word and one to remove one
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
@@ -140,11 +140,10 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	return nil
 }
 
-// prefix begins every word of ours.
+// prefix is the prefix of all of Drover's words.
 const prefix = "drover"
 
-// words are how tags are written: in small letters, since DigitalOcean holds words that differ by case alone for the
-// same.
+// words is the encoding of tags: in lower case, since DigitalOcean considers words equal that differ only in case.
 var words = kit.Words{
 	Prefix: prefix, Max: 255, Mark: '_', Single: []string{driver.TagName, driver.TagHostKey},
 	Plain: func(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' },
@@ -154,7 +153,7 @@ func onDroplet(id string) []godo.Resource {
 	return []godo.Resource{{ID: id, Type: godo.DropletResourceType}}
 }
 
-// tag has a Droplet bear a word, which is made first if it is new.
+// tag adds a word to a Droplet, and creates the word first if it is new.
 func (c *cloud) tag(ctx context.Context, id, word string) error {
 	bearer := &godo.TagResourcesRequest{Resources: onDroplet(id)}
 	_, err := c.api.Tags.TagResources(ctx, word, bearer)
@@ -166,7 +165,7 @@ func (c *cloud) tag(ctx context.Context, id, word string) error {
 	return err
 }
 
-// untag takes a word from a Droplet. One that no other may bear goes altogether.
+// untag removes a word from a Droplet. It deletes a word that no other Droplet may have.
 func (c *cloud) untag(ctx context.Context, id, word string) (err error) {
 	if w, _ := words.Parse(word); w.At != 0 {
 		_, err = c.api.Tags.Delete(ctx, word)

@@ -11,8 +11,8 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-// Offerings are the sizes that may be created, in each of their regions, and the types by hand. A size that a region
-// has run out of is not told of there.
+// Offerings are the available sizes in each of their regions, and the configured types. DigitalOcean does not list a
+// size in a region where it is out of stock.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Regions, Within: c.config.Regions, Own: c.listed})
 }
@@ -40,7 +40,7 @@ func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 	return all, nil
 }
 
-// priceOf is what a size costs an hour. It is sent with the noise of a number of 32 bits.
+// priceOf returns a size's hourly price. The API sends it with the rounding error of a 32-bit float.
 func priceOf(size godo.Size) (drover.Money, error) {
 	price, err := drover.ParseMoney(strconv.FormatFloat(size.PriceHourly, 'f', -1, 32))
 	if err != nil || price <= 0 {
@@ -49,7 +49,7 @@ func priceOf(size godo.Size) (drover.Money, error) {
 	return price, nil
 }
 
-// typeOf is a size as a type. All have processors of one architecture.
+// typeOf translates a size. All have processors of one architecture.
 func typeOf(size godo.Size) kit.Own {
 	t := kit.Own{Name: size.Slug, Zones: size.Regions, Resources: drover.Resources{
 		CPU:    drover.MilliCPU(size.Vcpus) * 1000,
@@ -66,5 +66,5 @@ func typeOf(size godo.Size) kit.Own {
 	return t
 }
 
-// units are those of disks. One that is not known promises nothing.
+// units are the units of disk sizes. An unknown unit counts as nothing.
 var units = map[string]drover.Bytes{"gib": drover.GiB, "gb": drover.GiB, "tib": drover.TiB, "tb": drover.TiB}

@@ -18,14 +18,14 @@ import (
 	"drover/driver/kit"
 )
 
-// longestFleet is how much of a tag a fleet's name may take, escaped.
+// longestFleet is the most characters of a tag that a fleet's name may take, escaped.
 const longestFleet = 60
 
-// listLag is how far lists are taken to lag. DigitalOcean documents nothing of it; others met lists, and a get by id,
+// listLag is the assumed lag of lists. DigitalOcean documents nothing about it; others reported lists, and a get by id,
 // that lacked a new Droplet for a few seconds: see docs/drivers.md.
 const listLag = time.Minute
 
-// cloud is DigitalOcean, as one fleet uses it.
+// cloud is DigitalOcean as used by one fleet.
 type cloud struct {
 	kit.Planted
 
@@ -36,15 +36,15 @@ type cloud struct {
 
 	names kit.Names
 
-	lastPage atomic.Int32 // of the list of instances, when it was read last; 0: it had one
+	lastPage atomic.Int32 // of the last list of instances; 0: one page
 }
 
-// Open opens DigitalOcean. It asks nothing of it.
+// Open opens DigitalOcean. It makes no call.
 func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 	return open(o, http.DefaultTransport)
 }
 
-// open does, over what stands for the network.
+// open is Open with a replaceable network.
 func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var c Config
 	if err := kit.Begin(&o, longestFleet, &c); err != nil {
@@ -64,7 +64,7 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	return &cloud{o: o, config: c, api: api, gate: gate}, nil
 }
 
-// Capabilities says what this driver can do.
+// Capabilities returns what this driver can do.
 func (*cloud) Capabilities() driver.Capabilities {
 	runs, most := Config{}.FirstBoot()
 	return driver.Capabilities{
@@ -81,5 +81,5 @@ func (*cloud) Capabilities() driver.Capabilities {
 	}
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (*cloud) Close() error { return nil }

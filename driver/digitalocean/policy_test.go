@@ -8,7 +8,7 @@ import (
 	"drover/driver/drivertest"
 )
 
-// scopes are those that DigitalOcean's reference of the API has for each call.
+// scopes are the scopes of each call in DigitalOcean's API reference.
 var scopes = map[string][]string{
 	"GET /v2/sizes": {"sizes:read", "regions:read"}, "GET /v2/images": {"image:read"}, "GET /v2/images/ID": {"image:read"},
 	"POST /v2/droplets": {"droplet:create"}, "GET /v2/droplets": {"droplet:read"}, "GET /v2/droplets/ID": {"droplet:read"}, "DELETE /v2/droplets/ID": {"droplet:delete"},
@@ -18,7 +18,7 @@ var scopes = map[string][]string{
 	"POST /v2/account/keys": {"ssh_key:create"}, "GET /v2/account/keys": {"ssh_key:read"}, "DELETE /v2/account/keys/ID": {"ssh_key:delete"},
 }
 
-// implied are scopes that are wanted of whoever creates Droplets, and to put one into a network.
+// implied are additional scopes for creating Droplets and for putting one into a network.
 var implied = []string{"actions:read", "vpc:read"}
 
 func TestTheScopesAreThoseOfTheCallsThatAreMade(t *testing.T) {

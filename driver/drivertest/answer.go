@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Answer has the fake of a cloud answer a request after a while without a network, as a bubble of synctest needs it.
-// Who does not wait any more gets no answer, though the fake may have done as it was asked.
+// Answer lets the fake of a cloud answer a request after a latency, without a network, as a bubble of synctest
+// requires. A caller that no longer waits gets no answer, although the fake may have carried out the request.
 func Answer(fake http.Handler, r *http.Request, latency time.Duration) (*http.Response, error) {
 	select {
 	case <-time.After(latency):

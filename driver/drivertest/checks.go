@@ -97,7 +97,7 @@ func checkFirstSight(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	// Without a filter, an instance whose tags come late is seen as well.
+	// Without a filter, the list also contains an instance whose tags come late.
 	_, err = t.untilListed(ctx, "the instance is listed", nil, func(all map[string]driver.Instance) (bool, error) {
 		seen, ok := all[in.ID]
 		if !ok {
@@ -209,7 +209,7 @@ func checkSetTags(ctx context.Context, t *trial) error {
 	if err := t.eventually(ctx, "setting tags is accepted", func(ctx context.Context) (bool, error) {
 		err := t.cloud.SetTags(ctx, in.ID, next)
 		if err != nil && drover.KindOf(err) == drover.KindTransient {
-			return false, nil // it boots
+			return false, nil // it is still booting
 		}
 		return err == nil, err
 	}); err != nil {
@@ -222,7 +222,7 @@ func checkSetTags(ctx context.Context, t *trial) error {
 	return err
 }
 
-// gone makes an instance and destroys it.
+// gone creates an instance and destroys it.
 func (t *trial) gone(ctx context.Context) (driver.Instance, error) {
 	r := t.request()
 	in, _, err := t.create(ctx, r)

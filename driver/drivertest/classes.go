@@ -9,7 +9,7 @@ import (
 	"drover"
 )
 
-// Classifies tries what is the same of every driver's way to give an error a class, whatever its cloud says.
+// Classifies tests what all drivers' classification of errors has in common, whatever their cloud answers.
 func Classifies(t *testing.T, classify func(doing string, err error) error) {
 	t.Run("an error without details is transient", func(t *testing.T) {
 		if err := classify("do", errors.New("connection reset by peer")); drover.KindOf(err) != drover.KindTransient || err.Error() != "do: connection reset by peer" {

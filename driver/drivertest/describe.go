@@ -32,7 +32,7 @@ func checkDescribe(ctx context.Context, t *trial) error {
 	if described.Ended != 0 {
 		return fmt.Errorf("%s has just been created, but is reported to have ended at %v", in.ID, described.Ended)
 	}
-	// It boots meanwhile, so the two may differ for a moment.
+	// The instance boots meanwhile, so the two may differ for a moment.
 	var listed driver.Instance
 	err = t.eventually(ctx, "the description of the instance agrees with the list", func(ctx context.Context) (bool, error) {
 		all, err := t.list(ctx, t.fleetTags())
@@ -48,7 +48,7 @@ func checkDescribe(ctx context.Context, t *trial) error {
 	return err
 }
 
-// described waits until a new instance is found by its id, for no longer than the driver says that lists lag.
+// described waits until a new instance is found by its id, but no longer than the driver's list lag.
 func (t *trial) described(ctx context.Context, d driver.Describer, id string) (in driver.Instance, err error) {
 	began, lag := time.Now(), t.cloud.Capabilities().Lag()
 	err = t.eventually(ctx, "the instance is found by its id", func(ctx context.Context) (bool, error) {
@@ -62,7 +62,7 @@ func (t *trial) described(ctx context.Context, d driver.Describer, id string) (i
 	return in, err
 }
 
-// passing is nil for an error that a later call may not meet.
+// passing returns nil for an error that a later call may not get.
 func passing(err error) error {
 	if err != nil && (drover.KindOf(err) == drover.KindNotFound || drover.KindOf(err) == drover.KindTransient) {
 		return nil
@@ -70,7 +70,7 @@ func passing(err error) error {
 	return err
 }
 
-// describedAs waits until an instance is described in a state, where it can be described at all.
+// describedAs waits until an instance is described in a state, if the cloud supports that.
 func (t *trial) describedAs(ctx context.Context, id string, state driver.State) error {
 	d, can := driver.As[driver.Describer](t.cloud)
 	if !can {
@@ -82,7 +82,7 @@ func (t *trial) describedAs(ctx context.Context, id string, state driver.State) 
 	})
 }
 
-// clockSkew is how far a cloud's clock and ours may be apart, and what a cloud rounds a time by.
+// clockSkew is how far a cloud's clock and ours may differ, including a cloud's rounding.
 const clockSkew = 5 * time.Second
 
 func checkDescribeGone(ctx context.Context, t *trial) error {

@@ -1,9 +1,9 @@
 // Package drivertest is the conformance suite for drivers: the contract of package driver as checks that can fail.
 //
-// A driver's own test adopts it by handing Run a Harness. The same checks run outside of "go test", against a real
-// account, by ranging over Checks. Every check opens the cloud for itself, creates what it needs with the cheapest
-// offering, and destroys everything it created, even if it fails. Clouds are eventually consistent: whatever a check
-// waits for may take Harness.Patience.
+// A driver's own test calls Run with a Harness. The same checks run outside of "go test", against a real account, by
+// ranging over Checks. Every check opens the cloud for itself, creates what it needs with the cheapest offering, and
+// destroys everything it created, even if it fails. Clouds are eventually consistent: anything that a check waits for
+// may take Harness.Patience.
 package drivertest
 
 import (
@@ -24,36 +24,35 @@ import (
 
 // Harness is the cloud under test.
 type Harness struct {
-	// Open opens the cloud for a fleet, as a controller of its own would, each time it is called.
+	// Open opens the cloud for a fleet, each time as a separate controller would.
 	Open func(ctx context.Context, fleet string) (driver.Cloud, error)
 
-	// Images are those that the cloud's instances boot from, by name; nil: Request has it.
+	// Images are the images that the cloud's instances boot from, by name; nil: Request has the image.
 	Images map[drover.Arch]string
 
-	// Fleet is what the suite's instances bear; so does a second fleet, with "-other" behind. Nothing else may use the
-	// two.
+	// Fleet is the fleet of the suite's instances; a second fleet has "-other" appended. Nothing else may use the two.
 	Fleet string
 
-	// Request holds what the suite cannot know: the image, the disk, the template, and candidates if not just any will
+	// Request holds what the suite cannot know: the image, the disk, the template, and the candidates if not any will
 	// do.
 	Request driver.CreateRequest
 
-	// Patience is how long an instance may take to be listed, to let in and to be gone.
+	// Patience is how long an instance may take to be listed, to accept logins and to be gone.
 	Patience time.Duration
 
-	// Reach is where an instance is logged in to, as HOST:PORT, and as whom; nil: what the cloud says of it, and port
-	// 22.
+	// Reach returns where to log in to an instance, as HOST:PORT, and as which user; nil: the address that the cloud
+	// reports, and port 22.
 	Reach func(driver.Instance) (address, user string)
 
-	// Many is how many instances a list is tried with, to see whether it is whole; 0 leaves that out. More than a page
-	// of the cloud's is telling.
+	// Many is how many instances are created to test whether a list is complete; 0 skips that test. It should exceed
+	// one page of the cloud's list.
 	Many int
 
-	// NoLogin leaves out the checks that log in, for a fake of a cloud that boots nothing.
+	// NoLogin skips the checks that log in, for a fake of a cloud that boots nothing.
 	NoLogin bool
 
-	// NoCommands leaves out the check that runs scripts and commands, for a fake whose instances let in and have
-	// nothing inside.
+	// NoCommands skips the check that runs scripts and commands, for a fake whose instances accept logins but run
+	// nothing.
 	NoCommands bool
 }
 
@@ -69,14 +68,14 @@ func (h Harness) open(ctx context.Context, fleet string) (driver.Cloud, error) {
 // Check is one thing that a driver must do.
 type Check struct {
 	Name      string // a sentence
-	instances int    // how many it makes, if all is right
+	instances int    // how many it creates, if the cloud is correct
 	run       func(context.Context, *trial) error
 }
 
 // many stands for Harness.Many instances.
 const many = -1
 
-// Instances is how many instances the check makes at most, in a cloud that is right.
+// Instances is the most instances that the check creates in a correct cloud.
 func (c Check) Instances(h Harness) int {
 	if c.instances == many {
 		return h.Many
@@ -84,8 +83,8 @@ func (c Check) Instances(h Harness) int {
 	return c.instances
 }
 
-// Node is an error if Kubernetes would call the node that runs on an instance otherwise, or the instance itself would
-// at its first boot.
+// Node reports an error if Drover's name for an instance's node is not the wanted one, or if the instance would derive
+// another name at its first boot.
 func Node(t testing.TB, c driver.Cloud, in driver.Instance, want string) {
 	t.Helper()
 	can := c.Capabilities()
@@ -117,7 +116,7 @@ esac`,
 // ErrSkipped is returned, wrapped with the reason, by a check that does not apply to the cloud under test.
 var ErrSkipped = errors.New("skipped")
 
-// Checks lists the suite, from what all else needs to what needs all else.
+// Checks lists the suite, from the most basic checks to those that depend on everything else.
 func Checks() []Check {
 	return []Check{
 		{"capabilities are complete and correct", 0, checkCapabilities},

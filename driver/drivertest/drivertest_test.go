@@ -17,7 +17,7 @@ import (
 	"drover/driver/middleware"
 )
 
-// harness opens an account in memory through a flaw.
+// harness opens an account in memory, with a flaw.
 func harness(patience time.Duration, flaw func(driver.Cloud) driver.Cloud) drivertest.Harness {
 	a := &account{instances: map[string]*fake{}}
 	return drivertest.Harness{
@@ -414,7 +414,7 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// find picks a check by the beginning of its name.
+// find returns the check whose name begins with the prefix.
 func find(t *testing.T, prefix string) drivertest.Check {
 	t.Helper()
 	i := slices.IndexFunc(drivertest.Checks(), func(c drivertest.Check) bool { return strings.HasPrefix(c.Name, prefix) })
@@ -424,7 +424,7 @@ func find(t *testing.T, prefix string) drivertest.Check {
 	return drivertest.Checks()[i]
 }
 
-// injecting brings trouble to one kind of call.
+// injecting injects faults into one kind of call.
 func injecting(call middleware.Method, of middleware.Trouble) func(driver.Cloud) driver.Cloud {
 	return func(c driver.Cloud) driver.Cloud {
 		return middleware.Inject(c, middleware.Faults{Seed: 1, Calls: map[middleware.Method]middleware.Trouble{call: of}})

@@ -11,8 +11,9 @@ import (
 	"drover/driver/kit"
 )
 
-// Errors holds a driver's table of errors against its page in docs/clouds, and tries what is the same of every driver's
-// errors. Answer makes the error that the driver would get of an answer; nil: the cloud has no such answer to a call.
+// Errors compares a driver's table of errors with its page in docs/clouds, and tests what all drivers' errors have in
+// common. The function answer makes the error that the driver would get from an answer; nil: no call of this cloud can
+// get that answer.
 func Errors(t *testing.T, page string, e *kit.Errors, answer func(kit.Answer) error) {
 	shown := ReadPage(t, page)
 	t.Run("the page shows the table", func(t *testing.T) {
@@ -57,7 +58,7 @@ func Errors(t *testing.T, page string, e *kit.Errors, answer func(kit.Answer) er
 	Classifies(t, e.Classify)
 }
 
-// classified is an error if the answer that a row is about is taken for another row's.
+// classified reports an error if a row's answer is classified by another row.
 func classified(t *testing.T, e *kit.Errors, r kit.Row, answer func(kit.Answer) error) {
 	t.Helper()
 	a := exampleOf(r)
@@ -74,7 +75,7 @@ func classified(t *testing.T, e *kit.Errors, r kit.Row, answer func(kit.Answer) 
 	}
 }
 
-// exampleOf is an answer that a row is about.
+// exampleOf returns an answer that a row matches.
 func exampleOf(r kit.Row) (a kit.Answer) {
 	code, words, _ := strings.Cut(r.Says, ": ")
 	a.Message = "It is said: " + strings.ReplaceAll(words, "*", " some other ") + ", and so on."

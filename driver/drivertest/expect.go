@@ -14,7 +14,8 @@ import (
 	"drover/driver/kit"
 )
 
-// Offers are a cloud's offerings in short: type, zone, market, price, quota group, memory, architecture and GPUs.
+// Offers returns a cloud's offerings in short form: type, zone, market, price, quota group, memory, architecture and
+// GPUs.
 func Offers(t testing.TB, c driver.Cloud) []string {
 	t.Helper()
 	found, err := c.Offerings(t.Context())
@@ -25,7 +26,7 @@ func Offers(t testing.TB, c driver.Cloud) []string {
 	})
 }
 
-// RefusedAs expects that a create ends with an error of this kind, scope and market.
+// RefusedAs expects that a create fails with an error of this kind, scope and market.
 func RefusedAs(t testing.TB, c driver.Cloud, r driver.CreateRequest, want drover.Error) {
 	t.Helper()
 	if got := Refused(t, c, r); got.Kind != want.Kind || got.Scope != want.Scope || got.Market != want.Market {
@@ -33,8 +34,8 @@ func RefusedAs(t testing.TB, c driver.Cloud, r driver.CreateRequest, want drover
 	}
 }
 
-// Impossible expects that the cloud refuses these requests as invalid, and those that no driver takes: without an
-// image, with a template that is not JSON, and with more user data than the cloud takes.
+// Impossible expects that the cloud refuses these requests as invalid, and those that every driver refuses: without an
+// image, with a template that is not JSON, and with more user data than the cloud accepts.
 func Impossible(t testing.TB, c driver.Cloud, request func(string, ...driver.Candidate) driver.CreateRequest, maxUserData int, more ...driver.CreateRequest) {
 	t.Helper()
 	noImage, badTemplate, tooLarge := request("one"), request("one"), request("one")
@@ -56,7 +57,7 @@ func FreesQuota(t testing.TB, c driver.Cloud, request func(string, ...driver.Can
 	Create(t, c, request("three", of))
 }
 
-// KeepsTags gives an instance the fleet's tag alone, and expects that it then has these.
+// KeepsTags sets only the fleet's tag on an instance, and expects that it then has these tags.
 func KeepsTags(t testing.TB, c driver.Cloud, id string, want map[string]string) {
 	t.Helper()
 	Must(t, c.SetTags(t.Context(), id, ofFleet))
@@ -65,7 +66,7 @@ func KeepsTags(t testing.TB, c driver.Cloud, id string, want map[string]string) 
 	}
 }
 
-// ListFails expects that a list has nothing but an error of this kind.
+// ListFails expects that a list returns nothing but an error of this kind.
 func ListFails(t testing.TB, c driver.Cloud, want drover.ErrorKind) {
 	t.Helper()
 	if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != want {
@@ -73,7 +74,7 @@ func ListFails(t testing.TB, c driver.Cloud, want drover.ErrorKind) {
 	}
 }
 
-// DescribeFails expects that each id is described with nothing but an error of this kind.
+// DescribeFails expects that describing each id returns nothing but an error of this kind.
 func DescribeFails(t testing.TB, c driver.Describer, want drover.ErrorKind, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -83,7 +84,7 @@ func DescribeFails(t testing.TB, c driver.Describer, want drover.ErrorKind, ids 
 	}
 }
 
-// Reaped are the kinds and ids of the fleet's leftovers that go, after a while.
+// Reaped returns the kinds and ids of the fleet's leftovers that are removed after some time.
 func Reaped(t testing.TB, c driver.Cloud, after time.Duration, life driver.FleetState) []string {
 	t.Helper()
 	reaped, err := driver.Reap(t.Context(), c, ofFleet[driver.TagFleet], drover.TimeOf(time.Now().Add(after)), life)
@@ -91,8 +92,8 @@ func Reaped(t testing.TB, c driver.Cloud, after time.Duration, life driver.Fleet
 	return kit.Each(reaped, func(l driver.Leftover) string { return l.Kind + " " + l.ID })
 }
 
-// ShowsPermissions expects that the page names the permissions that the driver's calls need, by a pattern whose first
-// group is one.
+// ShowsPermissions expects that the page names the permissions that the driver's calls need. The pattern's first group
+// matches one permission.
 func ShowsPermissions(t testing.TB, page, pattern string, needed []string) {
 	t.Helper()
 	slices.Sort(needed)

@@ -25,11 +25,11 @@ import (
 	"drover/driver/kit"
 )
 
-// account is a cloud in memory, whose instances are SSH servers in this process that let in and do nothing.
+// account is a cloud in memory. Its instances are SSH servers in this process that accept logins and do nothing.
 type account struct {
 	mu        sync.Mutex
 	instances map[string]*fake // by fleet and name; guarded by mu
-	openDoor  bool             // new instances let anybody in; guarded by mu
+	openDoor  bool             // new instances accept any key; guarded by mu
 }
 
 type fake struct {
@@ -39,7 +39,7 @@ type fake struct {
 	home    string
 }
 
-// open gives the account's owner a handle on it.
+// open opens the account for a fleet.
 func (a *account) open(fleet string) driver.Cloud { return &handle{a, fleet} }
 
 type handle struct {
@@ -136,7 +136,7 @@ func (h *handle) List(ctx context.Context, _ map[string]string) (all []driver.In
 	for _, f := range h.instances {
 		in := f.Instance
 		in.Tags = maps.Clone(in.Tags)
-		all = append(all, in, in) // the contract allows both: everything, and twice
+		all = append(all, in, in) // the contract allows both extra instances and duplicates
 	}
 	return all, ctx.Err()
 }
@@ -180,7 +180,7 @@ func (h *handle) VerifyHostKey(_ context.Context, in driver.Instance, key, _ []b
 
 func (h *handle) Close() error { return nil }
 
-// littered is a cloud in which something is left over.
+// littered is a cloud with a leftover.
 type littered struct {
 	driver.Cloud
 	left driver.Leftover
@@ -197,7 +197,7 @@ func fleetKey(id string) driver.Leftover {
 	return driver.Leftover{Kind: "key", ID: id, Shared: true, Tags: map[string]string{driver.TagFleet: "suite"}}
 }
 
-// sharing is a cloud in which keys stand beside instances.
+// sharing is a cloud in which instances share keys.
 type sharing struct {
 	driver.Cloud
 	keys *[]driver.Leftover
@@ -212,7 +212,7 @@ func (s sharing) Remove(_ context.Context, key driver.Leftover) error {
 	return nil
 }
 
-// remembering is a cloud that tells these prices of the past.
+// remembering is a cloud that returns these past prices.
 type remembering struct {
 	driver.Cloud
 	points []driver.PricePoint
@@ -222,7 +222,7 @@ func (r remembering) PriceHistory(context.Context, string, string, drover.Market
 	return r.points, nil
 }
 
-// finding is a cloud that finds these images, whatever is looked for.
+// finding is a cloud that finds these images, whatever the reference.
 type finding struct {
 	driver.Cloud
 	find func() ([]driver.Image, error)
@@ -232,7 +232,7 @@ func (f finding) FindImages(context.Context, string, drover.Arch) ([]driver.Imag
 	return f.find()
 }
 
-// altered is a cloud of which some methods are replaced.
+// altered is a cloud with some methods replaced.
 type altered struct {
 	driver.Cloud
 	capabilities *driver.Capabilities
@@ -302,7 +302,7 @@ func (a altered) Close() error {
 	return a.Cloud.Close()
 }
 
-// stoppable is a cloud whose instances can be stopped, of which it loses some.
+// stoppable is a cloud that stops instances by calling stop, and starts them by doing nothing.
 type stoppable struct {
 	altered
 	stop func(id string)
@@ -317,7 +317,7 @@ func (s stoppable) Capabilities() driver.Capabilities {
 func (s stoppable) Stop(_ context.Context, id string) error { s.stop(id); return nil }
 func (s stoppable) Start(context.Context, string) error     { return nil }
 
-// growable is a cloud whose volumes grow, as far as it says.
+// growable is a cloud that declares that its volumes can grow.
 type growable struct {
 	altered
 	grow func(id string) error
@@ -331,7 +331,7 @@ func (g growable) Capabilities() driver.Capabilities {
 
 func (g growable) GrowDisk(_ context.Context, id string, _ drover.Bytes) error { return g.grow(id) }
 
-// describable is a cloud that can be asked for one instance, and says that its lists lag by so much.
+// describable is a cloud that can describe one instance, and declares this list lag.
 type describable struct {
 	altered
 	lag      time.Duration
@@ -351,7 +351,7 @@ func (d describable) Describe(ctx context.Context, id string) (driver.Instance, 
 	return d.describe(ctx, id)
 }
 
-// looking finds one instance as a cloud's list has it.
+// looking finds one instance in a cloud's list.
 func looking(c driver.Cloud) func(context.Context, string) (driver.Instance, error) {
 	return func(ctx context.Context, id string) (driver.Instance, error) {
 		all, err := c.List(ctx, nil)
@@ -364,7 +364,7 @@ func looking(c driver.Cloud) func(context.Context, string) (driver.Instance, err
 
 var errPlain = errors.New("something went wrong")
 
-// withOpenDoor makes an account whose instances let anybody in.
+// withOpenDoor makes an account whose instances accept any key.
 func withOpenDoor(c driver.Cloud) driver.Cloud {
 	h := c.(*handle)
 	h.mu.Lock()

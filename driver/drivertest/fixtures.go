@@ -15,7 +15,7 @@ import (
 	"drover/internal/config"
 )
 
-// Must ends a test that cannot go on after an error.
+// Must ends a test that cannot continue after an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -23,8 +23,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Options are those of a cloud of this name, whose own keys are as a configuration has them on one line: "zones: [a],
-// markets: [spot]".
+// Options returns the options of a cloud with this name. Its own keys are written as in a configuration, on one line:
+// "zones: [a], markets: [spot]".
 func Options(t testing.TB, cloud, kind, fleet, keys, folder string) driver.Options {
 	t.Helper()
 	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {"+cloud+": {driver: "+kind+", "+keys+"}}\n"), folder)
@@ -32,13 +32,13 @@ func Options(t testing.TB, cloud, kind, fleet, keys, folder string) driver.Optio
 	return driver.Options{Name: cloud, Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}
 }
 
-// ofFleet is the tag of the fleet that the fixtures below are of.
+// ofFleet is the tag of the fixtures' fleet.
 var ofFleet = map[string]string{driver.TagFleet: "fleet"}
 
-// LoginKey is the public key that Request has log in.
+// LoginKey is the public key that may log in with Request.
 const LoginKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHQ9kqT8Yl0bYp3m0Kp7pZ1x2v3u4t5s6r7q8p9o0n1m fleet"
 
-// Request asks for an instance of these candidates, all with one image.
+// Request returns a request for an instance of these candidates, all with one image.
 func Request(name, image string, candidates ...driver.Candidate) driver.CreateRequest {
 	for i := range candidates {
 		candidates[i].Image = image
@@ -57,7 +57,7 @@ func Create(t testing.TB, c driver.Cloud, r driver.CreateRequest) (driver.Instan
 	return in, taken
 }
 
-// Refused is the error that a create ends with.
+// Refused returns the error of a create that must fail.
 func Refused(t testing.TB, c driver.Cloud, r driver.CreateRequest) *drover.Error {
 	t.Helper()
 	_, _, err := c.Create(t.Context(), r)
@@ -67,7 +67,7 @@ func Refused(t testing.TB, c driver.Cloud, r driver.CreateRequest) *drover.Error
 	return drover.AsError(err, drover.KindInternal)
 }
 
-// Listed are the instances in the list by their ids, of which each is described in the same way.
+// Listed returns the listed instances by id. Describing each must give the same result.
 func Listed(t testing.TB, c driver.Cloud) map[string]driver.Instance {
 	t.Helper()
 	found, err := c.List(t.Context(), ofFleet)
@@ -82,7 +82,7 @@ func Listed(t testing.TB, c driver.Cloud) map[string]driver.Instance {
 	return all
 }
 
-// Lack is what a fake refuses a type in a zone and market for, by "type zone market", where an empty part means any.
+// Lack is a fake's refusals, by "type zone market", where an empty part means any.
 type Lack[T any] map[string]T
 
 // Of finds the refusal, if there is one.
@@ -96,8 +96,8 @@ func (l Lack[T]) Of(kind, zone, market string) (refusal T, lacking bool) {
 	return refusal, false
 }
 
-// Buckets are the token buckets with which a fake limits calls, by their names. They are written apart from those that
-// drivers use.
+// Buckets are the token buckets with which a fake limits calls, by name. They are implemented independently of those
+// that drivers use.
 type Buckets map[string]*bucket
 
 type bucket struct {
@@ -105,7 +105,7 @@ type bucket struct {
 	at   time.Time
 }
 
-// Spend takes tokens of a bucket with this rate, if it has as many.
+// Spend takes tokens from a bucket with this rate, if it has enough.
 func (b Buckets) Spend(name string, r kit.Rate, tokens int) bool {
 	now, full := time.Now(), float64(r.Burst)
 	if b[name] == nil {

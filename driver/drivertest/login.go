@@ -15,7 +15,7 @@ import (
 	"drover/driver"
 )
 
-// reach makes an instance and waits until it lets the right key in.
+// reach creates an instance and waits until the right key can log in.
 func (t *trial) reach(ctx context.Context) (driver.Instance, error) {
 	if t.NoLogin {
 		return driver.Instance{}, skip("this cloud boots no instances")
@@ -31,7 +31,7 @@ func (t *trial) reachRequested(ctx context.Context, r driver.CreateRequest) (dri
 	return t.letIn(ctx, in)
 }
 
-// letIn waits until an instance lets the planted key in, and returns it as it is listed then.
+// letIn waits until the planted key can log in to an instance, and returns the instance as listed then.
 func (t *trial) letIn(ctx context.Context, in driver.Instance) (driver.Instance, error) {
 	var last error
 	err := t.eventually(ctx, "the installed key can log in", func(ctx context.Context) (bool, error) {
@@ -56,7 +56,7 @@ func (t *trial) letIn(ctx context.Context, in driver.Instance) (driver.Instance,
 	return in, err
 }
 
-// login proves the host key and authenticates, no more.
+// login only verifies the host key and authenticates.
 func (t *trial) login(ctx context.Context, in driver.Instance, key ssh.Signer) error {
 	client, err := t.dial(ctx, in, key)
 	if err != nil {
@@ -65,7 +65,7 @@ func (t *trial) login(ctx context.Context, in driver.Instance, key ssh.Signer) e
 	return client.Close()
 }
 
-// where an instance is logged in to, and as whom; no address if it has none yet.
+// where returns the address and user of an instance's login; no address if it has none yet.
 func (t *trial) where(in driver.Instance) (address, user string) {
 	if t.Reach != nil {
 		return t.Reach(in)
@@ -112,7 +112,8 @@ func (t *trial) dial(ctx context.Context, in driver.Instance, key ssh.Signer) (*
 	return client, nil
 }
 
-// prove proves a host key over a connection that has been let in, where that is still to be done: proof says how.
+// prove verifies a host key over an authenticated connection, if that is still to be done: proof is the driver's answer
+// before the login.
 func (t *trial) prove(ctx context.Context, client *ssh.Client, in driver.Instance, key []byte, proof error) error {
 	first := (*driver.RunFirst)(nil)
 	switch {
@@ -145,8 +146,8 @@ func output(client *ssh.Client, command string) ([]byte, error) {
 	return session.Output(command)
 }
 
-// hostKeyAlgorithms are those of the planted key, where one is: a server may offer others that it does not have. Nil:
-// all.
+// hostKeyAlgorithms returns the planted key's algorithm, if a key is planted: a server may offer algorithms for which
+// it has other keys. Nil: all.
 func (t *trial) hostKeyAlgorithms() []string {
 	if t.cloud.Capabilities().HostKeys == driver.HostKeysPlanted {
 		return []string{ssh.KeyAlgoED25519}
@@ -154,8 +155,8 @@ func (t *trial) hostKeyAlgorithms() []string {
 	return nil
 }
 
-// judge says whether an offered host key is the instance's, in the way that the driver declares; what cannot be told
-// before the login is left to prove, with what the driver said.
+// judge verifies an offered host key by the method that the driver declares. What cannot be verified before the login
+// is left to prove, with the driver's answer.
 func (t *trial) judge(ctx context.Context, in driver.Instance, offered ssh.PublicKey) (refused, proof error) {
 	if t.cloud.Capabilities().HostKeys == driver.HostKeysPlanted && string(offered.Marshal()) != string(t.hostKey.PublicKey().Marshal()) {
 		return drover.Errorf(drover.KindHostKey, "instance %s has a different host key from the installed one", in.ID), nil
@@ -170,11 +171,10 @@ func (t *trial) judge(ctx context.Context, in driver.Instance, offered ssh.Publi
 	return err, nil
 }
 
-// loginTime is how long one attempt to log in may take; a port may take a connection long before anything answers
-// there.
+// loginTime limits one attempt to log in; a port may accept a connection long before anything answers there.
 const loginTime = 20 * time.Second
 
-// The file that the init scripts of checkInit make, one line each.
+// The file to which the init scripts of checkInit write a line each.
 const initFile = `"${TMPDIR:-/tmp}/drover-check"`
 
 func checkInit(ctx context.Context, t *trial) error {
@@ -203,7 +203,7 @@ func checkInit(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// command runs one on an instance.
+// command runs a command on an instance.
 func (t *trial) command(ctx context.Context, in driver.Instance, command string) (out string, code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()
@@ -261,7 +261,7 @@ func checkHostKey(ctx context.Context, t *trial) error {
 		kinds = []drover.ErrorKind{drover.KindHostKey, drover.KindTransient}
 	}
 	err = t.cloud.VerifyHostKey(ctx, in, stranger.PublicKey().Marshal(), nil)
-	if first := (*driver.RunFirst)(nil); errors.As(err, &first) { // the output of no instance's
+	if first := (*driver.RunFirst)(nil); errors.As(err, &first) { // not the output of any instance
 		err = t.cloud.VerifyHostKey(ctx, in, stranger.PublicKey().Marshal(), []byte{})
 	}
 	return wantKind("verifying an unknown host key", err, kinds...)

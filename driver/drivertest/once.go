@@ -14,18 +14,18 @@ import (
 	"drover/driver"
 )
 
-// Network stands between a driver and its fake, and can be out of order.
+// Network is between a driver and its fake, and can be broken.
 type Network struct {
 	Fake http.RoundTripper
 
 	broken   bool
-	status   int // of every answer while it is broken; 0: there is none
+	status   int // of every answer while it is broken; 0: no answer
 	requests atomic.Int32
 }
 
 var errCut = errors.New("the connection was cut")
 
-// RoundTrip lets a request through, or answers it like something that is overloaded.
+// RoundTrip forwards a request, or answers it like an overloaded server.
 func (n *Network) RoundTrip(r *http.Request) (*http.Response, error) {
 	n.requests.Add(1)
 	switch {
@@ -40,11 +40,11 @@ func (n *Network) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// Do is for what takes a client of HTTP in the place of its transport.
+// Do serves code that uses an HTTP client instead of a transport.
 func (n *Network) Do(r *http.Request) (*http.Response, error) { return n.RoundTrip(r) }
 
-// Once tries whether a driver, and the vendor's SDK beneath it, leave it at one request that failed: what is tried
-// again unseen is told late, and costs of the rate. The cloud is opened in a bubble of synctest, where waiting shows.
+// Once tests whether a driver, and the vendor's SDK beneath it, make only one request when it fails: hidden retries
+// delay the error and use up the rate. The cloud is opened in a bubble of synctest, where waiting shows.
 func Once(t *testing.T, fake http.RoundTripper, request driver.CreateRequest, open func(*testing.T, *Network) driver.Cloud) {
 	for name, status := range map[string]int{
 		"a cut connection": 0, "too many requests": 429, "an internal error": 500, "a bad gateway": 502, "an overload": 503, "a gateway's timeout": 504,
@@ -58,8 +58,8 @@ func Once(t *testing.T, fake http.RoundTripper, request driver.CreateRequest, op
 	}
 }
 
-// try makes each kind of call, first over a network that is in order, so that what a driver asks once and for all is no
-// part of it.
+// try makes each kind of call. The first create uses a working network, so that requests which a driver makes only once
+// are not counted.
 func (n *Network) try(t *testing.T, c driver.Cloud, request driver.CreateRequest, status int) {
 	in, _ := Create(t, c, request)
 	n.broken, n.status = true, status

@@ -11,7 +11,7 @@ import (
 	"drover/driver"
 )
 
-// pastTime is how far back prices are asked for.
+// pastTime is how far back the requested prices go.
 const pastTime = 24 * time.Hour
 
 func checkPrices(ctx context.Context, t *trial) error {
@@ -41,7 +41,7 @@ func checkPrices(ctx context.Context, t *trial) error {
 	return errors.Join(errs...)
 }
 
-// wantPrices is nil if a price history says something, and each change once, the newest first.
+// wantPrices returns nil if a price history is not empty and has each change once, newest first.
 func wantPrices(points []driver.PricePoint) error {
 	switch {
 	case len(points) == 0:
@@ -72,7 +72,7 @@ func checkNoImage(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// checkShared makes an instance by each of two controllers of a fleet, and ends the fleet.
+// checkShared creates an instance with each of two controllers of a fleet, and ends the fleet.
 func checkShared(ctx context.Context, t *trial) error {
 	sweeper, can := driver.As[driver.Reaper](t.cloud)
 	if !can {
@@ -110,7 +110,7 @@ func (t *trial) asAnother(ctx context.Context, do func() error) error {
 	return errors.Join(do(), other.Close())
 }
 
-// shared is what the fleet's instances share, sorted; all that stands beside them bears the fleet's tag.
+// shared returns what the fleet's instances share, sorted. Every leftover must have the fleet's tag.
 func (t *trial) shared(ctx context.Context, sweeper driver.Reaper) (ids []string, err error) {
 	all, err := sweeper.Leftovers(ctx, t.Fleet)
 	if err != nil {
@@ -128,9 +128,9 @@ func (t *trial) shared(ctx context.Context, sweeper driver.Reaper) (ids []string
 	return ids, nil
 }
 
-// endFleet destroys all instances, and then all that is left.
+// endFleet destroys all instances, and then everything that is left.
 func (t *trial) endFleet(ctx context.Context, sweeper driver.Reaper) error {
-	all, err := t.listed(ctx, t.fleetTags(), 2) // both were seen before either is touched
+	all, err := t.listed(ctx, t.fleetTags(), 2) // wait until both are listed
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func checkStopStart(ctx context.Context, t *trial) error {
 	if !can {
 		return skip("this driver cannot stop and start instances")
 	}
-	if len(t.Request.Candidates) == 0 { // spot instances cannot be stopped everywhere
+	if len(t.Request.Candidates) == 0 { // some clouds cannot stop spot instances
 		if err := t.cheapest(ctx, drover.OnDemand); err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func checkStopStart(ctx context.Context, t *trial) error {
 		if err := t.eventually(ctx, step.name+" is accepted", func(ctx context.Context) (bool, error) {
 			err := step.call(ctx, in.ID)
 			if err != nil && drover.KindOf(err) == drover.KindTransient {
-				return false, nil // it boots
+				return false, nil // it is still booting
 			}
 			return err == nil, err
 		}); err != nil {
@@ -209,7 +209,7 @@ func checkGrowDisk(ctx context.Context, t *trial) error {
 		if err := t.eventually(ctx, step+" is accepted", func(ctx context.Context) (bool, error) {
 			err := grower.GrowDisk(ctx, in.ID, size)
 			if err != nil && drover.KindOf(err) == drover.KindTransient {
-				return false, nil // it boots
+				return false, nil // it is still booting
 			}
 			return err == nil, err
 		}); err != nil {

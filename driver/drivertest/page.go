@@ -12,10 +12,10 @@ import (
 	"drover/driver/kit"
 )
 
-// Page is a driver's page in docs/clouds, against which its tests hold what the driver has.
+// Page is a driver's page in docs/clouds, with which its tests compare the driver.
 type Page struct{ name, text string }
 
-// ReadPage reads a driver's page, as seen from the driver's folder.
+// ReadPage reads a driver's page; the working folder is the driver's.
 func ReadPage(t testing.TB, name string) Page {
 	t.Helper()
 	return readPage(t, "docs/clouds/"+name+".md")
@@ -28,10 +28,10 @@ func readPage(t testing.TB, name string) Page {
 	return Page{name, string(text)}
 }
 
-// Has says whether the page has a text.
+// Has reports whether the page contains a text.
 func (p Page) Has(text string) bool { return strings.Contains(p.text, text) }
 
-// Rows are those of the first table under a heading, without its head, each cell without the marks of code.
+// Rows returns the first table under a heading, without its header; cells are without code marks.
 func (p Page) Rows(t testing.TB, heading string) (rows [][]string) {
 	t.Helper()
 	_, section, _ := strings.Cut(p.text, "# "+heading+"\n")
@@ -55,11 +55,11 @@ func (p Page) Rows(t testing.TB, heading string) (rows [][]string) {
 	return rows[2:]
 }
 
-// sources are the words of a table's last column: names of links, and the words for an answer that no vendor documents.
+// sources matches a table's last column: names of links, and the words for an answer that no vendor documents.
 var sources = regexp.MustCompile(`^(\[[a-z0-9-]+\]|seen|unconfirmed)( \[[a-z0-9-]+\]| seen| unconfirmed)*$`)
 
-// Sourced reports each row of the table under a heading whose last column does not name its sources: links whose addresses are at the end of
-// the page, "seen" for what others reported and no vendor documents, or "unconfirmed".
+// Sourced reports each row of the table under a heading whose last column does not name its sources: links whose
+// addresses are at the end of the page, "seen" for what others reported and no vendor documents, or "unconfirmed".
 func (p Page) Sourced(t testing.TB, heading string) {
 	t.Helper()
 	for i, row := range p.Rows(t, heading) {
@@ -75,7 +75,8 @@ func (p Page) Sourced(t testing.TB, heading string) {
 	}
 }
 
-// Classes lists the first two columns of the table under "Errors": an answer and its class. A row may hold several answers of one class.
+// Classes returns the first two columns of the table under "Errors": an answer and its class. A row may contain several
+// answers of one class.
 func (p Page) Classes(t testing.TB) (classes [][2]string) {
 	t.Helper()
 	for _, row := range p.Rows(t, "Errors") {
@@ -86,7 +87,7 @@ func (p Page) Classes(t testing.TB) (classes [][2]string) {
 	return classes
 }
 
-// ShowsLag is an error if the page about drivers has another figure for how far a cloud's lists lag.
+// ShowsLag reports an error if the page about drivers gives another list lag for a cloud.
 func ShowsLag(t testing.TB, cloud string, lag time.Duration) {
 	t.Helper()
 	for _, row := range readPage(t, "docs/drivers.md").Rows(t, "How far lists lag") {
@@ -102,7 +103,8 @@ func ShowsLag(t testing.TB, cloud string, lag time.Duration) {
 	t.Errorf("docs/drivers.md does not say how far the lists of %s lag", cloud)
 }
 
-// Words are what a pattern's first group finds under a heading, each once and sorted: the permissions that a policy names, for one.
+// Words returns what a pattern's first group matches under a heading, each once and sorted, such as the permissions in
+// a policy.
 func (p Page) Words(t testing.TB, heading string, pattern *regexp.Regexp) (words []string) {
 	t.Helper()
 	_, section, _ := strings.Cut(p.text, "# "+heading+"\n")
@@ -117,8 +119,8 @@ func (p Page) Words(t testing.TB, heading string, pattern *regexp.Regexp) (words
 	return slices.Compact(words)
 }
 
-// Rates reads the table under "Rates": the buckets named in the first column, with the burst in the given column and the rate per second in the
-// next.
+// Rates reads the table under "Rates": the buckets named in the first column, with the burst in the given column and
+// the rate per second in the next.
 func (p Page) Rates(t testing.TB, column int) map[string]kit.Rate {
 	t.Helper()
 	rates := map[string]kit.Rate{}

@@ -16,22 +16,21 @@ import (
 	"drover/driver/middleware"
 )
 
-// Crowded is a fake of a cloud that counts what it is asked and holds everybody to the rates that the real one
-// publishes.
+// Crowded is a fake of a cloud that counts its calls and enforces the rates that the real one publishes.
 type Crowded struct {
 	Cloud    driver.Cloud
 	Request  func(name string) driver.CreateRequest // its tags name the fleet
-	Calls    map[string]int                         // how often each was made, kept up by the fake
-	Refused  map[string]int                         // how often each was made beyond the rates, kept up by the fake
-	AtOnce   int                                    // how many creates, and how many tags, are asked for at once
-	Destroys int                                    // the same of destroys
+	Calls    map[string]int                         // how often each was made, counted by the fake
+	Refused  map[string]int                         // how often each was made beyond the rates, counted by the fake
+	AtOnce   int                                    // how many creates, or taggings, run at once
+	Destroys int                                    // how many destroys run at once
 	Boot     time.Duration                          // until an instance can be tagged
 }
 
-// Thousand makes, lists, tags and destroys a thousand instances, each call again when its driver says so, as a
-// controller would. It logs the calls and the time of each phase, returns how many there were, and is content if all
-// came to be and went, and no call was beyond the rates. The fake is opened in a bubble of synctest: its times are
-// modelled. In short mode there are a hundred.
+// Thousand creates, lists, tags and destroys a thousand instances. Like a controller, it repeats each call when its
+// driver says so. It logs the calls and the time of each phase and returns the number of instances. The test passes if
+// all were created and destroyed, and no call exceeded the rates. The fake is opened in a bubble of synctest: its times
+// are modelled. In short mode there are a hundred.
 func Thousand(t *testing.T, open func(*testing.T) Crowded) (n int) {
 	if n = 1000; testing.Short() {
 		n = 100
@@ -89,7 +88,7 @@ func (c Crowded) phase(t *testing.T, name string, do func()) {
 	t.Logf("%-9s %8v: %s", name, time.Since(start).Round(100*time.Millisecond), strings.Join(made, ", "))
 }
 
-// list is the ids of the fleet's instances, each once.
+// list returns the ids of the fleet's instances, each once.
 func (c Crowded) list(t *testing.T) (ids []string) {
 	own := middleware.ForFleet(c.Cloud, c.Request("").Tags[driver.TagFleet])
 	persist(t, func() error {
@@ -102,7 +101,7 @@ func (c Crowded) list(t *testing.T) (ids []string) {
 	return ids
 }
 
-// persist makes a call that is refused for its rate again, at the time that it was told.
+// persist repeats a call that is refused for its rate, at the time that the error names.
 func persist(t *testing.T, call func() error) {
 	for {
 		err := call()
@@ -118,7 +117,7 @@ func persist(t *testing.T, call func() error) {
 	}
 }
 
-// each does n things, so many at once.
+// each calls do n times, this many at once.
 func each(n, at int, do func(i int)) {
 	var all sync.WaitGroup
 	turns := make(chan struct{}, at)

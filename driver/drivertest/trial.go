@@ -22,21 +22,21 @@ import (
 	"drover/internal/backoff"
 )
 
-// The pauses between two looks at the cloud, growing from the first to the last.
+// The pauses between two queries of the cloud, growing from the first to the last.
 const (
 	firstPause = 5 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// trial is one check under way: an open cloud and what was made in it.
+// trial is one running check: an open cloud and what was created in it.
 type trial struct {
 	Harness
 	cloud      driver.Cloud
 	candidates []driver.Candidate
-	key        ssh.Signer // the one that may log in
+	key        ssh.Signer // the key that may log in
 	hostKey    ssh.Signer // of all instances of this trial
 	hostPEM    string
-	secret     string // planted where the driver proves host keys by one
+	secret     string // planted if the driver verifies host keys by a secret
 
 	mu   sync.Mutex
 	made []string // ids, to be destroyed; guarded by mu
@@ -58,7 +58,7 @@ func (h Harness) begin(ctx context.Context) (*trial, error) {
 	return t, nil
 }
 
-// end destroys all that the trial made and whatever else bears its fleet, until nothing of it is listed.
+// end destroys everything that the trial created and everything else in its fleet, until none of it is listed.
 func (t *trial) end(ctx context.Context) error {
 	var listed map[string]driver.Instance
 	err := t.eventually(ctx, "everything that was created is gone", func(ctx context.Context) (_ bool, err error) {
@@ -101,7 +101,7 @@ func newKey() (ssh.Signer, string, error) {
 	return signer, string(pem.EncodeToMemory(block)), err
 }
 
-// cheapest picks the least that the cloud offers in these markets; in any, if there is nothing in them.
+// cheapest chooses the cheapest offering in these markets, or in any if there is none in them.
 func (t *trial) cheapest(ctx context.Context, markets ...drover.Market) error {
 	all, err := t.cloud.Offerings(ctx)
 	if err != nil {
@@ -122,7 +122,7 @@ func (t *trial) cheapest(ctx context.Context, markets ...drover.Market) error {
 
 func (t *trial) fleetTags() map[string]string { return map[string]string{driver.TagFleet: t.Fleet} }
 
-// request asks for an instance under a name that never was.
+// request returns a request for an instance with a new name.
 func (t *trial) request() driver.CreateRequest {
 	r := t.Request
 	r.Name = newName()
@@ -134,7 +134,7 @@ func (t *trial) request() driver.CreateRequest {
 	return r
 }
 
-// init is an init script, with the secret that proves the host key where the driver wants one.
+// init returns an init script, with the secret that proves the host key if the driver needs one.
 func (t *trial) init(script string) drover.Secret {
 	init := drover.NewSecret(script)
 	if t.cloud.Capabilities().HostKeys == driver.HostKeysSecret {
@@ -164,13 +164,13 @@ func (t *trial) note(id string) {
 	t.made = append(t.made, id)
 }
 
-// one makes an instance of which nothing special is wanted.
+// one creates an instance without special requirements.
 func (t *trial) one(ctx context.Context) (driver.Instance, error) {
 	in, _, err := t.create(ctx, t.request())
 	return in, err
 }
 
-// list is the cloud's answer as a caller must read it: by tag, each id once.
+// list reads the cloud's list as every caller must: by tag, each id once.
 func (t *trial) list(ctx context.Context, tags map[string]string) (map[string]driver.Instance, error) {
 	return listOf(ctx, t.cloud, tags)
 }
@@ -192,7 +192,7 @@ func listOf(ctx context.Context, c driver.Cloud, tags map[string]string) (map[st
 	return byID, nil
 }
 
-// eventually asks again until the answer is yes, an error, or patience is at its end.
+// eventually calls ask until it returns true or an error, or Patience has run out.
 func (t *trial) eventually(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, t.Patience)
@@ -209,13 +209,13 @@ func (t *trial) eventually(ctx context.Context, what string, ask func(context.Co
 	return fmt.Errorf("timed out after %v, waiting until %s", t.Patience, what)
 }
 
-// listed waits until the list by these tags holds exactly so many instances.
+// listed waits until the list by these tags contains exactly this many instances.
 func (t *trial) listed(ctx context.Context, tags map[string]string, n int) (map[string]driver.Instance, error) {
 	what := fmt.Sprintf("the list by %v has the length %d", tags, n)
 	return t.untilListed(ctx, what, tags, func(all map[string]driver.Instance) (bool, error) { return len(all) == n, nil })
 }
 
-// untilListed waits until the list by these tags is as it should be. An error says what was listed last.
+// untilListed waits until the list by these tags is right. An error contains the last list.
 func (t *trial) untilListed(ctx context.Context, what string, tags map[string]string,
 	right func(map[string]driver.Instance) (bool, error)) (last map[string]driver.Instance, err error) {
 	err = t.eventually(ctx, what, func(ctx context.Context) (bool, error) {
@@ -235,7 +235,7 @@ func (t *trial) untilListed(ctx context.Context, what string, tags map[string]st
 // mostTold is how many instances an error names.
 const mostTold = 10
 
-// told are instances as an error names them.
+// told formats instances for an error.
 func told(all map[string]driver.Instance) string {
 	var each []string
 	for _, id := range slices.Sorted(maps.Keys(all)) {
@@ -247,7 +247,7 @@ func told(all map[string]driver.Instance) string {
 	return cmp.Or(strings.Join(each, ", "), "none")
 }
 
-// tidy waits until nothing is left over of the fleet but what its instances share.
+// tidy waits until nothing is left of the fleet except what its instances share.
 func (t *trial) tidy(ctx context.Context) error {
 	sweeper, can := driver.As[driver.Reaper](t.cloud)
 	if !can {
@@ -259,7 +259,7 @@ func (t *trial) tidy(ctx context.Context) error {
 	})
 }
 
-// wantKind is nil if err is of one of the kinds.
+// wantKind returns nil if err is of one of the kinds.
 func wantKind(doing string, err error, kinds ...drover.ErrorKind) error {
 	var e *drover.Error
 	switch {
@@ -273,7 +273,7 @@ func wantKind(doing string, err error, kinds ...drover.ErrorKind) error {
 	return nil
 }
 
-// wantTags is nil if the instance bears these tags; a cloud may add some of its own.
+// wantTags returns nil if the instance has these tags; a cloud may add some of its own.
 func wantTags(in driver.Instance, tags map[string]string) error {
 	if !in.Bears(tags) {
 		return fmt.Errorf("instance %s has the tags %v, want %v", in.ID, in.Tags, slices.Sorted(maps.Keys(tags)))

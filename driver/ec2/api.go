@@ -34,8 +34,8 @@ import (
 	"drover/driver/kit"
 )
 
-// Beside the bucket of its call, each instance that is asked for by its id, with neither filter nor pages, counts under
-// a smaller one, and each that is to end under one of "Resource token bucket sizes".
+// In addition to the bucket of its call, each instance requested by its id, with neither filter nor pages, counts under
+// a smaller one, and each instance to be terminated under one of "Resource token bucket sizes".
 const (
 	byID       = "DescribeInstances by id"
 	eachEnding = "each instance of TerminateInstances"
@@ -44,8 +44,8 @@ const (
 // The rates are those of "Request token bucket sizes and refill rates" in Amazon's developer guide to EC2, for each
 // account and region: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html; that of the price list
 // is in Amazon's guide to billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html.
-// Each call has a bucket of its own. Of parameters "AWS Systems Manager endpoints and quotas" allows 40 reads a second,
-// which is what a bucket comes to that holds the half and is filled by the half:
+// Each call has its own bucket. For parameters, "AWS Systems Manager endpoints and quotas" allows 40 reads a second. A
+// bucket of half that size, refilled at half that rate, stays within it:
 // https://docs.aws.amazon.com/general/latest/gr/ssm.html.
 var rates = kit.Rates(map[kit.Rate][]string{
 	{Burst: 50, PerSecond: 5}: {
@@ -64,16 +64,16 @@ var rates = kit.Rates(map[kit.Rate][]string{
 	{Burst: 20, PerSecond: 20}:          {"GetParameter"},
 })
 
-// service is one of Amazon's.
+// service is one of Amazon's services.
 type service struct {
 	id     string // in settings: AWS_ENDPOINT_URL_EC2
-	host   string // what the names of its hosts begin with
+	host   string // prefix of its host names
 	name   string // in signatures
-	target string // what precedes a call's name in the header X-Amz-Target; empty: it has the Query API
+	target string // prefix of a call's name in the header X-Amz-Target; empty: it has the Query API
 }
 
-// services are those of the calls that are not EC2's: Systems Manager and the price list. They have the AWS JSON 1.1
-// protocol: https://smithy.io/2.0/aws/protocols/aws-json-1_1-protocol.html.
+// services are the services of the calls that are not EC2's: Systems Manager and the price list. They use the AWS JSON
+// 1.1 protocol: https://smithy.io/2.0/aws/protocols/aws-json-1_1-protocol.html.
 var services = map[string]service{
 	"GetParameter": {"SSM", "ssm", "ssm", "AmazonSSM."},
 	"GetProducts":  {"Pricing", "api.pricing", "pricing", "AWSPriceListService."},
@@ -81,16 +81,16 @@ var services = map[string]service{
 
 func serviceOf(call string) service { return cmp.Or(services[call], service{"EC2", "ec2", "ec2", ""}) }
 
-// api calls AWS: no call is retried, every call is counted, and none exceeds the published rates. Settings, credentials
+// api calls AWS: it retries no call, counts every call, and exceeds none of the published rates. Settings, credentials
 // and signatures are the SDK's. Its package for EC2 takes 100 CPU seconds to compile, so requests and answers are
-// written and read here.
+// encoded and decoded here.
 type api struct {
 	config aws.Config
 	gate   kit.Gate
 	skew   atomic.Int64 // by how much this host's clock is slow
 }
 
-// params are parameters, by the names that Amazon's tools have for them.
+// params are parameters, by their names in Amazon's tools.
 type params = map[string]any
 
 // do makes a call, and decodes its answer unless out is nil.
@@ -149,7 +149,8 @@ func (a *api) request(ctx context.Context, call string, in params) (*http.Reques
 	return request, signer.NewSigner().SignHTTP(ctx, who, request, hex.EncodeToString(hash[:]), s.name, a.region(s), now)
 }
 
-// region is where a service is called. Only few regions serve the price list: see "AWS Price List Query API endpoints".
+// region returns the region in which a service is called. Only few regions serve the price list: see "AWS Price List
+// Query API endpoints".
 func (a *api) region(s service) string {
 	switch {
 	case s.name != "pricing":
@@ -160,7 +161,8 @@ func (a *api) region(s service) string {
 	return "us-east-1"
 }
 
-// endpoint is the address of a service: beside that of STS, which the SDK knows in every partition and variant.
+// endpoint returns the address of a service. It is derived from that of STS, which the SDK knows in every partition and
+// variant.
 func (a *api) endpoint(ctx context.Context, s service) (string, error) {
 	base, o := a.base(ctx, s), sts.NewFromConfig(a.config).Options().EndpointOptions
 	found, err := sts.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, sts.EndpointParameters{
@@ -174,8 +176,8 @@ func (a *api) endpoint(ctx context.Context, s service) (string, error) {
 	return at.String(), err
 }
 
-// base is the configured address of a service, or nil. As with the AWS tools, AWS_ENDPOINT_URL precedes what a
-// configuration file says of the service.
+// base returns the configured address of a service, or nil. As with the AWS tools, AWS_ENDPOINT_URL takes precedence
+// over the service's address in a configuration file.
 func (a *api) base(ctx context.Context, s service) *string {
 	ignored, _, _ := config.GetIgnoreConfiguredEndpoints(ctx, a.config.ConfigSources)
 	_, all := os.LookupEnv("AWS_ENDPOINT_URL")
@@ -192,7 +194,7 @@ func (a *api) base(ctx context.Context, s service) *string {
 	return a.config.BaseEndpoint
 }
 
-// encode is the body of a call. See "Query requests" in Amazon's developer guide to EC2:
+// encode returns the body of a call. See "Query requests" in Amazon's developer guide to EC2:
 // https://docs.aws.amazon.com/ec2/latest/devguide/Query-Requests.html.
 func encode(call string, in params) ([]byte, error) {
 	if serviceOf(call).target != "" {
@@ -203,7 +205,7 @@ func encode(call string, in params) ([]byte, error) {
 	return []byte(form.Encode()), nil
 }
 
-// fill adds a value to a form. The names of keys and the numbers of elements follow dots; nil values are left out.
+// fill adds a value to a form. Dots precede the names of keys and the numbers of elements; nil values are omitted.
 func fill(form url.Values, name string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -229,14 +231,14 @@ func fill(form url.Values, name string, v reflect.Value) {
 	}
 }
 
-// plural matches the end of a list's name, which the Query API has in the singular.
+// plural matches the plural ending of a list's name, which the Query API has in the singular.
 var plural = regexp.MustCompile(`(ss|x)es$|s$`)
 
-// irregular are the exceptions among the lists that are sent here, and those of a template.
+// irregular are the exceptions among the lists that are sent here and those of a template.
 var irregular = map[string]string{"Groups": "SecurityGroupId", "Ipv6Addresses": "Ipv6Addresses", "PrivateIpAddresses": "PrivateIpAddresses",
 	"LaunchTemplateConfigs": "LaunchTemplateConfigs", "Overrides": "Overrides"}
 
-// listName is the Query API's name of a list. In secondary interfaces all are regular.
+// listName returns the Query API's name of a list. In secondary interfaces all names are regular.
 func listName(within, name string) string {
 	if other := irregular[name]; other != "" && !strings.Contains(within, ".SecondaryInterface.") {
 		return other
@@ -257,7 +259,7 @@ func decode(call string, body []byte, out any) error {
 	return xml.Unmarshal(body, out)
 }
 
-// refusal is the error in an answer.
+// refusal returns the error in an answer.
 func refusal(call string, answer *http.Response, body []byte) error {
 	said, err := ec2query.GetErrorResponseComponents(bytes.NewReader(body))
 	if serviceOf(call).target != "" {
@@ -270,7 +272,7 @@ func refusal(call string, answer *http.Response, body []byte) error {
 	return fmt.Errorf("%s, request %s: %w", call, id, &smithy.GenericAPIError{Code: said.Code, Message: said.Message})
 }
 
-// listAll reads all pages of a list, whose elements have a path in each answer.
+// listAll reads all pages of a list; path is where its elements are in each answer.
 func listAll[T any](ctx context.Context, a *api, call, path string, in params) ([]T, error) {
 	page := reflect.StructOf([]reflect.StructField{
 		{Name: "All", Type: reflect.TypeFor[[]T](), Tag: reflect.StructTag(fmt.Sprintf(`xml:%q json:%q`, path, path))},
@@ -288,10 +290,10 @@ func listAll[T any](ctx context.Context, a *api, call, path string, in params) (
 
 func filter(name string, values ...string) params { return params{"Name": name, "Values": values} }
 
-// mostSilence is how long a connection may be silent while an answer is awaited.
+// mostSilence is how long a connection may be silent while the driver waits for an answer.
 const mostSilence = 2 * time.Minute
 
-// metadataTime limits the wait for instance metadata, which says in which region the controller itself runs.
+// metadataTime limits the wait for instance metadata, which contains the controller's own region.
 const metadataTime = 2 * time.Second
 
 // connect finds region and credentials as the AWS tools do. It makes no call, unless only the metadata of this
@@ -327,7 +329,7 @@ func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate
 	return &api{config: all, gate: gate}, nil
 }
 
-// regions matches what can be part of a host's name.
+// regions matches what can be part of a host name.
 var regions = regexp.MustCompile(`^[A-Za-z0-9-]{1,63}$`)
 
 // credentials adds to an error that the credentials are missing.

@@ -20,7 +20,7 @@ import (
 	"drover/driver/kit"
 )
 
-// later is a fake by whose clock this host's is an hour slow.
+// later is a fake whose clock is an hour ahead of this host's.
 type later struct{ *fake }
 
 func (l later) Do(r *http.Request) (*http.Response, error) {
@@ -70,7 +70,7 @@ func TestClientsShareConnections(t *testing.T) {
 	}
 }
 
-// BenchmarkRequest is what a signed request costs.
+// BenchmarkRequest measures the cost of a signed request.
 func BenchmarkRequest(b *testing.B) {
 	c := imitate(b, newFake(), "")
 	for b.Loop() {
@@ -113,7 +113,7 @@ func TestEndpoints(t *testing.T) {
 	} {
 		t.Run(strings.Join([]string{test.call, test.keys, test.environment, test.file}, " "), func(t *testing.T) {
 			isolate(t)
-			os.Unsetenv("AWS_ENDPOINT_URL") // as empty as it is, it would count
+			os.Unsetenv("AWS_ENDPOINT_URL") // an empty value would count as set
 			for _, one := range strings.Fields(test.environment) {
 				name, value, _ := strings.Cut(one, "=")
 				t.Setenv(name, value)

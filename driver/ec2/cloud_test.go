@@ -13,7 +13,7 @@ import (
 	"drover/driver/drivertest"
 )
 
-// imitate opens the fake as a cloud, with this configuration beside the region.
+// imitate opens the fake as a cloud, with these configuration keys in addition to the region.
 func imitate(t testing.TB, f aws.HTTPClient, keys string) *cloud {
 	t.Helper()
 	return imitateIn(t, f, keys, t.TempDir())
@@ -32,7 +32,7 @@ func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	return drivertest.Options(t, "aws", "ec2", fleet, "region: us-east-1, "+keys, folder)
 }
 
-// isolate sees to it that nobody's credentials are used.
+// isolate ensures that no real credentials are used.
 func isolate(t testing.TB) {
 	none := t.TempDir() + "/none"
 	for k, v := range map[string]string{
@@ -43,7 +43,7 @@ func isolate(t testing.TB) {
 	}
 }
 
-// request asks for one instance of the first type, on demand, unless candidates are given.
+// request returns a request for one instance of the first type, on demand, unless candidates are given.
 func request(name string, candidates ...driver.Candidate) driver.CreateRequest {
 	if len(candidates) == 0 {
 		candidates = []driver.Candidate{{ProviderType: "m7i.large", Zone: "us-east-1a", Market: drover.OnDemand, Arch: "amd64"}}
@@ -55,8 +55,7 @@ func candidate(kind, zone string, m drover.Market) driver.Candidate {
 	return driver.Candidate{ProviderType: kind, Zone: zone, Market: m}
 }
 
-// TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that are
-// behind.
+// TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that lag.
 // covers C1 C2 C3 C11
 func TestConformance(t *testing.T) {
 	f := newFake()

@@ -59,7 +59,7 @@ type placement struct {
 // spotBy is one of EC2's allocation strategies.
 type spotBy string
 
-// bestSpot avoids interruptions first, and then heeds the order of the candidates.
+// bestSpot first avoids interruptions, and then follows the order of the candidates.
 const bestSpot spotBy = "capacity-optimized-prioritized"
 
 // UnmarshalText reads the strategy's name.
@@ -80,7 +80,7 @@ var tagRules = kit.TagRules{
 	Hint:     "a key has up to 128 characters and does not begin with aws:; a value has up to 256 characters",
 }
 
-// FirstBoot says what an instance accepts for its first boot, and how much of it.
+// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds errors that the types of the fields cannot.

@@ -69,7 +69,7 @@ func byMarket(all []driver.Candidate) (groups [][]driver.Candidate) {
 	return groups
 }
 
-// supply is what all calls for one instance need.
+// supply is what all calls for one instance have in common.
 type supply struct {
 	driver.CreateRequest
 	template string
@@ -99,7 +99,7 @@ func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, 
 	return s, err
 }
 
-// launch makes one call for the instance, the turn-th.
+// launch makes one call for the instance; turn is the call's number.
 func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []driver.Candidate) (in driver.Instance, err error) {
 	overrides, err := c.overrides(s, candidates)
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 	return in, refusals(candidates[0].Market, out.Errors)
 }
 
-// fleetItem is what is read of an instance that a fleet made, or of why it made none.
+// fleetItem is what the driver reads about an instance that a fleet created, or about why it created none.
 type fleetItem struct {
 	IDs    []string `xml:"instanceIds>item"`
 	Type   string   `xml:"instanceType"`
@@ -170,7 +170,7 @@ func (c *cloud) token(name string, turn int) string {
 	return "drover-" + hex.EncodeToString(sum[:16])
 }
 
-// overrides are the candidates, each in every subnet of its zone.
+// overrides returns the candidates, each in every subnet of its zone.
 func (c *cloud) overrides(s supply, candidates []driver.Candidate) (all []params, err error) {
 	for i, candidate := range candidates {
 		for _, sub := range s.subnets {
@@ -189,7 +189,7 @@ func (c *cloud) overrides(s supply, candidates []driver.Candidate) (all []params
 	return all, nil
 }
 
-// volumes are the root volume, at least as large as requested, and the configured additional ones.
+// volumes returns the root volume, at least as large as requested, and the configured additional ones.
 func (c *cloud) volumes(i image, disk drover.Bytes) (all []params) {
 	root := c.config.Volume
 	root.Device, root.Size = i.Root, max(disk, i.size())
@@ -261,7 +261,7 @@ func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, e
 	return name, errs.Classify("create launch template "+name, err)
 }
 
-// keyPair is the name of the fleet's key pair, which it imports if necessary.
+// keyPair returns the name of the fleet's key pair, which it imports if necessary.
 func (c *cloud) keyPair(ctx context.Context, public string) (string, error) {
 	if c.config.KeyPair != "" || public == "" {
 		return c.config.KeyPair, nil
@@ -274,7 +274,7 @@ func (c *cloud) keyPair(ctx context.Context, public string) (string, error) {
 	return name, errs.Classify("import key pair "+name, err)
 }
 
-// nameOf is the name of a shared resource with this content.
+// nameOf returns the name of a shared resource with this content.
 func (c *cloud) nameOf(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return "drover-" + c.o.Fleet + "-" + hex.EncodeToString(sum[:8])
@@ -330,7 +330,7 @@ func (c *cloud) templateData(raw, key string) (params, error) {
 	return data, nil
 }
 
-// template is in the words of the API's RequestLaunchTemplateData:
+// template has the keys of the API's RequestLaunchTemplateData:
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html.
 var template = kit.Template{
 	Hint:  `write JSON with the keys of RequestLaunchTemplateData in the EC2 API; for example, {"EbsOptimized": true}`,

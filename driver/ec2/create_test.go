@@ -118,7 +118,7 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// only is the one launch template and the one call for an instance that there are.
+// only returns the only launch template and the only call for an instance.
 func only(t *testing.T, f *fake) (template, override, launch url.Values) {
 	t.Helper()
 	if len(f.templates) != 1 || len(f.machines) != 1 {

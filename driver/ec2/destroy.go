@@ -36,7 +36,7 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 	return errs.Classify("start instance "+id, c.api.do(ctx, "StartInstances", params{"InstanceIds": []string{id}}, nil))
 }
 
-// resource is what is read of a launch template, key pair or volume.
+// resource is what the driver reads of a launch template, key pair or volume.
 type resource struct {
 	Template string    `xml:"launchTemplateName"`
 	KeyPair  string    `xml:"keyName"`
@@ -46,7 +46,7 @@ type resource struct {
 	Created  time.Time `xml:"createTime"`
 }
 
-// leftovers are the kinds of what can be left over: how they are listed, and removed by an id.
+// leftovers are the kinds of leftovers: how to list them, and how to remove one by its id.
 var leftovers = []struct {
 	kind, list, path, remove, id string
 	shared                       bool

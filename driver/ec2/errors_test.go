@@ -24,5 +24,5 @@ func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "ec2", &errs, func(a kit.Answer) error { return &smithy.GenericAPIError{Code: a.Code, Message: a.Message} })
 }
 
-// answer is an error of the cloud's.
+// answer returns an error of the cloud.
 func answer(code string) error { return &smithy.GenericAPIError{Code: code} }

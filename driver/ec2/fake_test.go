@@ -18,9 +18,9 @@ import (
 	"drover/driver/drivertest"
 )
 
-// fake is a region of EC2 in memory that speaks the Query API. It has what other imitations lack: capacity and quotas
-// that end, rates, client tokens, spot prices and interruptions, and answers that are behind. Its times are the
-// clock's, so it works in a bubble of synctest as well, where it is asked without a network.
+// fake is a region of EC2 in memory that implements the Query API. It has what other imitations lack: limited capacity
+// and quotas, rates, client tokens, spot prices and interruptions, and answers that lag. It uses the clock, so it also
+// works in a bubble of synctest, without a network.
 type fake struct {
 	zones     []string
 	kinds     []kind
@@ -28,7 +28,7 @@ type fake struct {
 	spot      map[string]map[string]string // by type and zone
 	bootTime  time.Duration
 	lag       time.Duration // how late a list shows a new instance
-	pageSize  int           // 0: what is asked for
+	pageSize  int           // 0: as requested
 	parameter map[string]string
 	throttle  bool
 	latency   time.Duration // of a call without a network
@@ -37,7 +37,7 @@ type fake struct {
 	machines  map[string]*machine          // by id; guarded by mu, as is all below
 	templates map[string]url.Values        // by name
 	keys      map[string]map[string]string // tags by name
-	volumes   map[string]map[string]string // tags of those attached to nothing, by id
+	volumes   map[string]map[string]string // tags of unattached ones, by id
 	tokens    map[string]answered
 	out       drivertest.Lack[string] // error codes, by "type zone market"; an empty part means any
 	vcpus     map[string]int          // what is left of quotas, by their code
@@ -95,13 +95,13 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return drivertest.Answer(f, r, f.latency)
 }
 
-// Do does, as an HTTP client of the SDK's.
+// Do does the same as an HTTP client for the SDK.
 func (f *fake) Do(r *http.Request) (*http.Response, error) { return f.RoundTrip(r) }
 
-// wrong is an error of the API's.
+// wrong is an error of the API.
 type wrong struct{ code, message string }
 
-// The actions of the Query API that are imitated, each with what stands in its answer.
+// The imitated actions of the Query API, each with the content of its answer.
 var actions = map[string]func(*fake, url.Values) (string, *wrong){
 	"CreateFleet":                   (*fake).createFleet,
 	"DescribeInstances":             (*fake).describeInstances,
@@ -162,7 +162,7 @@ func (f *fake) answer(action string, in url.Values) (string, *wrong) {
 	return do(f, in)
 }
 
-// spendAll takes the tokens of every bucket that a call counts under.
+// spendAll takes the tokens from every bucket of a call.
 func (f *fake) spendAll(action string, in url.Values) bool {
 	ids := len(values(in, "InstanceId"))
 	switch {
@@ -172,7 +172,7 @@ func (f *fake) spendAll(action string, in url.Values) bool {
 	return f.spend(action, 1)
 }
 
-// spend takes tokens of a bucket, as Amazon publishes them.
+// spend takes tokens from a bucket with the rate that Amazon publishes.
 func (f *fake) spend(action string, n int) bool {
 	r, limited := rates[action]
 	return !limited || f.buckets.Spend(action, r, n)
@@ -208,7 +208,7 @@ func (f *fake) serveJSON(w http.ResponseWriter, r *http.Request, target string) 
 	json.NewEncoder(w).Encode(out)
 }
 
-// products is the price list, a product a page.
+// products is the price list, with one product on each page.
 func (f *fake) products(token string) any {
 	names := slices.Sorted(maps.Keys(f.prices))
 	at, _ := strconv.Atoi(token)
@@ -221,13 +221,13 @@ func (f *fake) products(token string) any {
 	return out
 }
 
-// el is an element and text one that holds text.
+// el returns an element, and text an element that contains text.
 func el(name string, kids ...string) string {
 	return "<" + name + ">" + strings.Join(kids, "") + "</" + name + ">"
 }
 func text(name, value string) string { return el(name, html.EscapeString(value)) }
 
-// list is an element of items.
+// list returns an element of items.
 func list[T any](name string, all []T, item func(T) string) string {
 	kids := make([]string, len(all))
 	for i, one := range all {
@@ -236,7 +236,7 @@ func list[T any](name string, all []T, item func(T) string) string {
 	return el(name, kids...)
 }
 
-// cut cuts a list as NextToken and MaxResults ask for, and says where to go on.
+// cut returns the page of a list that NextToken and MaxResults request, and the next token.
 func cut[T any](f *fake, in url.Values, all []T) ([]T, string) {
 	at, _ := strconv.Atoi(in.Get("NextToken"))
 	size, _ := strconv.Atoi(in.Get("MaxResults"))
@@ -247,7 +247,7 @@ func cut[T any](f *fake, in url.Values, all []T) ([]T, string) {
 	return all[at : at+size], text("nextToken", strconv.Itoa(at+size))
 }
 
-// under is what stands under a prefix: Tag.1.Key of TagSpecification.2.
+// under returns the parameters with a prefix: Tag.1.Key of TagSpecification.2.
 func under(in url.Values, prefix string) url.Values {
 	found := url.Values{}
 	for k, v := range in {
@@ -258,7 +258,7 @@ func under(in url.Values, prefix string) url.Values {
 	return found
 }
 
-// values are those numbered from 1 under a prefix.
+// values returns the values numbered from 1 under a prefix.
 func values(in url.Values, prefix string) (all []string) {
 	for i := 1; in.Has(fmt.Sprintf("%s.%d", prefix, i)); i++ {
 		all = append(all, in.Get(fmt.Sprintf("%s.%d", prefix, i)))
@@ -266,7 +266,7 @@ func values(in url.Values, prefix string) (all []string) {
 	return all
 }
 
-// numbered are the structures numbered from 1 under a prefix.
+// numbered returns the structures numbered from 1 under a prefix.
 func numbered(in url.Values, prefix string) (all []url.Values) {
 	for i := 1; ; i++ {
 		one := under(in, fmt.Sprintf("%s.%d", prefix, i))
@@ -277,7 +277,7 @@ func numbered(in url.Values, prefix string) (all []url.Values) {
 	}
 }
 
-// tagsIn are the tags of a resource type in a call's TagSpecification, and those of plain Tag.
+// tagsIn returns the tags of a resource type in a call's TagSpecification, and those of plain Tag.
 func tagsIn(in url.Values, resource string) map[string]string {
 	tags := map[string]string{}
 	for _, s := range append(numbered(in, "TagSpecification"), in) {
@@ -294,7 +294,7 @@ func tagSet(tags map[string]string) string {
 	return list("tagSet", slices.Sorted(maps.Keys(tags)), func(k string) string { return text("key", k) + text("value", tags[k]) })
 }
 
-// bears says whether the filters by tag hold.
+// bears reports whether the filters by tag match.
 func bears(in url.Values, tags map[string]string) bool {
 	for _, f := range numbered(in, "Filter") {
 		if key, ok := strings.CutPrefix(f.Get("Name"), "tag:"); ok && !slices.Contains(values(f, "Value"), tags[key]) {
@@ -304,7 +304,7 @@ func bears(in url.Values, tags map[string]string) bool {
 	return true
 }
 
-// passes says whether a filter, if there is one, has the value.
+// passes reports whether a filter, if there is one, contains the value.
 func passes(in url.Values, name, value string) bool {
 	for _, f := range numbered(in, "Filter") {
 		if f.Get("Name") == name && !slices.Contains(values(f, "Value"), value) {
@@ -322,7 +322,7 @@ func (f *fake) kind(name string) (kind, bool) {
 	return f.kinds[at], true
 }
 
-// market is ours of a word of EC2's.
+// market translates EC2's word for a market.
 func market(word string) drover.Market {
 	if word == "spot" {
 		return drover.Spot

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// createFleet makes one instance, of the first override that can be had. Equal tokens bring equal answers, and other
-// requests under them none.
+// createFleet makes one instance from the first available override. An equal request with the same token gets the same
+// answer; a different one is refused.
 func (f *fake) createFleet(in url.Values) (string, *wrong) {
 	if in.Get("Type") != "instant" || in.Get("TargetCapacitySpecification.TotalTargetCapacity") != "1" {
 		return "", &wrong{"InvalidParameterValue", "the fake makes instant fleets of one"}
@@ -50,7 +50,7 @@ func (m *machine) made() string {
 		text("availabilityZone", m.zone) + text("lifecycle", m.market)
 }
 
-// make makes an instance if it is to be had.
+// make makes an instance if it is available.
 func (f *fake) make(in, override url.Values) (*machine, *wrong) {
 	k, ok := f.kind(override.Get("InstanceType"))
 	zone, there := strings.CutPrefix(override.Get("SubnetId"), "subnet-")
@@ -81,7 +81,7 @@ func (f *fake) make(in, override url.Values) (*machine, *wrong) {
 	return m, nil
 }
 
-// state is what an instance is now, and as a number; empty once it is shown no longer.
+// state returns an instance's current state, and its number; empty once it is no longer shown.
 func (f *fake) state(m *machine) (name, code string) {
 	now := time.Now()
 	switch {
@@ -160,7 +160,7 @@ func (f *fake) find(id string) (*machine, *wrong) {
 	return m, nil
 }
 
-// each does something with every instance that the call names, or with none if one is not there.
+// each calls do for every instance that the call names, or for none if one of them does not exist.
 func (f *fake) each(in url.Values, name string, do func(*machine)) (string, *wrong) {
 	var all []*machine
 	for _, id := range values(in, name) {
@@ -337,7 +337,7 @@ func (f *fake) describeSubnets(in url.Values) (string, *wrong) {
 	return list("subnetSet", some, func(zone string) string { return text("subnetId", "subnet-"+zone) + text("availabilityZone", zone) }) + next, nil
 }
 
-// images are the names of those there are, by id.
+// images returns the names of all images, by id.
 func (f *fake) images() map[string]string {
 	return map[string]string{"ami-debian": "debian-12-amd64-20260101", "ami-older": "debian-12-amd64-20250101", "ami-arm": "debian-12-arm64-20260101"}
 }
@@ -400,7 +400,7 @@ func (f *fake) describeInstanceTypeOfferings(in url.Values) (string, *wrong) {
 	return list("instanceTypeOfferingSet", some, func(o [2]string) string { return text("instanceType", o[0]) + text("location", o[1]) }) + next, nil
 }
 
-// describeSpotPriceHistory tells of each price as it is, and of what it was an hour before.
+// describeSpotPriceHistory returns each current price, and the one an hour before.
 func (f *fake) describeSpotPriceHistory(in url.Values) (string, *wrong) {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(f.spot)) {

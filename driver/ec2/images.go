@@ -9,7 +9,7 @@ import (
 	"drover/driver/kit"
 )
 
-// image is what is read of an image.
+// image is what the driver reads of an image.
 type image struct {
 	ID      string   `xml:"imageId"`
 	Name    string   `xml:"name"`
@@ -19,7 +19,7 @@ type image struct {
 	Devices []device `xml:"blockDeviceMapping>item"`
 }
 
-// size is that of the root volume, which no instance's can be smaller than.
+// size returns the size of the root volume, the minimum for an instance's.
 func (i image) size() (size drover.Bytes) {
 	for _, d := range i.Devices {
 		if d.Name == i.Root {
@@ -29,7 +29,7 @@ func (i image) size() (size drover.Bytes) {
 	return size
 }
 
-// FindImages reads ami-… as an id, ssm:NAME as a parameter of Systems Manager that holds one, and anything else as
+// FindImages reads ami-… as an id, ssm:NAME as a parameter of Systems Manager that contains one, and anything else as
 // [OWNER/]NAME, where the owner is an account's number, self, amazon or aws-marketplace. Without an owner only images
 // of self and amazon count, since anybody may use any name.
 func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([]driver.Image, error) {
@@ -47,7 +47,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	}), errs.Classify("look for image "+ref, err)
 }
 
-// imageQuery is the call that finds what a reference means.
+// imageQuery returns the parameters of the call that resolves a reference.
 func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (params, error) {
 	id := ref
 	if name, ok := strings.CutPrefix(strings.TrimPrefix(ref, "resolve:"), "ssm:"); ok {
@@ -75,7 +75,7 @@ func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (p
 	return params{"Owners": owners, "Filters": filters}, nil
 }
 
-// image describes an image. An image with a given id never changes, so it is asked once.
+// image describes an image. An image with a given id never changes, so it is queried once.
 func (c *cloud) image(ctx context.Context, id string) (image, error) {
 	return c.images.Get(ctx, id, func() (image, error) {
 		found, err := listAll[image](ctx, c.api, "DescribeImages", "imagesSet>item", params{"ImageIds": []string{id}})

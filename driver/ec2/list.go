@@ -16,8 +16,8 @@ import (
 // spotEnds are the values of StateReason.Code with which EC2 takes a spot instance back.
 var spotEnds = []string{"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.SpotInstanceStop"}
 
-// List asks for live instances and, where spot instances are rented, for those taken back: EC2 lists them for about
-// an hour, and the driver until they are destroyed.
+// List lists live instances and, if spot instances are rented, those that EC2 took back: EC2 lists these for about an
+// hour, and the driver until they are destroyed.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	living := append(tagFilters(tags), filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))
 	found, err := c.instances(ctx, filtered(living...))
@@ -40,7 +40,7 @@ func tagFilters(tags map[string]string) []params {
 	return kit.EachTag(tags, func(key, value string) params { return filter("tag:"+key, value) })
 }
 
-// instance is what is read of an instance.
+// instance is what the driver reads of an instance.
 type instance struct {
 	ID         string    `xml:"instanceId"`
 	Type       string    `xml:"instanceType"`
@@ -69,15 +69,15 @@ type tag struct {
 	Value string `xml:"value"`
 }
 
-// instances are those that the parameters find.
+// instances returns the instances that the parameters match.
 func (c *cloud) instances(ctx context.Context, in params) ([]instance, error) {
 	return listAll[instance](ctx, c.api, "DescribeInstances", "reservationSet>item>instancesSet>item", in)
 }
 
-// filtered asks for the instances that filters match.
+// filtered returns the parameters for instances that filters match.
 func filtered(filters ...params) params { return params{"Filters": filters, "MaxResults": 1000} }
 
-// Describe asks for one instance. EC2 shows an ended one for an hour; it counts only as long as List has it as
+// Describe reads one instance. EC2 shows an ended one for an hour; Describe returns it only as long as List shows it as
 // reclaimed.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
@@ -95,7 +95,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	return in, nil
 }
 
-// ofID is the instance of an id, as long as EC2 knows of it.
+// ofID returns the instance with an id, as long as EC2 shows it.
 func (c *cloud) ofID(ctx context.Context, id string) ([]instance, error) {
 	if err := c.api.gate.Limiter.Take(time.Now(), 1, byID); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (c *cloud) ofID(ctx context.Context, id string) ([]instance, error) {
 	return c.instances(ctx, params{"InstanceIds": []string{id}})
 }
 
-// living is the instance with an id, unless it will never run again.
+// living returns the instance with an id, unless it will never run again.
 func (c *cloud) living(ctx context.Context, id string) (instance, error) {
 	found, err := c.ofID(ctx, id)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *cloud) living(ctx context.Context, id string) (instance, error) {
 	return instance{}, drover.Errorf(drover.KindNotFound, "it is gone")
 }
 
-// unburied are the reclaimed instances that were not destroyed since.
+// unburied returns the reclaimed instances that have not been destroyed since.
 func (c *cloud) unburied(taken []instance) []instance {
 	return slices.DeleteFunc(taken, func(i instance) bool { return c.destroyed.Has(i.ID) })
 }
@@ -144,8 +144,8 @@ func instanceOf(i instance) driver.Instance {
 	return in
 }
 
-// endedIn is the time in the reason why an instance ended, such as "User initiated (2026-01-02 15:04:05 GMT)". From
-// then on it is not billed. EC2's own reasons have no time.
+// endedIn returns the time in the reason why an instance ended, such as "User initiated (2026-01-02 15:04:05 GMT)".
+// From then on it is not billed. EC2's own reasons contain no time.
 func endedIn(reason string) drover.Time {
 	_, said, _ := strings.Cut(reason, "(")
 	at, err := time.Parse("2006-01-02 15:04:05 GMT)", said)
@@ -155,11 +155,11 @@ func endedIn(reason string) drover.Time {
 	return drover.TimeOf(at)
 }
 
-// states are those of which one does not end.
+// states are the states that do not end an instance.
 var states = map[string]driver.State{"pending": driver.Pending, "running": driver.Running, "stopped": driver.Stopped}
 
-// SetTags gives the tags and takes away what else there is. EC2 has no call for both; the new tags come first, so that
-// an instance is never without its fleet's.
+// SetTags sets the tags and deletes all others. EC2 has no call for both; the new tags come first, so that an instance
+// always has its fleet's tag.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	doing := "tag instance " + id
 	found, err := c.living(ctx, id)
@@ -176,7 +176,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	return errs.Classify(doing, err)
 }
 
-// difference is the tags to set and those to delete. The name and the configured tags stay.
+// difference returns the tags to set and those to delete. The name and the configured tags stay.
 func (c *cloud) difference(has, wanted map[string]string) (missing map[string]string, surplus []params) {
 	missing = maps.Clone(wanted)
 	maps.DeleteFunc(missing, func(k, v string) bool { old, ok := has[k]; return ok && old == v })
@@ -184,7 +184,7 @@ func (c *cloud) difference(has, wanted map[string]string) (missing map[string]st
 		_, stays := wanted[k]
 		_, configured := c.config.Tags[k]
 		if !stays && !configured && k != nameTag {
-			surplus = append(surplus, params{"Key": k}) // with any value
+			surplus = append(surplus, params{"Key": k}) // whatever its value
 		}
 	}
 	return missing, surplus
@@ -195,7 +195,7 @@ func tagsOf(tags map[string]string) []params {
 	return kit.EachTag(tags, func(key, value string) params { return params{"Key": key, "Value": value} })
 }
 
-// fromTags decodes tags, without those of AWS itself, which nobody else can set or delete.
+// fromTags decodes tags, without AWS's own, which nobody else can set or delete.
 func fromTags(all []tag) map[string]string {
 	tags := make(map[string]string, len(all))
 	for _, t := range all {

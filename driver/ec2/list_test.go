@@ -215,7 +215,7 @@ func TestFindImages(t *testing.T) {
 	}
 }
 
-// metadata is an instance's metadata service, as far as it says the region.
+// metadata is an instance's metadata service that returns only the region.
 type metadata struct{}
 
 func (metadata) Do(r *http.Request) (*http.Response, error) {

@@ -24,7 +24,7 @@ import (
 	"drover/driver/drivertest"
 )
 
-// moto starts moto's server, an imitation of AWS by others, and returns where it is.
+// moto starts moto's server, a third-party imitation of AWS, and returns its address.
 func moto(t *testing.T) *url.URL {
 	t.Helper()
 	program, err := exec.LookPath("moto_server")
@@ -57,7 +57,7 @@ func moto(t *testing.T) *url.URL {
 	}
 }
 
-// tokened stands before moto and gives it what it lacks: that a client token brings the answer it brought before.
+// tokened is a proxy in front of moto that adds what moto lacks: a repeated client token gets the first answer.
 type tokened struct {
 	moto http.Handler
 
@@ -89,7 +89,7 @@ func (p *tokened) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(answer.Body.Bytes())
 }
 
-// TestConformanceOfMoto runs the suite against an imitation that we have not written.
+// TestConformanceOfMoto runs the suite against a third-party imitation.
 func TestConformanceOfMoto(t *testing.T) {
 	server := httptest.NewServer(&tokened{moto: httputil.NewSingleHostReverseProxy(moto(t)), answers: map[string]*httptest.ResponseRecorder{}})
 	t.Cleanup(server.Close)

@@ -13,7 +13,7 @@ import (
 	"drover/internal/logkey"
 )
 
-// How old may grow what offerings are made of.
+// The maximum ages of the cached data from which offerings are made.
 const (
 	typesAge   = 24 * time.Hour
 	pricesAge  = 24 * time.Hour
@@ -29,7 +29,7 @@ type typeInfo struct {
 	Metal     bool             `json:"metal,omitempty"`
 }
 
-// subnet is what is read and cached of a subnet.
+// subnet is what the driver reads and caches of a subnet.
 type subnet struct {
 	ID   string `json:"id" xml:"subnetId"`
 	Zone string `json:"zone" xml:"availabilityZone"`
@@ -95,7 +95,7 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	return all, nil
 }
 
-// instanceType is what is read of an instance type, and of one in a zone.
+// instanceType is what the driver reads of an instance type, and of a type in a zone.
 type instanceType struct {
 	Name    string   `xml:"instanceType"`
 	CPUs    int32    `xml:"vCpuInfo>defaultVCpus"`
@@ -107,8 +107,7 @@ type instanceType struct {
 	Zone    string   `xml:"location"`
 }
 
-// typeOf translates a type, if its architecture is known. It has no disk of its own: the volume is as large as
-// requested.
+// typeOf translates a type, if its architecture is known. It has no disk: the volume is as large as requested.
 func typeOf(i instanceType) (t typeInfo, ok bool) {
 	r := drover.Resources{CPU: drover.MilliCPU(i.CPUs) * 1000, Memory: drover.Bytes(i.MiB) * drover.MiB}
 	for _, a := range i.Arches {
@@ -129,14 +128,14 @@ func typeOf(i instanceType) (t typeInfo, ok bool) {
 // markets are the known markets.
 var markets = map[string]drover.Market{"on-demand": drover.OnDemand, "spot": drover.Spot}
 
-// architectures are those that Drover's runners run on.
+// architectures are the architectures of Drover's runners.
 var architectures = map[string]drover.Arch{"x86_64": "amd64", "arm64": "arm64"}
 
 // fetchSubnets fetches the configured subnets, or else the default one of each zone.
 func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 	wanted := filter("default-for-az", "true")
 	if len(c.config.Subnets) > 0 {
-		wanted = filter("subnet-id", c.config.Subnets...) // asked for by id, one that is wrong would hide the others
+		wanted = filter("subnet-id", c.config.Subnets...) // requested by id, a wrong one would hide the others
 	}
 	found, err := listAll[subnet](ctx, c.api, "DescribeSubnets", "subnetSet>item", params{"Filters": []params{wanted}})
 	if err != nil {
@@ -157,7 +156,7 @@ func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 	return all, nil
 }
 
-// zones are those with a subnet, sorted.
+// zones returns the zones with a subnet, sorted.
 func (c *cloud) zones(ctx context.Context) (zones []string, err error) {
 	all, err := c.subnets.Get(ctx)
 	zones = kit.Each(all, func(s subnet) string { return s.Zone })
@@ -165,12 +164,12 @@ func (c *cloud) zones(ctx context.Context) (zones []string, err error) {
 	return slices.Compact(zones), err
 }
 
-// family is types that share a quota of vCPUs. The codes are those of Service Quotas; see "Amazon EC2 instance type
-// quotas" in Amazon's guide to instance types:
+// family is a set of types that share a quota of vCPUs. The codes are those of Service Quotas; see "Amazon EC2 instance
+// type quotas" in Amazon's guide to instance types:
 // https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html.
 type family struct {
 	name     string
-	series   []string // what the names of its types begin with: before the generation, or with it
+	series   []string // prefixes of its types' names: up to the generation, or with it
 	onDemand string   // the quota's code
 	spot     string
 }
@@ -180,7 +179,7 @@ var families = []family{
 	{"standard", []string{"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}, "L-1216C47A", "L-34B43A08"},
 	{"f", []string{"f"}, "L-74FC7D96", "L-88CF9481"},
 	{"g", []string{"g", "gr", "vt"}, "L-DB2E81BA", "L-3819A6DF"},
-	{"p5", []string{"p5"}, "L-417A185B", "L-C4BD4855"}, // a quota of its own on spot alone
+	{"p5", []string{"p5"}, "L-417A185B", "L-C4BD4855"}, // its own quota only for spot
 	{"p", []string{"p"}, "L-417A185B", "L-7212CCBC"},
 	{"x", []string{"x"}, "L-7295265B", "L-E3A00192"},
 	{"inf", []string{"inf"}, "L-1945791B", "L-B5D1601B"},
@@ -190,7 +189,7 @@ var families = []family{
 	{"u", []string{"u", "u-"}, "L-43DA4232", ""},
 }
 
-// quotaGroup names the quota of a type in a market. An unknown series has its own, by its name.
+// quotaGroup returns the quota of a type in a market. An unknown series has its own, named after it.
 func quotaGroup(providerType string, m drover.Market) string {
 	series := seriesOf(providerType)
 	generation := providerType[:min(len(series)+1, len(providerType))]
@@ -208,7 +207,7 @@ func quotaGroup(providerType string, m drover.Market) string {
 	return series + "-" + string(m)
 }
 
-// seriesOf is what precedes the generation: c in c7g.large, and u- in u-6tb1.metal.
+// seriesOf returns what precedes the generation: c in c7g.large, and u- in u-6tb1.metal.
 func seriesOf(providerType string) string {
 	return providerType[:max(0, strings.IndexAny(providerType+"0", "0123456789"))]
 }

@@ -106,7 +106,7 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("kept: %v", files)
 		}
 
-		// A start after hours needs nothing of the cloud; later calls ask for what has grown old, and no more.
+		// A start after hours makes no calls; later calls fetch only what has expired.
 		time.Sleep(5 * time.Hour)
 		clear(f.calls)
 		c := imitateIn(t, f, "", folder)
@@ -118,7 +118,7 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("%s\nafter %v", got, f.calls)
 		}
 
-		// What cannot be asked for goes on as it was; without anything that is kept it is an error.
+		// What cannot be fetched stays as it was; with nothing cached it is an error.
 		time.Sleep(time.Hour)
 		for action := range actions {
 			f.broken[action] = "InternalError"
@@ -128,7 +128,7 @@ func TestWhatIsKept(t *testing.T) {
 			t.Error(err)
 		}
 
-		// Another region's is not used, nor what is spoilt.
+		// Neither another region's cache nor a corrupt one is used.
 		if _, err := imitateIn(t, f, "zones: [us-east-1b]", folder).Offerings(t.Context()); err == nil {
 			t.Error("another configuration's were used")
 		}

@@ -1,7 +1,7 @@
 // Package ec2 is a cloud on Amazon EC2.
 //
 // An instance is created by an instant fleet, so that one call tries several types and zones; only the instance
-// remains. A launch template, one per content, holds what the fleet's instances have in common; the create call has
+// remains. A launch template, one per content, contains what the fleet's instances have in common; the create call has
 // what differs between instances: user data with the planted host key, image and volumes. The same call tags instance
 // and volumes, and its client token is derived from the instance's name, so a name makes one instance.
 //
@@ -46,8 +46,8 @@ type cloud struct {
 	spotPrices *diskcache.Value[map[string]map[string]drover.Money]
 	subnets    *diskcache.Value[[]subnet]
 	endings    kit.Bulk
-	destroyed  kit.Remembered      // that may have been taken back
-	made       kit.Cache[struct{}] // shared resources that are there, by name
+	destroyed  kit.Remembered      // whether or not EC2 took them back before
+	made       kit.Cache[struct{}] // existing shared resources, by name
 	images     kit.Cache[image]    // by id
 }
 
@@ -84,5 +84,5 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	}
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (c *cloud) Close() error { return nil }

@@ -18,7 +18,7 @@ type priceList struct {
 	spot     map[string]map[string]drover.Money
 }
 
-// of is the price of an offering, if it has one.
+// of returns the price of an offering, if it has one.
 func (p priceList) of(name, zone string, m drover.Market) (price drover.Money, ok bool) {
 	if m == drover.Spot {
 		price, ok = p.spot[name][zone]
@@ -28,7 +28,7 @@ func (p priceList) of(name, zone string, m drover.Market) (price drover.Money, o
 	return price, ok
 }
 
-// prices are all known prices. Spot prices are fetched only if they are wanted.
+// prices returns all known prices. It fetches spot prices only if they are wanted.
 func (c *cloud) prices(ctx context.Context) (p priceList, err error) {
 	if p.onDemand, err = c.listPrices.Get(ctx); err != nil || !c.config.Wants(drover.Spot) {
 		return p, err
@@ -118,7 +118,7 @@ func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drov
 	return all, nil
 }
 
-// spotPrice is what is read of a spot price.
+// spotPrice is what the driver reads of a spot price.
 type spotPrice struct {
 	Type  string    `xml:"instanceType"`
 	Zone  string    `xml:"availabilityZone"`
@@ -126,7 +126,7 @@ type spotPrice struct {
 	From  time.Time `xml:"timestamp"`
 }
 
-// spotHistory lists the spot prices of Linux since a moment, and those in force then.
+// spotHistory lists the spot prices of Linux since a time, including those in force then.
 func (c *cloud) spotHistory(ctx context.Context, since drover.Time, in params) ([]spotPrice, error) {
 	in["ProductDescriptions"], in["MaxResults"] = []string{"Linux/UNIX"}, 1000
 	if since != 0 {
@@ -135,7 +135,7 @@ func (c *cloud) spotHistory(ctx context.Context, since drover.Time, in params) (
 	return listAll[spotPrice](ctx, c.api, "DescribeSpotPriceHistory", "spotPriceHistorySet>item", in)
 }
 
-// PriceHistory is that of the spot market; on demand there is one listed or configured price.
+// PriceHistory returns the spot market's history; on demand there is one listed or configured price.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
 	if m != drover.Spot {
 		return driver.ListedPrice(ctx, c, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)

@@ -9,14 +9,14 @@ import (
 )
 
 // volumePrices are the prices of a GiB per month in us-east-1, by volume type: https://aws.amazon.com/ebs/pricing/.
-// Provisioned IOPS and throughput cost extra, which is ignored.
+// They exclude the extra cost of provisioned IOPS and throughput.
 var volumePrices = map[string]drover.Money{
 	"gp3": 80 * milli, "gp2": 100 * milli, "io1": 125 * milli, "io2": 125 * milli, "st1": 45 * milli, "sc1": 15 * milli, "standard": 50 * milli,
 }
 
 const milli = drover.Dollar / 1000
 
-// hourly is the price of a GiB per hour.
+// hourly returns the price of a GiB per hour.
 func (v volume) hourly() drover.Money {
 	return kit.PerHour(v.Price, volumePrices[cmp.Or(v.Type, defaultVolume)]/kit.MonthOfHours)
 }
@@ -29,8 +29,8 @@ func (c *cloud) addVolumes(o *drover.Offering) {
 	o.DiskPrice = c.config.Volume.hourly()
 }
 
-// GrowDisk modifies the root volume, which EC2 allows at most once in six hours; the instance sees the new size while
-// the modification is still under way.
+// GrowDisk modifies the root volume, which EC2 allows at most once in six hours; the instance sees the new size before
+// the modification has ended.
 func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
 	doing := "grow the volume of instance " + id
 	in, err := c.living(ctx, id)
@@ -52,8 +52,8 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 	return errs.Classify(doing, c.api.do(ctx, "ModifyVolume", params{"VolumeId": volume, "Size": gib}, nil))
 }
 
-// rootOf is the root volume of an instance: its only one, or the one with the root's name. A newly accepted instance
-// may not have it yet.
+// rootOf returns the root volume of an instance: its only one, or the one with the root's name. A newly accepted
+// instance may not have it yet.
 func rootOf(in instance) (volume string, err error) {
 	for _, d := range in.Devices {
 		if d.Volume != "" && (len(in.Devices) == 1 || d.Name == in.Root) {

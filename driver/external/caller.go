@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// What a program may do.
+// The limits of a program.
 const (
-	maxReply = 16 << 20        // bytes; a list of ten thousand instances takes some seven million
-	maxCalls = 16              // programs that run at once, of one cloud
+	maxReply = 16 << 20        // bytes; a list of ten thousand instances takes about seven million
+	maxCalls = 16              // programs of one cloud that run at once
 	grace    = 2 * time.Second // from SIGTERM to SIGKILL
 	maxLine  = 1 << 10         // bytes of one line for the log
-	maxLines = 100             // for the log in lineTime
+	maxLines = 100             // lines for the log in lineTime
 	lineTime = time.Minute
 )
 
@@ -38,14 +38,14 @@ func newCaller(command []string, log func(string)) *caller {
 // Close ends the calls that are under way.
 func (c *caller) Close() error {
 	c.end()
-	for range maxCalls { // each has given its slot back
+	for range maxCalls { // wait until each call has released its slot
 		c.slots <- struct{}{}
 	}
 	return nil
 }
 
-// speak runs the program with the call's name behind its arguments and the request on its standard input. When it has
-// ended, or its time is up, nothing of its process group is left.
+// speak runs the program with the call's name as its last argument and the request on its standard input. When the
+// program has ended, or its time is up, nothing of its process group is left.
 func (c *caller) speak(ctx context.Context, call string, _ int64, request []byte) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -64,7 +64,7 @@ func (c *caller) speak(ctx context.Context, call string, _ int64, request []byte
 	inGroup(cmd)
 	err := cmd.Run()
 	if cmd.Process != nil {
-		// Nothing of the group may go on behind a call that is over; what is meant to last has left it.
+		// No process of the group may outlive the call; a process that is meant to last must leave the group.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	log.flush()
@@ -74,15 +74,15 @@ func (c *caller) speak(ctx context.Context, call string, _ int64, request []byte
 	case out.over:
 		return nil, fmt.Errorf("the driver program wrote more than %d bytes", maxReply)
 	case len(bytes.TrimSpace(out.kept)) > 0:
-		return bytes.TrimSpace(out.kept), nil // an exit code says nothing beside a reply
+		return bytes.TrimSpace(out.kept), nil // with a reply, the exit code does not matter
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return nil, fmt.Errorf("the driver program exited without replying: %w%s", err, log.last())
 	}
 	return nil, fmt.Errorf("the driver program exited without replying%s", log.last())
 }
 
-// inGroup gives a program a process group of its own, which is told to end when its context is over, and not waited for
-// longer than grace.
+// inGroup runs a program in its own process group. When its context ends, the group gets SIGTERM, and Wait returns
+// after grace at the latest.
 func inGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
@@ -91,8 +91,7 @@ func inGroup(cmd *exec.Cmd) {
 
 var errClosed = errors.New("the cloud has been closed")
 
-// bounded keeps what is written to it, up to a limit. It has no method but Write, since whoever copies to it would use
-// any other.
+// bounded keeps what is written to it, up to a limit. It has only the method Write, since io.Copy would use any other.
 type bounded struct {
 	kept []byte
 	most int

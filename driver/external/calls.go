@@ -14,7 +14,7 @@ import (
 	"drover/driver/kit"
 )
 
-// The calls that a program may have beyond what every program has.
+// The optional calls of a program.
 const (
 	callOfferings = "offerings"
 	callImages    = "images"
@@ -28,7 +28,7 @@ type counter struct{ n atomic.Int64 }
 
 func (c *counter) next() int64 { return c.n.Add(1) }
 
-// call makes one call and reads its answer into result. Every error bears a kind, but that of a context that ended.
+// call makes one call and reads its answer into result. Every error has a kind, except that of a context that ended.
 func (c *cloud) call(ctx context.Context, name string, args, result any) (err error) {
 	defer func() {
 		if c.o.Metric != nil {
@@ -67,7 +67,7 @@ func (c *cloud) call(ctx context.Context, name string, args, result any) (err er
 	return nil
 }
 
-// Offerings are those of the configuration, else the program's.
+// Offerings returns the configured offerings, otherwise the program's.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	if len(c.config.Types) > 0 {
 		listing := kit.StaticOptions{Cloud: c.o.Name, Zones: c.config.Zones, Markets: c.config.Markets, Discount: c.config.SpotDiscount,
@@ -101,7 +101,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	return all, nil
 }
 
-// Create hands the request on, with what instances run at their first boot in the form that the program asked for.
+// Create passes the request on, with the first-boot scripts or user data in the form that the program requires.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	if len(r.Candidates) == 0 {
 		return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindInvalid, "create instance %s: no candidates", r.Name)
@@ -141,8 +141,8 @@ func (c *cloud) createArgs(r driver.CreateRequest) createArgs {
 	return args
 }
 
-// List is the program's list. One instance in it that cannot be makes all of it an error, since the rest would be a
-// short list.
+// List returns the program's list. One invalid instance makes the whole list an error, since the rest would be a
+// shorter list.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	if tags == nil {
 		tags = map[string]string{}
@@ -165,7 +165,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	return all, nil
 }
 
-// Describe asks the program for one instance.
+// Describe calls the program to describe one instance.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	var said described
 	if err := c.call(ctx, callDescribe, instanceArgs{ID: id}, &said); err != nil {
@@ -192,7 +192,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	return c.call(ctx, "set_tags", instanceArgs{ID: id, Tags: tags}, nil)
 }
 
-// Destroy ends an instance. That there is none is no error, whether or not the program says so.
+// Destroy ends an instance. It succeeds if there is none, whether or not the program reports that.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := c.call(ctx, "destroy", instanceArgs{ID: id}, nil)
 	if err != nil && ctx.Err() == nil && drover.KindOf(err) == drover.KindNotFound {
@@ -201,8 +201,8 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return err
 }
 
-// VerifyHostKey asks the program, if it can tell. A program may want to see what a command on the instance prints,
-// once.
+// VerifyHostKey calls the program, if it supports that. A program may once request the output of a command on the
+// instance.
 func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, output []byte) error {
 	if !slices.Contains(c.calls, callVerify) {
 		return drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s does not verify host keys", c.o.Name)
@@ -224,7 +224,7 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, outp
 	return &driver.RunFirst{Command: said.Run}
 }
 
-// Start starts an instance that was stopped.
+// Start starts a stopped instance.
 func (c *cloud) Start(ctx context.Context, id string) error {
 	return c.call(ctx, "start", instanceArgs{ID: id}, nil)
 }
@@ -234,12 +234,12 @@ func (c *cloud) Stop(ctx context.Context, id string) error {
 	return c.call(ctx, "stop", instanceArgs{ID: id}, nil)
 }
 
-// GrowDisk makes an instance's root volume larger.
+// GrowDisk enlarges an instance's root volume.
 func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
 	return c.call(ctx, "grow_disk", instanceArgs{ID: id, Disk: size}, nil)
 }
 
-// Attribute asks the program for a text of the cloud's own metadata.
+// Attribute reads a text of the cloud's own metadata through the program.
 func (c *cloud) Attribute(ctx context.Context, name string) (string, error) {
 	if !slices.Contains(c.calls, callAttribute) {
 		return "", drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s does not support attributes", c.o.Name)
@@ -254,7 +254,7 @@ func (c *cloud) Attribute(ctx context.Context, name string) (string, error) {
 	return *said.Value, nil
 }
 
-// FindImages asks the program what a reference means. Without such a call it is the id.
+// FindImages calls the program to resolve a reference. If the program cannot, the reference is the id.
 func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([]driver.Image, error) {
 	if !slices.Contains(c.calls, callImages) {
 		return []driver.Image{{ID: ref, Name: ref}}, nil
@@ -276,7 +276,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	return all, nil
 }
 
-// Leftovers asks the program what is left over, if it knows.
+// Leftovers lists leftovers through the program, if it supports that.
 func (c *cloud) Leftovers(ctx context.Context, _ string) ([]driver.Leftover, error) {
 	if !slices.Contains(c.calls, callStrays) {
 		return nil, nil
@@ -298,7 +298,7 @@ func (c *cloud) Leftovers(ctx context.Context, _ string) ([]driver.Leftover, err
 	return all, nil
 }
 
-// Remove takes a stray away.
+// Remove removes a leftover, which the protocol calls a stray.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	said := stray{Kind: s.Kind, ID: s.ID, Tags: s.Tags, Shared: s.Shared}
 	if s.Created != 0 {

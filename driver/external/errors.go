@@ -11,7 +11,7 @@ import (
 	"drover"
 )
 
-// kinds are those that a program may report. Any other word tells nothing, and so does none.
+// kinds are the kinds that a program may report. Any other kind counts as none.
 var kinds = []drover.ErrorKind{
 	drover.KindTransient, drover.KindQuota, drover.KindCapacity, drover.KindRateLimit, drover.KindUnsupported, drover.KindAuthentication,
 	drover.KindNotFound, drover.KindInvalid, drover.KindHostKey,
@@ -19,7 +19,7 @@ var kinds = []drover.ErrorKind{
 
 var scopes = []drover.Scope{drover.ScopeType, drover.ScopeQuotaGroup, drover.ScopeSubnet, drover.ScopeZone, drover.ScopeAll}
 
-// What a rate limit lasts when the program does not say, and at most.
+// How long a rate limit lasts if the program does not specify it, and the maximum.
 const (
 	defaultRetry = 10 * time.Second
 	mostRetry    = time.Hour
@@ -28,7 +28,7 @@ const (
 // maxMessage is how much of a program's message is kept.
 const maxMessage = 1000
 
-// classify is a program's error in Drover's words: a kind that is not known is transient, a scope that is not known is
+// classify converts a program's error into Drover's: an unknown kind becomes transient, an unknown scope becomes
 // everything.
 func (f *failure) classify() *drover.Error {
 	e := &drover.Error{Kind: f.Kind, Scope: f.Scope, Market: f.Market, Message: printable(f.Message, maxMessage)}
@@ -60,12 +60,12 @@ func (f *failure) retry() time.Duration {
 	return defaultRetry
 }
 
-// unclear is the error of a reply that says nothing that can be gone by: the outcome of the call is not known.
+// unclear returns the error for an invalid reply: the outcome of the call is not known.
 func unclear(format string, args ...any) error {
 	return drover.Errorf(drover.KindTransient, "the driver program's reply is not valid: "+format, args...)
 }
 
-// printable is a text of a program's, cut and without what could steer a terminal.
+// printable returns a program's text, truncated and without characters that could control a terminal.
 func printable(text string, most int) string {
 	if len(text) > most {
 		text = text[:most] + "…"

@@ -23,7 +23,7 @@ import (
 	"drover/internal/config"
 )
 
-// open opens a cloud by the keys that a configuration has for it.
+// open opens a cloud with these configuration keys.
 func open(ctx context.Context, keys, fleet, folder string, log *slog.Logger) (driver.Cloud, error) {
 	text := "version: 1\nclouds:\n  it: {driver: external, " + keys + "}\n"
 	c, err := config.Parse("drover.yaml", []byte(text), folder)
@@ -223,7 +223,7 @@ func TestTypesByHand(t *testing.T) {
 	}
 }
 
-// TestWhatAProgramDoesWrong has programs misbehave in a list, in either protocol.
+// TestWhatAProgramDoesWrong makes programs misbehave in a list, with either protocol.
 // covers C9
 func TestWhatAProgramDoesWrong(t *testing.T) {
 	quiet := `while read -r request; do :; done

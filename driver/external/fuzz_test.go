@@ -10,8 +10,8 @@ import (
 	"drover"
 )
 
-// FuzzReply has a program say anything at all: it is either understood, and then whole, or an error with a kind and a
-// harmless message.
+// FuzzReply lets a program reply anything at all: either all of it is understood, or the result is an error with a kind
+// and a harmless message.
 // covers C9
 func FuzzReply(f *testing.F) {
 	for _, seed := range []string{
@@ -61,7 +61,7 @@ func wantKind(t *testing.T, err error) {
 	}
 }
 
-// TestWhatDisksCost has a program say what a GiB of a volume costs, or not, or nonsense.
+// TestWhatDisksCost lets a program report what a GiB of a volume costs, or not, or nonsense.
 func TestWhatDisksCost(t *testing.T) {
 	for said, want := range map[string]drover.Money{`1.1e-4`: 110_000, `0`: 0, ``: 0, `-1`: -1} {
 		o := offering{Type: "t", Zone: "z", Market: drover.Spot, VCPUs: "1", Memory: 1, Arch: "amd64", Price: "1", DiskPrice: json.Number(said)}

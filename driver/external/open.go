@@ -1,9 +1,9 @@
 // Package external is a cloud driven by a user's program, in any language.
 //
-// The program speaks JSON, one object per line: it is either started for each call, or stays and answers many.
+// The program exchanges JSON, one object per line: it is either started for each call, or stays and answers many.
 // docs/clouds/external.md specifies the protocol; protocol.go has its types. The program is not trusted: its replies
-// are limited in size and time, a reply with any mistake is an error as a whole, and its standard error is logged up
-// to a limit.
+// are limited in size and time, a reply with any mistake is an error as a whole, and its standard error is logged up to
+// a limit.
 //
 // The program itself must ensure that repeating a create with one name never makes a second instance, and that an
 // instance has its tags from the start.
@@ -36,10 +36,10 @@ type Config struct {
 	SpotDiscount kit.Percent       `yaml:"spot_discount"`
 }
 
-// Protocol is how a program is spoken to.
+// Protocol is how Drover communicates with a program.
 type Protocol string
 
-// The two ways.
+// The two protocols.
 const (
 	ByCall   Protocol = "call"
 	ByStream Protocol = "stream"
@@ -63,7 +63,7 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// speaker carries one request to the program and its reply back, which has passed no check but that of its size.
+// speaker sends one request to the program and returns its reply, of which it has checked only the size.
 type speaker interface {
 	speak(ctx context.Context, call string, id int64, request []byte) (reply []byte, err error)
 	Close() error
@@ -75,10 +75,10 @@ type cloud struct {
 	program speaker
 	ids     counter
 	can     driver.Capabilities
-	calls   []string // those that the program has beyond what every program has
+	calls   []string // the program's optional calls
 }
 
-// Open starts the program, or has it ready, and asks it what it can do.
+// Open prepares or starts the program and queries its capabilities.
 func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) {
 	if o.Fleet == "" {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: no fleet id is set", o.Name)
@@ -107,7 +107,7 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) {
 	return c, nil
 }
 
-// command finds the program, and makes the folder in which it may keep things.
+// command finds the program, and creates the folder in which it may keep files.
 func (c *cloud) command() ([]string, error) {
 	args := slices.Clone(c.config.Command)
 	if strings.Contains(args[0], "/") && !filepath.IsAbs(args[0]) {
@@ -129,7 +129,7 @@ func (c *cloud) command() ([]string, error) {
 	return args, nil
 }
 
-// hello asks the program what it can do, and refuses words that are not known.
+// hello queries the program's capabilities, and refuses unknown values.
 func (c *cloud) hello(ctx context.Context) error {
 	var said opened
 	if err := c.call(ctx, "open", nil, &said); err != nil {
@@ -143,7 +143,7 @@ func (c *cloud) hello(ctx context.Context) error {
 	return nil
 }
 
-// Capabilities are what the program said when it was opened.
+// Capabilities returns what the program reported when it was opened.
 func (c *cloud) Capabilities() driver.Capabilities { return c.can }
 
 // Close ends the program. Instances stay.

@@ -9,8 +9,8 @@ import (
 	"drover/internal/logkey"
 )
 
-// logOutput is what takes the lines that the program writes to its standard error. Of more than so many a minute the
-// rest is counted.
+// logOutput returns a function that logs lines of the program's standard error. Beyond the limit per minute it only
+// counts them.
 func (c *cloud) logOutput() func(line string) {
 	var mu sync.Mutex
 	var began time.Time
@@ -30,7 +30,7 @@ func (c *cloud) logOutput() func(line string) {
 	}
 }
 
-// lineWriter cuts what is written to it into lines, and long lines short. It is safe for concurrent use.
+// lineWriter splits what is written to it into lines, and truncates long ones. It is safe for concurrent use.
 type lineWriter struct {
 	log func(line string)
 
@@ -53,7 +53,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// say gives a line on; mu is held.
+// say logs a line; mu is held.
 func (w *lineWriter) say() {
 	if line := printable(string(w.rest), maxLine); line != "" {
 		w.seen = line
@@ -62,14 +62,14 @@ func (w *lineWriter) say() {
 	w.rest = w.rest[:0]
 }
 
-// flush gives on a last line that has no end.
+// flush logs a last line without an end.
 func (w *lineWriter) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.say()
 }
 
-// last is the last line, as the end of a message.
+// last returns the last line, as the end of a message.
 func (w *lineWriter) last() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

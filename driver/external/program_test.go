@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// asked is a request in a program's words. It is written from the page, not from the driver's types.
+// asked is a request as a program sees it. It is written from the page, not from the driver's types.
 type asked struct {
 	Version int               `json:"version"`
 	ID      int64             `json:"id"`
@@ -56,7 +56,7 @@ type asked struct {
 
 type object = map[string]any
 
-// program answers one request, or as many as come, each in its own time.
+// program answers one request, or all that arrive, concurrently.
 func program(mode string) {
 	var answers sync.WaitGroup
 	var mu sync.Mutex
@@ -161,17 +161,17 @@ func told(in driver.Instance) object {
 		"public": in.Addresses.Public, "user": in.Addresses.User, "created": in.Created.Std().UTC().Format(time.RFC3339)}
 }
 
-// script is a driver program in shell, by its path in YAML. It is given the name of the call and the request as its
-// first line.
+// script returns the path, as YAML, of a driver program in shell. The program gets the name of the call as an argument
+// and the request in the variable request.
 func script(t *testing.T, text string) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "driver") // a test's own folder bears its name, which is no word in YAML
+	folder, err := os.MkdirTemp("", "driver") // a test's own folder contains its name, which is no YAML word
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	path := filepath.Join(folder, "driver.sh")
-	// A program that is started meanwhile would have the file open for writing until it is another, and the script be
+	// A process that is forked meanwhile would keep the file open for writing until its exec, and the script would be
 	// busy.
 	syscall.ForkLock.RLock()
 	err = os.WriteFile(path, []byte("#!/bin/sh\nread -r request\n"+text), 0o700)

@@ -18,10 +18,10 @@ import (
 	"drover/driver"
 )
 
-// version is that of the protocol. It changes when a program that was right would no longer be.
+// version is the protocol's version. It changes when a correct program would no longer be correct.
 const version = 1
 
-// request is what a program is asked.
+// request is a request to a program.
 type request struct {
 	Version int               `json:"version"`
 	ID      int64             `json:"id"`
@@ -33,7 +33,7 @@ type request struct {
 	Args    any               `json:"args"`
 }
 
-// What the calls are given.
+// The arguments of the calls.
 type (
 	createArgs struct {
 		Name       string            `json:"name"`
@@ -62,7 +62,7 @@ type (
 		Disk drover.Bytes      `json:"disk_bytes,omitempty"`
 		Key  string            `json:"host_key,omitempty"`
 
-		Output *string `json:"output,omitempty"` // of the command that verify_host_key asked for; nil: it has not asked
+		Output *string `json:"output,omitempty"` // of the command that verify_host_key requested; nil: it has not requested one
 	}
 	attributeArgs struct {
 		Name string `json:"name"`
@@ -73,14 +73,14 @@ type (
 	}
 )
 
-// reply is what a program answers.
+// reply is a program's reply.
 type reply struct {
 	ID     int64           `json:"id"`
 	Result json.RawMessage `json:"result"`
 	Error  *failure        `json:"error"`
 }
 
-// failure is an error in a program's words.
+// failure is an error as a program reports it.
 type failure struct {
 	Kind       drover.ErrorKind `json:"kind"`
 	Scope      drover.Scope     `json:"scope"`
@@ -89,7 +89,7 @@ type failure struct {
 	Message    string           `json:"message"`
 }
 
-// What calls answer.
+// The results of the calls.
 type (
 	opened struct {
 		driver.Capabilities
@@ -103,10 +103,10 @@ type (
 	}
 	described struct {
 		Instance *instance  `json:"instance"`
-		Ended    *time.Time `json:"ended"` // beside no instance: there was one, and it has ended
+		Ended    *time.Time `json:"ended"` // if there is no instance: it existed, and has ended
 	}
 	verified struct {
-		Run string `json:"run"` // a command, whose output is needed first
+		Run string `json:"run"` // a command whose output is needed first
 	}
 	listed struct {
 		Instances *[]instance `json:"instances"`
@@ -168,7 +168,7 @@ type (
 	}
 )
 
-// decode reads a reply to the request of this id into result, or the error that the program reports.
+// decode reads the reply to the request with this id into result, or returns the error that the program reports.
 func decode(line []byte, id int64, result any) error {
 	var r reply
 	if err := unmarshal(line, &r); err != nil {
@@ -190,7 +190,7 @@ func decode(line []byte, id int64, result any) error {
 	return nil
 }
 
-// unmarshal reads one JSON value and nothing after it. What a later version of the protocol adds is passed over.
+// unmarshal reads one JSON value with nothing after it. It ignores fields that a later version of the protocol adds.
 func unmarshal(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if err := d.Decode(into); err != nil {
@@ -202,7 +202,7 @@ func unmarshal(text []byte, into any) error {
 	return nil
 }
 
-// check fills in what a program left out with what is safe, and refuses words that are not known.
+// check sets safe values for what a program left out, and refuses unknown values.
 func (o opened) check() (driver.Capabilities, error) {
 	can := o.Capabilities
 	if can.HostKeys == "" {
@@ -263,10 +263,10 @@ func (o opened) check() (driver.Capabilities, error) {
 	return can, nil
 }
 
-// mostLag is how far a program may say that its lists lag.
+// mostLag is the longest list lag that a program may report.
 const mostLag = time.Hour
 
-// lag is how far lists lag, in the words of Capabilities: there 0 is what nothing was said of.
+// lag returns the list lag as in Capabilities, where 0 means unspecified.
 func (o opened) lag() (time.Duration, error) {
 	if o.ListLag == "" {
 		return 0, nil
@@ -281,10 +281,10 @@ func (o opened) lag() (time.Duration, error) {
 	return lag, nil
 }
 
-// longest is how long an id, a name, a tag or an address may be.
+// longest is the maximum length of an id, a name, a tag or an address.
 const longest = 512
 
-// check makes an instance of a program's words, or says which of them is none.
+// check converts a program's instance, or returns an error that names what is invalid.
 func (i instance) check() (in driver.Instance, err error) {
 	for key, text := range map[string]string{"id": i.ID, "type": i.Type, "zone": i.Zone, "private": i.Private, "public": i.Public, "user": i.User} {
 		if err := checkText(key, text); err != nil {
@@ -336,7 +336,7 @@ func checkTags(tags map[string]string) error {
 	return nil
 }
 
-// checkAddress allows HOST and HOST:PORT.
+// checkAddress accepts HOST and HOST:PORT.
 func checkAddress(address string) error {
 	host := address
 	if h, port, err := net.SplitHostPort(address); err == nil {
@@ -359,7 +359,7 @@ func timeOf(t *time.Time) drover.Time {
 	return drover.TimeOf(*t)
 }
 
-// check makes an offering of a program's words.
+// check converts a program's offering.
 func (o offering) check(cloud string) (drover.Offering, error) {
 	cpu, err := drover.ParseMilliCPU(o.VCPUs.String())
 	price, priceErr := money(o.Price)
@@ -383,7 +383,7 @@ func (o offering) check(cloud string) (drover.Offering, error) {
 	return drover.Offering{Cloud: cloud, Zone: o.Zone, Type: t, Market: o.Market, Price: price, DiskPrice: diskPrice, QuotaGroup: o.QuotaGroup}, nil
 }
 
-// money reads an amount that may be written with an exponent, as programs write small ones.
+// money reads an amount that may have an exponent, as programs write small ones.
 func money(n json.Number) (drover.Money, error) {
 	price, err := parseMoney(n)
 	if err == nil && price > mostPrice {
@@ -392,8 +392,8 @@ func money(n json.Number) (drover.Money, error) {
 	return price, err
 }
 
-// Beyond every price of an hour, of an instance and of a GiB of disk. The largest volume there may be times the latter
-// is no overflow.
+// These are above every hourly price of an instance and of a GiB of disk. The largest possible volume times the latter
+// does not overflow.
 const (
 	mostPrice     = 1_000_000 * drover.Dollar
 	mostDiskPrice = 1000 * drover.Dollar

@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// pause is how long a program that ended is not started again, so that one which cannot start costs little.
+// pause is the minimum time between two starts of the program, so that one which cannot start costs little.
 const pause = time.Second
 
-// stream is a program that stays: requests go to its standard input, replies come in any order from its standard
-// output. It is started by the first call, and by the next one after it has ended; the calls that were under way then
-// have failed.
+// stream is a program that keeps running: requests go to its standard input, and replies come in any order from its
+// standard output. The first call starts it, and the next call restarts it if it has ended. When it ends, the calls
+// under way fail.
 type stream struct {
 	command []string
 	log     func(line string)
 
 	mu      sync.Mutex
-	now     *session  // nil: none runs; guarded by mu
-	started time.Time // the last one; guarded by mu
+	now     *session  // nil: none was started; guarded by mu
+	started time.Time // when the last one was started; guarded by mu
 	closed  bool      // guarded by mu
 }
 
@@ -33,7 +33,7 @@ func newStream(command []string, log func(string)) *stream {
 	return &stream{command: command, log: log}
 }
 
-// speak sends a request and waits for the reply that bears its id.
+// speak sends a request and waits for the reply with its id.
 func (s *stream) speak(ctx context.Context, _ string, id int64, request []byte) ([]byte, error) {
 	se, err := s.session()
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *stream) speak(ctx context.Context, _ string, id int64, request []byte) 
 	}
 }
 
-// session is the program that runs, started if there is none.
+// session returns the running program. It starts one if there is none.
 func (s *stream) session() (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *stream) session() (*session, error) {
 	return se, nil
 }
 
-// Close tells the program to end by closing its input, and sees to it.
+// Close ends the program by closing its input, and by signals if that is not enough.
 func (s *stream) Close() error {
 	s.mu.Lock()
 	se := s.now
@@ -92,13 +92,13 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// session is one life of the program.
+// session is one run of the program.
 type session struct {
 	cmd      *exec.Cmd
 	in       io.WriteCloser
 	log      *lineWriter
 	requests chan []byte
-	ended    chan struct{} // closed when the program has ended and nothing of it is left
+	ended    chan struct{} // closed when the program has ended and nothing is left of it
 
 	mu      sync.Mutex
 	err     error                 // why it ended; guarded by mu
@@ -111,7 +111,7 @@ func begin(command []string, log func(string)) (*session, error) {
 		requests: make(chan []byte), ended: make(chan struct{}), waiting: map[int64]chan []byte{},
 	}
 	se.cmd.Stdout, se.cmd.Stderr = &replies{se: se}, se.log
-	se.cmd.WaitDelay = grace // for what inherited its output and lives on
+	se.cmd.WaitDelay = grace // for processes that inherited its output and outlive it
 	se.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := se.cmd.StdinPipe()
 	if err != nil {
@@ -126,8 +126,8 @@ func begin(command []string, log func(string)) (*session, error) {
 	return se, nil
 }
 
-// send writes requests one after the other, so that no caller waits for a program that does not read longer than it
-// wants to.
+// send writes requests one after another, so that a caller whose context ends does not keep waiting for a program that
+// does not read.
 func (se *session) send() {
 	for {
 		select {
@@ -143,7 +143,7 @@ func (se *session) send() {
 	}
 }
 
-// run waits for the program's end and sees to it that nothing of its group is left.
+// run waits for the program's end and then kills the rest of its process group.
 func (se *session) run() {
 	err := se.cmd.Wait()
 	se.signal(syscall.SIGKILL)
@@ -155,14 +155,14 @@ func (se *session) run() {
 	close(se.ended)
 }
 
-// replies takes what the program writes to its standard output, and delivers each line.
+// replies receives the program's standard output, and delivers each line.
 type replies struct {
 	se   *session
-	line []byte // as far as it has come
+	line []byte // the current line so far
 }
 
-// Write ends the program at the first line that is none of the protocol's: which of its calls will never be answered
-// cannot be known then.
+// Write ends the program at the first line that violates the protocol: after that, Drover cannot tell which calls will
+// never be answered.
 func (r *replies) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		line, after, whole := bytes.Cut(rest, []byte("\n"))
@@ -187,8 +187,8 @@ func (r *replies) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// deliver hands a reply to the call that waits for it. One that nobody waits for any more is dropped, one that names no
-// request is an error.
+// deliver passes a reply to the call that waits for it. It drops a reply for which no call waits, and returns an error
+// for one that names no request.
 func (se *session) deliver(line []byte) error {
 	var to struct {
 		ID *int64 `json:"id"`
@@ -219,7 +219,7 @@ func (se *session) forget(id int64) {
 	delete(se.waiting, id)
 }
 
-// fail notes why the program ends; the first reason stays.
+// fail records why the program ends; the first reason stays.
 func (se *session) fail(err error) {
 	se.mu.Lock()
 	defer se.mu.Unlock()

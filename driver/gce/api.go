@@ -19,24 +19,24 @@ import (
 	"drover/driver/kit"
 )
 
-// rates are those of the groups of calls that have a quota in common, for a project in a region or, where they have no
-// region, in all of it: see https://cloud.google.com/compute/docs/api-rate-limits. With them no minute has more calls
-// than a new project may make. Google once published 1,500 of a group; others were given 750 heavy calls by default,
-// and the 300 of the price list are on its page of quotas. A project's own quotas are on its list of them.
+// rates are for groups of calls that share a quota, for a project in a region or, if they have no region, in all of it:
+// see https://cloud.google.com/compute/docs/api-rate-limits. They keep the calls in every minute within a new project's
+// quota. Google once published 1,500 for a group; others were given 750 heavy calls by default, and the 300 of the
+// price list are on its page of quotas. A project's own quotas are on its list of them.
 var rates = kit.Rates(map[kit.Rate][]string{
 	{Burst: 540, PerSecond: 16}: {"queries", "reads", "lists", "global lists"},
 	{Burst: 150, PerSecond: 10}: {"waits for operations", "aggregated lists"},
 	{Burst: 180, PerSecond: 2}:  {"price list"},
 })
 
-// call is how a call is made, and the rate that it counts against. In its path, {zone} and {name}, or {images}, are
-// filled from what it is about.
+// call is how a call is made, and the rate that it counts against. {zone} and {name}, or {images}, in its path are
+// replaced with those of its object.
 type call struct{ rate, version, method, path, query string }
 
 // computeVersion is the version of Compute Engine's API. The price list has none.
 const computeVersion = "2026-09-01"
 
-// The parts of answers that are read. Without them an instance would come with its whole user data.
+// The parts of answers that the driver requests. Without them an instance would include its whole user data.
 const (
 	instanceFields = "name,zone,machineType,status,labels,labelFingerprint,scheduling(provisioningModel,preemptible)," +
 		"networkInterfaces(networkIP,accessConfigs(natIP)),creationTimestamp,lastStartTimestamp"
@@ -48,10 +48,10 @@ const (
 	allSkus = "nextPageToken,skus(description,serviceRegions,category(resourceFamily,usageType),pricingInfo(effectiveTime,pricingExpression(usageUnit,tieredRates(unitPrice))))"
 )
 
-// inPages asks for as many entries as one page has at most.
+// inPages requests the maximum number of entries for a page.
 const inPages = "maxResults=500"
 
-// calls are all that is ever asked of Google.
+// calls are all calls to Google.
 var calls = map[string]call{
 	"instances.insert":             {"queries", computeVersion, "POST", "{zone}/instances", ""},
 	"instances.get":                {"reads", computeVersion, "GET", "{zone}/instances/{name}", ""},
@@ -73,8 +73,8 @@ var calls = map[string]call{
 	"skus.list":                    {"price list", "", "GET", "{prices}", "pageSize=5000&fields=" + allSkus},
 }
 
-// api calls Google: no call is retried, every call is counted, and none exceeds the rates. It does not use Google's
-// packages: they would keep thousands of other calls in the program, and take 30 CPU seconds to compile.
+// api calls Google: it retries no call, counts every call, and exceeds none of the rates. It does not use Google's
+// packages: they would add thousands of other calls to the program, and take 30 CPU seconds to compile.
 type api struct {
 	project  string
 	universe string // the domain of Google's services
@@ -82,7 +82,7 @@ type api struct {
 	gate     kit.Gate
 }
 
-// connect finds project and credentials as Google's tools do, unless a network is given that needs no credentials. It
+// connect finds project and credentials as Google's tools do, unless it gets a network that needs no credentials. It
 // makes no call, unless neither configuration nor environment names the project.
 func connect(ctx context.Context, c Config, network http.RoundTripper, metric func(string, error)) (*api, error) {
 	own := &credentials{universe: cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"), next: http.DefaultTransport.(*http.Transport).Clone()}
@@ -106,7 +106,7 @@ func connect(ctx context.Context, c Config, network http.RoundTripper, metric fu
 }
 
 // do makes a call about a zone, ZONE/NAME or an image's project, if any, with an optional body, and decodes the answer.
-// It does not wait for operations. asks are pairs of a query parameter and its value; empty values are left out.
+// It does not wait for operations. asks are pairs of a query parameter and its value; empty values are omitted.
 func (a *api) do(ctx context.Context, call, about string, body, answer any, asks ...string) error {
 	q, err := a.request(ctx, calls[call], about, body, asks)
 	if err != nil {
@@ -191,8 +191,8 @@ func (a *api) get(ctx context.Context, id, fields string) (found resource, err e
 	return found, err
 }
 
-// resource is what the driver reads of an instance, disk, image, type, operation or zone; each has some of it. JSON's
-// keys are matched in any capitals.
+// resource is what the driver reads of an instance, disk, image, type, operation or zone; each has some of the fields.
+// JSON's keys match in any case.
 type resource struct {
 	Name, Zone, Status, CreationTimestamp string
 
@@ -227,7 +227,7 @@ type resource struct {
 
 	TargetLink, InsertTime string // of an operation
 	Error                  struct {
-		Code    int // of a call's error, as is a reason
+		Code    int // of a call's error, like a reason
 		Message string
 		Errors  []struct {
 			Reason, Code, Message string
@@ -239,17 +239,17 @@ type resource struct {
 // old reports whether an image or a type is deprecated.
 func (r resource) old() bool { return r.Deprecated.State != "" && r.Deprecated.State != "ACTIVE" }
 
-// scope is the credentials' scope; their roles say what they may do.
+// scope is the credentials' scope; their roles determine what they may do.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// credentials are those of Google's tools, found when they are needed. As a transport they sign requests.
+// credentials are the credentials of Google's tools, found when they are needed. As a transport they sign requests.
 type credentials struct {
 	universe string
 	next     http.RoundTripper
-	found    kit.Cache[*auth.Credentials] // the one there is has no name
+	found    kit.Cache[*auth.Credentials] // one entry, with an empty name
 }
 
-// RoundTrip makes a signed request. If there are no credentials, the next one looks for them again.
+// RoundTrip makes a signed request. If there are no credentials, the next request looks for them again.
 func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 	who, err := c.found.Get(r.Context(), "", c.detect)
 	if err != nil {

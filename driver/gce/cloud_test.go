@@ -15,7 +15,7 @@ import (
 
 const debian = "projects/debian-cloud/global/images/debian-12-bookworm-v20260201"
 
-// imitate opens the fake as a cloud, with this configuration beside the region.
+// imitate opens the fake as a cloud, with these configuration keys in addition to the region.
 func imitate(t testing.TB, f http.RoundTripper, keys string) *cloud {
 	t.Helper()
 	return imitateIn(t, f, keys, t.TempDir())
@@ -46,7 +46,7 @@ func candidate(kind, zone string, m drover.Market) driver.Candidate {
 	return driver.Candidate{ProviderType: kind, Zone: zone, Market: m, Arch: "amd64"}
 }
 
-// redirected has every request made of one server.
+// redirected sends every request to one server.
 type redirected struct{ to *url.URL }
 
 func (r redirected) RoundTrip(in *http.Request) (*http.Response, error) {
@@ -55,8 +55,7 @@ func (r redirected) RoundTrip(in *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(out)
 }
 
-// TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that are
-// behind.
+// TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that lag.
 // covers C1 C2 C3 C11
 func TestConformance(t *testing.T) {
 	f := newFake()

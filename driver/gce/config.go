@@ -71,14 +71,14 @@ var labelRules = kit.TagRules{
 	Hint:  "keys and values may have up to 63 lower-case letters, digits, dashes and underscores, and a key must begin with a letter",
 }
 
-// The shortest and longest that Google lets an instance run, where it is told: see "Limit the run time of a VM" in its
+// The shortest and longest run time that Google accepts as an instance's limit: see "Limit the run time of a VM" in its
 // guide.
 const (
 	shortestRun = 30 * time.Second
 	longestRun  = 120 * 24 * time.Hour
 )
 
-// FirstBoot says what an instance accepts for its first boot, and how much of it.
+// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
 func (c Config) FirstBoot() (runs driver.Init, most int) {
 	if c.Init == initScript {
 		return driver.InitBoots, maxUserData

@@ -20,8 +20,8 @@ import (
 	"drover/driver/kit"
 )
 
-// settleTime is how long an operation is awaited: within seconds Google says that a zone or a quota is used up. A
-// later failure shows up as an instance that is no longer listed.
+// settleTime is how long the driver waits for an operation: within seconds Google reports that a zone or a quota is
+// used up. A later failure shows up as an instance that is no longer listed.
 const settleTime = 15 * time.Second
 
 // resourceName matches the names that Google accepts.
@@ -38,7 +38,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return errs.Create(ctx, r, demands, c.insert)
 }
 
-// insert makes the instance, or finds the existing one of the name.
+// insert makes the instance, or finds the existing one with the name.
 func (c *cloud) insert(ctx context.Context, r driver.CreateRequest) (in driver.Instance, err error) {
 	first := r.Candidates[0]
 	made, err := c.wanted(ctx, r, first)
@@ -53,8 +53,8 @@ func (c *cloud) insert(ctx context.Context, r driver.CreateRequest) (in driver.I
 	return c.instanceOf(as[resource](made)), err
 }
 
-// settle makes a call that begins an operation, waits for its end for a while, and returns its result; nil if it goes
-// on.
+// settle makes a call that begins an operation, waits some time for its end, and returns its result; nil if it
+// continues.
 func (c *cloud) settle(ctx context.Context, call, about string, body any, asks ...string) error {
 	var begun resource
 	if err := c.api.do(ctx, call, about, body, &begun, asks...); err != nil {
@@ -68,7 +68,7 @@ func (c *cloud) settle(ctx context.Context, call, about string, body any, asks .
 		switch kind := errs.KindOf(err); {
 		case err == nil:
 			begun = next
-		case ctx.Err() == nil && short.Err() != nil, kind == drover.KindRateLimit, kind == drover.KindNotFound: // it goes on, or is long over
+		case ctx.Err() == nil && short.Err() != nil, kind == drover.KindRateLimit, kind == drover.KindNotFound: // it continues, or ended long ago
 			return nil
 		default:
 			return err
@@ -77,14 +77,15 @@ func (c *cloud) settle(ctx context.Context, call, about string, body any, asks .
 	return outcome(begun)
 }
 
-// token is a call's request id: a UUID derived from the instance's name, so that Google recognizes a repeated call.
+// token returns a call's request id: a UUID derived from the instance's name, so that Google recognizes a repeated
+// call.
 func (c *cloud) token(name, call string) string {
 	sum := sha256.Sum256([]byte(c.o.Fleet + "/" + name + "/" + call))
-	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80 // the form of a UUID that follows from a name (RFC 9562), which whoever checks UUIDs knows
+	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80 // the form of a UUID derived from a name (RFC 9562), which UUID checks accept
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// named is Google's name of an instance: Drover's own, if Google accepts it.
+// named returns Google's name of an instance: Drover's own, if Google accepts it.
 func (c *cloud) named(name string) string {
 	if resourceName.MatchString(name) {
 		return name
@@ -112,7 +113,7 @@ func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name s
 // object is JSON, with the keys of the Compute Engine API.
 type object = map[string]any
 
-// wanted is the instance for the API: the user's raw template with Drover's values on top.
+// wanted returns the instance for the API: the user's raw template with Drover's values on top.
 func (c *cloud) wanted(ctx context.Context, r driver.CreateRequest, on driver.Candidate) (object, error) {
 	switch {
 	case !strings.HasPrefix(on.Zone, c.config.Region+"-"):
@@ -144,7 +145,7 @@ func (c *cloud) wanted(ctx context.Context, r driver.CreateRequest, on driver.Ca
 	return made, nil
 }
 
-// bootDisk is as large as requested, and at least as the image. It is deleted with the instance.
+// bootDisk returns a disk as large as requested, and at least as large as the image. It is deleted with the instance.
 func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, on driver.Candidate, written map[string]string) (object, error) {
 	first := object{
 		"sourceImage": on.Image, "labels": kit.MergeTags(c.config.Labels, written), "diskType": "zones/" + on.Zone + "/diskTypes/" + c.diskType(on.ProviderType),
@@ -182,7 +183,7 @@ func (c *cloud) scheduling(given object, on driver.Candidate) object {
 // stays are the types that cannot move to another host: those with GPUs and those for supercomputing.
 var stays = regexp.MustCompile(`^(a[0-9]|g[2-9]|h[0-9])[a-z]*-`)
 
-// setNetwork sets the network, unless a template does.
+// setNetwork sets the network, unless the template does.
 func (c *cloud) setNetwork(made object) {
 	if len(as[[]any](made["networkInterfaces"])) == 0 {
 		nic := object{"network": pathOf("global/networks/", c.config.Network)}
@@ -199,7 +200,7 @@ func (c *cloud) setNetwork(made object) {
 	}
 }
 
-// pathOf is a resource's path; a bare name is its end.
+// pathOf returns a resource's path; a bare name becomes its end.
 func pathOf(folder, name string) string {
 	if strings.Contains(name, "/") {
 		return name
@@ -212,7 +213,7 @@ func pathOf(folder, name string) string {
 //go:embed instance.json
 var instanceKeys string
 
-// template is in the words of the API's Instance.
+// template has the keys of the API's Instance.
 var template = kit.Template{
 	Hint:  `write JSON with the keys of Instance in the Compute Engine API; for example, {"minCpuPlatform": "Intel Ice Lake"}`,
 	Given: []string{"name", "machineType", "disks.boot", "scheduling.provisioningModel", "scheduling.preemptible"},
@@ -242,10 +243,10 @@ func as[T any](part any) (read T) {
 	return read
 }
 
-// metadata is what an instance or a project tells instances.
+// metadata is the metadata of an instance or a project, as instances read it.
 type metadata struct{ Items []struct{ Key, Value string } }
 
-// values are the items by key.
+// values returns the items by key.
 func (m metadata) values() map[string]string {
 	all := map[string]string{}
 	for _, i := range m.Items {
@@ -254,10 +255,10 @@ func (m metadata) values() map[string]string {
 	return all
 }
 
-// initFolder is where an instance notes which scripts have run.
+// initFolder is where an instance records which scripts have run.
 const initFolder = "/var/lib/drover-init"
 
-// bootItems are what an instance reads at boot: the login key and the scripts. Neither the project's keys nor its
+// bootItems returns what an instance reads at boot: the login key and the scripts. Neither the project's keys nor its
 // members can log in.
 func (c *cloud) bootItems(r driver.CreateRequest) (map[string]string, error) {
 	all := map[string]string{"block-project-ssh-keys": "TRUE", "enable-oslogin": "FALSE", "enable-guest-attributes": "TRUE"}
@@ -277,8 +278,8 @@ func (c *cloud) bootItems(r driver.CreateRequest) (map[string]string, error) {
 	return all, nil
 }
 
-// startup is a startup script, which Google runs at every boot. It runs each script at the first boot only, and those
-// that begin with #cloud-boothook every time. They are in base64, since they may contain anything.
+// startup returns a startup script, which Google runs at every boot. It runs each script at the first boot only, and
+// those that begin with #cloud-boothook every time. They are in base64, since they may contain anything.
 func startup(folder string, scripts []drover.Secret) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `#!/bin/sh

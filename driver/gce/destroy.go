@@ -19,7 +19,7 @@ func (c *cloud) Stop(ctx context.Context, id string) error {
 	return errs.Classify("stop instance "+id, c.api.do(ctx, "instances.stop", id, nil, &resource{}))
 }
 
-// Start starts a stopped instance, if its zone has room.
+// Start starts a stopped instance, if its zone has capacity.
 func (c *cloud) Start(ctx context.Context, id string) error {
 	return errs.Classify("start instance "+id, c.settle(ctx, "instances.start", id, nil))
 }

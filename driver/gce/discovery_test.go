@@ -26,10 +26,11 @@ import (
 
 var update = flag.Bool("update", false, "make testdata/discovery.json and instance.json anew, from the discovery documents that come with Google's SDK")
 
-// sdk is the module of Google's SDK that the documents are from. A newer one has newer documents.
+// sdk is the module of Google's SDK that contains the documents. A newer one has newer documents.
 const sdk = "google.golang.org/api@v0.305.0"
 
-// discovery is what Google's discovery documents say of the calls that we make. The fake holds every request to it.
+// discovery is what Google's discovery documents specify about the calls that we make. The fake checks every request
+// against it.
 type discovery struct {
 	Revision string                         `json:"revision"`
 	Methods  map[string]method              `json:"methods"`
@@ -91,7 +92,7 @@ func readDiscovery() (*discovery, error) {
 
 var placeholder = regexp.MustCompile(`\{\+?(\w+)\}`)
 
-// pathOfCalls is what the path of a call looks like, with a group for each value in it.
+// pathOfCalls returns a pattern for the path of a call, with a group for each value in it.
 func pathOfCalls(m method) *regexp.Regexp {
 	return regexp.MustCompile("^/(?:compute/v1/)?" + placeholder.ReplaceAllStringFunc(m.Path, func(s string) string {
 		within := "[^/]+"
@@ -104,7 +105,7 @@ func pathOfCalls(m method) *regexp.Regexp {
 
 var patterns sync.Map // compiled, by their text
 
-// matches reports whether the whole of a text is as a pattern has it.
+// matches reports whether a pattern matches a whole text.
 func matches(pattern, text string) bool {
 	exp, ok := patterns.Load(pattern)
 	if !ok {
@@ -161,7 +162,7 @@ func TestDiscovery(t *testing.T) {
 	})
 }
 
-// find is the method that a request calls, and the values in its path.
+// find returns the method that a request calls, and the values in its path.
 func (d *discovery) find(r *http.Request) (id string, values map[string]string, err error) {
 	for _, id := range slices.Sorted(maps.Keys(d.Methods)) {
 		m := d.Methods[id]
@@ -184,7 +185,7 @@ func (d *discovery) find(r *http.Request) (id string, values map[string]string, 
 	return "", nil, fmt.Errorf("there is no call %s %s", r.Method, r.URL.Path)
 }
 
-// standard are the parameters that every call takes.
+// standard are the parameters that every call accepts.
 var standard = []string{"alt", "prettyPrint", "fields"}
 
 func (d *discovery) checkParameters(m method, path map[string]string, query url.Values) error {
@@ -208,7 +209,7 @@ func (d *discovery) checkParameters(m method, path map[string]string, query url.
 	return nil
 }
 
-// check holds a value of a request to what the documents say of it.
+// check compares a value of a request with the documents.
 func (d *discovery) check(at string, p property, v any) error {
 	properties := p.Properties
 	if p.Ref != "" {
@@ -248,7 +249,7 @@ func (d *discovery) check(at string, p property, v any) error {
 	return nil
 }
 
-// example is a value of a property with all its keys. * stands for any key.
+// example returns a value of a property with all its keys. * stands for any key.
 func (d *discovery) example(p property) any {
 	properties := p.Properties
 	switch {
@@ -285,7 +286,7 @@ func typeName(v any) string {
 	return "null"
 }
 
-// mask keeps of an answer what its request asks for, such as "nextPageToken,items(name,status)" or
+// mask keeps the fields of an answer that its request lists, such as "nextPageToken,items(name,status)" or
 // "items/*/disks(name)".
 func mask(v any, fields string) (any, error) {
 	if fields == "" || v == nil {
@@ -336,7 +337,7 @@ func keep(kept map[string]any, v any, name, rest string) error {
 	return nil
 }
 
-// join are both, where both are objects.
+// join merges two values if both are objects.
 func join(a, b any) any {
 	first, one := a.(map[string]any)
 	second, two := b.(map[string]any)
@@ -349,7 +350,7 @@ func join(a, b any) any {
 	return first
 }
 
-// cutFields cuts at the commas that are in no parenthesis.
+// cutFields splits at the commas that are not in parentheses.
 func cutFields(fields string) (all []string) {
 	depth, begin := 0, 0
 	for i, r := range fields + "," {
@@ -394,7 +395,7 @@ func updateDiscovery(t *testing.T) {
 	drivertest.Must(t, os.WriteFile("instance.json", append(text, '\n'), 0o644))
 }
 
-// document is a discovery document, as far as it is read.
+// document is the part of a discovery document that is read.
 type document struct {
 	Revision  string                  `json:"revision"`
 	Resources map[string]docResources `json:"resources"`
@@ -447,7 +448,7 @@ func (d *discovery) take(whole document, id string) {
 	}
 }
 
-// takeSchema takes a schema and all that it refers to.
+// takeSchema copies a schema and everything that it refers to.
 func (d *discovery) takeSchema(whole document, name string) {
 	if _, done := d.Schemas[name]; done {
 		return

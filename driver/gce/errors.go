@@ -62,7 +62,7 @@ var table = slices.Concat(
 	kit.Means(drover.KindInvalid, "", "400"),
 )
 
-// nextMinute is when to call again: rates are counted per minute.
+// nextMinute returns when to call again: rates are counted per minute.
 func nextMinute(now time.Time) time.Time { return now.Truncate(time.Minute).Add(time.Minute) }
 
 // said is the error of a call or of its operation.
@@ -76,10 +76,10 @@ func read(err error) (kit.Answer, bool) {
 	return kit.Answer(s), is
 }
 
-// refused is the error of an answer. Of several reasons, the first that is in the table counts.
+// refused returns the error of an answer. Of several reasons, the first that is in the table counts.
 func refused(status int, header http.Header, text []byte) error {
 	var body resource
-	json.Unmarshal(bytes.Trim(text, "[]"), &body) // which may be a list of one, or no answer of Google's
+	json.Unmarshal(bytes.Trim(text, "[]"), &body) // the body may be a list of one, or not from Google
 	a := kit.Answer{Status: cmp.Or(body.Error.Code, status), Message: body.Error.Message, Retry: kit.RetryAfter(header, time.Now())}
 	for _, e := range slices.Backward(body.Error.Errors) {
 		if table.Knows(e.Reason) {
@@ -89,7 +89,7 @@ func refused(status int, header http.Header, text []byte) error {
 	return said(withMetric(a))
 }
 
-// usedUp finds the metric of a quota that is used up.
+// usedUp finds the metric of an exhausted quota.
 var usedUp = regexp.MustCompile(`Quota '([A-Z0-9_]+)' exceeded`)
 
 // withMetric adds the metric of a quota to the code.
@@ -110,7 +110,7 @@ func classifyOther(doing string, err error) error {
 	return nil
 }
 
-// outcome is an operation's error, if it failed.
+// outcome returns an operation's error, if it failed.
 func outcome(o resource) error {
 	if len(o.Error.Errors) == 0 {
 		return nil

@@ -88,7 +88,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// ofCall is an answer to a call: with the code as its reason, if it has one.
+// ofCall returns the error of a call's answer, with the code as its reason, if there is one.
 func ofCall(a kit.Answer) error {
 	e := thing{"code": max(a.Status, 399), "message": a.Message}
 	if metric, ok := strings.CutPrefix(a.Code, "QUOTA_EXCEEDED "); ok {
@@ -104,7 +104,7 @@ func ofCall(a kit.Answer) error {
 	return refused(max(a.Status, 399), nil, text)
 }
 
-// ofOperation is the end of an operation that came to nothing.
+// ofOperation returns the error of a failed operation.
 func ofOperation(a kit.Answer) error {
 	e := thing{"code": a.Code, "message": a.Message}
 	if metric, ok := strings.CutPrefix(a.Code, "QUOTA_EXCEEDED "); ok {

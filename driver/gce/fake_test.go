@@ -18,11 +18,10 @@ import (
 	"drover/driver/drivertest"
 )
 
-// fake is a project of Google Compute Engine in memory, with the part of the price list that is about it. It takes what
-// the discovery documents allow and nothing else, and it has what makes the real one hard: operations that fail after
-// they were accepted, capacity and quotas that end, rates, request ids, label fingerprints, spot instances that are
-// taken back, and lists that are behind. Its times are the clock's, so it works in a bubble of synctest as well, where
-// it is asked without a network.
+// fake is a project of Google Compute Engine in memory, with the relevant part of the price list. It accepts only what
+// the discovery documents allow, and it has the difficulties of the real one: operations that fail after they were
+// accepted, limited capacity and quotas, rates, request ids, label fingerprints, spot instances that are taken back,
+// and lists that lag. It uses the clock, so it also works in a bubble of synctest, without a network.
 type fake struct {
 	api      *discovery
 	zones    []string
@@ -30,7 +29,7 @@ type fake struct {
 	bootTime time.Duration
 	opTime   time.Duration // of an operation, however it ends
 	lag      time.Duration // how late a list shows a new instance
-	pageSize int           // 0: what is asked for
+	pageSize int           // 0: as requested
 	throttle bool
 	latency  time.Duration // of a call without a network
 
@@ -81,7 +80,7 @@ type operation struct {
 	err                      thing
 }
 
-// wrong is an error of the API's.
+// wrong is an error of the API.
 type wrong struct {
 	status         int
 	code, message  string
@@ -116,16 +115,16 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return drivertest.Answer(f, r, f.latency)
 }
 
-// request is a call, once it is known to be one.
+// request is a request that was recognized as a call.
 type request struct {
 	id    string
 	path  map[string]string
 	query url.Values
 	body  thing
-	over  <-chan struct{} // closed when nobody waits for the answer any more
+	over  <-chan struct{} // closed when nobody waits for the answer
 }
 
-// answers are the calls that are imitated.
+// answers are the imitated calls.
 var answers = map[string]func(*fake, request) (any, *wrong){
 	"compute.instances.insert":             (*fake).insert,
 	"compute.instances.get":                (*fake).get,
@@ -189,7 +188,7 @@ func (f *fake) answer(r *http.Request) (any, *wrong) {
 	return answer, nil
 }
 
-// body reads what is sent with a call, if anything is to be.
+// body reads the body of a call, if it needs one.
 func (f *fake) body(id string, from io.Reader) (thing, error) {
 	schema := f.api.Methods[id].Request
 	if from == nil {
@@ -206,7 +205,7 @@ func (f *fake) body(id string, from io.Reader) (thing, error) {
 	return body, f.api.check(schema, property{Ref: schema}, body)
 }
 
-// plain is an answer as JSON reads.
+// plain returns an answer as decoded JSON.
 func plain(v any) (p any) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -218,7 +217,7 @@ func plain(v any) (p any) {
 	return p
 }
 
-// published are the calls of a group that a project may make in a minute.
+// published returns how many calls of a group a project may make in a minute.
 func published(id string) (group string, limit int) {
 	name := id[strings.LastIndex(id, ".")+1:]
 	switch {
@@ -251,7 +250,7 @@ func (f *fake) spend(id string) bool {
 	return within
 }
 
-// cut cuts a list as pageToken and maxResults ask for, and says where to go on.
+// cut returns the page of a list that pageToken and maxResults request, and the next token.
 func cut[T any](f *fake, in request, all []T) (some []T, after string) {
 	begin, _ := strconv.Atoi(in.query.Get("pageToken"))
 	size, _ := strconv.Atoi(in.query.Get("maxResults"))
@@ -267,7 +266,7 @@ func cut[T any](f *fake, in request, all []T) (some []T, after string) {
 	return all[begin : begin+size], strconv.Itoa(begin + size)
 }
 
-// listing is a page's answer.
+// listing returns the answer for a page.
 func listing(some any, after string) thing {
 	page := thing{"items": some}
 	if after != "" {
@@ -279,7 +278,7 @@ func listing(some any, after string) thing {
 // condition is a part of a filter.
 var condition = regexp.MustCompile(`^\(?([\w.-]+) (=|eq) "([^"]*)"\)?(?: |$)`)
 
-// passes says whether a thing passes a filter.
+// passes reports whether a filter matches a thing.
 func passes(in request, t thing) (bool, *wrong) {
 	pass := true
 	for rest := in.query.Get("filter"); rest != ""; {
@@ -303,7 +302,7 @@ func passes(in request, t thing) (bool, *wrong) {
 	return pass, nil
 }
 
-// filtered are those that pass the filter.
+// filtered returns the things that the filter matches.
 func filtered(in request, all []thing) (some []thing, bad *wrong) {
 	for _, t := range all {
 		pass, bad := passes(in, t)

@@ -39,7 +39,7 @@ func (f *fake) show(o *operation) thing {
 	return t
 }
 
-// insert accepts an instance; whether it can be had, its operation tells.
+// insert accepts an instance; its operation reports whether it is available.
 func (f *fake) insert(in request) (any, *wrong) {
 	if before, again := f.requests[in.query.Get("requestId")]; again {
 		return f.show(f.ops[before]), nil
@@ -75,7 +75,7 @@ func model(body thing) string {
 	return cmp.Or(m, "STANDARD")
 }
 
-// refusal is why an instance cannot be had.
+// refusal returns why an instance is not available.
 func (f *fake) refusal(in request, k kind) thing {
 	zone, word := in.path["zone"], model(in.body)
 	if code, lacking := f.out.Of(k.name, zone, word); lacking {
@@ -94,7 +94,7 @@ func (f *fake) refusal(in request, k kind) thing {
 	return nil
 }
 
-// status is what an instance is now; empty once it is gone.
+// status returns an instance's current status; empty once it is gone.
 func (f *fake) status(h *held) string {
 	now := time.Now()
 	switch {
@@ -119,7 +119,7 @@ func (f *fake) exists(id string) bool {
 	return ok && f.status(h) != ""
 }
 
-// shown is an instance as a reader sees it.
+// shown returns an instance as a reader sees it.
 func (f *fake) shown(id string) thing {
 	h := f.instances[id]
 	zone, _, _ := strings.Cut(id, "/")
@@ -142,7 +142,7 @@ func (f *fake) shown(id string) thing {
 	return t
 }
 
-// fingerprint is one in base64.
+// fingerprint returns a fingerprint in base64.
 func fingerprint(n int) string { return fmt.Sprintf("%011d=", n) }
 
 func (f *fake) find(in request) (string, *held, *wrong) {
@@ -234,7 +234,7 @@ func (f *fake) preempt(id string) {
 	h.stopped = time.Now()
 }
 
-// powerOff is an instance that powers itself off.
+// powerOff lets an instance power itself off.
 func (f *fake) powerOff(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -298,7 +298,7 @@ func (f *fake) guestAttributes(in request) (any, *wrong) {
 	return thing{"queryPath": "hostkeys/", "queryValue": thing{"items": items}}, nil
 }
 
-// project has these attributes in its metadata.
+// project returns the project's metadata.
 func (f *fake) project(in request) (any, *wrong) {
 	if f.attributes == nil {
 		return thing{"name": in.path["project"]}, nil
@@ -357,7 +357,7 @@ func (f *fake) removeDisk(in request) (any, *wrong) {
 	return f.show(f.begin(in, "delete", in.path["disk"], nil)), nil
 }
 
-// resizeDisk grows a boot disk, which bears its instance's name.
+// resizeDisk grows a boot disk, which has its instance's name.
 func (f *fake) resizeDisk(in request) (any, *wrong) {
 	h, there := f.instances[in.path["zone"]+"/"+in.path["disk"]]
 	size, _ := strconv.Atoi(in.body["sizeGb"].(string))
@@ -371,7 +371,7 @@ func (f *fake) resizeDisk(in request) (any, *wrong) {
 	return f.show(f.begin(in, "resizeDisk", in.path["disk"], nil)), nil
 }
 
-// bootSize is how many GiB an instance's boot disk has.
+// bootSize returns the size of an instance's boot disk in GiB.
 func bootSize(h *held) int {
 	boot := h.thing["disks"].([]any)[0].(thing)["initializeParams"].(thing)
 	asked, _ := strconv.Atoi(fmt.Sprint(boot["diskSizeGb"]))

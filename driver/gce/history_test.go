@@ -15,7 +15,7 @@ import (
 func TestPriceHistory(t *testing.T) {
 	const spot, before = drover.Money(23_540_000), 2 * drover.Money(23_540_000)
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, time.January, 1, 6, 0, 0, 0, time.UTC))) // which in Los Angeles is December still
+		time.Sleep(time.Until(time.Date(2026, time.January, 1, 6, 0, 0, 0, time.UTC))) // still December in Los Angeles
 		f := newFake()
 		c := imitate(t, f, "zones: [us-central1-a], types: [{name: mine, provider_type: m3-ultramem-128, vcpus: 128, memory: 3904Gi, price: 20}]")
 		now := time.Now()
@@ -49,7 +49,7 @@ func TestPriceHistory(t *testing.T) {
 	})
 }
 
-// Whatever the moment, the month in which it is begins no later and ends after it, as its own clock has it.
+// The month of any time begins no later and ends after it, by Los Angeles time.
 func TestMonthOf(t *testing.T) {
 	there, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {

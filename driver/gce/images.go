@@ -16,8 +16,8 @@ import (
 // reference is what a configured image means.
 type reference struct{ project, family, name string }
 
-// imagePath is [projects/]PROJECT/[global/images/][family/]NAME, where all but the name may be missing; * in the name
-// matches any text.
+// imagePath is [projects/]PROJECT/[global/images/][family/]NAME, where everything but the name is optional; * in the
+// name matches any text.
 var imagePath = regexp.MustCompile(`^(?:(?:projects/)?([a-z][a-z0-9.:-]*)/)?(?:global/images/)?(family/)?([a-z*][a-z0-9*-]*)$`)
 
 func (c *cloud) reference(ref string) (r reference, err error) {
@@ -36,7 +36,7 @@ func (c *cloud) reference(ref string) (r reference, err error) {
 	return r, nil
 }
 
-// filter matches the images that are meant.
+// filter returns a filter for the images that r refers to.
 func (r reference) filter() string {
 	switch {
 	case r.family != "":
@@ -62,7 +62,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	}), errs.Classify("look for image "+ref, err)
 }
 
-// imagesOf are the images that a reference means.
+// imagesOf returns the images that a reference matches.
 func (c *cloud) imagesOf(ctx context.Context, r reference) ([]resource, error) {
 	all, err := list(ctx, c.api, "images.list", r.project, items[resource], "filter", r.filter())
 	return slices.DeleteFunc(all, func(i resource) bool { return i.old() && i.Name != r.name }), err
@@ -71,8 +71,8 @@ func (c *cloud) imagesOf(ctx context.Context, r reference) ([]resource, error) {
 // architectures translates Google's names. No name means any architecture.
 var architectures = map[string]drover.Arch{"X86_64": "amd64", "ARM64": "arm64"}
 
-// imageSize is the size of an image, the minimum of an instance's disk. An image with a given id never changes, so it
-// is asked once.
+// imageSize returns the size of an image, the minimum for an instance's disk. An image with a given id never changes,
+// so it is queried once.
 func (c *cloud) imageSize(ctx context.Context, id string) (drover.Bytes, error) {
 	return c.images.Get(ctx, id, func() (drover.Bytes, error) {
 		r, err := c.reference(id)

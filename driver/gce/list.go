@@ -23,7 +23,7 @@ const preemption = "compute.instances.preempted"
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	filter, err := filterOf(tags)
 	if err != nil {
-		return nil, nil // no label is like that, so nothing bears it
+		return nil, nil // no label can have this value, so no instance has it
 	}
 	found, err := c.byZone(ctx, "instances.aggregatedList", filter)
 	all, laterErr := c.translated(ctx, found...)
@@ -51,7 +51,7 @@ func (c *cloud) byZone(ctx context.Context, call, filter string) ([]resource, er
 	return list(ctx, c.api, call, "", read, "filter", filter)
 }
 
-// Describe asks for one instance.
+// Describe reads one instance.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
 	found, err := c.api.get(ctx, id, instanceFields)
@@ -82,14 +82,14 @@ func (c *cloud) instanceOf(i resource) driver.Instance {
 	return in
 }
 
-// states are those that do not end an instance.
+// states are the states that do not end an instance.
 var states = map[string]driver.State{
 	"PENDING": driver.Pending, "PROVISIONING": driver.Pending, "STAGING": driver.Pending, "RUNNING": driver.Running, "REPAIRING": driver.Running,
 	"TERMINATED": driver.Stopped, "STOPPED": driver.Stopped, "SUSPENDED": driver.Stopped,
 }
 
-// translated are the instances as Drover sees them, with whether Google took them back. An instance does not say why it
-// stopped, but Google's operations do; they are listed only if a spot instance has stopped.
+// translated returns the instances as Drover sees them, with whether Google took them back. An instance does not show
+// why it stopped, but Google's operations do; they are listed only if a spot instance has stopped.
 func (c *cloud) translated(ctx context.Context, found ...resource) ([]driver.Instance, error) {
 	all, taken := kit.Each(found, c.instanceOf), map[string]map[string]drover.Time{} // when, by zone and name
 	for k, in := range all {
@@ -109,7 +109,7 @@ func (c *cloud) translated(ctx context.Context, found ...resource) ([]driver.Ins
 	return all, nil
 }
 
-// preemptions are the last ones in a zone, by instance name.
+// preemptions returns the last ones in a zone, by instance name.
 func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover.Time, error) {
 	found, err := list(ctx, c.api, "zoneOperations.list", zone, items[resource], "filter", fmt.Sprintf("operationType = %q", preemption))
 	times := map[string]drover.Time{}
@@ -136,7 +136,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	return errs.Classify(doing, c.api.do(ctx, "instances.setLabels", id, wanted, &resource{}))
 }
 
-// split is the zone and the name in an instance's id.
+// split returns the zone and the name in an instance's id.
 func split(id string) (zone, name string, err error) {
 	zone, name, ok := strings.Cut(id, "/")
 	if !ok || !resourceName.MatchString(zone) || !resourceName.MatchString(name) {
@@ -148,7 +148,7 @@ func split(id string) (zone, name string, err error) {
 // hostKeys is where Google's agent on an instance publishes its host keys while booting.
 const hostKeys = "hostkeys/"
 
-// VerifyHostKey asks Google for the host keys that the instance published.
+// VerifyHostKey compares the key with the host keys that the instance published through Google.
 func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
 	if c.config.Init == initCloud {
 		return drover.Errorf(drover.KindUnsupported, "host keys are installed through user data, so the cloud cannot verify them")
@@ -178,8 +178,8 @@ func (c *cloud) Attribute(ctx context.Context, name string) (string, error) {
 	return "", drover.Errorf(drover.KindNotFound, "project %s has no attribute %s in its metadata", c.api.project, name)
 }
 
-// labels encode tags. A label's value is short and has lower-case letters, digits, dashes and underscores: see
-// "Requirements for labels" in Google's guide to Compute Engine.
+// labels is the encoding of tags. A label's value is short and has lower-case letters, digits, dashes and underscores:
+// see "Requirements for labels" in Google's guide to Compute Engine.
 var labels = kit.Labels{Max: 63, Mark: '_', Joint: "--", Plain: func(c byte, _ bool) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-'
 }}
@@ -187,7 +187,7 @@ var labels = kit.Labels{Max: 63, Mark: '_', Joint: "--", Plain: func(c byte, _ b
 // maxLabels is Google's limit for a resource.
 const maxLabels = 64
 
-// labelsOf are tags as labels. One whose key cannot be a label's is KindInvalid.
+// labelsOf encodes tags as labels. A tag whose key cannot be a label's is KindInvalid.
 func labelsOf(tags map[string]string) (map[string]string, error) {
 	all := labels.Write(tags)
 	for key := range tags {
@@ -201,7 +201,7 @@ func labelsOf(tags map[string]string) (map[string]string, error) {
 	return all, nil
 }
 
-// filterOf matches instances with all the tags; empty for none.
+// filterOf returns a filter for instances with all the tags; empty for none.
 func filterOf(tags map[string]string) (string, error) {
 	written, err := labelsOf(tags)
 	all := kit.EachTag(written, func(key, value string) string { return fmt.Sprintf("(labels.%s = %q)", key, value) })

@@ -13,7 +13,7 @@ import (
 	"drover/driver/kit"
 )
 
-// How old may grow what offerings are made of. Google changes spot prices once a month at most.
+// The maximum ages of the cached data from which offerings are made. Google changes spot prices once a month at most.
 const (
 	typesAge  = 24 * time.Hour
 	pricesAge = 24 * time.Hour
@@ -22,7 +22,7 @@ const (
 // typeInfo is what is cached of an instance type.
 type typeInfo struct {
 	Resources drover.Resources `json:"resources"`
-	GPU       string           `json:"gpu,omitempty"` // which
+	GPU       string           `json:"gpu,omitempty"` // its model
 	Zones     []string         `json:"zones"`
 }
 
@@ -60,7 +60,7 @@ func (c *cloud) listed(ctx context.Context) (all []kit.Own, prices priceList, er
 	return all, prices, nil
 }
 
-// zonesWanted are the configured zones, or all that are up.
+// zonesWanted returns the configured zones, or all that are up.
 func (c *cloud) zonesWanted(ctx context.Context) ([]string, error) {
 	if len(c.config.Zones) > 0 {
 		return c.config.Zones, nil
@@ -108,8 +108,8 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 // not n1's.
 var odd = regexp.MustCompile(`-metal$|^n1-(mega|ultra)mem-`)
 
-// typeOf translates a type. It has no disk of its own: the boot disk is as large as requested. Types with shared
-// vCPUs are left out, since they are less than they claim, and types with local disks, whose price is unknown.
+// typeOf translates a type. It has no disk: the boot disk is as large as requested. Types with shared vCPUs are left
+// out, since they provide less than they claim, and types with local disks, whose price is unknown.
 func typeOf(m resource) (t typeInfo, ok bool) {
 	if m.IsSharedCpu || m.old() || odd.MatchString(m.Name) || m.BundledLocalSsds.PartitionCount > 0 {
 		return t, false
@@ -124,8 +124,8 @@ func typeOf(m resource) (t typeInfo, ok bool) {
 }
 
 // The quotas of vCPUs in a region: see "VM instance quotas" in Google's guide to Compute Engine,
-// https://cloud.google.com/compute/resource-usage. The oldest series share one; others have one of their own, such as
-// N2_CPUS; any further series has one by the metric CPUS_PER_VM_FAMILY. docs/clouds/gce.md shows them.
+// https://cloud.google.com/compute/resource-usage. The oldest series share one; others have their own, such as N2_CPUS;
+// any further series has one with the metric CPUS_PER_VM_FAMILY. docs/clouds/gce.md shows them.
 var (
 	oldestSeries = []string{"e2", "f1", "g1", "n1"}
 	ownQuota     = []string{"n2", "n2d", "t2d", "t2a", "c2", "c2d", "c3", "m1", "m2", "m3", "a2"}
@@ -137,7 +137,7 @@ const (
 	otherMetric  = "CPUS_PER_VM_FAMILY"
 )
 
-// quotaGroup names the quota of a type in a market.
+// quotaGroup returns the quota of a type in a market.
 func quotaGroup(providerType string, m drover.Market) string {
 	switch series := seriesOf(providerType); {
 	case m == drover.Spot:
@@ -151,7 +151,7 @@ func quotaGroup(providerType string, m drover.Market) string {
 	}
 }
 
-// seriesOf is what precedes the first dash: n2d in n2d-standard-4.
+// seriesOf returns what precedes the first dash: n2d in n2d-standard-4.
 func seriesOf(providerType string) string {
 	series, _, _ := strings.Cut(providerType, "-")
 	return series

@@ -115,7 +115,7 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("kept: %v", files)
 		}
 
-		// A start after hours needs nothing of the cloud.
+		// A start after hours makes no calls.
 		time.Sleep(5 * time.Hour)
 		clear(f.calls)
 		c := imitateIn(t, f, "", folder)
@@ -123,8 +123,8 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("a start made the calls %v: %s", f.calls, diff)
 		}
 
-		// After a day it is asked for again; what cannot be asked for goes on as it was; without anything that is kept
-		// it is an error.
+		// After a day the data is fetched again; what cannot be fetched stays as it was; with nothing cached it is an
+		// error.
 		time.Sleep(24 * time.Hour)
 		if drivertest.Offers(t, c); len(f.calls) == 0 {
 			t.Error("nothing was asked for after a day")
@@ -140,7 +140,7 @@ func TestWhatIsKept(t *testing.T) {
 			t.Error(err)
 		}
 
-		// Another region's is not used, nor what is spoilt.
+		// Neither another region's cache nor a corrupt one is used.
 		if _, err := imitateIn(t, f, "zones: [us-central1-b]", folder).Offerings(t.Context()); err == nil {
 			t.Error("another configuration's were used")
 		}

@@ -1,17 +1,17 @@
 // Package gce is a cloud on Google Compute Engine.
 //
-// A cloud is a region of a project. An instance is created by instances.insert under a name derived from ours. A name
-// is unique only within a zone, so one call tries only the first candidate: the same name in two zones would be two
-// instances. The call returns an operation, which the driver awaits for a few seconds, since Google takes that long to
-// report that a zone or a quota is exhausted.
+// A cloud is a region of a project. An instance is created by instances.insert under a name derived from Drover's. A
+// name is unique only within a zone, so one call tries only the first candidate: the same name in two zones would be
+// two instances. The call returns an operation, for which the driver waits a few seconds, since Google takes that long
+// to report that a zone or a quota is exhausted.
 //
 // Tags are labels of the instance and its disks, which are deleted with it, encoded where labels are too strict.
 // Instances share nothing, so only disks can be left over.
 //
-// An instance publishes its host key through guest attributes while booting, and the driver asks Google for it. With
+// An instance publishes its host key through guest attributes while booting, and the driver reads it from Google. With
 // cloud-init, host keys are planted.
 //
-// A spot instance that is taken back stays, stopped, so that it differs from one that powered itself off. Types and
+// A spot instance that is taken back stays, stopped, which distinguishes it from one that powered itself off. Types and
 // prices are cached on disk.
 package gce
 
@@ -30,8 +30,8 @@ import (
 // longestFleet limits a fleet's name.
 const longestFleet = 64
 
-// listLag is how far lists are taken to lag: Google documents nothing of it but that an operation is to be waited for,
-// which Create does for a few seconds only.
+// listLag is the assumed lag of lists: Google documents only that a client should wait for an operation, which Create
+// does for just a few seconds.
 const listLag = time.Minute
 
 type cloud struct {
@@ -42,14 +42,14 @@ type cloud struct {
 	zones  *diskcache.Value[[]string]
 	types  *diskcache.Value[map[string]typeInfo]
 	prices *diskcache.Value[priceList]
-	months kit.Cache[[]dated]      // what prices were, by month
+	months kit.Cache[[]dated]      // past prices, by month
 	images kit.Cache[drover.Bytes] // their sizes, by id
 }
 
 // Open opens a region of a project, with the credentials that Google's tools would use.
 func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return open(ctx, o, nil) }
 
-// open is Open over a network that needs no credentials, if one is given.
+// open is Open with a network that needs no credentials, if one is given.
 func open(ctx context.Context, o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var config Config
 	if err := kit.Begin(&o, longestFleet, &config); err != nil {
@@ -67,7 +67,7 @@ func open(ctx context.Context, o driver.Options, network http.RoundTripper) (dri
 	return c, nil
 }
 
-// initID is ZONE/NAME, as every id is here. cloud-init knows a number instead.
+// initID is ZONE/NAME, like every id here. cloud-init has a number instead.
 const initID = `$(m=http://metadata.google.internal/computeMetadata/v1/instance; get() { curl -sf -H Metadata-Flavor:Google "$m/$1"; }; z=$(get zone); echo "${z##*/}/$(get name)")`
 
 func (c *cloud) Capabilities() driver.Capabilities {
@@ -84,5 +84,5 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	return can
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (c *cloud) Close() error { return nil }

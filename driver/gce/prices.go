@@ -27,7 +27,7 @@ type parts struct {
 	GPU    map[string]drover.Money `json:"gpu"`
 }
 
-// of is the price of a type, if all its parts have one. Some types have prices of their own, under their name without
+// of returns the price of a type, if all its parts have one. Some types have their own prices, under their name without
 // dashes.
 func (p priceList) of(name string, t typeInfo, m drover.Market) (drover.Money, bool) {
 	all := p.OnDemand
@@ -51,7 +51,7 @@ func (c *cloud) fetchPrices(ctx context.Context) (priceList, error) {
 	return priceListOf(skus), err
 }
 
-// sku is what is read of an entry in the price list.
+// sku is what the driver reads of an entry in the price list.
 type sku struct {
 	Description    string
 	ServiceRegions []string
@@ -76,7 +76,7 @@ type pricing struct {
 	from drover.Time // the effective time
 }
 
-// fetchSkus are the region's entries in the price list, as they were in a period, or as they are.
+// fetchSkus fetches the region's entries in the price list, for a period or the current ones.
 func (c *cloud) fetchSkus(ctx context.Context, from, to string) ([]sku, error) {
 	all, err := list(ctx, c.api, "skus.list", "", items[sku], "startTime", from, "endTime", to)
 	return slices.DeleteFunc(all, func(s sku) bool { return s.Category == nil || !slices.Contains(s.ServiceRegions, c.config.Region) }), err
@@ -119,7 +119,7 @@ func (p parts) take(s sku) {
 	}
 }
 
-// priceOf is the price of the first unit, and the unit; 0 if not in dollars.
+// priceOf returns the price of the first unit, and the unit; 0 if not in dollars.
 func priceOf(s sku) (price drover.Money, unit string) {
 	if len(s.PricingInfo) == 0 {
 		return 0, ""
@@ -133,13 +133,13 @@ func priceOf(s sku) (price drover.Money, unit string) {
 	return price, e.UsageUnit
 }
 
-// makers are words in an entry that say nothing about the series.
+// makers are words in an entry that do not identify the series.
 var makers = map[string]bool{"AMD": true, "Arm": true, "Instance": true, "Predefined": true}
 
-// unlike are the entries that do not begin with the series' name.
+// unlike are the entries whose text does not begin with the series' name.
 var unlike = map[string]string{"Compute optimized": "c2", "Memory-optimized": "m1", "M3 Memory-optimized": "m3"}
 
-// partOf is what an entry is about: "N2D AMD Instance Core" is a vCPU of n2d. It is empty for anything else, such as
+// partOf returns what an entry prices: "N2D AMD Instance Core" is a vCPU of n2d. It is empty for anything else, such as
 // custom types and whole hosts.
 func partOf(text string) (series, what string) {
 	words := strings.Fields(text)
@@ -168,14 +168,13 @@ func gpuName(name string) string {
 	return strings.Join(words, "-")
 }
 
-// What Google remembers of prices is in its price list: asked for a stretch of time, each entry tells the prices that
-// held in it, and from when. The stretch has to lie in the past, and within one month as Los Angeles has it: see the
-// price list's page.
+// Google's price list includes past prices: for a requested period, each entry contains the prices in force and when
+// they began. The period must be in the past, and within one month of Los Angeles time: see the price list's page.
 
 // mostMonths is how many months before the current one are read. Before that, the first price applies.
 const mostMonths = 3
 
-// historyTime limits the wait for the history: a starting controller can do without.
+// historyTime limits the wait for the history: a starting controller can work without it.
 const historyTime = 20 * time.Second
 
 // dated is the price list from a time on.
@@ -184,8 +183,8 @@ type dated struct {
 	prices priceList
 }
 
-// PriceHistory is the price list's, which is the same in all zones. For configured types, and where Google has none,
-// it is the listed price.
+// PriceHistory returns the price list's history, which is the same in all zones. For configured types, and if Google
+// has none, it is the listed price.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
 	now, err := driver.ListedPrice(ctx, c, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
 	if err != nil || kit.IsStatic(c.config.Types, providerType) {
@@ -213,7 +212,7 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 	return driver.PricesSince(driver.SortPrices(all), since), nil
 }
 
-// past is the price lists since a time, including the one in force then.
+// past returns the price lists since a time, including the one in force then.
 func (c *cloud) past(ctx context.Context, since drover.Time) (all []dated, err error) {
 	now := time.Now().UTC()
 	month := monthOf(now.AddDate(0, -mostMonths, 0))
@@ -221,9 +220,9 @@ func (c *cloud) past(ctx context.Context, since drover.Time) (all []dated, err e
 		month = monthOf(since.Std().UTC())
 	}
 	for month.Before(now) {
-		next := monthOf(month.AddDate(0, 1, 7)) // some day of it
+		next := monthOf(month.AddDate(0, 1, 7)) // any day of it
 		end, name := next, month.Format("2006-01")
-		if now.Before(next) { // it is told anew each hour
+		if now.Before(next) { // cached for the current hour only
 			end, name = now.Add(-time.Minute), fmt.Sprint(name, now.Unix()/3600)
 		}
 		if !month.Before(end) {
@@ -238,7 +237,7 @@ func (c *cloud) past(ctx context.Context, since drover.Time) (all []dated, err e
 	return all, nil
 }
 
-// monthOf is the beginning of a moment's month in Los Angeles: at eight o'clock UTC or, in summer time, at seven.
+// monthOf returns the beginning of a time's month in Los Angeles: at eight o'clock UTC or, in summer time, at seven.
 func monthOf(at time.Time) time.Time {
 	begin := func(year int, month time.Month) time.Time {
 		hour := 8

@@ -12,7 +12,7 @@ import (
 // anyRequest is the one bucket of all requests.
 const anyRequest = "request"
 
-// rates is that of "Rate Limiting" in the API's reference, for each project:
+// rates has the limit for each project, from "Rate Limiting" in the API's reference:
 // https://docs.hetzner.cloud/reference/cloud#rate-limiting.
 var rates = map[string]kit.Rate{anyRequest: {Burst: 3600, PerSecond: 1}}
 

@@ -27,7 +27,7 @@ type Config struct {
 	kit.TypeKeys
 }
 
-// Default sets the defaults. The exchange rate is on the safe side: what seems expensive is rented less.
+// Default sets the defaults. The exchange rate is high on purpose: what seems expensive is rented less.
 func (c *Config) Default() {
 	*c = Config{IPv4: true, IPv6: true, TypeKeys: kit.DefaultTypes(), Rate: 12 * drover.Dollar / 10}
 }
@@ -39,7 +39,7 @@ var labelRules = kit.TagRules{
 	Hint:  "keys and values have up to 63 letters, digits, dashes, underscores and dots, and begin and end with a letter or digit",
 }
 
-// FirstBoot says what an instance accepts for its first boot, and how much of it.
+// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds errors that the types of the fields cannot.

@@ -12,7 +12,7 @@ import (
 	"drover/driver/kit"
 )
 
-// longestName is the limit of a host name, which a server's name is.
+// longestName is the limit of a host name, since a server's name is its host name.
 const longestName = 63
 
 // demands are what Hetzner requires of every create call.
@@ -43,7 +43,7 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return instanceOf(server), nil
 }
 
-// options is the request for the API.
+// options returns the request for the API.
 func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hcloud.ServerCreateOpts, err error) {
 	first := r.Candidates[0]
 	image, err := strconv.ParseInt(first.Image, 10, 64)
@@ -68,7 +68,7 @@ func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hclou
 	return opts, nil
 }
 
-// byName is the server with an instance's name. A server of another fleet blocks the name permanently.
+// byName returns the server with an instance's name. A server of another fleet blocks the name permanently.
 func (c *cloud) byName(ctx context.Context, r driver.CreateRequest) (*hcloud.Server, error) {
 	server, _, err := c.api.Server.GetByName(ctx, r.Name)
 	switch {
@@ -82,7 +82,7 @@ func (c *cloud) byName(ctx context.Context, r driver.CreateRequest) (*hcloud.Ser
 	return server, nil
 }
 
-// sshKey is the project's copy of the login key. It is looked up once, and again after a failed create.
+// sshKey returns the project's copy of the login key. It looks the key up once, and again after a failed create.
 func (c *cloud) sshKey(ctx context.Context, r driver.CreateRequest) (*hcloud.SSHKey, error) {
 	fingerprint, err := kit.Fingerprint(r.PublicKey)
 	if err != nil {

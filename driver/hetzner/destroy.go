@@ -21,7 +21,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return errs.Gone("destroy instance "+id, err)
 }
 
-// Stop asks the server to shut down. It costs as much as before.
+// Stop requests a shutdown of the server. It still costs the same.
 func (c *cloud) Stop(ctx context.Context, id string) error {
 	return c.turn(ctx, id, hcloud.ServerStatusOff, c.api.Server.Shutdown)
 }

@@ -11,7 +11,7 @@ import (
 	"drover/driver/kit"
 )
 
-// again is the wait after a rate limit: one request is earned each second, and others want it, too.
+// again is the wait after a rate limit: a project gains one request a second, and others use it, too.
 const again = 2 * time.Second
 
 // errs is the table of "Errors" in the API's reference and of "POST /servers" there

@@ -16,7 +16,7 @@ import (
 	"drover/driver/kit"
 )
 
-// fake is a project in memory that speaks the API, as far as the driver does.
+// fake is a project in memory with the part of the API that the driver uses.
 type fake struct {
 	mu       sync.Mutex
 	last     int64
@@ -25,11 +25,11 @@ type fake struct {
 	pageSize int
 	latency  time.Duration // of a request without a network
 	throttle bool
-	spent    time.Time      // when the project may have made all its requests again
+	spent    time.Time      // when the bucket of requests is full again
 	calls    map[string]int // the requests, by kind
 	refused  map[string]int // those beyond the rate
 	met      []string       // the requests, as METHOD PATH
-	refuse   func() code    // what creates are refused with
+	refuse   func() code    // the error for creates
 	listed   func()         // after each page of a list
 	oldest   int64
 }
@@ -74,7 +74,7 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return drivertest.Answer(f, r, f.latency)
 }
 
-// allow counts a request, as the API does: an hour's worth may be made at once, and one more a second.
+// allow counts a request, as the API does: an hour's requests at once, and one more a second.
 func (f *fake) allow(kind string) bool {
 	f.calls[kind]++
 	now := time.Now()
@@ -247,7 +247,7 @@ func (f *fake) ofKeys(call string, id int64, in map[string]any, q url.Values) (a
 	return map[string]any{"ssh_keys": all}, nil
 }
 
-// types are what the project can be given: of the last, one location is gone and another is out of stock.
+// types are the project's types: of the last, one location is gone and another is out of stock.
 var types = []map[string]any{
 	{"id": 1, "name": "cx23", "cores": 2, "memory": 4, "disk": 40, "architecture": "x86",
 		"prices":    []any{priced("fsn1", "0.0056000000000000"), priced("hel1", "0.0056000000000000")},

@@ -21,7 +21,7 @@ import (
 	"drover/driver/kit"
 )
 
-// imitate opens a cloud over what stands for the network, with this configuration beside the endpoint.
+// imitate opens a cloud over a fake network, with these configuration keys in addition to the endpoint.
 func imitate(t *testing.T, network http.RoundTripper, keys string) *cloud {
 	t.Helper()
 	c, err := open(options(t, "fleet", "endpoint: 'http://fake', "+keys), network)
@@ -209,7 +209,7 @@ func TestList(t *testing.T) {
 		for i := range 10 {
 			drivertest.Create(t, c, request(fmt.Sprint("i", i)))
 		}
-		f.listed = func() { // the oldest goes after each page
+		f.listed = func() { // the oldest is deleted after each page
 			f.oldest++
 			delete(f.servers, f.oldest)
 		}
@@ -285,8 +285,8 @@ func TestSweep(t *testing.T) {
 func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "hetzner", &errs, func(a kit.Answer) error { return hcloud.Error{Code: hcloud.ErrorCode(a.Code), Message: a.Message} })
 	for said, kind := range map[string]drover.ErrorKind{
-		"resource_unavailable": drover.KindCapacity, "uniqueness_error": drover.KindTransient, // it is looked for by its name
-		"not_found": drover.KindInvalid, // of a type or location, of which there will never be one
+		"resource_unavailable": drover.KindCapacity, "uniqueness_error": drover.KindTransient, // it is looked up by its name
+		"not_found": drover.KindInvalid, // a type or location that will never exist
 	} {
 		t.Run("a create is answered "+said, func(t *testing.T) {
 			f := newFake()
@@ -302,7 +302,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// answered is a network that answers with nothing, and counts.
+// answered is a network that returns an empty answer, and counts requests.
 type answered struct{ requests int }
 
 func (a *answered) RoundTrip(*http.Request) (*http.Response, error) {

@@ -12,8 +12,8 @@ import (
 	"drover/driver/kit"
 )
 
-// FindImages finds Hetzner's images by their names, such as debian-12, and the project's snapshots by their
-// descriptions; either by id.
+// FindImages finds Hetzner's images by name, such as debian-12, and the project's snapshots by description; it finds
+// both by id.
 func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([]driver.Image, error) {
 	opts := hcloud.ImageListOpts{
 		Type: []hcloud.ImageType{hcloud.ImageTypeSystem, hcloud.ImageTypeSnapshot}, Status: []hcloud.ImageStatus{hcloud.ImageStatusAvailable},

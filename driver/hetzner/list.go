@@ -14,10 +14,10 @@ import (
 	"drover/driver/kit"
 )
 
-// pageSize is the most servers that a page has.
+// pageSize is the maximum number of servers in a page.
 const pageSize = 50
 
-// List asks for the servers with the tags' labels, by ascending ids, as reading pages needs it.
+// List lists the servers with the tags' labels, by ascending ids, as CollectNumbered requires.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	servers, err := kit.CollectNumbered(func(page int) ([]*hcloud.Server, int, error) {
 		some, answer, err := c.api.Server.List(ctx, hcloud.ServerListOpts{
@@ -31,7 +31,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	return kit.Each(servers, instanceOf), errs.Classify("list instances", err)
 }
 
-// Describe asks for one server.
+// Describe reads one server.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	server, err := c.server(ctx, id)
 	if err != nil {
@@ -40,13 +40,13 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	return instanceOf(server), nil
 }
 
-// server asks for the server with an id.
+// server reads the server with an id.
 func (c *cloud) server(ctx context.Context, id string) (*hcloud.Server, error) {
 	server, err := serverOf(id)
 	if err == nil {
 		server, _, err = c.api.Server.GetByID(ctx, server.ID)
 	}
-	if err == nil && server == nil { // which is how the SDK says not_found
+	if err == nil && server == nil { // this is the SDK's not_found
 		err = drover.Errorf(drover.KindNotFound, "there is no such server")
 	}
 	return server, err
@@ -70,20 +70,20 @@ func instanceOf(s *hcloud.Server) driver.Instance {
 	return in
 }
 
-// firstOf is the address that a server has in the IPv6 network that is its own.
+// firstOf returns a server's address in its IPv6 network.
 func firstOf(network net.IP) net.IP {
 	ip := append(net.IP(nil), network...)
 	ip[len(ip)-1] |= 1
 	return ip
 }
 
-// states are those in which a server does not run.
+// states are the states in which a server does not run.
 var states = map[hcloud.ServerStatus]driver.State{
 	hcloud.ServerStatusInitializing: driver.Pending, hcloud.ServerStatusStarting: driver.Pending, hcloud.ServerStatusOff: driver.Stopped,
 	hcloud.ServerStatusStopping: driver.Stopping, hcloud.ServerStatusDeleting: driver.Stopping,
 }
 
-// SetTags replaces the labels, but for what the configuration puts on all that is made.
+// SetTags replaces the labels, except the configured ones.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	server, err := serverOf(id)
 	if err == nil {
@@ -92,7 +92,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	return errs.Classify("tag instance "+id, err)
 }
 
-// serverOf is the server with an id. One that is no number never was.
+// serverOf returns the server with an id. An id that is not a number never existed.
 func serverOf(id string) (*hcloud.Server, error) {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil || n <= 0 {
@@ -101,18 +101,18 @@ func serverOf(id string) (*hcloud.Server, error) {
 	return &hcloud.Server{ID: n}, nil
 }
 
-// labels are how tags are written. A label's value has at most 63 characters, letters, digits, dashes, underscores and
+// labels is the encoding of tags. A label's value has at most 63 characters, letters, digits, dashes, underscores and
 // dots, the first and the last of them a letter or digit: see "Labels" in the API's reference.
 var labels = kit.Labels{Max: 63, Mark: 'Z', Joint: ".", Plain: func(c byte, edge bool) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || !edge && (c == '-' || c == '_' || c == '.')
 }}
 
-// labelsOf are those that stand for tags, and what the configuration puts on all that is made.
+// labelsOf returns the labels for tags, and the configured ones.
 func (c *cloud) labelsOf(tags map[string]string) map[string]string {
 	return kit.MergeTags(c.config.Labels, labels.Write(tags))
 }
 
-// selector asks for what bears all these tags.
+// selector returns the label selector for all these tags.
 func selector(tags map[string]string) string {
 	return strings.Join(kit.EachTag(labels.Write(tags), func(key, value string) string { return key + "=" + value }), ",")
 }

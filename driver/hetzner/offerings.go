@@ -15,7 +15,7 @@ import (
 	"drover/driver/kit"
 )
 
-// Offerings are the server types in the locations that have them, and the types by hand.
+// Offerings are the server types in the locations that have them, and the configured types.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Locations, Within: c.config.Locations, Own: c.listed, Complete: setQuotaGroup})
 }
@@ -36,10 +36,10 @@ func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 	return all, nil
 }
 
-// dedicated is the limit under which processors of one's own count, beside that of servers.
+// dedicated is the limit for dedicated processors, in addition to that for servers.
 const dedicated = "dedicated cores"
 
-// setQuotaGroup says under which limit of its own an offering counts.
+// setQuotaGroup sets the quota group of offerings that have their own limit.
 func setQuotaGroup(o *drover.Offering) {
 	if strings.HasPrefix(o.Type.ProviderType, "ccx") {
 		o.QuotaGroup = dedicated
@@ -68,7 +68,7 @@ func (c *cloud) offered(t *hcloud.ServerType, now time.Time) (kit.Own, error) {
 	}, nil
 }
 
-// withdrawn reports whether a type can be had no more in a location.
+// withdrawn reports whether a type can no longer be created in a location.
 func withdrawn(t *hcloud.ServerType, location string, now time.Time) bool {
 	if len(t.Locations) == 0 {
 		return t.IsDeprecated() && t.UnavailableAfter().Before(now)
@@ -81,7 +81,7 @@ func withdrawn(t *hcloud.ServerType, location string, now time.Time) bool {
 	return true
 }
 
-// dollars is what a net price of the list comes to.
+// dollars converts a net price of the list.
 func (c *cloud) dollars(net string) (drover.Money, error) {
 	price, err := kit.ReadPrice(net)
 	if err != nil {
@@ -90,5 +90,5 @@ func (c *cloud) dollars(net string) (drover.Money, error) {
 	return drover.Money(math.Round(float64(price) * float64(c.config.Rate) / float64(drover.Dollar))), nil
 }
 
-// architectures are Hetzner's in our words.
+// architectures translates Hetzner's names.
 var architectures = map[hcloud.Architecture]drover.Arch{hcloud.ArchitectureX86: "amd64", hcloud.ArchitectureARM: "arm64"}

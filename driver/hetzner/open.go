@@ -1,8 +1,8 @@
 // Package hetzner is a cloud on Hetzner Cloud, in one project.
 //
-// An instance is a server of the instance's name, which is unique in a project, so a name makes one. Its zone is a
-// location such as fsn1, its disk is part of its type, and there is no spot market. Tags are labels, given in the
-// create call and encoded, since labels accept fewer characters.
+// An instance is a server with the instance's name, which is unique in a project, so a name makes one. Its zone is a
+// location such as fsn1, its disk is part of its type, and there is no spot market. Tags are labels, set in the create
+// call and encoded, since labels accept fewer characters.
 //
 // Servers cost money even while they are off, and so do their public addresses, which are deleted with them. There is
 // also an SSH key for each login key, because a server without one gets a root password that must be changed first. It
@@ -23,10 +23,10 @@ import (
 	"drover/driver/kit"
 )
 
-// longestFleet is what fits a label as it is, and the names of keys.
+// longestFleet is the longest fleet id that fits unchanged into a label and into the names of keys.
 const longestFleet = 40
 
-// listLag is how far lists are taken to lag: Hetzner documents nothing of it, and nobody was found who met it.
+// listLag is the assumed lag of lists: Hetzner documents nothing about it, and no report of one was found.
 const listLag = driver.DefaultListLag
 
 type cloud struct {
@@ -36,15 +36,15 @@ type cloud struct {
 	config Config
 	api    *hcloud.Client
 
-	keys kit.Cache[*hcloud.SSHKey] // that log in and were met, by fingerprint
+	keys kit.Cache[*hcloud.SSHKey] // known login keys, by fingerprint
 }
 
-// Open opens a project. It calls nobody.
+// Open opens a project. It makes no call.
 func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 	return open(o, http.DefaultTransport)
 }
 
-// open does, over what stands for the network.
+// open is Open with a replaceable network.
 func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var c Config
 	if err := kit.Begin(&o, longestFleet, &c); err != nil {
@@ -58,7 +58,7 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	return &cloud{o: o, config: c, api: connect(c, token, network, o.Metric)}, nil
 }
 
-// Capabilities: what is off is still billed.
+// Capabilities does not set StopSaves: a server that is off is still billed.
 func (c *cloud) Capabilities() driver.Capabilities {
 	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
@@ -68,5 +68,5 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	}
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (c *cloud) Close() error { return nil }

@@ -11,10 +11,10 @@ import (
 	"drover"
 )
 
-// MaxPages is the most pages that a list may have: Drover's lists are shorter, so a cloud that goes on is broken.
+// MaxPages is the most pages that a list may have: Drover's lists are shorter, so a cloud that returns more is broken.
 const MaxPages = 1000
 
-// ErrEndless is the error for a list with more pages.
+// ErrEndless is the error for a list with more than MaxPages pages.
 var ErrEndless = fmt.Errorf("more than %d pages", MaxPages)
 
 // Collect reads all pages of a list, each by the token that the previous one returned, until there is none. If a page
@@ -35,9 +35,9 @@ func Collect[T any](page func(token string) (some []T, after string, err error))
 	return nil, ErrEndless
 }
 
-// CollectNumbered reads all pages of a list whose pages are numbered from 1, where each says the number of the last.
-// If entries are deleted meanwhile, later ones move to the front, and reading forward could miss some. So it reads
-// backward, where an entry that moves is at worst read twice. The list must be sorted oldest first.
+// CollectNumbered reads all pages of a list whose pages are numbered from 1, where each contains the number of the
+// last. If entries are deleted meanwhile, later ones move to the front, and reading forward could miss some. So it
+// reads backward, where an entry that moves is at worst read twice. The list must be sorted oldest first.
 func CollectNumbered[T any](page func(number int) (some []T, last int, err error)) (all []T, err error) {
 	all, last, err := page(1)
 	if err != nil || last <= 1 {
@@ -52,7 +52,7 @@ func CollectNumbered[T any](page func(number int) (some []T, last int, err error
 		if err != nil {
 			return nil, err
 		}
-		if now > last { // there are more meanwhile, and they come first
+		if now > last { // more pages have appeared; read them first
 			last, n = now, now+1
 			continue
 		}
@@ -69,11 +69,11 @@ func Answered(answer *http.Response, err error) error {
 	return err
 }
 
-// maxWait limits the wait that a cloud can ask for.
+// maxWait limits the wait that a cloud can request.
 const maxWait = time.Hour
 
-// RetryAfter returns how long an answer asks to wait, in seconds or until a date, at most an hour; 0 if it does not
-// ask.
+// RetryAfter returns the wait that an answer requests, in seconds or until a date, at most an hour; 0 if it requests
+// none.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	wait := time.Duration(0)
@@ -85,7 +85,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(0, wait), maxWait)
 }
 
-// ReadTime reads a time as most clouds write it; 0 if it is none.
+// ReadTime reads a time as most clouds write it; 0 if it is not valid.
 func ReadTime(text string) drover.Time {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {

@@ -46,7 +46,8 @@ func TestCollect(t *testing.T) {
 }
 
 func TestCollectNumbered(t *testing.T) {
-	// asked lists the pages that are asked for, of which there are as many as lasts says, with each request anew.
+	// asked lists the pages that CollectNumbered requests. Each request returns the next number of the last page from
+	// lasts.
 	asked := func(lasts ...int) (pages []int, all []int, err error) {
 		all, err = kit.CollectNumbered(func(n int) ([]int, int, error) {
 			last := lasts[min(len(pages), len(lasts)-1)]
@@ -117,7 +118,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// ownKeys are a driver's, of which nothing was said.
+// ownKeys are a driver's keys without configured values.
 type ownKeys struct{ zone string }
 
 func (k *ownKeys) Default() { k.zone = "a" }

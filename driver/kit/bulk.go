@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// Bulk merges single requests into calls of many: requests that come during a call go into the next one, so a
-// thousand take a few calls, and a single one is sent at once.
+// Bulk merges single requests into calls for many ids: requests that arrive during a call go into the next one. So a
+// thousand requests take a few calls, and a single one is sent at once.
 type Bulk struct {
-	Most  int                                           // ids that one call takes
+	Most  int                                           // the most ids in one call
 	Call  func(ctx context.Context, ids []string) error // one call for all of them
-	Alone func(err error) bool                          // whether the call came to nothing because of one id, so that each is then called for alone
+	Alone func(err error) bool                          // whether the call failed because of one id, so that a separate call is made for each
 
 	mu      sync.Mutex
 	busy    bool    // a call is under way; guarded by mu

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Cache keeps, by name, what a driver asks its cloud or creates there once: the properties of an image, the key that
-// the fleet's instances share. Its zero value is ready for use.
+// Cache keeps, by name, what a driver reads from its cloud or creates there once: the properties of an image, the key
+// that the fleet's instances share. Its zero value is ready for use.
 type Cache[T any] struct {
-	names Names // of what is being found
+	names Names // the names for which find is running
 
 	mu  sync.Mutex
 	all map[string]T // guarded by mu
 }
 
-// Get returns what is cached under a name; else what find returns, which it caches. Of concurrent callers, one calls
-// find. A failure is not cached.
+// Get returns what is cached under a name; otherwise it calls find and caches the result. Of concurrent callers, one
+// calls find. A failure is not cached.
 func (k *Cache[T]) Get(ctx context.Context, name string, find func() (T, error)) (T, error) {
 	var none T
 	if what, known := k.get(name); known {
@@ -68,14 +68,14 @@ func (k *Cache[T]) Forget(names ...string) {
 	}
 }
 
-// rememberFor is longer than any cloud lists what has ended.
+// rememberFor is longer than any cloud lists ended instances.
 const rememberFor = 2 * time.Hour
 
-// Remembered are the ids of instances that Drover destroyed: an instance that ends and is not among them was taken
-// back by its cloud. An id is forgotten if nobody asks about it for long. The zero value is ready for use.
+// Remembered holds the ids of instances that Drover destroyed: an instance that ends and is not among them was taken
+// back by its cloud. An id is forgotten two hours after it was last added or queried. The zero value is ready for use.
 type Remembered struct {
 	mu  sync.Mutex
-	all map[string]time.Time // when each was added or asked about last; guarded by mu
+	all map[string]time.Time // when each was last added or queried; guarded by mu
 }
 
 // Add remembers an id.

@@ -56,12 +56,12 @@ func (k MarketKeys) Wants(m drover.Market) bool { return slices.Contains(k.Marke
 // Catalogue is what a cloud's offerings are made from.
 type Catalogue struct {
 	Cloud    string
-	Zones    []string    // of types by hand
-	Keys     MarketKeys  // left out: on demand alone
-	Arch     drover.Arch // of types by hand that do not say it; left out: amd64
+	Zones    []string    // of configured types
+	Keys     MarketKeys  // default: only on demand
+	Arch     drover.Arch // of configured types that do not set it; default: amd64
 	Own      func(context.Context) ([]Own, error)
-	Within   []string               // zones; those of the cloud's own types in others are left out; empty: in none
-	Complete func(*drover.Offering) // says what is the same of both, such as the quota group; may be nil
+	Within   []string               // the zones in which the cloud's own types are offered; empty: all zones
+	Complete func(*drover.Offering) // sets what both kinds of types have, such as the quota group; may be nil
 }
 
 // Own is one of the cloud's own types.
@@ -73,7 +73,7 @@ type Own struct {
 	Price     func(zone string, m drover.Market) (perHour drover.Money, sold bool)
 }
 
-// offer multiplies a type by the zones and markets in which it is sold.
+// offer makes an offering of a type for each zone and market in which it is sold.
 func (c Catalogue) offer(t Own) (all []drover.Offering) {
 	offered := drover.InstanceType{Name: t.Name, ProviderType: t.Name, Resources: t.Resources, LocalDisk: t.LocalDisk}
 	for _, zone := range t.Zones {
@@ -87,8 +87,8 @@ func (c Catalogue) offer(t Own) (all []drover.Offering) {
 	return all
 }
 
-// Offerings merges the cloud's own types, if they are wanted, with the configured ones, which replace the cloud's of
-// the same name.
+// Offerings merges the cloud's own types, if wanted, with the configured ones, which replace the cloud's types of the
+// same name.
 func (k TypeKeys) Offerings(ctx context.Context, c Catalogue) (all []drover.Offering, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -127,12 +127,12 @@ func (k TypeKeys) Offerings(ctx context.Context, c Catalogue) (all []drover.Offe
 // TagRules say which configured tags a cloud accepts.
 type TagRules struct {
 	Key, Value *regexp.Regexp
-	Reserved   string // what keys of the cloud itself begin with; empty: nothing is reserved
-	Hint       string // what both have
+	Reserved   string // prefix of the cloud's own keys; empty: nothing is reserved
+	Hint       string // what keys and values may contain
 }
 
-// Check refuses configured tags that the cloud would not accept, or that could be mistaken for Drover's own. The key
-// is the configuration's.
+// Check refuses configured tags that the cloud would not accept, or that could be mistaken for Drover's own. The
+// parameter key is the configuration key.
 func (r TagRules) Check(key string, tags map[string]string) error {
 	for k, v := range tags {
 		if !r.Key.MatchString(k) || !r.Value.MatchString(v) || strings.HasPrefix(strings.ToLower(k), "drover-") ||

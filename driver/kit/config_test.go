@@ -19,7 +19,7 @@ func TestOfferings(t *testing.T) {
 	hand := []kit.Type{{Name: "a", Price: new(drover.Dollar)}}
 	for name, tt := range map[string]struct {
 		keys kit.TypeKeys
-		want string // with ! of those by hand
+		want string // with ! for configured types
 	}{
 		"the cloud's own":                      {kit.DefaultTypes(), "a b"},
 		"by hand, in the place of the cloud's": {kit.TypeKeys{ListTypes: true, Types: hand}, "a! b"},

@@ -14,7 +14,7 @@ import (
 	"drover/driver"
 )
 
-// MergeTags merges tags; of duplicate keys, the last counts.
+// MergeTags merges tags; for duplicate keys, the last value counts.
 func MergeTags(all ...map[string]string) map[string]string {
 	tags := map[string]string{}
 	for _, some := range all {
@@ -31,11 +31,11 @@ type Demands struct {
 	Longest  int    // characters in a name
 	Image    string // an example of an image, for the hint; empty: candidates need none
 	OnDemand bool   // the cloud has no spot market
-	UserData int    // bytes of UserData; 0: it is not used
+	UserData int    // the most bytes of UserData; 0: UserData is not used
 }
 
-// CheckRequest refuses a request with a bad name, with too much user data or without candidates, and a candidate
-// without an image or in a market that the cloud does not have.
+// CheckRequest refuses a request with a bad name, too much user data or no candidates, and a candidate without an image
+// or in a market that the cloud does not have.
 func CheckRequest(r driver.CreateRequest, d Demands) error {
 	switch {
 	case len(r.Name) > d.Longest || !instanceName.MatchString(r.Name):
@@ -61,8 +61,8 @@ func CheckRequest(r driver.CreateRequest, d Demands) error {
 	return nil
 }
 
-// Create is a driver's Create: it makes the instance of a request that meets the demands. An error concerns the market
-// of the first candidate.
+// Create implements a driver's Create: it checks the request against the demands and makes the instance. An error
+// concerns the market of the first candidate.
 func (e *Errors) Create(
 	ctx context.Context, r driver.CreateRequest, d Demands, create func(context.Context, driver.CreateRequest) (driver.Instance, error),
 ) (in driver.Instance, _ driver.Candidate, err error) {
@@ -77,22 +77,22 @@ func (e *Errors) Create(
 	return in, in.Candidate(), nil
 }
 
-// Planted implements VerifyHostKey for a Cloud whose host keys are planted: Drover knows the key, and the cloud is
-// never asked.
+// Planted implements VerifyHostKey for a Cloud whose host keys are planted: Drover knows the key and never queries the
+// cloud.
 type Planted struct{}
 
-// VerifyHostKey cannot tell.
+// VerifyHostKey returns KindUnsupported.
 func (Planted) VerifyHostKey(_ context.Context, _ driver.Instance, _, _ []byte) error {
 	return drover.Errorf(drover.KindUnsupported, "host keys are installed through user data, so the cloud cannot verify them")
 }
 
-// matters orders kinds of error by severity: what is wrong with every candidate first, and capacity before quota,
-// since a quota concerns only the types that it covers.
+// matters orders kinds of error by severity: first what is wrong with every candidate, and capacity before quota, since
+// a quota concerns only the types that it covers.
 var matters = []drover.ErrorKind{
 	drover.KindAuthentication, drover.KindRateLimit, drover.KindTransient, drover.KindCapacity, drover.KindQuota, drover.KindUnsupported, drover.KindInvalid,
 }
 
-// TryNext reports whether an error says only that this candidate is not available: the next one may be.
+// TryNext reports whether an error only means that this candidate is not available, so the next one may be.
 func TryNext(err error) bool {
 	switch drover.KindOf(err) {
 	case drover.KindCapacity, drover.KindQuota, drover.KindUnsupported:
@@ -101,9 +101,9 @@ func TryNext(err error) bool {
 	return false
 }
 
-// MostSevere merges the errors of refused candidates, at least one: the most severe, with the messages of all. If the
-// candidates were refused for different reasons and one of them is a lack of capacity, the result is a lack of
-// capacity.
+// MostSevere merges the errors of refused candidates, at least one: it returns the most severe, with the messages of
+// all. If the candidates were refused for different reasons and one of them is a lack of capacity, the result is a lack
+// of capacity.
 func MostSevere(all []*drover.Error) *drover.Error {
 	e := *slices.MinFunc(all, func(a, b *drover.Error) int {
 		return cmp.Compare(slices.Index(matters, a.Kind), slices.Index(matters, b.Kind))
@@ -126,7 +126,7 @@ func MostSevere(all []*drover.Error) *drover.Error {
 	return &e
 }
 
-// Fingerprint is the MD5 fingerprint of a key in authorized_keys format, by which clouds know login keys.
+// Fingerprint returns the MD5 fingerprint of a key in authorized_keys format. Clouds identify login keys by it.
 func Fingerprint(authorized string) (string, error) {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(authorized))
 	if err != nil {

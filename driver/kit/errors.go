@@ -14,18 +14,18 @@ import (
 	"drover"
 )
 
-// Answer is what a cloud says about a call that it refused, or about something that it could not make.
+// Answer is a cloud's answer to a call that it refused, or its error for something that it could not make.
 type Answer struct {
-	Status  int    // of HTTP; 0: it has none
-	Code    string // empty: it has none
+	Status  int    // of HTTP; 0: none
+	Code    string // empty: none
 	Message string
-	Retry   time.Duration // how long the cloud asks to wait; 0: it does not say
+	Retry   time.Duration // the wait that the cloud requests; 0: none
 }
 
 // maxMessage is how many bytes of a cloud's message are passed on.
 const maxMessage = 500
 
-// String is the answer for people.
+// String formats the answer for people.
 func (a Answer) String() string {
 	code := a.Code
 	if code == "" && a.Status != 0 {
@@ -44,7 +44,7 @@ func (a Answer) String() string {
 
 // Row classifies an answer.
 type Row struct {
-	Says   string // CODE or STATUS, and ": WORDS" that the message contains; * matches any text, ignoring case
+	Says   string // CODE or STATUS, then optionally ": WORDS" that the message contains; * matches any text, ignoring case
 	Kind   drover.ErrorKind
 	Scope  drover.Scope
 	Market bool   // it concerns only the requested market, as types and quota groups always do
@@ -79,7 +79,7 @@ func (rows Rows) OfMarket() Rows {
 	return rows
 }
 
-// WithHint gives the rows a hint of their own.
+// WithHint sets the hint of all rows.
 func (rows Rows) WithHint(hint string) Rows {
 	for i := range rows {
 		rows[i].Hint = hint
@@ -92,14 +92,14 @@ func (rows Rows) WithHint(hint string) Rows {
 type Errors struct {
 	Table  Rows
 	Hints  map[drover.ErrorKind]string         // what a person can do about an error of a kind
-	Read   func(err error) (Answer, bool)      // what the cloud said, if the error is an answer of the cloud's
-	Again  func(now time.Time) time.Time       // when to ask again after a rate limit of which the cloud does not say it
-	Market drover.Market                       // the cloud's only one; empty: it has both
-	ByName bool                                // a create looks nothing up by id, so what the cloud did not find was named wrongly
-	Others func(doing string, err error) error // errors that are no answers and yet tell something, or nil; may be left out
+	Read   func(err error) (Answer, bool)      // the cloud's answer, if the error contains one
+	Again  func(now time.Time) time.Time       // when to call again after a rate limit for which the cloud gives no time
+	Market drover.Market                       // the cloud's only market; empty: it has both
+	ByName bool                                // a create looks up nothing by id, so KindNotFound means a wrong name in the request: KindInvalid
+	Others func(doing string, err error) error // classifies other errors that are not answers; returns nil for unknown ones; may be nil
 }
 
-// Classify gives an error its kind, and says what we were doing.
+// Classify gives an error its kind, and adds what we were doing.
 func (e *Errors) Classify(doing string, err error) error { return e.ClassifyIn(doing, e.Market, err) }
 
 // ClassifyIn is Classify for a call that concerns a market.
@@ -139,7 +139,7 @@ func (e *Errors) CreateError(doing string, m drover.Market, a Answer) *drover.Er
 	return told
 }
 
-// Error is the error for an answer.
+// Error returns the error for an answer.
 func (e *Errors) Error(doing string, m drover.Market, a Answer) *drover.Error {
 	row := e.row(a)
 	told := &drover.Error{Kind: row.Kind, Scope: row.Scope, Hint: cmp.Or(row.Hint, e.Hints[row.Kind]), Message: fmt.Sprintf("%s: %v", doing, a)}
@@ -156,7 +156,7 @@ func (e *Errors) Error(doing string, m drover.Market, a Answer) *drover.Error {
 	return told
 }
 
-// row is the first row that matches an answer.
+// row returns the first row that matches an answer.
 func (e *Errors) row(a Answer) Row {
 	for _, row := range e.Table {
 		if row.fits(a) {
@@ -166,7 +166,7 @@ func (e *Errors) row(a Answer) Row {
 	return Row{Kind: drover.KindTransient}
 }
 
-// KindOf is the kind of an error; empty for nil, and for an error that neither has a kind nor is an answer of the
+// KindOf returns the kind of an error; empty for nil, and for an error that neither has a kind nor is an answer of the
 // cloud.
 func (e *Errors) KindOf(err error) drover.ErrorKind {
 	var classed *drover.Error
@@ -179,13 +179,13 @@ func (e *Errors) KindOf(err error) drover.ErrorKind {
 	return ""
 }
 
-// CodeOf is the cloud's code of an error, empty if it has none.
+// CodeOf returns the cloud's code of an error, empty if it has none.
 func (e *Errors) CodeOf(err error) string {
 	a, _ := e.read(err)
 	return a.Code
 }
 
-// StatusOf is the HTTP status of an answer, 0 if the cloud has not answered.
+// StatusOf returns the HTTP status of an answer, 0 if the cloud has not answered.
 func (e *Errors) StatusOf(err error) int {
 	a, _ := e.read(err)
 	return a.Status
@@ -198,7 +198,7 @@ func (e *Errors) read(err error) (a Answer, answered bool) {
 	return e.Read(err)
 }
 
-// Gone is Classify for a call that succeeds if the thing is already gone, such as a destroy.
+// Gone is Classify for a call that succeeds if its object is already gone, such as a destroy.
 func (e *Errors) Gone(doing string, err error) error {
 	if e.KindOf(err) == drover.KindNotFound {
 		return nil
@@ -206,7 +206,7 @@ func (e *Errors) Gone(doing string, err error) error {
 	return e.Classify(doing, err)
 }
 
-// In is a fixed wait after a rate limit.
+// In returns a fixed wait after a rate limit.
 func In(d time.Duration) func(now time.Time) time.Time {
 	return func(now time.Time) time.Time { return now.Add(d) }
 }

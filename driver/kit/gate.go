@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Gate lets a driver's calls through to its cloud: it keeps them within the rates and counts each that is made.
+// Gate passes a driver's calls to its cloud: it keeps them within the rates and counts each one.
 type Gate struct {
 	Limiter *RateLimiter                 // nil: there are no limits
 	Metric  func(call string, err error) // as in Options
@@ -28,7 +28,7 @@ func (g Gate) Pass(ctx context.Context, call string, do func() error, rates ...s
 func (g Gate) Send(r *http.Request, next http.RoundTripper, call string, rates ...string) (*http.Response, error) {
 	if err := g.take(r.Context(), rates); err != nil {
 		if r.Body != nil {
-			r.Body.Close() // as whoever is given a request has to, also if it is not sent
+			r.Body.Close() // a RoundTripper must close the body even if it does not send the request
 		}
 		return nil, err
 	}
@@ -47,14 +47,14 @@ func (g Gate) take(ctx context.Context, rates []string) error {
 	return g.Limiter.Take(time.Now(), 1, rates...)
 }
 
-// prepaid are calls that were reserved before the first of them is made; also the context's key.
+// prepaid holds calls that were reserved before the first of them is made; it is also the context's key.
 type prepaid struct {
 	rate string
 	left atomic.Int32
 }
 
-// Prepay reserves n calls of a rate, or none; calls with the context that it returns take nothing more. Otherwise
-// concurrent actions of several calls could each spend the rate on their first call and never reach the last.
+// Prepay reserves n calls of a rate, or none; calls with the returned context use the reservation. Otherwise concurrent
+// actions that need several calls could each spend the rate on their first call and never reach the last.
 func (g Gate) Prepay(ctx context.Context, rate string, n int) (context.Context, error) {
 	n = g.Limiter.atMost(rate, n)
 	if err := g.Limiter.Take(time.Now(), n, rate); err != nil {

@@ -15,7 +15,7 @@ import (
 	"drover/driver/kit"
 )
 
-// status is a network that answers everything with it.
+// status is a network that answers everything with this status.
 type status int
 
 func (s status) RoundTrip(*http.Request) (*http.Response, error) {
@@ -116,7 +116,7 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// endless is an answer that goes on.
+// endless is an answer without an end.
 type endless struct{}
 
 func (endless) RoundTrip(*http.Request) (*http.Response, error) {

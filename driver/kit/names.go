@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Names are the instance names that creates are working on, for clouds whose names are not unique: of two concurrent
-// creates that look for a name, both would find none. Its zero value is ready for use.
+// Names holds the instance names that creates are working on, for clouds whose names are not unique: without it, two
+// concurrent creates that look for a name would both find none. Its zero value is ready for use.
 type Names struct {
 	mu   sync.Mutex
-	held map[string]chan struct{} // each closed when it is released; guarded by mu
+	held map[string]chan struct{} // each is closed on release; guarded by mu
 }
 
-// Hold waits until nobody else holds the name, and holds it until released.
+// Hold waits until nobody else holds the name, and holds it until release is called.
 func (n *Names) Hold(ctx context.Context, name string) (release func(), err error) {
 	for {
 		busy, mine := n.try(name)
@@ -27,7 +27,7 @@ func (n *Names) Hold(ctx context.Context, name string) (release func(), err erro
 	}
 }
 
-// try holds the name, unless it is held already: busy is closed when it is released.
+// try holds the name unless it is held already; then busy is closed on release.
 func (n *Names) try(name string) (busy <-chan struct{}, mine chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,7 +49,7 @@ func (n *Names) release(name string, mine chan struct{}) {
 	close(mine)
 }
 
-// Value dereferences a pointer; the zero value if it is nil.
+// Value dereferences a pointer; it returns the zero value for nil.
 func Value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -57,7 +57,7 @@ func Value[T any](p *T) (v T) {
 	return v
 }
 
-// Given returns a pointer to a value, nil for the zero value, which leaves it to the cloud.
+// Given returns a pointer to a value, or nil for the zero value, so that the cloud chooses.
 func Given[T comparable](v T) *T {
 	var none T
 	if v == none {

@@ -27,18 +27,18 @@ type Type struct {
 	Market       drover.Market   `yaml:"market" json:"market" doc:"default: every market of the cloud"`
 }
 
-// StaticOptions say how configured types become offerings.
+// StaticOptions specify how configured types become offerings.
 type StaticOptions struct {
 	Cloud    string
 	Zones    []string
 	Markets  []drover.Market
-	Discount Percent          // of a spot price that is left out
-	Default  drover.Resources // what a type has of which nothing is said
-	Price    drover.Money     // of a type without one
+	Discount Percent          // for a type without a spot price
+	Default  drover.Resources // for what a type does not set
+	Price    drover.Money     // for a type without one
 }
 
-// StaticOfferings multiplies configured types by zones and markets, sorted. A type without a name, an unknown market
-// and a duplicate offering are KindInvalid.
+// StaticOfferings makes an offering of each configured type for each zone and market, sorted. A type without a name, an
+// unknown market and a duplicate offering are KindInvalid.
 func StaticOfferings(types []Type, l StaticOptions) (all []drover.Offering, err error) {
 	if len(l.Zones) == 0 || len(l.Markets) == 0 {
 		return nil, drover.Errorf(drover.KindInvalid, "zones and markets: at least one of each is needed")
@@ -103,11 +103,11 @@ func (l StaticOptions) price(t Type, m drover.Market) drover.Money {
 	return full / 100 * drover.Money(100-l.Discount)
 }
 
-// MonthOfHours is the number of hours for which clouds charge the price of a month.
+// MonthOfHours is the number of hours in a month for which clouds charge.
 const MonthOfHours = 730
 
-// PerHour is the price of a GiB of a volume per hour: what is configured for a month or, without that, what the cloud
-// lists for an hour.
+// PerHour returns the hourly price of a GiB of a volume: from the configured monthly price or, without one, the cloud's
+// listed hourly price.
 func PerHour(configured *drover.Money, listed drover.Money) drover.Money {
 	if configured != nil {
 		return *configured / MonthOfHours

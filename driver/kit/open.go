@@ -1,11 +1,11 @@
-// Package kit is what drivers share. It keeps them small, and alike where their clouds are alike.
+// Package kit is what drivers share. It keeps them small, and similar where their clouds are similar.
 //
 // In the order in which a driver needs them: Begin reads the configuration, which embeds TypeKeys and MarketKeys;
 // Errors classifies errors; Gate, RateLimiter and Transport count calls and keep them within published rates;
 // TypeKeys.Offerings merges configured types with the cloud's; Errors.Create, UserData and Names help to create;
 // Labels and Escaped write tags where a cloud is strict; Collect reads all pages.
 //
-// Nothing here knows a cloud, waits, or retries.
+// Nothing here is specific to a cloud, waits, or retries.
 package kit
 
 import (
@@ -19,9 +19,9 @@ import (
 	"drover/internal/diskcache"
 )
 
-// Begin starts the opening of any cloud: it checks that the fleet's id has only letters, digits and dashes and is not
-// too long, ensures that there is a log, and decodes the driver's own keys of the configuration into own, with its
-// Default and Check.
+// Begin is the first step of opening any cloud: it checks that the fleet's id has only letters, digits and dashes and
+// is not too long, ensures that there is a log, and decodes the driver's own keys of the configuration into own, with
+// its Default and Check.
 func Begin(o *driver.Options, longest int, own any) error {
 	if len(o.Fleet) > longest || !plain(o.Fleet) {
 		return drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id, which has up to %d letters, digits and dashes", o.Name, o.Fleet, longest)
@@ -38,7 +38,8 @@ func Begin(o *driver.Options, longest int, own any) error {
 	return nil
 }
 
-// Keep says how a driver caches on disk what it fetches; of is all that what it fetches depends on.
+// Keep returns the options with which a driver caches on disk what it fetches; of contains everything on which the
+// fetched data depends.
 func Keep(o driver.Options, of ...any) func(name string, age time.Duration) diskcache.Options {
 	key := strings.TrimSuffix(fmt.Sprintln(of...), "\n")
 	return func(name string, age time.Duration) diskcache.Options {
@@ -46,7 +47,7 @@ func Keep(o driver.Options, of ...any) func(name string, age time.Duration) disk
 	}
 }
 
-// plain reports whether a text is letters, digits and dashes, and at least one.
+// plain reports whether a text is not empty and has only letters, digits and dashes.
 func plain(text string) bool {
 	for _, c := range []byte(text) {
 		if c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {

@@ -11,7 +11,7 @@ import (
 // Rate is a token bucket: its size, and how many tokens it gains a second and a minute.
 type Rate struct{ Burst, PerSecond, PerMinute int }
 
-// Rates inverts a table of rates and the calls that have them.
+// Rates inverts a table from rates to their calls.
 func Rates(all map[Rate][]string) map[string]Rate {
 	rates := map[string]Rate{}
 	for rate, calls := range all {
@@ -27,10 +27,9 @@ func (r Rate) each(times int) time.Duration {
 	return time.Minute / time.Duration((60*r.PerSecond+r.PerMinute)*times)
 }
 
-// RateLimiter keeps a driver's calls within the rates that its cloud publishes: a call beyond them is refused at
-// once, and nothing waits. Others share the account, so the cloud may refuse sooner. It uses the generic cell rate
-// algorithm (ITU-T I.371): for each bucket it stores only when it will be full again. A nil RateLimiter has no
-// limits.
+// RateLimiter keeps a driver's calls within the rates that its cloud publishes: it refuses a call beyond them at once,
+// and never waits. Others share the account, so the cloud may refuse sooner. It uses the generic cell rate algorithm
+// (ITU-T I.371): for each bucket it stores only when it will be full again. A nil RateLimiter has no limits.
 type RateLimiter struct {
 	rates map[string]Rate
 	times int
@@ -44,7 +43,7 @@ func NewRateLimiter(rates map[string]Rate, times int) *RateLimiter {
 	return &RateLimiter{rates: rates, times: max(1, times), full: map[string]time.Time{}}
 }
 
-// atMost is n, at most the size of a rate's bucket.
+// atMost returns n, limited to the size of a rate's bucket.
 func (b *RateLimiter) atMost(rate string, n int) int {
 	if b == nil {
 		return n
@@ -56,7 +55,7 @@ func (b *RateLimiter) atMost(rate string, n int) int {
 }
 
 // Take takes n tokens from the bucket of each call, or none at all: then it returns KindRateLimit with the time at
-// which they will be there. A call without a rate has no limit; n is at most a bucket's size.
+// which they will be available. A call without a rate has no limit; n is at most a bucket's size.
 func (b *RateLimiter) Take(now time.Time, n int, calls ...string) error {
 	if b == nil {
 		return nil

@@ -49,7 +49,7 @@ func TestATokenForEachOfMany(t *testing.T) {
 	for _, step := range []struct {
 		call string
 		n    int
-		wait time.Duration // 0: it is taken
+		wait time.Duration // 0: Take succeeds
 	}{{"end", 8, 0}, {"end", 4, time.Second}, {"end", 2, 0}, {"end", 10, 5 * time.Second}, {"keys", 1, 0}, {"keys", 1, 12 * time.Second}} {
 		err := b.Take(now, step.n, step.call)
 		var told drover.Time

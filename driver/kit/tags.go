@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Labels write tags for a cloud whose labels accept less than a tag may hold. Any character that a label's value does
-// not accept, and the mark itself, is written as the mark and two hexadecimal digits; what is too long continues in
-// further labels, whose keys end in the joint and 2, 3 and so on.
+// Labels write tags for a cloud whose labels accept less than a tag may hold. The mark and two hexadecimal digits
+// replace each character that a label's value does not accept, and the mark itself. A value that is too long continues
+// in further labels, whose keys end in the joint and 2, 3 and so on.
 type Labels struct {
 	Max   int // characters of a value
 	Mark  byte
 	Joint string
-	Plain func(c byte, edge bool) bool // whether a value takes a character, within it or as its first or last
+	Plain func(c byte, edge bool) bool // whether a value accepts a character, in the middle or as its first or last
 }
 
 // Write encodes tags as labels.
@@ -41,7 +41,8 @@ func (l Labels) key(key string, i int) string {
 func (l Labels) parts(value string) (all []string) {
 	var b strings.Builder
 	for i := range len(value) {
-		// A part may end after any character, so each that is within reach of its end is written as if it did.
+		// A part may end after any character near its maximum length, so each of these is written as if it were the
+		// last.
 		edge := b.Len() == 0 || i == len(value)-1 || b.Len() >= l.Max-6
 		b.WriteString(Escaped(value[i:i+1], l.Mark, func(c byte) bool { return c != l.Mark && l.Plain(c, edge) }))
 		if b.Len() > l.Max-3 && i < len(value)-1 {
@@ -52,7 +53,7 @@ func (l Labels) parts(value string) (all []string) {
 	return append(all, b.String())
 }
 
-// Read decodes labels into tags. Labels that Write did not write stay as they are: anybody may label an instance.
+// Read decodes labels into tags. Labels that Write did not write stay unchanged: anybody may label an instance.
 func (l Labels) Read(labels map[string]string) map[string]string {
 	tags := map[string]string{}
 	for key, value := range labels {
@@ -98,8 +99,8 @@ func EachTag[T any](tags map[string]string, become func(key, value string) T) (e
 	return each
 }
 
-// Escaped encodes a text in the characters that a cloud's tags accept: any other is the mark and two hexadecimal
-// digits. The mark itself must not be plain.
+// Escaped encodes a text in the characters that a cloud's tags accept: it replaces any other with the mark and two
+// hexadecimal digits. The mark itself must not be plain.
 func Escaped(text string, mark byte, plain func(c byte) bool) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -112,7 +113,7 @@ func Escaped(text string, mark byte, plain func(c byte) bool) string {
 	return b.String()
 }
 
-// Unescaped decodes what Escaped wrote. A mark without its digits was not written by it.
+// Unescaped decodes what Escaped wrote. It returns false for a mark without its digits, which Escaped never writes.
 func Unescaped(text string, mark byte) (plain string, ok bool) {
 	parts := strings.Split(text, string(mark))
 	var b strings.Builder

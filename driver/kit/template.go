@@ -14,7 +14,7 @@ import (
 type Template struct {
 	Hint  string   // what it is, with an example
 	Given []string // paths of the keys that Drover sets itself, such as properties.priority
-	Use   string   // the hint for these: which settings to use instead
+	Use   string   // the hint for Given keys: which settings to use instead
 	Keys  string   // for a template that is read into a map: JSON with every key and a value of its type; the key * stands for any
 }
 

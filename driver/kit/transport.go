@@ -9,11 +9,11 @@ import (
 	"drover"
 )
 
-// maxAnswer limits the size of one answer: a page of the largest price list has some 6 MiB, one of a thousand EC2
-// instances with many long tags some 30.
+// maxAnswer limits the size of one answer: a page of the largest price list has about 6 MiB, and one of a thousand EC2
+// instances with many long tags about 30.
 const maxAnswer = 64 << 20
 
-// ErrTooLarge is the error of reading an answer that is larger.
+// ErrTooLarge is the error of reading an answer larger than maxAnswer.
 var ErrTooLarge = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
 
 // Transport sends an SDK's requests through a gate, with a token if there is one, and limits the size of every
@@ -21,12 +21,12 @@ var ErrTooLarge = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
 type Transport struct {
 	Gate
 	Next  http.RoundTripper
-	Name  func(*http.Request) string // what a request is counted as: no ids
-	Rates func(call string) []string // under which it counts; may be nil
-	Token drover.Secret              // that requests bear; may be empty
+	Name  func(*http.Request) string // the name under which a request is counted: no ids
+	Rates func(call string) []string // the rates of the call; may be nil
+	Token drover.Secret              // sent with requests; may be empty
 }
 
-// RoundTrip makes one request, unless it is beyond a rate.
+// RoundTrip makes one request, unless it exceeds a rate.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if token := t.Token.Reveal(); token != "" {
 		r = r.Clone(r.Context())

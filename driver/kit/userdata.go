@@ -11,7 +11,7 @@ import (
 	"drover/driver"
 )
 
-// initKinds are the formats that cloud-init reads, by how they begin. See "User-data formats" in cloud-init's
+// initKinds are the formats that cloud-init reads, by their first characters. See "User-data formats" in cloud-init's
 // documentation.
 var initKinds = []struct{ begins, mime string }{
 	{"#cloud-config", "text/cloud-config"},
@@ -34,8 +34,8 @@ func initKind(text string) string {
 // Drover's stays.
 const mergeHow = "list(append)+dict(no_replace,recurse_dict,recurse_list)+str()"
 
-// UserData is the text for cloud-init: Drover's settings (the host key, the key that may log in), its script, and
-// what the user adds, as one MIME message. Equal requests give equal texts, since clouds compare a repeated create
+// UserData returns the text for cloud-init: Drover's settings (the host key, the key that may log in), its script, and
+// the user's additions, as one MIME message. Equal requests give equal texts, since clouds compare a repeated create
 // call with the first.
 func UserData(r driver.CreateRequest) drover.Secret {
 	parts := []part{{"text/cloud-config", "", settings(r)}}
@@ -90,7 +90,7 @@ func message(parts []part) string {
 	return b.String()
 }
 
-// encoded is the end of a part's header and its text: unchanged if mail could carry it, otherwise in base64.
+// encoded returns the end of a part's header and its text: unchanged if mail could carry it, otherwise in base64.
 func encoded(text string) string {
 	if isPlain(text) {
 		return "Content-Transfer-Encoding: 7bit\n\n" + strings.TrimSuffix(text, "\n") + "\n\n"
@@ -116,8 +116,8 @@ func isPlain(text string) bool {
 	return true
 }
 
-// Scripts are what an instance without cloud-init runs at its first boot, in this order: Drover's own, the user's,
-// then the pool's.
+// Scripts returns what an instance without cloud-init runs at its first boot, in this order: Drover's script, the
+// user's, then the pool's.
 func Scripts(r driver.CreateRequest) (all []drover.Secret) {
 	for _, s := range []drover.Secret{r.Init, r.UserInit, r.PoolInit} {
 		if s.Reveal() != "" {
@@ -127,11 +127,11 @@ func Scripts(r driver.CreateRequest) (all []drover.Secret) {
 	return all
 }
 
-// ownInit is what Drover may add to a user's init text, when its size is checked before any instance has a name.
+// ownInit is the size that Drover may add to a user's init text. The size is checked before any instance has a name.
 const ownInit = 4 << 10
 
-// CheckInit returns KindInvalid for a user's init text that instances could not run, or that with Drover's own is
-// larger than max bytes; 0: no limit.
+// CheckInit returns KindInvalid for a user's init text that instances could not run, or that is larger than max bytes
+// together with Drover's part; 0: no limit.
 func CheckInit(text string, runs driver.Init, max int) error {
 	kind := initKind(text)
 	switch {

@@ -12,7 +12,7 @@ import (
 
 // Words writes tags in a cloud whose tags are plain words that belong to the account and outlive the instances. A tag
 // is PREFIX:FLEET:KEY:VALUE, followed by the time in seconds if its value is unique to one instance; the fleet's own
-// tag is PREFIX:FLEET. Other characters are escaped, so each word names its fleet unambiguously.
+// tag is PREFIX:FLEET. Other characters are escaped, so each word identifies its fleet unambiguously.
 type Words struct {
 	Prefix string
 	Max    int // characters in a word
@@ -96,7 +96,7 @@ func (w Words) unescape(word string) (text string, ours bool) {
 	return Unescaped(word, w.Mark)
 }
 
-// Read returns the tags in words. While tags are being replaced a key may have two words: the later one counts.
+// Read returns the tags in words. While tags are being replaced, a key may have two words; then the later one counts.
 func (w Words) Read(words []string) map[string]string {
 	tags, at := map[string]string{}, map[string]drover.Time{}
 	for _, word := range slices.Sorted(slices.Values(words)) {

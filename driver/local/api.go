@@ -27,7 +27,7 @@ const (
 	binFolder  = "bin"
 )
 
-// record is what there is to say of an instance, but for its tags.
+// record is everything about an instance except its tags.
 type record struct {
 	Candidate driver.Candidate `json:"candidate"`
 	Address   string           `json:"address"`
@@ -39,13 +39,13 @@ type record struct {
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
 
-// validName says whether a fleet or an instance may be called this: it becomes a folder's name and half of an id.
+// validName reports whether a fleet or an instance may have this name, which becomes a folder's name and half of an id.
 func validName(s string) bool { return namePattern.MatchString(s) }
 
-// idOf names an instance for life: its fleet and its name.
+// idOf returns an instance's permanent id: its fleet and its name.
 func idOf(fleet, name string) string { return fleet + "." + name }
 
-// path is the folder of the instance with this id, KindNotFound for an id that this driver never gave.
+// path returns the folder of the instance with this id; KindNotFound for an id that this driver never assigned.
 func (c *cloud) path(id string) (string, error) {
 	fleet, name, _ := strings.Cut(id, ".")
 	if !validName(fleet) || !validName(name) {
@@ -58,7 +58,7 @@ func readRecord(path string) (r record, err error) {
 	return r, readJSON(filepath.Join(path, recordFile), &r)
 }
 
-// readInstance reads all that there is to say of the instance in a folder.
+// readInstance reads everything about the instance in a folder.
 func readInstance(fleet, path string) (driver.Instance, error) {
 	r, err := readRecord(path)
 	if err != nil {
@@ -96,14 +96,14 @@ func readJSON(path string, into any) error {
 	return nil
 }
 
-// lockFleet makes a fleet's folder if need be and locks it.
+// lockFleet creates a fleet's folder if necessary and locks it.
 func (c *cloud) lockFleet(ctx context.Context, fleet string) (*os.File, error) {
 	path := c.fleetFolder(fleet)
 	for {
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			return nil, err
 		}
-		// The folder may be taken away again in between, by a Close that found it empty.
+		// Meanwhile a Close may remove the folder because it is empty.
 		f, err := folderlock.Lock(ctx, path)
 		if !errors.Is(err, os.ErrNotExist) {
 			return f, err

@@ -11,12 +11,12 @@ import (
 	"drover/driver/kit"
 )
 
-// Config is the driver's part of the configuration. What a type leaves out is this host's.
+// Config is the driver's part of the configuration. What a type leaves out is taken from this host.
 type Config struct {
 	Types        []kit.Type      `yaml:"types"`
 	Zones        []string        `yaml:"zones"`
 	Markets      []drover.Market `yaml:"markets"`
-	SpotDiscount kit.Percent     `yaml:"spot_discount"` // of a type without a spot price
+	SpotDiscount kit.Percent     `yaml:"spot_discount"` // for a type without a spot price
 	Trusted      bool            `yaml:"trusted" doc:"whether instances may run jobs of several users, who can then do whatever the controller can"`
 	Attributes   string          `yaml:"attributes" doc:"a folder whose files are the cloud's attributes, like the metadata of a project in other clouds"`
 	Faults       faultConfig     `yaml:"faults"`
@@ -27,10 +27,10 @@ func (c *Config) Default() {
 	*c = Config{Types: []kit.Type{{Name: defaultName}}, Zones: []string{defaultName}, Markets: []drover.Market{drover.OnDemand}, SpotDiscount: 60}
 }
 
-// FirstBoot says what an instance can be given for its first boot, and how much of it.
+// FirstBoot returns what an instance can run at its first boot, and the most bytes of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitShell, 0 }
 
-// Check finds what the types of the fields cannot. Without this host's own figures: what is at fault does not depend on
+// Check finds what the types of the fields cannot. It does not use this host's own figures, since no error depends on
 // them.
 func (c *Config) Check() error {
 	if err := c.Faults.check(); err != nil {
@@ -46,8 +46,8 @@ func (c *Config) Check() error {
 	return err
 }
 
-// faultConfig asks the cloud to misbehave. Whatever is left to chance follows from the seed and the instance's name, or
-// the number of the call, alone.
+// faultConfig makes the cloud misbehave. Every random choice depends only on the seed and the instance's name or the
+// number of the call.
 type faultConfig struct {
 	Seed         uint64                 `yaml:"seed"`
 	BootDelay    time.Duration          `yaml:"boot_delay"`    // until SSH answers
@@ -58,23 +58,24 @@ type faultConfig struct {
 	Latency      perCall[time.Duration] `yaml:"latency"`
 	ErrorRate    perCall[float64]       `yaml:"error_rate"`
 	Reclaim      reclaim                `yaml:"reclaim"`
-	PowerOff     driver.PowerOff        `yaml:"power_off"` // what powering itself off does to an instance: it ends, or it only stops
-	Announce     netip.Addr             `yaml:"announce"`  // where instances are said to be; they listen on 127.0.0.1
+	PowerOff     driver.PowerOff        `yaml:"power_off"` // the effect of a power-off on an instance: it ends, or it only stops
+	Announce     netip.Addr             `yaml:"announce"`  // the reported host of instances; they listen on 127.0.0.1
 }
 
-// shortage is what the cloud is out of; an empty field means any, and for is counted from the opening of the cloud.
+// shortage is what the cloud has run out of; an empty field means any, and the time For begins when the cloud is
+// opened.
 type shortage struct {
-	Type   string        `yaml:"type"` // the cloud's own name of it
+	Type   string        `yaml:"type"` // the cloud's own name for it
 	Zone   string        `yaml:"zone"`
 	Market drover.Market `yaml:"market"`
 	For    time.Duration `yaml:"for"`
 }
 
-// reclaim has the cloud take instances back, as clouds do with spot instances.
+// reclaim makes the cloud take instances back, as clouds do with spot instances.
 type reclaim struct {
-	After    time.Duration `yaml:"after"`    // so long after it was created an instance is told
-	Notice   time.Duration `yaml:"notice"`   // and so much later it is taken
-	Fraction float64       `yaml:"fraction"` // of the instances; all, if left out
+	After    time.Duration `yaml:"after"`    // how long after its creation an instance gets the notice
+	Notice   time.Duration `yaml:"notice"`   // how much later it is taken back
+	Fraction float64       `yaml:"fraction"` // of the instances; default: all
 }
 
 type perCall[T any] struct {

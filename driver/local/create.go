@@ -26,20 +26,20 @@ import (
 	"drover/internal/processes"
 )
 
-// longestName is what fits the name of a folder, and half of an id.
+// longestName is the longest name that fits into the name of a folder, and half of an id.
 const longestName = 63
 
 // demands are what this host requires of every create call.
 var demands = kit.Demands{Longest: longestName}
 
-// Create starts an instance's processes and returns: its address is known, and unless a boot delay was asked for its
-// port takes connections, before the instance has had time to look at them. The name of an instance that died is free
-// again once its folder is gone.
+// Create starts an instance's processes and returns without waiting for them. Its address is known and, unless a boot
+// delay is configured, its port accepts connections. The name of an instance that died can be used again once its
+// folder is gone.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	return errs.Create(ctx, r, demands, c.create)
 }
 
-// check refuses keys that nobody could log in with, and finds the public half of the host's.
+// check refuses invalid login and host keys, and returns the public half of the host key.
 func check(r driver.CreateRequest) (ssh.PublicKey, error) {
 	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(r.PublicKey)); err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "read the public key: %v", err)
@@ -51,7 +51,7 @@ func check(r driver.CreateRequest) (ssh.PublicKey, error) {
 	return signer.PublicKey(), nil
 }
 
-// create does under the fleet's lock what must not be done twice for one name.
+// create runs under the fleet's lock, since it must not run twice at once for one name.
 func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	hostKey, err := check(r)
 	if err != nil {
@@ -91,12 +91,12 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return readInstance(c.o.Fleet, path)
 }
 
-// ourProgram is the copy that instances run from, which is made once.
+// ourProgram returns the copy that instances run from. It is made once.
 func (c *cloud) ourProgram(ctx context.Context) (string, error) {
 	return c.program.Get(ctx, "", func() (string, error) { return processes.CopySelf(filepath.Join(c.o.Folder, ".bin")) })
 }
 
-// choose takes the first candidate that is in stock.
+// choose returns the first candidate that is in stock.
 func (c *cloud) choose(candidates []driver.Candidate) (taken driver.Candidate, err error) {
 	if limit := c.config.Faults.Quota; limit > 0 {
 		folders, err := instanceFolders(c.fleetFolder(c.o.Fleet))
@@ -119,7 +119,7 @@ func (c *cloud) choose(candidates []driver.Candidate) (taken driver.Candidate, e
 	return taken, err
 }
 
-// check refuses a candidate that was never offered.
+// check refuses a candidate that is not among the offerings.
 func (all catalog) check(c driver.Candidate) error {
 	for _, o := range all {
 		if o.Type.ProviderType == c.ProviderType && o.Zone == c.Zone && o.Market == c.Market {
@@ -129,7 +129,7 @@ func (all catalog) check(c driver.Candidate) error {
 	return drover.Errorf(drover.KindInvalid, "there is no %q in zone %q, market %q", c.ProviderType, c.Zone, c.Market)
 }
 
-// build lays out the instance's folder and starts its processes, which take over the lock on it.
+// build creates the instance's folder and starts its processes, which inherit the lock on it.
 func (c *cloud) build(ctx context.Context, path, program string, r driver.CreateRequest, taken driver.Candidate, hostKey ssh.PublicKey) error {
 	me, err := user.Current()
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *cloud) build(ctx context.Context, path, program string, r driver.Create
 	return c.boot(ctx, path, program, c.launch(r, environment(path, me)), one)
 }
 
-// boot starts the processes of an instance whose folder is laid out, at an address of its own.
+// boot starts the processes of an instance whose folder exists, at a new address.
 func (c *cloud) boot(ctx context.Context, path, program string, l launch, r record) error {
 	held, err := folderlock.Lock(ctx, path)
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *cloud) launch(r driver.CreateRequest, environment []string) launch {
 	return l
 }
 
-// layOut makes the folder, with the commands that end the instance instead of this host.
+// layOut creates the folder, with commands that end the instance instead of this host.
 func layOut(path string) error {
 	for _, sub := range []string{"", homeFolder, tempFolder, binFolder} {
 		if err := os.Mkdir(filepath.Join(path, sub), 0o700); err != nil {
@@ -195,9 +195,9 @@ func layOut(path string) error {
 	return nil
 }
 
-// powerOffScript asks the outer process to end the instance, which ends this script too. What goes on is an instance
-// whose outer process hangs, or was killed together with the guest: then its number may be another's by now, and what
-// it left must be ended all the same.
+// powerOffScript tells the outer process to end the instance, which ends this script too. The script continues only if
+// the outer process hangs, or was killed together with the guest. Then another process may have the outer one's number,
+// and the script itself must end what is left of the instance.
 const powerOffScript = `#!/bin/sh
 i=$` + marker + `
 p=$(cat "$i/` + pidFile + `")
@@ -208,13 +208,13 @@ p=${e#/proc/} p=${p%/environ}
 done 2>/dev/null
 `
 
-// marker is the environment variable that every process of an instance is born with: the instance's folder.
+// marker is an environment variable of every process of an instance: the instance's folder.
 const marker = "DROVER_LOCAL_INSTANCE"
 
 func marked(path string) string { return marker + "=" + path }
 
-// environment is what a login finds: little, as on an instance of any cloud. The image is this host, so its caches are
-// shared.
+// environment is the environment of a login: little, as on an instance of any cloud. The image is this host, so its
+// caches are shared.
 func environment(path string, me *user.User) []string {
 	env := []string{
 		"HOME=" + filepath.Join(path, homeFolder),
@@ -234,8 +234,8 @@ func environment(path string, me *user.User) []string {
 	return env
 }
 
-// reserve binds a port of the kernel's choice on the loopback. While it does not listen, connections to it are refused,
-// as an instance's are that still boots.
+// reserve binds a port that the kernel chooses on the loopback interface. Until the socket listens, connections to it
+// are refused, as with an instance that is still booting.
 func reserve(listen bool) (*os.File, netip.AddrPort, error) {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -258,7 +258,7 @@ func reserve(listen bool) (*os.File, netip.AddrPort, error) {
 	return socket, netip.AddrPortFrom(loopback, uint16(bound.(*unix.SockaddrInet4).Port)), nil
 }
 
-// start runs the outer process in a session of its own, with nothing of ours but what it is handed.
+// start runs the outer process in its own session. It inherits only the files that are passed to it.
 func (c *cloud) start(path, program string, l launch, held, socket *os.File) error {
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -284,14 +284,14 @@ func (c *cloud) start(path, program string, l launch, held, socket *os.File) err
 	return writePID(path, pid)
 }
 
-// writePID records an instance's process. The instance does so too, since its controller may be killed right after it
-// has started it.
+// writePID records an instance's process. The instance does so too, since its controller may be killed right after
+// starting it.
 func writePID(path string, pid int) error {
 	return atomicfile.Write(filepath.Join(path, pidFile), []byte(strconv.Itoa(pid)+"\n"))
 }
 
-// nameless is a file of a text that only whoever inherits it can read: it has no name any more when the text, which may
-// hold secrets, is written.
+// nameless returns a file that contains a text and can be read only by processes that inherit it. The text may contain
+// secrets, so the file's name is removed before the text is written.
 func nameless(folder string, text []byte) (*os.File, error) {
 	f, err := os.CreateTemp(folder, "nameless-*")
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 	"drover/internal/processes"
 )
 
-// powerOffTime is how long an instance's own processes have to end it in good order.
+// powerOffTime is how long an instance's own processes have for an orderly end.
 const powerOffTime = 2 * time.Second
 
-// Destroy ends the instance's processes, whatever has become of them, and takes its folder away.
+// Destroy ends the instance's processes, whatever their state, and removes its folder.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	path, err := c.path(id)
 	if err != nil {
-		return nil // never given, so never there
+		return nil // never assigned, so there is no instance
 	}
 	if err := powerOff(ctx, path); err != nil {
 		return errs.Classify("destroy instance "+id, err)
@@ -42,7 +42,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return errs.Classify("destroy instance "+id, c.remove(ctx, path))
 }
 
-// Stop ends the instance's processes and leaves its folder, in which there is all that Start needs.
+// Stop ends the instance's processes and leaves its folder, which contains everything that Start needs.
 func (c *cloud) Stop(ctx context.Context, id string) error {
 	doing := "stop instance " + id
 	in, err := c.Describe(ctx, id)
@@ -68,7 +68,7 @@ func (c *cloud) Stop(ctx context.Context, id string) error {
 	return err
 }
 
-// Start starts the processes again, at another address. What the cloud took back it does not give again.
+// Start starts the processes again, at another address. It refuses an instance that the cloud took back.
 func (c *cloud) Start(ctx context.Context, id string) error {
 	path, err := c.path(id)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 	return errs.Classify("start instance "+id, c.startAgain(ctx, path))
 }
 
-// startAgain starts a stopped instance, unless it lives. The fleet's lock is held.
+// startAgain starts a stopped instance, unless it is alive. The fleet's lock is held.
 func (c *cloud) startAgain(ctx context.Context, path string) error {
 	switch alive, err := folderlock.Held(path); {
 	case err != nil || alive:
@@ -106,13 +106,13 @@ func (c *cloud) startAgain(ctx context.Context, path string) error {
 		err = c.boot(ctx, path, program, l, r)
 	}
 	if err == nil {
-		err = os.Remove(filepath.Join(path, stoppedFile)) // while it was there the instance was not lost
+		err = os.Remove(filepath.Join(path, stoppedFile)) // while the file existed, the instance could not be lost
 	}
 	return err
 }
 
-// powerOff asks the outer process to end the instance, so that it can bury its dead, and waits a little. That it is not
-// there any more is no error: remove ends whatever is left.
+// powerOff tells the outer process to end the instance, so that it can end its children, and waits a little. It is no
+// error if the process is already gone: remove ends whatever is left.
 func powerOff(ctx context.Context, path string) error {
 	text, err := os.ReadFile(filepath.Join(path, pidFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -125,7 +125,7 @@ func powerOff(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", pidFile, err)
 	}
-	// The descriptor is taken before the process is looked at, so it is the one looked at that is signalled.
+	// Opening the descriptor before checking the process ensures that the checked process is the one that is signalled.
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil
@@ -145,7 +145,7 @@ func powerOff(ctx context.Context, path string) error {
 	return err
 }
 
-// remove ends every process of an instance and takes its folder away. The fleet's lock is held.
+// remove ends every process of an instance and removes its folder. The fleet's lock is held.
 func (c *cloud) remove(ctx context.Context, path string) error {
 	err := processes.EndAll(ctx, func() ([]int, error) { return processes.WithMarker(marked(path)) })
 	if err != nil {
@@ -155,7 +155,8 @@ func (c *cloud) remove(ctx context.Context, path string) error {
 	return os.RemoveAll(path)
 }
 
-// reap takes leave of the outer processes that we started and that have ended, so that they do not stay as zombies.
+// reap collects the exit status of the outer processes that we started and that have ended, so that they do not stay as
+// zombies.
 func (c *cloud) reap() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 	"drover/driver/kit"
 )
 
-// errs is the table of errors of this host: what is missing is not found, and what is full or forbidden is said to be
-// so.
+// errs is the table of errors of this host.
 var errs = kit.Errors{
 	Read: read,
 	Table: slices.Concat(
@@ -26,7 +25,7 @@ var errs = kit.Errors{
 	),
 }
 
-// read is what the kernel says.
+// read returns the kernel's error.
 func read(err error) (a kit.Answer, ok bool) {
 	var number syscall.Errno
 	if errors.Is(err, fs.ErrNotExist) {

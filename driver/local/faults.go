@@ -18,7 +18,7 @@ import (
 	"drover/internal/processes"
 )
 
-// ofCalls is what goes wrong with calls, whatever they are about.
+// ofCalls returns the faults that affect calls in general.
 func (f faultConfig) ofCalls() middleware.Faults {
 	return middleware.Faults{Seed: f.Seed, Calls: map[middleware.Method]middleware.Trouble{
 		middleware.MethodCreate:  {Delay: f.Latency.Create, Fail: f.ErrorRate.Create},
@@ -27,13 +27,12 @@ func (f faultConfig) ofCalls() middleware.Faults {
 	}}
 }
 
-// neverBoots says whether SSH will never answer on the instance of this name.
+// neverBoots reports whether SSH never answers on the instance with this name.
 func (f faultConfig) neverBoots(name string) bool {
 	return f.BootFailures > 0 && middleware.Chance(f.Seed, "boot", name).Float64() < f.BootFailures
 }
 
-// lifetime is how long the instance of this name lives, 0 for as long as it is let. It is distributed as lifetimes
-// without memory are.
+// lifetime returns how long the instance with this name lives; 0: no limit. Lifetimes have an exponential distribution.
 func (f faultConfig) lifetime(name string) time.Duration {
 	if f.SuddenDeath == 0 {
 		return 0
@@ -42,8 +41,8 @@ func (f faultConfig) lifetime(name string) time.Duration {
 	return max(1, time.Duration(-math.Log(1-u)*float64(f.SuddenDeath)))
 }
 
-// announced is where an instance that listens at an address is said to be. With another host part, what stands between
-// carries the connections from there, or does with them as it likes.
+// announced returns the reported address of an instance that listens at an address. With another host part, a proxy
+// there can forward the connections, or disturb them.
 func (f faultConfig) announced(address netip.AddrPort) string {
 	if f.Announce.IsValid() {
 		address = netip.AddrPortFrom(f.Announce, address.Port())
@@ -51,7 +50,7 @@ func (f faultConfig) announced(address netip.AddrPort) string {
 	return address.String()
 }
 
-// outOf says whether the cloud has no more of a candidate, so long after it was opened.
+// outOf reports whether the cloud has run out of a candidate at this time since it was opened.
 func (f faultConfig) outOf(c driver.Candidate, age time.Duration) bool {
 	for _, s := range f.Capacity {
 		if (s.Type == "" || s.Type == c.ProviderType) && (s.Zone == "" || s.Zone == c.Zone) &&
@@ -62,15 +61,15 @@ func (f faultConfig) outOf(c driver.Candidate, age time.Duration) bool {
 	return false
 }
 
-// The files by which an instance is known that does not run and yet is not gone: its cloud took it back, or it powered
-// itself off where that only stops it. Until it is destroyed it is listed as stopped.
+// The files of an instance that does not run and yet is not gone: its cloud took it back, or it powered itself off
+// where that only stops it. Until it is destroyed it is listed as stopped.
 const (
-	noticesFile = "notices" // what the cloud says to the instance, as the runner reads it; with it the instance is listed as reclaimed
+	noticesFile = "notices" // the cloud's notice to the instance, as the runner reads it; with it the instance is listed as reclaimed
 	stoppedFile = "stopped"
 	upFile      = "up"
 )
 
-// remains reports whether a dead instance is one to be listed nevertheless.
+// remains reports whether a dead instance is still to be listed.
 func remains(path string) bool {
 	said, err := os.Stat(filepath.Join(path, stoppedFile))
 	return has(path, noticesFile) || err == nil && said.Size() > 0
@@ -81,8 +80,7 @@ func has(path, name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// lookAtRemains ends whatever is left of a dead instance and reads what there is to say of it. The fleet's lock is
-// held.
+// lookAtRemains ends whatever is left of a dead instance and reads its description. The fleet's lock is held.
 func (c *cloud) lookAtRemains(ctx context.Context, fleet, path string) (driver.Instance, error) {
 	if err := processes.EndAll(ctx, func() ([]int, error) { return processes.WithMarker(marked(path)) }); err != nil {
 		return driver.Instance{}, err
@@ -93,15 +91,15 @@ func (c *cloud) lookAtRemains(ctx context.Context, fleet, path string) (driver.I
 	return in, err
 }
 
-// fate is what the cloud has in store for an instance.
+// fate is what the cloud will do to an instance.
 type fate struct {
-	Lifetime time.Duration `json:"lifetime"` // then it dies; 0: as long as it is let
-	Reclaim  time.Duration `json:"reclaim"`  // then it is told that the cloud takes it back; 0: never
-	Notice   time.Duration `json:"notice"`   // and this much later it is taken; 0: at once
-	Stops    bool          `json:"stops"`    // powered off it is only stopped
+	Lifetime time.Duration `json:"lifetime"` // after this time it dies; 0: no limit
+	Reclaim  time.Duration `json:"reclaim"`  // after this time it gets the notice that the cloud takes it back; 0: never
+	Notice   time.Duration `json:"notice"`   // this much later it is taken back; 0: at once
+	Stops    bool          `json:"stops"`    // a power-off only stops it
 }
 
-// fateOf draws the fate of the instance of this name.
+// fateOf draws the fate of the instance with this name.
 func (f faultConfig) fateOf(name string) fate {
 	r := f.Reclaim
 	fate := fate{Lifetime: f.lifetime(name), Stops: f.PowerOff == driver.PowerOffStops}
@@ -111,8 +109,8 @@ func (f faultConfig) fateOf(name string) fate {
 	return fate
 }
 
-// unfold waits until the instance must die, which a guest that has ended need not wait for. It returns false if it
-// never must.
+// unfold waits until the instance must die, or until ctx ends because the guest has ended. It returns false if the
+// instance never must die.
 func (f fate) unfold(ctx context.Context, folder string) (dies bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

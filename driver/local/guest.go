@@ -22,8 +22,8 @@ import (
 	"drover/internal/processes"
 )
 
-// What the guest's SSH server allows. Whoever is on this host can connect to it, so what is allowed before a login is
-// little.
+// The limits of the guest's SSH server. Everybody on this host can connect to it, so a client may do little before it
+// logs in.
 const (
 	backlog    = 128
 	maxConns   = 256
@@ -32,7 +32,7 @@ const (
 	maxEnvSize = 64 << 10
 )
 
-// guest is the inside of an instance: it boots, then serves SSH until it or the outer process dies.
+// guest is the inner process of an instance: it boots, then serves SSH until it or the outer process dies.
 type guest struct {
 	launch
 	home   string
@@ -62,8 +62,8 @@ func runGuest(folder string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go r.Run(ctx)
-	// Signals that Drover was started to ignore (nohup, a shell's &) would be ignored by every command here; those that
-	// are caught are not.
+	// If Drover was started with signals ignored (nohup, a shell's &), every command here would ignore them too, unless
+	// they are caught.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT)
 	ended := make(chan error, 2)
 	go func() {
@@ -74,9 +74,9 @@ func runGuest(folder string) error {
 	return errors.Join(<-ended, r.EndTree())
 }
 
-// run boots and then serves for as long as it can.
+// run boots and then serves SSH until the end.
 func (g *guest) run(ctx context.Context, socket *os.File) error {
-	// Init scripts run side by side and are not waited for, as logins are not held up by them on other clouds.
+	// Init scripts run concurrently, and nothing waits for them, since they do not delay logins on other clouds either.
 	for _, text := range g.Init {
 		if err := g.init(text); err != nil {
 			return err
@@ -105,7 +105,7 @@ func (g *guest) run(ctx context.Context, socket *os.File) error {
 	return server.Serve(listener)
 }
 
-// init starts an init script, whose text may be secret and so is in no argument list.
+// init starts an init script. Its text may be secret, so it is in no argument list.
 func (g *guest) init(text string) error {
 	script, err := nameless(filepath.Dir(g.home), []byte(text))
 	if err != nil {
@@ -138,7 +138,7 @@ func (g *guest) server() (*ssh.Server, error) {
 	}, nil
 }
 
-// admit bounds how many connections there are, and for how long one may stay that has not proved its key.
+// admit limits the number of connections, and how long one may last without authentication.
 func (g *guest) admit(ctx ssh.Context, conn net.Conn) net.Conn {
 	select {
 	case g.conns <- struct{}{}:
@@ -161,8 +161,8 @@ func tolerable(environ []string) bool {
 	return len(environ) <= maxEnvVars && len(strings.Join(environ, "")) <= maxEnvSize
 }
 
-// serveSession is the library's handler, but for the context of the session: it ends with the session's channel, not
-// only with the connection, so that a client which gives up one command of many ends that command.
+// serveSession is the library's handler with another context: the context ends with the session's channel, not only
+// with the connection. So a client that abandons one of several commands ends that command.
 func serveSession(srv *ssh.Server, conn *gossh.ServerConn, ch gossh.NewChannel, ctx ssh.Context) {
 	open, closed := context.WithCancel(ctx)
 	defer closed()
@@ -177,14 +177,14 @@ type sessionContext struct {
 func (c sessionContext) Done() <-chan struct{} { return c.open.Done() }
 func (c sessionContext) Err() error            { return c.open.Err() }
 
-// hangUpTime is how long a command has to end after its session was closed under it.
+// hangUpTime is how long a command has to end after its session was closed.
 const hangUpTime = time.Second
 
-// exitNoStart is what shells give for a command that cannot be run.
+// exitNoStart is the exit code that shells use for a command that cannot be run.
 const exitNoStart = 126
 
 // session runs one command, or a shell if there is none, and reports its end. Like any SSH server it keeps the session
-// open until the command has ended and its output is closed, by whoever may have inherited it.
+// open until the command has ended and every process that inherited its output has closed it.
 func (g *guest) session(s ssh.Session) {
 	p, err := g.runCommand(s)
 	if err != nil {
@@ -208,7 +208,7 @@ func (g *guest) session(s ssh.Session) {
 	}
 }
 
-// command is a running one, and our ends of its pipes.
+// command is a running command, with our ends of its pipes.
 type command struct {
 	pid            int
 	exited         <-chan unix.WaitStatus
@@ -243,7 +243,7 @@ func (g *guest) runCommand(s ssh.Session) (c command, err error) {
 	return command{pid, exited, ours[0], ours[1], ours[2]}, err
 }
 
-// environ adds what the client asks for to what the instance has, of which nothing is replaced.
+// environ adds the client's variables to the instance's, without replacing any.
 func (g *guest) environ(asked []string) []string {
 	env := slices.Clone(g.Environment)
 	for _, v := range asked {
@@ -260,13 +260,13 @@ func (g *guest) environ(asked []string) []string {
 func (c command) pipe(s ssh.Session) <-chan struct{} {
 	go func() {
 		defer c.stdin.Close()
-		io.Copy(c.stdin, s) // a command may well not want to read it all
+		io.Copy(c.stdin, s) // a command need not read all of it
 	}()
 	var outputs sync.WaitGroup
 	send := func(to io.Writer, from *os.File) {
 		outputs.Go(func() {
 			defer from.Close()
-			io.Copy(to, from) // if the client is gone, so is whoever could be told
+			io.Copy(to, from) // if the client is gone, an error cannot be reported to anyone
 		})
 	}
 	send(s, c.stdout)
@@ -279,7 +279,8 @@ func (c command) pipe(s ssh.Session) <-chan struct{} {
 	return drained
 }
 
-// hangUp ends a command that nobody listens to any more. What has left its session (a supervisor) is not touched.
+// hangUp ends a command to which no client listens. It does not touch processes that have left its session (a
+// supervisor).
 func (g *guest) hangUp(c command, drained <-chan struct{}) {
 	c.stdout.Close()
 	c.stderr.Close()
@@ -292,8 +293,8 @@ func (g *guest) hangUp(c command, drained <-chan struct{}) {
 	<-drained
 }
 
-// forwardSignals passes on what the client sends. It goes on until the channel is closed, since the library waits for
-// whoever has asked for signals to take them.
+// forwardSignals forwards the client's signals. It continues until the channel is closed, since the library blocks
+// until a requested signal is received.
 func (g *guest) forwardSignals(s ssh.Session, pid int) {
 	signals := make(chan ssh.Signal, 8)
 	s.Signals(signals)
@@ -309,7 +310,7 @@ func (g *guest) forwardSignals(s ssh.Session, pid int) {
 	}
 }
 
-// report tells the client how the command ended, by its exit code or by the signal that ended it.
+// report sends the client the command's exit code, or the signal that ended it.
 func report(s ssh.Session, status unix.WaitStatus) {
 	if !status.Signaled() {
 		s.Exit(status.ExitStatus())
@@ -327,6 +328,6 @@ func report(s ssh.Session, status unix.WaitStatus) {
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
-		f.Close() // which is an error for one that is nil
+		f.Close() // closing nil only returns an error
 	}
 }

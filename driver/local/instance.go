@@ -17,14 +17,14 @@ import (
 	"drover/internal/processes"
 )
 
-// Command is the first argument by which Drover's binary knows that it is to be an instance: it then calls
-// [InstanceMain] with the arguments after it, before anything else.
+// Command is the first argument with which Drover's binary becomes an instance: it then calls [InstanceMain] with the
+// arguments after it, before anything else.
 const Command = "local-instance"
 
-// guestFlag tells the inner process from the outer one.
+// guestFlag distinguishes the inner process from the outer one.
 const guestFlag = "-guest"
 
-// launch is what Create hands to the two processes, as JSON on their standard input.
+// launch is what Create passes to the two processes, as JSON on their standard input.
 type launch struct {
 	HostKey     string        `json:"host_key"`
 	PublicKey   string        `json:"public_key"`
@@ -59,8 +59,8 @@ func InstanceMain(args []string) int {
 	return 0
 }
 
-// runOuter is the process whose death is the instance's: it starts the guest and outlives it by as long as it takes to
-// end everything that ran in it.
+// runOuter is the process whose death is the instance's: it starts the guest and, when that ends, ends everything that
+// ran in it.
 func runOuter(folder string) error {
 	lock, socket := inherited(fdLock, "lock"), inherited(fdSocket, "ssh")
 	defer lock.Close()
@@ -104,17 +104,17 @@ func runOuter(folder string) error {
 	case <-ended:
 	case <-stop:
 		if l.Fate.Stops || has(folder, stoppedFile) {
-			l.Init = nil // that was for the first boot, and may hold secrets
+			l.Init = nil // the scripts were for the first boot, and may contain secrets
 			err = errors.Join(os.Remove(filepath.Join(folder, upFile)), atomicfile.WriteJSON(filepath.Join(folder, stoppedFile), l))
 		}
 	case err := <-dies:
-		// A sudden death leaves no time for an end in good order.
+		// A sudden death leaves no time for an orderly end.
 		return errors.Join(err, unix.Kill(os.Getpid(), unix.SIGKILL))
 	}
 	return errors.Join(err, r.EndTree())
 }
 
-// readLaunch reads standard input and leaves it as it was, for the guest.
+// readLaunch reads standard input and rewinds it for the guest.
 func readLaunch() (l launch, err error) {
 	if err := json.NewDecoder(os.Stdin).Decode(&l); err != nil {
 		return l, fmt.Errorf("read the launch request: %w", err)
@@ -123,7 +123,8 @@ func readLaunch() (l launch, err error) {
 	return l, err
 }
 
-// inherited takes over a file that Create or the outer process handed down, and hands it no further by itself.
+// inherited opens a file that Create or the outer process passed on, and keeps child processes from inheriting it by
+// default.
 func inherited(fd int, name string) *os.File {
 	unix.CloseOnExec(fd)
 	return os.NewFile(uintptr(fd), name)

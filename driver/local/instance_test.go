@@ -17,7 +17,7 @@ import (
 	"drover/driver/drivertest"
 )
 
-// pidOf is the instance's own process.
+// pidOf returns the instance's own process.
 func (w *world) pidOf(name string) int {
 	w.t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.folder, "fleet", name, "pid"))
@@ -27,7 +27,7 @@ func (w *world) pidOf(name string) int {
 	return pid
 }
 
-// guestOf is the process inside, which is the parent of what runs there.
+// guestOf returns the process inside, the parent of everything that runs there.
 func guestOf(t *testing.T, client *ssh.Client) int {
 	t.Helper()
 	pid, err := strconv.Atoi(run(t, client, "echo $PPID"))
@@ -87,7 +87,7 @@ func TestDeath(t *testing.T) {
 		w := newWorld(t, "")
 		client := w.login(w.create("one"))
 		pid := daemon(t, client, "sleep 1000")
-		// A stopped guest cannot clean up, so nobody is left who could.
+		// A stopped guest cannot clean up, and nobody else could.
 		guest := guestOf(t, client)
 		drivertest.Must(t, syscall.Kill(guest, syscall.SIGSTOP))
 		kill(t, w.pidOf("one"))

@@ -18,7 +18,7 @@ import (
 	"drover/internal/logkey"
 )
 
-// List finds every instance of every fleet in the folder, and cleans away the dead.
+// List finds every instance of every fleet in the folder, and removes dead ones.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	c.reap()
 	fleets, err := instanceFolders(c.o.Folder)
@@ -36,7 +36,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	return slices.DeleteFunc(found, func(in driver.Instance) bool { return !in.Bears(tags) }), nil
 }
 
-// Describe looks into one instance's folder, as List does into all.
+// Describe reads one instance's folder, as List reads all of them.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	path, err := c.path(id)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *cloud) listFleet(ctx context.Context, fleet string) ([]driver.Instance,
 	for _, path := range paths {
 		in, err := c.look(ctx, filepath.Base(fleet), path)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // it went, or is not yet an instance
+			continue // it has been removed, or is not yet an instance
 		}
 		if err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func (c *cloud) listFleet(ctx context.Context, fleet string) ([]driver.Instance,
 	return found, nil
 }
 
-// look reads the instance in a folder, or cleans it away if it is dead, which is os.ErrNotExist.
+// look reads the instance in a folder. If the instance is dead, look removes it and returns os.ErrNotExist.
 func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Instance{}, err
@@ -81,7 +81,7 @@ func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, 
 		return driver.Instance{}, err
 	}
 	defer folderlock.Unlock(held)
-	if in, alive, err := living(fleet, path); alive || err != nil { // it was being created
+	if in, alive, err := living(fleet, path); alive || err != nil { // it was being created meanwhile
 		return in, err
 	}
 	if remains(path) {
@@ -94,7 +94,7 @@ func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, 
 	return driver.Instance{}, os.ErrNotExist
 }
 
-// living reads the instance in a folder if it lives.
+// living reads the instance in a folder if it is alive.
 func living(fleet, path string) (in driver.Instance, alive bool, err error) {
 	if alive, err = folderlock.Held(path); alive {
 		in, err = readInstance(fleet, path)
@@ -102,8 +102,8 @@ func living(fleet, path string) (in driver.Instance, alive bool, err error) {
 	return in, alive, err
 }
 
-// lockToClean waits for our own fleet's lock. Another's is left alone if it is held, with os.ErrNotExist: a controller
-// that was stopped at the wrong moment must not stop those of other fleets.
+// lockToClean waits for our own fleet's lock. If another fleet's lock is held, it returns os.ErrNotExist and leaves
+// that fleet alone: a controller that is suspended at the wrong moment must not block those of other fleets.
 func (c *cloud) lockToClean(ctx context.Context, fleet string) (*os.File, error) {
 	if fleet == c.o.Fleet {
 		return folderlock.Lock(ctx, c.fleetFolder(fleet))
@@ -115,7 +115,7 @@ func (c *cloud) lockToClean(ctx context.Context, fleet string) (*os.File, error)
 	return held, err
 }
 
-// instanceFolders lists the folders in one, without the hidden: those of fleets, or of one fleet's instances.
+// instanceFolders lists the folders in a folder, except hidden ones: those of fleets, or of one fleet's instances.
 func instanceFolders(in string) ([]string, error) {
 	entries, err := os.ReadDir(in)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -130,7 +130,7 @@ func instanceFolders(in string) ([]string, error) {
 	return folders, nil
 }
 
-// SetTags puts a whole file of tags in the place of the old one.
+// SetTags replaces the whole file of tags.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	path, err := c.path(id)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	return errs.Classify("tag instance "+id, atomicfile.WriteJSON(filepath.Join(path, tagsFile), tags))
 }
 
-// VerifyHostKey compares with the key that was planted.
+// VerifyHostKey compares the key with the planted one.
 func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
 	path, err := c.path(in.ID)
 	if err != nil {
@@ -163,10 +163,10 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 	return ctx.Err()
 }
 
-// mostAttribute is how large an attribute may be, as with the clouds that have them.
+// mostAttribute is the maximum size of an attribute, as in the clouds that have them.
 const mostAttribute = 256 << 10
 
-// Attribute is a file of the configured folder.
+// Attribute reads a file of the configured folder.
 func (c *cloud) Attribute(_ context.Context, name string) (string, error) {
 	if c.config.Attributes == "" || name != filepath.Base(name) {
 		return "", drover.Errorf(drover.KindNotFound, "there is no attribute %.80q", name)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a folder with a cloud in it, whose instances end with the test.
+// world is a folder with a cloud, whose instances end with the test.
 type world struct {
 	t      testing.TB
 	folder string
@@ -58,7 +58,7 @@ func (w *world) options(fleet string) driver.Options {
 	return drivertest.Options(w.t, "here", "local", fleet, w.config, w.folder)
 }
 
-// destroyAll goes by the folders, since a cloud that misbehaves may not list.
+// destroyAll reads the folders, since a cloud that misbehaves may not list instances.
 func (w *world) destroyAll() {
 	w.config = ""
 	cloud, err := local.Open(context.Background(), w.options("cleaner"))
@@ -75,7 +75,7 @@ func (w *world) destroyAll() {
 	}
 }
 
-// request asks for the one type there is by default.
+// request returns a request for the only default type.
 func (w *world) request(name string) driver.CreateRequest {
 	return driver.CreateRequest{
 		Name:       name,
@@ -93,7 +93,7 @@ func (w *world) create(name string) driver.Instance {
 	return in
 }
 
-// describe asks for the fleet's instance of a name.
+// describe describes the fleet's instance with this name.
 func (w *world) describe(name string) (driver.Instance, error) {
 	describer, can := driver.As[driver.Describer](w.cloud)
 	if !can {
@@ -109,7 +109,7 @@ func (w *world) list() []driver.Instance {
 	return all
 }
 
-// login connects to an instance; the driver vouches for its host key.
+// login connects to an instance; the driver verifies its host key.
 func (w *world) login(in driver.Instance) *ssh.Client {
 	w.t.Helper()
 	client, err := w.dial(in)
@@ -170,7 +170,7 @@ func newSigner(t testing.TB) ssh.Signer {
 	return signer
 }
 
-// BenchmarkCreateToLogin is the time from asking for an instance to the end of the first command on it.
+// BenchmarkCreateToLogin measures the time from a create request to the end of the first command on the instance.
 func BenchmarkCreateToLogin(b *testing.B) {
 	w := newWorld(b, "")
 	var created time.Duration

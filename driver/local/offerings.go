@@ -13,20 +13,20 @@ import (
 	"drover/driver/kit"
 )
 
-// What is offered when the configuration is silent.
+// What is offered by default.
 const (
-	defaultName  = "local" // of the only type and the only zone
+	defaultName  = "local" // the name of the only type and the only zone
 	defaultPrice = drover.Dollar / 100
 )
 
-// catalog is all that this cloud can be asked for, sorted by type, zone and market.
+// catalog is all offerings of this cloud, sorted by type, zone and market.
 type catalog []drover.Offering
 
 func (c *cloud) Offerings(context.Context) ([]drover.Offering, error) {
 	return slices.Clone(c.catalog), nil
 }
 
-// catalog fills in what the configuration leaves out and multiplies types, zones and markets.
+// catalog fills in what the configuration leaves out and makes an offering for each type, zone and market.
 func (c Config) catalog(o driver.Options) (catalog, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (c Config) catalog(o driver.Options) (catalog, error) {
 	})
 }
 
-// hostResources are this host's processors and memory, and what is free in the folder's file system.
+// hostResources returns this host's processors and memory, and the free space in the folder's file system.
 func hostResources(folder string) (drover.Resources, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(folder, &fs); err != nil {

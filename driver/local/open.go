@@ -1,8 +1,8 @@
-// Package local is a cloud on this host: every instance is a process tree with an SSH server of its own.
+// Package local is a cloud on this host: every instance is a process tree with its own SSH server.
 //
-// It exists so that everything Drover does can be done, and tested, without an account anywhere. In every way that
-// matters it is a real cloud: instances outlive the controller, are found again by listing, are reached only by SSH,
-// can die at any moment, and cost something.
+// With it, everything that Drover does can be done, and tested, without an account anywhere. In every way that matters
+// it is a real cloud: instances outlive the controller, are found again by listing, are reached only by SSH, can die at
+// any moment, and cost something.
 //
 // An instance is the folder <Options.Folder>/<fleet>/<name> and two processes that hold a lock on it: the outer one,
 // whose id is in the file pid, and inside it the guest, which serves SSH. Both are Drover's own binary, started from
@@ -16,7 +16,7 @@
 //	switch           the instance's dead-man switch
 //	notices          the cloud's interruption notice to the instance
 //	up               it has booted far enough to be stopped
-//	stopped          it is to be stopped or, once this says how to start it again, is
+//	stopped          it is being stopped; once the file contains how to start it again, it is stopped
 //
 // A locked folder is a live instance; an unlocked one is dead, and the next list ends what is left of it before
 // removing the folder, unless the instance was taken back or stopped: then it is listed until it is destroyed. So an
@@ -44,7 +44,7 @@ import (
 	"drover/driver/middleware"
 )
 
-// longestFleet is what fits the name of a folder, and half of an id.
+// longestFleet is the longest fleet id that fits into the name of a folder, and half of an id.
 const longestFleet = longestName
 
 type cloud struct {
@@ -91,7 +91,8 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	}
 }
 
-// Close leaves the instances alone. The fleet's folder goes if nothing is in it, which os.IsExist reports.
+// Close leaves the instances alone. It removes the fleet's folder if that is empty; otherwise os.IsExist reports the
+// error.
 func (c *cloud) Close() error {
 	c.reap()
 	if err := os.Remove(c.fleetFolder(c.o.Fleet)); err != nil && !os.IsNotExist(err) && !os.IsExist(err) {

@@ -114,13 +114,13 @@ func TestStopAndStart(t *testing.T) {
 	client := w.login(in)
 	pid := daemon(t, client, "sleep 1000")
 	run(t, client, "echo kept > file")
-	for range 2 { // again it succeeds
+	for range 2 { // repeating it succeeds
 		drivertest.Must(t, starter.Stop(t.Context(), in.ID))
 	}
 	if running(pid) || w.list()[0].State != driver.Stopped || w.list()[0].Reclaimed {
 		t.Errorf("stopped: %+v, its process runs: %v", w.list(), running(pid))
 	}
-	again := w.open("fleet") // whoever starts it need not be who stopped it
+	again := w.open("fleet") // another controller than the one that stopped it may start it
 	starter, _ = driver.As[driver.Starter](again)
 	for range 2 {
 		drivertest.Must(t, starter.Start(t.Context(), in.ID))
@@ -135,7 +135,7 @@ func TestStopAndStart(t *testing.T) {
 	if err := starter.Start(t.Context(), "fleet.none"); drover.KindOf(err) != drover.KindNotFound {
 		t.Errorf("start none: %v", err)
 	}
-	// An instance that is killed while it stops has died: nobody knows any more how to start it.
+	// An instance that is killed while it stops is dead: nobody can start it again.
 	drivertest.Must(t, os.WriteFile(filepath.Join(w.folder, "fleet", "one", "stopped"), nil, 0o600))
 	kill(t, w.pidOf("one"))
 	until(t, "it is gone", func() bool { return len(w.list()) == 0 })
@@ -152,7 +152,7 @@ func TestPowerOffOfAnInstanceWhoseProcessesWereKilled(t *testing.T) {
 	marked := "DROVER_LOCAL_INSTANCE=" + run(t, client, `printf %s "$DROVER_LOCAL_INSTANCE"`)
 	kill(t, w.pidOf("one"), guestOf(t, client))
 
-	// By now the number of its process may be another's.
+	// By now another process may have its number.
 	stranger := exec.Command("sleep", "1000")
 	drivertest.Must(t, stranger.Start())
 	defer stranger.Process.Kill()
@@ -170,7 +170,7 @@ func TestPowerOffOfAnInstanceWhoseProcessesWereKilled(t *testing.T) {
 	}
 }
 
-// kill has processes end at once, none seeing the end of another.
+// kill ends processes at once, before any sees another end.
 func kill(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {

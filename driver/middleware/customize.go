@@ -11,8 +11,8 @@ import (
 	"drover/driver/kit"
 )
 
-// Custom is what a user adds to every instance of a cloud. In both texts {fleet}, {pool}, {name}, {zone} and
-// {project} stand for the instance's.
+// Custom is what a user adds to every instance of a cloud. In both texts {fleet}, {pool}, {name}, {zone} and {project}
+// are replaced with the instance's.
 type Custom struct {
 	Template string // in the driver's own format; empty for none
 	Init     string // a script that begins with #!, or, where instances have cloud-init, anything that it reads; empty for none
@@ -25,8 +25,8 @@ type customized struct {
 }
 
 // Customize wraps a cloud so that every create request has the user's and the pool's additions, filled in; a pool's
-// template replaces the cloud's. What the cloud cannot accept is KindInvalid now rather than at the first create: a
-// template for a driver that has none, an init text of unknown format or too large.
+// template replaces the cloud's. It returns KindInvalid for what the cloud cannot accept, so that this does not fail at
+// the first create: a template for a driver that has none, or an init text of unknown format or too large.
 func Customize(c driver.Cloud, custom Custom) (driver.Cloud, error) {
 	can := c.Capabilities()
 	if custom.Template != "" && !can.Template {
@@ -41,8 +41,8 @@ func Customize(c driver.Cloud, custom Custom) (driver.Cloud, error) {
 // Unwrap returns the cloud within.
 func (c *customized) Unwrap() driver.Cloud { return c.Cloud }
 
-// Create fills in the texts. A text that contains the zone is right for one zone only, so then only candidates in the
-// first one's zone are tried.
+// Create fills in the texts. A text that contains the zone is right for one zone only, so Create then keeps only
+// candidates in the first one's zone.
 func (c *customized) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	if len(r.Candidates) == 0 {
 		return c.Cloud.Create(ctx, r)

@@ -8,12 +8,12 @@ import (
 	"drover/driver"
 )
 
-// dryPause is how long a change is left alone that a dry run refused.
+// dryPause is the delay before the engine may repeat a change that a dry run refused.
 const dryPause = 5 * time.Minute
 
-// DryRun wraps a cloud so that it is read and never changed: tell receives each call that would have changed
-// something, and the call is refused. A create is refused as by a quota of everything, so that the engine tries
-// nothing else in its place and asks again now and then.
+// DryRun wraps a cloud so that it is read and never changed: tell receives each call that would have changed something,
+// and the call is refused. A create is refused as if a quota of everything were used up, so that the engine tries no
+// alternative and repeats it now and then.
 func DryRun(c driver.Cloud, tell func(Call)) driver.Cloud {
 	return Intercept(c, func(ctx context.Context, a Call, do func(context.Context) error) error {
 		if !a.Method.Changes() {

@@ -11,18 +11,18 @@ import (
 	"drover/internal/logkey"
 )
 
-// forgetAfter is how many lists in a row must lack an instance before FleetCloud forgets that it was its fleet's.
+// forgetAfter is how many lists in a row must omit an instance before FleetCloud forgets that it belonged to its fleet.
 const forgetAfter = 1000
 
-// FleetCloud is a Cloud that sees and touches only one fleet's instances, whoever else uses the account.
+// FleetCloud is a Cloud that sees and touches only one fleet's instances, even if others use the account.
 type FleetCloud struct {
 	driver.Cloud
 	fleet string
 
 	mu    sync.Mutex
-	log   *slog.Logger   // where the next list tells what others own; nil: it does not; guarded by mu
-	later *slog.Logger   // where another does that, since the first has failed; guarded by mu
-	again bool           // it is the last that does; guarded by mu
+	log   *slog.Logger   // where the next list logs what others own; nil: it does not; guarded by mu
+	later *slog.Logger   // where a later list does so, since the first has failed; guarded by mu
+	again bool           // the next list is the last to do so; guarded by mu
 	lists int            // guarded by mu
 	seen  map[string]int // the number of the last list that had an instance of this fleet, by id; guarded by mu
 }
@@ -32,9 +32,9 @@ func ForFleet(c driver.Cloud, fleet string) *FleetCloud {
 	return &FleetCloud{Cloud: c, fleet: fleet, seen: map[string]int{}}
 }
 
-// LogOthers makes the next list, and only that one, cover the whole account, and logs how much of it others own. If
-// that fails, one more tries after a good list of the fleet: the cloud may have been down, or the account may be too
-// large to list.
+// LogOthers makes the next list, and only that one, cover the whole account and log how much of it others own. If that
+// fails, one more list tries it after a successful list of the fleet: the cloud may have been down, or the account may
+// be too large to list.
 func (o *FleetCloud) LogOthers(log *slog.Logger) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,8 +96,8 @@ func (o *FleetCloud) takeLog() *slog.Logger {
 	return log
 }
 
-// noteOthers decides, after a list, whether another one logs what others own; log is where this one was to log it, if
-// it was.
+// noteOthers decides, after a list, whether another list logs what others own. If this list was to do so, log is not
+// nil.
 func (o *FleetCloud) noteOthers(log *slog.Logger, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,7 +111,7 @@ func (o *FleetCloud) noteOthers(log *slog.Logger, err error) {
 	}
 }
 
-// tellOthers logs how many instances are not the fleet's, but not which.
+// tellOthers logs how many instances are not the fleet's, without naming them.
 func (o *FleetCloud) tellOthers(log *slog.Logger, all []driver.Instance) {
 	fleets := map[string]string{} // by id
 	for _, in := range all {
@@ -132,9 +132,9 @@ func (o *FleetCloud) tellOthers(log *slog.Logger, all []driver.Instance) {
 	}
 }
 
-// Describe refuses, with KindForbidden, an instance of another fleet, and one without a fleet that was never seen to
-// be this one's. An instance with the fleet's tag may be touched from then on, even if no list had it: lists lag, and
-// after a restart there was none.
+// Describe returns KindForbidden for an instance of another fleet, and for one without a fleet tag that was never seen
+// in this fleet. An instance with the fleet's tag may be touched from then on, even if no list contained it: lists lag,
+// and after a restart there was none.
 func (o *FleetCloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	d, can := driver.As[driver.Describer](o.Cloud)
 	if !can {
@@ -158,7 +158,7 @@ func (o *FleetCloud) Describe(ctx context.Context, id string) (driver.Instance, 
 	return in, nil
 }
 
-// Destroy refuses, with KindForbidden, an instance that was never seen to be the fleet's.
+// Destroy returns KindForbidden for an instance that was never seen in the fleet.
 func (o *FleetCloud) Destroy(ctx context.Context, id string) error {
 	if err := o.check("destroy", id); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (o *FleetCloud) Destroy(ctx context.Context, id string) error {
 	return o.Cloud.Destroy(ctx, id)
 }
 
-// SetTags refuses, with KindForbidden, an instance that was never seen to be the fleet's.
+// SetTags returns KindForbidden for an instance that was never seen in the fleet.
 func (o *FleetCloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	if err := o.check("tag", id); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (o *FleetCloud) GrowDisk(ctx context.Context, id string, size drover.Bytes)
 	return g.GrowDisk(ctx, id, size)
 }
 
-// Adopt lets the fleet touch an instance, because a person or a record says that it is the fleet's.
+// Adopt lets the fleet touch an instance, because a person or a record states that it is the fleet's.
 func (o *FleetCloud) Adopt(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -223,7 +223,8 @@ func (o *FleetCloud) check(doing, id string) error {
 	return nil
 }
 
-// remember keeps the instances just listed and forgets those long gone, so that memory stays bounded.
+// remember notes the instances just listed and forgets those that have been absent for long, so that memory stays
+// bounded.
 func (o *FleetCloud) remember(ours []driver.Instance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

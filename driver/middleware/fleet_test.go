@@ -16,13 +16,13 @@ import (
 	"drover/driver/middleware"
 )
 
-// sloppy is a cloud that lists what it was not asked for, and twice.
+// sloppy is a cloud that lists more than was requested, and twice.
 type sloppy struct {
 	driver.Cloud
 	instances []driver.Instance
 	err       error
 	touched   []string
-	asked     []map[string]string // by which tags it was listed
+	asked     []map[string]string // the tags of each list
 }
 
 func (s *sloppy) Capabilities() driver.Capabilities {
@@ -121,7 +121,7 @@ func TestForFleet(t *testing.T) {
 		down, tooLarge := errors.New("the cloud is down"), errors.New("there is too much")
 		for name, tt := range map[string]struct {
 			fails []error // of each list
-			whole []int   // the lists that ask for everything
+			whole []int   // the lists of the whole account
 			told  string
 		}{
 			"down":      {[]error{down, down, nil, nil, nil}, []int{0, 3}, "of_other_fleets=1 of_no_fleet=1"},

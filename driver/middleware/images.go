@@ -20,7 +20,7 @@ const imageAge = 10 * time.Minute
 type imaged struct {
 	driver.Cloud
 	refs  map[drover.Arch]string
-	finds kit.Names // of the searches that are under way, so that many creates make one
+	finds kit.Names // the searches under way, so that concurrent creates share one
 
 	mu    sync.Mutex
 	found map[imageKey]foundImage // guarded by mu
@@ -36,10 +36,10 @@ type foundImage struct {
 	at time.Time
 }
 
-// WithImages wraps a cloud so that every candidate of a create request has its image: that of its architecture in
-// refs, else that under "". The request's own images take precedence over refs. An ImageFinder is asked what a
-// reference means; of several matches the newest counts, and the answer is used for ten minutes, longer if the cloud
-// cannot be asked again. Any other cloud gets the reference unchanged. A candidate without an image is left out.
+// WithImages wraps a cloud so that every candidate of a create request has its image: that of its architecture in refs,
+// else that under "". The request's own images take precedence over refs. An ImageFinder resolves a reference; of
+// several matches the newest counts. The result is used for ten minutes, or longer if the cloud cannot be queried
+// again. Any other cloud gets the reference unchanged. A candidate without an image is left out.
 func WithImages(c driver.Cloud, refs map[drover.Arch]string) driver.Cloud {
 	return &imaged{Cloud: c, refs: refs, found: map[imageKey]foundImage{}}
 }
@@ -74,7 +74,7 @@ func (c *imaged) Create(ctx context.Context, r driver.CreateRequest) (driver.Ins
 	return c.Cloud.Create(ctx, r)
 }
 
-// image is the id of the image for an architecture.
+// image returns the id of the image for an architecture.
 func (c *imaged) image(ctx context.Context, refs map[drover.Arch]string, arch drover.Arch) (string, error) {
 	ref := cmp.Or(refs[arch], refs[""])
 	if ref == "" {
@@ -100,7 +100,7 @@ func (c *imaged) image(ctx context.Context, refs map[drover.Arch]string, arch dr
 	return c.find(ctx, finder, key, known)
 }
 
-// find asks the cloud. If that fails, the last answer stands.
+// find queries the cloud. If that fails, the last result stays in use.
 func (c *imaged) find(ctx context.Context, finder driver.ImageFinder, key imageKey, last foundImage) (string, error) {
 	all, err := finder.FindImages(ctx, key.ref, key.arch)
 	if err != nil && last.id != "" {
@@ -125,7 +125,7 @@ func (c *imaged) known(key imageKey) foundImage {
 	return c.found[key]
 }
 
-// Newest is the newest image for an architecture; of equally new ones, the last by name and id.
+// Newest returns the newest image for an architecture; of equally new ones, the last by name and id.
 func Newest(all []driver.Image, arch drover.Arch) (newest driver.Image, ok bool) {
 	all = slices.DeleteFunc(slices.Clone(all), func(i driver.Image) bool { return arch != "" && i.Arch != "" && i.Arch != arch })
 	if len(all) == 0 {

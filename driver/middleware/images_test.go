@@ -12,7 +12,7 @@ import (
 	"drover/driver/middleware"
 )
 
-// gallery is a cloud that finds images, and remembers what it was asked to create.
+// gallery is a cloud that finds images, and records its create requests.
 type gallery struct {
 	driver.Cloud
 	images []driver.Image

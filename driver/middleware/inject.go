@@ -14,20 +14,20 @@ import (
 	"drover/driver"
 )
 
-// Faults are what a cloud does wrong. The same seed and calls give the same faults.
+// Faults are what goes wrong in a cloud. The same seed and calls give the same faults.
 type Faults struct {
 	Seed     uint64
 	Calls    map[Method]Trouble
 	Unlisted time.Duration // how long a new instance is missing from lists
-	Lingers  time.Duration // how long one that was destroyed is still listed
+	Lingers  time.Duration // how long a destroyed instance is still listed
 }
 
-// Trouble is what happens to one kind of call. The fractions are of the calls.
+// Trouble is what happens to one kind of call. Fail, Lose and Double are fractions of the calls.
 type Trouble struct {
-	Delay  time.Duration // before each
-	Fail   float64       // come to nothing
-	Errors []error       // how, one after the other; none: transient
-	Lose   float64       // are done, and their answer is lost
+	Delay  time.Duration // before each call
+	Fail   float64       // fail without an effect
+	Errors []error       // their errors, in turn; none: transient
+	Lose   float64       // take effect, but their answer is lost
 	Double float64       // of creates: make a second instance of the same name
 }
 
@@ -39,19 +39,19 @@ func Inject(c driver.Cloud, f Faults) driver.Cloud {
 }
 
 type injected struct {
-	driver.Cloud // whose calls meet trouble
+	driver.Cloud // whose calls have the faults
 	within       driver.Cloud
 	faults       Faults
 
 	mu     sync.Mutex
-	calls  map[Method]int       // how many were made; guarded by mu
-	failed map[Method]int       // and came to nothing; guarded by mu
-	made   map[string]time.Time // when, by id; guarded by mu
+	calls  map[Method]int       // how many calls were made; guarded by mu
+	failed map[Method]int       // how many of them failed; guarded by mu
+	made   map[string]time.Time // when each instance was made, by id; guarded by mu
 	seen   []driver.Instance    // the last list; guarded by mu
 	gone   map[string]ghost     // by id; guarded by mu
 }
 
-// ghost is a destroyed instance that is still listed, until then.
+// ghost is a destroyed instance that is still listed until a time.
 type ghost struct {
 	driver.Instance
 	until time.Time
@@ -99,7 +99,7 @@ func (i *injected) meet(ctx context.Context, a Call, do func(context.Context) er
 	return nil
 }
 
-// draw is the random source of one call.
+// draw returns the random source of one call.
 func (i *injected) draw(call Method) *rand.Rand {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -118,14 +118,14 @@ func (i *injected) fail(call Method, t Trouble) error {
 	return drover.Errorf(drover.KindTransient, "%s: this call failed because of an injected fault", call)
 }
 
-// Chance is the random source of one event: the same seed and event always give the same.
+// Chance returns the random source of one event: the same seed and event always give the same one.
 func Chance(seed uint64, what, which string) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(what + "/" + which))
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// Create notes when the instance was made.
+// Create records when the instance was made.
 func (i *injected) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	in, taken, err := i.Cloud.Create(ctx, r)
 	i.mu.Lock()

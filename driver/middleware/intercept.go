@@ -1,8 +1,8 @@
-// Package middleware has the decorators around every cloud. Each is itself a cloud.
+// Package middleware contains the decorators for every cloud. Each is itself a cloud.
 //
-// A decorator sees each call, including those of the optional interfaces, and may make, refuse or change it. It adds
-// no ability that the cloud inside lacks: driver.As finds an interface only if the innermost cloud has it. Most
-// decorators are one function, by Intercept.
+// A decorator sees each call, including those of the optional interfaces, and may make, refuse or change it. It adds no
+// ability that the cloud inside lacks: driver.As finds an interface only if the innermost cloud has it. Most decorators
+// are one function, passed to Intercept.
 package middleware
 
 import (
@@ -15,7 +15,7 @@ import (
 // Method is a kind of call to a cloud.
 type Method string
 
-// The kinds of call: those of every cloud, then those of some.
+// The kinds of call: first those of every cloud, then the optional ones.
 const (
 	MethodOfferings Method = "list_offerings"
 	MethodCreate    Method = "create"
@@ -47,22 +47,22 @@ func (c Method) Changes() bool {
 // Call is one call, as a decorator sees it.
 type Call struct {
 	Method Method
-	ID     string                // of the instance or leftover that it is about; of a create, the name
-	Create *driver.CreateRequest // of a create
+	ID     string                // of the instance or leftover concerned; for a create, the name
+	Create *driver.CreateRequest // for a create only
 }
 
-// Interceptor replaces each call: it may make the call or not, and returns the result. If it makes the call again,
-// the last answer counts.
+// Interceptor replaces each call: it may make the call or not, and returns the result. If it makes the call several
+// times, the last answer counts.
 type Interceptor func(ctx context.Context, a Call, do func(context.Context) error) error
 
-// intercepted is a Cloud that puts every call, also those of optional interfaces, through one function.
+// intercepted is a Cloud that passes every call, including those of optional interfaces, through one function.
 type intercepted struct {
 	driver.Cloud
 	step Interceptor
 }
 
-// Intercept wraps a cloud so that each of its calls goes through step. Capabilities and Close are no calls to the
-// cloud.
+// Intercept wraps a cloud so that each of its calls goes through step, except Capabilities and Close, which do not call
+// the cloud.
 func Intercept(c driver.Cloud, step Interceptor) driver.Cloud { return &intercepted{c, step} }
 
 // Unwrap returns the cloud within.
@@ -158,7 +158,7 @@ func (c *intercepted) Remove(ctx context.Context, s driver.Leftover) error {
 	return onlyIf(ctx, c, Call{Method: MethodRemove, ID: s.Kind + " " + s.ID}, func(ctx context.Context, sweeper driver.Reaper) error { return sweeper.Remove(ctx, s) })
 }
 
-// answer puts a call through that returns a list. A failed call returns none.
+// answer makes a call that returns a list. If the call fails, the list is nil.
 func answer[T any](ctx context.Context, c *intercepted, a Call, call func(context.Context) ([]T, error)) (all []T, err error) {
 	err = c.step(ctx, a, func(ctx context.Context) (err error) {
 		all, err = call(ctx)
@@ -170,7 +170,7 @@ func answer[T any](ctx context.Context, c *intercepted, a Call, call func(contex
 	return all, nil
 }
 
-// onlyIf puts a call through if the cloud within has it.
+// onlyIf makes a call if the cloud within supports it.
 func onlyIf[T any](ctx context.Context, c *intercepted, a Call, call func(context.Context, T) error) error {
 	within, can := driver.As[T](c.Cloud)
 	if !can {

@@ -21,7 +21,7 @@ import (
 	"drover/driver/middleware"
 )
 
-// able is a cloud that can do all that any can, and notes what reaches it.
+// able is a cloud that supports everything, and records the calls that reach it.
 type able struct {
 	met []string
 	err error
@@ -76,7 +76,7 @@ func (a *able) Leftovers(context.Context, string) ([]driver.Leftover, error) {
 	return []driver.Leftover{{Kind: "disk", ID: "i"}}, a.note("list_leftovers")
 }
 
-// everything is every call that there is, by what able notes of it.
+// everything is every possible call, by what able records of it.
 func everything(c driver.Cloud) map[string]func(context.Context) error {
 	starter, _ := driver.As[driver.Starter](c)
 	describer, _ := driver.As[driver.Describer](c)
@@ -124,7 +124,7 @@ func everything(c driver.Cloud) map[string]func(context.Context) error {
 	}
 }
 
-// lists is an error if a list that should have one thing has not.
+// lists returns an error unless a list has one element.
 func lists[T any](all []T, err error) error {
 	if err == nil && len(all) != 1 {
 		return errors.New("the list was lost on its way")
@@ -132,7 +132,7 @@ func lists[T any](all []T, err error) error {
 	return err
 }
 
-// decorators are all that a cloud can wear, as they are when nothing is wrong.
+// decorators are all decorators of a cloud, as they are when nothing is wrong.
 var decorators = map[string]func(driver.Cloud) driver.Cloud{
 	"Intercept": func(c driver.Cloud) driver.Cloud {
 		return middleware.Intercept(c, func(ctx context.Context, _ middleware.Call, do func(context.Context) error) error { return do(ctx) })
@@ -201,7 +201,7 @@ func is[T any](c driver.Cloud) bool {
 	return ok
 }
 
-// interfaces are the names of the package's interfaces, but for Cloud.
+// interfaces returns the names of the package's interfaces, except Cloud.
 func interfaces(t *testing.T) (names []string) {
 	files, err := filepath.Glob("../*.go")
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"drover/driver"
 )
 
-// How often WithRetry makes a call in all, and how long it waits before the second time, twice as long before each
-// further one. A cloud that says when it wants to be asked again is heeded up to a minute.
+// How many times WithRetry makes a call in total, and its first pause, which doubles each time. It honours a retry time
+// that the cloud names, up to a minute ahead.
 const (
 	mostTries  = 5
 	firstPause = 500 * time.Millisecond
 	mostPause  = time.Minute
 )
 
-// WithRetry wraps a cloud for a command that asks once and ends, where no engine plans the next try. A call that
-// failed for a passing reason (a transient error, a rate limit, an unreachable cloud) is repeated, five times in all,
-// with growing pauses of seven and a half seconds together unless the cloud names a time. A create is not repeated,
-// since the first call may have taken effect.
+// WithRetry wraps a cloud for a command that runs once, where no engine plans retries. It repeats a call that failed
+// for a passing reason (a transient error, a rate limit, an unreachable cloud). It makes at most five attempts, with
+// growing pauses of seven and a half seconds in total unless the cloud names a time. It does not repeat a create, since
+// the first call may have taken effect.
 func WithRetry(c driver.Cloud) driver.Cloud {
 	return Intercept(c, func(ctx context.Context, a Call, do func(context.Context) error) error {
 		pause := firstPause
@@ -47,7 +47,7 @@ func passes(err error) bool {
 	return false
 }
 
-// untilSaid is how long the cloud asks to wait, 0 if it does not say.
+// untilSaid returns the wait that the cloud requests, 0 if it requests none.
 func untilSaid(err error) time.Duration {
 	at := drover.AsError(err, drover.KindInternal).RetryAt
 	if at == 0 {

@@ -16,7 +16,7 @@ type moody struct {
 	able
 	until time.Time
 	kind  drover.ErrorKind
-	says  bool // when it may be asked again
+	says  bool // it reports when to call again
 }
 
 func (m *moody) fails(call string) error {

@@ -10,16 +10,16 @@ import (
 	"drover/driver"
 )
 
-// For how long calls of a kind are left alone that the cloud had too many of, where it does not say: twice as long with
-// each refusal that follows another. What it says itself is heeded up to an hour, since it might say anything.
+// How long calls of a kind are refused after a rate limit for which the cloud gives no time: the time doubles with each
+// consecutive refusal. A time that the cloud gives is honoured up to an hour, since it might be arbitrary.
 const (
 	firstLull = time.Second
 	mostLull  = time.Minute
 	mostSaid  = time.Hour
 )
 
-// Throttle wraps a cloud so that, after a rate limit, calls of that kind are refused here until the time that the
-// cloud named, with the same error and without a request. Each kind of call is independent. Nothing waits here.
+// Throttle wraps a cloud so that, after a rate limit, it refuses calls of that kind until the time that the cloud
+// named, with the same error and without a request. Each kind of call is independent. Nothing waits here.
 func Throttle(c driver.Cloud) driver.Cloud {
 	p := &throttle{lulls: map[Method]lull{}}
 	return Intercept(c, func(ctx context.Context, a Call, do func(context.Context) error) error {
@@ -41,7 +41,7 @@ type throttle struct {
 // lull is a time in which no call of a kind is made.
 type lull struct {
 	began, until time.Time
-	length       time.Duration // unless the cloud says more
+	length       time.Duration // unless the cloud requests more
 	why          string
 }
 

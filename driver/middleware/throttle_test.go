@@ -14,7 +14,7 @@ import (
 	"drover/driver/middleware"
 )
 
-// busy is a cloud that refuses as it is told, after a second, and counts its calls.
+// busy is a cloud that takes a second to refuse calls with a given error, and counts them.
 type busy struct {
 	driver.Cloud
 	mu    sync.Mutex
@@ -48,7 +48,7 @@ func tooMany(until time.Time) error {
 
 // covers D17
 func TestThrottle(t *testing.T) {
-	// lull is how long calls are refused here, from now on.
+	// lull returns how much longer calls are refused here.
 	lull := func(t *testing.T, c driver.Cloud, b *busy) time.Duration {
 		t.Helper()
 		before := b.calls

@@ -25,15 +25,14 @@ import (
 	"drover/driver/kit"
 )
 
-// The microversions of Nova that matter here, as what stands behind "2.". See "REST API Version History" in Nova's
-// documentation. A newer one than is wanted is not asked for, so that an answer never means something else than was
-// tried.
+// The microversions of Nova that matter here, without "2.". See "REST API Version History" in Nova's documentation. The
+// driver never requests a newer one, so that the meaning of an answer never differs from what was tested.
 const (
 	baseVersion    = 1
-	networksByWord = 37 // networks can be auto and none, and must be said
+	networksByWord = 37 // networks can be auto and none, and are required
 	tagsAtCreation = 52
-	volumesByType  = 67 // a volume that is made with a server can be of a type
-	downCells      = 69 // a list of servers has those of which nothing can be said, since a part of the cloud does not answer
+	volumesByType  = 67 // a volume that is created with a server can have a type
+	downCells      = 69 // a list of servers includes those whose part of the cloud does not answer, without details
 	wantedVersion  = downCells
 )
 
@@ -45,14 +44,14 @@ const extendsInUse = "3.42"
 type api struct {
 	who  credentials
 	http http.Client
-	open kit.Cache[*session] // the one there is has no name
+	open kit.Cache[*session] // one entry, with an empty name
 }
 
 // session is a sign-in and the services that it found.
 type session struct {
 	compute *gophercloud.ServiceClient
 	image   *gophercloud.ServiceClient
-	version int // of Nova, behind "2."
+	version int // of Nova, without "2."
 }
 
 // callTime limits one call; Nova itself waits a minute for a part of the cloud that does not answer.
@@ -91,7 +90,7 @@ func (a *api) signIn(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("find the image service: %w", err)
 	}
 	if strings.HasSuffix(s.image.Endpoint, "/v2/") {
-		s.image.ResourceBase = s.image.Endpoint // the client adds a version to what has one
+		s.image.ResourceBase = s.image.Endpoint // otherwise the client adds a second version
 	}
 	if s.version, err = microversion(ctx, s.compute); err != nil {
 		return nil, fmt.Errorf("read the compute service's version: %w", err)
@@ -115,7 +114,7 @@ func (a *api) done(ctx context.Context, call func(*session) error) error {
 	return err
 }
 
-// microversion is the newest that both sides know.
+// microversion returns the newest that both sides support.
 func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int, error) {
 	var answer struct {
 		Version struct {
@@ -131,7 +130,7 @@ func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int,
 	}
 	_, newest, err := utils.ParseMicroversion(answer.Version.Newest)
 	if err != nil {
-		return baseVersion, nil // one from before there were any
+		return baseVersion, nil // a Nova without microversions
 	}
 	return max(baseVersion, min(newest, wantedVersion)), nil
 }
@@ -153,7 +152,7 @@ func collect[T any](ctx context.Context, pager pagination.Pager, extract func(pa
 	return all, nil
 }
 
-// listServers lists the project's servers: all of them, without a query, if there is no name.
+// listServers lists the project's servers with a name; without one it lists all, without a query.
 func (a *api) listServers(ctx context.Context, name string) (found []servers.Server, version int, err error) {
 	s, err := a.session(ctx)
 	if err != nil {
@@ -194,7 +193,7 @@ func (a *api) getImage(ctx context.Context, id string) (*images.Image, error) {
 	return with(ctx, a, func(s *session) (*images.Image, error) { return images.Get(ctx, s.image, id).Extract() })
 }
 
-// volumes is the client of Cinder, in the first version that extends volumes in use. It makes no call.
+// volumes returns the client of Cinder, in the first version that extends volumes in use. It makes no call.
 func (a *api) volumes(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	s, err := a.session(ctx)
 	if err != nil {
@@ -211,7 +210,7 @@ func (a *api) volumes(ctx context.Context) (*gophercloud.ServiceClient, error) {
 // versionPart is the beginning of a path, up to the version of the API.
 var versionPart = regexp.MustCompile(`^.*/v[0-9.]+(/|$)`)
 
-// callName is a call without ids, such as "PUT servers/metadata".
+// callName returns a call's name without ids, such as "PUT servers/metadata".
 func callName(r *http.Request) string {
 	var parts []string
 	for part := range strings.SplitSeq(versionPart.ReplaceAllString(r.URL.Path, ""), "/") {
@@ -222,20 +221,20 @@ func callName(r *http.Request) string {
 	return fmt.Sprintf("%s %s", r.Method, strings.Join(parts, "/"))
 }
 
-// credentials say who signs in, and where.
+// credentials are who signs in, and where.
 type credentials struct {
 	auth      gophercloud.AuthOptions
 	endpoints gophercloud.EndpointOpts
-	tls       *tls.Config // nil: as this host has it
+	tls       *tls.Config // nil: this host's default
 }
 
-// String reveals no secret.
+// String hides all secrets.
 func (c credentials) String() string { return "***" }
 
-// GoString reveals none either.
+// GoString hides all secrets.
 func (c credentials) GoString() string { return "***" }
 
-// variables are the environment's, by the keys that they stand for in the part auth of a cloud in clouds.yaml.
+// variables are environment variables, by the keys that they replace in the part auth of a cloud in clouds.yaml.
 var variables = map[string]string{
 	"auth_url": "OS_AUTH_URL", "username": "OS_USERNAME", "user_id": "OS_USER_ID", "password": "OS_PASSWORD", "token": "OS_TOKEN",
 	"project_name": "OS_PROJECT_NAME", "project_id": "OS_PROJECT_ID", "domain_name": "OS_DOMAIN_NAME", "domain_id": "OS_DOMAIN_ID",
@@ -269,7 +268,7 @@ func findCredentials(c Config) (credentials, error) {
 		return credentials{}, drover.Errorf(drover.KindInvalid, "read the OpenStack credentials: %v", err).
 			WithHint("openstack --os-cloud NAME server list shows whether they work")
 	}
-	auth.AllowReauth = auth.TokenID == "" // a token alone cannot be had anew
+	auth.AllowReauth = auth.TokenID == "" // a token alone cannot be renewed
 	return credentials{auth, endpoints, tls}, nil
 }
 
@@ -291,6 +290,6 @@ func fromEnvironment() []byte {
 		}
 	}
 	all := map[string]any{"clouds": map[string]any{"environment": map[string]any{"auth": auth}}}
-	text, _ := json.Marshal(all) // strings alone can always be written
+	text, _ := json.Marshal(all) // strings can always be encoded
 	return text
 }

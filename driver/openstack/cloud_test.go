@@ -34,7 +34,7 @@ func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	return drivertest.Options(t, "os", "openstack", fleet, keys, folder)
 }
 
-// isolate sees to it that nobody's credentials are used but those of the cloud that answers there.
+// isolate ensures that only the credentials of the cloud at this address are used.
 func isolate(t testing.TB, url string) {
 	for _, unset := range variables {
 		t.Setenv(unset, "")
@@ -48,7 +48,7 @@ func isolate(t testing.TB, url string) {
 	}
 }
 
-// request asks for one instance, of the smallest flavor unless candidates are given.
+// request returns a request for one instance, of the smallest flavor unless candidates are given.
 func request(name string, candidates ...driver.Candidate) driver.CreateRequest {
 	if len(candidates) == 0 {
 		candidates = []driver.Candidate{candidate("m1.small", "nova")}

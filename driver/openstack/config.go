@@ -52,7 +52,7 @@ type flavorRates struct {
 // networks is autoNetwork, noNetwork, or ids of networks.
 type networks []string
 
-// The words for networks that are no ids, as Nova has them.
+// Nova's words for networks, in place of ids.
 const (
 	autoNetwork = "auto"
 	noNetwork   = "none"
@@ -101,7 +101,7 @@ var tagRules = kit.TagRules{
 	Hint:  "keys consist of letters, digits and -_:., and both keys and values have up to 255 characters",
 }
 
-// FirstBoot says what an instance accepts for its first boot, and how much of it.
+// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds errors that the types of the fields cannot.

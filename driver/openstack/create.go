@@ -14,17 +14,17 @@ import (
 	"drover/driver/kit"
 )
 
-// longestName fits wherever Nova writes the name of a server.
+// longestName is short enough wherever Nova uses the name of a server.
 const longestName = 128
 
-// defaultVolume is how large a volume is, in GiB, if neither the request nor the image says so.
+// defaultVolume is the size of a volume, in GiB, if neither the request nor the image specifies one.
 const defaultVolume = 20
 
 // demands are what Nova requires of every create call.
 var demands = kit.Demands{Longest: longestName, Image: "debian-12-*", OnDemand: true, UserData: maxUserData}
 
-// Create makes a server of the first candidate, unless there is one of this name. That a host has no room for it the
-// list tells, since Nova accepts it all the same.
+// Create makes a server of the first candidate, unless there is one with this name. If no host has room for it, only a
+// list shows that, since Nova accepts the request.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	return errs.Create(ctx, r, demands, c.create)
 }
@@ -50,7 +50,7 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return driver.Instance{ID: id, Tags: opts.Metadata, ProviderType: first.ProviderType, Zone: first.Zone, Market: first.Market, State: driver.Pending}, nil
 }
 
-// named looks for the instance of this name, the oldest if there should be several.
+// named looks for the instance with this name, the oldest if there are several.
 func (c *cloud) named(ctx context.Context, r driver.CreateRequest) (in driver.Instance, found bool, err error) {
 	all, _, err := c.api.listServers(ctx, r.Name)
 	if err != nil {
@@ -65,12 +65,12 @@ func (c *cloud) named(ctx context.Context, r driver.CreateRequest) (in driver.In
 	oldest := slices.MinFunc(all, func(a, b servers.Server) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	in, err = c.instance(ctx, oldest)
 	if errs.StatusOf(err) == http.StatusNotFound {
-		return in, false, nil // it went meanwhile
+		return in, false, nil // it has been deleted meanwhile
 	}
 	return in, err == nil, err
 }
 
-// serverRequest is all that a server is made of, as far as that does not depend on the version of Nova.
+// serverRequest is everything from which a server is made that does not depend on Nova's version.
 type serverRequest struct {
 	servers.CreateOpts
 	networks networks
@@ -104,7 +104,8 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 	return opts, err
 }
 
-// volume is the boot volume, at least as large as requested and as its image needs; it is deleted with the instance.
+// volume returns the boot volume, at least as large as requested and as its image needs; it is deleted with the
+// instance.
 func (c *cloud) volume(ctx context.Context, r driver.CreateRequest) ([]servers.BlockDevice, error) {
 	size, err := c.imageSize(ctx, r.Candidates[0].Image)
 	if err != nil {
@@ -140,7 +141,7 @@ func (r *serverRequest) forVersion(version int) (servers.CreateOptsBuilder, erro
 	return r, nil
 }
 
-// ToServerCreateMap is the body of the call: Drover's values and the template's.
+// ToServerCreateMap returns the body of the call: Drover's values and the template's.
 func (r *serverRequest) ToServerCreateMap() (map[string]any, error) {
 	body, err := r.CreateOpts.ToServerCreateMap()
 	if err != nil {
@@ -151,7 +152,7 @@ func (r *serverRequest) ToServerCreateMap() (map[string]any, error) {
 	}
 	for key, value := range r.template {
 		if strings.HasSuffix(key, "scheduler_hints") {
-			body[key] = value // which stands beside the server
+			body[key] = value // a key next to "server"
 		} else {
 			body["server"].(map[string]any)[key] = value
 		}
@@ -159,7 +160,7 @@ func (r *serverRequest) ToServerCreateMap() (map[string]any, error) {
 	return body, nil
 }
 
-// template is in the words of the body of Nova's call that creates a server.
+// template has the keys of the body of Nova's call that creates a server.
 var template = kit.Template{
 	Hint: `write JSON with the keys of "server" in the Compute API, and "os:scheduler_hints"; for example, {"os:scheduler_hints": {"group": ID}}`,
 	Given: []string{"name", "flavorRef", "imageRef", "user_data", "metadata", "tags", "availability_zone", "networks", "security_groups",

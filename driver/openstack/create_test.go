@@ -199,7 +199,7 @@ func (c *cut) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// only is the body of the one server that there is.
+// only returns the request body of the only server.
 func only(t *testing.T, f *fake) map[string]any {
 	t.Helper()
 	if len(f.servers) != 1 {

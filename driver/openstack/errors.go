@@ -15,8 +15,8 @@ import (
 // limitedFor is the wait after a rate limit for which the cloud names no time.
 const limitedFor = 2 * time.Second
 
-// errs is the table of errors. OpenStack has no codes, only statuses and messages, and the state ERROR of a server
-// that was accepted and could not be made. docs/clouds/openstack.md shows it with what each means.
+// errs is the table of errors. OpenStack has no codes, only statuses and messages, and the state ERROR of a server that
+// was accepted and could not be made. docs/clouds/openstack.md shows it with what each means.
 var errs = kit.Errors{
 	Market: drover.OnDemand, ByName: true, Read: read, Again: kit.In(limitedFor), Others: classifyOther,
 	Table: slices.Concat(
@@ -50,7 +50,7 @@ var errs = kit.Errors{
 	},
 }
 
-// read extracts the cloud's answer from an error, also of signing in again.
+// read extracts the cloud's answer from an error, including an error of signing in again.
 func read(err error) (a kit.Answer, ok bool) {
 	var expired *gophercloud.ErrUnableToReauthenticate
 	if errors.As(err, &expired) {
@@ -81,7 +81,7 @@ func saidByNova(err error) bool {
 	return errors.As(err, &answer) && json.Unmarshal(answer.Body, &body) == nil && body.Fault != nil
 }
 
-// words is the message of an answer: services put it into an object under various keys, and a proxy may answer
+// words returns the message of an answer: services put it into an object under various keys, and a proxy may answer
 // anything.
 func words(body []byte) string {
 	type fault struct {
@@ -89,7 +89,7 @@ func words(body []byte) string {
 	}
 	var whole fault
 	var parts map[string]json.RawMessage
-	json.Unmarshal(body, &parts) // what is no object says nothing
+	json.Unmarshal(body, &parts) // a body that is not an object has no message
 	json.Unmarshal(body, &whole)
 	for _, part := range parts {
 		var inner fault

@@ -12,7 +12,7 @@ import (
 	"drover/driver/kit"
 )
 
-// answered is an error of the cloud's.
+// answered returns an error of the cloud.
 func answered(status int, words string) error {
 	body := fmt.Sprintf(`{"forbidden": {"code": %d, "message": %q}}`, status, words)
 	return gophercloud.ErrUnexpectedResponseCode{Actual: status, Body: []byte(body)}
@@ -23,7 +23,7 @@ func TestErrors(t *testing.T) {
 	drivertest.ShowsLag(t, "OpenStack", listLag)
 	drivertest.Errors(t, "openstack", &errs, func(a kit.Answer) error {
 		if a.Code == statusError {
-			return nil // a state of a server, and no answer to a call
+			return nil // this is a server's state, not an answer to a call
 		}
 		return answered(a.Status, a.Message)
 	})

@@ -15,10 +15,10 @@ import (
 	"drover/driver/drivertest"
 )
 
-// fake is a cloud in memory: Keystone, Nova, Glance and Cinder as far as they are asked here. It has quotas, hosts with
-// and without room, tokens that expire, pages, a part that does not answer, and versions of Nova. It is held to what
-// the real services do by the suite that both pass. Its times are the clock's, so it works in a bubble of synctest as
-// well, where it is asked without a network.
+// fake is a cloud in memory: Keystone, Nova, Glance and Cinder as far as the driver uses them. It has quotas, hosts
+// with and without room, tokens that expire, pages, a part that does not answer, and versions of Nova. One suite, which
+// both pass, keeps it true to the real services. It uses the clock, so it also works in a bubble of synctest, without a
+// network.
 type fake struct {
 	newest    int // microversion of Nova
 	zones     []string
@@ -28,22 +28,22 @@ type fake struct {
 	instances int // the quotas
 	cores     int
 	pageSize  int
-	buildTime time.Duration // until a host has it; a lack of hosts is known at once
-	faultTime time.Duration // until it is told why a server could not be made
+	buildTime time.Duration // until a host has the server; a lack of hosts is known at once
+	faultTime time.Duration // until the reason is reported why a server could not be made
 	endTime   time.Duration // until a deleted one is gone
-	tokenTime time.Duration // for how long one is good; 0: for ever
+	tokenTime time.Duration // lifetime of a token; 0: for ever
 	latency   time.Duration // of a call without a network
 
-	newestVolume int           // microversion of Cinder, behind "3."
+	newestVolume int           // microversion of Cinder, without "3."
 	extendTime   time.Duration // until a volume is larger
-	largest      int           // GiB that a volume can have
+	largest      int           // the maximum GiB of a volume
 	gigabytes    int           // the quota
 
 	mu      sync.Mutex
 	servers map[string]*fakeServer    // by id; guarded by mu, as is all below
 	volumes map[string]*fakeVolume    // by id
-	room    map[string]int            // vCPUs that hosts have left, by zone; a zone that is not in it has no end
-	faults  map[string]string         // messages of faults that befall what is made of a flavor, by its name
+	room    map[string]int            // free vCPUs of hosts, by zone; zones that are not in it are unlimited
+	faults  map[string]string         // fault messages of servers with a flavor, by its name
 	down    map[string]bool           // ids of servers in the part that does not answer
 	broken  map[string]func() *answer // calls that fail, by callName
 	calls   map[string]int
@@ -68,7 +68,7 @@ type fakeServer struct {
 	ended             time.Time
 }
 
-// answer is what a call is answered with.
+// answer is the answer to a call.
 type answer struct {
 	status int
 	body   any
@@ -154,7 +154,7 @@ func (f *fake) handle(r *http.Request) *answer {
 	return f.nova(r, call, root)
 }
 
-// signIn gives a token and the catalogue to whoever knows the password.
+// signIn returns a token and the catalogue if the password is right.
 func (f *fake) signIn(r *http.Request, root string) *answer {
 	var request struct {
 		Auth struct {
@@ -181,7 +181,7 @@ func (f *fake) signIn(r *http.Request, root string) *answer {
 	return &answer{status: http.StatusCreated, body: body, header: http.Header{"X-Subject-Token": {token}}}
 }
 
-// root is Nova's word on its versions.
+// root returns Nova's versions.
 func (f *fake) root() *answer {
 	newest := fmt.Sprint("2.", f.newest)
 	if f.newest == 0 {
@@ -283,7 +283,7 @@ func (f *fake) listZones() *answer {
 	return ok(map[string]any{"availabilityZoneInfo": all})
 }
 
-// listServers leaves out what does not answer, unless there is no query, as Nova does.
+// listServers omits servers that do not answer, unless there is no query, as Nova does.
 func (f *fake) listServers(r *http.Request, version int, root string) *answer {
 	q := r.URL.Query()
 	name := regexp.MustCompile(q.Get("name"))

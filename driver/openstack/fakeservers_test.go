@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// allowed are the keys of a server that Nova's schema knows, and from which version on.
+// allowed are the keys of a server in Nova's schema, and since which version.
 var allowed = map[string]int{
 	"name": 1, "imageRef": 1, "flavorRef": 1, "availability_zone": 1, "metadata": 1, "user_data": 1, "key_name": 1, "config_drive": 1, "networks": 1,
 	"security_groups": 1, "block_device_mapping_v2": 1, "OS-DCF:diskConfig": 1, "tags": 52,
@@ -47,7 +47,7 @@ func (f *fake) createServer(r *http.Request, version int) *answer {
 	return &answer{status: http.StatusAccepted, body: map[string]any{"server": map[string]any{"id": s.id, "adminPass": "x"}}}
 }
 
-// checkRequest is what Nova finds wrong with a request before it looks any further.
+// checkRequest returns the errors that Nova finds in a request before anything else.
 func (f *fake) checkRequest(body map[string]any, version int) *answer {
 	for key := range body {
 		if since, known := allowed[key]; !known || version < since {
@@ -70,7 +70,7 @@ func (f *fake) checkRequest(body map[string]any, version int) *answer {
 	return nil
 }
 
-// overQuota is Nova's refusal of what the project may not have: servers in the state ERROR count as well.
+// overQuota is Nova's refusal when a quota is exceeded: servers in the state ERROR count as well.
 func (f *fake) overQuota(x fakeFlavor) *answer {
 	n, cores := 0, 0
 	for _, s := range f.servers {
@@ -107,7 +107,7 @@ func (f *fake) gone(s *fakeServer) bool {
 	return !s.ended.IsZero() && time.Since(s.ended) >= f.endTime
 }
 
-// show is a server as Nova lists it: without its fault.
+// show returns a server as Nova lists it: without its fault.
 func (f *fake) show(s *fakeServer, version int) map[string]any {
 	if f.down[s.id] {
 		return map[string]any{"id": s.id, "status": "UNKNOWN", "tenant_id": "p", "created": s.created.Format(time.RFC3339)}
@@ -146,7 +146,7 @@ func (f *fake) show(s *fakeServer, version int) map[string]any {
 	return shown
 }
 
-// deleteServer ends one without a host at once.
+// deleteServer removes a server without a host at once.
 func (f *fake) deleteServer(s *fakeServer) *answer {
 	if s.ended.IsZero() {
 		s.ended = time.Now()
@@ -160,7 +160,8 @@ func (f *fake) deleteServer(s *fakeServer) *answer {
 	return &answer{status: http.StatusNoContent}
 }
 
-// settled is Nova's refusal to touch what it still makes or ends: of what no host has yet it knows nothing.
+// settled is Nova's refusal to change a server that is still being made or deleted. A server without a host is not
+// found.
 func (f *fake) settled(doing string, s *fakeServer) *answer {
 	if time.Since(s.created) < f.buildTime/2 {
 		return wrong(http.StatusNotFound, "Instance %s could not be found.", s.id)

@@ -16,11 +16,11 @@ type fakeVolume struct {
 	gib        int
 	bootable   string
 	wrong      bool      // in the state error_extending
-	next       int       // how large it is to be; 0: as it is
-	until      time.Time // when it is
+	next       int       // the size while it grows; 0: it does not grow
+	until      time.Time // when it has grown
 }
 
-// attach makes a volume that a server has.
+// attach makes a volume of a server.
 func (f *fake) attach(server string, gib int, bootable string) *fakeVolume {
 	f.last++
 	v := &fakeVolume{id: fmt.Sprintf("%08d-0000-4000-9000-000000000000", f.last), server: server, gib: gib, bootable: bootable}
@@ -28,7 +28,7 @@ func (f *fake) attach(server string, gib int, bootable string) *fakeVolume {
 	return v
 }
 
-// attached are a server's volumes, as Nova lists them.
+// attached returns a server's volumes, as Nova lists them.
 func (f *fake) attached(server string) []any {
 	all := []any{}
 	for id, v := range f.volumes {
@@ -39,7 +39,7 @@ func (f *fake) attached(server string) []any {
 	return all
 }
 
-// cinder answers for the volumes. Of those of what is gone it knows nothing.
+// cinder answers for the volumes. Those of deleted servers are not found.
 func (f *fake) cinder(r *http.Request, call string) *answer {
 	version := 0
 	fmt.Sscanf(r.Header.Get("OpenStack-API-Version"), "volume 3.%d", &version)
@@ -78,7 +78,7 @@ func (f *fake) volumeStatus(v *fakeVolume) string {
 	return "in-use"
 }
 
-// extend makes a volume larger, as far as version, state and quota allow.
+// extend enlarges a volume, as far as version, state and quota allow.
 func (f *fake) extend(r *http.Request, v *fakeVolume, version int) *answer {
 	var request struct {
 		Extend struct {

@@ -10,7 +10,7 @@ import (
 	"drover/driver/drivertest"
 )
 
-// volumed makes an instance of 30 GiB in a cloud whose instances boot from volumes.
+// volumed creates an instance of 30 GiB in a cloud whose instances boot from volumes.
 func volumed(t *testing.T, f *fake) (c *cloud, in driver.Instance, root *fakeVolume) {
 	t.Helper()
 	c = imitate(t, f, "boot_from: volume")

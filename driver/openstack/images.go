@@ -42,7 +42,7 @@ func (c *cloud) lookFor(ctx context.Context, ref string) ([]images.Image, error)
 	return slices.DeleteFunc(found, func(i images.Image) bool { return !kit.MatchGlob(ref, i.Name) }), err
 }
 
-// archOf is the image's architecture, empty if it does not say.
+// archOf returns the image's architecture, empty if the image does not specify it.
 func archOf(i images.Image) drover.Arch {
 	architectures := map[string]drover.Arch{"x86_64": "amd64", "aarch64": "arm64"}
 	wanted, _ := i.Properties["hw_architecture"].(string)
@@ -50,12 +50,12 @@ func archOf(i images.Image) drover.Arch {
 	return cmp.Or(architectures[wanted], architectures[said])
 }
 
-// volumeFor is the size of the smallest volume that holds an image, in GiB; 0 if unknown.
+// volumeFor returns the size of the smallest volume that holds an image, in GiB; 0 if unknown.
 func volumeFor(i images.Image) int {
 	return max(i.MinDiskGigabytes, int(drover.Bytes(i.VirtualSize).WholeGiB()))
 }
 
-// imageSize is volumeFor an image by its id. An image with a given id never changes, so it is asked once.
+// imageSize returns volumeFor of an image, by its id. An image with a given id never changes, so it is queried once.
 func (c *cloud) imageSize(ctx context.Context, id string) (int, error) {
 	return c.images.Get(ctx, id, func() (int, error) {
 		found, err := c.api.getImage(ctx, id)

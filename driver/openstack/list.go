@@ -14,7 +14,7 @@ import (
 	"drover/driver/kit"
 )
 
-// List lists all of the project's servers, and picks those with the tags.
+// List lists all of the project's servers, and keeps those with the tags.
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
 	found, version, err := c.api.listServers(ctx, "")
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 		switch in, err := c.instance(ctx, s); {
 		case err == nil:
 			all = append(all, in)
-		case errs.StatusOf(err) != http.StatusNotFound: // else it went meanwhile
+		case errs.StatusOf(err) != http.StatusNotFound: // otherwise it has been deleted meanwhile
 			return nil, errs.Classify("list instances", err)
 		}
 	}
@@ -40,7 +40,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 // unreached reports whether a server's part of the cloud does not answer.
 func unreached(s servers.Server) bool { return s.Status == statusUnknown && s.Name == "" }
 
-// Describe asks for one server. A 404 counts only if it is Nova's own: a proxy may return one for other reasons.
+// Describe reads one server. A 404 counts only if it is Nova's own: a proxy may return one for other reasons.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	var in driver.Instance
 	s, err := c.api.getServer(ctx, id)
@@ -58,7 +58,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	return in, errs.Classify("describe instance "+id, err)
 }
 
-// The states of a server that mean something here, and the task that ends it.
+// The states of a server that matter here, and the task that ends it.
 const (
 	statusBuild   = "BUILD"
 	statusError   = "ERROR"
@@ -66,11 +66,11 @@ const (
 	taskDeleting  = "deleting"
 )
 
-// stopped are the states in which a server does not run but exists.
+// stopped are the states in which a server exists but does not run.
 var stopped = []string{"SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED", "SHELVED_OFFLOADED"}
 
-// instance translates a server. If no host had it, Nova says why it could not be made only when asked for that
-// server.
+// instance translates a server. If no host had it, Nova returns the reason why it could not be made only with that
+// single server.
 func (c *cloud) instance(ctx context.Context, s servers.Server) (driver.Instance, error) {
 	if unlaunched(s) && s.Fault.Message == "" && s.TaskState != taskDeleting {
 		whole, err := c.api.getServer(ctx, s.ID)
@@ -91,18 +91,19 @@ func (c *cloud) instance(ctx context.Context, s servers.Server) (driver.Instance
 	return in, err
 }
 
-// faultTime is how long Nova may take to say why a server failed.
+// faultTime is how long Nova may take to report why a server failed.
 const faultTime = time.Minute
 
 // unlaunched reports whether a server failed before it ever ran.
 func unlaunched(s servers.Server) bool { return s.Status == statusError && s.LaunchedAt.IsZero() }
 
-// unmade reports whether a server was accepted and could not be made, and Nova has said why or had the time to.
+// unmade reports whether a server was accepted and could not be made, and Nova has reported the reason or had the time
+// to.
 func unmade(s servers.Server) bool {
 	return unlaunched(s) && (s.Fault.Message != "" || time.Since(s.Updated) > faultTime)
 }
 
-// flavorOf is the name of a server's flavor. Older versions of Nova return its id.
+// flavorOf returns the name of a server's flavor. Older versions of Nova return its id.
 func (c *cloud) flavorOf(ctx context.Context, s servers.Server) (string, error) {
 	if name, ok := s.Flavor["original_name"].(string); ok {
 		return name, nil
@@ -117,7 +118,7 @@ func (c *cloud) flavorOf(ctx context.Context, s servers.Server) (string, error) 
 			return name, nil
 		}
 	}
-	return id, nil // of a flavor that is no more
+	return id, nil // of a flavor that no longer exists
 }
 
 // stateOf translates the state. A server in the state ERROR may be running, if it failed after it was made.
@@ -133,7 +134,7 @@ func stateOf(s servers.Server) driver.State {
 	return driver.Running
 }
 
-// addresses are the first fixed and the first floating one, IPv4 if there is one, by the networks' names.
+// addresses returns the first fixed and the first floating address, IPv4 if there is one, by the networks' names.
 func addresses(s servers.Server) (a driver.Addresses) {
 	for _, v := range []float64{4, 6} {
 		for _, network := range slices.Sorted(maps.Keys(s.Addresses)) {

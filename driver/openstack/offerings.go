@@ -16,7 +16,7 @@ import (
 	"drover/internal/logkey"
 )
 
-// How old may grow what offerings are made of. Each is asked for in one call.
+// The maximum ages of the cached data from which offerings are made. Each takes one call.
 const (
 	flavorsAge = 10 * time.Minute
 	zonesAge   = time.Hour
@@ -27,9 +27,9 @@ type flavor struct {
 	ID     string       `json:"id"`
 	VCPUs  int          `json:"vcpus"`
 	Memory drover.Bytes `json:"memory"`
-	Disk   drover.Bytes `json:"disk"` // 0: it has no root disk of its own
+	Disk   drover.Bytes `json:"disk"` // 0: no root disk of its own
 	GPUs   int          `json:"gpus,omitempty"`
-	Price  string       `json:"price,omitempty"` // as its extra spec has it
+	Price  string       `json:"price,omitempty"` // from its extra spec
 }
 
 // Offerings are the cloud's flavors in the zones, and the configured types.
@@ -44,7 +44,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	})
 }
 
-// listed is the cloud's own flavors in these zones. A flavor without a root disk boots only from a volume.
+// listed returns the cloud's own flavors in these zones. A flavor without a root disk boots only from a volume.
 func (c *cloud) listed(ctx context.Context, zones []string) (all []kit.Own, err error) {
 	known, err := c.flavors.Get(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []kit.Own, err 
 	return all, nil
 }
 
-// resources are those of a flavor's instance. A volume is as large as requested.
+// resources returns the resources of a flavor's instance. A volume is as large as requested.
 func (c *cloud) resources(f flavor) drover.Resources {
 	r := drover.Resources{CPU: drover.MilliCPU(f.VCPUs) * 1000, Memory: f.Memory, Disk: f.Disk, GPUs: f.GPUs, Arch: c.config.Arch}
 	if c.config.BootFrom == fromVolume {
@@ -68,7 +68,7 @@ func (c *cloud) resources(f flavor) drover.Resources {
 	return r
 }
 
-// price is a flavor's hourly price: from the configuration, the flavor, or its size.
+// price returns a flavor's hourly price: from the configuration, the flavor, or its size.
 func (c *cloud) price(name string, f flavor) drover.Money {
 	if price, ok := c.config.FlavorPrices[name]; ok {
 		return price
@@ -104,10 +104,10 @@ func (c *cloud) fetchFlavors(ctx context.Context) (map[string]flavor, error) {
 	return all, nil
 }
 
-// gpus is the number of a flavor's virtual GPUs and of PCI devices with a configured alias, by its extra specs
+// gpus returns the number of a flavor's virtual GPUs and of PCI devices with a configured alias, by its extra specs
 // "resources:VGPU" and "pci_passthrough:alias", a list of ALIAS:COUNT.
 func (c *cloud) gpus(f flavors.Flavor) (n int) {
-	n, _ = strconv.Atoi(cmp.Or(f.ExtraSpecs["resources:VGPU"], "0")) // what is no number is none
+	n, _ = strconv.Atoi(cmp.Or(f.ExtraSpecs["resources:VGPU"], "0")) // an invalid number counts as 0
 	for asked := range strings.SplitSeq(f.ExtraSpecs["pci_passthrough:alias"], ",") {
 		alias, count, _ := strings.Cut(strings.TrimSpace(asked), ":")
 		if slices.Contains(c.config.GPUAliases, alias) {
@@ -118,7 +118,7 @@ func (c *cloud) gpus(f flavors.Flavor) (n int) {
 	return max(0, n)
 }
 
-// availableZones are the configured ones, or else all of the cloud, sorted.
+// availableZones returns the configured zones, or else all of the cloud's, sorted.
 func (c *cloud) availableZones(ctx context.Context) ([]string, error) {
 	if len(c.config.Zones) > 0 {
 		return slices.Compact(slices.Sorted(slices.Values(c.config.Zones))), nil
@@ -128,7 +128,7 @@ func (c *cloud) availableZones(ctx context.Context) ([]string, error) {
 
 func (c *cloud) fetchZones(ctx context.Context) (all []string, err error) {
 	found, err := with(ctx, c.api, func(s *session) ([]availabilityzones.AvailabilityZone, error) {
-		page, err := availabilityzones.List(s.compute).AllPages(ctx) // there is but one, and it cannot be read as one of several
+		page, err := availabilityzones.List(s.compute).AllPages(ctx) // there is only one page, and the pager cannot read it as one of several
 		if err != nil {
 			return nil, err
 		}

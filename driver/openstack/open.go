@@ -28,8 +28,8 @@ import (
 // longestFleet leaves room for a prefix in a server's tag, which has at most 60 characters.
 const longestFleet = 32
 
-// listLag is how far lists are taken to lag: Nova makes each from its databases, and nothing is documented of how far
-// copies of those may.
+// listLag is the assumed lag of lists: Nova makes each list from its databases, and the lag of their replicas is not
+// documented.
 const listLag = driver.DefaultListLag
 
 type cloud struct {
@@ -42,10 +42,10 @@ type cloud struct {
 	flavors *diskcache.Value[map[string]flavor] // by name
 	zones   *diskcache.Value[[]string]
 	names   kit.Names
-	images  kit.Cache[int] // their sizes, by id: see volumeFor
+	images  kit.Cache[int] // sizes, by id: see volumeFor
 }
 
-// Open opens a project of a cloud, with the credentials that the OpenStack tools would use. It calls nobody.
+// Open opens a project of a cloud, with the credentials that the OpenStack tools would use. It makes no call.
 func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return open(o, nil) }
 
 // open is Open with an HTTP transport, if there is one.
@@ -74,13 +74,13 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	}
 }
 
-// Close has nothing to end but connections.
+// Close closes idle connections.
 func (c *cloud) Close() error {
 	c.api.http.CloseIdleConnections()
 	return nil
 }
 
-// project is the project's name, if the credentials have it: an application credential does not.
+// project returns the project's name, if the credentials contain it: an application credential does not.
 func (c credentials) project() string {
 	name := cmp.Or(c.auth.TenantName, c.auth.TenantID)
 	if s := c.auth.Scope; s != nil {

@@ -14,8 +14,8 @@ import (
 	"drover/driver/drivertest"
 )
 
-// asked notes what is asked of each service, as a rule would have it, on the way to the fake. Signing in and the
-// versions that a service has are asked for without rules.
+// asked records the policy rule of each request on the way to the fake. Signing in and listing a service's versions
+// need no rule.
 type asked struct {
 	*fake
 	rules []string
@@ -35,7 +35,7 @@ func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.fake.RoundTrip(r)
 }
 
-// note is the rule that allows a call; the call itself if none does.
+// note records the rule that allows a call, or the call itself if there is none.
 func (a *asked) note(service, method, at string) {
 	called := service + " " + method + " " + at
 	if !slices.Contains(a.rules, called) {

@@ -29,8 +29,8 @@ import (
 	"drover/driver/middleware"
 )
 
-// realm is the real services as their administrator sees them, and a project of ours in them with a member who may do
-// no more than its role.
+// realm is the real services as their administrator sees them, and our project in them with a member who has only that
+// role's rights.
 type realm struct {
 	t                        *testing.T
 	identity, compute, image *gophercloud.ServiceClient
@@ -108,7 +108,7 @@ func (r *realm) makeImage() {
 	r.must(imagedata.Upload(r.t.Context(), r.image, made.ID, bytes.NewReader([]byte("nothing boots"))).ExtractErr())
 }
 
-// makeZone waits for both hosts and puts the small one into a zone of its own.
+// makeZone waits for both hosts and puts the small one into its own zone.
 func (r *realm) makeZone() {
 	ctx := r.t.Context()
 	r.eventually("both hosts are up", func() bool {
@@ -123,7 +123,7 @@ func (r *realm) makeZone() {
 	r.must(err)
 	r.eventually("the small host is in its zone", func() bool {
 		_, err = aggregates.AddHost(ctx, r.compute, made.ID, aggregates.AddHostOpts{Host: "small"}).Extract()
-		return err == nil // a host is known once its cell has been looked at
+		return err == nil // a host is known once its cell has been scanned
 	})
 }
 
@@ -136,7 +136,7 @@ func (r *realm) eventually(what string, done func() bool) {
 	}
 }
 
-// empty waits until nothing is left of what was made before.
+// empty waits until nothing is left of earlier instances.
 func (r *realm) empty(c driver.Cloud) {
 	r.t.Helper()
 	r.eventually("nothing is left", func() bool {
@@ -146,7 +146,7 @@ func (r *realm) empty(c driver.Cloud) {
 	})
 }
 
-// quota says how many instances and vCPUs the project may have.
+// quota sets how many instances and vCPUs the project may have.
 func (r *realm) quota(instances, cores int) {
 	r.t.Helper()
 	_, err := quotasets.Update(r.t.Context(), r.compute, r.projectID, quotasets.UpdateOpts{Instances: &instances, Cores: &cores}).Extract()
@@ -164,7 +164,7 @@ func (r *realm) open(fleet, keys string) driver.Cloud {
 	return middleware.WithImages(c, map[drover.Arch]string{"": "debian-12-" + r.project})
 }
 
-// settled is the instance once it is no longer pending.
+// settled returns the instance once it is no longer pending.
 func (r *realm) settled(c driver.Cloud, in driver.Instance) (now driver.Instance) {
 	r.t.Helper()
 	r.eventually("instance "+in.ID+" is made or has failed", func() bool {
@@ -179,7 +179,7 @@ func (r *realm) settled(c driver.Cloud, in driver.Instance) (now driver.Instance
 	return now
 }
 
-// TestRealServices runs against real, unmodified services of OpenStack, whose guests alone are pretended. See
+// TestRealServices runs against real, unmodified services of OpenStack; only the guests are simulated. See
 // testdata/services.sh.
 // covers K14
 func TestRealServices(t *testing.T) {

@@ -26,8 +26,8 @@ func TestAThousandInstances(t *testing.T) {
 	}
 }
 
-// TestACloudThatIsAskedTooOften has the cloud refuse creates that come sooner than it takes them, as what stands before
-// a cloud may do: the driver tells on when the next may come, and makes none by itself.
+// TestACloudThatIsAskedTooOften makes the cloud refuse creates that come too soon, as a proxy in front of a cloud may:
+// the driver reports when the next may come, and does not retry by itself.
 func TestACloudThatIsAskedTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

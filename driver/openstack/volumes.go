@@ -40,7 +40,7 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 	return errs.Classify(doing, volumes.ExtendSize(ctx, client, root.ID, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr())
 }
 
-// rootOf is an instance's boot volume: the only bootable one. A new instance may not have it yet.
+// rootOf returns an instance's boot volume: the only bootable one. A new instance may not have it yet.
 func rootOf(ctx context.Context, client *gophercloud.ServiceClient, s servers.Server) (root *volumes.Volume, err error) {
 	if stateOf(s) == driver.Stopping {
 		return nil, drover.Errorf(drover.KindNotFound, "it is being deleted")
