@@ -18,14 +18,14 @@ import (
 // sizes are the vCPUs of the types that the cloud offers, each with a GiB of memory for every vCPU.
 var sizes = []int{1, 2, 3, 4, 6, 8, 16}
 
-// perCPU is the price of a vCPU for an hour: with all types at one price, only how full they are tells a good choice
-// from a bad one.
+// perCPU is the hourly price of a vCPU. It is the same for all types, so a good choice differs from a bad one only in
+// how full the instances are.
 const perCPU = drover.Money(50_000_000)
 
 // cloud is a driver.Cloud whose instances are SSH servers in this process.
 type cloud struct {
-	quota int           // instances at once
-	boot  time.Duration // until an instance lets anybody in
+	quota int           // maximum number of instances at once
+	boot  time.Duration // until an instance accepts logins
 	tally *tally
 
 	mu        sync.Mutex
@@ -39,12 +39,12 @@ func newCloud(quota int, boot time.Duration, t *tally) *cloud {
 	return &cloud{quota: quota, boot: boot, tally: t, instances: map[string]*instance{}}
 }
 
-// Capabilities says that host keys are planted and that one type is tried at a time.
+// Capabilities declares that host keys are planted and that one type is tried at a time.
 func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds, ListLag: -1}
 }
 
-// over is the error of a call that is not wanted any more.
+// over returns the error of a call whose context has ended.
 func over(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return drover.AsError(err, drover.KindTransient)
@@ -74,7 +74,7 @@ func resources(vcpus int) drover.Resources {
 	return drover.Resources{CPU: drover.MilliCPU(vcpus) * 1000, Memory: drover.Bytes(vcpus) * drover.GiB, Disk: drover.Bytes(vcpus) * drover.GiB, Arch: "amd64"}
 }
 
-// Create makes an instance, which begins to boot.
+// Create makes an instance, which starts to boot.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	if err := over(ctx); err != nil {
 		return driver.Instance{}, driver.Candidate{}, err
@@ -126,7 +126,7 @@ func (c *cloud) begin(r driver.CreateRequest, taken driver.Candidate) (*instance
 	return in, in.listen(key, login)
 }
 
-// List returns every instance there is.
+// List returns all existing instances.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	if err := over(ctx); err != nil {
 		return nil, err
@@ -177,15 +177,15 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	return nil
 }
 
-// VerifyHostKey vouches for nothing: the host keys were planted.
+// VerifyHostKey is unsupported: the host keys were planted.
 func (c *cloud) VerifyHostKey(_ context.Context, _ driver.Instance, _, _ []byte) error {
 	return drover.Errorf(drover.KindUnsupported, "host keys are installed through user data here")
 }
 
-// Close leaves the instances.
+// Close leaves the instances running.
 func (c *cloud) Close() error { return nil }
 
-// end ends the instances that are left.
+// end destroys the remaining instances.
 func (c *cloud) end() error {
 	c.mu.Lock()
 	left := slices.Collect(maps.Keys(c.instances))
@@ -197,7 +197,7 @@ func (c *cloud) end() error {
 	return errors.Join(errs...)
 }
 
-// bill is the vCPU time that has been paid for up to now, by instances that are gone and those that are not.
+// bill returns the vCPU time paid so far, including instances that are gone.
 func (c *cloud) bill() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,7 +208,7 @@ func (c *cloud) bill() time.Duration {
 	return sum
 }
 
-// sum is how many instances were made and how many refused, and what was paid for.
+// sum returns how many instances were created, how many creates were refused, and the paid vCPU time.
 func (c *cloud) sum() (created, refused int, paid time.Duration) {
 	paid = c.bill()
 	c.mu.Lock()

@@ -23,7 +23,7 @@ const (
 	zone      = "a"
 )
 
-// fleet is a controller and all that it works with.
+// fleet is a controller and everything that it works with.
 type fleet struct {
 	tally      *tally
 	cloud      *cloud
@@ -34,7 +34,7 @@ type fleet struct {
 	ended      chan error
 }
 
-// open begins a controller such as `drover serve` does.
+// open creates a controller like that of `drover serve`.
 func (f *fleet) open(ctx context.Context, folder string) (err error) {
 	cfg := control.Config{
 		Fleet: fleetName, Setup: f.setup(), Shared: true, Spool: folder, Log: slog.New(slog.DiscardHandler),
@@ -89,7 +89,7 @@ func (f *fleet) close() (err error) {
 	return errors.Join(err, f.cloud.end())
 }
 
-// setup is that of a cloud which does not tell its quota: the controller learns it by being refused.
+// setup uses a cloud that does not report its quota: the controller learns it from refusals.
 func (f *fleet) setup() control.Setup {
 	return control.Setup{
 		Clouds: []control.Cloud{{Name: cloudName, Driver: f.cloud}},
@@ -104,7 +104,7 @@ func (f *fleet) setup() control.Setup {
 	}
 }
 
-// standIn is deployed in place of a runner: instances check that it arrives whole, and speak for it.
+// standIn is deployed instead of a runner: instances check that it arrives intact, and then play the runner.
 func standIn() (remote.Runner, error) {
 	content := bytes.Repeat([]byte("runner\n"), 1000)
 	return remote.NewRunner(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })

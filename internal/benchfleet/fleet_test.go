@@ -8,7 +8,7 @@ import (
 
 // covers F1 F8 F9
 func TestAFleet(t *testing.T) {
-	const most = 20 // instances, with a quota of 10: only those that are of no use to what waits are replaced
+	const most = 20 // instances, with a quota of 10: only those that no waiting job can use are replaced
 	tests := []struct {
 		name string
 		w    Workload

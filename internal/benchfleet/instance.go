@@ -14,10 +14,10 @@ import (
 
 // instance is one SSH server.
 type instance struct {
-	said    driver.Instance // guarded by its cloud's mu, like all that may change of it
+	said    driver.Instance // guarded by its cloud's mu, like everything else in it that may change
 	vcpus   int
 	created time.Time
-	ready   time.Time // when it lets people in
+	ready   time.Time // when it starts to accept logins
 	runner  *runner
 
 	listener net.Listener
@@ -28,10 +28,10 @@ type instance struct {
 	closed bool                  // guarded by mu
 }
 
-// bill is the vCPU time since it was created.
+// bill returns the vCPU time since its creation.
 func (in *instance) bill() time.Duration { return time.Since(in.created) * time.Duration(in.vcpus) }
 
-// listen begins to serve whoever has the login key.
+// listen starts to serve clients that have the login key.
 func (in *instance) listen(key ssh.Signer, login ssh.PublicKey) (err error) {
 	config := &ssh.ServerConfig{
 		PublicKeyCallback: func(_ ssh.ConnMetadata, offered ssh.PublicKey) (*ssh.Permissions, error) {
@@ -57,7 +57,7 @@ func (in *instance) accept(config *ssh.ServerConfig) {
 		if err != nil {
 			return
 		}
-		// While it boots there is nobody behind the port.
+		// While it boots, nobody answers on the port.
 		if time.Now().Before(in.ready) || !in.keep(conn) {
 			conn.Close()
 			continue
@@ -66,7 +66,7 @@ func (in *instance) accept(config *ssh.ServerConfig) {
 	}
 }
 
-// keep has a connection closed with the instance. It reports false if that has been closed.
+// keep makes close also close a connection. It reports false if the instance is closed already.
 func (in *instance) keep(conn net.Conn) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -76,7 +76,7 @@ func (in *instance) keep(conn net.Conn) bool {
 	return !in.closed
 }
 
-// close ends the instance, and with it what runs there.
+// close ends the instance and everything that runs on it.
 func (in *instance) close() {
 	in.mu.Lock()
 	in.closed = true
@@ -89,7 +89,7 @@ func (in *instance) close() {
 	in.runner.close()
 }
 
-// serve serves one connection to its end.
+// serve serves one connection until it ends.
 func (in *instance) serve(conn net.Conn, config *ssh.ServerConfig) {
 	defer func() {
 		conn.Close()
@@ -106,7 +106,7 @@ func (in *instance) serve(conn net.Conn, config *ssh.ServerConfig) {
 	work.Go(func() { ssh.DiscardRequests(requests) })
 	for ch := range channels {
 		if ch.ChannelType() != "session" {
-			// A refusal that cannot be sent is noticed by the next read.
+			// If a refusal cannot be sent, the next read fails.
 			_ = ch.Reject(ssh.UnknownChannelType, "only sessions are supported")
 			continue
 		}
@@ -130,7 +130,7 @@ func (in *instance) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 		_ = r.Reply(true, nil)
 		go ssh.DiscardRequests(requests)
 		code := in.runner.execute(exec.Command, channel)
-		// Whoever does not get the exit status has hung up.
+		// A client that does not get the exit status has disconnected.
 		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{code}))
 		return
 	}

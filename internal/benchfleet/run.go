@@ -11,27 +11,27 @@ import (
 	"drover/internal/engine"
 )
 
-// Workload is what is run, and on what.
+// Workload is the jobs to run and the cloud to run them on.
 type Workload struct {
-	Jobs  int           // each a job of its own, of 1 to 8 vCPUs by turns
+	Jobs  int           // each a separate job, of 1 to 8 vCPUs in turn
 	Quota int           // instances at once; create calls beyond it are refused
 	Boot  time.Duration // of an instance
 	Work  time.Duration // of a job
 }
 
-// Result is what came of it.
+// Result is the outcome of a workload.
 type Result struct {
-	Elapsed   time.Duration // from before the jobs were submitted until the last of them was final in the records
-	CPU       time.Duration // user and system time of this process meanwhile, its instances included
-	Instances int           // that the cloud made
+	Elapsed   time.Duration // from before the jobs' submission until the last was final in the records
+	CPU       time.Duration // user and system time of this process in that time, including its instances
+	Instances int           // number of created instances
 	Refused   int           // create calls over the quota
-	Paid      time.Duration // vCPU time of instances, until the last of them was gone
+	Paid      time.Duration // vCPU time of instances until the last was gone
 	Useful    time.Duration // vCPU time of jobs
-	Peak      int64         // the most bytes of this process that were ever resident
+	Peak      int64         // the peak resident memory of this process in bytes
 }
 
-// Run runs a workload in a folder of its own, which it leaves to its caller. It is an error if a job did not succeed,
-// ran twice, or ran where it had no room.
+// Run runs a workload in a folder that it leaves to its caller. It returns an error if a job did not succeed, ran
+// twice, or ran on an instance without room for it.
 func Run(ctx context.Context, folder string, w Workload) (r Result, err error) {
 	f := &fleet{tally: newTally(w.Work)}
 	f.cloud = newCloud(w.Quota, w.Boot, f.tally)
@@ -56,7 +56,7 @@ func Run(ctx context.Context, folder string, w Workload) (r Result, err error) {
 	return r, err
 }
 
-// submit submits jobs of 1 to 8 vCPUs by turns.
+// submit submits jobs of 1 to 8 vCPUs in turn.
 func (f *fleet) submit(ctx context.Context, jobs int) error {
 	batch := drover.Batch{Name: "bench"}
 	for i := range jobs {
@@ -70,7 +70,7 @@ func (f *fleet) submit(ctx context.Context, jobs int) error {
 	return err
 }
 
-// glance is how often it is looked whether all is done.
+// glance is the polling interval.
 const glance = 5 * time.Millisecond
 
 // finish returns once every job is final.
@@ -81,7 +81,7 @@ func (f *fleet) finish(ctx context.Context, jobs int) error {
 	})
 }
 
-// leave closes the fleet and returns once nothing of it is left.
+// leave closes the fleet and returns once nothing is left of it.
 func (f *fleet) leave(ctx context.Context) error {
 	f.controller.CloseFleet(ctx, true)
 	return f.until(ctx, func() (rest bool, err error) {
@@ -108,7 +108,7 @@ func (f *fleet) until(ctx context.Context, is func() (bool, error)) error {
 	}
 }
 
-// judge compares what the records say with what the instances saw.
+// judge compares the records with what the instances counted.
 func (f *fleet) judge(jobs int) (useful time.Duration, err error) {
 	counts, err := f.store.Counts(context.Background())
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 	"drover/internal/wire"
 )
 
-// The words by which a controller's scripts say whether its runner is there.
+// The words by which a controller's scripts report whether the runner is there.
 const (
 	presentWord = "drover-runner-present"
 	absentWord  = "drover-runner-absent"
 )
 
-// runner is what an instance does: it takes a runner that is deployed, and speaks as one.
+// runner is what runs on an instance: it accepts the deployment of a runner, and plays that runner.
 type runner struct {
 	name  string
 	room  drover.MilliCPU
 	tally *tally
 
 	mu       sync.Mutex
-	deployed map[string]bool           // hashes of what was put here; guarded by mu
+	deployed map[string]bool           // hashes of deployed runners; guarded by mu
 	attempts map[drover.AttemptID]*run // not yet forgotten; guarded by mu
 	control  *wire.Conn                // the latest control stream; guarded by mu
 	closed   bool                      // guarded by mu
@@ -48,7 +48,7 @@ func newRunner(name string, vcpus int, t *tally) *runner {
 	}
 }
 
-// execute does what a command asks for, and returns its exit code. What is no script of a controller's is a boot probe,
+// execute carries out a command and returns its exit code. Anything that is not a controller's script is a boot probe,
 // which passes.
 func (r *runner) execute(command string, channel ssh.Channel) uint32 {
 	s, ok := readScript(command)
@@ -69,7 +69,7 @@ func (r *runner) execute(command string, channel ssh.Channel) uint32 {
 	return 0
 }
 
-// present says whether a runner of this hash was deployed.
+// present reports whether a runner with this hash was deployed.
 func (r *runner) present(hash string, w io.Writer) bool {
 	r.mu.Lock()
 	there := r.deployed[hash]
@@ -82,7 +82,7 @@ func (r *runner) present(hash string, w io.Writer) bool {
 	return there && err == nil
 }
 
-// deploy takes a runner, and compares what has arrived.
+// deploy receives a runner and checks its hash.
 func (r *runner) deploy(hash string, content io.Reader) uint32 {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, content); err != nil || hex.EncodeToString(sum.Sum(nil)) != hash {
@@ -94,7 +94,7 @@ func (r *runner) deploy(hash string, content io.Reader) uint32 {
 	return 0
 }
 
-// serveControl serves a control stream to its end.
+// serveControl serves a control stream until it ends.
 func (r *runner) serveControl(lines *wire.Conn) {
 	var m wire.Message
 	if lines.Read(&m) != nil || m.Hello == nil || lines.Write(r.hello(*m.Hello, lines)) != nil {
@@ -109,7 +109,7 @@ func (r *runner) serveControl(lines *wire.Conn) {
 	}
 }
 
-// hello makes a stream the one that is told what happens, and says what there is.
+// hello makes a stream the current one, and returns the first message, with all attempts.
 func (r *runner) hello(theirs wire.Hello, lines *wire.Conn) wire.Message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +136,7 @@ func (r *runner) handle(m wire.Message) {
 	}
 }
 
-// startLocked starts an attempt, or says again what is known of one that was started.
+// startLocked starts an attempt, or repeats the report of one that was started.
 func (r *runner) startLocked(s wire.Start) {
 	a := r.attempts[s.ID]
 	known := a != nil
@@ -161,7 +161,7 @@ func (r *runner) startLocked(s wire.Start) {
 	}
 }
 
-// overfullLocked reports whether more runs here than there is room for.
+// overfullLocked reports whether the attempts here exceed the room.
 func (r *runner) overfullLocked() bool {
 	var used drover.MilliCPU
 	for _, a := range r.attempts {
@@ -186,10 +186,10 @@ func (r *runner) exitLocked(id drover.AttemptID, exit drover.Exit) {
 	r.sayLocked(wire.Message{Exited: &wire.Exited{ID: id, Exit: exit, Proof: a.proof}})
 }
 
-// sayLocked tells the controller. One that is not there any more hears it when it is back.
+// sayLocked sends a message to the controller. A disconnected controller gets the report when it is back.
 func (r *runner) sayLocked(m wire.Message) { _ = r.control.Write(m) }
 
-// close ends what runs, of which nobody will hear.
+// close stops all attempts without a report.
 func (r *runner) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,7 +201,7 @@ func (r *runner) close() {
 	}
 }
 
-// serveBulk answers on a bulk channel: no attempt here writes anything, and none leaves outputs.
+// serveBulk answers on a bulk channel: no attempt here writes output or leaves files.
 func serveBulk(lines *wire.Conn, raw io.Writer) {
 	for {
 		var r wire.Request

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// script is what a controller has an instance's shell do: see package remote, whose scripts say what they are about by
-// what they run.
+// script is what a controller makes an instance's shell run: see package remote. The commands in a script show its
+// purpose.
 type script struct {
 	args []string // $1 and on
 	text string
 }
 
-// readScript undoes how a controller spells a script for whatever shell the user has.
+// readScript reverses the encoding that makes a script work in any login shell.
 func readScript(command string) (script, bool) {
 	_, spelled, ok := strings.Cut(command, "' drover '")
 	if !ok {
 		return script{}, false
 	}
-	// Before that it makes itself root, if need be.
+	// The part before that becomes root, if necessary.
 	_, rest, _ := strings.Cut("\n"+unspell(strings.TrimSuffix(spelled, "'")), "\nset --")
 	head, text, _ := strings.Cut(rest, "\n")
 	return script{words(head), text}, true
@@ -41,7 +41,7 @@ func unspell(s string) string {
 	return b.String()
 }
 
-// words are the words of a line, each in single quotes; none here holds one.
+// words returns the words of a line, each in single quotes; none of them contains one.
 func words(line string) (all []string) {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {
@@ -51,7 +51,7 @@ func words(line string) (all []string) {
 	return all
 }
 
-// arg is $n, empty if there are not so many.
+// arg returns $n, or the empty string if there are fewer arguments.
 func (s script) arg(n int) string {
 	if n > len(s.args) {
 		return ""
@@ -59,5 +59,5 @@ func (s script) arg(n int) string {
 	return s.args[n-1]
 }
 
-// runs reports whether the script has this in it.
+// runs reports whether the script contains a text.
 func (s script) runs(what string) bool { return strings.Contains(s.text, what) }

@@ -7,9 +7,9 @@ import (
 	"drover"
 )
 
-// tally counts what instances were asked to do.
+// tally counts the attempts that instances started.
 type tally struct {
-	work time.Duration // that each attempt does
+	work time.Duration // run time of each attempt
 
 	mu       sync.Mutex
 	starts   map[drover.JobID]int // guarded by mu

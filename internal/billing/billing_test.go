@@ -14,7 +14,7 @@ const begin = drover.Time(1e18)
 
 func at(minutes int) drover.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
 
-// bill is of an instance with four vCPUs at a dollar a minute, which boots for ten minutes and lasts for an hour.
+// bill is for an instance with four vCPUs at a dollar a minute, which boots for ten minutes and lasts an hour.
 func bill() billing.Bill {
 	return billing.Bill{Tariff: drover.Tariff{Price: 60 * drover.Dollar}, Created: at(0), Ready: at(10), End: at(60), CPU: 4000}
 }
@@ -28,7 +28,7 @@ func lost(u billing.Use) billing.Use {
 	return u
 }
 
-// divide charges the uses and adds up all parts.
+// divide charges the uses and adds up all the parts.
 func divide(b billing.Bill, from, to drover.Time, uses ...billing.Use) (sum billing.Parts) {
 	a := b.Open(from, to)
 	for _, u := range uses {
@@ -68,8 +68,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// Whatever there was, in whatever stretch: nothing is lost and nothing is paid twice, and two stretches come to what
-// one across both does.
+// This checks that for any uses in any period nothing is lost or paid twice, and that the costs of two periods add up
+// to that of both together.
 func TestThePartsAddUp(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		moment := rapid.Map(rapid.Int64Range(0, 4e12), func(n int64) drover.Time { return begin + drover.Time(n) })

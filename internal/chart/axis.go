@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// scale is an axis of values from 0 up, with a rule at each step.
+// scale is an axis of values from 0 up, with a grid line at each step.
 type scale struct {
 	step  float64
 	steps int
 }
 
-// mostRules is how many rules a diagram has at most, that of 0 aside.
+// mostRules is the most grid lines that a diagram has, not counting that of 0.
 const mostRules = 5
 
-// scaleOf has the smallest round step with which the largest value is on the diagram.
+// scaleOf returns the scale with the smallest round step that includes the largest value.
 func scaleOf(largest float64) scale {
 	if !(largest > 0) || math.IsInf(largest, 0) {
 		largest = 1
@@ -49,7 +49,7 @@ func (s scale) label(value float64) string {
 	return strconv.FormatFloat(value, 'f', digits, 64)
 }
 
-// strides are what may lie between two labels of the time axis, and how those are written.
+// strides are the possible distances between two labels of the time axis, with their formats.
 var strides = []struct {
 	every  time.Duration
 	layout string
@@ -71,7 +71,7 @@ type moment struct {
 	label string
 }
 
-// times are round times of a span. Of a very long one they are its first ones.
+// times returns the round times in a span; only the first ones if the span is very long.
 func times(begin, end time.Time) (all []moment) {
 	stride := strides[len(strides)-1]
 	for _, s := range strides {

@@ -1,6 +1,6 @@
-// Package chart draws what changed over time, as SVG that can be read on light and dark pages.
+// Package chart draws how values change over time, as SVG that is readable on light and dark pages.
 //
-// The model: panels stand below one another over one axis of time; each shows the same subjects, one line a subject, in
+// The model: panels stand below one another over one time axis; each shows the same subjects, one line per subject, in
 // the same colors.
 package chart
 
@@ -25,7 +25,7 @@ type Panel struct {
 	Title string
 	Unit  string // of its values
 	Lines []Line
-	Steps bool // a value holds until the next point; else they are joined
+	Steps bool // a value holds until the next point; otherwise points are joined
 }
 
 // Line is one subject of a panel.
@@ -40,7 +40,7 @@ type Point struct {
 	Value float64
 }
 
-// The layout, in pixels of a chart that is as wide as it may be. It shrinks to fit a narrower page.
+// The layout, in pixels of a chart at its full width. It shrinks to fit a narrower page.
 const (
 	width        = 900
 	left, right  = 70, 30 // beside the diagrams
@@ -49,10 +49,10 @@ const (
 	panelHeight  = 230
 	above, below = 36, 30 // of each diagram, within its panel
 	footer       = 20
-	letter       = 7 // about as wide as a letter is
+	letter       = 7 // approximate width of a letter
 )
 
-// SVG draws a chart, over times in UTC. Each panel has at least one line.
+// SVG draws a chart, with times in UTC. Each panel has at least one line.
 func (c Chart) SVG(w io.Writer) error {
 	begin, end, any := c.span()
 	if !any {
@@ -82,7 +82,7 @@ func (c Chart) SVG(w io.Writer) error {
 	return err
 }
 
-// label is what a screen reader says of a chart.
+// label returns the text for screen readers.
 func (c Chart) label() string {
 	var titles []string
 	for _, p := range c.Panels {
@@ -91,7 +91,7 @@ func (c Chart) label() string {
 	return c.Title + ": " + strings.Join(titles, ", ") + " over time"
 }
 
-// heading is a panel's title with its unit, unless that is the title.
+// heading returns a panel's title with its unit, unless that is the title.
 func (p Panel) heading() string {
 	if p.Unit == "" || strings.EqualFold(p.Unit, p.Title) {
 		return p.Title
@@ -99,7 +99,7 @@ func (p Panel) heading() string {
 	return p.Title + " (" + p.Unit + ")"
 }
 
-// span is from the first point of all to the last.
+// span returns the times of the first and the last of all points.
 func (c Chart) span() (begin, end time.Time, any bool) {
 	for _, p := range c.Panels {
 		for _, l := range p.Lines {
@@ -120,7 +120,7 @@ func (c Chart) span() (begin, end time.Time, any bool) {
 	return begin, end, any
 }
 
-// drawing is a chart that is being written.
+// drawing is a chart while it is being written.
 type drawing struct {
 	bytes.Buffer
 	begin, end time.Time
@@ -139,7 +139,7 @@ func (d *drawing) rule(x1, y1, x2, y2 int) {
 	d.writef("<path class=\"grid\" d=\"M%d %dL%d %d\" stroke=\"%s\"/>\n", x1, y1, x2, y2, grid.light)
 }
 
-// legend names the lines side by side, above all panels.
+// legend names the lines side by side above all panels.
 func (d *drawing) legend(lines []Line) {
 	const stroke, gap = 24, 6
 	x, y := left, header+legendHeight/2
@@ -150,7 +150,7 @@ func (d *drawing) legend(lines []Line) {
 	}
 }
 
-// panel draws a diagram whose panel begins at top.
+// panel draws a panel's diagram below top.
 func (d *drawing) panel(p Panel, top int) {
 	roof, floor := top+above, top+panelHeight-below
 	d.text(left, top+22, "", p.heading(), "font-weight=\"bold\"")
@@ -179,7 +179,7 @@ func (d *drawing) y(value float64, s scale, roof, floor int) float64 {
 	return float64(floor) - float64(floor-roof)*value/s.top()
 }
 
-// path is the way of a line.
+// path returns the path of a line.
 func (d *drawing) path(p Panel, l Line, s scale, roof, floor int) string {
 	var way strings.Builder
 	for i, point := range l.Points {
@@ -196,7 +196,7 @@ func (d *drawing) path(p Panel, l Line, s scale, roof, floor int) string {
 	return way.String()
 }
 
-// largest is the largest value of a panel.
+// largest returns the largest value of a panel.
 func (p Panel) largest() (most float64) {
 	for _, l := range p.Lines {
 		for _, point := range l.Points {

@@ -114,7 +114,7 @@ func TestTimesAreRoundAndFew(t *testing.T) {
 	}
 }
 
-// contrast is the ratio of two colors as WCAG 2 defines it.
+// contrast returns the contrast ratio of two colors as WCAG 2 defines it.
 func contrast(t *testing.T, one, other string) float64 {
 	luminance := func(hex string) float64 {
 		var parts [3]int
@@ -143,7 +143,7 @@ func TestColorsCanBeReadOnLightAndDarkPages(t *testing.T) {
 			t.Errorf("%s: text has a contrast of %.1f", name, got)
 		}
 		for i, c := range palette {
-			if got := contrast(t, of(c), of(paper)); got < 3 { // what WCAG 2 asks of graphics
+			if got := contrast(t, of(c), of(paper)); got < 3 { // WCAG 2's minimum for graphics
 				t.Errorf("%s: line %d has a contrast of %.1f", name, i, got)
 			}
 		}

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// color is how something looks on a light page and on a dark one. Light colors are attributes, for programs that read
-// no style sheet.
+// color is a color on light and on dark pages. Light colors are attributes, for programs that ignore style sheets.
 type color struct{ light, dark string }
 
 var (
@@ -15,13 +14,13 @@ var (
 	grid  = color{"#e1e1e1", "#343a43"}
 )
 
-// palette is Okabe's and Ito's, whose colors people tell apart who see few. The paler ones are darker on light pages,
-// and all are paler on dark ones.
+// palette is Okabe and Ito's, which color-blind people can distinguish. Its paler colors are darkened on light pages,
+// and all are lightened on dark pages.
 var palette = []color{
 	{"#0072b2", "#4aa8e0"}, {"#d55e00", "#f08a3c"}, {"#00896a", "#1fc18f"}, {"#b8508c", "#e39ac4"}, {"#2b83b5", "#9ad3f5"}, {"#a87000", "#f2b632"}, {"#000000", "#ffffff"},
 }
 
-// stylesheet has the colors of dark pages.
+// stylesheet sets the colors of dark pages.
 func stylesheet() string {
 	var all strings.Builder
 	fmt.Fprintf(&all, "<style>@media (prefers-color-scheme: dark) { .paper { fill: %s } .ink { fill: %s } .grid { stroke: %s }", paper.dark, ink.dark, grid.dark)

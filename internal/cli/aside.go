@@ -12,8 +12,8 @@ import (
 	"drover/internal/store"
 )
 
-// setAside renames the folder that a new run is to lay its results in, if an earlier run has left some there: to
-// NAME.1, or the first number that is free. An earlier run that can go on finds its results under the new name.
+// setAside renames the folder for a new run's results, if an earlier run has left some there: to NAME.1, or the first
+// free number. An earlier run that can be resumed finds its results under the new name.
 func setAside(folder *daemon.RunFolder, p *daemon.RunPlan, ui *progress) error {
 	if !p.New {
 		return nil
@@ -33,7 +33,7 @@ func setAside(folder *daemon.RunFolder, p *daemon.RunPlan, ui *progress) error {
 	return folder.Save(*p)
 }
 
-// rename gives a folder of results its new name, unless a run is writing there.
+// rename gives a folder of results its new name, unless a run is writing to it.
 func rename(out string) (to string, err error) {
 	results, err := blob.OpenResults(out, blob.DefaultLimits())
 	if err != nil {
@@ -54,7 +54,7 @@ func rename(out string) (to string, err error) {
 	return to, os.Rename(out, to)
 }
 
-// redirect has the runs that lay their results in a folder go on in another.
+// redirect makes the runs with results in a folder continue in another one.
 func redirect(out, to string) error {
 	home, err := daemon.StateHome()
 	if err != nil {
@@ -64,7 +64,7 @@ func redirect(out, to string) error {
 		for _, id := range daemon.UnfinishedRuns(place) {
 			folder := filepath.Join(place, id)
 			if store.InUse(filepath.Join(folder, "drover.db")) {
-				continue // it runs, and elsewhere, since nobody writes to this folder
+				continue // it is running, with another folder, since nobody writes to this one
 			}
 			f, err := daemon.LockRunFolder(id, folder)
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// buildProgram builds drover as it is released: with all drivers, and static runners for both architectures in it.
+// buildProgram builds drover as it is released: with all drivers, and with static runners for both architectures.
 func buildProgram(folder string) error {
 	laid := map[string]string{}
 	for _, arch := range []string{"amd64", "arm64"} {
@@ -26,7 +26,7 @@ func buildProgram(folder string) error {
 	return goBuild(nil, filepath.Join(folder, "drover"), "-tags", "runners", "-overlay", overlay, "../../cmd/drover")
 }
 
-// overlay has go build find files in places of cmd/drover where there are none.
+// overlay makes go build find additional files in cmd/drover.
 func overlay(folder string, laid map[string]string) (name string, err error) {
 	replaced := map[string]string{}
 	for place, file := range laid {
@@ -41,7 +41,7 @@ func overlay(folder string, laid map[string]string) (name string, err error) {
 	return name, errors.Join(err, os.WriteFile(name, text, 0o600))
 }
 
-// buildRunner builds a runner, and packs it as it is compiled into a program.
+// buildRunner builds a runner, and packs it as releases do.
 func buildRunner(folder, arch string, environment ...string) (packed string, err error) {
 	name := filepath.Join(folder, "runner-"+arch)
 	if err := goBuild(environment, name, "../../cmd/drover-runner"); err != nil {

@@ -13,17 +13,17 @@ import (
 	"drover/internal/trace"
 )
 
-// priceLists are in the place of what clouds say, by the clouds that they are of; under no name that of every cloud
-// without one of its own.
+// priceLists replace the clouds' own offerings, by cloud; the list under the empty name is for every cloud without its
+// own list.
 type priceLists map[string]priceList
 
-// priceList is what a file has.
+// priceList is the content of a file.
 type priceList struct {
 	file   string
 	prices []trace.Price
 }
 
-// addCatalogue adds the flag by which clouds are not asked what they offer.
+// addCatalogue adds the flag that replaces calls to clouds with price lists.
 func (a *app) addCatalogue(flags *pflag.FlagSet) {
 	if a.lists == nil {
 		a.lists = priceLists{}
@@ -31,7 +31,7 @@ func (a *app) addCatalogue(flags *pflag.FlagSet) {
 	flags.Var(a.lists, "catalogue", "types and prices of all clouds, or of one: `[CLOUD=]FILE.csv`; default: ask the clouds")
 }
 
-// Set reads a list that a flag names. It may name one for each cloud.
+// Set reads a list that a flag names. The flag may be given for each cloud.
 func (l priceLists) Set(given string) error {
 	cloud, file, named := strings.Cut(given, "=")
 	if !named {
@@ -49,7 +49,7 @@ func (l priceLists) String() string { return "" }
 
 func (l priceLists) Type() string { return "file" }
 
-// of is the list of a cloud; nil if it has to be asked.
+// of returns the list of a cloud; nil if the cloud must be called.
 func (l priceLists) of(cloud string) []trace.Price {
 	if list, own := l[cloud]; own {
 		return list.prices
@@ -57,10 +57,10 @@ func (l priceLists) of(cloud string) []trace.Price {
 	return l[""].prices
 }
 
-// everywhere is whether a list is of every cloud without one of its own.
+// everywhere reports whether there is a list for every cloud without its own.
 func (l priceLists) everywhere() bool { return l[""].prices != nil }
 
-// check refuses a list of a cloud that a configuration does not have.
+// check rejects a list for a cloud that the configuration does not have.
 func (l priceLists) check(c *config.Config) error {
 	for name := range l {
 		if name != "" && !slices.Contains(c.CloudNames(), name) {
@@ -70,11 +70,11 @@ func (l priceLists) check(c *config.Config) error {
 	return nil
 }
 
-// bare is the cloud of who has a price list and no configuration: without limits.
+// bare is the cloud of a user with a price list and no configuration: it has no limits.
 const bare = "cloud"
 
-// listedConfig is a configuration, or one cloud of it: a file, or this machine, or, with a price list alone, a cloud
-// without limits. Drivers are checked of those clouds alone that have to be asked.
+// listedConfig returns a configuration, or one cloud of it: a file, or this machine, or, with only a price list, a
+// cloud without limits. It checks the drivers only of clouds that must be called.
 func (a *app) listedConfig(file, onlyCloud string, lists priceLists) (*config.Config, error) {
 	c := config.Default("run")
 	switch {
@@ -104,13 +104,13 @@ func (a *app) listedConfig(file, onlyCloud string, lists priceLists) (*config.Co
 	return c, nil
 }
 
-// asked are the clouds of a configuration that have no list.
+// asked returns the clouds of a configuration without a list.
 func (l priceLists) asked(c *config.Config) []config.Cloud {
 	return slices.DeleteFunc(slices.Clone(c.Clouds), func(cloud config.Cloud) bool { return l.of(cloud.Name) != nil })
 }
 
-// listedOfferings are what the clouds of a configuration offer: those that have a list by that, with what it does not
-// say modelled, and the others as they say. How a cloud bills that was asked is then in the configuration.
+// listedOfferings returns the offerings of a configuration's clouds: from a list, with a model for what the list lacks,
+// or from the cloud. It adds a called cloud's billing to the configuration.
 func (a *app) listedOfferings(ctx context.Context, c *config.Config, m simulate.Models) (all []drover.Offering, leftOut []drover.LeftOut, err error) {
 	asked := *c
 	if asked.Clouds = a.lists.asked(c); len(asked.Clouds) > 0 {
@@ -134,7 +134,7 @@ func (a *app) listedOfferings(ctx context.Context, c *config.Config, m simulate.
 	return all, leftOut, nil
 }
 
-// loadConfig reads the configuration that a command is to go by: the file it names, else this machine.
+// loadConfig reads the configuration for a command: the file it names, or else this machine.
 func (a *app) loadConfig(file, onlyCloud string) (*config.Config, error) {
 	return a.listedConfig(file, onlyCloud, nil)
 }

@@ -13,7 +13,7 @@ import (
 	"drover/internal/config"
 )
 
-// changeFlags choose the jobs that a command changes.
+// changeFlags choose the jobs to change.
 type changeFlags struct {
 	reason string
 	ofBatch
@@ -92,8 +92,8 @@ that succeeded do not run again.`,
 	return cmd
 }
 
-// retryBatch is a batch file with which the jobs can be retried, and whose inputs the controller has. Of its other jobs
-// only the names matter.
+// retryBatch returns a batch file with which the jobs can be retried, whose inputs the controller has. Only the names
+// of its other jobs matter.
 func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids []drover.JobID) (drover.Batch, error) {
 	file, err := config.LoadBatch(path)
 	if err != nil {
@@ -114,7 +114,7 @@ func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids
 		if err != nil {
 			return drover.Batch{}, w.fault("", "jobs", fmt.Sprintf("job %v is named %s, but the file has no job with that name", id, was.Name), "restore the job's name in the file, or submit the batch")
 		}
-		// Which files its elements were for, only the controller knows, and looks.
+		// Only the controller has the files that the elements were for, and checks them.
 		as := drover.JobSpec{Array: array, Gang: was.Gang, Foreach: now.Foreach, After: was.After, AfterAny: was.AfterAny}
 		if key, err := now.CheckRetry(as); err != nil {
 			e := drover.AsError(err, drover.KindInvalid)
@@ -130,8 +130,8 @@ func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids
 	return file.Batch, a.upload(ctx, svc, &file.Batch, 0)
 }
 
-// tellFollowers names the jobs that were to run after one that is put back, and were cancelled since it did not
-// succeed. Batches may bear the same name, but then they were not submitted at the same moment.
+// tellFollowers names the jobs that were to run after a retried one and were cancelled because it did not succeed.
+// Different batches may have the same name, but not the same submission time.
 func (a *app) tellFollowers(ctx context.Context, svc drover.Queue, job drover.Job, retried []drover.JobID) error {
 	filter := drover.JobFilter{Batch: job.Batch, States: []drover.JobState{drover.JobCancelled}}
 	for other, err := range allJobs(ctx, svc, filter) {
@@ -175,7 +175,7 @@ func (f *changeFlags) addReason(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "a `text` to record with the job")
 }
 
-// choose is the jobs that are named, or those of a batch, or all, as far as they are not final.
+// choose returns the jobs that are not final among the named ones, those of a batch, or all.
 func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string) (ids []drover.JobID, err error) {
 	switch ways := min(len(args), 1) + count(f.batch != "") + count(f.all); {
 	case ways == 0:
@@ -203,8 +203,8 @@ func count(is bool) int {
 	return 0
 }
 
-// change changes jobs one after the other and prints what became of each. One that cannot be changed does not stand in
-// the way of the rest.
+// change changes jobs one after the other and prints the result of each. A job that cannot be changed does not stop the
+// others.
 func (a *app) change(ids []drover.JobID, words func(drover.Job) string, do func(drover.JobID) (drover.Job, error)) error {
 	changed := []drover.Job{}
 	var failed error
@@ -230,7 +230,7 @@ func (a *app) change(ids []drover.JobID, words func(drover.Job) string, do func(
 	return failed
 }
 
-// stopWords says how far the end of a job is.
+// stopWords describes how far a job's stop has come.
 func stopWords(j drover.Job) string {
 	if !j.State.Final() {
 		return jobStateWords(j) + ", being stopped"

@@ -19,15 +19,15 @@ import (
 	"drover"
 )
 
-// ledger is what was asked of the fleet, and in the end what is to have become of it.
+// ledger is the requests to the fleet, and what must become of them in the end.
 type ledger struct {
 	place  *place
-	folder string // where the jobs write what happens to them
+	folder string // where the jobs record what happens to them
 
 	mu      sync.Mutex
 	jobs    map[int64]drover.SubmittedJob // acknowledged; guarded by mu
 	kept    map[int64]bool                // those with outputs; guarded by mu
-	cancels map[drover.JobID]time.Time    // asked for; the time is that of the answer, if one came; guarded by mu
+	cancels map[drover.JobID]time.Time    // requested; the time is that of the answer, if one came; guarded by mu
 	lows    map[drover.JobID]bool         // may have priority 0; guarded by mu
 	batches int                           // guarded by mu
 	errors  []string                      // guarded by mu
@@ -40,10 +40,10 @@ func newLedger(p *place, folder string) *ledger {
 	}
 }
 
-// patient is what every job has: nothing that is done to it, or to what it runs on, is to keep it from its end.
+// patient is in every job, so that nothing done to the job or to its instance keeps it from finishing.
 const patient = `resources: {vcpus: 0.5, memory: 16Mi, disk: 16Mi}, attempts: 100, retry: {exit_codes: [137], times: 100}`
 
-// batch is one of the batches that the fleet works through.
+// batch returns one of the batches that the fleet works on.
 func (l *ledger) batch(n int) string {
 	text := fmt.Sprintf(`name: batch-%d
 jobs:
@@ -58,8 +58,8 @@ jobs:
 	return text
 }
 
-// submit submits one batch after the other, until trouble is over, whenever little is left to do. A submission is made
-// until it is acknowledged, under one key.
+// submit submits batches until trouble is over, whenever little work is left. It repeats a submission with the same key
+// until it is acknowledged.
 func (l *ledger) submit(ctx context.Context, client drover.Service) {
 	for n := 0; ctx.Err() == nil; n++ {
 		l.submitOne(n)
@@ -72,7 +72,7 @@ func (l *ledger) submit(ctx context.Context, client drover.Service) {
 	}
 }
 
-// waiting is how many jobs are not final, as far as the controller says so.
+// waiting returns how many jobs are not final by the controller's answer.
 func (l *ledger) waiting(ctx context.Context, client drover.Service) int {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -120,7 +120,7 @@ func (l *ledger) fault(format string, args ...any) {
 	l.errors = append(l.errors, fmt.Sprintf(format, args...))
 }
 
-// someJob is one of the jobs of late.
+// someJob returns one of the recent jobs.
 func (l *ledger) someJob(d *dice) (drover.JobID, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +132,7 @@ func (l *ledger) someJob(d *dice) (drover.JobID, bool) {
 	return l.jobs[late[d.below(len(late))]].ID, true
 }
 
-// victim is a job, or an element of one, that is about to be cancelled.
+// victim returns a job or an element to cancel.
 func (l *ledger) victim(d *dice) (drover.JobID, bool) {
 	id, ok := l.someJob(d)
 	if !ok {
@@ -150,7 +150,7 @@ func (l *ledger) victim(d *dice) (drover.JobID, bool) {
 	return id, true
 }
 
-// cancelled notes the answer to a cancel.
+// cancelled records the answer to a cancel.
 func (l *ledger) cancelled(id drover.JobID, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,8 +165,8 @@ func (l *ledger) lowered(id drover.JobID) {
 	l.lows[id] = true
 }
 
-// raise gives priorities back, where a job is not final. A controller that found no room on its disk may only now end,
-// and the next begin.
+// raise resets the priorities of jobs that are not final. A controller without disk space may end only now, before the
+// next one starts.
 func (l *ledger) raise(t *testing.T, client drover.Service) {
 	for id := range l.lows {
 		eventually(t, 30*time.Second, fmt.Sprintf("the priority of %v is raised", id), func() bool {
@@ -176,8 +176,8 @@ func (l *ledger) raise(t *testing.T, client drover.Service) {
 	}
 }
 
-// audit wants what was acknowledged to be there, all of it to be final, and what the jobs saw to agree with what the
-// records say.
+// audit checks that every acknowledged job exists and is final, and that the jobs' own records agree with the
+// controller's.
 func (l *ledger) audit(t *testing.T, client drover.Service, jobs []drover.Job) {
 	t.Helper()
 	for _, fault := range l.errors {
@@ -206,8 +206,7 @@ func (l *ledger) audit(t *testing.T, client drover.Service, jobs []drover.Job) {
 	}
 }
 
-// auditJob wants a job to have ended as it must, and to have run as often as the records say, one attempt after the
-// other.
+// auditJob checks that a job ended as it must, and ran as often as recorded, one attempt after the other.
 func (l *ledger) auditJob(t *testing.T, j drover.Job, w testament) {
 	asked, acknowledged := l.cancelOf(j.ID)
 	last := 0
@@ -217,7 +216,7 @@ func (l *ledger) auditJob(t *testing.T, j drover.Job, w testament) {
 			t.Errorf("job %v was cancelled at %v and begun at %v", j.ID, l.answered(j.ID), j.Attempts[n-1].Started)
 		}
 	}
-	needed := j.Name == "use" // which is cancelled with what it needs
+	needed := j.Name == "use" // it is cancelled with the job that it needs
 	if !(j.State == drover.JobSucceeded || j.State == drover.JobCancelled && (asked || needed)) {
 		t.Errorf("job %v (%s) is %s: %+v", j.ID, j.Name, j.State, j.Reason)
 	}
@@ -237,7 +236,7 @@ func (l *ledger) cancelOf(id drover.JobID) (asked, acknowledged bool) {
 	return one || all, !l.answered(id).IsZero()
 }
 
-// answered is when a cancel was acknowledged first.
+// answered returns when a cancel was first acknowledged.
 func (l *ledger) answered(id drover.JobID) (first time.Time) {
 	for _, id := range []drover.JobID{id, {Number: id.Number, Index: -1}} {
 		if at := l.cancels[id]; !at.IsZero() && (first.IsZero() || at.Before(first)) {
@@ -247,7 +246,7 @@ func (l *ledger) answered(id drover.JobID) (first time.Time) {
 	return first
 }
 
-// check wants attempts to have begun at most once each, in their order, and a success to be that of the last one.
+// check checks that each attempt began at most once, that they began in order, and that a success is the last one's.
 func (w testament) check(succeeded bool, last int) error {
 	if w.overlaps > 0 {
 		return fmt.Errorf("two of its attempts ran at once")
@@ -271,13 +270,13 @@ func (w testament) check(succeeded bool, last int) error {
 	return nil
 }
 
-// numberOf is the attempt in what a witness wrote.
+// numberOf returns the attempt number in a witness's record.
 func numberOf(who string) (n int) {
 	fmt.Sscan(who, &n)
 	return n
 }
 
-// auditResults wants the output and the files that are kept of a job to be those of the attempt that succeeded.
+// auditResults checks that a job's output and files are those of the attempt that succeeded.
 func auditResults(t *testing.T, client drover.Service, j drover.Job) {
 	want := fmt.Sprintln(j.Attempts[len(j.Attempts)-1].Number)
 	if got, err := contents(client.OpenOutput(t.Context(), j.ID, "result.txt", 0)); got != want {

@@ -15,18 +15,17 @@ import (
 	"time"
 )
 
-// network stands between the controller and its instances: they are announced on one address of the loopback and listen
-// on another. Bytes within a connection are never lost or reordered, as TCP sees to that; everything else that a
-// network does happens.
+// network stands between the controller and its instances: instances are announced on one loopback address and listen
+// on another. TCP never loses or reorders bytes within a connection; everything else that a network can do happens.
 type network struct {
 	dice    *dice
 	records string // pattern of the instances' records
 	calm    chan struct{}
 
 	mu      sync.Mutex
-	dark    map[uint16]time.Time // until when nothing gets to or from an instance's port; guarded by mu
+	dark    map[uint16]time.Time // until when an instance's port is cut off; guarded by mu
 	carried map[*carrier]bool    // guarded by mu
-	fates   map[string]int       // connections by what was done to them; guarded by mu
+	fates   map[string]int       // connections by their fate; guarded by mu
 }
 
 func newNetwork(d *dice, records string) *network {
@@ -36,7 +35,7 @@ func newNetwork(d *dice, records string) *network {
 	}
 }
 
-// run listens for every instance as long as there is a record of it, until the context ends.
+// run listens for every instance while a record of it exists, until the context ends.
 func (n *network) run(ctx context.Context) {
 	listeners := map[string]net.Listener{}
 	for {
@@ -65,7 +64,7 @@ func (n *network) run(ctx context.Context) {
 	}
 }
 
-// listen carries what comes for the instance with this record.
+// listen forwards connections to the instance with this record.
 func (n *network) listen(path string) (net.Listener, error) {
 	var record struct{ Address netip.AddrPort }
 	text, err := os.ReadFile(path)
@@ -93,14 +92,14 @@ func (n *network) listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// fate is what is done to one connection.
+// fate is what happens to one connection.
 type fate struct {
 	name  string
 	late  time.Duration // before it is answered, so that later ones are answered first
-	lag   time.Duration // of whatever is read at once
-	chunk int           // the most that is read at once
-	end   time.Duration // cut after this time; 0: not
-	quiet time.Duration // silent after this time, without being closed; 0: not
+	lag   time.Duration // of each read
+	chunk int           // the maximum size of a read
+	end   time.Duration // the connection is cut after this time; 0: never
+	quiet time.Duration // it falls silent after this time, without being closed; 0: never
 }
 
 // draw draws a connection's fate.
@@ -138,7 +137,7 @@ type carrier struct {
 	stop    func()
 }
 
-// carry takes a connection to the instance on a port, as its fate will have it.
+// carry connects a client to the instance on a port, and applies a fate.
 func (n *network) carry(client *net.TCPConn, port uint16) {
 	c := &carrier{fate: n.draw(), network: n, port: port, began: time.Now(), done: make(chan struct{})}
 	c.stop = sync.OnceFunc(func() { close(c.done) })
@@ -172,7 +171,7 @@ func (n *network) carry(client *net.TCPConn, port uint16) {
 	<-c.done
 }
 
-// pump carries one direction.
+// pump forwards one direction.
 func (c *carrier) pump(to, from net.Conn) {
 	defer c.stop()
 	buffer := make([]byte, c.chunk)
@@ -187,7 +186,7 @@ func (c *carrier) pump(to, from net.Conn) {
 	}
 }
 
-// passes waits until the network lets something of this connection through, and reports whether it ever does.
+// passes waits until the network lets data of this connection through, and reports whether it ever does.
 func (c *carrier) passes() bool {
 	for {
 		if c.quiet > 0 && time.Since(c.began) > c.quiet {
@@ -207,7 +206,7 @@ func (c *carrier) passes() bool {
 	}
 }
 
-// pause waits, and reports whether the connection still is.
+// pause waits, and reports whether the connection still exists.
 func (c *carrier) pause(d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -226,8 +225,7 @@ func (n *network) darkUntil(port uint16) time.Time {
 	return n.dark[port]
 }
 
-// darken lets nothing through for a while, to or from one instance or, with a share of 1, all of them. It returns how
-// many.
+// darken cuts off one instance or, with a share of 1, all of them for a while. It returns how many.
 func (n *network) darken(share float64, d time.Duration) (instances int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -254,7 +252,7 @@ func (n *network) cut() int {
 	return len(n.carried)
 }
 
-// settle ends the trouble: what was silent is cut, what was dark is not any more, and what comes is carried.
+// settle ends the trouble: it cuts silent connections, ends darkness, and forwards new connections.
 func (n *network) settle() {
 	close(n.calm)
 	n.mu.Lock()

@@ -25,15 +25,15 @@ var (
 	chaosSeed = flag.Uint64("seed", 0, "what luck it is; 0: another each time")
 )
 
-// How long the fleet has to come to rest, once there is no more trouble.
+// How long the fleet may take to come to rest after the trouble.
 const (
 	workTime  = 3 * time.Minute // until every job is final
 	emptyTime = time.Minute     // until every instance is gone
 )
 
-// TestChaos has a fleet of real processes work while controllers, runners, supervisors, jobs and instances are killed
+// TestChaos makes a fleet of real processes work while controllers, runners, supervisors, jobs and instances are killed
 // and stopped at random, connections are cut, delayed, silenced and overtaken, the disk is full, and people cancel and
-// instruct. Then, left alone, it must come to rest with no job lost, none run twice at once, and nothing left.
+// instruct. Afterwards it must come to rest with no job lost, no job run twice at once, and nothing left.
 // covers D1 D5 D9 D12 D13 K7 K12
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
@@ -90,8 +90,8 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	return c
 }
 
-// chaosConfiguration has small times, so that every one of them is often met, and a cloud that misbehaves too. It has
-// some to choose from, since what does not boot, as it was killed, is left alone for a while.
+// chaosConfiguration has short times, so that each is often reached, and a cloud with faults of its own. It has several
+// types, since one that failed to boot, because it was killed, is blocked for a while.
 const chaosConfiguration = `version: 1
 fleet: lab
 listen: %s
@@ -114,7 +114,7 @@ clouds:
 instances: {boot_timeout: 15s, probe_interval: 500ms, probe_timeout: 3s, idle_timeout: 3s, term_timeout: 1s, shutdown_timeout: 1s}
 `
 
-// newLog is where controllers write, and what is done to them stands between. It is kept if the test fails.
+// newLog returns the log of the controllers and of what is done to them. It is kept if the test fails.
 func newLog(t *testing.T) *os.File {
 	t.Helper()
 	f, err := os.CreateTemp("", "drover-chaos-*.log")
@@ -132,7 +132,7 @@ func newLog(t *testing.T) *os.File {
 	return f
 }
 
-// connect waits for the first controller, and returns what asks whichever there is.
+// connect waits for the first controller, and returns a client of the present one.
 func (c *chaos) connect(t *testing.T) drover.Service {
 	t.Helper()
 	folder := filepath.Join(c.place.state, "drover", "lab", "drover.d")
@@ -149,8 +149,8 @@ func (c *chaos) connect(t *testing.T) drover.Service {
 	return paced{client}
 }
 
-// rest waits, with no more trouble, until every job is final. What people have to do is done: what was held is
-// released.
+// rest waits, without more trouble, until every job is final. It also does what people must do: it releases held
+// instances.
 func (c *chaos) rest(t *testing.T) {
 	t.Helper()
 	eventually(t, 30*time.Second, "the controller answers", func() bool {
@@ -167,7 +167,7 @@ func (c *chaos) rest(t *testing.T) {
 	for _, in := range page.Items {
 		if in.Idle == drover.IdleHold {
 			if _, err := c.client.Instruct(t.Context(), in.Name, drover.VerbRelease, "chaos is over"); err != nil {
-				t.Logf("releasing %s: %v", in.Name, err) // the cloud may have taken it
+				t.Logf("releasing %s: %v", in.Name, err) // the cloud may have taken it back
 			}
 		}
 	}
@@ -181,8 +181,8 @@ func (c *chaos) rest(t *testing.T) {
 	}
 }
 
-// empty waits until the fleet is gone, ends the controller, and wants nothing to be left but records, which are to say
-// how it came about.
+// empty waits until the fleet is gone, ends the controller, and checks that only the records are left, which explain
+// what happened.
 func (c *chaos) empty(t *testing.T) {
 	t.Helper()
 	eventually(t, emptyTime, "every instance is gone", func() bool {
@@ -214,7 +214,7 @@ func (c *chaos) empty(t *testing.T) {
 	}
 }
 
-// report says what happened.
+// report prints what happened.
 func (c *chaos) report(t *testing.T, jobs []drover.Job) {
 	counts, attempts := map[drover.JobState]int{}, 0
 	for _, j := range jobs {

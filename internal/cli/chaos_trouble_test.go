@@ -18,7 +18,7 @@ import (
 	"drover"
 )
 
-// role is what a process of the fleet is.
+// role is the kind of a fleet's process.
 type role string
 
 const (
@@ -31,7 +31,7 @@ const (
 	isJob        role = "job"
 )
 
-// roleOf is what a process is, empty if it is none of the fleet's.
+// roleOf returns a process's role, empty if it does not belong to the fleet.
 func roleOf(pid int) role {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
@@ -62,7 +62,7 @@ func roleOf(pid int) role {
 	return ""
 }
 
-// trouble is one kind of bad luck. Bring says what it did, or nothing if there was nobody to meet it.
+// trouble is one kind of bad luck. Bring returns what it did, or nothing if it found no target.
 type trouble struct {
 	weight int
 	with   part
@@ -70,8 +70,8 @@ type trouble struct {
 	bring  func() string
 }
 
-// part is what a trouble is with. Each is left alone for a spell now and then: what only happens after a while, as the
-// end of a patience, is never seen where all else is begun anew every few seconds.
+// part is what a trouble affects. Each part is sometimes left alone for a spell: otherwise what happens only after a
+// while, such as a timeout, would never occur.
 type part int
 
 const (
@@ -82,7 +82,7 @@ const (
 	parts
 )
 
-// chaos brings trouble to a fleet.
+// chaos causes trouble in a fleet.
 type chaos struct {
 	place   *place
 	dice    *dice
@@ -93,8 +93,8 @@ type chaos struct {
 	client  drover.Service
 
 	ctx    context.Context // of the time of trouble
-	passes sync.WaitGroup  // trouble that takes its time
-	met    map[string]int  // troubles by their names
+	passes sync.WaitGroup  // lasting troubles
+	met    map[string]int  // number of troubles, by name
 }
 
 func (c *chaos) troubles() []trouble {
@@ -127,7 +127,7 @@ func (c *chaos) troubles() []trouble {
 	return all
 }
 
-// run brings one trouble after the other until the time is over, and then ends those that last.
+// run causes one trouble after another until the time is over, and then ends those that last.
 func (c *chaos) run() {
 	all := c.troubles()
 	alone, until := part(c.dice.below(int(parts))), time.Now().Add(spell)
@@ -143,10 +143,10 @@ func (c *chaos) run() {
 	c.passes.Wait()
 }
 
-// spell is for how long a part is left alone: longer than any patience in the configuration.
+// spell is how long a part is left alone: longer than any timeout in the configuration.
 const spell = 12 * time.Second
 
-// draw draws one of the troubles, by their weights.
+// draw chooses one of the troubles, by their weights.
 func (c *chaos) draw(all []trouble) trouble {
 	weights := 0
 	for _, tr := range all {
@@ -158,10 +158,10 @@ func (c *chaos) draw(all []trouble) trouble {
 			return tr
 		}
 	}
-	return trouble{} // there always is one
+	return trouble{} // not reached
 }
 
-// meet brings a trouble and writes it down where controllers write.
+// meet causes a trouble and writes it into the controllers' log.
 func (c *chaos) meet(tr trouble) {
 	if did := tr.bring(); did != "" {
 		c.met[tr.name]++
@@ -169,7 +169,7 @@ func (c *chaos) meet(tr trouble) {
 	}
 }
 
-// wait waits, and reports whether there still is to be trouble.
+// wait waits, and reports whether the trouble goes on.
 func (c *chaos) wait(d time.Duration) bool {
 	select {
 	case <-c.ctx.Done():
@@ -179,7 +179,7 @@ func (c *chaos) wait(d time.Duration) bool {
 	}
 }
 
-// all are the processes of the fleet with a role.
+// all returns the fleet's processes with a role.
 func (c *chaos) all(r role) (pids []int) {
 	for _, pid := range processesOf(c.place.state) {
 		if roleOf(pid) == r {
@@ -189,7 +189,7 @@ func (c *chaos) all(r role) (pids []int) {
 	return pids
 }
 
-// one takes hold of one of a role, if there is one.
+// one takes hold of one process with a role, if there is one.
 func (c *chaos) one(r role) (h handle, pid int, ok bool) {
 	pids := c.all(r)
 	if len(pids) == 0 {
@@ -200,7 +200,7 @@ func (c *chaos) one(r role) (h handle, pid int, ok bool) {
 	return h, pid, ok
 }
 
-// strike kills one of a role.
+// strike kills one process with a role.
 func (c *chaos) strike(r role) func() string {
 	return func() string {
 		h, pid, ok := c.one(r)
@@ -213,7 +213,7 @@ func (c *chaos) strike(r role) func() string {
 	}
 }
 
-// pause stops one of a role for a while.
+// pause stops one process with a role for a while.
 func (c *chaos) pause(r role, longest time.Duration) func() string {
 	return func() string {
 		h, pid, ok := c.one(r)
@@ -224,7 +224,7 @@ func (c *chaos) pause(r role, longest time.Duration) func() string {
 	}
 }
 
-// hang stops all that an instance is, for a while that may be longer than probe_timeout.
+// hang stops all processes of an instance, for a while that may exceed probe_timeout.
 func (c *chaos) hang() string {
 	var handles []handle
 	outers := c.all(isInstance)
@@ -240,7 +240,7 @@ func (c *chaos) hang() string {
 	return fmt.Sprintf("%d processes of %s for %v", len(handles), filepath.Base(folder), c.freeze(handles, c.dice.between(time.Second, 12*time.Second)))
 }
 
-// instanceFolderOf is the folder of the instance that a process is.
+// instanceFolderOf returns the folder of a process's instance.
 func instanceFolderOf(pid int) string {
 	environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	for _, pair := range strings.Split(string(environ), "\x00") {
@@ -266,10 +266,10 @@ func (c *chaos) freeze(handles []handle, d time.Duration) time.Duration {
 	return d
 }
 
-// handle holds on to a process, so that its number cannot come to mean another.
+// handle holds on to a process, so that its pid cannot be reused unnoticed.
 type handle int
 
-// take takes hold of a process if it still is what it was.
+// take takes hold of a process if it still has its role.
 func take(pid int, r role) (handle, bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -296,7 +296,7 @@ func (c *chaos) darken(share float64) func() string {
 	}
 }
 
-// fill fills the controller's disk for a while. A controller may end then, and the next may not begin.
+// fill fills the controller's disk for a while. The controller may end then, and the next may fail to start.
 func (c *chaos) fill() string {
 	if !c.disk.full.TryLock() {
 		return ""
@@ -314,7 +314,7 @@ func (c *chaos) fill() string {
 	return fmt.Sprint("for ", d)
 }
 
-// ask bounds one question to the controller, who may be dead, stopped or out of room.
+// ask limits one request to the controller, which may be dead, stopped or out of disk space.
 func (c *chaos) ask() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.ctx, 3*time.Second)
 }
@@ -360,9 +360,9 @@ func (c *chaos) instruct() string {
 		}
 		in := page.Items[c.dice.below(len(page.Items))]
 		if in.Idle == drover.IdleHold {
-			verb = drover.VerbRelease // what is held keeps others from being rented
+			verb = drover.VerbRelease // held instances keep others from being rented
 		}
-		// Most are refused when they come at a bad moment, and that is fine.
+		// Most fail because they come at a bad moment, which is fine.
 		_, _ = c.client.Instruct(ctx, in.Name, verb, "chaos")
 	})
 	return string(verb)
@@ -373,7 +373,7 @@ func (c *chaos) reload() string {
 	if len(pids) == 0 {
 		return ""
 	}
-	// Before a controller hears signals, this one ends it as any does that it was not asked to hear.
+	// A controller that does not handle signals yet is ended by this one, like any process.
 	if h, ok := take(pids[0], isController); ok && c.answers() {
 		defer h.close()
 		h.signal(syscall.SIGHUP)

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// warden keeps a controller running, as an init system does: whatever ends it, the next one is started.
+// warden keeps a controller running, as an init system does: when one ends, it starts the next.
 type warden struct {
 	place *place
 	dice  *dice
@@ -29,22 +29,22 @@ type warden struct {
 	cmd      *exec.Cmd // guarded by mu
 	ending   bool      // guarded by mu
 	starts   int       // guarded by mu
-	gaveUp   []string  // why controllers ended that nobody killed; guarded by mu
-	pardoned time.Time // until when one may give up, for want of room on the disk; guarded by mu
+	gaveUp   []string  // why controllers ended without being killed; guarded by mu
+	pardoned time.Time // until when a controller may end for lack of disk space; guarded by mu
 }
 
 func newWarden(p *place, d *dice, log *os.File) *warden {
 	return &warden{place: p, dice: d, log: log, done: make(chan struct{})}
 }
 
-// run starts one controller after the other until end.
+// run starts one controller after another until end.
 func (k *warden) run() {
 	defer close(k.done)
 	for k.start() {
 		err := k.cmd.Wait()
 		k.bury(err)
 		if k.dice.float() < 0.3 {
-			time.Sleep(k.dice.between(0, 3*time.Second)) // nobody is there for a while
+			time.Sleep(k.dice.between(0, 3*time.Second)) // there is no controller for a while
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -68,7 +68,7 @@ func (k *warden) start() bool {
 	return true
 }
 
-// bury notes the end of a controller that it came to by itself.
+// bury records that a controller ended by itself.
 func (k *warden) bury(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,14 +79,14 @@ func (k *warden) bury(err error) {
 	}
 }
 
-// pardon has controllers end by themselves for a while.
+// pardon allows controllers to end by themselves for a while.
 func (k *warden) pardon(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.pardoned = time.Now().Add(d)
 }
 
-// end ends the controller in good order.
+// end ends the controller cleanly.
 func (k *warden) end(t *testing.T, limit time.Duration) {
 	t.Helper()
 	k.mu.Lock()
@@ -104,17 +104,16 @@ func (k *warden) end(t *testing.T, limit time.Duration) {
 	}
 }
 
-// disk is the one that the controller's records, results and recordings are on. It can be filled where this process may
-// mount.
+// disk has the controller's records, results and recordings. It can be filled where this process may mount.
 type disk struct {
-	path string     // empty: it is the host's
+	path string     // empty: the host's disk
 	full sync.Mutex // held while it is filled
 }
 
-// diskSize is plenty for a run; what is not used costs nothing.
+// diskSize is plenty for a run; unused space costs nothing.
 const diskSize = 256 << 20
 
-// newDisk mounts a disk at a path for as long as the test runs. What instances keep is elsewhere: theirs are other
+// newDisk mounts a disk at a path until the test ends. What instances keep is elsewhere, since they have their own
 // disks.
 func newDisk(t *testing.T, path, instances, elsewhere string) *disk {
 	t.Helper()
@@ -143,7 +142,7 @@ func newDisk(t *testing.T, path, instances, elsewhere string) *disk {
 	return d
 }
 
-// fill leaves no room on the disk until the context ends.
+// fill leaves no space on the disk until the context ends.
 func (d *disk) fill(ctx context.Context) error {
 	path := filepath.Join(d.path, "filler")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -154,7 +153,7 @@ func (d *disk) fill(ctx context.Context) error {
 	defer f.Close()
 	zeros := bytes.NewReader(make([]byte, 64<<10))
 	for ctx.Err() == nil {
-		// What others free is taken too.
+		// It also takes space that others free.
 		zeros.Seek(0, io.SeekStart)
 		if _, err := io.Copy(f, zeros); err != nil {
 			time.Sleep(10 * time.Millisecond)

@@ -15,10 +15,10 @@ import (
 	"drover"
 )
 
-// mostOff is how far the bill may be from the ledger, in percent.
+// mostOff is how far the bill may differ from the ledger, in percent.
 const mostOff = 1.0
 
-// audit compares what the controller says with what the jobs and the cloud saw.
+// audit compares the controller's records with what the jobs and the cloud saw.
 func (h *herd) audit() {
 	if h.plan.run {
 		h.auditSummary()
@@ -38,12 +38,12 @@ func (h *herd) audit() {
 	h.auditBill()
 }
 
-// results is the folder of what an array left.
+// results returns the folder of an array's results.
 func (h *herd) results(array string) string {
 	return filepath.Join(h.place.dir, "drover-out", "batch", array)
 }
 
-// auditSummary reads what a run says at its end.
+// auditSummary checks what a run prints at its end.
 func (h *herd) auditSummary() {
 	var o outcome
 	if err := json.Unmarshal([]byte(h.controller.out.String()), &o); err != nil {
@@ -59,9 +59,9 @@ func (h *herd) auditSummary() {
 	}
 }
 
-// auditRecords asks a daemon for its records. Each job must have succeeded, in one attempt, and each of the cloud's ids
-// must have one bill. Of a job that succeeded after the older copy of the records was made only the output is left,
-// which auditJob reads.
+// auditRecords checks a daemon's records. Each job must have succeeded, in one attempt, and each of the cloud's ids
+// must have one bill. If a job succeeded after the older copy of the records was made, only its output is left, which
+// auditJob reads.
 func (h *herd) auditRecords() {
 	var jobs []drover.Job
 	var costs drover.Costs
@@ -101,7 +101,7 @@ func (h *herd) auditRecords() {
 	}
 }
 
-// ask reads what a command says to programs.
+// ask reads a command's output for programs.
 func (h *herd) ask(into any, args ...string) {
 	out, err := h.command(append(args, "-c", "drover.yaml", "-o", "json")...).Output()
 	if err := errors.Join(err, json.Unmarshal(out, into)); err != nil {
@@ -109,8 +109,8 @@ func (h *herd) ask(into any, args ...string) {
 	}
 }
 
-// auditJob wants no two attempts of a job to have lived at once, as the lock of its witness says, and the output to be
-// that of an attempt which came to its end.
+// auditJob checks, by the lock of a job's witness, that no two attempts ran at once, and that the output is that of an
+// attempt which finished.
 func (h *herd) auditJob(id drover.JobID, results string) {
 	seen, _ := os.ReadFile(filepath.Join(h.seen, id.String()))
 	told := strings.ReplaceAll(strings.TrimSpace(string(seen)), "\n", "; ")
@@ -127,7 +127,7 @@ func (h *herd) auditJob(id drover.JobID, results string) {
 	}
 }
 
-// auditLeaks wants no instance to live, and no process to be left, when the controller holds all to be over.
+// auditLeaks checks that no instance and no process is left when the controller considers everything finished.
 func (h *herd) auditLeaks() {
 	for _, in := range h.cloud.living() {
 		h.violate("leak: instance %s (%s), made %v ago, lives on", in.id, in.name, time.Since(in.created).Round(time.Second))
@@ -141,15 +141,15 @@ func (h *herd) auditLeaks() {
 	}
 }
 
-// auditBill wants what was said to be paid to be what the ledger has. Records that were an older copy may lack what was
-// paid since.
+// auditBill checks that the recorded bill equals the ledger's. Records that were an older copy may lack what was paid
+// since.
 func (h *herd) auditBill() {
 	if off := h.deviation(); off > mostOff || off < -mostOff && !h.plan.older {
 		h.violate("bill: $%.4f are said to be paid, and $%.4f are: %+.1f%%%s", h.cost, h.owed(), off, h.differences())
 	}
 }
 
-// differences lists each instance whose bill is a tenth above or below what the ledger has of it.
+// differences lists each instance whose bill differs from the ledger by a tenth or more.
 func (h *herd) differences() string {
 	var b strings.Builder
 	for _, in := range h.cloud.instances {
@@ -161,11 +161,11 @@ func (h *herd) differences() string {
 	return b.String()
 }
 
-// price is what the configuration says that an hour of each type costs.
+// price is the configuration's hourly price of each type.
 var price = map[string]float64{"small": 2.7, "large": 3.6}
 
-// owed is what the ledger has: each instance from when its creation was accepted until its last process ended, at the
-// configuration's prices.
+// owed is the cost by the ledger: each instance from when its creation was accepted until its last process ended, at
+// the configuration's prices.
 func (h *herd) owed() (dollars float64) {
 	for _, in := range h.cloud.instances {
 		dollars += in.owed()
@@ -173,10 +173,10 @@ func (h *herd) owed() (dollars float64) {
 	return dollars
 }
 
-// owed is what an instance costs.
+// owed is the cost of one instance.
 func (in *chaosInstance) owed() float64 { return in.ended.Sub(in.created).Hours() * price[in.kind] }
 
-// deviation is by how many percent the bill is above the ledger.
+// deviation is by how many percent the bill exceeds the ledger.
 func (h *herd) deviation() float64 {
 	if owed := h.owed(); owed > 0 {
 		return 100 * (h.cost/owed - 1)

@@ -20,22 +20,22 @@ import (
 	"drover/driver"
 )
 
-// chaosCloud is a cloud that misbehaves. It speaks the protocol of docs/clouds/external.md over a socket, and keeps a
-// ledger of what really was.
+// chaosCloud is a cloud with faults. It speaks the protocol of docs/clouds/external.md over a socket, and keeps a
+// ledger of what really happened.
 type chaosCloud struct {
 	plan   cloudPlan
 	folder string
 	user   string
-	port   string // of every instance's sshd: no other cloud's
+	port   string // of every instance's sshd; no other cloud uses it
 	dice   *dice
 
 	mu        sync.Mutex
-	instances []*chaosInstance  // also those that have ended; guarded by mu
+	instances []*chaosInstance  // including those that have ended; guarded by mu
 	ledger    *json.Encoder     // guarded by mu
 	met       map[faultKind]int // guarded by mu
 }
 
-// needSSHD skips a test where there is no OpenSSH server for the instances.
+// needSSHD skips a test on hosts without an OpenSSH server for the instances.
 func needSSHD(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(sshd); err != nil {
@@ -48,7 +48,7 @@ func newChaosCloud(t *testing.T, plan cloudPlan, folder string) *chaosCloud {
 	t.Helper()
 	me, err := user.Current()
 	if err == nil && me.Uid == "0" {
-		err = os.MkdirAll("/run/sshd", 0o755) // which sshd wants as root
+		err = os.MkdirAll("/run/sshd", 0o755) // sshd needs it as root
 	}
 	ledger, ledgerErr := os.Create(filepath.Join(folder, "ledger.jsonl"))
 	listener, listenErr := net.Listen("unix", filepath.Join(folder, "socket"))
@@ -76,7 +76,7 @@ func newChaosCloud(t *testing.T, plan cloudPlan, folder string) *chaosCloud {
 	return c
 }
 
-// port is where a listener listens.
+// port returns a listener's port.
 func port(l net.Listener) string {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
@@ -85,7 +85,7 @@ func port(l net.Listener) string {
 type (
 	object = map[string]any
 
-	// cloudRequest is a request in the protocol's words.
+	// cloudRequest is a request of the protocol.
 	cloudRequest struct {
 		ID   int64  `json:"id"`
 		Call string `json:"call"`
@@ -101,7 +101,7 @@ type (
 	}
 )
 
-// converse answers the requests of one controller, each in its own time.
+// converse answers the requests of one controller concurrently.
 func (c *chaosCloud) converse(conn net.Conn) {
 	defer conn.Close()
 	requests := json.NewDecoder(conn)
@@ -111,20 +111,20 @@ func (c *chaosCloud) converse(conn net.Conn) {
 			return
 		}
 		go func() {
-			time.Sleep(c.dice.between(5*time.Millisecond, 150*time.Millisecond)) // the way there
+			time.Sleep(c.dice.between(5*time.Millisecond, 150*time.Millisecond)) // the latency of the request
 			result, err := c.answer(r)
 			reply := object{"id": r.ID, "result": result}
 			if err != nil {
 				reply = object{"id": r.ID, "error": object{"kind": drover.KindOf(err), "message": err.Error()}}
 			}
 			if line, err := json.Marshal(reply); err == nil && (result != nil || reply["error"] != nil) {
-				conn.Write(append(line, '\n')) // one write is one line; a controller that is gone misses it
+				conn.Write(append(line, '\n')) // one write for each line; a controller that is gone misses it
 			}
 		}()
 	}
 }
 
-// answer answers one request; with neither result nor error nothing is said.
+// answer answers one request; with neither result nor error there is no answer.
 func (c *chaosCloud) answer(r cloudRequest) (object, error) {
 	if r.Call == "destroy" {
 		return object{}, c.destroy(r.Args.ID)
@@ -161,8 +161,8 @@ func (c *chaosCloud) open() object {
 	return can
 }
 
-// hideOne has lists leave out an instance for a while. It is old enough to be in every copy, and was not hidden lately,
-// so that it is never missing for longer than the cloud promises.
+// hideOne makes lists leave out an instance for a while. The instance is in every copy and was not hidden recently, so
+// that it is never missing for longer than the cloud promises.
 func (c *chaosCloud) hideOne(chance float64) {
 	now := time.Now()
 	var may []*chaosInstance
@@ -178,7 +178,7 @@ func (c *chaosCloud) hideOne(chance float64) {
 	}
 }
 
-// list lists what there is, or was some seconds ago.
+// list lists the instances, possibly as they were some seconds ago.
 func (c *chaosCloud) list(tags map[string]string) (object, error) {
 	if err := c.callError(); err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (c *chaosCloud) list(tags map[string]string) (object, error) {
 	return object{"instances": listed}, nil
 }
 
-// listed reports whether a list that is given now, of what was then, has the instance.
+// listed reports whether a list given now, of an earlier state, has the instance.
 func (in *chaosInstance) listed(now, then time.Time) bool {
 	if now.Before(in.stale) {
 		in.shown++
@@ -212,7 +212,7 @@ func (in *chaosInstance) listed(now, then time.Time) bool {
 	return !in.created.After(then) && (in.ended.After(then) || now.Before(in.ended.Add(in.fate.listedFor)))
 }
 
-// show is an instance, as it was then, in the protocol's words.
+// show returns an instance, as it was then, in the protocol's form.
 func (c *chaosCloud) show(in *chaosInstance, then time.Time) object {
 	shown := object{"id": in.id, "tags": maps.Clone(in.tags), "type": in.kind, "zone": in.zone, "market": "on_demand", "state": "running",
 		"public": in.address, "user": c.user, "created": timestamp(in.created)}
@@ -224,7 +224,7 @@ func (c *chaosCloud) show(in *chaosInstance, then time.Time) object {
 
 func timestamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
-// describe tells the truth about one instance, if it answers, and of one that has ended, when.
+// describe returns the true state of one instance, if it answers, and when it ended.
 func (c *chaosCloud) describe(id string) (object, error) {
 	if err := c.callError(); err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func (c *chaosCloud) callError() error {
 	return nil
 }
 
-// find is the living instance of an id.
+// find returns the living instance with an id.
 func (c *chaosCloud) find(id string) (*chaosInstance, error) {
 	for _, in := range c.instances {
 		if in.id == id && in.lives() {
@@ -260,7 +260,7 @@ func (c *chaosCloud) find(id string) (*chaosInstance, error) {
 	return nil, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
 }
 
-// create makes one instance of a name, or two by fault.
+// create makes one instance with a name, or two by fault.
 func (c *chaosCloud) create(r cloudRequest) (object, error) {
 	for _, in := range c.instances {
 		if in.name == r.Args.Name && in.lives() {
@@ -291,7 +291,7 @@ func (c *chaosCloud) create(r cloudRequest) (object, error) {
 func (c *chaosCloud) make(r cloudRequest, fate instanceFate) (*chaosInstance, error) {
 	n, taken, pid := len(c.instances)+1, r.Args.Candidates[0], os.Getpid()
 	in := &chaosInstance{id: fmt.Sprintf("i-%04d", n), name: r.Args.Name, kind: taken.Type, zone: taken.Zone, tags: r.Args.Tags, fate: fate, created: time.Now()}
-	in.address = fmt.Sprintf("127.%d.%d.%d:%s", 16+pid/256%200, pid%256, n, c.port) // no other process's
+	in.address = fmt.Sprintf("127.%d.%d.%d:%s", 16+pid/256%200, pid%256, n, c.port) // no other process's address
 	in.folder = filepath.Join(c.folder, in.id)
 	if err := in.boot(r.Args.HostKey, r.Args.PublicKey, r.Args.Scripts); err != nil {
 		return nil, drover.Errorf(drover.KindTransient, "make %s: %v", in.id, err)
@@ -322,7 +322,7 @@ func (c *chaosCloud) make(r cloudRequest, fate instanceFate) (*chaosInstance, er
 	return in, nil
 }
 
-// at has something become of an instance at an age, if that is to happen and it lives to see it.
+// at schedules a fate of an instance at an age, if the fate has one and the instance lives that long.
 func (c *chaosCloud) at(in *chaosInstance, age time.Duration, becomes func()) {
 	if age == 0 {
 		return
@@ -336,7 +336,7 @@ func (c *chaosCloud) at(in *chaosInstance, age time.Duration, becomes func()) {
 	})
 }
 
-// massDeath kills two thirds of all instances at once, if lists have shown them.
+// massDeath kills two thirds of all listed instances at once.
 func (c *chaosCloud) massDeath() {
 	for i, in := range c.living() {
 		if i%3 < 2 && time.Since(in.created) > settled {
@@ -345,7 +345,7 @@ func (c *chaosCloud) massDeath() {
 	}
 }
 
-// destroy ends an instance, unless its fate has it otherwise. What is gone is no error.
+// destroy ends an instance, unless its fate prevents that. Destroying a departed instance is no error.
 func (c *chaosCloud) destroy(id string) error {
 	c.mu.Lock()
 	for _, in := range c.instances {
@@ -375,7 +375,7 @@ func (c *chaosCloud) destroy(id string) error {
 	return nil
 }
 
-// endBill writes down that an instance has no process any more.
+// endBill records that an instance has no process left.
 func (c *chaosCloud) endBill(in *chaosInstance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -394,7 +394,7 @@ func (c *chaosCloud) living() (all []*chaosInstance) {
 	return all
 }
 
-// fault counts a fault and writes it down.
+// fault counts and records a fault.
 func (c *chaosCloud) fault(kind faultKind, in *chaosInstance) {
 	c.met[kind]++
 	said := object{"fault": kind}
@@ -404,14 +404,14 @@ func (c *chaosCloud) fault(kind faultKind, in *chaosInstance) {
 	c.note("fault", said)
 }
 
-// note writes a line of the ledger.
+// note writes a line to the ledger.
 func (c *chaosCloud) note(what string, more object) {
 	line := object{"at": time.Now().UTC().Format("15:04:05.000"), "what": what}
 	maps.Copy(line, more)
 	c.ledger.Encode(line)
 }
 
-// within polls until something holds, and reports whether it does in time.
+// within polls until something holds, and reports whether it did in time.
 func within(limit time.Duration, holds func() bool) bool {
 	for end := time.Now().Add(limit); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {

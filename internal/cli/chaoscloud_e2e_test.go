@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// aimed is a place whose cloud of real OpenSSH servers does just what a test has it do.
+// aimed is a place whose cloud of real OpenSSH servers has exactly the faults that a test sets.
 type aimed struct {
 	*daemonPlace
 	cloud *chaosCloud
@@ -21,7 +21,7 @@ type aimed struct {
 func newAimed(t *testing.T, plan cloudPlan) *aimed {
 	t.Helper()
 	needSSHD(t)
-	folder, err := os.MkdirTemp("", "drover-aimed-") // short enough for a socket's name
+	folder, err := os.MkdirTemp("", "drover-aimed-") // short enough for a socket's path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +43,14 @@ instances: {probe_interval: 500ms, probe_timeout: 2s, idle_timeout: 1s, term_tim
 	return p
 }
 
-// witnesses writes a batch of jobs that each need an instance of their own, and returns the folder that they write to.
+// witnesses writes a batch of jobs that each need their own instance, and returns the folder that they write to.
 func (p *aimed) witnesses(jobs int, duration string) string {
 	folder := p.t.TempDir()
 	p.write("batch.yaml", fmt.Sprintf("jobs: [{name: w, array: %d, command: [witness, %s, %s]}]\n", jobs, folder, duration))
 	return folder
 }
 
-// each does something to every living instance.
+// each calls do for every living instance.
 func (p *aimed) each(do func(i int, in *chaosInstance)) {
 	living := p.cloud.living()
 	p.cloud.mu.Lock()
@@ -60,8 +60,8 @@ func (p *aimed) each(do func(i int, in *chaosInstance)) {
 	}
 }
 
-// TestInstancesThatListsLackAfterARestart kills the controller. Lists lack both instances for a while then, and one of
-// them does not answer either. Both live, so neither of the commands may be begun once more.
+// TestInstancesThatListsLackAfterARestart kills the controller. Then lists lack both instances for a while, and one of
+// them does not answer either. Both are alive, so neither command may start again.
 func TestInstancesThatListsLackAfterARestart(t *testing.T) {
 	t.Parallel()
 	const lag = 5 * time.Second
@@ -94,8 +94,8 @@ func TestInstancesThatListsLackAfterARestart(t *testing.T) {
 	}
 }
 
-// TestThreeDeadInstancesOfFive has three of five instances die while lists go on showing them. The two others answer,
-// so the three are given up.
+// TestThreeDeadInstancesOfFive kills three of five instances while lists still show them. The other two answer, so the
+// three are given up.
 func TestThreeDeadInstancesOfFive(t *testing.T) {
 	t.Parallel()
 	p := newAimed(t, cloudPlan{lag: time.Second})
@@ -122,8 +122,8 @@ func TestThreeDeadInstancesOfFive(t *testing.T) {
 	}
 }
 
-// TestAnInstanceThatIsListedAfterItsEnd has a destroy be accepted and not done. Then the cloud says when the instance
-// ended, and old lists go on showing it. It has one record, and its bill is the cloud's.
+// TestAnInstanceThatIsListedAfterItsEnd has a cloud that accepts a destroy without effect. Later the cloud reports when
+// the instance ended, while old lists still show it. The instance has one record, and its bill is the cloud's.
 func TestAnInstanceThatIsListedAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	const stale = 6 * time.Second
@@ -147,13 +147,13 @@ func TestAnInstanceThatIsListedAfterItsEnd(t *testing.T) {
 	if len(all) != 1 || all[0].ProviderID != one.id {
 		t.Fatalf("the records have %+v", all)
 	}
-	if owed := one.ended.Sub(one.created).Seconds(); math.Abs(all[0].Cost-owed) > stale.Seconds()/3 { // a dollar a second
+	if owed := one.ended.Sub(one.created).Seconds(); math.Abs(all[0].Cost-owed) > stale.Seconds()/3 { // a dollar per second
 		t.Errorf("billed $%.2f, and the cloud has $%.2f", all[0].Cost, owed)
 	}
 }
 
-// TestCleaningUpTwoInstancesOfOneName has the cloud make two instances of one name, and the run end before it hears of
-// the second.
+// TestCleaningUpTwoInstancesOfOneName has a cloud that makes two instances of one name, and a run that ends before it
+// learns of the second.
 func TestCleaningUpTwoInstancesOfOneName(t *testing.T) {
 	t.Parallel()
 	const hidden = time.Hour

@@ -15,30 +15,30 @@ import (
 	"time"
 )
 
-// chaosInstance is one instance: a tree of processes with a real sshd in it, on a loopback address of its own. What may
-// change is guarded by the cloud's lock.
+// chaosInstance is one instance: a tree of processes with a real sshd, on its own loopback address. The cloud's lock
+// guards everything that may change.
 type chaosInstance struct {
 	id, name, kind, zone string
 	address              string
 	tags                 map[string]string
 	fate                 instanceFate
 
-	created time.Time // its bill begins
-	ended   time.Time // its bill ends; zero while it lives
-	hidden  time.Time // from lists, until then
-	stale   time.Time // lists show it as it was, until then
-	shown   int       // how many lists have shown it so
-	told    bool      // it was told to end, and did not end by itself
+	created time.Time // when its bill begins
+	ended   time.Time // when its bill ends; zero while it lives
+	hidden  time.Time // lists do not show it until then
+	stale   time.Time // lists show its old state until then
+	shown   int       // how many lists have shown its old state
+	told    bool      // it was told to end, rather than ending by itself
 
 	folder string
-	cmd    *exec.Cmd      // the first of its processes
+	cmd    *exec.Cmd      // its first process
 	alive  io.WriteCloser // closed when this process ends, which ends the instance
-	buried chan struct{}  // closed when nothing is left of it
+	buried chan struct{}  // closed when none of its processes is left
 }
 
 func (in *chaosInstance) lives() bool { return in.ended.IsZero() }
 
-// sshdConfig gives each instance a home and a poweroff of its own, on a host that all of them share.
+// sshdConfig gives each instance its own home and poweroff, on a host that all of them share.
 const sshdConfig = `ListenAddress %[1]s
 HostKey %[2]s/host_key
 AuthorizedKeysFile %[2]s/authorized_keys
@@ -51,7 +51,7 @@ SetEnv %[3]s
 ForceCommand cd "$HOME" && exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"
 `
 
-// boot lays out the instance's folder and starts its processes.
+// boot creates the instance's folder and starts its processes.
 func (in *chaosInstance) boot(hostKey, publicKey string, scripts []string) error {
 	home, poweroff := filepath.Join(in.folder, "home"), filepath.Join(in.folder, "poweroff")
 	environment := []string{"HOME=" + home, "PATH=" + searchPath(), "DROVER_SWITCH=" + filepath.Join(in.folder, "switch"), "DROVER_POWEROFF=" + poweroff}
@@ -84,21 +84,21 @@ func (in *chaosInstance) boot(hostKey, publicKey string, scripts []string) error
 	return os.WriteFile(filepath.Join(in.folder, "pid"), fmt.Appendln(nil, in.cmd.Process.Pid), 0o600)
 }
 
-// kill ends every process of the instance, as a power cut does, and returns when none is left.
+// kill ends every process of the instance, as a power cut would, and returns when none is left.
 func (in *chaosInstance) kill() {
-	in.cmd.Process.Signal(syscall.SIGCONT) // it buries the others
+	in.cmd.Process.Signal(syscall.SIGCONT) // so that it reaps the others
 	endBelow(in.cmd.Process.Pid)
 	in.cmd.Process.Kill()
 	<-in.buried
 }
 
-// hang stops every process of the instance: its connections stand, and nobody answers.
+// hang stops every process of the instance: its connections stay open, and nothing answers.
 func (in *chaosInstance) hang() {
 	in.cmd.Process.Signal(syscall.SIGSTOP)
 	stopBelow(in.cmd.Process.Pid)
 }
 
-// thaw has them go on, if they still are.
+// thaw resumes them, if they still exist.
 func (in *chaosInstance) thaw() {
 	if isClosed(in.buried) {
 		return
@@ -108,8 +108,8 @@ func (in *chaosInstance) thaw() {
 	}
 }
 
-// changeHostKey gives the instance's sshd another host key, as if another sat at the address. Whoever is logged in
-// stays so.
+// changeHostKey gives the instance's sshd another host key, as if another server had its address. Existing logins
+// continue.
 func (in *chaosInstance) changeHostKey() error {
 	key := filepath.Join(in.folder, "other_key")
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
@@ -126,5 +126,5 @@ func (in *chaosInstance) changeHostKey() error {
 	if err != nil {
 		return err
 	}
-	return syscall.Kill(n, syscall.SIGHUP) // sshd starts anew
+	return syscall.Kill(n, syscall.SIGHUP) // sshd restarts
 }

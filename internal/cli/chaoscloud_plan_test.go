@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// faultKind is one way in which the chaos cloud misbehaves.
+// faultKind is one kind of the chaos cloud's faults.
 type faultKind string
 
 const (
-	lostReply      faultKind = "create replies lost" // half with an error, half without a word; the instance is there
+	lostReply      faultKind = "create replies lost" // half with an error, half without an answer; the instance exists
 	twins          faultKind = "creates doubled"     // there are two instances of one name
 	deaths         faultKind = "deaths"
 	massDeaths     faultKind = "deaths together" // two thirds of all instances
-	hangs          faultKind = "hangs"           // half for good
+	hangs          faultKind = "hangs"           // half of them never end
 	newHostKeys    faultKind = "host keys changed"
 	staleLists     faultKind = "lists stale" // an old copy
 	shortLists     faultKind = "instances hidden"
@@ -30,8 +30,7 @@ const (
 	lateDestroys   faultKind = "destroyed and listed" // for some seconds more
 )
 
-// faultChances are how often each kind of fault happens: to a call, to an instance, or for shortLists at a controller's
-// start.
+// faultChances are the odds of each kind of fault: per call, per instance, or for shortLists per controller start.
 var faultChances = []struct {
 	kind   faultKind
 	chance float64
@@ -40,37 +39,37 @@ var faultChances = []struct {
 	{callErrors, 0.1}, {failedDestroys, 0.3}, {brokenDestroys, 0.3}, {idleDestroys, 0.3}, {lateDestroys, 0.5},
 }
 
-// How wrong the chaos cloud's lists may be. It promises listLag, so what a list says for longer than that is true.
+// How wrong the chaos cloud's lists may be. It promises listLag, so what a list shows for longer than that is true.
 const (
 	listLag  = 8 * time.Second
-	oldest   = 7 * time.Second  // copy of a list
-	longest  = 3 * time.Second  // time for which a living instance is hidden
-	lingers  = 5 * time.Second  // at most, on lists after its end
-	recalled = 12 * time.Second // likewise, where only lists can say when it ended
+	oldest   = 7 * time.Second  // of a list's copy
+	longest  = 3 * time.Second  // greatest age of a stale list
+	lingers  = 5 * time.Second  // longest time for which a living instance is hidden
+	recalled = 12 * time.Second // longest time for which lists show an ended instance
 	settled  = 10 * time.Second // age at which every list has shown an instance, unless it is hidden
-	grownOld = 40 * time.Second // age by which what is to become of an instance has
+	grownOld = 40 * time.Second // age by which an instance's fate has happened
 )
 
-// cloudPlan is what one seed does to a fleet. The same seed brings the same kinds of faults and the same fate for the
-// n-th instance; the moments differ, since it is the controller that calls.
+// cloudPlan is what one seed does to a fleet. The same seed has the same kinds of faults and the same fate for the n-th
+// instance; the times differ, since they depend on the controller's calls.
 type cloudPlan struct {
 	seed     uint64
-	run      bool // drover run, else drover serve
+	run      bool // drover run, otherwise drover serve
 	describe bool // the driver program has the call
 	older    bool // an older copy of the records is put back once
 	chances  map[faultKind]float64
 
-	// What an aimed test sets instead.
+	// Set only by aimed tests.
 	lag  time.Duration // of lists, instead of listLag
-	fate instanceFate  // of each instance, instead of one that is drawn
+	fate instanceFate  // of each instance, instead of a drawn one
 }
 
-// planOf draws the plan of a seed. Each kind of fault is in three seeds of four.
+// planOf draws the plan of a seed. Each kind of fault occurs in three of four seeds.
 func planOf(seed uint64) cloudPlan {
 	p, d := cloudPlan{seed: seed, run: seed%3 == 0, describe: seed%2 == 0, older: seed%5 == 2, chances: map[faultKind]float64{}}, newDice(seed)
 	for _, f := range faultChances {
 		if d.float() < 0.75 {
-			p.chances[f.kind] = math.Round(100*f.chance*(0.5+d.float())) / 100 // no two seeds are alike
+			p.chances[f.kind] = math.Round(100*f.chance*(0.5+d.float())) / 100 // no two seeds are equal
 		}
 	}
 	return p
@@ -80,18 +79,18 @@ func (p cloudPlan) String() string {
 	return fmt.Sprintf("run %t, describe %t, older records %t, %v", p.run, p.describe, p.older, p.chances)
 }
 
-// instanceFate is what becomes of one instance: at which age, 0 for never.
+// instanceFate is what happens to one instance, and at which age; 0: never.
 type instanceFate struct {
-	lost, unanswered, twin  bool // how its create goes
+	lost, unanswered, twin  bool // how its create call goes
 	dies, hangs, changesKey time.Duration
-	hangsFor                time.Duration // 0: for good
-	destroys                []faultKind   // what goes wrong with its destroys, one after the other
+	hangsFor                time.Duration // 0: forever
+	destroys                []faultKind   // what goes wrong with its destroys, in order
 	listedFor               time.Duration // after its end
 	hiddenFor               time.Duration // from lists, after its beginning
 }
 
-// draw draws the fate of the n-th instance. None ends by itself before a list that is no older than the cloud promises
-// has shown it: a controller can know all that it has to pay for.
+// draw draws the fate of the n-th instance. None ends by itself before a list no older than the cloud promises has
+// shown it, so that a controller can know everything that it must pay.
 func (p cloudPlan) draw(n int) (f instanceFate) {
 	if p.chances == nil {
 		f = p.fate
@@ -125,7 +124,7 @@ func (p cloudPlan) draw(n int) (f instanceFate) {
 	return f
 }
 
-// dice are the luck of a run. Goroutines share them, so a seed brings the same kinds of luck, but not the same moments.
+// dice are a run's random numbers. Goroutines share them, so equal seeds have equal kinds of faults at different times.
 type dice struct {
 	mu sync.Mutex
 	r  *rand.Rand // guarded by mu
@@ -139,10 +138,10 @@ func (d *dice) float() float64 {
 	return d.r.Float64()
 }
 
-// below is a number from 0 to n-1.
+// below returns a number from 0 to n-1.
 func (d *dice) below(n int) int { return min(n-1, int(d.float()*float64(n))) }
 
-// between is a time of at least shortest and less than longest.
+// between returns a duration of at least shortest and less than longest.
 func (d *dice) between(shortest, longest time.Duration) time.Duration {
 	return shortest + time.Duration(d.float()*float64(longest-shortest))
 }

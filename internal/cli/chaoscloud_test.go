@@ -19,19 +19,19 @@ import (
 
 var cloudSeeds = flag.Int("seeds", 3, "how many plans the chaos cloud goes through, from -seed on")
 
-// What a seed has to do: with all six instances, half a minute of work.
+// The work of one seed: half a minute with all six instances.
 const (
 	shortJobs = 260
 	longJobs  = 40
 	cloudJobs = shortJobs + longJobs
-	cloudRuns = 20               // of a controller, each killed
+	cloudRuns = 20               // controllers in a row, each killed
 	doneTime  = 2 * time.Minute  // from the last kill until every job is final
 	leftTime  = 40 * time.Second // from then until no instance is left
 )
 
-// TestChaosCloud has controllers, which are killed again and again, bring jobs to their end on a cloud that misbehaves.
-// Its instances are real OpenSSH servers, and its ledger has what really was: no job may be lost or run twice at once,
-// no instance left, and the bill must be the ledger's.
+// TestChaosCloud has controllers, which are killed again and again, finish jobs on a cloud with faults. Its instances
+// are real OpenSSH servers, and its ledger records what really happened: no job may be lost or run twice at once, no
+// instance may be left, and the bill must equal the ledger.
 // covers D9 K7 K12
 func TestChaosCloud(t *testing.T) {
 	needSSHD(t)
@@ -50,7 +50,7 @@ func TestChaosCloud(t *testing.T) {
 	}
 }
 
-// herd is a fleet on the chaos cloud, and who kills its controllers.
+// herd is a fleet on the chaos cloud; it kills the fleet's controllers.
 type herd struct {
 	t      *testing.T
 	plan   cloudPlan
@@ -59,18 +59,18 @@ type herd struct {
 	dice   *dice
 	began  time.Time
 	folder string   // ledger and logs; kept if the test fails
-	seen   string   // where the jobs write what happens to them
+	seen   string   // where the jobs record what happens to them
 	log    *os.File // of all controllers
 
 	controller *process
-	run        string // the id of the run, if it is one
+	run        string // the id of the run, if it has one
 	starts     int
 	kills      int
 
 	attempts   int
 	billed     int                // instances
-	cost       float64            // of them, in dollars
-	bills      map[string]float64 // of each by its id, where a daemon says them
+	cost       float64            // their cost in dollars
+	bills      map[string]float64 // by the instance's id, if a daemon reports them
 	violations []string           // each begins with its kind
 }
 
@@ -103,7 +103,7 @@ func newHerd(t *testing.T, plan cloudPlan) *herd {
 
 func (h *herd) file(name string) string { return filepath.Join(h.folder, name) }
 
-// herdConfiguration has small times, so that every one of them is often met.
+// herdConfiguration has short times, so that each is often reached.
 const herdConfiguration = `version: 1
 fleet: lab
 listen: %s
@@ -128,7 +128,7 @@ jobs:
   - {name: long, array: %[3]d, command: [witness, %[1]s, 4s-10s, result.txt], outputs: [result.txt], resources: {vcpus: 1, disk: 16Mi}, attempts: 100}
 `
 
-// begin starts the first controller and has it take the jobs on.
+// begin starts the first controller and submits the jobs.
 func (h *herd) begin() {
 	if h.plan.run {
 		h.start("run", "-v", "-o", "json", "-c", "drover.yaml", "batch.yaml")
@@ -144,7 +144,7 @@ func (h *herd) begin() {
 	}
 }
 
-// next starts the controller after one that is gone.
+// next starts the controller after one has ended.
 func (h *herd) next() {
 	if h.plan.run {
 		h.start("run", "-v", "-o", "json", "--resume", h.run)
@@ -167,15 +167,14 @@ func (h *herd) start(args ...string) {
 	h.starts++
 }
 
-// command is the binary under test, whose complaints go to the log.
+// command returns the binary under test, with standard error in the log.
 func (h *herd) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(binaries, "drover"), args...)
 	cmd.Dir, cmd.Env, cmd.Stderr = h.place.dir, append(os.Environ(), "PATH="+searchPath(), "XDG_STATE_HOME="+h.place.state), h.log
 	return cmd
 }
 
-// trouble kills one controller after the other, at moments of chance. A run may have come to its end before the last of
-// them.
+// trouble kills one controller after another, at random times. A run may finish before the last of them.
 func (h *herd) trouble() {
 	save := 4 + h.dice.below(4)
 	restore := save + 2 + h.dice.below(4)
@@ -203,13 +202,13 @@ func (h *herd) trouble() {
 	}
 }
 
-// say writes into the controllers' log what is done to them.
+// say logs what is done to controllers.
 func (h *herd) say(format string, args ...any) {
 	fmt.Fprintf(h.log, "%s CHAOS %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, args...))
 }
 
-// finished reports whether the controller that ended by itself has done all there was to do: a run has when it prints
-// its summary.
+// finished reports whether a controller that ended by itself has finished its work: a run has when it prints its
+// summary.
 func (h *herd) finished() bool {
 	if h.plan.run && json.Valid([]byte(h.controller.out.String())) {
 		return true
@@ -226,7 +225,7 @@ func (h *herd) records() string {
 	return filepath.Join(h.place.state, "drover", fleet, "drover.db")
 }
 
-// rest leaves the fleet alone until its jobs are final and it has no instance any more. A run ends then.
+// rest leaves the fleet alone until its jobs are final and its instances gone. Then a run ends.
 func (h *herd) rest() {
 	done := h.controller
 	if !h.plan.run {
@@ -244,7 +243,7 @@ func (h *herd) rest() {
 	within(leftTime, func() bool { return len(h.cloud.living()) == 0 && h.settled() })
 }
 
-// settled reports whether the controller holds all instances to be gone, so that it has all their bills.
+// settled reports whether the controller considers all instances gone, so that it has all their bills.
 func (h *herd) settled() bool {
 	out, err := h.command("instances", "-c", "drover.yaml", "-o", "json").Output()
 	var left []drover.Instance
@@ -255,7 +254,7 @@ func (h *herd) violate(format string, args ...any) {
 	h.violations = append(h.violations, fmt.Sprintf(format, args...))
 }
 
-// report says how it went in one line, and shows some violations of each kind. A file has all of them.
+// report prints the result in one line, and some violations of each kind. A file has all of them.
 func (h *herd) report() {
 	kinds := map[string]int{}
 	for _, v := range h.violations {
@@ -270,13 +269,13 @@ func (h *herd) report() {
 	if err := os.WriteFile(h.file("violations"), []byte(strings.Join(h.violations, "\n")+"\n"), 0o600); err != nil {
 		h.t.Error(err)
 	}
-	// Nothing is left of a run that ended; what is left of another fleet goes where the logs are.
+	// A finished run leaves nothing; another fleet's leftovers go to the folder of the logs.
 	if err := os.Rename(filepath.Dir(h.records()), h.file("fleet")); err != nil && !os.IsNotExist(err) {
 		h.t.Error(err)
 	}
 }
 
-// end ends the controller in good order.
+// end ends the controller cleanly.
 func (h *herd) end() {
 	h.controller.cmd.Process.Signal(syscall.SIGTERM)
 	if !within(15*time.Second, func() bool { return isClosed(h.controller.ended) }) {

@@ -19,13 +19,13 @@ import (
 	"drover/internal/httpapi"
 )
 
-// whereabouts is where a controller is, and what it is shown.
+// whereabouts is where a controller is, and the token for it.
 type whereabouts struct {
 	base  string
 	token drover.Secret
 }
 
-// service finds the controller that the command line, the environment or the configuration names.
+// service returns the controller that the command line, the environment or the configuration names.
 func (a *app) service(context.Context) (drover.Service, error) {
 	at, err := a.findController()
 	if err != nil {
@@ -38,9 +38,9 @@ func (a *app) service(context.Context) (drover.Service, error) {
 	return paced{client}, nil
 }
 
-// findController names all that is missing at once.
+// findController reports everything that is missing at once.
 //
-// The local token of a configuration is shown to the controller of that configuration and to no other.
+// The local token of a configuration is sent only to the controller of that configuration.
 func (a *app) findController() (at whereabouts, err error) {
 	at.base = cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API"))
 	if at.token, err = a.givenToken(); err != nil {
@@ -63,7 +63,7 @@ func (a *app) findController() (at whereabouts, err error) {
 	return at, nil
 }
 
-// givenToken is what the command line or the environment gives; empty if neither does.
+// givenToken returns the token from the command line or the environment; empty if neither has one.
 func (a *app) givenToken() (drover.Secret, error) {
 	given := os.Getenv("DROVER_TOKEN")
 	switch {
@@ -75,7 +75,7 @@ func (a *app) givenToken() (drover.Secret, error) {
 	return drover.NewSecret(given), nil
 }
 
-// localController is the one that the configuration in force describes.
+// localController returns the controller that the configuration in force describes.
 func (a *app) localController(token drover.Secret) (at whereabouts, err error) {
 	c, folder, err := a.daemon()
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *app) localController(token drover.Secret) (at whereabouts, err error) {
 	return at, nil
 }
 
-// daemon is the configuration in force, and where its daemon keeps things.
+// daemon returns the configuration in force, and its daemon's folder.
 func (a *app) daemon() (*config.Config, daemon.Folder, error) {
 	c, err := a.loadConfig(a.config, "")
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *app) daemon() (*config.Config, daemon.Folder, error) {
 	return c, folder, err
 }
 
-// noLocal says why the controller on this host cannot be asked.
+// noLocal returns why the controller on this host cannot be reached.
 func (a *app) noLocal(fleet string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -115,8 +115,8 @@ func (a *app) noLocal(fleet string, err error) error {
 	return err
 }
 
-// localBase is where the controller of a configuration is reached from this host: where it said that it answers, since
-// the file may have been changed after it began to listen; else where the file has it listen.
+// localBase is where the controller of a configuration is reached from this host: at the address that it recorded,
+// since the file may have changed after it started to listen; otherwise at the file's address.
 func localBase(listen, url string, folder daemon.Folder) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -135,7 +135,7 @@ func localBase(listen, url string, folder daemon.Folder) (string, error) {
 	return baseOf(address, url)
 }
 
-// baseOf is where one that listens there is reached: by loopback if it can be, since nobody listens in on that.
+// baseOf is where a controller with a listen address is reached: by loopback if possible, which nobody can tap.
 func baseOf(listen, url string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -151,8 +151,8 @@ func baseOf(listen, url string) (string, error) {
 	return "http://" + net.JoinHostPort(host, port), nil
 }
 
-// tokenFrom reads the token that a flag speaks of. The token itself is not taken there: everybody could read it in the
-// list of processes.
+// tokenFrom reads the token from the source that a flag names. The flag does not accept the token itself, which
+// everybody could read in the list of processes.
 func tokenFrom(flag string) (drover.Secret, error) {
 	path, ok := strings.CutPrefix(flag, "file:")
 	if !ok {
@@ -166,13 +166,13 @@ func tokenFrom(flag string) (drover.Secret, error) {
 	return token, nil
 }
 
-// asking is the body of a command that talks to a controller.
+// asking is the body of a command that calls a controller.
 type asking = func(ctx context.Context, svc drover.Service, args []string) error
 
-// exitBrokenPipe is how shells say that SIGPIPE ended a program.
+// exitBrokenPipe is the exit code that shells use for SIGPIPE.
 const exitBrokenPipe = 141
 
-// ask makes a command talk to the controller. Ctrl-C ends it, and so does a reader who leaves, without a word.
+// ask makes a command call the controller. Ctrl-C ends it silently, and so does a closed output.
 func (a *app) ask(do asking) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

@@ -12,7 +12,7 @@ import (
 	"drover"
 )
 
-// noController takes away whatever names a controller.
+// noController clears every setting that names a controller.
 func noController(t *testing.T) {
 	for _, name := range []string{"DROVER_SERVER", "DROVER_API", "DROVER_TOKEN", "DROVER_CONFIG"} {
 		t.Setenv(name, "")
@@ -108,7 +108,7 @@ func TestFindingTheController(t *testing.T) {
 	})
 }
 
-// aConfiguration is the file of one whose daemon has run, and listens there.
+// aConfiguration returns a configuration file whose daemon has run with this listen address.
 func aConfiguration(t *testing.T, listen string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -153,7 +153,7 @@ func TestPacing(t *testing.T) {
 	})
 }
 
-// folderOf is the folder of the daemon of a configuration.
+// folderOf returns the folder of a configuration's daemon.
 func folderOf(t *testing.T, file string) daemon.Folder {
 	t.Helper()
 	_, folder, err := (&app{program: underTest(), config: file}).daemon()

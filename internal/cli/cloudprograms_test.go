@@ -16,14 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The programs of the chaos cloud (chaoscloud_test.go): its driver, and what its instances consist of.
+// The programs of the chaos cloud (chaoscloud_test.go): its driver, and the processes of its instances.
 
-// sshd is the real OpenSSH server. It starts itself again for each connection, so it wants to be called by its whole
-// path.
+// sshd is the real OpenSSH server. It starts itself again for each connection, and therefore requires its full path.
 const sshd = "/usr/sbin/sshd"
 
-// relay is the external driver of the chaos cloud. The cloud lives in the test and outlives every controller, as a real
-// one does; the driver only carries lines between the two.
+// relay is the external driver of the chaos cloud. The cloud runs in the test and outlives every controller, like a
+// real one; the driver only forwards lines between the two.
 func relay(args []string) error {
 	if len(args) != 2 || args[1] != "stream" {
 		return errors.New("chaos-driver SOCKET stream")
@@ -42,8 +41,7 @@ func relay(args []string) error {
 }
 
 // instance is the first process of an instance of the chaos cloud. It starts sshd and the init scripts, adopts every
-// orphan below it, and ends with all of them when it is told to (SIGTERM, which is what poweroff sends) or when the
-// test that made it is gone.
+// orphan below it, and ends with all of them on SIGTERM, which poweroff sends, or when the test that made it is gone.
 func instance(args []string) error {
 	if len(args) != 1 {
 		return errors.New("chaos-instance FOLDER")
@@ -78,7 +76,7 @@ func instance(args []string) error {
 	return nil
 }
 
-// reap buries every process that ends below this one, until none is left.
+// reap reaps every process that ends below this one, until none is left.
 func reap() {
 	for {
 		if _, err := syscall.Wait4(-1, nil, 0, nil); err != nil && err != syscall.EINTR {
@@ -87,7 +85,7 @@ func reap() {
 	}
 }
 
-// below are all descendants of a process.
+// below returns all descendants of a process.
 func below(pid int) (pids []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, list := range lists {
@@ -101,7 +99,7 @@ func below(pid int) (pids []int) {
 	return pids
 }
 
-// stopBelow stops all descendants of a process, also those that are born meanwhile.
+// stopBelow stops all descendants of a process, including new ones.
 func stopBelow(pid int) (stopped []int) {
 	for {
 		fresh := slices.DeleteFunc(below(pid), func(p int) bool { return slices.Contains(stopped, p) })
@@ -115,8 +113,8 @@ func stopBelow(pid int) (stopped []int) {
 	}
 }
 
-// endBelow ends all descendants of a process at one moment, as a power cut does: whoever could tell of a job's death is
-// stopped before the job dies.
+// endBelow ends all descendants of a process at once, as a power cut would: it first stops whatever could report a
+// job's death.
 func endBelow(pid int) {
 	for len(below(pid)) > 0 {
 		for _, p := range stopBelow(pid) {

@@ -448,8 +448,8 @@ func TestInstanceCommands(t *testing.T) {
 	})
 }
 
-// brokenWatch breaks off after some events, the last of which stands for what was missed. It remembers after which it
-// was asked to go on.
+// brokenWatch breaks the stream after some events, the last of which is a notice of missed ones. It records where it
+// was asked to continue.
 type brokenWatch struct {
 	drover.Watch
 	asked []string

@@ -14,13 +14,13 @@ import (
 	"drover"
 )
 
-// completer offers what may be typed.
+// completer offers completions.
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// complete has the shell offer values for a flag, which must exist.
+// complete makes the shell offer values for a flag, which must exist.
 func complete(cmd *cobra.Command, flag string, offer completer) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, offer); err != nil {
-		panic(err) // a flag that is not there
+		panic(err) // the flag does not exist
 	}
 }
 
@@ -30,7 +30,7 @@ func completeWords(words ...string) completer {
 	}
 }
 
-// completeRuns offers the runs that did not come to their end.
+// completeRuns offers the unfinished runs.
 func completeRuns(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	home, err := daemon.StateHome()
 	if err != nil {
@@ -39,7 +39,7 @@ func completeRuns(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 	return daemon.UnfinishedRuns(home), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeClouds offers the clouds of the configuration that is in force.
+// completeClouds offers the clouds of the configuration in force.
 func (a *app) completeClouds(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	c, err := a.loadConfig(a.config, "")
 	if err != nil {
@@ -53,10 +53,10 @@ func completeBatch(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completionTime is how long a shell waits for what a controller has to offer.
+// completionTime is how long a shell waits for a controller's completions.
 const completionTime = time.Second
 
-// live offers what the controller knows now: quickly, and nothing if it cannot be asked.
+// live offers completions from the controller: quickly, and none if it cannot be reached.
 func (a *app) live(find func(ctx context.Context, svc drover.Service) []string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
@@ -67,7 +67,7 @@ func (a *app) live(find func(ctx context.Context, svc drover.Service) []string) 
 	return find(ctx, svc), cobra.ShellCompDirectiveNoFileComp
 }
 
-// mostOffered is how many jobs a shell is offered, the latest: more help nobody.
+// mostOffered limits the jobs offered, newest first: more would not help.
 const mostOffered = 200
 
 // completeJobs offers jobs, each with its name.
@@ -75,7 +75,7 @@ func (a *app) completeJobs(cmd *cobra.Command, args []string, typed string) ([]s
 	return a.completeJobsIn()(cmd, args, typed)
 }
 
-// completeJobsIn offers the jobs that are in one of these states.
+// completeJobsIn offers the jobs in one of these states.
 func (a *app) completeJobsIn(states ...drover.JobState) completer {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
@@ -136,7 +136,7 @@ func (a *app) completePools(*cobra.Command, []string, string) ([]string, cobra.S
 	})
 }
 
-// completeSubjects offers what can be explained: jobs, instances, pools, clouds and, of a cloud that is typed, its
+// completeSubjects offers what can be explained: jobs, instances, pools, clouds and, once a cloud is typed, its
 // offerings.
 func (a *app) completeSubjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	jobs, _ := a.completeJobs(cmd, args, typed)
@@ -149,7 +149,7 @@ func (a *app) completeSubjects(cmd *cobra.Command, args []string, typed string) 
 	return slices.Concat([]string{"fleet"}, jobs, instances, pools, offers), directive
 }
 
-// completeOffers offers the names of clouds or, once one is typed, of its offerings.
+// completeOffers offers the names of clouds or, once one is typed, its offerings.
 func (a *app) completeOffers(typed string) ([]string, cobra.ShellCompDirective) {
 	cloud, _, within := strings.Cut(typed, "/")
 	if !within {

@@ -112,13 +112,13 @@ min:max:type:name). Parts that cannot be converted are listed on stderr. FILE ma
 	cmd.Flags().StringVar(&kind, "from", "", "the `kind` of the file: "+strings.Join(configimport.Kinds(), ", "))
 	cmd.Flags().StringVar(&files, "files", "", "write scripts and templates into this `folder`, and refer to them in the configuration")
 	if err := cmd.MarkFlagRequired("from"); err != nil {
-		panic(err) // a flag that is not there
+		panic(err) // the flag does not exist
 	}
 	complete(cmd, "from", completeWords(configimport.Kinds()...))
 	return cmd
 }
 
-// mostSource is how large a file to be imported may be.
+// mostSource is the maximum size of a file to import.
 const mostSource = 1 << 20
 
 func readSource(name string, stdin io.Reader) ([]byte, error) {
@@ -138,7 +138,7 @@ func readSource(name string, stdin io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// printImported writes the files that come with a configuration, says what was not carried over, and prints it.
+// printImported writes the files that come with a configuration, lists what was not carried over, and prints it.
 func (a *app) printImported(r configimport.Result, folder string) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
 		path := filepath.Join(folder, name)

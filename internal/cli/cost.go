@@ -76,7 +76,7 @@ func (f costFlags) filter(now time.Time) (filter drover.CostFilter, err error) {
 	return filter, err
 }
 
-// timeFlag reads a time, a date, or how long ago; 0 if nothing is given.
+// timeFlag parses a time, a date, or a duration before now; 0 if the text is empty.
 func timeFlag(flag, text string, now time.Time) (drover.Time, error) {
 	if text == "" {
 		return 0, nil
@@ -98,7 +98,7 @@ func timeFlag(flag, text string, now time.Time) (drover.Time, error) {
 	return drover.TimeOf(now.Add(-ago)), nil
 }
 
-// showCosts prints what money was for. For programs it is one object.
+// showCosts prints costs. For programs it prints one object.
 func (a *app) showCosts(costs drover.Costs) error {
 	if a.forPrograms() {
 		return a.print(costs)

@@ -13,7 +13,7 @@ import (
 	"drover"
 )
 
-// cutting is a proxy that breaks each connection off after a number of bytes of answers. It counts the connections.
+// cutting is a proxy that cuts each connection after a number of response bytes. It counts the connections.
 func cutting(t *testing.T, to string, after int64) (address string, connections *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -60,7 +60,7 @@ func TestStreamsOverConnectionsThatBreak(t *testing.T) {
 	const piece = 40_000
 	address, connections := cutting(t, there.Host, piece)
 	t.Setenv("DROVER_SERVER", "http://"+address)
-	// Each connection carries one piece less its headers: whoever began anew each time would never come to the end.
+	// Each connection carries one piece minus its headers: a client that started over each time would never finish.
 	fewest, most := int64(len(long)/piece), int64(len(long)/piece+5)
 	for _, args := range [][]string{{"logs", "1"}, {"logs", "-f", "1"}} {
 		t.Run(strings.Join(args, " ")+" goes on where it was", func(t *testing.T) {

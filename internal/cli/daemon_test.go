@@ -24,8 +24,8 @@ type daemonPlace struct {
 	process *process
 }
 
-// newDaemonPlace writes the configuration, with more under instances and at the top level, and starts the daemon. When
-// the test ends the daemon is drained, and nothing may be left of the fleet.
+// newDaemonPlace writes the configuration, with additional settings under instances and at the top level, and starts
+// the daemon. When the test ends, it drains the daemon and checks that nothing of the fleet is left.
 func newDaemonPlace(t *testing.T, instances, more string) *daemonPlace {
 	t.Helper()
 	p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
@@ -49,11 +49,11 @@ instances: {probe_interval: 200ms, probe_timeout: 1s, term_timeout: 500ms, shutd
 %s`, p.address, instances, more)
 }
 
-// freeAddress is an address on loopback on which nobody listens. The kernel gives its port to nobody else, even while a
-// daemon is restarted.
+// freeAddress returns a free address on loopback. The kernel gives its port to nobody else, even while a daemon
+// restarts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	const first, end = 16000, 32000 // the kernel's begin at 32768
+	const first, end = 16000, 32000 // the kernel's ephemeral ports begin at 32768
 	for range 100 {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(end-first)))
 		if err == nil {
@@ -88,7 +88,7 @@ func (p *daemonPlace) restart() {
 	p.serve()
 }
 
-// end kills every instance, so that nothing keeps a drain from its end, drains the daemon, and takes its folder away.
+// end kills every instance, so that none keeps the drain from ending, drains the daemon, and removes its folder.
 func (p *daemonPlace) end() {
 	if p.process == nil || p.t.Failed() {
 		return
@@ -112,10 +112,10 @@ func (p *daemonPlace) end() {
 	os.RemoveAll(filepath.Join(p.state, "drover", "lab"))
 }
 
-// file is a file or folder of the daemon's.
+// file returns the path of a file or folder of the daemon.
 func (p *daemonPlace) file(name string) string { return filepath.Join(p.state, "drover", "lab", name) }
 
-// instancePath is where the local driver keeps an instance.
+// instancePath returns the local driver's folder of an instance.
 func (p *daemonPlace) instancePath(name string) string {
 	return filepath.Join(p.file("drover.d"), "here", "lab", name)
 }
@@ -130,7 +130,7 @@ func (p *daemonPlace) drover(args ...string) string {
 	return r.out.String()
 }
 
-// read reads what a command prints as JSON.
+// read parses a command's JSON output.
 func read[T any](p *daemonPlace, args ...string) (v T) {
 	p.t.Helper()
 	text := p.drover(append(args, "-o", "json")...)
@@ -155,13 +155,13 @@ func (p *daemonPlace) jobs() []drover.Job {
 	return read[[]drover.Job](p, "jobs", "--elements")
 }
 
-// waitFor polls an instance until something holds of it.
+// waitFor polls an instance until a condition holds.
 func (p *daemonPlace) waitFor(name, what string, holds func(drover.Instance) bool) {
 	p.t.Helper()
 	eventually(p.t, 30*time.Second, name+" "+what, func() bool { return holds(p.instance(name)) })
 }
 
-// backUp copies records while a controller uses them.
+// backUp copies records while a controller is using them.
 func backUp(t *testing.T, records string) (copied string) {
 	t.Helper()
 	copied = filepath.Join(t.TempDir(), "backup.db")
@@ -176,7 +176,7 @@ func backUp(t *testing.T, records string) (copied string) {
 	return copied
 }
 
-// putBack puts a copy in the place of the records.
+// putBack replaces the records with a copy.
 func putBack(t *testing.T, records, copied string) {
 	t.Helper()
 	text, err := os.ReadFile(copied)

@@ -29,13 +29,13 @@ type tab struct {
 	t   *testing.T
 	ctx context.Context
 	url string
-	axe string // the checker of accessibility; empty: it could not be had
+	axe string // the accessibility checker; empty: unavailable
 
 	mu    sync.Mutex
-	wrong []string // what the browser complains of; guarded by mu
+	wrong []string // the browser's complaints; guarded by mu
 }
 
-// newTab lets a browser in by the link that drover open prints.
+// newTab opens the link that drover open prints in a browser.
 func newTab(t *testing.T, p *daemonPlace) *tab {
 	t.Helper()
 	if _, err := exec.LookPath("chromium"); err != nil {
@@ -47,7 +47,7 @@ func newTab(t *testing.T, p *daemonPlace) *tab {
 	ctx, end := chromedp.NewContext(allocator)
 	t.Cleanup(end)
 	b := &tab{t: t, ctx: ctx, url: "http://" + p.address, axe: axe(t)}
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil { // the browser lives as long as the context of its first step
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil { // the browser lives as long as the context of its first call
 		t.Fatal(err)
 	}
 	go b.listen()
@@ -57,7 +57,7 @@ func newTab(t *testing.T, p *daemonPlace) *tab {
 	return b
 }
 
-// axe is axe-core, which make e2e has fetched unless it said that it could not.
+// axe returns axe-core, which make e2e fetches unless it reported that it could not.
 func axe(t *testing.T) string {
 	script, err := os.ReadFile("../../bin/axe.min.js")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -66,7 +66,7 @@ func axe(t *testing.T) string {
 	return string(script)
 }
 
-// listen takes down what the browser complains of, such as what the content security policy forbids.
+// listen records the browser's complaints, such as violations of the content security policy.
 func (b *tab) listen() {
 	for m, err := range chromedp.Console(b.ctx) {
 		if err != nil {
@@ -110,7 +110,7 @@ func (b *tab) text() string {
 	return evaluate[string](b, "document.body ? document.body.innerText : ''")
 }
 
-// wantText waits until the page, which nobody loads again, has a text.
+// wantText waits until the page has a text, without loading it again.
 func (b *tab) wantText(text string) {
 	b.t.Helper()
 	eventually(b.t, 30*time.Second, fmt.Sprintf("the page says %q", text), func() bool {
@@ -118,7 +118,7 @@ func (b *tab) wantText(text string) {
 	})
 }
 
-// mark marks the page, to see that it was not loaded again meanwhile.
+// mark marks the page, to detect that it is loaded again.
 func (b *tab) mark() { evaluate[bool](b, "window.marked = true") }
 
 func (b *tab) wantMarked() {
@@ -128,7 +128,7 @@ func (b *tab) wantMarked() {
 	}
 }
 
-// wantAccessible wants axe-core to find no serious fault.
+// wantAccessible checks that axe-core finds no serious fault.
 func (b *tab) wantAccessible(path string) {
 	b.t.Helper()
 	if b.axe == "" {
@@ -146,7 +146,7 @@ func (b *tab) wantAccessible(path string) {
 	}
 }
 
-// looks are how pages are looked at.
+// looks are the ways in which pages are displayed.
 var looks = []struct {
 	theme string
 	width int64
@@ -308,7 +308,7 @@ func TestDashboard(t *testing.T) {
 	})
 }
 
-// pagesOf are pages with something on each.
+// pagesOf returns pages, each with some content.
 func pagesOf(p *daemonPlace, job string) map[string]string {
 	return map[string]string{
 		"overview": "/", "jobs": "/jobs", "array": "/jobs/1", "job": "/jobs/" + job, "log": "/jobs/" + job + "/logs", "failed": "/jobs/4",
@@ -316,7 +316,7 @@ func pagesOf(p *daemonPlace, job string) map[string]string {
 	}
 }
 
-// withoutScript reads every page in a browser that runs no scripts.
+// withoutScript reads every page in a browser without scripts.
 func withoutScript(t *testing.T, b *tab, p *daemonPlace, job string) {
 	b.t = t
 	script := func(off bool) {
@@ -361,11 +361,11 @@ func TestARunIsShownInABrowser(t *testing.T) {
 	}
 }
 
-// cookies keeps those of one site.
+// cookies stores the cookies of one site.
 type cookies struct{ kept []*http.Cookie }
 
-// SetCookies keeps them.
+// SetCookies stores them.
 func (c *cookies) SetCookies(_ *url.URL, list []*http.Cookie) { c.kept = append(c.kept, list...) }
 
-// Cookies gives them back.
+// Cookies returns them.
 func (c *cookies) Cookies(*url.URL) []*http.Cookie { return c.kept }

@@ -57,7 +57,7 @@ func (a *app) dump(ctx context.Context) error {
 	return svc.Dump(ctx, a.out)
 }
 
-// finding is what was found of one thing that was checked.
+// finding is the result of one check.
 type finding struct {
 	Check string `json:"check"`
 	OK    bool   `json:"ok"`
@@ -65,7 +65,7 @@ type finding struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-// doctor checks everything, whatever it finds on the way.
+// doctor makes all checks, even after a failure.
 func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 	c, wrong := a.checkedConfig(ctx)
 	checks := []struct {
@@ -130,7 +130,7 @@ func (a *app) checkConfiguration(c *config.Config, wrong error) (string, error) 
 	return fmt.Sprintf("%s is valid: %s", a.config, human.Plural(len(c.Clouds), "cloud")), nil
 }
 
-// checkedConfig is the configuration in force, if it is as good as drover config check wants it.
+// checkedConfig returns the configuration in force, if it passes drover config check.
 func (a *app) checkedConfig(ctx context.Context) (*config.Config, error) {
 	c, err := a.loadConfig(a.config, "")
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *app) checkedConfig(ctx context.Context) (*config.Config, error) {
 
 func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (string, error) {
 	if wrong != nil {
-		return "", nil // said of the configuration
+		return "", nil // reported with the configuration
 	}
 	offerings, _, err := a.offeringsOf(ctx, c)
 	if err != nil {
@@ -150,7 +150,7 @@ func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (s
 	return fmt.Sprintf("%s: %s", strings.Join(c.CloudNames(), ", "), human.Plural(len(offerings), "offering")), nil
 }
 
-// checkController asks the controller how it is, for as long as that may take.
+// checkController gets the controller's status, within a time limit.
 func (a *app) checkController(ctx context.Context, patience time.Duration) (string, error) {
 	var status drover.Status
 	began := time.Now()
@@ -194,8 +194,8 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 	return text, nil
 }
 
-// checkReady asks a controller whether it is ready to serve, as it says at /readyz. One of which that path is not
-// passed on is not asked.
+// checkReady checks at /readyz whether a controller is ready to serve. It reports no fault if that path is not found,
+// since a proxy may not forward it.
 func checkReady(ctx context.Context, svc drover.Service) error {
 	asked, ok := svc.(interface{ Ready(context.Context) error })
 	if !ok {
@@ -212,7 +212,7 @@ func checkReady(ctx context.Context, svc drover.Service) error {
 	return nil
 }
 
-// try finds the controller and asks it something, once.
+// try finds the controller and calls it once.
 func (a *app) try(ctx context.Context, ask func(drover.Service) error) error {
 	svc, err := a.connect(ctx)
 	if err != nil {

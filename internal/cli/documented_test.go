@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestEveryCommandIsInTheGuide wants each command typed in one of the guides, whose commands TestGuide runs.
+// TestEveryCommandIsInTheGuide checks that each command is used in one of the guides, whose commands TestGuide runs.
 func TestEveryCommandIsInTheGuide(t *testing.T) {
 	var typed strings.Builder
 	for _, name := range []string{"guide", "pools", "simulate", "kubernetes"} {
@@ -29,7 +29,7 @@ func TestEveryCommandIsInTheGuide(t *testing.T) {
 		if !cmd.Runnable() || cmd.Hidden || strings.HasPrefix(path, "drover completion") || strings.HasPrefix(path, "drover help") {
 			return
 		}
-		// Flags may stand before the command's name.
+		// Flags may precede the command's name.
 		words := strings.Fields(path)
 		pattern := words[0] + `\b[^;|]* ` + strings.Join(words[1:], " ") + `\b`
 		if !regexp.MustCompile(pattern).MatchString(typed.String()) {

@@ -9,15 +9,14 @@ import (
 	"drover/internal/backoff"
 )
 
-// The times between two looks at jobs that are waited for. Events say when to look; without them it is looked more
-// often.
+// The times between two polls of awaited jobs. Events trigger a poll; without events, polls are more frequent.
 const (
 	shortestLook = 100 * time.Millisecond
 	longestLook  = 2 * time.Second
 	quietLook    = 30 * time.Second // while events are followed
 )
 
-// doorbell says when something has happened to a job.
+// doorbell signals that something has happened to a job.
 type doorbell struct {
 	rung     chan struct{}
 	followed atomic.Bool // events arrive
@@ -25,8 +24,8 @@ type doorbell struct {
 
 func newDoorbell() *doorbell { return &doorbell{rung: make(chan struct{}, 1)} }
 
-// follow rings for each event about a job until the context ends. A broken stream is opened again. Remembered events
-// come first, so nothing that happened before the stream was open goes unnoticed.
+// follow rings for each event about a job until the context ends. It reopens a broken stream. Remembered events come
+// first, so it misses nothing from before the stream was open.
 func (d *doorbell) follow(ctx context.Context, svc drover.Watch, only []drover.JobID) {
 	filter := drover.EventFilter{Level: "debug"}
 	if len(only) == 1 {
@@ -57,8 +56,8 @@ func (d *doorbell) ring() {
 	}
 }
 
-// wait returns when it is time to look again: at once when something has happened, but not sooner than shortestLook
-// after the last look.
+// wait returns when it is time to poll again: at once when something has happened, but not earlier than shortestLook
+// after the last poll.
 func (d *doorbell) wait(ctx context.Context) error {
 	most := longestLook
 	if d.followed.Load() {

@@ -10,7 +10,7 @@ import (
 	"drover"
 )
 
-// toldOf is a Watch whose events are sent by the test.
+// toldOf is a Watch whose events the test sends.
 type toldOf struct {
 	drover.Watch
 	events chan drover.Event

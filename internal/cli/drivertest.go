@@ -73,7 +73,7 @@ Ctrl-C destroys what the test created; a second Ctrl-C exits immediately and pri
 	return cmd
 }
 
-// verdict is what came of one check.
+// verdict is the result of one check.
 type verdict struct {
 	Check   string  `json:"check"`
 	Verdict string  `json:"verdict"` // ok, failed or skipped
@@ -81,17 +81,17 @@ type verdict struct {
 	Text    string  `json:"text,omitempty"`
 }
 
-// driverTest is one run of the suite.
+// driverTest is one run of the test suite.
 type driverTest struct {
 	app    *app
 	flags  driverTestFlags
 	cloud  config.Cloud
-	opened control.Cloud // as it was opened first; how its instances are reached is the same in each
+	opened control.Cloud // the cloud as it was first opened; all later ones reach instances in the same way
 	fleet  string
-	folder string // where each fleet has one of its own
+	folder string // where each fleet has its own folder
 	checks []drivertest.Check
 	found  []verdict
-	left   bool // at once, with what was under way
+	left   bool // the test ends at once, with calls still in flight
 }
 
 func (a *app) driverTest(ctx context.Context, name string, f driverTestFlags) error {
@@ -154,7 +154,7 @@ func (a *app) newDriverTest(name string, f driverTestFlags) (*driverTest, error)
 	return t, nil
 }
 
-// harness opens the cloud once, to see what it would be tried with.
+// harness opens the cloud once, to determine how to test it.
 func (t *driverTest) harness(ctx context.Context) (h drivertest.Harness, err error) {
 	if t.opened, err = t.open(ctx, t.fleet); err != nil {
 		return h, err
@@ -198,10 +198,10 @@ func (t *driverTest) open(ctx context.Context, fleet string) (control.Cloud, err
 	return daemon.OpenCloud(ctx, t.cloud, daemon.Opening{Drivers: t.app.program.Drivers, Fleet: fleet, Folder: filepath.Join(t.folder, fleet), Log: slog.New(slog.DiscardHandler)})
 }
 
-// count is how many verdicts there will be: one of each check, and one of whether anything is left.
+// count is how many verdicts there will be: one for each check, and one for leftovers.
 func (t *driverTest) count() int { return len(t.checks) + 1 }
 
-// tell says what will be made and what it costs at most: each instance takes no longer than it may to come and to go.
+// tell prints what will be created and its maximum cost, if each instance takes as long as it may to appear and to go.
 func (t *driverTest) tell(h drivertest.Harness, o drover.Offering) {
 	total, most := 0, 0
 	for _, c := range t.checks {
@@ -212,7 +212,7 @@ func (t *driverTest) tell(h drivertest.Harness, o drover.Offering) {
 		human.Plural(t.count(), "check"), human.Plural(total, "instance"), most, drover.Sanitize(o.Type.Name), drover.Sanitize(o.Zone), o.Market, o.Price, cost)
 }
 
-// ask wants a yes, on a terminal.
+// ask requires a confirmation, on a terminal.
 func (t *driverTest) ask() error {
 	switch {
 	case t.flags.yes:
@@ -229,7 +229,7 @@ func (t *driverTest) ask() error {
 	return nil
 }
 
-// run makes each check, and at the end sees to it that nothing is left.
+// run makes each check, and at the end cleans up.
 func (t *driverTest) run(ctx context.Context, h drivertest.Harness) {
 	for _, c := range t.checks {
 		if ctx.Err() != nil {
@@ -265,11 +265,10 @@ func (t *driverTest) judge(name string, check func() error) {
 	}
 }
 
-// settle is for how long it is looked, after an interruption, for what a create call that was given up may have made
-// after all.
+// settle is how long, after an interruption, the test watches for instances of create calls that it gave up.
 const settle = 5 * time.Second
 
-// clean destroys whatever bears one of the two fleets, and takes away what they left over.
+// clean destroys every instance of the two fleets, and removes what the instances leave behind.
 func (t *driverTest) clean(ctx context.Context, interrupted bool) error {
 	return errors.Join(t.cleanFleet(ctx, t.fleets()[0], interrupted), t.cleanFleet(ctx, t.fleets()[1], false))
 }
@@ -302,7 +301,7 @@ func (t *driverTest) cleanFleet(ctx context.Context, fleet string, interrupted b
 	return err
 }
 
-// verdict is how the command ends.
+// verdict returns the command's result.
 func (t *driverTest) verdict(interrupted bool) error {
 	if t.app.forPrograms() {
 		if err := t.app.print(t.found); err != nil {
@@ -324,7 +323,7 @@ func (t *driverTest) verdict(interrupted bool) error {
 	return nil
 }
 
-// leave says how to clean up what is left.
+// leave tells the user how to clean up.
 func (t *driverTest) leave() error {
 	t.left = true
 	which := ""
@@ -338,7 +337,7 @@ func (t *driverTest) leave() error {
 	return exit(exitInterrupted)
 }
 
-// leaveFolders takes away the folders that drivers kept things in, as far as nothing is left that they are about.
+// leaveFolders removes the drivers' folders, unless something that they describe is left.
 func (t *driverTest) leaveFolders() {
 	if t.left {
 		return

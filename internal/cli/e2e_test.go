@@ -19,8 +19,8 @@ import (
 	"drover/internal/blob"
 )
 
-// TestSlowScripts runs the sessions that need the runners of every architecture, and all others in which instances
-// work.
+// TestSlowScripts runs the sessions that need the runners of every architecture, and all other sessions with working
+// instances.
 func TestSlowScripts(t *testing.T) { runScripts(t, "e2e") }
 
 func TestKilledFiveTimes(t *testing.T) {
@@ -32,7 +32,7 @@ func TestKilledFiveTimes(t *testing.T) {
 	id := p.runID()
 	for range 5 {
 		lived := time.Duration(rand.Int64N(int64(time.Second)))
-		time.Sleep(lived) // when it dies is to be by chance
+		time.Sleep(lived) // it must die at a random time
 		r.kill()
 		t.Logf("killed after %v", lived)
 		r = p.start("run", "-v", "-o", "json", "--resume", id)
@@ -53,12 +53,12 @@ func TestKilledFiveTimes(t *testing.T) {
 	observer.wantCost(o)
 }
 
-// observer watches from outside which instances there are, for how long.
+// observer watches from outside which instances exist, and for how long.
 type observer struct {
 	t        *testing.T
 	stop     chan struct{}
 	stopped  chan struct{}
-	lifetime map[string]time.Duration // by folder; read it when stopped
+	lifetime map[string]time.Duration // by folder; read only after it stops
 }
 
 func (p *place) observe() *observer {
@@ -72,7 +72,7 @@ func observe(t *testing.T, pattern string) *observer {
 	return o
 }
 
-// end stops watching, and returns for how long instances were seen in all.
+// end stops watching, and returns the total time for which instances were seen.
 func (o *observer) end() (seen time.Duration) {
 	close(o.stop)
 	<-o.stopped
@@ -101,7 +101,7 @@ func (o *observer) watch(pattern string) {
 	}
 }
 
-// wantCost wants the bill to be that of the instances which were seen, for as long as they were seen.
+// wantCost checks that the bill covers the seen instances for as long as they were seen.
 func (o *observer) wantCost(out outcome) {
 	o.t.Helper()
 	seen := o.end()
@@ -125,7 +125,7 @@ func TestAStoppedController(t *testing.T) {
 	p.waitBegun(folder, 8)
 	before := p.instances()
 	r.signal(syscall.SIGSTOP)
-	// Longer than probe_timeout and than how late a controller may be before it knows that it was not looking.
+	// Longer than probe_timeout plus the delay until a controller notices that it was paused.
 	time.Sleep(8 * time.Second)
 	if after := p.instances(); after != before {
 		t.Errorf("while it was stopped %s became %s", before, after)
@@ -143,7 +143,7 @@ func TestAStoppedController(t *testing.T) {
 	}
 }
 
-// witnessLong writes the batch of witnesses with two more that outlive a stop of the controller.
+// witnessLong writes the batch of witnesses plus two that outlive a stop of the controller.
 func (p *place) witnessLong(folder string) string {
 	text, err := os.ReadFile(filepath.Join(p.dir, "batch.yaml"))
 	if err != nil {
@@ -154,7 +154,7 @@ func (p *place) witnessLong(folder string) string {
 	return "long.yaml"
 }
 
-// instances names the instances that there are.
+// instances returns the names of the existing instances.
 func (p *place) instances() string {
 	found, _ := filepath.Glob(p.instanceFolder("*"))
 	for i, f := range found {
@@ -192,7 +192,7 @@ func TestAGibibyteOfOutput(t *testing.T) {
 	wantCutLog(t, filepath.Join(dir, "drover-out", "batch", "logs", "flood.out"))
 }
 
-// slowest follows what a run says until it ends, and returns the longest time between two lines with a prefix.
+// slowest follows a run's output until it ends, and returns the longest time between two lines with a prefix.
 func (r *process) slowest(prefix string) (longest time.Duration) {
 	seen, last := 0, time.Time{}
 	for {
@@ -210,8 +210,8 @@ func (r *process) slowest(prefix string) (longest time.Duration) {
 	}
 }
 
-// watchMemory gives the most memory that the process had, once it has ended. What the kernel says at a process's end
-// will not do: on Linux that begins with the memory of the process that started it, here this test.
+// watchMemory returns the process's peak memory once it has ended. The kernel's figure at a process's end is unusable:
+// on Linux it starts with the memory of the parent process, here this test.
 func (r *process) watchMemory() <-chan drover.Bytes {
 	peak := make(chan drover.Bytes, 1)
 	path := fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid)
@@ -234,7 +234,7 @@ func (r *process) watchMemory() <-chan drover.Bytes {
 	return peak
 }
 
-// wantCutLog wants a log with both its ends, and a note of what is missing between them.
+// wantCutLog checks that a log has both its ends, and a note about what is missing between them.
 func wantCutLog(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)

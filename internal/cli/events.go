@@ -67,14 +67,14 @@ func (f eventsFlags) filter() (filter drover.EventFilter, err error) {
 	return filter, nil
 }
 
-// events shows events, and goes on where it was when the connection breaks.
+// events shows events, and continues at the same place after the connection breaks.
 func (a *app) events(ctx context.Context, svc drover.Watch, f eventsFlags) error {
 	filter, err := f.filter()
 	if err != nil {
 		return err
 	}
 	for {
-		var broken error // of writing
+		var broken error // a failed write
 		err := a.patiently(ctx, f.patience, func() error {
 			for event, err := range svc.Events(ctx, filter) {
 				if err != nil {
@@ -83,7 +83,7 @@ func (a *app) events(ctx context.Context, svc drover.Watch, f eventsFlags) error
 				if broken = a.showEvent(event); broken != nil {
 					return nil
 				}
-				filter.After = cmp.Or(event.ID, filter.After) // what was missed has none
+				filter.After = cmp.Or(event.ID, filter.After) // a notice of missed events has no id
 			}
 			return nil
 		})
@@ -109,7 +109,7 @@ func (a *app) showEvent(e drover.Event) error {
 	return err
 }
 
-// eventLine is an event for people: "14:02:11  job 17.3 failed: exit code 3".
+// eventLine formats an event for people: "14:02:11 job 17.3 failed: exit code 3".
 func eventLine(e drover.Event) string {
 	if e.Missed > 0 {
 		return fmt.Sprintf("… events missed: %d", e.Missed)

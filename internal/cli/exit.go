@@ -8,7 +8,7 @@ import (
 	"drover/internal/config"
 )
 
-// Exit codes that scripts may rely on. Those of errors are in the table of package drover.
+// Exit codes that scripts may rely on. The table of package drover has those of errors.
 const (
 	exitDone        = 0
 	exitWorkFailed  = 1
@@ -16,12 +16,12 @@ const (
 	exitInterrupted = 130
 )
 
-// exit ends a command with a code once everything has been said.
+// exit ends a command with a code after everything has been printed.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// code prints what went wrong and turns it into an exit code.
+// code prints an error and returns its exit code.
 func (a *app) code(err error) int {
 	var quiet exit
 	switch {

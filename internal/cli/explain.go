@@ -58,11 +58,11 @@ func (a *app) explain(ctx context.Context, svc drover.Service, subject string) e
 	return nil
 }
 
-// maxLookups is of how many explanations the jobs are asked for by name.
+// maxLookups is how many explanations get a lookup of their job's name.
 const maxLookups = 50
 
-// jobOfSubject is the job that an explanation is about, the zero Job if it is about something else. It only gives a
-// name.
+// jobOfSubject returns the job that an explanation is about, which only provides a name; the zero Job if the
+// explanation is about something else.
 func jobOfSubject(ctx context.Context, svc drover.Queue, subject string) drover.Job {
 	id, err := drover.ParseJobID(subject)
 	if err != nil {
@@ -75,10 +75,10 @@ func jobOfSubject(ctx context.Context, svc drover.Queue, subject string) drover.
 	return job
 }
 
-// sameTime is how close to a subject's a reason's beginning is not worth saying.
+// sameTime is how close a reason's start must be to its subject's to be left out.
 const sameTime = 5 * time.Second
 
-// explanationText is a sentence as one would say it now, and a line for each of its reasons.
+// explanationText returns a sentence in the present tense, and a line for each reason.
 func explanationText(e drover.Explanation, job drover.Job, now drover.Time) string {
 	var b strings.Builder
 	b.WriteString(drover.Sanitize(subjectWords(e, job)))
@@ -103,7 +103,7 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 	return b.String()
 }
 
-// subjectWords name the subject and, of a job and of what waits, its state.
+// subjectWords names the subject and, for jobs and waiting things, its state.
 func subjectWords(e drover.Explanation, job drover.Job) string {
 	name := e.Subject
 	if job.ID.Number != 0 {
@@ -128,7 +128,7 @@ func subjectWords(e drover.Explanation, job drover.Job) string {
 	return name + " " + stateWords(e, 1, string(job.State))
 }
 
-// stateWords say that n of them are in a state or, if it is known since when, that they have been in it.
+// stateWords describes n things in a state and, if known, since when they have been in it.
 func stateWords(e drover.Explanation, n int, state string) string {
 	switch {
 	case e.Since > 0 && n == 1:

@@ -22,8 +22,8 @@ import (
 	"drover/internal/httpapi"
 )
 
-// fakeController is a small Service: what it holds is what a test has put there. Its methods work as the interface
-// says, as far as the commands' tests need it; the rest are nil and panic.
+// fakeController is a small Service with the data that a test gives it. Its methods follow the interface as far as the
+// commands' tests need it; the others are nil and panic.
 type fakeController struct {
 	drover.Service
 
@@ -35,22 +35,22 @@ type fakeController struct {
 	tokens    []drover.Token
 	offers    []drover.Offer
 	pools     []drover.Pool
-	logs      map[drover.Stream][]string // what each reading of a stream gives
+	logs      map[drover.Stream][]string // the result of each reading of a stream
 	outputs   map[drover.JobID]map[string]string
-	lies      string // what OpenOutput gives instead
+	lies      string // the result of OpenOutput instead
 	inputs    map[string]string
 	submitted []drover.Submission
-	told      []string       // the verbs, with names and reasons
-	faults    []error        // that the next calls fail with
-	page      int            // jobs on a page
-	aside     []string       // records that could not be read
-	notReady  error          // what /readyz says
+	told      []string       // verbs, with names and reasons
+	faults    []error        // errors of the next calls
+	page      int            // jobs per page
+	aside     []string       // unreadable records
+	notReady  error          // the answer of /readyz
 	onJob     func(n int)    // called at the nth call of Job
 	onLogs    func(n int)    // and of Logs
-	asked     map[string]int // calls of each method
+	asked     map[string]int // calls by method
 }
 
-// call counts a call and gives it its fault.
+// call counts a call and returns its fault.
 func (f *fakeController) call(method string) error {
 	if f.asked == nil {
 		f.asked = map[string]int{}
@@ -304,7 +304,7 @@ func (f *fakeController) RevokeToken(_ context.Context, id string) error {
 	return nil
 }
 
-// serve has commands talk to the fake over HTTP, as they would to a controller elsewhere.
+// serve serves the fake over HTTP, so that commands call it like a remote controller.
 func (f *fakeController) serve(t *testing.T) *httptest.Server {
 	t.Helper()
 	handler := httpapi.New(httpapi.Config{
@@ -328,7 +328,7 @@ func (f *fakeController) serve(t *testing.T) *httptest.Server {
 	return server
 }
 
-// ran is a command line that has come to its end.
+// ran is a finished command line.
 type ran struct {
 	code     int
 	out, err string
@@ -340,7 +340,7 @@ func droverCommand(t *testing.T, args ...string) ran {
 	return droverUntil(t, t.Context(), args...)
 }
 
-// droverUntil runs a command line until it ends or is interrupted by the end of its context.
+// droverUntil runs a command line until it ends or its context interrupts it.
 func droverUntil(t *testing.T, ctx context.Context, args ...string) ran {
 	t.Helper()
 	folder := t.TempDir()
@@ -364,7 +364,7 @@ func droverUntil(t *testing.T, ctx context.Context, args ...string) ran {
 	return r
 }
 
-// want checks an exit code, and what is in the outputs.
+// want checks an exit code, and what the outputs contain.
 func (r ran) want(t *testing.T, code int, out, err string) {
 	t.Helper()
 	if r.code != code || !strings.Contains(r.out, out) || !strings.Contains(r.err, err) {
@@ -372,7 +372,7 @@ func (r ran) want(t *testing.T, code int, out, err string) {
 	}
 }
 
-// aJob is a job that is not an array.
+// aJob returns a job that is not an array.
 func aJob(number int64, name string, state drover.JobState) drover.Job {
 	return drover.Job{
 		ID: drover.JobID{Number: number, Index: -1}, Name: name, Batch: "hello", User: "ada", State: state, Priority: 1,
@@ -380,7 +380,7 @@ func aJob(number int64, name string, state drover.JobState) drover.Job {
 	}
 }
 
-// anArray is an array of so many elements, all in one state, and they.
+// anArray returns an array of this size, all in one state, followed by its elements.
 func anArray(number int64, name string, size int, state drover.JobState) []drover.Job {
 	whole := aJob(number, name, state)
 	whole.Array, whole.Counts = &drover.Array{Last: size - 1, Set: true}, map[drover.JobState]int{state: size}

@@ -52,7 +52,7 @@ func TestAnInstanceKilledUnderLoad(t *testing.T) {
 func TestAnInstanceThatDiedWhileNobodyLooked(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	folder := p.witnesses(4, "6s", "") // so long that the other instance is in use until this one's death is certain
+	folder := p.witnesses(4, "6s", "") // long enough to keep the other instance in use until this one's death is certain
 	r := p.start("run", "-c", "drover.yaml", "batch.yaml")
 	p.waitBegun(folder, 4)
 	r.kill()
@@ -75,8 +75,8 @@ func TestAnInstanceThatDiedWhileNobodyLooked(t *testing.T) {
 	}
 }
 
-// TestAChangedHostKey puts another SSH server in the place of an instance's, on the same port, while the instance is
-// still listed: its outer process is stopped, so that the death of the guest goes unnoticed.
+// TestAChangedHostKey replaces an instance's SSH server with another on the same port, while the instance is still
+// listed: its outer process is stopped, so that nobody notices the guest's death.
 func TestAChangedHostKey(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -97,7 +97,7 @@ func TestAChangedHostKey(t *testing.T) {
 	for _, pid := range append(children(t, outer), outer) {
 		syscall.Kill(pid, syscall.SIGSTOP)
 	}
-	// A connection that dies with something unread in it is reset, and its port is free at once.
+	// A connection that ends with unread data is reset, and its port is free at once.
 	eventually(t, 5*time.Second, "the guest has something to read", func() bool { return unread(t, record.Address) })
 	for _, guest := range children(t, outer) {
 		syscall.Kill(guest, syscall.SIGKILL)
@@ -122,14 +122,14 @@ func TestAChangedHostKey(t *testing.T) {
 	}
 }
 
-// TestThreeOfFiveInstancesHang has most instances of a cloud fall silent while they stay listed. The two that answer
-// prove that the controller hears, so the three are given up and their jobs run again.
+// TestThreeOfFiveInstancesHang silences most instances of a cloud while they stay listed. The two that answer prove
+// that the controller's network works, so the three are given up and their jobs run again.
 //
 // covers D3
 func TestThreeOfFiveInstancesHang(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	folder := p.witnesses(10, "15s", "") // longer than it takes to hold an instance to be silent
+	folder := p.witnesses(10, "15s", "") // longer than it takes to consider an instance silent
 	p.write("drover.yaml", strings.Replace(impatient, "max_instances: 4", "max_instances: 5", 1))
 	r := p.start("run", "-v", "-o", "json", "-c", "drover.yaml", "batch.yaml")
 	p.waitBegun(folder, 10)
@@ -159,7 +159,7 @@ func TestThreeOfFiveInstancesHang(t *testing.T) {
 	}
 }
 
-// impostor serves SSH at an address with a key of its own. Every login that is tried is an element of the channel.
+// impostor serves SSH at an address with its own key. The channel gets an element for every attempted login.
 func impostor(t *testing.T, address string) <-chan struct{} {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -194,7 +194,7 @@ func impostor(t *testing.T, address string) <-chan struct{} {
 	return logins
 }
 
-// unread reports whether all established connections to a server on this host have data that it has not read.
+// unread reports whether all established connections to a server on this host have unread data.
 func unread(t *testing.T, address string) bool {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
@@ -246,13 +246,13 @@ func children(t *testing.T, pid int) (pids []int) {
 	return pids
 }
 
-// attemptRow is an attempt as the records have it.
+// attemptRow is an attempt in the records.
 type attemptRow struct {
 	id, instance string
 	reason       reason
 }
 
-// attempts waits until the records of the run have attempts in a state, and returns all of them.
+// attempts waits until the run's records have attempts in a state, and returns all attempts.
 func (p *place) attempts(state string, limit time.Duration) (all []attemptRow) {
 	p.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(p.state, "drover", p.runID(), "drover.db")+"?mode=ro&_pragma=busy_timeout(5000)")

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// impatient is a configuration with small times, and a price at which a second costs a hundredth of a cent.
+// impatient is a configuration with short times, and a price of a hundredth of a cent per second.
 const impatient = `version: 1
 clouds:
   here:
@@ -27,8 +27,8 @@ instances: {probe_interval: 200ms, probe_timeout: 1s, term_timeout: 500ms, shutd
 
 const pricePerSecond = 0.36 / 3600
 
-// witnesses writes a batch of jobs that write down what happens to them, each job lasting as long as is said, and
-// returns the folder they write to.
+// witnesses writes a batch of jobs that record what happens to them, each with the given duration, and returns the
+// folder that they write to.
 func (p *place) witnesses(jobs int, durations, more string) string {
 	folder := p.t.TempDir()
 	p.write("drover.yaml", impatient)
@@ -140,7 +140,7 @@ func TestTwoInstancesOfOneNameAreBothDestroyed(t *testing.T) {
 	}
 }
 
-// giveOneName has all instances of the run bear the name of the first, as if the cloud had made one create call twice.
+// giveOneName gives all instances of the run the first one's name, as if one create call had been carried out twice.
 func (p *place) giveOneName() {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.instanceFolder("*"), "tags.json"))

@@ -18,10 +18,10 @@ import (
 	"drover"
 )
 
-// fetched is a list of outputs, each of which is in the folder when it is yielded.
+// fetched yields outputs, each after it is in the folder.
 func (a *app) fetched(ctx context.Context, svc drover.Queue, files iter.Seq2[jobOutput, error], folder string, patience time.Duration) iter.Seq2[jobOutput, error] {
 	return func(yield func(jobOutput, error) bool) {
-		var root *os.Root // once there is something to lay in it
+		var root *os.Root // once there is a file to write
 		defer func() {
 			if root != nil {
 				root.Close()
@@ -49,8 +49,7 @@ func openFolder(folder string) (*os.Root, error) {
 	return os.OpenRoot(folder)
 }
 
-// fetch lays one file below the root, whole and proved or not at all. Whatever the path is, it is not followed out of
-// the root.
+// fetch writes one file below the root, complete and verified or not at all. No path can lead out of the root.
 func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobOutput, patience time.Duration) error {
 	if path.Clean(o.place) != o.place || !filepath.IsLocal(o.place) || o.place == "." {
 		return drover.Errorf(drover.KindInternal, "job %v has an output whose path leads out of its folder: %q", o.Job, o.Path)
@@ -69,8 +68,8 @@ func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobO
 	return nil
 }
 
-// receive writes an output to a new file and proves that it is what was promised. When the connection breaks, it goes
-// on where it was.
+// receive writes an output to a new file and verifies its hash. When the connection breaks, it continues at the same
+// offset.
 func (a *app) receive(ctx context.Context, svc drover.Queue, root *os.Root, name string, o jobOutput, patience time.Duration) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(o.file.Mode).Perm()|0o200)
 	if err != nil {
@@ -90,7 +89,7 @@ func (a *app) receive(ctx context.Context, svc drover.Queue, root *os.Root, name
 			at += n
 			whole = err == nil || at >= size
 			if _, is := away(err); is && n > 0 {
-				return nil // it has come further, and goes on from there
+				return nil // there was progress, so it continues from there
 			}
 			return err
 		})

@@ -20,7 +20,7 @@ import (
 	"drover"
 )
 
-// smallDisk is a folder on a disk of its own, and a file that fills it.
+// smallDisk returns a folder on its own disk, and functions that fill and empty that disk.
 func smallDisk(t *testing.T) (path string, fill func(), free func()) {
 	t.Helper()
 	path = t.TempDir()
@@ -28,7 +28,7 @@ func smallDisk(t *testing.T) (path string, fill func(), free func()) {
 	return path, fill, free
 }
 
-// mountSmallDisk is smallDisk at a folder that exists.
+// mountSmallDisk is smallDisk for an existing folder.
 func mountSmallDisk(t *testing.T, path string) (fill, free func()) {
 	t.Helper()
 	if err := unix.Mount("drover-test", path, "tmpfs", 0, "size=4m,mode=0700"); err != nil {
@@ -50,14 +50,14 @@ func TestAControllerWaitsForRoomOnAFullDisk(t *testing.T) {
 	p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
 	p.state = t.TempDir()
 	records := filepath.Join(p.state, "drover", "lab")
-	instances, err := filepath.EvalSymlinks(t.TempDir()) // these are not what fills the disk
+	instances, err := filepath.EvalSymlinks(t.TempDir()) // these do not fill the disk
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.MkdirAll(records, 0o700), os.Chmod(instances, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.Remove(records) }) // once nothing is mounted there
+	t.Cleanup(func() { os.Remove(records) }) // after it is unmounted
 	fill, free := mountSmallDisk(t, records)
 	if err := os.Symlink(instances, filepath.Join(records, "drover.d")); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestAControllerWaitsForRoomOnAFullDisk(t *testing.T) {
 	p.end()
 }
 
-// readyz is the status code of /readyz.
+// readyz returns the status code of /readyz.
 func (p *daemonPlace) readyz() int {
 	p.t.Helper()
 	r, err := http.Get("http://" + p.address + "/readyz")

@@ -50,7 +50,7 @@ func (a *app) gc(ctx context.Context, o gc.Options) error {
 	return errors.Join(err, a.reportStrays(g), g.TellOfRuns())
 }
 
-// askController is what the controller looks after. One of another fleet knows nothing of this one's.
+// askController returns what the fleet's controller looks after. It is an error if another fleet's controller answers.
 func (a *app) askController(ctx context.Context, fleet string) ([]drover.Instance, error) {
 	svc, err := a.connect(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *app) askController(ctx context.Context, fleet string) ([]drover.Instanc
 	return gather(allInstances(ctx, svc, drover.InstanceFilter{}))
 }
 
-// reportStrays says what was found, and what became of it.
+// reportStrays prints the strays, and what became of them.
 func (a *app) reportStrays(g *gc.Collector) error {
 	if a.output == outputJSON || a.output == outputYAML {
 		return a.print(g.Found)

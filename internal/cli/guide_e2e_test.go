@@ -21,17 +21,17 @@ import (
 
 var updateGuide = flag.Bool("update-guide", false, "write what the guide's commands print into the guide")
 
-// TestGuide does what the guides say.
+// TestGuide follows the guides.
 func TestGuide(t *testing.T) {
 	for _, name := range []string{"guide", "simulate"} {
 		t.Run(name, func(t *testing.T) { followGuide(t, "../../docs/"+name+".md") })
 	}
 }
 
-// followGuide does what a guide says, block by block, and wants every command to print what the guide shows. A block
-// whose first line is a comment with a file's name is that file. In a console block the lines after "$ " are commands,
-// and what follows them is what they print; "…" stands for any lines. What differs from run to run (times, money, names
-// of instances, columns' widths) is not compared.
+// followGuide follows a guide block by block, and checks that every command prints what the guide shows. A block whose
+// first line is a comment with a file's name is that file. In a console block, lines after "$ " are commands, followed
+// by their output; "…" stands for any lines. What differs between runs (times, money, names of instances, columns'
+// widths) is not compared.
 func followGuide(t *testing.T, path string) {
 	t.Parallel()
 	text, err := os.ReadFile(path)
@@ -69,11 +69,11 @@ func followGuide(t *testing.T, path string) {
 	}
 }
 
-// guide is a reader who types what the guide says into a shell.
+// guide is a reader who types a guide's commands into a shell.
 type guide struct {
 	*place
 	path    string
-	address string // instead of the one that the guide names, which may be taken on this host
+	address string // instead of the one in the guide, which may be in use on this host
 	shell   *exec.Cmd
 	in      io.Writer
 	out     safeBuffer
@@ -99,7 +99,7 @@ func (g *guide) begin() {
 	g.in = in
 }
 
-// end ends the shell, and what goes on beside it.
+// end ends the shell and its background processes.
 func (g *guide) end() {
 	syscall.Kill(-g.shell.Process.Pid, syscall.SIGTERM)
 	g.shell.Wait()
@@ -110,7 +110,7 @@ func (g *guide) end() {
 
 func (g *guide) here(text string) string { return strings.ReplaceAll(text, guideAddress, g.address) }
 
-// console types a block's commands and returns the block as it would be with what they really print.
+// console types a block's commands and returns the block with their real output.
 func (g *guide) console(line int, block []string) (real []string) {
 	for at := 0; at < len(block); {
 		command, ok := strings.CutPrefix(block[at], "$ ")
@@ -137,7 +137,7 @@ func (g *guide) console(line int, block []string) (real []string) {
 	return real
 }
 
-// typed types a command line and returns what it prints. After one that starts a daemon the reader waits until that answers.
+// typed types a command line and returns its output. After starting a daemon, it waits until that answers.
 func (g *guide) typed(line int, command string) []string {
 	g.t.Helper()
 	const prompt = "guide$ "
@@ -168,7 +168,7 @@ func (g *guide) typed(line int, command string) []string {
 	return strings.Split(text, "\n")
 }
 
-// shows reports whether what is wanted is what was printed.
+// shows reports whether the expected output was printed.
 func shows(want, got []string) bool {
 	switch {
 	case len(want) == 0:
@@ -181,12 +181,12 @@ func shows(want, got []string) bool {
 	return steady(want[0]) == steady(got[0]) && shows(want[1:], got[1:])
 }
 
-// changing is what differs from run to run, and what it is taken for.
+// changing is what differs between runs, and its replacement.
 var changing = []struct {
 	pattern *regexp.Regexp
 	as      string
 }{
-	{regexp.MustCompile(`\b(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "WHEN"}, // yesterday has its date
+	{regexp.MustCompile(`\b(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "WHEN"}, // a time yesterday has its date
 	{regexp.MustCompile(`\$\d+(\.\d+)?`), "MONEY"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(h|ms|µs|m|s))+\b`), "LONG"},
 	{regexp.MustCompile(`\b(run|lab)-[a-z2-7]{5,6}\b`), "$1-NAME"},

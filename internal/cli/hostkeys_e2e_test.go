@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// sshdPlace is a place with a cloud of real OpenSSH servers, whose host keys are proved in one of two ways.
+// sshdPlace returns a place with a cloud of real OpenSSH servers, whose host keys are proved in one of two ways.
 func sshdPlace(t *testing.T, proof string) *place {
 	t.Helper()
 	for _, program := range []string{sshd, "jq", "ssh-keygen", "flock"} {
@@ -18,7 +18,7 @@ func sshdPlace(t *testing.T, proof string) *place {
 			t.Skip(err)
 		}
 	}
-	if err := os.MkdirAll("/run/sshd", 0o755); err != nil && os.Geteuid() == 0 { // which sshd wants as root
+	if err := os.MkdirAll("/run/sshd", 0o755); err != nil && os.Geteuid() == 0 { // sshd needs it as root
 		t.Fatal(err)
 	}
 	driver, err := filepath.Abs(filepath.Join("testdata", "sshd-driver.sh"))

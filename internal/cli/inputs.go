@@ -14,23 +14,23 @@ import (
 	"drover/internal/blob"
 )
 
-// keepInputs copies what the batch's inputs hold, so that a job gets what was there when it was submitted, and writes
-// down in each job what is to be laid in its working folder.
+// keepInputs copies the contents of the batch's inputs, so that a job gets the contents at submission, and records in
+// each job which files go into its working folder.
 func keepInputs(ctx context.Context, batch *drover.Batch, to *blob.Dir) error {
 	return findInputs(batch, func(path string) (hash string, size int64, err error) { return to.PutFile(ctx, path) })
 }
 
-// checkInputs looks at every file of the batch's inputs, before anything is begun for it.
+// checkInputs checks every file of the batch's inputs before anything starts.
 func checkInputs(batch drover.Batch) error {
 	batch.Jobs = slices.Clone(batch.Jobs)
 	return findInputs(&batch, func(string) (hash string, size int64, err error) { return "", 0, nil })
 }
 
-// keeper takes in the contents of a file, which it names by their hash.
+// keeper stores the content of a file, under the file's hash.
 type keeper = func(path string) (hash string, size int64, err error)
 
-// findInputs has every file of the batch's inputs kept once, and writes down in each job what is to be laid in its
-// working folder.
+// findInputs stores every file of the batch's inputs once, and records in each job which files go into its working
+// folder.
 func findInputs(batch *drover.Batch, keep keeper) error {
 	kept := map[string][]drover.File{}
 	for i := range batch.Jobs {
@@ -63,7 +63,7 @@ func findInputs(batch *drover.Batch, keep keeper) error {
 	return nil
 }
 
-// keepPath keeps a file, or all files under a folder, under the base name of the path.
+// keepPath stores a file, or all files in a folder, under the base name of the path.
 func keepPath(root string, keep keeper) (files []drover.File, err error) {
 	base := filepath.Base(root)
 	err = filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
@@ -88,7 +88,7 @@ func keepPath(root string, keep keeper) (files []drover.File, err error) {
 	return files, err
 }
 
-// keepInput keeps a file, to be laid at a place.
+// keepInput stores a file that goes to a place.
 func keepInput(name string, info fs.FileInfo, place string, keep keeper) (drover.File, error) {
 	hash, size, err := keep(name)
 	return drover.File{Path: place, Mode: uint32(info.Mode().Perm()), Size: size, Hash: hash}, err

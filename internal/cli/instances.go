@@ -86,7 +86,7 @@ var instanceListing = listing[drover.Instance]{
 	},
 }
 
-// instanceStateWords is an instance's state and, if it is not the usual one, what an operator wants of it.
+// instanceStateWords returns an instance's state and, if it is not the usual one, its idle behavior.
 func instanceStateWords(in drover.Instance) string {
 	if in.Idle == drover.IdleRun || in.Idle == "" {
 		return string(in.State)
@@ -94,7 +94,7 @@ func instanceStateWords(in drover.Instance) string {
 	return string(in.State) + " " + string(in.Idle)
 }
 
-// jobsOn is the first jobs that an instance has, and how many more.
+// jobsOn returns the first jobs on an instance, and how many more there are.
 func jobsOn(in drover.Instance) string {
 	var words []string
 	for i, id := range in.Jobs {
@@ -107,7 +107,7 @@ func jobsOn(in drover.Instance) string {
 	return strings.Join(words, ",")
 }
 
-// instanceAge is how long an instance has been there, or was.
+// instanceAge returns how long an instance has existed, or did.
 func instanceAge(in drover.Instance) string {
 	if in.Created != nil && in.Gone != nil {
 		return human.Age(in.Gone.Sub(*in.Created))
@@ -115,7 +115,7 @@ func instanceAge(in drover.Instance) string {
 	return human.AgeOf(in.Created)
 }
 
-// showInstance prints all there is to know of an instance.
+// showInstance prints everything about an instance.
 func (a *app) showInstance(in drover.Instance) error {
 	var jobs []string
 	for _, id := range in.Jobs {

@@ -16,11 +16,11 @@ import (
 	"drover"
 )
 
-// A run can be left in three ways. It is detached when this process has to go: jobs and instances go on, as after a
-// kill -9. It is stopped when somebody wants it to rest: jobs are stopped, instances destroyed, and a resume goes on
-// with what is left. It is cancelled when nobody wants the rest of it.
+// A run can be left in three ways. It is detached when this process must end: jobs and instances keep running, as after
+// a kill -9. It is stopped when a person pauses it: jobs are stopped, instances destroyed, and a resume continues with
+// the rest. It is cancelled when nobody wants the rest.
 
-// notifySignals brings the signals that leave a run. SIGHUP stays ignored if it was, as under nohup.
+// notifySignals delivers the signals that leave a run. SIGHUP stays ignored if it was, as under nohup.
 func notifySignals(to chan<- os.Signal) {
 	signal.Notify(to, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -28,7 +28,7 @@ func notifySignals(to chan<- os.Signal) {
 	}
 }
 
-// interrupt does what a signal asks for.
+// interrupt carries out a signal.
 func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 	switch {
 	case s.interrupted && (sig == syscall.SIGPIPE || s.stopping && sig != os.Interrupt):
@@ -53,14 +53,13 @@ func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 	if sig == syscall.SIGPIPE {
 		why = "cancelled: the reader of drover run's output has exited"
 	}
-	// The wish is durable before the fleet is told to close: a run that is killed in between still ends when it is
-	// resumed.
+	// The cancel is durable before the fleet closes: a run that is killed in between still ends when it is resumed.
 	err := s.fleet.Controller.CancelAll(ctx, why)
 	s.fleet.Controller.CloseFleet(ctx, true)
 	return err
 }
 
-// stop has the run rest until it is resumed.
+// stop pauses the run until it is resumed.
 func (s *session) stop(ctx context.Context, sig os.Signal) {
 	s.interrupted, s.stopping = true, true
 	s.ui.say("%s: stopping: running jobs get SIGTERM, and SIGKILL after %v, and the instances are destroyed; send a second signal to exit immediately",
@@ -68,7 +67,7 @@ func (s *session) stop(ctx context.Context, sig os.Signal) {
 	s.fleet.Controller.Stop(ctx, "stopped: drover run received "+signalName(sig))
 }
 
-// leave ends this process while the run is being stopped or cancelled.
+// leave ends this process while the run is still stopping or being cancelled.
 func (s *session) leave() error {
 	s.ui.close()
 	fmt.Fprintf(s.app.err, "exited immediately; instances may still exist. To clean up:\n    drover gc --fleet %s --destroy\n", s.folder.ID)
@@ -83,7 +82,7 @@ func (s *session) detach(ctx context.Context, sig os.Signal) error {
 	s.ui.close()
 	going := fmt.Sprintf("running jobs keep running (%d), and queued jobs wait until you resume (%d)", st.Jobs[drover.JobRunning], st.Jobs[drover.JobQueued])
 	if err != nil {
-		going = "running jobs keep running" // it could not be asked, and must not keep this process here
+		going = "running jobs keep running" // the controller did not answer, and must not keep this process from ending
 	}
 	fmt.Fprintf(s.app.err, "%s: detached: %s. To resume:\n    drover run --resume %s\n", signalName(sig), going, s.folder.ID)
 	if len(st.Instances) > 0 || err != nil {
@@ -92,10 +91,10 @@ func (s *session) detach(ctx context.Context, sig os.Signal) error {
 	return exit(exitInterrupted)
 }
 
-// detachTimeout is how long a process that was told to end may take to say how its run stands.
+// detachTimeout is how long an ending process may take to report its run's state.
 const detachTimeout = time.Second
 
-// orphanWords says how long the instances of a run that nobody drives wait for a resume.
+// orphanWords describes how long the instances of a detached run wait for a resume.
 func (s *session) orphanWords(now time.Time) string {
 	timeout := s.config.Instances.OrphanTimeout
 	if timeout == 0 {
@@ -105,7 +104,7 @@ func (s *session) orphanWords(now time.Time) string {
 		human.Clock(drover.TimeOf(now.Add(timeout))), human.Age(timeout))
 }
 
-// tellStopped says how to go on with a run that was stopped, and how far it came.
+// tellStopped prints how to resume a stopped run, and how far it came.
 func (s *session) tellStopped(sum drover.Summary) error {
 	final := sum.Succeeded + sum.Failed + sum.Cancelled
 	fmt.Fprintf(s.app.err, "stopped: %d of %s final, no instances left, %v spent so far. To resume:\n    drover run --resume %s\n",
@@ -113,8 +112,8 @@ func (s *session) tellStopped(sum drover.Summary) error {
 	return exit(exitInterrupted)
 }
 
-// leaveBeforeBegin ends a run whose batch was still being submitted: it is kept for a resume if this process has to go,
-// otherwise nothing stays.
+// leaveBeforeBegin ends a run whose batch was still being submitted: if this process must end, the run is kept for a
+// resume; otherwise nothing remains.
 func (s *session) leaveBeforeBegin(sig os.Signal) error {
 	if sig == os.Interrupt || s.cancelOnInterrupt {
 		s.ui.say("%s: nothing was started", signalName(sig))
@@ -125,7 +124,7 @@ func (s *session) leaveBeforeBegin(sig os.Signal) error {
 	return exit(exitInterrupted)
 }
 
-// signalName is what people call a signal.
+// signalName returns the usual name of a signal.
 func signalName(sig os.Signal) string {
 	if number, ok := sig.(syscall.Signal); ok && sig != syscall.SIGPIPE {
 		return unix.SignalName(number)

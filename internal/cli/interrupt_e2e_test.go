@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wantRun wants `drover runs` to list one run, in this state.
+// wantRun checks that `drover runs` lists one run, in this state.
 func (p *place) wantRun(state runState) runRow {
 	p.t.Helper()
 	listed := p.run("runs", "-o", "json")
@@ -27,7 +27,7 @@ func (p *place) wantRun(state runState) runRow {
 	return rows[0]
 }
 
-// wantResumed resumes the only run of the place, from its folder, and wants every job to succeed.
+// wantResumed resumes the only run of the place, from its folder, and checks that every job succeeds.
 func (p *place) wantResumed(folder string, jobs int) outcome {
 	p.t.Helper()
 	r := p.start("run", "-v", "-o", "json", "--resume")
@@ -107,7 +107,7 @@ func TestARunThatIsDetachedGoesOn(t *testing.T) {
 	})
 }
 
-// onTerminal starts the binary on a terminal of its own, and returns what closes that.
+// onTerminal starts the binary on its own terminal, and returns a function that closes it.
 func (p *place) onTerminal(args ...string) (cmd *exec.Cmd, hangUp func()) {
 	p.t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -107,7 +107,7 @@ func jobStates() []string {
 	}
 }
 
-// filter is what the flags choose.
+// filter returns the filter that the flags describe.
 func (f jobsFlags) filter() (drover.JobFilter, error) {
 	filter := drover.JobFilter{Batch: f.batch, User: f.user, Elements: f.elements}
 	for _, s := range f.states {
@@ -127,7 +127,7 @@ func (f jobsFlags) filter() (drover.JobFilter, error) {
 	return filter, err
 }
 
-// newest is the jobs of a list with the last first.
+// newest returns a list's jobs, newest first.
 func newest(jobs iter.Seq2[drover.Job, error]) iter.Seq2[drover.Job, error] {
 	return func(yield func(drover.Job, error) bool) {
 		var all []drover.Job
@@ -223,8 +223,8 @@ var jobListing = listing[drover.Job]{
 	},
 }
 
-// jobStateWords is the state of a job and, of an array, how far it is: "running 12/1000 done, 3 failed" once twelve are
-// final. Of one that has come to its end, it is how many succeeded.
+// jobStateWords returns the state of a job and, for an array, its progress: "running 12/1000 done, 3 failed" once
+// twelve are final. For a final array, it returns how many succeeded.
 func jobStateWords(j drover.Job) string {
 	if j.Array == nil {
 		return string(j.State)
@@ -244,7 +244,7 @@ func jobStateWords(j drover.Job) string {
 	return text
 }
 
-// finals is how many of a job's elements are final.
+// finals returns how many of a job's elements are final.
 func finals(j drover.Job) (n int) {
 	for state, count := range j.Counts {
 		if state.Final() {
@@ -257,7 +257,7 @@ func finals(j drover.Job) (n int) {
 	return n
 }
 
-// elements is how many elements a job has; one that is no array has one.
+// elements returns how many elements a job has; a job that is not an array has one.
 func elements(j drover.Job) int {
 	if j.Array == nil {
 		return 1
@@ -272,8 +272,8 @@ func lastInstance(j drover.Job) string {
 	return j.Attempts[len(j.Attempts)-1].Instance
 }
 
-// jobReasonWords is why a job is as it is. Of one that waits it is the code and what the reason begins with; drover
-// explain says the rest.
+// jobReasonWords returns why a job is in its state. For a waiting job it is the code and the start of the reason;
+// drover explain shows the rest.
 func jobReasonWords(j drover.Job) string {
 	if j.State != drover.JobQueued || j.Reason == nil {
 		return reasonWords(j.Reason)

@@ -9,7 +9,7 @@ import (
 	"drover"
 )
 
-// tellKept says how to log in to the instances of failed jobs that are kept for a look.
+// tellKept prints how to log in to the instances of failed jobs that are kept for inspection.
 func (s *session) tellKept(ctx context.Context) error {
 	if s.interrupted || s.plan.Limits.Keep == 0 && s.config.Instances.KeepBroken == 0 {
 		return nil
@@ -21,7 +21,7 @@ func (s *session) tellKept(ctx context.Context) error {
 		}
 		until, err := s.keptUntil(ctx, in.Name)
 		if err != nil || until == 0 {
-			continue // it has gone meanwhile
+			continue // it is gone by now
 		}
 		line, err := s.loginLine(ctx, in.Name)
 		if err != nil {
@@ -36,7 +36,7 @@ func (s *session) tellKept(ctx context.Context) error {
 	return nil
 }
 
-// keptUntil is until when an idle instance of a fleet that is closed is kept; 0 if it is not.
+// keptUntil returns how long an idle instance of a closed fleet is kept; 0 if it is not kept.
 func (s *session) keptUntil(ctx context.Context, instance string) (until drover.Time, err error) {
 	list, err := s.svc.Explain(ctx, instance)
 	for _, x := range list {
@@ -49,7 +49,7 @@ func (s *session) keptUntil(ctx context.Context, instance string) (until drover.
 	return until, err
 }
 
-// loginLine is a command that logs in to an instance, its host key verified.
+// loginLine returns a command that logs in to an instance and verifies its host key.
 func (s *session) loginLine(ctx context.Context, instance string) (string, error) {
 	in, err := s.svc.Instance(ctx, instance)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // autoscalerImage is the autoscaler that the end-to-end tests ran with.
 const autoscalerImage = "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.1"
 
-// provisionGrace is how much longer than Drover the autoscaler waits for a node.
+// provisionGrace is how much longer the autoscaler waits for a node than Drover.
 const provisionGrace = 5 * time.Minute
 
 //go:embed kubernetes.yaml
@@ -69,7 +69,7 @@ controller, and the roles of both. The certificates are checked first: the contr
 	cmd.Flags().StringVar(&f.image, "image", autoscalerImage, "`image` of cluster-autoscaler, 1.35 or later")
 	for _, name := range []string{"cert", "key", "ca"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // a flag that is not there
+			panic(err) // the flag does not exist
 		}
 	}
 	return cmd
@@ -100,7 +100,7 @@ func (a *app) printManifests(f manifestFlags) error {
 	return manifestsTemplate.Execute(a.out, values)
 }
 
-// check refuses certificates with which the two would not talk to each other.
+// check rejects certificates with which the two sides would reject each other.
 func (f manifestFlags) check(server config.MutualTLS) error {
 	host, _, err := net.SplitHostPort(f.address)
 	if err != nil {
@@ -121,7 +121,7 @@ func (f manifestFlags) check(server config.MutualTLS) error {
 	return nil
 }
 
-// verify checks a certificate file against its authority's.
+// verify checks a certificate file against its authority's certificate.
 func verify(file, authority string, o x509.VerifyOptions) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

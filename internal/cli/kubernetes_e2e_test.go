@@ -24,31 +24,31 @@ import (
 	"drover/internal/kubetest"
 )
 
-// groupPlace serves two node groups of a cluster, whose autoscaler asks for what its pods need. Each node has 8
-// processors. The cluster is in memory, or a real one.
+// groupPlace serves two node groups of a cluster, whose autoscaler requests what its pods need. Each node has 8
+// processors. The cluster is in memory or real.
 type groupPlace struct {
 	*daemonPlace
 	api        *kubetest.API
 	provider   protos.CloudProviderClient
 	autoscaler *kubetest.Autoscaler // nil: a real one
 	grpc       string
-	autoscale  func()          // starts an autoscaler, which knows nothing
+	autoscale  func()          // starts an autoscaler without state
 	stop       func()          // stops it
-	spare      func(pods bool) // has a disruption budget forbid all evictions, or none
+	spare      func(pods bool) // makes a disruption budget forbid all evictions, or removes it
 }
 
-// joinScript is what an instance does at its first boot: its kubelet registers. One instance for which there is a
-// folder named "never" does not.
+// joinScript runs at an instance's first boot: its kubelet registers. If there is a folder named "never", one instance
+// removes that folder instead, and never registers.
 const joinScript = `#!/bin/sh
 rmdir '%[1]s/never' 2>/dev/null && exit
 exec kubelet %[2]s -token '{token}' -name '{name}' -provider-id {node_id} -labels '{labels}' -taints '{taints}' -cpu 8 -gpus %[3]d
 `
 
-// groupSetup is what differs between groupPlaces.
+// groupSetup is the difference between groupPlaces.
 type groupSetup struct {
 	kubeconfig string
-	kubelet    string // flags by which one finds its cluster
-	gpus       int    // of each node
+	kubelet    string // with which a kubelet finds its cluster
+	gpus       int    // per node
 	faults     string // of the cloud
 	more       string // keys of kubernetes
 }
@@ -87,7 +87,7 @@ kubernetes:
 	p.provider = protos.NewCloudProviderClient(conn)
 }
 
-// newGroupPlace has a cluster in memory.
+// newGroupPlace returns a place with a cluster in memory.
 func newGroupPlace(t *testing.T, faults, more string) *groupPlace {
 	t.Helper()
 	cluster := kubetest.NewCluster(t)
@@ -122,7 +122,7 @@ func (p *groupPlace) nodes() []kubetest.Node {
 	return nodes
 }
 
-// bound is how many pods have a node.
+// bound returns how many pods have a node.
 func (p *groupPlace) bound() (n int) {
 	p.t.Helper()
 	pods, err := p.api.Pods(p.t.Context())
@@ -137,7 +137,7 @@ func (p *groupPlace) bound() (n int) {
 	return n
 }
 
-// target is a group's target, and how many nodes it lists. It waits for a controller that was just restarted.
+// target returns a group's target, and how many nodes it lists. It waits for a controller that was just restarted.
 func (p *groupPlace) target(group string) (target, listed int) {
 	p.t.Helper()
 	size, err := p.provider.NodeGroupTargetSize(p.t.Context(), &protos.NodeGroupTargetSizeRequest{Id: group}, grpc.WaitForReady(true))
@@ -151,7 +151,7 @@ func (p *groupPlace) target(group string) (target, listed int) {
 	return int(size.TargetSize), len(nodes.Instances)
 }
 
-// tokens is how many bootstrap tokens there are.
+// tokens returns how many bootstrap tokens exist.
 func (p *groupPlace) tokens() int {
 	p.t.Helper()
 	var all kubetest.List[kubetest.Secret]
@@ -166,8 +166,8 @@ func (p *groupPlace) must(err error) {
 	}
 }
 
-// agrees waits until target, instances and nodes agree in both groups, with so many nodes in all, and no token is left
-// of those that have joined.
+// agrees waits until target, instances and nodes agree in both groups, with this many nodes in total, and no token of a
+// joined node is left.
 func (p *groupPlace) agrees(nodes int) {
 	p.t.Helper()
 	eventually(p.t, time.Minute, fmt.Sprintf("targets, instances and nodes are %d", nodes), func() bool {
@@ -177,7 +177,7 @@ func (p *groupPlace) agrees(nodes int) {
 	})
 }
 
-// grows has 50 pods come that need 7 nodes, and waits until each has a node.
+// grows creates 50 pods that need 7 nodes, and waits until each has a node.
 func (p *groupPlace) grows() {
 	p.t.Helper()
 	p.must(p.api.Create(p.t.Context(), kubetest.Replicas("work", 50, "1")))
@@ -194,7 +194,7 @@ func (p *groupPlace) shrinks() {
 	}
 }
 
-// wantPromised checks that the nodes of a group are what its template promised.
+// wantPromised checks that a group's nodes match its template.
 func (p *groupPlace) wantPromised(group string) {
 	p.t.Helper()
 	answer, err := p.provider.NodeGroupTemplateNodeInfo(p.t.Context(), &protos.NodeGroupTemplateNodeInfoRequest{Id: group})
@@ -223,7 +223,7 @@ func (p *groupPlace) wantPromised(group string) {
 	}
 }
 
-// groupStory is told to a cluster in memory, and to a real one.
+// groupStory is a test that runs on a cluster in memory and on a real one.
 type groupStory struct {
 	name         string
 	faults, more string // as in groupSetup
@@ -329,7 +329,7 @@ func tellKilled(p *groupPlace) {
 			two, _ := p.target("two")
 			return one+two > 0
 		})
-		moment := time.After(time.Duration(round) * 5 * time.Millisecond) // another one each time: before, while and after it is decided
+		moment := time.After(time.Duration(round) * 5 * time.Millisecond) // another one each time: before, during and after the decision
 		<-moment
 		p.restart()
 		eventually(t, time.Minute, "50 pods have nodes", func() bool { return p.bound() == 50 })
@@ -392,7 +392,7 @@ func tellTakenBack(p *groupPlace) {
 	p.shrinks()
 }
 
-// Nobody but Drover touches the nodes here: the autoscaler is away.
+// Only Drover changes the nodes here: the autoscaler is stopped.
 func tellReplaced(p *groupPlace) {
 	t := p.t
 	p.must(p.api.Create(t.Context(), kubetest.Replicas("work", 10, "1")))
@@ -403,7 +403,7 @@ func tellReplaced(p *groupPlace) {
 	for _, n := range p.nodes() {
 		old[n.Meta.Name] = true
 	}
-	// onOld is how many pods are on the old nodes, and fresh how many nodes are new and can be used.
+	// onOld is how many pods are on the old nodes, and fresh how many new nodes are usable.
 	count := func() (onOld, fresh int) {
 		pods, err := p.api.Pods(t.Context())
 		p.must(err)

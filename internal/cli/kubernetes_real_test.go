@@ -26,8 +26,8 @@ import (
 	"drover/internal/kubetest"
 )
 
-// realCluster is a control plane of real programs, as testdata/kubernetes/build.sh builds them, whose kubelets kwok
-// plays.
+// realCluster is a control plane of real programs, built by testdata/kubernetes/build.sh, with kubelets that kwok
+// simulates.
 type realCluster struct {
 	t         *testing.T
 	dir       string
@@ -35,8 +35,8 @@ type realCluster struct {
 	api       *kubetest.API
 }
 
-// accounts are who may sign in with a token of the same name: the cluster's owner, and the service accounts of what
-// drover kubernetes manifests prints.
+// accounts are the users who log in with a token of the same name: the cluster's owner, and the service accounts in the
+// output of drover kubernetes manifests.
 const accounts = `owner,owner,1,system:masters
 drover,system:serviceaccount:kube-system:drover,2,system:serviceaccounts
 cluster-autoscaler,system:serviceaccount:kube-system:cluster-autoscaler,3,system:serviceaccounts
@@ -60,7 +60,7 @@ func newRealCluster(t *testing.T) *realCluster {
 	c.start(filepath.Join(bin, "kube-apiserver"), "--etcd-servers", "http://"+etcd, "--bind-address", "127.0.0.1", "--secure-port", port, "--tls-cert-file", cert, "--tls-private-key-file", key,
 		"--token-auth-file", filepath.Join(c.dir, "tokens.csv"), "--enable-bootstrap-token-auth", "--authorization-mode=RBAC", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
 		"--service-account-issuer", "https://"+server, "--service-account-key-file", key, "--service-account-signing-key-file", key)
-	// It answers before, but without the roles that it brings along.
+	// It answers before it is ready, but without its built-in roles.
 	eventually(t, time.Minute, "the API server is ready", func() bool { return c.api.Do(t.Context(), "GET", "/readyz", nil, nil) == nil })
 	for _, name := range []string{"kube-controller-manager", "kube-scheduler"} {
 		c.start(filepath.Join(bin, name), "--kubeconfig", kubeconfig, "--leader-elect=false", "--secure-port=0")
@@ -78,13 +78,13 @@ func (c *realCluster) write(name, text string) string {
 	return path
 }
 
-// kubeconfig is a file by which an account finds the cluster.
+// kubeconfig returns a file with which an account reaches the cluster.
 func (c *realCluster) kubeconfig(account string) string {
 	return c.write(account+".kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"+
 		"clusters: [{name: c, cluster: {server: %s, certificate-authority: %s}}]\nusers: [{name: u, user: {token: %s}}]\n", c.api.URL, c.authority.File, account))
 }
 
-// resources are where objects are created, by kind. The deployment is left out: the autoscaler is started by hand.
+// resources are the paths of objects by kind, without the deployment: the test starts the autoscaler itself.
 var resources = map[string]string{
 	"ServiceAccount": "/api/v1/namespaces/kube-system/serviceaccounts", "Secret": "/api/v1/namespaces/kube-system/secrets",
 	"ClusterRole": rbac + "clusterroles", "ClusterRoleBinding": rbac + "clusterrolebindings",
@@ -123,8 +123,7 @@ func (c *realCluster) apply(manifests string) (command []string, files map[strin
 	return command, files
 }
 
-// start runs a program until it is stopped, at the latest when the test ends. Its output is shown if the test has
-// failed.
+// start runs a program until it is stopped or the test ends. Its output is shown if the test has failed.
 func (c *realCluster) start(program string, args ...string) (out *safeBuffer, stop func()) {
 	c.t.Helper()
 	out = &safeBuffer{}
@@ -147,7 +146,7 @@ func (c *realCluster) start(program string, args ...string) (out *safeBuffer, st
 	return out, stop
 }
 
-// realPlace serves node groups of a real cluster with its real autoscaler, each with the roles that are printed for it.
+// realPlace serves node groups of a real cluster with its real autoscaler, each with the roles printed for it.
 type realPlace struct {
 	*groupPlace
 	cluster *realCluster
@@ -158,7 +157,7 @@ func newRealPlace(t *testing.T, faults, more string, flags ...string) *realPlace
 	t.Helper()
 	c := newRealCluster(t)
 	p := &realPlace{groupPlace: &groupPlace{daemonPlace: &daemonPlace{place: newPlace(t), address: freeAddress(t)}, api: c.api, grpc: freeAddress(t)}, cluster: c}
-	// Of a real kubelet, kubeadm's own roles let the node be.
+	// For a real kubelet, kubeadm's roles allow this.
 	p.must(c.api.Do(t.Context(), "POST", resources["ClusterRoleBinding"], map[string]any{
 		"metadata": kubetest.Meta{Name: "kubelets"}, "roleRef": map[string]string{"kind": "ClusterRole", "name": "system:node"},
 		"subjects": []map[string]string{{"kind": "Group", "name": "system:bootstrappers"}},
@@ -183,7 +182,7 @@ func newRealPlace(t *testing.T, faults, more string, flags ...string) *realPlace
 	return p
 }
 
-// budget makes a disruption budget that forbids all evictions, or takes it away.
+// budget creates a disruption budget that forbids all evictions, or removes it.
 func (p *realPlace) budget(forbids bool) {
 	const budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 	if !forbids {
@@ -195,14 +194,14 @@ func (p *realPlace) budget(forbids bool) {
 	}, nil))
 }
 
-// complaint is a warning or an error in the autoscaler's log, or a call that went wrong. Names of nodes and pods are
-// left out.
+// complaint matches a warning or an error in the autoscaler's log, or a failed call. Names of nodes and pods are left
+// out.
 var (
 	complaint = regexp.MustCompile(`(?m)^([WEF]\d{4} \S+ +\d+ |I\d{4} \S+ +\d+ externalgrpc\S+ Error )(.*)$`)
 	names     = regexp.MustCompile(`\S*(lab-|work-|drover://|drover-asked://)\S*`)
 )
 
-// complaints counts what the autoscalers complained of.
+// complaints counts the autoscalers' complaints.
 func (p *realPlace) complaints() map[string]int {
 	all := map[string]int{}
 	for _, log := range p.logs {
@@ -213,8 +212,8 @@ func (p *realPlace) complaints() map[string]int {
 	return all
 }
 
-// wantNoComplaints logs what the autoscalers complained of. None may be about a right that they lack, a call that went
-// wrong, or a cluster that is not ready, unless it is one of these.
+// wantNoComplaints logs the autoscalers' complaints. None may be about missing rights, a failed call, or a cluster that
+// is not ready, except those given.
 func (p *realPlace) wantNoComplaints(but ...string) {
 	p.t.Helper()
 	for text, n := range p.complaints() {
@@ -226,7 +225,7 @@ func (p *realPlace) wantNoComplaints(but ...string) {
 	}
 }
 
-// step waits for something and notes how long it took.
+// step waits for something and records how long it took.
 func (p *realPlace) step(times map[string][]time.Duration, name string, since time.Time, holds func() bool) {
 	p.t.Helper()
 	for pace := time.NewTicker(50 * time.Millisecond); !holds(); <-pace.C {
@@ -237,14 +236,14 @@ func (p *realPlace) step(times map[string][]time.Duration, name string, since ti
 	times[name] = append(times[name], time.Since(since).Round(100*time.Millisecond))
 }
 
-// targets is the sum of both groups' targets.
+// targets returns the sum of both groups' targets.
 func (p *realPlace) targets() int {
 	one, _ := p.target("one")
 	two, _ := p.target("two")
 	return one + two
 }
 
-// tainted is how many nodes have a taint that begins so.
+// tainted returns how many nodes have a taint with a prefix.
 func (p *realPlace) tainted(key string) (n int) {
 	for _, node := range p.nodes() {
 		if slices.ContainsFunc(node.Spec.Taints, func(t kubetest.Taint) bool { return strings.HasPrefix(t.Key, key) }) {
@@ -254,7 +253,7 @@ func (p *realPlace) tainted(key string) (n int) {
 	return n
 }
 
-// running is how many pods run.
+// running returns how many pods are running.
 func (p *realPlace) running() (n int) {
 	p.t.Helper()
 	pods, err := p.api.Pods(p.t.Context())
@@ -267,7 +266,7 @@ func (p *realPlace) running() (n int) {
 	return n
 }
 
-// The steps of a real cluster's growth and its end, with the autoscaler's own scan interval.
+// This test measures how a real cluster grows and shrinks, with the autoscaler's own scan interval.
 func TestARealClustersTimes(t *testing.T) {
 	p := newRealPlace(t, "{}", "")
 	times := map[string][]time.Duration{}
@@ -295,7 +294,7 @@ func TestARealCluster(t *testing.T) {
 		t.Run(story.name, func(t *testing.T) {
 			p := newRealPlace(t, story.faults, story.more, "--scan-interval=1s")
 			story.tell(p.groupPlace)
-			p.wantNoComplaints("code = Unavailable") // from a daemon that was killed
+			p.wantNoComplaints("code = Unavailable") // from a killed daemon
 		})
 	}
 }

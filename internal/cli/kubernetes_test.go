@@ -15,7 +15,7 @@ import (
 	"drover/internal/kubetest"
 )
 
-// manifestPlace has a configuration with a node group, and the certificates of both sides.
+// manifestPlace returns a place with a node group, and the certificates of both sides.
 func manifestPlace(t *testing.T, listen string) (p *place, authority *kubetest.Authority, flags []string) {
 	t.Helper()
 	p, authority = newPlace(t), kubetest.NewAuthority(t)
@@ -31,7 +31,7 @@ kubernetes: {listen: "%s", kubeconfig: kubeconfig, join_timeout: 7m, tls: {cert:
 	return p, authority, []string{"kubernetes", "manifests", "-c", "drover.yaml", "--cert", cert, "--key", key, "--ca", authority.File}
 }
 
-// manifest is what of the printed objects is read here.
+// manifest is the parts of the printed objects that the tests read.
 type manifest struct {
 	Kind     string                                   `yaml:"kind"`
 	Meta     struct{ Name, Namespace string }         `yaml:"metadata"`
@@ -130,7 +130,7 @@ func TestManifestsThatWouldNotWorkAreRefused(t *testing.T) {
 	foreignCert, foreignKey := foreign.Issue("client")
 	for says, c := range map[string]struct {
 		listen string
-		change []string // flags, the last of which counts
+		change []string // flags, the last of which wins
 	}{
 		"is not an address that a cluster can reach":                 {"0.0.0.0:8086", nil},
 		"the controller would reject":                                {"127.0.0.1:8086", []string{"--cert", foreignCert, "--key", foreignKey}},
@@ -158,7 +158,7 @@ func TestManifestsThatWouldNotWorkAreRefused(t *testing.T) {
 	})
 }
 
-// The example is tried with the driver that needs no account, and its certificates are those that its own script makes.
+// This tests the example with the driver that needs no account; its own script makes the certificates.
 func TestTheKubernetesExample(t *testing.T) {
 	p := newPlace(t)
 	if err := os.CopyFS(p.dir, os.DirFS("../../examples/kubernetes")); err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// nothingLeft says what a run left behind: processes (and with them listeners and locks), or state of runs. The kernel
-// is given a moment, since killed processes die a little after they are told to.
+// nothingLeft reports what a run left behind: processes (and with them listeners and locks), or state of runs. It waits
+// a moment, since killed processes end slightly later.
 func nothingLeft(state string) (err error) {
 	for end := time.Now().Add(2 * time.Second * busy); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if err = leftovers(state); err == nil {
@@ -28,7 +28,7 @@ func leftovers(state string) error {
 	}
 	files, _ := os.ReadDir(filepath.Join(state, "drover"))
 	for _, f := range files {
-		if f.Name() != "recordings" && f.Name() != "ended" { // which stay on purpose
+		if f.Name() != "recordings" && f.Name() != "ended" { // these stay on purpose
 			left = append(left, f.Name())
 		}
 	}
@@ -38,9 +38,8 @@ func leftovers(state string) error {
 	return nil
 }
 
-// processesOf finds every process that has the home of a run's state in its environment, under whatever name:
-// controllers have it as XDG_STATE_HOME, instances and all that runs on them in DROVER_LOCAL_INSTANCE. Zombies have no
-// environment any more.
+// processesOf finds every process with the home of a run's state in its environment, in any variable: controllers have
+// it as XDG_STATE_HOME, instances and their processes in DROVER_LOCAL_INSTANCE. Zombies have no environment any more.
 func processesOf(state string) (pids []int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"drover"
 )
 
-// withFaults is the daemon's configuration with bad luck in its cloud.
+// withFaults returns the daemon's configuration with faults in its cloud.
 func (p *daemonPlace) withFaults(instances, faults string) string {
 	return strings.Replace(p.configuration(instances, ""), "driver: local\n", "driver: local\n    faults: "+faults+"\n", 1)
 }
 
-// newUnluckyPlace is newDaemonPlace with bad luck in its cloud.
+// newUnluckyPlace is newDaemonPlace with faults in its cloud.
 func newUnluckyPlace(t *testing.T, instances, faults string) *daemonPlace {
 	p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
 	p.write("drover.yaml", p.withFaults(instances, faults))
@@ -29,20 +29,20 @@ func newUnluckyPlace(t *testing.T, instances, faults string) *daemonPlace {
 	return p
 }
 
-// nothingRuns waits until no process of the place is left. Nobody looks after the instances, so they must have ended
+// nothingRuns waits until no process of the place is left. Nothing looks after the instances, so they must have ended
 // themselves.
 func (p *place) nothingRuns(limit time.Duration) {
 	p.t.Helper()
 	eventually(p.t, limit, "every process is gone", func() bool { return len(processesOf(p.state)) == 0 })
 }
 
-// running is how many instances have processes.
+// running returns how many instances have processes.
 func (p *daemonPlace) running() (n int) {
 	pids, _ := filepath.Glob(p.instancePath(filepath.Join("*", "pid")))
 	return len(pids)
 }
 
-// workAlone has an instance with a job whose controller is gone; the job writes into the folder.
+// workAlone returns a place with an instance and its job, whose controller is gone; the job writes into the folder.
 func workAlone(t *testing.T, instances string) (p *daemonPlace, folder string) {
 	t.Helper()
 	p, folder = newDaemonPlace(t, instances, ""), t.TempDir()
@@ -52,7 +52,7 @@ func workAlone(t *testing.T, instances string) (p *daemonPlace, folder string) {
 	return p, folder
 }
 
-// endsAlone waits until that job has come to its end, once, and then the instance.
+// endsAlone waits until that job has ended, once, and then the instance.
 func (p *daemonPlace) endsAlone(folder string) {
 	p.t.Helper()
 	eventually(p.t, 15*time.Second, "the job has come to its end", func() bool { _, ended := begun(p.t, folder); return ended == 1 })
@@ -79,7 +79,7 @@ func TestAControllerThatNeverComesBack(t *testing.T) {
 		eventually(t, 10*time.Second, "an instance boots", func() bool { return p.running() > 0 })
 		p.process.kill()
 		p.nothingRuns(15 * time.Second)
-		p.write("drover.yaml", p.configuration(orphan, "")) // so that the job ends after all
+		p.write("drover.yaml", p.configuration(orphan, "")) // so that the job ends eventually
 	})
 	t.Run("one with a job goes after that", func(t *testing.T) {
 		t.Parallel()
@@ -158,7 +158,7 @@ func TestCleaningUpWithoutRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := p.instanceFolders()[0]
-	// What was created and heard when is written down; two hours ago it shall have been.
+	// The times of creation and last contact are recorded; this makes them two hours older.
 	age := func(file, pattern, to string) {
 		t.Helper()
 		path := filepath.Join(folder, file)
@@ -183,7 +183,7 @@ func TestCleaningUpWithoutRecords(t *testing.T) {
 	clean("left alone: it heard from a controller")
 	for _, pid := range processesOf(p.state) {
 		if line := commandLine(pid); strings.Contains(line, "drover-runner") && strings.Contains(line, " daemon ") {
-			syscall.Kill(pid, syscall.SIGKILL) // it would go on noting
+			syscall.Kill(pid, syscall.SIGKILL) // it would write further records
 		}
 	}
 	age("home/.drover/heard", `.*`, long)

@@ -20,8 +20,8 @@ type logsFlags struct {
 	follow   bool
 	stdout   bool
 	stderr   bool
-	tail     int // lines; negative: all
-	attempt  int // 0: the last
+	tail     int // number of lines; negative: all
+	attempt  int // 0: the last one
 	patience time.Duration
 }
 
@@ -55,7 +55,7 @@ with the name of the element that wrote it.`,
 	return cmd
 }
 
-// streams is where a job's output goes. One that is nil is not shown.
+// streams is where a job's output goes. A nil stream is not shown.
 type streams struct{ out, err io.Writer }
 
 func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []string) error {
@@ -99,7 +99,7 @@ func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []
 	return err
 }
 
-// copyLogs shows what there is of both streams, one after the other.
+// copyLogs prints the existing output of both streams, one after the other.
 func (a *app) copyLogs(ctx context.Context, svc drover.Queue, f logsFlags, job drover.Job, to streams) error {
 	for _, s := range []struct {
 		stream drover.Stream
@@ -125,7 +125,7 @@ func (a *app) copyLogs(ctx context.Context, svc drover.Queue, f logsFlags, job d
 	return nil
 }
 
-// follow shows both streams as they come, until the job is final.
+// follow prints both streams as output arrives, until the job is final.
 func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to streams, flags logsFlags) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -137,7 +137,7 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 		}
 		f.app, f.svc, f.patience, f.tail = speaks, svc, flags.patience, flags.tail
 		f.request.Job, f.request.Follow = id, true
-		speaks.err = io.Discard // what there is to say is the same for both
+		speaks.err = io.Discard // both streams would print the same messages
 		wg.Go(func() {
 			if err := f.run(ctx); err != nil {
 				cancel(err)
@@ -148,30 +148,30 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 	return context.Cause(ctx)
 }
 
-// follower reads one stream, and goes on where it was when the connection breaks or the controller restarts.
+// follower reads one stream, and continues at the same place after the connection breaks or the controller restarts.
 type follower struct {
 	app      app
 	svc      drover.Queue
 	request  drover.LogRequest // its Offset is how many bytes were shown
 	to       io.Writer
 	patience time.Duration
-	tail     int // lines that are shown of what is there at first; negative: all
+	tail     int // how many existing lines are shown first; negative: all
 
-	attempts int   // that the job had had when the bytes shown began to count, at least one
-	broken   error // of writing
+	attempts int   // the job's attempts when the shown bytes started to count, at least one
+	broken   error // a failed write
 }
 
-// Write shows a part of the stream, and remembers what went wrong with that.
+// Write shows a part of the stream, and records a failure.
 func (f *follower) Write(p []byte) (n int, err error) {
 	n, f.broken = f.to.Write(p)
 	f.request.Offset += int64(n)
 	return n, f.broken
 }
 
-// reopening is how long after its end a stream is opened again.
+// reopening is how long after its end a stream is reopened.
 const reopening = 300 * time.Millisecond
 
-// run shows the stream until it has come to its end and, if it is followed, the job is final.
+// run shows the stream until it ends and, if it is followed, the job is final.
 func (f *follower) run(ctx context.Context) error {
 	if f.tail >= 0 {
 		if err := f.first(ctx); err != nil {
@@ -197,7 +197,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// first shows the last lines of what there is. The stream is followed from there.
+// first shows the last lines of the existing output. Following starts from there.
 func (f *follower) first(ctx context.Context) error {
 	last := &tail{most: f.tail}
 	now := *f
@@ -207,7 +207,7 @@ func (f *follower) first(ctx context.Context) error {
 	return errors.Join(err, last.print(f.to))
 }
 
-// look waits for the controller and asks it for the job.
+// look waits for the controller and gets the job.
 func (f *follower) look(ctx context.Context) (job drover.Job, err error) {
 	err = f.app.patiently(ctx, f.patience, func() error {
 		job, err = f.svc.Job(ctx, f.request.Job)
@@ -216,8 +216,8 @@ func (f *follower) look(ctx context.Context) (job drover.Job, err error) {
 	return job, err
 }
 
-// once opens the stream where it broke off and shows it until it ends. If the job has had another attempt meanwhile,
-// its stream begins anew.
+// once opens the stream at the current offset and shows it until it ends. If the job has had another attempt since, it
+// starts at that attempt's beginning.
 func (f *follower) once(ctx context.Context) error {
 	if f.attempts == 0 || f.request.Offset > 0 {
 		job, err := f.look(ctx)

@@ -13,14 +13,14 @@ import (
 	"drover/internal/backoff"
 )
 
-// mostFollowed is how many elements are followed at once: a user and all of that user's jobs have 256 streams together,
-// and each takes two.
+// mostFollowed is how many elements are followed at once: a user and that user's jobs share 256 streams, and each
+// element needs two.
 const mostFollowed = 50
 
-// newElements is how long after the last look it is looked for elements that have begun.
+// newElements is how often it checks for elements that have begun.
 const newElements = time.Second
 
-// manyLogs shows what several jobs write, each line after the name of the element that wrote it.
+// manyLogs shows the output of several jobs, each line with its element's name as a prefix.
 type manyLogs struct {
 	app    *app
 	svc    drover.Service
@@ -30,7 +30,7 @@ type manyLogs struct {
 	mu     sync.Mutex // held while a line is written
 }
 
-// show shows what has been written: one element after the other.
+// show shows the existing output, one element after the other.
 func (m *manyLogs) show(ctx context.Context) error {
 	found := false
 	for job, err := range allJobs(ctx, m.svc, m.elements()) {
@@ -46,14 +46,14 @@ func (m *manyLogs) show(ctx context.Context) error {
 	if found {
 		return nil
 	}
-	_, err := m.final(ctx) // are there jobs at all?
+	_, err := m.final(ctx) // is there any job?
 	return err
 }
 
-// follow shows what the jobs write, as they write it, until every job is final.
+// follow shows the jobs' output as they write it, until every job is final.
 func (m *manyLogs) follow(ctx context.Context) error {
 	var wg sync.WaitGroup
-	defer wg.Wait() // once all are told to end
+	defer wg.Wait() // after all are told to end
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	places := make(chan struct{}, mostFollowed)
@@ -99,7 +99,7 @@ func (m *manyLogs) elements() drover.JobFilter {
 	return f
 }
 
-// final reports whether all of the jobs are.
+// final reports whether all of the jobs are final.
 func (m *manyLogs) final(ctx context.Context) (final bool, err error) {
 	err = m.app.patiently(ctx, m.flags.patience, func() error {
 		final = true
@@ -118,7 +118,7 @@ func (m *manyLogs) final(ctx context.Context) (final bool, err error) {
 	return final, err
 }
 
-// each shows the streams of one job or element by do.
+// each calls do with the streams of one job or element.
 func (m *manyLogs) each(job drover.Job, do func(streams) error) error {
 	name := elementName(job.Name, job.ID.Index) + ": "
 	out, err := &prefixed{to: m.to.out, prefix: name, mu: &m.mu}, &prefixed{to: m.to.err, prefix: name, mu: &m.mu}
@@ -132,15 +132,15 @@ func (m *manyLogs) each(job drover.Job, do func(streams) error) error {
 	return errors.Join(do(to), out.flush(), err.flush())
 }
 
-// prefixed writes whole lines, each after a prefix. Several may share what they write to.
+// prefixed writes whole lines, each with a prefix. Several may share one writer.
 type prefixed struct {
 	to     io.Writer
 	prefix string
 	mu     *sync.Mutex
-	line   []byte // that has not come to its end
+	line   []byte // the current incomplete line
 }
 
-// longestLine is what is written of a line that does not end.
+// longestLine is how much is written of a line without an end.
 const longestLine = 64 << 10
 
 func (p *prefixed) Write(b []byte) (int, error) {
@@ -159,7 +159,7 @@ func (p *prefixed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flush writes what there is of a line.
+// flush writes the incomplete line.
 func (p *prefixed) flush() error {
 	if len(p.line) == 0 {
 		return nil
@@ -171,11 +171,11 @@ func (p *prefixed) flush() error {
 	return err
 }
 
-// tail is the last lines of what is written to it.
+// tail keeps the last lines that are written to it.
 type tail struct {
 	most  int
-	lines [][]byte // the last of them may not have come to its end
-	size  int64    // of all that was written
+	lines [][]byte // the last may be incomplete
+	size  int64    // total size of what was written
 }
 
 func (t *tail) Write(b []byte) (int, error) {

@@ -1,5 +1,5 @@
-// Package cli has the commands of drover. A command parses its arguments, talks to a controller through drover.Service,
-// and prints.
+// Package cli implements the commands of drover. A command parses its arguments, calls a controller through
+// drover.Service, and prints.
 package cli
 
 import (

@@ -21,15 +21,14 @@ import (
 	"drover/internal/kubetest"
 )
 
-// Many tests of this package run the program: real processes, real SSH, real kill -9. It is this test binary with the
-// drivers that need no cloud; make e2e and make chaos run the one that is released. The test binary is also what some
-// of the jobs run, under the names in programs.
+// Many tests of this package run the program: real processes, real SSH, real kill -9. The program is this test binary
+// with the drivers that need no cloud; make e2e and make chaos run the released binary. Some jobs also run the test
+// binary, under the names in programs.
 
-// binaries is the folder of the binary under test, with a runner in it as in a release, and of the programs that jobs
-// run.
+// binaries is the folder of the binary under test, with a runner as in a release, and of the programs that jobs run.
 var binaries string
 
-// programs are what the test binary is under other names.
+// programs are the test binary's roles under other names.
 var programs = map[string]func(args []string) error{
 	"ask":            ask,
 	"chaos-driver":   relay,
@@ -55,11 +54,11 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // else what is started ignores it, too, when the tests run under nohup
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // otherwise, under nohup, child processes would ignore it too
 	os.Exit(buildAndRun(m))
 }
 
-// underTest is the program that the test binary is as drover. Its runner is beside it.
+// underTest is the test binary as drover, with its runner beside it.
 func underTest() daemon.Program {
 	p := daemon.Program{Version: "development", Drivers: map[string]daemon.Kind{
 		"external": {Open: external.Open, Keys: external.Config{}},
@@ -85,7 +84,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// build puts everything that the tests start into a folder: the program, and the programs that jobs run.
+// build puts everything that the tests start into a folder: the program, and the jobs' programs.
 func build(folder string) error {
 	if err := buildProgram(folder); err != nil {
 		return err
@@ -119,23 +118,23 @@ func compress(name string) (packed string, err error) {
 	}
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	z.Write(content) // a Buffer takes everything
+	z.Write(content) // writing to a Buffer never fails
 	z.Close()
 	packed = name + ".gz"
 	return packed, os.WriteFile(packed, b.Bytes(), 0o600)
 }
 
-// searchPath finds the binaries before anything else.
+// searchPath returns a PATH with the binaries first.
 func searchPath() string { return binaries + ":" + os.Getenv("PATH") }
 
-// place is a working folder and a home for the state of runs, both a test's own.
+// place is a working folder and a home for runs' state, both for one test.
 type place struct {
 	t     *testing.T
 	dir   string
 	state string
 }
 
-// newPlace makes a place. When the test ends nothing may be left there: no process, no state of a run.
+// newPlace makes a place. When the test ends, nothing may be left there: no process, no state of a run.
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	p := &place{t, t.TempDir(), t.TempDir()}
@@ -150,7 +149,7 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-// write puts a file into the working folder.
+// write writes a file into the working folder.
 func (p *place) write(name, text string) {
 	p.t.Helper()
 	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
@@ -158,7 +157,7 @@ func (p *place) write(name, text string) {
 	}
 }
 
-// process is one process of the binary under test.
+// process is a process of the binary under test.
 type process struct {
 	t        *testing.T
 	cmd      *exec.Cmd
@@ -166,18 +165,18 @@ type process struct {
 	ended    chan struct{}
 }
 
-// start starts the binary. The process is killed when the test ends, and what it wrote is shown if the test has failed.
+// start starts the binary. The process is killed when the test ends, and its output is shown if the test has failed.
 func (p *place) start(args ...string) *process {
 	p.t.Helper()
 	return p.startTo(nil, args...)
 }
 
-// environ is the environment of the binary in the place.
+// environ returns the binary's environment in the place.
 func (p *place) environ() []string {
 	return append(os.Environ(), "PATH="+searchPath(), "XDG_STATE_HOME="+p.state)
 }
 
-// startTo starts the binary with another place than a buffer for its standard output.
+// startTo starts the binary with another writer as its standard output.
 func (p *place) startTo(out io.Writer, args ...string) *process {
 	p.t.Helper()
 	r := &process{t: p.t, cmd: exec.Command(filepath.Join(binaries, "drover"), args...), ended: make(chan struct{})}
@@ -203,7 +202,7 @@ func (p *place) startTo(out io.Writer, args ...string) *process {
 	return r
 }
 
-// run runs the binary to its end.
+// run runs the binary until it ends.
 func (p *place) run(args ...string) *process {
 	p.t.Helper()
 	r := p.start(args...)
@@ -211,7 +210,7 @@ func (p *place) run(args ...string) *process {
 	return r
 }
 
-// wait waits for the process and returns its exit code, -1 if a signal ended it. The limit is for a quiet computer.
+// wait waits for the process and returns its exit code, -1 if a signal ended it. The limit is for an idle computer.
 func (r *process) wait(limit time.Duration) int {
 	r.t.Helper()
 	select {
@@ -222,7 +221,7 @@ func (r *process) wait(limit time.Duration) int {
 	return r.code()
 }
 
-// code is the exit code of a process that has ended.
+// code returns the exit code of a finished process.
 func (r *process) code() int { return r.cmd.ProcessState.ExitCode() }
 
 func (r *process) signal(sig os.Signal) {
@@ -238,7 +237,7 @@ func (r *process) kill() {
 	<-r.ended
 }
 
-// safeBuffer is written to by a process and read by a test meanwhile.
+// safeBuffer is a buffer that a process writes while a test reads it.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer // guarded by mu
@@ -262,17 +261,17 @@ func (s *safeBuffer) reset() {
 	s.b.Reset()
 }
 
-// tail is the end of what was written, for people.
+// tail returns the end of the output, for people.
 func (s *safeBuffer) tail() string {
 	text := s.String()
 	return text[max(0, len(text)-8<<10):]
 }
 
-// busy is how many times as long what is waited for may take where other work is done too, as on two processors with a
-// load of ten.
+// busy is the factor by which waiting may take longer where other work is done too, as on two processors with a load of
+// ten.
 const busy = 4
 
-// eventually polls until a condition holds. The limit is for a quiet computer.
+// eventually polls until a condition holds. The limit is for an idle computer.
 func eventually(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit * busy); !holds(); time.Sleep(5 * time.Millisecond) {

@@ -14,7 +14,7 @@ import (
 	"drover/internal/replay"
 )
 
-// showMoment prints what the engine knew at a moment.
+// showMoment prints the engine's state at a moment.
 func (a *app) showMoment(m *replay.Moment) error {
 	if a.forPrograms() {
 		return a.print(m)
@@ -40,7 +40,7 @@ func (a *app) showMoment(m *replay.Moment) error {
 	return err
 }
 
-// describeMoment says what happened, and what was decided.
+// describeMoment describes what happened, and what was decided.
 func describeMoment(f *facts, m *replay.Moment) {
 	f.add("event", fmt.Sprintf("%d of %s", m.Index, relative(m.Segment)))
 	f.add("time", fmt.Sprintf("%s, %v after the start", precise(m.Event.At), m.After.Round(time.Millisecond)))
@@ -81,7 +81,7 @@ func nothingExplained(m *replay.Moment) string {
 	return m.Subject + " was unknown or final at that time"
 }
 
-// showDifference says which decision came out otherwise than it was recorded, and in what.
+// showDifference shows which decision differs from the recorded one, and in what.
 func (a *app) showDifference(s replay.Segment) error {
 	if !a.forPrograms() {
 		var f facts
@@ -108,7 +108,7 @@ type stepLine struct {
 	Same     bool            `json:"same"`
 }
 
-// showStep prints an event and what follows from it: for people a line, for programs an object.
+// showStep prints an event and its consequences: for people a line, for programs an object.
 func (a *app) showStep(segment string, step record.Step) error {
 	if a.output == outputYAML {
 		if _, err := fmt.Fprintln(a.out, "---"); err != nil {

@@ -14,7 +14,7 @@ import (
 	"drover/internal/webhook"
 )
 
-// TestARunTellsHowItEnded has a run post its message to a receiver on this host, which its configuration allows.
+// TestARunTellsHowItEnded makes a run post its message to a receiver on this host, which its configuration allows.
 func TestARunTellsHowItEnded(t *testing.T) {
 	t.Parallel()
 	got := make(chan webhook.Message, 4)

@@ -6,18 +6,18 @@ import (
 	"drover"
 )
 
-// ofBatch chooses the jobs of the batches of a name. Names are nobody's own, so it chooses among one's own batches, or
-// among those of one user.
+// ofBatch chooses the jobs of the batches with a name. Names are not unique, so it chooses among the caller's own
+// batches, or among those of one user.
 type ofBatch struct{ batch, user string }
 
-// add adds the flags. What says what --batch chooses, such as "every job".
+// add adds the flags. The text what describes what --batch chooses, such as "every job".
 func (f *ofBatch) add(a *app, cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar(&f.batch, "batch", "", what+" of your batches with this `name`")
 	cmd.Flags().StringVar(&f.user, "user", "", "with --batch: of this `user`'s batches")
 	complete(cmd, "batch", a.completeBatches)
 }
 
-// filter chooses the jobs; all there are, if no batch is named.
+// filter returns a filter for the jobs; all jobs if no batch is named.
 func (f ofBatch) filter() drover.JobFilter {
 	return drover.JobFilter{Batch: f.batch, User: f.user, Mine: f.batch != "" && f.user == ""}
 }

@@ -68,7 +68,7 @@ reservations.`,
 	return cmd
 }
 
-// askOrForesee asks the controller or, where only a configuration is given and no controller of it runs, the
+// askOrForesee calls the controller or, if only a configuration is given and its controller is not running, the
 // configuration's clouds.
 func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -80,7 +80,7 @@ func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []str
 		}
 		named := cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API")) != ""
 		if len(a.lists) > 0 || !named && a.config == "" {
-			return a.previewOffers(cmd.Context(), *f) // of this machine, as for drover run
+			return a.previewOffers(cmd.Context(), *f) // those of this machine, as for drover run
 		}
 		err := a.ask(do)(cmd, args)
 		if err == nil || named || a.config == "" || drover.AsError(err, drover.KindInternal).Kind != drover.KindUnreachable {
@@ -90,7 +90,7 @@ func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []str
 	}
 }
 
-// previewOffers lists what a controller of the configuration would be offered as it begins.
+// previewOffers lists the offerings that a new controller of the configuration would have.
 func (a *app) previewOffers(ctx context.Context, f offersFlags) error {
 	filter, err := f.filter()
 	if err != nil {
@@ -162,8 +162,8 @@ var offerListing = listing[drover.Offer]{
 	},
 }
 
-// diskWords is the disk that an instance comes with, or what a GiB of it costs in a month of 730 hours, as clouds
-// reckon.
+// diskWords is the disk that an instance comes with, or the cost of a GiB for a month of 730 hours, as clouds calculate
+// it.
 func diskWords(o drover.Offer) string {
 	switch {
 	case o.Disk != 0:
@@ -181,7 +181,7 @@ func sizeIfAny(b drover.Bytes) string {
 	return human.Size(b)
 }
 
-// interruptionWords is how likely an instance is taken back within an hour, where that is known.
+// interruptionWords is how likely an interruption is within an hour, where that is known.
 func interruptionWords(o drover.Offer) string {
 	if o.Interruptions == 0 {
 		return ""

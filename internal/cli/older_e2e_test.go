@@ -62,7 +62,7 @@ func TestAnOlderDatabase(t *testing.T) {
 	eventually(t, 10*time.Second, "no attempt runs on", func() bool { return p.witnessing() == 0 })
 }
 
-// succeeded are the elements of job 1 that have succeeded by the records.
+// succeeded returns the elements of job 1 that have succeeded by the records.
 func (p *daemonPlace) succeeded() (indexes []int) {
 	p.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+p.file("drover.db")+"?mode=ro")

@@ -50,14 +50,14 @@ func (a *app) openDashboard(ctx context.Context, svc drover.Service, only bool) 
 	return a.browse(ctx, link)
 }
 
-// browse opens a link in a browser, where there is one to be seen.
+// browse opens a link in a browser, if there is a display.
 func (a *app) browse(ctx context.Context, link string) error {
 	name := "xdg-open"
 	switch {
 	case runtime.GOOS == "darwin":
 		name = "open"
 	case os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "":
-		return nil // as over SSH: the link is for a browser elsewhere
+		return nil // for example over SSH: the link is for a browser elsewhere
 	}
 	program, err := exec.LookPath(name)
 	if err != nil {

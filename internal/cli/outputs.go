@@ -49,12 +49,12 @@ files. Fetched files are verified, and nothing is written outside the folder.`,
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = a.completeJobs
 	if err := cmd.MarkFlagDirname("to"); err != nil {
-		panic(err) // a flag that is not there
+		panic(err) // the flag does not exist
 	}
 	return cmd
 }
 
-// outputs is the files that the arguments name.
+// outputs returns the files that the arguments name.
 func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, args []string) (iter.Seq2[jobOutput, error], error) {
 	var files iter.Seq2[jobOutput, error]
 	if f.batch != "" {
@@ -87,7 +87,7 @@ func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, a
 	}, nil
 }
 
-// outputsOfBatch lists what the jobs of a batch have left, each below its name.
+// outputsOfBatch lists the outputs of a batch's jobs, each below its job's name.
 func outputsOfBatch(ctx context.Context, svc drover.Service, batch drover.JobFilter) iter.Seq2[jobOutput, error] {
 	return func(yield func(jobOutput, error) bool) {
 		seen := map[string]bool{}
@@ -97,7 +97,7 @@ func outputsOfBatch(ctx context.Context, svc drover.Service, batch drover.JobFil
 				return
 			}
 			folder := job.Name
-			if seen[folder] { // a batch of this name was submitted before
+			if seen[folder] { // an earlier batch had the same name
 				folder = fmt.Sprintf("%s-%v", job.Name, job.ID)
 			}
 			seen[job.Name] = true
@@ -114,14 +114,14 @@ func outputsOfBatch(ctx context.Context, svc drover.Service, batch drover.JobFil
 	}
 }
 
-// jobOutput is a file that a job, or an element of an array, has left.
+// jobOutput is an output file of a job or an array element.
 type jobOutput struct {
 	Job  drover.JobID `json:"job"`
 	Path string       `json:"path"`
 	Size int64        `json:"size_bytes"`
 	Hash string       `json:"sha256,omitempty"`
 
-	place string // where it is laid, below the folder that is named
+	place string // where it is written, below the named folder
 	file  drover.File
 }
 
@@ -135,7 +135,7 @@ var outputListing = listing[jobOutput]{
 	},
 }
 
-// outputsOf lists what a job has left; of an array as a whole, what each of its elements has.
+// outputsOf lists the outputs of a job, or of all elements of an array.
 func outputsOf(ctx context.Context, svc drover.Queue, id drover.JobID) iter.Seq2[jobOutput, error] {
 	return func(yield func(jobOutput, error) bool) {
 		job, err := svc.Job(ctx, id)
@@ -159,7 +159,7 @@ func outputsOf(ctx context.Context, svc drover.Queue, id drover.JobID) iter.Seq2
 	}
 }
 
-// yieldOutputs yields what one job or element has left, and reports whether more is wanted.
+// yieldOutputs yields the outputs of one job or element, and reports whether more are wanted.
 func yieldOutputs(ctx context.Context, svc drover.Queue, id drover.JobID, folder string, yield func(jobOutput, error) bool) bool {
 	files, err := svc.Outputs(ctx, id)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"drover/internal/httpapi"
 )
 
-// paced is a Service that is asked again when it was asked too early, as a controller says to who asks for very much.
-// It is so for what commands ask for in a row; nothing was done by a call that came too early.
+// paced is a Service that repeats calls which the controller refused as too early, as it does with clients that make
+// very many. It covers the calls that commands make in a row; a refused call had no effect.
 type paced struct{ *httpapi.Client }
 
-// longestPause is how long a controller may ask to be left alone and be waited for without a word.
+// longestPause is the longest pause requested by a controller that is waited for silently.
 const longestPause = time.Minute
 
-// inTime asks, and again when the controller says that it may be.
+// inTime makes a call, and repeats it when the controller allows that.
 func inTime[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	for {
 		v, err := ask()

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// page serves a page at an address, once nobody else does: page ADDRESS FOLDER. Its folder has its pid; fail, how many
-// of the next requests it is to refuse; and served, as many bytes as requests that it did not refuse.
+// page serves a page at an address, once the address is free: page ADDRESS FOLDER. Its folder has its pid; fail, the
+// number of next requests to refuse; and served, with one byte for each request that it did not refuse.
 func page(args []string) error {
 	address, folder := args[0], args[1]
 	listener, err := net.Listen("tcp", address)
@@ -38,7 +38,7 @@ func page(args []string) error {
 	}))
 }
 
-// answer counts a request, and reports whether it is to be refused.
+// answer counts a request, and returns an error if the page must refuse it.
 func answer(folder string) error {
 	left, err := refusals(folder)
 	switch {
@@ -56,7 +56,7 @@ func answer(folder string) error {
 	return err
 }
 
-// refusals is how many requests are still to be refused.
+// refusals returns how many requests are still to be refused.
 func refusals(folder string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(folder, "fail"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -60,7 +60,7 @@ func pages[T any](next func(after string) (drover.Page[T], error)) iter.Seq2[T, 
 	}
 }
 
-// each makes what is there already a list that printList prints.
+// each turns an existing slice into a list for printList.
 func each[T any](items []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, item := range items {
@@ -71,7 +71,7 @@ func each[T any](items []T) iter.Seq2[T, error] {
 	}
 }
 
-// gather takes a list whole.
+// gather collects a whole list.
 func gather[T any](items iter.Seq2[T, error]) (all []T, err error) {
 	for item, err := range items {
 		if err != nil {

@@ -12,13 +12,12 @@ import (
 	"drover/internal/human"
 )
 
-// addPatience adds the flag that says how long a controller is waited for.
+// addPatience adds the flag for how long to wait for a controller.
 func addPatience(cmd *cobra.Command, patience *time.Duration) {
 	cmd.Flags().DurationVar(patience, "retry-for", 5*time.Minute, "how long to wait for a controller that does not answer, for example during a restart")
 }
 
-// away reports whether an error means that the controller is not there at this moment, and how long it asks to be left
-// alone.
+// away reports whether an error means that the controller is currently absent, and how long it asked to be left alone.
 func away(err error) (pause time.Duration, is bool) {
 	if err == nil {
 		return 0, false
@@ -33,11 +32,11 @@ func away(err error) (pause time.Duration, is bool) {
 	return 0, false
 }
 
-// firstPatience is how long a controller is waited for that has not answered this command before, unless the command
-// line says how long: it may never have been started.
+// firstPatience is how long to wait, unless the command line says otherwise, for a controller that has not answered
+// this command before: it may never have been started.
 const firstPatience = 10 * time.Second
 
-// patiently asks until there is an answer: a controller that is restarted is away for a while. One line says so.
+// patiently repeats a call until there is an answer, since a controller may be restarting. It says so in one line.
 func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() error) error {
 	began := time.Now()
 	said := false

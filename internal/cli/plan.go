@@ -42,7 +42,7 @@ next-cheapest choice. Nothing is created.`,
 	return cmd
 }
 
-// plan answers what would be rented for the jobs that may start at once.
+// plan prints what would be rented for the jobs that may start at once.
 func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 	p, c, err := a.prepare(ctx, f, args)
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *app) printPlan(r preview.Report) {
 	}
 }
 
-// printRent prints what is chosen, what it costs, and how far that is from the cheapest.
+// printRent prints what is chosen, its cost, and how far that is from the cheapest.
 func (a *app) printRent(r preview.Report) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "CLOUD\tZONE\tTYPE\tMARKET\tINSTANCES\tJOBS AT ONCE\t$/HOUR EACH\tRUNNER-UP")
@@ -97,7 +97,7 @@ func (a *app) printRent(r preview.Report) {
 	fmt.Fprintln(a.out, boundWords(r))
 }
 
-// boundWords say how far the plan is from the cheapest that there can be for the jobs that have places in it.
+// boundWords describes how far the plan is from the cheapest possible one for the jobs that have places in it.
 func boundWords(r preview.Report) string {
 	these, of := "these jobs", ""
 	if placed := r.Ready - r.Waiting; r.Waiting > 0 {
@@ -113,7 +113,7 @@ func boundWords(r preview.Report) string {
 	return fmt.Sprintf("at most %.1f%% above the minimum possible cost%s", *r.Above, of)
 }
 
-// alternativeWords tell an alternative, and how much more it costs than what was chosen.
+// alternativeWords describes an alternative, and how much more it costs than the choice.
 func alternativeWords(o *preview.Alternative, than preview.Rental) string {
 	if o == nil {
 		return "none"
@@ -129,7 +129,7 @@ func alternativeWords(o *preview.Alternative, than preview.Rental) string {
 	return fmt.Sprintf("%s %s, %s%s", name, o.Market, sign, human.Dollars(more))
 }
 
-// estimateWords say what a batch is likely to take, and what that follows from.
+// estimateWords describes how long a batch is likely to take and what it costs, and the assumptions.
 func estimateWords(e *preview.Estimate) string {
 	took := time.Duration(e.Seconds * float64(time.Second)).Round(time.Second)
 	text := fmt.Sprintf("in total about %s and %v", human.Dollars(e.Cost), took)

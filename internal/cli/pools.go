@@ -82,7 +82,7 @@ holds until the number in the configuration changes.`,
 	set.Flags().IntVar(&size, "size", 0, "how many instances")
 	set.Flags().StringVar(&reason, "reason", "", "a `text` to record")
 	if err := set.MarkFlagRequired("size"); err != nil {
-		panic(err) // a flag that is not there
+		panic(err) // the flag does not exist
 	}
 	set.ValidArgsFunction = a.completePools
 	cmd.AddCommand(set)
@@ -113,7 +113,7 @@ var poolListing = listing[drover.Pool]{
 	},
 }
 
-// stoppedOf is how many of a pool's instances are kept stopped, of how many that should be.
+// stoppedOf is how many of a pool's instances are stopped, and how many should be.
 func stoppedOf(p drover.Pool) string {
 	if p.Keeps+p.Stopped == 0 {
 		return "-"
@@ -121,7 +121,7 @@ func stoppedOf(p drover.Pool) string {
 	return fmt.Sprintf("%d/%d", p.Stopped, p.Keeps)
 }
 
-// byZone is how many of a pool's instances each zone has, such as here/a=2,here/b=1.
+// byZone is how many of a pool's instances are in each zone, such as here/a=2,here/b=1.
 func byZone(p drover.Pool) string {
 	var words []string
 	for _, zone := range slices.Sorted(maps.Keys(p.ByZone)) {

@@ -17,13 +17,13 @@ import (
 	"drover"
 )
 
-// poolsPlace serves a pool over two zones, whose hooks write down what they are told.
+// poolsPlace serves a pool over two zones, whose hooks record what they are told.
 type poolsPlace struct {
 	*daemonPlace
 	log string
 }
 
-// configure writes the configuration with this of the pool.
+// configure writes the configuration with these settings of the pool.
 func (p *poolsPlace) configure(pool string) {
 	text := strings.Replace(p.configuration("", "pools: {web: {"+pool+", hooks: {created: ./hook.sh, ready: ./hook.sh, stopped: ./hook.sh, vanished: ./hook.sh, destroyed: ./hook.sh}}}\n"),
 		"driver: local\n", "driver: local\n    zones: [a, b]\n", 1)
@@ -44,7 +44,7 @@ func newPoolsPlace(t *testing.T, pool string) *poolsPlace {
 	return p
 }
 
-// endPools leaves no pool, so that the daemon can be drained.
+// endPools removes all pools, so that the daemon can be drained.
 func (p *poolsPlace) endPools() {
 	if p.t.Failed() {
 		return
@@ -53,14 +53,14 @@ func (p *poolsPlace) endPools() {
 	p.end()
 }
 
-// pool is how the pool stands.
+// pool returns the pool's state.
 func (p *poolsPlace) pool() drover.Pool {
 	p.t.Helper()
 	return read[drover.Pool](p.daemonPlace, "pools", "web")
 }
 
-// comesTo waits until the pool has so many instances in each zone, all ready, and nothing else is there. It returns
-// their names.
+// comesTo waits until the pool has this many instances in each zone, all ready, and no others exist. It returns their
+// names.
 func (p *poolsPlace) comesTo(a, b int) (names []string) {
 	p.t.Helper()
 	eventually(p.t, 40*time.Second, fmt.Sprintf("the pool has %d and %d ready", a, b), func() bool {
@@ -77,7 +77,7 @@ func (p *poolsPlace) comesTo(a, b int) (names []string) {
 	return names
 }
 
-// dies kills an instance as a cloud would that loses it.
+// dies kills an instance, as if its cloud had lost it.
 func (p *poolsPlace) dies(name string) {
 	p.t.Helper()
 	text, err := os.ReadFile(p.instancePath(filepath.Join(name, "pid")))
@@ -105,7 +105,7 @@ func TestAPoolIsKept(t *testing.T) {
 
 	t.Log("one that dies is replaced, and hooks are told")
 	p.dies(first[0])
-	// By its silence or by its cloud's list, whichever is sooner.
+	// By its silence or by its cloud's list, whichever comes first.
 	eventually(t, 30*time.Second, "its end is seen", func() bool { return p.hooked("vanished web "+first[0]) || p.hooked("destroyed web "+first[0]) })
 	second := p.names(3)
 	if slices.Contains(second, first[0]) {
@@ -266,7 +266,7 @@ func TestAPoolsInstanceIsReadyAsItsProbeAndItsHealthCheckSay(t *testing.T) {
 	}
 }
 
-// names waits until so many are ready, balanced, and returns their names.
+// names waits until this many instances are ready and balanced, and returns their names.
 func (p *poolsPlace) names(n int) (names []string) {
 	p.t.Helper()
 	eventually(p.t, 40*time.Second, fmt.Sprintf("the pool has %d ready", n), func() bool {

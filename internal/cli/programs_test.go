@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// ask is a program that jobs run: it asks DROVER_API for a path, with the job's token or the one given, and prints
-// status and answer.
+// ask is a program for jobs: it requests a path from DROVER_API, with the job's token or the given one, and prints
+// status and body.
 func ask(args []string) error {
 	if len(args) == 0 {
 		return errors.New("ask PATH [TOKEN]")
@@ -42,9 +42,9 @@ func ask(args []string) error {
 	return err
 }
 
-// witness is a program that jobs run to prove what happened to them: in a folder that all share, it appends to a file
-// of the job's own when an attempt begins and when it ends, and a line of its own if another attempt of the job is
-// alive at that moment. It leaves an output if one is named.
+// witness is a program for jobs that proves what happened to them. In a shared folder, it appends to a file of the job
+// when an attempt begins and when it ends, and adds a line if another attempt of the job is alive at that moment. It
+// leaves an output if one is named.
 func witness(args []string) error {
 	if len(args) != 2 && len(args) != 3 {
 		return errors.New("witness FOLDER DURATION [OUTPUT], or FOLDER SHORTEST-LONGEST [OUTPUT]")
@@ -67,14 +67,14 @@ func witness(args []string) error {
 	return testify(f, "end")
 }
 
-// testimonyIn is a file in the folder in which the attempt has testified that it begins. If another of its job is alive
-// it says so, and begins when that one has ended.
+// testimonyIn returns a file in the folder in which the attempt has recorded its start. If another attempt of its job
+// is alive, it records that, and starts when the other has ended.
 func testimonyIn(folder string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(folder, os.Getenv("DROVER_JOB_ID")), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	// The kernel gives the lock back when the process dies, however it dies.
+	// The kernel releases the lock when the process ends, in whatever way.
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		if err := errors.Join(testify(f, "overlap"), syscall.Flock(int(f.Fd()), syscall.LOCK_EX)); err != nil {
 			return nil, errors.Join(err, f.Close())
@@ -83,8 +83,8 @@ func testimonyIn(folder string) (*os.File, error) {
 	return f, testify(f, "begin")
 }
 
-// checkpoint is a witness that is in no hurry: told to end it saves how far it came in the second folder, says that all
-// is well, and goes on from there the next time, when it wants to have been told that it was interrupted.
+// checkpoint is a slow witness: when told to end, it saves its progress in the second folder and reports success. Next
+// time it continues from there, and requires that it was told of the interruption.
 func checkpoint(args []string) error {
 	if len(args) != 3 {
 		return errors.New("checkpoint FOLDER SAVED DURATION")
@@ -140,7 +140,7 @@ func testify(f *os.File, what string) error {
 	return err
 }
 
-// product is what a witness that is asked for an output makes: some kilobytes that only this attempt of this job makes.
+// product returns the output of a witness: some kilobytes that are unique to this attempt of this job.
 func product(job, attempt string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", job, attempt)

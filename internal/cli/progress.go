@@ -18,26 +18,26 @@ import (
 	"drover/internal/human"
 )
 
-// progress shows a run to people while it runs: a bar and a line of instances on a terminal, plain lines in a pipe.
-// What matters is said in both; with verbose, everything is.
+// progress shows a run to people: a bar and a line of instances on a terminal, plain lines in a pipe. Both show what
+// matters; with verbose, both show everything.
 type progress struct {
 	err     io.Writer
 	total   int
-	most    int // instances that there may be at once; 0: it is not known
+	most    int // maximum number of instances at once; 0: unknown
 	verbose bool
-	quiet   bool // the only job's output is shown; say only why it waits, if it does
+	quiet   bool // the only job's output is shown, so print only why it waits, if it does
 
 	bars  *mpb.Progress
 	bar   *mpb.Bar
 	below []*mpb.Bar // lines without a bar
-	lines [3]status  // what stands beside the bar, and on the lines below
+	lines [3]status  // the text beside the bar, and on the lines below
 
-	pace pace // of the jobs; show's alone
+	pace pace // of the jobs; used by show only
 
 	mu      sync.Mutex
 	last    string    // line; guarded by mu
 	at      time.Time // when last was written; guarded by mu
-	verdict string    // how the only job ended, to be said when its output was shown; guarded by mu
+	verdict string    // how the only job ended, printed after its output; guarded by mu
 	closed  bool      // guarded by mu
 }
 
@@ -70,7 +70,7 @@ func (a *app) newProgress(p daemon.RunPlan, most int, verbose bool) *progress {
 	return ui
 }
 
-// draw begins the bar, with a line for the instances and one for what waits below it.
+// draw starts the bar, with a line below it for the instances and one for what waits.
 func (p *progress) draw(to io.Writer, name string) {
 	p.bars = mpb.New(mpb.WithOutput(to), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
 	p.bar = p.bars.New(int64(p.total), mpb.BarStyle().Lbound("[").Filler("█").Tip("█").Padding("·").Rbound("]"),
@@ -83,7 +83,7 @@ func (p *progress) draw(to io.Writer, name string) {
 // interval is how often a pipe gets a line while only numbers change.
 const interval = 2 * time.Second
 
-// show takes in how the run stands.
+// show shows the run's status.
 func (p *progress) show(st drover.Status) {
 	final := st.Jobs[drover.JobSucceeded] + st.Jobs[drover.JobFailed] + st.Jobs[drover.JobCancelled]
 	left := p.pace.left(time.Now(), st.Jobs[drover.JobRunning], final, p.total)
@@ -118,7 +118,7 @@ func runWords(st drover.Status) string {
 	return text
 }
 
-// waitFor says in a few words why jobs wait while others run: enough to see that all is well. If nothing runs and
+// waitFor describes briefly why jobs wait while others run: enough to show that all is well. If nothing runs and
 // nothing is on its way, the whole reason is shown.
 var waitFor = map[string]string{
 	drover.ReasonBooting:    "for booting instances",
@@ -135,7 +135,7 @@ var waitFor = map[string]string{
 	drover.ReasonMaxRunning: "for max_running",
 }
 
-// waitWords says why what waits waits, the first two reasons of it.
+// waitWords describes why jobs wait: the first two reasons.
 func (p *progress) waitWords(st drover.Status) string {
 	moves := st.Jobs[drover.JobRunning] > 0 || st.Instances[drover.InstanceCreating]+st.Instances[drover.InstanceBooting] > 0
 	var parts []string
@@ -164,7 +164,7 @@ func allOf(instances map[drover.InstanceState]int) (total int) {
 	return total
 }
 
-// mostInstances is how many instances the settings allow at once.
+// mostInstances returns how many instances the settings allow at once.
 func mostInstances(s engine.Settings) (most int) {
 	for _, c := range s.Clouds {
 		if c.MaxInstances == 0 {
@@ -178,16 +178,16 @@ func mostInstances(s engine.Settings) (most int) {
 	return most
 }
 
-// pace is how fast jobs come to their ends.
+// pace is how fast jobs finish.
 type pace struct {
-	began time.Time // the first was seen to run
-	done  int       // jobs that were final then
+	began time.Time // when the first was seen to run
+	done  int       // jobs that were final at that time
 }
 
-// enough is how many jobs have to be final for the time that is left to be told from them.
+// enough is how many jobs must be final to estimate the remaining time.
 const enough = 3
 
-// left is how long the rest will take if it goes on like this; 0: that is not known yet.
+// left estimates the remaining time at the current pace; 0: unknown.
 func (p *pace) left(now time.Time, running, final, total int) time.Duration {
 	if p.began.IsZero() {
 		if running > 0 {
@@ -202,7 +202,7 @@ func (p *pace) left(now time.Time, running, final, total int) time.Duration {
 	return time.Duration(float64(now.Sub(p.began)) * float64(total-final) / float64(done))
 }
 
-// leftWords say how much time is left, as exactly as that can be known.
+// leftWords formats the remaining time, as exactly as it can be known.
 func leftWords(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -237,7 +237,7 @@ func instanceWords(st drover.Status) string {
 	return text
 }
 
-// event shows what happened, how the only job ended not before its output.
+// event shows an event; how the only job ended is shown after the job's output.
 func (p *progress) event(ev drover.Event) {
 	text := ev.Text
 	if ev.Job != nil && ev.Reason != nil && ev.Reason.Text != "" && !strings.Contains(text, ev.Reason.Text) {
@@ -252,7 +252,7 @@ func (p *progress) event(ev drover.Event) {
 	p.say("%s", drover.Sanitize(text))
 }
 
-// say writes lines above the bar.
+// say prints lines above the bar.
 func (p *progress) say(format string, args ...any) {
 	text := drover.SanitizeLines(fmt.Sprintf(format, args...))
 	p.mu.Lock()
@@ -260,12 +260,12 @@ func (p *progress) say(format string, args ...any) {
 	var out io.Writer = p.err
 	if p.bars != nil && !p.closed {
 		out = p.bars
-		text = "\r" + text // over what Ctrl-C has left there
+		text = "\r" + text // overwrites what Ctrl-C has printed
 	}
 	fmt.Fprintln(out, text)
 }
 
-// close takes the bar away; what is said afterwards stays.
+// close removes the bar; later lines stay.
 func (p *progress) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -284,18 +284,18 @@ func (p *progress) close() {
 	}
 }
 
-// log takes what is no event: everything but the run's own decisions.
+// log returns a logger for what is not an event: everything except the run's own decisions.
 func (p *progress) log() *slog.Logger {
 	return slog.New(&progressHandler{p, nil})
 }
 
-// progressHandler shows errors that no event speaks of.
+// progressHandler shows errors that have no event.
 type progressHandler struct {
 	p     *progress
 	attrs []slog.Attr
 }
 
-// Enabled lets errors pass.
+// Enabled accepts errors only.
 func (h *progressHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
 
 // Handle shows a record as one line.
@@ -313,7 +313,7 @@ func (h *progressHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs is the handler with more to say in each line.
+// WithAttrs returns the handler with more attributes in each line.
 func (h *progressHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &progressHandler{h.p, append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)}
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestPrometheusScrapes has a real Prometheus scrape a controller, with the rules for alerts, and asks it each query of
-// the board.
+// TestPrometheusScrapes makes a real Prometheus scrape a controller, with the alert rules, and runs each query of the
+// dashboard.
 func TestPrometheusScrapes(t *testing.T) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		t.Skip("prometheus, of the package of that name, is not here")
@@ -69,7 +69,7 @@ func TestPrometheusScrapes(t *testing.T) {
 	if err := json.Unmarshal(text, &board); err != nil {
 		t.Fatal(err)
 	}
-	// What counts errors has nothing to say where there were none.
+	// Counters of errors have no series if there were none.
 	may := []string{"Blocks", "Interruptions", "Failed calls to clouds", "Unresponsive instances", "Ended instances", "Jobs' share of the cost", "Dollars per hour", "Jobs waiting, by reason", "Boot times"}
 	for _, panel := range board.Panels {
 		for _, target := range panel.Targets {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestQEMU has the example's driver make real virtual machines on this host. What it needs, make e2e-qemu sees to.
+// TestQEMU makes the example's driver create real virtual machines on this host. make e2e-qemu provides what it needs.
 func TestQEMU(t *testing.T) {
 	image := os.Getenv("QEMU_IMAGE")
 	if image == "" {
@@ -139,7 +139,7 @@ var (
 	runningLine = regexp.MustCompile(`, [1-9][0-9]* running;`)
 )
 
-// machineAtWork is the process of the machine that was ready first, once a job runs; 0 before.
+// machineAtWork returns the process of the first ready machine, once a job runs; 0 before.
 func machineAtWork(p *place, r *process) int {
 	said := r.err.String()
 	ready := readyLine.FindStringSubmatch(said)
@@ -154,7 +154,7 @@ func machineAtWork(p *place, r *process) int {
 	return 0
 }
 
-// machines are the processes of the machines that a place's runs have made, by their folders.
+// machines returns the processes of the machines that a place's runs have created, by their folders.
 func machines(p *place) map[string]int {
 	pids := map[string]int{}
 	files, _ := filepath.Glob(filepath.Join(p.state, "drover", "*", "vms", "*", "*", "pid"))

@@ -10,11 +10,11 @@ import (
 	"drover/internal/trace"
 )
 
-// mostRecorded is how many jobs of a controller's records are simulated, as of a trace.
+// mostRecorded limits how many recorded jobs of a controller are simulated, as for a trace.
 const mostRecorded = 5_000_000
 
-// workload is what is simulated, and what really became of it if it is what a controller has on record. Instances then
-// boot for as long as they did, unless the command line says how long.
+// workload returns the workload to simulate, and its real outcome if it comes from a controller's records. Instances
+// then boot as long as the recorded ones did, unless the command line sets that.
 func (a *app) workload(ctx context.Context, f simulateFlags, path string, m *simulate.Models) (*trace.Trace, []*simulate.Result, error) {
 	if f.recorded == "" {
 		t, err := f.trace(path)

@@ -13,7 +13,7 @@ import (
 	"drover/internal/record"
 )
 
-// recordings are the files that the arguments of a command line name, in the order in which they were written.
+// recordings returns the files that the arguments name, in the order in which they were written.
 func (a *app) recordings(args []string) (paths []string, err error) {
 	if len(args) == 0 {
 		own, err := a.ownRecording()
@@ -32,7 +32,7 @@ func (a *app) recordings(args []string) (paths []string, err error) {
 	return paths, nil
 }
 
-// ownRecording is what the controller of the configuration records.
+// ownRecording returns the recording of the configuration's controller.
 func (a *app) ownRecording() (string, error) {
 	if a.config == "" {
 		return "", drover.Errorf(drover.KindInvalid, "no recording is given").
@@ -42,7 +42,7 @@ func (a *app) ownRecording() (string, error) {
 	return folder.File("recording"), err
 }
 
-// recordingFiles are the segments that a name stands for: a file, a folder, or a run.
+// recordingFiles returns the segments that a name stands for: a file, a folder, or a run.
 func recordingFiles(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func recordingFiles(name string) ([]string, error) {
 	return files, err
 }
 
-// findRecording finds the recording of a run, whether or not that came to its end.
+// findRecording finds the recording of a run, finished or not.
 func findRecording(run string) (string, fs.FileInfo, error) {
 	home, err := daemon.StateHome()
 	if err != nil {
@@ -88,7 +88,7 @@ func completeRecordings(*cobra.Command, []string, string) ([]string, cobra.Shell
 	return recordedRuns(home), cobra.ShellCompDirectiveDefault
 }
 
-// recordedRuns are the runs that came to their end and whose recordings are kept, the last first.
+// recordedRuns returns the finished runs whose recordings are kept, newest first.
 func recordedRuns(home string) (ids []string) {
 	entries, err := os.ReadDir(filepath.Join(home, "recordings"))
 	if err != nil {

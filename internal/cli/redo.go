@@ -15,8 +15,7 @@ import (
 	"drover/internal/store"
 )
 
-// redo has a run that came to its end go on with what failed or was cancelled in it, as the batch file and the inputs
-// are now.
+// redo resumes a finished run with the jobs that failed or were cancelled, using the present batch file and inputs.
 func (a *app) redo(ctx context.Context, id string) (*daemon.RunFolder, daemon.RunPlan, error) {
 	home, err := daemon.StateHome()
 	if err != nil {
@@ -92,7 +91,7 @@ func (a *app) redoIn(ctx context.Context, folder *daemon.RunFolder) (p daemon.Ru
 	return p, folder.Save(p)
 }
 
-// failedNames are the names of the jobs that did not succeed.
+// failedNames returns the names of the jobs that did not succeed.
 func failedNames(ctx context.Context, records *store.Store) (names []string, err error) {
 	jobs, err := records.Jobs(ctx, 0, drover.JobFilter{States: []drover.JobState{drover.JobFailed, drover.JobCancelled}, Limit: -1})
 	for _, j := range jobs {
@@ -101,8 +100,8 @@ func failedNames(ctx context.Context, records *store.Store) (names []string, err
 	return names, err
 }
 
-// today is the batch as its file is now, in which the jobs that failed must be there with the arrays and the order that
-// they had.
+// today returns the batch from its present file. The failed jobs must still be in it, with the same arrays and the same
+// order.
 func today(p daemon.RunPlan, failed []string) (work, error) {
 	if p.File == "" {
 		return work{batch: p.Batch, streamed: p.Streamed}, nil

@@ -48,7 +48,7 @@ The version that made a recording always makes the same decisions; another versi
 	return cmd
 }
 
-// replay replays recordings, and says how that went.
+// replay replays recordings and prints the result.
 func (a *app) replay(ctx context.Context, f replayFlags, args []string) error {
 	r, err := a.newReplay(f)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) error {
 	return a.showReplay(r, time.Since(began))
 }
 
-// newReplay makes a replay that stops where the flags say.
+// newReplay creates a replay that stops where the flags say.
 func (a *app) newReplay(f replayFlags) (r *replay.Replay, err error) {
 	r = &replay.Replay{}
 	r.Progress = a.replayProgress(r)
@@ -101,7 +101,7 @@ func (a *app) newReplay(f replayFlags) (r *replay.Replay, err error) {
 	return r, nil
 }
 
-// replayProgress says now and then how far a long replay is.
+// replayProgress occasionally prints how far a long replay is.
 func (a *app) replayProgress(r *replay.Replay) func() {
 	said := time.Now()
 	return func() {
@@ -112,7 +112,7 @@ func (a *app) replayProgress(r *replay.Replay) func() {
 	}
 }
 
-// targetWords is where a replay is to stop.
+// targetWords describes where a replay should stop.
 func targetWords(r *replay.Replay) string {
 	switch t := r.Target; {
 	case t.Timed && t.Until != 0:
@@ -124,7 +124,7 @@ func targetWords(r *replay.Replay) string {
 	}
 }
 
-// otherVersion says of a fault that the last segment was recorded by another version, if it was.
+// otherVersion adds to an error that another version recorded the last segment, if so.
 func (a *app) otherVersion(err error, played []replay.Segment) error {
 	if len(played) == 0 {
 		return err
@@ -140,7 +140,7 @@ func (a *app) otherVersion(err error, played []replay.Segment) error {
 	return e
 }
 
-// showReplay says how a replay went, and is the exit code of one that did not go the same way.
+// showReplay prints how a replay went, and returns the exit code of one that differs.
 func (a *app) showReplay(r *replay.Replay, took time.Duration) error {
 	listed := r.Step != nil
 	if r.Moment != nil && !listed {
@@ -159,7 +159,7 @@ func (a *app) showReplay(r *replay.Replay, took time.Duration) error {
 	return a.showDifference(last)
 }
 
-// segmentsListing is how the segments of a recording are printed.
+// segmentsListing prints the segments of a recording.
 var segmentsListing = listing[replay.Segment]{
 	name: func(s replay.Segment) string { return s.Path },
 	columns: []column[replay.Segment]{
@@ -188,7 +188,7 @@ func thenOrNever(t drover.Time) string {
 	return t.Std().Local().Format(time.DateTime)
 }
 
-// parseUntil reads a time, or how long after the beginning.
+// parseUntil parses a time, or a duration after the start.
 func parseUntil(text string) (at drover.Time, after time.Duration, err error) {
 	if after, err = time.ParseDuration(text); err == nil && after >= 0 {
 		return 0, after, nil

@@ -18,7 +18,7 @@ import (
 	"drover/internal/record"
 )
 
-// segmentOf writes a segment in which nothing was decided on two events.
+// segmentOf writes a segment with two events on which nothing was decided.
 func (p *place) segmentOf(name, program string) {
 	p.t.Helper()
 	var b bytes.Buffer
@@ -63,7 +63,7 @@ func TestReplayOfADecisionThatCameOutOtherwise(t *testing.T) {
 	})
 }
 
-// recorded is all that the daemon has recorded so far, decompressed.
+// recorded returns everything that the daemon has recorded so far, decompressed.
 func (p *daemonPlace) recorded() string {
 	p.t.Helper()
 	paths, err := record.NewFolder(p.file("drover.d/recording"), record.DefaultLimit).Segments()
@@ -81,7 +81,7 @@ func (p *daemonPlace) recorded() string {
 		if err == nil {
 			_, err = io.Copy(&all, stream)
 		}
-		if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) { // of a controller that lives
+		if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) { // its controller is still writing
 			p.t.Fatal(err)
 		}
 	}
@@ -138,7 +138,7 @@ func TestTheRecordingOfAKilledController(t *testing.T) {
 	})
 }
 
-// bytes is what is in a file.
+// bytes returns a file's content.
 func (p *place) bytes(path string) []byte {
 	p.t.Helper()
 	b, err := os.ReadFile(path)

@@ -13,18 +13,18 @@ import (
 	"drover/internal/record"
 )
 
-// precise is a time as a recording has it, to the millisecond.
+// precise formats a time from a recording to the millisecond.
 func precise(t drover.Time) string { return t.Std().Local().Format("2006-01-02 15:04:05.000") }
 
-// maxBrief is how long what happened may be told.
+// maxBrief limits the description of an event.
 const maxBrief = 240
 
-// eventWords is what happened, whatever it is: "exited attempt 17.3/1, exit (code 3)".
+// eventWords describes any event: "exited attempt 17.3/1, exit (code 3)".
 func eventWords(ev engine.Event) string {
 	return strings.TrimSpace(strings.ReplaceAll(ev.Kind(), "_", " ") + " " + brief(ev.Body))
 }
 
-// effectWords is what was to be done, and to what: "start attempt 17.3/1, instance 5".
+// effectWords describes an effect and its target: "start attempt 17.3/1, instance 5".
 func effectWords(e engine.Effect) string {
 	v := reflect.ValueOf(e)
 	var about []string
@@ -38,7 +38,7 @@ func effectWords(e engine.Effect) string {
 	return strings.TrimSpace(strings.ReplaceAll(record.KindOf(e), "_", " ") + " " + strings.Join(about, ", "))
 }
 
-// outlineWords are the kinds of a decision's writes and effects.
+// outlineWords returns the kinds of a decision's writes and effects.
 func outlineWords(outline string) string {
 	writes, effects, _ := strings.Cut(outline, ";")
 	said := make([]string, 0, 2)
@@ -53,7 +53,7 @@ func outlineWords(outline string) string {
 	return strings.Join(said, "; ")
 }
 
-// brief is a value of any kind in a few words: what is set of it, with the numbers of what there is many of.
+// brief describes any value in a few words: its non-zero fields, and the lengths of its lists.
 func brief(of any) string {
 	text := strings.Join(words(reflect.ValueOf(of), func(string) bool { return true }), ", ")
 	if utf8.RuneCountInString(text) > maxBrief {
@@ -62,7 +62,7 @@ func brief(of any) string {
 	return text
 }
 
-// words are the fields of a struct that are set, by their JSON names.
+// words returns the non-zero fields of a struct, by their JSON names.
 func words(v reflect.Value, want func(name string) bool) (all []string) {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -81,7 +81,7 @@ func words(v reflect.Value, want func(name string) bool) (all []string) {
 	return all
 }
 
-// word is one field.
+// word describes one field.
 func word(name string, v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case drover.Time:

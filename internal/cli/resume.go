@@ -10,8 +10,8 @@ import (
 	"drover"
 )
 
-// asBegun refuses to resume a run with other values than it was begun with, since they would have no effect. Equal ones
-// may be repeated.
+// asBegun rejects flags that differ from those with which the run was started, since they would have no effect. Equal
+// ones may be repeated.
 func (f runFlags) asBegun(config string, p daemon.RunPlan) error {
 	for _, name := range f.repeated {
 		begun, same, err := f.compare(name, config, p)
@@ -32,7 +32,7 @@ func (f runFlags) asBegun(config string, p daemon.RunPlan) error {
 	return nil
 }
 
-// compare says what the run was begun with, empty if without the flag, and whether the flag has the same value now.
+// compare returns the run's original value, empty if without the flag, and whether the flag has the same value now.
 func (f runFlags) compare(name, config string, p daemon.RunPlan) (begun string, same bool, err error) {
 	switch name {
 	case "config":
@@ -60,7 +60,7 @@ func nonzero[T comparable](v T) string {
 	return fmt.Sprint(v)
 }
 
-// samePath reports whether a path that was typed leads to where an absolute one does. Neither need exist.
+// samePath reports whether a typed path and an absolute path lead to the same place. Neither need exist.
 func samePath(typed, path string) bool {
 	if typed == "" || path == "" {
 		return typed == path

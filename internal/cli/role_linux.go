@@ -9,8 +9,8 @@ import (
 	"drover/internal/runner"
 )
 
-// runRole runs what this program is besides a command: what local instances run, and, in a build that has no smaller
-// ones, the runner that goes to them.
+// runRole runs this program's other roles: the processes of local instances and, in a build without smaller runners,
+// the runner that is sent to them.
 func runRole(args []string, stdin, stdout, stderr *os.File) (code int, is bool) {
 	switch {
 	case strings.HasPrefix(filepath.Base(args[0]), "drover-runner"):

@@ -19,32 +19,32 @@ import (
 	"drover/internal/daemon"
 )
 
-// app is what every command works with.
+// app is the state that every command uses.
 type app struct {
 	program daemon.Program
 
 	out io.Writer // data
-	err io.Writer // progress and chatter
+	err io.Writer // progress and messages
 
-	terminal bool // err is one
-	screen   bool // out is one
-	color    bool // and may be colored
+	terminal bool // err is a terminal
+	screen   bool // out is a terminal
+	color    bool // out may have colors
 
 	config    string
 	server    string
 	tokenFrom string
 	output    output
-	lists     priceLists // in the place of what clouds say
+	lists     priceLists // replace the clouds' own offerings
 
-	connect  func(context.Context) (drover.Service, error) // to the controller that commands talk to
-	patient  bool                                          // the command line says how long to wait for it
-	answered *atomic.Bool                                  // it has, since the command began
+	connect  func(context.Context) (drover.Service, error) // returns the controller that commands call
+	patient  bool                                          // the command line sets how long to wait for it
+	answered *atomic.Bool                                  // the controller has answered this command
 }
 
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, p daemon.Program, args []string, stdout, stderr *os.File) int {
-	// A reader who leaves is no reason to die with instances running. Caught and not ignored: processes started here
-	// would inherit that.
+	// If the reader closes the pipe, this process must not die while instances run. The signal is caught rather than
+	// ignored, since child processes would inherit that it is ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	a := &app{program: p, answered: new(atomic.Bool), out: stdout, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
 	a.color = a.screen && os.Getenv("NO_COLOR") == ""
@@ -85,7 +85,7 @@ Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the con
 	return root
 }
 
-// formerFlags are flags by the names they had in the version before. They still work and are listed nowhere.
+// formerFlags are the previous version's names of flags. They still work and are not listed.
 var formerFlags = map[string]pflag.NormalizedName{"patience": "retry-for", "output-file": "collect"}
 
 func presentName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -99,7 +99,7 @@ func presentName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 func (a *app) addFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this computer is the cloud")
-	flags.Lookup("config").DefValue = "" // the help is the same for everybody
+	flags.Lookup("config").DefValue = "" // the help is the same for all users
 	flags.StringVar(&a.server, "server", "", "`URL` of the controller")
 	flags.StringVar(&a.tokenFrom, "token", "", "the token to use, as `file:PATH`")
 	flags.StringVarP((*string)(&a.output), "output", "o", "", "output format: json, yaml, name or wide; default: a table")
@@ -107,7 +107,7 @@ func (a *app) addFlags(root *cobra.Command) {
 	complete(root, "token", completeWords("file:"))
 }
 
-// addCommands adds the commands, grouped for those who look for one.
+// addCommands adds the commands in groups.
 func (a *app) addCommands(root *cobra.Command) {
 	for _, group := range []struct {
 		title    string
@@ -136,10 +136,10 @@ func (a *app) addCommands(root *cobra.Command) {
 	refuseUnknownCommands(root)
 }
 
-// output is how the result of a command is printed.
+// output is the format in which a command prints its result.
 type output string
 
-// The outputs. JSON and YAML are for programs, the others for people.
+// The formats. JSON and YAML are for programs, the others for people.
 const (
 	outputTable output = ""
 	outputWide  output = "wide"
@@ -148,10 +148,10 @@ const (
 	outputYAML  output = "yaml"
 )
 
-// hasNames marks a command that can print names alone.
+// hasNames marks a command that can print only names.
 const hasNames = "has names"
 
-// named marks a command as one that can print names alone.
+// named marks a command as one that can print only names.
 func named(cmd *cobra.Command) *cobra.Command {
 	cmd.Annotations = map[string]string{hasNames: "yes"}
 	return cmd
@@ -170,10 +170,10 @@ func (o output) check(cmd *cobra.Command) error {
 	return drover.Errorf(drover.KindInvalid, "--output %s is not valid", string(o)).WithHint("use -o json, yaml, name or wide, or omit -o")
 }
 
-// forPrograms reports whether a program reads what is printed.
+// forPrograms reports whether the output is for a program.
 func (a *app) forPrograms() bool { return a.output == outputJSON || a.output == outputYAML }
 
-// print prints v for programs, which YAML names as JSON does.
+// print prints v for programs; YAML uses the names of the JSON fields.
 func (a *app) print(v any) error {
 	data, err := a.encode(v)
 	if err != nil {
@@ -195,7 +195,7 @@ func (a *app) encode(v any) ([]byte, error) {
 	return bytes.TrimSpace(data), err
 }
 
-// element is v as one of an array's elements.
+// element encodes v as an element of an array.
 func (a *app) element(v any) ([]byte, error) {
 	if a.output != outputYAML {
 		return a.encode(v)
@@ -204,7 +204,7 @@ func (a *app) element(v any) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// isTerminal reports whether people look at what is written to f.
+// isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool {
 	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }

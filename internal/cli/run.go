@@ -34,7 +34,7 @@ type runFlags struct {
 	verbose bool
 	ui      bool
 
-	repeated []string // of a run that is resumed, the flags that have to be as when it was begun
+	repeated []string // for a resumed run: flags that must have the same values as at its start
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -105,10 +105,10 @@ signals cancels the remaining jobs instead. The exit code is then 130.`,
 	return cmd
 }
 
-// lastOfFolder is what --resume says without an ID.
+// lastOfFolder is the value of --resume without an ID.
 const lastOfFolder = "last"
 
-// whichRun settles which run is resumed, and returns what else there is on the command line.
+// whichRun determines which run is resumed, and returns the remaining arguments.
 func (f *runFlags) whichRun(cmd *cobra.Command, args []string) (rest []string, err error) {
 	switch {
 	case f.resume != lastOfFolder:
@@ -125,8 +125,8 @@ func (f *runFlags) whichRun(cmd *cobra.Command, args []string) (rest []string, e
 	return args, nil
 }
 
-// onlyResumes refuses what a run that is resumed would take no notice of: it goes on as it was begun. What is written
-// down of the run may be given again, and is compared once the run is found.
+// onlyResumes rejects flags that a resumed run would ignore: it continues with its original ones. Flags that the run
+// recorded may be repeated, and are compared once the run is found.
 func (f *runFlags) onlyResumes(flags *pflag.FlagSet, args []string) error {
 	if f.resume == "" {
 		return drover.Errorf(drover.KindInvalid, "--resume needs the ID of a run").WithHint("drover runs lists the runs you can resume")
@@ -162,8 +162,7 @@ func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
 	return a.drive(ctx, folder, p, c, f)
 }
 
-// beginRun checks everything that can be checked and writes the run down; or finds the one to resume. Nothing is rented
-// yet.
+// beginRun makes every possible check and records the run, or finds the one to resume. Nothing is rented yet.
 func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*daemon.RunFolder, daemon.RunPlan, error) {
 	if f.failed {
 		return a.redo(ctx, f.resume)
@@ -200,7 +199,7 @@ func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*daemon.
 	return folder, p, nil
 }
 
-// prepare reads what is to be run and where, and refuses what cannot work: before anything is created.
+// prepare reads what to run and where, and rejects what cannot work before anything is created.
 func (a *app) prepare(ctx context.Context, f runFlags, args []string) (p daemon.RunPlan, c *config.Config, err error) {
 	if c, err = a.listedConfig(a.config, f.limits.Cloud, a.lists); err != nil {
 		return p, nil, err
@@ -271,7 +270,7 @@ func overrideSpot(b *drover.Batch, spot string) error {
 	return nil
 }
 
-// drive runs the run to its end and says how it went.
+// drive runs the run to its end and prints the result.
 func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunPlan, c *config.Config, f runFlags) error {
 	ui := a.newProgress(p, mostInstances(daemon.Settings(c, p.Limits)), f.verbose)
 	defer ui.close()

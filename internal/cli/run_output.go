@@ -11,11 +11,11 @@ import (
 	"drover/internal/daemon"
 )
 
-// streamedLog is how much of a stream is kept of a command whose output is shown. It is generous, since what could not
-// be followed is shown from there: a command may write much before its output is first asked for.
+// streamedLog is how much of a stream is kept for a command whose output is shown. It is large, since output that could
+// not be followed is shown from there: a command may write much before its output is first read.
 const streamedLog = 256 << 20
 
-// keptOf bounds what is kept of a run's results.
+// keptOf limits how much of a run's results is kept.
 func keptOf(p daemon.RunPlan) blob.Limits {
 	l := blob.DefaultLimits()
 	if p.Streamed {
@@ -24,10 +24,10 @@ func keptOf(p daemon.RunPlan) blob.Limits {
 	return l
 }
 
-// follow shows the output of a run's only job as it comes, attempt after attempt, on this process's own streams. What
-// it returns is closed once the job is final and all is shown, at once if nothing is to be shown.
+// follow shows the output of a run's only job on this process's own streams as it arrives, attempt after attempt. The
+// returned channel is closed once the job is final and everything is shown, or at once if nothing is to be shown.
 //
-// When nobody reads standard output any more, hangUp gets SIGPIPE, as the command itself would on this host.
+// When the reader of standard output has gone, hangUp gets SIGPIPE, as the command itself would on this host.
 func (s *session) follow(ctx context.Context, hangUp chan<- os.Signal) (shown <-chan struct{}) {
 	done := make(chan struct{})
 	if !s.plan.Streamed {
@@ -36,7 +36,7 @@ func (s *session) follow(ctx context.Context, hangUp chan<- os.Signal) (shown <-
 	}
 	out := s.app.out
 	if s.app.forPrograms() {
-		out = s.app.err // standard output is for one object alone
+		out = s.app.err // standard output is reserved for one object
 	}
 	go func() {
 		defer close(done)

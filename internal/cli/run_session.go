@@ -16,8 +16,8 @@ import (
 	"drover/internal/engine"
 )
 
-// session is one run while it runs. It asks its controller what every other command asks of one, as a drover.Service,
-// and beside that only begins and ends it.
+// session is one active run. It queries its controller through drover.Service, like every other command, and otherwise
+// only starts and ends it.
 type session struct {
 	app         *app
 	fleet       *daemon.Fleet
@@ -28,11 +28,11 @@ type session struct {
 	ui          *progress
 	began       time.Time
 	interrupted bool
-	stopping    bool // it was interrupted so that a resume goes on
-	stopped     bool // and nothing runs any more
+	stopping    bool // it was interrupted, and a resume continues it
+	stopped     bool // it is stopping, and nothing runs any more
 	closing     bool
-	done        bool        // every job was final before it was interrupted
-	incomplete  atomic.Bool // output was not shown whole
+	done        bool        // every job was final before any interruption
+	incomplete  atomic.Bool // some output was not shown
 
 	cancelOnInterrupt bool // a signal cancels the run instead of leaving it to a resume
 	browsed           bool // it is shown in a browser
@@ -75,7 +75,7 @@ func (s *session) run(ctx context.Context) (drover.Summary, error) {
 	return s.svc.Summary(context.WithoutCancel(ctx))
 }
 
-// tell shows the events of the run, those included with which it ends.
+// tell shows the run's events, including its last ones.
 func (s *session) tell(ctx context.Context) {
 	filter := drover.EventFilter{Level: string(engine.Warn)}
 	if s.ui.verbose {
@@ -95,7 +95,7 @@ func (s *session) tell(ctx context.Context) {
 	}
 }
 
-// unfinished tells how to go on with, or clean up after, a run that ended before its work did.
+// unfinished prints how to resume or clean up a run that ended before its work did.
 func (s *session) unfinished(err error) error {
 	var quiet exit
 	if errors.As(err, &quiet) {
@@ -104,17 +104,16 @@ func (s *session) unfinished(err error) error {
 	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s continues; drover replay %s shows what led to it", s.folder.ID, s.folder.ID)
 }
 
-// unfinished is how many jobs are not final.
+// unfinished returns how many jobs are not final.
 func unfinished(st drover.Status) int { return st.Jobs[drover.JobQueued] + st.Jobs[drover.JobRunning] }
 
-// glance is how often a run is looked at, so that it seems alive and ends soon after its last instance.
+// glance is how often a run is polled, so that it looks alive and ends soon after its last instance.
 const glance = 50 * time.Millisecond
 
-// untilNext is how long not to look again after a look that took so long: counting a large batch is not to take the
-// time of its jobs.
+// untilNext is the pause after a poll that took this long: counting a large batch must not take time from its jobs.
 func untilNext(took time.Duration) time.Duration { return min(max(glance, 20*took), interval) }
 
-// finish submits the batch, unless an earlier process did, and sees the fleet through to its end.
+// finish submits the batch, unless an earlier process did, and runs the fleet until its end.
 func (s *session) finish(ctx context.Context) error {
 	signals := make(chan os.Signal, 3)
 	notifySignals(signals)
@@ -144,7 +143,7 @@ func (s *session) finish(ctx context.Context) error {
 	}
 }
 
-// submitOrLeave submits the batch, whose inputs may be large; a signal meanwhile ends the run before it has begun.
+// submitOrLeave submits the batch, whose inputs may be large. A signal meanwhile ends the run before it starts.
 func (s *session) submitOrLeave(ctx context.Context, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -156,14 +155,14 @@ func (s *session) submitOrLeave(ctx context.Context, signals <-chan os.Signal) e
 	case sig := <-signals:
 		cancel()
 		if err := <-submitted; err == nil {
-			return s.interrupt(context.WithoutCancel(ctx), sig) // the batch was in already
+			return s.interrupt(context.WithoutCancel(ctx), sig) // the batch was submitted already
 		}
 		return s.leaveBeforeBegin(sig)
 	}
 }
 
-// look shows how the run stands, closes the fleet once every job is final and all is shown, and reports whether nothing
-// is left.
+// look shows the run's status, closes the fleet once every job is final and all output is shown, and reports whether
+// nothing is left.
 func (s *session) look(ctx context.Context, shown bool) (atRest bool, err error) {
 	st, err := s.svc.Status(ctx)
 	if err != nil {
@@ -182,7 +181,7 @@ func (s *session) look(ctx context.Context, shown bool) (atRest bool, err error)
 	if err != nil {
 		return false, err
 	}
-	nothing := s.folder.Fresh && len(st.Instances) == 0 // of a run that is new nothing can be that was not seen
+	nothing := s.folder.Fresh && len(st.Instances) == 0 // a new run cannot have instances that were never seen
 	if s.stopping && left > 0 {
 		s.stopped = st.Draining && (waiting || nothing)
 		return s.stopped, nil
@@ -199,7 +198,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// submit submits the batch once: the records tell whether that was done before.
+// submit submits the batch once: the records show whether that was done before.
 func (s *session) submit(ctx context.Context) error {
 	st, err := s.svc.Status(ctx)
 	if err != nil {
@@ -219,7 +218,7 @@ func (s *session) submit(ctx context.Context) error {
 	return err
 }
 
-// verdict is the exit code of a run that came to its end.
+// verdict returns the exit code of a finished run.
 func (s *session) verdict(sum drover.Summary) error {
 	switch {
 	case s.interrupted && !s.done:

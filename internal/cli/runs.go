@@ -41,7 +41,7 @@ RUN --destroy' gives up an unfinished run.`,
 	})
 }
 
-// runState says who drives a run, and what there is of it.
+// runState is who drives a run, and how far it is.
 type runState string
 
 const (
@@ -64,7 +64,7 @@ type runRow struct {
 	Cancelled int       `json:"cancelled"`
 	Instances int       `json:"instances"`
 	Begun     time.Time `json:"begun"`
-	Folder    string    `json:"folder"` // in which it was begun
+	Folder    string    `json:"folder"` // where it was started
 	Out       string    `json:"out"`
 }
 
@@ -84,7 +84,7 @@ var runListing = listing[runRow]{
 	},
 }
 
-// listRuns reads the runs of this user, the latest first.
+// listRuns reads this user's runs, newest first.
 func listRuns(ctx context.Context) ([]runRow, error) {
 	home, err := daemon.StateHome()
 	if err != nil {
@@ -95,7 +95,7 @@ func listRuns(ctx context.Context) ([]runRow, error) {
 		for _, id := range daemon.UnfinishedRuns(place) {
 			row, err := readRun(ctx, &daemon.RunFolder{ID: id, Path: filepath.Join(place, id)})
 			if drover.KindOf(err) == drover.KindNotFound {
-				continue // it came to its end just now
+				continue // it has just finished
 			}
 			if err != nil {
 				return nil, fmt.Errorf("reading run %s: %w", id, err)
@@ -134,10 +134,10 @@ func readRun(ctx context.Context, f *daemon.RunFolder) (row runRow, err error) {
 	return row, nil
 }
 
-// count takes in what a run's records say.
+// count reads a run's counts from its records.
 func (r *runRow) count(ctx context.Context, db string) error {
 	if _, err := os.Stat(db); err != nil {
-		return nil // it was killed before it began
+		return nil // it was killed before it started
 	}
 	s, err := store.Open(ctx, db)
 	if err != nil {
@@ -156,8 +156,8 @@ func (r *runRow) count(ctx context.Context, db string) error {
 	return err
 }
 
-// lastRun is the run that was begun last in a folder and that no process drives: one that came to its end with
-// failures, or one that did not.
+// lastRun returns the run that was last started in a folder and that no process drives: a finished one with failures,
+// or an unfinished one.
 func lastRun(ctx context.Context, folder string, failed bool) (string, error) {
 	list, err := listRuns(ctx)
 	if err != nil {

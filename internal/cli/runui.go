@@ -12,8 +12,8 @@ import (
 	"drover/internal/remote"
 )
 
-// serveAPI is what the run's jobs ask at DROVER_API. Nobody else can reach it, unless the run is shown in a browser:
-// then it answers on loopback too, until ctx ends, to whoever was let in by the link.
+// serveAPI serves the run's jobs at DROVER_API. Nobody else can reach it, unless the run is shown in a browser: then it
+// also listens on loopback until ctx ends, for whoever opened the link.
 func (s *session) serveAPI(ctx context.Context) (*httpapi.Handler, error) {
 	cfg := httpapi.Config{Service: s.fleet.Controller, Authenticate: s.fleet.Attempt, Log: s.ui.log(), Version: s.app.program.Version}
 	if !s.browsed {
@@ -41,7 +41,7 @@ func (s *session) serveAPI(ctx context.Context) (*httpapi.Handler, error) {
 	return handler, s.app.browse(ctx, link)
 }
 
-// letIn says who bears a token: whoever began the run, or an attempt of it.
+// letIn returns who has a token: whoever started the run, or an attempt of it.
 func (s *session) letIn(own drover.Secret) func(context.Context, drover.Secret) (drover.Identity, error) {
 	return func(ctx context.Context, token drover.Secret) (drover.Identity, error) {
 		switch {

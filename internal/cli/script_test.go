@@ -14,10 +14,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs the sessions under testdata/script: those that rent nothing, and one of each way to run jobs.
+// TestScripts runs the sessions in testdata/script: those that rent nothing, and one for each way to run jobs.
 func TestScripts(t *testing.T) { runScripts(t, "script") }
 
-// runScripts runs the sessions in a folder of testdata. After each of them nothing may be left behind.
+// runScripts runs the sessions in a folder of testdata. Afterwards none of them may leave anything behind.
 func runScripts(t *testing.T, folder string) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", folder),
@@ -44,7 +44,7 @@ func runScripts(t *testing.T, folder string) {
 	})
 }
 
-// exits runs a command and wants an exit code: exits 2 drover run.
+// exits runs a command and checks its exit code: exits 2 drover run.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND ARG…")
@@ -65,8 +65,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// untilPrinted runs a command again and again until it prints what a pattern matches: until 'no instances' drover
-// instances.
+// untilPrinted repeats a command until its output matches a pattern: until 'no instances' drover instances.
 func untilPrinted(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until PATTERN COMMAND ARG…")
@@ -84,7 +83,7 @@ func untilPrinted(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// isJSON wants stdout to be one JSON value and nothing else.
+// isJSON checks that stdout is one JSON value and nothing else.
 func isJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: json")
@@ -95,7 +94,7 @@ func isJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// isUntouched wants no sign of a run: no results, no state, no process.
+// isUntouched checks that there is no sign of a run: no results, no state, no process.
 func isUntouched(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: nothing")

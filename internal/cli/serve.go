@@ -19,7 +19,7 @@ type serveFlags struct {
 	trust   bool
 	verbose bool
 	logs    string
-	status  time.Duration // how often the status line comes
+	status  time.Duration // how often the status line is printed
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -47,12 +47,12 @@ or an edit of the file reloads the configuration; an invalid file changes nothin
 	return cmd
 }
 
-// trustFlag lets somebody who knows better begin at once with records that may be an older copy.
+// trustFlag lets an expert start at once with records that may be an older copy.
 func trustFlag(cmd *cobra.Command, trust *bool) {
 	cmd.Flags().BoolVar(trust, "trust-records", false, "trust records that may be an older copy, without first checking what is running")
 }
 
-// logger is the daemon's, on standard error.
+// logger returns the daemon's logger, on standard error.
 func (a *app) logger(f serveFlags) (*slog.Logger, error) {
 	o := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if f.verbose {
@@ -67,7 +67,7 @@ func (a *app) logger(f serveFlags) (*slog.Logger, error) {
 	return nil, drover.Errorf(drover.KindInvalid, "--log %s is not valid", f.logs).WithHint("use --log text or --log json")
 }
 
-// logFormat is how to log unless told otherwise: text for people, JSON for what gathers logs.
+// logFormat is the default log format: text for people, JSON for log collectors.
 func (a *app) logFormat() string {
 	if a.terminal {
 		return "text"

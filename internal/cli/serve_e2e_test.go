@@ -31,7 +31,7 @@ func TestADaemonKilledFiveTimes(t *testing.T) {
 	p.drover("submit", "batch.yaml")
 	for range 5 {
 		lived := time.Duration(rand.Int64N(int64(2 * time.Second)))
-		time.Sleep(lived) // when it dies is to be by chance
+		time.Sleep(lived) // it must die at a random time
 		p.restart()
 		t.Logf("killed after %v", lived)
 	}
@@ -53,7 +53,7 @@ func TestADaemonKilledFiveTimes(t *testing.T) {
 	observer.wantBill(p.instances("--all"), jobCost)
 }
 
-// wantBill wants the bill to be that of the instances which were seen, for as long as they were seen.
+// wantBill checks that the bill covers the seen instances for as long as they were seen.
 func (o *observer) wantBill(instances []drover.Instance, jobCost float64) {
 	o.t.Helper()
 	seen := o.end()
@@ -93,7 +93,7 @@ func TestVerbsUnderLoadAndAcrossARestart(t *testing.T) {
 	p.waitFor(killed, "is gone", func(in drover.Instance) bool { return in.State == drover.InstanceGone })
 	p.drover("wait", "--batch", "batch")
 	for job, w := range testimony(t, folder) {
-		// A command that had just ended when its instance was killed ends once more.
+		// A command that had just ended when its instance was killed ends a second time.
 		if len(w.ends) == 0 || w.overlaps > 0 {
 			t.Errorf("job %s began %q, ended %q, and overlapped %d times", job, w.begins, w.ends, w.overlaps)
 		}
@@ -132,7 +132,7 @@ func TestALostDatabase(t *testing.T) {
 	folder := t.TempDir()
 	p.write("batch.yaml", "jobs: [{name: w, array: 8, command: [witness, "+folder+", 1m], resources: {memory: 128Mi, disk: 16Mi}}]\n")
 	for range 3 {
-		p.restart() // so that instances have seen more controllers than new records know of
+		p.restart() // so that instances have seen more controllers than the new records have
 	}
 	p.drover("submit", "batch.yaml")
 	p.waitBegun(folder, 8)
@@ -157,8 +157,8 @@ func TestALostDatabase(t *testing.T) {
 	eventually(t, 10*time.Second, "no attempt runs on", func() bool { return p.witnessing() == 0 })
 }
 
-// wantsFleetKey checks that no controller begins without the fleet's key while there are instances, and what it says of
-// them.
+// wantsFleetKey checks that no controller starts without the fleet's key while instances exist, and what it prints
+// about them.
 func (p *daemonPlace) wantsFleetKey(says string) {
 	p.t.Helper()
 	key, aside := p.file("drover.d/fleet.key"), filepath.Join(p.t.TempDir(), "fleet.key")
@@ -174,7 +174,7 @@ func (p *daemonPlace) wantsFleetKey(says string) {
 	}
 }
 
-// witnessing is how many witnesses run on the place's instances.
+// witnessing returns how many witnesses run on the place's instances.
 func (p *place) witnessing() (n int) {
 	for _, pid := range processesOf(p.state) {
 		if strings.HasPrefix(commandLine(pid), "witness ") {
@@ -213,7 +213,7 @@ func TestAHundredClientsThatFollow(t *testing.T) {
 	}
 }
 
-// peak is the most memory that the daemon had up to now.
+// peak returns the daemon's peak memory so far.
 func (p *daemonPlace) peak() drover.Bytes {
 	p.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.cmd.Process.Pid))
@@ -228,8 +228,7 @@ func (p *daemonPlace) peak() drover.Bytes {
 	return drover.Bytes(kib) * drover.KiB
 }
 
-// followers are clients of which half follow output and half events, and of each half a tenth never reads what it asked
-// for.
+// followers are clients: half follow output and half follow events, and a tenth of each half never reads its response.
 type followers struct {
 	t      *testing.T
 	cancel context.CancelFunc
@@ -315,10 +314,10 @@ func (f *followers) followEvents(ctx context.Context, c *httpapi.Client, lazy bo
 	f.missed += missed
 }
 
-// want wants every client that reads to have got everything.
+// want checks that every client that reads has received everything.
 func (f *followers) want(jobs, lines int) {
 	f.t.Helper()
-	time.AfterFunc(20*time.Second, f.cancel) // those that never read, and those that lack something
+	time.AfterFunc(20*time.Second, f.cancel) // those that never read, and those that miss something
 	done := make(chan struct{})
 	go func() { f.wg.Wait(); close(done) }()
 	eventually(f.t, 30*time.Second, "every client has ended", func() bool {

@@ -11,8 +11,8 @@ import (
 	"drover"
 )
 
-// TestASecondUserOnTheControllersHost wants jobs that can do whatever the controller can to be one user's, unless the
-// configuration says otherwise.
+// TestASecondUserOnTheControllersHost checks that jobs with all the controller's rights must belong to one user, unless
+// the configuration allows more.
 func TestASecondUserOnTheControllersHost(t *testing.T) {
 	t.Parallel()
 	token := func(p *daemonPlace, user, role string) *process {

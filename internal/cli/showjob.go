@@ -10,7 +10,7 @@ import (
 	"drover"
 )
 
-// showJob prints all there is to know of a job.
+// showJob prints everything about a job.
 func (a *app) showJob(j drover.Job) error {
 	var f facts
 	f.add("id", j.ID.String())
@@ -80,7 +80,7 @@ func (a *app) showJob(j drover.Job) error {
 	return nil
 }
 
-// gangWords says how many elements of an array begin together, if any do.
+// gangWords describes how many elements of an array start together, if any do.
 func gangWords(j drover.Job) string {
 	if j.Gang == 0 {
 		return ""
@@ -117,7 +117,7 @@ func numberWords(n *int) string {
 	return fmt.Sprint(*n)
 }
 
-// countWords is how many elements are in each state, in the order in which they meet them.
+// countWords lists how many elements are in each state, in the order of their life.
 func countWords(counts map[drover.JobState]int) string {
 	var words []string
 	for _, s := range jobStates() {
@@ -152,7 +152,7 @@ func placementWords(p drover.Placement) string {
 	return strings.Join(words, ", ")
 }
 
-// commandWords is a command as one would type it.
+// commandWords formats a command as a user would type it.
 func commandWords(command []string) string {
 	words := make([]string, len(command))
 	for i, word := range command {
@@ -161,7 +161,7 @@ func commandWords(command []string) string {
 	return strings.Join(words, " ")
 }
 
-// quoted is a word as every POSIX shell takes it for one, and for itself.
+// quoted quotes a word so that every POSIX shell reads it as that word.
 func quoted(word string) string {
 	isPlain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_@%+=:,./-", r)

@@ -9,7 +9,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// waitShow shows people how a wait goes: a bar on a terminal, otherwise a line when something has changed.
+// waitShow shows people the progress of a wait: a bar on a terminal, otherwise a line when something has changed.
 type waitShow struct {
 	err   io.Writer
 	quiet bool
@@ -26,16 +26,16 @@ func (a *app) showWaiting(quiet bool) *waitShow {
 	s := &waitShow{err: a.err, quiet: quiet}
 	if a.terminal && !quiet {
 		s.bars = mpb.New(mpb.WithOutput(a.err), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
-		// Of a bar that begins with a total, the total stays, and the bar ends with the first step past it.
+		// If a bar starts with a total, the total stays, and the bar ends with the first step beyond it.
 		s.bar = s.bars.New(0, barStyle(), mpb.PrependDecorators(decor.CountersNoUnit("%d/%d ")), mpb.AppendDecorators(decor.Any(s.words.get)))
 	}
 	return s
 }
 
-// waitLine is how often a pipe gets a line at most.
+// waitLine is the shortest time between two lines in a pipe.
 const waitLine = 10 * time.Second
 
-// update takes in how the jobs are.
+// update shows the jobs' progress.
 func (s *waitShow) update(w *waiting, words string) {
 	if s.bar != nil {
 		counts, total := w.counts()
@@ -57,7 +57,7 @@ func (s *waitShow) update(w *waiting, words string) {
 	fmt.Fprintln(s.err, words)
 }
 
-// Write says something: above the bar while there is one.
+// Write prints text: above the bar while there is one.
 func (s *waitShow) Write(p []byte) (int, error) {
 	if s.bar != nil {
 		return s.bars.Write(p)
@@ -65,7 +65,7 @@ func (s *waitShow) Write(p []byte) (int, error) {
 	return s.err.Write(p)
 }
 
-// close takes the bar away. Closing again does nothing.
+// close removes the bar. Closing it again does nothing.
 func (s *waitShow) close() {
 	if s.bar != nil {
 		s.bar.Abort(true)

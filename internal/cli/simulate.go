@@ -37,7 +37,7 @@ type simulateFlags struct {
 	taken    string
 	chart    string
 	csv      string
-	recorded string // since when
+	recorded string // how far back to read records
 	pools    time.Duration
 	full     string
 }
@@ -95,7 +95,7 @@ configuration's pools for that time, with or without a TRACE.`,
 	return cmd
 }
 
-// simulate runs every policy on every configuration, and shows them side by side.
+// simulate runs every policy on every configuration, and prints the results side by side.
 func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSet, path string) error {
 	models, policies, err := f.check()
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 		return err
 	}
 	began := time.Now()
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // much is thrown away at once, and little kept
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // there is much short-lived garbage and little live memory
 	for _, file := range f.compare {
 		in, err := a.simulated(ctx, file, models)
 		if err != nil {
@@ -145,7 +145,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 	return errors.Join(show(results), f.draw(a.chartTitle(f, t), results))
 }
 
-// check refuses what does not make sense of the flags.
+// check rejects flags that make no sense.
 func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, err error) {
 	m = simulate.Models{Seed: f.seed, Boot: f.boot}
 	for _, name := range f.policies {
@@ -176,7 +176,7 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	return m, policies, err
 }
 
-// parseShare reads a part of a whole, such as 0.5%.
+// parseShare parses a share, such as 0.5%.
 func parseShare(flag, text, hint string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	share, err := strconv.ParseFloat(number, 64)
@@ -189,7 +189,7 @@ func parseShare(flag, text, hint string) (float64, error) {
 	return share, nil
 }
 
-// trace reads the workload, which has to say what it is asked for.
+// trace reads the workload, which must have what the flags use.
 func (f simulateFlags) trace(path string) (*trace.Trace, error) {
 	if path == "" {
 		return &trace.Trace{Name: "pools"}, nil
@@ -205,7 +205,7 @@ func (f simulateFlags) trace(path string) (*trace.Trace, error) {
 	return t, nil
 }
 
-// simulated is what a simulation of a configuration goes by.
+// simulated returns the input of a simulation from a configuration.
 func (a *app) simulated(ctx context.Context, file string, m simulate.Models) (in simulate.Input, err error) {
 	c, err := a.listedConfig(file, "", a.lists)
 	if err != nil {
@@ -227,7 +227,7 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models) (in
 	return in, nil
 }
 
-// scheduled has a simulation follow the schedules of a configuration's pools.
+// scheduled makes a simulation follow the schedules of a configuration's pools.
 func scheduled(c *config.Config) func(drover.Time) ([]pool.Spec, drover.Time) {
 	return func(now drover.Time) ([]pool.Spec, drover.Time) {
 		then, next := c.At(now.Std())
@@ -239,7 +239,7 @@ func scheduled(c *config.Config) func(drover.Time) ([]pool.Spec, drover.Time) {
 	}
 }
 
-// create makes a file that a flag names.
+// create creates the file that a flag names.
 func create(flag, path string) (*os.File, error) {
 	file, err := os.Create(path)
 	if err != nil {

@@ -18,15 +18,15 @@ import (
 	"drover/internal/trace"
 )
 
-// figure is a line of what simulations are compared by.
+// figure is a line in the comparison of simulations.
 type figure struct {
 	name string
-	of   func(r *simulate.Result) string // empty: nothing to say
+	of   func(r *simulate.Result) string // empty: not shown
 }
 
 func number(n int) string { return strconv.Itoa(n) }
 
-// seconds is a span of time for people.
+// seconds formats a duration for people.
 func seconds(s float64) string {
 	if s < 10 {
 		return strconv.FormatFloat(s, 'f', 2, 64) + "s"
@@ -34,10 +34,10 @@ func seconds(s float64) string {
 	return human.Age(time.Duration(s * float64(time.Second)))
 }
 
-// cents is an amount of money to the cent.
+// cents formats an amount of money to the cent.
 func cents(usd float64) string { return "$" + strconv.FormatFloat(usd, 'f', 2, 64) }
 
-// some is a number that is only shown if it is not 0.
+// some formats a number, which is shown only if it is not 0.
 func some(n int) string {
 	if n == 0 {
 		return ""
@@ -45,7 +45,7 @@ func some(n int) string {
 	return strconv.Itoa(n)
 }
 
-// known is what is said of a figure, unless it is not known.
+// known returns the text of a figure, unless the figure is unknown.
 func known(v float64, text string) string {
 	if v == 0 {
 		return ""
@@ -96,7 +96,7 @@ var figures = []figure{
 	}},
 }
 
-// ofPools is a figure of each pool, each with its name if there are several.
+// ofPools returns a figure of each pool, each with its name if there are several.
 func ofPools(of func(p simulate.Pool) string) func(r *simulate.Result) string {
 	return func(r *simulate.Result) string {
 		var said []string
@@ -113,7 +113,7 @@ func ofPools(of func(p simulate.Pool) string) func(r *simulate.Result) string {
 	}
 }
 
-// ofJobs is the text, or nothing if there were no jobs.
+// ofJobs returns the text, or nothing if there were no jobs.
 func ofJobs(r *simulate.Result, text string) string {
 	if r.Jobs == 0 {
 		return ""
@@ -137,8 +137,8 @@ func ofMarket(r *simulate.Result, market drover.Market) string {
 	return ""
 }
 
-// printSimulated shows results side by side: a column each, a line for each figure that one of them has. Configurations
-// are named above policies.
+// printSimulated prints results side by side: a column for each, and a line for each figure that one of them has.
+// Configurations are named above policies.
 func (a *app) printSimulated(results []*simulate.Result) error {
 	t := table{out: a.out}
 	t.head("", false)
@@ -180,7 +180,7 @@ func (a *app) printSimulated(results []*simulate.Result) error {
 	return nil
 }
 
-// nameOf tells one result from the others.
+// nameOf returns the name that distinguishes a result from the others.
 func nameOf(r *simulate.Result) string {
 	if r.Configuration == "" {
 		return string(r.Policy)
@@ -188,7 +188,7 @@ func nameOf(r *simulate.Result) string {
 	return r.Configuration + " " + string(r.Policy)
 }
 
-// draw writes the chart and the table of what happened over time, as far as they are wanted.
+// draw writes the chart and the table over time, if they are wanted.
 func (f simulateFlags) draw(title string, results []*simulate.Result) error {
 	drawChart := func(w io.Writer, results []*simulate.Result) error { return drawChart(w, title, results) }
 	for _, into := range []struct {
@@ -213,11 +213,11 @@ func (f simulateFlags) draw(title string, results []*simulate.Result) error {
 	return nil
 }
 
-// panels are what a chart shows, one below the other.
+// panels are the panels of a chart, from top to bottom.
 var panels = []struct {
 	title string
 	unit  string
-	steps bool // it is an average over each span, and not what it has come to by its end
+	steps bool // an average over each period, not the value at its end
 	of    func(p simulate.Point) float64
 }{
 	{"Instances", "instances", true, func(p simulate.Point) float64 { return p.Instances }},
@@ -226,8 +226,8 @@ var panels = []struct {
 	{"Spent", "USD", false, func(p simulate.Point) float64 { return p.Spent }},
 }
 
-// chartTitle names the trace, and the files that say what instances cost: price lists, and configurations unless every
-// cloud has a list.
+// chartTitle names the trace and the files that determine costs: price lists, and configurations unless every cloud has
+// a list.
 func (a *app) chartTitle(f simulateFlags, t *trace.Trace) string {
 	var files []string
 	for _, list := range a.lists {
@@ -267,7 +267,7 @@ func drawChart(w io.Writer, title string, results []*simulate.Result) error {
 	return all.SVG(w)
 }
 
-// writePoints writes a line for each span of time of each result.
+// writePoints writes a line for each period of each result.
 func writePoints(w io.Writer, results []*simulate.Result) error {
 	out := csv.NewWriter(w)
 	out.Write([]string{"configuration", "policy", "from", "seconds", "instances", "vcpus_rented", "vcpus_used", "jobs_waiting", "usd_spent"})

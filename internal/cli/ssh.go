@@ -43,7 +43,7 @@ One argument is a line for the instance's shell; several are a command and its a
 	return cmd
 }
 
-// ssh runs ssh(1) against an instance, with what it has to know in a folder that goes afterwards.
+// ssh runs ssh(1) for an instance, with its files in a temporary folder.
 func (a *app) ssh(in drover.Instance, command []string) error {
 	program, err := exec.LookPath("ssh")
 	if err != nil {
@@ -61,8 +61,8 @@ func (a *app) ssh(in drover.Instance, command []string) error {
 	return runHere(program, append(args, remoteCommand(command)...))
 }
 
-// sshArgs is how ssh(1) is called. The instance goes by its name among the known hosts, so its address does not matter
-// there.
+// sshArgs returns the arguments of ssh(1). The known hosts have the instance by its name, so its address does not
+// matter there.
 func (a *app) sshArgs(in drover.Instance, folder string) ([]string, error) {
 	host, port, key, err := loginOf(in)
 	if err != nil {
@@ -92,8 +92,7 @@ func (a *app) sshArgs(in drover.Instance, folder string) ([]string, error) {
 	return append(args, "--", host), nil
 }
 
-// loginOf is where an instance is logged in to and the key that it has to prove, in words that ssh(1) cannot take for
-// anything else.
+// loginOf returns where to log in to an instance and the key that it must prove, in a form that ssh(1) cannot misread.
 func loginOf(in drover.Instance) (host, port, key string, err error) {
 	refused := func(why string) error {
 		return drover.Errorf(drover.KindConflict, "cannot log in to instance %s: %s", in.Name, why).WithHint("drover instances %s shows its state", in.Name)
@@ -115,9 +114,9 @@ func loginOf(in drover.Instance) (host, port, key string, err error) {
 	return host, port, words[0] + " " + words[1], nil
 }
 
-// fleetLogins are the files of the keys that log in to a cloud's instances, if the configuration in force is that of a
-// controller on this host: those that it names, and the fleet's own, which is laid in the folder. Without one, people's
-// own keys are theirs to offer.
+// fleetLogins returns the files of the keys that log in to a cloud's instances, if the configuration in force belongs
+// to a controller on this host: those that it names, and the fleet's own key, which it writes to the folder. Otherwise
+// the user's ssh offers its own keys.
 func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 	if a.config == "" {
 		fmt.Fprintln(a.err, "logging in with your own keys; the fleet's key is only used on the controller's host, with -c FILE")
@@ -143,7 +142,7 @@ func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 	return append(loginKeys(c, cloud), own), os.WriteFile(own, []byte(login.Reveal()), 0o600)
 }
 
-// loginKeys are the files of the keys that a configuration names for a cloud's instances.
+// loginKeys returns the files of the keys that a configuration names for a cloud's instances.
 func loginKeys(c *config.Config, cloud string) (files []string) {
 	for _, cl := range c.Clouds {
 		if cl.Name == cloud {
@@ -153,7 +152,7 @@ func loginKeys(c *config.Config, cloud string) (files []string) {
 	return files
 }
 
-// remoteCommand is what the instance's shell gets.
+// remoteCommand returns the command for the instance's shell.
 func remoteCommand(command []string) []string {
 	if len(command) < 2 {
 		return command
@@ -161,7 +160,7 @@ func remoteCommand(command []string) []string {
 	return []string{commandWords(command)}
 }
 
-// runHere runs a program on this terminal and ends as it does. Ctrl-C is the program's.
+// runHere runs a program on this terminal and exits with its code. Ctrl-C goes to the program.
 func runHere(program string, args []string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT)

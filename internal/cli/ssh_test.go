@@ -9,7 +9,7 @@ import (
 	"drover"
 )
 
-// fakeSSH puts an ssh first in the PATH that prints how it is called, and what the known hosts are, and exits 7.
+// fakeSSH puts an ssh first in the PATH that prints its arguments and the known hosts, and exits with 7.
 func fakeSSH(t *testing.T) {
 	t.Helper()
 	folder := t.TempDir()
@@ -27,7 +27,7 @@ func TestSSHCommand(t *testing.T) {
 		f := &fakeController{instances: []drover.Instance{in}}
 		f.serve(t)
 		t.Setenv("TMPDIR", t.TempDir())
-		// The program writes to this process's standard output, as it has to for a terminal.
+		// The program writes to this process's standard output, as it must for a terminal.
 		said := captured(t, func() {
 			droverCommand(t, "ssh", "3", "--", "echo", "a b").want(t, 7, "", "logging in with your own keys")
 		})
@@ -62,7 +62,7 @@ func TestSSHCommand(t *testing.T) {
 	})
 }
 
-// captured is what this process writes to its standard output meanwhile.
+// captured returns what this process writes to its standard output while do runs.
 func captured(t *testing.T, do func()) string {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "stdout"))

@@ -9,11 +9,11 @@ import (
 	"drover"
 )
 
-// inputWait is how long a pipe has to bring what there may be to read. What is written to it before the command line is
-// begun is there at once.
+// inputWait is how long to wait for input from a pipe. Input that was written before the command starts is available at
+// once.
 const inputWait = 100 // milliseconds
 
-// refuseInput refuses a command to which something is piped, of which a job would get nothing.
+// refuseInput rejects a command with piped input, since its job would not get it.
 func refuseInput(stdin *os.File) error {
 	if !hasInput(stdin) {
 		return nil
@@ -22,8 +22,7 @@ func refuseInput(stdin *os.File) error {
 		WithHint(`write it to a file: --input FILE -- sh -c "CMD < FILE"; or end the command line with < /dev/null`)
 }
 
-// hasInput reports whether there is something to read in a pipe or a file. Of a terminal, and of what is silent, it is
-// not.
+// hasInput reports whether a pipe or a file has something to read. For a terminal and a silent pipe it returns false.
 func hasInput(stdin *os.File) bool {
 	info, err := stdin.Stat()
 	switch {

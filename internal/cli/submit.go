@@ -79,8 +79,8 @@ func (a *app) submit(ctx context.Context, svc drover.Service, f submitFlags, arg
 	return a.see(ctx, svc, f, receipt)
 }
 
-// deliver submits. The key lets it be said again when no answer came, which may be because the controller was restarted
-// at that moment.
+// deliver submits a batch. With its key the call can be repeated without an answer, for example because the controller
+// was restarting.
 func (a *app) deliver(ctx context.Context, svc drover.Queue, s drover.Submission, patience time.Duration) (receipt drover.Receipt, err error) {
 	if s.Key == "" {
 		s.Key = rand.Text()
@@ -92,7 +92,7 @@ func (a *app) deliver(ctx context.Context, svc drover.Queue, s drover.Submission
 	return receipt, err
 }
 
-// see stays with what was submitted as long as was asked for.
+// see follows what was submitted as long as the flags request.
 func (a *app) see(ctx context.Context, svc drover.Service, f submitFlags, receipt drover.Receipt) error {
 	var ids []drover.JobID
 	for _, j := range receipt.Jobs {
@@ -112,7 +112,7 @@ func (a *app) see(ctx context.Context, svc drover.Service, f submitFlags, receip
 	return nil
 }
 
-// streams is where a job's output goes: standard output is the receipt's alone when a program reads that.
+// streams is where a job's output goes: if a program reads standard output, only the receipt goes there.
 func (a *app) streams() streams {
 	if a.forPrograms() || a.output == outputName {
 		return streams{a.err, a.err}
@@ -120,7 +120,7 @@ func (a *app) streams() streams {
 	return streams{a.out, a.err}
 }
 
-// printReceipt says what the jobs are called. With the output of the job on standard output, people are told beside it.
+// printReceipt prints the jobs' numbers. If standard output has the job's output, it prints them to standard error.
 func (a *app) printReceipt(r drover.Receipt, beside bool) error {
 	out := a.out
 	switch {
@@ -140,10 +140,10 @@ func (a *app) printReceipt(r drover.Receipt, beside bool) error {
 	return err
 }
 
-// manyJobs is from how many jobs on people are told their numbers alone.
+// manyJobs is from how many jobs on only their numbers are printed.
 const manyJobs = 8
 
-// listed is jobs for people. The numbers of a batch follow one another.
+// listed formats jobs for people. A batch's numbers are consecutive.
 func listed(jobs []drover.SubmittedJob) string {
 	if n := len(jobs); n >= manyJobs {
 		return fmt.Sprintf("%d jobs, %v to %v", n, jobs[0].ID, jobs[n-1].ID)

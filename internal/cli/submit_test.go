@@ -9,7 +9,7 @@ import (
 )
 
 func TestReceipt(t *testing.T) {
-	// batchOf is a file with a batch of n jobs.
+	// batchOf returns a file with a batch of n jobs.
 	batchOf := func(t *testing.T, n int) string {
 		t.Helper()
 		text := "name: many\njobs:\n"

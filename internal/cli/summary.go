@@ -21,7 +21,7 @@ type runSummary struct {
 	Run             string       `json:"run"`
 	Batch           string       `json:"batch"`
 	Out             string       `json:"out"`
-	Outputs         []string     `json:"outputs"` // paths of what the last jobs left
+	Outputs         []string     `json:"outputs"` // paths of the last jobs' outputs
 	Jobs            int          `json:"jobs"`
 	Succeeded       int          `json:"succeeded"`
 	Failed          int          `json:"failed"`
@@ -32,16 +32,16 @@ type runSummary struct {
 	CPUSeconds      float64      `json:"cpu_seconds"`
 	Cost            float64      `json:"cost_usd"`
 	JobCost         float64      `json:"job_cost_usd"`
-	Seconds         float64      `json:"seconds"`  // since the run began, however often it was resumed
-	Failures        []drover.Job `json:"failures"` // and what was cancelled; the first of them
+	Seconds         float64      `json:"seconds"`  // since the first start of the run, including resumed parts
+	Failures        []drover.Job `json:"failures"` // failed and cancelled jobs; only the first of them
 
-	Warnings []drover.Warning `json:"warnings"` // what outputs lack; the first of them
+	Warnings []drover.Warning `json:"warnings"` // what outputs lack; only the first of them
 }
 
-// maxShown is how many failures, and how many outputs, people are shown.
+// maxShown is how many failures, and how many outputs, are printed for people.
 const maxShown = 5
 
-// summarize says how the run went.
+// summarize prints the result of the run.
 func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) error {
 	failures, err := s.failures(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 		out = a.err // standard output is the command's
 	}
 	for _, j := range failures {
-		if !s.plan.Streamed { // else it has been seen
+		if !s.plan.Streamed { // otherwise it has been shown
 			a.showFailure(ctx, s, j)
 		}
 	}
@@ -87,7 +87,7 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 	return nil
 }
 
-// elementName is a job, or an element of an array, as its files are called, too.
+// elementName is the name of a job or an array element, as its files are named.
 func elementName(job string, index int) string {
 	if index < 0 {
 		return job
@@ -111,7 +111,7 @@ func (r runSummary) print(out io.Writer, sum drover.Summary) {
 	}
 }
 
-// badWords is what became of those that did not succeed.
+// badWords describes what became of the jobs that did not succeed.
 func badWords(sum drover.Summary) string {
 	switch {
 	case sum.Cancelled == 0:
@@ -135,7 +135,7 @@ func share(part, whole float64) string {
 	return fmt.Sprintf("%.0f%%", 100*part/whole)
 }
 
-// relative is the path as one would type it from here, if that is shorter.
+// relative returns the path relative to this folder, if that is shorter.
 func relative(path string) string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -147,7 +147,7 @@ func relative(path string) string {
 	return path
 }
 
-// outputs lists the files that those jobs left for which no other job waited: what the batch was run for.
+// outputs lists the files of those jobs on which no other job depends: the purpose of the batch.
 func (s *session) outputs() (paths []string, err error) {
 	wanted := map[string]bool{}
 	for _, j := range s.plan.Batch.Jobs {
@@ -174,7 +174,7 @@ func (s *session) outputs() (paths []string, err error) {
 	return paths, nil
 }
 
-// failures are the first jobs that failed and, if there is room left, that were cancelled.
+// failures returns the first failed jobs and, if there is room, the first cancelled ones.
 func (s *session) failures(ctx context.Context) (jobs []drover.Job, err error) {
 	jobs = []drover.Job{}
 	for _, state := range []drover.JobState{drover.JobFailed, drover.JobCancelled} {
@@ -190,7 +190,7 @@ func (s *session) failures(ctx context.Context) (jobs []drover.Job, err error) {
 	return jobs, nil
 }
 
-// showFailure says why a job failed or was cancelled, and the last that it had to say.
+// showFailure prints why a job failed or was cancelled, and its last output.
 func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
 	reason := string(j.State)
 	if j.Reason != nil {
@@ -202,7 +202,7 @@ func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
 	}
 	fmt.Fprintf(a.err, "%s: %s\n", name, reason)
 	if len(j.Attempts) == 0 {
-		return // what is there was left by an earlier run
+		return // existing output is from an earlier run
 	}
 	for _, stream := range []string{"out", "err"} {
 		path := filepath.Join(s.plan.Out, "logs", logName(j)+"."+stream)
@@ -213,7 +213,7 @@ func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
 	if last := j.Attempts[len(j.Attempts)-1]; last.State == drover.AttemptLost {
 		in, err := s.svc.Instance(ctx, last.Instance)
 		if err != nil || len(in.RunnerLog) == 0 {
-			return // it is there to help, and the reason has been said
+			return // it is only a help, and the reason has been printed
 		}
 		fmt.Fprintf(a.err, "    the last lines of the runner's log on %s:\n", in.Name)
 		for _, line := range in.RunnerLog {
@@ -229,7 +229,7 @@ func logName(j drover.Job) string {
 	return j.Name
 }
 
-// lastLines reads the last n lines of a file; none if it cannot be read.
+// lastLines returns the last n lines of a file; none if it cannot be read.
 func lastLines(path string, n int) (lines []string) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"drover"
 )
 
-// listing is how a list of things is printed.
+// listing is how to print a list.
 type listing[T any] struct {
-	name    func(T) string // what -o name prints of each
+	name    func(T) string // what -o name prints of each item
 	columns []column[T]
-	none    string // what people are told when there is none
+	none    string // the message for people when the list is empty
 }
 
 // column is one column of a listing's table.
@@ -26,7 +26,7 @@ type column[T any] struct {
 	right bool          // numbers, aligned at their ends
 }
 
-// printList prints things as they come: one array for programs, a name a line, or a table.
+// printList prints items as they arrive: one array for programs, a name per line, or a table.
 func printList[T any](a *app, l listing[T], items iter.Seq2[T, error]) error {
 	switch a.output {
 	case outputJSON, outputYAML:
@@ -45,7 +45,7 @@ func printList[T any](a *app, l listing[T], items iter.Seq2[T, error]) error {
 	return printTable(a, l, items)
 }
 
-// printArray prints one array without ever holding it.
+// printArray prints one array without holding all of it.
 func printArray[T any](a *app, items iter.Seq2[T, error]) error {
 	open, between, end, empty := "[", ",", "]\n", "[]\n"
 	if a.output == outputYAML {
@@ -109,7 +109,7 @@ func printTable[T any](a *app, l listing[T], items iter.Seq2[T, error]) error {
 	return t.flush()
 }
 
-// color is how a terminal is told to show a word.
+// color is the terminal's code of a color.
 type color string
 
 // The colors, which only states have.
@@ -129,7 +129,7 @@ type cell struct {
 	color color
 }
 
-// table aligns rows. It holds as many as a page of a list has before it writes them, so that long lists show early.
+// table aligns rows. It holds up to one page of rows before it writes them, so that long lists appear early.
 type table struct {
 	out    io.Writer
 	color  bool
@@ -146,7 +146,7 @@ func (t *table) head(title string, right bool) {
 	t.widths = append(t.widths, utf8.RuneCountInString(title))
 }
 
-// add takes in a row, whose texts may come from anywhere.
+// add adds a row, whose texts may come from any source.
 func (t *table) add(row []cell) error {
 	for i := range row {
 		row[i].text = drover.Sanitize(row[i].text)
@@ -159,7 +159,7 @@ func (t *table) add(row []cell) error {
 	return t.flush()
 }
 
-// flush writes the rows that are held.
+// flush writes the held rows.
 func (t *table) flush() error {
 	var b strings.Builder
 	if !t.begun {
@@ -175,7 +175,7 @@ func (t *table) flush() error {
 }
 
 func (t *table) line(b *strings.Builder, row []cell) {
-	blank := 0 // not yet written, since lines do not end in any
+	blank := 0 // pending blanks, since lines do not end in blanks
 	for i, c := range row {
 		pad := t.widths[i] - utf8.RuneCountInString(c.text)
 		if t.right[i] {
@@ -232,7 +232,7 @@ func instanceColor(s drover.InstanceState) color {
 	return plain
 }
 
-// facts prints what there is to know of one thing, a line each; what is empty is left out.
+// facts prints everything about one thing, a line each; empty values are left out.
 type facts struct {
 	lines [][2]string
 }

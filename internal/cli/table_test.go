@@ -11,7 +11,7 @@ import (
 	"drover"
 )
 
-// numbers is a listing of numbers with their names, and of how large they are.
+// numbers is a listing of numbers with their names and sizes.
 var numbers = listing[int]{
 	name: func(n int) string { return fmt.Sprint(n) },
 	none: "none",

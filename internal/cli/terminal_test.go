@@ -16,11 +16,11 @@ import (
 	"drover"
 )
 
-// hostile is what a job may call things and write: it clears the screen, sets the title, turns the direction of
-// writing, and rings.
+// hostile is a name or output of a job that attacks the terminal: it clears the screen, sets the title, changes the
+// direction of writing, and rings the bell.
 const hostile = "\x1b[2J\x1b]0;title\a\u009b31m\u202egnp.exe\u2066\U000e0041"
 
-// obeyed is what a terminal would obey of a text.
+// obeyed returns the parts of a text that a terminal would obey.
 func obeyed(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {

@@ -13,8 +13,8 @@ import (
 	"drover"
 )
 
-// escapeJSON is JSON text in which what may steer a terminal is written as escapes. JSON has such characters in its
-// strings alone, where both mean the same.
+// escapeJSON escapes characters in JSON text that may control a terminal. JSON has such characters only in its strings,
+// where an escape means the same.
 func escapeJSON(text []byte) []byte {
 	if !bytes.ContainsFunc(text, drover.Steers) {
 		return text
@@ -32,7 +32,7 @@ func escapeJSON(text []byte) []byte {
 	return escaped
 }
 
-// jsonToYAML is JSON as YAML in which what may steer a terminal is written as escapes.
+// jsonToYAML converts JSON to YAML, and escapes characters that may control a terminal.
 func jsonToYAML(text []byte) ([]byte, error) {
 	var v any
 	if err := yaml.UnmarshalWithOptions(text, &v, yaml.UseOrderedMap()); err != nil {
@@ -41,13 +41,13 @@ func jsonToYAML(text []byte) ([]byte, error) {
 	return yaml.Marshal(quoteSteering(v))
 }
 
-// quotedText is text that YAML has in double quotes, with escapes.
+// quotedText is text that YAML writes in double quotes, with escapes.
 type quotedText string
 
 // MarshalYAML writes the text.
 func (t quotedText) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(string(t))), nil }
 
-// quoteSteering has texts quoted that may steer a terminal.
+// quoteSteering quotes texts that may control a terminal.
 func quoteSteering(v any) any {
 	switch v := v.(type) {
 	case string:

@@ -61,7 +61,7 @@ func roleNames() (names []string) {
 	return names
 }
 
-// lifetime reads a time such as 12h or 30d; empty is for ever.
+// lifetime parses a duration such as 12h or 30d; empty means forever.
 func lifetime(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

@@ -34,7 +34,7 @@ Keys: tab or left and right for instances, jobs, reasons and events; up and down
 	return cmd
 }
 
-// top shows the fleet until somebody leaves, or once if nobody can.
+// top shows the fleet until the user leaves, or once if the output is not a terminal.
 func (a *app) top(ctx context.Context, svc drover.Service, every time.Duration) error {
 	first, err := lookAt(ctx, svc)
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *app) top(ctx context.Context, svc drover.Service, every time.Duration) 
 	return err
 }
 
-// glimpse is what was seen of a fleet at one moment.
+// glimpse is a snapshot of a fleet.
 type glimpse struct {
 	status    drover.Status
 	instances []drover.Instance
@@ -66,7 +66,7 @@ type glimpse struct {
 	at        time.Time
 }
 
-// mostSeen is how many lines of each list are asked for.
+// mostSeen is how many lines of each list are requested.
 const mostSeen = 200
 
 func lookAt(ctx context.Context, svc drover.Service) (s glimpse, err error) {
@@ -92,31 +92,31 @@ func lookAt(ctx context.Context, svc drover.Service) (s glimpse, err error) {
 	return s, nil
 }
 
-// topModel is what is shown, and what was pressed.
+// topModel is the state of the screen.
 type topModel struct {
 	ctx    context.Context
 	svc    drover.Service
 	every  time.Duration
 	paint  painter
 	seen   glimpse
-	err    error // of the last look
+	err    error // of the last refresh
 	still  bool
-	list   int // which is shown
+	list   int // which one is shown
 	from   int // its first line
 	width  int
 	height int
 }
 
-// looked is the outcome of a look.
+// looked is the result of a refresh.
 type looked struct {
 	glimpse
 	err error
 }
 
-// Init begins to look.
+// Init starts refreshing.
 func (m *topModel) Init() tea.Cmd { return m.next() }
 
-// next looks again after a while.
+// next refreshes after a while.
 func (m *topModel) next() tea.Cmd {
 	return tea.Tick(m.every, func(time.Time) tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, 10*time.Second)
@@ -126,7 +126,7 @@ func (m *topModel) next() tea.Cmd {
 	})
 }
 
-// Update takes in a look, a key or another size.
+// Update handles a refresh, a key or a new size.
 func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -169,7 +169,7 @@ func (m *topModel) press(key string) tea.Cmd {
 	return nil
 }
 
-// View is the screen as it is now.
+// View returns the current screen.
 func (m *topModel) View() tea.View {
 	v := tea.NewView(m.screen())
 	v.AltScreen, v.WindowTitle = true, "drover top"

@@ -13,7 +13,7 @@ import (
 	"drover"
 )
 
-// watched is a fleet that calls everything what would steer a terminal.
+// watched is a fleet with names that would control a terminal.
 type watched struct {
 	drover.Service
 	err error

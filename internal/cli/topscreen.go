@@ -14,7 +14,7 @@ import (
 	"drover/internal/human"
 )
 
-// painter colors text, or does not.
+// painter colors text if it is true.
 type painter bool
 
 func (p painter) with(code, text string) string {
@@ -27,7 +27,7 @@ func (p painter) with(code, text string) string {
 func (p painter) bold(text string) string { return p.with("1", text) }
 func (p painter) dim(text string) string  { return p.with("2", text) }
 
-// stateColors are those of the dashboard, as far as terminals have them.
+// stateColors are the dashboard's colors, as far as terminals have them.
 var stateColors = map[string]string{
 	"running": "34", "succeeded": "32", "failed": "31", "booting": "35", "creating": "35", "queued": "33", "warn": "33", "lost": "31", "interrupted": "31",
 }
@@ -36,16 +36,16 @@ func (p painter) state(word string, width int) string {
 	return p.with(cmp.Or(stateColors[word], "0"), fit(word, width))
 }
 
-// fit is text cut, or filled, to a width on the screen. It comes from anybody.
+// fit cuts or fills a text from any source to a width on the screen.
 func fit(text string, width int) string {
 	text = drover.Sanitize(text)
 	return runewidth.FillRight(runewidth.Truncate(text, width, "…"), width)
 }
 
-// right is the same, at the right.
+// right does the same, aligned to the right.
 func right(text string, width int) string { return runewidth.FillLeft(text, width) }
 
-// topLists are the lists of which one is shown at a time.
+// topLists are the lists, one of which is shown at a time.
 var topLists = []struct {
 	name string
 	head func(width int) string
@@ -105,10 +105,10 @@ func (m *topModel) eventRows() (rows []string) {
 	return rows
 }
 
-// rows is how many lines of a list there is room for.
+// rows is how many lines of a list fit.
 func (m *topModel) rows() int { return max(1, m.height-len(m.head())-3) }
 
-// head are the lines that always stand at the top.
+// head returns the fixed lines at the top.
 func (m *topModel) head() []string {
 	s := m.seen.status
 	total, states := 0, []string{}
@@ -151,7 +151,7 @@ func (m *topModel) budgetLine(b drover.BudgetUse) string {
 	return fmt.Sprintf("[%s%s] %s of %s %s, %s", m.paint.with(code, strings.Repeat("#", used)), strings.Repeat(".", width-used), human.Dollars(b.Spent), human.Dollars(limit), b.Window, drover.Sanitize(b.Scope))
 }
 
-// screen is all of it.
+// screen returns the whole screen.
 func (m *topModel) screen() string {
 	list := topLists[m.list]
 	lines := append(m.head(), "", m.tabs(), m.paint.dim(list.head(max(20, m.width))))

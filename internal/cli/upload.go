@@ -17,8 +17,8 @@ import (
 	"drover"
 )
 
-// upload brings the contents of a batch's inputs to the controller, those that it does not have, and writes down in
-// each job what is to be laid in its working folder.
+// upload sends the controller those contents of a batch's inputs that it does not have, and records in each job which
+// files go into its working folder.
 func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch, patience time.Duration) error {
 	paths := map[string]string{} // by hash
 	sizes := map[string]int64{}
@@ -57,10 +57,10 @@ func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch,
 	return nil
 }
 
-// mostHashes is of how many contents it is asked at once whether they are there.
+// mostHashes is how many contents one call checks for.
 const mostHashes = 5000
 
-// hashFile is what the contents of a file are called.
+// hashFile returns the hash and the size of a file.
 func hashFile(ctx context.Context, path string) (hash string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -91,7 +91,7 @@ func putFile(ctx context.Context, svc drover.Queue, hash, path string, bar *uplo
 	return nil
 }
 
-// whileWanted reads until nobody wants it any more.
+// whileWanted reads until its context ends.
 type whileWanted struct {
 	ctx context.Context
 	r   io.Reader
@@ -118,7 +118,7 @@ func (a *app) uploadBar(total int64) *uploadBar {
 	return &uploadBar{bars, bars.New(total, barStyle(), mpb.PrependDecorators(decor.Name("inputs "), decor.CountersKibiByte("% .1f / % .1f ")))}
 }
 
-// barStyle is how every bar looks.
+// barStyle is the style of every bar.
 func barStyle() mpb.BarStyleComposer {
 	return mpb.BarStyle().Lbound("[").Filler("█").Tip("█").Padding("·").Rbound("]")
 }
@@ -130,7 +130,7 @@ func (b *uploadBar) reading(r io.Reader) io.Reader {
 	return b.bar.ProxyReader(r)
 }
 
-// close takes the bar away.
+// close removes the bar.
 func (b *uploadBar) close() {
 	if b.bar != nil {
 		b.bar.Abort(true)

@@ -11,14 +11,14 @@ import (
 	"drover"
 )
 
-// flagFault says what is wrong with a flag in words of what it takes.
+// flagFault explains an error in a flag by what the flag accepts.
 func flagFault(cmd *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	var without *pflag.ValueRequiredError
 	var told *drover.Error
 	hint := cmd.CommandPath() + " --help shows every flag"
 	switch {
-	case errors.As(err, &told): // the value's own word
+	case errors.As(err, &told): // the value's own message
 		return told
 	case errors.As(err, &wrong):
 		takes, example := flagTakes(wrong.GetFlag())
@@ -32,7 +32,7 @@ func flagFault(cmd *cobra.Command, err error) error {
 	return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("%s", hint)
 }
 
-// flagTakes is what a flag takes, with an example.
+// flagTakes describes what a flag accepts, with an example.
 func flagTakes(f *pflag.Flag) (what, example string) {
 	switch f.Value.Type() {
 	case "duration":
@@ -46,7 +46,7 @@ func flagTakes(f *pflag.Flag) (what, example string) {
 	return "a value", strings.ToUpper(name)
 }
 
-// refuseUnknownTopics makes the help of a command that there is not a fault.
+// refuseUnknownTopics makes help for an unknown command an error.
 func refuseUnknownTopics(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	for _, help := range root.Commands() {
@@ -65,11 +65,11 @@ func refuseUnknownTopics(root *cobra.Command) {
 	}
 }
 
-// refuseUnknownCommands has every command that is there for those below it refuse what is none of them, where cobra
-// would show its help and be done.
+// refuseUnknownCommands makes every command with subcommands reject unknown ones, where cobra would show its help and
+// exit.
 func refuseUnknownCommands(root *cobra.Command) {
 	for _, cmd := range append(root.Commands(), root) {
-		if !cmd.HasSubCommands() || cmd.Runnable() && cmd.Args != nil { // it takes arguments of its own
+		if !cmd.HasSubCommands() || cmd.Runnable() && cmd.Args != nil { // it has arguments of its own
 			continue
 		}
 		cmd.Args, cmd.SuggestionsMinimumDistance = knownCommand, 2
@@ -80,7 +80,7 @@ func refuseUnknownCommands(root *cobra.Command) {
 	}
 }
 
-// knownCommand refuses the name of a command that is not there, and says which it is like.
+// knownCommand rejects an unknown command, and suggests similar ones.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -92,8 +92,8 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return drover.Errorf(drover.KindInvalid, "there is no command %s %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
 }
 
-// meantBy are the commands that the name of one that is not there may mean: those that other programs call so, or else
-// the one with the most similar name.
+// meantBy returns the commands that an unknown name may mean: those that other programs call by that name, or else the
+// one with the most similar name.
 func meantBy(cmd *cobra.Command, typed string) (meant []string) {
 	for _, other := range cmd.Commands() {
 		if slices.Contains(other.SuggestFor, typed) {
@@ -104,7 +104,7 @@ func meantBy(cmd *cobra.Command, typed string) (meant []string) {
 		return meant
 	}
 	if len(typed) < 3 {
-		cmd.SuggestionsMinimumDistance = 1 // two other letters make another word of a short one
+		cmd.SuggestionsMinimumDistance = 1 // a short word with two other letters is another word
 	}
 	if like := cmd.SuggestionsFor(typed); len(like) > 0 {
 		return []string{cmd.CommandPath() + " " + like[0]}
@@ -112,8 +112,7 @@ func meantBy(cmd *cobra.Command, typed string) (meant []string) {
 	return nil
 }
 
-// nothingForPrograms refuses the outputs for programs where there is nothing that a program could read but the exit
-// code.
+// nothingForPrograms rejects output formats for programs where a program could only read the exit code.
 func (a *app) nothingForPrograms(command string) error {
 	if !a.forPrograms() {
 		return nil
@@ -121,7 +120,7 @@ func (a *app) nothingForPrograms(command string) error {
 	return drover.Errorf(drover.KindInvalid, "-o does not apply to %s: its only result is the exit code", command).WithHint("leave out -o")
 }
 
-// wantArgs checks how many arguments there are; what names one of them. No limit is written as -1.
+// wantArgs checks the number of arguments; what names one of them. -1 means no limit.
 func wantArgs(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		hint := "for example: " + strings.TrimSpace(firstLine(cmd.Example))
@@ -142,7 +141,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// jobIDs reads the ids of jobs.
+// jobIDs parses the ids of jobs.
 func jobIDs(args []string) ([]drover.JobID, error) {
 	ids := make([]drover.JobID, len(args))
 	for i, arg := range args {
@@ -154,7 +153,7 @@ func jobIDs(args []string) ([]drover.JobID, error) {
 	return ids, nil
 }
 
-// pairs reads NAME=VALUE as often as a flag is given.
+// pairs parses the NAME=VALUE values of a repeatable flag.
 func pairs(flag string, given []string) (map[string]string, error) {
 	if given == nil {
 		return nil, nil

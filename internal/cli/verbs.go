@@ -78,8 +78,7 @@ func (a *app) verbCommands() (commands []*cobra.Command) {
 	return commands
 }
 
-// instruct gives instances a verb, one after the other. One that does not take it does not stand in the way of the
-// rest.
+// instruct gives instances a verb, one after the other. An instance that rejects it does not stop the others.
 func (a *app) instruct(ctx context.Context, svc drover.Fleet, names []string, verb drover.Verb, reason string) error {
 	told := []drover.Instance{}
 	var failed error
@@ -106,7 +105,7 @@ var toldTo = map[drover.Verb]string{
 	drover.VerbDrain: "drains", drover.VerbHold: "is held", drover.VerbRelease: "is released", drover.VerbKill: "is killed",
 }
 
-// toldWords says what an instance is, now that it was told something.
+// toldWords describes an instance's state after an instruction.
 func toldWords(in drover.Instance, verb drover.Verb) string {
 	text := fmt.Sprintf("%s %s: %s", in.Name, toldTo[verb], in.State)
 	if len(in.Jobs) > 0 {

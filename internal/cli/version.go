@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// versionLine is the version for people.
+// versionLine formats the version for people.
 func versionLine(v daemon.Build) string {
 	return fmt.Sprintf("drover %s (%s, %s/%s)", v.Version, v.Go, v.OS, v.Arch)
 }

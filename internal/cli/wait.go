@@ -18,7 +18,7 @@ import (
 type waitFlags struct {
 	ofBatch
 	patience time.Duration
-	quiet    bool // the jobs' output is shown, so say nothing of how they are
+	quiet    bool // the jobs' output is shown, so print nothing about their state
 }
 
 func (a *app) waitCommand() *cobra.Command {
@@ -50,7 +50,7 @@ exit code is 1 if one failed or was cancelled. If the controller goes away, wait
 	return cmd
 }
 
-// waitList is the jobs to wait for.
+// waitList returns the jobs to wait for.
 func (a *app) waitList(ctx context.Context, svc drover.Queue, f waitFlags, args []string) (ids []drover.JobID, err error) {
 	if len(args) > 0 {
 		return jobIDs(args)
@@ -75,12 +75,12 @@ func (a *app) waitList(ctx context.Context, svc drover.Queue, f waitFlags, args 
 	return ids, err
 }
 
-// noBatch is the error when no batch has the name.
+// noBatch is the error when no batch has a name.
 func noBatch(name string) error {
 	return drover.Errorf(drover.KindNotFound, "there are no jobs in batch %s", name).WithHint("drover jobs lists them")
 }
 
-// waitFor waits until the jobs are final and says how they ended, or that they go on if it is interrupted.
+// waitFor waits until the jobs are final and prints how they ended, or that they continue if it is interrupted.
 func (a *app) waitFor(ctx context.Context, svc drover.Service, ids []drover.JobID, f waitFlags) error {
 	w := &waiting{left: slices.Clone(ids), jobs: map[drover.JobID]drover.Job{}}
 	err := a.waitUntilFinal(ctx, svc, w, f)
@@ -90,10 +90,10 @@ func (a *app) waitFor(ctx context.Context, svc drover.Service, ids []drover.JobI
 	return err
 }
 
-// goesOn says that what is no longer looked at has not ended with that.
+// goesOn prints that the jobs continue although the command ends.
 func (a *app) goesOn(ids []drover.JobID) {
 	if a.terminal {
-		fmt.Fprint(a.err, "\r") // over what Ctrl-C has left there
+		fmt.Fprint(a.err, "\r") // overwrites what Ctrl-C has printed
 	}
 	switch len(ids) {
 	case 0:
@@ -128,14 +128,14 @@ func (a *app) waitUntilFinal(ctx context.Context, svc drover.Service, w *waiting
 	}
 }
 
-// waiting is the jobs that are waited for, as they were last seen.
+// waiting is the awaited jobs, as they were last seen.
 type waiting struct {
 	ids  []drover.JobID // of all that were seen, in order
 	left []drover.JobID // not yet final
 	jobs map[drover.JobID]drover.Job
 }
 
-// look looks at those that are left. What was seen before an error counts.
+// look gets the jobs that are left. Those it got before an error count.
 func (w *waiting) look(ctx context.Context, svc drover.Queue) error {
 	if w.listed() {
 		return w.list(ctx, svc)
@@ -150,7 +150,7 @@ func (w *waiting) look(ctx context.Context, svc drover.Queue) error {
 	return nil
 }
 
-// listed reports whether a list that holds all that are left takes fewer calls than asking for one after the other.
+// listed reports whether listing the jobs takes fewer calls than getting each one that is left.
 func (w *waiting) listed() bool {
 	if slices.ContainsFunc(w.left, func(id drover.JobID) bool { return id.Index >= 0 }) {
 		return false
@@ -159,7 +159,7 @@ func (w *waiting) listed() bool {
 	return (last-first)/drover.MaxPage+1 < int64(len(w.left))
 }
 
-// span is the lowest and the highest number of those that are left.
+// span returns the lowest and the highest number of the jobs that are left.
 func (w *waiting) span() (first, last int64) {
 	byNumber := func(a, b drover.JobID) int { return cmp.Compare(a.Number, b.Number) }
 	if len(w.left) == 0 {
@@ -196,7 +196,7 @@ func (w *waiting) list(ctx context.Context, svc drover.Queue) error {
 	return nil
 }
 
-// saw takes in how a job is.
+// saw records a job's state.
 func (w *waiting) saw(id drover.JobID, job drover.Job) {
 	if _, seen := w.jobs[id]; !seen {
 		w.ids = append(w.ids, id)
@@ -207,7 +207,7 @@ func (w *waiting) saw(id drover.JobID, job drover.Job) {
 	}
 }
 
-// counts is how many elements of the jobs are in each state, and how many there are.
+// counts returns how many elements of the jobs are in each state, and how many there are.
 func (w *waiting) counts() (counts map[drover.JobState]int, total int) {
 	counts = map[drover.JobState]int{}
 	for _, j := range w.jobs {
@@ -228,7 +228,7 @@ func (w *waiting) words() string {
 	return countWords(counts)
 }
 
-// waitVerdict says how the jobs ended, the first that did not succeed by name. The exit code is 1 if there are any.
+// waitVerdict prints how the jobs ended, and names the first that did not succeed. The exit code is 1 if there are any.
 func (a *app) waitVerdict(ctx context.Context, svc drover.Queue, w *waiting, f waitFlags) error {
 	counts, total := w.counts()
 	if !f.quiet && total > 0 {
@@ -251,7 +251,7 @@ func (a *app) waitVerdict(ctx context.Context, svc drover.Queue, w *waiting, f w
 	return exit(exitWorkFailed)
 }
 
-// failures are the first elements that failed or were cancelled.
+// failures returns the first elements that failed or were cancelled.
 func (w *waiting) failures(ctx context.Context, svc drover.Queue) (failed []drover.Job, err error) {
 	for _, id := range w.ids {
 		j := w.jobs[id]

@@ -14,7 +14,7 @@ import (
 	"drover"
 )
 
-// watchFlag is --watch: show it again and again.
+// watchFlag is --watch: show something repeatedly.
 type watchFlag struct{ every time.Duration }
 
 func (w *watchFlag) add(cmd *cobra.Command) {
@@ -22,7 +22,7 @@ func (w *watchFlag) add(cmd *cobra.Command) {
 	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
 }
 
-// takeInterval takes the interval out of the arguments of --watch 5s, which a flag that may stand alone leaves there.
+// takeInterval removes the interval of --watch 5s from the arguments, where it ends up since it is optional.
 func (w *watchFlag) takeInterval(args []string) []string {
 	if w.every == 0 || len(args) == 0 {
 		return args
@@ -35,8 +35,8 @@ func (w *watchFlag) takeInterval(args []string) []string {
 	return args[1:]
 }
 
-// show shows something once, or as often as is asked for: in place on a terminal, else one after the other. What goes
-// wrong is shown too, unless it does so at once.
+// show shows something once or repeatedly: in place on a terminal, otherwise one after the other. An error in the first
+// round ends it; later errors are printed.
 func (w *watchFlag) show(ctx context.Context, a *app, title string, once func(*app) error) error {
 	if w.every == 0 {
 		return once(a)
@@ -65,7 +65,7 @@ func (w *watchFlag) show(ctx context.Context, a *app, title string, once func(*a
 	}
 }
 
-// frame shows something once more. A terminal gets it in one piece, so that nothing flickers.
+// frame shows something once more. A terminal gets it in one write, so that nothing flickers.
 func (a *app) frame(title string, round int, once func(*app) error) error {
 	if !a.screen || a.forPrograms() {
 		if round > 0 {

@@ -23,14 +23,14 @@ import (
 	"drover"
 )
 
-// gated is three jobs side by side that run until the file gate is there, and one that is to run after them.
+// gated is three parallel jobs that run until the file gate exists, and one that runs after them.
 const gated = `name: gated
 jobs:
   - {name: hold, array: 3, command: [sh, -c, "while [ ! -e %s ]; do sleep 0.02; done"], resources: {vcpus: 1, memory: 16Mi, disk: 16Mi}}
   - {name: last, after: [hold], command: [sh, -c, "exit 3"], resources: {vcpus: 1, memory: 16Mi, disk: 16Mi}}
 `
 
-// TestWhatADaemonTellsOfItself has a small fleet work, and compares what is told of it in different ways.
+// TestWhatADaemonTellsOfItself makes a small fleet work, and compares the different reports about it.
 // covers D19 D20
 func TestWhatADaemonTellsOfItself(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestWhatADaemonTellsOfItself(t *testing.T) {
 	t.Run("the log tells it under keys that are known, without secrets", p.wantLog)
 }
 
-// get reads a page of the daemon's.
+// get gets a page of the daemon.
 func (p *daemonPlace) get(path, token string) []byte {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(p.t.Context(), "GET", "http://"+p.address+path, nil)
@@ -86,7 +86,7 @@ func (p *daemonPlace) get(path, token string) []byte {
 	return text
 }
 
-// token is the daemon's local one.
+// token returns the daemon's local token.
 func (p *daemonPlace) token() string {
 	p.t.Helper()
 	token, err := os.ReadFile(p.file("drover.d/token"))
@@ -118,7 +118,7 @@ func (p *daemonPlace) metrics() map[string]float64 {
 	return figures
 }
 
-// tally is the same told in two ways.
+// tally is numbers from one of two sources that must agree.
 type tally map[string]float64
 
 // wantAgreement compares the metrics with the lists of jobs and instances. The fleet must not change meanwhile.
@@ -155,7 +155,7 @@ func (p *daemonPlace) wantAgreement(t *testing.T) {
 	}
 }
 
-// splitSeries is a series' name and its labels.
+// splitSeries splits a series into its name and its labels.
 func splitSeries(series string) (name string, labels map[string]string) {
 	name, rest, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
 	labels = map[string]string{}
@@ -166,7 +166,7 @@ func splitSeries(series string) (name string, labels map[string]string) {
 	return name, labels
 }
 
-// wantCounts wants what was counted to be what the records say.
+// wantCounts checks that the counters equal the records.
 func (p *daemonPlace) wantCounts(t *testing.T) {
 	n := float64(len(p.instances()))
 	got, all := map[string]float64{}, p.metrics()
@@ -196,13 +196,13 @@ func (p *daemonPlace) wantCounts(t *testing.T) {
 	}
 }
 
-// wantLog wants the daemon's log to tell the whole story.
+// wantLog checks that the daemon's log is complete.
 func (p *daemonPlace) wantLog(t *testing.T) {
 	eventually(t, 5*time.Second, "it is told that nothing is left", func() bool {
 		return strings.Contains(p.process.err.String(), `"instances":0`)
 	})
 	known := documentedKeys(t)
-	seen := map[string][]string{} // the keys of lines, by what they tell
+	seen := map[string][]string{} // the keys of lines, by their message
 	for line := range bytes.Lines([]byte(p.process.err.String())) {
 		var said map[string]any
 		if err := json.Unmarshal(line, &said); err != nil {
@@ -214,7 +214,7 @@ func (p *daemonPlace) wantLog(t *testing.T) {
 			}
 		}
 		if said["msg"] == "status" && said["by_state"] == nil {
-			continue // before the first instance there is nothing to say of any
+			continue // before the first instance there are no attributes
 		}
 		for _, event := range []string{"job hold queued", "attempt 1.0/1 begins", "attempt 2/1 failed", "job last failed", "accepted", "ready after", "destroying", "is gone", "carried out create", "status"} {
 			if text := fmt.Sprint(said["msg"]); (event == text || len(event) > len("status") && strings.Contains(text, event)) && seen[event] == nil {
@@ -261,7 +261,7 @@ func (p *daemonPlace) wantNoSecrets(t *testing.T) {
 	}
 }
 
-// documentedKeys are those of docs/metrics.md, and slog's own.
+// documentedKeys returns the keys in docs/metrics.md, and slog's own.
 func documentedKeys(t *testing.T) []string {
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"drover"
 )
 
-// webPlace is examples/web-pool in a folder of its own, behind a real nginx.
+// webPlace is examples/web-pool in its own folder, behind a real nginx.
 type webPlace struct {
 	*daemonPlace
 	page  string
@@ -65,7 +65,7 @@ func newWebPlace(t *testing.T) *webPlace {
 	return p
 }
 
-// reconfigure gives the pool three instances in another way.
+// reconfigure gives the pool three instances by another setting.
 func (p *webPlace) reconfigure(size string) {
 	p.t.Helper()
 	p.configure(size)
@@ -84,8 +84,8 @@ func readExample(t *testing.T, name string) string {
 	return string(text)
 }
 
-// configure writes the example's configuration for this place, with another line in place of the pool's size. Instances
-// die by the test's hand alone.
+// configure writes the example's configuration for this place, with another line for the pool's size. Instances die
+// only when the test kills them.
 func (p *webPlace) configure(size string) {
 	p.t.Helper()
 	text := readExample(p.t, "drover.yaml")
@@ -102,11 +102,11 @@ func (p *webPlace) configure(size string) {
 	p.write("drover.yaml", text)
 }
 
-// comesTo waits until the pool has had this many ready instances for a second, all of one template, and nginx knows as
-// many.
+// comesTo waits until the pool has had this many ready instances for a second, all of one template, and nginx has the
+// same number.
 func (p *webPlace) comesTo(n int) {
 	p.t.Helper()
-	last := time.Now() // when it was not so
+	last := time.Now() // when it last was not so
 	eventually(p.t, 2*time.Minute, fmt.Sprintf("%d instances serve the page", n), func() bool {
 		at := read[drover.Pool](p.daemonPlace, "pools", "web")
 		known, _ := filepath.Glob(filepath.Join(p.dir, "upstreams", "*.conf"))
@@ -117,7 +117,7 @@ func (p *webPlace) comesTo(n int) {
 	})
 }
 
-// reloaded reports whether nginx has no process left that serves with an earlier configuration.
+// reloaded reports whether no nginx process still serves an earlier configuration.
 func (p *webPlace) reloaded() bool {
 	pid := p.nginx.Process.Pid
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
@@ -133,7 +133,7 @@ func (p *webPlace) answers() bool {
 	return r.StatusCode == http.StatusOK
 }
 
-// kills kills an instance with all that it runs.
+// kills kills an instance and all its processes.
 func (p *webPlace) kills(name string) {
 	p.t.Helper()
 	(&poolsPlace{daemonPlace: p.daemonPlace}).dies(name)
@@ -145,7 +145,7 @@ func TestAWebPoolServesThroughEverything(t *testing.T) {
 	p.comesTo(3)
 	eventually(t, 10*time.Second, "nginx serves the page", p.answers)
 
-	const longest = 600 // seconds, which it is not to take
+	const longest = 600 // in seconds; the upper bound
 	load := exec.Command(filepath.Join(p.dir, "load.sh"), fmt.Sprint(longest), p.page)
 	var said strings.Builder
 	load.Stdout, load.Stderr = &said, &said

@@ -17,7 +17,7 @@ import (
 	"drover/internal/web"
 )
 
-// simulator tries configurations for the dashboard, on the types and prices that the controller's clouds have now.
+// simulator simulates configurations for the dashboard, with the present types and prices of the controller's clouds.
 type simulator struct {
 	inUse  func() *config.Config
 	clouds func() []control.Cloud
@@ -27,10 +27,10 @@ func newSimulator(inUse func() *config.Config, clouds func() []control.Cloud) we
 	return simulator{inUse, clouds}
 }
 
-// mostTried is how many jobs are simulated for a page.
+// mostTried limits the jobs that are simulated for a page.
 const mostTried = 200_000
 
-// Configuration is the text of the one in use.
+// Configuration returns the text of the configuration in use.
 func (s simulator) Configuration() (string, error) {
 	text, _ := s.inUse().Source()
 	return string(text), nil
@@ -67,7 +67,7 @@ func (s simulator) WhatIf(ctx context.Context, svc drover.Service, ask web.WhatI
 	return comparisonOf(results), nil
 }
 
-// work is what is simulated, and what became of it if that is known.
+// work returns the workload to simulate, and its real outcome if that is known.
 func (s simulator) work(ctx context.Context, svc drover.Service, ask web.WhatIf, m *simulate.Models) (*trace.Trace, []*simulate.Result, error) {
 	if ask.TraceName != "" {
 		t, err := trace.Read(ask.TraceName, ask.Trace)
@@ -83,8 +83,8 @@ func (s simulator) work(ctx context.Context, svc drover.Service, ask web.WhatIf,
 	return past.Trace, []*simulate.Result{past.Result}, nil
 }
 
-// input is what a simulation of a configuration goes by. Its clouds have to be ones that the controller has: no other
-// is opened for a page.
+// input returns the input of a simulation from a configuration. Its clouds must be ones that the controller has: no
+// other cloud is opened for a page.
 func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Models) (in simulate.Input, err error) {
 	in.Models, in.Settings, in.Scheduled = m, daemon.Settings(c, daemon.RunLimits{}), scheduled(c)
 	open := s.clouds()

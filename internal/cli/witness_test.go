@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// testament is what witness wrote of one job.
+// testament is one job's records by witness.
 type testament struct {
 	begins, ends []string // "attempt instance"
 	overlaps     int
 }
 
-// testimony reads what the witnesses in a folder wrote, by job.
+// testimony reads the witnesses' records in a folder, by job.
 func testimony(t *testing.T, folder string) map[string]testament {
 	t.Helper()
 	files, err := os.ReadDir(folder)
@@ -48,7 +48,7 @@ func testimony(t *testing.T, folder string) map[string]testament {
 	return all
 }
 
-// begun is how many jobs of a folder have begun, and ended how many have come to their end.
+// begun returns how many jobs of a folder have started, and ended how many have finished.
 func begun(t *testing.T, folder string) (begun, ended int) {
 	for _, w := range testimony(t, folder) {
 		begun += min(1, len(w.begins))
@@ -57,7 +57,7 @@ func begun(t *testing.T, folder string) (begun, ended int) {
 	return begun, ended
 }
 
-// wantOnce wants every job to have come to its end exactly once, and never to have run twice at once.
+// wantOnce checks that every job ended exactly once, and never ran twice at once.
 func wantOnce(t *testing.T, folder string, jobs int) {
 	t.Helper()
 	all := testimony(t, folder)
@@ -71,7 +71,7 @@ func wantOnce(t *testing.T, folder string, jobs int) {
 	}
 }
 
-// outcome is what the tests read of `run -o json`.
+// outcome is the part of `run -o json` that tests read.
 type outcome struct {
 	Jobs, Succeeded, Failed, Cancelled, Attempts, Instances int
 	InstanceSeconds                                         float64 `json:"instance_seconds"`
@@ -99,7 +99,7 @@ func (r *process) outcome() (o outcome) {
 	return o
 }
 
-// runID waits until the only run of the place has been written down, and returns its ID.
+// runID waits until the only run of the place is recorded, and returns its ID.
 func (p *place) runID() (id string) {
 	p.t.Helper()
 	eventually(p.t, 10*time.Second, "a run is written down", func() bool {
@@ -112,13 +112,13 @@ func (p *place) runID() (id string) {
 	return id
 }
 
-// instanceFolder is where the local driver keeps an instance of the run in the cloud named here.
+// instanceFolder returns the local driver's folder of an instance of the run in the cloud here.
 func (p *place) instanceFolder(name string) string {
 	run := p.runID()
 	return filepath.Join(p.state, "drover", run, "here", run, name)
 }
 
-// pid is an instance's outermost process.
+// pid returns the pid of an instance's outermost process.
 func (p *place) pid(instance string) int {
 	p.t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.instanceFolder(instance), "pid"))
@@ -132,7 +132,7 @@ func (p *place) pid(instance string) int {
 	return pid
 }
 
-// killInstance is the sudden death of an instance.
+// killInstance kills an instance suddenly.
 func (p *place) killInstance(name string) {
 	p.t.Helper()
 	if err := syscall.Kill(p.pid(name), syscall.SIGKILL); err != nil {
@@ -140,7 +140,7 @@ func (p *place) killInstance(name string) {
 	}
 }
 
-// instanceOf is where the last attempt of a job began.
+// instanceOf returns where the last attempt of a job began.
 func instanceOf(t *testing.T, folder, job string) string {
 	t.Helper()
 	w := testimony(t, folder)[job]

@@ -40,7 +40,7 @@ type jobFlags struct {
 	expected time.Duration
 	maxWait  time.Duration
 
-	set *pflag.FlagSet // which of them were given
+	set *pflag.FlagSet // to see which were given
 }
 
 // jobFlagNames are the flags that describe a job.
@@ -66,14 +66,14 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long it may wait for room on a running instance, beyond the time a new instance takes to boot")
 }
 
-// work is what a command line asks to be run.
+// work is what a command line runs.
 type work struct {
 	batch    drover.Batch
 	file     *config.BatchFile // nil when it came from the command line
 	streamed bool
 }
 
-// work reads the batch file that args name, or makes a batch of the command that they are.
+// work reads the batch file that args name, or makes a batch of the command in args.
 func (f *jobFlags) work(args []string) (work, error) {
 	switch {
 	case len(args) == 0 && f.image == "":
@@ -112,8 +112,8 @@ func (f *jobFlags) batchFile(args []string) (work, error) {
 	return work{batch: file.Batch, file: file}, nil
 }
 
-// refuseFile refuses a file or folder that stands alone where a batch or a command is wanted: it is most likely a batch
-// under another name, and it is not there on an instance.
+// refuseFile rejects a file or folder alone where a batch or a command is expected: it is probably a batch under
+// another name, and it does not exist on an instance.
 func (f *jobFlags) refuseFile(args []string) error {
 	if len(args) != 1 || f.image != "" || f.set.ArgsLenAtDash() >= 0 {
 		return nil
@@ -131,7 +131,7 @@ func (f *jobFlags) refuseFile(args []string) error {
 		WithHint("to run it as a command, use -- %s; your own file also needs --input %s", args[0], args[0])
 }
 
-// given names a flag that describes a job, if one is set.
+// given returns the name of a flag that describes a job, if one is set.
 func (f *jobFlags) given() string {
 	for _, name := range jobFlagNames {
 		if f.set.Changed(name) {
@@ -141,7 +141,7 @@ func (f *jobFlags) given() string {
 	return ""
 }
 
-// job makes the job of a command line. It goes through the same checks as a batch file, by being written as one.
+// job makes the job of a command line. It is written as a batch file, so that the same checks apply.
 func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
 	env, err := pairs("env", f.env)
 	if err != nil {
@@ -177,11 +177,11 @@ func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
 	return spec, err
 }
 
-// sendProgram has a program of the user's that the command names as ./PROGRAM travel with it, and refuses one in
-// another folder, which would not be found on the instance.
+// sendProgram sends along a program that the command names as ./PROGRAM, and rejects one in another folder, which would
+// not exist on the instance.
 func (f *jobFlags) sendProgram(command []string) error {
 	if len(command) == 0 || filepath.IsAbs(command[0]) || !strings.Contains(command[0], "/") {
-		return nil // it is looked for on the instance
+		return nil // it is searched for on the instance
 	}
 	program := filepath.Clean(command[0])
 	if info, err := os.Stat(program); err != nil || !info.Mode().IsRegular() {
@@ -201,7 +201,7 @@ func (f *jobFlags) sendProgram(command []string) error {
 	return nil
 }
 
-// gangsOf is how many elements of the array begin together. What is wrong with it is said in the words of flags.
+// gangsOf returns how many elements of the array start together. Its errors name the flags.
 func (f *jobFlags) gangsOf(all drover.Array) (int, error) {
 	switch size := all.Size(); {
 	case f.gang < 2 || f.gang > drover.MaxGang:
@@ -243,7 +243,7 @@ func (f *jobFlags) resources() map[string]any {
 	return resources
 }
 
-// jobName is the name asked for, else the command's or the image's own, as far as it can name a folder.
+// jobName returns the given name, or else the command's or the image's name, if it is valid as a folder's name.
 func (f *jobFlags) jobName(command []string) string {
 	if f.name != "" {
 		return f.name
@@ -264,7 +264,7 @@ func (f *jobFlags) jobName(command []string) string {
 	return name
 }
 
-// checkFits refuses a job that no type of the clouds can hold, with its place in the file.
+// checkFits rejects a job that fits no type of the clouds, with its place in the file.
 func (a *app) checkFits(ctx context.Context, c *config.Config, w work, batch drover.Batch) error {
 	if w.file != nil {
 		if err := errors.Join(w.file.CheckClouds(c.CloudNames()), w.file.CheckAfter()); err != nil {
@@ -289,7 +289,7 @@ func (a *app) checkFits(ctx context.Context, c *config.Config, w work, batch dro
 	return nil
 }
 
-// fault is something wrong with a key of a job, at its place if it has one.
+// fault is an error in a key of a job, at its place if it has one.
 func (w work) fault(job, key, message, hint string) error {
 	if w.file != nil {
 		return w.file.Fault(job, key, message, hint)
@@ -297,7 +297,7 @@ func (w work) fault(job, key, message, hint string) error {
 	return drover.Errorf(drover.KindInvalid, "%s", message).WithHint("%s", hint)
 }
 
-// parseJob reads a job that a command line describes, by the rules for batch files.
+// parseJob parses the job of a command line by the rules for batch files.
 func parseJob(job map[string]any) (drover.JobSpec, error) {
 	data, err := json.Marshal(map[string]any{"name": "command", "jobs": []any{job}})
 	if err != nil {
@@ -311,7 +311,7 @@ func parseJob(job map[string]any) (drover.JobSpec, error) {
 	var faults config.Faults
 	if errors.As(err, &faults) {
 		for i := range faults {
-			faults[i].Line = 0 // there is no file to point into
+			faults[i].Line = 0 // there is no file to refer to
 		}
 		return drover.JobSpec{}, faults
 	}
@@ -321,8 +321,8 @@ func parseJob(job map[string]any) (drover.JobSpec, error) {
 	return file.Batch.Jobs[0], nil
 }
 
-// offeringsOf is what the clouds of a configuration offer, and what it leaves out. Nothing is created there. Where the
-// configuration does not say how a cloud bills, what its driver says of it is written there.
+// offeringsOf returns what a configuration's clouds offer, and what it leaves out. It creates nothing. Where the
+// configuration does not set a cloud's billing, it fills in the driver's.
 func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offering, []drover.LeftOut, error) {
 	home, err := daemon.StateHome()
 	if err != nil {
@@ -331,7 +331,7 @@ func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offer
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, nil, err
 	}
-	// Where runs are kept, since a cloud may say of its disks what holds there.
+	// It is in the folder of runs, since a driver may measure the disk there.
 	folder, err := os.MkdirTemp(home, "plan-")
 	if err != nil {
 		return nil, nil, err
@@ -349,7 +349,7 @@ func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offer
 	return daemon.Offerings(ctx, clouds)
 }
 
-// checkKeys sees whether every cloud's own keys are right. It calls nobody: only what is on this host is opened.
+// checkKeys checks every cloud's own keys. It makes no calls: it opens only what is on this host.
 func (a *app) checkKeys(ctx context.Context, c *config.Config) error {
 	here := *c
 	here.Clouds = nil

@@ -9,10 +9,10 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// defaultListen is where a controller answers unless its configuration says otherwise.
+// defaultListen is where a controller listens by default.
 const defaultListen = "127.0.0.1:8420"
 
-// listenAddress is where the API answers.
+// listenAddress is where the API listens.
 type listenAddress string
 
 func (l *listenAddress) decode(d *decoder, n *node) {
@@ -37,7 +37,7 @@ func (listenAddress) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: `^([^\s/@:]+|\[[^\s/@]+\]):[0-9]+$`}
 }
 
-// baseURL is where others reach the API.
+// baseURL is where clients reach the API.
 type baseURL string
 
 func (u *baseURL) decode(d *decoder, n *node) {

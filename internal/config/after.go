@@ -8,7 +8,7 @@ import (
 	"drover"
 )
 
-// names checks that each job has a name of its own and waits for names that there are.
+// names checks that each job has a unique name and depends only on existing jobs.
 func (c *checker) names(jobs []jobFile) {
 	var known []string
 	line := map[string]int{}
@@ -32,7 +32,7 @@ func (c *checker) names(jobs []jobFile) {
 	c.dependencies(jobs, line, known)
 }
 
-// dependencies checks that jobs wait for jobs that there are; line says where each name stands.
+// dependencies checks that jobs depend on existing jobs; line has the position of each name.
 func (c *checker) dependencies(jobs []jobFile, line map[string]int, known []string) {
 	unknown := func(at *node, name string) {
 		if line[name] == 0 {
@@ -54,7 +54,7 @@ func (c *checker) dependencies(jobs []jobFile, line map[string]int, known []stri
 	}
 }
 
-// cycles finds jobs that wait for each other, and names each ring once.
+// cycles finds jobs that depend on each other, and reports each cycle once.
 func (c *checker) cycles(jobs []jobFile) {
 	index := map[string]int{}
 	for i, j := range jobs {
@@ -89,7 +89,7 @@ func (c *checker) cycles(jobs []jobFile) {
 	}
 }
 
-// ring reports that the job at the end of the trail waits for one that is on it.
+// ring reports that the job at the end of the trail depends on one that is on it.
 func (c *checker) ring(i int, trail []string, name string) {
 	start := 0
 	for trail[start] != name {

@@ -48,15 +48,15 @@ func ParseBatch(name string, data []byte, dir string) (*BatchFile, error) {
 	return b, nil
 }
 
-// Fault is an error at a place in the file, for what only the caller can find: at the key of a job ("resources.memory";
-// empty for the job as a whole), or as near as the file comes to it.
+// Fault is an error at a place in the file, for faults that only the caller can find: at the key of a job
+// ("resources.memory"; empty for the job as a whole), or at the nearest place in the file.
 func (b *BatchFile) Fault(job, key, message, hint string) error {
 	f := &faults{file: b.file}
 	f.add(b.job(job).at(key), message, hint)
 	return f.err()
 }
 
-// CheckClouds says which jobs ask for an unknown cloud.
+// CheckClouds reports which jobs name an unknown cloud.
 func (b *BatchFile) CheckClouds(names []string) error {
 	f := &faults{file: b.file}
 	for _, j := range b.Batch.Jobs {
@@ -67,7 +67,7 @@ func (b *BatchFile) CheckClouds(names []string) error {
 	return f.err()
 }
 
-// CheckAfter says which jobs are to run after jobs of other batches, which only a controller has.
+// CheckAfter reports which jobs depend on jobs of other batches, which only a controller has.
 func (b *BatchFile) CheckAfter() error {
 	f := &faults{file: b.file}
 	for _, j := range b.Batch.Jobs {
@@ -80,7 +80,7 @@ func (b *BatchFile) CheckAfter() error {
 	return f.err()
 }
 
-// job is where a job stands; the whole file for one that is not there.
+// job returns the node of a job; the whole file if it is not there.
 func (b *BatchFile) job(name string) *node {
 	for i, j := range b.Batch.Jobs {
 		if j.Name == name {
@@ -90,7 +90,7 @@ func (b *BatchFile) job(name string) *node {
 	return b.root
 }
 
-// nameOf makes a batch's name of its file's.
+// nameOf makes a batch's name from its file's.
 func nameOf(file string) string {
 	base := filepath.Base(file)
 	return strings.TrimSuffix(base, filepath.Ext(base))

@@ -32,16 +32,16 @@ type Amounts struct {
 	Monthly drover.Money `yaml:"monthly" doc:"USD in each month, UTC"`
 }
 
-// Exceeded says what happens to running jobs when a budget is exceeded.
+// Exceeded is what happens to running jobs when a budget is exceeded.
 type Exceeded string
 
-// What becomes of it: it finishes, or is stopped and waits.
+// They finish, or they are stopped and wait.
 const (
 	ExceededFinish Exceeded = "finish"
 	ExceededStop   Exceeded = "stop"
 )
 
-// maxBudgets is how many budgets there may be: each is reckoned with whenever money is bound.
+// maxBudgets limits the budgets, since each is checked whenever a decision commits money.
 const maxBudgets = 100
 
 // Default fills in the defaults of a budget.
@@ -62,7 +62,7 @@ func (Budgets) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{one, {Type: "array", Items: schemaOf(reflect.TypeFor[Budget]()), MaxItems: new(maxBudgets)}}}
 }
 
-// scope says whose money a budget is of.
+// scope is whose money a budget covers.
 func (b Budget) scope() string {
 	switch {
 	case b.User != "":
@@ -73,7 +73,7 @@ func (b Budget) scope() string {
 	return "of the fleet"
 }
 
-// checkBudgets looks at budgets together.
+// checkBudgets checks budgets against each other.
 func (c *Config) checkBudgets(f *faults) {
 	root := c.root.find("budget")
 	if len(c.Budgets) > maxBudgets {
@@ -87,7 +87,7 @@ func (c *Config) checkBudgets(f *faults) {
 			n = root.find(strconv.Itoa(i))
 		}
 		if n.shape != mapping {
-			continue // which was said
+			continue // already reported
 		}
 		b.check(f, n)
 		if slices.Contains(scopes, b.scope()) {
@@ -118,7 +118,7 @@ func (b Budget) check(f *faults, n *node) {
 	}
 }
 
-// misread reports whether an amount is written that is none, which was said where it stands.
+// misread reports whether a written amount is invalid, which was reported at its place.
 func misread(n *node) bool {
 	return slices.ContainsFunc([]string{"hourly", "daily", "monthly"}, func(key string) bool {
 		v := n.get(key)

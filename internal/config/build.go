@@ -16,7 +16,7 @@ func (b *builder) fail(n *node, format string, args ...any) *node {
 	return n
 }
 
-// node converts one node. What an alias stands for is counted each time that it is used, as if it had been written out.
+// node converts one node. The content of an alias is counted each time it is used, as if it were written out.
 func (b *builder) node(n ast.Node, depth int) *node {
 	if n == nil {
 		return &node{shape: absent}
@@ -60,7 +60,7 @@ func (b *builder) node(n ast.Node, depth int) *node {
 	return at
 }
 
-// alias gives what the anchor of this name marks.
+// alias returns the node that an anchor marks.
 func (b *builder) alias(at *node, name string) *node {
 	target, ok := b.anchors[name]
 	if !ok {
@@ -72,7 +72,7 @@ func (b *builder) alias(at *node, name string) *node {
 	return target
 }
 
-// count is how many nodes there are under n, aliases written out; it stops soon after limit.
+// count returns the number of nodes under n, with aliases written out; it stops soon after limit.
 func (n *node) count(limit int) int {
 	total := 1
 	for _, item := range n.items {
@@ -90,7 +90,7 @@ func (n *node) count(limit int) int {
 	return total
 }
 
-// mapping fills at with the entries. What is merged in by << yields to keys that are written out.
+// mapping fills at with the entries. Keys that are written out take precedence over those merged in by <<.
 func (b *builder) mapping(at *node, values []*ast.MappingValueNode, depth int) {
 	at.shape = mapping
 	seen := map[string]*node{}
@@ -145,7 +145,7 @@ func (b *builder) merge(at, from *node, seen map[string]*node) {
 	}
 }
 
-// keyText is a mapping's key, if it is plain enough to be one.
+// keyText returns a mapping's key, if it is plain text.
 func keyText(k ast.MapKeyNode) (string, bool) {
 	switch k := k.(type) {
 	case *ast.StringNode:

@@ -15,9 +15,9 @@ import (
 	"drover"
 )
 
-// Changes are the keys whose values another configuration changes. As in [Config.Hash], comments, order and defaults
-// written out change nothing. A driver's own keys are compared as they are written, since only the driver knows their
-// defaults.
+// Changes returns the keys whose values another configuration changes. As in [Config.Hash], comments, order and
+// written-out defaults make no difference. A driver's own keys are compared as they are written, since only the driver
+// has their defaults.
 func (c *Config) Changes(to *Config) []drover.ConfigChange {
 	d := &differ{}
 	d.structure("", reflect.ValueOf(c.read), reflect.ValueOf(to.read), c.root, to.root)
@@ -43,7 +43,7 @@ func (d *differ) structure(key string, a, b reflect.Value, an, bn *node) {
 	}
 }
 
-// value compares two values of one type, as far down as both are mappings.
+// value compares two values of one type, recursively while both are mappings.
 func (d *differ) value(key string, a, b reflect.Value, an, bn *node) {
 	switch {
 	case reflect.DeepEqual(a.Interface(), b.Interface()):
@@ -58,7 +58,7 @@ func (d *differ) value(key string, a, b reflect.Value, an, bn *node) {
 	}
 }
 
-// dictionary compares mappings whose keys are the writer's own.
+// dictionary compares mappings whose keys the writer chooses.
 func (d *differ) dictionary(key string, a, b reflect.Value, an, bn *node) {
 	all := map[string]reflect.Value{}
 	for _, k := range slices.Concat(a.MapKeys(), b.MapKeys()) {
@@ -74,7 +74,7 @@ func (d *differ) dictionary(key string, a, b reflect.Value, an, bn *node) {
 	}
 }
 
-// clouds compares the clouds: the common keys by their values, the drivers' own as they are written.
+// clouds compares the clouds: the common keys by value, the drivers' own keys as they are written.
 func (d *differ) clouds(a, b *Config) {
 	names := append(a.CloudNames(), b.CloudNames()...)
 	slices.Sort(names)
@@ -115,7 +115,7 @@ func (d *differ) written(key string, a, b *node) {
 	}
 }
 
-// given is the value under a key that is written; nil if it is not, or is nothing.
+// given returns the value that is written under a key; nil if there is none, or it is null.
 func (n *node) given(key string) *node {
 	if n == nil {
 		return nil
@@ -136,7 +136,7 @@ func keyPath(key, name string) string {
 // isMapping reports whether a struct type is written as a mapping of its keys.
 func isMapping(t reflect.Type) bool { return !isWord(t) && len(fieldsOf(t)) > 0 }
 
-// isWord reports whether a type reads its node itself, or is written as a single value.
+// isWord reports whether a type decodes itself, or is written as a single value.
 func isWord(t reflect.Type) bool {
 	_, scalar := scalarOf(t)
 	p := reflect.PointerTo(t)
@@ -146,8 +146,8 @@ func isWord(t reflect.Type) bool {
 // mostShown is how many characters of a value are shown.
 const mostShown = 300
 
-// shownValue is a value as it is written, else as its default is; a file that is read with the configuration bears its
-// hash.
+// shownValue returns a value as it is written, or else the text of its default. A file that is read with the
+// configuration shows its hash.
 func shownValue(v reflect.Value, n *node) string {
 	if file, is := v.Interface().(FileText); is && file.Text != "" {
 		return fmt.Sprintf("%s (%.8x)", cmp.Or(n.shown(), string(file.Path)), sha256.Sum256([]byte(file.Text)))
@@ -176,7 +176,7 @@ func shownValue(v reflect.Value, n *node) string {
 	return ""
 }
 
-// shortDuration is a duration without what is 0 of it.
+// shortDuration formats a duration without its zero units.
 func shortDuration(d time.Duration) string {
 	text := d.String()
 	for _, nothing := range []string{"m0s", "h0m"} {
@@ -187,7 +187,7 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// shown is what is written, in one line and without secrets; empty for nil.
+// shown returns a node's text in one line and without secrets; empty for nil.
 func (n *node) shown() string {
 	if n == nil {
 		return ""
@@ -218,7 +218,7 @@ func (n *node) flow() string {
 	return "null"
 }
 
-// hideSecrets is a value without where a secret is kept, and without the password of a URL.
+// hideSecrets removes a secret's source and a URL's password from a value.
 func hideSecrets(text string) string {
 	if _, err := parseSecret(text); err == nil {
 		return drover.Secret{}.String()

@@ -13,13 +13,13 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// What one batch may hold. A command and its environment travel in one message, which has a limit of its own.
+// The limits of one batch. A command and its environment travel in one message, which has its own limit.
 const (
 	maxJobs    = 10_000
 	maxCommand = 256 << 10
 )
 
-// tooMany notes that a batch has more jobs than it may, before anything is made of them.
+// tooMany reports a batch with too many jobs, before they are decoded.
 func (f *faults) tooMany(root *node) bool {
 	jobs := root.get("jobs")
 	if jobs == nil || len(jobs.items) <= maxJobs {
@@ -29,12 +29,12 @@ func (f *faults) tooMany(root *node) bool {
 	return true
 }
 
-// checker looks at a batch's values together.
+// checker checks a batch's values against each other.
 type checker struct {
 	*faults
 	dir       string
 	root      *node
-	elsewhere bool // the submitter's files are not here
+	elsewhere bool // the submitter's files are on another host
 }
 
 // batch checks the batch, and names it after its file if it has no name of its own.
@@ -46,7 +46,7 @@ func (c *checker) batch(b *batchFile, file string) {
 		}
 	case CheckName(nameOf(file)) == nil:
 		b.Name = nameOf(file)
-	case c.elsewhere && c.root.get("name") == nil: // which was said
+	case c.elsewhere && c.root.get("name") == nil: // already reported
 	default:
 		c.add(c.root, "the batch has no name, and the name of its file is not a valid one", "write name: NAME")
 	}
@@ -70,12 +70,12 @@ func (c *checker) batch(b *batchFile, file string) {
 	c.cycles(b.Jobs)
 }
 
-// at is where a key of job i stands.
+// at returns the node of a key of job i.
 func (c *checker) at(i int, path ...string) *node {
 	return c.root.find(append([]string{"jobs", strconv.Itoa(i)}, path...)...)
 }
 
-// job checks one job by itself.
+// job checks one job on its own.
 func (c *checker) job(j jobFile, n *node) {
 	c.program(j, n)
 	c.gang(j, n)
@@ -92,7 +92,7 @@ func (c *checker) job(j jobFile, n *node) {
 	}
 }
 
-// program checks that there is something to run.
+// program checks that there is a program to run.
 func (c *checker) program(j jobFile, n *node) {
 	said := func(key string) bool { return n.get(key) != nil && n.get(key).shape != absent }
 	if n.shape == mapping && !said("command") && !said("image") {
@@ -122,7 +122,7 @@ func (c *checker) gang(j jobFile, n *node) {
 	}
 }
 
-// maxRunning checks that it is an array that it limits.
+// maxRunning checks that a job with max_running is an array.
 func (c *checker) maxRunning(j jobFile, n *node) {
 	switch {
 	case j.MaxRunning == 0:
@@ -133,7 +133,7 @@ func (c *checker) maxRunning(j jobFile, n *node) {
 	}
 }
 
-// expected checks that a job may run for as long as it is likely to.
+// expected checks that a job may run as long as its expected run time.
 func (c *checker) expected(j jobFile, n *node) {
 	switch said := n.find("expected"); {
 	case j.Expected == 0 && isNothing(said):
@@ -143,17 +143,17 @@ func (c *checker) expected(j jobFile, n *node) {
 	}
 }
 
-// isNothing reports whether a time is written, and is none.
+// isNothing reports whether a time is written as 0.
 func isNothing(n *node) bool {
 	d, err := ParseDuration(n.text)
 	return n.shape == scalar && err == nil && d == 0
 }
 
-// maxAmount is the most memory, or disk, that a job may ask for. No cloud has as much, and sums of many such jobs do
+// maxAmount is the most memory or disk that a job may request. No cloud has that much, and sums over many such jobs do
 // not overflow.
 const maxAmount = 1 << 20 * drover.GiB
 
-// resources catches amounts that cannot be meant.
+// resources rejects implausible amounts.
 func (c *checker) resources(r resources, n *node) {
 	if r.VCPUs <= 0 {
 		c.addf(n.find("vcpus"), "vcpus must be greater than 0")
@@ -168,7 +168,7 @@ func (c *checker) resources(r resources, n *node) {
 	}
 }
 
-// environment checks the variables, and that the command with them is not too long.
+// environment checks the variables, and that the command and its variables are not too long.
 func (c *checker) environment(j jobFile, n *node) {
 	size := 0
 	for _, arg := range j.Command {
@@ -196,7 +196,7 @@ func (c *checker) environment(j jobFile, n *node) {
 	}
 }
 
-// inputs checks that each is one thing, is there, and has a place of its own in the working folder.
+// inputs checks that each input has one form, exists, and has its own place in the working folder.
 func (c *checker) inputs(inputs []input, n *node) {
 	taken := map[string]bool{}
 	for i, in := range inputs {
@@ -218,7 +218,7 @@ func (c *checker) inputs(inputs []input, n *node) {
 	}
 }
 
-// path checks that an input is a file or folder that there is, and returns the name under which it is laid.
+// path checks that an input is an existing file or folder, and returns its name in the working folder.
 func (c *checker) path(text string, at *node) string {
 	if c.elsewhere {
 		return c.pathElsewhere(text, at)
@@ -237,7 +237,7 @@ func (c *checker) path(text string, at *node) string {
 	return name
 }
 
-// pathElsewhere checks that an input can be the path of a file or folder, and returns the name under which it is laid.
+// pathElsewhere checks that an input may be the path of a file or folder, and returns its name in the working folder.
 func (c *checker) pathElsewhere(text string, at *node) string {
 	name := path.Base(text)
 	if name == "/" || name == "." || name == ".." {
@@ -246,16 +246,16 @@ func (c *checker) pathElsewhere(text string, at *node) string {
 	return name
 }
 
-// maxPattern is how long a path on Linux may be.
+// maxPattern is the longest path on Linux.
 const maxPattern = 4095
 
-// outputs checks that patterns are patterns and stay within the working folder.
+// outputs checks that patterns are valid and stay within the working folder.
 func (c *checker) outputs(outputs []output, n *node) {
 	for i, out := range outputs {
 		at, p := n.find(strconv.Itoa(i)), out.Glob
 		if at.shape == mapping {
 			if at.get("glob") == nil {
-				continue // it is said already
+				continue // already reported
 			}
 			at = at.find("glob")
 		}
@@ -272,7 +272,7 @@ func (c *checker) outputs(outputs []output, n *node) {
 	}
 }
 
-// outside reports whether a pattern climbs out of its folder; braces can hide a step up.
+// outside reports whether a pattern leaves its folder; braces can hide a "..".
 func outside(pattern string) bool {
 	for _, step := range strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{},", r) }) {
 		if step == ".." {
@@ -285,7 +285,7 @@ func outside(pattern string) bool {
 // A job's labels are shown with every element of its array, and the controller keeps them in memory.
 const (
 	maxLabels     = 64
-	maxLabelBytes = 4 << 10 // of all their names and values
+	maxLabelBytes = 4 << 10 // total of their names and values
 )
 
 func (c *checker) labels(labels map[string]string, n *node) {

@@ -15,7 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// cloudNode leaves a cloud's part of the file for later, when its name is known.
+// cloudNode defers a cloud's part of the file until its name is known.
 type cloudNode struct{}
 
 func (cloudNode) decode(*decoder, *node) {}
@@ -42,12 +42,12 @@ func (stateURL) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: "^sqlite:[^?#]+$"}
 }
 
-// cloud reads one cloud: the common keys now, the driver's own when it asks for them.
+// cloud decodes one cloud: the common keys now, the driver's own keys when it calls Decode.
 func (d *decoder) cloud(name string, n *node) Cloud {
 	c := Cloud{Name: name, Dir: d.dir}
 	common := names(fieldsOf(reflect.TypeFor[Common]()))
 	isCommon := func(e entry) bool {
-		// A mapping of types filters the cloud's list, a list of them is the driver's own.
+		// A mapping of types filters the cloud's list; a list of them is a driver's own key.
 		return slices.Contains(common, e.key.text) && !(e.key.text == "types" && e.value.shape == list)
 	}
 	if !d.want(n, mapping) {
@@ -62,7 +62,7 @@ func (d *decoder) cloud(name string, n *node) Cloud {
 	return c
 }
 
-// check looks at values together.
+// check checks values against each other.
 func (c *Config) check(f *faults) {
 	if n := c.root.get("fleet"); n != nil && n.shape == scalar {
 		if err := CheckFleet(c.Fleet); err != nil {
@@ -84,7 +84,7 @@ func (c *Config) check(f *faults) {
 	}
 }
 
-// checkInstances sees to it that intervals are longer than what happens within them.
+// checkInstances checks that intervals are longer than what happens within them.
 func (c *Config) checkInstances(f *faults) {
 	i, n := &c.Instances, c.root.find("instances")
 	positive := map[string]time.Duration{"boot_timeout": i.BootTimeout, "probe_interval": i.ProbeInterval, "probe_timeout": i.ProbeTimeout,
@@ -134,7 +134,7 @@ func checkPatterns(f *faults, n *node, patterns []string) {
 	}
 }
 
-// reason is what the system said, without the path that the message already has.
+// reason returns the system's message without the path, which the caller's message has already.
 func reason(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

@@ -17,10 +17,10 @@ import (
 
 // Config is a valid configuration, with its defaults filled in.
 type Config struct {
-	Fleet      string  // empty: the caller gives one
-	State      string  // absolute path of the SQLite file; empty: the caller gives one
+	Fleet      string  // empty: the caller sets it
+	State      string  // absolute path of the SQLite file; empty: the caller sets it
 	Listen     string  // host:port
-	URL        string  // http or https, without a path; empty: it is reached where it listens
+	URL        string  // http or https, without a path; empty: the API is reached where it listens
 	Clouds     []Cloud // at least one, sorted by name
 	Pools      []Pool  // sorted by name
 	PoolsFrom  PoolsFrom
@@ -31,17 +31,17 @@ type Config struct {
 	Hooks      Hooks
 	Results    Results
 	Notify     Notify
-	Budgets    []Budget // no two of one scope
+	Budgets    []Budget // at most one for each scope
 	Kubernetes Kubernetes
 
 	file string
 	dir  string
 	text []byte
 	root *node
-	read configFile // as it was written
+	read configFile // as it is written in the file
 }
 
-// Source is what the configuration was read from: its text, and the folder that relative paths in it are relative to.
+// Source returns the text of the configuration and the folder that its relative paths start from.
 func (c *Config) Source() (text []byte, dir string) { return c.text, c.dir }
 
 // Cloud is one cloud of a configuration.
@@ -49,20 +49,20 @@ type Cloud struct {
 	Name string
 	Common
 
-	// Decode reads the driver's own keys into the struct that into points to, by its yaml or else json tags. A key that
-	// the struct does not have is an error, as is a wrong value; the errors are Faults. If the struct's pointer has a
-	// method Default(), it is called first, and one Check() error last.
+	// Decode reads the driver's own keys into the struct that into points to, by its yaml or else its json tags. A key
+	// that the struct does not have is an error, as is a wrong value; the errors are Faults. If the struct's pointer
+	// has a method Default(), it is called first; if it has Check() error, that is called last.
 	Decode func(into any) error `json:"-"`
 
 	Dir string `json:"-"` // the folder that relative paths are relative to
 	own *node  // the driver's own keys
 }
 
-// Default is the configuration used without a file: this host, with at most four instances.
+// Default returns the configuration used without a file: this host, with at most four instances.
 func Default(fleet string) *Config {
 	c, err := Parse("default", []byte("version: 1\nclouds: {here: {driver: local, max_instances: 4}}\n"), "")
 	if err != nil {
-		panic(err) // a constant that does not parse
+		panic(err) // the constant does not parse
 	}
 	c.Fleet = fleet
 	return c
@@ -102,7 +102,7 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	return c, nil
 }
 
-// read reads a file of bounded size, and says which folder it is in.
+// read reads a file of limited size, and returns its folder.
 func read(path string) (data []byte, dir string, err error) {
 	dir, err = filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -120,8 +120,8 @@ func read(path string) (data []byte, dir string, err error) {
 	return data, dir, nil
 }
 
-// Fault is an error at a place in the file, for what only the caller can find: at the value under path
-// ("clouds.here.driver"), or as near as the file comes to it.
+// Fault is an error at a place in the file, for faults that only the caller can find: at the value under path
+// ("clouds.here.driver"), or at the nearest place in the file.
 func (c *Config) Fault(path, message, hint string) error {
 	f := &faults{file: c.file}
 	f.add(c.root.at(path), message, hint)
@@ -137,7 +137,7 @@ func (c *Config) CloudNames() []string {
 	return list
 }
 
-// Hash is the same for configurations that mean the same: order, comments and defaults written out do not change it. A
+// Hash is equal for configurations with the same meaning: order, comments and written-out defaults do not change it. A
 // secret counts by where it is kept.
 func (c *Config) Hash() string {
 	whole := struct {
@@ -164,10 +164,10 @@ func (c *Config) Hash() string {
 	return digest(whole)
 }
 
-// Hash is the same for clouds that mean the same: see [Config.Hash].
+// Hash is equal for clouds with the same meaning: see [Config.Hash].
 func (c Cloud) Hash() string { return digest(c.hashed()) }
 
-// hashedCloud is what a cloud's configuration means.
+// hashedCloud is the meaning of a cloud's configuration.
 type hashedCloud struct {
 	Name string
 	Common

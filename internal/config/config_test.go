@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// keys are what a driver of these tests reads of its own.
+// keys are the driver's own keys in these tests.
 type keys struct {
 	Region string         `yaml:"region,required"`
 	Zones  []string       `yaml:"zones"`
@@ -42,7 +42,7 @@ type keyType struct {
 	Market drover.Market   `json:"market"`
 }
 
-// cloud is the one cloud of a configuration with these keys.
+// cloud returns the only cloud of a configuration with these keys.
 func cloud(t *testing.T, dir, own string) config.Cloud {
 	t.Helper()
 	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds:\n  x: {driver: test, image: i, "+own+"}\n"), dir)
@@ -263,7 +263,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// text is an error's, empty for none.
+// text returns an error's text, empty for nil.
 func text(err error) string {
 	if err == nil {
 		return ""

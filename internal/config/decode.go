@@ -11,26 +11,26 @@ import (
 	"drover"
 )
 
-// custom is a type that reads its node itself, because it can be written in more than one shape.
+// custom is a type that decodes itself, because it can be written in more than one form.
 type custom interface{ decode(d *decoder, n *node) }
 
-// abridged is a mapping that people write as a single value; instead is what they are to write.
+// abridged is a mapping that people write as a single value; instead returns what to write.
 type abridged interface{ instead(text string) string }
 
-// checked is a type whose values are looked at together once they are read; what it says stands at the mapping's
-// beginning.
+// checked is a type whose values are checked against each other after decoding; its error is reported at the start of
+// the mapping.
 type checked interface{ Check() error }
 
-// decoder lays nodes over Go values and notes what does not fit. A value that does not fit is left as it was.
+// decoder decodes nodes into Go values and records faults. A value with a fault keeps its previous content.
 type decoder struct {
 	*faults
-	dir       string   // what relative paths are relative to
-	elsewhere bool     // the writer's files are not here
-	others    []string // keys that a stricter reader takes, for "did you mean"
+	dir       string   // the folder that relative paths start from
+	elsewhere bool     // the writer's files are on another host
+	others    []string // keys that another reader accepts, for "did you mean"
 	keys      map[reflect.Type][]field
 }
 
-// fieldsOf is the function of that name, asked once for each type: a batch has very many values of few.
+// fieldsOf caches the function of the same name: a batch has very many values of few types.
 func (d *decoder) fieldsOf(t reflect.Type) []field {
 	fields, known := d.keys[t]
 	if known {
@@ -43,7 +43,7 @@ func (d *decoder) fieldsOf(t reflect.Type) []field {
 	return d.keys[t]
 }
 
-// value lays n over v. A value of nothing is refused; a mapping leaves such keys out before it comes here.
+// value decodes n into v. It rejects null; a mapping omits null keys before this call.
 func (d *decoder) value(n *node, v reflect.Value, f field) {
 	if c, ok := v.Addr().Interface().(custom); ok {
 		c.decode(d, n)
@@ -84,7 +84,7 @@ func (d *decoder) value(n *node, v reflect.Value, f field) {
 	}
 }
 
-// want notes a fault if n is not of the shape.
+// want reports a fault if n does not have the shape.
 func (d *decoder) want(n *node, s shape) bool {
 	if n.shape == s {
 		return true
@@ -97,7 +97,7 @@ func (d *decoder) want(n *node, s shape) bool {
 	return false
 }
 
-// structure lays a mapping over a struct.
+// structure decodes a mapping into a struct.
 func (d *decoder) structure(n *node, v reflect.Value) {
 	if def, ok := v.Addr().Interface().(defaulter); ok {
 		def.Default()
@@ -110,7 +110,7 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 		return
 	}
 	others := d.others
-	d.others = nil // they are keys of the outermost mapping alone
+	d.others = nil // they are keys of the outermost mapping only
 	before := d.count
 	fields := d.fieldsOf(v.Type())
 	known := make(map[string]bool, len(fields))
@@ -135,7 +135,7 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 	}
 }
 
-// unknownKey notes a key that is not known here. One that belongs into a mapping beside it is told where.
+// unknownKey reports an unknown key. If the key belongs into a mapping beside this one, the hint says so.
 func (d *decoder) unknownKey(e entry, fields []field, others []string) {
 	message := "unknown key " + quote(e.key.text)
 	if m, is := misnomers[e.key.text]; is && slices.Contains(names(fields), m.key) {
@@ -155,7 +155,7 @@ func (d *decoder) unknownKey(e entry, fields []field, others []string) {
 	d.addUnknown(e.key, message, e.key.text, append(names(fields), others...))
 }
 
-// slice reads a list, each item from its type's defaults.
+// slice decodes a list; each item starts from its type's defaults.
 func (d *decoder) slice(n *node, v reflect.Value, f field) {
 	if n.shape == mapping && len(n.entries) > 0 && v.Type().Elem().Kind() == reflect.Struct && slices.Contains(names(d.fieldsOf(v.Type().Elem())), "name") {
 		d.add(n, fmt.Sprintf("expected %s, not %s", list, n.shape), fmt.Sprintf("write each as a list item: - {name: %.60s, …}", n.entries[0].key.text))
@@ -171,7 +171,7 @@ func (d *decoder) slice(n *node, v reflect.Value, f field) {
 	v.Set(items)
 }
 
-// dictionary reads a mapping whose keys are the writer's own.
+// dictionary decodes a mapping whose keys the writer chooses.
 func (d *decoder) dictionary(n *node, v reflect.Value, f field) {
 	if !d.want(n, mapping) {
 		return
@@ -195,7 +195,7 @@ func (d *decoder) boolean(n *node, v reflect.Value) {
 	}
 }
 
-// integer reads a whole number within the field's bounds.
+// integer decodes a whole number within the field's bounds.
 func (d *decoder) integer(n *node, v reflect.Value, f field) {
 	if !d.want(n, scalar) {
 		return
@@ -237,7 +237,7 @@ func (d *decoder) float(n *node, v reflect.Value) {
 	v.SetFloat(x)
 }
 
-// text reads a value by its own type's method.
+// text decodes a value by its type's own method.
 func (d *decoder) text(n *node, u encoding.TextUnmarshaler) {
 	if !d.want(n, scalar) {
 		return
@@ -247,7 +247,7 @@ func (d *decoder) text(n *node, u encoding.TextUnmarshaler) {
 	}
 }
 
-// scalar reads a value that has a notation of its own.
+// scalar decodes a value that has its own notation.
 func (d *decoder) scalar(n *node, v reflect.Value, s notation) {
 	if !d.want(n, scalar) {
 		return
@@ -267,7 +267,7 @@ func (d *decoder) scalar(n *node, v reflect.Value, s notation) {
 	v.Set(reflect.ValueOf(value))
 }
 
-// decodeInto lays n over what into points to, as Cloud.Decode and both files do.
+// decodeInto decodes n into what into points to, for Cloud.Decode and both files.
 func (d *decoder) decodeInto(n *node, into any) error {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -277,7 +277,7 @@ func (d *decoder) decodeInto(n *node, into any) error {
 	return d.err()
 }
 
-// quote renders a word of the file for a message, cut if it is very long.
+// quote quotes a word of the file for a message, and cuts it if it is very long.
 func quote(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		s = string(r[:60]) + "…"

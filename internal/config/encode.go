@@ -11,7 +11,7 @@ import (
 	"drover"
 )
 
-// encodedBatch and encodedJob are a submission as EncodeSubmission writes it.
+// encodedBatch and encodedJob are a submission in the form that EncodeSubmission writes.
 type encodedBatch struct {
 	Name string       `json:"name"`
 	Jobs []encodedJob `json:"jobs"`
@@ -59,10 +59,10 @@ type encodedResources struct {
 	Arch   drover.Arch  `json:"arch,omitempty"`
 }
 
-// EncodeSubmission writes a batch so that ParseSubmission reads the same batch, except for its user. It is KindInvalid
-// if the batch has a value that is not UTF-8 text.
+// EncodeSubmission encodes a batch so that ParseSubmission returns the same batch, except for its user. The error is
+// KindInvalid if the batch has a value that is not UTF-8 text.
 func EncodeSubmission(b drover.Batch) ([]byte, error) {
-	// JSON would put another character in the place of a byte that is none.
+	// JSON would replace invalid bytes with another character.
 	for text := range texts(b) {
 		if !utf8.ValidString(text) {
 			return nil, drover.Errorf(drover.KindInvalid, "%s is not UTF-8 text, so it cannot be submitted", quote(text))
@@ -123,7 +123,7 @@ func encode(j drover.JobSpec) encodedJob {
 	return e
 }
 
-// texts are all texts that a batch holds.
+// texts yields all texts in a batch.
 func texts(b drover.Batch) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		all := []string{b.Name}

@@ -15,13 +15,13 @@ const (
 	maxKept   = 200
 )
 
-// Fault is one thing wrong with a file.
+// Fault is one error in a file.
 type Fault struct {
 	File    string `json:"file"`
-	Line    int    `json:"line"`   // from 1; 0 when the whole file is meant
+	Line    int    `json:"line"`   // from 1; 0 for the whole file
 	Column  int    `json:"column"` // from 1, in characters
 	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"` // what to write instead, if it can be guessed
+	Hint    string `json:"hint,omitempty"` // what to write instead, if there is a good guess
 }
 
 // String renders the fault as "file:line:column: message", with the hint on an indented line of its own.
@@ -36,7 +36,7 @@ func (f Fault) String() string {
 	return s
 }
 
-// Faults is everything wrong with a file, in its order. As an error it is also a *drover.Error of kind invalid:
+// Faults is every fault of a file, in the file's order. As an error it is also a *drover.Error of kind invalid:
 // errors.As finds either.
 type Faults []Fault
 
@@ -58,14 +58,14 @@ func (f Faults) As(target any) bool {
 	return ok
 }
 
-// faults collects the faults of one file while it is read.
+// faults collects the faults of one file during reading.
 type faults struct {
 	file  string
 	list  Faults
-	count int // of those in the list, and those that found no room there
+	count int // all faults, including those beyond the list's limit
 }
 
-// add notes a fault at n.
+// add records a fault at n.
 func (f *faults) add(n *node, message, hint string) {
 	f.count++
 	if !f.full() {
@@ -73,10 +73,10 @@ func (f *faults) add(n *node, message, hint string) {
 	}
 }
 
-// full reports whether another fault would only be counted: its hint need not be looked for.
+// full reports whether another fault would only be counted, so that its hint is not needed.
 func (f *faults) full() bool { return len(f.list) == maxKept }
 
-// addUnknown notes at n that there is no such word among those that are known.
+// addUnknown records at n that a word is not one of the known ones.
 func (f *faults) addUnknown(n *node, message, word string, known []string) {
 	hint := ""
 	if !f.full() {
@@ -85,18 +85,18 @@ func (f *faults) addUnknown(n *node, message, word string, known []string) {
 	f.add(n, message, hint)
 }
 
-// addf notes a fault at n that has no hint.
+// addf records a fault at n without a hint.
 func (f *faults) addf(n *node, format string, args ...any) {
 	f.add(n, fmt.Sprintf(format, args...), "")
 }
 
-// addErr notes err at n, with its hint if it has one.
+// addErr records err at n, with its hint if it has one.
 func (f *faults) addErr(n *node, err error) {
 	e := drover.AsError(err, drover.KindInvalid)
 	f.add(n, e.Message, e.Hint)
 }
 
-// err is nil if there are no faults; else they are sorted by place and cut to a number that can be read.
+// err returns nil if there are no faults; otherwise the faults, sorted by place and cut to a readable number.
 func (f *faults) err() error {
 	if len(f.list) == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 //
 //	Size int `yaml:"size,required" min:"1" max:"10" doc:"how many"`
 //
-// The json tag serves where there is no yaml tag. Fields without a name, and those named "-", are no keys.
+// The json tag is used where there is no yaml tag. Fields without a name, and those named "-", are not keys.
 type field struct {
 	name     string
 	index    []int
@@ -21,10 +21,10 @@ type field struct {
 	doc      string
 }
 
-// defaulter is a type that fills in its defaults before what the file says is laid over them.
+// defaulter is a type that sets its defaults before the file's values are decoded into it.
 type defaulter interface{ Default() }
 
-// fieldsOf lists the keys of a struct type, embedded ones included, in the order of their declaration.
+// fieldsOf lists the keys of a struct type, including embedded ones, in the order of declaration.
 func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for _, sf := range reflect.VisibleFields(t) {
@@ -49,7 +49,7 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-// bound reads a min or max tag; nil without one.
+// bound reads a min or max tag; nil if there is none.
 func bound(tag string) *float64 {
 	n, err := strconv.ParseFloat(tag, 64)
 	if err != nil {
@@ -58,7 +58,7 @@ func bound(tag string) *float64 {
 	return &n
 }
 
-// names are the keys' names.
+// names returns the keys' names.
 func names(fields []field) []string {
 	list := make([]string, len(fields))
 	for i, f := range fields {

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is found into the test files, to be read before it is committed")
 
-// TestFiles reads each file in testdata: its comment says what it shows, its last part what must come of it, a value or
-// faults.
+// TestFiles reads each file in testdata: its comment describes what it tests, and its last part is the expected result,
+// a value or faults.
 // covers K6
 func TestFiles(t *testing.T) {
 	t.Run("batch", func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// each lays out every archive in a folder of its own, reads it there and compares.
+// each unpacks every archive into its own folder, reads it there and compares the result.
 func each(t *testing.T, dir string, load func() (any, error)) {
 	paths, err := filepath.Glob(dir + "/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -68,7 +68,7 @@ func each(t *testing.T, dir string, load func() (any, error)) {
 	}
 }
 
-// render is the value as JSON, or the faults.
+// render returns the value as JSON, or the faults.
 func render(t *testing.T, load func() (any, error)) string {
 	value, err := load()
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"drover"
 )
 
-// foreach is the files that the elements of an array are for, written as the pattern, or the patterns, that they match.
-// In a submission the files themselves are listed.
+// foreach is the files that an array's elements are for, written as one or more patterns. A submission lists the files
+// themselves.
 type foreach []eachFile
 
 type eachFile struct {
-	name string // where it is laid: from the folder on in which the pattern's first wildcard is
-	path string // where it is; empty in a submission
+	name string // its name in the working folder: the path from the folder of the pattern's first wildcard
+	path string // its path; empty in a submission
 }
 
 func (f *foreach) decode(d *decoder, n *node) {
@@ -28,7 +28,7 @@ func (f *foreach) decode(d *decoder, n *node) {
 	if n.shape == list && len(n.items) == 0 {
 		d.addf(n, "foreach lists no files")
 	}
-	seen := map[string]string{} // the paths by the names
+	seen := map[string]string{} // the paths by name
 	for i, pattern := range patterns {
 		at := n
 		if n.shape == list {
@@ -58,7 +58,7 @@ func (f *foreach) decode(d *decoder, n *node) {
 	}
 }
 
-// matches are the files that match a pattern, in no order; what is wrong with it is noted.
+// matches returns the files that match a pattern, in no order, and records what is wrong with it.
 func (d *decoder) matches(at *node, pattern string) (files []eachFile, ok bool) {
 	if d.elsewhere {
 		return []eachFile{{name: pattern}}, true
@@ -85,8 +85,8 @@ func (d *decoder) matches(at *node, pattern string) (files []eachFile, ok bool) 
 
 func (foreach) schema() *jsonschema.Schema { return nameList{}.schema() }
 
-// foreach checks that the files of an array's elements are its only source of elements, and are laid beside its other
-// inputs.
+// foreach checks that an array with files has no other source of elements, and that the files do not collide with its
+// other inputs.
 func (c *checker) foreach(j jobFile, n *node) {
 	if len(j.Foreach) == 0 {
 		return

@@ -28,7 +28,7 @@ func seed(f *testing.F, dir string) {
 	}
 }
 
-// places checks that an error is a list of faults, bounded, each with a message and in order.
+// places checks that an error is a limited list of faults, each with a message and in order.
 func places(t *testing.T, err error) {
 	var faults config.Faults
 	if !errors.As(err, &faults) || len(faults) == 0 || len(faults) > 21 {
@@ -44,8 +44,8 @@ func places(t *testing.T, err error) {
 	}
 }
 
-// FuzzBatch: whatever the bytes, reading ends, with faults or with a batch that keeps what the rest of the program
-// relies on.
+// FuzzBatch checks that reading any bytes ends, with faults or with a batch that has the properties which the rest of
+// the program relies on.
 func FuzzBatch(f *testing.F) {
 	seed(f, "testdata/batch")
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -76,7 +76,7 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// FuzzConfig: whatever the bytes, reading ends, with faults or with a configuration that hashes alike twice.
+// FuzzConfig checks that reading any bytes ends, with faults or with a configuration whose hash is the same twice.
 func FuzzConfig(f *testing.F) {
 	seed(f, "testdata/config")
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -100,7 +100,7 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// TestFaultsAreTheSameTwice guards against faults that depend on the order of a map.
+// TestFaultsAreTheSameTwice catches faults that depend on the order of a map.
 func TestFaultsAreTheSameTwice(t *testing.T) {
 	text := []byte("jobs: [{name: a, command: [x], env: {A-B: c, DROVER_X: d}, labels: {'!': a}, resources: {memory: 1, disk: 1}}, {name: a}]")
 	_, first := config.ParseBatch("batch.yaml", text, "")

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestHostileTexts reads texts that are built to cost more than they weigh.
+// TestHostileTexts reads texts that are built to cost far more than their size.
 func TestHostileTexts(t *testing.T) {
 	var keys strings.Builder
 	for i := range 100_000 {
@@ -91,7 +91,7 @@ func TestWhereAKeyBelongsIsSaid(t *testing.T) {
 	}
 }
 
-// cpuTime is what this process has used, which other work on the host does not lengthen.
+// cpuTime returns the CPU time of this process, which other work on the host does not affect.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage

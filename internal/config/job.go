@@ -15,7 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// batchFile is a batch as it is written.
+// batchFile is a batch in its written form.
 type batchFile struct {
 	Name string    `yaml:"name" doc:"names the results folder; default: the file's name"`
 	Jobs []jobFile `yaml:"jobs,required" doc:"what to run"`
@@ -23,13 +23,13 @@ type batchFile struct {
 	Notify *notifyFile `yaml:"notify" doc:"post messages about the batch to a URL"`
 }
 
-// notifyFile is who is told, and at what, as it is written.
+// notifyFile is, in its written form, who is notified, and when.
 type notifyFile struct {
 	URL string     `yaml:"url,required" doc:"https://…: Slack, ntfy, or your own program, which receives JSON"`
 	On  []notifyOn `yaml:"on" doc:"failed: when the first job fails; final: when all jobs are final; default: final"`
 }
 
-// notifyOn is what somebody is told at.
+// notifyOn is an occasion for a notification.
 type notifyOn string
 
 func (o *notifyOn) decode(d *decoder, n *node) {
@@ -45,7 +45,7 @@ func (notifyOn) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{Enum: []any{drover.NotifyFailed, drover.NotifyFinal}}
 }
 
-// spec is it in the words of package drover.
+// spec converts it to package drover's type.
 func (y *notifyFile) spec() *drover.Notify {
 	if y == nil {
 		return nil
@@ -60,7 +60,7 @@ func (y *notifyFile) spec() *drover.Notify {
 	return n
 }
 
-// CheckNotify says why messages cannot be posted to a URL.
+// CheckNotify returns why messages cannot be posted to a URL.
 func CheckNotify(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || len(text) > 2000 {
@@ -69,7 +69,7 @@ func CheckNotify(text string) error {
 	return nil
 }
 
-// jobFile is a job as it is written.
+// jobFile is a job in its written form.
 type jobFile struct {
 	Name       string            `yaml:"name,required" doc:"unique in the batch; names the results folder"`
 	Array      array             `yaml:"array" doc:"a count (20 means DROVER_ARRAY_INDEX 0 to 19), a range, 1-20, or a list, 1,3,5-9"`
@@ -95,7 +95,7 @@ type jobFile struct {
 	Labels     map[string]string `yaml:"labels" doc:"for searches, budgets and shares"`
 }
 
-// Default fills in the defaults of a job.
+// Default sets the defaults of a job.
 func (j *jobFile) Default() {
 	spec := DefaultJob()
 	*j = jobFile{
@@ -106,12 +106,12 @@ func (j *jobFile) Default() {
 	}
 }
 
-// refine says that there is a command, or an image that may have one.
+// refine requires a command, or an image that may have one.
 func (jobFile) refine(s *jsonschema.Schema) {
 	s.AnyOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"image"}}}
 }
 
-// DefaultJob is a job with only defaults, without name and command.
+// DefaultJob returns a job with only defaults, without name and command.
 func DefaultJob() drover.JobSpec {
 	return drover.JobSpec{
 		Resources: drover.Resources{CPU: drover.DefaultCPU, Memory: drover.DefaultMemory, Disk: drover.DefaultDisk},
@@ -140,10 +140,10 @@ type input struct {
 	From string `yaml:"from" doc:"a job whose outputs appear in a folder with its name"`
 }
 
-// instead is for those who write the path alone.
+// instead is the hint for a path that is written alone.
 func (input) instead(text string) string { return "write {path: " + text + "}" }
 
-// output is a pattern, alone or as the glob of a mapping.
+// output is a pattern, written alone or as the glob of a mapping.
 type output outputFile
 
 type outputFile struct {
@@ -163,7 +163,7 @@ func (output) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, schemaOf(reflect.TypeFor[outputFile]())}}
 }
 
-// retry is how often a job is tried again, alone or as the times of a mapping.
+// retry is how often a job is retried, written alone or as the times of a mapping.
 type retry retryFile
 
 type retryFile struct {
@@ -172,7 +172,7 @@ type retryFile struct {
 	Delay     time.Duration `yaml:"delay" doc:"the delay before the first retry; it doubles with each retry, up to an hour; default: 10s"`
 }
 
-// Default fills in the delay.
+// Default sets the delay.
 func (r *retryFile) Default() { r.Delay = drover.DefaultRetryDelay }
 
 func (r *retry) decode(d *decoder, n *node) {
@@ -193,7 +193,7 @@ func (r retry) spec() drover.Retry {
 	return drover.Retry{ExitCodes: r.ExitCodes, Times: r.Times, Delay: r.Delay}
 }
 
-// spec is the job in the words of package drover, the paths of its inputs as place gives them.
+// spec converts the job to package drover's type, with the paths of its inputs as place returns them.
 func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 	s := drover.JobSpec{
 		Name:       j.Name,
@@ -236,8 +236,8 @@ func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 	return s
 }
 
-// waitsFor names the jobs that must succeed before this one, and those that must only be final; none twice. What it
-// takes outputs of must succeed, unless it is said to be enough that it ends.
+// waitsFor returns the jobs that must succeed before this one, and those that must only be final; no name twice. A job
+// whose outputs it uses must succeed, unless the file says that its end is enough.
 func (j jobFile) waitsFor() (succeed, end []string) {
 	seen := map[string]bool{}
 	add := func(to *[]string, job string) {
@@ -262,7 +262,7 @@ func (j jobFile) waitsFor() (succeed, end []string) {
 	return succeed, end
 }
 
-// array is the indices of an array, as ParseArray reads them.
+// array is the indices of an array, in the notation of ParseArray.
 type array drover.Array
 
 func (a *array) decode(d *decoder, n *node) {
@@ -271,7 +271,7 @@ func (a *array) decode(d *decoder, n *node) {
 		var items nameList
 		items.decode(d, n)
 		text = strings.Join(items, ",")
-		if _, err := index(text); err == nil { // one index, and no count
+		if _, err := index(text); err == nil { // a single index, not a count
 			text += "-" + text
 		}
 	} else if !d.want(n, scalar) {
@@ -289,10 +289,10 @@ func (array) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{Types: []string{"integer", "string", "array"}, Minimum: new(1.0), Maximum: new(float64(drover.MaxArray)), Pattern: "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"}
 }
 
-// maxIndex bounds the indices of an array, whose number is bounded by drover.MaxArray.
+// maxIndex limits the indices of an array; drover.MaxArray limits their number.
 const maxIndex = 1_000_000_000
 
-// maxRuns is how many indices and ranges a list may have that do not touch.
+// maxRuns limits the separate indices and ranges in a list.
 const maxRuns = 10_000
 
 // ParseArray reads a count ("20": indices 0 to 19), a range ("1-20"), or a list of indices and ranges ("1,3,5-9").
@@ -319,10 +319,10 @@ func ParseArray(text string) (drover.Array, error) {
 	return a, nil
 }
 
-// run is indices that follow one another, both ends included.
+// run is consecutive indices, both ends included.
 type run struct{ first, last int }
 
-// parseRuns reads the indices of an array, as runs that do not touch; none for no elements.
+// parseRuns parses the indices of an array into separate runs; none if there are no elements.
 func parseRuns(text string) (runs []run, err error) {
 	if count, err := index(text); err == nil {
 		runs = append(runs, run{0, count - 1})
@@ -367,7 +367,7 @@ func joined(runs []run) string {
 	return strings.Join(parts, ",")
 }
 
-// index reads an array index in its plain form.
+// index parses an array index in its plain form.
 func index(text string) (int, error) {
 	i, err := strconv.ParseUint(text, 10, 63)
 	if err == nil && i > maxIndex {
@@ -376,7 +376,7 @@ func index(text string) (int, error) {
 	return int(i), err
 }
 
-// command is a program and its arguments. One text is refused: who would split it, a shell or we?
+// command is a program and its arguments. A single text is refused, since how to split it would be unclear.
 type command []string
 
 func (c *command) decode(d *decoder, n *node) {
@@ -404,7 +404,7 @@ func (command) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "array", Items: textSchema(), MinItems: new(1)}
 }
 
-// commandHint writes a command line as a list: by its words if it has nothing that a shell would see to.
+// commandHint writes a command line as a list: by its words, if it has no shell syntax.
 func commandHint(text string) string {
 	words := strings.Fields(text)
 	if strings.ContainsAny(text, "|&;<>()$`\\\"'*?[]#~=%{}\n") || len(words) == 0 {
@@ -416,7 +416,7 @@ func commandHint(text string) string {
 	return "write [" + strings.Join(words, ", ") + `], or ["sh", "-c", ` + quote(text) + `]`
 }
 
-// after is the jobs that one is to run after: a list of names, of which {any: NAME} need not succeed, or one alone.
+// after is the jobs to run after: one name, or a list of names, of which {any: NAME} need not succeed.
 type after []afterOne
 
 type afterOne struct {
@@ -425,7 +425,7 @@ type afterOne struct {
 	at  *node
 }
 
-// afterFile is how jobs are written that need not succeed.
+// afterFile is the written form of jobs that need not succeed.
 type afterFile struct {
 	Any nameList `yaml:"any,required" doc:"jobs that must end first, even if they fail"`
 }
@@ -457,7 +457,7 @@ func (after) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{one, {Type: "array", Items: one}}}
 }
 
-// nameList is a list of names, or a single one.
+// nameList is one name, or a list of names.
 type nameList []string
 
 func (l *nameList) decode(d *decoder, n *node) {

@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader turns JSON that is known to be valid into nodes with their places.
+// jsonReader turns valid JSON into nodes with their places.
 type jsonReader struct {
 	*faults
 	data   []byte
 	tokens *json.Decoder
 	nodes  int
-	at     int // how far line and column are counted
+	at     int // the offset up to which line and column are counted
 	line   int
 	column int
 	broken bool
 }
 
-// parseJSON reads valid JSON into nodes, within the limits that hold for YAML. If it returns nil, it has said why in f.
+// parseJSON parses valid JSON into nodes, within YAML's limits. If it returns nil, f has the reason.
 func parseJSON(data []byte, f *faults) *node {
 	r := &jsonReader{faults: f, data: data, tokens: json.NewDecoder(bytes.NewReader(data)), line: 1, column: 1}
 	r.tokens.UseNumber()
@@ -29,7 +29,7 @@ func parseJSON(data []byte, f *faults) *node {
 	return root
 }
 
-// next is the next token, and an empty node that stands where it begins.
+// next returns the next token, and an empty node at its start.
 func (r *jsonReader) next() (json.Token, *node) {
 	begin := int(r.tokens.InputOffset())
 	for begin < len(r.data) && bytes.IndexByte([]byte(" \t\r\n,:"), r.data[begin]) >= 0 {
@@ -82,7 +82,7 @@ func (r *jsonReader) value(depth int) *node {
 	return n
 }
 
-// inner reads what is in a list or a mapping, up to its end.
+// inner reads the content of a list or mapping up to its end.
 func (r *jsonReader) inner(open json.Delim, n *node, depth int) {
 	n.shape = list
 	if open == '{' {

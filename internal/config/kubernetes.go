@@ -15,7 +15,7 @@ import (
 	"drover"
 )
 
-// Kubernetes is how a cluster's autoscaler, and the cluster itself, are reached for the pools that are node groups.
+// Kubernetes is how the cluster's autoscaler and the cluster itself are reached, for the pools that are node groups.
 type Kubernetes struct {
 	Listen       listenAddress `yaml:"listen" doc:"the address for the cluster's autoscaler: HOST:PORT"`
 	TLS          MutualTLS     `yaml:"tls" doc:"mutual TLS: both sides present a certificate"`
@@ -26,14 +26,14 @@ type Kubernetes struct {
 	DefaultGroup string        `yaml:"default_group" doc:"the node group for instances that have no pool tag and are not in the records"`
 }
 
-// MutualTLS are the files with which both sides prove who they are.
+// MutualTLS is the files by which each side authenticates the other.
 type MutualTLS struct {
 	Cert     FilePath `yaml:"cert" doc:"a file with the certificate to present to the autoscaler"`
 	Key      FilePath `yaml:"key" doc:"a file with its private key"`
 	ClientCA FilePath `yaml:"client_ca" doc:"a file with the certificates of the authorities that sign clients' certificates"`
 }
 
-// NodeDrain is what may be evicted.
+// NodeDrain is which pods may be evicted.
 type NodeDrain struct {
 	Timeout      time.Duration `yaml:"timeout" doc:"remove the node after this long, even if pods still run there; 0: only when it is empty"`
 	BarePods     bool          `yaml:"bare_pods" doc:"true: also pods that would not be replaced"`
@@ -59,15 +59,15 @@ type NodeReserved struct {
 	Disk   drover.Bytes    `yaml:"disk"`
 }
 
-// Taint keeps pods off a node that do not tolerate it.
+// Taint keeps pods without a matching toleration off a node.
 type Taint string
 
-// Default fills in the defaults.
+// Default sets the defaults.
 func (k *Kubernetes) Default() {
 	*k = Kubernetes{Listen: "127.0.0.1:8086", JoinTimeout: 10 * time.Minute}
 }
 
-// Groups are the pools that are node groups.
+// Groups returns the pools that are node groups.
 func (c *Config) Groups() (groups []Pool) {
 	for _, p := range c.Pools {
 		if p.Kubernetes != nil {
@@ -77,14 +77,14 @@ func (c *Config) Groups() (groups []Pool) {
 	return groups
 }
 
-// What Kubernetes takes as a label or taint.
+// What Kubernetes accepts as a label or taint.
 var (
 	nodeLabel      = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 	nodeLabelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 	effects        = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 )
 
-// checkKubernetes sees to it that what is promised of node groups can be kept.
+// checkKubernetes checks that Drover can keep its promises about node groups.
 func (c *Config) checkKubernetes(f *faults) {
 	groups, n := c.Groups(), c.root.find("kubernetes")
 	given := n.shape == mapping && n != c.root
@@ -117,7 +117,7 @@ func (c *Config) checkCluster(f *faults, n *node) {
 	}
 }
 
-// check refuses files with which nobody could prove anything.
+// check rejects missing or unusable files for mutual TLS.
 func (t MutualTLS) check(f *faults, n *node, listen listenAddress) {
 	if t.Cert == "" || t.Key == "" || t.ClientCA == "" {
 		f.addf(n, "cert, key and client_ca are all needed: without them, anyone who can reach %s could destroy every node", listen)
@@ -134,7 +134,7 @@ func (t MutualTLS) check(f *faults, n *node, listen listenAddress) {
 	}
 }
 
-// checkGroup refuses what a node group cannot be.
+// checkGroup rejects settings that a node group cannot have.
 func (p Pool) checkGroup(f *faults, n *node) {
 	k, g := n.find("kubernetes"), p.Kubernetes
 	switch {

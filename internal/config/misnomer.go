@@ -1,7 +1,6 @@
 package config
 
-// misnomers are what other systems call something that has another name here: its key, and what to write. It is a hint
-// only where that key is known.
+// misnomers maps other systems' names to the key and value to write here. A hint is given only where that key exists.
 var misnomers = map[string]struct{ key, write string }{
 	"retries":      {"retry", "write retry: 3 for up to three retries after any exit code, the first after 10s and each of the others after twice as long; or retry: {times: 3, delay: 1m, exit_codes: [75]}"},
 	"depends_on":   {"after", "write after: [JOB]"},

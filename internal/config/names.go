@@ -15,7 +15,7 @@ var (
 	labelKey    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
 )
 
-// CheckFleet says what is wrong with a fleet's name. It must fit into the names and tags of every cloud.
+// CheckFleet returns what is wrong with a fleet's name. The name must fit into names and tags in every cloud.
 func CheckFleet(name string) error {
 	if fleetName.MatchString(name) {
 		return nil
@@ -24,7 +24,7 @@ func CheckFleet(name string) error {
 		WithHint("use 1 to 32 letters, digits and dashes, beginning with a letter")
 }
 
-// CheckName says what is wrong with the name of a batch or a job. It becomes the name of a folder.
+// CheckName returns what is wrong with the name of a batch or a job. The name becomes a folder's name.
 func CheckName(name string) error {
 	switch {
 	case !plainName.MatchString(name):

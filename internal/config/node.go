@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// shape says what a node is.
+// shape is the kind of a node.
 type shape string
 
 const (
@@ -16,8 +16,8 @@ const (
 	mapping shape = "a mapping"
 )
 
-// node is a piece of a file: what it holds and where it stands. Nodes do not change once parsed; an alias shares its
-// anchor's.
+// node is a piece of a file: its content and its place. Nodes do not change after parsing; an alias shares its anchor's
+// nodes.
 type node struct {
 	shape        shape
 	text         string // of a scalar, as written, without quotes
@@ -29,7 +29,7 @@ type node struct {
 // entry is a key of a mapping and its value.
 type entry struct{ key, value *node }
 
-// get is the value under key, nil if there is none.
+// get returns the value under key, nil if there is none.
 func (n *node) get(key string) *node {
 	for _, e := range n.entries {
 		if e.key.text == key {
@@ -39,8 +39,8 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// find follows a path of keys and list indices as far as it leads: the place to point at for a fault, even if the key
-// that is at fault was left out. A value of nothing is as good as its key left out.
+// find follows a path of keys and list indices as far as it exists. That is the place to report a fault, even if the
+// key at fault was left out. A null value counts as a missing key.
 func (n *node) find(path ...string) *node {
 	for _, step := range path {
 		next := n.get(step)
@@ -55,7 +55,7 @@ func (n *node) find(path ...string) *node {
 	return n
 }
 
-// at is find with the path in one text, "resources.memory".
+// at is find with the path as one text, "resources.memory".
 func (n *node) at(path string) *node {
 	if path == "" {
 		return n
@@ -63,7 +63,7 @@ func (n *node) at(path string) *node {
 	return n.find(strings.Split(path, ".")...)
 }
 
-// with returns a mapping that stands where n does and holds those of its entries that keep accepts.
+// with returns a mapping at n's place with those entries that keep accepts.
 func (n *node) with(keep func(e entry) bool) *node {
 	part := &node{shape: mapping, line: n.line, column: n.column}
 	for _, e := range n.entries {
@@ -74,7 +74,7 @@ func (n *node) with(keep func(e entry) bool) *node {
 	return part
 }
 
-// MarshalJSON gives the node's content without places, keys sorted: equal contents, equal bytes.
+// MarshalJSON returns the node's content without places and with sorted keys: equal content gives equal bytes.
 func (n *node) MarshalJSON() ([]byte, error) {
 	switch n.shape {
 	case scalar:

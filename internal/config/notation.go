@@ -14,13 +14,13 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// notation is how values of one type are written in a single word: how it is read, and what the schema says of it.
+// notation is how values of one type are written as a single word: how to parse them, and their schema.
 type notation struct {
 	parse  func(text string) (any, error)
 	schema jsonschema.Schema
 }
 
-// scalarOf finds the notation of a type that has one.
+// scalarOf returns the notation of a type, if it has one.
 func scalarOf(t reflect.Type) (notation, bool) {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
@@ -57,12 +57,12 @@ func scalarOf(t reflect.Type) (notation, bool) {
 	return notation{}, false
 }
 
-// parseWith forgets which type a parser gives.
+// parseWith erases the type that a parser returns.
 func parseWith[T any](parse func(string) (T, error)) func(string) (any, error) {
 	return func(text string) (any, error) { return parse(text) }
 }
 
-// oneOf is the notation of a closed set of words.
+// oneOf returns the notation of a fixed set of words.
 func oneOf[T ~string](words ...T) notation {
 	var enum []any
 	var known []string
@@ -80,8 +80,8 @@ func oneOf[T ~string](words ...T) notation {
 	return notation{parse, jsonschema.Schema{Type: "string", Enum: enum}}
 }
 
-// ParseDuration reads a duration with its unit, such as 90s or 1h30m; 0 needs none. The error's hint says what may have
-// been meant.
+// ParseDuration parses a duration with its unit, such as 90s or 1h30m; 0 needs no unit. The error's hint suggests what
+// may have been meant.
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err == nil && d >= 0 {
@@ -108,7 +108,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return 0, wrong
 }
 
-// ParseSize reads a size, such as 512Mi. The error's hint says what may have been meant.
+// ParseSize parses a size, such as 512Mi. The error's hint suggests what may have been meant.
 func ParseSize(text string) (drover.Bytes, error) {
 	b, err := drover.ParseBytes(text)
 	if err == nil {
@@ -131,19 +131,19 @@ func ParseSize(text string) (drover.Bytes, error) {
 	return 0, wrong.WithHint("the units are Ki, Mi, Gi and Ti, or K, M, G and T")
 }
 
-// atoi reads a small count.
+// atoi parses a small count.
 func atoi(s string) (n int, ok bool) {
 	_, err := fmt.Sscanf(s, "%d", &n)
 	return n, err == nil && fmt.Sprint(n) == s && n < 1_000_000
 }
 
-// maxSecret bounds a file that holds a secret.
+// maxSecret limits the size of a file with a secret.
 const maxSecret = 64 << 10
 
-// secretSource says where a secret is kept.
+// secretSource is where a secret is kept.
 type secretSource struct{ env, file string }
 
-// parseSecret reads ${env:NAME} or file:PATH. A secret written out is refused, and not repeated in the message.
+// parseSecret parses ${env:NAME} or file:PATH. It refuses a written-out secret, without repeating it.
 func parseSecret(text string) (secretSource, error) {
 	if name, ok := strings.CutPrefix(text, "${env:"); ok && envName.MatchString(strings.TrimSuffix(name, "}")) && strings.HasSuffix(name, "}") {
 		return secretSource{env: strings.TrimSuffix(name, "}")}, nil
@@ -155,7 +155,7 @@ func parseSecret(text string) (secretSource, error) {
 		WithHint("write ${env:NAME} for an environment variable, or file:PATH")
 }
 
-// read fetches the secret; a file's last line break is not part of it.
+// read reads the secret; a file's last line break is not part of it.
 func (s secretSource) read(dir string) (drover.Secret, error) {
 	if s.env != "" {
 		text, ok := os.LookupEnv(s.env)
@@ -179,7 +179,7 @@ func (s secretSource) read(dir string) (drover.Secret, error) {
 	return drover.NewSecret(strings.TrimRight(string(text), "\r\n")), nil
 }
 
-// resolve takes a relative path as relative to dir.
+// resolve makes a relative path relative to dir.
 func resolve(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

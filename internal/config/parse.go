@@ -15,8 +15,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits on what a file may make us do. Deep nesting and many keys cost the YAML parser time that grows with their
-// square, and aliases can grow a small file beyond any memory.
+// Limits on the work that a file can cause. Deep nesting and many keys cost the YAML parser quadratic time, and aliases
+// can expand a small file beyond any memory.
 const (
 	maxSize   = MaxSubmission
 	maxDepth  = 32
@@ -25,13 +25,12 @@ const (
 	maxNodes  = 500_000
 	maxTokens = 1_000_000 // of YAML
 
-	// Of YAML that comes over a network there may be less: programs send JSON.
+	// YAML over a network has a lower limit: programs send JSON.
 	maxSentYAML   = 256 << 10
 	maxSentTokens = 50_000
 )
 
-// parseEither reads what is JSON as JSON, and anything else as YAML. To YAML both would be the same, but it takes its
-// time.
+// parseEither parses JSON as JSON, and anything else as YAML. The YAML parser would accept both, but is slow.
 func parseEither(data []byte, f *faults) *node {
 	if len(data) <= MaxSubmission && json.Valid(data) && utf8.Valid(data) {
 		return parseJSON(data, f)
@@ -43,13 +42,13 @@ func parseEither(data []byte, f *faults) *node {
 	return parseWithin(data, maxSentTokens, f)
 }
 
-// parse reads one YAML document into nodes. If it returns nil, it has said why in f.
+// parse parses one YAML document into nodes. If it returns nil, f has the reason.
 func parse(data []byte, f *faults) *node { return parseWithin(data, maxTokens, f) }
 
-// maxBlank is how many lines in a row may be blank: to the YAML parser each costs as much as all before it.
+// maxBlank limits consecutive blank lines: the YAML parser needs as much time for each as for everything before it.
 const maxBlank = 200
 
-// blankRun is where the first line is that is one too many in a row, 0 if there is none.
+// blankRun returns the first line that exceeds the limit of blank lines, 0 if there is none.
 func blankRun(data []byte) (line int) {
 	blank := 0
 	for text := range bytes.Lines(data) {
@@ -79,7 +78,7 @@ func parseWithin(data []byte, tokens int, f *faults) (root *node) {
 		f.addf(&node{line: line, column: 1}, "more than %d lines in a row are blank", maxBlank)
 		return nil
 	}
-	// The YAML parser is not ours: a file that makes it panic is a bad file, not a reason to go down.
+	// The YAML parser is a dependency: if it panics, the file is reported as bad and the program goes on.
 	defer func() {
 		if r := recover(); r != nil {
 			f.addf(whole, "the file is not valid YAML: %v", r)
@@ -98,7 +97,7 @@ func parseWithin(data []byte, tokens int, f *faults) (root *node) {
 	return root
 }
 
-// document finds the one document of a file, an empty mapping if there is none.
+// document returns the only document of a file, an empty mapping if there is none.
 func document(data []byte, most int, f *faults) ast.Node {
 	tokens := lexer.Tokenize(string(data))
 	if len(tokens) > most {
@@ -135,8 +134,8 @@ func document(data []byte, most int, f *faults) ast.Node {
 	return found
 }
 
-// outsized finds the token at which nesting, or the number of keys of one mapping, passes its limit, and says which. It
-// follows block style by columns: every level begins at least one further right, and what begins to its left ends it.
+// outsized returns the first token whose nesting, or whose mapping's number of keys, exceeds its limit, and which. In
+// block style every level starts at least one column further right, and a token to its left ends it.
 func outsized(tokens token.Tokens) (*token.Token, string) {
 	flow := 0
 	var keys [maxIndent + 1]int // of the mapping that is open at each column
@@ -174,7 +173,7 @@ func outsized(tokens token.Tokens) (*token.Token, string) {
 	return nil, ""
 }
 
-// place is an empty node that stands where t does.
+// place returns an empty node at t's place.
 func place(t *token.Token) *node {
 	if t == nil || t.Position == nil {
 		return &node{}

@@ -14,7 +14,7 @@ import (
 	"drover"
 )
 
-// FilePath is the absolute path of a file on this host. In the file it may be relative, to the file's own folder.
+// FilePath is the absolute path of a file on this host. In the file it may be relative to the file's own folder.
 type FilePath string
 
 func (p *FilePath) decode(d *decoder, n *node) {
@@ -31,13 +31,13 @@ func (FilePath) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: "."}
 }
 
-// FileText is the content of a user's file, read with the configuration.
+// FileText is the content of a user's file, which is read with the configuration.
 type FileText struct {
 	Path FilePath
 	Text string
 }
 
-// maxFileText bounds such a file: no cloud takes more.
+// maxFileText limits such a file: no cloud accepts more.
 const maxFileText = 1 << 20
 
 func (f *FileText) decode(d *decoder, n *node) {
@@ -67,7 +67,7 @@ func (f *FileText) decode(d *decoder, n *node) {
 
 func (FileText) schema() *jsonschema.Schema { return FilePath("").schema() }
 
-// Images are what instances boot from, by architecture; under "" for any.
+// Images are the images that instances boot, by architecture; under "" for any architecture.
 type Images map[drover.Arch]string
 
 func (i *Images) decode(d *decoder, n *node) {
@@ -97,7 +97,7 @@ func (Images) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{image, each}}
 }
 
-// HookTarget is a script, by its absolute path, a URL, or a script in an attribute of a cloud: attribute:CLOUD/NAME.
+// HookTarget is the absolute path of a script, a URL, or a script in a cloud's attribute: attribute:CLOUD/NAME.
 type HookTarget string
 
 func (t *HookTarget) decode(d *decoder, n *node) {
@@ -120,12 +120,12 @@ func (t *HookTarget) decode(d *decoder, n *node) {
 
 func (HookTarget) schema() *jsonschema.Schema { return FilePath("").schema() }
 
-// isURL reports whether it is no script.
+// isURL reports whether the target is a URL, not a script.
 func (t HookTarget) isURL() bool {
 	return strings.HasPrefix(string(t), "http://") || strings.HasPrefix(string(t), "https://")
 }
 
-// Attribute is the cloud and the attribute that hold the script, if it is kept there.
+// Attribute returns the cloud and the attribute that have the script, if it is in an attribute.
 func (t HookTarget) Attribute() (cloud, name string, is bool) {
 	rest, is := strings.CutPrefix(string(t), "attribute:")
 	cloud, name, _ = strings.Cut(rest, "/")
@@ -143,7 +143,7 @@ type Hooks struct {
 	Broken    HookTarget `yaml:"broken" doc:"an instance is broken and about to be destroyed"`
 }
 
-// Scripts are the hooks that are set: paths, URLs and attributes.
+// Scripts returns the hooks that are set: paths, URLs and attributes.
 func (h Hooks) Scripts() map[drover.Hook]string {
 	all := map[drover.Hook]string{}
 	for hook, path := range map[drover.Hook]HookTarget{
@@ -157,7 +157,7 @@ func (h Hooks) Scripts() map[drover.Hook]string {
 	return all
 }
 
-// checkScripts refuses scripts that could never run; root is where the hooks stand.
+// checkScripts rejects scripts that could never run; root is the node with the hooks.
 func (c *Config) checkScripts(f *faults, root *node, h Hooks) {
 	scripts := h.Scripts()
 	for _, hook := range drover.Hooks() {

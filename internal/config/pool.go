@@ -51,7 +51,7 @@ type Pool struct {
 	Kubernetes    *NodeGroup        `yaml:"kubernetes" doc:"instead of size, floor and spare: a node group, whose size the cluster's autoscaler sets"`
 }
 
-// PoolResources is the minimum for each instance of a pool.
+// PoolResources is the minimum of each instance of a pool.
 type PoolResources struct {
 	VCPUs  drover.MilliCPU `yaml:"vcpus" doc:"processors"`
 	Memory drover.Bytes    `yaml:"memory"`
@@ -71,7 +71,7 @@ type Portion struct {
 	Part  Percent
 }
 
-// Of is the portion of n instances; a percentage is at least one instance.
+// Of returns the portion of count instances; a percentage is at least one instance.
 func (p Portion) Of(count int) int {
 	if p.Part == 0 {
 		return p.Count
@@ -79,7 +79,7 @@ func (p Portion) Of(count int) int {
 	return max(1, count*int(p.Part)/int(wholePercent))
 }
 
-// String is the portion as it is written.
+// String returns the portion in its written form.
 func (p Portion) String() string {
 	if p.Part == 0 {
 		return strconv.Itoa(p.Count)
@@ -108,18 +108,18 @@ func (Portion) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "integer", Minimum: new(0.0)}, {Type: "string", Pattern: `^([0-9]+|[0-9]{1,2}(\.[0-9]{1,2})?%)$`}}}
 }
 
-// Default fills in the defaults of a pool.
+// Default sets the defaults of a pool.
 func (p *Pool) Default() {
 	*p = Pool{Spread: drover.SpreadBalanced, Cooldown: 5 * time.Minute, Login: drover.LoginSSH}
 	p.Replace.Default()
 }
 
-// Default is one at a time.
+// Default replaces one instance at a time.
 func (r *Replace) Default() {
 	*r = Replace{MaxUnavailable: Portion{Count: 1}, MaxSurge: Portion{Count: 1}}
 }
 
-// Kind is the kind of the pool's number, and the number.
+// Kind returns the kind of the pool's number, and the number.
 func (p Pool) Kind() (drover.PoolKind, int) {
 	switch {
 	case p.Kubernetes != nil:
@@ -143,7 +143,7 @@ func (p Pool) RunsJobs() bool {
 	return *p.Jobs
 }
 
-// TypeNames are the pool's instance types; none: any that has the resources.
+// TypeNames returns the pool's instance types; none: any type with the resources.
 func (p Pool) TypeNames() []string {
 	if p.Type != "" {
 		return []string{p.Type}
@@ -151,13 +151,13 @@ func (p Pool) TypeNames() []string {
 	return p.Types
 }
 
-// Need is the minimum for each instance.
+// Need returns the minimum of each instance.
 func (p Pool) Need() drover.Resources {
 	r := p.Resources
 	return drover.Resources{CPU: r.VCPUs, Memory: r.Memory, Disk: p.Disk, GPUs: r.GPUs, Arch: r.Arch}
 }
 
-// TemplateHash is the same for pools whose instances are created alike.
+// TemplateHash is equal for pools whose instances are created in the same way.
 func (p Pool) TemplateHash() string {
 	return digest(struct {
 		Types  []string
@@ -171,7 +171,7 @@ func (p Pool) TemplateHash() string {
 	}{slices.Sorted(slices.Values(p.TypeNames())), p.Need(), p.Markets(), p.Login, p.CloudInit.Text, p.Template.Text, p.Kubernetes.made(), p.Image})[:16]
 }
 
-// made is what of a node group makes its nodes what they are.
+// made returns the part of a node group that determines how its nodes are created.
 func (g *NodeGroup) made() *NodeGroup {
 	if g == nil {
 		return nil
@@ -181,7 +181,7 @@ func (g *NodeGroup) made() *NodeGroup {
 	return &own
 }
 
-// named puts pools in order, each with its name, and with all clouds if it names none.
+// named sorts pools, and sets each one's name and, if it names no clouds, all clouds.
 func named(pools map[string]Pool, clouds []Cloud) (list []Pool) {
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		p := pools[name]
@@ -196,12 +196,12 @@ func named(pools map[string]Pool, clouds []Cloud) (list []Pool) {
 	return list
 }
 
-// checkPools looks at the values of each pool together.
+// checkPools checks the values of each pool against each other.
 func (c *Config) checkPools(f *faults) {
 	for _, p := range c.Pools {
 		n := c.root.find("pools", p.Name)
 		if n.shape != mapping {
-			continue // which was said
+			continue // already reported
 		}
 		if !fleetName.MatchString(p.Name) {
 			f.add(n, quote(p.Name)+" cannot be a pool's name", "use 1 to 32 letters, digits and dashes, beginning with a letter")
@@ -211,7 +211,7 @@ func (c *Config) checkPools(f *faults) {
 	}
 }
 
-// checkPool looks at a pool's values together, but for its number.
+// checkPool checks a pool's values against each other, except its number.
 func (c *Config) checkPool(f *faults, n *node, p Pool) {
 	p.checkWork(f, n)
 	p.checkMarkets(f, n)
@@ -222,7 +222,7 @@ func (c *Config) checkPool(f *faults, n *node, p Pool) {
 	c.checkScripts(f, n.find("hooks"), p.Hooks)
 }
 
-// checkKind sees to it that the pool has one number, within its most.
+// checkKind checks that the pool has one number, within its maximum.
 func (p Pool) checkKind(f *faults, n *node) {
 	var given []string
 	for _, key := range []string{"size", "floor", "spare", "kubernetes"} {
@@ -250,7 +250,7 @@ func (p Pool) checkKind(f *faults, n *node) {
 	}
 }
 
-// checkWork sees to it that jobs can run where they may.
+// checkWork checks that jobs can run on a pool that allows them.
 func (p Pool) checkWork(f *faults, n *node) {
 	kind, _ := p.Kind()
 	switch {
@@ -263,8 +263,7 @@ func (p Pool) checkWork(f *faults, n *node) {
 	}
 }
 
-// checkMarkets sees to it that the pool has one market, or a mix of both, and that its prefix can begin a name
-// everywhere.
+// checkMarkets checks that the pool has one market, or a mix of both, and that its prefix is valid in every cloud.
 func (p Pool) checkMarkets(f *faults, n *node) {
 	if p.Market != "" && p.Mix != (drover.Mix{}) {
 		f.add(n.find("mix"), "market and mix are both given", "leave out market")
@@ -274,7 +273,7 @@ func (p Pool) checkMarkets(f *faults, n *node) {
 	}
 }
 
-// checkStopped refuses to keep stopped what clouds do not let be stopped, or what nobody would start.
+// checkStopped rejects stopped instances in node groups, and in pools that may use spot.
 func (p Pool) checkStopped(f *faults, n *node) {
 	switch kind, _ := p.Kind(); {
 	case p.Stopped == 0:
@@ -285,10 +284,10 @@ func (p Pool) checkStopped(f *faults, n *node) {
 	}
 }
 
-// namePrefix leaves room for the rest of a name in every cloud, some of which take 63 characters.
+// namePrefix leaves room for the rest of a name in every cloud; some allow 63 characters.
 var namePrefix = regexp.MustCompile(`^[a-z][a-z0-9-]{0,15}$`)
 
-// Markets is the market that the pool uses; empty: both, as its mix says.
+// Markets returns the pool's market; empty: both, in the proportions of its mix.
 func (p Pool) Markets() drover.Market {
 	if p.Mix != (drover.Mix{}) {
 		return ""
@@ -296,8 +295,8 @@ func (p Pool) Markets() drover.Market {
 	return cmp.Or(p.Market, drover.OnDemand)
 }
 
-// checkPlaces sees to it that the pool's clouds and zones are there, as far as the configuration says which there are,
-// and take so many.
+// checkPlaces checks that the pool's clouds and zones exist, as far as the configuration lists them, and allow that
+// many instances.
 func (c *Config) checkPlaces(f *faults, n *node, p Pool) {
 	var zones []string
 	all, most := true, 0
@@ -327,7 +326,7 @@ func (c *Config) checkPlaces(f *faults, n *node, p Pool) {
 	}
 }
 
-// zones are those that the cloud's part of the file names; none if it leaves them to the driver.
+// zones returns the zones in the cloud's part of the file; none if the driver decides.
 func (c Cloud) zones() (names []string) {
 	if c.own == nil {
 		return nil
@@ -340,7 +339,7 @@ func (c Cloud) zones() (names []string) {
 	return names
 }
 
-// checkPoolTypes refuses types that no cloud of the pool may use.
+// checkPoolTypes rejects types that no cloud of the pool may use.
 func (c *Config) checkPoolTypes(f *faults, n *node, p Pool) {
 	if p.Type != "" && len(p.Types) > 0 {
 		f.add(n.find("types"), "type and types are both given", "write only types:")
@@ -361,7 +360,7 @@ func (c *Config) checkPoolTypes(f *faults, n *node, p Pool) {
 	}
 }
 
-// checkPoolLife sees to it that timeouts are longer than what happens within them.
+// checkPoolLife checks that timeouts are longer than what happens within them.
 func (c *Config) checkPoolLife(f *faults, n *node, p Pool) {
 	if p.BootProbe != "" && p.Login == drover.LoginNone {
 		f.add(n.find("boot_probe"), "a boot probe runs on the instance, but Drover does not log in there", "leave it out; a health check needs no login")

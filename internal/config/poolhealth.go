@@ -11,7 +11,7 @@ import (
 	"drover"
 )
 
-// Health is how the controller checks the instances of a pool. Without TCP and HTTP it does not.
+// Health is how the controller checks a pool's instances. Without TCP and HTTP it does not check them.
 type Health struct {
 	TCP      int           `yaml:"tcp" min:"1" max:"65535" doc:"it passes when this port accepts a connection"`
 	HTTP     HTTPCheck     `yaml:"http" doc:"it passes when this port answers a GET of this path with a status from 200 to 399, such as :80/healthz"`
@@ -21,7 +21,7 @@ type Health struct {
 	Within   time.Duration `yaml:"boot_timeout" doc:"a new instance must pass within this time after its boot; default: instances.boot_timeout"`
 }
 
-// Default fills in the default interval and number of failures.
+// Default sets the default interval and number of failures.
 func (h *Health) Default() { *h = Health{Interval: 10 * time.Second, Failures: 3} }
 
 // HTTPCheck is :PORT/PATH.
@@ -42,7 +42,7 @@ func (HTTPCheck) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: "^:[0-9]+/"}
 }
 
-// parts are the port, 0 if there is none, and the path with its query.
+// parts returns the port, 0 if there is none, and the path with its query.
 func (c HTTPCheck) parts() (port int, path string) {
 	number, path, ok := strings.Cut(string(c), "/")
 	host, text, err := net.SplitHostPort(number)
@@ -52,7 +52,7 @@ func (c HTTPCheck) parts() (port int, path string) {
 	return port, "/" + path
 }
 
-// Target is the port that is tried, 0 for none, and the path of an HTTP check, empty for a connection alone.
+// Target returns the port to connect to, 0 for none, and the path of an HTTP check, empty for just a connection.
 func (h *Health) Target() (port int, path string) {
 	switch {
 	case h == nil:
@@ -63,7 +63,7 @@ func (h *Health) Target() (port int, path string) {
 	return h.TCP, ""
 }
 
-// Check ensures that there is one check, and that it ends before the next one begins.
+// Check ensures that there is one check, and that it ends before the next one starts.
 func (h *Health) Check() error {
 	if h.Timeout == 0 {
 		h.Timeout = min(5*time.Second, h.Interval)

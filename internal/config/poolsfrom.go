@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// PoolsFrom is where a pool is described that is not in the file.
+// PoolsFrom is where to find the description of a pool that is not in the file.
 type PoolsFrom struct {
 	Cloud     string `yaml:"cloud,required" doc:"the cloud that has the attribute, which is read each time the cloud is listed"`
 	Attribute string `yaml:"attribute" doc:"the attribute's name; default: prevmtable; the environment variable PREVMTABLE_ATTRIBUTE overrides it"`
@@ -19,8 +19,8 @@ func (c *Config) checkPoolsFrom(f *faults) {
 	}
 }
 
-// WithPool is the configuration with one more pool, which may be in all clouds that have the same driver as the one
-// that describes it. Those are listed so often; 0: as often as they are.
+// WithPool returns the configuration with one more pool. The pool may use all clouds that have the same driver as the
+// cloud which describes it. Listing is how often those clouds are listed; 0: unchanged.
 func (c *Config) WithPool(p Pool, listing time.Duration) (*Config, error) {
 	with := *c
 	f := &faults{file: c.file}

@@ -12,11 +12,10 @@ import (
 	"drover"
 )
 
-// priceInterval is how often a cloud is asked for its prices unless the file says otherwise: spot prices move within
-// hours, not minutes.
+// priceInterval is the default interval for listing a cloud's prices: spot prices change within hours, not minutes.
 const priceInterval = 15 * time.Minute
 
-// Prices are what is paid in a cloud, where that differs from its list.
+// Prices are the prices paid in a cloud, where they differ from its list.
 type Prices struct {
 	Discount Percent       `yaml:"discount" doc:"a discount on the list prices, such as 12%"`
 	Reserved []Reservation `yaml:"reserved" doc:"reservations: this many on-demand instances of a type have their own price"`
@@ -24,7 +23,7 @@ type Prices struct {
 	Interval time.Duration `yaml:"interval" doc:"how often to ask the cloud for types and prices"`
 }
 
-// Default fills in the defaults of prices.
+// Default sets the defaults of prices.
 func (p *Prices) Default() { *p = Prices{Interval: priceInterval} }
 
 // Reservation is a commitment to a number of instances of a type.
@@ -34,7 +33,7 @@ type Reservation struct {
 	Price drover.Money `yaml:"price,required" doc:"the price of each per hour"`
 }
 
-// Percent is a part of a whole, in hundredths of a percent, less than all of it.
+// Percent is a part of a whole, less than the whole, in hundredths of a percent.
 type Percent int
 
 const wholePercent Percent = 100_00
@@ -44,7 +43,7 @@ func (p *Percent) decode(d *decoder, n *node) {
 		return
 	}
 	text, hasSign := strings.CutSuffix(n.text, "%")
-	part, err := drover.ParseMilliCPU(strings.TrimSpace(text)) // which is a number in thousandths, too
+	part, err := drover.ParseMilliCPU(strings.TrimSpace(text)) // it parses a number in thousandths
 	switch {
 	case err != nil || part%10 != 0 || Percent(part/10) >= wholePercent:
 		d.add(n, fmt.Sprintf("%s is not a percentage below 100%%", quote(n.text)), "write 12% or 7.5%")
@@ -59,11 +58,11 @@ func (Percent) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{Types: []string{"string", "integer"}, Pattern: `^(0|[0-9]{1,2}(\.[0-9]{1,2})?%)$`}
 }
 
-// String is the percentage as it is written, such as "7.5%".
+// String returns the percentage in its written form, such as "7.5%".
 func (p Percent) String() string { return strconv.FormatFloat(float64(p)/100, 'f', -1, 64) + "%" }
 
-// Offer is an offering of the cloud's list as it is paid, with the root volume that each instance has, and why it may
-// not be used, if so, at the price that it has without.
+// Offer returns a listed offering at its actual price, with the root volume of each instance, and why it may not be
+// used, if so. The type filter applies to the price without the volume.
 func (c Cloud) Offer(listed drover.Offering) (paid drover.Offering, whyNot string) {
 	for _, price := range []*drover.Money{&listed.Price, &listed.DiskPrice} {
 		*price = price.Part(int64(wholePercent-c.Prices.Discount), int64(wholePercent))
@@ -72,7 +71,7 @@ func (c Cloud) Offer(listed drover.Offering) (paid drover.Offering, whyNot strin
 	return listed.WithVolume(cmp.Or(listed.Type.Resources.Disk, c.Disk)), whyNot
 }
 
-// checkPrices looks at a cloud's prices together.
+// checkPrices checks a cloud's prices against each other.
 func checkPrices(f *faults, n *node, p Prices) {
 	if p.Interval < time.Minute && n.shape == mapping {
 		f.addf(n.find("interval"), "interval (%v) must be at least 1m, to avoid overloading the cloud", p.Interval)

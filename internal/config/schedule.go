@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // time zones are known on every host
+	_ "time/tzdata" // includes the time zones in the binary
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/robfig/cron/v3"
@@ -22,7 +22,7 @@ type Scheduled struct {
 // Cron is a recurring time, in five fields.
 type Cron string
 
-// cronFields are the parser's: no seconds, and no words such as @every, whose times depend on when one asks.
+// cronFields excludes seconds, and words such as @every, whose times depend on the time of the query.
 var cronFields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
 func (c *Cron) decode(d *decoder, n *node) {
@@ -55,15 +55,14 @@ func (z *TimeZone) decode(d *decoder, n *node) {
 
 func (TimeZone) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
 
-// longestLookBack is how long ago a schedule may last have said something: longer than from one February 29 to the
-// next.
+// longestLookBack is longer than the longest gap between two times of a schedule: from one February 29 to the next.
 const longestLookBack = 9 * 366 * 24 * time.Hour
 
-// around is when the schedule said something last, at now or before, and when it does next; zero: never.
+// around returns the schedule's last time, at now or before, and its next; zero: never.
 func (s Scheduled) around(now time.Time) (last, next time.Time) {
 	zone, err := time.LoadLocation(string(s.TimeZone))
 	if err != nil {
-		panic(err) // it was found when it was read
+		panic(err) // reading rejects such a time
 	}
 	times, err := cronFields.Parse(string(s.Cron))
 	if err != nil {
@@ -78,12 +77,12 @@ func (s Scheduled) around(now time.Time) (last, next time.Time) {
 	return last, times.Next(now)
 }
 
-// at is the pool as it is at a time by its schedule, and when that changes next; zero: never.
+// at returns the pool at a time by its schedule, and when that changes next; zero: never.
 func (p Pool) at(now time.Time) (_ Pool, next time.Time) {
 	latest := time.Time{}
 	for i := range p.Schedule {
 		last, then := p.Schedule[i].around(now)
-		if !last.IsZero() && !last.Before(latest) { // of those at once the last
+		if !last.IsZero() && !last.Before(latest) { // the last of those at the same time wins
 			latest = last
 			p.set(&p.Schedule[i].To)
 		}
@@ -94,8 +93,8 @@ func (p Pool) at(now time.Time) (_ Pool, next time.Time) {
 	return p, next
 }
 
-// Numbers are the highest and the lowest number of instances that the pool keeps at some time, by its size or floor and
-// its schedule.
+// Numbers returns the highest and the lowest number of instances that the pool keeps at any time, by its size or floor
+// and its schedule.
 func (p Pool) Numbers() (most, least int) {
 	kind, count := p.Kind()
 	if kind != drover.PoolSize && kind != drover.PoolFloor {
@@ -120,7 +119,7 @@ func (p *Pool) set(count *int) {
 	}
 }
 
-// At is the configuration as its pools' schedules have it at a time, and when they change it next; zero: never.
+// At returns the configuration at a time by its pools' schedules, and when they change it next; zero: never.
 func (c *Config) At(now time.Time) (_ *Config, next time.Time) {
 	then := *c
 	then.Pools = nil
@@ -134,7 +133,7 @@ func (c *Config) At(now time.Time) (_ *Config, next time.Time) {
 	return &then, next
 }
 
-// checkSchedule refuses numbers that the pool could not have.
+// checkSchedule rejects numbers that the pool cannot have.
 func (c *Config) checkSchedule(f *faults, n *node, p Pool, most int) {
 	for i, s := range p.Schedule {
 		at := n.find("schedule", strconv.Itoa(i), "to")

@@ -13,21 +13,21 @@ import (
 
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-// described is a custom type that says how it may be written.
+// described is a custom type that describes its written form.
 type described interface{ schema() *jsonschema.Schema }
 
-// refined is a struct of whose keys more can be said than of each by itself.
+// refined is a struct with constraints on several of its keys.
 type refined interface{ refine(s *jsonschema.Schema) }
 
-// BatchSchema is the JSON Schema of batch files.
+// BatchSchema returns the JSON Schema of batch files.
 func BatchSchema() ([]byte, error) {
 	s := schemaOf(reflect.TypeFor[batchFile]())
 	s.Schema, s.Title = dialect, "a batch of Drover jobs"
 	return json.MarshalIndent(s, "", "  ")
 }
 
-// Schema is the JSON Schema of configuration files. For each driver it takes a value of the type that the driver
-// decodes its own keys into; a driver that is not among them may have any keys.
+// Schema returns the JSON Schema of configuration files. For each driver the caller passes a value of the type into
+// which the driver decodes its own keys; a driver without one may have any keys.
 func Schema(drivers map[string]any) ([]byte, error) {
 	s := schemaOf(reflect.TypeFor[configFile]())
 	s.Schema, s.Title = dialect, "a configuration of Drover"
@@ -36,7 +36,7 @@ func Schema(drivers map[string]any) ([]byte, error) {
 	return json.MarshalIndent(s, "", "  ")
 }
 
-// cloudSchema is the common keys, and for each driver its own beside them.
+// cloudSchema has the common keys, and each driver's own keys beside them.
 func cloudSchema(drivers map[string]any) *jsonschema.Schema {
 	s := schemaOf(reflect.TypeFor[Common]())
 	filter := s.Properties["types"]
@@ -57,16 +57,16 @@ func cloudSchema(drivers map[string]any) *jsonschema.Schema {
 	return s
 }
 
-// driverIs holds for clouds of this driver.
+// driverIs matches clouds of this driver.
 func driverIs(name string) *jsonschema.Schema {
 	var value any = name
 	return &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"driver": {Const: &value}}}
 }
 
-// never holds for nothing.
+// never matches nothing.
 func never() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
 
-// schemaOf describes how a value of type t is written, by the same fields that the decoder walks.
+// schemaOf describes the written form of a type, from the same fields that the decoder uses.
 func schemaOf(t reflect.Type) *jsonschema.Schema {
 	if d, ok := reflect.Zero(t).Interface().(described); ok {
 		return d.schema()
@@ -100,12 +100,12 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 	panic(fmt.Sprintf("config: no schema for a %v", t))
 }
 
-// textSchema allows what YAML takes for a number or a truth as well: it is read as it is written.
+// textSchema also allows YAML's numbers and booleans, which are read as they are written.
 func textSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{Types: []string{"string", "number", "boolean"}}
 }
 
-// objectOf describes a struct: its keys and no others.
+// objectOf describes a struct: its keys, and no others.
 func objectOf(t reflect.Type) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: never()}
 	for _, f := range fieldsOf(t) {

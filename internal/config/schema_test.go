@@ -159,7 +159,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// namesKeys looks for every property of a schema in the example, in a comment or not.
+// namesKeys checks that every property of a schema is in the example, possibly in a comment.
 func namesKeys(t *testing.T, example string, s *jsonschema.Schema) {
 	for name, p := range s.Properties {
 		if !strings.Contains(example, name+":") {

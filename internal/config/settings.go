@@ -13,8 +13,8 @@ import (
 	"drover"
 )
 
-// configFile is the configuration as it is written. The clouds are decoded one by one, since they hold drivers' keys as
-// well.
+// configFile is the configuration in its written form. The clouds are decoded one by one, since they also have drivers'
+// keys.
 type configFile struct {
 	Version    version              `yaml:"version,required" min:"1" max:"1" doc:"the version of this format: 1"`
 	Fleet      string               `yaml:"fleet" doc:"the tag of every instance; two controllers with different fleets never touch each other's instances"`
@@ -35,7 +35,7 @@ type configFile struct {
 	Notify     Notify               `yaml:"notify" doc:"settings for the messages that batches request"`
 }
 
-// Results says what happens to results.
+// Results is what happens to results.
 type Results struct {
 	Keep time.Duration `yaml:"keep" doc:"delete them this long after their job ends; 0: never"`
 }
@@ -46,7 +46,7 @@ type Notify struct {
 	Allow  []string      `yaml:"allow" doc:"hosts with non-public addresses that may be called"`
 }
 
-// check refuses what is no host.
+// check rejects invalid hosts.
 func (y Notify) check(f *faults, n *node) {
 	for i, host := range y.Allow {
 		if host == "" || strings.ContainsAny(host, "/:@ ") && net.ParseIP(host) == nil {
@@ -55,7 +55,7 @@ func (y Notify) check(f *faults, n *node) {
 	}
 }
 
-// Default fills in the defaults of missing parts.
+// Default sets the defaults of missing parts.
 func (c *configFile) Default() {
 	c.Listen = defaultListen
 	c.Instances.Default()
@@ -63,7 +63,7 @@ func (c *configFile) Default() {
 	c.Kubernetes.Default()
 }
 
-// version is that of the format.
+// version is the format's version.
 type version int
 
 func (v *version) decode(d *decoder, n *node) {
@@ -87,17 +87,17 @@ type Jobs struct {
 	OnOOM           OnOOM         `yaml:"on_oom" doc:"what to do when a job runs out of memory; default: it fails"`
 }
 
-// Auth says what the holders of tokens may see.
+// Auth is what the holders of tokens may see.
 type Auth struct {
 	Shared bool `yaml:"shared" doc:"every token can read all users' logs, outputs, labels and commands; default: view and submit can read only their own user's"`
 }
 
-// Spread limits how much of the fleet may be alike.
+// Spread limits how much of the fleet may be of one kind.
 type Spread struct {
 	SpotOffering Percent `yaml:"spot_offering" doc:"the largest share of the fleet's vCPUs in one spot offering, such as 20%; one instance is always allowed"`
 }
 
-// OnOOM says what happens when a job ran out of memory.
+// OnOOM is what happens when a job ran out of memory.
 type OnOOM struct {
 	Grow Growth `yaml:"grow" doc:"retry it with this many times the memory, such as 2 or 1.5, while a configured type has it"`
 }
@@ -105,9 +105,9 @@ type OnOOM struct {
 // Growth is the factor for the retry, in thousandths; 0: no retry.
 type Growth int
 
-// What can be given at once.
+// The limits of the factor.
 const (
-	leastGrowth Growth = 1000 // is none
+	leastGrowth Growth = 1000 // no growth
 	mostGrowth  Growth = 16_000
 )
 
@@ -115,7 +115,7 @@ func (g *Growth) decode(d *decoder, n *node) {
 	if !d.want(n, scalar) {
 		return
 	}
-	times, err := drover.ParseMilliCPU(n.text) // which is a number in thousandths, too
+	times, err := drover.ParseMilliCPU(n.text) // it parses a number in thousandths
 	if err != nil || Growth(times) <= leastGrowth || Growth(times) > mostGrowth {
 		d.add(n, fmt.Sprintf("%s is not a factor between 1 and 16", quote(n.text)), "write 2 for twice the memory")
 		return
@@ -145,13 +145,13 @@ type Common struct {
 	Prices       Prices        `yaml:"prices" doc:"what you pay, if it differs from the cloud's list prices"`
 }
 
-// Default fills in the defaults of a cloud.
+// Default sets the defaults of a cloud.
 func (c *Common) Default() {
 	*c = Common{MaxInstances: 10, MaxCreating: 10, ListInterval: time.Minute, SSH: SSH{Port: 22}, Prices: Prices{Interval: priceInterval}}
 }
 
-// Limit limits how much of a part of a cloud may be used at once. The part is what matches those of the first four keys
-// that are given.
+// Limit limits how much of a part of a cloud may be used at once. The part is everything that matches those of the
+// first four keys that are given.
 type Limit struct {
 	Zone       string          `yaml:"zone" doc:"only in this zone"`
 	Type       string          `yaml:"type" doc:"only of this instance type"`
@@ -161,7 +161,7 @@ type Limit struct {
 	VCPUs      drover.MilliCPU `yaml:"vcpus" doc:"at most this many vCPUs in total"`
 }
 
-// checkLimits sees to it that each limit has a figure.
+// checkLimits checks that each limit has a number.
 func checkLimits(f *faults, n *node, limits []Limit) {
 	for i := range limits {
 		if at := n.find(strconv.Itoa(i)); at.shape == mapping && at.find("instances") == at && at.find("vcpus") == at {
@@ -170,7 +170,7 @@ func checkLimits(f *faults, n *node, limits []Limit) {
 	}
 }
 
-// SSH says how a cloud's instances are reached. Empty keys are left to the driver.
+// SSH is how a cloud's instances are reached. For empty keys the driver decides.
 type SSH struct {
 	User    string      `yaml:"user" doc:"the user to log in as"`
 	Port    int         `yaml:"port" min:"1" max:"65535" doc:"the port on which sshd listens"`
@@ -194,7 +194,7 @@ type TypeFilter struct {
 	MaxPrice drover.Money `yaml:"max_price" doc:"the highest price per hour"`
 }
 
-// Refuses says why a type at this hourly price may not be used; empty if it may.
+// Refuses returns why a type at this hourly price may not be used; empty if it may.
 func (f TypeFilter) Refuses(name string, price drover.Money) string {
 	matches := func(patterns []string) bool {
 		for _, p := range patterns {
@@ -245,7 +245,7 @@ const (
 	Podman Runtime = "podman"
 )
 
-// Reuse says whether an instance is used again for the next job.
+// Reuse is whether an instance is used again for the next job.
 type Reuse string
 
 // The kinds of reuse.
@@ -257,7 +257,7 @@ const (
 // HealthDeadline is how long one check of an instance's health may take.
 func (i Instances) HealthDeadline() time.Duration { return min(30*time.Second, i.HealthInterval/2) }
 
-// Default fills in the default lifecycle of instances.
+// Default sets the default lifecycle of instances.
 func (i *Instances) Default() {
 	*i = Instances{
 		BootProbe:        "true",

@@ -12,10 +12,10 @@ import (
 	"drover"
 )
 
-// MaxSubmission is the most that a submission may hold, in bytes.
+// MaxSubmission is the maximum size of a submission in bytes.
 const MaxSubmission = 8 << 20
 
-// submissionFile is a batch as it is handed in over a network: what a batch file says, and what its inputs hold.
+// submissionFile is a batch in the form that is submitted over a network: a batch file and the content of its inputs.
 type submissionFile struct {
 	Name string         `yaml:"name,required" doc:"names the batch and the results folder"`
 	Jobs []submittedJob `yaml:"jobs,required" doc:"what to run"`
@@ -37,8 +37,8 @@ type fileEntry struct {
 	Hash string `yaml:"hash,required" doc:"SHA-256 of its contents, in hex"`
 }
 
-// ParseSubmission reads a submitted batch, as YAML or JSON, in the format of batch files, with two differences: it must
-// have a name, and the contents of its paths are not read here, but listed in files. Faults call it name.
+// ParseSubmission parses a submitted batch, as YAML or JSON, in the format of batch files, with two differences: it
+// must have a name, and its inputs' contents are listed in files instead of read here. Faults call it name.
 func ParseSubmission(name string, data []byte) (drover.Batch, error) {
 	d := &decoder{faults: &faults{file: name}, elsewhere: true}
 	root := parseEither(data, d.faults)
@@ -66,7 +66,7 @@ func ParseSubmission(name string, data []byte) (drover.Batch, error) {
 	return b, nil
 }
 
-// spec is the job in the words of package drover. Its paths stay as they are.
+// spec converts the job to package drover's type. Its paths stay as they are.
 func (j submittedJob) spec() drover.JobSpec {
 	s := j.jobFile.spec(func(path string) string { return path })
 	for _, f := range j.Files {
@@ -75,14 +75,14 @@ func (j submittedJob) spec() drover.JobSpec {
 	return s
 }
 
-// SubmissionSchema is the JSON Schema of submissions.
+// SubmissionSchema returns the JSON Schema of submissions.
 func SubmissionSchema() ([]byte, error) {
 	s := schemaOf(reflect.TypeFor[submissionFile]())
 	s.Schema, s.Title = dialect, "a batch of Drover jobs, as it is submitted"
 	return json.MarshalIndent(s, "", "  ")
 }
 
-// files checks that what the paths of a job's inputs hold is listed, and would be laid under their names.
+// files checks that the contents of a job's inputs are listed, and would be placed under their names.
 func (c *checker) files(j submittedJob, n *node) {
 	under := map[string]bool{}
 	for _, in := range j.Inputs {
@@ -115,15 +115,15 @@ func (c *checker) files(j submittedJob, n *node) {
 	}
 }
 
-// firstOf is the first name of a path.
+// firstOf returns the first component of a path.
 func firstOf(file string) string {
 	first, _, _ := strings.Cut(file, "/")
 	return first
 }
 
-// apart checks that no file has the name of a folder in which another lies.
+// apart checks that no file has the name of a folder with another file in it.
 func (c *checker) apart(taken map[string]bool, at *node) {
-	// With a separator that is less than any character, what lies in a folder follows its name at once.
+	// With a separator below any character, the content of a folder sorts directly after its name.
 	var paths []string
 	for name := range taken {
 		paths = append(paths, strings.ReplaceAll(name, "/", "\x00"))
@@ -137,7 +137,7 @@ func (c *checker) apart(taken map[string]bool, at *node) {
 	}
 }
 
-// maxPath is the longest path that Linux takes.
+// maxPath is the longest path that Linux accepts.
 const maxPath = 4095
 
 // file checks one file.
@@ -145,7 +145,7 @@ func (c *checker) file(f fileEntry, at *node, under, taken map[string]bool) {
 	first := firstOf(f.Path)
 	switch {
 	case f.Path == "":
-		return // it is missing, which was said
+		return // a missing name was already reported
 	case len(f.Path) > maxPath:
 		c.addf(at.find("path"), "the path %s is longer than %d bytes", quote(f.Path), maxPath)
 	case path.Clean(f.Path) != f.Path || path.IsAbs(f.Path) || first == ".." || strings.ContainsAny(f.Path, "\\\x00"):

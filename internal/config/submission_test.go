@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// batches generates batches that are good.
+// batches generates valid batches.
 func batches() *rapid.Generator[drover.Batch] {
 	return rapid.Custom(func(t *rapid.T) drover.Batch {
 		b := drover.Batch{Name: rapid.StringMatching(`[a-z][a-z0-9_-]{0,9}`).Draw(t, "batch")}
@@ -28,7 +28,7 @@ func batches() *rapid.Generator[drover.Batch] {
 	})
 }
 
-// job generates the job of a batch that has this many before it.
+// job generates the job of a batch with this many jobs before it.
 func job(t *rapid.T, before int) drover.JobSpec {
 	j := config.DefaultJob()
 	j.Name = fmt.Sprintf("j%d", before)
@@ -102,7 +102,7 @@ func mapOf(t *rapid.T, name, key string, value *rapid.Generator[string]) map[str
 	return m
 }
 
-// TestSubmissions encodes and reads back.
+// TestSubmissions encodes batches and parses them again.
 func TestSubmissions(t *testing.T) {
 	text, err := config.SubmissionSchema()
 	valid := validator(t, text, err)
@@ -195,7 +195,7 @@ func TestSubmissionsWithFaults(t *testing.T) {
 	}
 }
 
-// labels is a submission with so many labels of so many bytes.
+// labels returns a submission with this many labels of this many bytes.
 func labels(n, bytes int) string {
 	var b strings.Builder
 	for i := range n {
@@ -204,12 +204,12 @@ func labels(n, bytes int) string {
 	return "{name: a, jobs: [{name: b, command: [x], labels: {" + b.String() + "}, array: 1000}]}"
 }
 
-// file is a submission with one file.
+// file returns a submission with one file.
 func file(path string, mode int, hash string) string {
 	return fmt.Sprintf("name: a\njobs: [{name: b, command: [x], inputs: [{path: /home/x}], files: [{path: %s, mode: %d, size: 1, hash: %s}]}]", path, mode, hash)
 }
 
-// FuzzSubmission: whatever the bytes, reading ends, with faults or with a batch that reads the same once encoded.
+// FuzzSubmission checks that reading any bytes gives faults, or a batch that stays the same when encoded.
 func FuzzSubmission(f *testing.F) {
 	seed(f, "testdata/batch")
 	f.Add([]byte(file("x", 420, strings.Repeat("0", 64))))
@@ -235,7 +235,7 @@ func FuzzSubmission(f *testing.F) {
 	})
 }
 
-// Each of these took minutes of a processor, or gigabytes, while what it asks for was looked at.
+// Checking each of these once took minutes of CPU time, or gigabytes.
 func TestWhatStrangersHandInIsJudgedSoon(t *testing.T) {
 	names := func(n int, name string) string {
 		return `"` + strings.Join(slices.Collect(func(yield func(string) bool) {
@@ -251,7 +251,7 @@ func TestWhatStrangersHandInIsJudgedSoon(t *testing.T) {
 		}
 		return `{"name":"x","jobs":[` + strings.Join(all, ",") + `]}`
 	}
-	part := 1 // of what a strange text may be at most
+	part := 1 // the texts have 1/part of the maximum size
 	if testing.Short() {
 		part = 4
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// suggest is the hint for a word that should have been one of known: the nearest, if one is near, else all of them if
-// they are few.
+// suggest returns the hint for a word that should be one of known: the nearest one, if one is near, otherwise all of
+// them if they are few.
 func suggest(word string, known []string) string {
-	known = known[:min(len(known), 1000)] // enough to be of help, few enough to be quick
+	known = known[:min(len(known), 1000)] // enough to help, few enough to be fast
 	best, least := "", max(1, len(word)/3)+1
 	for _, k := range known {
 		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < least {
@@ -28,7 +28,7 @@ func suggest(word string, known []string) string {
 }
 
 // distance is how many letters must be inserted, dropped, replaced or swapped with their neighbour to turn a into b.
-// Words far from a key's length are not compared.
+// Words much longer or shorter than a key are not compared.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64

@@ -1,6 +1,5 @@
-// Package configimport makes Drover's configuration of what others keep instances by: prevmtable's pool, kip's standby
-// cells, and the groups min:max:type:name that autoscalers are started with. What cannot be carried over is said, never
-// dropped in silence.
+// Package configimport converts other programs' configurations to Drover's: prevmtable's pool, kip's standby cells, and
+// the groups min:max:type:name of autoscalers' command lines. It reports everything that it cannot carry over.
 package configimport
 
 import (
@@ -14,15 +13,15 @@ import (
 // Result is a configuration, and what comes with it.
 type Result struct {
 	YAML  []byte
-	Files map[string]string // that the configuration names, beside it
-	Notes []string          // what was not carried over, or not as it was, in order
+	Files map[string]string // files that the configuration names, in the same folder
+	Notes []string          // what was not carried over, or only with changes, in order
 }
 
-// Kinds are what can be imported.
+// Kinds returns what can be imported.
 func Kinds() []string { return []string{"prevmtable", "kip", "groups"} }
 
-// Import reads what is of a kind. With files, scripts and templates become files that the configuration names; else
-// they are left out, and a note says so.
+// Import converts data of a kind. With files, scripts and templates become files that the configuration names;
+// otherwise they are left out, and a note says so.
 func Import(kind string, data []byte, files bool) (Result, error) {
 	w := &writer{files: files, result: Result{Files: map[string]string{}}}
 	var err error
@@ -42,7 +41,7 @@ func Import(kind string, data []byte, files bool) (Result, error) {
 	return w.end()
 }
 
-// writer puts a configuration together.
+// writer builds a configuration.
 type writer struct {
 	files  bool
 	result Result
@@ -55,7 +54,7 @@ func (w *writer) notef(format string, args ...any) {
 	w.result.Notes = append(w.result.Notes, fmt.Sprintf(format, args...))
 }
 
-// file keeps a file, and reports whether it may be named.
+// file adds a file, and reports whether the configuration may name it.
 func (w *writer) file(name, text, what string) bool {
 	if !w.files {
 		w.notef("%s: not converted; --files FOLDER would write it to a file", what)
@@ -74,13 +73,13 @@ func (w *writer) end() (Result, error) {
 
 func pair(key string, value any) yaml.MapItem { return yaml.MapItem{Key: key, Value: value} }
 
-// standIn is a cloud where the source does not say which there is. It takes as many instances as the pools may have.
+// standIn adds a placeholder cloud if the source names none. It allows as many instances as the pools may have.
 func (w *writer) standIn(most int) {
 	w.cloud("aws", "us-east-1", most)
 	w.notef("the cloud is not given: ec2 in us-east-1 is a placeholder; write your own under clouds")
 }
 
-// cloud is an EC2 cloud.
+// cloud adds an EC2 cloud.
 func (w *writer) cloud(name, region string, most int) {
 	w.clouds = yaml.MapSlice{pair(name, yaml.MapSlice{pair("driver", "ec2"), pair("region", region), pair("max_instances", max(1, most))})}
 }

@@ -14,7 +14,7 @@ import (
 	"drover/internal/configimport"
 )
 
-// old is a document as prevmtable's documentation shows them: keys in any case, hardly any commas.
+// old is a document in the style of prevmtable's documentation: keys in any case, and hardly any commas.
 const old = `{
   secondsToRest: 10 // which is often
   secondsForExhaustion: 120
@@ -54,7 +54,7 @@ const old = `{
 func TestImport(t *testing.T) {
 	for _, c := range []struct {
 		name, kind, in, want string
-		notes                []string // that begin so, in order
+		notes                []string // their beginnings, in order
 	}{
 		{"prevmtable's pool, with its script and template as files", "prevmtable", old, `version: 1
 fleet: delete
@@ -207,7 +207,7 @@ pools:
 	})
 }
 
-// good wants the configuration to be one that is taken, with the files that it names.
+// good checks that the configuration is valid, with the files that it names.
 func good(t *testing.T, r configimport.Result) {
 	t.Helper()
 	dir := t.TempDir()

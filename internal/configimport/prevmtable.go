@@ -15,10 +15,10 @@ import (
 	"drover"
 )
 
-// fields are the entries of a document, whose keys may be in any case. What is taken is there no more.
+// fields are the entries of a document, with keys in any case. Reading an entry removes it.
 type fields map[string]any
 
-// take removes the value of a key, nil if there is none.
+// take removes and returns the value of a key, nil if there is none.
 func (f fields) take(key string) any {
 	for k, v := range f {
 		if strings.EqualFold(k, key) {
@@ -29,7 +29,7 @@ func (f fields) take(key string) any {
 	return nil
 }
 
-// texts takes a list of texts.
+// texts takes a list of strings.
 func (f fields) texts(key string) (all []string) {
 	list, _ := f.take(key).([]any)
 	for _, v := range list {
@@ -43,7 +43,7 @@ func (f fields) text(key string) string {
 	return s
 }
 
-// object takes an object; an empty one if there is none.
+// object takes an object; it returns an empty one if there is none.
 func (f fields) object(key string) fields {
 	if o, is := f.take(key).(map[string]any); is {
 		return o
@@ -51,20 +51,20 @@ func (f fields) object(key string) fields {
 	return fields{}
 }
 
-// put puts back what is left of an object.
+// put puts the rest of an object back.
 func (f fields) put(key string, left fields) {
 	if len(left) > 0 {
 		f[key] = map[string]any(left)
 	}
 }
 
-// probeInterval is Drover's default; a cloud is listed less often than its instances are asked.
+// probeInterval is Drover's default; a cloud must be listed less often than its instances are probed.
 const probeInterval = 10 * time.Second
 
-// DefaultPrefix begins the names of instances where the document gives no prefix.
+// DefaultPrefix is the prefix of instances' names if the document has none.
 const DefaultPrefix = "prevmtable-"
 
-// Prevmtable is what a document of prevmtable's says of its one pool, in Drover's words.
+// Prevmtable is the only pool of a prevmtable document, in Drover's terms.
 type Prevmtable struct {
 	Zones    []string
 	Count    int
@@ -75,14 +75,14 @@ type Prevmtable struct {
 	Type     string
 	Market   drover.Market
 	Image    string
-	Disk     drover.Bytes // 0: the image's
+	Disk     drover.Bytes // 0: the image's size
 	DiskType string
-	Startup  string   // a script that is run at every boot, with the line that says so; empty: none
-	Template string   // all else of its instances, as JSON; empty: nothing
-	Notes    []string // what was not carried over, or not as it was, in order
+	Startup  string   // a script that runs at every boot, including its interpreter line; empty: none
+	Template string   // everything else about its instances, as JSON; empty: nothing
+	Notes    []string // what was not carried over, or only with changes, in order
 }
 
-// ReadPrevmtable reads prevmtable's document: one pool of instances in zones of GCE.
+// ReadPrevmtable parses prevmtable's document: one pool of instances in zones of GCE.
 func ReadPrevmtable(text string) (Prevmtable, error) {
 	document, err := parseLenient(text)
 	if err != nil {
@@ -137,7 +137,7 @@ func seconds(v any) time.Duration {
 	return time.Duration(n * float64(time.Second))
 }
 
-// prefixes are those that every cloud's names can begin with.
+// prefixes matches prefixes that are valid in every cloud.
 var prefixes = regexp.MustCompile(`^[a-z][a-z0-9-]{0,15}$`)
 
 func (p *Prevmtable) prefix(old string) {
@@ -155,7 +155,7 @@ func (p *Prevmtable) listing(rest time.Duration) {
 	}
 }
 
-// instance takes what Drover has keys for out of an instance's template. The rest stays a template.
+// instance takes out of an instance's template what Drover has keys for. The rest stays a template.
 func (p *Prevmtable) instance(in fields) error {
 	in.take("name") // Drover names instances
 	if p.Type = path.Base(in.text("machineType")); p.Type == "." {
@@ -175,7 +175,7 @@ func (p *Prevmtable) instance(in fields) error {
 	return err
 }
 
-// sharedCore are the types that Drover's driver does not offer by itself.
+// sharedCore matches the types that Drover's driver does not offer by default.
 var sharedCore = regexp.MustCompile(`^(f1-micro|g1-small|e2-(micro|small|medium))$`)
 
 func (p *Prevmtable) scheduling(in fields) {
@@ -185,11 +185,11 @@ func (p *Prevmtable) scheduling(in fields) {
 	if strings.EqualFold(scheduling.text("provisioningModel"), "SPOT") || preemptible {
 		p.Market = drover.Spot
 	}
-	scheduling.take("automaticRestart") // Drover replaces what ends
+	scheduling.take("automaticRestart") // Drover replaces ended instances
 	in.put("scheduling", scheduling)
 }
 
-// bootDisk takes the image and the boot disk.
+// bootDisk takes the image and the boot disk's size.
 func (p *Prevmtable) bootDisk(in fields) {
 	disks, _ := in.take("disks").([]any)
 	var others []any
@@ -214,7 +214,7 @@ func (p *Prevmtable) bootDisk(in fields) {
 	}
 }
 
-// bootRest says what else there was of a boot disk. Drover's goes with its instance, and is written to.
+// bootRest notes the boot disk's other settings. Drover's boot disk is writable and is deleted with its instance.
 func (p *Prevmtable) bootRest(disk, params fields) {
 	if autoDelete, is := disk.take("autoDelete").(bool); is && !autoDelete {
 		p.notef("disks: the boot disk was kept, but Drover deletes it with its instance")
@@ -227,7 +227,7 @@ func (p *Prevmtable) bootRest(disk, params fields) {
 	}
 }
 
-// imageOf is an image's URL as PROJECT/NAME or PROJECT/family/NAME.
+// imageOf converts an image's URL to PROJECT/NAME or PROJECT/family/NAME.
 func imageOf(url string) string {
 	_, image, found := strings.Cut(url, "projects/")
 	if !found {
@@ -282,10 +282,10 @@ func (w *writer) prevmtable(data []byte) error {
 	return nil
 }
 
-// PoolName is the name of the pool that an attribute of this name describes.
+// PoolName returns the name of the pool that an attribute describes.
 func PoolName(attribute string) string { return nameOf(attribute, "prevmtable") }
 
-// nameOf is a text as the name of a fleet or pool, or another if it cannot be one.
+// nameOf converts a text to the name of a fleet or pool; it returns otherwise if that is impossible.
 func nameOf(text, otherwise string) string {
 	keep := func(r rune) rune {
 		if r == '-' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -300,7 +300,7 @@ func nameOf(text, otherwise string) string {
 	return name
 }
 
-// gceClouds are one cloud for each region of the zones.
+// gceClouds adds one cloud for each region of the zones.
 func (w *writer) gceClouds(p Prevmtable) {
 	regions := map[string][]string{}
 	for _, zone := range p.Zones {
@@ -319,7 +319,7 @@ func (w *writer) gceClouds(p Prevmtable) {
 	}
 }
 
-// pool is the one pool there was.
+// pool returns the document's only pool.
 func (w *writer) pool(p Prevmtable) yaml.MapSlice {
 	all := yaml.MapSlice{pair("size", p.Count), pair("zones", p.Zones), pair("type", p.Type), pair("market", string(p.Market)), pair("name_prefix", p.Prefix),
 		pair("login", string(drover.LoginNone))}

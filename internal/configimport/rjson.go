@@ -8,13 +8,13 @@ import (
 	"drover"
 )
 
-// A document of prevmtable's is JSON as people like to write it: keys without quotes and in any case, commas that may
-// be left out or stand at the end, and comments that begin with //, # or /*.
+// A prevmtable document is relaxed JSON: keys without quotes and in any case, optional and trailing commas, and
+// comments that begin with //, # or /*.
 
-// mostDepth is how deep values may lie in one another.
+// mostDepth limits the nesting of values.
 const mostDepth = 100
 
-// lenient reads such a document.
+// lenient parses such a document.
 type lenient struct {
 	text  string
 	at    int
@@ -39,7 +39,7 @@ func (l *lenient) wrong(what string) error {
 	return drover.Errorf(drover.KindInvalid, "line %d: %s", line, what)
 }
 
-// skip passes over space, commas and comments.
+// skip skips space, commas and comments.
 func (l *lenient) skip() {
 	for l.at < len(l.text) {
 		rest := l.text[l.at:]
@@ -56,7 +56,7 @@ func (l *lenient) skip() {
 	}
 }
 
-// pass goes on behind the next end.
+// pass skips to behind the next end.
 func (l *lenient) pass(rest, end string) {
 	if _, after, found := strings.Cut(rest, end); found {
 		l.at = len(l.text) - len(after)
@@ -120,7 +120,7 @@ func (l *lenient) array() (any, error) {
 	}
 }
 
-// closes passes over a mark, if it is next.
+// closes skips a closing mark, if it is next.
 func (l *lenient) closes(mark byte) bool {
 	if l.at < len(l.text) && l.text[l.at] == mark {
 		l.at++
@@ -139,7 +139,7 @@ func (l *lenient) key() (string, error) {
 	return "", l.wrong("a key is missing")
 }
 
-// quoted reads a text as JSON has it.
+// quoted parses a JSON string.
 func (l *lenient) quoted() (string, error) {
 	for end := l.at + 1; end < len(l.text); end++ {
 		switch l.text[end] {
@@ -157,7 +157,7 @@ func (l *lenient) quoted() (string, error) {
 	return "", l.wrong("a string is not terminated")
 }
 
-// word is what stands there without quotes.
+// word returns the unquoted word at this place.
 func (l *lenient) word() string {
 	end := strings.IndexAny(l.text[l.at:], " \t\r\n,:{}[]\"#/")
 	if end < 0 {
@@ -168,7 +168,7 @@ func (l *lenient) word() string {
 	return word
 }
 
-// plain reads a number, true, false or null.
+// plain parses a number, true, false or null.
 func (l *lenient) plain() (any, error) {
 	word := l.word()
 	switch word {

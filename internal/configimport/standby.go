@@ -17,7 +17,7 @@ type cell struct {
 	Spot         bool   `yaml:"spot"`
 }
 
-// provider is as much of kip's provider.yaml as is carried over.
+// provider is the part of kip's provider.yaml that is carried over.
 type provider struct {
 	Cloud struct {
 		AWS *struct {
@@ -29,7 +29,7 @@ type provider struct {
 	} `yaml:"cells"`
 }
 
-// kip reads kip's provider.yaml, or the list of standby cells alone.
+// kip converts kip's provider.yaml, or the list of standby cells alone.
 func (w *writer) kip(data []byte) error {
 	var p provider
 	if err := yaml.Unmarshal(data, &p.Cells.StandbyCells); err != nil {
@@ -57,7 +57,7 @@ func (w *writer) kip(data []byte) error {
 	if len(w.pools) == 0 {
 		return drover.Errorf(drover.KindInvalid, "there are no standby cells")
 	}
-	// Room for those in use beside the spare ones.
+	// There is room for instances in use besides the spare ones.
 	if aws := p.Cloud.AWS; aws != nil && aws.Region != "" {
 		w.cloud("aws", aws.Region, most+10)
 		return nil
@@ -66,8 +66,8 @@ func (w *writer) kip(data []byte) error {
 	return nil
 }
 
-// groups reads lines of min:max:type:name, each of which may stand behind --nodes=. Empty lines and those that begin
-// with # are passed over.
+// groups converts lines of min:max:type:name, each optionally after --nodes=. It skips empty lines and those that begin
+// with #.
 func (w *writer) groups(text string) error {
 	w.fleet = "groups"
 	most, number := 0, 0

@@ -15,7 +15,7 @@ import (
 	"drover/internal/kubetest"
 )
 
-// empty answers at once with nothing.
+// empty returns empty responses at once.
 type empty struct {
 	protos.UnimplementedCloudProviderServer
 }
@@ -48,7 +48,7 @@ func (empty) NodeGroupGetOptions(context.Context, *protos.NodeGroupAutoscalingOp
 	return nil, status.Error(codes.Unimplemented, "")
 }
 
-// loop asks what an autoscaler asks in one loop about 1,000 nodes in 20 groups.
+// loop makes the calls of one autoscaler loop over 1,000 nodes in 20 groups.
 func loop(b *testing.B, c protos.CloudProviderClient, f *fleet) {
 	ctx := b.Context()
 	check := func(err error) {
@@ -78,7 +78,7 @@ func loop(b *testing.B, c protos.CloudProviderClient, f *fleet) {
 	}
 }
 
-// BenchmarkLoop compares one loop's questions with those to handlers that do nothing.
+// BenchmarkLoop compares one loop's calls with the same calls to handlers that do nothing.
 func BenchmarkLoop(b *testing.B) {
 	f, offer := &fleet{}, twoGroups().groups[0].Offer
 	for g := range 20 {
@@ -92,7 +92,7 @@ func BenchmarkLoop(b *testing.B) {
 	a := kubetest.NewAuthority(b)
 	ours, nothing := served(b, New(f, look, false), a, credentials.NewTLS(a.Client(a))), served(b, empty{}, a, credentials.NewTLS(a.Client(a)))
 	var took, least time.Duration
-	for b.Loop() { // one after the other, so that both meet the same load of this host
+	for b.Loop() { // alternating, so that both have the same load on this host
 		took += timed(func() { loop(b, ours, f) })
 		least += timed(func() { loop(b, nothing, f) })
 	}

@@ -1,12 +1,12 @@
 // Package externalgrpc serves node groups to a Kubernetes cluster's autoscaler, by the protocol of its
 // --cloud-provider=externalgrpc.
 //
-// The model: every question is answered from memory, since an autoscaler asks about five per node in each loop. A
-// request is handed to the engine, and answered when the engine has decided. A node is known by its spec.providerID
-// alone, never by its name.
+// The model: every call is answered from memory, since an autoscaler makes about five per node in each loop. A request
+// for a change is passed to the engine, and answered when the engine has decided. A node is identified only by its
+// spec.providerID, never by its name.
 //
-// The invariants: a client without a certificate of the configured authority gets no answer; a node that is not one of
-// a group's instances is in no group and cannot be deleted; a template is a whole node or an error, never empty.
+// The invariants: a client without a certificate of the configured authority gets no answer; a node that is not a
+// group's instance is in no group and cannot be deleted; a template is a whole node or an error, never empty.
 package externalgrpc
 
 import (
@@ -26,7 +26,7 @@ import (
 	"drover/internal/externalgrpc/protos"
 )
 
-// Groups are the node groups, and what an autoscaler may wish for.
+// Groups are the node groups, and the changes that an autoscaler may request.
 type Groups interface {
 	NodeGroups() (*drover.NodeGroups, <-chan struct{})
 	IncreaseGroup(ctx context.Context, group string, delta int) error
@@ -41,7 +41,7 @@ type Look struct {
 	Reserved drover.Resources // what pods cannot have
 }
 
-// Server answers an autoscaler.
+// Server serves an autoscaler.
 type Server struct {
 	protos.UnimplementedCloudProviderServer
 	groups  Groups
@@ -49,16 +49,16 @@ type Server struct {
 	options bool
 }
 
-// New makes a Server. With options, it answers GetOptions with the autoscaler's own; docs/kubernetes.md says what that
-// costs.
+// New creates a Server. With options, GetOptions returns the autoscaler's own options; docs/kubernetes.md explains what
+// that costs.
 func New(groups Groups, look func(group string) Look, options bool) *Server {
 	return &Server{groups: groups, look: look, options: options}
 }
 
-// Files are those of mutual TLS.
+// Files are the files of mutual TLS.
 type Files struct{ Cert, Key, ClientCA string }
 
-// config reads them.
+// config loads them.
 func (f Files) config() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
@@ -75,7 +75,7 @@ func (f Files) config() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// Serve answers on a listener until ctx ends.
+// Serve serves on a listener until ctx ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener, files Files) error {
 	config, err := files.config()
 	if err != nil {
@@ -96,7 +96,7 @@ func serve(ctx context.Context, l net.Listener, config *tls.Config, s protos.Clo
 	return nil
 }
 
-// statusOf is an error as the autoscaler reads it.
+// statusOf converts an error to the autoscaler's form.
 func statusOf(err error) error {
 	code := codes.Internal
 	switch drover.KindOf(err) {
@@ -117,7 +117,7 @@ func (s *Server) now() *drover.NodeGroups {
 	return now
 }
 
-// group is the group of this name, or an error.
+// group returns the group with this name, or an error.
 func (s *Server) group(id string) (*drover.NodeGroup, error) {
 	if g := s.now().Group(id); g != nil {
 		return g, nil
@@ -160,7 +160,7 @@ func (s *Server) NodeGroups(context.Context, *protos.NodeGroupsRequest) (*protos
 	return all, nil
 }
 
-// NodeGroupForNode says which group a node belongs to: none, unless its provider id is that of a group's instance.
+// NodeGroupForNode returns a node's group: none, unless its provider id is that of a group's instance.
 func (s *Server) NodeGroupForNode(_ context.Context, r *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
 	g, _ := s.now().Find(r.GetNode().GetProviderID())
 	if g == nil || g.Gone {
@@ -179,7 +179,7 @@ func (s *Server) Cleanup(context.Context, *protos.CleanupRequest) (*protos.Clean
 	return &protos.CleanupResponse{}, nil
 }
 
-// NodeGroupTargetSize is the group's target.
+// NodeGroupTargetSize returns the group's target.
 func (s *Server) NodeGroupTargetSize(_ context.Context, r *protos.NodeGroupTargetSizeRequest) (*protos.NodeGroupTargetSizeResponse, error) {
 	g, err := s.group(r.GetId())
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *Server) NodeGroupTargetSize(_ context.Context, r *protos.NodeGroupTarge
 	return &protos.NodeGroupTargetSizeResponse{TargetSize: int32(g.Target)}, nil
 }
 
-// NodeGroupIncreaseSize raises a group's target, or does nothing and says why.
+// NodeGroupIncreaseSize raises a group's target, or returns why it does not.
 func (s *Server) NodeGroupIncreaseSize(ctx context.Context, r *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
 	if err := s.groups.IncreaseGroup(ctx, r.GetId(), int(r.GetDelta())); err != nil {
 		return nil, statusOf(err)
@@ -196,7 +196,7 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context, r *protos.NodeGroupI
 	return &protos.NodeGroupIncreaseSizeResponse{}, nil
 }
 
-// NodeGroupDecreaseTargetSize gives up nodes that were asked for and are not created yet.
+// NodeGroupDecreaseTargetSize gives up nodes that were requested and are not created yet.
 func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, r *protos.NodeGroupDecreaseTargetSizeRequest) (*protos.NodeGroupDecreaseTargetSizeResponse, error) {
 	if err := s.groups.DecreaseGroup(ctx, r.GetId(), int(r.GetDelta())); err != nil {
 		return nil, statusOf(err)
@@ -248,7 +248,7 @@ func (s *Server) NodeGroupNodes(_ context.Context, r *protos.NodeGroupNodesReque
 	return all, nil
 }
 
-// NodeGroupGetOptions answers with the autoscaler's own options, if that is configured.
+// NodeGroupGetOptions returns the autoscaler's own options, if that is configured.
 func (s *Server) NodeGroupGetOptions(_ context.Context, r *protos.NodeGroupAutoscalingOptionsRequest) (*protos.NodeGroupAutoscalingOptionsResponse, error) {
 	if !s.options {
 		return nil, status.Error(codes.Unimplemented, "the autoscaler's own options apply")

@@ -23,7 +23,7 @@ import (
 	"drover/internal/kubetest"
 )
 
-// fleet is node groups in memory, which do what is wished.
+// fleet is node groups in memory, which carries out requests.
 type fleet struct {
 	groups []drover.NodeGroup
 	shown  *drover.NodeGroups
@@ -59,8 +59,8 @@ func (f *fleet) DeleteNodes(_ context.Context, group string, ids []string) error
 	return nil
 }
 
-// twoGroups are a with a running node, one that is created, one that could not be had and one that never joined, and b,
-// of which nothing is known.
+// twoGroups returns group a, with a running node, one being created, one that could not be rented and one that never
+// joined, and group b, of which nothing is known.
 func twoGroups() *fleet {
 	offer := &drover.Offering{Cloud: "c", Zone: "z1", Price: 2e9, Type: drover.InstanceType{Name: "large", ProviderType: "big", Resources: drover.Resources{CPU: 8000, Memory: 32 * drover.GiB, Disk: 100 * drover.GiB, GPUs: 2, Arch: "amd64"}}}
 	lacks := &drover.NodeFailure{Number: 1, Code: "capacity", Exhausted: true, Reason: drover.Reason{Text: "no big ones"}}
@@ -123,7 +123,7 @@ func dialed(t testing.TB, s protos.CloudProviderServer, a *kubetest.Authority, w
 	return conn
 }
 
-// asked serves a fleet to a client with a good certificate.
+// asked serves a fleet to a client with a valid certificate.
 func asked(t testing.TB, f *fleet, options bool) protos.CloudProviderClient {
 	a := kubetest.NewAuthority(t)
 	return served(t, New(f, look, options), a, credentials.NewTLS(a.Client(a)))
@@ -294,7 +294,7 @@ func TestTheTemplateIsANode(t *testing.T) {
 	})
 }
 
-// An answer to GetOptions has the autoscaler hold nodes that boot to be lost, so there is none unless it is wanted.
+// If GetOptions succeeded, the autoscaler would treat booting nodes as lost, so it succeeds only on request.
 func TestOptionsAreTheAutoscalersOwn(t *testing.T) {
 	r := &protos.NodeGroupAutoscalingOptionsRequest{Id: "a", Defaults: &protos.NodeGroupAutoscalingOptions{ScaleDownUtilizationThreshold: 0.5}}
 	_, err := asked(t, twoGroups(), false).NodeGroupGetOptions(within(t), r)

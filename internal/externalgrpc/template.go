@@ -19,13 +19,13 @@ import (
 	"drover/internal/externalgrpc/protos"
 )
 
-// gpuResource is what pods ask for.
+// gpuResource is the resource that pods request.
 const gpuResource = "nvidia.com/gpu"
 
-// maxPods is how many pods a kubelet takes unless it is told otherwise.
+// maxPods is a kubelet's default maximum of pods.
 const maxPods = 110
 
-// NodeGroupTemplateNodeInfo is what a node of the group will look like: what its instance has, less what is reserved.
+// NodeGroupTemplateNodeInfo returns the group's future nodes: their instance's resources, less the reserved ones.
 func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, r *protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 	g, err := s.group(r.GetId())
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, r *protos.NodeGrou
 	return &protos.NodeGroupTemplateNodeInfoResponse{NodeBytes: data}, nil
 }
 
-// template is a node of the group as its cluster will see it.
+// template returns a node of the group as its cluster will see it.
 func template(g *drover.NodeGroup, look Look) *protos.Node {
 	r := g.Offer.Type.Resources
 	name := "template-" + g.Name
@@ -70,7 +70,7 @@ func template(g *drover.NodeGroup, look Look) *protos.Node {
 	return n
 }
 
-// quantities are resources as Kubernetes writes them.
+// quantities converts resources to Kubernetes' notation.
 func quantities(r drover.Resources) map[string]*protos.Quantity {
 	all := map[string]*protos.Quantity{
 		"cpu":               {String_: fmt.Sprintf("%dm", max(0, int64(r.CPU)))},
@@ -84,12 +84,12 @@ func quantities(r drover.Resources) map[string]*protos.Quantity {
 	return all
 }
 
-// GPULabel is the label of nodes with GPUs.
+// GPULabel returns the label of nodes with GPUs.
 func (s *Server) GPULabel(context.Context, *protos.GPULabelRequest) (*protos.GPULabelResponse, error) {
 	return &protos.GPULabelResponse{Label: drover.GPULabel}, nil
 }
 
-// GetAvailableGPUTypes lists the kinds of GPUs, as far as some group has any.
+// GetAvailableGPUTypes lists the kinds of GPUs in all groups.
 func (s *Server) GetAvailableGPUTypes(context.Context, *protos.GetAvailableGPUTypesRequest) (*protos.GetAvailableGPUTypesResponse, error) {
 	types := map[string]*anypb.Any{}
 	for _, g := range s.now().All() {
@@ -100,7 +100,7 @@ func (s *Server) GetAvailableGPUTypes(context.Context, *protos.GetAvailableGPUTy
 	return &protos.GetAvailableGPUTypesResponse{GpuTypes: types}, nil
 }
 
-// PricingNodePrice is what a node of a group costs for a time, at the price of the cheapest instance type that the
+// PricingNodePrice returns the cost of a group's node for a time, at the price of the cheapest instance type that the
 // group may use.
 func (s *Server) PricingNodePrice(_ context.Context, r *protos.PricingNodePriceRequest) (*protos.PricingNodePriceResponse, error) {
 	name, templated := strings.CutPrefix(r.GetNode().GetProviderID(), "drover-template://")
@@ -114,8 +114,8 @@ func (s *Server) PricingNodePrice(_ context.Context, r *protos.PricingNodePriceR
 	return &protos.PricingNodePriceResponse{Price: dollars(g.Offer.Price) * hours(r.GetStartTimestamp(), r.GetEndTimestamp())}, nil
 }
 
-// PricingPodPrice is what a pod costs for a time in the cheapest group: its share of a node, by the resource of which
-// it takes the largest.
+// PricingPodPrice returns the cost of a pod for a time in the cheapest group: its share of a node, by the resource of
+// which it needs the largest share.
 func (s *Server) PricingPodPrice(_ context.Context, r *protos.PricingPodPriceRequest) (*protos.PricingPodPriceResponse, error) {
 	pod := &protos.Pod{}
 	if err := proto.Unmarshal(r.GetPodBytes(), pod); err != nil {
@@ -136,7 +136,7 @@ func (s *Server) PricingPodPrice(_ context.Context, r *protos.PricingPodPriceReq
 	return &protos.PricingPodPriceResponse{Price: least * hours(r.GetStartTimestamp(), r.GetEndTimestamp())}, nil
 }
 
-// requests is what a pod's containers ask for. What cannot be read counts as nothing.
+// requests sums up the requests of a pod's containers. An invalid quantity counts as 0.
 func requests(pod *protos.Pod) (need drover.Resources) {
 	for _, c := range pod.GetSpec().GetContainers() {
 		for name, q := range c.GetResources().GetRequests() {
@@ -154,7 +154,7 @@ func requests(pod *protos.Pod) (need drover.Resources) {
 	return need
 }
 
-// suffixes are those of quantities.
+// suffixes are the suffixes of quantities.
 var suffixes = map[string]float64{
 	"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
 	"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50,
@@ -176,7 +176,7 @@ func share(need, has int64) float64 {
 	return float64(need) / float64(has)
 }
 
-// dollars is money in the autoscaler's floating point.
+// dollars converts money to the autoscaler's floating point.
 func dollars(m drover.Money) float64 { return float64(m) / 1e9 }
 
 func hours(from, to *timestamppb.Timestamp) float64 {

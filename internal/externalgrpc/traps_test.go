@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// What the autoscaler does with an answer that looks right: each of these cost somebody a cluster.
+// Answers that look right but mislead the autoscaler: each of these cost somebody a cluster.
 
 // covers S1 S2 S3 S4 S5 S12
 func TestTraps(t *testing.T) {
@@ -151,7 +151,7 @@ func TestTraps(t *testing.T) {
 	})
 }
 
-// undecided is a fleet that takes wishes one at a time, or none in time.
+// undecided is a fleet that decides on requests one at a time, or on none in time.
 type undecided struct {
 	*fleet
 	mu      sync.Mutex

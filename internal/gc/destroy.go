@@ -14,11 +14,11 @@ import (
 	"drover/internal/human"
 )
 
-// destroyTime is how long the instances of one cloud may take to disappear from its list once they are to be destroyed.
+// destroyTime is how long the instances of one cloud may take to disappear from its list once they are destroyed.
 const destroyTime = 10 * time.Minute
 
-// destroyAll destroys those of the strays that the search does not spare, if it is asked to. What one cloud or instance
-// fails at does not keep the others.
+// destroyAll destroys, if that is requested, the strays that the search does not spare. A failure in one cloud or
+// instance does not keep it from the others.
 func (g *Collector) destroyAll(ctx context.Context, clouds map[string]driver.Cloud, s *search, strays []*Stray) (err error) {
 	if !g.Destroy {
 		return nil
@@ -36,8 +36,8 @@ func (g *Collector) destroyAll(ctx context.Context, clouds map[string]driver.Clo
 	return err
 }
 
-// DestroyStrays asks for the end of a fleet's instances in one cloud, again and again until its list has none of their
-// ids. It goes by id because a cloud that made one create call twice has two instances of one name.
+// DestroyStrays destroys a fleet's instances in one cloud, repeatedly until the cloud's list has none of their ids. It
+// uses ids because a cloud that carried out one create call twice has two instances of one name.
 func DestroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*Stray) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, destroyTime)
 	defer cancel()
@@ -68,7 +68,7 @@ func DestroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*St
 		WithHint("run the same command again"))
 }
 
-// sweepStrays takes away what the fleet's instances left over, if it is asked to destroy anything.
+// sweepStrays removes what the fleet's instances left behind, if destroying is requested.
 func (g *Collector) sweepStrays(ctx context.Context, clouds map[string]driver.Cloud, s *search, ended bool) (err error) {
 	if !g.Destroy {
 		return nil
@@ -84,7 +84,7 @@ func (g *Collector) sweepStrays(ctx context.Context, clouds map[string]driver.Cl
 	return err
 }
 
-// life is that of a fleet of which nothing is left, if it has ended as far as can be seen.
+// life is the state of a fleet of which nothing is left: ended, as far as that is known.
 func (g *Collector) life(ended bool) driver.FleetState {
 	switch {
 	case !ended:

@@ -16,7 +16,7 @@ import (
 	"drover/internal/store"
 )
 
-// run collects the strays of a run, whose folder goes with them.
+// run collects the strays of a run, and then removes the run's folder.
 func (g *Collector) run(ctx context.Context, fleet string) error {
 	folder, err := daemon.FindRunFolder(fleet)
 	if err != nil && drover.KindOf(err) == drover.KindConflict {
@@ -71,7 +71,7 @@ func (g *Collector) giveUp(ctx context.Context, folder *daemon.RunFolder, c *con
 	return nil
 }
 
-// TellOfRuns says that there are runs to clean up after as well, where a configured fleet was meant.
+// TellOfRuns reports that there are also runs to clean up, when the command meant a configured fleet.
 func (g *Collector) TellOfRuns() error {
 	if g.Named == "" || g.Fleet != "" {
 		return nil
@@ -84,7 +84,7 @@ func (g *Collector) TellOfRuns() error {
 	for _, id := range daemon.UnfinishedRuns(home) {
 		folder, err := daemon.FindRunFolder(id)
 		if err != nil {
-			continue // it runs
+			continue // it is running
 		}
 		folder.Close()
 		killed = append(killed, id)
@@ -99,15 +99,15 @@ func (g *Collector) TellOfRuns() error {
 	return nil
 }
 
-// accounted refuses to give up the records of a run while one of its instances may be somewhere that was not looked at,
-// or may not be listed yet: it was created, or its create call was under way, shortly before the run was killed.
+// accounted refuses to discard a run's records while one of its instances may be in a place that was not searched, or
+// may not be listed yet: because it was created, or its create call was in flight, shortly before the run was killed.
 func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*Stray) error {
 	if _, err := os.Stat(folder.File("drover.db")); err != nil {
 		return nil
 	}
 	s, err := store.Open(ctx, folder.File("drover.db"))
 	if err != nil {
-		return nil // said to be given up without them
+		return nil // these records cannot be read, and the run is abandoned without them
 	}
 	defer s.Close()
 	live, err := s.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{Limit: -1})
@@ -130,13 +130,13 @@ func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, 
 	return nil
 }
 
-// createTime is how long a create call that was under way when its controller was killed may take to show in a list.
+// createTime is how long a create call that was in flight when its controller was killed may take to appear in a list.
 const createTime = time.Minute
 
 // readable reports whether a run's records can be read.
 func readable(ctx context.Context, folder *daemon.RunFolder) error {
 	if _, err := os.Stat(folder.File("drover.db")); errors.Is(err, os.ErrNotExist) {
-		return nil // it was killed before it began
+		return nil // it was killed before it started
 	}
 	s, err := store.Open(ctx, folder.File("drover.db"))
 	if err != nil {
@@ -152,7 +152,7 @@ func (g *Collector) needsWithoutState(what string, err error) error {
 		WithHint("if they are not: %s --destroy --without-state", CommandOf(g.File, g.Fleet))
 }
 
-// unknown looks for the instances of a fleet of which there are no records here.
+// unknown searches for the instances of a fleet without records here.
 func (g *Collector) unknown(ctx context.Context, fleet string) error {
 	c, err := g.Load(g.File, "")
 	if err != nil {
@@ -164,7 +164,7 @@ func (g *Collector) unknown(ctx context.Context, fleet string) error {
 	}
 	folder := filepath.Join(home, fleet)
 	s := &search{fleet: fleet, folder: folder, config: c, known: nothingKnown, spared: nobody, ends: true}
-	check := strings.HasPrefix(fleet, daemon.TestFleet) // no controller ever looks after one
+	check := strings.HasPrefix(fleet, daemon.TestFleet) // no controller ever looks after a test fleet
 	if !check {
 		s.spared, g.Blind = g.wantedByAge, true
 	}
@@ -181,8 +181,8 @@ func (g *Collector) unknown(ctx context.Context, fleet string) error {
 	return os.RemoveAll(folder)
 }
 
-// leavingNothing returns what takes away the folders that drivers make to look into, as far as they were not there
-// before and are empty.
+// leavingNothing returns a function that removes the folders that drivers created for the search, unless they existed
+// before or have content.
 func leavingNothing(folder string, within []string) func() {
 	var made []string
 	for at := folder; ; at = filepath.Dir(at) {
@@ -204,8 +204,7 @@ func leavingNothing(folder string, within []string) func() {
 	}
 }
 
-// daemon collects the strays of a configured fleet: what the clouds list and neither its controller nor its records
-// know.
+// daemon collects the strays of a configured fleet: listed instances that neither its controller nor its records know.
 func (g *Collector) daemon(ctx context.Context, c *config.Config) error {
 	folder, err := daemon.NewFolder(c)
 	if err != nil {

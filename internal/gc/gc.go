@@ -1,5 +1,5 @@
 // Package gc finds instances of a fleet that no controller looks after, and destroys them on request. The controller
-// says which are wanted; failing that, its records; failing that, the instances' age and what they report themselves.
+// decides which are wanted; without it, its records; without these, the instances' age and what they report.
 package gc
 
 import (
@@ -33,7 +33,7 @@ type Stray struct {
 	sight *sight
 }
 
-// String names the instance in messages. Two instances may have one name, so the cloud's id goes with it.
+// String names the instance in messages. It includes the cloud's id, since two instances may have the same name.
 func (s Stray) String() string {
 	return drover.Sanitize(fmt.Sprintf("instance %s (%s %s)", cmp.Or(s.Name, "without a name"), s.Cloud, s.ProviderID))
 }
@@ -44,16 +44,16 @@ type sight struct {
 	cloud control.Cloud
 }
 
-// Options say where strays are looked for, and what becomes of them.
+// Options are where to search for strays, and what to do with them.
 type Options struct {
-	Fleet        string // empty: that of the configuration, or every run that is unfinished
+	Fleet        string // empty: the configuration's fleet, or every unfinished run
 	Destroy      bool
-	WithoutState bool // destroy also where nothing says whether they are still wanted
+	WithoutState bool // destroy even where nothing shows whether they are still wanted
 
 	Program daemon.Program
 	File    string // the configuration; may be empty
 	Load    func(file, onlyCloud string) (*config.Config, error)
-	Ask     func(ctx context.Context, fleet string) ([]drover.Instance, error) // what the controller of a fleet looks after
+	Ask     func(ctx context.Context, fleet string) ([]drover.Instance, error) // returns what the controller of a fleet looks after
 	Say     io.Writer
 }
 
@@ -62,15 +62,15 @@ type Collector struct {
 	Options
 	Found []*Stray
 	Kept  int    // instances that a controller looks after
-	Said  bool   // what there is to say where there are no instances to show
-	Blind bool   // nothing says whether what was found is wanted
-	Named string // the configured fleet, if it is the one that is meant
+	Said  bool   // whether a message already explains why no instances are shown
+	Blind bool   // nothing shows whether the found instances are wanted
+	Named string // the configured fleet, if the command means it
 }
 
-// New has found nothing yet.
+// New returns a Collector that has found nothing yet.
 func New(o Options) *Collector { return &Collector{Options: o, Found: []*Stray{}} }
 
-// Collect goes through the fleets that are meant.
+// Collect searches the fleets that the options mean.
 func (g *Collector) Collect(ctx context.Context) error {
 	c, err := g.configured()
 	if err != nil {
@@ -100,7 +100,7 @@ func (g *Collector) Collect(ctx context.Context) error {
 	return nil
 }
 
-// configured is the configuration in force if it names the fleet that is meant, nil otherwise.
+// configured returns the configuration in force if it names the meant fleet; nil otherwise.
 func (g *Collector) configured() (*config.Config, error) {
 	if g.File == "" {
 		return nil, nil
@@ -112,23 +112,23 @@ func (g *Collector) configured() (*config.Config, error) {
 	return c, nil
 }
 
-// search says where strays are looked for and which of them are left alone.
+// search is where to search for strays, and which of them to spare.
 type search struct {
 	fleet  string
-	folder string // where the clouds' drivers keep what they must
+	folder string // where the clouds' drivers keep their files
 	config *config.Config
-	known  func() (func(Stray) bool, error) // asked once all are listed: what a controller knows later, it may have made later
+	known  func() (func(Stray) bool, error) // called once all are listed, since a controller may create later what it knows later
 	spared func(context.Context, Stray) bool
-	ends   bool // nothing is left of the fleet afterwards, unless something was spared
+	ends   bool // nothing is left of the fleet afterwards, unless something is spared
 }
 
-// nobody is a search's spared where nobody can look after anything.
+// nobody is a search's spared function where nobody can look after anything.
 func nobody(context.Context, Stray) bool { return false }
 
-// nothingKnown is a search's known where nobody looks after anything.
+// nothingKnown is a search's known function where nobody looks after anything.
 func nothingKnown() (func(Stray) bool, error) { return func(Stray) bool { return false }, nil }
 
-// sweep lists a fleet's instances in every cloud and, if asked to, destroys those that may go.
+// sweep lists a fleet's instances in every cloud and, if requested, destroys those that may go.
 func (g *Collector) sweep(ctx context.Context, s *search) error {
 	clouds, err := daemon.OpenClouds(ctx, s.config.Clouds, daemon.Opening{Drivers: g.Program.Drivers, Fleet: s.fleet, Folder: s.folder, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -180,7 +180,7 @@ func Strays(ctx context.Context, d driver.Cloud, cloud control.Cloud, fleet stri
 	return found, err
 }
 
-// CommandOf is the command line that looks at a fleet, or at that of the configuration.
+// CommandOf returns the command line that searches a fleet, or the configuration's fleet.
 func CommandOf(config, fleet string) string {
 	words := "drover gc"
 	if config != "" {

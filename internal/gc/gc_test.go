@@ -17,7 +17,7 @@ import (
 	"drover/internal/store"
 )
 
-// aCollector asks a controller, and is silent.
+// aCollector returns a silent collector that gets its answer from a controller.
 func aCollector(instances []drover.Instance, err error) *Collector {
 	return New(Options{Say: io.Discard, Ask: func(context.Context, string) ([]drover.Instance, error) { return instances, err }})
 }
@@ -35,7 +35,7 @@ func TestWhoseInstancesAre(t *testing.T) {
 			{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}:  true,
 			{Name: "", Cloud: "here", ProviderID: "i-1"}:       true,
 			{Name: "lab-x", Cloud: "there", ProviderID: "i-1"}: false,
-			{Name: "lab-x", Cloud: "here", ProviderID: "i-2"}:  false, // the cloud made it twice
+			{Name: "lab-x", Cloud: "here", ProviderID: "i-2"}:  false, // the cloud created it twice
 			{Name: "lab-y", Cloud: "here", ProviderID: "i-3"}:  false,
 			{Name: "lab-z", Cloud: "here", ProviderID: "i-4"}:  true,
 			{Name: "lab-z", Cloud: "there", ProviderID: "i-5"}: false,
@@ -121,10 +121,10 @@ func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
 	}
 }
 
-// stubborn is a cloud of some instances, by id, of which it refuses to destroy one.
+// stubborn is a cloud that refuses to destroy one of its instances.
 type stubborn struct {
 	driver.Cloud
-	there  map[string]string // names
+	there  map[string]string // names by id
 	refuse string
 }
 
@@ -157,7 +157,7 @@ func TestAnInstanceThatCannotBeDestroyedDoesNotKeepTheOthers(t *testing.T) {
 	}
 }
 
-// aDaemonFolder is one that is there, of a fleet called lab.
+// aDaemonFolder returns an existing folder of a fleet called lab.
 func aDaemonFolder(t *testing.T) daemon.Folder {
 	t.Helper()
 	c := config.Default("lab")

@@ -18,10 +18,10 @@ import (
 	"drover/internal/store"
 )
 
-// lately is how young an instance may be and still belong to a controller that is not known here.
+// lately is how young an instance may be and still belong to a controller that is unknown here.
 const lately = time.Hour
 
-// wantedByAge spares what a controller that cannot be asked may look after, since it is young.
+// wantedByAge spares young instances, which may belong to a controller that cannot be reached.
 func (g *Collector) wantedByAge(_ context.Context, s Stray) bool {
 	since := time.Since(s.Created)
 	if since < lately {
@@ -30,8 +30,8 @@ func (g *Collector) wantedByAge(_ context.Context, s Stray) bool {
 	return since < lately
 }
 
-// wantedByItself returns what also spares instances that say themselves that they have heard a controller, not longer
-// ago than the time after which they power themselves off. Asking takes the fleet's key.
+// wantedByItself also spares instances that report having heard a controller, no longer ago than the time after which
+// they power themselves off. Asking them requires the fleet's key.
 func (g *Collector) wantedByItself(key remote.FleetKey, within time.Duration) func(context.Context, Stray) bool {
 	return func(ctx context.Context, s Stray) bool {
 		if g.wantedByAge(ctx, s) {
@@ -54,10 +54,10 @@ func (g *Collector) wantedByItself(key remote.FleetKey, within time.Duration) fu
 	}
 }
 
-// askTime is how long one instance may take to say when it heard a controller.
+// askTime is how long one instance may take to report when it heard a controller.
 const askTime = 20 * time.Second
 
-// spareWanted is what spares the instances of a daemon that is away, and so are its records.
+// spareWanted returns what spares the instances of a daemon that is unreachable and has no records.
 func (g *Collector) spareWanted(folder daemon.Folder, c *config.Config) func(context.Context, Stray) bool {
 	if _, err := os.Stat(folder.File("fleet.key")); err != nil {
 		return g.wantedByAge
@@ -70,8 +70,8 @@ func (g *Collector) spareWanted(folder daemon.Folder, c *config.Config) func(con
 	return g.wantedByItself(key, cmp.Or(c.Instances.OrphanTimeout, lately))
 }
 
-// wanted asks the controller, or else its records, which instances it looks after. Its error is of a kind that means
-// absence if neither can be asked.
+// wanted returns which instances the controller looks after, by its own answer or else by its records. The error's kind
+// means absence if neither is available.
 func (g *Collector) wanted(ctx context.Context, folder daemon.Folder) (func(Stray) bool, error) {
 	list, err := g.Ask(ctx, folder.Fleet)
 	if err == nil {
@@ -88,15 +88,15 @@ func (g *Collector) wanted(ctx context.Context, folder daemon.Folder) (func(Stra
 	return belongsTo(list), nil
 }
 
-// absent reports whether an error means that nobody is there to be asked.
+// absent reports whether an error means that nobody is there to answer.
 func absent(err error) bool {
 	kind := drover.AsError(err, drover.KindInternal).Kind
 	return kind == drover.KindUnreachable || kind == drover.KindTransient || kind == drover.KindRateLimit
 }
 
-// belongsTo says of an instance in a cloud's list whether it is one of those. Its id decides: where a cloud made one
-// create call twice, the second instance of the name is nobody's. The name decides only where the cloud has not yet
-// told the id.
+// belongsTo reports whether an instance in a cloud's list is one of those given. Its id decides: where a cloud carried
+// out one create call twice, the second instance of the name belongs to nobody. The name decides only while the cloud
+// has not reported the id yet.
 func belongsTo(list []drover.Instance) func(Stray) bool {
 	type key struct{ cloud, id string }
 	ids, creating := map[key]bool{}, map[key]bool{}
@@ -110,7 +110,7 @@ func belongsTo(list []drover.Instance) func(Stray) bool {
 	return func(s Stray) bool { return ids[key{s.Cloud, s.ProviderID}] || creating[key{s.Cloud, s.Name}] }
 }
 
-// readRecords is what the records of a daemon say that it looks after.
+// readRecords returns the instances that a daemon looks after by its records.
 func readRecords(ctx context.Context, folder daemon.Folder) ([]drover.Instance, error) {
 	if _, err := os.Stat(folder.DB()); errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("there are no records at %s", folder.DB())

@@ -16,7 +16,7 @@ import (
 
 var seeds = flag.Int("seeds", 200, "how many modelled clouds to try")
 
-// unluckyCloud is a cloud that made some of its instances twice, loses destroys, and lists for a while what has ended.
+// unluckyCloud is a cloud that made some of its instances twice, loses destroys, and lists ended instances for a while.
 type unluckyCloud struct {
 	driver.Cloud
 	dice *rand.Rand
@@ -27,7 +27,7 @@ type unluckyVM struct {
 	id, name string
 	wanted   bool      // a controller looks after it
 	ended    time.Time // zero: it lives
-	listed   time.Time // until then, once it has ended
+	listed   time.Time // until when it is listed after its end
 }
 
 func newUnluckyCloud(seed uint64) *unluckyCloud {
@@ -97,7 +97,7 @@ func TestWhateverACloudDoesNoStrayIsLeft(t *testing.T) {
 	}
 }
 
-// TestAnInstanceThatIsNeverGone wants an error that names it, in time.
+// TestAnInstanceThatIsNeverGone expects an error that names the instance, in time.
 func TestAnInstanceThatIsNeverGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &unluckyCloud{dice: rand.New(rand.NewPCG(1, 1)), vms: []*unluckyVM{{id: "i-1", name: "lab-1", ended: time.Now(), listed: time.Now().Add(time.Hour)}}}

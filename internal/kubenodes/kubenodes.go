@@ -1,12 +1,12 @@
 // Package kubenodes looks after the nodes of node groups in their Kubernetes cluster: it lets them join, reports that
-// they have, empties those that leave, and removes the Node objects of instances that are gone.
+// they have joined, drains those that leave, and removes the Node objects of instances that are gone.
 //
 // The model: each round compares the cluster's nodes with the groups as the last decision left them, and takes one step
 // for each node. Rounds repeat, so a step that failed is taken again. What a round saw is reported to the engine.
 //
-// The invariants: a node belongs to an instance only by its spec.providerID; nothing follows from a cluster that does
-// not answer; a Node object is removed only if its instance is known to be gone; pods are evicted, never deleted, so
-// that disruption budgets hold.
+// The invariants: a node belongs to an instance only by its spec.providerID; no conclusions are drawn when a cluster
+// does not answer; a Node object is removed only if its instance is known to be gone; pods are evicted, never deleted,
+// so that disruption budgets hold.
 package kubenodes
 
 import (
@@ -37,7 +37,7 @@ type Look struct {
 	Taints []string // each as KEY=VALUE:EFFECT, the startup taint among them
 }
 
-// Drain says which pods may be evicted, and how long to try; 0: until the node is empty.
+// Drain is which pods may be evicted, and how long to try; 0: until the node is empty.
 type Drain struct {
 	Timeout                            time.Duration
 	BarePods, LocalStorage, SystemPods bool
@@ -214,7 +214,7 @@ func (k *Keeper) empty(ctx context.Context, n drover.GroupNode, object *node) er
 	return k.evict(ctx, left)
 }
 
-// stops says which pod must not be evicted, and why; empty if all may be.
+// stops returns which pod must not be evicted, and why; empty if all may be.
 func (k *Keeper) stops(pods []pod) string {
 	for _, p := range pods {
 		name := p.Meta.Namespace + "/" + p.Meta.Name

@@ -24,7 +24,7 @@ type api struct {
 	nodes   map[string]*node
 	pods    map[string]*pod // by namespace/name
 	secrets map[string]secret
-	refuses bool // a disruption budget lets nothing be evicted
+	refuses bool // a disruption budget forbids all evictions
 	down    bool
 	version int
 }
@@ -117,7 +117,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fleet is one group with instances, and what it is told of them.
+// fleet is one group with instances, and the reports about them.
 type fleet struct {
 	nodes []drover.GroupNode
 	gone  []string
@@ -167,7 +167,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// join has a node register, with the startup taint.
+// join makes a node register, with the startup taint.
 func (w *world) join(name, id string, ready bool) *node {
 	n := &node{Meta: meta{Name: name, Version: "0", Labels: map[string]string{}}}
 	n.Spec.ProviderID, n.Spec.Taints = id, []taint{{Key: drover.StartupTaint + "drover", Effect: "NoSchedule"}}
@@ -185,7 +185,7 @@ func (w *world) ready(n *node) {
 	}{"Ready", "True"})
 }
 
-// pod puts a pod on a node; owned by a ReplicaSet unless it is bare.
+// pod puts a pod on a node; a ReplicaSet owns it unless it is bare.
 func (w *world) pod(name, on string, change func(*pod)) {
 	namespace, base, _ := strings.Cut(name, "/")
 	p := &pod{Meta: meta{Name: base, Namespace: namespace, Owners: []owner{{"ReplicaSet"}}}}

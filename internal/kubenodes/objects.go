@@ -1,6 +1,6 @@
 package kubenodes
 
-// The fields of Kubernetes' objects that are read or written here.
+// The fields of Kubernetes objects that this package reads or writes.
 
 type meta struct {
 	Name        string            `json:"name,omitempty"`

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// Authority signs certificates that hold for an hour, of servers on 127.0.0.1 and of clients.
+// Authority signs certificates for servers on 127.0.0.1 and for clients; they are valid for an hour.
 type Authority struct {
-	File string // with its own certificate
+	File string // contains its own certificate
 
 	t    testing.TB
 	cert *x509.Certificate
@@ -26,7 +26,7 @@ type Authority struct {
 	dir  string
 }
 
-// NewAuthority makes one with a folder of its own.
+// NewAuthority creates an authority with its own folder.
 func NewAuthority(t testing.TB) *Authority {
 	a := &Authority{t: t, dir: t.TempDir()}
 	a.key = a.newKey()
@@ -85,8 +85,8 @@ func (a *Authority) Issue(name string) (cert, key string) {
 	return a.write(name+".crt", "CERTIFICATE", c.Raw), a.write(name+".key", "EC PRIVATE KEY", raw)
 }
 
-// Client is the TLS configuration of a client that trusts the authority, with a certificate that another may have
-// signed; nil: with none.
+// Client returns the TLS configuration of a client that trusts the authority, with a certificate by signer, which may
+// be another authority; without one if signer is nil.
 func (a *Authority) Client(signer *Authority) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)

@@ -16,50 +16,50 @@ import (
 	"drover/internal/externalgrpc/protos"
 )
 
-// Autoscaler asks a cloud provider as cluster-autoscaler does: in its order, with its caches, its nodes that stand for
-// instances that have not registered, and its retries. It knows CPU alone, and evicts nothing, since a node goes only
-// once no pod is on it. Its times are fields, so that a test need not wait as long.
+// Autoscaler calls a cloud provider as cluster-autoscaler does: in the same order, with the same caches and retries,
+// and with placeholder nodes for instances that have not registered. It only handles CPU, and evicts nothing, since it
+// removes a node only when no pod is on it. Its times are fields, so that tests can shorten them.
 type Autoscaler struct {
 	Provider protos.CloudProviderClient
 	API      *API
 	Log      func(format string, args ...any)
 
 	Scan        time.Duration // between loops
-	NewPods     time.Duration // a loop passes when all pending pods are younger
-	Unneeded    time.Duration // an empty node goes after this
+	NewPods     time.Duration // a loop ends early when all pending pods are younger
+	Unneeded    time.Duration // an empty node is removed after this
 	DeleteDelay time.Duration // between a node's taint and its deletion
-	Provision   time.Duration // an instance that has not registered goes after this
-	Backoff     time.Duration // a group that failed is left alone for this
+	Provision   time.Duration // an unregistered instance is removed after this
+	Backoff     time.Duration // a failed group is not increased for this
 
 	groups       []*protos.NodeGroup
-	instances    map[string][]*protos.Instance // by group; a group whose size changes is asked anew
+	instances    map[string][]*protos.Instance // by group; the entry of a group whose size changes is dropped
 	owner        map[string]string             // group by provider id, for one loop
-	gpuLabel     string                        // never asked twice
+	gpuLabel     string                        // requested only once
 	gpuTypes     map[string]bool
-	growing      map[string]time.Time // groups that were increased, since when
-	blocked      map[string]time.Time // groups that failed, until when
+	growing      map[string]time.Time // since when groups have been increasing
+	blocked      map[string]time.Time // until when failed groups are not increased
 	unneeded     map[string]time.Time // by node
 	unregistered map[string]time.Time // by instance
-	shrunk       map[string]time.Time // groups with a target beyond their instances, since when
+	shrunk       map[string]time.Time // since when groups have had a target above their instances
 
 	mu    sync.Mutex
 	calls map[string]int
 	slow  time.Duration
 }
 
-// rpcTimeout is how long a call may take.
+// rpcTimeout limits each call.
 const rpcTimeout = 5 * time.Second
 
-// atOnce is how many nodes are deleted in one loop at most.
+// atOnce is the most nodes that one loop deletes.
 const atOnce = 10
 
-// fakeReason is on nodes that stand for an instance without a node.
+// fakeReason marks placeholder nodes of instances without a node.
 const fakeReason = "k8s.io/cluster-autoscaler/fake-node-reason"
 
-// goingTaint is on a node that will be deleted.
+// goingTaint marks a node that will be deleted.
 const goingTaint = "ToBeDeletedByClusterAutoscaler"
 
-// Run makes loops until ctx ends. One in which something was asked for is followed by the next at once.
+// Run makes loops until ctx ends. A loop that requested something is followed by the next at once.
 func (a *Autoscaler) Run(ctx context.Context) {
 	a.instances, a.growing, a.blocked = map[string][]*protos.Instance{}, map[string]time.Time{}, map[string]time.Time{}
 	a.unneeded, a.unregistered, a.shrunk = map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
@@ -78,7 +78,7 @@ func (a *Autoscaler) Run(ctx context.Context) {
 	}
 }
 
-// Calls are how often each call was made, and how long the slowest took.
+// Calls returns how often each call was made, and how long the slowest took.
 func (a *Autoscaler) Calls() (calls map[string]int, slowest time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,12 +108,12 @@ func call[Q, R any](ctx context.Context, a *Autoscaler, name string, do func(con
 	return r, err
 }
 
-// seen is what one loop sees of a group.
+// seen is a group's state in one loop.
 type seen struct {
 	*protos.NodeGroup
 	target    int
 	instances []*protos.Instance
-	nodes     []Node // registered
+	nodes     []Node // that have registered
 	template  *protos.Node
 }
 
@@ -151,16 +151,16 @@ func (a *Autoscaler) loop(ctx context.Context) (grown bool, err error) {
 	return false, a.scaleDown(ctx, groups, pods)
 }
 
-// wrap makes a method of the client one without options.
+// wrap removes the options parameter from a client's method.
 func wrap[Q, R, O any](do func(context.Context, Q, ...O) (R, error)) func(context.Context, Q) (R, error) {
 	return func(ctx context.Context, q Q) (R, error) { return do(ctx, q) }
 }
 
-// look asks for the groups, and for what each has. The answers about groups and owners hold for this loop.
+// look gets the groups and their nodes. The answers about groups and owners are valid for one loop.
 func (a *Autoscaler) look(ctx context.Context, nodes []Node) (all []*seen, err error) {
 	a.owner, a.groups = map[string]string{}, nil
 	if r, err := call(ctx, a, "NodeGroups", wrap(a.Provider.NodeGroups), &protos.NodeGroupsRequest{}); err == nil {
-		a.groups = r.NodeGroups // an error reads as no groups
+		a.groups = r.NodeGroups // an error counts as no groups
 	}
 	byGroup := map[string][]Node{}
 	for _, n := range nodes {
@@ -190,8 +190,7 @@ func (a *Autoscaler) look(ctx context.Context, nodes []Node) (all []*seen, err e
 	return all, nil
 }
 
-// groupOf says to which group a node belongs. A node that is nobody's is asked about at every lookup, and its options
-// four times.
+// groupOf returns the group of a node. A node without a group is queried at every lookup, and its options four times.
 func (a *Autoscaler) groupOf(ctx context.Context, n Node) (string, error) {
 	if group, known := a.owner[n.Spec.ProviderID]; known {
 		return group, nil
@@ -228,12 +227,12 @@ func told(n Node) *protos.ExternalGrpcNode {
 	return &protos.ExternalGrpcNode{ProviderID: n.Spec.ProviderID, Name: n.Meta.Name, Labels: n.Meta.Labels, Annotations: n.Meta.Annotations}
 }
 
-// fake stands for an instance without a node.
+// fake returns a placeholder node for an instance without a node.
 func fake(id, why string) *protos.ExternalGrpcNode {
 	return &protos.ExternalGrpcNode{ProviderID: id, Name: id, Annotations: map[string]string{fakeReason: why}}
 }
 
-// nodesOf are a group's instances: those of the cache, unless the group grows.
+// nodesOf returns a group's instances: from the cache, unless the group is growing.
 func (a *Autoscaler) nodesOf(ctx context.Context, s *seen) ([]*protos.Instance, error) {
 	known, cached := a.instances[s.Id]
 	if !a.growing[s.Id].IsZero() {
@@ -254,12 +253,12 @@ func (a *Autoscaler) nodesOf(ctx context.Context, s *seen) ([]*protos.Instance, 
 		}
 	}
 	if since := a.growing[s.Id]; ready >= s.target || !since.IsZero() && time.Since(since) > a.Provision {
-		delete(a.growing, s.Id) // it has what it was increased to, or never gets it
+		delete(a.growing, s.Id) // it has reached its increased size, or never will
 	}
 	return r.Instances, nil
 }
 
-// templateOf is what a node of the group will look like; nil if that is not known.
+// templateOf returns a template of the group's future nodes; nil if it is unknown.
 func (a *Autoscaler) templateOf(ctx context.Context, group string) (*protos.Node, error) {
 	r, err := call(ctx, a, "TemplateNodeInfo", wrap(a.Provider.NodeGroupTemplateNodeInfo), &protos.NodeGroupTemplateNodeInfoRequest{Id: group})
 	switch {
@@ -274,7 +273,7 @@ func (a *Autoscaler) templateOf(ctx context.Context, group string) (*protos.Node
 	return n, proto.Unmarshal(r.NodeBytes, n)
 }
 
-// removeUnregistered deletes instances whose nodes have not come for too long.
+// removeUnregistered deletes instances whose nodes have not registered in time.
 func (a *Autoscaler) removeUnregistered(ctx context.Context, groups []*seen) {
 	there := map[string]bool{}
 	for _, s := range groups {
@@ -306,7 +305,7 @@ func (a *Autoscaler) removeUnregistered(ctx context.Context, groups []*seen) {
 	}
 }
 
-// deleteFailed deletes what could not be created, and leaves the group alone for a while.
+// deleteFailed deletes instances that could not be created, and blocks the group for a while.
 func (a *Autoscaler) deleteFailed(ctx context.Context, groups []*seen) (any bool) {
 	for _, s := range groups {
 		var failed []*protos.ExternalGrpcNode
@@ -336,7 +335,7 @@ func (a *Autoscaler) delete(ctx context.Context, group string, nodes []*protos.E
 	return true
 }
 
-// fixTargets gives up what a group was asked for and has not listed for too long.
+// fixTargets gives up the part of a group's target that has not been listed in time.
 func (a *Autoscaler) fixTargets(ctx context.Context, groups []*seen) error {
 	for _, s := range groups {
 		if len(s.instances) >= s.target {
@@ -358,7 +357,7 @@ func (a *Autoscaler) fixTargets(ctx context.Context, groups []*seen) error {
 	return nil
 }
 
-// pending are the pods for which there is no room, and whether all are so young that more may follow.
+// pending returns the pods without room, and whether all are so young that more may follow.
 func (a *Autoscaler) pending(pods []Pod) (pending []Pod, young bool) {
 	young = true
 	for _, p := range pods {
@@ -372,7 +371,7 @@ func (a *Autoscaler) pending(pods []Pod) (pending []Pod, young bool) {
 	return pending, young
 }
 
-// scaleUp increases the one group that wastes least, after what the nodes that are on their way will hold.
+// scaleUp increases the one group that wastes least, for what the nodes on their way cannot hold.
 func (a *Autoscaler) scaleUp(ctx context.Context, groups []*seen, pending []Pod) bool {
 	need := 0
 	for _, p := range pending {
@@ -414,7 +413,7 @@ func (a *Autoscaler) scaleUp(ctx context.Context, groups []*seen, pending []Pod)
 	return true
 }
 
-// scaleDown deletes nodes that have been empty for long enough, each with a call of its own, side by side.
+// scaleDown deletes nodes that have been empty for long enough, each with its own call, in parallel.
 func (a *Autoscaler) scaleDown(ctx context.Context, groups []*seen, pods []Pod) error {
 	used := map[string]bool{}
 	for _, p := range pods {
@@ -451,14 +450,14 @@ func deleting(s *seen, n Node) bool {
 	})
 }
 
-// deleteOne taints a node, waits for whoever may still bind to it, and deletes its instance. Its Node object is for the
-// provider to remove.
+// deleteOne taints a node, waits for pods that may still be bound to it, and deletes its instance. The provider must
+// remove the Node object.
 func (a *Autoscaler) deleteOne(ctx context.Context, group string, n Node) {
 	if !slices.ContainsFunc(n.Spec.Taints, func(t Taint) bool { return t.Key == goingTaint }) {
 		taints := append(slices.Clone(n.Spec.Taints), Taint{Key: goingTaint, Value: fmt.Sprint(time.Now().Unix()), Effect: "NoSchedule"})
 		change := map[string]any{"metadata": map[string]any{"resourceVersion": n.Meta.Version}, "spec": map[string]any{"taints": taints}}
 		if err := a.API.Do(ctx, "PATCH", "/api/v1/nodes/"+n.Meta.Name, change, nil); err != nil {
-			return // somebody else changed it; the next loop sees it anew
+			return // somebody else changed it; the next loop gets it again
 		}
 	}
 	select {

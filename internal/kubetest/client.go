@@ -16,7 +16,7 @@ type API struct {
 	HTTP       *http.Client
 }
 
-// StatusError is an answer that is no success.
+// StatusError is an error response.
 type StatusError struct {
 	Code int
 	Text string
@@ -26,7 +26,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the API server answered %d: %s", e.Code, e.Text)
 }
 
-// IsStatus reports whether an error is an answer with this status.
+// IsStatus reports whether an error is a response with this status.
 func IsStatus(err error, code int) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Code == code
@@ -64,24 +64,24 @@ func (a *API) Do(ctx context.Context, method, path string, in, out any) error {
 	return json.Unmarshal(body, out)
 }
 
-// Nodes are all nodes.
+// Nodes returns all nodes.
 func (a *API) Nodes(ctx context.Context) ([]Node, error) {
 	var all List[Node]
 	err := a.Do(ctx, "GET", "/api/v1/nodes", nil, &all)
 	return all.Items, err
 }
 
-// Pods are the pods of the default namespace.
+// Pods returns the pods of the default namespace.
 func (a *API) Pods(ctx context.Context) ([]Pod, error) {
 	var all List[Pod]
 	err := a.Do(ctx, "GET", "/api/v1/namespaces/default/pods", nil, &all)
 	return all.Items, err
 }
 
-// replicaSets is where those of the default namespace are.
+// replicaSets is the path of the ReplicaSets in the default namespace.
 const replicaSets = "/apis/apps/v1/namespaces/default/replicasets"
 
-// Create makes a ReplicaSet.
+// Create creates a ReplicaSet.
 func (a *API) Create(ctx context.Context, r ReplicaSet) error {
 	return a.Do(ctx, "POST", replicaSets, r, nil)
 }

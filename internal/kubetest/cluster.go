@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// adminToken is that of the cluster's owner.
+// adminToken is the token of the cluster's owner.
 const adminToken = "admin"
 
 // Cluster is an API server in memory.
@@ -38,12 +38,12 @@ func NewCluster(t testing.TB) *Cluster {
 	return c
 }
 
-// API is a client with the owner's rights.
+// API returns a client with the owner's rights.
 func (c *Cluster) API() *API {
 	return &API{URL: c.server.URL, Token: adminToken, HTTP: c.server.Client()}
 }
 
-// Kubeconfig writes a file by which the owner finds the cluster.
+// Kubeconfig writes a file with which the owner reaches the cluster.
 func (c *Cluster) Kubeconfig(folder string) (path string) {
 	path = filepath.Join(folder, "kubeconfig")
 	text := fmt.Sprintf("current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: %s}}]\nusers: [{name: u, user: {token: %s}}]\n", c.server.URL, adminToken)
@@ -60,7 +60,7 @@ func (c *Cluster) RefuseEvictions(refuse bool) {
 	c.refuses = refuse
 }
 
-// place is where an object is, as a path of the API says it.
+// place is an object's place in the API, from its path.
 type place struct{ kind, namespace, name, part string }
 
 func parsePlace(path string) (p place) {
@@ -76,7 +76,7 @@ func parsePlace(path string) (p place) {
 
 func (p place) key() string { return p.kind + "/" + p.namespace + "/" + p.name }
 
-// refusal is an answer that is no success.
+// refusal returns an error response.
 func refusal(code int, format string, args ...any) error {
 	return &StatusError{code, fmt.Sprintf(format, args...)}
 }
@@ -84,15 +84,15 @@ func refusal(code int, format string, args ...any) error {
 func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client is gone
+		return // the client has disconnected
 	}
 	code, text := c.answer(r, body)
 	w.WriteHeader(code)
-	// A client that is gone needs no answer.
+	// A client that has disconnected needs no response.
 	_, _ = w.Write(text)
 }
 
-// answer encodes the answer to a call before its objects change again.
+// answer encodes the response to a call before its objects change again.
 func (c *Cluster) answer(r *http.Request, body []byte) (code int, text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +138,7 @@ func (c *Cluster) call(r *http.Request, p place, body []byte) (any, error) {
 	return nil, refusal(http.StatusMethodNotAllowed, "%s %s is not known here", r.Method, r.URL.Path)
 }
 
-// authorize lets the owner do everything, and a client with a bootstrap token register a node and set its status.
+// authorize allows the owner everything, and a bootstrap token to register a node and set its status.
 func (c *Cluster) authorize(r *http.Request, p place) error {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if token == adminToken {
@@ -156,7 +156,7 @@ func (c *Cluster) authorize(r *http.Request, p place) error {
 	return refusal(http.StatusUnauthorized, "the token is not known")
 }
 
-// all are the objects of a kind, in order of their names.
+// all returns the objects of a kind, sorted by name.
 func all[T any](c *Cluster, kind string) (list []T) {
 	for _, key := range sortedKeys(c.objects) {
 		if strings.HasPrefix(key, kind+"/") {
@@ -166,7 +166,7 @@ func all[T any](c *Cluster, kind string) (list []T) {
 	return list
 }
 
-// as is an object as a value of Go's. What cannot be encoded never became an object.
+// as converts an object to a Go value. A value that cannot be encoded never became an object.
 func as[T any](o object) (v T) {
 	text, err := json.Marshal(o)
 	if err == nil {
@@ -202,12 +202,12 @@ func (c *Cluster) create(p place, o object) (any, error) {
 	if p.namespace != "" {
 		meta["namespace"] = p.namespace
 	}
-	meta["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339) // in whole seconds, as there
+	meta["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339) // in whole seconds, as in a real cluster
 	c.keep(p.key(), o)
 	return o, nil
 }
 
-// keep keeps an object that was changed.
+// keep stores a changed object.
 func (c *Cluster) keep(key string, o object) {
 	c.version++
 	part(o, "metadata")["resourceVersion"] = fmt.Sprint(c.version)
@@ -224,7 +224,7 @@ func (c *Cluster) patch(p place, change object) (any, error) {
 	return c.objects[p.key()], nil
 }
 
-// part is a field of an object that is one itself.
+// part returns a field of an object that is itself an object.
 func part(o object, name string) object {
 	if o[name] == nil {
 		o[name] = object{}
@@ -233,7 +233,7 @@ func part(o object, name string) object {
 	return p
 }
 
-// merge is an object with a merge patch.
+// merge applies a merge patch to an object.
 func merge(o, change object) object {
 	merged := as[object](o)
 	for key, value := range change {
@@ -250,7 +250,7 @@ func merge(o, change object) object {
 	return merged
 }
 
-// settle makes and ends pods as their replica sets say, and binds those that fit.
+// settle creates and deletes pods according to their ReplicaSets, and binds those that fit.
 func (c *Cluster) settle() {
 	c.replicate()
 	nodes := all[Node](c, "nodes")
@@ -284,7 +284,7 @@ func (c *Cluster) bind(p Pod, nodes []Node, free map[string]int) {
 	o["status"] = object{"phase": "Pending", "conditions": []any{object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}}}
 }
 
-// replicate keeps the pods of each replica set, and none whose set or node is gone.
+// replicate keeps the right number of pods in each ReplicaSet, and removes pods whose set or node is gone.
 func (c *Cluster) replicate() {
 	sets, nodes, have := map[string]ReplicaSet{}, map[string]bool{"": true}, map[string]int{}
 	for _, r := range all[ReplicaSet](c, "replicasets") {

@@ -16,15 +16,15 @@ import (
 	"drover"
 )
 
-// KwokAnnotation is on nodes that kwok plays.
+// KwokAnnotation marks nodes that kwok simulates.
 const KwokAnnotation = "kwok.x-k8s.io/node"
 
-// joinWithin bounds how long a kubelet tries to register: its token's secret may come after its instance, and its
-// rights after that.
+// joinWithin limits how long a kubelet tries to register: its token's secret may be created after its instance, and its
+// rights later still.
 const joinWithin = time.Minute
 
-// Kubelet registers its instance's node, as a kubelet with a bootstrap token does, and says that it is ready. With
-// -kwok it leaves that to kwok. It runs until it is killed.
+// Kubelet registers its instance's node, as a kubelet with a bootstrap token does, and reports that it is ready. With
+// -kwok it leaves that report to kwok. It runs until it is killed.
 func Kubelet(args []string) error {
 	flags := flag.NewFlagSet("kubelet", flag.ContinueOnError)
 	server, ca, token := flags.String("server", "", ""), flags.String("ca", "", ""), flags.String("token", "", "")
@@ -75,7 +75,7 @@ func Kubelet(args []string) error {
 	select {}
 }
 
-// register makes the Node object, as soon as the token is known.
+// register creates the Node object as soon as the token is valid.
 func register(api *API, n Node) error {
 	var err error
 	for end := time.Now().Add(joinWithin); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {

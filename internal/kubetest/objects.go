@@ -4,8 +4,8 @@
 // The model: the cluster's objects are JSON. After each change, missing replicas are created and the scheduler binds
 // the pods that fit, so nothing runs in the background. Only the autoscaler has a loop.
 //
-// The invariants: a node registers with a bootstrap token whose secret exists and has not expired; a change of an
-// object that somebody else has changed meanwhile is refused; a pod whose eviction a disruption budget forbids stays.
+// The invariants: a node registers only with a bootstrap token whose secret exists and has not expired; a change of an
+// object that somebody else has changed meanwhile is rejected; a pod stays if a disruption budget forbids its eviction.
 package kubetest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// Meta is what every object has.
+// Meta is the metadata of every object.
 type Meta struct {
 	Name        string            `json:"name,omitempty"`
 	Namespace   string            `json:"namespace,omitempty"`
@@ -27,7 +27,7 @@ type Meta struct {
 	Owners      []Owner           `json:"ownerReferences,omitempty"`
 }
 
-// Owner is what an object goes with.
+// Owner is the owner of an object.
 type Owner struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
@@ -42,7 +42,7 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Condition is something that holds of an object, or does not.
+// Condition is a condition of an object, which holds or not.
 type Condition struct {
 	Type   string `json:"type"`
 	Status string `json:"status"`
@@ -58,26 +58,26 @@ type Node struct {
 	Status     NodeStatus `json:"status"`
 }
 
-// NodeSpec is what is wanted of a node.
+// NodeSpec is a node's desired state.
 type NodeSpec struct {
 	ProviderID    string  `json:"providerID,omitempty"`
 	Unschedulable bool    `json:"unschedulable,omitempty"`
 	Taints        []Taint `json:"taints,omitempty"`
 }
 
-// NodeStatus is what a node has.
+// NodeStatus is a node's actual state.
 type NodeStatus struct {
 	Capacity    map[string]string `json:"capacity,omitempty"`
 	Allocatable map[string]string `json:"allocatable,omitempty"`
 	Conditions  []Condition       `json:"conditions,omitempty"`
 }
 
-// Ready reports whether the node is.
+// Ready reports whether the node is ready.
 func (n Node) Ready() bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c Condition) bool { return c.Type == "Ready" && c.Status == "True" })
 }
 
-// Open reports whether pods that tolerate nothing may be bound to the node.
+// Open reports whether pods without tolerations may be bound to the node.
 func (n Node) Open() bool {
 	return n.Ready() && !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, func(t Taint) bool { return t.Effect != "PreferNoSchedule" })
 }
@@ -89,31 +89,31 @@ type Pod struct {
 	Status PodStatus `json:"status"`
 }
 
-// PodSpec is what is wanted of a pod.
+// PodSpec is a pod's desired state.
 type PodSpec struct {
 	Node       string      `json:"nodeName,omitempty"`
 	Containers []Container `json:"containers,omitempty"`
 }
 
-// Container is one of a pod's.
+// Container is one of a pod's containers.
 type Container struct {
 	Name      string    `json:"name,omitempty"`
 	Image     string    `json:"image,omitempty"`
 	Resources Resources `json:"resources"`
 }
 
-// Resources are what a container asks for.
+// Resources are a container's requests.
 type Resources struct {
 	Requests map[string]string `json:"requests,omitempty"`
 }
 
-// PodStatus is how far a pod has come.
+// PodStatus is a pod's actual state.
 type PodStatus struct {
 	Phase      string      `json:"phase,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// CPU is what the pod asks for, in thousandths.
+// CPU is the pod's CPU request, in thousandths.
 func (p Pod) CPU() (all int) {
 	for _, c := range p.Spec.Containers {
 		all += milli(c.Resources.Requests["cpu"])
@@ -121,7 +121,7 @@ func (p Pod) CPU() (all int) {
 	return all
 }
 
-// ReplicaSet keeps so many pods of one kind.
+// ReplicaSet keeps a number of equal pods.
 type ReplicaSet struct {
 	APIVersion string         `json:"apiVersion,omitempty"`
 	Kind       string         `json:"kind,omitempty"`
@@ -129,7 +129,7 @@ type ReplicaSet struct {
 	Spec       ReplicaSetSpec `json:"spec"`
 }
 
-// ReplicaSetSpec is what is wanted of a ReplicaSet.
+// ReplicaSetSpec is a ReplicaSet's desired state.
 type ReplicaSetSpec struct {
 	Replicas int         `json:"replicas"`
 	Selector Selector    `json:"selector"`
@@ -141,13 +141,13 @@ type Selector struct {
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 }
 
-// PodTemplate is what the pods of a ReplicaSet are made of.
+// PodTemplate is the template of a ReplicaSet's pods.
 type PodTemplate struct {
 	Meta Meta    `json:"metadata"`
 	Spec PodSpec `json:"spec"`
 }
 
-// Replicas are so many pods that ask for this much CPU each.
+// Replicas returns a ReplicaSet of count pods that each request this much CPU.
 func Replicas(name string, count int, cpu string) ReplicaSet {
 	labels := map[string]string{"app": name}
 	return ReplicaSet{
@@ -166,10 +166,10 @@ type Secret struct {
 	Data map[string]string `json:"stringData,omitempty"`
 }
 
-// units are those of quantities that occur here.
+// units are the units of the quantities used here.
 var units = map[string]float64{"m": 1e-3, "": 1, "Mi": 1 << 20, "Gi": 1 << 30}
 
-// Quantity reads a quantity, such as 500m or 32Gi. One that cannot be read is 0.
+// Quantity parses a quantity, such as 500m or 32Gi. It returns 0 for an invalid one.
 func Quantity(text string) float64 {
 	number := strings.TrimRight(text, "mMGi")
 	n, err := strconv.ParseFloat(number, 64)
@@ -179,15 +179,15 @@ func Quantity(text string) float64 {
 	return n * units[text[len(number):]]
 }
 
-// milli reads a quantity in thousandths.
+// milli parses a quantity in thousandths.
 func milli(text string) int { return int(math.Round(1000 * Quantity(text))) }
 
-// List is what a list call answers.
+// List is the response to a list call.
 type List[T any] struct {
 	Items []T `json:"items"`
 }
 
-// matches reports whether labels have all that is selected by.
+// matches reports whether labels match a selector.
 func matches(labels map[string]string, selector string) bool {
 	for pair := range strings.SplitSeq(selector, ",") {
 		key, value, _ := strings.Cut(pair, "=")

@@ -7,7 +7,7 @@ import (
 	"drover"
 )
 
-// BenchmarkSolve chooses among 600 offerings for jobs of few shapes, and for as many shapes as there are jobs.
+// BenchmarkSolve chooses among 600 offerings, for jobs of few shapes and for jobs that all have different shapes.
 func BenchmarkSolve(b *testing.B) {
 	for _, jobs := range []int{1000, 10_000} {
 		for _, shapes := range []int{10, jobs} {
@@ -29,7 +29,7 @@ func BenchmarkSolve(b *testing.B) {
 	}
 }
 
-// catalogue is a problem with nothing to solve yet: types from 2 to 96 vCPUs in three zones and two markets.
+// catalogue returns a problem without jobs: types from 2 to 96 vCPUs in three zones and two markets.
 func catalogue(offerings int) drover.Problem {
 	p := drover.Problem{Steps: drover.PlanSteps, Room: 100_000, Clouds: []drover.CloudRoom{{Cloud: "c", Room: 100_000}}}
 	for i := range offerings {
@@ -46,8 +46,8 @@ func catalogue(offerings int) drover.Problem {
 	return p
 }
 
-// BenchmarkOneJobAmongManyOfferings is what a queue asks most often: one job, all types of a large cloud in two
-// markets.
+// BenchmarkOneJobAmongManyOfferings solves a queue's most frequent problem: one job, and all types of a large cloud in
+// two markets.
 func BenchmarkOneJobAmongManyOfferings(b *testing.B) {
 	p := manyShapes(b, 1)
 	for _, o := range p.Offerings[:len(p.Offerings):len(p.Offerings)] {

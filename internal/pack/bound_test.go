@@ -58,7 +58,7 @@ func TestTheBoundIsProved(t *testing.T) {
 	}
 }
 
-// restricted is the problem with a third of its jobs on demand only and another in one zone.
+// restricted returns the problem with a third of its jobs on demand only and another third in one zone.
 func restricted(p drover.Problem) drover.Problem {
 	for i := range p.Demands {
 		switch i % 3 {
@@ -71,8 +71,8 @@ func restricted(p drover.Problem) drover.Problem {
 	return p
 }
 
-// covered reports whether one of the kinds by which jobs are valued vouches for the offering. An offering that no job
-// may use needs no one.
+// covered reports whether one of the kinds by which jobs are valued covers the offering. An offering that no job may
+// use needs no cover.
 func (m *model) covered(pr *prices, o drover.Offering) bool {
 	has, rules := m.capacity(&o), uint64(0)
 	for r := range m.rules {
@@ -96,7 +96,7 @@ func (m *model) covered(pr *prices, o drover.Offering) bool {
 	return false
 }
 
-// exact is what so much of each dimension is worth at the split of what there is.
+// exact returns the exact worth of an amount of each dimension, by the split of what there is.
 func exact(need, has vec, split []int64) *big.Rat {
 	sum := new(big.Rat)
 	for d, s := range split {

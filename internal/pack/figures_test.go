@@ -27,7 +27,7 @@ var (
 	dataDir  = flag.String("data", "testdata", "folder with ec2-us-east-1.csv")
 )
 
-// TestFigures prints a line for each problem by which this package is compared with others.
+// TestFigures prints a line for each problem by which this package is compared with other solvers.
 func TestFigures(t *testing.T) {
 	if !*figures {
 		t.Skip("run by make bench-pack")
@@ -82,12 +82,12 @@ func cpuTime() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// wide is a problem of one cloud without limits.
+// wide returns a problem of one cloud without limits.
 func wide() drover.Problem {
 	return drover.Problem{Room: 1 << 20, Clouds: []drover.CloudRoom{{Cloud: "c", Room: 1 << 20}}, Steps: drover.PlanSteps}
 }
 
-// peersProblem is the input that other systems were measured with: n jobs of 30 shapes, 288 types in three zones.
+// peersProblem returns the input with which other systems were measured: n jobs of 30 shapes, 288 types in three zones.
 func peersProblem(t testing.TB, n int, onDemand bool) drover.Problem {
 	p := wide()
 	p.JobsEach = 110
@@ -172,7 +172,7 @@ func peersOfferings(t testing.TB) (list []drover.Offering) {
 	return list
 }
 
-// manyShapes is n jobs of as many shapes on the types of EC2: vCPUs and memory log-normal, medians 1 and 2 GiB, σ 1.2,
+// manyShapes returns n jobs of n shapes on the types of EC2: vCPUs and memory log-normal, medians 1 and 2 GiB, σ 1.2,
 // correlation 0.6, one job in a hundred with a GPU.
 func manyShapes(t testing.TB, n int) drover.Problem {
 	p := wide()
@@ -199,8 +199,8 @@ func manyShapes(t testing.TB, n int) drover.Problem {
 	return p
 }
 
-// randomShapes is a problem of jobs whose shapes have vCPUs spread evenly between two numbers, and 1 to 8 GiB of memory
-// for each.
+// randomShapes returns a problem of jobs whose shapes have vCPUs spread evenly between two numbers, and 1 to 8 GiB of
+// memory per vCPU.
 func randomShapes(t testing.TB, shapes, jobs, least, most int, onDemand bool) drover.Problem {
 	p := wide()
 	p.Offerings = peersProblem(t, 1, onDemand).Offerings
@@ -244,10 +244,10 @@ func table(t testing.TB, name string) [][]string {
 	return rows[1:]
 }
 
-// ownBound is a bound for a problem with a share for spot offerings: the Lagrangian dual of the shares. An offering
-// that has its share gets dearer by so much a vCPU, and all offerings cheaper by that share of it; the bound of the
-// problem with these prices is one for this problem, whatever is added. What is added follows how much of each offering
-// the prices would use.
+// ownBound returns a bound for a problem with a share for spot offerings: the Lagrangian dual of the shares. Each
+// offering with a share gets a surcharge per vCPU, and all offerings get cheaper by that share of it. The bound at
+// these prices is valid for this problem, whatever the surcharges. They follow how much of each offering the prices
+// would use.
 func ownBound(p drover.Problem) (best drover.Money) {
 	added, sum := make([]float64, len(p.Offerings)), 0.0
 	steps := 1 << 40
@@ -277,7 +277,7 @@ func ownBound(p drover.Problem) (best drover.Money) {
 	return best
 }
 
-// usage is how many vCPUs of each offering the prices would use.
+// usage returns how many vCPUs of each offering the prices would use.
 func usage(m *model, pr *prices, offerings int) (use []float64, total float64) {
 	use = make([]float64, offerings)
 	for x, k := range pr.kinds {

@@ -114,7 +114,7 @@ func TestSharesAreKept(t *testing.T) {
 		}
 		delete(sums, "")
 		for key, sum := range sums {
-			if sum*5 > total+total/20 { // what the last of them make it less
+			if sum*5 > total+total/20 { // a tolerance for the last instances
 				t.Errorf("%s may have %d of %d vCPUs", key, sum/1000, total/1000)
 			}
 		}
@@ -148,7 +148,7 @@ func spotOffering(o drover.Offering) string {
 	return o.Type.Name + o.Zone
 }
 
-// rentedOf is the types of what a plan rents, sorted.
+// rentedOf returns the types that a plan rents, sorted.
 func rentedOf(p drover.Problem, plan drover.Plan) string {
 	var names []string
 	for _, b := range plan.Purchases {

@@ -75,7 +75,7 @@ func (m *model) take(l ledger, k *kind, n int) {
 	}
 }
 
-// shareCode and shareText say that an offering has reached its share.
+// shareCode and shareText report that an offering has reached its share.
 const (
 	shareCode = "spread"
 	shareText = "it has reached its share of all vCPUs"

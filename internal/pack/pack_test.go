@@ -21,13 +21,13 @@ func demand(cpus drover.MilliCPU, memory drover.Bytes, count int) drover.Demand 
 	return drover.Demand{Count: count, Shape: drover.Shape{Need: drover.Resources{CPU: cpus, Memory: memory}, Spot: drover.SpotPrefer}}
 }
 
-// dear is a demand of which a vCPU may cost no more an hour.
+// dear returns a demand with a maximum hourly price per vCPU.
 func dear(most drover.Money, d drover.Demand) drover.Demand {
 	d.VCPU = most
 	return d
 }
 
-// most is a demand of which an instance may cost no more an hour.
+// most returns a demand with a maximum hourly price per instance.
 func most(price drover.Money, d drover.Demand) drover.Demand {
 	d.Dearest = price
 	return d

@@ -100,8 +100,8 @@ func TestFewStepsAreEnoughForAnAnswer(t *testing.T) {
 	})
 }
 
-// TestAPlanThatIsCutOffKeepsWhatItHas cuts a plan off at step after step. What it saves compared with a plain plan
-// comes little by little and stays, and no job is left without a place that has one in the plain plan.
+// TestAPlanThatIsCutOffKeepsWhatItHas cuts a plan off at one step after another. Its saving over a plain plan grows
+// gradually and never shrinks, and every job with a place in the plain plan keeps one.
 func TestAPlanThatIsCutOffKeepsWhatItHas(t *testing.T) {
 	few := 120
 	for name, change := range map[string]func(p *drover.Problem){
@@ -159,8 +159,7 @@ func TestAShareIsPassedOnlyForJobsThatNothingElseIsLeftFor(t *testing.T) {
 	})
 }
 
-// othersLeft reports whether all jobs for which any instance of a spot offering is rented could be on demand, no limit
-// keeping them from that.
+// othersLeft reports whether all jobs on a spot offering's new instances could be on demand within the limits.
 func othersLeft(p drover.Problem, plan drover.Plan, key spotKey) bool {
 	for _, b := range plan.Purchases {
 		if o := p.Offerings[b.Candidates[0]]; o.Market != drover.Spot || (spotKey{o.Cloud, o.Zone, o.Type.Name}) != key {
@@ -175,7 +174,7 @@ func othersLeft(p drover.Problem, plan drover.Plan, key spotKey) bool {
 	return true
 }
 
-// onDemandFor reports whether an offering on demand can hold jobs of a demand, and one more of it may be rented.
+// onDemandFor reports whether an on-demand offering can hold jobs of a demand, and one more of it may be rented.
 func onDemandFor(p drover.Problem, plan drover.Plan, o drover.Offering, d drover.Demand) bool {
 	rest, _ := without(p, &drover.Plan{Purchases: plan.Purchases})
 	room := rest.Room > 0
@@ -188,7 +187,7 @@ func onDemandFor(p drover.Problem, plan drover.Plan, o drover.Offering, d drover
 	return room && o.Market == drover.OnDemand && d.Shape.Accepts(o) && d.Affords(o)
 }
 
-// checkServed wants each job on one instance that can hold it or unmet, and no instance that no job needs.
+// checkServed checks that each job is unmet or on one instance that can hold it, and that every instance has a job.
 func checkServed(t *rapid.T, p drover.Problem, plan drover.Plan) {
 	served := map[int]int{}
 	for _, u := range plan.Unmet {
@@ -263,9 +262,8 @@ func checkHolds(t *rapid.T, p drover.Problem, offering int, loads []drover.Load)
 	}
 }
 
-// firstFit is an obvious model: each job goes to the first instance with room for it, of which none is given more than
-// most jobs, else to a new one of the cheapest offering that holds it. It is not ok if a limit keeps a job from a
-// place.
+// firstFit is a simple model: each job goes to the first instance with room and fewer than most jobs, or else to a new
+// one of the cheapest offering that holds it. It returns false if a limit keeps a job from a place.
 func firstFit(p drover.Problem, most int) (cost drover.Money, ok bool) {
 	type instance struct {
 		offering, count int
@@ -313,12 +311,12 @@ func firstFit(p drover.Problem, most int) (cost drover.Money, ok bool) {
 	return cost, len(fleet) <= p.Room && len(p.Limits) == 0 && !bound(p)
 }
 
-// lasting is what an instance of an offering costs for as long as it boots and has one job of the demand.
+// lasting returns the cost of an instance of an offering while it boots and runs one job of the demand.
 func lasting(p drover.Problem, o drover.Offering, d drover.Demand) drover.Money {
 	return o.Price.For(booting(p, o) + cmp.Or(d.Time, time.Hour))
 }
 
-// booting is how long an instance of an offering boots.
+// booting returns how long an instance of an offering boots.
 func booting(p drover.Problem, o drover.Offering) time.Duration {
 	took := p.Boot
 	for _, b := range p.Boots {
@@ -334,7 +332,7 @@ func booting(p drover.Problem, o drover.Offering) time.Duration {
 	return took
 }
 
-// bound reports whether a cloud's room is so small that it may matter.
+// bound reports whether a cloud's room is small enough to matter.
 func bound(p drover.Problem) bool {
 	jobs := 0
 	for _, d := range p.Demands {

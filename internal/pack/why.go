@@ -8,7 +8,7 @@ import (
 	"drover"
 )
 
-// why says what prevented count jobs of a demand from being served.
+// why returns what prevented count jobs of a demand from being served.
 func (m *model) why(d *draft, demand, count int) drover.Unmet {
 	u := drover.Unmet{Demand: demand, Count: count, Refusals: m.refusals(d, demand)}
 	limit := slices.IndexFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == "limit" })

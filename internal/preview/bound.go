@@ -9,12 +9,12 @@ import (
 	"drover/internal/pack"
 )
 
-// A plan that is made in one go and serves all has its bound from the solver. Of any other, the jobs that it has places
-// for are planned for once more, as if there were no limit, share or budget and any number of what is reserved: what no
-// such plan can cost less than, no plan for these jobs can.
+// The solver gives a bound for a plan that is made in one step and serves all jobs. For any other plan, the solver
+// plans once more for the jobs with places, as if there were no limits, shares or budgets and unlimited reservations.
+// The bound of that plan holds for every plan for these jobs.
 
-// above is by how many percent what is rented may be dearer than the cheapest there can be for the same jobs, of which
-// so many others wait; nil if nothing is rented, or nothing is known.
+// above returns by how many percent the rented instances may cost more than the cheapest possible ones for the same
+// jobs, while waiting other jobs wait; nil if nothing is rented, or nothing is known.
 func (f *Preview) above(waiting int) *float64 {
 	cost, bound := drover.Money(0), drover.Money(0)
 	switch {
@@ -31,7 +31,7 @@ func (f *Preview) above(waiting int) *float64 {
 	return new(max(0, 100*(cost.USD()/bound.USD()-1)))
 }
 
-// cost is that of the work of all that is rented, as problems count it.
+// cost returns the cost of the rented instances' work, as problems count it.
 func (f *Preview) cost() (sum drover.Money) {
 	p := &f.problems[0]
 	for _, in := range f.engine.Instances() {
@@ -44,7 +44,7 @@ func (f *Preview) cost() (sum drover.Money) {
 	return sum
 }
 
-// freely is the problem of the jobs that have places, without what limits the choice.
+// freely returns the problem of the jobs that have places, without limits on the choice.
 func (f *Preview) freely() drover.Problem {
 	first := f.problems[0]
 	p := drover.Problem{UseOnce: first.UseOnce, Boot: first.Boot, Boots: first.Boots, Steps: first.Steps, Room: unlimitedRoom}
@@ -52,7 +52,7 @@ func (f *Preview) freely() drover.Problem {
 		c.Room = unlimitedRoom
 		p.Clouds = append(p.Clouds, c)
 	}
-	for _, o := range f.may { // as reserved, if that may be
+	for _, o := range f.may { // at the reserved price, if there is one
 		p.Offerings = append(p.Offerings, o.Offering)
 	}
 	demand := map[engine.GroupKey]int{}

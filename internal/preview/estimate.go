@@ -13,28 +13,28 @@ import (
 	"drover/internal/trace"
 )
 
-// Estimate is what a whole batch is likely to take and to cost.
+// Estimate is how long a whole batch is likely to take and what it is likely to cost.
 type Estimate struct {
 	Seconds float64  `json:"seconds"`
 	Cost    float64  `json:"cost_usd"`
-	Saved   *float64 `json:"waiting_saves_usd,omitempty"` // what it would cost more if no job waited by its max_wait
-	Assumed []string `json:"assumed,omitempty"`           // jobs that do not say how long they are likely to run, of which AssumedTime is taken, or their timeout if that is shorter
+	Saved   *float64 `json:"waiting_saves_usd,omitempty"` // how much more it would cost if no job waited by its max_wait
+	Assumed []string `json:"assumed,omitempty"`           // jobs without an expected run time: AssumedTime is used, or their timeout if that is shorter
 	Done    int      `json:"jobs"`
-	Never   int      `json:"never_run,omitempty"` // jobs that would never run, within the limits that there are
+	Never   int      `json:"never_run,omitempty"` // jobs that would never run within the limits
 }
 
-// AssumedTime is for how long a job is taken to run that does not say it.
+// AssumedTime is the run time of a job that does not state one.
 const AssumedTime = 10 * time.Minute
 
 const (
-	mostEstimate = 50_000      // elements: more take long to estimate
+	mostEstimate = 50_000      // elements: estimating more takes long
 	localBoot    = time.Second // of an instance on this host
 )
 
-// EstimateBatch has the engine run a batch in a modelled world, from its first instance to its last. It is nil for a
-// batch that is too large.
+// EstimateBatch runs a batch with the engine in a modelled world, from the first instance to the last. It returns nil
+// if the batch is too large.
 func EstimateBatch(ctx context.Context, c *config.Config, s engine.Settings, offerings []drover.Offering, b drover.Batch) (*Estimate, error) {
-	s.Pools = nil // they are never done
+	s.Pools = nil // they never finish
 	in := simulate.Input{Settings: s, Offerings: offerings, Models: simulate.DefaultModels, Trace: &trace.Trace{}, Jobs: engineJobs(b)}
 	if !slices.ContainsFunc(c.Clouds, func(c config.Cloud) bool { return c.Driver != "local" }) {
 		in.Models.Boot = localBoot

@@ -1,5 +1,5 @@
-// Package preview says what would be rented for a batch, and what that would cost, before anything is: the engine
-// itself decides, on what the clouds offer now.
+// Package preview shows what a batch would rent and cost before anything is rented. The engine itself decides, on what
+// the clouds offer now.
 package preview
 
 import (
@@ -12,21 +12,21 @@ import (
 	"drover/internal/pack"
 )
 
-// Preview is a fleet as the engine would begin it: all that would be rented at once is planned, and nothing is created.
+// Preview is a fleet as the engine would start it: everything rented at once is planned, nothing is created.
 type Preview struct {
 	engine    *engine.Engine
 	settings  engine.Settings
 	offerings []drover.Offering
-	may       []engine.OfferState // what may be rented before anything is
+	may       []engine.OfferState // what may be rented at the start
 	problems  []drover.Problem
 	plans     []drover.Plan
-	refused   string // why jobs were given up at once, if some were
+	refused   string // why some jobs were given up at once, if any were
 }
 
-// New has the engine itself decide about a batch, where there is nothing yet and clouds offer this, until all that it
-// waits for are instances. So the preview is what would be done, whatever limits and wishes the configuration has.
+// New lets the engine decide about a batch in an empty fleet with the clouds' offerings, until it waits only for
+// instances. So the preview follows every limit and setting of the configuration.
 func New(s engine.Settings, all []drover.Offering, b drover.Batch) (*Preview, error) {
-	s.Pools = nil // what they rent is not for the batch
+	s.Pools = nil // pools rent nothing for the batch
 	e, err := engine.New(engine.State{Version: engine.StateVersion, Fleet: "plan", Nonce: "plan"})
 	if err != nil {
 		return nil, err
@@ -38,10 +38,10 @@ func New(s engine.Settings, all []drover.Offering, b drover.Batch) (*Preview, er
 	return f, nil
 }
 
-// Offers are what may be rented, or not, and why.
+// Offers returns what may be rented, what may not, and why.
 func (f *Preview) Offers() []engine.OfferState { return f.engine.Offers() }
 
-// apply has the engine decide, and answers what it asks of catalogues and the solver.
+// apply lets the engine decide, and answers its requests for catalogues and plans.
 func (f *Preview) apply(body engine.Body) {
 	d := f.engine.Apply(engine.Event{At: drover.TimeOf(time.Now()), Body: body})
 	for _, w := range d.Writes {
@@ -62,7 +62,7 @@ func (f *Preview) apply(body engine.Body) {
 	}
 }
 
-// engineJobs are the jobs of a batch as the engine meets them.
+// engineJobs returns the jobs of a batch as the engine gets them.
 func engineJobs(b drover.Batch) (jobs []engine.Job) {
 	number := map[string]int64{}
 	for i, spec := range b.Jobs {
@@ -81,7 +81,7 @@ func engineJobs(b drover.Batch) (jobs []engine.Job) {
 	return jobs
 }
 
-// Report says what is foreseen for a batch.
+// Report returns the preview of a batch.
 func (f *Preview) Report(b drover.Batch) Report {
 	r := Report{Batch: b.Name, Rent: []Rental{}}
 	for _, j := range b.Jobs {
@@ -114,7 +114,7 @@ func (f *Preview) Report(b drover.Batch) Report {
 	return r
 }
 
-// boundJobs is how many jobs an instance is rented for, and how long the longest of them may take.
+// boundJobs returns how many jobs an instance is rented for, and how long the longest may take.
 func boundJobs(in engine.Instance) (n int, longest time.Duration) {
 	for _, b := range in.Reservations {
 		n += b.Count
@@ -123,7 +123,7 @@ func boundJobs(in engine.Instance) (n int, longest time.Duration) {
 	return n, longest
 }
 
-// why says what keeps jobs waiting that found no place.
+// why returns why jobs without a place wait.
 func (f *Preview) why() string {
 	for _, w := range f.engine.Status().Waiting {
 		if w.Reason.Code != drover.ReasonBooting && w.Reason.Code != drover.ReasonDependency {
@@ -137,7 +137,7 @@ func (p Rental) same(o Rental) bool {
 	return p.Cloud == o.Cloud && p.Zone == o.Zone && p.Type == o.Type && p.Market == o.Market && p.Price == o.Price
 }
 
-// kind is what an instance is, and what it would have been otherwise.
+// kind returns what an instance is, and its alternative.
 func (f *Preview) kind(in engine.Instance) Rental {
 	p := Rental{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market, Price: in.Price.USD()}
 	for _, o := range f.offerings {
@@ -150,16 +150,16 @@ func (f *Preview) kind(in engine.Instance) Rental {
 	return p
 }
 
-// rentable reports whether an offering may be rented before anything is.
+// rentable reports whether an offering may be rented at the start.
 func (f *Preview) rentable(o drover.Offering) bool {
 	return slices.ContainsFunc(f.may, func(s engine.OfferState) bool { return s.Name() == o.Name() })
 }
 
-// holdsBound reports whether an offering could hold all that an instance is rented for.
+// holdsBound reports whether an offering could hold all jobs that an instance is rented for.
 func holdsBound(o drover.Offering, in engine.Instance) bool {
 	free := o.Type.Resources
 	if free.Disk == 0 {
-		free.Disk = in.Resources.Disk // its volume is made as large
+		free.Disk = in.Resources.Disk // its volume gets the same size
 	}
 	for _, b := range in.Reservations {
 		if !b.Group.Shape.Accepts(o) || free.Times(b.Group.Shape.Need, b.Count) < b.Count {

@@ -15,7 +15,7 @@ type Rental struct {
 	RunnerUp *Alternative `json:"runner_up,omitempty"`
 }
 
-// Alternative is the cheapest that could have been rented instead of something, of another cloud, type or market.
+// Alternative is the cheapest offering of another cloud, type or market that could have been rented instead.
 type Alternative struct {
 	Cloud  string        `json:"cloud"`
 	Type   string        `json:"type"`
@@ -28,11 +28,11 @@ type Report struct {
 	Batch   string    `json:"batch"`
 	Rent    []Rental  `json:"rent"`
 	Hourly  float64   `json:"usd_per_hour"`
-	Most    float64   `json:"most_usd"`            // should each of these instances boot as slowly, and its jobs take as long, as they may
-	Above   *float64  `json:"percent_above_bound"` // by how much what is rented costs more than any plan for the same jobs must; null: nothing is rented
-	Ready   int       `json:"ready"`               // jobs that wait for no other
-	Later   int       `json:"later"`               // jobs that wait for others
-	Waiting int       `json:"waiting"`             // ready jobs that find no place at once
+	Most    float64   `json:"most_usd"`            // if each of these instances boots as slowly, and its jobs take as long, as they may
+	Above   *float64  `json:"percent_above_bound"` // by how much the rented instances cost more than the bound for the same jobs; null: nothing is rented
+	Ready   int       `json:"ready"`               // jobs that depend on no other
+	Later   int       `json:"later"`               // jobs that depend on others
+	Waiting int       `json:"waiting"`             // ready jobs without a place at once
 	Why     string    `json:"why,omitempty"`
 	All     *Estimate `json:"estimate,omitempty"` // of the whole batch; null: it has too many jobs
 }

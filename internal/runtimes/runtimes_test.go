@@ -28,7 +28,7 @@ func TestLogarithmsAreThoseOfMathematics(t *testing.T) {
 	}
 }
 
-// draws are what a distribution comes to in many trials, for whoever has run for so long.
+// draws returns many random remaining run times of a job that has run for age.
 func draws(d Dist, age time.Duration, n int) (all []float64) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	for len(all) < n {
@@ -104,7 +104,7 @@ func TestWhatIsSeenIsLearned(t *testing.T) {
 	}
 }
 
-// Of groups whose members are alike, members are told apart by far less than groups are.
+// In groups of similar members, members differ far less from each other than groups do.
 func TestHowFarMembersOfAGroupLieApartIsLearned(t *testing.T) {
 	groups, apart := draws(dist(time.Hour, 1.4), 0, 100), Apart{}
 	for i, x := range groups {
@@ -121,7 +121,7 @@ func TestHowFarMembersOfAGroupLieApartIsLearned(t *testing.T) {
 	}
 }
 
-// A group's other members are expected to be like those seen; how much so depends on how alike the members of one group
+// A group's other members are expected to resemble those seen, the more so the more similar the members of one group
 // are.
 func TestTheRestOfAGroupIsLikeThoseSeen(t *testing.T) {
 	whole, apart := dist(time.Hour, 1.4), dist(time.Hour, 0.2).Sigma

@@ -9,31 +9,31 @@ import (
 	"drover/internal/engine"
 )
 
-// book is what a controller was told of an instance's bill, by its own clock.
+// book is what controllers have learned of an instance's bill, by their own clocks.
 type book struct {
-	known   drover.Time   // when it first heard that the instance is there
-	accepts []drover.Time // when it heard that its destruction is accepted
-	tried   drover.Time   // when a destroy may last have been carried out for all it knows: it heard that one failed, or one was under way when it was told of a list that lacks it
-	call    int64         // the destroy that is not answered yet; 0: none is
-	again   bool          // a list had it again after one that lacked it, or one was not heeded: the last destroy may be held to have ended it
-	seen    drover.Time   // when the first of the lists began since then that show no more that it goes on; 0: the last shows it
-	seer    *controller   // that was told so
-	by      *controller   // whose list it was that showed it last
-	said    *controller   // that was told by its cloud when it ended
-	lacked  drover.Time   // when the first list began that lacked it, of those that were told; 0 once one a lag later has it
-	settled drover.Time   // up to when it has paid; 0: it has not
+	known   drover.Time   // when a controller first heard of the instance
+	accepts []drover.Time // when the controller heard that a destroy call was accepted
+	tried   drover.Time   // the latest time at which a destroy may have taken effect unconfirmed: one failed, or one was in flight when a list lacked the instance
+	call    int64         // the destroy call that is not answered yet; 0: none
+	again   bool          // the instance reappeared in a list, or a destroy had no effect, so the last destroy may count as the one that ended it
+	seen    drover.Time   // when the first list began that no longer shows it running; 0: the latest list shows it running
+	seer    *controller   // the controller that received that list
+	by      *controller   // the controller whose list last showed it running
+	said    *controller   // the controller that the cloud told when the instance ended
+	lacked  drover.Time   // when the first received list that lacks it began; 0 once a list one lag later has it
+	settled drover.Time   // until when it is paid; 0: not paid
 }
 
-// told notes what a controller that lives on was told of bills.
+// told records what a living controller has learned of bills.
 func (c *controller) told(ev engine.Event) {
 	switch b := ev.Body.(type) {
 	case engine.Created:
-		if c.w.Disk.instances[b.Instance].ProviderID == b.ProviderID { // else it is a twin, which a list will show
+		if c.w.Disk.instances[b.Instance].ProviderID == b.ProviderID { // otherwise it is a twin, which a list will show
 			c.w.known(b.ProviderID, ev.At)
 		}
 	case engine.Listed:
 		if b.Effect <= c.lists[b.Cloud] {
-			return // once more
+			return // a duplicate
 		}
 		c.lists[b.Cloud] = b.Effect
 		c.toldOf(b)
@@ -42,7 +42,7 @@ func (c *controller) told(ev engine.Event) {
 		}
 	case engine.Destroyed:
 		if v := c.accepted[b.Effect]; v != nil {
-			v.book.accepts = append(v.book.accepts, c.now()) // it asks for what it does next no sooner
+			v.book.accepts = append(v.book.accepts, c.now()) // the next effects come no earlier
 		}
 		delete(c.accepted, b.Effect)
 		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil {
@@ -56,7 +56,7 @@ func (c *controller) told(ev engine.Event) {
 	}
 }
 
-// toldOf notes which instances a list that is told lacks. One that failed tells of none.
+// toldOf records which instances a received list lacks. A failed list shows nothing.
 func (c *controller) toldOf(b engine.Listed) {
 	lacks := c.lack[b.Effect]
 	delete(c.lack, b.Effect)
@@ -84,11 +84,10 @@ func (w *World) known(provider string, at drover.Time) {
 	}
 }
 
-// settle compares the bill of an instance that is gone with its cloud's. The cloud bills from its accepting the create
-// to the destroy that takes effect, and the rest of the period in which that was; the controller knows of either only
-// what it is told, so its bill begins between the first and its being told, and likewise ends. Where it was told, its
-// bill begins and ends no later than that. Of one that ended by itself it knows that lists lack it; and where the cloud
-// has said when one ended, that is when its bill ends, as long as the clocks agree.
+// settle compares the bill of a departed instance with its cloud's bill. The cloud bills from when it accepts the
+// create until the destroy takes effect, rounded up to the billing period. The controller only learns of both later, so
+// its bill may begin and end up to the moment it learns, but no later. If the instance ended by itself, the controller
+// only sees that lists lack it. If the cloud reported the end, the bill ends at that time, as long as the clocks agree.
 func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 	v := w.vmOf(in)
 	switch {
@@ -97,7 +96,7 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 			w.fail("instance %s, which never was, cost %v", in.Name, end.Cost)
 		}
 		return
-	case v == nil && w.older: // it went before the copy was put back
+	case v == nil && w.older: // it was gone before the copy was put back
 		return
 	case v == nil:
 		w.fail("instance %s, which never was, was paid from %v on", in.Name, in.Created)
@@ -118,17 +117,16 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 		w.fail("the bill of %s ends at %v, but it was destroyed at %v", in.Name, end.At, v.billed)
 	case len(b.accepts) > 0 && b.heeded(w.controller) && end.At > paid(b.last()):
 		w.fail("the bill of %s ends at %v, but its destruction was known to be accepted at %v", in.Name, end.At, b.last())
-	case in.Created < b.settled && !w.over && w.Disk.named(in.Name): // what another store named, this one cannot know to have paid
+	case in.Created < b.settled && !w.over && w.Disk.named(in.Name): // this store cannot know what is paid for an instance that another store named
 		w.fail("instance %s is paid from %v on, and was paid until %v before", in.Name, in.Created, b.settled)
 	}
-	*b = book{settled: min(end.At, w.controller.now())} // a period may be begun anew
+	*b = book{settled: min(end.At, w.controller.now())} // a new period may begin
 	w.divide(in, end)
 }
 
-// vanished is when a controller may hold an instance to have ended at the earliest: once lists lack it, and with the
-// last destroy before that if there was one; or by a list that lacked it before, which a newer one that shows it takes
-// back only beyond the lag. Of one that ended by itself it may take a destroy before for the cause, which had been
-// accepted.
+// vanished is the earliest time at which a controller may assume that the instance ended: when lists lack it, or at the
+// last accepted destroy before that. An earlier list that lacked it also counts, until a list at least one lag later
+// shows it again. If the instance ended by itself, the controller may attribute that to an earlier accepted destroy.
 func (v *vm) vanished() drover.Time {
 	end := v.billed.Add(-2 * v.cloud.lag)
 	if !v.destroyed {
@@ -140,7 +138,7 @@ func (v *vm) vanished() drover.Time {
 	return end
 }
 
-// before is when the last destruction was accepted before a time; that time if none was.
+// before returns when the last destroy before a time was accepted, or that time if none was.
 func (b *book) before(at drover.Time) drover.Time {
 	last := drover.Time(0)
 	for _, accept := range b.accepts {
@@ -151,13 +149,13 @@ func (b *book) before(at drover.Time) drover.Time {
 	return cmp.Or(last, at)
 }
 
-// heeded reports whether a controller has seen all that there was to see of an instance's end: one that began in
-// between does not know which of the destroys before took effect.
+// heeded reports whether a controller saw everything there was to see of an instance's end. One that began in between
+// does not know which of the earlier destroys took effect.
 func (b *book) heeded(c *controller) bool {
 	return b.by == c && (len(b.accepts) == 0 || c.looks < b.accepts[0])
 }
 
-// show takes note of whether a list that began at a time shows that the instance goes on.
+// show records whether a list that began at a given time shows the instance running.
 func (b *book) show(c *controller, goesOn bool, began drover.Time) {
 	switch {
 	case goesOn:
@@ -167,20 +165,20 @@ func (b *book) show(c *controller, goesOn bool, began drover.Time) {
 	}
 }
 
-// last is the latest that a controller may hold its destruction to have taken effect: as long after a list that shows
-// it as the next may take.
+// last is the latest time at which a controller may assume that the destroy took effect: after a list shows it, as long
+// as the next list may take.
 func (b *book) last() drover.Time {
 	last := max(b.accepts[0], b.tried)
 	if b.seen == 0 || b.again {
 		last = max(last, slices.Max(b.accepts))
 	}
 	if b.seen != 0 {
-		last = max(last, b.seen.Add(3*slowest)) // the next list, and the one after that may be slow, too
+		last = max(last, b.seen.Add(3*slowest)) // the next list and the one after it may both be slow
 	}
 	return last
 }
 
-// billing is how a cloud bills.
+// billing returns how a cloud bills.
 func (w *World) billing(cloud string) drover.Billing {
 	for _, c := range w.settings.Clouds {
 		if c.Name == cloud {
@@ -190,14 +188,14 @@ func (w *World) billing(cloud string) drover.Billing {
 	return drover.Billing{}
 }
 
-// share is what an attempt had of its instance.
+// share is what one attempt used of its instance.
 type share struct {
 	attempt drover.AttemptID
 	use     billing.Use
 }
 
-// mayCost checks what an attempt that has ended is said to have cost. Prices from before may be folded into one later,
-// and it costs that all the same.
+// mayCost checks the recorded cost of an attempt that has ended. Earlier prices may be folded into one later, which
+// does not change the cost.
 func (w *World) mayCost(row engine.AttemptRow) {
 	a := row.Attempt
 	in := w.Disk.instances[a.Instance]
@@ -207,7 +205,7 @@ func (w *World) mayCost(row engine.AttemptRow) {
 	}
 	use := billing.Use{Started: a.Started, Ended: a.Ended, CPU: w.Disk.jobs[a.ID.Job.Number].Shape.Need.CPU}
 	whole := bill.Share(use, use.Started, use.Ended)
-	if in.Pool != "" { // which pays for it
+	if in.Pool != "" { // the pool pays for it
 		whole = 0
 	}
 	if row.Cost != whole {
@@ -215,7 +213,7 @@ func (w *World) mayCost(row engine.AttemptRow) {
 	}
 }
 
-// pay notes what an attempt had that has ended.
+// pay records what an ended attempt used.
 func (d *Disk) pay(row engine.AttemptRow) {
 	a := row.Attempt
 	use := billing.Use{Started: a.Started, Ended: a.Ended, CPU: d.jobs[a.ID.Job.Number].Shape.Need.CPU}
@@ -224,7 +222,7 @@ func (d *Disk) pay(row engine.AttemptRow) {
 	d.spendShare(a, use)
 }
 
-// divide checks that a settled bill can be divided up: all attempts had no more than the instance cost.
+// divide checks that a settled bill can be divided: the attempts together used no more than the instance cost.
 func (w *World) divide(in engine.Instance, end engine.InstanceEnd) {
 	bill := billing.Bill{Tariff: in.Tariff(), Created: in.Created, Ready: in.Ready, End: end.At, CPU: in.Resources.CPU, Unused: !in.Used}
 	account := bill.Open(in.Created, end.At)

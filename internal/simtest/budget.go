@@ -11,9 +11,9 @@ import (
 	"drover/internal/engine/fleet"
 )
 
-// The world reckons for itself what is spent, and promised to what runs, of each budget in each hour, day and month:
-// from what was written down of instances and attempts, and never from what the engine counts. Where a decision binds
-// money, all windows that this touches must hold it.
+// The world computes for itself what each budget has spent and promised in each hour, day and month. It uses the
+// written records of instances and attempts, never the engine's own sums. When a decision commits money, every window
+// it touches must have enough left.
 
 // calendar is the kinds of windows in which money is counted, as budgets name them.
 var calendar = []struct {
@@ -40,32 +40,32 @@ var calendar = []struct {
 // span is one window of a budget.
 type span struct {
 	scope string
-	kind  int // of calendar
+	kind  int // index into calendar
 	begin drover.Time
 }
 
-// claim is what has cost money in a budget's name, or will: an instance, what an attempt has of one, or what a job that
-// waits for one will have.
+// claim is something that has cost or will cost a budget money: an instance, an attempt's part of one, or the part that
+// a job waiting for one will use.
 type claim struct {
 	bill  billing.Bill
 	use   *billing.Use
-	waits bool // it begins within the use, and takes most
+	waits bool // the job begins sometime within use and takes at most most
 	most  time.Duration
 }
 
-// cost is what the claim comes to in a stretch of time.
+// cost is what the claim costs in a stretch of time.
 func (c claim) cost(from, to drover.Time) drover.Money {
 	switch {
 	case c.use == nil:
 		return c.bill.Cost(from, to)
-	case c.waits: // wherever it may fall
+	case c.waits: // whenever it runs
 		within := min(to, c.use.Ended).Sub(max(from, c.use.Started))
 		return c.bill.Tariff.Price.For(min(within, c.most)).Part(int64(min(c.use.CPU, c.bill.CPU)), int64(c.bill.CPU))
 	}
 	return c.bill.Share(*c.use, from, to)
 }
 
-// end is when the claim does.
+// end is when the claim ends.
 func (c claim) end() drover.Time {
 	if c.use == nil {
 		return c.bill.End
@@ -73,10 +73,10 @@ func (c claim) end() drover.Time {
 	return c.use.Ended
 }
 
-// spend adds a claim that is over to the windows of a scope in which it fell.
+// spend adds a finished claim to the windows of a scope in which it fell.
 func (d *Disk) spend(scope string, c claim) { d.count(scope, c, 1) }
 
-// unspend takes that back.
+// unspend reverts spend.
 func (d *Disk) unspend(scope string, c claim) { d.count(scope, c, -1) }
 
 func (d *Disk) count(scope string, c claim, times drover.Money) {
@@ -91,7 +91,7 @@ func (d *Disk) count(scope string, c claim, times drover.Money) {
 	}
 }
 
-// spendShare adds what an attempt had that has ended to the budgets of its job's user and labels.
+// spendShare adds what an ended attempt used to the budgets of its job's user and labels.
 func (d *Disk) spendShare(a engine.Attempt, use billing.Use) {
 	in, j := d.instances[a.Instance], d.jobs[a.ID.Job.Number]
 	end := in.Ended
@@ -107,10 +107,10 @@ func (d *Disk) spendShare(a engine.Attempt, use billing.Use) {
 	}
 }
 
-// binding is a decision that binds money: an instance as it is to be, or an attempt that is to begin.
+// binding is a decision that commits money: an instance in its future state, or an attempt about to begin.
 type binding struct {
 	instance *engine.Instance
-	waits    []fleet.Reservation // for what it is, of that what is new
+	waits    []fleet.Reservation // the instance's new reservations
 	begun    *engine.Attempt
 }
 
@@ -121,12 +121,12 @@ func (b binding) String() string {
 	return "instance " + b.instance.Name
 }
 
-// fine is what sums may be off by, since each is cut to nano-dollars.
+// fine is the tolerance of sums, since each term is cut to nano-dollars.
 const fine = 1000
 
-// withinBudgets checks that a decision that binds money leaves each hard budget that it touches with enough for what is
-// spent and promised, now and in each window to come. Prices that move, and what another store named, may pass one
-// without a decision: then nothing more may be decided on.
+// withinBudgets checks that a decision that commits money leaves every hard budget it touches enough for what is spent
+// and promised, now and in each coming window. Moving prices and instances that another store named may exceed a budget
+// without a decision. After that nothing more may be committed.
 func (w *World) withinBudgets(of binding) {
 	for _, b := range w.controller.settings.Budgets {
 		if b.Hard == (engine.Amounts{}) || !w.touches(of, b) {
@@ -149,7 +149,7 @@ func (w *World) withinBudgets(of binding) {
 	}
 }
 
-// sum is what is spent in a window, and claimed of it.
+// sum is what is spent and claimed in a window.
 func (w *World) sum(of span, claims []claim) drover.Money {
 	sum, next := w.Disk.spent[of], drover.TimeOf(calendar[of.kind].next(of.begin.Std()))
 	for _, c := range claims {
@@ -158,14 +158,14 @@ func (w *World) sum(of span, claims []claim) drover.Money {
 	return sum
 }
 
-// binds reports whether a decision that leaves a window with such a sum may not be taken when that is too much: in the
-// present one none may, and in one to come none that adds to it. An instance that is promised to a job up to its end
-// costs no more by a second, whatever its price has become.
+// binds reports whether a decision is forbidden that brings a window to this sum, which is over its limit. In the
+// present window every decision is; in a coming one only a decision that adds to the sum. An instance that is already
+// promised to a job until the job's end costs no more for a second job, whatever its price now.
 func (w *World) binds(sum drover.Money, of span, b engine.Budget) bool {
 	return of.begin <= w.controller.decides || sum > w.sum(of, w.claims(binding{}, b))
 }
 
-// touches reports whether a decision binds money of a budget.
+// touches reports whether a decision commits money of a budget.
 func (w *World) touches(of binding, b engine.Budget) bool {
 	switch {
 	case b.Scope() == "fleet":
@@ -181,7 +181,7 @@ func (w *World) touches(of binding, b engine.Budget) bool {
 	return false
 }
 
-// mine reports whether a job is one of those whose money a user's or a label's budget is.
+// mine reports whether a user's or a label's budget pays for a job.
 func mine(b engine.Budget, j engine.Job) bool {
 	if b.User != "" {
 		return b.User == j.User
@@ -191,7 +191,7 @@ func mine(b engine.Budget, j engine.Job) bool {
 	return has && is == value
 }
 
-// ours reports the same of a group of jobs.
+// ours reports whether it pays for a group of jobs.
 func ours(b engine.Budget, key engine.GroupKey) bool {
 	if b.User != "" {
 		return b.User == key.User
@@ -199,7 +199,7 @@ func ours(b engine.Budget, key engine.GroupKey) bool {
 	return strings.Contains("\n"+key.Labels+"\n", "\n"+b.Label+"\n")
 }
 
-// claims are those of a budget on what is there, as one decision leaves it.
+// claims returns a budget's claims on all instances, as they are after a decision.
 func (w *World) claims(of binding, b engine.Budget) (all []claim) {
 	for _, in := range w.Disk.instances {
 		if of.instance != nil && in.ID == of.instance.ID {
@@ -213,7 +213,7 @@ func (w *World) claims(of binding, b engine.Budget) (all []claim) {
 	return all
 }
 
-// claimsOn are the claims of a budget on one instance, up to the end of what was admitted to it.
+// claimsOn returns a budget's claims on one instance, until the end of what was admitted to it.
 func (w *World) claimsOn(in engine.Instance, begun *engine.Attempt, b engine.Budget) (all []claim) {
 	var load []engine.Attempt
 	for _, a := range w.Disk.attempts {
@@ -247,7 +247,7 @@ func (w *World) claimsOn(in engine.Instance, begun *engine.Attempt, b engine.Bud
 	return all
 }
 
-// endOf is when an attempt has ended, at the latest.
+// endOf is the latest time at which an attempt ends.
 func (w *World) endOf(a engine.Attempt) drover.Time {
 	if a.State == drover.AttemptCollecting {
 		return a.Ended
@@ -255,8 +255,8 @@ func (w *World) endOf(a engine.Attempt) drover.Time {
 	return max(w.controller.decides, a.Started.Add(horizonOf(w.Disk.jobs[a.ID.Job.Number].Timeout)))
 }
 
-// promised is an instance's bill up to the end of the longest job on it, or of the bill: after that it costs nothing,
-// even while nobody can say of the attempts on it that they have ended.
+// promised is an instance's bill until the end of the longest job on it, or of the bill. After that it costs nothing,
+// even while the controller cannot tell whether its attempts have ended.
 func (w *World) promised(in engine.Instance, load []engine.Attempt) billing.Bill {
 	bill := billing.Bill{Tariff: in.Tariff(), Created: in.Created, End: in.Ended}
 	if bill.Created == 0 {
@@ -285,7 +285,7 @@ func (w *World) promised(in engine.Instance, load []engine.Attempt) billing.Bill
 	return bill
 }
 
-// waiting is the claim of a job that is bound to an instance, by the dearest that this may be.
+// waiting is the claim of a job that waits for an instance, at the dearest candidate.
 func (w *World) waiting(in engine.Instance, key engine.GroupKey) (most claim) {
 	now, takes := w.controller.decides, horizonOf(key.Timeout)
 	use := billing.Use{Started: now, Ended: max(now, in.Asked.Add(w.settings.Lifecycle.BootTimeout)).Add(takes), CPU: key.Shape.Need.CPU}
@@ -309,7 +309,7 @@ func horizonOf(timeout time.Duration) time.Duration {
 	return timeout
 }
 
-// mayBind checks an instance to which more is bound than before, or that is asked for only now.
+// mayBind checks an instance that gets more reservations, or that is requested only now.
 func (w *World) mayBind(was, in engine.Instance) {
 	asked := in.Begun && !was.Begun
 	var more []fleet.Reservation
@@ -329,7 +329,7 @@ func (w *World) mayBind(was, in engine.Instance) {
 	}
 }
 
-// addsUp checks that what the controller has written down as spent is what was.
+// addsUp checks that the recorded spending equals the actual spending.
 func (w *World) addsUp() {
 	for scope, s := range w.Disk.spending {
 		for kind, window := range s.Windows {

@@ -7,20 +7,20 @@ import (
 	"drover/internal/engine"
 )
 
-// Health checks in the modelled world: an instance passes when it can be reached and its boot probe would pass.
+// Health checks in the modelled world: an instance passes if it is reachable and its boot probe would pass.
 
-// failsInARow is how many checks have to fail before the controller is told.
+// failsInARow is how many checks in a row must fail before the controller is told.
 const failsInARow = 3
 
-// unfit is how an instance's checks have failed since one passed.
+// unfit is how an instance's checks have failed since one last passed.
 type unfit struct {
 	fails int
-	heard drover.Time // when it was seen that another of its cloud passes
+	heard drover.Time // when another instance of its cloud was seen to pass
 }
 
 func (v *vm) passes() bool { return v.reachable() && !v.bad }
 
-// checkUp has all instances checked, again and again.
+// checkUp checks all instances periodically.
 func (w *World) checkUp() {
 	if w.controller.alive() {
 		checks := w.controller.loop.Engine.Checks()
@@ -37,11 +37,11 @@ func (w *World) checkUp() {
 	w.after(10*time.Second+w.within(20*time.Second), w.checkUp)
 }
 
-// mayStayUnfit checks that an instance no longer counts once its controller knows that its check fails while that of
-// another passes.
+// mayStayUnfit checks that an instance no longer counts once its controller knows that its check fails while another's
+// passes.
 func (w *World) mayStayUnfit(in engine.Check) {
 	row, s := w.Disk.instances[in.Instance], w.controller.poolSpec(in.Pool)
-	departs := w.controller.drains || w.Disk.closing // all of them do, whatever their checks say
+	departs := w.controller.drains || w.Disk.closing // then all instances leave, whatever their checks report
 	if in.Fails && in.Vouched && s != nil && !departs && row.State.Ready() && row.Passed != 0 && row.Idle != drover.IdleHold && w.counts(row, s) {
 		w.fail("instance %s still counts toward pool %s, although its health check fails while that of another passes", in.Name, in.Pool)
 	}
@@ -68,9 +68,8 @@ func (w *World) check(in engine.Check) {
 	}
 }
 
-// mayGiveUp checks an instance that is given up for its health: while three or more of its pool in its cloud had
-// passed, another has to have passed meanwhile, unless nobody has for so long that the controller no longer blames
-// itself.
+// mayGiveUp checks an instance that is given up for its health. If three or more instances of its pool in its cloud had
+// passed, another must have passed since, unless none has for so long that the controller no longer suspects itself.
 func (w *World) mayGiveUp(was, in engine.Instance) {
 	if in.Unhealthy == nil || was.Unhealthy != nil || in.Unhealthy.Cause != drover.ReasonCheck || w.vouched[in.Name] {
 		return
@@ -87,7 +86,7 @@ func (w *World) mayGiveUp(was, in engine.Instance) {
 	}
 }
 
-// unhealthyGone checks that no instance counts toward a pool whose check has failed for long, while another of its
+// unhealthyGone checks that no instance counts toward a pool when its check has failed for long while another of its
 // cloud passes.
 func (w *World) unhealthyGone() {
 	passing := map[string]bool{}
@@ -107,7 +106,7 @@ func (w *World) unhealthyGone() {
 	}
 }
 
-// inCheckedPool reports whether the instance's pool has its health checked.
+// inCheckedPool reports whether the instance's pool has health checks.
 func (w *World) inCheckedPool(in *engine.Instance) bool {
 	if in == nil {
 		return false

@@ -14,7 +14,7 @@ import (
 type cloud struct {
 	w      *World
 	name   string
-	vms    []*vm       // that are there, or have not long been gone, by age
+	vms    []*vm       // those that exist or are not long gone, oldest first
 	cutOff drover.Time // no instance can be reached until then
 	lag    time.Duration
 	prices catalogue
@@ -31,7 +31,7 @@ func (w *World) cloud(name string) *cloud {
 
 var zones = []string{"a", "b"}
 
-// Offerings is what a modelled cloud has.
+// Offerings is what a modelled cloud offers.
 func Offerings(cloud string) []drover.Offering {
 	var all []drover.Offering
 	for i, name := range []string{"small", "large"} {
@@ -39,7 +39,7 @@ func Offerings(cloud string) []drover.Offering {
 		t := drover.InstanceType{Name: name, ProviderType: name, Resources: drover.Resources{
 			CPU: n, Memory: drover.Bytes(n) * drover.MiB * 2, Disk: 100 * drover.GiB, Arch: "amd64",
 		}}
-		group := map[string]string{"small": "standard"}[name] // the other shares its quota with nothing
+		group := map[string]string{"small": "standard"}[name] // large shares its quota with no other type
 		for _, zone := range zones {
 			price := drover.Money(n) * drover.Dollar / 20000
 			all = append(all,
@@ -50,8 +50,8 @@ func Offerings(cloud string) []drover.Offering {
 	return all
 }
 
-// create makes an instance, unless there is one of that name. What times out may have happened, may happen yet, or may
-// not.
+// create makes an instance, unless one of that name exists. A call that times out may have taken effect, may still take
+// effect, or may never.
 func (c *controller) create(effect int64, f engine.Create) {
 	w, cl := c.w, c.w.cloud(f.Cloud)
 	v, no := cl.named(f.Name), func(most time.Duration, tried int, err *drover.Error) {
@@ -80,12 +80,12 @@ func (c *controller) create(effect int64, f engine.Create) {
 	}
 }
 
-// slower is what a cloud says to whom calls too often.
+// slower is a cloud's error for a caller that calls too often.
 func (c *controller) slower() *drover.Error {
 	return &drover.Error{Kind: drover.KindRateLimit, RetryAt: c.now().Add(time.Second + c.w.within(30*time.Second)), Message: "slower"}
 }
 
-// made answers a create that happened, unless the answer is lost.
+// made answers a create that took effect, unless the answer is lost.
 func (c *controller) made(effect int64, f engine.Create, v *vm) {
 	if c.w.happens(CreateLost) {
 		c.reply(time.Minute, engine.CreateFailed{Effect: effect, Instance: f.Instance, Err: drover.Errorf(drover.KindTransient, "timed out")})
@@ -98,7 +98,7 @@ func (c *controller) made(effect int64, f engine.Create, v *vm) {
 	})
 }
 
-// choose is the first candidate that can be had, or why none can.
+// choose returns the first candidate that is available, or why none is.
 func (cl *cloud) choose(f engine.Create) (at int, err *drover.Error) {
 	if cl.w.happens(CreateFails) {
 		return 0, pick(cl.w, []*drover.Error{
@@ -116,11 +116,11 @@ func (cl *cloud) choose(f engine.Create) (at int, err *drover.Error) {
 	return 0, err
 }
 
-// latest is how long after a create was asked for it may happen.
+// latest is how long after its request a create may still take effect.
 const latest = 20 * time.Second
 
-// makeLate makes an instance that was asked for a while ago, unless there was one of its name meanwhile: a create is
-// asked for again under its name.
+// makeLate makes an instance that was requested a while ago, unless one of its name has existed since: the create may
+// have been repeated under that name.
 func (cl *cloud) makeLate(f engine.Create) {
 	before := slices.ContainsFunc(cl.vms, func(v *vm) bool { return v.name == f.Name })
 	if at, err := cl.choose(f); err == nil && !before {
@@ -137,7 +137,7 @@ func (cl *cloud) make(f engine.Create, at int) *vm {
 		candid: w.roll(2) == 0, dated: w.Made%2 == 0,
 	}
 	v.move()
-	if w.roll(2) == 0 { // only lists tell its address, and not at once
+	if w.roll(2) == 0 { // only lists report its address, and not at once
 		v.located = w.now.Add(time.Second + w.within(20*time.Second))
 	}
 	if v.offering.Type.Resources.Disk == 0 {
@@ -164,7 +164,7 @@ func (cl *cloud) make(f engine.Create, at int) *vm {
 	return v
 }
 
-// named is an instance that is there by its name; nil if there is none.
+// named returns the existing instance with a name; nil if there is none.
 func (cl *cloud) named(name string) *vm {
 	for _, v := range cl.vms {
 		if v.name == name && v.there() && !v.ended() {
@@ -174,7 +174,7 @@ func (cl *cloud) named(name string) *vm {
 	return nil
 }
 
-// provided is an instance by the cloud's id for it, also one that was there; nil if there is none.
+// provided returns the instance with the cloud's id, even if it is gone; nil if there is none.
 func (cl *cloud) provided(id string) *vm {
 	for _, v := range cl.vms {
 		if v.provider == id {
@@ -213,7 +213,7 @@ func (c *controller) destroy(effect int64, f engine.Destroy) {
 	c.reply(time.Second, ev)
 }
 
-// describe answers whether an instance is there. What is young may not be known yet, and what is gone may be told of
+// describe answers whether an instance exists. A young one may still be unknown, and a departed one may still be shown
 // for a while.
 func (c *controller) describe(effect int64, f engine.Describe) {
 	w, cl := c.w, c.w.cloud(f.Cloud)
@@ -234,7 +234,7 @@ func (c *controller) describe(effect int64, f engine.Describe) {
 	c.reply(time.Second, ev)
 }
 
-// forsaken has the cloud's instances lose a controller that is killed.
+// forsaken disconnects the cloud's instances from a controller that is killed.
 func (cl *cloud) forsaken(c *controller) {
 	for _, v := range cl.vms {
 		if v.untold = 0; v.link == c {

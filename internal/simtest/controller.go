@@ -12,7 +12,7 @@ import (
 	"drover/internal/pack"
 )
 
-// controller is one life of the controller, from its beginning to its being killed.
+// controller is one life of the controller, from its start until it is killed.
 type controller struct {
 	w     *World
 	life  int
@@ -20,37 +20,37 @@ type controller struct {
 	loop  *loop.Loop
 	links map[int64]*vm // by the engine's number
 
-	settings engine.Settings // that it was told
+	settings engine.Settings // the settings that it was given
 	decided  []drover.Time   // when each write that waits for its commit was decided
-	decides  drover.Time     // when the one that is being written was
-	planned  drover.Time     // when a plan came last
+	decides  drover.Time     // when the write now being committed was decided
+	planned  drover.Time     // when the last plan came
 
 	until  drover.Time // it is stopped, or waits for its disk, until then
-	looks  drover.Time // it has been looking since, without a gap; by its own clock
-	drains bool        // it was told to
-	frozen bool        // so that what comes meanwhile is looked at only then
+	looks  drover.Time // since when it has been looking without a gap; by its own clock
+	drains bool        // it was told to drain
+	frozen bool        // so it handles what comes meanwhile only then
 	inbox  []engine.Event
 	steps  int           // that it has taken
-	faults int           // that had come when the engine was last checked
-	alone  bool          // one event is taken in, so that what is decided follows from what is written down
+	faults int           // number of faults when the engine was last checked
+	alone  bool          // the step has a single event, so its decision follows from what is written down
 	wakes  int           // number of the wake that is valid
 	lag    time.Duration // of its last commit
-	doomed bool          // it is killed within the step that it takes
+	doomed bool          // it is killed within the current step
 
-	lists    map[string]int64       // the last that was answered, by cloud
-	prices   map[string]*pricesTold // of prices, by cloud
+	lists    map[string]int64       // the last list that was answered, by cloud
+	prices   map[string]*pricesTold // by cloud
 	calls    map[int64]string       // creates in flight, by effect: their cloud
 	accepted map[int64]*vm          // destroys that were accepted, by effect
-	lack     map[int64][]*vm        // what lists lack that are still to be told, by effect
+	lack     map[int64][]*vm        // instances that lists still to be delivered lack, by effect
 	noCreate map[string]drover.Time
-	noList   map[string]drover.Time // told by rate limits, by cloud
+	noList   map[string]drover.Time // earliest next list by rate limit, by cloud
 	refusals []*refusal             // of creates
 	impostor map[int64]bool         // instances that did not prove who they are
-	cries    map[int64]drover.Time  // instances that are broken: until when their hooks may run
-	unmade   []unmade               // of which it hears in this step that they could not be made
+	cries    map[int64]drover.Time  // broken instances: until when their hooks may run
+	unmade   []unmade               // instances that the current step reports could not be made
 }
 
-// boot begins a controller with what the disk holds.
+// boot starts a controller with what is on the disk.
 func (w *World) boot() {
 	w.lives++
 	c := &controller{
@@ -84,10 +84,10 @@ func (w *World) recorder(s engine.State) loop.Recorder {
 // now is the time by the controller's clock.
 func (c *controller) now() drover.Time { return c.w.now.Add(c.w.leapt) }
 
-// alive reports whether this is the present controller, and nobody has killed it.
+// alive reports whether this is the present controller and has not been killed.
 func (c *controller) alive() bool { return c.w.controller == c && c.loop != nil }
 
-// kill ends the controller and has another begin.
+// kill ends the controller and starts another later.
 func (w *World) kill() {
 	c := w.controller
 	c.listened()
@@ -106,7 +106,7 @@ func (w *World) kill() {
 	})
 }
 
-// take takes in what happened, now or when the controller is able to.
+// take delivers an event, now or when the controller is able to handle it.
 func (c *controller) take(body engine.Body) {
 	if !c.alive() {
 		return
@@ -117,7 +117,7 @@ func (c *controller) take(body engine.Body) {
 	}
 }
 
-// resume takes in what has come together meanwhile.
+// resume handles the events that have arrived meanwhile.
 func (c *controller) resume() {
 	events := c.inbox
 	c.inbox = nil
@@ -138,8 +138,8 @@ func (c *controller) resume() {
 	}
 }
 
-// together is how many of the next events are taken in at once. A wish comes alone, so that a promise about it can be
-// checked by the step.
+// together is how many of the next events one step handles. A wish comes alone, so that the step can check a promise
+// about it.
 func together(events []engine.Event) int {
 	for i, ev := range events {
 		switch ev.Body.(type) {
@@ -150,7 +150,7 @@ func together(events []engine.Event) int {
 	return len(events)
 }
 
-// step has the engine decide.
+// step lets the engine decide.
 func (c *controller) step(events []engine.Event) {
 	w := c.w
 	if w.broken != nil {
@@ -179,7 +179,7 @@ func (c *controller) step(events []engine.Event) {
 	for _, ev := range events {
 		c.heard(ev)
 	}
-	if len(events) == 1 { // else another may have ended it before
+	if len(events) == 1 { // otherwise another event may have ended it before
 		c.mayFail()
 	}
 	c.unmade = nil
@@ -195,8 +195,8 @@ func (c *controller) step(events []engine.Event) {
 	w.person()
 }
 
-// listened notes for how long the controller has listened in vain to the instances that it does not hear, before a time
-// in which it does not.
+// listened records how long the controller has listened without hearing from each silent instance. It is called before
+// a time in which the controller does not listen.
 func (c *controller) listened() {
 	for _, cl := range c.w.clouds {
 		for _, v := range cl.vms {
@@ -207,10 +207,10 @@ func (c *controller) listened() {
 	}
 }
 
-// blink is the longest gap of which a controller need not notice that it was not looking.
+// blink is the longest gap in its looking that a controller need not notice.
 const blink = 20 * time.Second
 
-// rest waits for the wake that the engine asked for, or longer.
+// rest waits for the wake that the engine requested, or longer.
 func (c *controller) rest(wake drover.Time) {
 	c.wakes++
 	pause := c.lag
@@ -245,8 +245,7 @@ func (c *controller) wakeUp() {
 	}
 }
 
-// Append notes when what is about to be written down was decided: of events that are taken in together, each at its own
-// time.
+// Append records when the coming writes were decided. Events of one step each have their own time.
 func (c *controller) Append(ev engine.Event, d engine.Decision) {
 	for range d.Writes {
 		c.decided = append(c.decided, ev.At)
@@ -258,7 +257,7 @@ func (c *controller) Append(ev engine.Event, d engine.Decision) {
 	}
 }
 
-// Commit writes to the disk, if that lets itself be written to.
+// Commit writes to the disk, unless the disk fails.
 func (c *controller) Commit(ctx context.Context, writes []engine.Write) error {
 	w, decided := c.w, c.decided
 	c.decided = c.decided[:0]
@@ -283,7 +282,7 @@ func (c *controller) Commit(ctx context.Context, writes []engine.Write) error {
 	return nil
 }
 
-// Release begins the effects, or only the first of them.
+// Release begins the effects, or only the first few.
 func (c *controller) Release(effects []engine.Effect, _ []engine.Note) {
 	if len(effects) > 0 && c.w.happens(HalfDone) {
 		effects, c.doomed = effects[:c.w.roll(len(effects))], true
@@ -309,7 +308,7 @@ func (c *controller) reply(most time.Duration, body engine.Body) {
 	}
 }
 
-// do carries out an effect: what begins or forgets an attempt over the link there was when it was released.
+// do carries out an effect. Start and Forget go over the link that existed when they were released.
 func (c *controller) do(f engine.Effect, session int) {
 	switch {
 	case f.ListOfferings != nil:

@@ -14,11 +14,11 @@ import (
 	"drover/internal/engine"
 )
 
-// Disk is a store in memory: what a controller that begins anew would find. A commit is whole or nothing. What is
-// written down belongs to the disk: the engine does not touch it afterwards, and what the next engine is given it may.
+// Disk is a store in memory: it holds what a new controller would find. A commit is all or nothing. The disk owns what
+// is written: the engine does not modify it afterwards, and gets a copy that it may modify.
 type Disk struct {
-	Final map[drover.JobID]drover.JobState // elements, and jobs that are no array, that are final
-	Spent drover.Money                     // by instances that are gone
+	Final map[drover.JobID]drover.JobState // final elements, and final jobs that are not arrays
+	Spent drover.Money                     // by departed instances
 
 	jobs      map[int64]engine.Job
 	ended     map[int64]engine.JobEnd
@@ -26,34 +26,34 @@ type Disk struct {
 	attempts  map[drover.JobID]engine.Attempt
 	instances map[int64]engine.Instance
 	departed  []*engine.Departed
-	had       map[int64][]share     // by instance: what attempts had of it
-	spent     map[span]drover.Money // by what is over, in each window of each budget that there may be
+	had       map[int64][]share     // by instance: what attempts used of it
+	spent     map[span]drover.Money // by finished claims, in each window of each possible budget
 	blocks    []engine.Block
 	spending  map[string]engine.Spending // by scope
 	pools     map[string]engine.PoolRow  // by name
 	closing   bool
 	paused    *drover.Reason
-	last      int64 // instance
+	last      int64 // instance number
 	lastJob   int64
-	lastAgain int64                // taken
-	given     int64                // the last Again
-	again     map[int64]int64      // by job: the life that it is in
-	numbers   map[drover.JobID]int // of each element's last attempt, as its row says
+	lastAgain int64                // the last Again that was taken
+	given     int64                // the last Again that was given
+	again     map[int64]int64      // by job: its current life
+	numbers   map[drover.JobID]int // of each element's last attempt, by its row
 	begun     map[drover.JobID]int // of each element's last attempt
 	lost      map[drover.JobID]int // attempts of each element that count as lost to their instances
 	wishes    map[int64]engine.Body
 	lastWish  int64
 	nonce     string
 	epoch     int64
-	leapt     int                  // numbers of attempts that may have been given by copies that are lost
-	stale     *drover.Reason       // it may be an older copy
-	successes []engine.Success     // all there were, also those of which a copy that was put back does not know
-	done      map[drover.JobID]int // attempts of which those told the engine that began last, of jobs that could start: none of them begins again
+	leapt     int                  // attempt numbers to skip, since lost copies may have given them
+	stale     *drover.Reason       // why the records may be an older copy
+	successes []engine.Success     // all successes, even those unknown to a copy that was put back
+	done      map[drover.JobID]int // successful attempts that the last engine was given at its start, of jobs that could start: none of these may begin again
 }
 
 var errDisk = errors.New("disk: no space left")
 
-// NewDisk is a disk on which nothing is written yet.
+// NewDisk returns an empty disk.
 func NewDisk() *Disk {
 	return &Disk{
 		Final:     map[drover.JobID]drover.JobState{},
@@ -75,7 +75,7 @@ func NewDisk() *Disk {
 	}
 }
 
-// Commit takes the writes in.
+// Commit applies the writes.
 func (d *Disk) Commit(_ context.Context, writes []engine.Write) error {
 	for _, w := range writes {
 		if err := d.write(w); err != nil {
@@ -96,7 +96,7 @@ func (d *Disk) write(w engine.Write) error {
 		}
 		delete(d.jobs, w.Ended.Number)
 		d.ended[w.Ended.Number] = *w.Ended
-		maps.DeleteFunc(d.done, func(id drover.JobID, _ int) bool { return id.Number == w.Ended.Number }) // it runs again if somebody wants that
+		maps.DeleteFunc(d.done, func(id drover.JobID, _ int) bool { return id.Number == w.Ended.Number }) // somebody may want it to run again
 	case w.Element != nil:
 		return d.writeElement(*w.Element)
 	case w.Attempt != nil:
@@ -138,7 +138,7 @@ func (d *Disk) write(w engine.Write) error {
 	return nil
 }
 
-// returns takes an instance out of those that are gone, if it is there again.
+// returns removes an instance from those that are gone, if it exists again.
 func (d *Disk) returns(id int64) {
 	at := slices.IndexFunc(d.departed, func(o *engine.Departed) bool { return o.Instance.ID == id })
 	if at < 0 {
@@ -187,16 +187,16 @@ func (d *Disk) writeAttempt(row engine.AttemptRow) error {
 	return nil
 }
 
-// Forget loses the log of what succeeded.
+// Forget loses the log of successes.
 func (d *Disk) Forget() { d.successes = nil }
 
-// told notes which jobs an engine that begins has to hold for done.
+// told records which jobs a new engine must treat as done.
 func (d *Disk) told(s engine.State) {
 	d.done = map[drover.JobID]int{}
 	for _, won := range s.Successes {
 		id := won.Attempt
 		_, there := d.jobs[id.Job.Number]
-		_, final := d.Final[id.Job] // so that it runs again only if somebody wants that
+		_, final := d.Final[id.Job] // then it runs again only if somebody wants that
 		a, lives := d.attempts[id.Job]
 		if there && !final && id.Number >= d.numbers[id.Job] && !(lives && a.Stop != nil) {
 			d.done[id.Job] = id.Number
@@ -204,7 +204,7 @@ func (d *Disk) told(s engine.State) {
 	}
 }
 
-// live is how many live attempts a job has.
+// live returns how many live attempts a job has.
 func (d *Disk) live(number int64) (n int) {
 	for id := range d.attempts {
 		if id.Number == number {
@@ -224,7 +224,7 @@ func (d *Disk) used(instance int64) bool {
 	return false
 }
 
-// missed reports whether an instance has an attempt that nobody told to end for good.
+// missed reports whether an instance has an attempt that nobody told to end permanently.
 func (d *Disk) missed(in engine.Instance) bool {
 	for _, a := range d.attempts {
 		if a.Instance == in.ID && (a.Stop == nil || a.Stop.Cause == drover.ReasonPreempted || a.Stop.Cause == drover.ReasonGang) {
@@ -237,7 +237,7 @@ func (d *Disk) missed(in engine.Instance) bool {
 // named reports whether this store gave an instance its name.
 func (d *Disk) named(name string) bool { return strings.Contains(name, "-"+d.nonce+"-") }
 
-// ownLife checks that what a person cancels ends in the life of the job in which the person saw it.
+// ownLife checks that a person's cancel ends the job in the life in which the person saw it.
 func (d *Disk) ownLife(job int64, why drover.Reason) error {
 	if own := lifeText(d.jobs[job].Again); why.Code == drover.ReasonCancelled && strings.HasPrefix(why.Text, lifeWords) && why.Text != own {
 		return fmt.Errorf("job %d ends because it was %q, but is %q", job, why.Text, own)
@@ -245,8 +245,8 @@ func (d *Disk) ownLife(job int64, why drover.Reason) error {
 	return nil
 }
 
-// Retry puts what did not succeed of a final job back in the queue, as a person's wish, and returns it as the engine is
-// to take it. The job is given as it was submitted.
+// Retry requeues what did not succeed of a final job, as a person's wish, and returns the job as the engine must
+// receive it. The caller passes the job as it was submitted.
 func (d *Disk) Retry(j engine.Job) engine.Job {
 	d.given++
 	j.Again, d.again[j.Number] = d.given, d.given
@@ -278,7 +278,7 @@ func (d *Disk) requeue(j *engine.Job, index int) {
 	}
 }
 
-// Begin is the State that a new controller finds, as the real store gives it: what is observed is zero.
+// Begin returns the State that a new controller finds, as the real store does: observed values are zero.
 func (d *Disk) Begin() engine.State {
 	d.epoch++
 	s := engine.State{
@@ -318,7 +318,7 @@ func (d *Disk) Begin() engine.State {
 	return s
 }
 
-// asFound is an instance without what was observed of it.
+// asFound returns an instance without what was observed of it.
 func asFound(in engine.Instance) engine.Instance {
 	in.Candidates, in.Reservations, in.Rates = slices.Clone(in.Candidates), slices.Clone(in.Reservations), slices.Clone(in.Rates)
 	return in.Durable()

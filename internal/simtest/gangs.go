@@ -5,8 +5,8 @@ import (
 	"drover/internal/engine"
 )
 
-// mayBeTogether checks, once all of a decision is written, the gangs of which it begins attempts or puts elements in
-// the queue: each begins whole, and no part of one waits while another runs on as if nothing were.
+// mayBeTogether checks a fully written decision for gangs whose attempts it begins or whose elements it queues. Each
+// gang begins whole, and no part of it waits while another part runs on normally.
 func (w *World) mayBeTogether(writes []engine.Write) {
 	for _, wr := range writes {
 		if wr.Attempt == nil && wr.Element == nil {
@@ -25,7 +25,7 @@ func (w *World) mayBeTogether(writes []engine.Write) {
 	}
 }
 
-// mayBeWhole checks the gang of an element, of which an attempt may be about to begin.
+// mayBeWhole checks the gang of an element. The flag means that an attempt of the element is about to begin.
 func (w *World) mayBeWhole(j engine.Job, index int, begins bool) {
 	first := j.Array.First + (index-j.Array.First)/j.Gang*j.Gang
 	waits, runs, left := 0, 0, 0

@@ -5,8 +5,8 @@ import (
 	"drover/internal/engine"
 )
 
-// withinLimits checks that an instance that is to be created, and all that are there, pass no limit that covers it,
-// whatever they turn out to be.
+// withinLimits checks that an instance about to be created does not exceed a limit together with the existing ones,
+// whichever of its candidates each becomes.
 func (w *World) withinLimits(in engine.Instance) {
 	for _, c := range w.controller.settings.Clouds {
 		if c.Name != in.Cloud {
@@ -30,7 +30,7 @@ func (w *World) withinLimits(in engine.Instance) {
 	}
 }
 
-// mostOf is the vCPUs that an instance may have of what a limit covers, less than none if it may be nothing of it.
+// mostOf returns the most vCPUs an instance may have under a limit, or -1 if the limit covers none of its candidates.
 func mostOf(in engine.Instance, l drover.Limit) drover.MilliCPU {
 	may := in.Candidates
 	if len(may) == 0 {

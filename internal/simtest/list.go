@@ -8,15 +8,15 @@ import (
 	"drover/internal/engine"
 )
 
-// slowest is the most that a slow list may take.
+// slowest is the most time that a slow list may take.
 const slowest = 3 * time.Minute
 
-// A cloud's lists lag: for half of that time what they are answered from may be old, and for half of it they may lack
-// what is there. So what they lack for longer than the lag, from the beginning of one list to that of another, is gone.
+// A cloud's lists lag: during half of the lag their data may be old, and during half of it they may lack an existing
+// instance. So one that lists lack for longer than the lag, from the start of one list to that of another, is gone.
 func (cl *cloud) half() time.Duration { return cl.lag / 2 }
 
-// list answers with what is new and what is missing against the last good list of this controller, each as it was when
-// the call began, or somewhat before.
+// list answers with what is new and what is missing compared with this controller's last good list, as of the start of
+// the call or somewhat earlier.
 func (c *controller) list(effect int64, cl *cloud) {
 	w := c.w
 	ev, takes := engine.Listed{Effect: effect, Cloud: cl.name, Began: c.now()}, time.Second
@@ -38,7 +38,7 @@ func (c *controller) list(effect int64, cl *cloud) {
 	c.reply(takes, ev)
 }
 
-// compare fills in how the list of a moment differs from the last one.
+// compare fills in how the list as of a time differs from the last one.
 func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
 	w := c.w
 	for _, v := range cl.vms {
@@ -70,7 +70,7 @@ func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
 	cl.prune()
 }
 
-// leftOut notes what a list that is answered now has no more, and what it has again.
+// leftOut records what a list that is answered now no longer shows, and what it shows again.
 func (c *controller) leftOut(b engine.Listed) {
 	if b.Effect <= c.lists[b.Cloud] {
 		return
@@ -87,7 +87,7 @@ func (c *controller) leftOut(b engine.Listed) {
 	}
 }
 
-// look is how a controller saw an instance last.
+// look is how a controller last saw an instance.
 type look struct {
 	by        *controller
 	stopped   bool
@@ -101,14 +101,14 @@ func (v *vm) look(c *controller, at drover.Time) look {
 	return look{c, v.stopped || v.as(at).off, v.reclaimed, v.unmade != nil, v.ending(), v.tells(at)}
 }
 
-// listed reports whether the cloud's list of a moment has the instance.
+// listed reports whether the cloud's list as of a time has the instance.
 func (v *vm) listed(at drover.Time) bool {
 	return v.appears <= at && (v.gone == 0 || at < v.gone) && (at < v.hides || at >= v.back)
 }
 
-// shows reports whether a list of a moment has the instance. Once in its life lists may begin to lack it though it is
-// there, and have it again after at most half of their lag: two times that lists cannot be told from being gone would
-// be no lag.
+// shows reports whether a list as of a time has the instance. Only once in an instance's life may lists lack it
+// although it exists, for at most half of their lag. Twice could add up to more than the lag and be mistaken for the
+// instance's end.
 func (v *vm) shows(at drover.Time) bool {
 	lag := v.cloud.half()
 	if settled := v.w.now > v.appears.Add(4*lag); settled && lag > 0 && v.back == 0 && v.w.happens(ListMisses) {
@@ -117,10 +117,10 @@ func (v *vm) shows(at drover.Time) bool {
 	return v.listed(at)
 }
 
-// ending reports whether the cloud lists the instance as one that is being destroyed. Not every cloud says so.
+// ending reports whether the cloud lists the instance as being destroyed. Not every cloud does.
 func (v *vm) ending() bool { return v.gone != 0 && v.candid }
 
-// says is when the instance ended, as its cloud tells it; 0 if it goes on, or the cloud does not know.
+// says returns when the instance ended by its cloud's report; 0 if it is running or the cloud has not recorded that.
 func (v *vm) says() drover.Time {
 	if !v.dated || !v.ending() && !v.stopped && v.gone == 0 {
 		return 0
@@ -128,7 +128,7 @@ func (v *vm) says() drover.Time {
 	return v.billed
 }
 
-// version is what of an instance may be old in a list: what it was from a time on.
+// version is the state of an instance from a time on, of which a list may show an old one.
 type version struct {
 	since   drover.Time
 	address string
@@ -137,12 +137,12 @@ type version struct {
 	kept    drover.Time
 }
 
-// change notes that the address or the tag of an instance is another from now on.
+// change records a new version of an instance from now on.
 func (v *vm) change() {
 	v.versions = append(v.versions, version{v.w.now, v.address, v.tag, v.off, v.kept})
 }
 
-// as is what an instance was at a time.
+// as returns the version of an instance at a time.
 func (v *vm) as(at drover.Time) version {
 	for _, was := range slices.Backward(v.versions) {
 		if was.since <= at {
@@ -152,7 +152,7 @@ func (v *vm) as(at drover.Time) version {
 	return v.versions[0]
 }
 
-// tells is the address that the cloud told of the instance at a time, empty until it did.
+// tells returns the address that the cloud reported for the instance at a time; empty before it reported one.
 func (v *vm) tells(at drover.Time) string {
 	if at < v.located || v.as(at).off {
 		return ""
@@ -163,7 +163,7 @@ func (v *vm) tells(at drover.Time) string {
 func (v *vm) sighting(at drover.Time) engine.Sighting {
 	ended := v.says()
 	if v.as(at).off && !v.off {
-		ended = 0 // the list is of a time when it was kept stopped, before it was started and ended
+		ended = 0 // the list is from when the instance was kept stopped, before it was started and ended
 	}
 	return engine.Sighting{
 		ProviderID: v.provider, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
@@ -172,7 +172,7 @@ func (v *vm) sighting(at drover.Time) engine.Sighting {
 	}
 }
 
-// prune lets the cloud forget what is gone, was seen to be, and is nobody's any more.
+// prune lets the cloud forget an instance that is gone, was seen to be gone, and is in no records.
 func (cl *cloud) prune() {
 	cl.vms = slices.DeleteFunc(cl.vms, func(v *vm) bool {
 		return v.gone != 0 && v.gone.Add(max(cl.lag, latest)) < cl.w.now && v.seen.by != cl.w.controller && cl.w.record(v) == nil

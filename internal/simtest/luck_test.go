@@ -12,11 +12,11 @@ func TestEveryFaultComes(t *testing.T) {
 	}
 	var struck [faults]int
 	missing := func() int { return slices.Index(struck[:], 0) }
-	for seed := uint64(1); missing() >= 0 && seed <= 5000; seed++ { // some are as rare as what they befall
+	for seed := uint64(1); missing() >= 0 && seed <= 5000; seed++ { // some faults need rare targets
 		r := peopled(seed)
 		r.Luck = Bad().With(People)
 		r.Luck.Until = 2 * time.Hour
-		if seed > 300 { // what is rare because of what it befalls comes wherever it can, alone
+		if seed > 300 { // a fault whose target is rare is tried alone, at every chance
 			r.Luck = Luck{Until: r.Luck.Until}
 			r.Luck.Odds[missing()] = 1
 		}

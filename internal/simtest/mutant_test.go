@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// mutant is a variant of the engine, or of the loop, that is broken on purpose: testdata/mutants has one a file. A file
-// says in its first paragraph what is wrong, then names a source, and the package whose worlds have to find it unless
-// that is this one, and then gives text of the source between <<<< and ==== for which what follows up to >>>> is put.
+// mutant is a variant of the engine or the loop that is broken on purpose; testdata/mutants has one per file. The
+// file's first paragraph describes the fault. Then it names a source and, if it is not this one, the package whose
+// worlds must find the fault. Then it has text of the source between <<<< and ====, and up to >>>> its replacement.
 type mutant struct {
 	name, wrong, source, worlds string
 	swaps                       []swap
@@ -20,7 +20,7 @@ type mutant struct {
 
 type swap struct{ old, new string }
 
-// readMutants reads the mutants, by name.
+// readMutants reads all mutants, sorted by name.
 func readMutants(t *testing.T) (all []mutant) {
 	files, err := filepath.Glob("testdata/mutants/*.txt")
 	if err != nil {
@@ -61,7 +61,7 @@ func parseMutant(text string) (m mutant, err error) {
 	return m, nil
 }
 
-// variant is the source with the mutant's text in it. Each text that it replaces has to be there, once.
+// variant returns the source with the mutant's replacements. Each replaced text must occur exactly once.
 func (m mutant) variant(root string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(root, m.source))
 	if err != nil {

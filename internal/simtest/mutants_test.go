@@ -25,13 +25,13 @@ var (
 	turn   = flag.String("turn", "", "try five by turns: which five, counted from 0")
 )
 
-// perTurn is how many mutants are tried in a turn.
+// perTurn is how many mutants each turn tries.
 const perTurn = 5
 
-// enough is within how many worlds of each kind a mutant has to be caught.
+// enough is how many worlds of each kind may pass before a mutant must be caught.
 const enough = 2000
 
-// TestMutants builds the worlds around each mutant, with no change to the product's sources, and wants them to fail.
+// TestMutants builds the worlds around each mutant, without changing the product's sources, and expects them to fail.
 func TestMutants(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// chosen are the mutants that were asked for.
+// chosen returns the requested mutants.
 func chosen(t *testing.T, all []mutant) []mutant {
 	switch {
 	case *wanted != "":
@@ -96,7 +96,7 @@ func (m mutant) build(t *testing.T, root string) (binary string) {
 	return binary
 }
 
-// catch is how a mutant was found.
+// catch is what found a mutant.
 type catch struct{ by, how string }
 
 var (
@@ -104,11 +104,10 @@ var (
 	testFailed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 )
 
-// huntFor is how long a mutant is hunted: one may also never come to rest.
+// huntFor limits the hunt for a mutant, since a mutant's world may never come to rest.
 const huntFor = 5 * time.Minute
 
-// hunts are the worlds in which a mutant is sought, one after the other: a few of those that are quick, then crowds,
-// then the rest.
+// hunts are the worlds that look for a mutant, in this order: some quick ones first, then crowds, then the rest.
 var hunts = []struct {
 	tests string
 	seeds int

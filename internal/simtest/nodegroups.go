@@ -10,11 +10,11 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// A node group in the modelled world: an autoscaler that asks for anything, and a cluster whose nodes join, or do not,
-// and are emptied.
+// A node group in the modelled world: an autoscaler that makes random requests, and a cluster whose nodes may join and
+// are drained.
 
-// autoscale has the autoscaler ask a node group for something: more, less of what is not created, or that some nodes
-// go. Some it names are gone, held, or never were the group's.
+// autoscale sends a node group a request: grow, shrink by instances that do not exist yet, or delete some nodes. Some
+// of the named nodes are gone, are held, or never belonged to the group.
 func (w *World) autoscale(s *pool.Spec) {
 	b := engine.GroupAsked{Group: s.Name, By: w.now.Add(2 * time.Second)}
 	switch n := w.roll(8); {
@@ -34,12 +34,12 @@ func (w *World) autoscale(s *pool.Spec) {
 		}
 	}
 	w.wish(b)
-	if w.roll(4) == 0 { // the answer was lost, and it asks again
+	if w.roll(4) == 0 { // the answer was lost, so it repeats the request
 		w.wish(b)
 	}
 }
 
-// cluster has the nodes of node groups seen, again and again.
+// cluster reports the nodes of node groups periodically.
 func (w *World) cluster() {
 	for _, id := range slices.Sorted(maps.Keys(w.Disk.instances)) {
 		in := w.Disk.instances[id]
@@ -49,7 +49,7 @@ func (w *World) cluster() {
 		switch s := w.controller.poolSpec(in.Pool); {
 		case s == nil || s.Kind != drover.PoolGroup || in.State == drover.InstanceStopping:
 		case in.Joined != 0:
-			w.tell(engine.NodeTold{Instance: id, Word: engine.NodeEmptied}) // which counts once it goes
+			w.tell(engine.NodeTold{Instance: id, Word: engine.NodeEmptied}) // this counts once the node goes
 		case in.Ready != 0 && id%7 != 3:
 			w.tell(engine.NodeTold{Instance: id, Word: engine.NodeJoined})
 		default:
@@ -59,7 +59,7 @@ func (w *World) cluster() {
 	w.after(20*time.Second+w.within(40*time.Second), w.cluster)
 }
 
-// mayGrant checks what was granted to an autoscaler: nothing of another's, and nothing that is held, is deleted.
+// mayGrant checks a granted autoscaler request: it deletes no node of another group, and none that is held.
 func (w *World) mayGrant(b engine.GroupAsked) {
 	for _, key := range b.Nodes {
 		if in, there := w.Disk.instances[key.Instance]; there && (in.Pool != b.Group || in.Idle == drover.IdleHold) {
@@ -71,14 +71,14 @@ func (w *World) mayGrant(b engine.GroupAsked) {
 	}
 }
 
-// mayLeaveGroup checks a node that begins to go: nobody but the autoscaler has too many go.
+// mayLeaveGroup checks a node that is about to go: only the autoscaler removes surplus nodes.
 func (w *World) mayLeaveGroup(in engine.Instance, why drover.Reason, s *pool.Spec) {
 	if why.Code == drover.ReasonPool && s.Allows(placeOf(in)) && in.Template == s.Template {
 		w.fail("node %s is to go, and nobody named it: %s", in.Name, why.Text)
 	}
 }
 
-// groupAsAsked checks that a node group has come to its target.
+// groupAsAsked checks that a node group has reached its target.
 func (w *World) groupAsAsked(p drover.Pool) {
 	if failed := len(w.Disk.pools[p.Name].Failed); p.Instances+failed != p.Wanted {
 		w.fail("node group %s has a target of %d, and %d instances and %d failures", p.Name, p.Wanted, p.Instances, failed)

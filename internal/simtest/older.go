@@ -9,24 +9,24 @@ import (
 	"drover/internal/engine"
 )
 
-// copied is an older copy of all that lies on the disk.
+// copied is an older copy of everything on the disk.
 type copied struct {
 	disk      *Disk
 	submit    []engine.Job
 	cancelled map[drover.JobID]int64
 }
 
-// Replace puts an older copy of a disk in its place, of which the store finds out by its note beside the records: no
-// number that was given since is given again.
+// Replace puts an older copy of a disk in its place. The store detects this by its note beside the records, and reuses
+// no number that was given since.
 func (d *Disk) Replace(newest *Disk, now drover.Time) {
 	d.epoch = newest.epoch
 	d.last = max(d.last, newest.last) + engine.Leap
 	d.leapt = max(d.leapt, newest.leapt) + engine.Leap
-	d.successes = newest.successes // the log of which lies beside the records
+	d.successes = newest.successes // their log lies beside the records
 	d.stale = &drover.Reason{Code: drover.ReasonUnproved, Text: "the records are an older copy", Since: now}
 }
 
-// Copy is a copy of the disk that shares nothing that is changed.
+// Copy returns a copy of the disk that shares no mutable data with it.
 func (d *Disk) Copy() *Disk {
 	c := *d
 	c.Final, c.jobs, c.ended, c.elements = maps.Clone(d.Final), maps.Clone(d.jobs), maps.Clone(d.ended), maps.Clone(d.elements)
@@ -40,14 +40,14 @@ func (d *Disk) Copy() *Disk {
 	return &c
 }
 
-// takeCopy copies the disk, as somebody who makes backups would.
+// takeCopy copies the disk, as a backup would.
 func (w *World) takeCopy() {
 	w.copied = copied{w.Disk.Copy(), slices.Clone(w.submit), maps.Clone(w.promises.cancelled)}
 	w.raise()
 }
 
-// raise has everything started that the copy has not to be started: somebody wishes for that once it was made, and
-// again once it was put back.
+// raise starts everything that the copy does not start by itself. Somebody wishes for that after the copy is made, and
+// again after it is put back.
 func (w *World) raise() {
 	if w.peopled() {
 		w.after(w.within(time.Minute), func() { w.wish(engine.QueueAsked{Resume: true}) })
@@ -67,14 +67,14 @@ func (w *World) raiseSoon(job int64) {
 		case w.over || ended:
 		case there:
 			w.wish(engine.PriorityAsked{Job: job, Again: w.Disk.again[job], Priority: 1})
-		default: // nobody has taken it in yet
+		default: // no controller has it yet
 			w.raiseSoon(job)
 		}
 	})
 }
 
-// putBack puts the copy in the place of the disk. What runs on instances runs on, and what the controller knew and did
-// since is known to nobody.
+// putBack replaces the disk with the copy. What runs on instances keeps running, and nobody knows what the controller
+// has learned and done since the copy.
 func (w *World) putBack() {
 	if w.over {
 		return
@@ -82,7 +82,7 @@ func (w *World) putBack() {
 	newest, c := w.Disk, w.copied
 	w.Disk = c.disk.Copy()
 	w.Disk.Replace(newest, w.now)
-	if n := len(w.Disk.successes); n > 0 && w.roll(3) == 0 { // the log lacks the last of them
+	if n := len(w.Disk.successes); n > 0 && w.roll(3) == 0 { // the log lacks the last few
 		w.Disk.successes = w.Disk.successes[:w.roll(n)]
 	}
 	w.paused = w.Disk.paused != nil
@@ -98,7 +98,7 @@ func (w *World) putBack() {
 			v.book = book{}
 			v.taken = v.taken && reclaimed[v] // unless a controller hears of it again
 			w.bury(v)
-			if w.roll(3) == 0 { // what it has to say is heard only later
+			if w.roll(3) == 0 { // a controller hears from it only later
 				v.hang(w.now.Add(w.within(5 * time.Minute)))
 			}
 		}
@@ -110,8 +110,8 @@ func (w *World) putBack() {
 	}
 }
 
-// bury has what SIGKILL did not end on an instance end by itself after all: nobody knows any more that it was told to,
-// or will not once the controller that told it, of which no record speaks, has died.
+// bury ends attempts on an instance that survived SIGKILL. No record has that they were told to end, or none will once
+// the controller that told them has died.
 func (w *World) bury(v *vm) {
 	for _, r := range v.runs {
 		if r.undead {

@@ -10,13 +10,13 @@ import (
 	"drover/internal/engine"
 )
 
-// calm is how long after the last bad luck, and the last wish, everything must have come to be as was wished.
+// calm is how long after the last fault and the last wish everything must be as wished.
 const calm = 20 * time.Minute
 
-// peopled reports whether there is anybody in this world.
+// peopled reports whether this world has people.
 func (w *World) peopled() bool { return w.recipe.Luck.Odds[People] > 0 }
 
-// person lets somebody wish for something now and then.
+// person sometimes lets a person wish for something.
 func (w *World) person() {
 	if !w.happens(People) {
 		return
@@ -43,14 +43,14 @@ func (w *World) person() {
 	}
 }
 
-// pause has the queue paused, and resumed after a while.
+// pause pauses the queue and resumes it after a while.
 func (w *World) pause() {
 	w.wish(engine.QueueAsked{Reason: drover.Reason{Code: drover.ReasonPaused, Text: "so it was wished"}})
 	w.after(w.within(15*time.Minute), func() { w.wish(engine.QueueAsked{Resume: true}) })
 }
 
-// wish writes a wish down and tells the controller, which hears of wishes in their order. One that dies first leaves it
-// to the next.
+// wish writes a wish down and tells the controller, which hears wishes in their order. If it dies first, the next
+// controller hears it.
 func (w *World) wish(body engine.Body) {
 	w.Disk.lastWish++
 	row := w.Disk.lastWish
@@ -60,13 +60,13 @@ func (w *World) wish(body engine.Body) {
 	w.after(w.heard.Sub(w.now), func() { c.take(engine.Wished(body, row)) })
 }
 
-// tell brings an event to the present controller after a moment.
+// tell delivers an event to the present controller after a moment.
 func (w *World) tell(body engine.Body) {
 	c := w.controller
 	w.after(w.within(100*time.Millisecond), func() { c.take(body) })
 }
 
-// wished are the wishes that are not answered yet, in their order.
+// wished returns the unanswered wishes in their order.
 func (w *World) wished() (bodies []engine.Body) {
 	for _, row := range slices.Sorted(maps.Keys(w.Disk.wishes)) {
 		bodies = append(bodies, engine.Wished(w.Disk.wishes[row], row))
@@ -89,11 +89,11 @@ func (w *World) instruct() {
 	w.wish(engine.InstructAsked{Instance: id, Verb: verb, Reason: drover.Reason{Text: "so it was wished"}})
 }
 
-// hesitation is how long a person may take between a look at a job and what they wish of it. By then it may be done
-// again.
+// hesitation is how long a person may take between seeing a job and wishing something for it. By then the job may have
+// been retried.
 const hesitation = 5 * time.Minute
 
-// hesitate wishes for something of a job that was looked at, unless the store in which it was seen is lost meanwhile.
+// hesitate makes a wish for a job that a person saw, unless the store in which it was seen is lost meanwhile.
 func (w *World) hesitate(body engine.Body) {
 	seen := w.Disk
 	w.after(w.within(hesitation), func() {
@@ -123,8 +123,8 @@ func (w *World) cancelOne() {
 	w.hesitate(engine.CancelAsked{Job: id, Again: again, Reason: why})
 }
 
-// cancelFailing cancels at once an element whose command has failed, while its output is being stored. It may be one
-// that would be tried again.
+// cancelFailing immediately cancels an element whose command has failed while its output is being stored. The element
+// may be due for another attempt.
 func (w *World) cancelFailing() bool {
 	var failing []drover.JobID
 	for id, a := range w.Disk.attempts {
@@ -144,18 +144,18 @@ func (w *World) cancelFailing() bool {
 
 const lifeWords = "not wanted in life "
 
-// lifeText is what a person says who cancels a job in one of its lives.
+// lifeText is the reason that a person gives for cancelling a job in one of its lives.
 func lifeText(again int64) string { return fmt.Sprint(lifeWords, again) }
 
-// retry puts back in the queue what did not succeed of the final jobs, unless they are to run after one that is final
-// like that.
+// retry requeues what did not succeed of the final jobs, unless they run after another job that is final without
+// success.
 func (w *World) retry() {
 	for _, j := range w.people {
 		end, final := w.Disk.ended[j.Number]
 		if !final || end.State == drover.JobSucceeded || slices.ContainsFunc(j.After, w.unsuccessful) {
 			continue
 		}
-		j.Priority = max(j.Priority, 1) // who retries it wants it
+		j.Priority = max(j.Priority, 1) // whoever retries a job wants it to run
 		w.submit = append(w.submit, w.Disk.Retry(j))
 		w.tell(engine.Submitted{Jobs: slices.Clone(w.submit)})
 	}
@@ -166,7 +166,7 @@ func (w *World) unsuccessful(job int64) bool {
 	return final && end.State != drover.JobSucceeded
 }
 
-// reload has the last cloud leave, or come back, and another list interval.
+// reload makes the last cloud leave or return, and changes the list intervals.
 func (w *World) reload() {
 	clouds := slices.Clone(w.settings.Clouds)
 	last := &clouds[len(clouds)-1]
@@ -178,7 +178,7 @@ func (w *World) reload() {
 	w.tell(engine.Configured{Settings: w.settings})
 }
 
-// drainAll has the controller drain, and another begin after a while.
+// drainAll drains the controller, and starts another after a while.
 func (w *World) drainAll() {
 	c := w.controller
 	w.tell(engine.DrainAsked{})
@@ -193,7 +193,7 @@ func (w *World) drainAll() {
 	})
 }
 
-// giveUp is the wish to end, made to whichever controller lives then; it is durable, so the next one knows it.
+// giveUp makes the wish to end to the present controller. The wish is durable, so the next controller has it too.
 func (w *World) giveUp() {
 	w.wishes = []engine.Body{engine.CancelAsked{All: true, Reason: drover.Reason{Code: drover.ReasonCancelled}}, engine.CloseAsked{}}
 	for _, b := range w.wishes {
@@ -201,8 +201,8 @@ func (w *World) giveUp() {
 	}
 }
 
-// loseStore takes everything from the controller but the fleet's instances and their tags. The same jobs are submitted
-// once more; what runs of the old ones is strange to it.
+// loseStore leaves the controller only the fleet's instances and their tags. The same jobs are submitted again; the new
+// store has no record of attempts that still run for the old ones.
 func (w *World) loseStore() {
 	w.Disk = NewDisk()
 	w.Disk.nonce = "m"
@@ -220,7 +220,7 @@ func (w *World) loseStore() {
 	}
 }
 
-// taken drops the submitted jobs that are durable, and wishes for the end once all are final.
+// taken drops the submitted jobs that are durable, and wishes for the end once all jobs are final.
 func (w *World) taken() {
 	if len(w.submit) > 0 {
 		w.submit = slices.DeleteFunc(slices.Clone(w.submit), w.durable)
@@ -234,7 +234,7 @@ func (w *World) taken() {
 	}
 }
 
-// durable reports whether a submitted job is known to be taken.
+// durable reports whether a submitted job is known to be stored.
 func (w *World) durable(j engine.Job) bool {
 	if j.Again > 0 {
 		return j.Again <= w.Disk.lastAgain
@@ -242,7 +242,7 @@ func (w *World) durable(j engine.Job) bool {
 	return j.Number <= w.Disk.lastJob
 }
 
-// submitLate submits the last of the jobs, of which people know a while later.
+// submitLate submits the last of the jobs, which people learn of a while later.
 func (w *World) submitLate() {
 	w.late = false
 	w.submit = append(slices.Clone(w.submit), w.recipe.Jobs[len(w.recipe.Jobs)-1])
@@ -252,8 +252,8 @@ func (w *World) submitLate() {
 
 func (w *World) allFinal() bool { return !w.late && len(w.submit) == 0 && len(w.Disk.jobs) == 0 }
 
-// relent checks that all is as was wished, once a controller has had the time for that, and takes back what would keep
-// the jobs from their end.
+// relent checks that everything is as wished, once a controller has had time for that. Then it withdraws whatever keeps
+// the jobs from ending.
 func (w *World) relent() {
 	if c := w.controller; !c.alive() || w.now < max(c.born, c.until).Add(calm) {
 		w.after(calm, w.relent)
@@ -275,8 +275,8 @@ func (w *World) relent() {
 	w.restful = true
 }
 
-// crowdsOut reports whether pools that people enlarged, and a cloud that leaves, leave fewer instances than a gang may
-// need one for each of its jobs. Nothing ever makes room for it then, since a pool is kept whatever waits.
+// crowdsOut reports whether enlarged pools and a leaving cloud leave fewer instances than a gang may need, at one per
+// job. Nothing would ever make room for it, since a pool keeps its size whatever waits.
 func (w *World) crowdsOut() bool {
 	most, pooled, gang := 0, 0, 0
 	for _, c := range w.settings.Clouds {
@@ -298,7 +298,7 @@ func (w *World) crowdsOut() bool {
 	return most-pooled < gang
 }
 
-// makeRoom has the cloud that leaves come back, and pools be as large as they were at first.
+// makeRoom makes the leaving cloud return and gives pools their first sizes.
 func (w *World) makeRoom() {
 	w.settings.Clouds = slices.Clone(w.settings.Clouds)
 	w.settings.Clouds[len(w.settings.Clouds)-1].Leaving = false

@@ -8,10 +8,10 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// Pools in the modelled world: what people do with them, and what is promised of them. A check looks at what is on the
-// disk, write by write.
+// Pools in the modelled world: what people do with them, and the promises about them. Checks compare each write with
+// the disk.
 
-// repool has somebody change a pool: its number by a wish, or its zones, its template or whether there is one by the
+// repool changes a pool for a person: its number by a wish; its zones, its template or its existence by the
 // configuration.
 func (w *World) repool() {
 	all := slices.Clone(w.settings.Pools)
@@ -41,7 +41,7 @@ func (w *World) repool() {
 	w.tell(engine.Configured{Settings: w.settings})
 }
 
-// poolSpec is how a pool is configured as far as the controller was told; nil if it is not.
+// poolSpec returns a pool's configuration as the controller was given it; nil if there is none.
 func (c *controller) poolSpec(name string) *pool.Spec {
 	at := slices.IndexFunc(c.settings.Pools, func(s pool.Spec) bool { return s.Name == name })
 	if at < 0 {
@@ -50,13 +50,13 @@ func (c *controller) poolSpec(name string) *pool.Spec {
 	return &c.settings.Pools[at]
 }
 
-// stateOf is the state that an instance has in the engine, which knows that one fell silent before that is written.
+// stateOf returns an instance's state in the engine, which learns of its silence before that is written.
 func (c *controller) stateOf(name string) drover.InstanceState {
 	in, _ := c.loop.Engine.Find(name)
 	return in.State
 }
 
-// counted is how many of a pool's instances count, by place and in all, and how many of them are held or in use.
+// counted returns how many instances count in a pool, by place and in total, and how many are held or in use.
 func (w *World) counted(s *pool.Spec) (places map[pool.Place]int, all, held int) {
 	places = map[pool.Place]int{}
 	for _, in := range w.Disk.instances {
@@ -64,7 +64,7 @@ func (w *World) counted(s *pool.Spec) (places map[pool.Place]int, all, held int)
 			continue
 		}
 		busy := in.State != drover.InstanceIdle || w.controller.stateOf(in.Name) != drover.InstanceIdle || len(in.Reservations) > 0 || w.Disk.used(in.ID)
-		if in.Lent && in.Idle != drover.IdleHold && busy { // jobs had it started, and have it
+		if in.Lent && in.Idle != drover.IdleHold && busy { // jobs started it and are using it
 			continue
 		}
 		places[placeOf(in)]++
@@ -85,7 +85,7 @@ func (w *World) counts(in engine.Instance, s *pool.Spec) bool {
 	return !goes && (held || s.Allows(placeOf(in)) && !w.leaving(in.Cloud))
 }
 
-// poolCount is the number that a pool is to have, as was wished.
+// poolCount returns the wished number of a pool's instances.
 func (w *World) poolCount(s *pool.Spec) int {
 	if row, set := w.Disk.pools[s.Name]; set {
 		return row.Count - len(row.Failed)
@@ -93,8 +93,8 @@ func (w *World) poolCount(s *pool.Spec) int {
 	return s.Count
 }
 
-// mayJoinPool checks an instance that is to be created for a pool: there are too few, and its place is one that has the
-// fewest, as far as nothing is blocked.
+// mayJoinPool checks an instance that is about to be created for a pool: the pool has too few, and no other place has
+// fewer, unless something is blocked.
 func (w *World) mayJoinPool(in engine.Instance) {
 	s := w.controller.poolSpec(in.Pool)
 	if s == nil {
@@ -125,7 +125,7 @@ func (w *World) mayJoinPool(in engine.Instance) {
 	}
 }
 
-// mixes checks that an instance is on demand that is to be created for a pool of which too few are.
+// mixes checks that an instance is on demand if it is created for a pool with too few on-demand instances.
 func (w *World) mixes(in engine.Instance, s *pool.Spec) {
 	steady := 0
 	for _, o := range w.Disk.instances {
@@ -138,7 +138,7 @@ func (w *World) mixes(in engine.Instance, s *pool.Spec) {
 	}
 }
 
-// constrained reports whether something else than blocks may keep instances from a zone.
+// constrained reports whether something other than blocks may keep instances from a zone.
 func (w *World) constrained() bool {
 	exhausted := slices.ContainsFunc(w.controller.loop.Engine.State().PoolStates, func(p engine.PoolState) bool { return len(p.Exhausted) > 0 })
 	return exhausted || slices.ContainsFunc(w.controller.settings.Clouds, func(c engine.CloudSettings) bool {
@@ -152,12 +152,12 @@ func (w *World) constrained() bool {
 	})
 }
 
-// knows reports whether the controller was told what a cloud offers.
+// knows reports whether the controller has a cloud's offerings.
 func (c *controller) knows(cloud string) bool {
 	return slices.ContainsFunc(c.loop.Engine.State().Clouds, func(o engine.Cloud) bool { return o.Name == cloud && o.Known })
 }
 
-// poolPlaces is where a pool may have instances.
+// poolPlaces returns where a pool may have instances.
 func (w *World) poolPlaces(s *pool.Spec) (all []pool.Place) {
 	for _, cloud := range s.Clouds {
 		for _, zone := range zones {
@@ -169,8 +169,8 @@ func (w *World) poolPlaces(s *pool.Spec) (all []pool.Place) {
 	return all
 }
 
-// mayLeavePool checks an instance of a pool that begins to go. Nothing but its pool, a person or what is wrong with it
-// has it go, and of what is too much one in the fullest zone goes first.
+// mayLeavePool checks an instance of a pool that is about to go. Only its pool, a person or a fault may remove it, and
+// a surplus instance must be in the fullest zone.
 func (w *World) mayLeavePool(was, in engine.Instance) {
 	why, s := drover.Reason{}, w.controller.poolSpec(in.Pool)
 	switch {
@@ -202,7 +202,7 @@ func (w *World) mayLeavePool(was, in engine.Instance) {
 	}
 }
 
-// poolsAsWished checks that pools have come to their numbers.
+// poolsAsWished checks that pools have reached their numbers.
 func (w *World) poolsAsWished() {
 	w.unhealthyGone()
 	for _, p := range w.controller.loop.Engine.Pools() {
@@ -211,7 +211,7 @@ func (w *World) poolsAsWished() {
 		case p.Kind == drover.PoolGroup:
 			w.groupAsAsked(p)
 		case p.Reason != nil && (p.Reason.Code == drover.ReasonLimit || p.Reason.Code == drover.ReasonReplace):
-		case p.Reason == nil && held.Rebalance && p.Instances > p.Wanted && w.boots(held) > 0: // what takes a ready one's place boots first
+		case p.Reason == nil && held.Rebalance && p.Instances > p.Wanted && w.boots(held) > 0: // a ready instance's replacement boots first
 		case p.Reason != nil:
 			w.fail("pool %s is not as it should be: %s", p.Name, p.Reason.Text)
 		case p.Kind != drover.PoolSpare && p.Instances-w.stopLater(held) != p.Wanted && !w.anyHeld(p.Name):
@@ -220,7 +220,7 @@ func (w *World) poolsAsWished() {
 	}
 }
 
-// churns reports whether jobs keep a pool from coming to its numbers: each instance goes once it has run one.
+// churns reports whether jobs keep a pool from reaching its number, because each instance goes after one job.
 func (w *World) churns(s *pool.Spec) bool {
 	return s.Jobs && w.controller.settings.Lifecycle.UseOnce && slices.ContainsFunc(w.controller.loop.Engine.Instances(), func(in engine.Instance) bool {
 		return in.Pool == s.Name && in.Used

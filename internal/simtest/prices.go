@@ -9,11 +9,11 @@ import (
 	"drover/internal/engine"
 )
 
-// catalogue is what a modelled cloud offers as time goes on.
+// catalogue is a modelled cloud's offerings over time.
 type catalogue struct {
 	now     []drover.Offering
 	version int
-	before  map[string][]drover.Offering // by hash: each that somebody was told of
+	before  map[string][]drover.Offering // by hash: every version that somebody was given
 }
 
 func newCatalogue(c engine.CloudSettings) catalogue {
@@ -28,7 +28,7 @@ func newCatalogue(c engine.CloudSettings) catalogue {
 
 func (c *catalogue) hash() string { return fmt.Sprint("v", c.version) }
 
-// move has some prices move, to between half and twice what they were at first.
+// move moves some prices to between half and twice their first values.
 func (c *catalogue) move(w *World) {
 	first := engine.Sorted(Offerings(c.now[0].Cloud))
 	c.now = engine.Sorted(c.now)
@@ -40,7 +40,7 @@ func (c *catalogue) move(w *World) {
 	c.version++
 }
 
-// offer tells a controller what a cloud offers now: what has changed since what it has, where that is known.
+// offer gives a controller a cloud's present offerings, if possible as changes from the version that it has.
 func (c *controller) offer(effect int64, f engine.ListOfferings) {
 	cl := c.w.cloud(f.Cloud)
 	p := &cl.prices
@@ -56,7 +56,7 @@ func (c *controller) offer(effect int64, f engine.ListOfferings) {
 	c.reply(time.Second, ev)
 }
 
-// mayReserve checks that no more instances are rented at a reservation's price than it is for.
+// mayReserve checks that no more instances are rented at a reservation's price than it covers.
 func (w *World) mayReserve(in engine.Instance) {
 	if len(in.Candidates) == 0 || !in.Candidates[0].Reserved {
 		return
@@ -76,14 +76,14 @@ func (w *World) mayReserve(in engine.Instance) {
 	}
 }
 
-// pricesTold is what a controller was told of a cloud's prices.
+// pricesTold is what a controller was given of a cloud's prices.
 type pricesTold struct {
-	last int64             // the effect that was answered
+	last int64             // the last effect that was answered
 	now  []drover.Offering // by the last answer
 	ever map[engine.OfferingKey]map[drover.Money]bool
 }
 
-// priced takes note of prices that a controller is told, unless it was told that before.
+// priced records the prices that a controller is given, unless it was given them before.
 func (c *controller) priced(b engine.Offered) {
 	t := c.prices[b.Cloud]
 	if t == nil {
@@ -103,8 +103,8 @@ func (c *controller) priced(b engine.Offered) {
 	}
 }
 
-// reservation is what is reserved of an instance's type, by the settings that the controller was told; nil if nothing
-// is.
+// reservation returns the reservation of an instance's type, by the settings that the controller was given; nil if
+// there is none.
 func (c *controller) reservation(in engine.Instance) *engine.Reservation {
 	for _, cl := range c.settings.Clouds {
 		for _, r := range cl.Reserved {
@@ -116,9 +116,9 @@ func (c *controller) reservation(in engine.Instance) *engine.Reservation {
 	return nil
 }
 
-// mayReprice checks that an instance's new price is one that its controller was told, and that what was paid stays
-// paid. A stopped instance that runs again first costs what it did before, by its record: the controller may have been
-// told no prices yet, or others.
+// mayReprice checks that an instance's new price is one that its controller was given, and that what was paid stays
+// paid. A stopped instance that runs again first costs its old price by its record, since the controller may have no
+// prices yet, or others.
 func (w *World) mayReprice(was, in engine.Instance) {
 	c, at := w.controller, in.Created
 	if n := len(in.Rates); n > 0 {
@@ -139,8 +139,8 @@ func (w *World) mayReprice(was, in engine.Instance) {
 	}
 }
 
-// toldPrice reports whether a controller was ever told that others like the instance cost so much, or it is reserved at
-// that.
+// toldPrice reports whether a controller was ever given this price for the instance's offering, or has it as a
+// reservation's price.
 func (c *controller) toldPrice(in engine.Instance, price drover.Money) bool {
 	if r := c.reservation(in); r != nil && r.Price == price {
 		return true
@@ -149,8 +149,8 @@ func (c *controller) toldPrice(in engine.Instance, price drover.Money) bool {
 	return t != nil && t.ever[engine.OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}][price-c.volumePrice(in)]
 }
 
-// settledOtherwise checks that what an instance has cost in the present windows, and since its attempts began, is what
-// it was before its price was to be another.
+// settledOtherwise reports a failure if a price change alters what an instance has cost so far in the present windows
+// or since its attempts began.
 func (w *World) settledOtherwise(was, in engine.Instance, at drover.Time) bool {
 	differs := func(begin, from drover.Time) bool {
 		return was.Tariff().Cost(begin, from, at) != in.Tariff().Cost(begin, from, at)
@@ -170,8 +170,8 @@ func (w *World) settledOtherwise(was, in engine.Instance, at drover.Time) bool {
 	return false
 }
 
-// glancePrices checks that each instance costs what its controller was told last, and that reservations are used before
-// others are paid.
+// glancePrices checks that each instance has the latest price that its controller was given, and that reservations are
+// used up before other prices are paid.
 func (c *controller) glancePrices() {
 	used, others := map[string]int{}, map[string]bool{}
 	for _, in := range c.loop.Engine.Instances() {
@@ -203,14 +203,14 @@ func (c *controller) glancePrices() {
 	}
 }
 
-// told notes that a controller is told that an instance is taken back.
+// told records that a controller is told that the cloud reclaims an instance.
 func (v *vm) told() {
 	if v != nil {
 		v.w.interruptions[v.provider] = v.offering
 	}
 }
 
-// mayBeRestless checks that nothing is left alone for interruptions of which there were but one or two.
+// mayBeRestless checks that no block is made for only one or two interruptions.
 func (w *World) mayBeRestless(b engine.Block) {
 	if b.Reason.Cause != drover.ReasonInterrupted || slices.ContainsFunc(w.Disk.blocks, func(was engine.Block) bool { return was.Subject() == b.Subject() }) {
 		return
@@ -226,7 +226,7 @@ func (w *World) mayBeRestless(b engine.Block) {
 	}
 }
 
-// idleFor is how long a controller that goes by its records has had an instance idle.
+// idleFor is how long an instance has been idle, by the controller's records.
 func (c *controller) idleFor(in engine.Instance) time.Duration {
 	was := c.w.Disk.instances[in.ID]
 	if was.IdleSince == 0 {

@@ -9,20 +9,20 @@ import (
 	"drover/internal/engine"
 )
 
-// refusal is a create that was refused for lack of quota or capacity: until another that it covers has been accepted,
-// no two may be in flight.
+// refusal is a create that was refused for lack of quota or capacity. Until a create that it covers has been accepted,
+// only one may be in flight.
 type refusal struct {
 	scope  drover.Scope
 	of     drover.Offering
 	market drover.Market
-	until  drover.Time    // when it may be forgotten
+	until  drover.Time    // when the controller may forget it
 	flying map[int64]bool // creates since, by effect
 }
 
-// forgets is after how long without a try a controller may have forgotten a refusal.
+// forgets is how long after the last try a controller may forget a refusal.
 const forgets = 15 * time.Minute
 
-// covers reports whether a refusal speaks of an offering.
+// covers reports whether a refusal applies to an offering.
 func (r *refusal) covers(o drover.Offering) bool {
 	same := o.Cloud == r.of.Cloud && cmp.Or(r.market, o.Market) == o.Market
 	switch r.scope {
@@ -36,7 +36,7 @@ func (r *refusal) covers(o drover.Offering) bool {
 	return same
 }
 
-// refused takes note of a refusal.
+// refused records a refusal.
 func (c *controller) refused(b engine.CreateFailed) {
 	in, ok := c.w.Disk.instances[b.Instance]
 	if !ok || c.calls[b.Effect] == "" || len(in.Candidates) == 0 || in.ProviderID != "" {
@@ -44,16 +44,16 @@ func (c *controller) refused(b engine.CreateFailed) {
 	}
 	switch b.Err.Kind {
 	case drover.KindQuota, drover.KindCapacity:
-	case drover.KindAuthentication: // which speaks of all the cloud has, and is waited for instead
+	case drover.KindAuthentication: // this concerns the whole cloud, and the controller waits for it differently
 		c.had(in.Candidates[0])
 		return
 	default:
 		return
 	}
 	if was := c.w.blocked(in.Candidates[0]); was != nil && was.Reason.Cause != engine.Cause(b.Err.Kind) {
-		return // it is left alone for another reason
+		return // it is blocked for another reason
 	}
-	c.refusals = slices.DeleteFunc(c.refusals, func(r *refusal) bool { return c.now() >= r.until }) // another does not bring it back
+	c.refusals = slices.DeleteFunc(c.refusals, func(r *refusal) bool { return c.now() >= r.until }) // a new refusal does not revive a forgotten one
 	for _, r := range c.refusals {
 		if r.covers(in.Candidates[0]) {
 			r.until = c.now().Add(forgets)
@@ -63,8 +63,8 @@ func (c *controller) refused(b engine.CreateFailed) {
 	c.refusals = append(c.refusals, &refusal{b.Err.Scope, in.Candidates[0], b.Err.Market, c.now().Add(forgets), map[int64]bool{}})
 }
 
-// had takes note of an offering that can be had again. It speaks for its whole quota group, of which only the type that
-// was refused is checked.
+// had records that an offering is available again. It stands for its whole quota group, of which only the refused type
+// is checked.
 func (c *controller) had(o drover.Offering) {
 	c.refusals = slices.DeleteFunc(c.refusals, func(r *refusal) bool {
 		group := r.scope == drover.ScopeQuotaGroup && o.Cloud == r.of.Cloud && cmp.Or(r.market, o.Market) == o.Market && cmp.Or(o.QuotaGroup, r.of.QuotaGroup) == r.of.QuotaGroup
@@ -72,7 +72,7 @@ func (c *controller) had(o drover.Offering) {
 	})
 }
 
-// landed takes note of a create's answer.
+// landed records that a create was answered.
 func (c *controller) landed(effect int64) {
 	delete(c.calls, effect)
 	for _, r := range c.refusals {
@@ -80,10 +80,10 @@ func (c *controller) landed(effect int64) {
 	}
 }
 
-// mayProbe checks that what was refused is tried by one create before others follow.
+// mayProbe checks that one create tries a refused offering before others follow.
 func (c *controller) mayProbe(effect int64, f engine.Create) {
 	if c.w.asked[f.Name] || c.w.begun[f.Name] != c {
-		return // what may exist, also because an earlier controller wrote down that it asks, is asked for again whatever was refused
+		return // an instance that may exist, or that an earlier controller recorded as requested, is requested again despite refusals
 	}
 	c.w.asked[f.Name] = true
 	for _, r := range c.refusals {
@@ -97,8 +97,7 @@ func (c *controller) mayProbe(effect int64, f engine.Create) {
 	}
 }
 
-// mayOwn checks that an instance that is asked for does not take its user over a limit, those that were adopted left
-// out.
+// mayOwn checks that a requested instance does not take its user over a limit. Adopted instances do not count.
 func (w *World) mayOwn(in engine.Instance) {
 	most, n, cpu := w.settings.Users, 0, drover.MilliCPU(0)
 	if w.settings.Lifecycle.Sharing != drover.ShareUser {
@@ -114,9 +113,9 @@ func (w *World) mayOwn(in engine.Instance) {
 	}
 }
 
-// mayAsk checks, once all of a decision is written, the instances that are asked for from now on: none of what they may
-// become is blocked, but where they try themselves whether it still is. What is blocked by the same decision comes too
-// late, and by one on what was taken in together with it.
+// mayAsk checks a fully written decision for newly requested instances: none of their candidates is blocked, unless the
+// instance itself probes the block. A block by the same decision comes too late, as does one by another event of the
+// same step.
 func (w *World) mayAsk(writes []engine.Write, decided []drover.Time) {
 	for i, wr := range writes {
 		in := wr.Instance

@@ -5,20 +5,20 @@ import (
 	"drover/internal/engine"
 )
 
-// promises is what has to be remembered so that they can be checked.
+// promises is what the world must remember to check its promises.
 type promises struct {
-	won       map[drover.AttemptID]bool // whose command ended with exit code 0
-	stored    map[drover.AttemptID]bool // whose output is
-	killed    map[string]bool           // instances that somebody told to die, by name
-	released  map[string]bool           // or to take work again
-	cancelled map[drover.JobID]int64    // the last life in which somebody cancelled it
+	won       map[drover.AttemptID]bool // attempts whose command ended with exit code 0
+	stored    map[drover.AttemptID]bool // attempts whose output is stored
+	killed    map[string]bool           // names of instances that somebody killed
+	released  map[string]bool           // names of instances that somebody released
+	cancelled map[drover.JobID]int64    // the last life in which somebody cancelled the job
 }
 
 func newPromises() promises {
 	return promises{map[drover.AttemptID]bool{}, map[drover.AttemptID]bool{}, map[string]bool{}, map[string]bool{}, map[drover.JobID]int64{}}
 }
 
-// vmOf is the instance of the cloud behind one of the engine's; nil if there was none, or if that is long ago.
+// vmOf returns the cloud's instance for one of the engine's; nil if there was none, or if it is long gone.
 func (w *World) vmOf(in engine.Instance) *vm {
 	if in.ProviderID == "" {
 		return nil
@@ -26,7 +26,7 @@ func (w *World) vmOf(in engine.Instance) *vm {
 	return w.cloud(in.Cloud).provided(in.ProviderID)
 }
 
-// answered takes note of an answer before the controller does.
+// answered records an answer before the controller handles it.
 func (c *controller) answered(body engine.Body) {
 	switch b := body.(type) {
 	case engine.Configured:
@@ -65,7 +65,7 @@ func (c *controller) answered(body engine.Body) {
 		for _, s := range b.Added {
 			if v := c.w.cloud(b.Cloud).provided(s.ProviderID); v != nil {
 				c.had(v.offering)
-				// Of one that is kept stopped an end is no news: it may be when it was stopped.
+				// For an instance that is kept stopped an end is no news: it may be the time at which it was stopped.
 				if in := c.w.record(v); s.Ended != 0 && !(s.Stopped && in != nil && in.State == drover.InstanceStopped) {
 					v.book.said = c
 				}
@@ -77,7 +77,7 @@ func (c *controller) answered(body engine.Body) {
 	}
 }
 
-// heard takes note of what a controller that lives on has taken in.
+// heard records an event that a living controller has handled.
 func (c *controller) heard(ev engine.Event) {
 	c.told(ev)
 	switch b := ev.Body.(type) {
@@ -89,7 +89,7 @@ func (c *controller) heard(ev engine.Event) {
 		}
 	case engine.Connected:
 		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil {
-			v.quiet = 0 // now that it is written down that the instance was heard
+			v.quiet = 0 // now it is recorded that the instance was heard
 		}
 		if b.Notice != nil {
 			c.taken(b.Instance)
@@ -106,8 +106,8 @@ func (c *controller) heard(ev engine.Event) {
 	}
 }
 
-// taken notes that a controller knows that an instance is taken back, unless it has been told to go: then nobody asks
-// for its word.
+// taken records that a controller knows that the cloud reclaims an instance, unless the instance is stopping: then its
+// notices no longer matter.
 func (c *controller) taken(instance int64) {
 	if in, ok := c.w.Disk.instances[instance]; ok && in.State != drover.InstanceStopping {
 		if v := c.w.vmOf(in); v != nil {
@@ -116,7 +116,7 @@ func (c *controller) taken(instance int64) {
 	}
 }
 
-// slack is how often, in steps, what is not looked at with each change is looked at.
+// slack is how many steps pass between checks of what no single change shows.
 const slack = 64
 
 // glance checks what no single change shows.

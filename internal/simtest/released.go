@@ -7,7 +7,7 @@ import (
 	"drover/internal/engine"
 )
 
-// mayDo checks an effect as it is released: what it follows from is written down.
+// mayDo checks an effect as it is released: its cause must be written down.
 func (c *controller) mayDo(f engine.Effect) {
 	switch {
 	case f.Create != nil:
@@ -23,8 +23,8 @@ func (c *controller) mayDo(f engine.Effect) {
 	case f.GrowDisk != nil:
 		c.mayGrow(*f.GrowDisk)
 	case f.Connect != nil:
-		in, there := c.w.Disk.instances[f.Connect.Instance] // it is not if what was taken in together with this tells that it is gone
-		if c.impostor[in.ID] && !in.Waking {                // one that was just started may not be where it was
+		in, there := c.w.Disk.instances[f.Connect.Instance] // it is absent if another event of this step reported it gone
+		if c.impostor[in.ID] && !in.Waking {                // a restarted instance may have another address
 			c.w.fail("instance %s is logged into although it showed another host key", in.Name)
 		}
 		if there && in.HostKey != f.Connect.HostKey {
@@ -68,13 +68,13 @@ func (c *controller) mayCreate(effect int64, f engine.Create) {
 	}
 }
 
-// mayDestroy checks that what is destroyed was first written down to go.
+// mayDestroy checks that a destroyed instance was first recorded as stopping.
 func (c *controller) mayDestroy(f engine.Destroy) {
 	w := c.w
 	in, ok := w.Disk.instances[f.Instance]
 	switch {
 	case slices.ContainsFunc(w.Disk.departed, func(d *engine.Departed) bool { return d.Instance.ID == f.Instance }):
-		// What was taken in together with this tells that it is gone.
+		// Another event of this step reported it gone.
 	case !ok:
 		w.fail("instance %s is destroyed, but is not written down", f.Name)
 	case in.State != drover.InstanceStopping && in.ProviderID == f.ProviderID:
@@ -84,8 +84,7 @@ func (c *controller) mayDestroy(f engine.Destroy) {
 	}
 }
 
-// mayConnect checks that each controller sees the boot probe of an instance before it takes the instance's word for
-// anything.
+// mayConnect checks that each controller sees an instance's boot probe before it trusts the instance.
 func (c *controller) mayConnect(v *vm, f engine.Connect) {
 	if !f.Probe && v.proved != c.life {
 		c.w.fail("instance %s is taken as it is by a controller that has not seen its boot probe", v.name)
@@ -93,7 +92,7 @@ func (c *controller) mayConnect(v *vm, f engine.Connect) {
 	v.proved = c.life
 }
 
-// mayRun checks a command that begins: no two of one job run at once, and none beside what nobody knows.
+// mayRun checks a command that begins: no two run at once for a job, and none runs beside an unknown attempt.
 func (c *controller) mayRun(v *vm, id drover.AttemptID) {
 	w := c.w
 	w.mayFill(v, id)
@@ -114,7 +113,7 @@ func (c *controller) mayRun(v *vm, id drover.AttemptID) {
 	}
 }
 
-// mayMeet checks that where instances belong to users, no job of another's begins on one that has had one.
+// mayMeet checks that, where instances belong to users, no job begins on an instance that has run another user's job.
 func (w *World) mayMeet(v *vm, id drover.AttemptID) {
 	j, known := w.Disk.jobs[id.Job.Number]
 	if w.settings.Lifecycle.Sharing != drover.ShareUser || !known {

@@ -26,7 +26,7 @@ var (
 	replayFrom = flag.String("replay", "", "replay this file, and compare the world that it was recorded of with that of here")
 )
 
-// begin makes the engine that a recording is replayed on.
+// begin creates the engine that replays a recording.
 func begin(s engine.State) (record.Decider, error) { return engine.New(s) }
 
 func replay(t *testing.T, recording []byte) record.Result {
@@ -42,8 +42,8 @@ func replay(t *testing.T, recording []byte) record.Result {
 	return result
 }
 
-// testdata/hello.rec was recorded by a real `drover run examples/hello.yaml`; CONTRIBUTING.md says how to make it anew
-// when decisions are meant to change.
+// testdata/hello.rec was recorded by a real `drover run examples/hello.yaml`; CONTRIBUTING.md says how to record it
+// again when decisions change on purpose.
 func TestARecordedRunOfHelloIsDecidedTheSame(t *testing.T) {
 	recording, err := os.ReadFile("testdata/hello.rec")
 	if err != nil {
@@ -78,7 +78,7 @@ func TestAWorldFullOfFaultsIsDecidedTheSame(t *testing.T) {
 	}
 }
 
-// elsewhere is a world in which much happens to one controller.
+// elsewhere returns a world in which much happens to a single controller.
 func elsewhere() *World {
 	luck := Bad().With(People).Without(Crash, HalfDone, CommitFails, CommitLost, Outage)
 	luck.Until = 40 * time.Minute
@@ -101,7 +101,7 @@ func recordElsewhere(t *testing.T) []byte {
 	return l.file.Bytes()
 }
 
-// TestRecordAWorld is run where a recording is to be made: see make recordings and make replay-arch.
+// TestRecordAWorld makes a recording on request: see make recordings and make replay-arch.
 func TestRecordAWorld(t *testing.T) {
 	if *recordTo == "" {
 		t.Skip("nothing is to be recorded: make recordings does that")
@@ -112,7 +112,7 @@ func TestRecordAWorld(t *testing.T) {
 }
 
 // testdata/arm64.rec was recorded on arm64, where the compiler fuses multiplications with additions; make recordings
-// makes it anew.
+// records it again.
 func TestAWorldRecordedOnAnotherArchitectureIsDecidedTheSame(t *testing.T) {
 	recording, err := os.ReadFile(cmp.Or(*replayFrom, "testdata/arm64.rec"))
 	if err != nil {
@@ -130,8 +130,8 @@ func TestAWorldRecordedOnAnotherArchitectureIsDecidedTheSame(t *testing.T) {
 	}
 }
 
-// compareWorlds wants the world of here to be that of a recording: what the world computes, such as plans, is the same
-// on every processor.
+// compareWorlds checks that the world here equals the recorded one: what it computes, such as plans, is the same on
+// every processor.
 func compareWorlds(t *testing.T, recording []byte) {
 	here, err := record.NewReader(bytes.NewReader(recordElsewhere(t)))
 	if err != nil {
@@ -152,7 +152,7 @@ func compareWorlds(t *testing.T, recording []byte) {
 	}
 }
 
-// program names what a recording was made by: the architecture, and how much of it the compiler was free to use.
+// program names what made a recording: the architecture, and the level of it that the compiler could use.
 func program() string {
 	name := "sim on " + runtime.GOARCH
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -180,8 +180,8 @@ func newLife(t *testing.T, s engine.State) *life {
 	return &life{w, &file}
 }
 
-// busy records what a busy fleet of real instances would have to say: jobs that used something, keys that were proved,
-// and a disk that is written to every second or so.
+// busy records what a busy fleet of real instances would report: jobs with resource usage, host keys with proofs, and a
+// disk that is written to about every second.
 type busy struct {
 	*life
 	rng    *rand.Rand
@@ -233,7 +233,7 @@ func TestARecordingTakesLittleRoomForEachEvent(t *testing.T) {
 	}
 }
 
-// BenchmarkReplay reads and decides again a recording of a world full of faults.
+// BenchmarkReplay reads a recording of a world full of faults and decides it again.
 func BenchmarkReplay(b *testing.B) {
 	recording, err := os.ReadFile("testdata/arm64.rec")
 	if err != nil {

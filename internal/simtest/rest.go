@@ -9,17 +9,17 @@ import (
 	"drover/internal/engine"
 )
 
-// rests reports whether the engine says that there is nothing left to do.
+// rests reports whether the engine has nothing left to do.
 func (w *World) rests() bool {
 	c := w.controller
 	return c.alive() && c.loop.Engine.AtRest() && w.Disk.closing && len(w.submit) == 0 && len(c.inbox) == 0
 }
 
-// aftermath is how long after a fleet's end no instance may come to be any more.
+// aftermath is how long after a fleet's end no new instance may appear.
 const aftermath = time.Minute
 
-// afterAll checks what is there when the engine says that nothing is left. A controller would end now and never look
-// again.
+// afterAll checks what exists when the engine reports that nothing is left. A real controller would exit now and never
+// look again.
 func (w *World) afterAll() {
 	w.over = true
 	end := w.now.Add(aftermath)
@@ -45,7 +45,7 @@ func (w *World) afterAll() {
 	}
 }
 
-// AllSucceeded says what job has not succeeded, if one has not.
+// AllSucceeded returns an error for a job that has not succeeded, if there is one.
 func (w *World) AllSucceeded() error {
 	for _, j := range w.recipe.Jobs {
 		if end := w.Disk.ended[j.Number]; end.State != drover.JobSucceeded || end.Succeeded != j.Array.Size() {
@@ -55,7 +55,7 @@ func (w *World) AllSucceeded() error {
 	return w.broken
 }
 
-// onlyHeld checks what a controller that has drained leaves behind.
+// onlyHeld checks what a drained controller leaves behind.
 func (w *World) onlyHeld() {
 	for _, cl := range w.clouds {
 		for _, v := range cl.vms {
@@ -66,7 +66,7 @@ func (w *World) onlyHeld() {
 	}
 }
 
-// asWished checks the tags, and that nothing runs of a job whose priority is 0.
+// asWished checks the tags, and that no job with priority 0 runs.
 func (w *World) asWished() {
 	w.poolsAsWished()
 	w.stoppedAsWished()
@@ -83,7 +83,7 @@ func (w *World) asWished() {
 	}
 	for id, r := range w.running {
 		in := w.record(r.vm)
-		// What SIGKILL does not end goes on while its instance is held, or others there are let finish.
+		// An attempt that survives SIGKILL goes on while its instance is held or lets its attempts finish.
 		kept := in != nil && (in.Idle == drover.IdleHold || in.Unhealthy != nil)
 		if j, ok := w.Disk.jobs[id.Number]; ok && j.Priority == 0 && !(r.undead && kept) {
 			w.fail("job %v runs although its priority is 0", id)
@@ -98,11 +98,11 @@ func orRun(tag drover.IdleBehavior) drover.IdleBehavior {
 	return tag
 }
 
-// record is what the disk has of an instance, nil if nothing.
+// record returns the disk's record of an instance; nil if there is none.
 func (w *World) record(v *vm) *engine.Instance {
 	for _, in := range w.Disk.instances {
 		if in.Cloud == v.cloud.name && (in.ProviderID == v.provider || in.ProviderID == "" && in.Name == v.name) {
-			found := in // so that only this one is copied for good
+			found := in // so that only this one escapes to the heap
 			return &found
 		}
 	}

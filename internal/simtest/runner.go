@@ -20,7 +20,7 @@ type run struct {
 	undead bool // nothing ends it
 }
 
-// fenced is a job, by the records that number it.
+// fenced is a job and the records that number it.
 type fenced struct {
 	store string
 	job   drover.JobID
@@ -37,7 +37,7 @@ func (v *vm) run(id drover.AttemptID) *run {
 	return nil
 }
 
-// linked is the instance of that number to which this controller is connected; nil if it is not.
+// linked returns the instance with a number if this controller is connected to it; nil if not.
 func (c *controller) linked(instance int64) *vm {
 	if v := c.links[instance]; v != nil && v.alive && v.link == c {
 		return v
@@ -45,7 +45,7 @@ func (c *controller) linked(instance int64) *vm {
 	return nil
 }
 
-// connect logs in to an instance, has it prove its host key and its boot, and takes its runner's word for what it has.
+// connect logs in to an instance, checks its host key and boot probe, and accepts its runner's report of attempts.
 func (c *controller) connect(effect int64, f engine.Connect) {
 	v := c.w.cloud(f.Cloud).provided(f.ProviderID)
 	no := func(most time.Duration, kind drover.ErrorKind, text string) {
@@ -70,8 +70,8 @@ func (c *controller) connect(effect int64, f engine.Connect) {
 	}
 }
 
-// addressOf is where a controller dials an instance: as its last list has it, else as its create call said, else by the
-// records.
+// addressOf is where a controller dials an instance: its last list's address, or else the create call's, or else the
+// recorded one.
 func (c *controller) addressOf(v *vm, f engine.Connect) string {
 	switch {
 	case v == nil:
@@ -93,7 +93,7 @@ func (c *controller) hello(effect int64, f engine.Connect, v *vm) {
 		v.quiet += max(0, c.now().Sub(max(v.heard, c.looks)))
 	}
 	v.link, v.number, v.lost, v.unheard = c, f.Instance, 0, 0
-	v.appears = min(v.appears, c.w.now) // a cloud lists what can be logged in to
+	v.appears = min(v.appears, c.w.now) // a cloud lists an instance that can be logged in to
 	v.session++
 	c.links[f.Instance] = v
 	ev := engine.Connected{Effect: effect, Instance: f.Instance, HostKey: v.key, Notice: v.notice, Unhealthy: v.ill}
@@ -113,8 +113,8 @@ func (c *controller) hello(effect int64, f engine.Connect, v *vm) {
 	v.misfortune()
 }
 
-// forged is what a job says in its runner's name of attempts that were never given to its instance: that all which run
-// elsewhere ended there, that later ones run, and so does a job that nobody submitted.
+// forged returns false reports by a job that pretends to be its runner: attempts on other instances have ended here,
+// later ones run here, and so does a job that nobody submitted.
 func (w *World) forged(v *vm) (reports []engine.Report) {
 	for _, job := range slices.SortedFunc(maps.Keys(w.running), func(a, b drover.JobID) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Index, b.Index))
@@ -130,7 +130,7 @@ func (w *World) forged(v *vm) (reports []engine.Report) {
 	return append(reports, engine.Report{ID: nobodys, Proof: engine.ProofMissing})
 }
 
-// session is the number of the link to an instance; 0 if there is none.
+// session is the number of the current link to an instance; 0 if there is none.
 func (c *controller) session(instance int64) int {
 	if v := c.linked(instance); v != nil {
 		return v.session
@@ -138,7 +138,7 @@ func (c *controller) session(instance int64) int {
 	return 0
 }
 
-// start has a runner begin an attempt, if the link is still the one over which that was to be said.
+// start makes a runner begin an attempt, if the link is still the one for which the effect was released.
 func (c *controller) start(effect int64, f engine.Start, session int) {
 	v := c.linked(f.Instance)
 	no := func(most time.Duration, kind drover.ErrorKind, text string) {
@@ -166,7 +166,7 @@ func (c *controller) start(effect int64, f engine.Start, session int) {
 	}
 }
 
-// begins runs an attempt, which ends by itself after a while. No two of one job may run at once.
+// begins runs an attempt, which ends by itself after a while. No two attempts of one job may run at once.
 func (c *controller) begins(v *vm, f engine.Start) {
 	w, id := c.w, f.Attempt
 	c.mayRun(v, id)
@@ -184,7 +184,7 @@ func (c *controller) begins(v *vm, f engine.Start) {
 	w.after(takes, func() { w.ends(r, w.outcome()) })
 }
 
-// proof is what the proof is worth that an attempt was given.
+// proof returns how an attempt's proof verifies.
 func (w *World) proof(r *run) engine.Proof {
 	if r.store != w.Disk.nonce {
 		return engine.ProofForeign
@@ -192,7 +192,7 @@ func (w *World) proof(r *run) engine.Proof {
 	return engine.ProofValid
 }
 
-// outcome is how a command ends by itself.
+// outcome returns how a command ends by itself.
 func (w *World) outcome() drover.Exit {
 	switch {
 	case w.happens(OutOfMemory):
@@ -213,7 +213,7 @@ func (w *World) ends(r *run, exit drover.Exit) {
 	}
 	exit.Started, exit.Ended = r.begun.Add(r.vm.clock), w.now.Add(r.vm.clock)
 	r.exit = &exit
-	if w.running[r.id.Job] == r { // else a store that is lost knew it
+	if w.running[r.id.Job] == r { // otherwise it belonged to a lost store
 		delete(w.running, r.id.Job)
 		w.promises.won[r.id] = exit.Code == 0
 	}
@@ -221,7 +221,7 @@ func (w *World) ends(r *run, exit drover.Exit) {
 	r.vm.misfortune()
 }
 
-// stop ends an attempt: at SIGTERM within its grace, at SIGKILL after that, or not at all.
+// stop ends an attempt: within its grace after SIGTERM, by SIGKILL after that, or not at all.
 func (c *controller) stop(f engine.Stop) {
 	w, v := c.w, c.linked(f.Instance)
 	if v == nil || v.halfOpen {
@@ -257,7 +257,7 @@ func (c *controller) collect(effect int64, f engine.Collect) {
 	c.reply(5*time.Second, ev)
 }
 
-// forget has a runner forget an attempt, if the link is still the one over which that was to be said.
+// forget makes a runner forget an attempt, if the link is still the one for which the effect was released.
 func (c *controller) forget(f engine.Forget, session int) {
 	v := c.linked(f.Instance)
 	if v == nil || v.halfOpen || v.session != session {
@@ -270,7 +270,7 @@ func (c *controller) forget(f engine.Forget, session int) {
 	v.drop(f.Attempt, not)
 }
 
-// drop has a runner forget an attempt that has ended, unless it is of the records with a nonce.
+// drop makes a runner forget an ended attempt, unless the records with this nonce started it.
 func (v *vm) drop(id drover.AttemptID, not string) {
 	v.runs = slices.DeleteFunc(v.runs, func(r *run) bool { return r.id == id && r.exit != nil && r.store != not })
 }

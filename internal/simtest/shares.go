@@ -7,9 +7,9 @@ import (
 	"drover/internal/engine"
 )
 
-// mayGoFirst checks that an attempt does not take room for which jobs like its own wait of somebody who uses less for
-// their weight. What keeps those from it for other reasons is left out: money, a mix of the markets, instances that
-// lost them, and that other ones are on their way.
+// mayGoFirst checks that an attempt does not take room while similar jobs wait of somebody who uses less for their
+// weight. It ignores jobs that may wait for other reasons: budgets, a mix of markets, instances that lost them, and
+// instances on their way.
 func (w *World) mayGoFirst(a engine.Attempt) {
 	s, j := w.settings, w.Disk.jobs[a.ID.Job.Number]
 	if s.Shares.By == "" || len(s.Budgets) > 0 || s.Mix != (drover.Mix{}) || w.Disk.elements[a.ID.Job].Memory > 0 {
@@ -18,7 +18,7 @@ func (w *World) mayGoFirst(a engine.Attempt) {
 	own := w.shareOf(j)
 	for _, o := range w.recipe.Jobs {
 		o, waits := w.Disk.jobs[o.Number]
-		others := w.settings.Lifecycle.Sharing == drover.ShareUser && o.User != j.User // what it begins on is its user's
+		others := w.settings.Lifecycle.Sharing == drover.ShareUser && o.User != j.User // the attempt's instance belongs to its user
 		if !waits || others || !alike(o, j) || len(o.Grown) > 0 || o.MaxRunning > 0 || o.Retry.Delay > 0 || o.Queued.Count() < wellStocked || !w.stuck(o, a) {
 			continue
 		}
@@ -29,18 +29,18 @@ func (w *World) mayGoFirst(a engine.Attempt) {
 	}
 }
 
-// wellStocked is how many elements fill the largest instance: with fewer one may not be worth its price.
+// wellStocked is how many elements fill the largest instance. With fewer, that instance may not be worth its price.
 const wellStocked = 8
 
-// alike reports whether jobs may have whatever the other has, but for whose share it is of.
+// alike reports whether two jobs may use the same room, although different shares pay for them.
 func alike(o, j engine.Job) bool {
 	return o.Labels[shareLabel] != j.Labels[shareLabel] && o.Shape == j.Shape && o.Priority == j.Priority && len(o.After) == 0 && o.Cancel == nil
 }
 
-// shareLabel is the label by whose values shares are divided.
+// shareLabel is the label whose values define the shares.
 const shareLabel = "project"
 
-// shared is what somebody who has a share uses.
+// shared is the usage and weight of somebody with a share.
 type shared struct{ used, weight int }
 
 func (w *World) shareOf(j engine.Job) (s shared) {
@@ -54,17 +54,17 @@ func (w *World) shareOf(j engine.Job) (s shared) {
 	return s
 }
 
-// dear reports whether an instance costs more than the cheapest that may be rented for one of a job's elements. How
-// much longer each job is likely to run decides then which of them is worth a place there.
+// dear reports whether an instance costs more than the cheapest one that could be rented for an element of a job. In
+// that case the expected runtime decides which job is worth a place there.
 func (w *World) dear(in engine.Instance, o engine.Job) bool {
 	return slices.ContainsFunc(w.controller.loop.Engine.Offers(), func(s engine.OfferState) bool {
 		return s.Price < in.Price && o.Shape.Accepts(s.Offering)
 	})
 }
 
-// stuck reports whether a job waited for nothing but room already, on the attempt's instance too, and not until just
-// now for a plan or for the queue to be resumed. A job that has others on their way may be left off one that is dear
-// for it, and so may one that was to begin on this one, which is ready only now.
+// stuck reports whether a job was already waiting only for room, on the attempt's instance too, and not just for a plan
+// or a resumed queue. A job with instances on their way may be kept off one that is dear for it. So may one that was to
+// begin on this instance, which has only now become ready.
 func (w *World) stuck(o engine.Job, a engine.Attempt) bool {
 	e := w.controller.loop.Engine
 	in, there := e.Find(w.Disk.instances[a.Instance].Name)

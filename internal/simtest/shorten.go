@@ -7,9 +7,8 @@ import (
 	"drover/internal/engine"
 )
 
-// Shorten tries to have a world that fails still fail with less of everything: less bad luck, fewer jobs, an earlier
-// end of what goes wrong. It is greedy: what is not needed is left out for good. Fails runs a recipe and reports
-// whether it fails.
+// Shorten reduces a failing world to a smaller one that still fails: less bad luck, fewer jobs, an earlier end of
+// faults. It is greedy and never restores what it left out. Fails runs a recipe and reports whether it fails.
 func Shorten(r Recipe, fails func(Recipe) bool) Recipe {
 	try := func(smaller Recipe) bool {
 		if !fails(smaller) {
@@ -41,7 +40,7 @@ func Shorten(r Recipe, fails func(Recipe) bool) Recipe {
 	return r
 }
 
-// withoutJob is the recipe without one of its jobs, for which no other waits then.
+// withoutJob returns the recipe without one of its jobs, and without dependencies on it.
 func (r Recipe) withoutJob(i int) Recipe {
 	gone := r.Jobs[i].Number
 	r.Jobs = slices.Delete(slices.Clone(r.Jobs), i, i+1)
@@ -51,7 +50,7 @@ func (r Recipe) withoutJob(i int) Recipe {
 	return r
 }
 
-// withLessOf is the recipe with half of an array.
+// withLessOf returns the recipe with half of an array.
 func (r Recipe) withLessOf(i int) Recipe {
 	r.Jobs = slices.Clone(r.Jobs)
 	j := &r.Jobs[i]

@@ -7,7 +7,7 @@ import (
 	"drover/internal/engine"
 )
 
-// maySolve checks that a problem speaks of the share of one spot offering, and of all that there is.
+// maySolve checks that a problem has the maximum share of one spot offering, and every instance.
 func (c *controller) maySolve(p drover.Problem) {
 	if p.SpotShare != c.settings.SpotShare {
 		c.w.fail("a plan is asked for with a share of %d for a spot offering, and %d is wanted", p.SpotShare, c.settings.SpotShare)
@@ -17,7 +17,7 @@ func (c *controller) maySolve(p drover.Problem) {
 	}
 	left := map[engine.OfferingKey]drover.MilliCPU{}
 	for _, in := range c.w.Disk.instances {
-		if late := in.Pool != "" && in.State == drover.InstanceCreating; in.State != drover.InstanceStopping && !late { // a pool may have asked for it after the plan was
+		if late := in.Pool != "" && in.State == drover.InstanceCreating; in.State != drover.InstanceStopping && !late { // a pool may have requested it after the plan was
 			left[engine.OfferingKey{Type: in.Type.Name, Zone: in.Cloud + in.Zone, Market: in.Market}] += in.Resources.CPU
 		}
 	}
@@ -25,14 +25,14 @@ func (c *controller) maySolve(p drover.Problem) {
 		left[engine.OfferingKey{Type: r.Type, Zone: r.Cloud + r.Zone, Market: r.Market}] -= r.CPU
 	}
 	for of, cpus := range left {
-		if cpus > 0 { // less than none are of what was stopped once the plan was asked for
+		if cpus > 0 { // a negative sum is from instances that stopped after the plan was requested
 			c.w.fail("a plan is asked for, and of %v %v vCPUs are there that it knows nothing of", of, cpus)
 		}
 	}
 }
 
-// spreads checks that a plan keeps the share of one spot offering while there is anything on demand that holds the
-// same.
+// spreads checks that a plan respects the share of one spot offering while an on-demand offering could hold the same
+// load.
 func (w *World) spreads(p drover.Problem, plan drover.Plan) {
 	if p.SpotShare == 0 {
 		return
@@ -48,7 +48,7 @@ func (w *World) spreads(p drover.Problem, plan drover.Plan) {
 		own, n := 0, 0
 		for _, r := range p.Rented {
 			if r.Cloud == o.Cloud && r.Zone == o.Zone && r.Type == o.Type.Name && r.Market == o.Market {
-				own, n = int(r.CPU), min(int(r.CPU), 1) // of one that was adopted it may not be known what it has
+				own, n = int(r.CPU), min(int(r.CPU), 1) // the resources of an adopted instance may be unknown
 			}
 		}
 		elsewhere := rooms > 0
@@ -64,7 +64,7 @@ func (w *World) spreads(p drover.Problem, plan drover.Plan) {
 	}
 }
 
-// onDemand reports whether all that an instance is rented for might as well be on demand.
+// onDemand reports whether everything that an instance is rented for could run on demand instead.
 func onDemand(p drover.Problem, plan drover.Plan, b drover.Purchase) bool {
 	return !slices.ContainsFunc(b.Loads, func(l drover.Load) bool {
 		return !slices.ContainsFunc(p.Offerings, func(o drover.Offering) bool {
@@ -76,14 +76,13 @@ func onDemand(p drover.Problem, plan drover.Plan, b drover.Purchase) bool {
 				}
 			}
 			d := p.Demands[l.Demand]
-			dear := o.WithVolume(d.Shape.Need.Disk - p.UsualDisk(o.Cloud)) // what a plan compares
+			dear := o.WithVolume(d.Shape.Need.Disk - p.UsualDisk(o.Cloud)) // the price that a plan compares
 			return o.Market == drover.OnDemand && room > 0 && withinLimitsOf(p, plan, o) && d.Shape.Accepts(o) && d.Affords(dear)
 		})
 	})
 }
 
-// withinLimitsOf reports whether a plan leaves room for one more instance of an offering within the limits of its
-// problem.
+// withinLimitsOf reports whether a plan leaves room for one more instance of an offering within its problem's limits.
 func withinLimitsOf(p drover.Problem, plan drover.Plan, o drover.Offering) bool {
 	for _, l := range p.Limits {
 		n, cpu := 1, o.Type.Resources.CPU

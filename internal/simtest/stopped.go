@@ -8,14 +8,14 @@ import (
 	"drover/internal/engine/pool"
 )
 
-// Instances that pools keep stopped: what clouds do with them, and what is promised of them.
+// Instances that pools keep stopped: what clouds do with them, and the promises about them.
 
-// resting reports whether an instance is written down as one that is stopped.
+// resting reports whether an instance is recorded as stopped.
 func resting(in engine.Instance) bool {
 	return in.StopAccepted && !in.Waking
 }
 
-// halt stops the instance, on which nothing may run.
+// halt stops the instance, on which nothing may be running.
 func (v *vm) halt() {
 	for _, r := range v.runs {
 		if r.exit == nil {
@@ -28,7 +28,7 @@ func (v *vm) halt() {
 	v.change()
 }
 
-// start has it boot again, mostly at another address, as one that nobody has heard yet.
+// start makes it boot again, mostly at another address, as an instance that nobody has heard yet.
 func (v *vm) start() {
 	w := v.w
 	v.alive, v.off, v.proved = true, false, 0
@@ -42,7 +42,7 @@ func (v *vm) start() {
 	w.orphan(v)
 }
 
-// switchInstance stops an instance, or starts it, at once or not at all. What times out may have happened.
+// switchInstance stops or starts an instance at once, or fails. A call that times out may have taken effect.
 func (c *controller) switchInstance(effect int64, f engine.Switch) {
 	w, cl := c.w, c.w.cloud(f.Cloud)
 	v, ev := cl.provided(f.ProviderID), engine.Switched{Effect: effect, Instance: f.Instance}
@@ -72,13 +72,13 @@ func (c *controller) switchInstance(effect int64, f engine.Switch) {
 		}
 	}
 	if ev.Err == nil && !f.On && v.seen.by == c {
-		v.seen.address, v.createTold = "", "" // as the controller forgets it
+		v.seen.address, v.createTold = "", "" // the controller forgets it too
 	}
 	c.reply(2*time.Second, ev)
 }
 
-// mayRest checks an instance that is paid as one that is stopped from now on: it is, unless its cloud took it away. Its
-// record says what it costs when it runs: what it cost, or what its controller was told since.
+// mayRest checks an instance that is paid as stopped from now on: it is stopped, unless its cloud reclaimed it. Its
+// recorded running price is what it cost before, or a price its controller was given since.
 func (w *World) mayRest(was, in engine.Instance) {
 	ran := was.Price
 	if was.StopAccepted {
@@ -87,13 +87,13 @@ func (w *World) mayRest(was, in engine.Instance) {
 	if in.StopAccepted && in.RunPrice != ran && !w.controller.toldPrice(in, in.RunPrice) {
 		w.fail("instance %s is stopped, and is to cost %v once it runs again instead of %v", in.Name, in.RunPrice, ran)
 	}
-	tried := was.Waking // its start may have happened although it failed, for all that is known until it is listed again
+	tried := was.Waking // its start may have taken effect although it failed; only the next list shows that
 	if v := w.vmOf(in); resting(in) && !resting(was) && !tried && v != nil && v.alive && v.there() {
 		w.fail("instance %s is held to be stopped, and runs", in.Name)
 	}
 }
 
-// restPrice is what a stopped instance costs an hour, by what its controller knows: its volume.
+// restPrice is a stopped instance's hourly price by the controller's settings: that of its volume.
 func (c *controller) restPrice(in engine.Instance) drover.Money {
 	for _, cl := range c.settings.Clouds {
 		if cl.Name == in.Cloud && cl.GrowDisk && in.Type.Resources.Disk == 0 {
@@ -103,16 +103,16 @@ func (c *controller) restPrice(in engine.Instance) drover.Money {
 	return 0
 }
 
-// mayRestAt checks the new price of an instance that is stopped. A controller that knows no prices yet leaves it as it
-// was, or takes none; it may have been told them by a later event of the same commit.
+// mayRestAt checks the new price of a stopped instance. A controller without prices leaves the old one or records none;
+// a later event of the same commit may have given it prices.
 func (c *controller) mayRestAt(was, in engine.Instance) {
 	if in.Price != c.restPrice(in) && (in.Price != 0 || was.StopAccepted) {
 		c.w.fail("instance %s is stopped and is to cost %v, and its volume costs %v", in.Name, in.Price, c.restPrice(in))
 	}
 }
 
-// glanceStopped checks what a stopped instance costs, now and once it runs, if its cloud lists its type at a price.
-// What its cloud has stopped is paid so.
+// glanceStopped checks a stopped instance's present price and its running price, if its cloud lists a price for its
+// type. An instance that its cloud has stopped costs the stopped price.
 func (c *controller) glanceStopped(in engine.Instance, listed drover.Money) {
 	r := c.reservation(in)
 	switch {
@@ -126,8 +126,8 @@ func (c *controller) glanceStopped(in engine.Instance, listed drover.Money) {
 	}
 }
 
-// mayLeaveStopped checks a stopped instance that begins to go: its pool wants it no more, a person or the fleet's end
-// has it go, or its cloud cannot start it.
+// mayLeaveStopped checks a stopped instance that is about to go: its pool no longer wants it, a person or the fleet's
+// end removes it, or its cloud cannot start it.
 func (w *World) mayLeaveStopped(was, in engine.Instance, s *pool.Spec) {
 	v := w.vmOf(in)
 	if in.State != drover.InstanceStopping || was.State != drover.InstanceStopped || was.Waking || v == nil || !v.off {
@@ -143,7 +143,7 @@ func (w *World) mayLeaveStopped(was, in engine.Instance, s *pool.Spec) {
 	}
 }
 
-// stoppedOf is how many of a pool's instances are written down as stopped.
+// stoppedOf returns how many of a pool's instances are recorded as stopped.
 func (w *World) stoppedOf(s *pool.Spec) (n int) {
 	for _, in := range w.Disk.instances {
 		if in.Pool == s.Name && in.State == drover.InstanceStopped && !in.Waking && w.counts(in, s) {
@@ -153,11 +153,11 @@ func (w *World) stoppedOf(s *pool.Spec) (n int) {
 	return n
 }
 
-// startables are the stopped instances that the controller could have started.
+// startables returns the stopped instances that the controller could have started.
 func (c *controller) startables(some func(engine.Instance, *pool.Spec) bool) (all []engine.Instance) {
 	for _, in := range c.loop.Engine.Instances() {
 		s := c.poolSpec(in.Pool)
-		written := c.w.Disk.instances[in.ID] // later events of the commit may have changed the engine's
+		written := c.w.Disk.instances[in.ID] // later events of the commit may have changed the engine's copy
 		if s != nil && in.State == drover.InstanceStopped && resting(in) && resting(written) && in.Idle == drover.IdleRun && in.Call == 0 && in.Retry <= c.now() && !in.Broken && in.Unhealthy == nil && in.Reclaimed == nil &&
 			s.Allows(placeOf(in)) && in.Template == s.Template && some(in, s) {
 			all = append(all, in)
@@ -166,7 +166,7 @@ func (c *controller) startables(some func(engine.Instance, *pool.Spec) bool) (al
 	return all
 }
 
-// mayRentAnew checks that nothing is rented for what a stopped instance could be started for.
+// mayRentAnew checks that no instance is rented when a stopped one could be started instead.
 func (w *World) mayRentAnew(in engine.Instance) {
 	if len(w.Disk.blocks) > 0 || len(w.controller.loop.Engine.State().Blocks) > 0 || w.Disk.closing || w.controller.drains {
 		return
@@ -193,7 +193,7 @@ func (w *World) mayRentAnew(in engine.Instance) {
 	}
 }
 
-// stoppedAsWished checks what clouds have of the instances that are kept stopped.
+// stoppedAsWished checks what clouds have for the instances that are kept stopped.
 func (w *World) stoppedAsWished() {
 	for _, p := range w.controller.loop.Engine.Pools() {
 		s := w.controller.poolSpec(p.Name)
@@ -207,10 +207,10 @@ func (w *World) stoppedAsWished() {
 			if in == nil || !v.there() || v.ended() || in.State == drover.InstanceStopping {
 				continue
 			}
-			if asked, _ := w.controller.loop.Engine.Find(in.Name); asked.Call != 0 { // to stop or start it, and may have done it already
+			if asked, _ := w.controller.loop.Engine.Find(in.Name); asked.Call != 0 { // a call to stop or start it, which may have taken effect already
 				continue
 			}
-			if in.Broken { // and held: it is left as it is
+			if in.Broken { // and held, so it is left as it is
 				continue
 			}
 			if resting(*in) != v.off {
@@ -223,7 +223,7 @@ func (w *World) stoppedAsWished() {
 	}
 }
 
-// boots is how many of a pool's instances are not ready yet, and may be stopped once they are.
+// boots returns how many of a pool's instances are not ready yet, and may be stopped once they are.
 func (w *World) boots(s *pool.Spec) (n int) {
 	for _, in := range w.Disk.instances {
 		if in.Pool == s.Name && (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting) && w.counts(in, s) {
@@ -233,14 +233,14 @@ func (w *World) boots(s *pool.Spec) (n int) {
 	return n
 }
 
-// stopLater is how many of a pool's instances beyond its number may be stopped once they are ready or have no jobs
-// left, as many as it should still keep stopped.
+// stopLater returns how many of a pool's surplus instances may be stopped once they are ready or have no jobs left, up
+// to the number that it should still keep stopped.
 func (w *World) stopLater(s *pool.Spec) int {
 	_, all, inUse := w.counted(s)
 	return max(0, min(inUse+w.boots(s), all-w.poolCount(s), s.Stopped-w.stoppedOf(s)))
 }
 
-// keepsStopped has some of the pools keep stopped instances.
+// keepsStopped configures some of the pools to keep stopped instances.
 func keepsStopped(pools []pool.Spec, roll func(int) int) {
 	for i := range pools {
 		if s := &pools[i]; s.Kind != drover.PoolGroup && s.Market == drover.OnDemand {

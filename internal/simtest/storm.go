@@ -10,7 +10,7 @@ import (
 // season is how often a storm may begin.
 const season = 5 * time.Minute
 
-// storm is a fault that lasts: of a cloud, or of only a zone, a type or a market of it.
+// storm is a fault that lasts, in a cloud or only in a zone, type or market of it.
 type storm struct {
 	fault  Fault
 	cloud  *cloud
@@ -18,10 +18,10 @@ type storm struct {
 	typ    string
 	market drover.Market
 	until  drover.Time
-	limit  int // of a quota: how many there may be of what it covers
+	limit  int // of a quota: how many instances it allows
 }
 
-// weather lets storms begin now and then.
+// weather sometimes begins storms.
 func (w *World) weather() {
 	for _, f := range []Fault{Outage, RateStorm, QuotaStorm, Drought, Reclaiming, Partition} {
 		if w.happens(f) {
@@ -69,7 +69,7 @@ func (s storm) covers(o drover.Offering) bool {
 	return o.Cloud == s.cloud.name && cmp.Or(s.zone, o.Zone) == o.Zone && cmp.Or(s.typ, o.Type.Name) == o.Type.Name && cmp.Or(s.market, o.Market) == o.Market
 }
 
-// reclaim has a cloud take back what it lent of something, within a minute.
+// reclaim makes a cloud reclaim the instances that the storm covers, within a minute.
 func (s storm) reclaim() {
 	w := s.cloud.w
 	for _, v := range s.cloud.vms {
@@ -79,7 +79,7 @@ func (s storm) reclaim() {
 	}
 }
 
-// partition has nobody reach any instance of a cloud until it is over.
+// partition makes all instances of a cloud unreachable until it ends.
 func (s storm) partition() {
 	for _, v := range s.cloud.vms {
 		v.hang(s.until)
@@ -87,7 +87,7 @@ func (s storm) partition() {
 	s.cloud.cutOff = s.until
 }
 
-// rages reports whether a storm of a kind rages over a cloud.
+// rages reports whether a cloud has a storm of a kind.
 func (cl *cloud) rages(f Fault) bool {
 	for _, s := range cl.w.storms {
 		if s.fault == f && s.cloud == cl && cl.w.now < s.until {
@@ -97,7 +97,7 @@ func (cl *cloud) rages(f Fault) bool {
 	return false
 }
 
-// denied is why an offering cannot be had now; nil if it can.
+// denied is why an offering is unavailable now; nil if it is available.
 func (cl *cloud) denied(o drover.Offering) *drover.Error {
 	for _, s := range cl.w.storms {
 		switch {

@@ -11,10 +11,10 @@ import (
 	"drover/internal/loop"
 )
 
-// traced is how many of the last things that happened are kept to be told.
+// traced is how many of the most recent notes are kept.
 const traced = 60
 
-// note is something that happened: an event and what was decided, or a fault.
+// note is an event with its decision, or a fault.
 type note struct {
 	at       drover.Time
 	fault    Fault
@@ -22,7 +22,7 @@ type note struct {
 	decision engine.Decision
 }
 
-// trace keeps the last of them, as they are: words are made only of those that are told.
+// trace keeps the most recent notes. They become text only when printed.
 type trace struct {
 	notes [traced]note
 	next  int
@@ -33,10 +33,10 @@ func (t *trace) add(n note) {
 	t.next++
 }
 
-// tracer is the recorder that a world's trace is kept by.
+// tracer is the recorder that keeps a world's trace.
 type tracer struct{ w *World }
 
-// Append keeps an event and its decision, unless nothing came of the passing of time.
+// Append keeps an event and its decision, except for ticks without effects or writes.
 func (t tracer) Append(ev engine.Event, d engine.Decision) {
 	if _, ticked := ev.Body.(engine.Ticked); ticked && len(d.Writes)+len(d.Effects) == 0 {
 		return
@@ -44,8 +44,7 @@ func (t tracer) Append(ev engine.Event, d engine.Decision) {
 	t.w.trace.add(note{at: t.w.now, event: ev, decision: d})
 }
 
-// Trace tells the last things that happened before the world ended: events, what was decided, and faults, each with its
-// time.
+// Trace prints the last notes before the world ended: events, decisions and faults, each with its time.
 func (w *World) Trace() string {
 	var b strings.Builder
 	t := &w.trace
@@ -64,7 +63,7 @@ func (w *World) Trace() string {
 	return b.String()
 }
 
-// most is how much of a value's words is told.
+// most is how many bytes of a value's text are printed.
 const most = 240
 
 func words(v any) string {
@@ -103,7 +102,7 @@ func decisionText(d engine.Decision) (lines []string) {
 	return lines
 }
 
-// writeText is what matters of a write.
+// writeText prints the important parts of a write.
 func writeText(w engine.Write) string {
 	switch {
 	case w.Job != nil:
@@ -120,10 +119,10 @@ func writeText(w engine.Write) string {
 	return words(w)
 }
 
-// recorders are several, of which some may be nil.
+// recorders are several recorders, some of which may be nil.
 type recorders []loop.Recorder
 
-// Append has each record.
+// Append passes an event to each recorder.
 func (rs recorders) Append(ev engine.Event, d engine.Decision) {
 	for _, r := range rs {
 		if r != nil {

@@ -7,12 +7,12 @@ import (
 	"drover/internal/engine"
 )
 
-// The engine itself is looked at closely now and then, since that costs as much as there is. It checks that what it
-// keeps is what follows from its State. And an engine is made anew of the State just before a step and takes it as
-// well: it must come to the same State. So whatever influences a later decision is in the State.
+// The engine itself is checked closely only now and then, since that is expensive. One check compares what it keeps
+// with what follows from its State. The other makes a second engine from the State just before a step: the same events
+// must lead it to the same State. So everything that influences a later decision is in the State.
 
-// In one of how many steps that is done, by dice of its own, and in how many fewer of a fleet that is a crowd. What is
-// wrong once mostly stays wrong, or comes again.
+// These are the odds of each check in a step, from dice of their own, and by what factor they are lower in a crowded
+// fleet. A fault mostly stays visible, or comes again.
 const (
 	checkedIn  = 20
 	twinnedIn  = 50
@@ -22,7 +22,7 @@ const (
 
 func (w *World) crowded() bool { return len(w.Disk.instances) > crowd }
 
-// closely reports whether the engine is looked at in this step, which is one of so many.
+// closely reports whether the engine is checked in this step, with odds of one in of.
 func (w *World) closely(of uint64) bool {
 	if w.crowded() {
 		of *= crowdTimes
@@ -30,7 +30,7 @@ func (w *World) closely(of uint64) bool {
 	return w.recipe.Closely || w.scrutiny.Uint64()%of == 0
 }
 
-// twin is an engine that is made of the present State; nil mostly.
+// twin returns an engine that is made from the present State; mostly nil.
 func (c *controller) twin() *engine.Engine {
 	if !c.w.closely(twinnedIn) {
 		return nil
@@ -42,7 +42,7 @@ func (c *controller) twin() *engine.Engine {
 	return twin
 }
 
-// sameAs has a twin take what the engine has taken, and compares what they have come to.
+// sameAs applies the engine's events to its twin, and compares their States.
 func (c *controller) sameAs(twin *engine.Engine, events []engine.Event) {
 	if twin == nil {
 		return
@@ -66,8 +66,8 @@ func (c *controller) sameAs(twin *engine.Engine, events []engine.Event) {
 	c.w.fail("an engine that is made anew before %T comes to another state:\nkept: %s\nanew: %s", events[0].Body, around(kept), around(anew))
 }
 
-// addsUp has the engine compare what it keeps with what follows from its state, and in a small fleet also in the step
-// after each fault.
+// addsUp makes the engine compare what it keeps with what follows from its State. In a small fleet it also does so in
+// the step after each fault.
 func (c *controller) addsUp() {
 	fault := c.w.Faults > c.faults && !c.w.crowded()
 	if c.faults = c.w.Faults; !c.w.closely(checkedIn) && !fault {
@@ -81,7 +81,7 @@ func (c *controller) addsUp() {
 func encodeState(s engine.State) []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // it is made of plain values
+		panic(err) // a State has only plain values
 	}
 	return text
 }

@@ -7,8 +7,8 @@ import (
 	"drover/internal/engine"
 )
 
-// unmake has the cloud find that it cannot make what it accepted, and say so in its lists until that is destroyed. Not
-// every cloud lists it as stopped, too.
+// unmake makes an accepted instance fail: the cloud lists it as failed until it is destroyed. Only some clouds also
+// list it as stopped.
 func (v *vm) unmake() {
 	if !v.alive {
 		return
@@ -18,17 +18,15 @@ func (v *vm) unmake() {
 	v.unmade = &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: v.offering.Market, Message: "no room after all"}
 }
 
-// unmade is an instance of which a controller hears in a step that it could not be made, and the engine's number for
-// it.
+// unmade is an instance that the current step reports could not be made, with the engine's number for it.
 type unmade struct {
 	vm       *vm
 	instance int64
-	broken   bool    // it was already
-	asked    []int64 // those of the same offering of which nobody knew yet whether they could be made
+	broken   bool    // it was broken already
+	asked    []int64 // instances of the same offering that the controller did not yet know could be made
 }
 
-// failing notes of which instances, that were never ready, a list says that they could not be made. A list that comes
-// once more is no news.
+// failing records the instances, never ready before, that a list reports could not be made. A repeated list is no news.
 func (c *controller) failing(b engine.Listed) {
 	if b.Effect <= c.lists[b.Cloud] {
 		return
@@ -44,7 +42,7 @@ func (c *controller) failing(b engine.Listed) {
 	}
 }
 
-// asked are the instances of the same offering of which the controller does not know yet whether they could be made.
+// asked returns the instances of the same offering that the controller does not yet know could be made.
 func (c *controller) asked(as engine.Instance) (ids []int64) {
 	for _, in := range c.loop.Engine.Instances() {
 		if in.Created == 0 && in.Cloud == as.Cloud && in.Zone == as.Zone && in.Type.Name == as.Type.Name && in.Market == as.Market {
@@ -54,14 +52,14 @@ func (c *controller) asked(as engine.Instance) (ids []int64) {
 	return ids
 }
 
-// wasMade reports whether the controller knows by now that an instance could be made. That ends the blocks of its
-// offering, also one that began in the same list.
+// wasMade reports whether the controller knows by now that an instance could be made. That ends its offering's blocks,
+// even one from the same list.
 func (c *controller) wasMade(id int64) bool {
 	return slices.ContainsFunc(c.loop.Engine.Instances(), func(in engine.Instance) bool { return in.ID == id && in.Created != 0 })
 }
 
-// mayFail checks what became of them: each of which nobody has wished anything is to go because it could not be made,
-// and what it would have been is left alone. One that is held stays, and of that no other cause is named.
+// mayFail checks what became of unmade instances. Unless people wished otherwise, each must go because it could not be
+// made, and its offering must be blocked. A held one stays, and must have that cause as the reason why it is broken.
 func (c *controller) mayFail() {
 	for _, u := range c.unmade {
 		switch in := c.w.record(u.vm); {
@@ -79,7 +77,7 @@ func (c *controller) mayFail() {
 	}
 }
 
-// leftAlone reports whether there is a block that covers an offering, also one of which the end is only being tried.
+// leftAlone reports whether a block covers an offering, even a block whose end is only being probed.
 func (d *Disk) leftAlone(o drover.Offering) bool {
 	for _, b := range d.blocks {
 		if b.Covers(o) {

@@ -17,67 +17,67 @@ type vm struct {
 	name     string
 	offering drover.Offering
 	tag      drover.IdleBehavior
-	pool     string              // its tag of its pool
-	template string              // and of the template that it was made from
-	owner    string              // its tag of whose it is
+	pool     string              // its pool tag
+	template string              // its template tag
+	owner    string              // its owner tag
 	first    *string             // the user whose job was the first on it
-	shownTag drover.IdleBehavior // what a list said of it last
-	missing  drover.Time         // as of when the last list that a controller has heard left it out, by that one's clock; 0: it did not
-	disk     drover.Bytes        // of its volume; 0: its disk comes with its type
+	shownTag drover.IdleBehavior // its idle tag in the last list
+	missing  drover.Time         // start of the last received list that left it out, by that controller's clock; 0: it was listed
+	disk     drover.Bytes        // size of its volume; 0: its disk comes with its type
 
-	// As its cloud has it.
-	created   drover.Time // its bill begins
-	appears   drover.Time // in lists
-	billed    drover.Time // its bill ended then; 0: it goes on
+	// As its cloud sees it.
+	created   drover.Time // when its bill begins
+	appears   drover.Time // when lists begin to show it
+	billed    drover.Time // when its bill ended; 0: still running
 	destroyed bool        // a destroy ended it
-	gone      drover.Time // from lists; 0: never
+	gone      drover.Time // when lists stop showing it; 0: never
 	stopped   bool        // its cloud stopped it, or it powered itself off
-	off       bool        // it was stopped because a controller asked for that
-	kept      drover.Time // its tag of when
+	off       bool        // it was stopped at a controller's request
+	kept      drover.Time // its tag with the time at which it was stopped
 	reclaimed bool
 	unmade    *drover.Error // why its cloud could not make it
-	hides     drover.Time   // from lists, from then on
-	back      drover.Time   // in lists, from then on
-	lacking   drover.Time   // when the first of the lists began that lack it, by its controller's clock; 0: the last has it
-	lacked    drover.Time   // when the last list was asked for that lacks it
+	hides     drover.Time   // when lists begin to lack it for a while
+	back      drover.Time   // when lists show it again
+	lacking   drover.Time   // start of the first list that lacks it, by its controller's clock; 0: the last list has it
+	lacked    drover.Time   // when the last list that lacks it was requested
 	seen      look
-	madeFor   *controller // that was told of it when it was made
-	candid    bool        // its cloud lists it as being destroyed when it is
-	dated     bool        // its cloud says when it ended
-	located   drover.Time // when its cloud tells its address
+	madeFor   *controller // the controller that received the create call's answer
+	candid    bool        // its cloud lists it as being destroyed
+	dated     bool        // its cloud reports when it ended
+	located   drover.Time // when its cloud reports its address
 
-	createTold string // its address, as its create call said
+	createTold string // its address in the create call's answer
 
-	// As it is.
+	// As it really is.
 	alive    bool
 	boots    drover.Time // when it answers; 0: never
-	hangs    drover.Time // until then it cannot be reached
-	stuck    drover.Time // until then commands on it hang
-	full     drover.Time // until then its disk is
+	hangs    drover.Time // it is unreachable until then
+	stuck    drover.Time // commands on it hang until then
+	full     drover.Time // its disk is full until then
 	bad      bool        // its boot probe fails
-	ill      string      // what it says is wrong with it
+	ill      string      // what it reports is wrong with it
 	notice   *drover.Notice
-	taken    bool          // a controller knows that its cloud takes it back
-	key      string        // that it proves to hold
+	taken    bool          // a controller knows that its cloud reclaims it
+	key      string        // the host key that it proves
 	clock    time.Duration // how far its clock is ahead
 	address  string        // where it answers
-	moves    int           // how often that has changed
-	versions []version     // of what lists may show as it was
+	moves    int           // how often its address changed
+	versions []version     // past states that lists may show
 	runs     []*run
-	fence    map[fenced]int // the highest attempt seen
+	fence    map[fenced]int // the highest attempt number seen, by job
 	unfit    unfit          // how its health checks fail
-	proved   int            // the life of the controller that has seen its boot probe
+	proved   int            // the last controller life that saw its boot probe
 	failed   bool           // a controller was told that the probe failed
 
 	// Its control stream.
 	link     *controller   // nil: none
-	number   int64         // the engine's, over the link
-	session  int           // of its links
-	halfOpen bool          // nothing comes through, and nobody has noticed
-	heard    drover.Time   // when its controller last heard of it
-	quiet    time.Duration // how long controllers before have listened to it in vain since it was last heard
-	unheard  drover.Time   // since when it has no link, 0 while it has one
-	untold   int           // how many cuts of its links the controller has still to be told of
+	number   int64         // the engine's number for it, over the link
+	session  int           // number of its current link
+	halfOpen bool          // nothing gets through, and nobody has noticed
+	heard    drover.Time   // when its controller last heard from it
+	quiet    time.Duration // how long previous controllers have listened without hearing from it
+	unheard  drover.Time   // since when it has had no link; 0 while it has one
+	untold   int           // how many link cuts the controller does not know of yet
 	lost     drover.Time   // since when it has had no controller
 
 	book book
@@ -86,17 +86,17 @@ type vm struct {
 // there reports whether the cloud has the instance.
 func (v *vm) there() bool { return v.gone == 0 || v.w.now < v.gone }
 
-// ended reports whether the cloud has taken it away, or will without being told again.
+// ended reports whether the instance is gone, or will be without another destroy.
 func (v *vm) ended() bool { return v.gone != 0 }
 
-// unbill ends the instance's bill, if it goes on.
+// unbill ends the instance's bill, if it is still running.
 func (v *vm) unbill() {
 	if v.billed == 0 {
 		v.billed = v.w.now
 	}
 }
 
-// destroy ends the instance because it was asked for.
+// destroy ends the instance at a controller's request.
 func (v *vm) destroy() {
 	v.destroyed = v.destroyed || v.billed == 0
 	v.die()
@@ -108,7 +108,7 @@ func (v *vm) destroy() {
 	}
 }
 
-// vanish ends the instance by itself.
+// vanish ends the instance without a request.
 func (v *vm) vanish() {
 	v.die()
 	if v.gone == 0 {
@@ -116,7 +116,7 @@ func (v *vm) vanish() {
 	}
 }
 
-// die ends all that runs on the instance, and its bill.
+// die ends everything that runs on the instance, and its bill.
 func (v *vm) die() {
 	v.unbill()
 	v.alive = false
@@ -124,7 +124,7 @@ func (v *vm) die() {
 	v.w.cut(v)
 }
 
-// stopAll ends what runs on an instance without a word.
+// stopAll ends what runs on an instance without a report.
 func (w *World) stopAll(v *vm) {
 	for _, r := range v.runs {
 		if w.running[r.id.Job] == r {
@@ -133,7 +133,7 @@ func (w *World) stopAll(v *vm) {
 	}
 }
 
-// reclaim has the cloud take the instance back: it is seen to be stopped, or reclaimed for a while, or is just gone.
+// reclaim makes the cloud take the instance back: it is listed as stopped, or briefly as reclaimed, or just vanishes.
 func (v *vm) reclaim() {
 	if !v.alive {
 		return
@@ -151,10 +151,10 @@ func (v *vm) reclaim() {
 	}
 }
 
-// noticed is how long before it takes an instance back a cloud says so.
+// noticed is how long a cloud's notice precedes its taking an instance back.
 const noticed = 2 * time.Minute
 
-// interrupt has the cloud say that it will take the instance back, and do it, mostly.
+// interrupt makes the cloud announce that it takes the instance back, and mostly do so.
 func (v *vm) interrupt() {
 	w := v.w
 	if !v.alive || v.notice != nil || !v.reachable() {
@@ -177,7 +177,7 @@ func (v *vm) move() {
 	v.change()
 }
 
-// hang has nobody reach the instance for a while.
+// hang makes the instance unreachable for a while.
 func (v *vm) hang(until drover.Time) {
 	if until > v.w.now {
 		v.hangs = max(v.hangs, until)
@@ -185,7 +185,7 @@ func (v *vm) hang(until drover.Time) {
 	}
 }
 
-// reboot ends what runs on the instance in a way that its runner can tell when it is back.
+// reboot ends what runs on the instance; its runner can report that once it is back.
 func (v *vm) reboot() {
 	for _, r := range slices.Clone(v.runs) {
 		v.w.ends(r, drover.Exit{Code: 137, Cause: drover.CauseLost})
@@ -199,15 +199,15 @@ func (v *vm) reachable() bool {
 	return v.alive && v.boots != 0 && v.w.now >= max(v.boots, v.hangs)
 }
 
-// tell has the runner say something to its controller, if that hears it.
+// tell sends a report of the runner to its controller, if the link works.
 func (v *vm) tell(body engine.Body) {
 	if to := v.link; to != nil && !v.halfOpen {
 		v.w.after(v.w.within(50*time.Millisecond), func() { to.take(body) })
 	}
 }
 
-// cut ends an instance's control stream, if there is one, of which its controller soon hears: not before it goes on, if
-// it is stopped.
+// cut ends an instance's control stream, if there is one. Its controller is told soon, or once it resumes if it is
+// paused.
 func (w *World) cut(v *vm) {
 	if v == nil || v.link == nil {
 		return
@@ -228,8 +228,8 @@ func (w *World) cut(v *vm) {
 // orphanTimeout is how long an instance waits for a controller before it powers itself off.
 const orphanTimeout = time.Hour
 
-// orphan has an instance look, when it has heard from nobody for long, whether to power itself off. In clouds where
-// that does not end the bill it is seen to be stopped.
+// orphan makes an instance that has long had no controller decide whether to power itself off. In clouds where that
+// does not end the bill, it is listed as stopped.
 func (w *World) orphan(v *vm) {
 	since := w.now
 	v.lost = since
@@ -247,7 +247,7 @@ func (w *World) orphan(v *vm) {
 	})
 }
 
-// misfortune has something befall an instance now and then.
+// misfortune sometimes causes a fault on an instance.
 func (v *vm) misfortune() {
 	w := v.w
 	switch {
@@ -283,10 +283,10 @@ func (v *vm) misfortune() {
 	}
 }
 
-// patience is the most that it takes a controller to notice that a connection is dead.
+// patience is the longest time until a controller notices that a connection is dead.
 const patience = 30 * time.Second
 
-// goDeaf has nothing come through the instance's control stream any more, until its controller notices.
+// goDeaf blocks the instance's control stream until its controller notices.
 func (v *vm) goDeaf() {
 	to := v.link
 	if to == nil || v.halfOpen {

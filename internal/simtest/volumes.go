@@ -7,10 +7,10 @@ import (
 	"drover/internal/engine"
 )
 
-// gibPrice is what an hour of a GiB of volume costs, in clouds where volumes can be grown.
+// gibPrice is the hourly price of a GiB of volume, in clouds where volumes can grow.
 const gibPrice = drover.Dollar / 10_000
 
-// growDisk grows an instance's volume. What times out may have happened.
+// growDisk grows an instance's volume. A call that times out may have taken effect.
 func (c *controller) growDisk(effect int64, f engine.GrowDisk) {
 	cl := c.w.cloud(f.Cloud)
 	v, ev := cl.provided(f.ProviderID), engine.DiskGrown{Effect: effect, Instance: f.Instance}
@@ -33,7 +33,7 @@ func (c *controller) growDisk(effect int64, f engine.GrowDisk) {
 	c.reply(time.Minute, ev)
 }
 
-// mayGrow checks that what a volume is grown to was first written down, where nothing runs.
+// mayGrow checks that a volume's new size was first written down.
 func (c *controller) mayGrow(f engine.GrowDisk) {
 	in := c.w.Disk.instances[f.Instance]
 	if in.Grow != f.Size || in.ProviderID != f.ProviderID || in.Resources.Disk >= f.Size {
@@ -41,7 +41,7 @@ func (c *controller) mayGrow(f engine.GrowDisk) {
 	}
 }
 
-// mayFill checks that an instance's volume has all that is asked for by what runs on it, one attempt more among them.
+// mayFill checks that an instance's volume holds what its attempts request, with one more attempt among them.
 func (w *World) mayFill(v *vm, id drover.AttemptID) {
 	if v.disk == 0 {
 		return
@@ -57,8 +57,8 @@ func (w *World) mayFill(v *vm, id drover.AttemptID) {
 	}
 }
 
-// volumePrice is what an hour of an instance's volume costs beyond what is in the list's price, as large as it is, or
-// may have been grown.
+// volumePrice is the hourly price of an instance's volume beyond what the list price includes, at its present size or
+// the size to which it may have been grown.
 func (c *controller) volumePrice(in engine.Instance) drover.Money {
 	for _, cl := range c.settings.Clouds {
 		if cl.Name == in.Cloud && cl.GrowDisk && in.Type.Resources.Disk == 0 {
@@ -68,7 +68,7 @@ func (c *controller) volumePrice(in engine.Instance) drover.Money {
 	return 0
 }
 
-// glanceVolumes checks that no volume is larger than what is paid of it, where anything is known of it.
+// glanceVolumes checks that no volume is larger than what is paid for, where the records cover it.
 func (c *controller) glanceVolumes() {
 	for _, in := range c.loop.Engine.Instances() {
 		if v := c.w.vmOf(in); v != nil && in.Resources.Disk > 0 && v.disk > max(in.Resources.Disk, in.Grow) && !c.w.older {

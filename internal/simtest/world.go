@@ -1,23 +1,22 @@
-// Package simtest is a modelled world around the real engine and the real loop: clouds, their instances, what runs on
-// them, people and a disk, under one seed, with as much bad luck as is asked for. The promises that the product makes
-// are checked as the world goes on.
+// Package simtest is a modelled world around the real engine and the real loop: clouds, instances, the attempts on
+// them, people and a disk. One seed determines the world, and a Recipe says how much bad luck it has. The world checks
+// the product's promises as it goes on.
 //
-// The model: time jumps from one thing that happens to the next. Every effect lands in the world after a while, whether
-// or not the controller that asked for it still lives, and its answer comes a while later, if that controller does.
-// What goes wrong is a table of faults (luck.go); each has dice of its own. A controller lives until it is killed, and
-// the next one begins with what is on the disk; its clock may leap ahead, and those of the instances are all different.
+// The model: time jumps from one event to the next. Every effect reaches the world after a while, even if the
+// controller that released it is dead; the answer follows later, if that controller still lives. What goes wrong is a
+// table of faults (luck.go), each with its own dice. A controller lives until it is killed; the next one starts from
+// the disk. Its clock may leap ahead, and the instances' clocks all differ.
 //
 // The invariants:
 //   - Equal recipes make equal worlds, to the last event.
 //   - Promises are checked where something changes, so that a check costs no more than the change: when a write is
-//     committed (written.go) or an instance paid (bill.go), when an effect is released, when something begins or ends
-//     on an instance (released.go).
-//   - The world is honest within bounds: lists lag behind no further than their cloud says, what it said would be
-//     destroyed it destroys when told again, and once Until has passed nothing goes wrong any more. Then all must come
-//     to rest (rest.go).
+//     committed (written.go), when an instance is paid (bill.go), when an effect is released, and when something begins
+//     or ends on an instance (released.go).
+//   - The world's faults are limited: lists lag no further than their cloud promises, a destroy that was accepted
+//     without effect works when it is repeated, and nothing goes wrong after Until. Then everything must come to rest
+//     (rest.go).
 //
-// That worlds can find what is wrong is shown by mutants (testdata/mutants): engines that are broken on purpose, each
-// of which has to fail.
+// Mutants (testdata/mutants) show that the worlds find faults: these engines are broken on purpose, and each must fail.
 package simtest
 
 import (
@@ -34,7 +33,7 @@ import (
 	"drover/internal/loop"
 )
 
-// Recipe is all that a world follows from.
+// Recipe is everything that determines a world.
 type Recipe struct {
 	Seed     uint64
 	Luck     Luck
@@ -44,31 +43,31 @@ type Recipe struct {
 	GiveUp   time.Duration // cancel everything and close the fleet after this long, as an impatient person would; 0: when all is done
 	Lose     time.Duration // lose the store after this long; 0: never
 	Copy     time.Duration // copy the store after this long
-	PutBack  time.Duration // put the copy in its place after this long, and once more after twice that; 0: never. Jobs of priority 0 are wanted once it was made
-	Closely  bool          // look at the engine itself in each step, and not only now and then
+	PutBack  time.Duration // put the copy in the store's place after this long, and again after twice that; 0: never. Jobs of priority 0 are started once the copy exists
+	Closely  bool          // check the engine itself in each step, not only now and then
 }
 
 // World is the modelled world.
 type World struct {
 	Disk   *Disk
-	Record func(engine.State) loop.Recorder // begins a recording for each controller; nil for none
+	Record func(engine.State) loop.Recorder // starts a recording for each controller; nil for none
 	Events int                              // taken by engines
-	Faults int                              // that happened
-	Made   int                              // instances, ever
+	Faults int                              // that occurred
+	Made   int                              // instances created in total
 
 	recipe   Recipe
 	settings engine.Settings
 	dice     *dice
-	scrutiny *rand.PCG // says when the engine itself is looked at closely
+	scrutiny *rand.PCG // decides when the engine itself is checked closely
 	begin    drover.Time
 	now      drover.Time
 	leapt    time.Duration // how far the controller's clock is ahead
-	paused   bool          // the queue is, by the last wish that was granted
+	paused   bool          // whether the queue is, by the last granted wish
 	switched drover.Time   // when the queue was last paused or resumed
 	agenda   eventqueue.Queue
-	struck   [faults]int // how often each fault came
+	struck   [faults]int // how often each fault occurred
 	broken   error
-	breach   string // what kind of promise it is: the same words in every world
+	breach   string // the kind of broken promise: the same text in every world
 	trace    trace
 
 	controller    *controller
@@ -76,24 +75,24 @@ type World struct {
 	clouds        []*cloud
 	storms        []storm
 	running       map[drover.JobID]*run
-	submit        []engine.Job // not yet known to be taken
-	people        []engine.Job // that people know of
-	late          bool         // one is still to be submitted
+	submit        []engine.Job // not yet known to be stored
+	people        []engine.Job // that people know
+	late          bool         // the last job is still to be submitted
 	wishes        []engine.Body
-	heard         drover.Time            // when the last wish is
-	asked         map[string]bool        // names of instances that a cloud was asked for
-	begun         map[string]*controller // and by whom those were that were written down to be
+	heard         drover.Time            // when the controller hears the last wish
+	asked         map[string]bool        // names of instances that were requested from a cloud
+	begun         map[string]*controller // the controller that first recorded each instance as requested
 	copied        copied
-	older         bool                       // the copy was put back, so that the records do not have all that was
-	over          bool                       // all has come to rest
-	restful       bool                       // nobody wishes for anything any more but that all jobs succeed
-	interruptions map[string]drover.Offering // of which a controller was told, by the cloud's id of the instance
+	older         bool                       // the copy was put back, so the records are incomplete
+	over          bool                       // everything has come to rest
+	restful       bool                       // people now wish only that all jobs succeed
+	interruptions map[string]drover.Offering // those that a controller was told of, by the cloud's id of the instance
 	promises      promises
 	passed        map[string]drover.Time // when a health check last passed, by cloud
-	vouched       map[string]bool        // instances of which a controller was told that others pass while they do not
+	vouched       map[string]bool        // instances that a controller was told fail while others pass
 }
 
-// NewWorld makes a world in which a controller is to begin.
+// NewWorld makes a world in which a controller can start.
 func NewWorld(r Recipe) *World {
 	const begin = drover.Time(1e18)
 	w := &World{
@@ -115,20 +114,20 @@ func NewWorld(r Recipe) *World {
 	return w
 }
 
-// after has something happen in a while.
+// after schedules something.
 func (w *World) after(d time.Duration, do func()) {
 	w.agenda.Add(w.now.Add(d), do)
 }
 
-// within is a while between nothing and most.
+// within returns a random duration from 0 to less than most.
 func (w *World) within(most time.Duration) time.Duration { return time.Duration(w.roll(int(most))) }
 
-// roll is a number from 0 to n-1.
+// roll returns a random number from 0 to n-1.
 func (w *World) roll(n int) int { return int(w.dice.below(faults, uint64(n))) }
 
 func pick[T any](w *World, from []T) T { return from[w.roll(len(from))] }
 
-// happens reports whether a fault comes now.
+// happens reports whether a fault occurs now.
 func (w *World) happens(f Fault) bool {
 	odds := w.recipe.Luck.Odds[f]
 	if odds == 0 || w.now.Sub(w.begin) > w.recipe.Luck.Until || w.dice.below(f, uint64(odds)) != 0 {
@@ -140,7 +139,7 @@ func (w *World) happens(f Fault) bool {
 	return true
 }
 
-// fail ends the world with what was found.
+// fail records a broken promise, which ends the world.
 func (w *World) fail(format string, args ...any) {
 	if w.broken == nil {
 		w.breach = format
@@ -150,8 +149,8 @@ func (w *World) fail(format string, args ...any) {
 
 func (w *World) age() time.Duration { return w.now.Sub(w.begin) }
 
-// Run lets the world go on until the engine is at rest and nothing is left in the clouds, and says what promise was
-// broken, if one was. A world that takes more than limit of its own time has come to no rest.
+// Run runs the world until the engine is at rest and the clouds are empty, and returns the promise that was broken, if
+// any. A world that needs more than limit of its own time fails.
 func (w *World) Run(limit time.Duration) (broken error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -177,14 +176,14 @@ func (w *World) Run(limit time.Duration) (broken error) {
 	return w.broken
 }
 
-// goOn lets the next thing happen.
+// goOn runs the next scheduled event.
 func (w *World) goOn() {
 	at, do := w.agenda.Take()
 	w.now = max(w.now, at)
 	do()
 }
 
-// status is what the present controller says of itself.
+// status is the present controller's status.
 func (w *World) status() string {
 	if !w.controller.alive() {
 		return "there is no controller"
@@ -192,7 +191,7 @@ func (w *World) status() string {
 	return fmt.Sprintf("%+v", w.controller.loop.Engine.Status())
 }
 
-// foretell has what the recipe sets a time for come then.
+// foretell schedules what the recipe sets a time for.
 func (w *World) foretell() {
 	r := w.recipe
 	if r.Late > 0 {

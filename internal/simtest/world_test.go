@@ -40,7 +40,7 @@ func settings() engine.Settings {
 	}
 }
 
-// cloudsCD are two clouds, of which the last may leave.
+// cloudsCD returns two clouds, of which the last may leave.
 func cloudsCD() engine.Settings {
 	s := settings()
 	s.MaxInstances = 7
@@ -63,7 +63,7 @@ func jobs() []engine.Job {
 	}
 }
 
-// others are jobs like those of "many", of somebody else.
+// others returns a job like "many" for another project.
 func others() engine.Job {
 	j := jobs()[0]
 	j.Number, j.Name, j.Labels = 4, "others", map[string]string{"project": "q"}
@@ -71,8 +71,8 @@ func others() engine.Job {
 	return j
 }
 
-// gang is a job of two gangs, each of which takes half of a small fleet. Budgets of whoever it is of allow one of them,
-// also when prices have doubled.
+// gang returns a job of two gangs, each of which takes half of a small fleet. Its user's budget allows one of them,
+// even when prices have doubled.
 func gang() engine.Job {
 	j := jobs()[0]
 	j.Number, j.Name, j.User, j.Labels, j.Gang = 5, "gang", "bob", nil, 3
@@ -81,8 +81,8 @@ func gang() engine.Job {
 	return j
 }
 
-// delayed is an array that tries again, after a while, what fails, and of which no more than a number run at once, if
-// that is not 0.
+// delayed returns an array whose failed elements are retried after a delay. At most most elements run at once, unless
+// that is 0.
 func delayed(most int) engine.Job {
 	j := jobs()[0]
 	j.Number, j.Name, j.Labels, j.MaxRunning = 5, "delayed", nil, most
@@ -91,8 +91,8 @@ func delayed(most int) engine.Job {
 	return j
 }
 
-// ganged is the recipe with gangs in some worlds, and in others with arrays whose tries are delayed and of which, in
-// half of them, few run at once.
+// ganged adds gangs in some worlds, and in others arrays with delayed retries, half of which limit how many elements
+// run at once.
 func (r Recipe) ganged() Recipe {
 	switch r.Seed % 3 {
 	case 0:
@@ -107,8 +107,8 @@ func (r Recipe) ganged() Recipe {
 	return r
 }
 
-// voluminous is the recipe in clouds whose volumes can be grown, with jobs that want larger ones once there are
-// instances, in some worlds: not in those where the records are lost, since what is not known of a volume is of no use.
+// voluminous lets volumes grow in some worlds and adds a job that wants larger ones on existing instances. It leaves
+// out worlds that lose records, since a volume without a record cannot be used.
 func (r Recipe) voluminous() Recipe {
 	if r.Seed%7 > 2 || r.Lose > 0 || r.PutBack > 0 {
 		return r
@@ -119,7 +119,7 @@ func (r Recipe) voluminous() Recipe {
 	}
 	roomy := jobs()[0]
 	roomy.Number, roomy.Name, roomy.Labels, roomy.After = 7, "roomy", nil, []int64{2}
-	if r.Late > 0 { // it comes late itself
+	if r.Late > 0 { // this job comes late itself
 		roomy.After = nil
 	}
 	roomy.Shape.Need.Disk = 30 * drover.GiB
@@ -128,7 +128,7 @@ func (r Recipe) voluminous() Recipe {
 	return r
 }
 
-// shared is the recipe with somebody else's jobs, if its settings speak of shares.
+// shared adds another project's job, if the settings have shares.
 func (r Recipe) shared() Recipe {
 	if r.Settings.Shares.By != "" {
 		r.Jobs = append(r.Jobs, others())
@@ -142,7 +142,7 @@ type kind struct {
 	ends   func(*World) error
 }
 
-// unlucky is a world with about half of the bad luck there is, in one or two clouds, which now and then loses its
+// unlucky returns a world with about half of the possible faults, in one or two clouds, which sometimes loses its
 // store.
 func unlucky(seed uint64) Recipe {
 	r := Recipe{Seed: seed, Luck: Some(seed), Settings: settings(), Jobs: timed(seed, jobs())}
@@ -162,7 +162,7 @@ func unlucky(seed uint64) Recipe {
 	return r.voluminous().pooled()
 }
 
-// lateness is a world in which the last job comes when instances for the others are on their way, or run.
+// lateness makes the last job come when instances for the others are on their way or running.
 func lateness(r Recipe) Recipe {
 	late := r.Jobs[0]
 	late.Number, late.Name, late.User, late.Labels = 6, "late", "bob", nil
@@ -172,7 +172,7 @@ func lateness(r Recipe) Recipe {
 	return r
 }
 
-// outdated is a world in which an older copy of the store is put back, twice.
+// outdated puts an older copy of the store back, twice.
 func outdated(r Recipe) Recipe {
 	r.Copy = time.Duration(r.Seed%61) * 5 * time.Second
 	r.PutBack = r.Copy + time.Duration(1+r.Seed%89)*10*time.Second
@@ -182,7 +182,7 @@ func outdated(r Recipe) Recipe {
 	return r
 }
 
-// limits are of a zone and its instances, or of a quota group and its vCPUs, some of which are too few for a job.
+// limits returns a limit on a zone's instances and one on a quota group's vCPUs, which may be too low for a job.
 func limits(dice *rand.Rand) []drover.Limit {
 	return []drover.Limit{
 		{Zone: "a", Instances: new(1 + dice.IntN(3))},
@@ -190,7 +190,7 @@ func limits(dice *rand.Rand) []drover.Limit {
 	}
 }
 
-// varied are settings with some of what may be set besides.
+// varied changes some of the settings.
 func varied(seed uint64, s engine.Settings) engine.Settings {
 	dice := rand.New(rand.NewPCG(seed, 2))
 	some := func() bool { return dice.IntN(4) == 0 }
@@ -247,14 +247,14 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 	return s
 }
 
-// lags are how far lists lag behind in the worlds: in those of real clouds as far as the page of drivers says.
+// lags are how far lists lag in the worlds: for real clouds as far as their drivers document.
 var lags = []struct {
 	cloud string
 	lag   time.Duration
 }{{"the local driver", 0}, {"", 4 * time.Second}, {"OpenStack", 30 * time.Second}, {"GCE", time.Minute}, {"Azure", 2 * time.Minute}, {"EC2", 5 * time.Minute}}
 
-// budgets are, by the hour, more than the dearest instance, or the part of it that a job has, when its price has
-// doubled: a job that fits in no budget never ends.
+// budgets returns budgets whose hourly amount exceeds the cost of the dearest instance, or of a job's part of it, at a
+// doubled price. A job that fits in no budget would never end.
 func budgets(some func() bool) []engine.Budget {
 	cent := drover.Dollar / 100
 	all := []engine.Budget{
@@ -269,7 +269,7 @@ func budgets(some func() bool) []engine.Budget {
 	return all
 }
 
-// timed gives the jobs timeouts, none of which is shorter than any job takes.
+// timed gives the jobs timeouts, none shorter than the longest run time.
 func timed(seed uint64, jobs []engine.Job) []engine.Job {
 	dice := rand.New(rand.NewPCG(seed, 3))
 	for i := range jobs {
@@ -278,8 +278,7 @@ func timed(seed uint64, jobs []engine.Job) []engine.Job {
 	return guessed(seed, jobs)
 }
 
-// guessed has it said of some of the jobs how long they are likely to run, which may be a hundred times too long or too
-// short.
+// guessed gives some jobs an expected run time, which may be a hundred times too long or too short.
 func guessed(seed uint64, jobs []engine.Job) []engine.Job {
 	dice := rand.New(rand.NewPCG(seed, 4))
 	for i := range jobs {
@@ -289,16 +288,16 @@ func guessed(seed uint64, jobs []engine.Job) []engine.Job {
 	return jobs
 }
 
-// givenUp is one that somebody gives up sooner or later.
+// givenUp returns a world that somebody gives up sooner or later.
 func givenUp(seed uint64) Recipe {
 	r := unlucky(seed)
 	r.Jobs = timed(seed, jobs())
 	r = r.shared().ganged()
-	r.GiveUp, r.Lose, r.PutBack, r.Late = time.Duration(seed%97)*7*time.Second, 0, 0, 0 // who closes a fleet whose store is lost may not have seen it yet
+	r.GiveUp, r.Lose, r.PutBack, r.Late = time.Duration(seed%97)*7*time.Second, 0, 0, 0 // whoever closes a fleet whose store is lost may not have seen it yet
 	return r
 }
 
-// peopled is one in which people wish for all kinds of things, and now and then lose the store.
+// peopled returns a world in which people make all kinds of wishes, and which sometimes loses its store.
 func peopled(seed uint64) Recipe {
 	r := Recipe{Seed: seed, Luck: Some(seed).With(People), Settings: varied(seed, cloudsCD()), Jobs: timed(seed, jobs())}.shared().ganged()
 	r.Luck.Until = 40 * time.Minute
@@ -312,8 +311,8 @@ func peopled(seed uint64) Recipe {
 	return r.voluminous().pooled()
 }
 
-// pooled is the recipe with two pools in some worlds: one of a size, to whose instances nobody logs in in half of them,
-// and one of spare instances, or a floor.
+// pooled adds two pools in some worlds: one with a fixed size, half of the time without logins, and one of spare
+// instances or with a floor.
 func (r Recipe) pooled() Recipe {
 	if r.Seed%4 != 3 {
 		return r
@@ -360,7 +359,7 @@ func (r Recipe) pooled() Recipe {
 	return r
 }
 
-// crowded is an unlucky world with 20 to 200 instances, and many times as many jobs.
+// crowded returns an unlucky world with 20 to 200 instances and ten times as many array elements.
 func crowded(seed uint64) Recipe {
 	r := unlucky(seed)
 	most := 20 + rand.New(rand.NewPCG(seed, 5)).IntN(181)
@@ -380,7 +379,7 @@ func TestEveryJobEndsOnceAndNothingIsLeft(t *testing.T) {
 	tryWorlds(t, kind{unlucky, (*World).AllSucceeded}, *seeds)
 }
 
-// crowdedIn is in how many of the worlds one is crowded: they take as much longer.
+// crowdedIn is one in how many worlds is crowded: these take this many times longer.
 const crowdedIn = 25
 
 func TestEveryJobOfACrowdEndsOnceAndNothingIsLeft(t *testing.T) {
@@ -399,20 +398,20 @@ func TestWhateverPeopleWishAllComesToAGoodEnd(t *testing.T) {
 	tryWorlds(t, kind{peopled, (*World).AllSucceeded}, *seeds)
 }
 
-// shards is into how many parts seeds are divided: as many as may run side by side, and more, so that none is left
-// waiting for the last.
+// shards is the number of parts into which seeds are divided: more than run in parallel, so that the last one does not
+// keep the others waiting.
 const shards = 8
 
-// tally is what all worlds took, and whether one has failed: one is told well, and the others are left.
+// tally sums up all worlds and whether one has failed: only the first failure is explained, and the rest are skipped.
 var tally struct {
 	seeds, events, faults atomic.Int64
 	failed                atomic.Bool
 }
 
-// TestMain tells how fast the worlds went, all kinds of them together.
+// TestMain prints how fast the worlds of all kinds ran.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	debug.SetGCPercent(400) // a world is small, and makes much that is soon forgotten
+	debug.SetGCPercent(400) // a world is small and makes much short-lived garbage
 	began := time.Now()
 	code := m.Run()
 	if took := time.Since(began).Seconds(); testing.Verbose() && tally.seeds.Load() > 0 {
@@ -423,7 +422,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// processor is how much of the processor's time this process has taken.
+// processor returns the CPU time that this process has used.
 func processor() time.Duration {
 	var used syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
@@ -432,8 +431,8 @@ func processor() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// tryWorlds runs so many worlds of the kind, a seed each, and stops at the first that fails unless all are asked for.
-// That one is explained.
+// tryWorlds runs a number of worlds of the kind, one per seed. It explains the first that fails, and stops there unless
+// the flag all is set.
 func tryWorlds(t *testing.T, k kind, worlds int) {
 	t.Parallel()
 	for shard := range shards {
@@ -455,7 +454,7 @@ func tryWorlds(t *testing.T, k kind, worlds int) {
 	}
 }
 
-// of is the recipe of a seed, without what the flags leave out.
+// of returns the recipe of a seed, without the faults that the flags leave out.
 func (k kind) of(t *testing.T, seed uint64) Recipe {
 	r := k.recipe(seed)
 	for _, name := range strings.FieldsFunc(*without, func(c rune) bool { return c == ',' }) {
@@ -480,8 +479,7 @@ func (k kind) try(r Recipe) (*World, error) {
 	return w, err
 }
 
-// explain tells how a world fails, how to see it fail again, and how the shortest one found that breaks the same
-// promise goes wrong.
+// explain prints how a world fails, how to reproduce it, and the shortest world found that breaks the same promise.
 func (k kind) explain(t *testing.T, w *World) {
 	test, _, _ := strings.Cut(t.Name(), "/")
 	t.Logf("again: go test ./internal/simtest -run '^%s$' -args -seeds 1 -first-seed %d", test, w.recipe.Seed)
@@ -512,8 +510,7 @@ func TestAWorldWithoutBadLuckNeedsNoSecondAttempt(t *testing.T) {
 			t.Errorf("job %v had %d attempts", id, n)
 		}
 	}
-	// A few more than the limit of 6, since what is idle is left to go if it costs far more than what a small job
-	// needs.
+	// A few more than the limit of 6, since an idle instance is destroyed if it costs far more than a small job needs.
 	if w.Made > 8 {
 		t.Errorf("%d instances were made with a limit of 6 and nothing lost", w.Made)
 	}

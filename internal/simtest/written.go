@@ -7,7 +7,7 @@ import (
 	"drover/internal/engine"
 )
 
-// mayWrite checks a write against what is on the disk yet.
+// mayWrite checks a write against the present disk.
 func (w *World) mayWrite(wr engine.Write) {
 	d := w.Disk
 	switch {
@@ -59,7 +59,7 @@ func (w *World) mayWrite(wr engine.Write) {
 	}
 }
 
-// mayBegin checks an attempt that was not there before.
+// mayBegin checks an attempt that is new.
 func (w *World) mayBegin(a engine.Attempt) {
 	w.withinBudgets(binding{begun: &a})
 	w.mayGoFirst(a)
@@ -102,7 +102,7 @@ func (w *World) mayBegin(a engine.Attempt) {
 	}
 }
 
-// mayRegain checks an attempt that is taken over since it is later than the records.
+// mayRegain checks an attempt that is taken over because it is newer than the records.
 func (w *World) mayRegain(a engine.Attempt) {
 	d, job := w.Disk, a.ID.Job
 	other, live := d.attempts[job]
@@ -118,7 +118,7 @@ func (w *World) mayRegain(a engine.Attempt) {
 	}
 }
 
-// overloaded reports whether an instance has not what one more attempt on it would need.
+// overloaded reports whether an instance lacks room for one more attempt.
 func (w *World) overloaded(in engine.Instance, need drover.Resources) bool {
 	left := in.Resources.Minus(need, 1)
 	for _, a := range w.Disk.attempts {
@@ -129,7 +129,7 @@ func (w *World) overloaded(in engine.Instance, need drover.Resources) bool {
 	return left.CPU < 0 || left.Memory < 0 || left.Disk < 0
 }
 
-// mayEnd checks an attempt that is not live any more: its command has ended, or never begins.
+// mayEnd checks an attempt that is no longer live: its command has ended, or will never begin.
 func (w *World) mayEnd(a engine.Attempt) {
 	if r := w.running[a.ID.Job]; r != nil && r.id == a.ID {
 		w.fail("attempt %v is held to be %s while it runs on %s", a.ID, a.State, r.vm.name)
@@ -142,7 +142,7 @@ func (w *World) mayEnd(a engine.Attempt) {
 	}
 }
 
-// mayFinish checks how a job, or an element of one, comes out.
+// mayFinish checks the outcome of a job or an element.
 func (w *World) mayFinish(row engine.ElementRow) {
 	id := drover.JobID{Number: row.Job, Index: row.Element.Index}
 	last := drover.AttemptID{Job: id, Number: row.Element.Number}
@@ -158,13 +158,13 @@ func (w *World) mayFinish(row engine.ElementRow) {
 	}
 }
 
-// mayReply checks the answer to a wish, which comes before what is done of it: what is refused comes too late. It
-// remembers what is granted.
+// mayReply checks the answer to a wish, which comes before its effects: a wish is refused only if it comes too late. It
+// records what is granted.
 func (w *World) mayReply(wish engine.Body, refused *drover.Error) {
 	late := false
 	switch b := wish.(type) {
 	case engine.CancelAsked:
-		late = !b.All && refused != nil && w.Disk.again[b.Job.Number] > b.Again // a life that the controller has not heard of yet is passed over
+		late = !b.All && refused != nil && w.Disk.again[b.Job.Number] > b.Again // skipped if the controller does not have this life yet
 		if !b.All && refused == nil {
 			w.promises.cancelled[b.Job] = max(w.promises.cancelled[b.Job], b.Again)
 		}
@@ -189,7 +189,7 @@ func (w *World) mayReply(wish engine.Body, refused *drover.Error) {
 	}
 }
 
-// mayBe checks an instance that was not there before.
+// mayBe checks an instance that is new.
 func (w *World) mayBe(in engine.Instance) {
 	v := w.vmOf(in)
 	switch {
@@ -201,25 +201,25 @@ func (w *World) mayBe(in engine.Instance) {
 	}
 }
 
-// returns reports whether an instance is one that was gone, and which its cloud lists again. No two records are of one
-// instance of a cloud's, or it is paid twice.
+// returns reports whether an instance was gone and is listed by its cloud again. No two records may be of one cloud
+// instance, or it is paid twice.
 func (w *World) returns(in engine.Instance) bool {
 	for _, d := range w.Disk.departed {
 		switch was := d.Instance; {
 		case was.Cloud != in.Cloud || was.ProviderID != in.ProviderID || in.ProviderID == "":
 		case was.ID != in.ID:
 			w.fail("instance %s is recorded as %s, and was as %s before", in.ProviderID, in.Name, was.Name)
-		case w.over: // nobody would look any more, so it may stay settled as it was
+		case w.over: // nobody would look again, so it may stay settled
 			return true
 		default:
-			w.vmOf(in).book.settled = 0 // what was settled is taken back
+			w.vmOf(in).book.settled = 0 // the settlement is reverted
 			return true
 		}
 	}
 	return false
 }
 
-// mayRent checks an instance that is to be created.
+// mayRent checks an instance that is about to be created.
 func (w *World) mayRent(in engine.Instance) {
 	w.withinBudgets(binding{instance: &in, waits: in.Reservations})
 	w.mayRentAnew(in)
@@ -263,7 +263,7 @@ func (w *World) mayRent(in engine.Instance) {
 	}
 }
 
-// blocked is the block that covers an offering now; nil if there is none.
+// blocked returns the block that covers an offering now; nil if there is none.
 func (w *World) blocked(o drover.Offering) *engine.Block {
 	for _, b := range w.Disk.blocks {
 		if b.Covers(o) && b.Reason.Until > w.controller.now() {
@@ -273,7 +273,7 @@ func (w *World) blocked(o drover.Offering) *engine.Block {
 	return nil
 }
 
-// leaving reports whether the configuration has a cloud leave.
+// leaving reports whether the configuration makes a cloud leave.
 func (w *World) leaving(cloud string) bool {
 	for _, c := range w.controller.settings.Clouds {
 		if c.Name == cloud {
@@ -283,13 +283,13 @@ func (w *World) leaving(cloud string) bool {
 	return false
 }
 
-// gentle are the reasons for which an instance goes only when nothing runs on it.
+// gentle are the reasons for which an instance may go only when nothing runs on it.
 var gentle = map[string]bool{
 	drover.ReasonIdle: true, drover.ReasonClosing: true, drover.ReasonDraining: true, drover.ReasonTypeRemoved: true, drover.ReasonAge: true,
 	drover.ReasonUsed: true, drover.ReasonGivesWay: true, drover.ReasonUnhealthy: true, drover.ReasonBudget: true,
 }
 
-// mayStop checks an instance that is to go.
+// mayStop checks an instance that begins to stop.
 func (w *World) mayStop(in engine.Instance) {
 	why := drover.Reason{}
 	if in.Reason != nil {
@@ -309,16 +309,16 @@ func (w *World) mayStop(in engine.Instance) {
 	}
 }
 
-// mayBeTagged checks an instance whose tag need not be set any more: its cloud has it.
+// mayBeTagged checks an instance whose tag no longer needs to be set: its cloud has it.
 func (w *World) mayBeTagged(was, in engine.Instance) {
 	if v := w.vmOf(in); was.Retag && !in.Retag && v != nil && v.there() && orRun(v.tag) != in.Idle {
 		w.fail("instance %s is to %s and needs no tag any more, and its cloud has %s", in.Name, in.Idle, orRun(v.tag))
 	}
 }
 
-// mayBeSilent checks an instance that is given up because nothing was heard of it: controllers listened to it in vain
-// for as long as it may be silent, and at least one other of its cloud was heard, unless they are few or for too long
-// none was.
+// mayBeSilent checks an instance that is given up for its silence. Controllers have listened for it for the whole
+// allowed time, and at least one other instance of its cloud was heard, unless there are few or none was heard for too
+// long.
 func (w *World) mayBeSilent(in engine.Instance) {
 	c, v := w.controller, w.vmOf(in)
 	if v == nil {
@@ -332,23 +332,22 @@ func (w *World) mayBeSilent(in engine.Instance) {
 	}
 }
 
-// serves reports whether a pool needs an instance, whatever runs there.
+// serves reports whether a pool needs an instance, whatever runs on it.
 func (w *World) serves(in engine.Instance) bool {
 	s := w.controller.poolSpec(in.Pool)
 	in.Broken, in.State = false, drover.InstanceIdle // as it was before it was given up
 	return s != nil && in.Ready != 0 && !in.Waking && w.counts(in, s) && in.Template == s.Template && !w.controller.drains && !w.Disk.closing
 }
 
-// settled is how long it takes a controller at most to notice that a link is cut, if its disk is not slow just then.
-// For longer it takes an instance for connected only until it has taken in that the link was cut, which is known to the
-// step: beyond that nothing excuses it.
+// settled is the longest time until a controller notices that a link is cut, if its disk is not slow. After that it may
+// count the instance as connected only until it handles the cut, which the step checks exactly.
 const settled = 30 * time.Second
 
-// allSilent is how many of a cloud's instances have been heard and are silent, and since when all of them are; 0 if one
-// was heard of late. What the last list left out may be gone, and what nobody logs in to is never heard: neither is a
-// sign of anything.
+// allSilent returns how many of a cloud's instances were heard before and are silent, and since when all of them are; 0
+// if one was heard recently. It ignores instances that the last list left out, which may be gone, and those without a
+// login, which are never heard.
 func (cl *cloud) allSilent() (n int, since drover.Time) {
-	if c := cl.w.controller; c.now() < c.looks.Add(settled) { // what it takes for connected may have been cut off while it was not looking
+	if c := cl.w.controller; c.now() < c.looks.Add(settled) { // a link that it counts as connected may have been cut while it was not looking
 		return 0, 0
 	}
 	for _, v := range cl.vms {
@@ -357,7 +356,7 @@ func (cl *cloud) allSilent() (n int, since drover.Time) {
 		case v.link != nil, v.untold > 0, v.heard != 0 && cl.w.now < v.unheard.Add(settled): // connected, as far as the controller knows
 			return 0, 0
 		case v.heard == 0 || row == nil || row.Ready == 0 || row.Broken || row.State == drover.InstanceStopping:
-		case row.State == drover.InstanceStopped || row.State == drover.InstanceBooting: // of which nothing is expected yet
+		case row.State == drover.InstanceStopped || row.State == drover.InstanceBooting: // nothing is expected of it yet
 		case v.missing != 0 || v.lacking != 0 || v.lacked != 0 && cl.w.now < v.lacked.Add(2*slowest):
 		default:
 			n, since = n+1, max(since, v.unheard)
@@ -366,15 +365,15 @@ func (cl *cloud) allSilent() (n int, since drover.Time) {
 	return n, since
 }
 
-// partitionOver reports whether none of a cloud's instances was heard for so long that the controller need not blame
-// itself any more.
+// partitionOver reports whether none of a cloud's instances was heard for so long that the controller no longer
+// suspects itself.
 func (w *World) partitionOver(since drover.Time) bool {
 	most := w.settings.Lifecycle.PartitionTimeout
 	return most > 0 && w.now.Sub(since) >= most
 }
 
-// mayGo checks that an instance which is given up is not there, and settles its bill. One that its cloud is destroying
-// may be given up before its lists lack it: also one that was stopped.
+// mayGo checks that an instance which is given up no longer exists, and settles its bill. One that its cloud is
+// destroying may be given up before lists lack it, even one that was stopped.
 func (w *World) mayGo(end engine.InstanceEnd) {
 	in := w.Disk.instances[end.ID]
 	for _, v := range w.cloud(in.Cloud).vms {
@@ -386,7 +385,7 @@ func (w *World) mayGo(end engine.InstanceEnd) {
 	w.settle(in, end)
 }
 
-// mayBlock checks that no block that is there is lengthened.
+// mayBlock checks that no existing block is lengthened.
 func (w *World) mayBlock(blocks []engine.Block) {
 	for _, b := range blocks {
 		w.mayBeRestless(b)

@@ -12,15 +12,14 @@ import (
 	"drover/internal/trace"
 )
 
-// guesses are how wrong people may be about how long their jobs take: by what factor, as the standard deviation of its
-// logarithm.
+// guesses are how wrong people's expected run times may be: the standard deviation of the logarithm of the factor.
 var guesses = []struct {
 	name  string
 	wrong float64
 }{{"right", 0}, {"three times too long or too short", math.Log(3)}, {"ten times too long or too short", math.Log(10)}}
 
-// batch is jobs of six sizes that come within a time, in no order, half of which take between 4 and 28 minutes and one
-// in twenty 2 hours or more.
+// batch returns jobs of six sizes that are submitted within a time, in random order. Half of them take between 4 and 28
+// minutes, and one in twenty takes 2 hours or more.
 func batch(seed uint64, count int, within time.Duration, wrong float64) *trace.Trace {
 	dice := rand.New(rand.NewPCG(seed, 1))
 	slips := rand.New(rand.NewPCG(seed, 2))
@@ -67,8 +66,8 @@ func TestWhatIsLikelyToEndTogetherIsRentedTogether(t *testing.T) {
 	}
 }
 
-// BenchmarkExpected is what knowing run times saves of batches that come at once and of work that comes in an hour or
-// two days: money of twelve seeds each, on EC2's types. DATA names the folder of the price list.
+// BenchmarkExpected measures what known run times save, for batches submitted at once and for work submitted over an
+// hour or two days: the cost over twelve seeds each, on EC2's types. DATA names the folder of the price list.
 func BenchmarkExpected(b *testing.B) {
 	in, list := nasa(b), ec2(b)
 	for _, w := range []struct {

@@ -28,7 +28,7 @@ func BenchmarkNASA(b *testing.B) {
 	}
 }
 
-// nasa is the log on one cloud without limits, as the command has it by default.
+// nasa returns the log on one cloud without limits, the command's default.
 func nasa(tb testing.TB) Input {
 	data := os.Getenv("DATA")
 	if data == "" {
@@ -52,7 +52,7 @@ func nasa(tb testing.TB) Input {
 	}
 }
 
-// ec2 is EC2's price list in the same folder.
+// ec2 returns EC2's price list from the same folder.
 func ec2(tb testing.TB) []trace.Price {
 	list, err := trace.OpenPrices(filepath.Join(os.Getenv("DATA"), "ec2-us-east-1.csv"))
 	if err != nil {

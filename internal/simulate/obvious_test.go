@@ -12,14 +12,14 @@ import (
 	"drover/internal/trace"
 )
 
-// obvious is what an older system does, modelled again as plainly as can be: it looks at everything for the time at
-// which something happens next, lets that happen, and then goes through all jobs that wait.
+// obvious models an older system a second time, as simply as possible: it searches everything for the time of the next
+// event, carries out that event, and then goes through all waiting jobs.
 type obvious struct {
 	in     Input
 	policy Policy
 	now    drover.Time
 	jobs   []*plainJob
-	fleet  []*plainInstance // ever, by age
+	fleet  []*plainInstance // all instances ever, oldest first
 }
 
 type plainJob struct {
@@ -28,18 +28,18 @@ type plainJob struct {
 	shape   drover.Shape
 	known   bool
 	on      *plainInstance
-	ends    drover.Time // 0: it does not run
+	ends    drover.Time // 0: it is not running
 	done    bool
-	waited  time.Duration // until it first began; -1: it never has
+	waited  time.Duration // until its first start; -1: it has not started
 }
 
 type plainInstance struct {
 	offering drover.Offering
 	accepted drover.Time
 	ready    drover.Time
-	taken    drover.Time // by its cloud; 0: never
+	taken    drover.Time // when its cloud reclaims it; 0: never
 	empty    drover.Time // since when it has no job; 0: it has one
-	leaves   drover.Time // its destruction is accepted then; 0: it was not asked for
+	leaves   drover.Time // when its destroy is accepted; 0: it was not requested
 	gone     bool
 	until    drover.Time
 }
@@ -53,7 +53,7 @@ func (o *obvious) jobsOn(in *plainInstance) (list []*plainJob) {
 	return list
 }
 
-// times are when something may happen.
+// times returns when something may happen.
 func (o *obvious) times() (list []drover.Time) {
 	for _, j := range o.jobs {
 		if !j.known {
@@ -147,7 +147,7 @@ func (o *obvious) place() {
 	}
 }
 
-// find is the instance for a job: one that is there, or a new one if there may be another.
+// find returns the instance for a job: an existing one, or a new one if another is allowed.
 func (o *obvious) find(j *plainJob) *plainInstance {
 	there := 0
 	for _, in := range o.fleet {
@@ -183,7 +183,7 @@ func (o *obvious) find(j *plainJob) *plainInstance {
 	return in
 }
 
-// offerings are those of a time.
+// offerings returns the offerings at a time.
 func (o *obvious) offerings(at drover.Time) []drover.Offering {
 	k := newMarket(o.in.Models, o.in.Offerings)
 	for next := o.in.Begin().Add(priceStep); next <= at; next = next.Add(priceStep) {
@@ -192,7 +192,7 @@ func (o *obvious) offerings(at drover.Time) []drover.Offering {
 	return k.offerings
 }
 
-// cost is an instance's bill, span by span of equal price.
+// cost returns an instance's bill, adding up periods of equal price.
 func (o *obvious) cost(in *plainInstance) (sum drover.Money) {
 	price := func(at drover.Time) drover.Money {
 		for _, c := range o.offerings(at) {
@@ -208,11 +208,11 @@ func (o *obvious) cost(in *plainInstance) (sum drover.Money) {
 			until = until.Add(period)
 		}
 	}
-	until = max(until, in.accepted.Add(time.Minute)) // which is billed in any case
+	until = max(until, in.accepted.Add(time.Minute)) // the minimum is always billed
 	for from < until {
 		step := from.Sub(o.in.Begin())/priceStep + 1
 		to := min(until, o.in.Begin().Add(step*priceStep))
-		for to < until && (to >= in.until || price(to) == price(from)) { // a price that stays is one span, and it stays as it is at the end
+		for to < until && (to >= in.until || price(to) == price(from)) { // a period lasts as long as the price, which stays the same from the end on
 			to = min(until, to.Add(priceStep))
 		}
 		sum += price(from).For(to.Sub(from))
@@ -221,8 +221,8 @@ func (o *obvious) cost(in *plainInstance) (sum drover.Money) {
 	return sum
 }
 
-// input is a small workload, of which no two things happen at once but what is submitted together. With a limit nothing
-// is an array, since jobs that end in one moment make room for others in this order or that.
+// input returns a small workload in which no two events coincide, except jobs submitted together. With a limit it has
+// no arrays, since jobs that end at the same time would free room in no particular order.
 func input(seed uint64, limit int) Input {
 	dice := rand.New(rand.NewPCG(seed, 9))
 	m := Models{Seed: seed, Boot: 45 * time.Second, Interrupted: 0.2}

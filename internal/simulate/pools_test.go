@@ -13,7 +13,7 @@ import (
 	"drover/internal/trace"
 )
 
-// keeping is a pool of 30 spot instances over three zones for two days, of which a tenth is interrupted within an hour.
+// keeping is a pool of 30 spot instances over three zones for two days, where a tenth is interrupted within an hour.
 func keeping() Input {
 	m := DefaultModels
 	m.Interrupted = 0.1

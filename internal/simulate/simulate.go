@@ -22,7 +22,7 @@ import (
 	"drover/internal/trace"
 )
 
-// Policy says who decides.
+// Policy is what makes the decisions.
 type Policy string
 
 // The policies: Drover's engine, and simpler schedulers.
@@ -89,7 +89,7 @@ func (in Input) Begin() drover.Time {
 	return begin
 }
 
-// shape is what a job of the trace asks for.
+// shape returns the requirements of a job of the trace.
 func (in Input) shape(j trace.Job) drover.Shape {
 	s := drover.Shape{Need: j.Need, Spot: j.Spot}
 	if s.Need.Memory == 0 {
@@ -125,7 +125,7 @@ func Run(ctx context.Context, in Input, p Policy) (*Result, error) {
 	return r, nil
 }
 
-// Saves notes in a result of Drover's what it saves that jobs may wait, if they may.
+// Saves adds to a result of Drover's how much waiting for room saves, if jobs may wait.
 func (r *Result) Saves(ctx context.Context, in Input) error {
 	patient := func(j engine.Job) bool { return j.MaxWait > 0 }
 	if r.Policy != Drover || in.MaxWait == 0 && !slices.ContainsFunc(in.Jobs, patient) {
@@ -142,11 +142,11 @@ func (r *Result) Saves(ctx context.Context, in Input) error {
 	return err
 }
 
-// stalled is how long a simulation goes on in which nothing begins or ends and nothing runs: longer than a calendar
-// month, with which budgets begin anew.
+// stalled is how long a simulation continues while nothing starts, ends or runs: longer than a calendar month, when
+// budgets start again.
 const stalled = 32 * 24 * time.Hour
 
-// errEnded wraps why a simulation was cut off.
+// errEnded wraps the reason why a simulation was cut off.
 func errEnded(ctx context.Context, at time.Duration) error {
 	return fmt.Errorf("after %v of the trace: %w", at.Round(time.Second), context.Cause(ctx))
 }

@@ -16,7 +16,7 @@ import (
 	"drover/internal/trace"
 )
 
-// whole simulates and wants every job to come to its end.
+// whole simulates and checks that every job finishes.
 func whole(t *testing.T, in Input, p Policy) *Result {
 	t.Helper()
 	r, err := Run(t.Context(), in, p)
@@ -29,7 +29,7 @@ func whole(t *testing.T, in Input, p Policy) *Result {
 	return r
 }
 
-// one is a job alone, on a cloud that never fails.
+// one returns a single job, on a cloud that never fails.
 func one() Input {
 	in := input(1, 0)
 	in.Models.Interrupted = 0
@@ -221,7 +221,7 @@ func TestBound(t *testing.T) {
 	})
 }
 
-// TestTurnsCountBootsThatNoFleetIsSpared has a second job come while the first runs, soon after it, and long after it.
+// TestTurnsCountBootsThatNoFleetIsSpared submits a second job while the first runs, soon after it, and long after it.
 func TestTurnsCountBootsThatNoFleetIsSpared(t *testing.T) {
 	const boot, patience = 30 * time.Second, time.Minute
 	for _, x := range []struct {

@@ -32,8 +32,8 @@ var (
 	dataDir     = flag.String("data", "../pack/testdata", "folder with ec2-us-east-1.csv")
 )
 
-// stream is a kind of stream: jobs that come one by one, or a tenth of the time in bursts of 2 to 40, with so many a
-// day. The run times of a burst differ by up to a share; others are log-normal, half of them below ten minutes.
+// stream is a kind of stream: this many jobs a day, one by one or, a tenth of the time, in bursts of 2 to 40. The run
+// times of a burst differ by up to a share; others are log-normal, half of them below ten minutes.
 type stream struct {
 	name   string
 	bursts float64
@@ -53,7 +53,7 @@ var streamsOf = []stream{
 	{"small", 0, 0.2, 5000, false, true},
 }
 
-// jobs makes a stream. What is said of each job's run time is log-normal around the truth, wrong by a factor.
+// jobs makes a stream. The expected run times are log-normal around the actual ones, wrong by a factor.
 func (s stream) jobs(seed uint64, jobs int, wrong float64) *trace.Trace {
 	dice, slips := rand.New(rand.NewPCG(seed, 11)), rand.New(rand.NewPCG(seed, 12))
 	t := &trace.Trace{Name: s.name}
@@ -84,13 +84,13 @@ func (s stream) jobs(seed uint64, jobs int, wrong float64) *trace.Trace {
 	return t
 }
 
-// knowledge is what is said of run times.
+// knowledge is what the jobs state about their run times.
 var knowledge = []struct {
 	name     string
 	expected Expected
 }{{"nothing", ExpectNothing}, {"truth", AsItWas}, {"wrong by 3", AsRequested}}
 
-// streamInput is a stream on EC2's types, in as many zones.
+// streamInput returns a stream on EC2's types, in the given zones.
 func streamInput(tb testing.TB, t *trace.Trace, seed uint64, spot drover.SpotPolicy, zones ...string) Input {
 	list, err := trace.OpenPrices(filepath.Join(*dataDir, "ec2-us-east-1.csv"))
 	if err != nil {
@@ -110,11 +110,11 @@ func streamInput(tb testing.TB, t *trace.Trace, seed uint64, spot drover.SpotPol
 	}
 }
 
-// compared is what each policy comes to, over some seeds.
+// compared is each policy's result over some seeds.
 type compared struct {
 	cost, wait map[Policy]float64
-	slow       map[Policy]float64 // what it costs if all take as long as Drover to decide
-	bound      float64            // of full instances, with the least boots
+	slow       map[Policy]float64 // the cost if all policies take as long as Drover to decide
+	bound      float64            // of full instances, with the fewest boots
 }
 
 func compare(tb testing.TB, s stream, seeds, jobs int, spot drover.SpotPolicy, x Expected) compared {
@@ -151,7 +151,7 @@ func compare(tb testing.TB, s stream, seeds, jobs int, spot drover.SpotPolicy, x
 	return c
 }
 
-// best is the cheapest of the other policies, by what they cost.
+// best returns the cheapest of the other policies, by their cost.
 func best(cost map[Policy]float64) float64 {
 	return min(cost[OnePerJob], cost[Reuse], cost[FirstFit])
 }
@@ -191,10 +191,10 @@ func TestStreamsCostNoMoreThanTheCheapestPolicy(t *testing.T) {
 		}
 		jobs := 1000
 		if s.name == "dense" {
-			jobs = 3000 // until it is known that what is said is true
+			jobs = 3000 // enough to learn that the expected run times are right
 		}
 		for _, k := range knowledge {
-			if !*long && (k.name != "nothing" || s.name == "dense" || testing.Short() && s.name == "uneven") { // which is between the others
+			if !*long && (k.name != "nothing" || s.name == "dense" || testing.Short() && s.name == "uneven") { // it is between the others
 				continue
 			}
 			t.Run(s.name+" when of run times is said: "+k.name, func(t *testing.T) {

@@ -8,20 +8,20 @@ import (
 	"drover"
 )
 
-// priced are the columns of a price list. All but arch and spot_usd_per_hour have to be there.
+// priced are the columns of a price list. All except arch and spot_usd_per_hour are required.
 var priced = []string{"type", "vcpus", "memory_mib", "gpus", "arch", "usd_per_hour", "spot_usd_per_hour"}
 
-// Price is a type of a price list, and what an instance of it costs an hour.
+// Price is a type in a price list, with its hourly price.
 type Price struct {
 	Type     drover.InstanceType
 	OnDemand drover.Money
-	Spot     drover.Money // 0: the list leaves it empty
+	Spot     drover.Money // 0: empty in the list
 }
 
-// maxTypes is how many types a price list may have.
+// maxTypes is the maximum number of types in a price list.
 const maxTypes = 20_000
 
-// OpenPrices reads the price list in a file.
+// OpenPrices reads the price list from a file.
 func OpenPrices(path string) ([]Price, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -31,7 +31,7 @@ func OpenPrices(path string) ([]Price, error) {
 	return ReadPrices(path, file)
 }
 
-// ReadPrices reads a price list from r, which comes from a file of that name.
+// ReadPrices reads a price list from r; name is its file's name.
 func ReadPrices(name string, r io.Reader) ([]Price, error) {
 	t, err := newTable(name, &bounded{r: r, left: maxText})
 	if err != nil {
@@ -71,7 +71,7 @@ func ReadPrices(name string, r io.Reader) ([]Price, error) {
 	}
 }
 
-// price reads one type.
+// price parses one type.
 func (t *table) price(row []string) (p Price, err error) {
 	has := &p.Type.Resources
 	for _, column := range priced {
@@ -108,7 +108,7 @@ func (t *table) price(row []string) (p Price, err error) {
 	return p, nil
 }
 
-// rate reads the price of an hour.
+// rate parses an hourly price.
 func rate(text string) (drover.Money, error) {
 	p, err := drover.ParseMoney(text)
 	if err == nil && (p <= 0 || p > maxPrice) {
@@ -117,5 +117,5 @@ func rate(text string) (drover.Money, error) {
 	return p, err
 }
 
-// maxPrice is the highest price of an hour, as the solver can count it.
+// maxPrice is the highest hourly price that the solver can handle.
 const maxPrice = 10_000 * drover.Dollar

@@ -12,7 +12,7 @@ import (
 	"drover"
 )
 
-// columns are those that a table of jobs may have, in any order, named in its first line.
+// columns are the possible columns of a table of jobs, in any order, named in its first line.
 var columns = []struct {
 	name     string
 	required bool
@@ -90,13 +90,13 @@ func (b *builder) readCSV(r io.Reader) error {
 	}
 }
 
-// times reads the moments of a trace, all of which are seconds after its start or all of which have a date.
+// times parses the times of a trace: either all are seconds after its start, or all have a date.
 type times struct {
-	start drover.Time // of the first job, if they have dates
+	start drover.Time // the first job's time, if they have dates
 	begun bool
 }
 
-// moment is a number of seconds, or a time as RFC 3339 writes it, after the trace's start.
+// moment returns the time after the trace's start, from a number of seconds or an RFC 3339 time.
 func (t *times) moment(text string) (time.Duration, error) {
 	std, err := time.Parse(time.RFC3339Nano, text)
 	switch dated := err == nil; {
@@ -118,7 +118,7 @@ func (t *times) moment(text string) (time.Duration, error) {
 	return at.Sub(t.start), nil
 }
 
-// span is a number of seconds, or a duration such as 90s or 1h30m.
+// span parses a number of seconds, or a duration such as 90s or 1h30m.
 func span(text string) (d time.Duration, err error) {
 	if s, numeric := strconv.ParseFloat(text, 64); numeric == nil && s >= 0 && s <= longest.Seconds() {
 		return seconds(s), nil
@@ -152,7 +152,7 @@ func oneOf(text string, words ...string) error {
 	return errors.New(quoted(text) + " is not one of " + strings.Join(words, ", "))
 }
 
-// quoted is text from a file, as far as a message has room for it.
+// quoted quotes text from a file, cut to fit a message.
 func quoted(text string) string { return strconv.QuoteToASCII(text[:min(len(text), 40)]) }
 
 // table is a CSV file whose first line names its columns.
@@ -164,7 +164,7 @@ type table struct {
 	rows int
 }
 
-// paced fails when a record is longer than any may be, which the CSV reader would gather in memory.
+// paced fails when a record exceeds the limit, since the CSV reader would collect it in memory.
 type paced struct {
 	r    io.Reader
 	left int
@@ -194,9 +194,9 @@ func newTable(file string, r io.Reader) (*table, error) {
 	return t, err
 }
 
-// next is the next record, good until the one after it is read; io.EOF after the last.
+// next returns the next record, which is valid until the following call; io.EOF after the last.
 func (t *table) next() ([]string, error) {
-	t.pace.left = maxLine + 1<<16 // what the reader has buffered ahead included
+	t.pace.left = maxLine + 1<<16 // includes what the reader has buffered ahead
 	row, err := t.csv.Read()
 	var at *csv.ParseError
 	switch {
@@ -208,7 +208,7 @@ func (t *table) next() ([]string, error) {
 	return nil, drover.Errorf(drover.KindInvalid, "reading %s: %v", t.file, err)
 }
 
-// only wants no column but these.
+// only rejects all columns except these.
 func (t *table) only(known []string) error {
 	for i, name := range t.head {
 		switch {
@@ -221,7 +221,7 @@ func (t *table) only(known []string) error {
 	return nil
 }
 
-// cell is what a row has in a column, and the column's place; -1 if there is no such column.
+// cell returns a row's value in a column, and the column's position; -1 if there is no such column.
 func (t *table) cell(row []string, column string) (text string, at int) {
 	if at = slices.Index(t.head, column); at < 0 {
 		return "", at
@@ -234,7 +234,7 @@ func (t *table) line() int {
 	return line
 }
 
-// fault is what is wrong in a column of the row that was read last.
+// fault returns an error in a column of the row that was read last.
 func (t *table) fault(column int, format string, args ...any) *drover.Error {
 	line, at := t.csv.FieldPos(column)
 	return (&builder{file: t.file}).fault(line, at, format, args...)

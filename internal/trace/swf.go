@@ -21,14 +21,14 @@ const (
 	swfAllocated = 4 // processors
 	swfUsed      = 6 // memory, KiB for each processor
 	swfAsked     = 7 // processors
-	swfTime      = 8 // seconds that were asked for
-	swfMemory    = 9 // asked for, KiB for each processor
+	swfTime      = 8 // requested seconds
+	swfMemory    = 9 // requested, KiB for each processor
 	swfStatus    = 10
 	swfUser      = 11
 	swfFields    = 18
 )
 
-// What a status means here. A job that was swapped out has a line for the whole of it and one for each part.
+// The statuses that matter here. A job that was swapped out has one line for all of it and one for each part.
 const (
 	swfPartGoesOn    = 2
 	swfLastPart      = 3
@@ -62,7 +62,7 @@ func (b *builder) readSWF(r io.Reader) error {
 	return nil
 }
 
-// header takes from a comment when the log began.
+// header takes the start of the log from a comment.
 func (b *builder) header(comment string) {
 	name, value, _ := strings.Cut(comment, ":")
 	if strings.TrimSpace(name) != "UnixStartTime" {
@@ -74,7 +74,7 @@ func (b *builder) header(comment string) {
 	}
 }
 
-// swfRow is a line's fields, and where each begins.
+// swfRow is a line's fields, and the position of each.
 type swfRow struct {
 	values  [swfFields]float64
 	columns [swfFields]int
@@ -117,7 +117,7 @@ func (b *builder) swfRow(text string, line int) (row swfRow, err error) {
 	return row, nil
 }
 
-// swfJob is the job of a line, or why it is left out.
+// swfJob returns the job of a line, or why it is left out.
 func (b *builder) swfJob(row swfRow, line int) (j Job, why string, err error) {
 	v := row.values
 	processors := v[swfAllocated]
@@ -153,7 +153,7 @@ func (b *builder) swfJob(row swfRow, line int) (j Job, why string, err error) {
 	return j, "", nil
 }
 
-// swfBytes is the memory of a job: what it asked for, else what it used; 0 if neither is known.
+// swfBytes returns a job's memory: the requested amount, or else the used one; 0 if neither is known.
 func swfBytes(v [swfFields]float64, processors float64) drover.Bytes {
 	each := v[swfMemory]
 	if each <= 0 {
@@ -165,7 +165,7 @@ func swfBytes(v [swfFields]float64, processors float64) drover.Bytes {
 	return drover.Bytes(min(float64(mostMemory), each*float64(drover.KiB)*processors))
 }
 
-// seconds is a time span to the millisecond.
+// seconds converts seconds to a duration, rounded to milliseconds.
 func seconds(s float64) time.Duration {
 	return time.Duration(math.Round(s*1000)) * time.Millisecond
 }

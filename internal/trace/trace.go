@@ -1,12 +1,11 @@
-// Package trace reads recorded workloads, and price lists to try them on.
+// Package trace reads recorded workloads, and price lists on which to try them.
 //
-// The model: a workload is a list of jobs by the time of their submission, each with how long it ran and what it
-// needed. It is read from a file of the Parallel Workloads Archive (swf.go) or from a table (csv.go), gzipped or not.
-// What a file does not say of a job is zero here, and what cannot be simulated of it is left out and counted by its
-// cause.
+// The model: a workload is a list of jobs in order of submission, each with its run time and its resources. It is read
+// from a file of the Parallel Workloads Archive (swf.go) or from a table (csv.go), gzipped or not. Values that a file
+// does not have are zero here. Jobs that cannot be simulated are left out, and counted by cause.
 //
-// The invariants: what is read is bounded, line by line and as a whole; a fault names the file, the line, the place in
-// the line and what to do; the jobs are in the order of their submission, those of one moment in the order of the file.
+// The invariants: input is limited, line by line and as a whole; an error names the file, the line, the place in the
+// line and what to do; jobs are in order of submission, and equal times in the order of the file.
 package trace
 
 import (
@@ -26,31 +25,31 @@ import (
 
 // Trace is a recorded workload.
 type Trace struct {
-	Name  string      // of its file
-	Start drover.Time // when its jobs' times begin; 0: it does not say
+	Name  string      // the file's name
+	Start drover.Time // when its jobs' times begin; 0: unknown
 	Jobs  []Job
-	Left  []Left // out of it, by cause
+	Left  []Left // jobs that were left out, by cause
 }
 
-// Job is a job of a trace, or an array of jobs that are all alike.
+// Job is a job of a trace, or an array of equal jobs.
 type Job struct {
 	Submit   time.Duration // after the trace's start
 	Runtime  time.Duration // of each
-	Expected time.Duration // what its submitter said of that; 0: nothing
+	Expected time.Duration // the submitter's estimate of the run time; 0: none
 	Need     drover.Resources
 	Count    int // at least 1
 	User     string
-	Priority int               // 0: it does not say
-	Spot     drover.SpotPolicy // empty: it does not say
+	Priority int               // 0: not in the trace
+	Spot     drover.SpotPolicy // empty: not in the trace
 }
 
-// Left is how many jobs of a trace were left out because of one thing.
+// Left is how many jobs of a trace were left out for one reason.
 type Left struct {
 	Why  string `json:"why"`
 	Jobs int    `json:"jobs"`
 }
 
-// Limits of what is read.
+// Limits of the input.
 const (
 	maxLine    = 64 << 10  // bytes
 	maxText    = 4 << 30   // bytes of a file, unpacked
@@ -60,7 +59,7 @@ const (
 	mostMemory = drover.Bytes(1) << 50
 )
 
-// Open reads the trace in a file, whose name says its format: .swf or .csv, and .gz after that if it is compressed.
+// Open reads the trace from a file, whose name gives its format: .swf or .csv, with .gz after it if compressed.
 func Open(path string) (*Trace, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -70,7 +69,7 @@ func Open(path string) (*Trace, error) {
 	return Read(path, file)
 }
 
-// cause is an error of the file system without the path, which the message has already.
+// cause removes the path from a file system error, since the message has it already.
 func cause(err error) error {
 	if e, ok := err.(*os.PathError); ok {
 		return e.Err
@@ -78,7 +77,7 @@ func cause(err error) error {
 	return err
 }
 
-// Read reads a trace from r, by the name of the file that it comes from.
+// Read reads a trace from r; name is its file's name.
 func Read(name string, r io.Reader) (*Trace, error) {
 	plain, zipped := strings.CutSuffix(strings.ToLower(name), ".gz")
 	if zipped {
@@ -106,7 +105,7 @@ func Read(name string, r io.Reader) (*Trace, error) {
 	return b.finish()
 }
 
-// bounded is a reader that fails, rather than ends, when more comes than may.
+// bounded is a reader that fails, rather than ends, when the input exceeds a limit.
 type bounded struct {
 	r    io.Reader
 	left int64
@@ -121,21 +120,21 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// builder gathers a trace.
+// builder builds a trace.
 type builder struct {
 	t     *Trace
 	file  string
-	jobs  int // elements included
+	jobs  int // including elements
 	users map[string]string
 	left  map[string]int
 }
 
-// fault is what is wrong at a place of the file; columns count from 1.
+// fault is an error at a place of the file; columns count from 1.
 func (b *builder) fault(line, column int, format string, args ...any) *drover.Error {
 	return drover.Errorf(drover.KindInvalid, "%s:%d:%d: %s", b.file, line, column, fmt.Sprintf(format, args...))
 }
 
-// add takes in a job of a line.
+// add adds a line's job.
 func (b *builder) add(j Job, line int) error {
 	if b.jobs += j.Count; b.jobs > maxJobs {
 		return b.fault(line, 1, "there are more than %d jobs", maxJobs).WithHint("simulate a part of the trace")
@@ -145,7 +144,7 @@ func (b *builder) add(j Job, line int) error {
 	return nil
 }
 
-// user is a user's name, held once however many jobs have it.
+// user returns a user's name, stored once for all the jobs that have it.
 func (b *builder) user(name string) string {
 	if known, ok := b.users[name]; ok {
 		return known
@@ -160,7 +159,7 @@ func (b *builder) user(name string) string {
 
 func (b *builder) leaveOut(why string) { b.left[why]++ }
 
-// finish puts the jobs in order and sums up what was left out.
+// finish sorts the jobs and sums up what was left out.
 func (b *builder) finish() (*Trace, error) {
 	t := b.t
 	for why, n := range b.left {

@@ -148,7 +148,7 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// sound wants of a trace what its readers promise.
+// sound checks that a trace has the properties that its readers promise.
 func sound(t *testing.T, name string, text []byte) {
 	got, err := Read(name, bytes.NewReader(text))
 	if err != nil {
