@@ -45,7 +45,7 @@ func (r *Results) openWithin(folder, name string) (*os.File, error) {
 	return f, err
 }
 
-// LogLimit is how many bytes are kept of an output stream. Of a longer one the first and the last half of so many are,
+// LogLimit is the number of bytes kept of an output stream. Of a longer one the first and the last half of so many are,
 // with a line between them: see WriteLog.
 func (r *Results) LogLimit() int64 { return r.limits.Log }
 

@@ -66,7 +66,7 @@ type checker struct {
 	done chan checkResult
 }
 
-// checkedInstance is what is known of an instance's checks.
+// checkedInstance is the state of an instance's health checks.
 type checkedInstance struct {
 	engine.Check
 	due   time.Time

@@ -29,7 +29,7 @@ import (
 	"drover/internal/wire"
 )
 
-// Config is what a Controller works with. The Controller closes none of it.
+// Config configures a Controller. The Controller closes nothing in it.
 type Config struct {
 	Fleet   string
 	Version string // of this program, for people

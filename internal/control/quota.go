@@ -33,7 +33,7 @@ type uploads struct {
 	users map[string]*sending // guarded by mu
 }
 
-// sending is what one user is sending, in addition to what was sent before.
+// sending is the amount that one user is sending, in addition to what was sent before.
 type sending struct {
 	files  int
 	sent   drover.Bytes

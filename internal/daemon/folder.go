@@ -126,7 +126,7 @@ func ReadToken(path string) (drover.Secret, error) {
 	return drover.NewSecret(token), nil
 }
 
-// refuseOpen refuses a file that others than its owner may read or write.
+// refuseOpen refuses a file that users other than its owner may read or write.
 func refuseOpen(path string, info fs.FileInfo) error {
 	mode := info.Mode()
 	if mode.Perm()&0o077 == 0 {

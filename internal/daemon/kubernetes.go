@@ -33,7 +33,7 @@ func nodeGroupOf(p config.Pool) *control.NodeGroup {
 	return g
 }
 
-// kubernetes is what a daemon does for a cluster.
+// kubernetes is the part of a daemon that serves a cluster.
 type kubernetes struct {
 	listener net.Listener
 	server   *externalgrpc.Server

@@ -61,7 +61,7 @@ func attributeName(c *config.Config) string {
 	return cmp.Or(os.Getenv("PREVMTABLE_ATTRIBUTE"), c.PoolsFrom.Attribute, "prevmtable")
 }
 
-// read is what the attribute says.
+// read is the content of the attribute.
 func (d *daemon) read(ctx context.Context, c *config.Config) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, attributeTime)
 	defer cancel()

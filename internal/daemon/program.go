@@ -11,7 +11,7 @@ import (
 	"drover/driver"
 )
 
-// Program is what a main package compiles in.
+// Program is what a main package provides.
 type Program struct {
 	Version string
 	Drivers map[string]Kind

@@ -49,7 +49,7 @@ func (d *daemon) note(err error) {
 	d.fleet.Controller.Refuse(why)
 }
 
-// notice is what anybody may be told of a configuration that is refused.
+// notice returns what anybody may know about a refused configuration.
 func (d *daemon) notice() string {
 	if d.fleet.Controller.Refused() == "" {
 		return ""

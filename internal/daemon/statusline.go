@@ -85,7 +85,7 @@ func statusAttrs(s telemetry.Snapshot) []slog.Attr {
 	return attrs
 }
 
-// mostOf is what most of them wait for.
+// mostOf returns what most of them wait for.
 func mostOf(all []drover.Waiting) (drover.Waiting, bool) {
 	if len(all) == 0 {
 		return drover.Waiting{}, false

@@ -20,7 +20,7 @@ const recheck = 10 * time.Second
 // Reach is how a handler is reached.
 type Reach struct {
 	Hosts       []string // the names and addresses that requests may ask for; nil: any
-	OpenMetrics bool     // whoever asks from this host needs no token for the metrics
+	OpenMetrics bool     // requests from this host need no token for the metrics
 }
 
 // ReachOf is how a controller is reached that listens on this address and is reached at this URL, if it has one.

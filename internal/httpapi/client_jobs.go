@@ -32,7 +32,7 @@ func (c *Client) Submit(ctx context.Context, s drover.Submission) (receipt drove
 	return receipt, err
 }
 
-// MissingInputs asks for so many at a time as the controller answers.
+// MissingInputs sends as many hashes per request as the controller accepts.
 func (c *Client) MissingInputs(ctx context.Context, hashes []string) (missing []string, err error) {
 	for part := range slices.Chunk(hashes, maxHashes) {
 		var some []string

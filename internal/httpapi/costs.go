@@ -42,7 +42,7 @@ func (h *Handler) costs(ctx context.Context, in *costsInput) (*costsOutput, erro
 	return &costsOutput{costs}, nil
 }
 
-// Times before 1970 are none of ours, and those far ahead do not fit a drover.Time.
+// Times before 1970 are not valid, and those far ahead do not fit a drover.Time.
 const lastYear = 2200
 
 func parseTime(text string) (drover.Time, error) {

@@ -71,7 +71,7 @@ func (h *Handler) putInput(ctx context.Context, in *putInputInput) (*struct{}, e
 
 var errTooLarge = errors.New("over the limit")
 
-// bounded reads no more than left bytes, and fails if there are more.
+// bounded reads at most left bytes, and fails if there are more.
 type bounded struct {
 	r    io.Reader
 	left int64

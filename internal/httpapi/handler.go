@@ -16,7 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Config is what a Handler is made of.
+// Config configures a Handler.
 type Config struct {
 	Service drover.Service
 
@@ -27,7 +27,7 @@ type Config struct {
 	Log     *slog.Logger
 	Version string                      // of the controller, for the description of the API
 	Ready   func(context.Context) error // why it is not ready to serve; nil: it always is
-	Notice  func() string               // what whoever asks whether it is ready is told beside that it is; nil: nothing
+	Notice  func() string               // text added to the readiness response; nil: none
 	Reach   Reach                       // as it begins; see Move
 	Limits  Limits
 
@@ -35,7 +35,7 @@ type Config struct {
 
 	Metrics http.Handler // answers at /metrics; nil: nothing does
 
-	Pages http.Handler                                       // answers GET and POST of what is no part of the API, by access rules of its own; nil: nothing does
+	Pages http.Handler                                       // handles GET and POST requests outside the API, with its own access rules; nil: none
 	Login func(token drover.Secret) (link string, err error) // makes a link, below the controller's URL, by which a browser gets in once with this token; nil: there are no Pages
 
 	Shared bool // every token reads what belongs to any user
@@ -138,7 +138,7 @@ func (h *Handler) recover(out *response, r *http.Request) {
 	h.refuse(out, failed())
 }
 
-// failed is what is said of a panic.
+// failed is the error for a panic.
 func failed() error {
 	return drover.Errorf(drover.KindInternal, "the controller failed to handle this request; see its log for the reason")
 }
@@ -164,7 +164,7 @@ func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
 
 type knownKey struct{}
 
-// Known says of a request to Config.Pages that whoever sends it may, so that its connection is kept.
+// Known marks the sender of a request to Config.Pages as authorized, so that its connection is kept.
 func Known(ctx context.Context) {
 	if tell, ok := ctx.Value(knownKey{}).(func()); ok {
 		tell()

@@ -58,7 +58,7 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// limiters keep the rates of the callers that were heard last. Who is forgotten begins anew.
+// limiters limit the rates of the most recent callers. A forgotten caller starts with a full allowance.
 type limiters struct {
 	mu     sync.Mutex
 	byKey  map[string]*list.Element
@@ -103,7 +103,7 @@ func (l *limiters) get(key string, r Rate) *limiter {
 // streams count what is open, or under way.
 type streams struct {
 	what     string
-	wait     time.Duration // how long whoever is refused is to wait
+	wait     time.Duration // how long a refused caller should wait
 	one, all int           // the most of one user, and of all
 
 	mu    sync.Mutex
@@ -143,7 +143,7 @@ func (s *streams) closed(user string) {
 type room struct {
 	mu    sync.Mutex
 	left  int64
-	users map[string]int64 // what each has of it
+	users map[string]int64 // bytes per user
 }
 
 func newRoom(bytes int64) *room { return &room{left: bytes, users: map[string]int64{}} }

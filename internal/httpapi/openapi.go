@@ -144,7 +144,7 @@ func answers(op *huma.Operation, contentType string, schema *huma.Schema) {
 	op.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{contentType: {Schema: schema}}}
 }
 
-// batchSchema is what a batch looks like, as package config says it.
+// batchSchema returns package config's schema of a batch.
 func batchSchema() *huma.Schema {
 	text, err := config.SubmissionSchema()
 	if err != nil {
@@ -213,7 +213,7 @@ type exchange struct {
 	status int // that of ours which stands in for huma's
 }
 
-// Unwrap is what the request and its answer are for net/http.
+// Unwrap returns the wrapped context, from which huma takes the request and the response of net/http.
 func (x *exchange) Unwrap() huma.Context { return x.exchanged }
 
 // exchanged is a huma.Context, whose name is also that of one of its methods.

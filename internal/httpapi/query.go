@@ -121,7 +121,7 @@ func nextLink(path string, q url.Values, next string) string {
 	return "<" + path + "?" + q.Encode() + `>; rel="next"`
 }
 
-// nextOf is what after is to be on the page that a Link names; empty if it names none.
+// nextOf returns the value of after for the next page that a Link header names; empty if it names none.
 func nextOf(link string) string {
 	target, rest, _ := strings.Cut(strings.TrimPrefix(link, "<"), ">")
 	u, err := url.Parse(target)

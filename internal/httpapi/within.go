@@ -17,7 +17,7 @@ func Within(h http.Handler, token drover.Secret) *Client {
 	if err != nil {
 		panic(err) // the URL is good
 	}
-	c.patience = 10 * time.Minute // whoever asks has an end of its own
+	c.patience = 10 * time.Minute // the caller has a deadline of its own
 	return c
 }
 
@@ -70,7 +70,7 @@ type innerAnswer struct {
 	sent   http.Header
 }
 
-// Header is what WriteHeader sends.
+// Header returns the headers that WriteHeader sends.
 func (a *innerAnswer) Header() http.Header { return a.header }
 
 // WriteHeader begins the answer.

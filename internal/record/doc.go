@@ -29,7 +29,7 @@ type Header struct {
 	State    int    `json:"state"`          // engine.StateVersion
 	Program  string `json:"program"`        // the version of drover
 	Settings string `json:"settings"`       // a hash of the configuration
-	Jobs     int    `json:"jobs,omitempty"` // of the State, each on a line of its own
+	Jobs     int    `json:"jobs,omitempty"` // jobs of the State, each on its own line
 }
 
 // Record is one event and the mark of its decision.

@@ -12,13 +12,13 @@ import (
 	"drover/internal/engine"
 )
 
-// Mark is what is kept of a decision: enough to tell whether another is the same and, where it is not, in what.
+// Mark summarizes a decision: enough to tell whether another is equal and, if not, how it differs.
 type Mark struct {
 	Digest  string `json:"d"`           // of the whole decision and, a byte each, of its parts
 	Outline string `json:"k,omitempty"` // the kinds of its writes and, behind a semicolon, of its effects: "attempt,element;2 start"
 }
 
-// parts are what a decision consists of, in the order of their bytes in a Digest.
+// parts are the parts of a decision, in the order of their bytes in a Digest.
 var parts = [...]string{"writes", "effects", "notes", "wake"}
 
 // whole is how many bytes of a Digest are those of the whole decision.
@@ -94,7 +94,7 @@ func KindOf(of any) string {
 	return ""
 }
 
-// fieldName is what JSON calls a field.
+// fieldName returns a field's JSON name.
 func fieldName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name

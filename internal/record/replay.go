@@ -10,7 +10,7 @@ import (
 	"drover/internal/engine"
 )
 
-// Decider is what is replayed: an engine.
+// Decider is the engine of a replay.
 type Decider interface {
 	Apply(engine.Event) engine.Decision
 }

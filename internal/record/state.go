@@ -50,7 +50,7 @@ type jobs struct {
 
 const (
 	maxJobs = 512 << 20 // bytes of a State's jobs, written in full
-	minJob  = 256       // a job counts as so many at least, for what it takes in memory
+	minJob  = 256       // the least number of bytes that a job counts as, for its use of memory
 )
 
 func newJobs() *jobs {

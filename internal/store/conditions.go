@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// conditions are what a row must meet, with the query's arguments. Only conditions in use become part of the query,
+// conditions are the conditions that a row must meet, with the query's arguments. Only conditions in use become part of the query,
 // so that SQLite sees which index to use.
 type conditions struct {
 	terms []string

@@ -85,7 +85,7 @@ func (all allBooks) report(ctx context.Context, tx *sql.Tx) (drover.Costs, error
 	return costs, nil
 }
 
-// step is what was paid in a step of time for each of the lines at their places.
+// step is the cost of each line in one step of time, by the line's position.
 func (b *books) step(at map[string]int, names map[string]jobNames) drover.CostStep {
 	sums, others := make([]drover.Money, len(at)), drover.Money(0)
 	for key, parts := range b.sums {
@@ -275,7 +275,7 @@ func (b *books) lines(ctx context.Context, tx *sql.Tx) (lines []costLine, names 
 // jobNames is the group that a job belongs to, and its name.
 type jobNames struct{ key, name string }
 
-// How the key of a job is found, by what jobs are told apart.
+// How the key of a job is found, by the grouping of jobs.
 const (
 	byNumber    = `SELECT number, CAST(number AS TEXT), name FROM jobs j`
 	byUser      = `SELECT number, user_name, '' FROM jobs j`

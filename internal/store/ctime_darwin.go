@@ -5,5 +5,5 @@ import (
 	"time"
 )
 
-// changedAt is when a file, or what is said of it, was last changed.
+// changedAt returns when a file or its metadata last changed.
 func changedAt(stat *syscall.Stat_t) time.Time { return time.Unix(stat.Ctimespec.Unix()) }

@@ -26,7 +26,7 @@ func (s *Store) AddInput(ctx context.Context, now drover.Time, user string, in d
 	})
 }
 
-// MissingInputs are the hashes whose contents the user has not sent, whoever else has.
+// MissingInputs returns the hashes whose contents the user has not sent, even if others have.
 func (s *Store) MissingInputs(ctx context.Context, user string, hashes []string) (missing []string, err error) {
 	asked, err := text(hashes)
 	if err != nil {

@@ -180,7 +180,7 @@ func indexed(a drover.Array, index int) bool {
 	return index < 0 || a.Has(index)
 }
 
-// whole is the job; of an array, all of it.
+// whole returns the job, or the whole array.
 func (j jobRow) whole() drover.Job {
 	if j.only != nil {
 		return j.tried(*j.only)

@@ -34,7 +34,7 @@ func (s *Store) JobsPage(ctx context.Context, now drover.Time, f drover.JobFilte
 	return s.listJobs(ctx, now, f, pageBytes)
 }
 
-// listJobs lists jobs of about so many bytes; 0: no limit.
+// listJobs lists jobs up to about a number of bytes; 0: no limit.
 func (s *Store) listJobs(ctx context.Context, now drover.Time, f drover.JobFilter, most int) (list []drover.Job, next drover.JobID, err error) {
 	if f.Limit == 0 || f.Limit > drover.MaxPage {
 		f.Limit = drover.MaxPage
@@ -48,7 +48,7 @@ func (s *Store) listJobs(ctx context.Context, now drover.Time, f drover.JobFilte
 	return list, next, err
 }
 
-// Job is one job, an array as a whole, or one element of it.
+// Job returns a job, a whole array, or one of its elements.
 func (s *Store) Job(ctx context.Context, now drover.Time, id drover.JobID) (job drover.Job, err error) {
 	job, _, err = s.JobLife(ctx, now, id)
 	return job, err

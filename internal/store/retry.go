@@ -235,7 +235,7 @@ func readRetry(ctx context.Context, tx *sql.Tx, id drover.JobID) (*retry, error)
 	return r, nil
 }
 
-// plan decides what waits from now on, or why nothing may.
+// plan decides which elements wait from now on, or returns why none may.
 func (r *retry) plan(ctx context.Context, tx *sql.Tx) (err error) {
 	a := r.spec.Array
 	switch {

@@ -9,7 +9,7 @@ import (
 	"drover"
 )
 
-// source is what rows are read from: a transaction or a database.
+// source is where rows are read from: a transaction or a database.
 type source interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }

@@ -15,7 +15,7 @@ import (
 // is set aside: its row is taken out and kept, its element waits, and its job has priority 0 until an operator has
 // looked whether the attempt still runs somewhere.
 
-// foul is what the engine cannot load of one element.
+// foul is the part of one element that the engine cannot load.
 type foul struct {
 	job     int64
 	index   int
@@ -109,7 +109,7 @@ func (s *Store) setAsideOne(ctx context.Context, tx *sql.Tx, f foul) error {
 	return s.putJob(ctx, tx, j)
 }
 
-// SetAside says what could not be loaded, for as long as its job is held because of it.
+// SetAside lists what could not be loaded, as long as its job is held because of it.
 func (s *Store) SetAside(ctx context.Context) (what []string, err error) {
 	err = s.look(ctx, "listing the records that were set aside", func(tx *sql.Tx) error {
 		return each(ctx, tx, func(row scanner) error {

@@ -11,7 +11,7 @@ import (
 	"drover/internal/engine"
 )
 
-// Spent is what each budget has spent in the current hour, day and month on what is over: its initial count.
+// Spent returns what each budget has spent in the current hour, day and month on finished work: its initial value.
 func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Budget) (spent []engine.Spending, err error) {
 	if len(budgets) == 0 {
 		return nil, nil

@@ -40,7 +40,7 @@ func (s *Store) OldestWaiting(ctx context.Context) (submitted drover.Time, err e
 	return submitted, nil
 }
 
-// Summary is what the fleet did and what it cost up to now.
+// Summary returns what the fleet has done and cost so far.
 func (s *Store) Summary(ctx context.Context, now drover.Time) (sum drover.Summary, err error) {
 	err = s.look(ctx, "summing up", func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `SELECT coalesce(sum(last_index - first_index + 1), 0), coalesce(sum(succeeded), 0),

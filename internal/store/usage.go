@@ -59,7 +59,7 @@ func (s *Store) PutResults(ctx context.Context, bytes map[drover.JobID]int64) er
 	})
 }
 
-// UsersOver are the users whose results take more than so many bytes.
+// UsersOver returns the users whose results take more than a number of bytes.
 func (s *Store) UsersOver(ctx context.Context, results drover.Bytes) ([]string, error) {
 	users, err := collect(ctx, s.read, readText, `SELECT user_name FROM usage WHERE results > ?`, results)
 	if err != nil {

@@ -42,7 +42,7 @@ func (h *Handler) acting(do action) http.HandlerFunc {
 // maxReason is how long a reason may be, as over the API.
 const maxReason = 1000
 
-// reason is what the form gives as one, which it has to.
+// reason returns the reason from the form, which is required.
 func (r *request) reason() (string, error) {
 	why := strings.TrimSpace(r.PostFormValue("reason"))
 	switch {

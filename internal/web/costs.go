@@ -9,7 +9,7 @@ import (
 	"drover"
 )
 
-// costPage is what money was for.
+// costPage is the page of costs.
 type costPage struct {
 	By     string
 	Label  string
@@ -131,7 +131,7 @@ func label(st drover.CostStep, step time.Duration) string {
 	return st.Since.Std().Format("Jan 2")
 }
 
-// keyOf is what a line is called.
+// keyOf returns the name of a line.
 func keyOf(l drover.CostLine, by drover.CostBy) string {
 	switch {
 	case l.Name != "":

@@ -106,14 +106,14 @@ func (a axis) place(t time.Time) float64 {
 	return min(1000, max(0, share*1000))
 }
 
-// phase is what lies between two times, as far as it is on the axis.
+// phase is the part of a period that is on the axis.
 func (a axis) phase(from, to time.Time, kind, text string) (phase, bool) {
 	p := phase{From: a.place(from), Kind: kind, Text: text}
 	p.Width = max(1, a.place(to)-p.From)
 	return p, to.After(a.from) && from.Before(a.to)
 }
 
-// life is what an instance did: it booted, was idle between its jobs, and went.
+// life is the course of an instance: its boot, its jobs, its idle times and its end.
 func life(in drover.Instance, from, to, now time.Time) (all []phase) {
 	if in.Created == nil {
 		return nil

@@ -60,7 +60,7 @@ func (h *Handler) jobs(ctx context.Context, r *request) (any, error) {
 
 var jobStates = []drover.JobState{drover.JobQueued, drover.JobRunning, drover.JobSucceeded, drover.JobFailed, drover.JobCancelled}
 
-// filter is what the form asks for. A search with a = in it is for a label.
+// filter returns the filter of the form. A search that contains = is for a label.
 func (l jobList) filter(before string) (f drover.JobFilter, err error) {
 	f = drover.JobFilter{User: l.User, Mine: l.Mine, Newest: true, Limit: jobsShown}
 	if label, value, ok := strings.Cut(l.Search, "="); ok {

@@ -62,7 +62,7 @@ func (h *Handler) logs(ctx context.Context, r *request) (any, error) {
 	return p, err
 }
 
-// logRequest is what the address asks for.
+// logRequest is the request in the URL.
 func logRequest(r *request, id drover.JobID) (ask drover.LogRequest, err error) {
 	q := r.URL.Query()
 	ask = drover.LogRequest{Job: id, Stream: drover.Stdout}

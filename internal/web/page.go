@@ -23,7 +23,7 @@ type page struct {
 	made  *template.Template
 }
 
-// navigation is what stands at the top of every page.
+// navigation is the bar at the top of every page.
 var navigation = []struct{ Path, Name string }{
 	{"/", "Overview"}, {"/jobs", "Jobs"}, {"/instances", "Instances"}, {"/pools", "Pools"}, {"/offers", "Offers"}, {"/costs", "Cost"}, {"/events", "Events"}, {"/whatif", "What if"},
 }
@@ -60,7 +60,7 @@ func parsePages(version string) map[string]*page {
 	return all
 }
 
-// frame is what a template is made from.
+// frame is the data for a template.
 type frame struct {
 	Title   string
 	Nav     string
@@ -102,7 +102,7 @@ func (h *Handler) menu(r *request) any {
 // whole writes all of a page.
 func (p *page) whole(w io.Writer, f frame) error { return p.write(w, "layout.html", f) }
 
-// write makes a template before anything of it is written.
+// write renders a template completely before it writes anything.
 func (p *page) write(w io.Writer, name string, f frame) error {
 	var made bytes.Buffer
 	if err := p.made.ExecuteTemplate(&made, name, f); err != nil {
@@ -120,7 +120,7 @@ type moved struct{ to string }
 
 func (m moved) Error() string { return "see " + m.to }
 
-// reading answers with a page or, to whoever accepts them, with its live part as server-sent events.
+// reading responds with a page or, if the client accepts them, with its live part as server-sent events.
 func (h *Handler) reading(p *page) http.HandlerFunc {
 	return h.asReader(func(w http.ResponseWriter, r *request) error {
 		w.Header().Add("Vary", "Accept")

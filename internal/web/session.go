@@ -34,7 +34,7 @@ type sessions struct {
 	codes map[string]offer // guarded by mu
 }
 
-// offer is a token for whoever shows a code in time.
+// offer is a token that is exchanged for a code before it expires.
 type offer struct {
 	token drover.Secret
 	until time.Time

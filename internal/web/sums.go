@@ -32,12 +32,12 @@ const (
 	freshSum   = 10 * time.Second
 	firstSight = 50 * time.Millisecond // how long a page waits for what was never added up
 	addingUp   = 5 * time.Minute       // at most
-	sumShare   = 2 * share             // no sooner again than after so many times as long as it took
+	sumShare   = 2 * share             // the next computation waits for this many times the duration of the last one
 )
 
 func newSums() *sums { return &sums{known: map[string]*sum{}} }
 
-// month is what the fleet cost since the month began; nil while that is not known.
+// month is the cost of the fleet since the month began; nil if not known yet.
 func (s *sums) month(r *request) *float64 {
 	f := drover.CostFilter{By: drover.CostByCloud, Since: drover.TimeOf(startOfMonth(r.now)), Limit: 1}
 	found, err := s.of(r, f, "month")

@@ -33,7 +33,7 @@ import (
 	"drover/internal/logkey"
 )
 
-// Config is what a Handler is made of.
+// Config configures a Handler.
 type Config struct {
 	Fleet        string
 	Authenticate func(ctx context.Context, token drover.Secret) (drover.Identity, error)

@@ -20,7 +20,7 @@ type WhatIf struct {
 	Trace         io.Reader // of that name
 }
 
-// Comparison is what came of it, beside what really happened and what the configuration in use would have done.
+// Comparison is the result, compared with what really happened and with the current configuration.
 type Comparison struct {
 	Columns []string
 	Rows    []ComparisonRow
@@ -63,7 +63,7 @@ const (
 	maxConfig = 1 << 20
 )
 
-// whatIfPage is the form, and what came of it.
+// whatIfPage is the form and the result.
 type whatIfPage struct {
 	Text    string
 	Since   string
@@ -93,7 +93,7 @@ func (r *request) needs(role drover.Role) error {
 	return drover.Errorf(drover.KindForbidden, "this needs the role %s, and you have %s", role, r.who.Role)
 }
 
-// tryIt simulates what the form says, one at a time, and shows what came of it below the form.
+// tryIt runs the simulation from the form, one at a time, and shows the result below the form.
 func (h *Handler) tryIt(w http.ResponseWriter, r *request) error {
 	if err := r.needs(drover.RoleAdmin); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"drover"
 )
 
-// functions are what templates write values with.
+// functions are the templates' functions for formatting values.
 var functions = template.FuncMap{
 	"usd": usd, "count": count, "took": took, "ago": ago, "clock": clock, "until": until, "percent": percent, "plural": plural, "tenth": func(v float64) float64 { return v / 10 },
 	"bytes": func(b drover.Bytes) string { return b.Rounded() }, "vcpus": func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) },
@@ -129,7 +129,7 @@ func clock(t, now time.Time) string {
 
 func iso(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// percent is a part of a whole, at most all of it.
+// percent returns a part of a whole in percent, at most 100.
 func percent(part, whole float64) float64 {
 	if whole <= 0 {
 		return 0
