@@ -191,7 +191,8 @@ func CloseClouds(clouds []control.Cloud) {
 	}
 }
 
-// Offerings returns the offerings of all clouds, as the engine will see them, and those that the configuration excludes.
+// Offerings returns the offerings of all clouds, as the engine will see them, and those that the configuration
+// excludes.
 func Offerings(ctx context.Context, clouds []control.Cloud) (all []drover.Offering, leftOut []drover.LeftOut, err error) {
 	for _, c := range clouds {
 		list, err := middleware.WithRetry(c.Driver).Offerings(ctx)

@@ -21,10 +21,10 @@ var oneCPU = drover.Shape{Need: drover.Resources{CPU: 1000, Memory: drover.GiB, 
 
 var offering = drover.Offering{Cloud: "c", Type: drover.InstanceType{Name: "one", Resources: size}, Market: drover.OnDemand}
 
-// size is what an instance has: room for one job, and a rest that is no use to any.
+// size is the resources of an instance: enough for one job, and a remainder that fits none.
 var size = drover.Resources{CPU: 1500, Memory: 2 * drover.GiB, Disk: 8 * drover.GiB}
 
-// newBusy has jobs of so many elements each; with one element they are no arrays.
+// newBusy returns a fleet with jobs of this many elements each; jobs with one element are not arrays.
 func newBusy(t testing.TB, instances, jobs, elements int) *busy {
 	t.Helper()
 	b := &busy{now: drover.Time(1e18), live: make([]drover.AttemptID, instances)}

@@ -35,7 +35,7 @@ type Stock struct {
 	UsedPrice drover.Money     // of Hourly, by attempts' part of the vCPUs
 }
 
-// StockKey is what the instances of a Stock have in common.
+// StockKey identifies the instances of a Stock.
 type StockKey struct {
 	Cloud  string
 	Type   string

@@ -139,7 +139,7 @@ func (e *Engine) failureCounts(in *fleet.Member) bool {
 		if failing < minSilent {
 			return all
 		}
-		if !all { // the undecided ones either pass, and vouch for the others, or fail too
+		if !all { // the undecided ones either pass, which clears the others, or fail too
 			return false
 		}
 		c.Checks.Since = e.s.Now

@@ -13,7 +13,7 @@ type Event struct {
 	Body Body
 }
 
-// Body is what happened. The types below are all there are.
+// Body is what happened: one of the types below.
 type Body interface{ kind() string }
 
 // Configured brings the settings; it is the first event after a start and comes again when they change.

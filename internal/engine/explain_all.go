@@ -86,7 +86,7 @@ func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
 
 func jobSubject(j *Job) string { return drover.JobID{Number: j.Number, Index: -1}.String() }
 
-// cause is what a held job waits for: no priority, so many jobs to succeed or to end, or the one job.
+// cause is what a held job waits for: a priority, a number of jobs to succeed or to end, or a single job.
 type cause struct {
 	succeed, end int
 	one          int64

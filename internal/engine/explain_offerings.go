@@ -53,7 +53,7 @@ func matches(part, word string) bool {
 	return part == word || part == "" || err == nil && ok
 }
 
-// explainOffering explains an offering; general is what affects its whole cloud.
+// explainOffering explains an offering; general are the causes that affect its whole cloud.
 func (e *Engine) explainOffering(o drover.Offering, general []Verdict) drover.Explanation {
 	x := drover.Explanation{Subject: o.Name()}
 	for _, b := range e.market.Blocks() {
@@ -121,7 +121,7 @@ func (e *Engine) Offers() []OfferState {
 	return list
 }
 
-// obstacles is what prevents renting, collected with one look at each instance.
+// obstacles are what prevents renting, collected in one pass over the instances.
 type obstacles struct {
 	e      *Engine
 	clouds map[string][]Verdict // what affects a whole cloud

@@ -102,7 +102,7 @@ func (s *stranger) wait() {
 	}
 }
 
-// wake lets time pass until the engine asked to be woken, so many times.
+// wake advances the time to the engine's next wake-up, this many times.
 func (s *stranger) wake(times int) {
 	for range times {
 		if at := s.e.State().Wake; at > s.now {

@@ -23,7 +23,7 @@ type admission struct {
 	left      market.Limits    // what they leave of the limits within clouds
 }
 
-// purchaseCost is what one purchase uses up.
+// purchaseCost is what one purchase uses.
 type purchaseCost struct {
 	made bool // it is still wanted
 	of   drover.Offering

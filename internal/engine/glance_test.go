@@ -70,7 +70,7 @@ func TestStatusOfManyThatWait(t *testing.T) {
 	})
 }
 
-// refused is a fleet in which so many groups wait, each for a reason of its own.
+// refused returns a fleet in which this many groups wait, each for its own reason.
 func refused(t *testing.T, groups int) *engine.Engine {
 	t.Helper()
 	fleet := newBusy(t, 1, 1, 1)
@@ -138,7 +138,7 @@ func TestExplainAll(t *testing.T) {
 	})
 }
 
-// booting is a fleet in which so many instances boot, each for a group of its own.
+// booting returns a fleet in which this many instances boot, each for its own group.
 func booting(t testing.TB, groups int) *engine.Engine {
 	t.Helper()
 	b := newBusy(t, 1, 1, 1)

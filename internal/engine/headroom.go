@@ -16,7 +16,7 @@ import (
 // lack of money, which would leave few jobs on an instance chosen for many, or let one long job exclude others that are
 // affordable.
 
-// headroom is what the budgets have left for a plan.
+// headroom is what remains of the budgets for a plan.
 type headroom struct {
 	e        *Engine
 	offers   []drover.Offering              // cheapest vCPUs first

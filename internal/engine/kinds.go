@@ -2,10 +2,10 @@ package engine
 
 import "drover"
 
-// Kind names what happened, in the word that an event is encoded with.
+// Kind returns the name of the event in its encoding.
 func (ev Event) Kind() string { return ev.Body.kind() }
 
-// Kind names what is to be done, in the word that the effect is encoded with; empty for an Effect that is none.
+// Kind returns the name of the effect in its encoding; empty for the zero Effect.
 func (f Effect) Kind() string {
 	switch {
 	case f.ListOfferings != nil:
@@ -44,7 +44,7 @@ func (f Effect) Kind() string {
 	return ""
 }
 
-// CloudName is the cloud that the effect calls, or whose instance it connects to; empty if it concerns none.
+// CloudName returns the cloud that the effect calls, or whose instance it connects to; empty if there is none.
 func (f Effect) CloudName() string {
 	switch {
 	case f.ListOfferings != nil:
@@ -71,7 +71,7 @@ func (f Effect) CloudName() string {
 	return ""
 }
 
-// InstanceID is the instance that the effect is for, 0 if for none.
+// InstanceID returns the instance that the effect is for; 0 if there is none.
 func (f Effect) InstanceID() int64 {
 	switch {
 	case f.Describe != nil:
@@ -104,7 +104,7 @@ func (f Effect) InstanceID() int64 {
 	return 0
 }
 
-// Answer is the effect that the event answers, by its ID, and how that failed, nil if it did not; 0 for an event that
+// Answer returns the ID of the effect that the event answers, and its error, nil if it succeeded; 0 for an event that
 // answers none.
 func Answer(body Body) (effect int64, err *drover.Error) {
 	switch b := body.(type) {

@@ -214,7 +214,7 @@ func (e *Engine) limitsLeft() market.Limits {
 	return slices.Clone(e.limitsCache.limits)
 }
 
-// limitsLeft is what the limits leave, and the revisions of fleet and types for which that holds.
+// limitsLeft is what remains of the limits, as of certain revisions of the fleet and the types.
 type limitsLeft struct {
 	fleet, types int
 	limits       market.Limits

@@ -87,7 +87,7 @@ func (p *player) pools() {
 	}
 }
 
-// known is what a list shows of an instance of a pool that the engine knows.
+// known returns how a list shows a known instance of a pool.
 func (p *player) known(s *engine.Sighting) {
 	for _, in := range p.e.Instances() {
 		if in.Name == s.Name && in.Pool != "" {

@@ -11,7 +11,7 @@ import (
 	"drover/internal/engine/verdict"
 )
 
-// PoolState is what was found out about a pool since the engine started.
+// PoolState is what the engine has observed of a pool since it started.
 type PoolState struct {
 	Name       string       `json:"name"`
 	Exhausted  []Exhaustion `json:"exhausted,omitempty"`  // by cloud and zone

@@ -129,7 +129,7 @@ type Lifecycle struct {
 	Sharing          drover.Sharing `json:"sharing,omitempty"`     // whose jobs may share an instance
 }
 
-// Group is what was found out about the waiting jobs of a key.
+// Group is what the engine has found out about the waiting jobs of a key.
 type Group struct {
 	Key   GroupKey `json:"key"`
 	Unmet int      `json:"unmet,omitempty"` // elements for which the last plan found nothing
@@ -153,7 +153,7 @@ type Group struct {
 	Blocks  string        `json:"blocks,omitempty"`  // the blocks it waits for
 }
 
-// Pending is what is still to be done.
+// Pending is the work that the engine still has to do.
 type Pending struct {
 	Replace bool `json:"replace,omitempty"` // work may fit somewhere
 	Replan  bool `json:"replan,omitempty"`  // what may be rented has changed

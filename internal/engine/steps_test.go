@@ -18,7 +18,7 @@ import (
 // them for a whole process, as it does for coverage, so the tests are built for that once and run twice for each
 // figure: up to before what is measured, and with it.
 
-// herdRun is what such a process does.
+// herdRun is one run of such a process.
 var herdRun = flag.String("herd", "", "what a herd goes through for its steps to be counted: INSTANCES JOBS SHAPES GANG FEATURES EVENT TIMES")
 
 // features are settings under which herds are measured.
@@ -42,7 +42,7 @@ func everyFeature() Settings {
 	return s
 }
 
-// events are what herds hear.
+// events are the events that herds receive.
 var events = map[string]func(*herd){
 	"submitted": (*herd).submit,
 	"finished":  (*herd).finish,

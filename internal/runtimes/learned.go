@@ -39,8 +39,8 @@ func (a Apart) See(group Learned) Apart {
 	return Apart{min(all, memory), (a.Count*a.Var + group.Count*group.Var) / all}
 }
 
-// Given returns the standard deviation within a group, if whole is that of all observations. The fewer groups were seen,
-// the closer it is to whole.
+// Given returns the standard deviation within a group, if whole is that of all observations. The fewer groups were
+// seen, the closer it is to whole.
 func (a Apart) Given(whole int64) int64 {
 	return min(whole, root((a.Count*a.Var+trust*(whole*whole/Octave))/(a.Count+trust)*Octave))
 }
@@ -48,8 +48,8 @@ func (a Apart) Given(whole int64) int64 {
 // trust is the number of observations that weigh as much as the prior.
 const trust = 3
 
-// Given returns the distribution of a part of a whole, such as one user's jobs among everybody's. The fewer observations
-// there are, the closer it is to the whole's.
+// Given returns the distribution of a part of a whole, such as one user's jobs among everybody's. The fewer
+// observations there are, the closer it is to the whole's.
 func (l Learned) Given(whole Dist) Dist {
 	n, all := l.Count, l.Count+trust
 	if n == 0 {

@@ -1,7 +1,7 @@
 // Package runtimes models how long jobs run. A run time has a log-normal distribution (Dist). How much longer a running
 // job takes depends on how long it has run already: the longer it has run, the longer it will run. An instance lives
-// until the last of its jobs ends (Longest), and a job extends that life by the time for which it is expected to outlast
-// the others (Beyond). Distributions are learned from jobs that have ended (Learned).
+// until the last of its jobs ends (Longest), and a job extends that life by the time for which it is expected to
+// outlast the others (Beyond). Distributions are learned from jobs that have ended (Learned).
 //
 // The package has no side effects and uses only integers, so equal inputs give equal results on every processor.
 package runtimes
@@ -68,8 +68,8 @@ func Exp(log int64) time.Duration {
 	return time.Duration(x >> (62 - whole))
 }
 
-// Calculations represent a distribution by points: a quarter of a standard deviation apart, from 2.5 standard deviations
-// below the median to 4 above it.
+// Calculations represent a distribution by points: a quarter of a standard deviation apart, from 2.5 standard
+// deviations below the median to 4 above it.
 const (
 	lowest   = -10
 	highest  = 16

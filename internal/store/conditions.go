@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// conditions are the conditions that a row must meet, with the query's arguments. Only conditions in use become part of the query,
-// so that SQLite sees which index to use.
+// conditions are the conditions that a row must meet, with the query's arguments. Only conditions in use become part of
+// the query, so that SQLite sees which index to use.
 type conditions struct {
 	terms []string
 	args  []any

@@ -1,7 +1,7 @@
 // Package budget tracks what the fleet has spent and committed in each window of each budget, and says what would
 // exceed a limit.
 //
-// The model: a Claim is what one instance costs and has committed, as plain data. The Ledger holds an entry for each
+// The model: a Claim is the cost and the commitment of one instance, as plain data. The Ledger holds an entry for each
 // claim: what it adds to each account (one window of one budget). A Commitment is money that a decision would commit;
 // it is refused if it would overdraw an account. The package knows neither instances nor jobs: the engine turns them
 // into claims and reports changes.

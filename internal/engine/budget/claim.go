@@ -15,7 +15,7 @@ const Never = drover.Time(math.MaxInt64)
 // Horizon returns how long money is committed for a job with this timeout: the timeout, or an hour if it has none.
 func Horizon(timeout time.Duration) time.Duration { return cmp.Or(timeout, time.Hour) }
 
-// Claim is what one instance costs and what is committed to its jobs. It does not depend on the current time.
+// Claim is the cost of one instance and the money committed to its jobs. It does not depend on the current time.
 type Claim struct {
 	Asked   drover.Time // when its cloud was first asked to create it
 	Created drover.Time // when its bill begins; 0: not known yet

@@ -74,7 +74,7 @@ func (a *Account) Emptied(now drover.Time) *Account {
 	return empty
 }
 
-// entry is what an instance adds to the accounts.
+// entry is an instance's contribution to the accounts.
 type entry struct {
 	id    int64
 	claim Claim

@@ -7,14 +7,14 @@ import (
 	"drover"
 )
 
-// Spending is what finished work has spent of a budget: instances that are gone, or final attempts.
+// Spending is what finished work has spent of a budget: that of departed instances, or of final attempts.
 type Spending struct {
 	Scope   string                  `json:"scope"`
 	Windows [windows]WindowSpending `json:"spells"`
 	Dropped bool                    `json:"dropped,omitempty"` // the budget is no longer configured
 }
 
-// WindowSpending is what was spent in the current window.
+// WindowSpending is the spending in the current window.
 type WindowSpending struct {
 	Begin    drover.Time  `json:"begin"`
 	Cost     drover.Money `json:"cost"`
@@ -76,7 +76,7 @@ func (l *Ledger) State() (spent drover.Money, spending []Spending, turn drover.T
 }
 
 // Keep starts counting for budgets that are newly configured, stops for those that are gone, and returns the changes.
-// past is what new budgets have already spent.
+// past is what new budgets have spent before they were configured.
 func (l *Ledger) Keep(past []Spending) (changed []Spending) {
 	var kept []Spending
 	for _, b := range l.settings.Budgets {

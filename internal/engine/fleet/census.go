@@ -43,7 +43,7 @@ type Owned struct {
 // Owned returns what the owner with a mark has.
 func (f *Fleet) Owned(mark string) Owned { return f.Census().owned[mark] }
 
-// kindKey is what the instances of a kind have in common.
+// kindKey identifies the instances of a kind.
 type kindKey struct {
 	cloud, zone string
 	typ         drover.InstanceType

@@ -26,7 +26,7 @@ type Member struct {
 	counted counted          // how the census counts it
 }
 
-// Policy is what the configuration says about an instance now.
+// Policy is the current configuration of an instance.
 type Policy struct {
 	Leaving bool           // its cloud is no longer configured
 	NoJobs  bool           // its owner allows no jobs on it
@@ -35,7 +35,7 @@ type Policy struct {
 	Sharing drover.Sharing // whose jobs may share it
 }
 
-// Rate is what an instance's price depends on, apart from commitments: the market as of a revision.
+// Rate identifies what an instance's price depends on, apart from commitments: the market as of a revision.
 type Rate struct {
 	Revision   int
 	Zone, Type string

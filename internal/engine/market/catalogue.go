@@ -7,8 +7,8 @@ import (
 	"drover"
 )
 
-// Catalogue is what one cloud offers. It is updated by differences from the known one, which both sides identify by its
-// hash. So a cloud with thousands of offerings, of which a few prices move, adds only those few to a recording.
+// Catalogue is the offerings of one cloud. It is updated by differences from the known one, which both sides identify
+// by its hash. So a cloud with thousands of offerings, of which a few prices move, adds only those few to a recording.
 type Catalogue struct {
 	Name      string            `json:"name"` // of the cloud
 	Offerings []drover.Offering `json:"offerings"`

@@ -6,7 +6,7 @@ import (
 	"drover"
 )
 
-// Limits is what each of the operator's limits leaves. It is negative after a limit was lowered, or instances were
+// Limits is what remains of each of the operator's limits. It is negative after a limit was lowered, or instances were
 // adopted. An instance counts against each limit that covers anything it may be: until its cloud has chosen, any of its
 // candidates.
 type Limits []drover.Limit

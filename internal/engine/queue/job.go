@@ -49,7 +49,7 @@ type Grown struct {
 	Blocked time.Duration `json:"blocked,omitempty"` // like the job's, for these
 }
 
-// Element is what is remembered of a job or array element between attempts.
+// Element is the record of a job or array element between attempts.
 type Element struct {
 	Index   int `json:"index"`
 	Number  int `json:"number"`            // of its last attempt

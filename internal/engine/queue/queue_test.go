@@ -60,7 +60,7 @@ func TestRangesAreASetOfIndexes(t *testing.T) {
 	})
 }
 
-// array is a job of so many elements, all of which wait.
+// array returns a job with this many elements, all of which wait.
 func array(number int64, n int) queue.Job {
 	return queue.NewJob(number, "ada", drover.JobSpec{Array: drover.Array{Set: true, Last: n - 1}, Priority: 1})
 }

@@ -2,7 +2,7 @@
 //
 // The model: a decision that something waits, stops or goes is recorded as a Verdict: its cause, since when it holds,
 // when to try again, and words for people. The parts of the State that later decisions depend on hold Verdicts. A
-// Reason is what people and programs outside are told; it is rendered from a Verdict as it leaves the engine.
+// Reason is what people and other programs see; it is rendered from a Verdict as it leaves the engine.
 //
 // The invariants: a decision reads a Verdict's cause and times, never its text, and never a Reason. So words and codes
 // can change freely; a test of the engine changes all of them and expects the same decisions.
