@@ -23,7 +23,7 @@ type Dir struct {
 	lock *os.File
 }
 
-// partial is the folder in a Dir, and in Results, for what has no name yet.
+// partial is the folder in a Dir, and in Results, for files that have no name yet.
 const partial = ".partial"
 
 // OpenDir opens the folder at path, or makes it, readable by this user only.
@@ -35,7 +35,7 @@ func OpenDir(path string) (*Dir, error) {
 	return &Dir{root, lock}, nil
 }
 
-// openRoot opens a folder that has a place for what is partial, and sweeps what a crash left there.
+// openRoot opens a folder with a subfolder for partial files, and removes what a crash left there.
 func openRoot(path string, perm fs.FileMode) (*os.Root, *os.File, error) {
 	if err := os.MkdirAll(path, perm); err != nil {
 		return nil, nil, err
@@ -54,7 +54,7 @@ func openRoot(path string, perm fs.FileMode) (*os.Root, *os.File, error) {
 	return root, lock, nil
 }
 
-// lockFolder makes this process the one that has the folder open; the lock ends with the file.
+// lockFolder locks the folder for this process; closing the file releases the lock.
 func lockFolder(path string) (*os.File, error) {
 	f, err := folderlock.Try(path)
 	if f == nil && err == nil {
@@ -63,10 +63,10 @@ func lockFolder(path string) (*os.File, error) {
 	return f, err
 }
 
-// Close lets go of the folder.
+// Close releases the folder.
 func (d *Dir) Close() error { return errors.Join(d.root.Close(), d.lock.Close()) }
 
-// Put keeps all that r gives, and returns its hash and size.
+// Put stores everything in r, and returns its hash and size.
 func (d *Dir) Put(ctx context.Context, r io.Reader) (hash string, size int64, err error) {
 	if hash, size, err = d.put(ctx, r, admitAll); err != nil {
 		return "", 0, fmt.Errorf("storing a file: %w", err)
@@ -74,8 +74,8 @@ func (d *Dir) Put(ctx context.Context, r io.Reader) (hash string, size int64, er
 	return hash, size, nil
 }
 
-// PutAs keeps all that r gives, at most limit bytes, if it has the hash. KindInvalid: it has another, or is longer;
-// then nothing of it is kept.
+// PutAs stores everything in r, at most limit bytes, if it has the hash. KindInvalid: it has another, or is longer;
+// then nothing is stored.
 func (d *Dir) PutAs(ctx context.Context, hash string, r io.Reader, limit int64) error {
 	if err := checkHash(hash); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (d *Dir) PutAs(ctx context.Context, hash string, r io.Reader, limit int64) 
 
 func admitAll(string, int64) error { return nil }
 
-// put keeps what admit does not refuse.
+// put stores what admit does not refuse.
 func (d *Dir) put(ctx context.Context, r io.Reader, admit func(hash string, size int64) error) (hash string, size int64, err error) {
 	name, f, err := newPartial(d.root)
 	if err != nil {
@@ -110,8 +110,7 @@ func (d *Dir) put(ctx context.Context, r io.Reader, admit func(hash string, size
 	return hash, size, d.name(name, hash)
 }
 
-// PutFile keeps the contents of the file at path as they are while they are read. The copy does not change when the
-// file does.
+// PutFile stores a copy of the file at path, as it is while it is read. The copy does not change when the file does.
 func (d *Dir) PutFile(ctx context.Context, path string) (hash string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -121,8 +120,8 @@ func (d *Dir) PutFile(ctx context.Context, path string) (hash string, size int64
 	return d.Put(ctx, f)
 }
 
-// name gives a filled file the name of its contents. It takes the place of the same contents if they are there already,
-// so that how long it takes does not tell a stranger whether they were.
+// name gives a filled file the name of its contents. It replaces the same contents if they exist already, so that the
+// time this takes does not reveal to a stranger whether they did.
 func (d *Dir) name(from, hash string) error {
 	if err := d.root.MkdirAll(path.Dir(place(hash)), 0o700); err != nil {
 		return err
@@ -133,13 +132,13 @@ func (d *Dir) name(from, hash string) error {
 	return syncFolder(d.root, path.Dir(place(hash)))
 }
 
-// Has reports whether there are contents of this hash.
+// Has reports whether there are contents with this hash.
 func (d *Dir) Has(hash string) bool {
 	_, there := d.Size(hash)
 	return there
 }
 
-// Size is how many bytes the contents of this hash have, if they are there.
+// Size returns the size of the contents with this hash in bytes, if they exist.
 func (d *Dir) Size(hash string) (size int64, there bool) {
 	if checkHash(hash) != nil {
 		return 0, false
@@ -151,7 +150,7 @@ func (d *Dir) Size(hash string) (size int64, there bool) {
 	return info.Size(), true
 }
 
-// Each hands the hashes of what is in each of the Dir's folders, and was put there before a time, to do.
+// Each calls do for each of the Dir's folders, with the hashes of the contents stored there before a time.
 func (d *Dir) Each(before time.Time, do func(hashes []string) error) error {
 	folders, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
@@ -182,7 +181,7 @@ func (d *Dir) Each(before time.Time, do func(hashes []string) error) error {
 	return nil
 }
 
-// Remove takes contents away, if they are there.
+// Remove removes contents, if they exist.
 func (d *Dir) Remove(hash string) error {
 	if err := checkHash(hash); err != nil {
 		return err
@@ -190,7 +189,7 @@ func (d *Dir) Remove(hash string) error {
 	return d.root.RemoveAll(place(hash))
 }
 
-// Open opens the contents of this hash. The caller closes them.
+// Open opens the contents with this hash. The caller closes them.
 func (d *Dir) Open(hash string) (*os.File, error) {
 	if err := checkHash(hash); err != nil {
 		return nil, err
@@ -202,10 +201,10 @@ func (d *Dir) Open(hash string) (*os.File, error) {
 	return f, err
 }
 
-// place is where contents are, spread over 256 folders.
+// place returns the path of contents, which are spread over 256 folders.
 func place(hash string) string { return path.Join(hash[:2], hash) }
 
-// checkHash refuses what is no hash, and with it every path that a stranger could pass for one.
+// checkHash refuses text that is not a hash, and so every path that a stranger could pass off as one.
 func checkHash(hash string) error {
 	if raw, err := hex.DecodeString(hash); err != nil || len(raw) != sha256.Size || hex.EncodeToString(raw) != hash {
 		return drover.Errorf(drover.KindInvalid, "%.80q is not a hash", hash)

@@ -13,9 +13,9 @@ import (
 	"drover"
 )
 
-// OpenOutput opens a file that Receive has returned. It may have been changed since by whoever owns the folder: its
-// hash tells. KindNotFound: it is not there, or no plain file within the element's folder, wherever its path or a link
-// may lead.
+// OpenOutput opens a file that Receive has returned. The owner of the folder may have changed it since: its hash shows
+// that. KindNotFound: it does not exist, or is not a plain file within the element's folder, wherever its path or a
+// link may lead.
 func (r *Results) OpenOutput(job string, index int, file drover.File) (io.ReadSeekCloser, error) {
 	at, err := folder(job, index)
 	if err != nil {
@@ -45,12 +45,12 @@ func (r *Results) openWithin(folder, name string) (*os.File, error) {
 	return f, err
 }
 
-// LogLimit is the number of bytes kept of an output stream. Of a longer one the first and the last half of so many are,
-// with a line between them: see WriteLog.
+// LogLimit is the number of bytes kept of an output stream. Of a longer one, half as many at the beginning and at the
+// end are kept, with a line between them: see WriteLog.
 func (r *Results) LogLimit() int64 { return r.limits.Log }
 
-// OpenLog opens what is kept of an output stream, and says how long that is. An attempt that ends while it is read puts
-// another file in its place; what was opened stays as it is. KindNotFound: there is none.
+// OpenLog opens what is kept of an output stream, and returns its length. An attempt that ends during reading replaces
+// the file; the open file stays as it is. KindNotFound: there is none.
 func (r *Results) OpenLog(job string, index int, stream string) (io.ReadSeekCloser, int64, error) {
 	name, err := logName(job, index, stream)
 	if err != nil {
@@ -78,10 +78,10 @@ func (r *Results) OpenAttemptLog(job string, index, attempt int, stream string) 
 	return f, err
 }
 
-// errNotPlain is the error for what is there and is no plain file.
+// errNotPlain is the error for something that exists but is not a plain file.
 var errNotPlain = errors.New("not a plain file")
 
-// openPlain opens a plain file. It does not wait for anyone at the other end of what is none.
+// openPlain opens a plain file. It does not wait for a writer if the file is a pipe.
 func openPlain(root *os.Root, name string) (*os.File, int64, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -97,8 +97,8 @@ func openPlain(root *os.Root, name string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// absent reports whether an error of opening says that there is nothing to be opened, rather than that it could not be:
-// where the kernel did not say it, the root has, of a name that leads out of it, or openPlain.
+// absent reports whether an error of opening means that there is nothing to open, rather than that opening failed. An
+// error that is not the kernel's means it too: it is the root's, for a name that leads out of it, or openPlain's.
 func absent(err error) bool {
 	var errno syscall.Errno
 	if err == nil || !errors.As(err, &errno) {

@@ -19,9 +19,9 @@ import (
 	"drover"
 )
 
-// Receive unpacks the outputs of an element from a tar stream that its instance sends, and puts them in the place of
-// whatever an earlier attempt left. It reads the stream to its end, and an error there, or anywhere before, leaves the
-// earlier outputs as they were. An empty archive leaves no folder. The files come back in the archive's order.
+// Receive unpacks the outputs of an element from a tar stream that its instance sends, and replaces the outputs of an
+// earlier attempt with them. It reads the stream to its end; an error anywhere in it leaves the earlier outputs as they
+// were. An empty archive leaves no folder. It returns the files in the archive's order.
 func (r *Results) Receive(ctx context.Context, job string, index int, stream io.Reader) ([]drover.File, error) {
 	at, err := folder(job, index)
 	if err != nil {
@@ -52,8 +52,8 @@ func (r *Results) receive(ctx context.Context, at string, stream io.Reader) ([]d
 	return u.files, r.replace(temporary, at, len(u.files) == 0)
 }
 
-// replace puts the new folder in the place of the old. A crash between the two renames leaves neither: the attempt is
-// not final yet, so its outputs will be sent again.
+// replace replaces the old folder with the new one. A crash between the two renames leaves neither: the attempt is not
+// final yet, so its outputs will be sent again.
 func (r *Results) replace(fresh, at string, empty bool) error {
 	old := path.Join(partial, rand.Text())
 	if err := r.root.Rename(at, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -73,21 +73,21 @@ func (r *Results) replace(fresh, at string, empty bool) error {
 	return r.root.RemoveAll(old)
 }
 
-// unpacker unpacks an archive of a stranger's.
+// unpacker unpacks an untrusted archive.
 type unpacker struct {
 	ctx     context.Context
 	into    *os.Root
-	left    Limits // what may still come
-	entries int    // files, folders and links that have come
+	left    Limits // what is still allowed
+	entries int    // files, folders and links so far
 	files   []drover.File
 	made    []string // folders
-	links   []link   // which come last
+	links   []link   // made last
 }
 
-// link is a symbolic link within the folder, and where that leads.
+// link is a symbolic link within the folder, and its target.
 type link struct{ name, to string }
 
-// maxPadding is how much may follow the archive within its stream.
+// maxPadding is how many bytes may follow the archive within its stream.
 const maxPadding = 1 << 20
 
 func (u *unpacker) unpack(stream io.Reader) error {
@@ -116,7 +116,7 @@ func (u *unpacker) unpack(stream io.Reader) error {
 // mostLinks is how many links that lead to each other are followed, as Linux does.
 const mostLinks = 40
 
-// listLinks lists what the links lead to under their names as well, since whoever fetches files one by one gets no
+// listLinks also lists the targets of links under the links' names, since callers that fetch files one by one get no
 // links.
 func (u *unpacker) listLinks() error {
 	to := make(map[string]string, len(u.links))
@@ -126,7 +126,7 @@ func (u *unpacker) listLinks() error {
 	byPath := func(f drover.File, name string) int { return strings.Compare(f.Path, name) }
 	files := slices.SortedFunc(slices.Values(u.files), func(a, b drover.File) int { return byPath(a, b.Path) })
 	for _, l := range u.links {
-		var errno syscall.Errno // of a link that leads nowhere, or round
+		var errno syscall.Errno // of a link that leads nowhere, or in a circle
 		if _, err := u.into.Stat(l.name); err != nil && !errors.As(err, &errno) {
 			return refuse(true, "the link %.80q leads out of the folder through other links", l.name)
 		}
@@ -142,7 +142,7 @@ func (u *unpacker) listLinks() error {
 			continue
 		}
 		if target == "." || strings.HasPrefix(l.name, target+"/") {
-			continue // it leads to a folder that it is in
+			continue // it leads to a folder that contains it
 		}
 		at, _ = slices.BinarySearchFunc(files, target+"/", byPath)
 		for ; at < len(files) && strings.HasPrefix(files[at].Path, target+"/"); at++ {
@@ -157,7 +157,7 @@ func (u *unpacker) listLinks() error {
 	return nil
 }
 
-// refuse is an error if it has come to that.
+// refuse returns an error if bad.
 func refuse(bad bool, format string, args ...any) error {
 	if !bad {
 		return nil
@@ -194,8 +194,8 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	return err
 }
 
-// fewEntries is of how many files and folders each is waited for. The disk takes a millisecond for each, so many of
-// them are waited for together.
+// fewEntries is up to how many files and folders each is synced by itself. The disk takes a millisecond for each, so
+// more of them are synced together.
 const fewEntries = 100
 
 func (u *unpacker) few() bool { return u.entries <= fewEntries }
@@ -208,7 +208,8 @@ func (u *unpacker) write(f *os.File, content io.Reader) (hash string, size int64
 	return hash, size, errors.Join(err, f.Close())
 }
 
-// folders makes a folder and those above it; each counts against the limit, or a few long names could make millions.
+// folders makes a folder and those above it; each counts against the limit, since a few long names could otherwise make
+// millions.
 func (u *unpacker) folders(name string) error {
 	if name == "." {
 		return nil
@@ -228,7 +229,7 @@ func (u *unpacker) folders(name string) error {
 
 const tooMany = "there are too many files and folders among the outputs: pack them into an archive"
 
-// admit checks an entry before anything is done about it, and returns its name.
+// admit checks an entry before anything is done with it, and returns its name.
 func (u *unpacker) admit(header *tar.Header) (name string, err error) {
 	name = path.Clean(header.Name)
 	u.left.Bytes -= max(header.Size, 0)

@@ -14,29 +14,29 @@ import (
 	"drover"
 )
 
-// Limits bound what one attempt may leave.
+// Limits bound the results of one attempt.
 type Limits struct {
 	Files int   // files and folders among its outputs
 	Bytes int64 // of its outputs together
 	Name  int   // bytes in the path of one of them
-	Names int   // and of all of them together, which are listed in one answer
+	Names int   // and in all the paths together, which are listed in one answer
 	Log   int64 // bytes kept of each output stream
 }
 
-// DefaultLimits are generous to people and still keep a controller's disk from one job.
+// DefaultLimits returns limits that are generous to people and still protect a controller's disk from one job.
 func DefaultLimits() Limits {
 	return Limits{Files: 20_000, Bytes: 64 << 30, Name: 1024, Names: 4 << 20, Log: 16 << 20}
 }
 
-// Results is the folder for what the jobs of a batch leave.
+// Results is the folder for the results of a batch's jobs.
 type Results struct {
 	root   *os.Root
 	lock   *os.File
 	limits Limits
 }
 
-// OpenResults opens the folder at path, or makes it. Results of earlier attempts in it stay until newer ones take their
-// places.
+// OpenResults opens the folder at path, or makes it. Results of earlier attempts in it stay until newer ones replace
+// them.
 func OpenResults(path string, limits Limits) (*Results, error) {
 	root, lock, err := openRoot(path, 0o755)
 	if err != nil {
@@ -45,13 +45,13 @@ func OpenResults(path string, limits Limits) (*Results, error) {
 	return &Results{root, lock, limits}, nil
 }
 
-// Close lets go of the folder, in which only results remain.
+// Close releases the folder, in which only results remain.
 func (r *Results) Close() error {
 	return errors.Join(r.root.RemoveAll(partial), r.root.Close(), r.lock.Close())
 }
 
-// folder is where the outputs of an element are. The names of jobs are checked, but what they may hold is decided
-// elsewhere: here it matters only that they are one step down.
+// folder returns the folder for the outputs of an element. Other code checks which characters a job's name may have;
+// this only ensures that it is one step down.
 func folder(job string, index int) (string, error) {
 	if !fs.ValidPath(job) || path.Base(job) != job || job == "." || job == partial || job == logs {
 		return "", drover.Errorf(drover.KindInvalid, "%.80q cannot be the name of a job's folder", job)
@@ -84,13 +84,13 @@ func (r *Results) Has(job string, index int) bool {
 	return false
 }
 
-// Section gives n bytes of a stream from offset on. It is asked for the parts that are kept, one after the other. What
-// it gives beyond n is not read; if it gives less, the log is not kept.
+// Section returns n bytes of a stream from offset on. It is called for the parts that are kept, one after the other.
+// Anything beyond n is not read; if there is less, the log is not kept.
 type Section func(offset, n int64) (io.Reader, error)
 
-// WriteLog keeps an output stream of size bytes, in place of an earlier attempt's. Of one over the limit it keeps head
-// and tail, with a line between them that says what is missing; only those two are asked for. An empty stream leaves no
-// file.
+// WriteLog keeps an output stream of size bytes, in place of an earlier attempt's. Of one over the limit it keeps the
+// head and the tail, with a line between them about what is missing; it requests only those two. An empty stream leaves
+// no file.
 func (r *Results) WriteLog(ctx context.Context, job string, index int, stream string, size int64, section Section) error {
 	name, err := logName(job, index, stream)
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *Results) GrowLog(job string, index int, stream string, offset int64, pi
 	if err := r.root.MkdirAll(logs, 0o755); err != nil {
 		return err
 	}
-	if offset == 0 { // who reads an earlier one goes on with that
+	if offset == 0 { // a reader of an earlier log continues with that
 		if err := r.root.RemoveAll(name); err != nil {
 			return err
 		}
@@ -130,8 +130,8 @@ func (r *Results) GrowLog(job string, index int, stream string, offset int64, pi
 	return errors.Join(err, f.Close())
 }
 
-// KeepLogs sets the logs that there are of an element, which are of an earlier attempt, aside under that attempt's
-// number, so that those of a later one can take their places. Doing it again changes nothing.
+// KeepLogs sets aside the existing logs of an element, under the number of the earlier attempt that wrote them, so that
+// a later attempt's can replace them. Repeating it changes nothing.
 func (r *Results) KeepLogs(job string, index, attempt int) error {
 	if err := r.root.MkdirAll(attempts, 0o755); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (r *Results) KeepLogs(job string, index, attempt int) error {
 			continue
 		}
 		if err = r.root.Rename(name, kept); absent(err) {
-			err = r.root.WriteFile(kept, nil, 0o644) // it wrote nothing
+			err = r.root.WriteFile(kept, nil, 0o644) // the attempt wrote nothing
 		}
 		if err != nil {
 			return fmt.Errorf("keeping the log of attempt %d of job %s: %w", attempt, job, err)
@@ -155,7 +155,7 @@ func (r *Results) KeepLogs(job string, index, attempt int) error {
 	return nil
 }
 
-// Remove takes away all that elements of a job have left: index -1 for a job that is no array.
+// Remove removes the results of elements of a job: index -1 for a job that is not an array.
 func (r *Results) Remove(job string, indexes []int) error {
 	at, err := folder(job, -1)
 	if err != nil {
@@ -186,7 +186,7 @@ func (r *Results) Remove(job string, indexes []int) error {
 	return nil
 }
 
-// Kept is how many bytes the logs take that were set aside of these attempts of an element.
+// Kept returns how many bytes the logs of these attempts of an element take that were set aside.
 func (r *Results) Kept(job string, index int, attempts []int) (bytes int64) {
 	for _, n := range attempts {
 		for _, stream := range []string{Stdout, Stderr} {
@@ -215,7 +215,7 @@ func logName(job string, index int, stream string) (string, error) {
 	return path.Join(logs, element(job, index)+"."+stream), nil
 }
 
-// element is a job, or an element of an array, as logs and messages name it.
+// element returns the name of a job, or of an element of an array, for logs and messages.
 func element(job string, index int) string {
 	if index < 0 {
 		return job
@@ -244,7 +244,7 @@ func (r *Results) replaceLog(ctx context.Context, name string, content io.Reader
 	return syncFolder(r.root, logs)
 }
 
-// abridge is the stream as it is kept.
+// abridge returns a reader of the stream as it is kept.
 func (r *Results) abridge(size int64, section Section) io.Reader {
 	if size <= r.limits.Log {
 		return &part{section: section, n: size}
@@ -258,14 +258,14 @@ func (r *Results) abridge(size int64, section Section) io.Reader {
 	)
 }
 
-// part is a section of a stream that is not asked for before its turn has come.
+// part is a section of a stream that is not requested before its turn.
 type part struct {
 	section   Section
 	offset, n int64 // of what is still to be read
 	r         io.Reader
 }
 
-// Read asks for the section, if this is the first time, and reads it, never over its end and never less.
+// Read requests the section, if this is the first time, and reads it, never beyond its end and never less.
 func (p *part) Read(b []byte) (n int, err error) {
 	if p.n <= 0 {
 		return 0, io.EOF

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncAll waits until everything is on the disk on which the root is.
+// syncAll writes everything on the root's file system to disk.
 func syncAll(root *os.Root) error {
 	f, err := root.Open(".")
 	if err != nil {

@@ -8,5 +8,5 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncAll has everything written to every disk, which is more than is wanted.
+// syncAll writes everything to every disk, which is more than necessary.
 func syncAll(*os.Root) error { return unix.Sync() }

@@ -11,14 +11,14 @@ import (
 	"path"
 )
 
-// newPartial makes a file that has no name to keep yet.
+// newPartial creates a file that has no final name yet.
 func newPartial(root *os.Root) (name string, f *os.File, err error) {
 	name = path.Join(partial, rand.Text())
 	f, err = root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	return name, f, err
 }
 
-// fill writes all that r gives to f, waits for the disk, and closes f.
+// fill writes everything in r to f, waits for the disk, and closes f.
 func fill(ctx context.Context, f *os.File, r io.Reader) (hash string, size int64, err error) {
 	hash, size, err = pour(ctx, f, r)
 	if err == nil {
@@ -27,20 +27,20 @@ func fill(ctx context.Context, f *os.File, r io.Reader) (hash string, size int64
 	return hash, size, errors.Join(err, f.Close())
 }
 
-// pour writes all that r gives to f, for which somebody else waits.
+// pour writes everything in r to f, which the caller syncs.
 func pour(ctx context.Context, f *os.File, r io.Reader) (hash string, size int64, err error) {
 	sum := sha256.New()
 	size, err = io.Copy(io.MultiWriter(f, sum), whileAsked{ctx, r})
 	return hex.EncodeToString(sum.Sum(nil)), size, err
 }
 
-// whileAsked is a reader that ends in the context's error once that is done.
+// whileAsked is a reader that returns the context's error once the context is done.
 type whileAsked struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-// Read reads on as long as somebody wants it.
+// Read reads until the context is done.
 func (w whileAsked) Read(p []byte) (int, error) {
 	if err := w.ctx.Err(); err != nil {
 		return 0, err

@@ -31,7 +31,7 @@ func TestTheConfiguredAddressIsDialled(t *testing.T) {
 // covers D6
 func TestAHostKeyOtherThanThePinnedOneIsRefused(t *testing.T) {
 	pinned, other := hostKey(t), hostKey(t)
-	c := identity{name: "f-n-1", pinned: ssh.FingerprintSHA256(pinned)} // whose cloud is not asked any more
+	c := identity{name: "f-n-1", pinned: ssh.FingerprintSHA256(pinned)} // no cloud: it must not be consulted
 	if err := c.verify(t.Context(), pinned, nil); err != nil {
 		t.Errorf("the pinned key is refused: %v", err)
 	}

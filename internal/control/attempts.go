@@ -214,8 +214,7 @@ func (c *Controller) forget(ctx context.Context, f engine.Forget) {
 }
 
 // told logs that a message without a reply could not be sent. The connection is then about to end, and the next hello
-// covers the same.
-// covers the same.
+// replaces the message.
 func (c *Controller) told(l *link, err error) {
 	if err != nil {
 		c.cfg.Log.Debug("sending a message to the runner", logkey.Instance, l.name, logkey.Error, err)

@@ -40,7 +40,7 @@ func TestHowACloudBills(t *testing.T) {
 	}
 }
 
-// dated is a cloud that knows when an instance ended.
+// dated is a cloud that reports when an instance ended.
 type dated struct {
 	driver.Cloud
 	ended drover.Time

@@ -17,7 +17,7 @@ import (
 	"drover/internal/httpapi"
 )
 
-// TestService asks a controller in this process, and the same over HTTP: whoever uses it cannot tell them apart.
+// TestService calls a controller in this process and the same controller over HTTP: both must behave alike.
 func TestService(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -80,7 +80,7 @@ func explainsRest(t *testing.T, svc drover.Service) {
 	}
 }
 
-// explainsWork: one job runs, one has ended, one is held.
+// explainsWork checks explanations while one job runs, one has ended and one is held.
 func explainsWork(t *testing.T, svc drover.Service) {
 	instances := must(svc.Instances(t.Context(), drover.InstanceFilter{}))(t).Items
 	at := slices.IndexFunc(instances, func(in drover.Instance) bool { return in.State == drover.InstanceRunning })
@@ -144,7 +144,7 @@ func findsNothing(t *testing.T, svc drover.Service) {
 	}
 }
 
-// lasting is what stays the same while nothing happens, of an instance too.
+// lasting returns calls, some about an instance, whose answers stay the same while nothing happens.
 func lasting(instance string) map[string]func(context.Context, drover.Service) (any, error) {
 	type ctx = context.Context
 	explains := func(subject string) func(ctx, drover.Service) (any, error) {

@@ -10,7 +10,7 @@ import (
 	"drover/internal/engine"
 )
 
-// offerings asks a cloud for its types and prices and returns what has changed since the engine was last told.
+// offerings requests a cloud's types and prices, and returns the changes since the last catalogue sent to the engine.
 func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListOfferings) engine.Body {
 	answer := engine.Offered{Effect: effect, Cloud: f.Cloud}
 	cl, err := c.cloud(f.Cloud)
@@ -73,7 +73,7 @@ func (c *Controller) leftOut() (all []drover.LeftOut) {
 	return all
 }
 
-// tell reduces a complete catalogue to its changes, if the engine has the one it was last told.
+// tell reduces a complete catalogue to its changes, if the engine has the last one sent to it.
 func (s *cloudView) tell(answer engine.Offered, have string) engine.Offered {
 	s.mu.Lock()
 	defer s.mu.Unlock()

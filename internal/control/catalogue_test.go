@@ -10,7 +10,7 @@ import (
 	"drover/internal/engine"
 )
 
-// priced is a cloud of which a test says what it offers.
+// priced is a cloud whose offerings a test sets.
 type priced struct {
 	driver.Cloud
 	offers []drover.Offering

@@ -82,7 +82,7 @@ type checkResult struct {
 	err      error
 }
 
-// runChecks checks the health of instances until ctx ends. It reports results that differ from what the engine knows.
+// runChecks checks the health of instances until ctx ends. It reports results that are news to the engine.
 func (c *Controller) runChecks(ctx context.Context) {
 	k := &checker{c: c, of: map[int64]*checkedInstance{}, pass: map[string]time.Time{}, done: make(chan checkResult)}
 	ticks := time.NewTicker(checkTick)
@@ -138,7 +138,7 @@ func (k *checker) begin(ctx context.Context, now time.Time) {
 	}
 }
 
-// take handles a check's result, and tells the engine if it does not know it.
+// take handles a check's result, and reports it to the engine if that is news.
 func (k *checker) take(ctx context.Context, r checkResult, now time.Time) {
 	in := k.of[r.instance]
 	if in == nil || ctx.Err() != nil {

@@ -57,7 +57,7 @@ func TestAHealthCheckTriesAPort(t *testing.T) {
 	}
 }
 
-// TestTheEngineIsToldWhatItDoesNotKnow feeds a checker results, and looks at what the engine is told.
+// TestTheEngineIsToldWhatItDoesNotKnow feeds results to a checker, and checks what it reports to the engine.
 // covers P1
 func TestTheEngineIsToldWhatItDoesNotKnow(t *testing.T) {
 	c := &Controller{events: make(chan engine.Event, 10), setup: &setup{Setup: Setup{Pools: map[string]Pool{"web": {Check: &HealthCheck{Failures: 2, Interval: time.Second}}}}}}
@@ -89,19 +89,19 @@ func TestTheEngineIsToldWhatItDoesNotKnow(t *testing.T) {
 	comes(2, nil, engine.HealthChecked{Instance: 2})
 	list[0].Passed, list[1].Passed = true, true
 	k.follow(list, now)
-	comes(1, nil)     // as is known
-	comes(1, refused) // once is nothing yet
+	comes(1, nil)     // the engine has this already
+	comes(1, refused) // one failure is too few
 	comes(1, refused, engine.HealthChecked{Instance: 1, Text: refused.Error()})
 	list[0].Passed, list[0].Fails = false, true
 	k.follow(list, now)
 	comes(1, refused)
 	comes(2, nil)
-	comes(1, refused) // it is seen that another passes
+	comes(1, refused) // another instance was seen to pass
 	comes(1, refused, engine.HealthChecked{Instance: 1, Text: refused.Error(), Others: true})
 	list[0].Vouched = true
 	k.follow(list, now)
 	comes(1, refused)
 	comes(1, nil, engine.HealthChecked{Instance: 1})
 	k.follow(nil, now)
-	comes(1, nil) // it is gone
+	comes(1, nil) // the instance is gone
 }

@@ -23,7 +23,7 @@ const (
 	describeTimeout = 30 * time.Second
 )
 
-// list asks a cloud for this fleet's instances and returns the differences from the last good list.
+// list requests this fleet's instances from a cloud and returns the differences from the last good list.
 func (c *Controller) list(ctx context.Context, effect int64, f engine.ListInstances) engine.Body {
 	began := c.clock.now()
 	cl, err := c.cloud(f.Cloud)
@@ -54,7 +54,7 @@ func (c *Controller) listFleet(ctx context.Context, cl *cloud) (map[string]drive
 	return all, err
 }
 
-// describe asks a cloud about an instance missing from its lists.
+// describe queries a cloud about an instance missing from its lists.
 func (c *Controller) describe(ctx context.Context, effect int64, f engine.Describe) engine.Body {
 	answer := engine.Described{Effect: effect, Instance: f.Instance, Began: c.clock.now()}
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
@@ -68,7 +68,7 @@ func (c *Controller) describe(ctx context.Context, effect int64, f engine.Descri
 	return answer
 }
 
-// tryDescribe returns KindNotFound if the cloud says that the instance does not exist.
+// tryDescribe returns KindNotFound if the cloud reports that the instance does not exist.
 func (c *Controller) tryDescribe(ctx context.Context, f engine.Describe) (driver.Instance, error) {
 	cl, err := c.cloud(f.Cloud)
 	if err != nil {
@@ -105,7 +105,8 @@ func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) 
 	return engine.Created{Effect: effect, Instance: f.Instance, ProviderID: in.ID, Taken: f.Candidates[at], Addresses: addresses(in.Addresses)}
 }
 
-// createRequest contains everything needed to adopt the instance, and to verify its identity, without a database.
+// createRequest returns a request with everything needed to adopt the instance, and to verify its identity, without a
+// database.
 func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateRequest, error) {
 	key, err := c.cfg.Key.HostKey(f.Name)
 	if err != nil {

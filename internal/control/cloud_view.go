@@ -23,14 +23,14 @@ type cloud struct {
 }
 
 // cloudView is what was observed of a cloud: its last good list, later creations, and its catalogue. It survives a
-// change of the cloud's configuration, since the engine is told differences.
+// change of the cloud's configuration, since the engine receives only differences.
 type cloudView struct {
 	mu      sync.Mutex
 	seen    map[string]driver.Instance // by provider ID; guarded by mu
 	listed  bool                       // seen is a good list; guarded by mu
 	created map[string]driver.Instance // not listed yet; guarded by mu
 	missing []driver.Instance          // the last instances that disappeared from lists; guarded by mu
-	offered []drover.Offering          // the last catalogue the engine was told; never changed; guarded by mu
+	offered []drover.Offering          // the last catalogue sent to the engine; never changed; guarded by mu
 	told    string                     // its hash; guarded by mu
 	leftOut []drover.LeftOut           // excluded by the configuration; never changed; guarded by mu
 }
@@ -74,7 +74,7 @@ func differs(old, in driver.Instance) bool {
 // maxMissing is how many gone instances are remembered, for hooks.
 const maxMissing = 1000
 
-// recall is the last observation of an instance, present or gone.
+// recall returns the last observation of an instance, present or gone.
 func (cl *cloudView) recall(id string) (driver.Instance, bool) {
 	if in, ok := cl.find(id); ok {
 		return in, true
@@ -129,8 +129,8 @@ func (cl *cloudView) retag(id string, tags map[string]string) {
 // maxPrice limits the hourly price in a tag: anyone who may tag an instance could write anything there.
 const maxPrice = 1_000_000 * drover.Dollar
 
-// sighting returns what the engine is told about a listed instance. Its tags come from outside: an impossible price is
-// dropped, and text is sanitized so that a recording reproduces it.
+// sighting converts a listed instance for the engine. Its tags come from outside: an impossible price is dropped, and
+// text is sanitized so that a recording reproduces it.
 func sighting(in driver.Instance) engine.Sighting {
 	tag := func(name string) string { return strings.ToValidUTF8(in.Tags[name], "\uFFFD") }
 	price, err := strconv.ParseInt(tag(driver.TagPrice), 10, 64)

@@ -52,7 +52,7 @@ type Config struct {
 type Recorder interface {
 	loop.Recorder
 	Begin(engine.State) // starts a new segment, ending the current one; it keeps nothing of the State
-	Full() bool         // it is time for Begin
+	Full() bool         // reports whether it is time for Begin
 }
 
 // Setup is the part of a Config that may change while a Controller runs.
@@ -66,7 +66,7 @@ type Setup struct {
 	Pools    map[string]Pool        // those of Settings, by name
 	Keep     time.Duration          // how long results are kept after their jobs are final; 0: forever
 	URL      string                 // where jobs reach the API; empty: through a socket on their instance
-	Notify   webhook.Config         // how it is notified about batches
+	Notify   webhook.Config         // how messages about batches are sent
 	Orders   wire.Orders            // for every instance's runner, except Notices, which the driver sets
 }
 
@@ -88,7 +88,7 @@ type HealthCheck struct {
 	Path     string // of a GET request; empty: a connection suffices
 	Interval time.Duration
 	Timeout  time.Duration
-	Failures int // in a row, before the engine is told
+	Failures int // in a row, before they are reported to the engine
 }
 
 // NodeGroup is the labels and taints of a node group's nodes.
@@ -106,7 +106,7 @@ type Cloud struct {
 	Folder string // on its instances, for the runner
 }
 
-// SSH says how a cloud's instances are reached. Empty fields leave it to the driver.
+// SSH is how a cloud's instances are reached. Empty fields leave it to the driver.
 type SSH struct {
 	User    string
 	Port    int
@@ -358,7 +358,7 @@ func (c *Controller) post(ctx context.Context, body engine.Body) {
 	}
 }
 
-// Query asks the engine something between two decisions. ask must not keep its argument.
+// Query calls ask with the engine between two decisions. ask must not keep its argument.
 func (c *Controller) Query(ctx context.Context, ask func(*engine.Engine)) error {
 	q := query{ask, make(chan struct{})}
 	select {

@@ -23,7 +23,7 @@ import (
 	"drover/internal/store"
 )
 
-// The test binary is also what its local instances run, and the runner on them.
+// TestMain makes the test binary serve also as the program of local instances and as their runner.
 func TestMain(m *testing.M) {
 	switch {
 	case strings.HasPrefix(filepath.Base(os.Args[0]), "drover-runner") && len(os.Args) > 1 && (os.Args[1] == "control" || os.Args[1] == "bulk") && hostile():
@@ -37,9 +37,9 @@ func TestMain(m *testing.M) {
 	os.Exit(runAll(m))
 }
 
-// shared is what the fixtures have in common, since each would spend its time on it again.
+// shared is what all fixtures use. It is prepared once, to save time.
 var shared struct {
-	folder  string        // with the copy that instances run from
+	folder  string        // with the runner that instances use
 	runner  remote.Runner // this binary, as a runner
 	records []byte        // of a fleet that has not begun
 }
@@ -57,7 +57,7 @@ func runAll(m *testing.M) int {
 	return m.Run()
 }
 
-// share prepares what is shared in a folder.
+// share prepares shared in a folder.
 func share(folder string) (err error) {
 	shared.folder = folder
 	if shared.runner, err = runnerIn(folder); err != nil {
@@ -75,7 +75,7 @@ func share(folder string) (err error) {
 	return errors.Join(err, os.Mkdir(filepath.Join(folder, "bin"), 0o700))
 }
 
-// runnerIn makes a runner that is uploaded in no time: a script that starts this binary, by a name that makes it a
+// runnerIn makes a runner that is quick to upload: a script that starts this binary under a name that makes it a
 // runner.
 func runnerIn(folder string) (remote.Runner, error) {
 	self, err := os.Executable()
@@ -99,7 +99,7 @@ type fixture struct {
 	cfg   Config
 	store *store.Store
 	logs  string
-	close func() // destroys what instances are left, and lets go of everything
+	close func() // destroys the remaining instances, and releases everything
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -148,7 +148,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// must unwraps what a test cannot go on without.
+// must returns a value that a test needs, or ends the test with the error.
 func must[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -159,7 +159,7 @@ func must[T any](v T, err error) func(*testing.T) T {
 	}
 }
 
-// begin runs a controller until the returned function is called, which returns what Run did.
+// begin runs a controller. The returned function stops it and returns Run's error.
 func (f *fixture) begin() (*Controller, func() error) {
 	f.t.Helper()
 	c := must(New(f.t.Context(), f.cfg))(f.t)
@@ -185,7 +185,7 @@ func (f *fixture) submit(c *Controller, commands ...string) {
 	must(c.Submit(f.t.Context(), drover.Submission{Batch: batch}))(f.t)
 }
 
-// until waits for something to become true of the engine.
+// until waits until a condition on the engine is true.
 func (f *fixture) until(c *Controller, what string, is func(*engine.Engine) bool) {
 	f.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -212,7 +212,7 @@ func runs(n int) func(*engine.Engine) bool {
 	}
 }
 
-// allFinal asks the records, since what is submitted is there before the engine has taken it.
+// allFinal queries the records, which have submitted jobs before the engine takes them.
 func (f *fixture) allFinal(*engine.Engine) bool {
 	counts := must(f.store.Counts(f.t.Context()))(f.t)
 	return counts[drover.JobQueued]+counts[drover.JobRunning] == 0
@@ -342,7 +342,7 @@ func TestAListSaysWhatIsNewAndWhatIsMissing(t *testing.T) {
 	}
 }
 
-// fullRecorder is full after every event, and keeps the States with which it began.
+// fullRecorder is full after every event, and keeps the State of each segment.
 type fullRecorder struct{ begun []engine.State }
 
 func (r *fullRecorder) Begin(s engine.State)                 { r.begun = append(r.begun, s) }

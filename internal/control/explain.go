@@ -29,7 +29,7 @@ func (c *Controller) Explain(ctx context.Context, subject string) (list []drover
 // mostExplained limits the explanations in one answer, for the reader's and the loop's sake.
 const mostExplained = 1000
 
-// explain asks the engine, which knows what is neither final nor gone.
+// explain queries the engine, which has everything that is neither final nor gone.
 func explain(e *engine.Engine, subject string) []drover.Explanation {
 	list, left := e.ExplainSubject(subject, mostExplained)
 	if left > 0 {

@@ -10,8 +10,9 @@ import (
 	"drover/internal/engine"
 )
 
-// forge has a job lay out attempts of job 1, which runs on another instance, as if they had succeeded on its own, and
-// kill its runner, which finds them when it begins anew. All jobs of an instance and its runner are one user's.
+// forge is a job's command. It fakes attempts of job 1, which runs on another instance, as if they had succeeded on
+// this one, and kills the runner, which finds them when it restarts. All jobs of an instance and its runner run as one
+// user.
 const forge = `cd ../..
 for number in 1 500 9223372036854775806 9223372036854775807; do
 	mkdir -p 1-$number/work

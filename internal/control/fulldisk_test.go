@@ -15,7 +15,7 @@ import (
 	"drover/internal/store"
 )
 
-// fullFixture is a controller without a store, whose commits are the test's own.
+// fullFixture returns a controller that does not run, and its loop. The test supplies the commits.
 func fullFixture(t *testing.T) (*Controller, *loop.Loop) {
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)

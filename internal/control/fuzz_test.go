@@ -11,8 +11,8 @@ import (
 	"drover/internal/record"
 )
 
-// FuzzTags: whatever the tags of an instance say that a cloud lists, the engine takes it in or leaves it alone, its
-// bill stays sane, and a replay sees the same.
+// FuzzTags lists an instance with arbitrary tags: the engine adopts or ignores it, its bill stays plausible, and a
+// replay decides the same.
 func FuzzTags(f *testing.F) {
 	f.Add("lab-n-1", "small", "SHA256:abc", "hold", "360000000")
 	f.Add("lab-other-7", "gone", "", "drain", "-1")

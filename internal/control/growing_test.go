@@ -11,12 +11,12 @@ import (
 	"drover/internal/engine"
 )
 
-// growable is a cloud whose volumes can be grown; what is on this host is large enough as it is.
+// growable is a cloud whose volumes can be grown. Growing does nothing: this host's disk is large enough.
 type growable struct {
 	driver.Cloud
 
 	mu    sync.Mutex
-	sizes []drover.Bytes // that were asked for; guarded by mu
+	sizes []drover.Bytes // requested; guarded by mu
 }
 
 func (g *growable) Capabilities() driver.Capabilities {

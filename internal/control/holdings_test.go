@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// held is what this process holds of the world around it.
+// held is the operating system's resources that this process holds.
 type held struct {
 	goroutines int
-	files      map[string]int // open ones, by what they are
-	children   map[string]int // processes, those that have ended and that nobody waited for included
+	files      map[string]int // open files, by path or kind
+	children   map[string]int // child processes, including zombies
 }
 
 func holdings(t *testing.T) held {
@@ -38,13 +38,13 @@ func holdings(t *testing.T) held {
 	return h
 }
 
-// kindOf is a path, or what an open file without one is: "socket:[4711]" is a socket.
+// kindOf returns an open file's path or, without one, its kind: socket for "socket:[4711]".
 func kindOf(link string) string {
 	kind, _, _ := strings.Cut(link, ":[")
 	return kind
 }
 
-// wantBack wants no more to be held than was before. What has just ended is given a moment to be gone.
+// wantBack fails if this process holds more than before. It waits a while for resources that are being released.
 func (before held) wantBack(t *testing.T) {
 	t.Helper()
 	var more []string
@@ -60,7 +60,7 @@ func (before held) wantBack(t *testing.T) {
 	}
 }
 
-// missing says what now is held that was not before.
+// missing lists what is held now but was not held before.
 func (before held) missing(now held) (more []string) {
 	if now.goroutines > before.goroutines {
 		more = append(more, fmt.Sprintf("%d goroutines", now.goroutines-before.goroutines))

@@ -71,15 +71,15 @@ func (c *Controller) withHooks(writes []engine.Write) []engine.Write {
 	return all
 }
 
-// fired runs the hooks of an event whose rows are committed. It tells the engine immediately if there is no hook for
-// what it waits for.
+// fired runs the hooks of an event whose rows are committed. If the engine waits for hooks but there are none, it posts
+// the result immediately.
 func (c *Controller) fired(ctx context.Context, effect int64, f engine.Fire) {
 	if f.Hook == drover.HookBroken && len(c.listeners(f)) == 0 {
 		c.post(ctx, engine.Fired{Effect: effect, Instance: f.Instance})
 	}
 	select {
 	case c.hookWake <- struct{}{}:
-	default: // it is about to look anyway
+	default: // runHooks is about to check anyway
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"drover/internal/webhook"
 )
 
-// script writes a program of a shell's and returns its path.
+// script writes a shell script and returns its path.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hook")
@@ -31,7 +31,7 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// falls writes an event down as its decision does.
+// falls records an event as its decision would.
 func falls(t *testing.T, c *Controller, effect int64, f engine.Fire) {
 	t.Helper()
 	if err := c.cfg.Store.Commit(t.Context(), c.withHooks([]engine.Write{{Hook: &engine.HookRow{Effect: effect, Fire: f}}})); err != nil {
@@ -39,7 +39,7 @@ func falls(t *testing.T, c *Controller, effect int64, f engine.Fire) {
 	}
 }
 
-// fires has an event's hooks run, until none is due.
+// fires records an event and runs hooks until none is due.
 func fires(t *testing.T, c *Controller, f engine.Fire) {
 	t.Helper()
 	falls(t, c, 1, f)
@@ -132,7 +132,7 @@ func TestAHookIsEndedWithAllThatItBegan(t *testing.T) {
 	}
 }
 
-// processLives reports whether there is such a process that is not merely waiting to be reaped.
+// processLives reports whether a process exists and is not a zombie.
 func processLives(pid string) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	return err == nil && !strings.Contains(string(stat), ") Z ")
@@ -173,7 +173,7 @@ func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	end() // what is due is run all the same
+	end() // hooks that are due still run
 	running.Wait()
 	if n := begun(); n != hooksAtOnce+3 {
 		t.Errorf("%d hooks ran in all, want %d", n, hooksAtOnce+3)
@@ -189,7 +189,7 @@ func TestAHookIsRunAgainUntilItIsWrittenDownThatItWas(t *testing.T) {
 	first := must(New(t.Context(), f.cfg))(t)
 	falls(t, first, 1, engine.Fire{Hook: drover.HookReady, Name: "a", Cloud: "here", Pool: "web"})
 	h := must(first.cfg.Store.Hooks(t.Context(), first.clock.now(), 10))(t)[0]
-	first.runScript(t.Context(), h.HookRow, f.cfg.Hooks[drover.HookReady]) // and then it is killed
+	first.runScript(t.Context(), h.HookRow, f.cfg.Hooks[drover.HookReady]) // then the controller is killed
 
 	second := must(New(t.Context(), f.cfg))(t)
 	ctx, end := context.WithCancel(t.Context())

@@ -22,11 +22,11 @@ import (
 	"drover/internal/wire"
 )
 
-// A hostile runner holds a real login and says whatever it likes. It is what the runner is on an instance whose name
-// ends with what a file of this name says, in a folder around the instance's; else the runner is itself.
+// A hostile runner has a real login and sends whatever it likes. The runner of an instance is hostile if the instance's
+// name ends with the content of a file of this name, in a folder above the instance's.
 const hostileFile = "hostile"
 
-// hostile reports whether the runner on this process's instance is to be hostile.
+// hostile reports whether the runner on this process's instance should be hostile.
 func hostile() bool {
 	folder, _ := os.Getwd()
 	for in := folder; in != "/" && in != "."; in = filepath.Dir(in) {
@@ -37,7 +37,7 @@ func hostile() bool {
 	return false
 }
 
-// beHostile is the hostile runner's process.
+// beHostile runs the hostile runner.
 func beHostile(role string) {
 	if role == "bulk" {
 		hostileBulk()
@@ -50,7 +50,7 @@ func beHostile(role string) {
 	}
 	h := *m.Hello
 	h.Epoch = math.MaxInt64
-	for n := range int64(1000) { // as many as fit, of jobs that are others', that are final, that never were, and that cannot be
+	for n := range int64(1000) { // as many as fit: of other users' jobs, final jobs, jobs that never existed, and impossible jobs
 		id := drover.AttemptID{Job: drover.JobID{Number: []int64{1, 2, 3, 900, math.MaxInt64}[n%5], Index: []int{-1, 0, math.MaxInt32}[n%3]}, Number: []int{1, 2, math.MaxInt, int(n)}[n%4]}
 		a := wire.Attempt{ID: id, Proof: strings.Repeat("f", int(n%70))}
 		if n < 20 {
@@ -88,7 +88,7 @@ func forgedExit() *drover.Exit {
 		Signal: strings.Repeat("s", 10000), Cause: "anything", Text: strings.Repeat("\u202e", 5000), Started: math.MaxInt64, Ended: math.MinInt64}
 }
 
-// flood says what no runner should, for as long as anybody listens.
+// flood sends what no runner should send, as long as anybody listens.
 func flood(lines *wire.Conn, given <-chan wire.Start) {
 	var own []wire.Start
 	for n := int64(0); ; n++ {
@@ -110,7 +110,7 @@ func flood(lines *wire.Conn, given <-chan wire.Start) {
 			{Notice: &wire.Notice{}},
 			{},
 		}
-		for _, s := range own { // replayed for others, with its own proof
+		for _, s := range own { // the proof of its own attempt, replayed for another attempt
 			said = append(said, wire.Message{Exited: &wire.Exited{ID: id, Exit: *forgedExit(), Proof: s.Proof}})
 		}
 		for _, m := range said {
@@ -118,7 +118,7 @@ func flood(lines *wire.Conn, given <-chan wire.Start) {
 				return
 			}
 		}
-		if n == 3000 { // then its own ends, twice, and as two things
+		if n == 3000 { // then the ends of its own attempts, twice and with different exits
 			for _, s := range own {
 				lines.Write(wire.Message{Exited: &wire.Exited{ID: s.ID, Exit: drover.Exit{Code: 3}, Proof: s.Proof}})
 				lines.Write(wire.Message{Exited: &wire.Exited{ID: s.ID, Exit: drover.Exit{}, Proof: s.Proof}})
@@ -130,7 +130,7 @@ func flood(lines *wire.Conn, given <-chan wire.Start) {
 	}
 }
 
-// hostileBulk answers every request with what it was not asked for.
+// hostileBulk answers every request with something that was not requested.
 func hostileBulk() {
 	in := bufio.NewReader(os.Stdin)
 	lines := wire.NewConn(in, os.Stdout)
@@ -185,7 +185,7 @@ func TestAHostileRunnerHarmsItsOwnUserAlone(t *testing.T) {
 		}}}
 		must(c.Submit(t.Context(), drover.Submission{Batch: batch}))(t)
 	}
-	submit("bob", 2, "true") // whose instance is the first
+	submit("bob", 2, "true") // bob's instance is the first
 	f.until(c, "bob's runner has something to forge with", func(e *engine.Engine) bool { return len(e.Attempts()) > 0 })
 	submit("ada", 20, "sleep 0.05; echo honest; echo honest >made")
 	var most uint64
@@ -240,7 +240,7 @@ func TestAHostileRunnerHarmsItsOwnUserAlone(t *testing.T) {
 	if n := logged.Load(); n > 256<<10 {
 		t.Errorf("the log has %d bytes", n)
 	}
-	c, stop = f.begin() // nothing was committed that cannot be read
+	c, stop = f.begin() // everything that was committed can be read
 	f.until(c, "it goes on", func(e *engine.Engine) bool { return true })
 	if err := stop(); err != nil {
 		t.Error(err)

@@ -24,7 +24,7 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// reading is a user's batch of one job with an input of these contents.
+// reading returns a user's batch of one job that has an input with these contents.
 func reading(user, contents string) drover.Submission {
 	spec := drover.JobSpec{
 		Name: "read", Command: []string{"cat", "in"}, Priority: 1, Attempts: 1, Spot: drover.SpotPrefer, Resources: drover.Resources{CPU: 1},
@@ -109,7 +109,7 @@ func TestInputsThatNoJobUsesAreSweptAfterADay(t *testing.T) {
 	if diff := cmp.Diff([]bool{true, false, true, false}, there()); diff != "" {
 		t.Errorf("after it: %s", diff)
 	}
-	if got := must(c.MissingInputs(as(t, "ada"), hashes))(t); len(got) != 3 { // the shared one is bob's alone from now on
+	if got := must(c.MissingInputs(as(t, "ada"), hashes))(t); len(got) != 3 { // the shared input is now bob's alone
 		t.Errorf("missing of ada's: %q", got)
 	}
 }

@@ -32,7 +32,7 @@ func TestLoginKeysAreChangedWhileInstancesRun(t *testing.T) {
 		}
 	}
 
-	// An instance that was made with the key of its time.
+	// An instance is created with the key configured at that time.
 	f.cfg.Clouds[0].SSH.Keys = []ssh.Signer{old}
 	c, stop := f.begin()
 	f.submit(c, "true")
@@ -45,7 +45,7 @@ func TestLoginKeysAreChangedWhileInstancesRun(t *testing.T) {
 	c, stop = f.begin()
 	f.until(c, "the instance is reached by its old key, and its job ends", func(e *engine.Engine) bool { return ready(1)(e) && f.allFinal(e) })
 
-	// One that is made now takes the first.
+	// A new instance gets the first key.
 	for _, in := range must(c.Instances(t.Context(), drover.InstanceFilter{}))(t).Items {
 		if _, err := c.Instruct(t.Context(), in.Name, drover.VerbKill, ""); err != nil {
 			t.Fatal(err)

@@ -73,7 +73,7 @@ type identity struct {
 	key    remote.FleetKey
 }
 
-// verify checks a host key: against the pinned one, otherwise the installed one, otherwise by the cloud's word, which
+// verify checks a host key: against the pinned one, otherwise the installed one, otherwise against the cloud's, which
 // may need the output of a command. A key that is proven by an installed secret cannot be verified here. There is no
 // trust on first use.
 func (c identity) verify(ctx context.Context, key ssh.PublicKey, output []byte) error {

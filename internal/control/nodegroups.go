@@ -72,7 +72,7 @@ func (c *Controller) nameNode(group string, n *drover.GroupNode) {
 // failureName prefixes the name of a failure that never was an instance.
 const failureName = "failure-"
 
-// askedName returns the prefix of the names of nodes that a group was asked for.
+// askedName returns the prefix of the names of nodes that were requested of a group.
 func (c *Controller) askedName(group string) string {
 	return "drover-asked://" + c.cfg.Fleet + "/" + group + "/"
 }
@@ -90,7 +90,7 @@ func (c *Controller) nodeID(n drover.GroupNode) string {
 // answer.
 const answerWithin = 2 * time.Second
 
-// IncreaseGroup asks a node group for delta more nodes, now or not at all.
+// IncreaseGroup requests delta more nodes from a node group, now or not at all.
 func (c *Controller) IncreaseGroup(ctx context.Context, group string, delta int) error {
 	return c.askGroup(ctx, engine.GroupAsked{Group: group, Verb: engine.GroupIncrease, Delta: delta}, fmt.Sprintf("the autoscaler requested %d more", delta))
 }
@@ -157,7 +157,7 @@ func (c *Controller) GoneNode(ctx context.Context, group, id string) (gone bool,
 // JoinToken returns the token with which an instance's node joins its cluster.
 func (c *Controller) JoinToken(name string) drover.Secret { return c.cfg.Key.JoinToken(name) }
 
-// TellNode tells the engine what was observed about an instance's node.
+// TellNode reports to the engine what was observed about an instance's node.
 func (c *Controller) TellNode(ctx context.Context, instance int64, word string) {
 	c.post(ctx, engine.NodeTold{Instance: instance, Word: engine.NodeWord(word)})
 }

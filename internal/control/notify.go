@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	tellInterval = 2 * time.Second // between two looks for due messages
+	tellInterval = 2 * time.Second // between two checks for due messages
 	tellAtOnce   = 2               // messages per user
 )
 

@@ -11,7 +11,7 @@ import (
 	"drover/internal/loop"
 )
 
-// Observer is told what a Controller does, for metrics. Its methods are called concurrently; they must not block or
+// Observer receives what a Controller does, for metrics. Its methods are called concurrently; they must not block or
 // keep their arguments.
 type Observer interface {
 	// Begun is called first, with the State that the Controller continues from.

@@ -22,7 +22,7 @@ type ordered struct {
 }
 
 // orders returns the current setup's orders, with what the cloud's driver adds. A hold overrides everything automatic,
-// even if the controller is lost: an instance whose tag says that it is held does not power itself off.
+// even if the controller is lost: an instance that its tag marks as held does not power itself off.
 func (l *link) orders() wire.Orders {
 	s := l.c.current()
 	o := s.Orders
@@ -83,8 +83,8 @@ func (c *Controller) initCommand(pool string) drover.Secret {
 	return drover.NewSecret(deadman.Script(after))
 }
 
-// Notice receives an interruption notice. A cloud that changes its mind changes nothing here: the instance's work is
-// already moving elsewhere. It is logged once per connection.
+// Notice receives an interruption notice. A notice that the cloud withdraws changes nothing here: the instance's work
+// is already moving elsewhere. It is logged once per connection.
 func (l *link) Notice(n drover.Notice) {
 	if n.Cause == "" {
 		if !l.calmed {

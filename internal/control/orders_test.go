@@ -46,7 +46,7 @@ func TestOrders(t *testing.T) {
 	must(c.Instruct(t.Context(), "1", drover.VerbRelease, ""))(t)
 	f.until(c, "released, it would", func(*engine.Engine) bool { return obeyed() == want })
 
-	// What it says of itself reaches the engine.
+	// What the instance reports about its health reaches the engine.
 	must(0, os.WriteFile(sick, nil, 0o600))(t)
 	f.until(c, "it is ailing", func(e *engine.Engine) bool { return e.Instances()[0].Unhealthy != nil })
 	must(0, os.Remove(sick))(t)

@@ -13,7 +13,7 @@ import (
 	"drover/internal/wire"
 )
 
-// pooled is a create of an instance of a pool.
+// pooled returns the Create of an instance of a pool.
 func pooled(pool string) engine.Create {
 	offering := drover.Offering{Cloud: "here", Zone: "a", Type: drover.InstanceType{Name: "small", ProviderType: "small"}, Market: drover.OnDemand}
 	return engine.Create{Name: "test-1", Cloud: "here", Candidates: []drover.Offering{offering}, Pool: pool, Template: "t1"}

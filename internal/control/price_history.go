@@ -58,7 +58,7 @@ func keyOf(in engine.Instance) engine.OfferingKey {
 	return engine.OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}
 }
 
-// likeIt returns an instance's offering in its cloud's list, if it is there.
+// likeIt returns an instance's offering from its cloud's list, or a substitute without a price if the list lacks it.
 func likeIt(in engine.Instance, listed []drover.Offering) drover.Offering {
 	at := slices.IndexFunc(listed, func(o drover.Offering) bool {
 		return o.Type.Name == in.Type.Name && o.Zone == in.Zone && o.Market == in.Market

@@ -14,12 +14,12 @@ import (
 	"drover/internal/engine"
 )
 
-// remembering is a cloud that remembers its prices as a test says them.
+// remembering is a cloud whose price history a test sets.
 type remembering struct {
 	driver.Cloud
 	points []driver.PricePoint
 	err    error
-	since  []drover.Time // of what it was asked
+	since  []drover.Time // of each request
 }
 
 func (r *remembering) PriceHistory(_ context.Context, _, _ string, _ drover.Market, since drover.Time) ([]driver.PricePoint, error) {
@@ -27,7 +27,7 @@ func (r *remembering) PriceHistory(_ context.Context, _, _ string, _ drover.Mark
 	return r.points, r.err
 }
 
-// Offerings have volumes that cost $0.5 a GiB.
+// Offerings returns offerings whose volumes cost $0.5 a GiB.
 func (r *remembering) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	all, err := r.Cloud.Offerings(ctx)
 	for i := range all {
@@ -81,7 +81,7 @@ func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
 	}
 }
 
-// theOne is the one instance that there is.
+// theOne returns the only instance.
 func theOne(t *testing.T, c *Controller) (in engine.Instance) {
 	t.Helper()
 	if err := c.Query(t.Context(), func(e *engine.Engine) { in = e.Instances()[0] }); err != nil {

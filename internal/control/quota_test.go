@@ -14,14 +14,14 @@ import (
 	"drover/internal/engine"
 )
 
-// limited is a fixture of many batches, with limits.
+// limited returns a fixture for many batches, with limits.
 func limited(t *testing.T, l drover.UserLimits) *fixture {
 	f := newFixture(t)
 	f.cfg.Shared, f.cfg.Limits = true, l
 	return f
 }
 
-// refused wants a refusal that says all of these.
+// refused fails unless err is a quota error that contains all of these texts.
 func refused(t *testing.T, err error, says ...string) {
 	t.Helper()
 	if drover.KindOf(err) != drover.KindQuota {
@@ -87,7 +87,7 @@ func TestInputsOfAUserAreLimited(t *testing.T) {
 	})
 }
 
-// endlessly is contents without end.
+// endlessly is endless contents.
 type endlessly struct{}
 
 func (endlessly) Read(p []byte) (int, error) { return len(p), nil }
@@ -141,7 +141,7 @@ func TestResultsOfAUserAreLimited(t *testing.T) {
 			t.Errorf("%d bytes", len(text))
 		}
 	})
-	must(0, stop())(t) // which writes down how much there is
+	must(0, stop())(t) // this records the size of the results
 	c, stop = f.begin()
 	defer stop()
 	t.Run("then nothing more is submitted, nor put back", func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 func TestReady(t *testing.T) {
 	t.Parallel()
 	ready := func(c *Controller) error {
-		c.ready.asked = time.Time{} // no answer from before
+		c.ready.asked = time.Time{} // no earlier answer
 		return c.Ready(t.Context())
 	}
 	f := newFixture(t)

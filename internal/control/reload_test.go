@@ -47,7 +47,7 @@ func TestReconfigure(t *testing.T) {
 		s := f.cfg.Setup
 		s.Settings.Budgets = []engine.Budget{{Hard: engine.Amounts{Daily: drover.Dollar}}}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // so that what was spent before cannot be read
+		cancel() // so that past spending cannot be read
 		if err := c.Reconfigure(ctx, s); err == nil || c.current() != before {
 			t.Errorf("%v, and the setup is another: %t", err, c.current() != before)
 		}

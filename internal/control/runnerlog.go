@@ -42,7 +42,7 @@ func (c *Controller) runnerLog(instance int64) []string {
 	return slices.Clone(c.said[instance])
 }
 
-// takeRunnerLog returns it and forgets it.
+// takeRunnerLog returns the same and forgets it.
 func (c *Controller) takeRunnerLog(instance int64) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

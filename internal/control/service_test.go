@@ -559,5 +559,5 @@ func TestARunnerCannotFillTheControllersMemory(t *testing.T) {
 		t.Errorf("%d attempts are remembered that it does not have", len(c.ends[1]))
 	}
 	l.claims <- struct{}{}
-	l.API(wire.API{Conn: 1}) // which would panic if it were taken up: there is no connection
+	l.API(wire.API{Conn: 1}) // accepting it would panic, since there is no connection
 }

@@ -11,7 +11,7 @@ import (
 	"drover/internal/store"
 )
 
-// sized is a batch of one job whose input is said to have so many bytes.
+// sized returns a batch of one job whose input claims to have this many bytes.
 func sized(hash string, size int64) drover.Batch {
 	return drover.Batch{Name: "sized", Jobs: []drover.JobSpec{{
 		Name: "sized", Command: []string{"cat", "x"}, Priority: 1, Attempts: 3, Spot: drover.SpotPrefer,

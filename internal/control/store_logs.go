@@ -47,7 +47,7 @@ func (c *Controller) growLogs(ctx context.Context) {
 	all.Wait()
 }
 
-// growLogsOf does so for one instance, one stream after the other.
+// growLogsOf is growLogs for one instance, one stream after the other.
 func (c *Controller) growLogsOf(ctx context.Context, l *link, attempts []drover.AttemptID) {
 	for _, id := range attempts {
 		for _, s := range streams {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	sweepInterval = time.Hour       // between two looks for leftovers of instances
-	sweepTimeout  = 5 * time.Minute // of one look at one cloud
+	sweepInterval = time.Hour       // between two searches for leftovers of instances
+	sweepTimeout  = 5 * time.Minute // of one search in one cloud
 )
 
 // sweepHourly removes leftovers of the fleet's instances, in every cloud that lists them, until ctx ends. A failure is

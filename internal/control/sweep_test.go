@@ -11,7 +11,7 @@ import (
 	"drover/driver"
 )
 
-// littered is a cloud in which something is left over.
+// littered is a cloud with a leftover.
 type littered struct {
 	driver.Cloud
 	removed []string

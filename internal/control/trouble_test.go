@@ -12,7 +12,7 @@ import (
 	"drover/internal/engine"
 )
 
-// A cloud that fails calls and loses answers, that makes two of one now and then, and whose lists are late, costs time
+// A cloud that fails calls, loses answers, sometimes creates two instances for one call, and has late lists costs time
 // and nothing else.
 // covers C4
 func TestACloudThatDoesThingsWrongIsBorne(t *testing.T) {
@@ -45,7 +45,7 @@ func TestACloudThatDoesThingsWrongIsBorne(t *testing.T) {
 	}
 }
 
-// twins is a cloud that made one create call twice.
+// twins is a cloud that executed one create call twice.
 type twins struct {
 	driver.Cloud
 	there []driver.Instance

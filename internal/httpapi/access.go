@@ -14,21 +14,21 @@ import (
 	"drover/internal/backoff"
 )
 
-// recheck is how often the token of a stream is looked at again.
+// recheck is how often the token of a stream is checked again.
 const recheck = 10 * time.Second
 
 // Reach is how a handler is reached.
 type Reach struct {
-	Hosts       []string // the names and addresses that requests may ask for; nil: any
+	Hosts       []string // the host names and addresses that requests may name; nil: any
 	OpenMetrics bool     // requests from this host need no token for the metrics
 }
 
-// ReachOf is how a controller is reached that listens on this address and is reached at this URL, if it has one.
+// ReachOf returns the Reach of a controller that listens on this address and has this URL, if any.
 func ReachOf(listen, base string) Reach { return Reach{hosts(listen, base), alone(listen, base)} }
 
-// hosts are the names under which a controller may be asked that listens on this address and is reached at this URL, if
-// it has one: on loopback only those, lest a page in a browser there reach it under a name of its own (DNS rebinding);
-// elsewhere nil, which is any.
+// hosts returns the host names that requests may use for a controller that listens on this address and has this URL, if
+// any. On loopback they are limited, so that a page in a local browser cannot reach the controller under the page's own
+// host name (DNS rebinding). Elsewhere they are nil, which allows any.
 func hosts(listen, base string) []string {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil || !loopback(host) {
@@ -41,13 +41,13 @@ func hosts(listen, base string) []string {
 	return hosts
 }
 
-// loopback reports whether a host is this one, whatever its network.
+// loopback reports whether a host is a loopback address or localhost.
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// checkHost sees to it that a request asks for a host that we are.
+// checkHost refuses a request for a host that is not this controller.
 func (h *Handler) checkHost(host string) error {
 	allowed := h.reach.Load().Hosts
 	if allowed == nil {
@@ -65,7 +65,7 @@ func (h *Handler) checkHost(host string) error {
 		WithHint("if this is the controller's name, set url to it in the configuration")
 }
 
-// guard lets through to a route who may use it.
+// guard lets only callers who may use a route through to it.
 func (h *Handler) guard(rt route, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rt.role == "" {
@@ -105,7 +105,7 @@ func (h *Handler) guard(rt route, next http.Handler) http.Handler {
 				return
 			}
 			defer release()
-			w.Header().Set("X-Accel-Buffering", "no") // what comes slowly is not to wait in a proxy
+			w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer a slow stream
 			ctx = stream
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))
@@ -113,7 +113,7 @@ func (h *Handler) guard(rt route, next http.Handler) http.Handler {
 }
 
 // openStream counts a stream until release is called. Its context ends with the Handler, or when its token is no longer
-// good.
+// valid.
 func (h *Handler) openStream(ctx context.Context, id drover.Identity, r *http.Request) (stream context.Context, release func(), err error) {
 	closed, err := h.streams.open(id.User)
 	if err != nil {
@@ -137,7 +137,7 @@ func (h *Handler) watchToken(ctx context.Context, cancel context.CancelFunc, r *
 	cancel()
 }
 
-// admit says who asks, if they may.
+// admit returns the caller's identity if the caller may use the route now.
 func (h *Handler) admit(rt route, r *http.Request) (drover.Identity, error) {
 	if r.Method == http.MethodHead {
 		return drover.Identity{}, noRoute(r, []string{http.MethodGet})
@@ -162,8 +162,8 @@ func (h *Handler) admit(rt route, r *http.Request) (drover.Identity, error) {
 	return id, nil
 }
 
-// authenticate says who bears the request's token. Failures from one address are counted, and too many of them told to
-// wait; they never stand in the way of a good token from there.
+// authenticate returns the identity of the bearer of the request's token. Failures are counted by address, and too many
+// are told to wait; they never hinder a valid token from the same address.
 func (h *Handler) authenticate(r *http.Request) (drover.Identity, error) {
 	token, err := bearer(r)
 	var id drover.Identity
@@ -182,7 +182,7 @@ func (h *Handler) authenticate(r *http.Request) (drover.Identity, error) {
 	return drover.Identity{}, err
 }
 
-// bearer is the token of a request (RFC 6750).
+// bearer returns the token of a request (RFC 6750).
 func bearer(r *http.Request) (drover.Secret, error) {
 	const hint = "send Authorization: Bearer TOKEN"
 	values := r.Header.Values("Authorization")
@@ -198,7 +198,7 @@ func bearer(r *http.Request) (drover.Secret, error) {
 
 func notOfToken(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`",;\`, r) }
 
-// permits says whether an identity may use a route, and if not, what it takes.
+// permits refuses an identity that may not use a route, and states the requirement.
 func (rt route) permits(id drover.Identity, r *http.Request) error {
 	if id.Attempt != nil {
 		return rt.permitsAttempt(*id.Attempt, r.PathValue("id"))
@@ -209,7 +209,7 @@ func (rt route) permits(id drover.Identity, r *http.Request) error {
 	return needs(rt.role, id)
 }
 
-// permitsAttempt shows an attempt its own job, alone or with the array that it is of, and how the fleet does.
+// permitsAttempt lets an attempt see its own job, the array that contains it, and the fleet's status.
 func (rt route) permitsAttempt(self drover.AttemptID, path string) error {
 	if !rt.attempt {
 		return drover.Errorf(drover.KindForbidden, "an attempt's token does not allow this: it only lets attempt %v see its own job and the status", self)
@@ -224,18 +224,18 @@ func (rt route) permitsAttempt(self drover.AttemptID, path string) error {
 	return nil
 }
 
-// needs refuses an identity that has too small a role.
+// needs returns the error for an identity whose role is too low.
 func needs(role drover.Role, id drover.Identity) error {
 	return drover.Errorf(drover.KindForbidden, "this needs the role %s, and this token has %s", role, id.Role).
 		WithHint("an administrator creates one with drover token create --role %s", role)
 }
 
-// ending refuses what would hold up the controller's end.
+// ending returns the error for requests that would delay the controller's shutdown.
 func ending() error {
 	return drover.Errorf(drover.KindTransient, "the controller is shutting down").WithHint("try again when it is back")
 }
 
-// cut shortens what a stranger sent for a message.
+// cut shortens untrusted text for a message.
 func cut(s string) string {
 	if len(s) > 100 {
 		return strings.ToValidUTF8(s[:100], "") + "…"

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// access is what a route must ask of a token, written down a second time.
+// access is what a route must require of a token, specified a second time.
 type access struct {
 	method, path string
 	role         drover.Role
@@ -69,7 +69,7 @@ func accesses() []access {
 	}
 }
 
-// TestAccess walks every route with every sort of token.
+// TestAccess calls every route with every sort of token.
 func TestAccess(t *testing.T) {
 	_, s := serve(t, &fake{})
 	t.Run("the table has every route, and no other", func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// expected is the status by Authorization header.
+// expected returns the status by Authorization header.
 func (a access) expected() map[string]int {
 	want := map[string]int{}
 	for _, bad := range []string{"", "Bearer", "Bearer ", "Basic dTpw", "Bearer a b", "Bearer ü", "view", "Bearer wrong", "Bearer expired", "Bearer revoked"} {
@@ -131,7 +131,7 @@ func (a access) expected() map[string]int {
 	return want
 }
 
-// checkRefusal sees to it that a refusal says what is lacking.
+// checkRefusal checks that a refusal names what is missing.
 func (a access) checkRefusal(t *testing.T, header string, got reply) {
 	t.Helper()
 	says := map[string]string{
@@ -158,7 +158,7 @@ func TestAttemptsSeeTheirOwnJob(t *testing.T) {
 	_, s := serve(t, &fake{})
 	for path, want := range map[string]int{
 		"/v1/jobs/17.3":      200,
-		"/v1/jobs/17":        200, // the array that it is of
+		"/v1/jobs/17":        200, // the array that contains it
 		"/v1/jobs/17.4":      403,
 		"/v1/jobs/18":        403,
 		"/v1/jobs/17.3%00":   403,
@@ -233,13 +233,13 @@ func TestSubmitters(t *testing.T) {
 	}
 }
 
-// reply is an answer, read.
+// reply is an answer with its body.
 type reply struct {
 	*http.Response
 	text string
 }
 
-// shown is a problem document as anyone would read it.
+// shown is a problem document as any client would decode it.
 type shown struct {
 	Type, Title, Detail, Hint string
 	Status                    int

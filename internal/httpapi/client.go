@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	patience  = time.Minute // of a client of a controller elsewhere
+	patience  = time.Minute // the patience of a Client of another process
 	maxAnswer = 1 << 30     // bytes of a JSON answer
 )
 
-// Client is the drover.Service of a controller elsewhere.
+// Client is a drover.Service that calls a controller over HTTP.
 type Client struct {
 	base  url.URL
 	token drover.Secret
 	http  http.Client
 
-	patience time.Duration // for an answer to begin, and for a short one to be there
+	patience time.Duration // for an answer to begin, and for a short one to be complete
 }
 
 var _ drover.Service = (*Client)(nil)
 
-// NewClient makes a Client of the controller at a URL. It uses hc, or http.DefaultClient, but follows no redirect: a
-// token is for the host it was meant for. KindInvalid: base is no URL of a controller, or a token would go over a
-// network in the clear. Plain http is for this host alone, by one of its loopback names; a controller elsewhere is
-// reached by https, or by a tunnel that ends here.
+// NewClient makes a Client of the controller at a URL. It uses hc, or http.DefaultClient, but follows no redirects, so
+// that the token goes only to the intended host. KindInvalid: base is not the URL of a controller, or the token would
+// cross a network unencrypted. Plain http is only for this host, under a loopback name; another host needs https, or a
+// tunnel that ends here.
 func NewClient(base string, token drover.Secret, hc *http.Client) (*Client, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	switch {
@@ -62,12 +62,13 @@ type call struct {
 	bare   bool     // path is not below /v1
 	query  url.Values
 	header http.Header
-	json   any       // its body, or
-	body   io.Reader // the same as it is
+	json   any       // its body, to be encoded; or
+	body   io.Reader // its body as it is
 	kind   string    // of body
 }
 
-// ask makes a call whose answer is short, and reads it into into, unless that is nil. It returns the answer's headers.
+// ask makes a call whose answer is short, and decodes it into into, unless that is nil. It returns the answer's
+// headers.
 func (c *Client) ask(ctx context.Context, q call, into any) (http.Header, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.patience, errNoAnswer)
 	defer cancel()
@@ -87,7 +88,7 @@ func (c *Client) ask(ctx context.Context, q call, into any) (http.Header, error)
 
 var errNoAnswer = errors.New("it did not answer in time")
 
-// open makes a call and returns its answer as soon as it begins, if it is a success. Who closes its body ends the call.
+// open makes a call and returns its answer as soon as it begins, if it is a success. Closing its body ends the call.
 func (c *Client) open(ctx context.Context, q call) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	impatience := time.AfterFunc(c.patience, func() { cancel(errNoAnswer) })
@@ -107,7 +108,7 @@ func (c *Client) open(ctx context.Context, q call) (*http.Response, error) {
 	return answer, nil
 }
 
-// send sends a request, and once more if it only asks and the connection broke before there was an answer.
+// send sends a request. It repeats a GET once if the connection broke before there was an answer.
 func (c *Client) send(ctx context.Context, q call, impatience *time.Timer) (*http.Response, error) {
 	r, err := c.request(ctx, q, impatience)
 	if err != nil {
@@ -156,8 +157,8 @@ func (c *Client) request(ctx context.Context, q call, impatience *time.Timer) (*
 	return r, nil
 }
 
-// escape makes one part of a path of any text. Dots alone would be a step in the path, and have no other way of being
-// written.
+// escape turns any text into one part of a path. A part of only dots could be a step in the path, and url.PathEscape
+// leaves dots as they are.
 func escape(part string) string {
 	if strings.Trim(part, ".") == "" {
 		return strings.ReplaceAll(part, ".", "%2E")
@@ -165,19 +166,19 @@ func escape(part string) string {
 	return url.PathEscape(part)
 }
 
-// patientReader waits for an answer only while nothing is on its way to the controller.
+// patientReader restarts the wait for an answer while a body is being sent to the controller.
 type patientReader struct {
 	io.Reader
 	impatience *time.Timer
 }
 
-// Read reads on.
+// Read restarts the wait, and reads.
 func (p *patientReader) Read(b []byte) (int, error) {
 	p.impatience.Reset(patience)
 	return p.Reader.Read(b)
 }
 
-// answerBody is a body whose errors say that the controller cannot be reached.
+// answerBody is a body whose errors report that the controller cannot be reached.
 type answerBody struct {
 	io.ReadCloser
 	client *Client
@@ -185,7 +186,7 @@ type answerBody struct {
 	cancel context.CancelCauseFunc
 }
 
-// Read reads on.
+// Read reads from the body.
 func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
@@ -200,7 +201,8 @@ func (b *answerBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// unreachable is the error of a call that had no whole answer. Its context's end is no fault of the controller's.
+// unreachable returns the error of a call without a complete answer. The end of its context is not the controller's
+// fault.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
@@ -221,7 +223,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		WithHint("is drover serve running, and is this its address?")
 }
 
-// refusal is the error that an answer stands for.
+// refusal returns the error that an answer reports.
 func (c *Client) refusal(answer *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxBatch))
 	var p problem

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	firstPause = 200 * time.Millisecond // before connecting again
+	firstPause = 200 * time.Millisecond // before reconnecting
 	lastPause  = 10 * time.Second
-	silence    = 3 * keepAlive // without a word this long, a stream of events is dead
-	maxEvent   = 1 << 20       // bytes of a line, and about those of an event
+	silence    = 3 * keepAlive // a stream of events that is silent this long is dead
+	maxEvent   = 1 << 20       // bytes of a line, and about as many of an event
 )
 
-// Events follows events. If it is interrupted, it connects again and goes on after the last event that it had; what was
-// forgotten meanwhile the controller says by Missed. Only the first connection has to succeed at once.
+// Events follows events. After an interruption it reconnects and continues after the last event that it received; the
+// controller reports events dropped meanwhile in Missed. Only the first connection must succeed at once.
 func (c *Client) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[drover.Event, error] {
 	return func(yield func(drover.Event, error) bool) {
 		w := &watcher{client: c, filter: f, yield: yield, pause: firstPause}
@@ -43,7 +43,7 @@ func (c *Client) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[dro
 	}
 }
 
-// passing reports whether connecting again may help.
+// passing reports whether reconnecting may help.
 func passing(err error) bool {
 	kind := drover.KindOf(err)
 	return kind == drover.KindUnreachable || kind == drover.KindTransient || kind == drover.KindRateLimit
@@ -56,10 +56,10 @@ type watcher struct {
 	yield     func(drover.Event, error) bool
 	pause     time.Duration
 	connected bool
-	done      bool // there is nothing more to be said
+	done      bool // no more events will come
 }
 
-// follow yields the events of one connection. Its error says how that ended, unless all is done.
+// follow yields the events of one connection. Its error is how the connection ended, unless w is done.
 func (w *watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,7 +99,7 @@ func (w *watcher) follow(ctx context.Context) error {
 	return w.client.unreachable(context.Background(), err)
 }
 
-// take yields what a message says.
+// take yields the event in a message.
 func (w *watcher) take(m sseMessage) error {
 	switch {
 	case m.kind == "end":
@@ -110,7 +110,7 @@ func (w *watcher) take(m sseMessage) error {
 		if err := json.Unmarshal(m.data, &p); err != nil {
 			return w.client.unreachable(context.Background(), fmt.Errorf("reading an error: %w", err))
 		}
-		// What the service itself says is its last word.
+		// An error of the service itself is final.
 		w.done = true
 		w.yield(drover.Event{}, p.asError())
 		return nil
@@ -129,13 +129,13 @@ func (w *watcher) take(m sseMessage) error {
 	return nil
 }
 
-// sseMessage is a server-sent message as its lines come in.
+// sseMessage is a server-sent message, read line by line.
 type sseMessage struct {
 	kind string
 	data []byte
 }
 
-// add takes up one more line, and reports whether it ended the message.
+// add adds a line, and reports whether it ended the message.
 func (m *sseMessage) add(line string) (complete bool) {
 	if line == "" {
 		return true

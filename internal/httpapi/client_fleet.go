@@ -9,14 +9,14 @@ import (
 	"drover"
 )
 
-// Instances asks for one page.
+// Instances requests one page.
 func (c *Client) Instances(ctx context.Context, f drover.InstanceFilter) (page drover.Page[drover.Instance], err error) {
 	headers, err := c.ask(ctx, call{method: http.MethodGet, path: []string{"instances"}, query: instanceQuery(f)}, &page.Items)
 	page.Next = nextOf(headers.Get("Link"))
 	return page, err
 }
 
-// Instance asks for one instance.
+// Instance requests one instance.
 func (c *Client) Instance(ctx context.Context, name string) (i drover.Instance, err error) {
 	if err := checkName(name, "instance"); err != nil {
 		return i, err
@@ -25,7 +25,7 @@ func (c *Client) Instance(ctx context.Context, name string) (i drover.Instance, 
 	return i, err
 }
 
-// Instruct gives an instance a verb.
+// Instruct sends an instance a verb.
 func (c *Client) Instruct(ctx context.Context, name string, verb drover.Verb, reason string) (i drover.Instance, err error) {
 	if err := checkName(name, "instance"); err != nil {
 		return i, err
@@ -34,7 +34,7 @@ func (c *Client) Instruct(ctx context.Context, name string, verb drover.Verb, re
 	return i, err
 }
 
-// checkName refuses a name that would make another path.
+// checkName refuses an empty name, which would change the path.
 func checkName(name, of string) error {
 	if name == "" {
 		return drover.Errorf(drover.KindNotFound, "a name is needed to find a %s", of)
@@ -42,13 +42,13 @@ func checkName(name, of string) error {
 	return nil
 }
 
-// Pools asks for the pools.
+// Pools requests the pools.
 func (c *Client) Pools(ctx context.Context) (pools []drover.Pool, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"pools"}}, &pools)
 	return pools, err
 }
 
-// ResizePool gives a pool another number of instances.
+// ResizePool changes a pool's number of instances.
 func (c *Client) ResizePool(ctx context.Context, name string, count int, reason string) (p drover.Pool, err error) {
 	if err := checkName(name, "pool"); err != nil {
 		return p, err
@@ -57,31 +57,32 @@ func (c *Client) ResizePool(ctx context.Context, name string, count int, reason 
 	return p, err
 }
 
-// Offers asks for the price list.
+// Offers requests the price list.
 func (c *Client) Offers(ctx context.Context, f drover.OfferFilter) (offers []drover.Offer, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"offers"}, query: offerQuery(f)}, &offers)
 	return offers, err
 }
 
-// Summary asks for what the fleet did and what it cost.
+// Summary requests what the fleet did and what it cost.
 func (c *Client) Summary(ctx context.Context) (sum drover.Summary, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"summary"}}, &sum)
 	return sum, err
 }
 
-// Status asks for the fleet at a glance.
+// Status requests a summary of the fleet.
 func (c *Client) Status(ctx context.Context) (s drover.Status, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"status"}}, &s)
 	return s, err
 }
 
-// Ready asks whether the controller is ready to serve. Its error says that it is not, or that it cannot be reached.
+// Ready returns an error if the controller is not ready to serve, or cannot be reached.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.ask(ctx, call{method: http.MethodGet, path: []string{"readyz"}, bare: true}, nil)
 	return err
 }
 
-// Explain asks why something is as it is: of a job by the job's own path, which its attempts may use as well.
+// Explain requests why something is in its state. For a job it uses the job's own path, which its attempts may use as
+// well.
 func (c *Client) Explain(ctx context.Context, subject string) (list []drover.Explanation, err error) {
 	q := call{method: http.MethodGet, path: []string{"explain"}, query: url.Values{}}
 	put(q.query, "subject", subject)
@@ -92,7 +93,7 @@ func (c *Client) Explain(ctx context.Context, subject string) (list []drover.Exp
 	return list, err
 }
 
-// Dump copies what the controller knows.
+// Dump copies the controller's dump to w.
 func (c *Client) Dump(ctx context.Context, w io.Writer) error {
 	body, err := c.read(ctx, call{method: http.MethodGet, path: []string{"dump"}})
 	if err != nil {
@@ -103,14 +104,14 @@ func (c *Client) Dump(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// CreateToken asks for a token.
+// CreateToken requests a new token.
 func (c *Client) CreateToken(ctx context.Context, r drover.TokenRequest) (t drover.NewToken, err error) {
 	body := tokenRequest{User: r.User, Role: r.Role, TTL: drover.Seconds(r.TTL)}
 	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"tokens"}, json: body}, &t)
 	return t, err
 }
 
-// Tokens asks for the list of tokens.
+// Tokens requests the list of tokens.
 func (c *Client) Tokens(ctx context.Context) (tokens []drover.Token, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"tokens"}}, &tokens)
 	return tokens, err

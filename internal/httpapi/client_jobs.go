@@ -14,7 +14,7 @@ import (
 	"drover/internal/config"
 )
 
-// Submit sends the batch in the language of batch files.
+// Submit sends the batch in the format of batch files.
 func (c *Client) Submit(ctx context.Context, s drover.Submission) (receipt drover.Receipt, err error) {
 	text, err := config.EncodeSubmission(s.Batch)
 	if err != nil {
@@ -57,14 +57,14 @@ func (c *Client) PutInput(ctx context.Context, hash string, contents io.Reader) 
 	return answer.Body.Close()
 }
 
-// source remembers why its contents could not be read, which is not the controller's doing. It hides that they may be
-// closed: what the HTTP client can close, it does.
+// source keeps the error of reading its contents, which is not the controller's fault. It hides their Close method,
+// which the HTTP client would call.
 type source struct {
 	io.Reader
 	err error
 }
 
-// Read reads on.
+// Read reads, and keeps an error.
 func (s *source) Read(b []byte) (int, error) {
 	n, err := s.Reader.Read(b)
 	if err != nil && err != io.EOF {
@@ -73,32 +73,32 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Jobs asks for one page.
+// Jobs requests one page.
 func (c *Client) Jobs(ctx context.Context, f drover.JobFilter) (page drover.Page[drover.Job], err error) {
 	headers, err := c.ask(ctx, call{method: http.MethodGet, path: []string{"jobs"}, query: jobQuery(f)}, &page.Items)
 	page.Next = nextOf(headers.Get("Link"))
 	return page, err
 }
 
-// Job asks for one job.
+// Job requests one job.
 func (c *Client) Job(ctx context.Context, id drover.JobID) (job drover.Job, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"jobs", id.String()}}, &job)
 	return job, err
 }
 
-// Cancel asks for a job to be cancelled.
+// Cancel requests the end of a job.
 func (c *Client) Cancel(ctx context.Context, id drover.JobID, reason string) (job drover.Job, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"jobs", id.String(), "cancel"}, json: reasonBody{reason}}, &job)
 	return job, err
 }
 
-// Retry asks for a job to be tried again.
+// Retry requests that a final job be requeued.
 func (c *Client) Retry(ctx context.Context, id drover.JobID, reason string) (job drover.Job, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"jobs", id.String(), "retry"}, json: reasonBody{reason}}, &job)
 	return job, err
 }
 
-// RetryWith asks for a job to be tried again as the batch has it now.
+// RetryWith requests that a final job be requeued with its specification in the batch.
 func (c *Client) RetryWith(ctx context.Context, id drover.JobID, batch drover.Batch, reason string) (job drover.Job, err error) {
 	text, err := config.EncodeSubmission(batch)
 	if err != nil {
@@ -109,13 +109,13 @@ func (c *Client) RetryWith(ctx context.Context, id drover.JobID, batch drover.Ba
 	return job, err
 }
 
-// SetPriority asks for another priority.
+// SetPriority requests another priority for a job.
 func (c *Client) SetPriority(ctx context.Context, id drover.JobID, priority int) (job drover.Job, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodPatch, path: []string{"jobs", id.String()}, json: priorityBody{priority}}, &job)
 	return job, err
 }
 
-// SetPaused asks for the queue to be paused, or resumed.
+// SetPaused requests that the queue be paused or resumed.
 func (c *Client) SetPaused(ctx context.Context, paused bool, reason string) (s drover.Status, err error) {
 	verb := "resume"
 	if paused {
@@ -125,8 +125,8 @@ func (c *Client) SetPaused(ctx context.Context, paused bool, reason string) (s d
 	return s, err
 }
 
-// Logs reads a stream as it comes. If the connection breaks it fails as KindUnreachable; whoever read knows the Offset
-// at which to go on.
+// Logs reads a stream as it arrives. If the connection breaks, it fails with KindUnreachable; the caller has the Offset
+// at which to continue.
 func (c *Client) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, error) {
 	q := url.Values{}
 	put(q, "stream", string(r.Stream))
@@ -136,13 +136,13 @@ func (c *Client) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, 
 	return c.read(ctx, call{method: http.MethodGet, path: []string{"jobs", r.Job.String(), "logs"}, query: q})
 }
 
-// Outputs asks for the list of files.
+// Outputs requests the list of files.
 func (c *Client) Outputs(ctx context.Context, id drover.JobID) (files []drover.File, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"jobs", id.String(), "outputs"}}, &files)
 	return files, err
 }
 
-// OpenOutput reads a file as it comes.
+// OpenOutput reads a file as it arrives.
 func (c *Client) OpenOutput(ctx context.Context, id drover.JobID, path string, from int64) (io.ReadCloser, error) {
 	q := call{method: http.MethodGet, path: []string{"jobs", id.String(), "outputs", "content"}, query: url.Values{"path": {path}}}
 	if from > 0 {
@@ -159,7 +159,7 @@ func (c *Client) OpenOutput(ctx context.Context, id drover.JobID, path string, f
 	return answer.Body, nil
 }
 
-// read makes a call whose answer is read as it comes.
+// read makes a call whose answer is read as it arrives.
 func (c *Client) read(ctx context.Context, q call) (io.ReadCloser, error) {
 	answer, err := c.open(ctx, q)
 	if err != nil {

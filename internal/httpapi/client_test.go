@@ -51,7 +51,7 @@ func TestNewClient(t *testing.T) {
 	})
 }
 
-// other serves what is no controller.
+// otherServer returns a client of a server that is not a controller.
 func otherServer(t *testing.T, serve http.HandlerFunc) *httpapi.Client {
 	t.Helper()
 	s := httptest.NewServer(serve)
@@ -175,7 +175,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestEventsGoOn breaks a stream of events off after each.
+// TestEventsGoOn breaks a stream of events off after each event.
 func TestEventsGoOn(t *testing.T) {
 	var seen []string
 	c := otherServer(t, func(w http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"drover"
 )
 
-// maxConfig is how large the text of a configuration may be.
+// maxConfig is the size limit of a configuration's text.
 const maxConfig = 1 << 20
 
 type configInput struct {
@@ -21,7 +21,7 @@ type configInput struct {
 
 func (*configInput) describe(op *huma.Operation) {
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/yaml": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	op.SkipValidateBody = true // config does, and says where
+	op.SkipValidateBody = true // config does, and reports where it fails
 	op.MaxBodyBytes = maxConfig
 }
 
@@ -39,8 +39,8 @@ func (h *Handler) compareConfig(ctx context.Context, in *configInput) (*configOu
 	return &configOutput{diff}, nil
 }
 
-// CompareConfig asks what the controller's configuration file would change if it had another text. Errors in it call it
-// name.
+// CompareConfig requests what would change if the controller's configuration file had another text. Errors call the
+// text name.
 func (c *Client) CompareConfig(ctx context.Context, name string, text []byte) (diff drover.ConfigDiff, err error) {
 	q := call{method: http.MethodPost, path: []string{"config", "diff"}, query: url.Values{"name": {name}}, body: bytes.NewReader(text), kind: "application/yaml"}
 	_, err = c.ask(ctx, q, &diff)

@@ -26,7 +26,7 @@ func (h *Handler) costs(ctx context.Context, in *costsInput) (*costsOutput, erro
 		f.By = drover.CostByJob
 	}
 	if who := drover.IdentityOf(ctx); strings.HasPrefix(string(f.By), string(drover.CostByLabel)) && !h.readsAll(who) {
-		return nil, needs(drover.RoleOperate, who) // labels are their users'
+		return nil, needs(drover.RoleOperate, who) // labels are private to their users
 	}
 	err := parsed(in.Since, &f.Since, parseTime)
 	if err == nil {
@@ -63,7 +63,7 @@ func costQuery(f drover.CostFilter) url.Values {
 	return q
 }
 
-// Costs asks what money was for.
+// Costs requests what money was spent on.
 func (c *Client) Costs(ctx context.Context, f drover.CostFilter) (costs drover.Costs, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"cost"}, query: costQuery(f)}, &costs)
 	return costs, err

@@ -19,16 +19,15 @@ import (
 	"drover/internal/httpapi"
 )
 
-// fake is a Service that writes down what it is asked and answers the same thing always, every field of it set, or with
-// an error.
+// fake is a Service that records its calls and always gives the same answer, with every field set, or an error.
 type fake struct {
 	mu     sync.Mutex
 	asked  []any
 	err    error
 	events iter.Seq2[drover.Event, error]              // nil: two, then none
-	quiet  bool                                        // no events happen, until whoever watches goes
+	quiet  bool                                        // no events happen until the watcher leaves
 	log    func(ctx context.Context) io.ReadCloser     // nil: a line
-	put    func(hash string, contents io.Reader) error // nil: takes all
+	put    func(hash string, contents io.Reader) error // nil: accepts all
 	opened string                                      // the output that was opened last
 }
 
@@ -42,7 +41,7 @@ func (f *fake) ask(ctx context.Context, args ...any) error {
 	return f.err
 }
 
-// answer is a value with every field set, or the error.
+// answer returns a value with every field set, or the error.
 func answer[T any](err error) (T, error) {
 	var v T
 	if err == nil {
@@ -103,7 +102,7 @@ func (f *fake) Prune(ctx context.Context, before drover.Time) (drover.Pruned, er
 }
 
 func (f *fake) RetryWith(ctx context.Context, id drover.JobID, batch drover.Batch, reason string) (drover.Job, error) {
-	batch.User = "" // it is the job's
+	batch.User = "" // the job keeps its own
 	return answer[drover.Job](f.ask(ctx, "retry with", id, batch, reason))
 }
 
@@ -221,7 +220,7 @@ func (f *fake) RevokeToken(ctx context.Context, id string) error {
 	return f.ask(ctx, "revoke", id)
 }
 
-// filler sets every field of a value, each to something else.
+// filler sets every field of a value, each to a different value.
 type filler struct{ n int }
 
 func (f *filler) fill(v reflect.Value) {
@@ -294,7 +293,7 @@ func authenticate(_ context.Context, token drover.Secret) (drover.Identity, erro
 	return drover.Identity{}, drover.Errorf(drover.KindAuthentication, "there is no such token")
 }
 
-// lax are limits that these tests do not meet.
+// lax are limits that these tests do not reach.
 var lax = httpapi.Limits{Requests: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}, Attempts: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}, Tries: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}}
 
 func configFor(svc drover.Service) httpapi.Config {
@@ -341,12 +340,12 @@ func client(t *testing.T, url, token string) *httpapi.Client {
 
 type ctxt = context.Context
 
-// panicking fails at being asked how things are.
+// panicking panics when its status is requested.
 type panicking struct{ drover.Service }
 
 func (panicking) Status(context.Context) (drover.Status, error) { panic("out of cheese") }
 
-// logTo has a Handler log all it can to w, one line at a time.
+// logTo makes a Handler log everything to w, one line at a time.
 func logTo(w io.Writer) func(*httpapi.Config) {
 	return func(c *httpapi.Config) {
 		c.Log = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))

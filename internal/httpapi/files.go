@@ -49,7 +49,7 @@ func (*putInputInput) describe(op *huma.Operation) {
 	op.DefaultStatus = http.StatusNoContent
 }
 
-// Resolve takes hold of the body, which is not read before.
+// Resolve keeps the body, which is not read before.
 func (in *putInputInput) Resolve(ctx huma.Context) []error {
 	in.contents = ctx.BodyReader()
 	return nil
@@ -63,7 +63,7 @@ func (h *Handler) putInput(ctx context.Context, in *putInputInput) (*struct{}, e
 	case contents.over:
 		return nil, tooLarge(limit)
 	case err == nil:
-		// Contents that are there already need not be read, but the client is not done before it has sent them.
+		// Contents that exist already need not be read, but the client must still send all of them.
 		_, err = io.Copy(io.Discard, contents)
 	}
 	return nil, err
@@ -78,7 +78,7 @@ type bounded struct {
 	over bool
 }
 
-// Read reads on.
+// Read reads up to the limit.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if b.left -= int64(n); b.left < 0 {
@@ -140,7 +140,7 @@ func (h *Handler) output(ctx context.Context, in *outputInput) (*contentOutput, 
 		}
 		r, w := humago.Unwrap(x)
 		if strings.Contains(r.Header.Get("Range"), ",") {
-			r.Header.Del("Range") // several parts would be read beside the handler
+			r.Header.Del("Range") // several parts would be read concurrently with the handler
 		}
 		http.ServeContent(w, r, "", time.Time{}, file)
 		if file.err != nil {
@@ -150,18 +150,18 @@ func (h *Handler) output(ctx context.Context, in *outputInput) (*contentOutput, 
 	}}, nil
 }
 
-// outputFile is an output that can be read from any byte on, as http.ServeContent asks.
+// outputFile is an output that can be read from any byte on, as http.ServeContent requires.
 type outputFile struct {
 	ctx     context.Context
 	svc     drover.Queue
 	job     drover.JobID
 	file    drover.File
-	content io.ReadCloser // from at on; nil if it has to be opened there
+	content io.ReadCloser // from at on; nil if it must be opened there
 	at      int64
 	err     error // of reading
 }
 
-// Seek has reading go on elsewhere.
+// Seek sets where reading continues.
 func (f *outputFile) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
@@ -176,7 +176,7 @@ func (f *outputFile) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Read reads on.
+// Read reads from the current offset.
 func (f *outputFile) Read(p []byte) (n int, err error) {
 	if err = f.ctx.Err(); err == nil && f.content == nil {
 		f.content, err = f.svc.OpenOutput(f.ctx, f.job, f.file.Path, f.at)

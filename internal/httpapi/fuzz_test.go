@@ -14,7 +14,7 @@ import (
 	"drover/internal/httpapi"
 )
 
-// ask has a handler answer without a network.
+// ask calls a handler without a network.
 func ask(h *httpapi.Handler, method, path, body string) *httptest.ResponseRecorder {
 	u, err := url.Parse(path)
 	if err != nil {
@@ -28,7 +28,7 @@ func ask(h *httpapi.Handler, method, path, body string) *httptest.ResponseRecord
 	return w
 }
 
-// sane fails unless an answer is a success, or a problem that is not the controller's.
+// sane fails unless an answer is a success, or a problem that the caller caused.
 func sane(t *testing.T, w *httptest.ResponseRecorder) {
 	t.Helper()
 	if w == nil || w.Code < 300 {
@@ -44,7 +44,7 @@ func handler() *httpapi.Handler {
 	return httpapi.New(httpapi.Config{Service: &fake{}, Authenticate: authenticate, Log: slog.New(slog.DiscardHandler), Limits: lax})
 }
 
-// FuzzBatch: whatever is submitted, the answer is a receipt or a problem.
+// FuzzBatch submits arbitrary text: the answer is a receipt or a problem.
 func FuzzBatch(f *testing.F) {
 	f.Add(hello)
 	f.Add(`{"name": "a", "jobs": [{"name": "b", "command": ["x"]}]}`)
@@ -53,7 +53,7 @@ func FuzzBatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) { sane(t, ask(h, http.MethodPost, "/v1/batches", body)) })
 }
 
-// FuzzNames: whatever stands for an id, a cursor or a name, the answer is one.
+// FuzzNames uses arbitrary text as ids, cursors and names: the answer is a success or a problem.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"17", "17.3", "-1", "", "..", "/", "9999999999999999999", "%", "i-1\x00", "a&limit=1"} {
 		f.Add(s)
@@ -72,7 +72,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// FuzzBodies: whatever is sent to what takes a body, the answer is a success or a problem.
+// FuzzBodies sends arbitrary bodies to the routes that have one: the answer is a success or a problem.
 func FuzzBodies(f *testing.F) {
 	routes := [...]struct{ method, path string }{
 		{http.MethodPatch, "/v1/jobs/17"}, {http.MethodPost, "/v1/jobs/17.3/cancel"}, {http.MethodPost, "/v1/jobs/17/retry"}, {http.MethodPost, "/v1/inputs/missing"},
@@ -91,7 +91,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// saying is a controller that answers everything alike.
+// saying is a controller that answers every request alike.
 type saying struct {
 	status int
 	kind   string
@@ -104,8 +104,7 @@ func (s saying) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// FuzzAnswers: whatever answers in a controller's place, each call of a client ends, with an answer or with an error
-// that says something.
+// FuzzAnswers gives a client arbitrary answers: each call ends with an answer or with an error that has a text.
 func FuzzAnswers(f *testing.F) {
 	const stream, problem, plain = "text/event-stream", "application/problem+json", "application/json"
 	for _, s := range []saying{

@@ -20,15 +20,15 @@ import (
 type Config struct {
 	Service drover.Service
 
-	// Authenticate says who bears a token. KindAuthentication: the token is not, or no longer, good; the message says
-	// which.
+	// Authenticate returns the identity of a token's bearer. KindAuthentication: the token is not valid, or no longer;
+	// the message states which.
 	Authenticate func(ctx context.Context, token drover.Secret) (drover.Identity, error)
 
 	Log     *slog.Logger
 	Version string                      // of the controller, for the description of the API
 	Ready   func(context.Context) error // why it is not ready to serve; nil: it always is
 	Notice  func() string               // text added to the readiness response; nil: none
-	Reach   Reach                       // as it begins; see Move
+	Reach   Reach                       // at the beginning; see Move
 	Limits  Limits
 
 	Compare func(ctx context.Context, name string, text []byte) (drover.ConfigDiff, error) // what the configuration's file would change with another text; nil: there is no file
@@ -36,7 +36,7 @@ type Config struct {
 	Metrics http.Handler // answers at /metrics; nil: nothing does
 
 	Pages http.Handler                                       // handles GET and POST requests outside the API, with its own access rules; nil: none
-	Login func(token drover.Secret) (link string, err error) // makes a link, below the controller's URL, by which a browser gets in once with this token; nil: there are no Pages
+	Login func(token drover.Secret) (link string, err error) // makes a link, below the controller's URL, with which a browser can log in once as this token's bearer; nil: there are no Pages
 
 	Shared bool // every token reads what belongs to any user
 }
@@ -48,13 +48,13 @@ type Handler struct {
 	mux      *http.ServeMux
 	api      huma.API
 	routes   []route
-	nothing  http.Handler // of what no route is for
+	nothing  http.Handler // handles requests without a route
 	requests *limiters    // by identity
-	tries    *limiters    // by address, those that bore no good token
+	tries    *limiters    // by address, of requests without a valid token
 	streams  *streams
-	underWay *streams // requests that are no streams
+	underWay *streams // requests other than streams
 	unknown  *strangers
-	idle     *strangers // connections over which no request is under way
+	idle     *strangers // connections without a request under way
 	bodies   *room
 	text     []byte          // the description of the API
 	open     context.Context // until Close
@@ -88,10 +88,10 @@ func New(cfg Config) *Handler {
 	return h
 }
 
-// Move has the handler be reached in another way from now on.
+// Move changes how the handler is reached from now on.
 func (h *Handler) Move(r Reach) { h.reach.Store(&r) }
 
-// Close ends the streams that are open, and lets no more begin, so that http.Server.Shutdown need not wait for them.
+// Close ends open streams and refuses new ones, so that http.Server.Shutdown need not wait for them.
 func (h *Handler) Close() { h.close() }
 
 // ServeHTTP answers one request.
@@ -112,7 +112,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(out, err)
 		return
 	}
-	// A path that is not in its plain form the mux would redirect, before any guard.
+	// The mux would redirect a path that is not in its plain form, before any guard.
 	if !plain(r) {
 		h.nothing.ServeHTTP(out, r)
 		return
@@ -120,15 +120,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(out, r)
 }
 
-// recover makes of a panic an answer, if none has begun, and a line in the log.
+// recover turns a panic into an error response, unless a response has begun, and a line in the log.
 func (h *Handler) recover(out *response, r *http.Request) {
 	p := recover()
 	switch {
 	case p == nil:
 		return
-	case p == http.ErrAbortHandler: // how a stream is broken off
+	case p == http.ErrAbortHandler: // this aborts a stream
 		panic(p)
-	case out.failed: // nobody is there to read, which huma takes for a reason to panic
+	case out.failed: // the client is gone, and huma panics when it cannot write
 		panic(http.ErrAbortHandler)
 	}
 	h.cfg.Log.Error("panic while answering a request", logkey.Method, r.Method, logkey.Path, r.URL.Path, logkey.Panic, p, logkey.Stack, string(debug.Stack()))
@@ -143,13 +143,13 @@ func failed() error {
 	return drover.Errorf(drover.KindInternal, "the controller failed to handle this request; see its log for the reason")
 }
 
-// plain reports whether a request's path has no steps and no empty parts.
+// plain reports whether a request's path has no dot segments and no empty parts.
 func plain(r *http.Request) bool {
 	p := r.URL.EscapedPath()
 	return path.Clean(p) == p
 }
 
-// serveOther answers what is no part of the API: pages for browsers, which show no token in a header.
+// serveOther answers requests outside the API: pages for browsers, which send no token in a header.
 func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
 	api := strings.HasPrefix(r.URL.Path, "/v1/") || r.Header.Get("Authorization") != ""
 	if h.cfg.Pages == nil || api || r.Method != http.MethodGet && r.Method != http.MethodPost {
@@ -184,9 +184,9 @@ func (h *Handler) serveNothing(w http.ResponseWriter, r *http.Request) {
 	h.refuse(w, noRoute(r, allowed))
 }
 
-// Server is an http.Server with the timeouts that the Handler counts on. It has none for whole requests and answers:
-// the Handler drops whoever makes no progress within its Limits, so that long streams live and idle ones do not, and
-// bounds the connections that have shown no good token. Shutting it down closes the Handler.
+// Server returns an http.Server with the timeouts that the Handler relies on. It has none for whole requests and
+// answers: the Handler drops callers that make no progress, so that long streams live and idle ones do not, and limits
+// the connections without a valid token. Shutting it down closes the Handler.
 func Server(h *Handler) *http.Server {
 	s := &http.Server{
 		Handler:           h,

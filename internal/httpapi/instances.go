@@ -63,7 +63,7 @@ type instructInput struct {
 	Body   *reasonBody
 }
 
-// instruct is the route of one of the operator's verbs.
+// instruct returns the binding of one of the operator's verbs.
 func instruct(verb drover.Verb) binding {
 	return bind(func(h *Handler, ctx context.Context, in *instructInput) (*instanceOutput, error) {
 		return asInstance(h.cfg.Service.Instruct(ctx, in.ID, verb, in.Body.or(in.Reason)))

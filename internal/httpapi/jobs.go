@@ -27,7 +27,7 @@ func (*submitInput) describe(op *huma.Operation) {
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		"application/json": {Schema: schema}, "application/yaml": {Schema: schema},
 	}}
-	op.SkipValidateBody = true // config does, and says where
+	op.SkipValidateBody = true // config does, and reports where it fails
 	op.MaxBodyBytes = maxBatch
 	op.DefaultStatus = http.StatusCreated
 }
@@ -56,7 +56,7 @@ func (h *Handler) submit(ctx context.Context, in *submitInput) (*submitOutput, e
 	return &submitOutput{"/v1/jobs?" + url.Values{"batch": {receipt.Batch}}.Encode(), receipt}, nil
 }
 
-// checkBatchType refuses a body that says of itself that it is something else. YAML has had several names.
+// checkBatchType refuses a body with the content type of something else. YAML has several.
 func checkBatchType(contentType string) error {
 	media, _, err := mime.ParseMediaType(contentType)
 	switch {
@@ -69,7 +69,7 @@ func checkBatchType(contentType string) error {
 		WithHint("send it with Content-Type: application/yaml or application/json"))
 }
 
-// submitter is whose jobs a submission's are.
+// submitter returns the user of a submission's jobs.
 func submitter(ctx context.Context, wanted string) (string, error) {
 	id := drover.IdentityOf(ctx)
 	switch {
@@ -171,7 +171,7 @@ func (h *Handler) prioritize(ctx context.Context, in *prioritizeInput) (*jobOutp
 	return asJob(h.cfg.Service.SetPriority(ctx, in.ID, in.Body.Priority))
 }
 
-// changeJobInput has why it is done in the body or, for a line of curl without one, in the query.
+// changeJobInput has the reason in the body or, for a curl command without one, in the query.
 type changeJobInput struct {
 	ID     drover.JobID `path:"id"`
 	Reason string       `query:"reason" maxLength:"1000" doc:"the reason, for the records, unless the body has one"`
@@ -182,7 +182,7 @@ type reasonBody struct {
 	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"the reason, for the records"`
 }
 
-// or is the reason, or else that of the query.
+// or returns the body's reason, or else the query's.
 func (b *reasonBody) or(query string) string {
 	if b == nil || b.Reason == "" {
 		return query
@@ -192,7 +192,7 @@ func (b *reasonBody) or(query string) string {
 
 type setPausedInput struct{ Body *reasonBody }
 
-// setPaused is the route that pauses the queue, or resumes it.
+// setPaused returns the binding that pauses or resumes the queue.
 func setPaused(paused bool) binding {
 	return bind(func(h *Handler, ctx context.Context, in *setPausedInput) (*statusOutput, error) {
 		return asStatus(h.cfg.Service.SetPaused(ctx, paused, in.Body.or("")))
@@ -223,8 +223,8 @@ type retryBody struct {
 // withBatch is a batch within a body.
 type withBatch struct{ json.RawMessage }
 
-// Schema admits anything, since config checks it and says where it is wrong. What a batch looks like is said where
-// batches are submitted.
+// Schema admits anything, since config checks it and reports where it is wrong. The route that submits batches
+// describes them.
 func (withBatch) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
 func (h *Handler) retry(ctx context.Context, in *retryInput) (*jobOutput, error) {

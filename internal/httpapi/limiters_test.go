@@ -71,7 +71,7 @@ func TestABatchTakesRoomByTheMemoryThatItMayNeed(t *testing.T) {
 		{"/v1/batches", 1 << 20, 64 << 20},
 		{"/v1/batches", maxBatch, 128 << 20},
 		{"/v1/batches", 1 << 62, 128 << 20},
-		{"/v1/batches", -1, 128 << 20}, // it does not say
+		{"/v1/batches", -1, 128 << 20}, // its length is unknown
 		{"/v1/tokens", 1000, 0},
 	} {
 		if got := (route{path: c.path}).body(&http.Request{ContentLength: c.length}); got != c.want {

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits bound what callers may ask for. What is 0 has its default.
+// Limits bound what callers may use. A field that is 0 has its default.
 type Limits struct {
 	Input      int64 // bytes of one input's contents; 64 GiB
-	Streams    int   // that one user has open at once, those of the user's jobs included; 256
-	AllStreams int   // that all have open at once; 1024
-	Strangers  int   // connections over which no good token has come; 512
-	AtOnce     int   // requests of one user that are under way at once beside streams, those of the user's jobs included; 32
-	AllAtOnce  int   // and of all; 256
+	Streams    int   // open at once for one user, including the user's jobs; 256
+	AllStreams int   // open at once for all users; 1024
+	Strangers  int   // connections without a valid token; 512
+	AtOnce     int   // requests of one user under way at once besides streams, including the user's jobs; 32
+	AllAtOnce  int   // the same of all users; 256
 
 	Requests Rate // of one identity; 100 a second, 200 at once
 	Attempts Rate // of one attempt; 10 a second, 50 at once
-	Tries    Rate // from one address, without a good token; 5 a second, 20 at once
+	Tries    Rate // from one address, without a valid token; 5 a second, 20 at once
 }
 
 // Rate is how often something may happen.
@@ -37,7 +37,7 @@ type Rate struct {
 const (
 	maxBatch  = 8 << 20 // bytes of a batch; config reads no larger one
 	maxSmall  = 64 << 10
-	maxHashes = 10_000 // in one question for missing inputs
+	maxHashes = 10_000 // in one query for missing inputs
 	maxHashed = 1 << 20
 	maxBodies = 1 << 30 // bytes of memory for all batches that are received and read at once
 	maxKey    = 255     // bytes of an idempotency key
@@ -62,7 +62,7 @@ func (l Limits) orDefault() Limits {
 type limiters struct {
 	mu     sync.Mutex
 	byKey  map[string]*list.Element
-	recent *list.List // of *limiter, the last heard in front
+	recent *list.List // of *limiter, the most recent first
 }
 
 type limiter struct {
@@ -74,7 +74,7 @@ func newLimiters() *limiters {
 	return &limiters{byKey: map[string]*list.Element{}, recent: list.New()}
 }
 
-// take counts one call. It returns how long to wait if that is one too many, and then has not counted it.
+// take counts one call. If that would be one too many, it does not, and returns how long to wait.
 func (l *limiters) take(key string, r Rate, now time.Time) time.Duration {
 	reserved := l.get(key, r).ReserveN(now, 1)
 	wait := reserved.DelayFrom(now)
@@ -100,11 +100,11 @@ func (l *limiters) get(key string, r Rate) *limiter {
 	return lim
 }
 
-// streams count what is open, or under way.
+// streams counts open streams, or requests under way.
 type streams struct {
 	what     string
 	wait     time.Duration // how long a refused caller should wait
-	one, all int           // the most of one user, and of all
+	one, all int           // the limits of one user, and of all
 
 	mu    sync.Mutex
 	users map[string]int
@@ -115,7 +115,7 @@ func newStreams(what string, wait time.Duration, one, all int) *streams {
 	return &streams{what: what, wait: wait, one: one, all: all, users: map[string]int{}}
 }
 
-// open counts one more stream of a user's, until release is called.
+// open counts one more stream of a user, until release is called.
 func (s *streams) open(user string) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *streams) closed(user string) {
 	}
 }
 
-// room is memory for what is being received and read.
+// room is the memory for bodies that are being received and read.
 type room struct {
 	mu    sync.Mutex
 	left  int64
@@ -148,7 +148,8 @@ type room struct {
 
 func newRoom(bytes int64) *room { return &room{left: bytes, users: map[string]int64{}} }
 
-// take keeps room for so many of a user's bytes until release is called. A user has as much as the largest batch takes.
+// take reserves room for this many bytes of a user until release is called. A user may have as much as the largest
+// batch takes.
 func (r *room) take(user string, bytes int64) (release func(), err error) {
 	if bytes == 0 {
 		return func() {}, nil
@@ -170,7 +171,7 @@ func (r *room) take(user string, bytes int64) (release func(), err error) {
 	}), nil
 }
 
-// tooMany refuses a call for now.
+// tooMany returns the error that refuses a call for now.
 func tooMany(wait time.Duration, format string, args ...any) error {
 	err := drover.Errorf(drover.KindRateLimit, format, args...)
 	err.RetryAt = drover.TimeOf(time.Now().Add(wait))
@@ -185,7 +186,8 @@ func callerKey(id drover.Identity) string {
 	return "user " + id.User
 }
 
-// addressKey names where a request comes from. Of IPv6 it is the network: a host has as many addresses as it likes.
+// addressKey names where a request comes from. For IPv6 that is the network, since a host can have any number of
+// addresses.
 func addressKey(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {

@@ -95,7 +95,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// TestRequestsAtOnce has one user send requests whose bodies do not come: nobody else is kept waiting.
+// TestRequestsAtOnce sends requests of one user whose bodies never arrive: nobody else has to wait.
 func TestRequestsAtOnce(t *testing.T) {
 	_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Limits.AtOnce, c.Limits.AllAtOnce = 2, 3 })
 	hang := func() net.Conn {
@@ -105,7 +105,7 @@ func TestRequestsAtOnce(t *testing.T) {
 		}
 		t.Cleanup(func() { conn.Close() })
 		fmt.Fprintf(conn, "POST /v1/inputs/missing HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer submit\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", s.Listener.Addr())
-		// The server asks for the body once the request is under way, and not before.
+		// The server requests the body only once the request is under way.
 		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
 			t.Fatalf("it answers %q, %v", line, err)
 		}
@@ -150,7 +150,7 @@ func TestStreamsOfJobsAreTheirUsers(t *testing.T) {
 	}
 }
 
-// TestStreamsFlow sees to it that what is written arrives before more is.
+// TestStreamsFlow checks that each write arrives before the next.
 func TestStreamsFlow(t *testing.T) {
 	from, to := io.Pipe()
 	events := make(chan drover.Event)
@@ -191,7 +191,7 @@ func TestStreamsFlow(t *testing.T) {
 	close(events)
 }
 
-// TestWhoDoesNotRead serves a client that asks for a stream and then reads no more, on a clock of its own.
+// TestWhoDoesNotRead serves a client that requests a stream and then stops reading, with a fake clock.
 func TestWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := &noisy{closed: make(chan struct{})}
@@ -206,7 +206,7 @@ func TestWhoDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestWhoDoesNotSend serves a client that promises contents and does not send them.
+// TestWhoDoesNotSend serves a client that announces contents and does not send them.
 func TestWhoDoesNotSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := make(chan error, 1)
@@ -243,7 +243,7 @@ func TestQuietEvents(t *testing.T) {
 	})
 }
 
-// TestRevokedMeanwhile revokes the token of somebody who follows a log.
+// TestRevokedMeanwhile revokes the token of a client that watches events.
 func TestRevokedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked atomic.Bool
@@ -340,13 +340,13 @@ func (n *noisy) Close() error {
 	return nil
 }
 
-// endless is a log that has nothing and does not end, and whose reading does not heed the context.
+// endless is a log that is empty, never ends, and ignores the context.
 func endless(context.Context) io.ReadCloser {
 	r, _ := io.Pipe()
 	return r
 }
 
-// eventually waits for something to be so.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {

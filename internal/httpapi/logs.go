@@ -42,12 +42,12 @@ func (h *Handler) logs(ctx context.Context, in *logsInput) (*logsOutput, error) 
 	}}, nil
 }
 
-// send writes what comes from the reader as it comes, and closes it. When reading fails, or the Handler closes before
-// its end, the connection is broken off, so that nobody takes a part for the whole.
+// send copies from the reader as data arrives, and closes it. If reading fails, or the Handler closes before the end,
+// it aborts the connection, so that nobody mistakes a part for the whole.
 func (h *Handler) send(x huma.Context, from io.ReadCloser) {
 	closed := sync.OnceFunc(func() { from.Close() })
 	defer closed()
-	defer context.AfterFunc(x.Context(), closed)() // reading may not heed the context
+	defer context.AfterFunc(x.Context(), closed)() // reading may ignore the context
 	x.SetStatus(http.StatusOK)
 	w := flushing{x.BodyWriter()}
 	w.flush()

@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// alone reports whether a controller that listens on this address and is reached at this URL, if it has one, can be
-// reached from its own host alone: what comes through a proxy comes from loopback too.
+// alone reports whether a controller that listens on this address and has this URL, if any, can be reached only from
+// its own host. Requests through a proxy come from loopback too.
 func alone(listen, base string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil || !loopback(host) {
@@ -21,7 +21,7 @@ func alone(listen, base string) bool {
 	return err == nil && (u.Hostname() == "" || loopback(u.Hostname()))
 }
 
-// bindMetrics puts the metrics on the mux: for who may see the fleet, and if so configured for whoever asks from this
+// bindMetrics puts the metrics on the mux: for callers who may see the fleet and, if so configured, for all from this
 // host.
 func bindMetrics(h *Handler, op huma.Operation) {
 	answers(&op, "text/plain", &huma.Schema{Type: huma.TypeString, Description: "in the text format of Prometheus"})
@@ -42,7 +42,7 @@ func bindMetrics(h *Handler, op huma.Operation) {
 	})
 }
 
-// fromHere reports whether a request came over loopback. A job's, which comes over SSH, did not.
+// fromHere reports whether a request came over loopback. A job's request comes over SSH, so it did not.
 func fromHere(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	return err == nil && loopback(host)

@@ -20,7 +20,7 @@ import (
 // binding makes a route answer by a method of the Handler.
 type binding func(h *Handler, op huma.Operation)
 
-// bind has huma read requests into an In and write answers from an Out, and describe both.
+// bind makes huma read requests into an In, write answers from an Out, and describe both.
 func bind[In, Out any](serve func(*Handler, context.Context, *In) (*Out, error)) binding {
 	return func(h *Handler, op huma.Operation) {
 		if in, ok := any(new(In)).(described); ok {
@@ -39,12 +39,12 @@ func bind[In, Out any](serve func(*Handler, context.Context, *In) (*Out, error))
 	}
 }
 
-// described is a part of a request or an answer that says of itself what its fields do not.
+// described is the type of a request or an answer that describes what its fields do not show.
 type described interface{ describe(op *huma.Operation) }
 
 const tokenScheme = "token"
 
-// newAPI makes an API without routes. It has JSON and nothing else, no pages and no links in bodies.
+// newAPI makes an API without routes. It has only JSON, no pages, and no links in bodies.
 func (h *Handler) newAPI() huma.API {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	schemas.RegisterTypeAlias(reflect.TypeFor[drover.Time](), reflect.TypeFor[timeText]())
@@ -71,7 +71,7 @@ func (h *Handler) newAPI() huma.API {
 // timeText describes a drover.Time.
 type timeText struct{}
 
-// Schema is that of the texts that drover.Time writes.
+// Schema describes the texts that drover.Time writes.
 func (timeText) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Description: "a time (RFC 3339, UTC); 0: never", OneOf: []*huma.Schema{
 		{Type: huma.TypeString, Format: "date-time"}, {Type: huma.TypeInteger},
@@ -81,12 +81,12 @@ func (timeText) Schema(huma.Registry) *huma.Schema {
 // secondsNumber describes drover.Seconds.
 type secondsNumber struct{}
 
-// Schema is that of the numbers that drover.Seconds writes.
+// Schema describes the numbers that drover.Seconds writes.
 func (secondsNumber) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeNumber, Description: "seconds"}
 }
 
-// operation describes a route, but for its request and answer.
+// operation describes a route, except its request and answer.
 func (h *Handler) operation(rt route) huma.Operation {
 	refused := &huma.Response{
 		Description: "a problem",
@@ -98,7 +98,7 @@ func (h *Handler) operation(rt route) huma.Operation {
 		OperationID:     strings.ToLower(rt.method) + strings.NewReplacer("/v1", "", "/", "-", "{", "", "}", "", ".", "-").Replace(rt.path),
 		Summary:         rt.about,
 		MaxBodyBytes:    maxSmall,
-		BodyReadTimeout: -1, // upload sees to it
+		BodyReadTimeout: -1, // upload has the deadline
 		Metadata:        map[string]any{"route": rt},
 		Responses:       map[string]*huma.Response{"4XX": refused, "default": refused},
 		Security:        []map[string][]string{{}}, // none
@@ -115,7 +115,7 @@ func (h *Handler) operation(rt route) huma.Operation {
 
 func (h *Handler) schemas() huma.Registry { return h.api.OpenAPI().Components.Schemas }
 
-// describe is the description of the API. Of errors there are only our own.
+// describe returns the description of the API, with no errors but our own.
 func (h *Handler) describe() []byte {
 	delete(h.schemas().Map(), "ErrorModel")
 	delete(h.schemas().Map(), "ErrorDetail")
@@ -139,7 +139,7 @@ func (h *Handler) openAPI(context.Context, *struct{}) (*openAPIOutput, error) {
 	return &openAPIOutput{"application/openapi+json", h.text}, nil
 }
 
-// answers says of which type the body of a success is, and what it looks like.
+// answers sets the content type and the schema of a success.
 func answers(op *huma.Operation, contentType string, schema *huma.Schema) {
 	op.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{contentType: {Schema: schema}}}
 }
@@ -177,8 +177,8 @@ func (a adapter) Handle(op *huma.Operation, serve func(huma.Context)) {
 	})))
 }
 
-// checkQuery returns what refuses a query with parameters that the operation does not take: one that is misspelled
-// would choose everything. What is outside of /v1 is also asked by probes and scrapers, which may add what they like.
+// checkQuery returns a function that refuses a query with parameters that the operation does not have: a misspelled
+// filter would select everything. Outside /v1, probes and scrapers may add any parameters.
 func checkQuery(op *huma.Operation) func(query string) error {
 	if !strings.HasPrefix(op.Path, "/v1/") {
 		return func(string) error { return nil }
@@ -207,16 +207,16 @@ func checkQuery(op *huma.Operation) func(query string) error {
 	}
 }
 
-// exchange is a request and its answer, as huma has them.
+// exchange is a request and its answer, as huma sees them.
 type exchange struct {
 	exchanged
-	status int // that of ours which stands in for huma's
+	status int // our problem's, instead of huma's; 0: none
 }
 
 // Unwrap returns the wrapped context, from which huma takes the request and the response of net/http.
 func (x *exchange) Unwrap() huma.Context { return x.exchanged }
 
-// exchanged is a huma.Context, whose name is also that of one of its methods.
+// exchanged is a huma.Context under another name, since huma.Context has a method named Context.
 type exchanged huma.Context
 
 // SetStatus begins the answer.
@@ -227,7 +227,7 @@ func (x *exchange) SetStatus(status int) {
 	x.exchanged.SetStatus(status)
 }
 
-// ours puts our problems in the place of huma's.
+// ours replaces huma's problems with our own.
 func ours(ctx huma.Context, _ string, v any) (any, error) {
 	m, ok := v.(*huma.ErrorModel)
 	if !ok {

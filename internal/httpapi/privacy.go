@@ -8,11 +8,11 @@ import (
 	"drover"
 )
 
-// What is a user's own: logs, outputs, labels, commands, and the words in which an end is explained, since they may
-// repeat the command. A token that only views or submits shows those of its own user's jobs. Of other jobs it shows the
-// rest, so that everybody sees who has what of the fleet.
+// These belong to a job's user alone: logs, outputs, labels, commands, and the text that explains its end, since that
+// may repeat the command. A token that only views or submits shows them for its own user's jobs. Of other jobs it shows
+// the rest, so that everybody sees who uses what of the fleet.
 
-// hidden stands in place of words that are for others.
+// hidden replaces text that the caller may not see.
 const hidden = "shown to the job's user and to operators"
 
 // readsAll reports whether the caller may read what belongs to any user.
@@ -20,8 +20,8 @@ func (h *Handler) readsAll(who drover.Identity) bool {
 	return h.cfg.Shared || who.Role.Allows(drover.RoleOperate)
 }
 
-// mayRead lets callers read what their own jobs wrote, and operators what anybody's did. The token of an attempt was
-// held to its own job already.
+// mayRead lets callers read the output of their own jobs, and operators that of all jobs. An attempt's token is already
+// restricted to its own job.
 func (h *Handler) mayRead(ctx context.Context, id drover.JobID) error {
 	who := drover.IdentityOf(ctx)
 	if h.readsAll(who) || who.Attempt != nil {
@@ -36,14 +36,14 @@ func (h *Handler) mayRead(ctx context.Context, id drover.JobID) error {
 
 func owns(who drover.Identity, job drover.Job) bool { return who.User != "" && job.User == who.User }
 
-// notOwn refuses what takes an operator because the job is somebody else's.
+// notOwn returns the error for what only an operator may do, because the job is somebody else's.
 func notOwn(id drover.JobID, who drover.Identity) error {
 	e := drover.AsError(needs(drover.RoleOperate, who), drover.KindForbidden)
 	e.Message = fmt.Sprintf("job %v does not belong to %s, and %s", id, who.User, e.Message)
 	return e
 }
 
-// shown is a job as the caller may see it.
+// shown returns a job as the caller may see it.
 func (h *Handler) shown(ctx context.Context, job drover.Job) drover.Job {
 	who := drover.IdentityOf(ctx)
 	if h.readsAll(who) || who.Attempt != nil || owns(who, job) {
@@ -62,7 +62,7 @@ func (h *Handler) shown(ctx context.Context, job drover.Job) drover.Job {
 	return job
 }
 
-// withoutWords is a reason without what it says beside its code.
+// withoutWords returns a reason without its text.
 func withoutWords(r *drover.Reason) *drover.Reason {
 	if r == nil {
 		return nil
@@ -72,7 +72,7 @@ func withoutWords(r *drover.Reason) *drover.Reason {
 	return &silent
 }
 
-// ownLabels narrows a filter by labels to the caller's own jobs: what is found says which labels the others have.
+// ownLabels narrows a filter by labels to the caller's own jobs: a result would reveal which labels other jobs have.
 func (h *Handler) ownLabels(ctx context.Context, f *drover.JobFilter) (some bool) {
 	who := drover.IdentityOf(ctx)
 	if len(f.Labels) == 0 || h.readsAll(who) {
@@ -84,7 +84,7 @@ func (h *Handler) ownLabels(ctx context.Context, f *drover.JobFilter) (some bool
 	return f.User == who.User
 }
 
-// explained leaves out of an explanation how another user's job ended.
+// explained removes from an explanation how another user's job ended.
 func (h *Handler) explained(ctx context.Context, x drover.Explanation) (drover.Explanation, error) {
 	id, err := drover.ParseJobID(x.Subject)
 	if err != nil || x.Waiting {
@@ -104,7 +104,7 @@ func (h *Handler) explained(ctx context.Context, x drover.Explanation) (drover.E
 	return x, nil
 }
 
-// ownBudgets leaves out the budgets of other users, and those by label: labels are their users'.
+// ownBudgets removes the budgets of other users, and those by label, since labels are private.
 func (h *Handler) ownBudgets(ctx context.Context, all []drover.BudgetUse) []drover.BudgetUse {
 	who := drover.IdentityOf(ctx)
 	if h.readsAll(who) {
@@ -115,7 +115,7 @@ func (h *Handler) ownBudgets(ctx context.Context, all []drover.BudgetUse) []drov
 	})
 }
 
-// mostOwners is how many jobs a stream of events remembers the users of.
+// mostOwners is for how many jobs a stream of events remembers whether they are the caller's.
 const mostOwners = 10_000
 
 // witness shows events to one caller.
@@ -130,7 +130,7 @@ func (h *Handler) newWitness(ctx context.Context) *witness {
 	return &witness{h: h, ctx: ctx, own: map[int64]bool{}, full: h.readsAll(drover.IdentityOf(ctx))}
 }
 
-// shown is an event as the caller may see it: of another user's job, that something happened to it.
+// shown returns an event as the caller may see it: for another user's job, only that something happened to it.
 func (w *witness) shown(e drover.Event) drover.Event {
 	about := e.Job
 	if about == nil && e.Attempt != nil {
@@ -150,7 +150,7 @@ func (w *witness) owns(id drover.JobID) bool {
 	}
 	err := w.h.mayRead(w.ctx, drover.JobID{Number: id.Number, Index: -1})
 	if err != nil && drover.KindOf(err) != drover.KindForbidden {
-		return false // and is looked up again
+		return false // so that it is looked up again
 	}
 	if len(w.own) >= mostOwners {
 		clear(w.own)

@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// private is what a route gives of another user's job, 5.
+// private is what a route shows of job 5, which is another user's.
 type private struct {
 	path string
-	kept bool // from those who only view or submit, by 403; else the answer is served without what is private
+	kept bool // callers who only view or submit get 403; otherwise they get an answer without what is private
 }
 
 func privates() []private {
@@ -35,7 +35,7 @@ func privates() []private {
 	}
 }
 
-// others has one job, 5, which is of another user and has private words everywhere.
+// others has one job, 5, which is another user's and has private text everywhere.
 type others struct{ fake }
 
 func (o *others) job() drover.Job {

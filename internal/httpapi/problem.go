@@ -18,7 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// problem is an answer that is no success (RFC 9457). Beside what the standard names it has all of a drover.Error.
+// problem is an error response (RFC 9457). Besides the standard's fields it has all of a drover.Error's.
 type problem struct {
 	Type    string           `json:"type"`
 	Title   string           `json:"title"`
@@ -43,16 +43,16 @@ type fault struct {
 	Hint     string `json:"hint,omitempty"`
 }
 
-// Error is the problem in a sentence.
+// Error returns the problem in a sentence.
 func (p *problem) Error() string { return p.Detail }
 
-// GetStatus is the answer's status.
+// GetStatus returns the answer's status.
 func (p *problem) GetStatus() int { return p.Status }
 
-// ContentType is that of problem documents.
+// ContentType returns the content type of problem documents.
 func (p *problem) ContentType(string) string { return "application/problem+json" }
 
-// GetHeaders are the headers that go with it.
+// GetHeaders returns the answer's headers.
 func (p *problem) GetHeaders() http.Header {
 	headers := http.Header{}
 	if p.RetryAt != 0 {
@@ -67,7 +67,7 @@ func (p *problem) GetHeaders() http.Header {
 	return headers
 }
 
-// asError is the error that the problem was made of. One that came from elsewhere may say next to nothing.
+// asError returns the error that the problem was made of. A problem from another server may have no text.
 func (p *problem) asError() *drover.Error {
 	text := cmp.Or(p.Detail, p.Title, "an error without a message")
 	return &drover.Error{Kind: p.Kind, Scope: p.Scope, Market: p.Market, RetryAt: p.RetryAt, Message: text, Hint: p.Hint}
@@ -101,7 +101,7 @@ func newProblem(status int, e *drover.Error) *problem {
 	}
 }
 
-// noRoute is the problem of a request that no route answers, or only by other methods.
+// noRoute returns the problem of a request without a route, or with a method that its path does not have.
 func noRoute(r *http.Request, allowed []string) *problem {
 	if len(allowed) == 0 {
 		return newProblem(http.StatusNotFound, drover.Errorf(drover.KindNotFound, "there is no %s here", cut(r.URL.Path)).WithHint("GET /openapi.json lists all paths"))
@@ -111,13 +111,13 @@ func noRoute(r *http.Request, allowed []string) *problem {
 	return p
 }
 
-// tooLarge is the problem of a body that is over the limit.
+// tooLarge returns the problem of a body that is over the limit.
 func tooLarge(limit int64) *problem {
 	return newProblem(http.StatusRequestEntityTooLarge, drover.Errorf(drover.KindInvalid, "the body is larger than %v", drover.Bytes(limit)))
 }
 
-// ofHuma makes a problem of what huma found wrong with a request. What was sent is not repeated: it may hold what is
-// secret.
+// ofHuma makes a problem of an error that huma found in a request. It does not repeat the request, which may hold
+// secrets.
 func ofHuma(m *huma.ErrorModel, limit int64) *problem {
 	status := m.Status
 	switch status {
@@ -136,7 +136,7 @@ func ofHuma(m *huma.ErrorModel, limit int64) *problem {
 	return p
 }
 
-// kindOf is the kind of error that a status stands for when the answer does not say it.
+// kindOf returns the kind of error that a status means when the answer does not name one.
 func kindOf(status int) drover.ErrorKind {
 	switch status {
 	case http.StatusUnauthorized:
@@ -162,7 +162,7 @@ func kindOf(status int) drover.ErrorKind {
 	return drover.KindInvalid
 }
 
-// problem makes a problem of a Service's error, and notes those that are ours.
+// problem makes a problem of a Service's error, and logs internal ones.
 func (h *Handler) problem(err error) error {
 	p := problemOf(err)
 	if p.Kind == drover.KindInternal {
@@ -179,5 +179,5 @@ func (h *Handler) refuse(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // who asked may be gone
+	_ = json.NewEncoder(w).Encode(p) // the client may be gone
 }

@@ -24,7 +24,7 @@ func (h *Handler) prune(ctx context.Context, in *pruneInput) (*pruneOutput, erro
 	return &pruneOutput{pruned}, nil
 }
 
-// Prune asks for old results to be taken away.
+// Prune requests the removal of old results.
 func (c *Client) Prune(ctx context.Context, before drover.Time) (pruned drover.Pruned, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"jobs", "prune"}, json: pruneBody{before.Std()}}, &pruned)
 	return pruned, err

@@ -10,8 +10,8 @@ import (
 	"drover"
 )
 
-// What follows writes filters as the parameters that the routes take. The client asks with them, and the handler names
-// the next page.
+// These functions encode filters as parameters of the routes: the client sends them, and the handler links to the next
+// page with them.
 
 func jobQuery(f drover.JobFilter) url.Values {
 	q := url.Values{}
@@ -69,7 +69,7 @@ func eventQuery(f drover.EventFilter) url.Values {
 	return q
 }
 
-// put sets a parameter, unless it has its zero value, which is as good as left out.
+// put sets a parameter, unless it has its zero value, which means the same as none.
 func put(q url.Values, key string, value any) {
 	switch v := value.(type) {
 	case string:
@@ -112,7 +112,7 @@ func join[S ~string](words []S) string {
 	return b.String()
 }
 
-// nextLink names the next page of a list (RFC 8288); empty on the last.
+// nextLink returns a link to the next page of a list (RFC 8288); empty on the last.
 func nextLink(path string, q url.Values, next string) string {
 	if next == "" {
 		return ""
@@ -131,7 +131,7 @@ func nextOf(link string) string {
 	return u.Query().Get("after")
 }
 
-// array is a list as JSON shows it: one without items is empty, not null.
+// array returns a list for JSON: without items it is empty, not null.
 func array[T any](items []T) []T {
 	if items == nil {
 		return []T{}

@@ -55,7 +55,7 @@ func TestSubmitByHand(t *testing.T) {
 	})
 }
 
-// TestVerbsByHand gives instances their verbs in one line.
+// TestVerbsByHand sends instances verbs as curl does.
 // covers D5
 func TestVerbsByHand(t *testing.T) {
 	f := &fake{}
@@ -76,7 +76,7 @@ func TestVerbsByHand(t *testing.T) {
 	}
 }
 
-// TestRefusals sees to it that whatever is wrong is answered by a problem that says so.
+// TestRefusals checks that every faulty request is answered with a problem that names the fault.
 func TestRefusals(t *testing.T) {
 	_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Limits.Input = 10 })
 	for _, c := range []struct {
@@ -290,7 +290,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestDescription holds answers against the description of the API.
+// TestDescription checks answers against the description of the API.
 func TestDescription(t *testing.T) {
 	_, s := serve(t, &fake{})
 	text := do(t, s.URL, "GET", "/openapi.json", "Bearer view", "").text

@@ -21,7 +21,7 @@ var (
 	zeros   = strings.Repeat("0", 64)
 )
 
-// batch is a good one that uses what there is.
+// batch returns a valid batch that uses every feature.
 func batch() drover.Batch {
 	first, second := config.DefaultJob(), config.DefaultJob()
 	first.Name, first.Command, first.Array = "a", []string{"sh", "-c", "echo \"é\"\n"}, drover.Array{First: 1, Last: 20, Set: true}
@@ -33,7 +33,7 @@ func batch() drover.Batch {
 	return drover.Batch{Name: "hello", User: "me", Jobs: []drover.JobSpec{first, second}}
 }
 
-// calls are all methods of a Service, each with all that it can be told.
+// calls returns all methods of a Service, each with all parameters set.
 func calls() map[string]func(ctx context.Context, s drover.Service) (any, error) {
 	type ctx = context.Context
 	type svc = drover.Service
@@ -123,7 +123,7 @@ func text(r io.ReadCloser, err error) (any, error) {
 	return string(b), err
 }
 
-// TestRoundTrip asks a Service itself and through Handler and Client: questions, answers and errors are the same.
+// TestRoundTrip calls a Service directly and through Handler and Client: arguments, answers and errors are the same.
 // covers D22 K8
 func TestRoundTrip(t *testing.T) {
 	direct, remote := &fake{}, &fake{}
@@ -141,7 +141,7 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(direct.asked, remote.asked, cmpopts.EquateEmpty()); diff != "" && name != "OpenOutput" { // it is listed, too, for its size and its hash
+			if diff := cmp.Diff(direct.asked, remote.asked, cmpopts.EquateEmpty()); diff != "" && name != "OpenOutput" { // the outputs are also listed, for size and hash
 				t.Errorf("asked (-itself +through the client)\n%s", diff)
 			}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -158,7 +158,7 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil || innerErr != nil {
 				t.Fatal(err, innerErr)
 			}
-			if name == "OpenOutput" { // it is listed, too, for its size and its hash
+			if name == "OpenOutput" { // the outputs are also listed, for size and hash
 				remote.asked = direct.asked
 			}
 			if diff := cmp.Diff(direct.asked, remote.asked, cmpopts.EquateEmpty()) + cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {

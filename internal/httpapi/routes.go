@@ -6,18 +6,18 @@ import (
 	"drover"
 )
 
-// route is one line of the API: a method and a path, and what it takes to use them.
+// route is one line of the API: a method and a path, and who may use them.
 type route struct {
 	method, path string
 	role         drover.Role // that a token needs; empty: not even a token is needed
-	attempt      bool        // the token of an attempt will do, for its own job if the path names one
-	long         bool        // its answer, or its body, may take as long as it likes; counted as a stream
+	attempt      bool        // an attempt's token is enough, for its own job if the path names one
+	long         bool        // its answer or its body has no time limit; counted as a stream
 	about        string
 	bind         binding
 }
 
-// What a batch takes in memory while it is read, measured with those that take the most: so much for each of its bytes
-// as JSON, as in a list of digits, or as YAML, of which there may be less, and no more than config has for all of them.
+// The memory that a batch takes while it is read, measured with the worst batches: for each byte of JSON, such as a
+// list of digits; for each byte of YAML, which may have fewer bytes; and at most, which is config's limit for a batch.
 const (
 	memoryPerByte     = 64
 	memoryPerYAMLByte = 512
@@ -25,7 +25,7 @@ const (
 	memoryAtMost      = 128 << 20
 )
 
-// body is how much memory a request's body may take, if that is much.
+// body returns how much memory reading a request's body may take; 0 if that is little.
 func (rt route) body(r *http.Request) int64 {
 	switch {
 	case rt.path != "/v1/batches" && rt.path != "/v1/jobs/{id}/retry" && rt.path != "/v1/config/diff":
@@ -39,8 +39,8 @@ func (rt route) body(r *http.Request) int64 {
 	return min(memoryPerByte*min(r.ContentLength, maxBatch), memoryAtMost)
 }
 
-// routes is the API. Jobs of others are moreover for RoleOperate alone to change, see Handler.mayChange, and what they
-// wrote is for RoleOperate alone to read, see Handler.mayRead.
+// routes returns the API. In addition, only RoleOperate may change other users' jobs, see Handler.mayChange, or read
+// their output, see Handler.mayRead.
 func routes() []route {
 	const (
 		nobody  drover.Role = ""

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// strangers are the connections over which no good token has come yet, or those that are idle. There is room for so
-// many: one more takes the place of the oldest, so that whoever holds many open hinders nobody who comes with a token,
-// which takes a moment.
+// strangers are the connections without a valid token so far, or the idle ones. Their number is limited: a new one
+// replaces the oldest, so that a caller who holds many open does not hinder callers with a token, which needs only a
+// moment.
 type strangers struct {
 	most int
 
@@ -23,7 +23,7 @@ func newStrangers(most int) *strangers {
 	return &strangers{most: most, order: list.New(), at: map[net.Conn]*list.Element{}}
 }
 
-// came takes in a connection, and drops the oldest if that is one too many.
+// came adds a connection, and closes the oldest if that is one too many.
 func (s *strangers) came(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *strangers) came(conn net.Conn) {
 	}
 }
 
-// leaves takes out a connection that has ended, or is a stranger's no more.
+// leaves removes a connection that has ended, or is no longer a stranger's.
 func (s *strangers) leaves(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,12 +47,12 @@ func (s *strangers) leaves(conn net.Conn) {
 
 type connKey struct{}
 
-// withConn has requests know which connection they came over.
+// withConn stores in the context of requests the connection over which they came.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// known says that a good token has come with a request.
+// known removes the connection of a request that had a valid token.
 func (s *strangers) known(ctx context.Context) {
 	if conn, ok := ctx.Value(connKey{}).(net.Conn); ok {
 		s.leaves(conn)

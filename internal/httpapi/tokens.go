@@ -66,7 +66,7 @@ func (h *Handler) login(_ context.Context, in *loginInput) (*loginOutput, error)
 	if h.cfg.Login == nil {
 		return nil, drover.Errorf(drover.KindUnsupported, "this controller has no dashboard")
 	}
-	_, token, _ := strings.Cut(in.Authorization, " ") // which the guard has found good
+	_, token, _ := strings.Cut(in.Authorization, " ") // the guard has verified it
 	link, err := h.cfg.Login(drover.NewSecret(token))
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (h *Handler) login(_ context.Context, in *loginInput) (*loginOutput, error)
 	return &loginOutput{browserLogin{link}}, nil
 }
 
-// Login makes a link by which a browser gets in, once and soon, with the client's token.
+// Login makes a link with which a browser can log in, once and soon, with the client's token.
 func (c *Client) Login(ctx context.Context) (link string, err error) {
 	var answer browserLogin
 	if _, err := c.ask(ctx, call{method: http.MethodPost, path: []string{"login"}}, &answer); err != nil {

@@ -9,12 +9,12 @@ import (
 const (
 	stall    = 30 * time.Second // without progress this long, a connection is dropped
 	rearm    = time.Second      // how often a deadline is moved, at most
-	leftover = 5 * time.Second  // for what is left of a body that was not wanted
+	leftover = 5 * time.Second  // for the rest of a body that was not read
 	bodyTime = 2 * time.Minute  // for all of a body that is not streamed
 )
 
-// response is an answer on its way. Whoever does not read it is dropped: every write moves the deadline, so that it
-// passes only when nothing got through.
+// response is an answer being sent. A client that does not read it is dropped: every write moves the deadline, so that
+// it passes only if nothing gets through.
 type response struct {
 	http.ResponseWriter
 	ctl    *http.ResponseController
@@ -50,7 +50,7 @@ func (r *response) Flush() error {
 	return r.ctl.Flush()
 }
 
-// FlushError is Flush as http.ResponseController asks for it.
+// FlushError is Flush as http.ResponseController requires it.
 func (r *response) FlushError() error { return r.Flush() }
 
 func (r *response) begin() {
@@ -63,12 +63,12 @@ func (r *response) begin() {
 	}
 }
 
-// upload is a request's body on its way, with a deadline that moves as it comes.
+// upload is a request's body being received, with a deadline that moves as data arrives.
 type upload struct {
 	io.ReadCloser
 	ctl   *http.ResponseController
 	armed time.Time
-	until time.Time // by when it has to be there; zero: whenever
+	until time.Time // the deadline of the whole body; zero: none
 	ended bool
 }
 
@@ -88,14 +88,14 @@ func (u *upload) Read(b []byte) (int, error) {
 	}
 	n, err := u.ReadCloser.Read(b)
 	if err != nil && !u.ended {
-		// A deadline that stays would end the request itself.
+		// A deadline that stayed would end the request itself.
 		u.ended = true
 		_ = u.ctl.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
 
-// end bounds what the HTTP server still reads of a body that nobody wanted.
+// end limits how long the HTTP server reads the rest of an unread body.
 func (u *upload) end() {
 	if !u.ended {
 		_ = u.ctl.SetReadDeadline(time.Now().Add(leftover))

@@ -16,7 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// keepAlive is how often a stream of events that has none shows that it lives.
+// keepAlive is how often a stream without events sends a sign of life.
 const keepAlive = 15 * time.Second
 
 type explainInput struct {
@@ -61,7 +61,7 @@ func (h *Handler) status(ctx context.Context, _ *struct{}) (*statusOutput, error
 	return asStatus(s, err)
 }
 
-// asStatus answers with the fleet at a glance.
+// asStatus answers with a summary of the fleet.
 func asStatus(s drover.Status, err error) (*statusOutput, error) {
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (h *Handler) ready(ctx context.Context, in *struct{}) (*textOutput, error) 
 	}
 	if h.cfg.Ready != nil {
 		if err := h.cfg.Ready(ctx); err != nil {
-			// Without a token, that it is so is all that is said.
+			// Callers need no token, so they learn only this much.
 			h.cfg.Log.Debug("not ready", logkey.Error, err)
 			return nil, drover.Errorf(drover.KindTransient, "the controller is not ready")
 		}
@@ -135,13 +135,13 @@ func (h *Handler) events(_ context.Context, in *eventsInput) (*eventsOutput, err
 	}}, nil
 }
 
-// happening is an event, or how there came to be no more.
+// happening is an event, or the error that ended them.
 type happening struct {
 	event drover.Event
 	err   error
 }
 
-// sendEvents writes events until there are no more, who reads them goes, or the Handler closes.
+// sendEvents writes events until there are no more, the reader leaves, or the Handler closes.
 func (h *Handler) sendEvents(ctx context.Context, w io.Writer, f drover.EventFilter) {
 	ctx, cancel := context.WithCancel(ctx)
 	happenings := make(chan happening)
@@ -237,18 +237,18 @@ func (h *Handler) dump(context.Context, *struct{}) (*dumpOutput, error) {
 			}
 		case err != nil:
 			h.cfg.Log.Error("writing a dump", logkey.Error, err)
-			panic(http.ErrAbortHandler) // a part is not the whole
+			panic(http.ErrAbortHandler) // a part must not pass for the whole
 		}
 	}}, nil
 }
 
-// begun knows whether anything was written.
+// begun records whether anything was written.
 type begun struct {
 	io.Writer
 	wrote bool
 }
 
-// Write writes on.
+// Write writes, and records that.
 func (b *begun) Write(p []byte) (int, error) {
 	b.wrote = true
 	return b.Writer.Write(p)

@@ -10,12 +10,12 @@ import (
 	"drover"
 )
 
-// Within makes a Client of a Handler in this process, for pages that are served beside it: what they show and do is
-// what their reader's token may.
+// Within makes a Client of a Handler in this process, for pages that are served beside it: they show and do only what
+// their reader's token allows.
 func Within(h http.Handler, token drover.Secret) *Client {
 	c, err := NewClient("http://localhost", token, &http.Client{Transport: within{h}})
 	if err != nil {
-		panic(err) // the URL is good
+		panic(err) // the URL is valid
 	}
 	c.patience = 10 * time.Minute // the caller has a deadline of its own
 	return c
@@ -48,7 +48,7 @@ func (h within) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// answer has the handler answer. One that breaks its answer off panics.
+// answer runs the handler. One that aborts its answer panics.
 func (h within) answer(a *innerAnswer, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -90,7 +90,7 @@ func (a *innerAnswer) Write(p []byte) (int, error) {
 // Flush begins the answer; what is written is read at once anyway.
 func (a *innerAnswer) Flush() { a.WriteHeader(http.StatusOK) }
 
-// innerBody is an answer as it is read. Who closes it ends the request.
+// innerBody is an answer as it is read. Closing it ends the request.
 type innerBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc

@@ -12,10 +12,10 @@ import (
 	"drover/internal/engine"
 )
 
-// DefaultLimit is how much of recordings is kept.
+// DefaultLimit is how many bytes of recordings are kept.
 const DefaultLimit = 1 << 30
 
-// pieces is into how many segments the limit of a folder is divided.
+// pieces is how many segments the limit of a folder is divided into.
 const pieces = 16
 
 const suffix = ".jsonl.gz"
@@ -33,10 +33,11 @@ type segment struct {
 	most int64
 }
 
-// NewFolder is the folder at path, with at most limit bytes of segments. It is made when the first is begun.
+// NewFolder returns the folder at path, with at most limit bytes of segments. The folder is created with the first
+// segment.
 func NewFolder(path string, limit int64) Folder { return Folder{path, limit} }
 
-// Segments are the files of the folder's segments, the oldest first; of a folder that is not there, none.
+// Segments returns the files of the folder's segments, the oldest first; none if the folder does not exist.
 func (f Folder) Segments() (paths []string, err error) {
 	all, err := f.list()
 	for _, s := range all {
@@ -77,7 +78,7 @@ func (f Folder) name(number int) string {
 	return filepath.Join(f.path, fmt.Sprintf("%08d%s", number, suffix))
 }
 
-// kept is a segment that is there.
+// kept is an existing segment.
 type kept struct {
 	number int
 	size   int64
@@ -127,15 +128,15 @@ func (f Folder) prune() (last int, err error) {
 	return newest.number, nil
 }
 
-// full reports whether it is time to end this segment and begin the next with the State of that moment. One whose State
-// is large goes on until the events are most of it.
+// full reports whether it is time to end this segment and begin the next with the State of that moment. A segment with
+// a large State continues until the events are at least as large.
 func (s *segment) full() bool {
 	first := s.first.Load()
 	return first > 0 && s.Size() >= max(s.most, 2*first)
 }
 
-// Close ends the segment and its file. One that has no beginning, since the disk did not take it, is of no use and
-// goes.
+// Close ends the segment and its file. A segment without a beginning, which could not be written, is useless and is
+// removed.
 func (s *segment) Close() error {
 	err := errors.Join(s.Writer.Close(), s.file.Close())
 	if s.first.Load() == 0 {

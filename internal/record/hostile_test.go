@@ -16,7 +16,7 @@ import (
 	"drover/internal/engine"
 )
 
-// pack makes a segment of what is to be read.
+// pack makes a segment with these contents.
 func pack(t testing.TB, parts ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -87,7 +87,7 @@ func TestAReaderRefusesWhatWouldTakeTooMuchMemory(t *testing.T) {
 	})
 }
 
-// FuzzReader: whatever is in a file, reading it ends, with its end, its cut or what is wrong, and what was read can be
+// FuzzReader reads arbitrary files: reading finishes at the end, at a cut or with an error, and what was read can be
 // written again.
 func FuzzReader(f *testing.F) {
 	segment := recorded(f, life(3))

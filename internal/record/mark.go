@@ -12,7 +12,7 @@ import (
 	"drover/internal/engine"
 )
 
-// Mark summarizes a decision: enough to tell whether another is equal and, if not, how it differs.
+// Mark summarizes a decision: enough to detect whether another is equal and, if not, how it differs.
 type Mark struct {
 	Digest  string `json:"d"`           // of the whole decision and, a byte each, of its parts
 	Outline string `json:"k,omitempty"` // the kinds of its writes and, behind a semicolon, of its effects: "attempt,element;2 start"
@@ -21,10 +21,11 @@ type Mark struct {
 // parts are the parts of a decision, in the order of their bytes in a Digest.
 var parts = [...]string{"writes", "effects", "notes", "wake"}
 
-// whole is how many bytes of a Digest are those of the whole decision.
+// whole is how many bytes of a Digest cover the whole decision.
 const whole = 5
 
-// Bytes that are no UTF-8 are escaped by JSON, and read again they are a character that is not: both are the same text.
+// JSON escapes bytes that are not UTF-8, but not the character that they are when they are read again: both are the
+// same text.
 var escaped, replaced = []byte(`\ufffd`), []byte("\uFFFD")
 
 // MarkOf makes the mark of a decision. Its JSON is canonical, since nothing in a decision is a map.
@@ -44,7 +45,7 @@ func MarkOf(d engine.Decision) (Mark, error) {
 	return Mark{base64.RawURLEncoding.EncodeToString(digest[:]), outline(d)}, nil
 }
 
-// Differs names the parts in which the decision of another mark is not the same, none if it is.
+// Differs returns the parts in which the decision of another mark differs; none if it is the same.
 func (m Mark) Differs(other Mark) (names []string) {
 	a, errA := base64.RawURLEncoding.DecodeString(m.Digest)
 	b, errB := base64.RawURLEncoding.DecodeString(other.Digest)
@@ -67,7 +68,7 @@ func outline(d engine.Decision) string {
 	return text
 }
 
-// kinds names what each of a list is, those that follow on their like as a number.
+// kinds lists the kinds of a list's items, with a number for several of a kind in a row.
 func kinds[T any](list []T) string {
 	var names []string
 	for i := 0; i < len(list); {
@@ -83,7 +84,7 @@ func kinds[T any](list []T) string {
 	return strings.Join(names, ",")
 }
 
-// KindOf is what a write or an effect is: the JSON name of the one of its fields that is set, its ID apart.
+// KindOf returns the kind of a write or an effect: the JSON name of the one field that is set besides its ID.
 func KindOf(of any) string {
 	v := reflect.ValueOf(of)
 	for i := range v.NumField() {

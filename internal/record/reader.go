@@ -13,12 +13,12 @@ import (
 	"drover/internal/engine"
 )
 
-// ErrCut is the end of a segment that was not closed: its writer was killed, or still writes.
+// ErrCut is the error at the end of a segment that was not closed: its writer was killed, or still writes.
 var ErrCut = errors.New("the recording is cut short here")
 
 const (
 	maxLine = 64 << 20 // bytes of one value of a segment; a Writer makes none that is longer
-	sparse  = 16       // bytes that an object of a long line has at least, on average: small ones take much more memory than they are long
+	sparse  = 16       // minimum average bytes of the objects in a long line: small ones take much more memory than their length
 )
 
 // Reader reads a segment.
@@ -27,7 +27,7 @@ type Reader struct {
 	State  engine.State // as the engine began
 
 	from *bufio.Reader
-	line []byte // the one that was read last
+	line []byte // the last one read
 }
 
 // NewReader reads the beginning of a segment. One of another format, or whose State this program cannot read, is
@@ -73,7 +73,7 @@ func (r *Reader) readState() error {
 	return nil
 }
 
-// beginning is the error of a segment that has not even a beginning: there is no good end before that.
+// beginning converts an error within a segment's beginning, before which there is no regular end.
 func beginning(err error) error {
 	if errors.Is(err, io.EOF) {
 		return ErrCut
@@ -81,7 +81,7 @@ func beginning(err error) error {
 	return err
 }
 
-// Next reads on. At the end of a closed segment it returns io.EOF, where one was cut, ErrCut.
+// Next reads the next record. It returns io.EOF at the end of a closed segment, and ErrCut where one was cut.
 func (r *Reader) Next() (rec Record, err error) {
 	if err := r.next(&rec); err != nil {
 		return rec, err
@@ -103,7 +103,7 @@ func (r *Reader) next(v any) error {
 	return json.Unmarshal(r.line, v)
 }
 
-// readLine reads a line with its end. One without is cut.
+// readLine reads a line with its end. A line without an end is cut.
 func (r *Reader) readLine() error {
 	r.line = r.line[:0]
 	for {
@@ -120,7 +120,7 @@ func (r *Reader) readLine() error {
 	}
 }
 
-// cut tells an end that came too early from damage.
+// cut converts an end that came too early, which is not damage.
 func cut(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return ErrCut

@@ -31,7 +31,7 @@ func start() engine.State {
 	return engine.State{Version: engine.StateVersion, Fleet: "lab", LastEffect: 7, Jobs: []engine.Job{{Number: 1, Name: "greet"}}}
 }
 
-// life is what n jobs on one instance bring, a job after the other.
+// life returns the events of n jobs on one instance, one job after the other.
 func life(n int) (events []engine.Event) {
 	at := drover.Time(1_700_000_000_000_000_000)
 	add := func(b engine.Body) {
@@ -61,7 +61,7 @@ func newWriter(t testing.TB, to io.Writer) *Writer {
 	return w
 }
 
-// recorded is a whole segment of these events.
+// recorded returns a whole segment of these events.
 func recorded(t testing.TB, events []engine.Event) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -197,7 +197,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// erring decides otherwise once.
+// erring decides differently after a number of events.
 type erring struct {
 	Decider
 	at int
@@ -211,7 +211,7 @@ func (e *erring) Apply(ev engine.Event) engine.Decision {
 	return d
 }
 
-// full is a disk on which there is room for so many bytes.
+// full is a disk with room for this many bytes.
 type full struct{ left int }
 
 func (f *full) Write(p []byte) (int, error) {

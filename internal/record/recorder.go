@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	flushEvery = time.Second      // what a kill may cost
-	beginAgain = 10 * time.Minute // after what ended the last segment early
+	flushEvery = time.Second      // a kill loses at most this much
+	beginAgain = 10 * time.Minute // after an error that ended the last segment
 )
 
-// Recorder records a controller in a Folder, a segment after the other. What goes wrong ends a segment, is told once,
-// and is no reason for a controller to stop: after a while the Recorder asks for the next to be begun.
+// Recorder records a controller in a Folder, one segment after the other. An error ends a segment, is logged once, and
+// does not stop the controller: after a while, Full requests the next segment.
 //
 // Begin, Append and Full are for one goroutine, that of the loop; the others are safe for concurrent use.
 type Recorder struct {
@@ -29,20 +29,20 @@ type Recorder struct {
 	again   time.Time // guarded by mu; when to try again, while nothing is recorded
 }
 
-// NewRecorder makes a Recorder, which records nothing before Begin and writes nothing but while it Runs. Only Program
-// and Settings of the header matter.
+// NewRecorder makes a Recorder, which records nothing before Begin and writes only during Run. Only Program and
+// Settings of the header matter.
 func NewRecorder(folder Folder, header Header, log *slog.Logger) *Recorder {
 	return &Recorder{folder: folder, header: header, log: log}
 }
 
-// Configured says under which configuration the segments that begin from now on are recorded.
+// Configured sets the configuration under which segments that begin from now on are recorded.
 func (r *Recorder) Configured(hash string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.header.Settings = hash
 }
 
-// Begin ends the segment there is, if any, and begins one with the State that the controller goes on from.
+// Begin ends the segment there is, if any, and begins one with the State from which the controller continues.
 func (r *Recorder) Begin(s engine.State) {
 	r.Close()
 	r.mu.Lock()
@@ -80,7 +80,7 @@ func (r *Recorder) Full() bool {
 	return r.segment.full()
 }
 
-// Run writes out what was appended, at an interval, until ctx is done; then it ends the segment.
+// Run writes what was appended, at an interval, until ctx is done; then it ends the segment.
 func (r *Recorder) Run(ctx context.Context) {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
@@ -94,7 +94,7 @@ func (r *Recorder) Run(ctx context.Context) {
 	r.Close()
 }
 
-// flush writes out what there is. A segment that cannot go on ends.
+// flush writes what was appended. A segment that cannot continue ends.
 func (r *Recorder) flush() {
 	s := r.current()
 	if s == nil || s.Flush() == nil {

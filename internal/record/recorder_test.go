@@ -14,7 +14,7 @@ import (
 	"drover/internal/engine"
 )
 
-// studio is a Recorder that runs, and what it says.
+// studio is a running Recorder and its log.
 type studio struct {
 	*Recorder
 	folder Folder
@@ -32,7 +32,7 @@ func newStudio(t *testing.T, path string) *studio {
 	return s
 }
 
-// record records the events of so many jobs.
+// record records the events of this many jobs.
 func (s *studio) record(jobs int) {
 	for _, ev := range life(jobs) {
 		s.Append(ev, engine.Decision{Wake: ev.At})

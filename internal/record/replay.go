@@ -19,7 +19,7 @@ type Decider interface {
 type Step struct {
 	Index    int // of the event, the first being 0
 	Event    engine.Event
-	Decision engine.Decision // as it came out now
+	Decision engine.Decision // the new one
 	Recorded Mark
 	Now      Mark
 }
@@ -27,9 +27,9 @@ type Step struct {
 // Same reports whether the decision is as it was recorded.
 func (s Step) Same() bool { return s.Recorded == s.Now }
 
-// Steps gives the rest of a recording's events to a Decider that began with the recording's State. It goes on after a
-// decision that is not the same, though what follows on one means little. An error is the last: ErrCut where the
-// recording was cut short.
+// Steps gives the rest of a recording's events to a Decider that began with the recording's State. It continues after a
+// decision that differs, though later differences mean little. An error ends it: ErrCut where the recording was cut
+// short.
 func (r *Reader) Steps(decider Decider) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		for i := 0; ; i++ {
@@ -54,8 +54,8 @@ func (r *Reader) Steps(decider Decider) iter.Seq2[Step, error] {
 	}
 }
 
-// decide has an event decided. What no controller recorded may be beyond the engine: that is the recording's fault, and
-// not ours.
+// decide returns the decision on an event. The engine may panic on events that no controller recorded: that is the
+// recording's fault.
 func decide(decider Decider, ev engine.Event) (_ engine.Decision, err error) {
 	defer func() {
 		if why := recover(); why != nil {
@@ -70,10 +70,10 @@ type Result struct {
 	Header  Header
 	Events  int   // replayed with the same decisions
 	Cut     bool  // the recording was cut short
-	Differs *Step // the first whose decision is not the same; the replay ends there
+	Differs *Step // the first whose decision differs; the replay ends there
 }
 
-// Replay gives a recording's events to what begin makes of its State, and compares the decisions.
+// Replay gives a recording's events to the Decider that begin makes from its State, and compares the decisions.
 func Replay(from io.Reader, begin func(engine.State) (Decider, error)) (Result, error) {
 	r, err := NewReader(from)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"drover/internal/engine"
 )
 
-// appendState writes a State: first all but its jobs, then each job. Many jobs are alike, so that of each there is only
-// what is not as in the job before.
+// appendState writes a State: first everything except its jobs, then each job. Many jobs are alike, so each has only
+// the fields that differ from the job before.
 func appendState(to *bytes.Buffer, s engine.State) error {
 	jobs := s.Jobs
 	s.Jobs = nil
@@ -29,7 +29,7 @@ func appendState(to *bytes.Buffer, s engine.State) error {
 	return nil
 }
 
-// changes are the fields of a struct that are not as they were in another, by their JSON names.
+// changes returns the fields of a struct that differ from another's, by their JSON names.
 func changes(before, now any) map[string]any {
 	changed := map[string]any{}
 	was, is := reflect.ValueOf(before), reflect.ValueOf(now)
@@ -41,11 +41,11 @@ func changes(before, now any) map[string]any {
 	return changed
 }
 
-// jobs read what appendState wrote of jobs.
+// jobs reads the jobs that appendState wrote.
 type jobs struct {
 	known  map[string]bool            // the fields that a job has
 	fields map[string]json.RawMessage // of the job before
-	left   int                        // bytes of jobs that are still taken
+	left   int                        // bytes of jobs that are still accepted
 }
 
 const (
@@ -61,7 +61,7 @@ func newJobs() *jobs {
 	return &jobs{known, map[string]json.RawMessage{}, maxJobs}
 }
 
-// next is the job that differs so from the one before. It shares no memory with that.
+// next returns the job that differs from the one before in these fields. It shares no memory with that.
 func (b *jobs) next(changed map[string]json.RawMessage) (j engine.Job, err error) {
 	maps.DeleteFunc(changed, func(name string, _ json.RawMessage) bool { return !b.known[name] })
 	maps.Copy(b.fields, changed)

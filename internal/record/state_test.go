@@ -11,7 +11,7 @@ import (
 	"drover/internal/engine"
 )
 
-// fill sets everything that can be set of a value.
+// fill sets everything in a value that can be set.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -34,7 +34,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// written is a segment with nothing in it but its State.
+// written returns a segment with only a State.
 func written(t *testing.T, s engine.State) *bytes.Buffer {
 	t.Helper()
 	var b bytes.Buffer
@@ -48,7 +48,7 @@ func written(t *testing.T, s engine.State) *bytes.Buffer {
 	return &b
 }
 
-// reread is a State written and read.
+// reread returns a State that was written and read.
 func reread(t *testing.T, s engine.State) engine.State {
 	t.Helper()
 	r, err := NewReader(written(t, s))
@@ -61,7 +61,7 @@ func reread(t *testing.T, s engine.State) engine.State {
 func TestAState(t *testing.T) {
 	full := engine.Job{}
 	fill(reflect.ValueOf(&full).Elem())
-	full.Postponed = nil // which follows from the rest
+	full.Postponed = nil // it follows from the rest
 
 	t.Run("comes back whole, whatever a job has or no longer has of the one before", func(t *testing.T) {
 		s := start()
@@ -79,7 +79,7 @@ func TestAState(t *testing.T) {
 	})
 }
 
-// crowd is so many single jobs of a few shapes, as several batches bring them, some of which have been tried.
+// crowd returns this many single jobs of a few shapes, as from several batches, some of which have been tried.
 func crowd(n int) (jobs []engine.Job) {
 	at := drover.Time(1_700_000_000_000_000_000)
 	for i := range n {
@@ -99,7 +99,7 @@ func crowd(n int) (jobs []engine.Job) {
 	return jobs
 }
 
-// arrays is the same number of elements as a few arrays, most of whose elements wait.
+// arrays returns the same number of elements in a few arrays, most of whose elements wait.
 func arrays(n, size int) (jobs []engine.Job) {
 	for i, j := range crowd(n / size) {
 		j.Array = drover.Array{First: 0, Last: size - 1, Set: true}

@@ -13,7 +13,7 @@ import (
 	"drover/internal/engine"
 )
 
-// maxWaiting is how many bytes of records may wait for the disk, beside the beginning, before one more is too much.
+// maxWaiting is how many bytes of records may wait for the disk, besides the beginning.
 const maxWaiting = 32 << 20
 
 // Writer writes one segment. Append may be called by one goroutine while others flush.
@@ -26,7 +26,7 @@ type Writer struct {
 	out   sync.Mutex // held while the stream is written to, never together with mu
 	gzip  *gzip.Writer
 	size  *counter
-	first atomic.Int64 // bytes of the first flush, 0 before: about those of the beginning
+	first atomic.Int64 // bytes of the first flush, 0 before: approximately the beginning
 }
 
 // counter counts what passes through a writer.
@@ -41,7 +41,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// errClosed is why a Writer that was closed takes nothing more.
+// errClosed is why a closed Writer accepts nothing more.
 var errClosed = errors.New("the recording is closed")
 
 // NewWriter begins a segment on w. Format and State of the header are filled in. Nothing reaches w before the first
@@ -61,7 +61,7 @@ func NewWriter(w io.Writer, header Header, state engine.State) (*Writer, error) 
 	return r, nil
 }
 
-// appendLine writes a value as a line, unless that is longer than a Reader takes.
+// appendLine writes a value as a line, unless that is longer than a Reader accepts.
 func appendLine(to *bytes.Buffer, v any) error {
 	was := to.Len()
 	if err := json.NewEncoder(to).Encode(v); err != nil {
@@ -94,7 +94,7 @@ func (w *Writer) Append(event engine.Event, decision engine.Decision) {
 	}
 }
 
-// Flush writes out all that was appended, so that a reader gets it even if the process is killed the moment after.
+// Flush writes everything that was appended, so that a reader gets it even if the process is killed right afterwards.
 func (w *Writer) Flush() error {
 	w.out.Lock()
 	defer w.out.Unlock()
@@ -117,7 +117,7 @@ func (w *Writer) flush() error {
 	return stopped
 }
 
-// take takes the lines that wait. Those from before recording stopped are whole and are still worth writing.
+// take takes the lines that wait. Those from before recording stopped are complete and still worth writing.
 func (w *Writer) take() ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,11 +136,11 @@ func (w *Writer) stop(why error) error {
 	return w.err
 }
 
-// Size is how much has been written, compressed.
+// Size returns how many bytes have been written, compressed.
 func (w *Writer) Size() int64 { return w.size.n.Load() }
 
-// Close flushes and marks the segment's end, by which a reader knows that nothing is missing. It does not close the
-// stream below.
+// Close flushes and marks the segment's end, which shows a reader that nothing is missing. It does not close the stream
+// below.
 func (w *Writer) Close() error {
 	w.out.Lock()
 	defer w.out.Unlock()

@@ -8,14 +8,14 @@ import (
 	"drover/internal/record"
 )
 
-// Moment is one event of a recording, what was decided on it, and what the engine knew then.
+// Moment is one event of a recording, the decision on it, and the engine's state then.
 type Moment struct {
 	Segment  string               `json:"segment"`
 	Index    int                  `json:"index"` // of the event in the segment
 	Event    engine.Event         `json:"event"`
-	Decision engine.Decision      `json:"decision"`           // as it comes out now
-	Recorded *record.Mark         `json:"recorded,omitempty"` // of a decision that came out otherwise
-	Differs  []string             `json:"differs,omitempty"`  // the parts in which it did
+	Decision engine.Decision      `json:"decision"`           // the replayed one
+	Recorded *record.Mark         `json:"recorded,omitempty"` // the recorded decision's mark, if it differs
+	Differs  []string             `json:"differs,omitempty"`  // the parts in which it differs
 	Status   engine.Status        `json:"status"`
 	Explains []drover.Explanation `json:"explanations"`
 	State    engine.State         `json:"state"`
@@ -24,10 +24,10 @@ type Moment struct {
 	Subject string        `json:"-"` // empty if everything is explained
 }
 
-// maxExplained is how much is explained where nobody asks about anything.
+// maxExplained limits the explanations if there is no subject.
 const maxExplained = 20
 
-// momentOf is the moment at which a replay has arrived.
+// momentOf returns the moment at which a replay has arrived.
 func (r *Replay) momentOf(e *engine.Engine, s *Segment, step record.Step) *Moment {
 	m := &Moment{
 		Segment: s.Path, Index: step.Index, Event: step.Event, Decision: step.Decision, Status: e.Status(), Explains: []drover.Explanation{}, State: e.State(),

@@ -1,5 +1,5 @@
 // Package replay decides again what a controller recorded, up to a time, up to what concerns a subject, or to the end,
-// and says whether each decision is the same. A Replay is for one goroutine.
+// and reports whether each decision is the same. A Replay is for one goroutine.
 package replay
 
 import (
@@ -92,7 +92,7 @@ func (r *Replay) play(ctx context.Context, file *os.File, s *Segment) error {
 	return nil
 }
 
-// begin makes the engine that decides again. It may fail on a State that no controller recorded.
+// begin makes the engine of a replay. It may fail on a State that no controller recorded.
 func begin(s engine.State) (e *engine.Engine, err error) {
 	defer func() {
 		if why := recover(); why != nil {
@@ -102,7 +102,7 @@ func begin(s engine.State) (e *engine.Engine, err error) {
 	return engine.New(s)
 }
 
-// take takes in one event that was decided again.
+// take records one event that was decided again.
 func (r *Replay) take(e *engine.Engine, s *Segment, step record.Step) error {
 	r.Now = step.Event.At
 	if r.First == 0 {

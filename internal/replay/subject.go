@@ -8,14 +8,14 @@ import (
 	"drover/internal/engine"
 )
 
-// Subject is a job, an element of an array, an attempt or an instance that a recording may speak of.
+// Subject is a job, an element of an array, an attempt or an instance that a recording may contain.
 type Subject struct {
 	text     string
 	attempt  drover.AttemptID // with Number 0 any of its Job; without a Job it is an instance
 	instance int64            // the engine's number for it, once that is known
 }
 
-// ParseSubject reads what people call it: 17, 17.3, 17.3/1, or else an instance's name, or its cloud's id for it.
+// ParseSubject parses 17, 17.3, 17.3/1, or else an instance's name, or its cloud's id for it.
 func ParseSubject(text string) (Subject, error) {
 	if id, err := drover.ParseAttemptID(text); err == nil {
 		return Subject{text: text, attempt: id}, nil
@@ -30,10 +30,10 @@ func ParseSubject(text string) (Subject, error) {
 	return Subject{text: text}, nil
 }
 
-// String is the subject as it was written.
+// String returns the subject as it was written.
 func (s *Subject) String() string { return s.text }
 
-// Explain says what the engine knows of the subject, if it knows anything.
+// Explain returns the engine's explanation of the subject, if it has one.
 func (s *Subject) Explain(e *engine.Engine) (drover.Explanation, bool) {
 	if s.attempt.Job.Number != 0 {
 		return e.Explain(s.attempt.Job)
@@ -41,8 +41,9 @@ func (s *Subject) Explain(e *engine.Engine) (drover.Explanation, bool) {
 	return e.ExplainInstance(s.text)
 }
 
-// In reports whether an event, or what an engine has just decided on it, concerns the subject. What concerns an array
-// as a whole concerns its elements only if it happened, and not if it follows from what happened to another element.
+// In reports whether an event, or what an engine has just decided on it, concerns the subject. An event about a whole
+// array concerns its elements; a decision about the whole array, which may follow from an event of another element,
+// does not.
 func (s *Subject) In(e *engine.Engine, ev engine.Event, d engine.Decision) bool {
 	if s.attempt.Job.Number == 0 {
 		if in, ok := e.Find(s.text); ok {
@@ -53,7 +54,7 @@ func (s *Subject) In(e *engine.Engine, ev engine.Event, d engine.Decision) bool 
 		s.in(reflect.ValueOf(d.Notes), "", false)
 }
 
-// in looks for the subject in a value, which stands in the field of this name.
+// in searches for the subject in a value of the field with this name.
 func (s *Subject) in(v reflect.Value, field string, whole bool) bool {
 	if !v.IsValid() || v.IsZero() {
 		return false
@@ -83,7 +84,7 @@ func (s *Subject) in(v reflect.Value, field string, whole bool) bool {
 	return s.inside(v, field, whole)
 }
 
-// inside looks for the subject in what a value consists of.
+// inside searches for the subject in a value's parts.
 func (s *Subject) inside(v reflect.Value, field string, whole bool) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

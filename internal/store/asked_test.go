@@ -47,7 +47,7 @@ func (a *asked) lastAgain() int64 {
 	return last
 }
 
-// ask does one thing that people do, to the store and the model.
+// ask makes one random request, of the store and of the model.
 func (m *model) ask(rt *rapid.T, t *testing.T, s *Store) {
 	switch rapid.IntRange(0, 4).Draw(rt, "ask") {
 	case 0:
@@ -89,7 +89,7 @@ func (m *model) token(rt *rapid.T, t *testing.T, s *Store) {
 	m.asked.tokens[token.Secret] = token.Token
 }
 
-// retry puts a job back, or sees to it that the store refuses to where the model does.
+// retry puts a job back, or checks that the store refuses to if the model does.
 func (m *model) retry(rt *rapid.T, t *testing.T, s *Store) {
 	id := drover.JobID{Number: rapid.Int64Range(1, 3).Draw(rt, "job"), Index: -1}
 	array := id.Number == 2
@@ -108,7 +108,7 @@ func (m *model) retry(rt *rapid.T, t *testing.T, s *Store) {
 	m.asked.waiting[id.Number] = job
 }
 
-// requeued is a job as it waits again, if it may.
+// requeued returns a job as it waits again, if it may.
 func (m *model) requeued(id drover.JobID, array bool) (job engine.Job, may bool) {
 	end, before := m.asked.ended[id.Number], m.asked.ended[2]
 	if !m.asked.final(id.Number) || end.Failed == 0 || id.Number == 1 && m.asked.final(2) && before.State != drover.JobSucceeded {
@@ -197,7 +197,7 @@ func (m *model) checkPending(rt *rapid.T, t *testing.T, s *Store, jobs []engine.
 	check(rt, "pending", pending, want, cmpopts.IgnoreFields(engine.Job{}, "Since"))
 }
 
-// waiting is the job without what it need not wait for any more.
+// waiting returns the job without the jobs that it no longer needs to wait for.
 func (m *model) waiting(j engine.Job) engine.Job {
 	if end := m.asked.ended[2]; j.Number == 1 && m.asked.final(2) && end.State == drover.JobSucceeded {
 		j.After = nil
@@ -205,7 +205,7 @@ func (m *model) waiting(j engine.Job) engine.Job {
 	return j
 }
 
-// checkListed compares what lists say of a job's priority and money.
+// checkListed checks the priority and the cost of listed jobs.
 func (m *model) checkListed(rt *rapid.T, t *testing.T, s *Store, jobs []engine.Job) {
 	listed, err := s.Jobs(t.Context(), 0, drover.JobFilter{})
 	if err != nil || len(listed) != len(jobs) {
@@ -223,7 +223,7 @@ func (m *model) checkListed(rt *rapid.T, t *testing.T, s *Store, jobs []engine.J
 	}
 }
 
-// checkCounts compares how many elements are said to be in each state with what was written of their jobs last.
+// checkCounts compares the number of elements in each state with the last writes of their jobs.
 func (m *model) checkCounts(rt *rapid.T, t *testing.T, s *Store, jobs []engine.Job) {
 	counts, err := s.Counts(t.Context())
 	if err != nil {

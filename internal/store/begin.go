@@ -14,13 +14,13 @@ import (
 	"drover/internal/engine/forecast"
 )
 
-// Begin raises the epoch and returns the durable part of the engine's state. Observations come back zero: they are
-// made again. Submitted jobs that the engine never took are not in it, see Pending. A store of another fleet is
+// Begin raises the epoch and returns the durable part of the engine's state. Observations come back zero: they are made
+// again. It does not include submitted jobs that the engine never took, see Pending. A store of another fleet is
 // refused.
 //
-// Records that may be an older copy of themselves, by the note beside them, are unproved until a Commit says that
-// they are proved, and numbers that may have been used since are not used again. With them come the attempts that have
-// succeeded since, as far as the log beside the records tells.
+// If the note beside the records shows that they may be an older copy, they are unproved until a Commit marks them as
+// proved, and numbers that may have been used since are not used again. The state then includes the attempts that have
+// succeeded since, as far as they are in the log beside the records.
 //
 // From then on, changes through another Store that called Begin earlier are refused with KindConflict.
 func (s *Store) Begin(ctx context.Context, fleet string) (engine.State, error) {
@@ -143,7 +143,7 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	if err != nil {
 		return fmt.Errorf("reading the instances: %w", err)
 	}
-	// The newest of them, which are more than go within an hour but for the largest fleets.
+	// Only the newest: except in the largest fleets, fewer instances go within an hour.
 	st.Departed, err = collect(ctx, tx, readDocument[*engine.Departed],
 		`SELECT departed FROM (SELECT * FROM instances WHERE gone > 0 AND departed IS NOT NULL ORDER BY gone DESC LIMIT 10000) ORDER BY departed ->> '$.at', id`)
 	if err != nil {
@@ -169,7 +169,8 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	return nil
 }
 
-// boots is how long instances booted recently, by type, without adopted ones, which may have booted long before.
+// boots returns how long recent instances took to boot, by type, without adopted ones, which may have booted long
+// before.
 func boots(ctx context.Context, tx *sql.Tx) (seen []forecast.Stat, err error) {
 	return seen, each(ctx, tx, func(row scanner) error {
 		var cloud, instanceType string
@@ -181,7 +182,7 @@ func boots(ctx context.Context, tx *sql.Tx) (seen []forecast.Stat, err error) {
 		WHERE asked < created AND created < ready ORDER BY ready`)
 }
 
-// runs is how long the jobs ran that recently ended by themselves.
+// runs returns how long jobs ran that recently ended by themselves.
 func runs(ctx context.Context, tx *sql.Tx) (seen []forecast.RunStat, err error) {
 	return seen, each(ctx, tx, func(row scanner) error {
 		var j forecast.Job

@@ -72,7 +72,7 @@ func (s *Store) Commit(ctx context.Context, writes []engine.Write) error {
 	return err
 }
 
-// given are the highest numbers that the writes assign.
+// given returns the highest numbers that the writes assign.
 func given(writes []engine.Write) (m mark) {
 	for _, w := range writes {
 		if w.Instance != nil {
@@ -212,7 +212,7 @@ func (s *Store) putJob(ctx context.Context, tx *sql.Tx, j engine.Job) error {
 		j.Priority, stateOf(j), j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, reason, kept, j.Number)
 }
 
-// stateOf is the state of a job that is not final, as a whole.
+// stateOf returns the state of a whole job that is not final.
 func stateOf(j engine.Job) drover.JobState {
 	if j.Queued.Count()+j.Succeeded+j.Failed+j.Cancelled < j.Array.Size() {
 		return drover.JobRunning
@@ -259,7 +259,7 @@ func (s *Store) putAttempt(ctx context.Context, tx *sql.Tx, row engine.AttemptRo
 		code, row.Cost, exit.MaxRSS, int64(exit.CPU), reason, kept)
 }
 
-// whileIn is v as the engine's column while it is in the engine, and NULL afterwards.
+// whileIn returns v as the engine's column while it is in the engine, and NULL afterwards.
 func whileIn(in bool, v any) (any, error) {
 	if !in {
 		return nil, nil

@@ -12,7 +12,8 @@ import (
 	"drover/internal/engine"
 )
 
-// child names the file of records into which this test binary, run again, writes until it is killed.
+// child is the environment variable with the file of records to which a child process of this test binary writes until
+// it is killed.
 const child = "DROVER_STORE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeForEver says the number of each job on stdout as soon as it is written down.
+// writeForEver prints the number of each job on stdout as soon as it is recorded.
 func writeForEver(path string) error {
 	ctx := context.Background()
 	s, err := Open(ctx, path)
@@ -61,7 +62,8 @@ func TestWhatIsAcknowledgedSurvivesAKill(t *testing.T) {
 	}
 }
 
-// writeUntilKilled kills a child once it has acknowledged at least so many jobs, and returns how many it did.
+// writeUntilKilled kills a child once it has acknowledged at least this many jobs, and returns how many it
+// acknowledged.
 func writeUntilKilled(t *testing.T, path string, least int) (acknowledged int) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), child+"="+path)
@@ -86,8 +88,8 @@ func writeUntilKilled(t *testing.T, path string, least int) (acknowledged int) {
 	return acknowledged
 }
 
-// BenchmarkCommit writes what jobs cost from start to end, a decision being a job's row, its element's and its
-// attempt's, thrice; and so many decisions a commit.
+// BenchmarkCommit writes the rows of jobs from start to end: three decisions for each job, each with the rows of the
+// job, its element and its attempt. A commit has this many decisions.
 func BenchmarkCommit(b *testing.B) {
 	for _, decisions := range []int{10, 256} {
 		b.Run(fmt.Sprint(decisions, " decisions"), func(b *testing.B) { benchmarkCommit(b, decisions) })
@@ -116,7 +118,7 @@ func benchmarkCommit(b *testing.B, decisions int) {
 	b.ReportMetric(float64(writes)/b.Elapsed().Seconds(), "writes/s")
 }
 
-// submittedSingly writes down n jobs that are no arrays and returns them.
+// submittedSingly submits n jobs that are not arrays and returns them.
 func submittedSingly(b *testing.B, s *Store, n int) []engine.Job {
 	if _, err := s.Submit(b.Context(), drover.Submission{Batch: singles(n)}, Terms{}); err != nil {
 		b.Fatal(err)
@@ -128,7 +130,7 @@ func submittedSingly(b *testing.B, s *Store, n int) []engine.Job {
 	return jobs
 }
 
-// singles is a batch of n jobs that are no arrays.
+// singles returns a batch of n jobs that are not arrays.
 func singles(n int) drover.Batch {
 	batch := drover.Batch{Name: "b"}
 	for i := range n {
@@ -139,7 +141,7 @@ func singles(n int) drover.Batch {
 	return batch
 }
 
-// BenchmarkSubmit writes down a batch of a thousand jobs.
+// BenchmarkSubmit submits a batch of a thousand jobs.
 func BenchmarkSubmit(b *testing.B) {
 	s := sqliteOpener(b)(b)
 	batch := singles(1000)

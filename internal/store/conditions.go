@@ -22,14 +22,14 @@ func (c *conditions) addIf(asked bool, term string, args ...any) {
 	}
 }
 
-// and is the conditions with one more.
+// and returns the conditions with one more.
 func (c conditions) and(term string, args ...any) conditions {
 	more := conditions{slices.Clone(c.terms), slices.Clone(c.args)}
 	more.add(term, args...)
 	return more
 }
 
-// query is a query for the rows that meet the conditions.
+// query returns a query for the rows that meet the conditions.
 func (c conditions) query(from string) string {
 	if len(c.terms) == 0 {
 		return from

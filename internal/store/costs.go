@@ -11,7 +11,7 @@ import (
 	"drover/internal/billing"
 )
 
-// Costs says what money was spent on, in any stretch of time. It is computed from the lifetimes of instances and
+// Costs returns what money was spent on, in any stretch of time. It is computed from the lifetimes of instances and
 // attempts, where unfinished ones count up to now. The work is proportional to what ended since the stretch began.
 func (s *Store) Costs(ctx context.Context, now drover.Time, f drover.CostFilter) (costs drover.Costs, err error) {
 	open := f.Until == 0 || f.Until >= now
@@ -55,7 +55,7 @@ func newBooks(now drover.Time, f drover.CostFilter, open bool) *books {
 	return &books{now: now, filter: f, ahead: open, open: map[int64]*entry{}, sums: map[string]billing.Parts{}}
 }
 
-// during are the books that overlap a period.
+// during returns the books that overlap a period.
 func (all allBooks) during(from, to drover.Time) (some allBooks) {
 	step := all[0].filter.Step
 	if step == 0 || len(all) == 1 {
@@ -85,7 +85,7 @@ func (all allBooks) report(ctx context.Context, tx *sql.Tx) (drover.Costs, error
 	return costs, nil
 }
 
-// step is the cost of each line in one step of time, by the line's position.
+// step returns the cost of each line in one step of time, by the line's position.
 func (b *books) step(at map[string]int, names map[string]jobNames) drover.CostStep {
 	sums, others := make([]drover.Money, len(at)), drover.Money(0)
 	for key, parts := range b.sums {
@@ -109,15 +109,15 @@ func (b *books) step(at map[string]int, names map[string]jobNames) drover.CostSt
 type books struct {
 	now    drover.Time
 	filter drover.CostFilter
-	ahead  bool                     // what is paid already for the time from now on counts
+	ahead  bool                     // count what is already paid for the time from now on
 	open   map[int64]*entry         // by instance
-	sums   map[string]billing.Parts // by what is told apart; by a job's number where that is by what jobs are
+	sums   map[string]billing.Parts // by group; by a job's number if jobs are grouped
 }
 
 // entry is an instance whose cost is divided.
 type entry struct {
 	account *billing.Account
-	key     string // of what is told apart by what instances are
+	key     string // its group, if instances are grouped
 }
 
 // ofJobs reports whether costs are grouped by properties of jobs, not of instances.
@@ -164,7 +164,7 @@ func (b *books) openAccount(id int64, bill billing.Bill, of drover.Instance) {
 	b.open[id] = &entry{bill.Open(b.filter.Since, until), key}
 }
 
-// attemptsIn are the attempts of a stretch of time, including unfinished ones.
+// attemptsIn selects the attempts of a stretch of time, including unfinished ones.
 const attemptsIn = `SELECT a.job, a.instance, a.started, a.ended, a.state, j.cpu_milli FROM (
 		SELECT job, instance, started, ended, state FROM attempts WHERE ended > 0 AND ended > ?2
 		UNION ALL SELECT job, instance, started, ended, state FROM attempts WHERE engine IS NOT NULL AND ended = 0
@@ -200,7 +200,7 @@ func (b *books) chargeOne(job, instance int64, use billing.Use) {
 	b.add(key, in.account.Charge(use))
 }
 
-// close assigns what no attempt had.
+// close assigns the cost that no attempt caused.
 func (b *books) close() {
 	for _, in := range b.open {
 		b.add(in.key, in.account.Rest())
@@ -219,7 +219,7 @@ type costLine struct {
 	parts     billing.Parts
 }
 
-// report makes lines of the sums.
+// report sorts the lines, cuts them off at the limit, and adds them up.
 func (b *books) report(lines []costLine) drover.Costs {
 	costs := drover.Costs{By: b.filter.By, Since: b.filter.Since, Until: b.filter.Until, Lines: []drover.CostLine{}}
 	slices.SortFunc(lines, func(x, y costLine) int {
@@ -249,7 +249,7 @@ func (l costLine) shown() drover.CostLine {
 	}
 }
 
-// lines are the sums by group, with the jobs' names.
+// lines returns the sums by group, with the jobs' names.
 func (b *books) lines(ctx context.Context, tx *sql.Tx) (lines []costLine, names map[string]jobNames, err error) {
 	if b.ofJobs() {
 		if names, err = b.nameJobs(ctx, tx); err != nil {
@@ -275,7 +275,7 @@ func (b *books) lines(ctx context.Context, tx *sql.Tx) (lines []costLine, names 
 // jobNames is the group that a job belongs to, and its name.
 type jobNames struct{ key, name string }
 
-// How the key of a job is found, by the grouping of jobs.
+// Queries for the keys of jobs, by their grouping.
 const (
 	byNumber    = `SELECT number, CAST(number AS TEXT), name FROM jobs j`
 	byUser      = `SELECT number, user_name, '' FROM jobs j`

@@ -11,7 +11,7 @@ import (
 	"drover/internal/engine"
 )
 
-// paidInstance is one with four vCPUs at a dollar an hour that booted for half an hour.
+// paidInstance writes an instance with four vCPUs at a dollar an hour that took half an hour to boot.
 func paidInstance(id int64, kind string, change ...func(*engine.Instance)) engine.Write {
 	in := engine.Instance{
 		ID: id, Name: fmt.Sprint("lab-", id), Cloud: "here", Type: drover.InstanceType{Name: kind}, State: drover.InstanceRunning, Price: drover.Dollar,
@@ -38,8 +38,8 @@ func costSuite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("the parts of any stretch add up to the bills", func(t *testing.T) { costSums(t, openers) })
 }
 
-// costParts is of three instances: the first runs job 1 and half of an element that is lost, the second, whose price
-// doubled after an hour, runs an element of the array still, and the third went without a job.
+// costParts has three instances: the first ran job 1 and an attempt that was lost, the second, whose price doubled
+// after an hour, still runs an element of the array, and the third had no job.
 func costParts(t *testing.T, openers func(testing.TB) opener) {
 	s := openers(t)(t)
 	submitted(t, s)
@@ -90,7 +90,7 @@ func costParts(t *testing.T, openers func(testing.TB) opener) {
 	}
 }
 
-// costAhead is of an instance that is gone after an hour and a half, and paid for two.
+// costAhead has an instance that is gone after an hour and a half, and paid for two.
 func costAhead(t *testing.T, openers func(testing.TB) opener) {
 	s := openers(t)(t)
 	commit(t, s, paidInstance(1, "small"), goneAt(1, 3*hour))
@@ -112,7 +112,7 @@ func costAhead(t *testing.T, openers func(testing.TB) opener) {
 	}
 }
 
-// costSums draws instances and attempts, and a moment at which to cut.
+// costSums draws instances and attempts, and a time at which to divide the costs.
 func costSums(t *testing.T, openers func(testing.TB) opener) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := openers(t)(t)

@@ -33,7 +33,7 @@ func (l *lister) addElements(ctx context.Context, row jobRow, first int) error {
 	return rows.Err()
 }
 
-// untried are the indexes to search for elements without rows, and whether all rows must be read to find those.
+// untried returns the indexes to search for elements without rows, and whether all rows must be read to find those.
 func (l *lister) untried(row jobRow) (among engine.Ranges, every bool) {
 	switch {
 	case l.filter.Tried:
@@ -48,12 +48,12 @@ func (l *lister) untried(row jobRow) (among engine.Ranges, every bool) {
 
 const (
 	selectElements = `SELECT idx, number, state, code, ended, reason FROM elements`
-	// Left to itself SQLite goes through the whole array.
+	// Without this hint SQLite reads the whole array.
 	byState = ` INDEXED BY elements_state`
 )
 
-// chooseElements is the query for a job's rows by index. It searches states one by one, since each is contiguous in
-// an index.
+// chooseElements returns the query for a job's rows by index. It searches states one by one, since each is contiguous
+// in an index.
 func (l *lister) chooseElements(job int64, first int, every bool) (string, []any) {
 	var c conditions
 	c.add(`job = ? AND idx >= ?`, job, first)
@@ -97,7 +97,7 @@ type cursor struct {
 	next int
 }
 
-// peek is the lowest index of the set that is at least next.
+// peek returns the lowest index of the set that is at least next.
 func (c *cursor) peek() (int, bool) {
 	for len(c.left) > 0 && c.left[0].Last < c.next {
 		c.left = c.left[1:]

@@ -42,7 +42,7 @@ func fenceSuite(t *testing.T, openers func(testing.TB) opener) {
 			return s.PutOutputs(t.Context(), attempt(3, -1, 1).ID, nil, nil)
 		},
 	}
-	// three are a Store of a controller, one of the controller that began after it, and one of whoever never began.
+	// three returns the Store of a controller, that of a controller that began after it, and one that never began.
 	three := func(t *testing.T) (old, next, other *Store) {
 		open := openers(t)
 		old, next, other = open(t), open(t), open(t)
@@ -81,7 +81,7 @@ func fenceSuite(t *testing.T, openers func(testing.TB) opener) {
 	})
 }
 
-// contents is how many rows there are of everything, and whether the fleet is closing.
+// contents returns the number of rows of each kind, and whether the fleet is closing.
 func contents(t *testing.T, s *Store) (rows [6]int) {
 	t.Helper()
 	err := s.read.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM jobs WHERE taken),

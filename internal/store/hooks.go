@@ -31,7 +31,7 @@ func (s *Store) putHook(ctx context.Context, tx *sql.Tx, h engine.HookRow) error
 	return s.run(ctx, tx, capHooks, mostHooks)
 }
 
-// Hooks are the first hooks that are due. Hooks of one instance and one listener run in order: the next is due once
+// Hooks returns the first hooks that are due. Hooks of one instance and one listener run in order: the next is due once
 // the previous has run.
 func (s *Store) Hooks(ctx context.Context, now drover.Time, most int) (due []Hook, err error) {
 	err = s.look(ctx, "looking for hooks to run", func(tx *sql.Tx) error {
@@ -45,8 +45,8 @@ func (s *Store) Hooks(ctx context.Context, now drover.Time, most int) (due []Hoo
 	return due, err
 }
 
-// HookRun records that a hook has run or, after an error that may pass, when it runs again, if it does. It reports
-// whether the hook is done.
+// HookRun records that a hook has run or, after a transient error, when it runs again, unless it has no tries left. It
+// reports whether the hook is done.
 func (s *Store) HookRun(ctx context.Context, h Hook, failure error, now drover.Time) (done bool, err error) {
 	pause, again := pauseAfter(failure, h.tries, time.Second)
 	err = s.change(ctx, "recording that a hook ran", func(tx *sql.Tx) error {

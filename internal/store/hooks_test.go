@@ -16,7 +16,7 @@ func TestHooks(t *testing.T) {
 		return engine.Write{Hook: &engine.HookRow{Epoch: 1, Effect: effect, Pool: pool, Fire: engine.Fire{Hook: drover.HookReady, Name: name}}}
 	}
 	commit(t, s, row(1, "a", ""), row(1, "a", "web"), row(2, "a", ""), row(3, "b", ""), row(4, "", ""), row(5, "", ""))
-	commit(t, s, row(3, "b", "")) // a decision that is committed once more
+	commit(t, s, row(3, "b", "")) // a decision that is committed again
 	now := drover.Time(time.Hour)
 	due := func() (all []string) {
 		t.Helper()

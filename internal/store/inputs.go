@@ -50,7 +50,7 @@ func (s *Store) ForgetInputs(ctx context.Context, before drover.Time) error {
 	})
 }
 
-// StrayInputs are the hashes that nobody has sent as an input.
+// StrayInputs returns the hashes that nobody has sent as an input.
 func (s *Store) StrayInputs(ctx context.Context, hashes []string) (strays []string, err error) {
 	asked, err := text(hashes)
 	if err != nil {

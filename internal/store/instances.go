@@ -68,8 +68,8 @@ func chooseInstances(f drover.InstanceFilter) (c conditions) {
 	return c
 }
 
-// Instance is the instance with this id, name, or cloud's id, also if it is gone. If several had the name, it is the
-// live one, or else the last.
+// Instance returns the instance with this id, name, or cloud's id, even if it is gone. If several had the name, that is
+// the live one, or else the last.
 func (s *Store) Instance(ctx context.Context, now drover.Time, name string) (in drover.Instance, err error) {
 	err = s.look(ctx, "reading instance "+name, func(tx *sql.Tx) error {
 		in, err = readInstanceNamed(ctx, tx, now, name)
@@ -163,7 +163,7 @@ func addJobs(ctx context.Context, tx *sql.Tx, list []drover.Instance) error {
 		min(first, last), max(first, last))
 }
 
-// Blocks are the blocks in the engine's order, including expired ones that the engine has not dropped yet.
+// Blocks returns the blocks in the engine's order, including expired ones that the engine has not dropped yet.
 func (s *Store) Blocks(ctx context.Context) (list []engine.Block, err error) {
 	err = s.look(ctx, "listing blocks", func(tx *sql.Tx) error {
 		list, err = blocks(ctx, tx)

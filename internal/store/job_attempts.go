@@ -11,7 +11,7 @@ import (
 )
 
 // addWork adds to listed jobs their attempts (for an array as a whole, only the totals) and their cost up to now. It
-// takes a few queries, however many the jobs are.
+// makes a few queries, however many jobs there are.
 func addWork(ctx context.Context, tx *sql.Tx, now drover.Time, jobs []drover.Job) error {
 	w := work{now: now, jobs: make(map[drover.JobID]*drover.Job, len(jobs))}
 	running := false
@@ -37,11 +37,11 @@ func addWork(ctx context.Context, tx *sql.Tx, now drover.Time, jobs []drover.Job
 type work struct {
 	now    drover.Time
 	jobs   map[drover.JobID]*drover.Job
-	single [][2]int64 // number and index of jobs that are no arrays as a whole
+	single [][2]int64 // number and index of jobs that are not arrayss as a whole
 	whole  []int64    // numbers of arrays as a whole
 }
 
-// The joins stay in this order, so that the work is that of the jobs asked for.
+// The joins stay in this order, so that the work is proportional to the requested jobs.
 const selectAttempts = `SELECT a.job, a.idx, a.number, i.name, i.market, a.state, a.code, a.reason, a.started, a.ended, a.max_rss, a.cpu,
 	a.cost, i.price, i.rates, i.created, i.billed, i.cpu_milli,
 	(SELECT o.warnings FROM outputs o WHERE o.job = a.job AND o.idx = a.idx AND o.number = a.number)
@@ -143,7 +143,8 @@ type share struct {
 	need, has      drover.MilliCPU
 }
 
-// cost is an attempt's cost up to now: until it ends, its share of the instance's vCPUs times the instance's price.
+// cost returns an attempt's cost up to now: until it ends, its share of the instance's vCPUs times the instance's
+// price.
 func (s share) cost(now drover.Time) drover.Money {
 	if s.settled != 0 || s.ended != 0 {
 		return s.settled

@@ -11,7 +11,7 @@ import (
 	"drover/internal/engine"
 )
 
-// jobRow is a row of jobs, with that of its element if it is no array.
+// jobRow is a row of jobs, with that of its element if it is not an array.
 type jobRow struct {
 	job     drover.Job // what its elements have in common
 	array   drover.Array
@@ -22,7 +22,7 @@ type jobRow struct {
 	waiting engine.Ranges // of an array: the elements that wait
 	counts  map[drover.JobState]int
 	ended   drover.Time
-	only    *elementRow // of a job that is no array, if it has one
+	only    *elementRow // of a job that is not an array, if it has one
 	bytes   int         // of job, as JSON
 }
 
@@ -36,8 +36,8 @@ type elementRow struct {
 	reason drover.Reason
 }
 
-// What waits is taken from the engine's column: only it tells elements that wait from those that were cancelled before
-// they had a row.
+// The waiting elements come from the engine's column: only it distinguishes them from elements that were cancelled
+// before they had a row.
 const selectJobs = `SELECT j.number, j.batch, j.user_name, j.submitted, j.priority, j.state, j.engine IS NULL, j.again,
 	CASE WHEN j.first_index < 0 THEN NULL ELSE json_extract(j.engine, '$.queued') END,
 	j.last_index - j.first_index + 1, j.queued, j.succeeded, j.failed, j.cancelled, j.ended, j.reason, j.spec,
@@ -52,8 +52,8 @@ const specBytes = 16 << 20
 // errEnough ends the reading of rows.
 var errEnough = errors.New("enough was read")
 
-// jobRows reads up to n rows of a range that pass a filter, or that have elements which may pass it. It reads fewer
-// large ones; more says that there may be others.
+// jobRows reads up to n rows of a range that pass a filter, or that have elements which may pass it. It reads fewer if
+// they are large; more means that there may be others.
 func jobRows(ctx context.Context, from source, f drover.JobFilter, within stretch, n int) (rows []jobRow, more bool, err error) {
 	query, args := choose(f, within, n)
 	read := 0
@@ -71,8 +71,8 @@ func jobRows(ctx context.Context, from source, f drover.JobFilter, within stretc
 	return rows, len(rows) == n, err
 }
 
-// choose is the query for the numbers of the jobs that pass a filter. It searches states one by one, since each has
-// its index.
+// choose returns the query for the numbers of the jobs that pass a filter. It searches states one by one, since each
+// has its index.
 func choose(f drover.JobFilter, within stretch, n int) (string, []any) {
 	var c conditions
 	c.add(`number BETWEEN ? AND ?`, within.from, within.to)
@@ -100,7 +100,7 @@ func choose(f drover.JobFilter, within stretch, n int) (string, []any) {
 	return strings.Join(parts, ` UNION `) + ` ORDER BY number` + direction(f) + ` LIMIT ?`, append(args, n)
 }
 
-// direction is the SQL order of a list of jobs.
+// direction returns the SQL order of a list of jobs.
 func direction(f drover.JobFilter) string {
 	if f.Newest {
 		return ` DESC`
@@ -108,7 +108,7 @@ func direction(f drover.JobFilter) string {
 	return ``
 }
 
-// holding is the condition that a job has elements in a state.
+// holding returns the condition that a job has elements in a state.
 func holding(state drover.JobState) string {
 	switch state {
 	case drover.JobQueued:
@@ -125,7 +125,7 @@ func holding(state drover.JobState) string {
 	return `FALSE`
 }
 
-// readJob reads a row, and the size of its specification.
+// readJob reads a row, and returns the size of its specification.
 func readJob(row scanner) (j jobRow, specBytes int, err error) {
 	var spec drover.JobSpec
 	var asked sql.RawBytes
@@ -165,7 +165,7 @@ func readJob(row scanner) (j jobRow, specBytes int, err error) {
 	return j, len(asked), err
 }
 
-// attempts is the number of attempts of a job that is no array.
+// attempts returns the number of attempts of a job that is not an array.
 func (j jobRow) attempts() int {
 	if j.only == nil {
 		return 0
@@ -194,7 +194,7 @@ func (j jobRow) whole() drover.Job {
 	return job
 }
 
-// tried is an element with a row.
+// tried returns an element with a row.
 func (j jobRow) tried(row elementRow) drover.Job {
 	e := j.job
 	if e.ID.Index = row.index; row.index >= 0 {
@@ -205,7 +205,8 @@ func (j jobRow) tried(row elementRow) drover.Job {
 	return e
 }
 
-// untried is an element of an array without a row: it waits, or was cancelled together with all others that waited.
+// untried returns an element of an array without a row: it waits, or was cancelled together with all others that
+// waited.
 func (j jobRow) untried(index int) drover.Job {
 	row := elementRow{index: index, state: drover.JobQueued}
 	if j.waiting.Has(index) {

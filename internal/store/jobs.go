@@ -86,14 +86,14 @@ func readOne(ctx context.Context, tx *sql.Tx, now drover.Time, id drover.JobID) 
 	return one[0], row.again, err
 }
 
-// lister collects what passes its filter.
+// lister collects the jobs and elements that pass its filter.
 type lister struct {
 	tx     *sql.Tx
 	filter drover.JobFilter
-	most   int // bytes of what is found; 0: any number
+	most   int // bytes of found; 0: any number
 	found  []drover.Job
-	bytes  int   // of what is found, about
-	passed int64 // the last job that was looked at, if a search left off there
+	bytes  int   // of found, approximately
+	passed int64 // the last job that was searched, if the search stopped there
 }
 
 func (l *lister) list(ctx context.Context, now drover.Time) ([]drover.Job, error) {
@@ -133,7 +133,7 @@ func (l *lister) gather(ctx context.Context) error {
 	return err
 }
 
-// next is the After of the next page; its number is 0 if there is none.
+// next returns the After of the next page; its number is 0 if there is none.
 func (l *lister) next() drover.JobID {
 	if n := len(l.found); n > 0 && l.full() {
 		return l.found[n-1].ID
@@ -149,7 +149,7 @@ type stretch struct{ from, to int64 }
 
 var everything = stretch{0, math.MaxInt64}
 
-// after is the rest of the stretch after a number.
+// after returns the rest of the stretch after a number.
 func (s stretch) after(number int64, newest bool) stretch {
 	if newest {
 		s.to = number - 1
@@ -159,7 +159,7 @@ func (s stretch) after(number int64, newest bool) stretch {
 	return s
 }
 
-// stretch is where to search for the page.
+// stretch returns where to search for the page.
 func (l *lister) stretch(ctx context.Context) (s stretch, err error) {
 	s = everything
 	after := l.filter.After.Number
@@ -197,7 +197,7 @@ func (l *lister) wants(state drover.JobState) bool {
 	return len(l.filter.States) == 0 || slices.Contains(l.filter.States, state)
 }
 
-// offer takes a job of a row if it passes the filter; attempts is how many it will have.
+// offer adds a job of a row if it passes the filter; attempts is how many it will have.
 func (l *lister) offer(row jobRow, job drover.Job, attempts int) {
 	if l.full() || !l.wants(job.State) {
 		return
@@ -212,7 +212,7 @@ func (l *lister) offer(row jobRow, job drover.Job, attempts int) {
 // attemptBytes is the approximate size of an attempt as JSON.
 const attemptBytes = 400
 
-// bytesOf is the size of a job as JSON, without its attempts.
+// bytesOf returns the size of a job as JSON, without its attempts.
 func bytesOf(job drover.Job) (int, error) {
 	b, err := json.Marshal(job)
 	return len(b), err

@@ -22,7 +22,7 @@ type once struct {
 	user, key, digest string
 }
 
-// newOnce is nil for a submission without a key. The digest is that of the batch's JSON, in which maps are sorted.
+// newOnce returns nil for a submission without a key. The digest is that of the batch's JSON, in which maps are sorted.
 func newOnce(s drover.Submission) (*once, error) {
 	if s.Key == "" {
 		return nil, nil
@@ -72,7 +72,7 @@ func (o *once) remember(ctx context.Context, tx *sql.Tx, numbers []int64, now dr
 	return err
 }
 
-// consecutive are n numbers from first on.
+// consecutive returns n numbers from first on.
 func consecutive(first int64, n int) []int64 {
 	numbers := make([]int64, n)
 	for i := range numbers {

@@ -42,7 +42,7 @@ func InUse(path string) bool {
 		return false
 	}
 	defer f.Close()
-	// A shared lock: those who ask do not mistake each other for the holder.
+	// A shared lock, so that concurrent callers do not mistake each other for the holder.
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
@@ -82,7 +82,7 @@ func take(f *os.File, path string) error {
 	return nil
 }
 
-// holder names the process that holds the lock, if it has written itself down.
+// holder names the process that holds the lock, if it has recorded its number.
 func holder(f *os.File) string {
 	pid, err := io.ReadAll(io.LimitReader(f, 20))
 	if err != nil || len(pid) == 0 {

@@ -11,7 +11,7 @@ import (
 	"drover/internal/engine"
 )
 
-// A state of the first version: a job with labels of which the engine has changed the priority, an attempt of it, and a
+// A state of the first version: a job with labels whose priority the engine has changed, an attempt of that job, and a
 // wish.
 const first = `
 INSERT INTO jobs VALUES (1, 1, 'b', 'ada', 'one', -1, -1, 1000, 5, TRUE, 'running', 0, 0, 0, 0, 0, '{}',

@@ -30,7 +30,7 @@ func attempt(job int64, index, number int) engine.Attempt {
 	}
 }
 
-// model is what Commit and Begin mean, in memory.
+// model is an in-memory model of Commit and Begin.
 type model struct {
 	jobs      map[int64]engine.Job
 	elements  map[int64]map[int]engine.ElementRow
@@ -111,7 +111,7 @@ func (m *model) put(row engine.ElementRow) {
 	m.elements[row.Job][row.Element.Index] = row
 }
 
-// begin fills in what the model knows of a state.
+// begin fills in the fields of a state that the model has.
 func (m *model) begin(st engine.State) engine.State {
 	st.LastInstance, st.LastJob, st.Closing, st.Blocks, st.Spent = m.last, m.lastJob, m.closing, m.blocks, 0
 	st.Paused = m.paused
@@ -146,7 +146,7 @@ func sorted[K comparable, V any](m map[K]V, by func(a, b V) int) []V {
 	return slices.SortedFunc(maps.Values(m), by)
 }
 
-// checkModel commits random writes in random groups and compares what is begun with.
+// checkModel commits random writes in random groups and compares the states that Begin returns.
 func checkModel(t *testing.T, openers func(testing.TB) opener) {
 	rapid.Check(t, func(rt *rapid.T) {
 		open := openers(t)
@@ -175,7 +175,7 @@ func checkModel(t *testing.T, openers func(testing.TB) opener) {
 	})
 }
 
-// sensible leaves out what no engine does: to write of what has ended, and to end what never was.
+// sensible drops writes that no engine makes: about what has ended, and ends of what never existed.
 func sensible(m *model, group []engine.Write) (kept []engine.Write) {
 	known := map[int64]bool{1: true}
 	for id := range m.instances {
@@ -303,8 +303,8 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 	return &in
 }
 
-// A field that is new in the engine's values fails here until it is told whether it is durable: then it is added to
-// these lists, or else to what the store leaves out.
+// A new field of the engine's types fails here until it is declared durable, in these lists, or the store leaves it
+// out.
 // covers K7
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{

@@ -28,7 +28,7 @@ type Telling struct {
 	tries   int
 }
 
-// Tellings are the messages that are due, of each user the first few, so that a slow receiver delays nobody else.
+// Tellings returns the messages that are due, the first few of each user, so that a slow receiver delays nobody else.
 func (s *Store) Tellings(ctx context.Context, now drover.Time, perUser int) (due []Telling, err error) {
 	err = s.look(ctx, "looking for messages to send", func(tx *sql.Tx) error {
 		due, err = collect(ctx, tx, func(row scanner) (t Telling, err error) {
@@ -87,15 +87,15 @@ func countInto(ctx context.Context, tx *sql.Tx, m *webhook.Message) error {
 // mostTries is how often Drover tries to deliver a message: with the pauses in between, for a day.
 const mostTries = 20
 
-// pauseAfter is how long to wait after a failed try: first, then twice as long each time, up to two hours. Again is
-// false if another try is useless.
+// pauseAfter returns how long to wait after a failed try: first, then twice as long each time, up to two hours. Again
+// is false if another try is useless.
 func pauseAfter(failure error, tries int, first time.Duration) (pause time.Duration, again bool) {
 	again = failure != nil && drover.KindOf(failure) == drover.KindTransient && tries+1 < mostTries
 	return min(first<<min(tries, mostTries), 2*time.Hour), again
 }
 
-// Told records that a message has arrived or, after an error, when it is tried again, if it is. It reports whether
-// the message is done.
+// Told records that a message has arrived or, after a transient error, when it is sent again, unless it has no tries
+// left. It reports whether the message is done.
 func (s *Store) Told(ctx context.Context, t Telling, failure error, now drover.Time) (done bool, err error) {
 	pause, again := pauseAfter(failure, t.tries, time.Minute)
 	err = s.change(ctx, "recording a sent message", func(tx *sql.Tx) error {
@@ -113,7 +113,7 @@ func (s *Store) Told(ctx context.Context, t Telling, failure error, now drover.T
 func (s *Store) ForgetTold(ctx context.Context) error {
 	const told = ` FROM notify WHERE NOT failed AND NOT final
 		OR NOT final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = notify.submission AND (j.engine IS NOT NULL OR j.failed > 0))`
-	var some bool // mostly not, and then nothing is written
+	var some bool // usually false, and then nothing is written
 	if err := s.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1`+told+`)`).Scan(&some); err != nil {
 		return fmt.Errorf("looking for old messages: %w", err)
 	}

@@ -23,7 +23,7 @@ func TestWhoeverTakesNoMessagesKeepsNobodyElseWaiting(t *testing.T) {
 		submit("mallory", drover.NotifyFinal)
 	}
 	ada := submit("ada", drover.NotifyFinal)
-	unneeded := submit("ada", drover.NotifyFailed) // and nothing of it fails
+	unneeded := submit("ada", drover.NotifyFailed) // none of its jobs fails
 	var ends []engine.Write
 	jobs, err := s.Pending(t.Context())
 	if err != nil {

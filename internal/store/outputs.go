@@ -38,7 +38,7 @@ func putOutputs(ctx context.Context, tx *sql.Tx, id drover.AttemptID, files []dr
 	return err
 }
 
-// OutputsSize is how many bytes Outputs would read.
+// OutputsSize returns how many bytes Outputs would read.
 func (s *Store) OutputsSize(ctx context.Context, job int64) (bytes int64, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT coalesce(sum(length(o.files)), 0)`+succeededOutputs, job).Scan(&bytes)
 	if err != nil {
@@ -47,11 +47,11 @@ func (s *Store) OutputsSize(ctx context.Context, job int64) (bytes int64, err er
 	return bytes, nil
 }
 
-// succeededOutputs are the rows of outputs of a job's elements that succeeded.
+// succeededOutputs selects the outputs of a job's elements that succeeded.
 const succeededOutputs = ` FROM outputs o JOIN elements e ON e.job = o.job AND e.idx = o.idx AND e.number = o.number
 	WHERE o.job = ? AND e.state = 'succeeded'`
 
-// Outputs are the outputs of a job's successful elements, by index: -1 for a job that is no array.
+// Outputs returns the outputs of a job's successful elements, by index: -1 for a job that is not an array.
 func (s *Store) Outputs(ctx context.Context, job int64) (map[int][]drover.File, error) {
 	outputs := map[int][]drover.File{}
 	err := each(ctx, s.read, func(row scanner) error {
@@ -67,7 +67,7 @@ func (s *Store) Outputs(ctx context.Context, job int64) (map[int][]drover.File, 
 	return outputs, nil
 }
 
-// Ended are the numbers of a job's earlier attempts that ended by themselves, so that they may have logs.
+// Ended returns the numbers of a job's earlier attempts that may have logs, since they were not lost.
 func (s *Store) Ended(ctx context.Context, id drover.AttemptID) (numbers []int, err error) {
 	if id.Number == 1 {
 		return nil, nil
@@ -80,7 +80,7 @@ func (s *Store) Ended(ctx context.Context, id drover.AttemptID) (numbers []int, 
 	return numbers, nil
 }
 
-// warnings are those about the outputs of last attempts, of up to MaxWarned jobs or elements.
+// warnings returns the warnings about the outputs of last attempts, of up to MaxWarned jobs or elements.
 func warnings(ctx context.Context, tx *sql.Tx) (list []drover.Warning, err error) {
 	err = each(ctx, tx, func(row scanner) error {
 		var w drover.Warning
@@ -97,8 +97,8 @@ func warnings(ctx context.Context, tx *sql.Tx) (list []drover.Warning, err error
 	return list, err
 }
 
-// OutputsOf are the output files of a job that is no array, or of one element: those of its last attempt with any
-// outputs, however it ended. KindNotFound; KindInvalid for an array as a whole.
+// OutputsOf returns the output files of a job that is not an array, or of one element: those of its last attempt with
+// any outputs, however it ended. KindNotFound; KindInvalid for an array as a whole.
 func (s *Store) OutputsOf(ctx context.Context, id drover.JobID) (files []drover.File, err error) {
 	err = s.look(ctx, "reading the outputs of job "+id.String(), func(tx *sql.Tx) error {
 		rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, everything, 1)

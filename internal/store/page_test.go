@@ -104,7 +104,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 			if !elements {
 				batch.Jobs = nil
 				spec.Array = drover.Array{}
-				// The list of inputs is not shown, and is read all the same.
+				// The list of inputs is read although it is not shown.
 				inputs := 20
 				if testing.Short() {
 					inputs = 2
@@ -336,7 +336,7 @@ func TestListsAreSoughtInIndexes(t *testing.T) {
 	checkPlan(t, "counts", s, countsQuery)
 }
 
-// checkPlan sees to it that SQLite goes through no table from its beginning, and sorts nothing.
+// checkPlan checks that SQLite neither scans a whole table nor sorts.
 func checkPlan(t *testing.T, name string, s *Store, query string, args ...any) {
 	t.Helper()
 	steps, err := collect(t.Context(), s.read, func(row scanner) (step string, err error) {
@@ -353,7 +353,7 @@ func checkPlan(t *testing.T, name string, s *Store, query string, args ...any) {
 	}
 }
 
-// grown has an array of 100,000 elements that are final, one in a thousand of them failed.
+// grown returns records with an array of 100,000 final elements, of which one in a thousand failed.
 func grown(b *testing.B) *Store {
 	s := sqliteOpener(b)(b)
 	submitArray(b, s, 100_000)
@@ -381,7 +381,7 @@ func submitArray(b *testing.B, s *Store, n int) {
 	}
 }
 
-// BenchmarkSubmitArray writes down an array of 100,000.
+// BenchmarkSubmitArray submits an array of 100,000 elements.
 func BenchmarkSubmitArray(b *testing.B) {
 	s := sqliteOpener(b)(b)
 	for b.Loop() {
@@ -389,7 +389,7 @@ func BenchmarkSubmitArray(b *testing.B) {
 	}
 }
 
-// BenchmarkPendingNothing asks for new jobs when there are none.
+// BenchmarkPendingNothing queries new jobs when there are none.
 func BenchmarkPendingNothing(b *testing.B) {
 	s := grown(b)
 	for b.Loop() {

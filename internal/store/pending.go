@@ -9,11 +9,11 @@ import (
 	"drover/internal/engine"
 )
 
-// Pending are the jobs that the engine has not taken: new ones by number, then those put back in the queue, in that
-// order, with what is known of their elements. A job is taken by the first Commit that writes it. Asking when there
-// is nothing costs next to nothing.
+// Pending returns the jobs that the engine has not taken: new ones by number, then those put back in the queue, in that
+// order, with what is known of their elements. The first Commit that writes a job takes it. A call costs next to
+// nothing if there are no such jobs.
 //
-// Of the jobs that a job must wait for, those that have ended as it requires are left out.
+// A job's list of jobs to wait for does not include those that have already ended as required.
 func (s *Store) Pending(ctx context.Context) (jobs []engine.Job, err error) {
 	err = s.look(ctx, "reading the submitted jobs", func(tx *sql.Tx) error {
 		jobs, err = collect(ctx, tx, readDocument[engine.Job], `SELECT engine FROM jobs WHERE NOT taken ORDER BY again, number`)
@@ -35,7 +35,7 @@ func (s *Store) Pending(ctx context.Context) (jobs []engine.Job, err error) {
 	return jobs, err
 }
 
-// recall fills in what is known of a job's past.
+// recall fills in what is known about the earlier attempts of a job's elements.
 func recall(ctx context.Context, tx *sql.Tx, j *engine.Job) (err error) {
 	j.Tried, err = collect(ctx, tx, func(row scanner) (e engine.Element, err error) {
 		return e, row.Scan(&e.Index, &e.Number, &e.Lost, &e.Retried, &e.Interrupted, &e.Memory, &e.Until)

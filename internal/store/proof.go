@@ -22,30 +22,30 @@ import (
 // place without waiting for the disk: the kernel has it if the process is killed, and after a power failure it may be
 // older than the records, which proves nothing false.
 //
-// A copy of the note that is restored together with the records says as little as they do. But then its file was
-// created or changed long after the time in it, and no backup can set that time.
+// A copy of the note that is restored together with the records reveals nothing. But then its file was created or
+// changed long after the time in it, and no backup can set a file's change time.
 type proof struct {
 	path string
 
 	mu   sync.Mutex
 	file *os.File // nil: none is kept; guarded by mu
-	at   mark     // what the note says; guarded by mu
+	at   mark     // the note's content; guarded by mu
 }
 
 // mark is how far records have come.
 type mark struct {
 	Nonce    string    `json:"nonce"`
 	Changes  int64     `json:"changes"`
-	Job      int64     `json:"job"`      // the last numbers that were given
+	Job      int64     `json:"job"`      // the last numbers that were assigned
 	Instance int64     `json:"instance"` //
-	Attempt  int64     `json:"attempt"`  // of attempts only those that leapt, as State.LastAttempt
+	Attempt  int64     `json:"attempt"`  // only of attempts after a leap, as State.LastAttempt
 	Written  time.Time `json:"written"`
 }
 
 const (
 	noteSize = 256 // bytes, so that it is within one sector of any disk
-	// copyGap is how much later than it was written a note's file may have been changed without being a copy: the
-	// kernel may bring the two to the disk so far apart.
+	// copyGap is how much later than the time in it a note's file may have changed without being a copy: the kernel may
+	// write the two to disk this far apart.
 	copyGap = time.Minute
 )
 
@@ -99,7 +99,7 @@ func (p *proof) begin(m mark) error {
 	return nil
 }
 
-// note is the mark as the file holds it.
+// note returns the mark as the file holds it.
 func (m mark) note(now time.Time) ([]byte, error) {
 	m.Written = now.UTC()
 	text, err := json.Marshal(m)
@@ -109,8 +109,8 @@ func (m mark) note(now time.Time) ([]byte, error) {
 	return fmt.Appendf(nil, "%-*s\n", noteSize-1, text), err
 }
 
-// advance records that the records have come further, in any order. A note that cannot be written is removed, since
-// one that lags would prove something false.
+// advance notes that the records have come further. Calls may come in any order. A note that cannot be written is
+// removed, since one that lags would prove something false.
 func (p *proof) advance(m mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,14 +155,15 @@ func (p *proof) against(m mark) (noted mark, why *drover.Reason, err error) {
 	return noted, &drover.Reason{Code: drover.ReasonUnproved, Text: "the records may be an older copy, since " + whyNot, Since: drover.TimeOf(time.Now())}, err
 }
 
-// readMark is how far the records have come.
+// readMark reads how far the records have come.
 func readMark(ctx context.Context, from *sql.Tx) (m mark, err error) {
 	const query = `SELECT nonce, changes, last_job, last_attempt, max(last_instance, coalesce((SELECT max(id) FROM instances), 0)) FROM fleet`
 	err = from.QueryRowContext(ctx, query).Scan(&m.Nonce, &m.Changes, &m.Job, &m.Attempt, &m.Instance)
 	return m, err
 }
 
-// StaleRecords says why the records may be an older copy of themselves, for callers without Begin; nil if they are not.
+// StaleRecords returns why the records may be an older copy of themselves, for callers without Begin; nil if they are
+// not.
 func (s *Store) StaleRecords(ctx context.Context) (why *drover.Reason, err error) {
 	err = s.look(ctx, "checking whether the records are the newest", func(tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, `SELECT unproved FROM fleet`).Scan(into(&why)); err != nil || why != nil {

@@ -34,7 +34,7 @@ func (p *place) backUp(s *Store) (copied string) {
 	return copied
 }
 
-// putBack puts a backup in the place of the records, after the controller was killed.
+// putBack replaces the records with a backup, after the controller was killed.
 func (p *place) putBack(s *Store, copied string) {
 	p.t.Helper()
 	s.Close()
@@ -157,7 +157,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		if err := l.begin("n"); err != nil {
 			t.Fatal(err)
 		}
-		big := make([]drover.File, 20) // of long names: they are written and read as lines sooner than many short ones
+		big := make([]drover.File, 20) // with long names, which are faster to write and read than many short ones
 		for i := range big {
 			big[i].Path = strings.Repeat("an/output", 5000)
 		}

@@ -19,7 +19,7 @@ func TestAUsersRecordsAreLimited(t *testing.T) {
 	if err := submit("mallory", strings.Repeat("x", 50<<10)); err != nil {
 		t.Fatal(err)
 	}
-	// That they are final frees nothing.
+	// Jobs that become final free nothing.
 	jobs, err := s.Pending(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func resolve(path string) (string, error) {
 		return whole, err
 	}
 	switch info, err := os.Lstat(path); {
-	case err == nil && info.Mode()&fs.ModeSymlink == 0: // somebody has begun it meanwhile
+	case err == nil && info.Mode()&fs.ModeSymlink == 0: // somebody has created it meanwhile
 		return filepath.EvalSymlinks(path)
 	case err == nil:
 		return "", drover.Errorf(drover.KindInvalid, "%s is a link to a missing file", path).WithHint("restore its target, or remove it")

@@ -56,7 +56,7 @@ func (s *Store) RetryWith(ctx context.Context, id drover.JobID, batch drover.Bat
 	})
 }
 
-// newSpec is the specification in a batch under a job's name, if the job can take it, and the job's user.
+// newSpec returns the specification in a batch under a job's name, if the job can take it, and the job's user.
 func newSpec(ctx context.Context, tx *sql.Tx, id drover.JobID, batch drover.Batch) (spec drover.JobSpec, user string, err error) {
 	var was drover.JobSpec
 	err = tx.QueryRowContext(ctx, `SELECT user_name, spec FROM jobs WHERE number = ?`, id.Number).Scan(&user, into(&was))
@@ -111,7 +111,7 @@ func (s *Store) Redo(ctx context.Context, specs []drover.JobSpec) (jobs int, err
 	return jobs, err
 }
 
-// staleAfter are the numbers of the jobs that succeeded after one of those to be repeated.
+// staleAfter returns the numbers of the jobs that succeeded after one of those to be repeated.
 func staleAfter(ctx context.Context, tx *sql.Tx, again []int64) (stale []int64, err error) {
 	type job struct {
 		number    int64
@@ -149,7 +149,7 @@ func unfinish(ctx context.Context, tx *sql.Tx, number int64) error {
 	return err
 }
 
-// redefine gives the final job of spec's name that did not succeed, if there is one, that specification.
+// redefine gives spec to the final job of its name that did not succeed, if there is one.
 func redefine(ctx context.Context, tx *sql.Tx, spec drover.JobSpec) error {
 	var number int64
 	var was drover.JobSpec
@@ -260,7 +260,7 @@ func (r *retry) nothing() error {
 	return drover.Errorf(drover.KindConflict, "job %v has succeeded, so there is nothing to retry", r.id)
 }
 
-// planAll puts everything back but what succeeded, which has rows.
+// planAll puts back all elements except those that succeeded, which have rows.
 func (r *retry) planAll(ctx context.Context, tx *sql.Tx) error {
 	r.job.Failed, r.job.Cancelled = 0, 0
 	var done engine.Ranges
@@ -276,7 +276,7 @@ func (r *retry) planAll(ctx context.Context, tx *sql.Tx) error {
 
 // planElement puts one element back and leaves the others as they ended.
 func (r *retry) planElement(ctx context.Context, tx *sql.Tx) error {
-	state := drover.JobCancelled // together with all that have no row
+	state := drover.JobCancelled // together with all elements without a row
 	err := tx.QueryRowContext(ctx, `SELECT state FROM elements WHERE job = ? AND idx = ?`, r.id.Number, r.id.Index).Scan(&state)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
@@ -299,7 +299,7 @@ func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	var ids []int64 // what is no sibling's name
+	var ids []int64 // names that are numbers of other jobs
 	for _, name := range slices.Concat(r.spec.After, r.spec.AfterAny) {
 		if id, err := drover.ParseJobID(name); err == nil {
 			ids = append(ids, id.Number)
@@ -337,7 +337,7 @@ func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
 const (
 	requeueElements = `UPDATE elements SET state = 'queued', lost = 0, retried = 0, interrupted = 0, memory = 0, not_before = 0, code = NULL, ended = 0, reason = '{}'
 		WHERE job = ? AND state IN ('failed', 'cancelled')`
-	// Of an array that is not to wait as a whole, the element that waits has a row: those without are cancelled.
+	// If only one element of an array waits, it needs a row: elements without one are cancelled.
 	requeueElement = `INSERT INTO elements (job, idx, number, lost, retried, state, code, ended, reason)
 		VALUES (?, ?, 0, 0, 0, 'queued', NULL, 0, '{}')
 		ON CONFLICT (job, idx) DO UPDATE SET state = 'queued', lost = 0, retried = 0, interrupted = 0, memory = 0, not_before = 0, code = NULL, ended = 0,

@@ -9,9 +9,9 @@ import (
 	"drover/internal/engine"
 )
 
-// over is hello at its end: of the array element 1 succeeded at the second attempt, element 2 failed, element 3 was
-// cancelled by itself before it had an attempt, and the rest was cancelled together. So was the job after it; the job
-// beside it succeeded.
+// over is hello at its end: of the array, element 1 succeeded at its second attempt, element 2 failed, element 3 was
+// cancelled by itself during its first attempt, and the rest were cancelled together. The other two jobs were
+// cancelled.
 func over(t testing.TB, s *Store) {
 	halfDone(t, s)
 	enough := drover.Reason{Code: drover.ReasonCancelled, Text: "enough"}
@@ -44,7 +44,7 @@ func again(t *testing.T, s *Store, id string) engine.Job {
 	return pending[len(pending)-1]
 }
 
-// statesOf counts the elements of a job by what a list of them says.
+// statesOf counts the elements of a job by the state in which they are listed.
 func statesOf(t *testing.T, s *Store, job int64) map[drover.JobState]int {
 	t.Helper()
 	jobs, err := s.Jobs(t.Context(), 4*hour, drover.JobFilter{Job: job, Elements: true})

@@ -59,13 +59,13 @@ func (d document[T]) Scan(column any) error {
 // into reads a JSON column into v; NULL leaves it unchanged.
 func into[T any](v *T) document[T] { return document[T]{v} }
 
-// text is v as a JSON column.
+// text returns v as a JSON column.
 func text(v any) (string, error) {
 	b, err := json.Marshal(v)
 	return string(b), err
 }
 
-// standard is a time for people, nil for never.
+// standard returns a time for people, nil for never.
 func standard(t drover.Time) *time.Time {
 	if t == 0 {
 		return nil
@@ -74,7 +74,7 @@ func standard(t drover.Time) *time.Time {
 	return &std
 }
 
-// reasonOf is a reason for people, nil for none.
+// reasonOf returns a reason for people, nil for none.
 func reasonOf(r drover.Reason) *drover.Reason {
 	if r == (drover.Reason{}) {
 		return nil
@@ -82,7 +82,7 @@ func reasonOf(r drover.Reason) *drover.Reason {
 	return &r
 }
 
-// Rows is how many rows each table has.
+// Rows returns how many rows each table has.
 func (s *Store) Rows(ctx context.Context) (rows map[string]int64, err error) {
 	rows = map[string]int64{}
 	return rows, s.look(ctx, "counting the records", func(tx *sql.Tx) error {

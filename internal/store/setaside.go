@@ -11,9 +11,9 @@ import (
 	"drover/internal/engine"
 )
 
-// A live attempt that cannot be read, or whose number can be nobody's, is no reason for a controller not to start. It
-// is set aside: its row is taken out and kept, its element waits, and its job has priority 0 until an operator has
-// looked whether the attempt still runs somewhere.
+// A controller starts even if a live attempt cannot be read, or has an impossible number. The attempt is set aside: its
+// row is moved elsewhere, its element waits, and its job has priority 0 until an operator has checked whether the
+// attempt still runs somewhere.
 
 // foul is the part of one element that the engine cannot load.
 type foul struct {
@@ -75,7 +75,7 @@ const (
 	keepAside = `INSERT INTO set_aside (job, what, row) VALUES (?, ?, coalesce((SELECT json_object('job', job, 'idx', idx, 'number', number, 'instance', instance,
 		'state', state, 'started', started, 'ended', ended, 'reason', reason, 'engine', engine) FROM attempts WHERE job = ? AND idx = ? AND number = ?), '{}'))`
 	dropAttempt = `DELETE FROM attempts WHERE job = ? AND idx = ? AND number = ?`
-	// An attempt's number is counted on from the last that can be one.
+	// Attempt numbers continue from the last valid one.
 	requeueFoul = `UPDATE elements SET state = 'queued', number = coalesce((SELECT max(number) FROM attempts a
 		WHERE a.job = elements.job AND a.idx = elements.idx AND a.number BETWEEN 1 AND ?), 0) WHERE job = ? AND idx = ? AND state IN ('queued', 'running')`
 )

@@ -9,8 +9,8 @@ import (
 	"drover/internal/engine"
 )
 
-// TestRowsThatNobodyCanReadAreSetAside begins with what a controller could write that took over an attempt with the
-// highest number there is.
+// TestRowsThatNobodyCanReadAreSetAside begins with rows that a controller could write after it took over an attempt
+// with the highest number there is.
 func TestRowsThatNobodyCanReadAreSetAside(t *testing.T) {
 	s := sqliteOpeners(t)(t)(t)
 	begun(t, s)

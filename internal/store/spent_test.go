@@ -8,7 +8,7 @@ import (
 	"drover/internal/engine"
 )
 
-// spentSuite is of a month that is two days and a half old.
+// spentSuite runs in a month that is two and a half days old.
 func spentSuite(t *testing.T, openers func(testing.TB) opener) {
 	s := openers(t)(t)
 	submitted(t, s)

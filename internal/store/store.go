@@ -83,8 +83,7 @@ func touch(path string) error {
 	return f.Close()
 }
 
-// The writer begins every transaction as a writer: one that began as a reader could find at its first change that it is
-// too late.
+// The writer begins every transaction as a writer: SQLite could refuse the first change of one that began as a reader.
 var (
 	writerOptions = url.Values{
 		"_txlock": {"immediate"},
@@ -243,7 +242,7 @@ func (s *Store) look(ctx context.Context, what string, do func(*sql.Tx) error) e
 var ErrFull = drover.Errorf(drover.KindTransient, "the disk of the controller's records is full").
 	WithHint("free space on that disk; the controller then resumes automatically")
 
-// doing adds to an error what was being done. An error meant for the caller already says so.
+// doing adds to an error what was being done. An error meant for the caller stays as it is.
 func (s *Store) doing(ctx context.Context, what string, err error) error {
 	if _, answer := err.(*drover.Error); answer {
 		return err
@@ -278,7 +277,7 @@ func (s *Store) isFull(err error) bool {
 	return false
 }
 
-// sqliteCode is SQLite's primary error code, 0 if the error is not SQLite's.
+// sqliteCode returns SQLite's primary error code, 0 if the error is not SQLite's.
 func sqliteCode(err error) int {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

@@ -17,7 +17,7 @@ import (
 // opener opens the records that it opened before, or new ones the first time.
 type opener func(t testing.TB) *Store
 
-// sqliteOpener opens one file in a folder of the test's own.
+// sqliteOpener returns an opener of one file in the test's own folder.
 func sqliteOpener(t testing.TB) opener {
 	return openerOf(filepath.Join(t.TempDir(), "fleet", "drover.db"))
 }
@@ -34,8 +34,8 @@ func openerOf(path string) opener {
 	}
 }
 
-// sqliteOpeners is sqliteOpener for tests of hundreds of files, which would spend their time on tables and on the disk:
-// each file begins as a copy of one whose tables have been made, and nothing waits until it is on the disk.
+// sqliteOpeners is sqliteOpener for tests with hundreds of files. To save time, each file begins as a copy of one that
+// has its tables, and nothing waits for the disk.
 func sqliteOpeners(t testing.TB) func(testing.TB) opener {
 	path := filepath.Join(t.TempDir(), "drover.db")
 	s, err := Open(t.Context(), path)
@@ -136,7 +136,7 @@ func TestOpen(t *testing.T) {
 
 	t.Run("says that whoever asked has left, and not that SQLite was interrupted", func(t *testing.T) {
 		s := sqliteOpener(t)(t)
-		for range 5000 { // SQLite says that a transaction that was just beginning was interrupted
+		for range 5000 { // SQLite reports that a transaction was interrupted while it was beginning
 			ctx, leave := context.WithCancel(t.Context())
 			go leave()
 			if err := s.look(ctx, "looking", func(*sql.Tx) error { return nil }); err != nil && !errors.Is(err, context.Canceled) {

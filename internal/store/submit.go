@@ -22,7 +22,7 @@ const (
 // Terms are limits for a submission. The zero Terms limit nothing.
 type Terms struct {
 	Sender string            // who submits it: the inputs must be this user's, or the batch's user's; empty: anybody's
-	Limits drover.UserLimits // that the batch's user has
+	Limits drover.UserLimits // the batch's user's
 }
 
 // Submit records the jobs of a batch and returns their numbers, in the batch's order. The engine takes them: see
@@ -51,8 +51,8 @@ func (s *Store) Submit(ctx context.Context, sub drover.Submission, terms Terms) 
 	return numbers, nil
 }
 
-// Submitted returns the jobs' numbers if a submission was made before; done says so. A submission without a key costs
-// nothing. KindConflict: its key was used for another batch.
+// Submitted returns the jobs' numbers if a submission was made before; done reports whether it was. A submission
+// without a key costs nothing. KindConflict: its key was used for another batch.
 func (s *Store) Submitted(ctx context.Context, sub drover.Submission) (numbers []int64, done bool, err error) {
 	key, err := newOnce(sub)
 	if err != nil || key == nil {
@@ -119,7 +119,7 @@ func takeNumbers(ctx context.Context, tx *sql.Tx, n int) ([]int64, error) {
 	return consecutive(last-int64(n)+1, n), nil
 }
 
-// newJob is a job as the engine first meets it.
+// newJob returns a job as the engine first receives it.
 func newJob(number int64, user string, spec drover.JobSpec, named map[string]int64, now drover.Time) (job engine.Job, err error) {
 	job = engine.NewJob(number, user, spec)
 	job.Since = now
@@ -129,7 +129,7 @@ func newJob(number int64, user string, spec drover.JobSpec, named map[string]int
 	return job, err
 }
 
-// numbersOf are the jobs that one must run after: those of its batch by name, others by number.
+// numbersOf returns the numbers of the jobs that one must run after: those of its batch by name, others by number.
 func numbersOf(job string, after []string, named map[string]int64) (numbers []int64, err error) {
 	for _, name := range after {
 		n, ok := named[name]
@@ -144,7 +144,7 @@ func numbersOf(job string, after []string, named map[string]int64) (numbers []in
 	return numbers, nil
 }
 
-// bounds are the first and last index of a job's elements.
+// bounds returns the first and last index of a job's elements.
 func bounds(a drover.Array) (first, last int) {
 	if !a.Set {
 		return -1, -1
@@ -207,7 +207,7 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, in arrival, i int) error
 
 const specQuery = `SELECT batch, spec FROM jobs WHERE number = ?`
 
-// Spec is a job as it was submitted, and its batch's name.
+// Spec returns a job as it was submitted, and its batch's name.
 func (s *Store) Spec(ctx context.Context, number int64) (spec drover.JobSpec, batch string, err error) {
 	err = s.spec.QueryRowContext(ctx, number).Scan(&batch, into(&spec))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -216,7 +216,7 @@ func (s *Store) Spec(ctx context.Context, number int64) (spec drover.JobSpec, ba
 	return spec, batch, err
 }
 
-// User is a job's user.
+// User returns a job's user.
 func (s *Store) User(ctx context.Context, number int64) (user string, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT user_name FROM jobs WHERE number = ?`, number).Scan(&user)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -225,7 +225,7 @@ func (s *Store) User(ctx context.Context, number int64) (user string, err error)
 	return user, err
 }
 
-// Sibling is the number of the job with this name in the batch of another.
+// Sibling returns the number of the job with this name in the batch of another.
 func (s *Store) Sibling(ctx context.Context, number int64, name string) (sibling int64, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT o.number FROM jobs j JOIN jobs o ON o.submission = j.submission AND o.name = ? WHERE j.number = ?`,
 		name, number).Scan(&sibling)
@@ -235,12 +235,12 @@ func (s *Store) Sibling(ctx context.Context, number int64, name string) (sibling
 	return sibling, err
 }
 
-// noJob is the error for an id that names nothing.
+// noJob returns the error for an id without a job.
 func noJob(id drover.JobID) *drover.Error {
 	return drover.Errorf(drover.KindNotFound, "there is no job %v", id)
 }
 
-// noElement is the error for an index that a job does not have.
+// noElement returns the error for an index that a job does not have.
 func noElement(id drover.JobID, a drover.Array) *drover.Error {
 	if !a.Set {
 		return noJob(id).WithHint("job %d is not an array", id.Number)

@@ -16,10 +16,10 @@ import (
 	"drover/internal/engine"
 )
 
-// successes is a log, in a file beside the records, of the attempts that succeeded and of their outputs, for the case
-// that a backup of the records is put back: jobs that succeeded since need not run again, as their results are still
-// there. A line follows the change it is about and is not waited for. One that is missing costs a repetition, so a log
-// that cannot be written is only incomplete.
+// successes is a log, in a file beside the records, of the attempts that succeeded and of their outputs, in case a
+// backup of the records is put back: jobs that succeeded since need not run again, as their results still exist. A line
+// is written after the change it is about, without waiting for the disk. A missing line only costs a repetition, so a
+// log that cannot be written is tolerated.
 type successes struct {
 	path string
 
@@ -29,9 +29,9 @@ type successes struct {
 	size  int64    // guarded by mu
 }
 
-// success is a line of the log. One with the outputs of an attempt comes before the one that it succeeded, if it did.
+// success is a line of the log. The outputs of an attempt come before its success, if it succeeded.
 type success struct {
-	Nonce   string          `json:"nonce"` // of the records that it is about
+	Nonce   string          `json:"nonce"` // of its records
 	Success *engine.Success `json:"success,omitempty"`
 	Outputs *outputs        `json:"outputs,omitempty"`
 }
@@ -42,8 +42,8 @@ type outputs struct {
 	Warnings []string         `json:"warnings,omitempty"`
 }
 
-// successesSize is when the log becomes the older one of two: after some 100,000 jobs without outputs. One line is far
-// shorter, as the outputs of one attempt are limited.
+// successesSize is the size at which the log is set aside as the older one of two: some 100,000 jobs without outputs. A
+// single line is far shorter, as the outputs of one attempt are limited.
 const successesSize = 32 << 20
 
 func successesOf(path string) *successes { return &successes{path: path + ".successes"} }
@@ -64,7 +64,7 @@ func (l *successes) begin(nonce string) (err error) {
 		return fmt.Errorf("opening the log of successes: %w", err)
 	}
 	if l.size = info.Size(); l.size > 0 {
-		l.append([]byte("\n")) // the last line may be half a line
+		l.append([]byte("\n")) // the last line may be incomplete
 	}
 	return nil
 }
@@ -85,8 +85,8 @@ func (l *successes) add(lines ...success) {
 	}
 }
 
-// append writes to the log, beginning another once it is full. After an error there is no log: a success must not
-// follow outputs that are missing.
+// append writes to the log, and begins another once it is full. After an error the log is closed: a success must not be
+// logged if its outputs are missing.
 func (l *successes) append(text []byte) {
 	if l.file == nil {
 		return
@@ -117,7 +117,7 @@ func (l *successes) close() {
 	}
 }
 
-// succeeded are the attempts in the writes that have succeeded.
+// succeeded returns lines for the attempts in the writes that have succeeded.
 func succeeded(writes []engine.Write) (lines []success) {
 	for _, w := range writes {
 		if w.Attempt == nil || w.Attempt.Attempt.State != drover.AttemptSucceeded {
@@ -133,8 +133,8 @@ func succeeded(writes []engine.Write) (lines []success) {
 	return lines
 }
 
-// recall reads from the log which attempts of jobs that are not final in the records have succeeded, in their order,
-// and writes down their outputs.
+// recall reads from the log which attempts have succeeded, in their order, of jobs that are not final in the records.
+// It records their outputs.
 func (s *Store) recall(ctx context.Context, tx *sql.Tx, nonce string) (won []engine.Success, err error) {
 	open := map[int64]bool{}
 	err = each(ctx, tx, func(row scanner) error {
@@ -164,7 +164,7 @@ func (s *Store) recall(ctx context.Context, tx *sql.Tx, nonce string) (won []eng
 	return won, nil
 }
 
-// readSuccesses has each line of a log taken that can be read.
+// readSuccesses calls take with each readable line of a log.
 func readSuccesses(path string, take func(success) error) error {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,7 +14,7 @@ import (
 	"drover/internal/engine/forecast"
 )
 
-// suite holds any database of records to what the methods of Store promise.
+// suite checks that a database of records does what the methods of Store promise.
 func suite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("Begin", func(t *testing.T) { beginSuite(t, openers) })
 	t.Run("the fence", func(t *testing.T) { fenceSuite(t, openers) })
@@ -36,7 +36,7 @@ func containsPid(text string) bool {
 	return strings.Contains(text, fmt.Sprintf("process %d", os.Getpid()))
 }
 
-// hello is a batch of one job, an array of 20 and a job that comes after it.
+// hello returns a batch of one job, an array of 20, and a job that runs after the array.
 func hello() drover.Batch {
 	spec := func(name string, array drover.Array, after ...string) drover.JobSpec {
 		return drover.JobSpec{
@@ -58,7 +58,7 @@ func begun(t testing.TB, s *Store) engine.State {
 	return state
 }
 
-// submitted writes hello down and returns its jobs as the engine meets them.
+// submitted submits hello and returns its jobs as the engine receives them.
 func submitted(t testing.TB, s *Store) []engine.Job {
 	t.Helper()
 	if _, err := s.Submit(t.Context(), drover.Submission{Batch: hello()}, Terms{}); err != nil {

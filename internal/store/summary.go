@@ -13,7 +13,7 @@ import (
 
 const countsQuery = `SELECT queued, running, succeeded, failed, cancelled FROM counts WHERE id = 1`
 
-// Counts is the number of jobs in each state, counting array elements. Its work does not grow with the number of
+// Counts returns the number of jobs in each state, counting array elements. Its work does not grow with the number of
 // jobs.
 func (s *Store) Counts(ctx context.Context) (map[drover.JobState]int, error) {
 	var queued, running, succeeded, failed, cancelled int
@@ -27,7 +27,7 @@ func (s *Store) Counts(ctx context.Context) (map[drover.JobState]int, error) {
 	}, nil
 }
 
-// OldestWaiting is when the longest-waiting job was submitted, without those that their priority holds; 0 if none
+// OldestWaiting returns when the longest-waiting job was submitted, without those held by their priority; 0 if none
 // waits. Jobs are numbered in the order of submission.
 func (s *Store) OldestWaiting(ctx context.Context) (submitted drover.Time, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT submitted FROM jobs WHERE engine IS NOT NULL AND queued > 0 AND priority > 0 ORDER BY number LIMIT 1`).Scan(&submitted)

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	secretPrefix = "drover_"           // by which people, and those who scan for secrets, know what it is
+	secretPrefix = "drover_"           // lets people and secret scanners recognize it
 	expiredShown = 30 * 24 * time.Hour // how long a token is listed after it expired
 	maxUser      = 64                  // bytes
 )
@@ -76,8 +76,8 @@ func newSecret() string {
 	return secretPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 
-// hashOf is a secret as it is stored. One round of SHA-256 is enough: slow hashes are for passwords, and 256 random
-// bits cannot be guessed.
+// hashOf returns a secret as it is stored. One round of SHA-256 is enough: slow hashes are for passwords, and 256
+// random bits cannot be guessed.
 func hashOf(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
@@ -113,7 +113,7 @@ func (s *Store) RevokeToken(ctx context.Context, id string) error {
 	})
 }
 
-// Token is the token with this secret. KindAuthentication: it is unknown or has expired.
+// Token returns the token with this secret. KindAuthentication: it is unknown or has expired.
 //
 // It is looked up by its hash, so the time that this takes reveals nothing about any secret.
 func (s *Store) Token(ctx context.Context, now drover.Time, secret drover.Secret) (drover.Token, error) {

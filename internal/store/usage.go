@@ -15,7 +15,7 @@ const (
 	putResults = `INSERT INTO results (job, idx, bytes) VALUES (?, ?, ?) ON CONFLICT (job, idx) DO UPDATE SET bytes = excluded.bytes`
 )
 
-// Usage is how much a user has.
+// Usage returns what a user uses of the limits.
 func (s *Store) Usage(ctx context.Context, user string) (u drover.Usage, err error) {
 	err = s.look(ctx, "adding up a user's usage", func(tx *sql.Tx) error {
 		u, err = usage(ctx, tx, user)
@@ -31,8 +31,7 @@ func usage(ctx context.Context, tx *sql.Tx, user string) (u drover.Usage, err er
 	)
 }
 
-// checkUsage refuses a transaction that has taken a user over a limit. Inputs do not count against it if there were
-// as many before.
+// checkUsage refuses a transaction that has taken a user over a limit. Inputs do not count if they have not grown.
 func checkUsage(ctx context.Context, tx *sql.Tx, user string, limits drover.UserLimits, before drover.Bytes) error {
 	if limits == (drover.UserLimits{}) {
 		return nil
@@ -68,7 +67,7 @@ func (s *Store) UsersOver(ctx context.Context, results drover.Bytes) ([]string, 
 	return users, nil
 }
 
-// OldResults are the first final jobs with results that ended before a time, of batches that are final as a whole.
+// OldResults returns the first final jobs with results that ended before a time, of batches that are final as a whole.
 func (s *Store) OldResults(ctx context.Context, before drover.Time, most int) (jobs []int64, err error) {
 	jobs, err = collect(ctx, s.read, func(row scanner) (n int64, err error) { return n, row.Scan(&n) },
 		`SELECT number FROM jobs j WHERE engine IS NULL AND ended < ? AND EXISTS (SELECT 1 FROM results r WHERE r.job = j.number AND r.bytes > 0)
@@ -79,7 +78,7 @@ func (s *Store) OldResults(ctx context.Context, before drover.Time, most int) (j
 	return jobs, nil
 }
 
-// Leavings are the elements of a job with results, and their total size.
+// Leavings returns the indexes of a job's elements with results, and the total size of these.
 func (s *Store) Leavings(ctx context.Context, job int64) (indexes []int, bytes int64, err error) {
 	indexes, err = collect(ctx, s.read, func(row scanner) (index int, err error) {
 		var n int64
@@ -104,7 +103,7 @@ func (s *Store) ForgetResults(ctx context.Context, job int64) error {
 	})
 }
 
-// ResultsOf are a user's jobs and elements with results.
+// ResultsOf returns a user's jobs and elements with results.
 func (s *Store) ResultsOf(ctx context.Context, user string) (ids []drover.JobID, err error) {
 	ids, err = collect(ctx, s.read, func(row scanner) (id drover.JobID, err error) { return id, row.Scan(&id.Number, &id.Index) },
 		`SELECT r.job, r.idx FROM jobs j JOIN results r ON r.job = j.number WHERE j.user_name = ? AND r.bytes > 0`, user)

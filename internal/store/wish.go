@@ -11,7 +11,7 @@ import (
 // Wish is a request that the engine has not answered yet.
 type Wish struct {
 	Row  int64
-	Body engine.Body // bears the row
+	Body engine.Body // has the row
 }
 
 // Wish records a request: a CancelAsked, InstructAsked, PriorityAsked, QueueAsked, ResizeAsked or GroupAsked. It
@@ -31,7 +31,7 @@ func (s *Store) Wish(ctx context.Context, body engine.Body) (row int64, err erro
 	return row, err
 }
 
-// Wishes are the unanswered ones after a row, in the order of asking.
+// Wishes returns the unanswered wishes after a row, in the order in which they were recorded.
 func (s *Store) Wishes(ctx context.Context, after int64) ([]Wish, error) {
 	wishes, err := collect(ctx, s.read, readWish, `SELECT id, wish FROM wishes WHERE id > ? ORDER BY id`, after)
 	if err != nil {

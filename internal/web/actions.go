@@ -10,10 +10,10 @@ import (
 	"drover"
 )
 
-// action does what a form asks for, and says where its result is seen.
+// action does what a form requests, and returns the address of the page that shows its result.
 type action func(ctx context.Context, r *request) (to string, err error)
 
-// actions are all forms that change something, by their patterns.
+// actions returns all forms that change something, by their patterns.
 func (h *Handler) actions() map[string]action {
 	return map[string]action{
 		"/instances/{name}": instruct,
@@ -23,7 +23,7 @@ func (h *Handler) actions() map[string]action {
 	}
 }
 
-// acting does what a form asks for.
+// acting returns the handler of a form.
 func (h *Handler) acting(do action) http.HandlerFunc {
 	return h.asReader(func(w http.ResponseWriter, r *request) error {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -39,7 +39,7 @@ func (h *Handler) acting(do action) http.HandlerFunc {
 	})
 }
 
-// maxReason is how long a reason may be, as over the API.
+// maxReason is the length limit of a reason, as in the API.
 const maxReason = 1000
 
 // reason returns the reason from the form, which is required.
@@ -64,7 +64,7 @@ func instruct(ctx context.Context, r *request) (string, error) {
 	return here(in.Name), err
 }
 
-// resizePool gives a pool another number of instances.
+// resizePool changes a pool's number of instances.
 func resizePool(ctx context.Context, r *request) (string, error) {
 	why, err := r.reason()
 	if err != nil {
@@ -78,7 +78,7 @@ func resizePool(ctx context.Context, r *request) (string, error) {
 	return "/pools/" + url.PathEscape(p.Name), err
 }
 
-// changeJob cancels a job, tries it again, or changes its priority.
+// changeJob cancels a job, requeues it, or changes its priority.
 func changeJob(ctx context.Context, r *request) (string, error) {
 	id, err := jobID(r)
 	if err != nil {

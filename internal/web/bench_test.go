@@ -25,8 +25,8 @@ import (
 
 var large = flag.Bool("large", false, "measure pages with a million jobs and 10,000 instances")
 
-// TestLargeFleet measures every page with a million jobs stored, a hundred thousand of them arrays' elements, and
-// 10,000 instances; and what an open page costs.
+// TestLargeFleet measures every page with a million jobs stored, a hundred thousand of them elements of arrays, and
+// 10,000 instances; and the cost of an open page.
 func TestLargeFleet(t *testing.T) {
 	if !*large {
 		t.Skip("with -large")
@@ -52,14 +52,13 @@ func TestLargeFleet(t *testing.T) {
 		work := (cpu() - before) / 20
 		slices.Sort(took)
 		t.Logf("%-45s %6.1f ms of a core; in %6.1f ms at best, %6.1f ms in the median", path, ms(work), ms(took[0]), ms(took[10]))
-		if took[0] > 100*time.Millisecond { // the median says as much of what else runs on this host
+		if took[0] > 100*time.Millisecond { // the median depends on what else runs on this host
 			t.Errorf("%s takes %v", path, took[0])
 		}
 	}
 }
 
-// TestAnOpenPageCostsLittle measures what a page takes while it is open, of a controller that has little to do beside
-// it.
+// TestAnOpenPageCostsLittle measures the work of an open page in a controller that has little else to do.
 func TestAnOpenPageCostsLittle(t *testing.T) {
 	if !*large {
 		t.Skip("with -large")
@@ -79,7 +78,7 @@ func TestAnOpenPageCostsLittle(t *testing.T) {
 	}
 }
 
-// measured is which part of a core this process takes while something is done, in percent.
+// measured returns which part of a core this process takes while something is done, in percent.
 func measured(d time.Duration, do func(time.Duration)) float64 {
 	before, began := cpu(), time.Now()
 	do(d)
@@ -88,7 +87,7 @@ func measured(d time.Duration, do func(time.Duration)) float64 {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// cpu is the time that this process has had of processors.
+// cpu returns the CPU time of this process.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -116,7 +115,7 @@ func (b *benched) get(t *testing.T, path string) {
 	}
 }
 
-// watch has a page open for a while.
+// watch keeps a page open for a while.
 func (b *benched) watch(t *testing.T, path string, while time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), while)
@@ -136,8 +135,8 @@ func (b *benched) watch(t *testing.T, path string, while time.Duration) {
 	}
 }
 
-// largeFleet is a controller of records that hold so many jobs, each with an attempt, and instances, of which none is
-// reached: no cloud is configured.
+// largeFleet returns a controller whose records have this many jobs, each with an attempt, and instances, none of which
+// can be reached: their cloud is silent.
 func largeFleet(t *testing.T, jobs, instances int) *benched {
 	debug.SetGCPercent(100)
 	path := filepath.Join(t.TempDir(), "drover.db")

@@ -42,7 +42,7 @@ func (h *Handler) costs(ctx context.Context, r *request) (any, error) {
 	return p, nil
 }
 
-// stretchOf is since when, and in which steps, a page tells costs.
+// stretchOf returns since when, and in which steps, a page shows costs.
 func stretchOf(name string, now time.Time) (since time.Time, step time.Duration) {
 	const day = 24 * time.Hour
 	now = now.UTC()
@@ -57,11 +57,11 @@ func stretchOf(name string, now time.Time) (since time.Time, step time.Duration)
 	return now.Truncate(time.Hour).Add(time.Hour - day), time.Hour
 }
 
-// stack is bars over time, each made of the dearest lines.
+// stack is a bar chart over time; each bar consists of the most expensive lines.
 type stack struct {
 	Bars  []bar
 	Names []string // of the series, in the order of their colors
-	Top   float64  // what the scale ends with
+	Top   float64  // the end of the scale
 }
 
 type bar struct {
@@ -76,7 +76,7 @@ type piece struct {
 	Series    int
 }
 
-// series is how many lines a chart shows by themselves.
+// series is how many lines a chart shows separately.
 const series = 5
 
 // stackOf draws costs over time.

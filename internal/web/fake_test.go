@@ -18,11 +18,10 @@ import (
 	"drover"
 )
 
-// nasty is text of somebody who would like it to be markup, in every way that there is to leave a text, an attribute or
-// an address.
+// nasty is text that tries in every way to escape from a text, an attribute or an address, and to become markup.
 const nasty = `"'></td><script>alert(1)</script><img src=x onerror=alert(2)>&amp;javascript:alert(3)` + "\x1b[31m\u202e`${7*7}{{.}}"
 
-// fake is a Service that says the same nasty text everywhere, and writes down what it is told to do.
+// fake is a Service that returns the same nasty text everywhere, and records its calls.
 type fake struct {
 	drover.Service
 	mu    sync.Mutex
@@ -149,7 +148,7 @@ func (f *fake) Events(context.Context, drover.EventFilter) iter.Seq2[drover.Even
 	return func(yield func(drover.Event, error) bool) { yield(filled[drover.Event](), f.err) }
 }
 
-// filled is a value of which every text is nasty.
+// filled returns a value in which every text is nasty.
 func filled[T any]() (v T) {
 	fill(reflect.ValueOf(&v).Elem())
 	return v
@@ -201,7 +200,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// browser is somebody who is let in.
+// browser is a client that is logged in.
 type browser struct {
 	*http.Client
 	t   *testing.T
@@ -209,7 +208,7 @@ type browser struct {
 	h   *Handler
 }
 
-// let in a browser with the token of a role.
+// letIn logs in a browser with the token of a role.
 func letIn(t *testing.T, svc drover.Service, role drover.Role) browser {
 	t.Helper()
 	return letInWith(t, svc, role, nil)
@@ -245,7 +244,7 @@ func (b browser) login(role drover.Role) {
 	}
 }
 
-// get asks for a page.
+// get requests a page.
 func (b browser) get(path string) (code int, text string, head http.Header) {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), "GET", b.url+path, nil)
@@ -284,8 +283,8 @@ func (b browser) do(r *http.Request) (code int, text string, head http.Header) {
 // jar keeps the cookies of one site.
 type jar struct{ cookies []*http.Cookie }
 
-// SetCookies keeps those that were set last.
+// SetCookies keeps the cookies that were set last.
 func (j *jar) SetCookies(_ *url.URL, cookies []*http.Cookie) { j.cookies = cookies }
 
-// Cookies gives them back.
+// Cookies returns these cookies.
 func (j *jar) Cookies(*url.URL) []*http.Cookie { return j.cookies }

@@ -15,7 +15,7 @@ import (
 	"drover/internal/store"
 )
 
-// silent is a cloud that says nothing: what is in it stays unknown, and is not gone.
+// silent is a cloud that never answers a list: its instances stay unknown, and do not count as gone.
 type silent struct{ driver.Cloud }
 
 func (silent) Capabilities() driver.Capabilities { return driver.Capabilities{} }
@@ -36,8 +36,8 @@ func (silent) Offerings(context.Context) (all []drover.Offering, err error) {
 
 func (silent) Close() error { return nil }
 
-// fillStore fills records, by SQL since a million jobs would take a while otherwise: most are final, with an attempt
-// each; a tenth are the elements of an array.
+// fillStore fills records with SQL, since a million jobs would otherwise take a while. Most are final, with an attempt
+// each; a tenth are elements of an array.
 func fillStore(t *testing.T, path string, jobs, instances int) (array int64) {
 	t.Helper()
 	s, err := store.Open(t.Context(), path)
@@ -100,8 +100,8 @@ func fillStore(t *testing.T, path string, jobs, instances int) (array int64) {
 // jar keeps the cookies of one site.
 type jar struct{ kept []*http.Cookie }
 
-// SetCookies keeps those that were set last.
+// SetCookies keeps the cookies that were set last.
 func (j *jar) SetCookies(_ *url.URL, cookies []*http.Cookie) { j.kept = cookies }
 
-// Cookies gives them back.
+// Cookies returns these cookies.
 func (j *jar) Cookies(*url.URL) []*http.Cookie { return j.kept }

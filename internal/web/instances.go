@@ -17,7 +17,7 @@ const (
 	attemptsListed = 100
 )
 
-// instanceList is a page of instances, the newest first, with what each did in the time that is shown.
+// instanceList is a page of instances, the newest first, with what each did in the period shown.
 type instanceList struct {
 	State     drover.InstanceState
 	Cloud     string
@@ -31,7 +31,7 @@ type instanceList struct {
 	First     bool
 }
 
-// span is how far back a page looks.
+// span is how far back a page shows.
 type span struct {
 	Name string
 	Time time.Duration
@@ -51,7 +51,7 @@ type instanceRow struct {
 	Life []phase
 }
 
-// phase is a part of a life: where it is on an axis of a thousand, and what it was.
+// phase is a part of a life: its place on an axis of a thousand, and its kind.
 type phase struct {
 	From, Width float64
 	Kind        string // boot, job, lost, idle or going
@@ -62,7 +62,7 @@ func (h *Handler) instances(ctx context.Context, r *request) (any, error) {
 	q := r.URL.Query()
 	list := instanceList{State: drover.InstanceState(q.Get("state")), Cloud: q.Get("cloud"), First: q.Get("before") == "", Spans: spans,
 		Span: spanOf(q.Get("span")), States: append(slices.Clone(instanceStates), drover.InstanceGone)}
-	// The axis moves in steps, so that what rests stays as it is.
+	// The axis moves in steps, so that a page without changes stays the same.
 	list.To = r.now.Truncate(list.Span.Time / 240).Add(list.Span.Time / 240)
 	list.From = list.To.Add(-list.Span.Time)
 	f := drover.InstanceFilter{Since: drover.TimeOf(list.From), Cloud: list.Cloud, Newest: true, Limit: instancesShown, Attempts: attemptsShown}
@@ -106,14 +106,14 @@ func (a axis) place(t time.Time) float64 {
 	return min(1000, max(0, share*1000))
 }
 
-// phase is the part of a period that is on the axis.
+// phase returns the part of a period that is on the axis.
 func (a axis) phase(from, to time.Time, kind, text string) (phase, bool) {
 	p := phase{From: a.place(from), Kind: kind, Text: text}
 	p.Width = max(1, a.place(to)-p.From)
 	return p, to.After(a.from) && from.Before(a.to)
 }
 
-// life is the course of an instance: its boot, its jobs, its idle times and its end.
+// life returns the phases of an instance: its boot, its jobs, its idle times and its end.
 func life(in drover.Instance, from, to, now time.Time) (all []phase) {
 	if in.Created == nil {
 		return nil
@@ -148,7 +148,7 @@ func life(in drover.Instance, from, to, now time.Time) (all []phase) {
 	return all
 }
 
-// ticks are round times on an axis.
+// ticks returns round times on an axis.
 func ticks(from, to time.Time) (all []tick) {
 	a := axis{from, to}
 	step := to.Sub(from) / 6
@@ -182,7 +182,7 @@ func (h *Handler) instance(ctx context.Context, r *request) (any, error) {
 	if p.Explain, err = r.svc.Explain(ctx, in.Name); err != nil && drover.KindOf(err) != drover.KindNotFound {
 		return nil, err
 	}
-	// A list has what it ran.
+	// Only lists have the attempts that it ran.
 	f := drover.InstanceFilter{Gone: true, Newest: true, After: in.ID + 1, Limit: 1, Attempts: attemptsListed}
 	page, err := r.svc.Instances(ctx, f)
 	if err != nil {
@@ -208,5 +208,5 @@ func (h *Handler) instance(ctx context.Context, r *request) (any, error) {
 	return p, nil
 }
 
-// here is where an instance's page is.
+// here returns the address of an instance's page.
 func here(name string) string { return "/instances/" + url.PathEscape(name) }

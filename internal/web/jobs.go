@@ -21,7 +21,7 @@ type jobList struct {
 	Mine   bool
 	States []drover.JobState
 	Jobs   []jobRow
-	Older  string // where the next page is; empty if there is none
+	Older  string // the address of the next page; empty if there is none
 	First  bool
 }
 
@@ -79,7 +79,7 @@ func (l jobList) filter(before string) (f drover.JobFilter, err error) {
 	return f, err
 }
 
-// Last is the job's last attempt; nil if it had none.
+// Last returns the job's last attempt; nil if it had none.
 func (r jobRow) Last() *drover.Attempt {
 	if n := len(r.Attempts); n > 0 {
 		return &r.Attempts[n-1]
@@ -105,14 +105,14 @@ func rowOf(job drover.Job) jobRow {
 // jobPage is one job, or one element of an array.
 type jobPage struct {
 	jobRow
-	Whole    string // the array's id, of an element
+	Whole    string // for an element: the array's id
 	Explain  []drover.Explanation
 	Elements []jobRow
-	More     string // where further elements are
+	More     string // the address of further elements
 	Only     drover.JobState
 	Outputs  []drover.File
-	Hidden   bool // what it wrote is for others
-	Cancel   bool // it may be
+	Hidden   bool // the reader may not see its output
+	Cancel   bool // the reader may cancel it
 	Retry    bool
 	Mine     bool
 }

@@ -11,10 +11,10 @@ import (
 	"drover/internal/backoff"
 )
 
-// How often a live part is made.
+// How often a live part is rendered.
 const (
 	period    = time.Second // at most
-	share     = 100         // and no sooner than after so many times as long as it took
+	share     = 100         // the pause is at least this many times as long as rendering took
 	keepAlive = 15 * time.Second
 )
 
@@ -33,7 +33,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *request, p *page) error {
 		r.now = began
 		made, err := h.livePart(r, p)
 		if err != nil {
-			return nil // whoever reads connects again, and is told then
+			return nil // the browser reconnects, and gets the error then
 		}
 		switch {
 		case !bytes.Equal(made, last):
@@ -62,7 +62,7 @@ func (h *Handler) openStream() (done func(), err error) {
 	}
 }
 
-// livePart makes it anew. What goes wrong with it is shown in its place, but for the end of a session.
+// livePart renders the live part of a page. It shows an error in its place, except the end of a session.
 func (h *Handler) livePart(r *request, p *page) ([]byte, error) {
 	var made bytes.Buffer
 	data, err := p.load(h, r.Context(), r)
@@ -81,7 +81,7 @@ func (h *Handler) livePart(r *request, p *page) ([]byte, error) {
 
 func beginEvents(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // what comes slowly is not to wait in a proxy
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer a slow stream
 	w.WriteHeader(http.StatusOK)
 }
 

@@ -27,15 +27,15 @@ type logPage struct {
 	Stream  drover.Stream
 	Attempt int
 	Text    string
-	Cut     bool   // there is more before it
-	Follow  string // where the rest comes from while the job goes on
+	Cut     bool   // the log begins earlier
+	Follow  string // the address of the rest while the job goes on
 	Raw     string
 }
 
 func (p logPage) title() string { return "Log of job " + p.Job.ID.String() }
 
-// logs shows the end of a log, or sends it as it grows. While the job goes on the text comes with the stream alone, so
-// that nothing is there twice; who has no JavaScript finds it by a link.
+// logs shows the end of a log, or sends it as it grows. While the job goes on, only the stream has the text, so that
+// nothing appears twice; readers without JavaScript get a link to it.
 func (h *Handler) logs(ctx context.Context, r *request) (any, error) {
 	id, err := jobID(r)
 	if err != nil {
@@ -62,7 +62,7 @@ func (h *Handler) logs(ctx context.Context, r *request) (any, error) {
 	return p, err
 }
 
-// logRequest is the request in the URL.
+// logRequest returns the request in the URL.
 func logRequest(r *request, id drover.JobID) (ask drover.LogRequest, err error) {
 	q := r.URL.Query()
 	ask = drover.LogRequest{Job: id, Stream: drover.Stdout}
@@ -77,7 +77,7 @@ func logRequest(r *request, id drover.JobID) (ask drover.LogRequest, err error) 
 	return ask, nil
 }
 
-// end is the last part of a text, from the beginning of a line on.
+// end returns the last part of a text, from the beginning of a line on.
 func end(from io.Reader) (text string, cut bool, err error) {
 	var last []byte
 	piece := make([]byte, logShown)
@@ -104,15 +104,15 @@ func fromLine(text []byte, cut bool) []byte {
 	return text
 }
 
-// shownLog is text that was written by anybody: what is no UTF-8, or steers a terminal, is replaced.
+// shownLog makes untrusted text safe to show: it replaces invalid UTF-8 and characters that control a terminal.
 func shownLog(text []byte) string {
 	return drover.SanitizeLines(strings.ReplaceAll(strings.ToValidUTF8(string(text), "\uFFFD"), "\r\n", "\n"))
 }
 
-// gather is for how long what comes is gathered before it is sent.
+// gather is how long output is gathered before it is sent.
 const gather = 150 * time.Millisecond
 
-// followLog sends a log as it grows: first its end, as far as there is one, then what comes.
+// followLog sends a log as it grows: first its present end, then what follows.
 func (h *Handler) followLog(w http.ResponseWriter, r *request) error {
 	id, err := jobID(r)
 	if err != nil {
@@ -202,7 +202,7 @@ func sendPiece(w http.ResponseWriter, text []byte, swap string) (err error) {
 	return http.NewResponseController(w).Flush()
 }
 
-// rawLog sends a log whole, as it is.
+// rawLog sends a whole log, unchanged.
 func (h *Handler) rawLog(w http.ResponseWriter, r *request) error {
 	id, err := jobID(r)
 	if err != nil {
@@ -219,7 +219,7 @@ func (h *Handler) rawLog(w http.ResponseWriter, r *request) error {
 	return send(w, log, "text/plain; charset=utf-8", "job-"+id.String()+"-"+string(ask.Stream)+".txt")
 }
 
-// output sends one of the files that a job left. It is never shown as a page of ours.
+// output sends one of a job's output files. A browser never shows it as a page of the dashboard.
 func (h *Handler) output(w http.ResponseWriter, r *request) error {
 	id, err := jobID(r)
 	if err != nil {
@@ -233,7 +233,8 @@ func (h *Handler) output(w http.ResponseWriter, r *request) error {
 	return send(w, file, "application/octet-stream", path.Base(name))
 }
 
-// send sends a file to be kept. One that breaks off breaks the connection, so that nobody takes a part for the whole.
+// send sends a file as a download. If reading fails, it aborts the connection, so that nobody mistakes a part for the
+// whole.
 func send(w http.ResponseWriter, from io.ReadCloser, kind, name string) error {
 	defer from.Close()
 	w.Header().Set("Content-Type", kind)

@@ -15,7 +15,7 @@ type offerList struct {
 	VCPUs, Memory, GPUs, Cloud string
 	All                        bool
 	Offers                     []drover.Offer
-	Others                     int // that are dearer
+	Others                     int // more expensive ones
 	Blocked                    int // of all
 }
 

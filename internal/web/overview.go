@@ -8,7 +8,7 @@ import (
 	"drover"
 )
 
-// overview is the fleet at a glance.
+// overview is a summary of the fleet.
 type overview struct {
 	drover.Status
 	Total   int    // instances
@@ -35,11 +35,11 @@ type budget struct {
 	drover.BudgetUse
 	Limit     float64
 	Used      float64 // in percent
-	Committed float64 // likewise, with what is promised
+	Committed float64 // in percent, including what is promised
 	Level     string  // good, near or passed
 }
 
-// reasonsShown is how many reasons the overview tells.
+// reasonsShown is how many reasons the overview shows.
 const reasonsShown = 8
 
 func (h *Handler) overview(ctx context.Context, r *request) (any, error) {
@@ -69,7 +69,7 @@ var instanceStates = []drover.InstanceState{
 	drover.InstanceRunning, drover.InstanceIdle, drover.InstanceBooting, drover.InstanceCreating, drover.InstanceUnknown, drover.InstanceStopped, drover.InstanceStopping,
 }
 
-// partsOf are those of the states in which something is.
+// partsOf returns a part for each state that has a count.
 func partsOf[S ~string](order []S, counts map[S]int) (parts []part) {
 	total, from := 0, 0
 	for _, s := range order {
@@ -84,7 +84,7 @@ func partsOf[S ~string](order []S, counts map[S]int) (parts []part) {
 	return parts
 }
 
-// near is the part of a budget at which it is said to be nearly used up.
+// near is the percentage at which a budget counts as nearly used up.
 const near = 80
 
 func budgetsOf(all []drover.BudgetUse) (list []budget) {
@@ -105,14 +105,14 @@ func budgetsOf(all []drover.BudgetUse) (list []budget) {
 	return list
 }
 
-// most are the reasons that hold up the most.
+// most returns the reasons that hold up the most.
 func most(all []drover.Waiting) []drover.Waiting {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b drover.Waiting) int { return byCount(a.Count, b.Count, a.Reason.Text, b.Reason.Text) })
 	return all[:min(len(all), reasonsShown)]
 }
 
-// lastEvents are the last that the filter chooses, the latest first.
+// lastEvents returns the last events that the filter accepts, the latest first.
 func lastEvents(ctx context.Context, r *request, f drover.EventFilter) (list []drover.Event, err error) {
 	f.Recent = true
 	for event, err := range r.svc.Events(ctx, f) {
@@ -125,7 +125,7 @@ func lastEvents(ctx context.Context, r *request, f drover.EventFilter) (list []d
 	return list, nil
 }
 
-// startOfMonth is when budgets by the month began last.
+// startOfMonth returns when the current month of monthly budgets began.
 func startOfMonth(now time.Time) time.Time {
 	now = now.UTC()
 	return time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)

@@ -13,12 +13,12 @@ import (
 	"drover"
 )
 
-// page is a page that can be read.
+// page is one kind of page.
 type page struct {
 	name  string // of its template
 	title string
 	nav   string // the part of the navigation that it belongs to
-	live  bool   // it shows what changes
+	live  bool   // its content changes
 	load  func(*Handler, context.Context, *request) (any, error)
 	made  *template.Template
 }
@@ -28,7 +28,7 @@ var navigation = []struct{ Path, Name string }{
 	{"/", "Overview"}, {"/jobs", "Jobs"}, {"/instances", "Instances"}, {"/pools", "Pools"}, {"/offers", "Offers"}, {"/costs", "Cost"}, {"/events", "Events"}, {"/whatif", "What if"},
 }
 
-// pages are all pages, by the pattern of their paths.
+// pages returns all pages, by the pattern of their paths.
 func pages() map[string]*page {
 	return map[string]*page{
 		"/{$}":              {name: "overview", title: "Overview", nav: "/", live: true, load: (*Handler).overview},
@@ -46,7 +46,7 @@ func pages() map[string]*page {
 	}
 }
 
-// parsePages are the pages with their templates, and two that have no address of their own: error and login.
+// parsePages returns the pages with their templates, and two without an address of their own: error and login.
 func parsePages(version string) map[string]*page {
 	all := pages()
 	base := template.Must(template.New("layout.html").Funcs(functions).Funcs(template.FuncMap{"version": func() string { return version }}).
@@ -69,8 +69,8 @@ type frame struct {
 	User    string
 	Role    drover.Role
 	Operate bool   // the reader may use an operator's forms
-	Submit  bool   // and those of whoever submits
-	Live    string // where the live part comes from; empty if there is none
+	Submit  bool   // and a submitter's
+	Live    string // the address of the live part; empty if there is none
 	Now     time.Time
 	Data    any
 }
@@ -91,7 +91,7 @@ func (h *Handler) frame(r *request, p *page, data any) frame {
 	return f
 }
 
-// menu is the navigation as far as the reader can use it.
+// menu returns the part of the navigation that the reader can use.
 func (h *Handler) menu(r *request) any {
 	if h.cfg.Simulator == nil || r == nil || !r.may(drover.RoleAdmin) {
 		return navigation[:len(navigation)-1]
@@ -99,7 +99,7 @@ func (h *Handler) menu(r *request) any {
 	return navigation
 }
 
-// whole writes all of a page.
+// whole writes a whole page.
 func (p *page) whole(w io.Writer, f frame) error { return p.write(w, "layout.html", f) }
 
 // write renders a template completely before it writes anything.
@@ -115,7 +115,7 @@ func (p *page) write(w io.Writer, name string, f frame) error {
 	return err
 }
 
-// moved is the error of a page that is found elsewhere.
+// moved is the error of a page that has another address.
 type moved struct{ to string }
 
 func (m moved) Error() string { return "see " + m.to }

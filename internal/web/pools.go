@@ -8,7 +8,7 @@ import (
 	"drover"
 )
 
-// poolList is all pools.
+// poolList is the page of all pools.
 type poolList struct {
 	Pools   []poolRow
 	Groups  bool // some are node groups
@@ -18,7 +18,7 @@ type poolList struct {
 // poolRow is a pool, in a list or on its own page.
 type poolRow struct{ drover.Pool }
 
-// Group reports whether it is a node group, whose size is not for people to set.
+// Group reports whether it is a node group, whose size people cannot set.
 func (p poolRow) Group() bool { return p.Kind == drover.PoolGroup }
 
 // KeepsStopped reports whether it keeps instances stopped, or has some.

@@ -16,25 +16,25 @@ import (
 	"drover"
 )
 
-// How long things are good.
+// How long codes and sessions are valid, and how many codes there may be.
 const (
 	codeTime    = time.Minute
 	sessionTime = 12 * time.Hour
 	mostCodes   = 100 // at once
 )
 
-// sessions lets browsers in. A session is a cookie with a token in it, sealed, so that nothing is kept here and a new
-// controller of the same key knows it. One-time codes are kept until they are used.
+// sessions logs browsers in. A session is a cookie with a sealed token, so nothing is kept here, and a new controller
+// with the same key accepts it. One-time codes are kept until they are used.
 type sessions struct {
 	seal   cipher.AEAD
-	cookie string // its name: browsers tell hosts apart, but not ports
+	cookie string // its name: browsers share cookies between the ports of a host
 	secure atomic.Bool
 
 	mu    sync.Mutex
 	codes map[string]offer // guarded by mu
 }
 
-// offer is a token that is exchanged for a code before it expires.
+// offer is a token that a code is exchanged for before it expires.
 type offer struct {
 	token drover.Secret
 	until time.Time
@@ -55,7 +55,7 @@ func newSessions(cfg Config) *sessions {
 	return s
 }
 
-// offer makes a code.
+// offer makes a code for a token.
 func (s *sessions) offer(token drover.Secret, now time.Time) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *sessions) offer(token drover.Secret, now time.Time) (string, error) {
 	return code, nil
 }
 
-// take is the token of a code, which is then used up.
+// take returns the token of a code, which is then used up.
 func (s *sessions) take(code string, now time.Time) (drover.Secret, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *sessions) take(code string, now time.Time) (drover.Secret, bool) {
 	return o.token, found && now.Before(o.until)
 }
 
-// made is the cookie of a new session.
+// made returns the cookie of a new session.
 func (s *sessions) made(token drover.Secret, now time.Time) *http.Cookie {
 	plain := binary.BigEndian.AppendUint64(nil, uint64(now.Add(sessionTime).Unix()))
 	sealed := s.seal.Seal(nil, nil, append(plain, token.Reveal()...), []byte(s.cookie))
@@ -92,7 +92,7 @@ func (s *sessions) cookieOf(value string, age int) *http.Cookie {
 	return &http.Cookie{Name: s.cookie, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.secure.Load()}
 }
 
-// of is the token of a request's session.
+// of returns the token of a request's session.
 func (s *sessions) of(r *http.Request, now time.Time) (drover.Secret, error) {
 	none := drover.Errorf(drover.KindAuthentication, "you are not logged in, or your session has ended")
 	cookie, err := r.Cookie(s.cookie)
@@ -110,9 +110,9 @@ func (s *sessions) of(r *http.Request, now time.Time) (drover.Secret, error) {
 	return drover.NewSecret(string(plain[8:])), nil
 }
 
-// login lets a browser in that shows a code.
+// login logs in a browser that has a code.
 func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Sec-Purpose") != "" || r.Method != http.MethodGet { // a browser that looks ahead would use the code up
+	if r.Header.Get("Sec-Purpose") != "" || r.Method != http.MethodGet { // a prefetch would use the code up
 		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link works only once"))
 		return
 	}
@@ -125,7 +125,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// logout forgets the session in this browser.
+// logout ends the session in this browser.
 func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, h.sessions.cookieOf("", -1))
 	http.Redirect(w, r, "/login", http.StatusSeeOther)

@@ -9,35 +9,36 @@ import (
 	"drover"
 )
 
-// sums are costs that were added up. That takes as long as there were jobs in the time that is asked for, so it is done
-// beside the page, which shows what was found last, and not again before sumShare times as long has passed.
+// sums caches added-up costs. Adding up takes longer the more jobs there were in the requested period, so it is done in
+// the background, and a page shows the last result. It is repeated only after a pause of at least sumShare times its
+// duration.
 type sums struct {
 	mu    sync.Mutex
 	known map[string]*sum // guarded by mu
 }
 
-// sum is one of them.
+// sum is the cached result of one filter.
 type sum struct {
 	costs drover.Costs
 	err   error
-	taken time.Time // zero: it was not yet
+	taken time.Time // zero: not added up yet
 	took  time.Duration
 	busy  chan struct{} // closed when it is no longer being added up
 	used  time.Time
 }
 
-// What of costs is kept, and how long.
+// How many sums are kept, and for how long.
 const (
 	mostSums   = 64
 	freshSum   = 10 * time.Second
-	firstSight = 50 * time.Millisecond // how long a page waits for what was never added up
+	firstSight = 50 * time.Millisecond // how long a page waits for a first result
 	addingUp   = 5 * time.Minute       // at most
 	sumShare   = 2 * share             // the next computation waits for this many times the duration of the last one
 )
 
 func newSums() *sums { return &sums{known: map[string]*sum{}} }
 
-// month is the cost of the fleet since the month began; nil if not known yet.
+// month returns the cost of the fleet since the month began; nil if not known yet.
 func (s *sums) month(r *request) *float64 {
 	f := drover.CostFilter{By: drover.CostByCloud, Since: drover.TimeOf(startOfMonth(r.now)), Limit: 1}
 	found, err := s.of(r, f, "month")
@@ -47,8 +48,8 @@ func (s *sums) month(r *request) *float64 {
 	return &found.costs.Total.Cost
 }
 
-// of is what a filter comes to; nil while that is added up for the first time. The name says of the filter's time how
-// it is asked for again.
+// of returns the costs of a filter; nil while they are added up for the first time. The name identifies the filter's
+// period in later requests.
 func (s *sums) of(r *request, f drover.CostFilter, name string) (*sum, error) {
 	key := fmt.Sprintf("%s %s %s %s %d %d", r.who.User, r.who.Role, f.By, name, f.Step, f.Limit)
 	s.mu.Lock()
@@ -80,7 +81,7 @@ func (s *sums) of(r *request, f drover.CostFilter, name string) (*sum, error) {
 	return &copied, known.err
 }
 
-// add adds up, and goes on when the reader leaves: others, or the next page, find it done.
+// add adds up costs, and continues if the reader leaves, for other readers and later pages.
 func (s *sums) add(r *request, f drover.CostFilter, known *sum) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), addingUp)
 	defer cancel()
@@ -96,7 +97,7 @@ func (s *sums) add(r *request, f drover.CostFilter, known *sum) {
 	known.busy = nil
 }
 
-// forget makes room for one more.
+// forget drops the least recently used sums, to make room for one more.
 func (s *sums) forget() {
 	for len(s.known) >= mostSums {
 		oldest := ""

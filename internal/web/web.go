@@ -1,19 +1,17 @@
-// Package web is the dashboard: pages that a browser shows of a drover.Service.
+// Package web is the dashboard: pages for browsers about a drover.Service.
 //
-// The model: a page is made whole on the server, by a template, from what the Service answers at that moment. Its live
-// part is made again every second or so and sent as a server-sent event when it has changed; htmx lays it into the
-// page. So what a reader without JavaScript sees is the same page, as it was when it was asked for. Changes are plain
-// forms.
+// The model: the server renders a whole page with a template, from what the Service answers at that moment. It renders
+// the live part again every second or so and sends it as a server-sent event if it has changed; htmx puts it into the
+// page. So a reader without JavaScript sees the same page, as it was when requested. Changes are plain forms.
 //
-// Who reads is a session: a cookie that holds the bearer token with which somebody asked for a one-time link, sealed by
-// a key of the controller's. Each page asks the Service as the bearer of that token, and so shows and does what the
-// token may, and nothing once it is revoked.
+// A session identifies the reader: a cookie with the bearer token with which somebody requested a one-time link, sealed
+// with a key of the controller. Each page calls the Service as the bearer of that token, and so shows and does what the
+// token allows, and nothing once it is revoked.
 //
 // The invariants: names, labels, reasons and logs are hostile text. Nothing from them becomes markup; the content
 // security policy allows no script or style but the files of this package, and nothing from another host. The work of a
-// page does not grow with the number of jobs that there are: lists are read a page at a time. An open page takes less
-// than a hundredth of a core: the next live part is made no sooner than after a hundred times as long as the last one
-// took.
+// page does not grow with the number of jobs: lists are read a page at a time. An open page takes less than a hundredth
+// of a core: the pause before the next live part is a hundred times as long as rendering the last one took.
 package web
 
 import (
@@ -38,11 +36,11 @@ type Config struct {
 	Fleet        string
 	Authenticate func(ctx context.Context, token drover.Secret) (drover.Identity, error)
 	Service      func(token drover.Secret) drover.Service // as the bearer of the token sees it
-	Known        func(ctx context.Context)                // is told of each request that has a good session; may be nil
-	Key          [32]byte                                 // seals sessions: who has it makes them
-	Secure       bool                                     // browsers come by https alone
+	Known        func(ctx context.Context)                // called for each request with a valid session; may be nil
+	Key          [32]byte                                 // seals sessions: whoever has it can make them
+	Secure       bool                                     // browsers use only https
 	Log          *slog.Logger
-	Simulator    Simulator // nil: there is none, and no page for it
+	Simulator    Simulator // nil: there is no such page
 }
 
 // Handler serves the pages.
@@ -52,15 +50,15 @@ type Handler struct {
 	pages    map[string]*page // by pattern
 	mux      *http.ServeMux
 	version  string        // of the static files
-	streams  chan struct{} // an element for each that is open
+	streams  chan struct{} // an element for each open stream
 	sums     *sums
 	trying   chan struct{} // holds an element while a configuration is tried
 }
 
-// SetSecure says whether browsers come by https alone from now on.
+// SetSecure sets whether browsers use only https from now on.
 func (h *Handler) SetSecure(so bool) { h.sessions.secure.Store(so) }
 
-// mostStreams is how many live pages are open at once, at most.
+// mostStreams is how many live pages may be open at once.
 const mostStreams = 256
 
 //go:embed templates static
@@ -95,16 +93,16 @@ func New(cfg Config) *Handler {
 	return h
 }
 
-// Login makes a link by which a browser gets in with a token, once, within a minute.
+// Login makes a link with which a browser can log in with a token, once, within a minute.
 func (h *Handler) Login(token drover.Secret) (string, error) {
 	code, err := h.sessions.offer(token, time.Now())
 	return "/login?code=" + code, err
 }
 
-// policy lets a page have what this package serves, and nothing else.
+// policy lets a page load what this package serves, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// maxForm is how long a form may be.
+// maxForm is the size limit of a form.
 const maxForm = 64 << 10
 
 // ServeHTTP answers one request.
@@ -123,7 +121,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// static serves the files that pages use. Their version is in the address, so that they are kept.
+// static serves the files that pages use. Their version is in the address, so that browsers can cache them.
 func (h *Handler) static(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/") {
 		http.NotFound(w, r)
@@ -146,12 +144,12 @@ func versionOfFiles() string {
 		return err
 	})
 	if err != nil {
-		panic(err) // they are within the program
+		panic(err) // they are embedded in the program
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:12]
 }
 
-// request is a request of somebody who is let in.
+// request is a request of a logged-in reader.
 type request struct {
 	*http.Request
 	svc drover.Service // as the reader sees it
@@ -159,11 +157,11 @@ type request struct {
 	now time.Time
 }
 
-// may reports whether the reader has a role, so that forms which would be refused are not shown.
+// may reports whether the reader has a role, so that pages do not show forms that would be refused.
 func (r *request) may(role drover.Role) bool { return r.who.Role.Allows(role) }
 
-// enter is the request of somebody who is let in. KindAuthentication: there is no session, or its token is no longer
-// good.
+// enter returns the request of a logged-in reader. KindAuthentication: there is no session, or its token is no longer
+// valid.
 func (h *Handler) enter(r *http.Request) (*request, error) {
 	token, err := h.sessions.of(r, time.Now())
 	if err != nil {
@@ -179,7 +177,7 @@ func (h *Handler) enter(r *http.Request) (*request, error) {
 	return &request{Request: r, svc: h.cfg.Service(token), who: who, now: time.Now()}, nil
 }
 
-// asReader has somebody who is let in be answered by serve.
+// asReader calls serve for logged-in readers, and shows its errors.
 func (h *Handler) asReader(serve func(http.ResponseWriter, *request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		in, err := h.enter(r)
@@ -192,7 +190,7 @@ func (h *Handler) asReader(serve func(http.ResponseWriter, *request) error) http
 	}
 }
 
-// fail answers with a page that says what is wrong.
+// fail answers with a page about an error.
 func (h *Handler) fail(w http.ResponseWriter, r *request, err error) {
 	if r != nil && errors.Is(r.Context().Err(), context.Canceled) {
 		return

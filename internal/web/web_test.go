@@ -26,7 +26,7 @@ var everyPage = []string{
 	"/events", "/events?level=warn", "/nothing",
 }
 
-// TestHostileText submits markup in every field there is, and looks at each page.
+// TestHostileText puts markup in every field, and checks each page.
 func TestHostileText(t *testing.T) {
 	b := letIn(t, &fake{}, drover.RoleAdmin)
 	for _, path := range append(slices.Clone(everyPage), "/jobs?q="+url.QueryEscape(nasty), "/instances?cloud="+url.QueryEscape(nasty), "/costs?by=label&label="+url.QueryEscape(nasty),
@@ -71,7 +71,7 @@ func TestHostileText(t *testing.T) {
 	})
 }
 
-// wantHarmless wants markup to have nothing in it but what the templates have.
+// wantHarmless fails if markup has anything in it that the templates do not have.
 func wantHarmless(t *testing.T, text string) {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(text))
@@ -104,7 +104,7 @@ func wantHarmless(t *testing.T, text string) {
 	}
 }
 
-// liveOf is the first live part of a page.
+// liveOf returns the first live part of a page.
 func liveOf(t *testing.T, b browser, path string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -12,7 +12,7 @@ import (
 	"drover"
 )
 
-// WhatIf asks what an edited configuration would have done with what was recorded, or with a trace of somebody's own.
+// WhatIf requests what an edited configuration would have done with what was recorded, or with an uploaded trace.
 type WhatIf struct {
 	Configuration string
 	Since         time.Time
@@ -28,7 +28,7 @@ type Comparison struct {
 	Notes   []string
 }
 
-// ComparisonRow is a figure of each column.
+// ComparisonRow is one figure, for each column.
 type ComparisonRow struct {
 	Name   string
 	Values []string
@@ -48,15 +48,15 @@ type Point struct {
 
 // Simulator tries configurations.
 type Simulator interface {
-	// Configuration is the text of the one in use.
+	// Configuration returns the text of the one in use.
 	Configuration() (string, error)
 
-	// WhatIf simulates, asking the service for what was recorded. KindInvalid: the configuration or the trace is not
-	// good.
+	// WhatIf simulates, with what was recorded from the service. KindInvalid: the configuration or the trace is
+	// invalid.
 	WhatIf(ctx context.Context, svc drover.Service, ask WhatIf) (*Comparison, error)
 }
 
-// What trying may take.
+// Limits of trying a configuration.
 const (
 	tryTime   = 2 * time.Minute
 	maxUpload = 64 << 20
@@ -134,10 +134,10 @@ func (h *Handler) compare(r *request, p whatIfPage) (*Comparison, error) {
 	return h.cfg.Simulator.WhatIf(ctx, r.svc, ask)
 }
 
-// name is that of a file which was sent.
+// name returns the name of an uploaded file.
 func name(head *multipart.FileHeader) string { return drover.Sanitize(head.Filename) }
 
-// drawing is a panel as it is drawn: in a box of a thousand by a hundred.
+// drawing is a panel drawn in a box of a thousand by a hundred.
 type drawing struct {
 	Title string
 	Top   string

@@ -13,7 +13,7 @@ import (
 	"drover"
 )
 
-// simulator says nasty things of every configuration, but refuses one.
+// simulator returns nasty text for every configuration except one, which it refuses.
 type simulator struct {
 	asked WhatIf
 	sent  string

@@ -24,7 +24,7 @@ var functions = template.FuncMap{
 	"gib": func(b drover.Bytes) string { return strconv.FormatFloat(float64(b)/float64(drover.GiB), 'f', -1, 64) },
 }
 
-// usd is an amount as people read it: to the cent or, of what is less than a dime, to a hundredth of one.
+// usd formats an amount for people: to the cent or, below ten cents, to a hundredth of a cent.
 func usd(v float64) string {
 	switch {
 	case v == 0:
@@ -38,7 +38,7 @@ func usd(v float64) string {
 	return "$" + grouped(whole) + "." + cents
 }
 
-// count is a number with its thousands apart.
+// count formats a number with separated thousands.
 func count(n any) string { return grouped(fmt.Sprint(n)) }
 
 func grouped(digits string) string {
@@ -55,7 +55,7 @@ func plural(n int, one string) string {
 	return count(n) + " " + one + "s"
 }
 
-// took is a duration in its two largest units.
+// took formats a duration in its two largest units.
 func took(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -72,8 +72,8 @@ func took(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// spent is for how long something has gone on, or did; it is rounded while it goes on, so that a page does not change
-// each second for it alone.
+// spent formats how long something has taken; it is rounded while it goes on, so that a page does not change each
+// second only for that.
 func spent(from time.Time, to *time.Time, now time.Time) string {
 	if to != nil {
 		return took(to.Sub(from).Round(100 * time.Millisecond))
@@ -91,7 +91,7 @@ func rough(d time.Duration) time.Duration {
 	return d.Truncate(time.Minute)
 }
 
-// ago is how long ago something was.
+// ago formats how long ago something was.
 func ago(t, now time.Time) string {
 	switch d := now.Sub(t); {
 	case d < 10*time.Second:
@@ -107,7 +107,7 @@ func ago(t, now time.Time) string {
 	}
 }
 
-// until is when something will change; empty if that is not known.
+// until formats when something will change; empty if that is not known.
 func until(t drover.Time, now time.Time) string {
 	switch d := t.Std().Sub(now); {
 	case t == 0:
@@ -119,7 +119,7 @@ func until(t drover.Time, now time.Time) string {
 	}
 }
 
-// clock is a time of today, or else a date.
+// clock formats a time of today without its date, and others with it.
 func clock(t, now time.Time) string {
 	if t.UTC().YearDay() == now.UTC().YearDay() && t.Year() == now.Year() {
 		return t.UTC().Format("15:04:05")
@@ -137,7 +137,7 @@ func percent(part, whole float64) float64 {
 	return math.Round(min(1, part/whole)*1000) / 10
 }
 
-// command is a command line that a shell would take for the same.
+// command formats a command line that a shell would parse into the same words.
 func command(words []string) string {
 	var b strings.Builder
 	for i, w := range words {
@@ -152,7 +152,7 @@ func command(words []string) string {
 	return drover.SanitizeLines(b.String())
 }
 
-// kind is the kind of a pool; empty of one that is no longer configured.
+// kind formats the kind of a pool; empty for one that is no longer configured.
 func kind(k drover.PoolKind) string {
 	if k == drover.PoolGroup {
 		return "node group"

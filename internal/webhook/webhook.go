@@ -1,8 +1,8 @@
-// Package webhook tells people and programs elsewhere that something has happened, by posting it to a URL of their own.
+// Package webhook notifies people and programs elsewhere, by posting messages to a URL of theirs.
 //
-// Whoever may submit a batch may name the URL, so it is not trusted: what it leads to, after names are resolved and
-// after redirects, must be a public address, unless the configuration allows the host. What is posted is signed with
-// the configuration's secret, if it has one.
+// Whoever may submit a batch may name the URL, so it is not trusted: after name resolution and redirects, it must lead
+// to a public address, unless the configuration allows the host. Messages are signed with the configuration's secret,
+// if it has one.
 package webhook
 
 import (
@@ -27,14 +27,14 @@ import (
 	"drover"
 )
 
-// Config says how messages are signed, and which hosts may be told although they are not public.
+// Config is how messages are signed, and which hosts may receive them although they are not public.
 type Config struct {
 	Secret  drover.Secret
 	Allow   []string // host names or addresses, without ports
 	Trusted bool     // whoever runs the controller named the URL, so it may lead anywhere
 }
 
-// Message is what is told of a batch. Its fields are the body, as JSON.
+// Message is a message about a batch. Its fields are the body, as JSON.
 type Message struct {
 	Event     string                  `json:"event"` // drover.NotifyFailed or drover.NotifyFinal
 	Batch     string                  `json:"batch"`
@@ -53,16 +53,16 @@ const SignatureHeader = "Drover-Signature"
 const (
 	timeout      = 15 * time.Second
 	maxRedirects = 3
-	maxAnswer    = 4 << 10 // bytes that are read of an answer
+	maxAnswer    = 4 << 10 // bytes read of an answer
 )
 
-// Send posts a message of a batch.
+// Send posts a message about a batch.
 func Send(ctx context.Context, c Config, to string, m Message) error {
 	return Post(ctx, c, to, m.Text, m)
 }
 
-// Post posts what there is to be told, as JSON, or its text to who reads only that. KindInvalid: it would go where it
-// may not, or is refused for good; KindTransient: it may be tried again.
+// Post posts m as JSON, or only its text to receivers that read nothing else. KindInvalid: the address is not allowed,
+// or the receiver refuses the message permanently; KindTransient: it may be tried again.
 func Post(ctx context.Context, c Config, to, text string, m any) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -98,8 +98,8 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 	return drover.Errorf(drover.KindInvalid, "%s answers %s: %.200s", target.Host, answer.Status, said)
 }
 
-// format is the body, in the way that its receiver reads: Slack wants the text alone, ntfy the plain text, all others
-// get the whole message.
+// format returns the body in the receiver's format: JSON with only the text for Slack, plain text for ntfy, and the
+// whole message for all others.
 func format(to *url.URL, text string, what any) (body []byte, kind string, err error) {
 	switch host := to.Hostname(); {
 	case host == "hooks.slack.com":
@@ -118,7 +118,7 @@ func sign(secret string, now time.Time, body []byte) string {
 	return "t=" + at + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// client follows a few redirects, no proxy, and connects to public addresses and to allowed hosts alone.
+// client follows a few redirects, uses no proxy, and connects only to public addresses and to allowed hosts.
 func (c Config) client() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{DialContext: c.dial, DisableKeepAlives: true, TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout},
@@ -143,9 +143,9 @@ func (c Config) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// special are the addresses that lead to nobody in public, or to one that they contain: what IANA's registries of
-// special-purpose addresses list as not globally reachable, gateways to IPv4 (RFC 6052, RFC 3056), and where Azure's
-// hosts answer their VMs. Of IPv6, what is not in 2000::/3 is not public either.
+// special lists the addresses that are not public, or that contain an IPv4 address: those that IANA's registries of
+// special-purpose addresses list as not globally reachable, gateways to IPv4 (RFC 6052, RFC 3056), and the address at
+// which Azure's hosts answer their VMs. IPv6 addresses outside 2000::/3 are not public either.
 var special = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
