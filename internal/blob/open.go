@@ -45,8 +45,8 @@ func (r *Results) openWithin(folder, name string) (*os.File, error) {
 	return f, err
 }
 
-// LogLimit is the number of bytes kept of an output stream. Of a longer one, half as many at the beginning and at the
-// end are kept, with a line between them: see WriteLog.
+// LogLimit is the number of bytes kept of an output stream. Of a longer one, half of that is kept at the beginning and
+// half at the end, with a line between them: see WriteLog.
 func (r *Results) LogLimit() int64 { return r.limits.Log }
 
 // OpenLog opens what is kept of an output stream, and returns its length. An attempt that ends during reading replaces

@@ -20,7 +20,7 @@ type checkList struct {
 	now     []engine.Check // guarded by mu; never changed in place
 	changed chan struct{}  // buffered; signals that now has changed
 
-	engine   *engine.Engine // to which revision refers; like the following, the loop's own
+	engine   *engine.Engine // to which revision refers; only the loop uses these two
 	revision [3]int
 }
 

@@ -60,7 +60,7 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 	return nil
 }
 
-// setAside moves the logs of the last earlier attempt away, since this one's will take their place.
+// setAside moves the logs of the last earlier attempt away, since this one's will replace them.
 func (c *Controller) setAside(spec jobSpec, id drover.AttemptID, before []int) error {
 	if len(before) == 0 {
 		return nil

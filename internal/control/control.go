@@ -146,7 +146,7 @@ type Controller struct {
 
 	sweeping sync.Mutex // held while inputs are swept, and while their owner is recorded
 
-	committing time.Duration // duration of the step's commit; the loop's own
+	committing time.Duration // duration of the step's commit; only the loop uses it
 
 	mu    sync.Mutex
 	setup *setup                                     // guarded by mu; the setup it points to never changes

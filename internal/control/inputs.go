@@ -12,8 +12,8 @@ import (
 // maxInput is the size limit of one input file.
 const maxInput = 1 << 40
 
-// MissingInputs returns the hashes whose contents the caller has not sent, whoever else has. In `drover run`, which has
-// no callers, it returns those without contents.
+// MissingInputs returns the hashes whose contents the caller has not sent, even if others have. In `drover run`, which
+// has no callers, it returns those without contents.
 func (c *Controller) MissingInputs(ctx context.Context, hashes []string) (missing []string, err error) {
 	if user := drover.IdentityOf(ctx).User; user != "" {
 		if missing, err = c.cfg.Store.MissingInputs(ctx, user, hashes); err != nil {

@@ -23,7 +23,7 @@ type link struct {
 	ctx      context.Context
 
 	ordered       ordered
-	absurd        bool          // it has named an impossible attempt; this and the next two are its reader goroutine's own
+	absurd        bool          // it has named an impossible attempt; only its reader goroutine uses this and the next two
 	calmed        bool          // it has reported that its cloud withdrew a notice
 	healthReports int           // how often it has reported its health
 	claims        chan struct{} // an element for each connection of a job to be accepted

@@ -15,13 +15,13 @@ import (
 	"drover/internal/engine"
 )
 
-// nodeGroups is the node groups as of the last decision, for callers who ask thousands of times a second.
+// nodeGroups is the node groups as of the last decision, for callers that query them thousands of times a second.
 type nodeGroups struct {
 	mu      sync.Mutex
 	now     *drover.NodeGroups // guarded by mu
 	changed chan struct{}      // closed when now changes, and then replaced; guarded by mu
 
-	engine   *engine.Engine // to which revision refers; like the following, the loop's own
+	engine   *engine.Engine // to which revision refers; only the loop uses these two
 	revision [3]int
 }
 

@@ -14,14 +14,14 @@ import (
 	"drover/internal/logkey"
 )
 
-// priceTime is how long clouds may take to say their prices when a configuration is looked at. Most have them at hand.
+// priceTime is how long clouds may take to report their prices when a configuration is checked. Most have them at hand.
 const priceTime = 20 * time.Second
 
-// shortestMonth has so many hours: what passes a monthly budget in it does so in any.
+// shortestMonth is its length in hours: pools that exceed a monthly budget in it exceed the budget in any month.
 const shortestMonth = 28 * 24
 
-// checkBudget refuses pools that would pass a hard budget of the fleet by themselves, at today's cheapest prices. Where
-// a price is not known nothing is refused: the engine keeps within the budget in any case.
+// checkBudget refuses pools that alone would exceed a hard budget of the fleet, at today's cheapest prices. It refuses
+// nothing if prices are unknown: the engine keeps within the budget in any case.
 func checkBudget(ctx context.Context, c *config.Config, clouds []control.Cloud, log *slog.Logger) error {
 	at := slices.IndexFunc(c.Budgets, func(b config.Budget) bool { return b.User == "" && b.Label == "" && b.Amounts != (config.Amounts{}) })
 	if at < 0 || len(c.Pools) == 0 {
@@ -55,7 +55,8 @@ func checkBudget(ctx context.Context, c *config.Config, clouds []control.Cloud, 
 	return nil
 }
 
-// cheapest is the least that an instance of a pool costs in an hour; not ok if nothing is known that the pool may use.
+// cheapest returns the lowest hourly price of an instance of a pool; not ok if there is no offering that the pool may
+// use.
 func cheapest(p config.Pool, offerings []drover.Offering) (price drover.Money, ok bool) {
 	spec := poolSpec(p)
 	for _, o := range offerings {

@@ -12,7 +12,7 @@ import (
 	"drover/internal/control"
 )
 
-// priced is a cloud with one type in one zone, in both markets, or one that does not answer.
+// priced is a cloud with one type in one zone, in both markets, or a cloud that does not answer.
 type priced struct {
 	driver.Cloud
 	err error

@@ -23,12 +23,12 @@ import (
 	"drover/internal/telemetry"
 )
 
-// booted is what says what instances can be given for their first boot, and how much of it.
+// booted reports what instances can run at their first boot, and the size limit of that.
 type booted interface {
 	FirstBoot() (runs driver.Init, most int)
 }
 
-// Keys are the types of the drivers' own keys, by driver.
+// Keys returns the types of the drivers' own keys, by driver.
 func (p Program) Keys() map[string]any {
 	keys := map[string]any{}
 	for name, kind := range p.Drivers {
@@ -83,13 +83,13 @@ func checkPoolInits(c *config.Config, cloud config.Cloud, runs driver.Init, most
 	return nil
 }
 
-// Opening says for whom clouds are opened.
+// Opening is how clouds are opened, and for which fleet.
 type Opening struct {
 	Drivers map[string]Kind
 	Fleet   string
-	Folder  string // where drivers keep what they must
+	Folder  string // for the drivers' files
 	Log     *slog.Logger
-	Counted *telemetry.Telemetry // of calls; may be nil
+	Counted *telemetry.Telemetry // counts calls; may be nil
 }
 
 // OpenClouds opens clouds for a fleet.
@@ -176,7 +176,7 @@ func (o Opening) tellDry(cloud string) func(middleware.Call) {
 	}
 }
 
-// Paths are files as strings.
+// Paths returns files as strings.
 func Paths(files []config.FilePath) (all []string) {
 	for _, f := range files {
 		all = append(all, string(f))

@@ -18,7 +18,7 @@ import (
 // keptCloud is the configuration with which a cloud was last opened. It is kept so that a controller started after
 // the cloud was removed from the configuration can still reach and drain its instances.
 type keptCloud struct {
-	Folder string `json:"folder"` // from which relative paths in Text are seen
+	Folder string `json:"folder"` // to which paths in Text are relative
 	Text   string `json:"text"`
 }
 
@@ -51,7 +51,7 @@ func (f Folder) keptCloud(name string) string {
 	return filepath.Join(f.File(".clouds"), name+".json")
 }
 
-// cloudLeft is a removed cloud as it was last opened.
+// cloudLeft returns the configuration with which a removed cloud was last opened.
 func (f Folder) cloudLeft(name string) (cloud config.Cloud, err error) {
 	data, err := os.ReadFile(f.keptCloud(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +75,7 @@ func (f Folder) cloudLeft(name string) (cloud config.Cloud, err error) {
 	return c.Clouds[at], nil
 }
 
-// cloudsLeft are the removed clouds in which the records have instances.
+// cloudsLeft returns the removed clouds in which the records have instances.
 func (f Folder) cloudsLeft(ctx context.Context, records *store.Store, c *config.Config) (left []config.Cloud, err error) {
 	missing, err := missingClouds(ctx, records, c)
 	for _, name := range missing {
@@ -88,7 +88,7 @@ func (f Folder) cloudsLeft(ctx context.Context, records *store.Store, c *config.
 	return left, err
 }
 
-// NoneLeft refuses a configuration that has lost a cloud with instances: nobody would ever destroy them.
+// NoneLeft refuses a configuration that lacks a cloud with instances: nobody would ever destroy them.
 func NoneLeft(ctx context.Context, records *store.Store, c *config.Config) ([]config.Cloud, error) {
 	missing, err := missingClouds(ctx, records, c)
 	if err == nil && len(missing) > 0 {
@@ -102,7 +102,7 @@ func cloudGone(name string) error {
 		WithHint("add the cloud back, and keep it until its instances are gone")
 }
 
-// missingClouds names the clouds in which the records have instances and that the configuration lacks.
+// missingClouds returns the names of the clouds in which the records have instances and that the configuration lacks.
 func missingClouds(ctx context.Context, records *store.Store, c *config.Config) (names []string, err error) {
 	list, err := records.Instances(ctx, 0, drover.InstanceFilter{Limit: -1})
 	for _, in := range list {

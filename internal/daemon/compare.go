@@ -9,8 +9,8 @@ import (
 	"drover/internal/config"
 )
 
-// compare says what the configuration's file would change if it had another text. It changes nothing. What a reload
-// would refuse is refused here too, but for what takes opening a cloud to know.
+// compare returns what would change if the configuration's file had another text. It changes nothing. It refuses what a
+// reload would refuse, except what can only be found by opening a cloud.
 func (d *daemon) compare(ctx context.Context, name string, text []byte) (diff drover.ConfigDiff, err error) {
 	now := d.inUse.Load()
 	_, dir := now.Source()
@@ -43,7 +43,8 @@ func (d *daemon) compare(ctx context.Context, name string, text []byte) (diff dr
 	return diff, err
 }
 
-// Compare says what changes from one configuration to another. Without a controller nothing is known of instances.
+// Compare returns what changes from one configuration to another. Without a controller nothing is known about
+// instances.
 func Compare(from, to *config.Config) drover.ConfigDiff {
 	return drover.ConfigDiff{Changes: from.Changes(to), Restart: fixed(from, to)}
 }

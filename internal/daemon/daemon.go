@@ -32,18 +32,18 @@ import (
 	"drover/internal/web"
 )
 
-// Options say what a daemon serves.
+// Options configure a daemon.
 type Options struct {
 	Program Program
 	File    string                         // of the configuration; it is read again when it changes
 	Load    func() (*config.Config, error) // reads it
 	Drain   bool                           // on SIGTERM, first finish the running jobs and destroy the instances
-	Trust   bool                           // records that may be an older copy
-	Status  time.Duration                  // how often the status line comes; 0: never
+	Trust   bool                           // accept records that may be an older copy
+	Status  time.Duration                  // the interval of the status line; 0: never
 	Log     *slog.Logger
 
-	// Simulator tries configurations for the dashboard, beside the one in use, on what the clouds in use offer; nil:
-	// nothing does.
+	// Simulator tries configurations for the dashboard, compared with the one in use, with what the clouds in use
+	// offer; nil: none.
 	Simulator func(inUse func() *config.Config, clouds func() []control.Cloud) web.Simulator
 }
 
@@ -81,24 +81,24 @@ type daemon struct {
 	Options
 	folder Folder
 	config *config.Config                // in use
-	inUse  atomic.Pointer[config.Config] // the same, for others than attend
+	inUse  atomic.Pointer[config.Config] // the same, for goroutines other than attend's
 
-	traced     func(context.Context) error // sends what is left of the traces
+	traced     func(context.Context) error // sends the remaining traces
 	fleet      *Fleet
 	counted    *telemetry.Telemetry
-	left       []config.Cloud    // that are open and no longer configured
+	left       []config.Cloud    // open, but no longer configured
 	local      [sha256.Size]byte // of the local admin token
-	owner      string            // who bears that
+	owner      string            // who bears that token
 	listener   net.Listener
 	server     *http.Server
 	api        *httpapi.Handler
 	pages      *web.Handler
 	cluster    *kubernetes     // nil: no pool is a node group
 	retired    []control.Cloud // drivers that were replaced
-	described  string          // what an attribute said of a pool when that was taken in use, or refused
-	describe   time.Time       // when it is read again
-	untold     bool            // that it cannot be read was said
-	reschedule time.Time       // when a schedule of a pool changes what the controller goes by; zero: never
+	described  string          // the last description of a pool in an attribute, used or refused
+	describe   time.Time       // when the attribute is read again
+	untold     bool            // it is already logged that the attribute cannot be read
+	reschedule time.Time       // when a pool's schedule next changes the settings; zero: never
 	ended      chan error      // what the controller's Run returned
 }
 
@@ -166,7 +166,7 @@ func (d *daemon) findLeft(ctx context.Context, records *store.Store, c *config.C
 	return d.left, nil
 }
 
-// Owner is the name of the user who runs this process.
+// Owner returns the name of the user who runs this process.
 func Owner() string {
 	u, err := user.Current()
 	if err != nil || u.Username == "" {
@@ -175,7 +175,8 @@ func Owner() string {
 	return u.Username
 }
 
-// authenticate says who bears a token: the owner of this host's, a person or program that was given one, or an attempt.
+// authenticate returns the identity of a token's bearer: this process's owner for the local token, a person or program
+// with a token of their own, or an attempt.
 func (d *daemon) authenticate(ctx context.Context, token drover.Secret) (drover.Identity, error) {
 	if sum := sha256.Sum256([]byte(token.Reveal())); subtle.ConstantTimeCompare(sum[:], d.local[:]) == 1 {
 		return drover.Identity{User: d.owner, Role: drover.RoleAdmin}, nil
@@ -212,7 +213,7 @@ func (d *daemon) close() {
 	}
 }
 
-// run serves until it is told to end, or the controller cannot go on.
+// run serves until it is told to end, or the controller cannot continue.
 func (d *daemon) run(ctx context.Context) error {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -242,7 +243,7 @@ func (d *daemon) run(ctx context.Context) error {
 	return err
 }
 
-// serveHTTP answers where a listener listens, until that is closed.
+// serveHTTP serves a listener until the listener is closed.
 func (d *daemon) serveHTTP(l net.Listener) {
 	if err := d.server.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		d.Log.Error("serving HTTP", logkey.Error, err)
@@ -314,7 +315,7 @@ func (d *daemon) shutDown() {
 	}
 }
 
-// absolute is the configuration's path as the log shows it.
+// absolute returns the configuration's path for the log.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

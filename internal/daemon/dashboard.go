@@ -13,7 +13,7 @@ import (
 type Dashboard struct {
 	Fleet     string
 	Key       [32]byte      // seals the sessions of browsers
-	Secure    bool          // browsers come by https alone
+	Secure    bool          // browsers use only https
 	Simulator web.Simulator // may be nil
 }
 
@@ -29,8 +29,8 @@ func WithDashboard(b Dashboard, api httpapi.Config) (*httpapi.Handler, *web.Hand
 	return handler, pages
 }
 
-// sessionKey seals the sessions of browsers. It derives from the local token, so that sessions outlive the
-// controller.
+// sessionKey returns the key that seals the sessions of browsers. It is derived from the local token, so that sessions
+// outlive the controller.
 func sessionKey(token drover.Secret) (key [32]byte, err error) {
 	derived, err := hkdf.Key(sha256.New, []byte(token.Reveal()), nil, "drover sessions of browsers", len(key))
 	return [32]byte(derived), err

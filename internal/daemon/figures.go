@@ -7,7 +7,7 @@ import (
 	"drover/internal/telemetry"
 )
 
-// figures are a fleet's current figures.
+// figures returns a fleet's current figures.
 func (f *Fleet) figures(ctx context.Context) (s telemetry.Snapshot, err error) {
 	if s.Jobs, err = f.Store.Counts(ctx); err != nil {
 		return s, err
@@ -21,7 +21,7 @@ func (f *Fleet) figures(ctx context.Context) (s telemetry.Snapshot, err error) {
 	return s, err
 }
 
-// newTelemetry counts what a controller of this program does.
+// telemetry returns a Telemetry for a controller of this program.
 func (p Program) telemetry() *telemetry.Telemetry {
 	v := p.Build()
 	return telemetry.New(telemetry.Build{Version: v.Version, Revision: v.Commit, Go: v.Go})

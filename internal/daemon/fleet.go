@@ -30,28 +30,28 @@ import (
 	"drover/internal/wire"
 )
 
-// FleetOptions say whose controller to open, and where it keeps its files.
+// FleetOptions are the fleet whose controller to open, and the places of its files.
 type FleetOptions struct {
 	Program Program
 	Fleet   string
 	Config  *config.Config
 	Limits  RunLimits
 	DB      string
-	File    func(name string) string // the place of everything else, but for results
+	File    func(name string) string // the place of everything else except results
 	Results string
 	Kept    blob.Limits // of results
-	Trust   bool        // records that may be an older copy
+	Trust   bool        // accept records that may be an older copy
 	shared  bool        // results are those of many batches
-	// left finds the clouds that have instances and that the configuration no longer has, or refuses that there are
-	// any.
+	// Left finds the clouds that have instances and that the configuration no longer has, or refuses to open if there
+	// are any.
 	Left     func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
-	Accepted func() error // everything could be opened but the results; may be nil
+	Accepted func() error // called when everything except the results is open; may be nil
 	Log      *slog.Logger
 
-	counted *telemetry.Telemetry // of what it does; may be nil
+	counted *telemetry.Telemetry // counts what it does; may be nil
 }
 
-// Fleet is a controller in this process and everything that it works with.
+// Fleet is a controller in this process and everything that it uses.
 type Fleet struct {
 	Controller *control.Controller
 	Store      *store.Store
@@ -214,7 +214,7 @@ func (f *Fleet) Close() {
 	}
 }
 
-// setupOf is a controller's Setup: a configuration, the removed clouds to drain, and the open clouds of both.
+// setupOf returns a controller's Setup from a configuration, the removed clouds to drain, and the open clouds of both.
 func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []control.Cloud) control.Setup {
 	s := control.Setup{Settings: Settings(c, limits), Clouds: clouds, Limits: c.Limits, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts(), Pools: map[string]control.Pool{},
 		Keep: c.Results.Keep, URL: c.URL, Notify: webhook.Config{Secret: c.Notify.Secret, Allow: c.Notify.Allow}}
@@ -244,7 +244,7 @@ func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []c
 	return s
 }
 
-// inForce is a configuration with its pools' schedules applied.
+// inForce returns a configuration with its pools' schedules applied.
 func inForce(c *config.Config) *config.Config {
 	c, _ = c.At(time.Now())
 	return c
@@ -290,7 +290,7 @@ func checkAttributes(c *config.Config, at string, hooks config.Hooks, clouds []c
 	return nil
 }
 
-// Settings are the engine's settings.
+// Settings returns the engine's settings.
 func Settings(c *config.Config, limits RunLimits) engine.Settings {
 	s := engine.Settings{
 		Lifecycle: engine.Lifecycle{
@@ -341,7 +341,7 @@ func Settings(c *config.Config, limits RunLimits) engine.Settings {
 	return s
 }
 
-// poolSpec is a pool as the engine keeps it.
+// poolSpec returns a pool as the engine keeps it.
 func poolSpec(p config.Pool) pool.Spec {
 	kind, count := p.Kind()
 	return pool.Spec{

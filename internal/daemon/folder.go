@@ -24,7 +24,7 @@ type Folder struct {
 	records string // free of links
 }
 
-// NewFolder is the folder of a configuration's daemon. It creates nothing.
+// NewFolder returns the folder of a configuration's daemon. It creates nothing.
 func NewFolder(c *config.Config) (Folder, error) {
 	if c.Fleet == "" {
 		return Folder{}, c.Fault("fleet", "the fleet needs a name", "write fleet: NAME; every instance is tagged with it, and no other controller touches those instances")
@@ -37,18 +37,18 @@ func NewFolder(c *config.Config) (Folder, error) {
 		}
 		records = filepath.Join(home, c.Fleet, "drover.db")
 	}
-	// Whichever link leads to the records, what belongs to them is beside them.
+	// The folder is beside the records themselves, not beside a link to them.
 	records, err := store.Resolve(records)
 	return Folder{c.Fleet, records}, err
 }
 
-// DB is the SQLite file of the records.
+// DB returns the SQLite file of the records.
 func (f Folder) DB() string { return f.records }
 
-// Path is the folder beside the records: drover.d beside drover.db.
+// Path returns the folder beside the records: drover.d beside drover.db.
 func (f Folder) Path() string { return strings.TrimSuffix(f.records, ".db") + ".d" }
 
-// File is the path of a file or folder in it: fleet.key, token, inputs, results, recording, or a driver's files.
+// File returns the path of a file or folder in it: fleet.key, token, inputs, results, recording, or a driver's files.
 func (f Folder) File(name string) string { return filepath.Join(f.Path(), name) }
 
 // Make creates the folder if it is missing, and refuses one that others can enter.
@@ -63,7 +63,7 @@ func (f Folder) Make() error {
 	return refuseOpen(f.Path(), info)
 }
 
-// tokenFile has the local admin token, which anyone who can read it may use on this host.
+// tokenFile returns the path of the local admin token, which anyone who can read it may use on this host.
 func (f Folder) tokenFile() string { return f.File("token") }
 
 // Token reads the local admin token.
@@ -92,7 +92,7 @@ func (f Folder) Announce(address string) error {
 	return nil
 }
 
-// Announced is where the daemon last said that it listens.
+// Announced returns the address that Announce last recorded.
 func (f Folder) Announced() (string, error) {
 	address, err := os.ReadFile(f.File("address"))
 	return strings.TrimSpace(string(address)), err

@@ -10,7 +10,7 @@ import (
 	"drover/internal/config"
 )
 
-// aFolder is one that is there, of a fleet called lab.
+// aFolder returns an existing folder, of a fleet called lab.
 func aFolder(t *testing.T) Folder {
 	t.Helper()
 	c := config.Default("lab")

@@ -12,10 +12,10 @@ import (
 	"drover/internal/atomicfile"
 )
 
-// A controller that finds its disk full does not start: it could write down nothing of what it does. It says so, and
-// leaves everything as it was; whatever starts controllers starts it again.
+// A controller that finds its disk full does not start, since it could not record what it does. It reports that and
+// changes nothing; a service manager then starts it again.
 
-// KeepFile writes data to a file, whole or not at all. A file that has the data already is left alone, since that
+// KeepFile writes data to a file, whole or not at all. It does not write a file that has the data already, so that it
 // needs no room.
 func KeepFile(path string, data []byte) error {
 	if held, err := os.ReadFile(path); err == nil && bytes.Equal(held, data) {
@@ -24,8 +24,8 @@ func KeepFile(path string, data []byte) error {
 	return atomicfile.Write(path, data)
 }
 
-// orFull is the error with which a controller does not start; it says that a disk is full if that is why, which
-// SQLite does not always do.
+// orFull returns the error with which a controller does not start. If a disk is full, the error reports that, which
+// SQLite's does not always do.
 func (f Folder) orFull(err error) error {
 	for _, folder := range []string{f.Path(), filepath.Dir(f.DB())} {
 		if IsFull(err) || IsFull(tryRoom(folder)) {

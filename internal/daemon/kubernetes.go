@@ -20,7 +20,7 @@ import (
 // startupTaint is on a node from its registration until it can be used.
 const startupTaint = drover.StartupTaint + "drover=:NoSchedule"
 
-// nodeGroupOf is what the nodes of a node group bear.
+// nodeGroupOf returns the labels and taints of a node group's nodes.
 func nodeGroupOf(p config.Pool) *control.NodeGroup {
 	g := &control.NodeGroup{Labels: maps.Clone(p.Kubernetes.Labels), Taints: []string{startupTaint}}
 	if g.Labels == nil {
@@ -70,7 +70,7 @@ func (d *daemon) openKubernetes() (*kubernetes, error) {
 	}, nil
 }
 
-// group is a node group as it is configured now; nil if it is not.
+// group returns a node group as it is configured now; nil if it is not.
 func (d *daemon) group(name string) *config.Pool {
 	groups := d.inUse.Load().Groups()
 	if at := slices.IndexFunc(groups, func(p config.Pool) bool { return p.Name == name }); at >= 0 {
@@ -88,7 +88,7 @@ func (d *daemon) nodeLook(group string) kubenodes.Look {
 	return kubenodes.Look{Labels: g.Labels, Taints: g.Taints}
 }
 
-// templateLook is what a template node looks like: no node that can be used has a startup taint.
+// templateLook describes a node group's template node, which has no startup taint: a usable node has none either.
 func (d *daemon) templateLook(group string) externalgrpc.Look {
 	p := d.group(group)
 	if p == nil {
@@ -111,6 +111,6 @@ func (k *kubernetes) run(ctx context.Context, d *daemon) {
 			d.Log.Error("serving the autoscaler", logkey.Error, err)
 		}
 	}()
-	// It ends with ctx alone.
+	// It ends only with ctx.
 	_ = k.keeper.Run(ctx)
 }

@@ -12,7 +12,7 @@ import (
 	"drover/internal/logkey"
 )
 
-// Where the API answers. It can move while the controller runs: connections that are open stay so.
+// The address of the API can change while the controller runs: open connections stay open.
 
 func (d *daemon) listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
@@ -26,7 +26,7 @@ func (d *daemon) notListening(address string, err error) error {
 	return drover.Errorf(drover.KindInvalid, "listening on %s: %v", address, err).WithHint("listen: HOST:PORT in %s", d.File)
 }
 
-// reach is how the API is reached with a configuration.
+// reach returns how the API is reached with a configuration.
 func (d *daemon) reach(c *config.Config) httpapi.Reach {
 	r := httpapi.ReachOf(c.Listen, c.URL)
 	if r.Hosts == nil {
@@ -35,8 +35,8 @@ func (d *daemon) reach(c *config.Config) httpapi.Reach {
 	return r
 }
 
-// listenAnew listens where another configuration says; nil if that is where it listens already. An address that covers
-// the present one, such as 0.0.0.0 on the same port, is free only once the present one is not listened on.
+// listenAnew listens at the address of another configuration; nil if that is the present one. An address that covers
+// the present one, such as 0.0.0.0 on the same port, is free only once the present listener is closed.
 func (d *daemon) listenAnew(c *config.Config) (net.Listener, error) {
 	if c.Listen == d.config.Listen {
 		return nil, nil
@@ -58,7 +58,7 @@ func (d *daemon) listenAnew(c *config.Config) (net.Listener, error) {
 	return nil, errors.Join(err, failed)
 }
 
-// move has the API answer at another listener, unless that is nil, and under another URL.
+// move serves the API at another listener, unless that is nil, and under another URL.
 func (d *daemon) move(c *config.Config, l net.Listener) {
 	if c.Listen == d.config.Listen && c.URL == d.config.URL {
 		return

@@ -19,14 +19,14 @@ import (
 )
 
 // A pool may be described in an attribute of a cloud, as prevmtable's pools are. The attribute is read each time its
-// cloud is listed. What it said last is kept in the state folder: a cloud that does not answer, or an attribute that is
-// not there, does not end a pool.
+// cloud is listed. Its last valid text is kept in the state folder: a cloud that does not answer, or a missing
+// attribute, does not end a pool.
 
-// attributeTime is how long reading an attribute may take. Nothing else is heeded meanwhile.
+// attributeTime is how long reading an attribute may take. Signals and edits wait meanwhile.
 const attributeTime = 10 * time.Second
 
 // load reads the configuration, with the pool that an attribute describes if there is one. When a controller starts,
-// what was good last takes the place of what is not.
+// the last valid description replaces an invalid one.
 func (d *daemon) load(ctx context.Context) (*config.Config, error) {
 	c, err := d.Load()
 	if err != nil || c.PoolsFrom.Cloud == "" {
@@ -56,12 +56,12 @@ func (d *daemon) load(ctx context.Context) (*config.Config, error) {
 
 func (d *daemon) keptPool() string { return d.folder.File("pools_from") }
 
-// attributeName is the name of the attribute that describes a pool.
+// attributeName returns the name of the attribute that describes a pool.
 func attributeName(c *config.Config) string {
 	return cmp.Or(os.Getenv("PREVMTABLE_ATTRIBUTE"), c.PoolsFrom.Attribute, "prevmtable")
 }
 
-// read is the content of the attribute.
+// read returns the content of the attribute.
 func (d *daemon) read(ctx context.Context, c *config.Config) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, attributeTime)
 	defer cancel()
@@ -72,7 +72,7 @@ func (d *daemon) read(ctx context.Context, c *config.Config) (string, error) {
 	return text, nil
 }
 
-// attribute asks the cloud, which is opened for it if it is not open yet.
+// attribute queries the cloud, and opens it first if necessary.
 func (d *daemon) attribute(ctx context.Context, c *config.Config) (string, error) {
 	cl, done, err := d.openFor(ctx, c)
 	if err != nil {
@@ -86,7 +86,7 @@ func (d *daemon) attribute(ctx context.Context, c *config.Config) (string, error
 	return from.Attribute(ctx, attributeName(c))
 }
 
-// openFor is the cloud that describes a pool.
+// openFor returns the cloud that describes a pool.
 func (d *daemon) openFor(ctx context.Context, c *config.Config) (_ control.Cloud, done func(), err error) {
 	is := func(name string) bool { return name == c.PoolsFrom.Cloud }
 	if d.fleet != nil {
@@ -99,7 +99,7 @@ func (d *daemon) openFor(ctx context.Context, c *config.Config) (_ control.Cloud
 	return cl, func() { cl.Driver.Close() }, err
 }
 
-// withDescribed is a configuration with the pool that a text describes.
+// withDescribed returns a configuration with the pool that a text describes.
 func (d *daemon) withDescribed(c *config.Config, text string) (*config.Config, error) {
 	old, err := configimport.ReadPrevmtable(text)
 	if err != nil {
@@ -136,7 +136,7 @@ func describedPool(c *config.Config, old configimport.Prevmtable) (p config.Pool
 	return p
 }
 
-// followDescribed reads the attribute once its cloud is due to be listed, and takes in use what it says if that has
+// followDescribed reads the attribute once its cloud is due to be listed, and reloads the configuration if it has
 // changed.
 func (d *daemon) followDescribed(ctx context.Context) {
 	c := d.config

@@ -15,14 +15,14 @@ import (
 type Program struct {
 	Version string
 	Drivers map[string]Kind
-	Runners fs.FS // the programs that go to instances: runners/linux-ARCH.gz, as far as there are any
+	Runners fs.FS // the programs for instances: runners/linux-ARCH.gz, if there are any
 }
 
 // Kind is a kind of cloud.
 type Kind struct {
 	Open driver.Opener
-	Keys any  // of the type into which it decodes its own keys of the configuration; a [booted] where that is known before a cloud is open
-	Here bool // it is on this host, so that asking it needs no network
+	Keys any  // of the type into which it decodes its own keys of the configuration; a [booted] if that is known before a cloud is open
+	Here bool // it is on this host, so that calls to it need no network
 }
 
 // Build describes the build of a program.

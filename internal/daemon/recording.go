@@ -14,7 +14,7 @@ type recording struct {
 	done chan struct{}
 }
 
-// startRecording has what a controller does recorded in a folder, from when that begins.
+// startRecording records in a folder what a controller does, once the controller begins.
 func startRecording(version, folder, settings string, log *slog.Logger) *recording {
 	ctx, stop := context.WithCancel(context.Background())
 	header := record.Header{Program: version, Settings: settings}

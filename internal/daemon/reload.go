@@ -39,7 +39,7 @@ func (d *daemon) reload(ctx context.Context) {
 	d.Log.Info("the configuration was reloaded", logkey.File, absolute(d.File), logkey.Hash, c.Hash()[:12])
 }
 
-// note keeps why the configuration's file, as it is now, is not in use; nil: it is.
+// note records why the configuration's present file is not in use; nil: it is.
 func (d *daemon) note(err error) {
 	d.counted.Refused(err != nil)
 	why := ""
@@ -72,7 +72,7 @@ func (d *daemon) refuse(err error) {
 	}
 }
 
-// attrs are pairs for the log, without empty ones.
+// attrs returns pairs for the log, without empty ones.
 func attrs(pairs ...string) (said []any) {
 	for pair := range slices.Chunk(pairs, 2) {
 		if pair[1] != "" {
@@ -82,7 +82,7 @@ func attrs(pairs ...string) (said []any) {
 	return said
 }
 
-// needsStart refuses a change of what is fixed when a controller starts.
+// needsStart refuses a change of keys that only a restart can change.
 func (d *daemon) needsStart(c *config.Config) error {
 	changed := fixed(d.config, c)
 	if len(changed) == 0 {
@@ -91,7 +91,7 @@ func (d *daemon) needsStart(c *config.Config) error {
 	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("restart it: this interrupts no jobs")
 }
 
-// fixed are the keys that change and take a start to do so.
+// fixed returns the keys that differ and that only a restart can change.
 func fixed(from, to *config.Config) (changed []string) {
 	for key, values := range map[string][2]string{
 		"fleet": {from.Fleet, to.Fleet}, "state": {from.State, to.State},
@@ -105,8 +105,8 @@ func fixed(from, to *config.Config) (changed []string) {
 	return changed
 }
 
-// take applies another configuration. Clouds that did not change keep their drivers. In a removed cloud nothing more
-// is rented, and its instances drain; it stays open for as long as this controller lives, since a call that makes an
+// take applies another configuration. Clouds that did not change keep their drivers. In a removed cloud nothing more is
+// rented, and its instances drain; it stays open as long as this controller lives, since a call that creates an
 // instance may be under way.
 func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	clouds, left := d.kept(c)
@@ -137,7 +137,7 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	d.move(c, listener)
 	for _, old := range d.fleet.clouds {
 		if !slices.ContainsFunc(clouds, func(c control.Cloud) bool { return c.Name == old.Name }) {
-			d.retired = append(d.retired, old) // calls that are under way end on it
+			d.retired = append(d.retired, old) // calls that are under way finish on it
 		}
 	}
 	d.fleet.clouds, d.left, d.config = slices.Concat(clouds, opened), left, c
@@ -146,8 +146,8 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-// goBy has the controller go by a configuration, as the schedules of its pools have it now. It notes when they change
-// that next.
+// goBy applies a configuration to the controller, as the schedules of its pools set it now. It notes when they next
+// change it.
 func (d *daemon) goBy(ctx context.Context, c *config.Config, left []config.Cloud, clouds []control.Cloud) error {
 	now, next := c.At(time.Now())
 	err := d.fleet.Controller.Reconfigure(ctx, setupOf(now, left, RunLimits{}, clouds))
@@ -157,7 +157,7 @@ func (d *daemon) goBy(ctx context.Context, c *config.Config, left []config.Cloud
 	return err
 }
 
-// followSchedules changes the pools' numbers when that is due.
+// followSchedules resizes pools when their schedules are due.
 func (d *daemon) followSchedules(ctx context.Context) {
 	if d.reschedule.IsZero() || time.Now().Before(d.reschedule) {
 		return
@@ -167,7 +167,7 @@ func (d *daemon) followSchedules(ctx context.Context) {
 	}
 }
 
-// kept are the open clouds that another configuration does not change or leaves out.
+// kept returns the open clouds that another configuration does not change or leaves out.
 func (d *daemon) kept(c *config.Config) (clouds []control.Cloud, left []config.Cloud) {
 	for _, old := range slices.Concat(d.config.Clouds, d.left) {
 		gone := !slices.Contains(c.CloudNames(), old.Name)
@@ -181,7 +181,7 @@ func (d *daemon) kept(c *config.Config) (clouds []control.Cloud, left []config.C
 	return clouds, left
 }
 
-// openTimeout is how long a cloud may take to be opened by another configuration. Nothing else is heeded meanwhile.
+// openTimeout is how long opening the clouds of another configuration may take. Signals and edits wait meanwhile.
 const openTimeout = 30 * time.Second
 
 // openChanged opens the clouds of a configuration that are not open, or configured differently.
@@ -202,7 +202,7 @@ func hasCloud(list []config.Cloud, cloud config.Cloud) bool {
 	return slices.ContainsFunc(list, func(c config.Cloud) bool { return c.Hash() == cloud.Hash() })
 }
 
-// cloud is the open cloud of this name.
+// cloud returns the open cloud with this name.
 func (d *daemon) cloud(name string) control.Cloud {
 	return d.fleet.clouds[slices.IndexFunc(d.fleet.clouds, func(c control.Cloud) bool { return c.Name == name })]
 }
@@ -225,7 +225,7 @@ func (d *daemon) tellLeft(ctx context.Context) {
 		logkey.Instances, instances, logkey.Running, s.Jobs[drover.JobRunning], logkey.Queued, s.Jobs[drover.JobQueued])
 }
 
-// drained reports whether nothing runs and every instance that may go is gone, also one that only its cloud remembers.
+// drained reports whether nothing runs and every instance that may go is gone, including any that only its cloud knew.
 func (d *daemon) drained(ctx context.Context) (yes bool) {
 	if err := d.fleet.Controller.Query(ctx, func(e *engine.Engine) { yes = e.Drained() && e.ListedTwice() }); err != nil {
 		return false

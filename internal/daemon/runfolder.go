@@ -32,7 +32,7 @@ type RunFolder struct {
 // TestFleet begins the name of every fleet that `drover driver test` makes. No controller has such a fleet.
 const TestFleet = "drover-check-"
 
-// StateHome is the user's folder for the state of runs.
+// StateHome returns the user's folder for the state of runs.
 func StateHome() (string, error) {
 	home := os.Getenv("XDG_STATE_HOME")
 	if home == "" {
@@ -113,7 +113,7 @@ func UnfinishedRuns(home string) (ids []string) {
 	return ids
 }
 
-// File is the path of a file or folder in it.
+// File returns the path of a file or folder in it.
 func (f *RunFolder) File(name string) string { return filepath.Join(f.Path, name) }
 
 // Close releases the run's lock; the folder stays.
@@ -122,22 +122,21 @@ func (f *RunFolder) Close() error { return f.lock.Unlock() }
 // Remove removes the folder: nothing of the run is left to resume or clean up.
 func (f *RunFolder) Remove() error { return os.RemoveAll(f.Path) }
 
-// keptRecordings is of how many runs that came to their end the flight recordings are kept, if they take no more than
+// keptRecordings is the number of ended runs whose flight recordings are kept, if they take no more than
 // record.DefaultLimit.
 const keptRecordings = 20
 
-// RecordingOf is where the recording of an ended run is kept.
+// RecordingOf returns the path of the recording of an ended run.
 func RecordingOf(home, id string) string { return filepath.Join(home, "recordings", id) }
 
-// keptFailed is of how many runs that came to their end with failures the records are kept, so that what failed can be
-// run again.
+// keptFailed is the number of ended runs with failures whose records are kept, so that failed jobs can be run again.
 const keptFailed = 20
 
-// EndedHome is where the records of such runs are.
+// EndedHome returns the folder for the records of such runs.
 func EndedHome(home string) string { return filepath.Join(home, "ended") }
 
-// Finish removes the folder of an ended run, except its recording, which is kept beside the last others, and its
-// records if jobs failed.
+// Finish removes the folder of an ended run, but keeps its recording beside the last others and, if jobs failed, its
+// records.
 func (f *RunFolder) Finish(failed bool) error {
 	kept := RecordingOf(filepath.Dir(f.Path), f.ID)
 	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
@@ -153,7 +152,7 @@ func (f *RunFolder) Finish(failed bool) error {
 	return errors.Join(err, f.archive())
 }
 
-// archive moves the folder to those of ended runs, without what only instances needed.
+// archive moves the folder to those of ended runs, without its subfolders, which only instances needed.
 func (f *RunFolder) archive() error {
 	entries, err := os.ReadDir(f.Path)
 	if err != nil {
@@ -176,8 +175,8 @@ func (f *RunFolder) archive() error {
 	return Prune(ended, keptFailed, math.MaxInt64)
 }
 
-// Prune removes the oldest entries of a folder until at most so many are left, of so many bytes in total; the newest
-// always stays.
+// Prune removes the oldest entries of a folder until at most keep are left, with at most this many bytes in total; the
+// newest always stays.
 func Prune(folder string, keep int, most int64) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -206,7 +205,7 @@ func ByAge(entries []os.DirEntry) []os.DirEntry {
 	return entries
 }
 
-// sizeOf is the size of a folder's files.
+// sizeOf returns the size of a folder's files.
 func sizeOf(folder string) (total int64) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -224,8 +223,8 @@ func sizeOf(folder string) (total int64) {
 type RunPlan struct {
 	Batch    drover.Batch `json:"batch"`
 	File     string       `json:"file,omitempty"`   // of the batch; empty if it came from the command line
-	Spot     string       `json:"spot,omitempty"`   // what was asked for in place of what File says
-	Folder   string       `json:"folder"`           // in which it was begun
+	Spot     string       `json:"spot,omitempty"`   // overrides the File's
+	Folder   string       `json:"folder"`           // in which the run was started
 	Out      string       `json:"out"`              // folder for the results
 	Config   string       `json:"config,omitempty"` // file; empty for this machine
 	Limits   RunLimits    `json:"limits"`
@@ -274,7 +273,7 @@ func (f *RunFolder) Load() (p RunPlan, err error) {
 	if err := json.Unmarshal(data, &p); err != nil || !p.Began.IsZero() {
 		return p, err
 	}
-	info, err := os.Stat(f.File("run.json")) // by a version that did not say when the run began
+	info, err := os.Stat(f.File("run.json")) // from a version that did not record when the run began
 	if err != nil {
 		return p, err
 	}

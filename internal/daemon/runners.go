@@ -13,8 +13,8 @@ import (
 	"drover/internal/remote"
 )
 
-// findRunners finds the programs that are put on instances, by architecture: those that this program was built with, or
-// else this one itself, which can do the same but is larger. Each is read once, when the first instance of its
+// findRunners returns the function that finds the runner for an architecture: one that this program was built with, or
+// else this program itself, which can do the same but is larger. Each is read once, when the first instance of its
 // architecture needs it.
 func findRunners(compiled fs.FS) func(drover.Arch) (remote.Runner, error) {
 	var mu sync.Mutex

@@ -13,15 +13,15 @@ import (
 	"drover/internal/telemetry"
 )
 
-// statusLine logs how a fleet is doing: at an interval, while something runs, waits, or has changed.
+// statusLine logs a fleet's status at an interval, while something runs, waits, or has changed.
 type statusLine struct {
 	log      *slog.Logger
 	interval time.Duration
 	figures  telemetry.Source
-	last     string // what was said last
+	last     string // what was logged last
 }
 
-// Run does so until ctx ends.
+// Run logs the status until ctx ends.
 func (s *statusLine) Run(ctx context.Context) {
 	if s.interval <= 0 {
 		return
@@ -85,7 +85,7 @@ func statusAttrs(s telemetry.Snapshot) []slog.Attr {
 	return attrs
 }
 
-// mostOf returns what most of them wait for.
+// mostOf returns the reason for which most wait.
 func mostOf(all []drover.Waiting) (drover.Waiting, bool) {
 	if len(all) == 0 {
 		return drover.Waiting{}, false

@@ -4,8 +4,8 @@
 // the same process from one behind a Handler and a Client. The suite of this package's tests runs against both.
 //
 // One table, in routes.go, lists every route and what it requires: a role, and whether an attempt's token is enough. A
-// request passes these checks in order: the host name it asks for, the caller's identity, the caller's rate, and what
-// the caller may do. Only then the route's own function runs, which learns the caller from the context.
+// request passes these checks in order: the host name it names, the caller's identity, the caller's rate, and what the
+// caller may do. Only then does the route's own function run. It gets the caller from the context.
 //
 // The function's answer is then reduced to what the caller may see: see privacy.go.
 //

@@ -177,7 +177,7 @@ func (h *Handler) sendEvents(ctx context.Context, w io.Writer, f drover.EventFil
 	}
 }
 
-// watch hands on events until there are no more or ctx ends, and then closes the channel.
+// watch passes on events until there are no more or ctx ends, and then closes the channel.
 func (h *Handler) watch(ctx context.Context, f drover.EventFilter, to chan<- happening) {
 	defer close(to)
 	defer func() {

@@ -15,7 +15,7 @@ import (
 // Mark summarizes a decision: enough to detect whether another is equal and, if not, how it differs.
 type Mark struct {
 	Digest  string `json:"d"`           // of the whole decision and, a byte each, of its parts
-	Outline string `json:"k,omitempty"` // the kinds of its writes and, behind a semicolon, of its effects: "attempt,element;2 start"
+	Outline string `json:"k,omitempty"` // the kinds of its writes and, after a semicolon, of its effects: "attempt,element;2 start"
 }
 
 // parts are the parts of a decision, in the order of their bytes in a Digest.

@@ -191,7 +191,7 @@ const (
 	countChange = `UPDATE fleet SET changes = changes + 1 RETURNING changes, last_job, last_attempt`
 )
 
-// fence refuses a controller after another has begun. A caller that never began is no controller and may write.
+// fence refuses a controller after another has begun. A caller that never began is not a controller and may write.
 func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 	own := s.epoch.Load()
 	if own == 0 {

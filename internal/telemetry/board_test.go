@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// queries are those of the board for Grafana.
+// queries returns the queries of the Grafana dashboard.
 func queries(t *testing.T) (all []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/grafana.json")

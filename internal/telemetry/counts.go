@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// counts are the metrics of what has happened, by their names.
+// counts are the metrics of what has happened, by name.
 type counts struct {
 	counters   map[string]*prometheus.CounterVec
 	histograms map[string]*prometheus.HistogramVec
 }
 
-// newCounts makes every metric of the table that is counted as it happens. One without labels is there from the
+// newCounts makes every metric of the table that is counted as it happens. A metric without labels exists from the
 // beginning, as 0.
 func newCounts() counts {
 	c := counts{map[string]*prometheus.CounterVec{}, map[string]*prometheus.HistogramVec{}}
@@ -54,7 +54,7 @@ func (c counts) add(name string, n float64, labels ...string) {
 	c.counters[name].WithLabelValues(labels...).Add(n)
 }
 
-// measure takes in a time; less than none is a clock that was set, and taken for none.
+// measure observes a duration. A negative one, after the clock was set back, counts as 0.
 func (c counts) measure(name string, took time.Duration, labels ...string) {
 	c.histograms[name].WithLabelValues(labels...).Observe(max(0, took.Seconds()))
 }

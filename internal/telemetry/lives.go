@@ -7,20 +7,20 @@ import (
 	"drover/internal/engine"
 )
 
-// lives are the instances that are not gone, and what was counted of each.
+// lives are the instances that are not gone, and what was counted for each.
 type lives struct {
 	mu    sync.Mutex
 	known map[int64]*life // guarded by mu
 }
 
-// life is how far an instance has come. A time is 0 until it has come so far.
+// life is how far an instance has come. A time is 0 until the instance has come that far.
 type life struct {
 	cloud, kind, market string
 
 	created   drover.Time // its cloud accepted it
-	loggedIn  drover.Time // it let us in, the last time; of use until it is ready
-	ready     drover.Time // its boot was proved
-	told      drover.Time // to go
+	loggedIn  drover.Time // the last login; used until it is ready
+	ready     drover.Time // it passed its boot probe
+	told      drover.Time // when its end was decided
 	reclaimed bool        // its cloud takes it back
 }
 
@@ -30,8 +30,8 @@ func newLife(in engine.Instance) *life {
 	return l
 }
 
-// become takes over what the instance is, which is only known for certain once its cloud has accepted it, and since
-// when it is to go.
+// become copies the instance's properties, which are certain only once its cloud has accepted it, and when its end was
+// decided.
 func (l *life) become(in engine.Instance) {
 	l.cloud, l.kind, l.market = in.Cloud, in.Type.Name, string(in.Market)
 	if in.State == drover.InstanceStopping && l.told == 0 && in.Reason != nil {
@@ -39,7 +39,8 @@ func (l *life) become(in engine.Instance) {
 	}
 }
 
-// instance measures the phases that an instance has come through. Of one that is taken over those before are not known.
+// instance measures the phases that an instance has completed. If the instance was adopted, its earlier phases are
+// unknown.
 func (t *Telemetry) instance(in engine.Instance) {
 	t.lives.mu.Lock()
 	defer t.lives.mu.Unlock()
@@ -66,7 +67,7 @@ func (t *Telemetry) instance(in engine.Instance) {
 	}
 }
 
-// LoggedIn takes in that an instance let us in and proved who it is.
+// LoggedIn records that a login to an instance succeeded and its host key was verified.
 func (t *Telemetry) LoggedIn(instance int64, at drover.Time) {
 	t.lives.mu.Lock()
 	defer t.lives.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"drover/internal/engine"
 )
 
-// ok is the result of what went well.
+// ok is the result of a success.
 const ok = "ok"
 
-// Begun takes in what the controller goes on from.
+// Begun receives the State from which the controller continues.
 func (t *Telemetry) Begun(s engine.State) {
 	t.lives.mu.Lock()
 	defer t.lives.mu.Unlock()
@@ -34,7 +34,7 @@ func (t *Telemetry) Decided(all []engine.Event, took time.Duration) {
 	}
 }
 
-// Done counts what came of an effect. Calls to clouds are counted where they are made.
+// Done counts the result of an effect. Calls to clouds are counted where they are made.
 func (t *Telemetry) Done(f engine.Effect, answer engine.Body, took time.Duration) {
 	if answer == nil {
 		return
@@ -90,7 +90,7 @@ func (t *Telemetry) Probed(cloud string, passed bool) {
 	t.count(bootProbes, cloud, result)
 }
 
-// Committed counts what is now so.
+// Committed counts what the writes have changed.
 func (t *Telemetry) Committed(at drover.Time, writes []engine.Write, took time.Duration, err error) {
 	t.measure(commitTime, took)
 	if err != nil {
@@ -113,7 +113,7 @@ func (t *Telemetry) Committed(at drover.Time, writes []engine.Write, took time.D
 	}
 }
 
-// attempt counts one that begins, whose job has waited since then, or that has ended.
+// attempt counts an attempt that begins, whose job has waited since then, or that has ended.
 func (t *Telemetry) attempt(row engine.AttemptRow, since drover.Time) {
 	a := row.Attempt
 	switch {

@@ -19,23 +19,24 @@ type Snapshot struct {
 	Census  engine.Census
 	Pools   []drover.Pool
 	Jobs    map[drover.JobState]int // elements of arrays one by one
-	Oldest  drover.Time             // when the job was submitted that has waited longest; 0: none waits
-	Events  int                     // that wait to be decided on
+	Oldest  drover.Time             // when the longest-waiting job was submitted; 0: none waits
+	Events  int                     // waiting to be decided on
 	Effects map[string]int          // under way, by kind
 }
 
-// Source takes a Snapshot. An error says that the controller did not answer.
+// Source takes a Snapshot. It returns an error if the controller does not answer.
 type Source func(context.Context) (Snapshot, error)
 
-// How long a snapshot is waited for, and how long it is good: several who scrape cost the loop no more than one.
+// How long a scrape waits for a snapshot, and how long a snapshot is reused: several scrapers cost the loop no more
+// than one.
 const (
 	patience = 2 * time.Second
 	fresh    = time.Second
 )
 
-// present collects the figures of the present when they are asked for.
+// present collects the figures of the present when they are requested.
 type present struct {
-	refused atomic.Bool // the configuration
+	refused atomic.Bool // the configuration was refused
 
 	build Build
 
@@ -52,7 +53,7 @@ func (p *present) ask(source Source) {
 	p.source, p.taken = source, time.Time{}
 }
 
-// Describe says what Collect may send.
+// Describe sends the descriptions of what Collect may send.
 func (p *present) Describe(to chan<- *prometheus.Desc) {
 	for _, m := range table {
 		if m.ofPresent() {
@@ -97,7 +98,7 @@ func (p *present) Collect(to chan<- prometheus.Metric) {
 	collectSights(to, s.Census.Clouds)
 }
 
-// snapshot is one that is fresh.
+// snapshot returns a fresh snapshot.
 func (p *present) snapshot() (Snapshot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,8 +134,8 @@ func collectBlocks(to chan<- prometheus.Metric, all []engine.Block) {
 	}
 }
 
-// collectBudgets tells budgets apart by their place in the configuration, since the names of people are none of a
-// metric's labels: fleet, or user or label with a number, counted from 1.
+// collectBudgets names budgets by their place in the configuration, since people's names must not be labels of a
+// metric: fleet, or user or label with a number, counted from 1.
 func collectBudgets(to chan<- prometheus.Metric, all []engine.BudgetState) {
 	places := map[string]string{}
 	counts := map[string]int{}
@@ -179,7 +180,7 @@ func collectSights(to chan<- prometheus.Metric, all []engine.Sight) {
 	}
 }
 
-// taken is what attempts have of the instances of one type.
+// taken is what attempts use of the instances of one type.
 type taken struct {
 	resources drover.Resources
 	price     drover.Money

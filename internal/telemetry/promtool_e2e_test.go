@@ -4,7 +4,7 @@ package telemetry
 
 import "testing"
 
-// TestPromtool has Prometheus' own checker, which takes seconds, read the metrics and the alerts.
+// TestPromtool checks the metrics and the alerts with Prometheus' own checker, which takes seconds.
 // covers D19
 func TestPromtool(t *testing.T) {
 	t.Run("has nothing to say of the metrics", func(t *testing.T) {

@@ -2,7 +2,7 @@ package telemetry
 
 import "slices"
 
-// kind is what Prometheus takes a metric for.
+// kind is the Prometheus type of a metric.
 type kind string
 
 const (
@@ -20,8 +20,8 @@ type metric struct {
 	help    string
 }
 
-// Labels. Each takes its values from the configuration, or from a closed list of words; none is ever the name of a job,
-// an instance or a person.
+// Labels. The values of each come from the configuration, or from a closed list of words; none is ever the name of a
+// job, an instance or a person.
 const (
 	labelCloud   = "cloud"
 	labelType    = "type"
@@ -41,7 +41,7 @@ const (
 	labelPool    = "pool"
 )
 
-// Buckets, by how long what they measure usually takes.
+// Buckets, by the usual duration of what they measure.
 var (
 	ofDeciding = []float64{.00001, .00005, .0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5}
 	ofWriting  = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 10}
@@ -50,7 +50,7 @@ var (
 	ofWaits    = []float64{.1, 1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 12 * 3600, 24 * 3600}
 )
 
-// How instances are told apart.
+// The labels of instances.
 var (
 	byStock = []string{labelCloud, labelType, labelMarket, labelState, labelIdle}
 	byType  = []string{labelCloud, labelType, labelMarket}
@@ -116,8 +116,8 @@ const (
 	commitsFailed   = "drover_commits_failed_total"
 )
 
-// table is every metric of Drover's own, in the order of docs/metrics.md. Those of Go and of the process come beside
-// them.
+// table is every metric of Drover's own, in the order of docs/metrics.md. The metrics of Go and of the process are
+// added to them.
 var table = []metric{
 	{instances, gauge, byStock, nil, "Instances in any state except gone."},
 	{instancesConnected, gauge, byStock, nil, "Instances with an open control stream, or in a pool with login: none."},
@@ -177,11 +177,10 @@ var table = []metric{
 	{buildInfo, gauge, []string{"version", "revision", "go_version"}, nil, "1, labelled with the version of this program."},
 }
 
-// ofPresent reports whether the metric is of the present. What the fleet has cost is asked for too, since its records
-// know it.
+// ofPresent reports whether the metric is of the present. What the fleet has cost also is, since the records have it.
 func (m metric) ofPresent() bool { return m.kind == gauge || m.name == spent }
 
-// lookUp is the metric's line of the table, which has one.
+// lookUp returns the metric's line of the table, which must have one.
 func lookUp(name string) metric {
 	return table[slices.IndexFunc(table, func(m metric) bool { return m.name == name })]
 }

@@ -73,7 +73,7 @@ func TestEachAlertIsMadeToFire(t *testing.T) {
 	}
 }
 
-// page is what a scrape reads.
+// page returns what a scrape reads.
 func page(t *testing.T, m *Telemetry) string {
 	t.Helper()
 	w := httptest.NewRecorder()

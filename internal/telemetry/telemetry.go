@@ -1,14 +1,13 @@
-// Package telemetry tells Prometheus how a fleet does.
+// Package telemetry exports a fleet's metrics to Prometheus.
 //
-// There are two sorts of figures. Those of the present (how many instances, what they cost, what waits) are counted
-// when they are asked for, from one snapshot of the engine, so that they always agree with each other and with what the
-// API says. Those of what has happened (calls, boots, waits) are counted as it happens: the lives of jobs and instances
-// from what was written down, so that nothing is counted which a crash could undo, the rest from effects and their
-// answers, and from calls to clouds.
+// There are two sorts of figures. Those of the present (how many instances, what they cost, what waits) are counted on
+// request, from one snapshot of the engine, so that they always agree with each other and with the API. Those of what
+// has happened (calls, boots, waits) are counted as it happens: the lives of jobs and instances from committed writes,
+// so that a crash cannot undo anything counted; the rest from effects and their answers, and from calls to clouds.
 //
 // One table names every metric, and no label can take a value that is not configured or a word of a closed list: the
-// number of time series does not grow with that of jobs or instances. No other package knows of Prometheus, nor of
-// OpenTelemetry, to which the lives of jobs are told as traces where that is wanted.
+// number of time series does not grow with that of jobs or instances. No other package depends on Prometheus, or on
+// OpenTelemetry, which optionally receives the lives of jobs as traces.
 package telemetry
 
 import (
@@ -20,19 +19,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Build is what this program is.
+// Build identifies this program's build.
 type Build struct {
 	Version, Revision, Go string
 }
 
-// Telemetry counts what a controller does, as its observer, and tells it over HTTP. Its methods are safe for concurrent
-// use.
+// Telemetry counts what a controller does, as its observer, and serves the counts over HTTP. Its methods are safe for
+// concurrent use.
 type Telemetry struct {
 	registry *prometheus.Registry
 	present  *present
 	counts
 	lives  lives
-	traces *traces // nil: none are wanted
+	traces *traces // nil: none are sent
 }
 
 // New makes the Telemetry of one controller.
@@ -43,10 +42,10 @@ func New(b Build) *Telemetry {
 	return t
 }
 
-// Ask has the figures of the present come from a source. Without one they are left out.
+// Ask sets the source of the figures of the present. Without one they are left out.
 func (t *Telemetry) Ask(source Source) { t.present.ask(source) }
 
-// Refused notes whether the configuration's file, as it is now, was refused.
+// Refused records whether the configuration's present file was refused.
 func (t *Telemetry) Refused(so bool) { t.present.refused.Store(so) }
 
 // scrapeTime is how long one answer may take.

@@ -14,8 +14,7 @@ import (
 	"drover/internal/engine"
 )
 
-// figures are what a scrape reads of Drover's own, by series: but for the time series of histograms, of which the sum
-// and the count are told.
+// figuresOf returns Drover's own figures in a scrape, by series, without the buckets of histograms.
 func figuresOf(t *testing.T, m *Telemetry) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -31,7 +30,7 @@ func figuresOf(t *testing.T, m *Telemetry) map[string]string {
 	return all
 }
 
-// want wants figures to be so.
+// want fails unless the figures have these values.
 func want(t *testing.T, m *Telemetry, want map[string]string) {
 	t.Helper()
 	all, got := figuresOf(t, m), map[string]string{}
@@ -47,7 +46,7 @@ func stock(state drover.InstanceState, idle drover.IdleBehavior) engine.StockKey
 	return engine.StockKey{Cloud: "aws", Type: "large", Market: drover.Spot, State: state, Idle: idle}
 }
 
-// now is a present with something of everything.
+// now returns a Snapshot with something of everything.
 func now() Snapshot {
 	has := drover.Resources{CPU: 4000, Memory: 8 * drover.GiB}
 	return Snapshot{
@@ -170,8 +169,8 @@ const second = drover.Time(time.Second)
 
 var attempt = engine.Attempt{ID: drover.AttemptID{Job: drover.JobID{Number: 3, Index: 1}, Number: 1}, Instance: 7, State: drover.AttemptStarting, Started: 40 * second}
 
-// lived is a Telemetry that has seen an instance come and go, run a job, and been told it is taken back; and calls of
-// every sort.
+// lived returns a Telemetry that has seen calls of every sort, and an instance that came, ran a job, was reclaimed, and
+// went.
 func lived() *Telemetry {
 	m := begun(now())
 	m.Begun(engine.State{})
@@ -180,8 +179,8 @@ func lived() *Telemetry {
 	return m
 }
 
-// live has an instance asked for at second 10, accepted at 12, let us in at 17, be ready at 20, be told to go at 50 and
-// be gone at 57.
+// live reports an instance that is requested at second 10, accepted at 12, logged in to at 17, ready at 20, told to go
+// at 50 and gone at 57.
 func live(m *Telemetry) {
 	in := engine.Instance{ID: 7, Cloud: "aws", Type: drover.InstanceType{Name: "small"}, Market: drover.Spot, State: drover.InstanceCreating, Asked: 10 * second}
 	write := func(at drover.Time, writes ...engine.Write) { m.Committed(at, writes, time.Millisecond, nil) }

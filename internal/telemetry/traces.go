@@ -17,12 +17,12 @@ import (
 	"drover/internal/engine"
 )
 
-// mostTraced is how many jobs and instances are followed at once. What comes beyond them is not traced.
+// mostTraced is how many jobs, attempts and instances are each traced at once. Further ones are not traced.
 const mostTraced = 100_000
 
-// traces tells the lives of jobs as spans: a job, or element, from when it began to wait to its end; in that how long
-// it waited, and each attempt; and the instance that it was the first to run on, from the request to its removal.
-// Attempts of other jobs there link to it.
+// traces exports the lives of jobs as spans: a job, or element, from when it began to wait to its end; within that its
+// wait and each attempt, and the instance on which it was the first to run, from the request to its removal. Attempts
+// of other jobs there link to it.
 type traces struct {
 	tracer trace.Tracer
 
@@ -44,8 +44,8 @@ type instanceSpan struct {
 	span trace.Span // nil: no job has run on it yet
 }
 
-// Trace has the lives of jobs told to the OpenTelemetry collector that the environment names, until end is called.
-// Without one nothing is done.
+// Trace sends the lives of jobs to the OpenTelemetry collector that the environment names, until end is called. Without
+// one it does nothing.
 func (t *Telemetry) Trace(ctx context.Context, fleet string) (end func(context.Context) error, err error) {
 	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
 		return func(context.Context) error { return nil }, nil
@@ -64,7 +64,7 @@ func newTraces(from trace.TracerProvider) *traces {
 	return &traces{tracer: from.Tracer("drover"), jobs: map[drover.JobID]jobSpan{}, attempts: map[drover.AttemptID]trace.Span{}, instances: map[int64]*instanceSpan{}}
 }
 
-// committed takes in what is now so.
+// committed traces committed writes.
 func (t *traces) committed(at drover.Time, writes []engine.Write, since map[int64]drover.Time) {
 	if t == nil {
 		return
@@ -98,7 +98,8 @@ func (t *traces) instance(in engine.Instance) {
 	}
 }
 
-// attempt begins or ends one, and with the first of a job the job, which has waited since then.
+// attempt begins or ends an attempt's span. A job's first attempt also begins the job's span: the job has waited since
+// then.
 func (t *traces) attempt(row engine.AttemptRow, since drover.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,7 +125,7 @@ func (t *traces) attempt(row engine.AttemptRow, since drover.Time) {
 	span.End(trace.WithTimestamp(a.Ended.Std()))
 }
 
-// begin begins the span of an attempt, within that of its job; nil if too much is followed already.
+// begin begins the span of an attempt, within that of its job; nil if too much is traced already.
 func (t *traces) begin(a engine.Attempt, since drover.Time) trace.Span {
 	if len(t.attempts) >= mostTraced || len(t.jobs) >= mostTraced {
 		return nil
@@ -154,7 +155,7 @@ func (t *traces) start(ctx context.Context, name string, at drover.Time, about .
 	return t.tracer.Start(ctx, name, trace.WithTimestamp(at.Std()), trace.WithAttributes(about...))
 }
 
-// rented begins the span of an instance in the trace of a job, with how it came up.
+// rented begins the span of an instance in the trace of a job, with the phases of its start.
 func (t *traces) rented(ctx context.Context, in *instanceSpan) {
 	ctx, in.span = t.start(ctx, "instance", in.Asked, about(in.Instance)...)
 	if in.Created == 0 || in.Ready == 0 {
@@ -190,7 +191,7 @@ func (t *traces) final(e engine.ElementRow) {
 	job.span.End(trace.WithTimestamp(e.Ended.Std()))
 }
 
-// gone ends the span of an instance. One that no job ran on has a trace of its own.
+// gone ends the span of an instance. An instance on which no job ran has a trace of its own.
 func (t *traces) gone(at drover.Time, end engine.InstanceEnd) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,7 +11,7 @@
 // The invariants: names, labels, reasons and logs are hostile text. Nothing from them becomes markup; the content
 // security policy allows no script or style but the files of this package, and nothing from another host. The work of a
 // page does not grow with the number of jobs: lists are read a page at a time. An open page takes less than a hundredth
-// of a core: the pause before the next live part is a hundred times as long as rendering the last one took.
+// of a core: the pause before the next live part is at least a hundred times as long as rendering the last one took.
 package web
 
 import (
