@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// plain runs a command so many times without Drover: each of so many workers starts the next as soon as its last has
-// ended. Jobs find their worker's name where they otherwise find their instance's.
+// plain runs a command as a number of jobs without Drover: each worker starts the next job as soon as its last one has
+// ended. Jobs find the worker's name in place of the instance's.
 func plain(workers, jobs int, command ...string) (elapsed time.Duration, err error) {
 	began := time.Now()
 	var left atomic.Int64

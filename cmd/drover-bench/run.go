@@ -29,8 +29,8 @@ type usage struct {
 	memory  int64 // the most that was resident, in bytes
 }
 
-// configuration gives every job an instance of its own, so many at once. Memory and disk are plenty, so that what is
-// still being collected of one job keeps no room from the next.
+// configuration gives every job its own instance, up to a number at once. Memory and disk are plentiful, so that a job
+// whose outputs are still being collected takes no room from the next.
 const configuration = `version: 1
 fleet: bench
 state: sqlite:drover.db

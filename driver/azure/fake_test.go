@@ -303,7 +303,7 @@ func resourceID(kind, name string) string {
 	return fmt.Sprintf("/subscriptions/sub/resourceGroups/GROUP/providers/%s/%s", kind, name)
 }
 
-// settle brings the region up to date: it removes what has ended, with the parts that are deleted with it.
+// settle updates the region: it removes VMs that have ended, and the resources that are deleted with them.
 func (r *region) settle() {
 	now := time.Now()
 	for name, m := range r.vms {

@@ -30,7 +30,7 @@ func (c *cloud) logOutput() func(line string) {
 	}
 }
 
-// lineWriter splits what is written to it into lines, and truncates long ones. It is safe for concurrent use.
+// lineWriter splits its input into lines, and truncates long ones. It is safe for concurrent use.
 type lineWriter struct {
 	log func(line string)
 

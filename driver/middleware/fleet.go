@@ -223,8 +223,7 @@ func (o *FleetCloud) check(doing, id string) error {
 	return nil
 }
 
-// remember notes the instances just listed and forgets those that have been absent for long, so that memory stays
-// bounded.
+// remember records the instances just listed, and forgets those that have been absent for a long time, to bound memory.
 func (o *FleetCloud) remember(ours []driver.Instance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// buildProgram makes the test binary serve as drover. The runner beside it is a script that starts the real one:
+// buildProgram makes the test binary serve as drover. The runner next to it is a script that starts the real one:
 // sending the real one to each instance would take longer than the tests themselves.
 func buildProgram(folder string) error {
 	if err := os.Mkdir(filepath.Join(folder, "runners"), 0o700); err != nil {

@@ -114,7 +114,7 @@ clouds:
 instances: {boot_timeout: 15s, probe_interval: 500ms, probe_timeout: 3s, idle_timeout: 3s, term_timeout: 1s, shutdown_timeout: 1s}
 `
 
-// newLog returns the log of the controllers and of what is done to them. It is kept if the test fails.
+// newLog returns the log of the controllers and of the faults. It is kept if the test fails.
 func newLog(t *testing.T) *os.File {
 	t.Helper()
 	f, err := os.CreateTemp("", "drover-chaos-*.log")

@@ -30,7 +30,7 @@ type chaosCloud struct {
 	dice   *dice
 
 	mu        sync.Mutex
-	instances []*chaosInstance  // including those that have ended; guarded by mu
+	instances []*chaosInstance  // including ended ones; guarded by mu
 	ledger    *json.Encoder     // guarded by mu
 	met       map[faultKind]int // guarded by mu
 }

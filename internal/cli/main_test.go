@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	os.Exit(buildAndRun(m))
 }
 
-// underTest is the test binary as drover, with its runner beside it.
+// underTest is the program that the test binary runs as drover, with the runner next to it.
 func underTest() daemon.Program {
 	p := daemon.Program{Version: "development", Drivers: map[string]daemon.Kind{
 		"external": {Open: external.Open, Keys: external.Config{}},

@@ -84,7 +84,7 @@ func (a *app) printPlan(r preview.Report) {
 	}
 }
 
-// printRent prints what is chosen, its cost, and how far that is from the cheapest.
+// printRent prints the chosen instances, their cost, and by how much it may exceed the minimum.
 func (a *app) printRent(r preview.Report) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "CLOUD\tZONE\tTYPE\tMARKET\tINSTANCES\tJOBS AT ONCE\t$/HOUR EACH\tRUNNER-UP")

@@ -36,7 +36,7 @@ func Schema(drivers map[string]any) ([]byte, error) {
 	return json.MarshalIndent(s, "", "  ")
 }
 
-// cloudSchema has the common keys, and each driver's own keys beside them.
+// cloudSchema returns the schema of a cloud: the common keys, and each driver's own keys.
 func cloudSchema(drivers map[string]any) *jsonschema.Schema {
 	s := schemaOf(reflect.TypeFor[Common]())
 	filter := s.Properties["types"]

@@ -35,19 +35,16 @@ func (f *Forecast) computeBootTimes() (b BootTimes) {
 	var clouds []drover.Boot
 	for _, c := range f.clouds {
 		usual, types := bootsIn(c.Name, f.boots)
+		for i := range types {
+			types[i].Time += c.Billing.Period / 2
+		}
 		if usual > 0 && (b.Quickest == 0 || usual < b.Quickest) {
 			b.Quickest = usual
 		}
 		clouds, b.Other = append(clouds, drover.Boot{Cloud: c.Name, Time: usual}), append(b.Other, types...)
 	}
 	for i := range clouds {
-		clouds[i].Time = cmp.Or(clouds[i].Time, b.Quickest)
-	}
-	for _, all := range [][]drover.Boot{clouds, b.Other} {
-		for i := range all {
-			at := slices.IndexFunc(f.clouds, func(c Cloud) bool { return c.Name == all[i].Cloud })
-			all[i].Time += f.clouds[at].Billing.Period / 2
-		}
+		clouds[i].Time = cmp.Or(clouds[i].Time, b.Quickest) + f.clouds[i].Billing.Period/2
 	}
 	if len(clouds) > 0 {
 		b.Usual = slices.MinFunc(clouds, func(x, y drover.Boot) int { return cmp.Compare(x.Time, y.Time) }).Time
@@ -98,11 +95,8 @@ func (f *Forecast) BootRevision() int { return f.bootRevision }
 
 // Boot returns how long instances of a type boot; false if none was observed.
 func (f *Forecast) Boot(cloud, instanceType string) (time.Duration, bool) {
-	at, known := slices.BinarySearchFunc(f.boots, BootKey(cloud, instanceType), compareStat)
-	if !known {
-		return 0, false
-	}
-	return f.boots[at].Mean, true
+	s, known := stat(f.boots, BootKey(cloud, instanceType))
+	return s.Mean, known
 }
 
 // Booted adds the time from an instance's creation until it was ready.
