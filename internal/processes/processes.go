@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,6 +104,42 @@ func withDescendants(all []process, pick func(process) bool) []int {
 		}
 	}
 	return pids
+}
+
+// Table is the process table at one moment.
+type Table []process
+
+// ReadTable returns this host's process table. It leaves out a process that ends during the read.
+func ReadTable() (Table, error) { return processes() }
+
+// Catch reports whether a live descendant of a process catches a signal, or may: one whose state cannot be read counts.
+// If inner is set, the process's own children do not count.
+func (t Table) Catch(pid int, sig unix.Signal, inner bool) bool {
+	above := map[int]bool{pid: true}
+	if inner {
+		for _, p := range t {
+			if p.parent == pid {
+				above[p.pid] = true
+			}
+		}
+	}
+	below := withDescendants(t, func(p process) bool { return above[p.parent] && !above[p.pid] })
+	return slices.ContainsFunc(below, func(pid int) bool { return catches(pid, sig) })
+}
+
+// catches reads the mask of caught signals from /proc/PID/status. A process that has ended catches nothing.
+func catches(pid int, sig unix.Signal) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return false
+	}
+	for line := range bytes.Lines(status) {
+		if mask, ok := bytes.CutPrefix(line, []byte("SigCgt:")); ok {
+			caught, err := strconv.ParseUint(string(bytes.TrimSpace(mask)), 16, 64)
+			return err != nil || caught>>(sig-1)&1 != 0
+		}
+	}
+	return true
 }
 
 // endInterval is the pause between two rounds of killing.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestWhatAMarkerFinds(t *testing.T) {
@@ -48,6 +50,53 @@ func TestWhatAMarkerFinds(t *testing.T) {
 			t.Errorf("%v, %v", left, err)
 		}
 	})
+}
+
+func TestWhetherATreeCatchesASignal(t *testing.T) {
+	for _, c := range []struct {
+		script        string
+		any, grandson bool
+	}{
+		{"sleep 60 & wait", false, false},
+		{"trap : TERM; sleep 60 & while :; do wait; done", true, false},
+		{"(trap : TERM; while :; do sleep 0.1; done) & wait", true, true},
+		{"trap '' TERM; sleep 60 & wait", false, false},
+	} {
+		tree := exec.Command("sh", "-c", "echo started; "+c.script)
+		out, err := tree.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tree.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 16)); err != nil {
+			t.Fatal(err)
+		}
+		var any, grandson bool
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && (any != c.any || grandson != c.grandson); {
+			table, err := ReadTable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			// This process has other children in other tests, so its table is cut to the tree.
+			table = slices.DeleteFunc(table, func(p process) bool { return p.parent == os.Getpid() && p.pid != tree.Process.Pid })
+			any, grandson = table.Catch(os.Getpid(), unix.SIGTERM, false), table.Catch(os.Getpid(), unix.SIGTERM, true)
+			if !c.any {
+				break
+			}
+		}
+		if any != c.any || grandson != c.grandson {
+			t.Errorf("%s: %v, and %v below its first process", c.script, any, grandson)
+		}
+		if err := EndAll(t.Context(), func() ([]int, error) {
+			table, err := ReadTable()
+			return withDescendants(table, func(p process) bool { return p.pid == tree.Process.Pid }), err
+		}); err != nil {
+			t.Error(err)
+		}
+		_ = tree.Wait()
+	}
 }
 
 func TestTheProgramIsCopiedOnce(t *testing.T) {

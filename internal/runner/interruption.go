@@ -10,10 +10,13 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"drover"
 	"drover/internal/atomicfile"
 	"drover/internal/backoff"
 	"drover/internal/notice"
+	"drover/internal/processes"
 	"drover/internal/wire"
 )
 
@@ -26,6 +29,10 @@ const (
 	// lateGrace is an attempt's grace if the orders give none, and the most after the deadline: some is given even
 	// then, since clocks may differ.
 	lateGrace = 10 * time.Second
+	// catchInterval is how often the daemon checks whether a job catches SIGTERM by now, and lastCall is how long before
+	// SIGKILL every job gets SIGTERM.
+	catchInterval = time.Second
+	lastCall      = 2 * time.Second
 )
 
 // interruption is the cloud's notice in force.
@@ -124,7 +131,8 @@ func (d *daemon) showLocked(a *attempt, text []byte) {
 	}
 }
 
-// carryOut waits until the attempts must be stopped, and stops them.
+// carryOut stops the attempts: one that catches SIGTERM early enough to have its grace, the others at the last moment,
+// since the signal would only end them sooner.
 func (d *daemon) carryOut(ctx context.Context, n drover.Notice) {
 	d.mu.Lock()
 	grace := lateGrace
@@ -133,26 +141,65 @@ func (d *daemon) carryOut(ctx context.Context, n drover.Notice) {
 	}
 	d.mu.Unlock()
 	s := plan(n.Deadline, time.Now(), grace)
+	kill := s.term.Add(s.grace)
+	told := map[*attempt]bool{}
 	// The deadline is by the wall clock, which may be changed during the wait.
-	for ctx.Err() == nil && time.Now().Before(s.term) {
-		_ = backoff.For(ctx, min(time.Second, time.Until(s.term)))
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if ctx.Err() != nil {
-		return
-	}
-	for _, a := range d.attempts {
-		if a.exit != nil || !a.handed {
-			continue
+	for next := s.term; ctx.Err() == nil; next = time.Now().Add(catchInterval) {
+		for ctx.Err() == nil && time.Now().Before(next) {
+			_ = backoff.For(ctx, min(time.Second, time.Until(next)))
 		}
-		if err := a.folder.stop(stopOrder{Grace: s.grace, Cause: drover.CauseInterrupted}); err != nil {
-			d.log.Printf("attempt %v: interrupting it: %v", a.id, err)
+		if !d.interrupt(ctx, kill, told) {
+			return
 		}
 	}
 }
 
-// schedule is when attempts are told to end, and how long after that they are killed.
+// interrupt stops the attempts whose time has come, and reports whether others are left.
+func (d *daemon) interrupt(ctx context.Context, kill time.Time, told map[*attempt]bool) (left bool) {
+	var running []*attempt
+	d.mu.Lock()
+	for _, a := range d.attempts {
+		if a.exit == nil && a.handed && !told[a] {
+			running = append(running, a)
+		}
+	}
+	d.mu.Unlock()
+	table, err := processes.ReadTable()
+	for _, a := range running {
+		grace := time.Until(kill)
+		if grace > lastCall && err == nil && !a.catchesTerm(table) {
+			left = true
+			continue
+		}
+		told[a] = true
+		d.tellToEnd(ctx, a, max(0, grace))
+	}
+	return left
+}
+
+// tellToEnd stops an attempt that has not ended, unless the notice was withdrawn.
+func (d *daemon) tellToEnd(ctx context.Context, a *attempt, grace time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ctx.Err() != nil || a.exit != nil {
+		return
+	}
+	if err := a.folder.stop(stopOrder{Grace: grace, Cause: drover.CauseInterrupted}); err != nil {
+		d.log.Printf("attempt %v: interrupting it: %v", a.id, err)
+	}
+}
+
+// catchesTerm reports whether a process of a running attempt catches SIGTERM, or may.
+func (a *attempt) catchesTerm(table processes.Table) bool {
+	if a.sandbox.Runtime != "" {
+		return true // its processes may be out of sight
+	}
+	pid, err := a.folder.supervisor()
+	isolated := a.sandbox.UID != 0 // then the supervisor's child is ours, and passes the signal on
+	return err != nil || pid == 0 || table.Catch(pid, unix.SIGTERM, isolated)
+}
+
+// schedule is when attempts that catch SIGTERM are told to end, and how long after that all are killed.
 type schedule struct {
 	term  time.Time
 	grace time.Duration

@@ -107,6 +107,45 @@ func TestAnInterruption(t *testing.T) {
 			t.Errorf("the attempts are %+v", a)
 		}
 	})
+	t.Run("leaves a job alone that does not catch SIGTERM, which may still succeed", func(t *testing.T) {
+		i := newInterruptible(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.order(orders)
+		c.start(sh(id, gate))
+		c.started(id)
+		i.announce(time.Minute)
+		until(t, "the job can see the notice", func() bool {
+			_, err := os.Stat(i.attemptPath(id, "told/notice"))
+			return err == nil
+		})
+		time.Sleep(200 * time.Millisecond) // a job that catches it has got it by now
+		i.openGate(id)
+		if e := c.exited(id); e.Code != 5 || e.Cause != "" {
+			t.Errorf("it ended with %+v", e)
+		}
+	})
+	t.Run("ends a job that does not catch SIGTERM shortly before the deadline", func(t *testing.T) {
+		i := newInterruptible(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.order(orders)
+		c.start(sh(id, "exec sleep 60"))
+		c.started(id)
+		deadline := i.announce(6 * time.Second).Deadline.Std()
+		if e := c.exited(id); e.Cause != drover.CauseInterrupted || e.Signal != "terminated" || deadline.Sub(e.Ended.Std()) > 5*time.Second || !e.Ended.Std().Before(deadline) {
+			t.Errorf("it ended with %+v, due at %v", e, deadline)
+		}
+	})
+	t.Run("tells a job that comes to catch SIGTERM after the notice", func(t *testing.T) {
+		i := newInterruptible(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.order(orders)
+		c.start(sh(id, `while [ ! -e "$DROVER_NOTICE_FILE" ]; do sleep 0.02; done; `+checkpoint))
+		c.started(id)
+		deadline := i.announce(time.Minute).Deadline.Std()
+		if e := c.exited(id); e.Code != 0 || e.Cause != drover.CauseInterrupted || deadline.Sub(e.Ended.Std()) < 20*time.Second {
+			t.Errorf("it ended with %+v, due at %v", e, deadline)
+		}
+	})
 	t.Run("kills what does not obey before the deadline", func(t *testing.T) {
 		i := newInterruptible(t)
 		c, id := i.connect(), attempt(1, 1)

@@ -223,7 +223,8 @@ func (w *world) end(v *vm) {
 	})
 }
 
-// warn announces that the cloud will reclaim the instance. Its jobs are told to stop, and end without a result.
+// warn announces that the cloud will reclaim the instance. Its jobs do not catch SIGTERM, so they run on until the runner
+// ends them shortly before.
 func (w *world) warn(v *vm) {
 	if v.dead {
 		return
@@ -236,6 +237,6 @@ func (w *world) warn(v *vm) {
 		w.tell(engine.Noticed{Instance: v.id, Notice: *v.notice})
 	}
 	for _, r := range v.runs {
-		w.exit(v, r, drover.Exit{Code: 143, Signal: "terminated", Cause: drover.CauseInterrupted})
+		w.after(noticeTime-stopMargin, func() { w.exit(v, r, interrupted) })
 	}
 }

@@ -35,7 +35,8 @@ const (
 	messageTime = 50 * time.Millisecond  // from the controller to a runner, or back
 	storeTime   = 100 * time.Millisecond // to fetch and store a job's outputs
 	solveTime   = 10 * time.Millisecond
-	noticeTime  = 2 * time.Minute // from a cloud's notice until it reclaims the instance
+	noticeTime  = 2 * time.Minute  // from a cloud's notice until it reclaims the instance
+	stopMargin  = 17 * time.Second // from the end of a job that does not catch SIGTERM until then
 )
 
 // Independent random streams, so that a change of one does not shift the others.

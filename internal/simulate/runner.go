@@ -68,9 +68,12 @@ func (w *world) start(effect int64, f engine.Start) {
 	w.after(t.Runtime, func() { w.exit(v, r, drover.Exit{}) })
 	w.tell(engine.Started{Effect: effect, Attempt: f.Attempt})
 	if v.notice != nil {
-		w.exit(v, r, drover.Exit{Code: 143, Signal: "terminated", Cause: drover.CauseInterrupted})
+		w.exit(v, r, interrupted)
 	}
 }
+
+// interrupted is how a job ends that is stopped because its instance is being reclaimed.
+var interrupted = drover.Exit{Code: 143, Signal: "terminated", Cause: drover.CauseInterrupted}
 
 // exit ends an attempt's command.
 func (w *world) exit(v *vm, r *run, exit drover.Exit) {
