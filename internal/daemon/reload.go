@@ -44,9 +44,26 @@ func (d *daemon) note(err error) {
 	d.counted.Refused(err != nil)
 	why := ""
 	if err != nil {
-		why = absolute(d.File) + ": " + err.Error()
+		why = absolute(d.File) + ": " + onOneLine(err)
 	}
 	d.fleet.Controller.Refuse(why)
+}
+
+// onOneLine renders an error on one line, with the hints of faults in parentheses.
+func onOneLine(err error) string {
+	var faults config.Faults
+	if !errors.As(err, &faults) {
+		return err.Error()
+	}
+	var all []string
+	for _, f := range faults {
+		hint := f.Hint
+		if f.Hint = ""; hint != "" {
+			hint = " (" + hint + ")"
+		}
+		all = append(all, f.String()+hint)
+	}
+	return strings.Join(all, "; ")
 }
 
 // notice returns what anybody may know about a refused configuration.

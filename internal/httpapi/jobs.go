@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -38,7 +39,7 @@ type submitOutput struct {
 }
 
 func (h *Handler) submit(ctx context.Context, in *submitInput) (*submitOutput, error) {
-	if err := checkBatchType(in.ContentType); err != nil {
+	if err := checkBatchType(in.ContentType, in.RawBody); err != nil {
 		return nil, err
 	}
 	batch, err := config.ParseSubmission("body", in.RawBody)
@@ -56,13 +57,18 @@ func (h *Handler) submit(ctx context.Context, in *submitInput) (*submitOutput, e
 	return &submitOutput{"/v1/jobs?" + url.Values{"batch": {receipt.Batch}}.Encode(), receipt}, nil
 }
 
-// checkBatchType refuses a body with the content type of something else. YAML has several.
-func checkBatchType(contentType string) error {
+// checkBatchType refuses a body with the content type of something else. YAML has several, and may also come as JSON.
+func checkBatchType(contentType string, body []byte) error {
 	media, _, err := mime.ParseMediaType(contentType)
 	switch {
 	case contentType == "":
 		return nil
-	case err == nil && (media == "application/json" || media == "application/yaml" || media == "application/x-yaml" || media == "text/yaml"):
+	case err == nil && media == "application/json":
+		if err := json.Unmarshal(body, new(json.RawMessage)); err != nil && bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
+			return drover.Errorf(drover.KindInvalid, "the body is not valid JSON: %v", err)
+		}
+		return nil
+	case err == nil && (media == "application/yaml" || media == "application/x-yaml" || media == "text/yaml"):
 		return nil
 	}
 	return newProblem(http.StatusUnsupportedMediaType, drover.Errorf(drover.KindInvalid, "a batch cannot have the content type %q", cut(contentType)).

@@ -42,6 +42,12 @@ func TestSubmitByHand(t *testing.T) {
 			t.Errorf("got %s", got.text)
 		}
 	})
+	t.Run("JSON that is cut off is called that", func(t *testing.T) {
+		got := do(t, s.URL, "POST", "/v1/batches", "Bearer submit", `{"jobs":[{"name":"x"`, "Content-Type: application/json")
+		if got.StatusCode != 400 || !strings.Contains(got.problem(t).Detail, "unexpected end of JSON input") {
+			t.Errorf("got %s", got.text)
+		}
+	})
 	t.Run("what says that it is something else is refused", func(t *testing.T) {
 		got := do(t, s.URL, "POST", "/v1/batches", "Bearer submit", hello, "Content-Type: application/x-www-form-urlencoded")
 		if got.StatusCode != 415 || got.problem(t).Kind != drover.KindInvalid {
