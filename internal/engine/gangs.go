@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/budget"
+	"drover/internal/engine/market"
 )
 
 // The elements of a gang, which are consecutive in an array, start together or not at all. One decision starts a gang:
@@ -61,4 +63,189 @@ func (e *Engine) whyGang(g *group) []Verdict {
 	_, members := g.NextGang()
 	text := fmt.Sprintf("%d jobs start together or not at all; places on ready instances: %d, on booting ones: %d", len(members), g.Standby, min(g.reserved, len(members)-g.Standby))
 	return []Verdict{{Cause: drover.ReasonGang, Text: text, Since: g.Reason.Since}}
+}
+
+// Nothing of a plan is rented for an incomplete gang: gangs that cannot be rented for completely are dropped, and the
+// rest is planned again.
+
+// admission filters a plan so that it contains only complete gangs.
+type admission struct {
+	s         *Solving
+	purchases []drover.Purchase
+	of        map[*group][]int // indices of the purchases for a gang's group
+	taken     []purchaseCost   // cost of the purchases checked, in order
+	sums      []drover.Money   // their sums per account
+	room      int              // instances that may be added after them
+	clouds    map[string]int   // their number per cloud
+	left      market.Limits    // what they leave of the limits within clouds
+}
+
+// purchaseCost is what one purchase uses.
+type purchaseCost struct {
+	made bool // it is still wanted
+	of   drover.Offering
+	sums []drover.Money // per account; nil if it is not affordable
+}
+
+// admitGangs returns a plan's purchases without what would be rented for incomplete gangs.
+func (e *Engine) admitGangs(s *Solving, plan drover.Plan) []drover.Purchase {
+	if !slices.ContainsFunc(s.Groups, func(k GroupKey) bool { return k.Gang > 0 }) {
+		return plan.Purchases
+	}
+	w := &admission{s: s, purchases: slices.Clone(plan.Purchases), of: map[*group][]int{}, room: e.room(), clouds: map[string]int{}, left: e.limitsLeft()}
+	for i := range w.purchases {
+		p := &w.purchases[i]
+		p.Loads = slices.Clone(p.Loads)
+		for _, l := range p.Loads {
+			if g := s.demanded(l.Demand); g != nil && g.Key.Gang > 0 {
+				w.of[g] = append(w.of[g], i)
+			}
+		}
+	}
+	for _, g := range s.groups {
+		if g != nil && g.Key.Gang > 0 {
+			e.trim(w, g)
+		}
+	}
+	for len(w.taken) < len(w.purchases) {
+		if g, why := e.admitNext(w); g != nil {
+			e.drop(w, g, why)
+			e.rewind(w, w.of[g][0])
+		}
+	}
+	return w.purchases
+}
+
+// trim cuts the plan for a gang's group to what completes whole gangs with the places it already has.
+func (e *Engine) trim(w *admission, g *group) {
+	served := 0
+	e.loadsOf(w, g, func(l *drover.Load) { served += max(0, l.Count) })
+	has := g.Standby + g.reserved
+	left := g.WholeWithin(has+min(served, g.netDemand())) - has
+	if served == 0 {
+		return
+	}
+	if left <= 0 {
+		e.drop(w, g, e.verdict(drover.ReasonGang, "not all instances for the gang can be rented"))
+		g.PartlyPlanned = served
+		return
+	}
+	e.loadsOf(w, g, func(l *drover.Load) {
+		l.Count = min(l.Count, left)
+		left -= l.Count
+	})
+}
+
+// loadsOf calls do for each load of a gang's group.
+func (e *Engine) loadsOf(w *admission, g *group, do func(*drover.Load)) {
+	last := -1
+	for _, i := range w.of[g] {
+		if i == last { // a purchase is named once for each of its loads
+			continue
+		}
+		last = i
+		for k := range w.purchases[i].Loads {
+			if l := &w.purchases[i].Loads[k]; w.s.demanded(l.Demand) == g {
+				do(l)
+			}
+		}
+	}
+}
+
+// drop removes a gang's group from the plan. Others may use what that leaves, so they are planned for again without it.
+func (e *Engine) drop(w *admission, g *group, why Verdict) {
+	e.loadsOf(w, g, func(l *drover.Load) { l.Count = 0 })
+	if g.PartlyPlanned = 0; g.Queued == 0 {
+		return
+	}
+	if !g.Unschedulable {
+		e.markUnschedulable([]*group{g}, why)
+	}
+	g.Deferred, e.gangDropped, e.needsPlacing = true, true, true
+}
+
+// admitNext checks the next purchase. If it is impossible and a gang's group needs it, it returns that group and why.
+func (e *Engine) admitNext(w *admission) (*group, Verdict) {
+	p := w.purchases[len(w.taken)]
+	loads := e.stillWanted(w.s, p.Loads)
+	if len(loads) == 0 {
+		w.taken = append(w.taken, purchaseCost{})
+		return nil, Verdict{}
+	}
+	gang := slices.IndexFunc(loads, func(l wanted) bool { return l.g.Key.Gang > 0 })
+	o, ok := e.purchasedOffering(w.s, p)
+	t := purchaseCost{made: true, of: o}
+	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.Passed(o) == nil
+	var dear *budget.Account
+	if ok && e.limited() {
+		t.sums, dear = e.affords(w, o, loads, e.heldSlotCommitments(w, loads))
+	}
+	w.take(t, 1)
+	w.taken = append(w.taken, t)
+	switch {
+	case gang < 0 || ok && dear == nil:
+		return nil, Verdict{}
+	case dear != nil:
+		return loads[gang].g, e.whyUnpaid(loads[gang].g, dear)
+	}
+	return loads[gang].g, e.verdict(drover.ReasonGang, "the planned instances are no longer available")
+}
+
+// take adds what a purchase uses up, or with -1 subtracts it.
+func (w *admission) take(t purchaseCost, n int) {
+	if !t.made {
+		return
+	}
+	w.room -= n
+	w.clouds[t.of.Cloud] += n
+	w.left.Take(n, t.of)
+	for i, sum := range t.sums {
+		w.sums[i] += sum * drover.Money(n)
+	}
+}
+
+// rewind undoes the purchases from number to on, which are checked again: one of them has shrunk.
+func (e *Engine) rewind(w *admission, to int) {
+	for i := len(w.taken) - 1; i >= to; i-- {
+		w.take(w.taken[i], -1)
+	}
+	w.taken = w.taken[:min(to, len(w.taken))]
+}
+
+// purchasedOffering returns a purchase's offering, and whether it can still be rented.
+func (e *Engine) purchasedOffering(s *Solving, p drover.Purchase) (o drover.Offering, ok bool) {
+	o, ok = s.first(p)
+	return o, ok && e.market.BlockOf(o) == nil && !e.usedUp(o)
+}
+
+// heldSlotCommitments returns what gangs will commit on the ready slots they hold, if the next purchase is the first
+// for the rest of them.
+func (e *Engine) heldSlotCommitments(w *admission, loads []wanted) (all []budget.Commitment) {
+	for _, l := range loads {
+		if l.g.Key.Gang > 0 && l.g.Standby > 0 && w.of[l.g][0] == len(w.taken) {
+			e.catchUp(l.g, e.fleet.Index()) // since the last placement, or for an engine that has had none
+			slots := e.takeSlots(l.g, l.g.Standby, orders[0])
+			returnSlots(l.g, slots)
+			all = append(all, e.slotCommitments(l.g, slots)...)
+		}
+	}
+	return all
+}
+
+// affords returns what a purchase, and what starts elsewhere together with it, adds to each account. If the budgets do
+// not allow it after the earlier purchases, it returns the account that would be overdrawn.
+func (e *Engine) affords(w *admission, o drover.Offering, loads []wanted, with []budget.Commitment) ([]drover.Money, *budget.Account) {
+	o = e.withVolume(o, e.volume(o, loads))
+	all, accounts := append(with, e.rental([]drover.Offering{o}, loads...)), e.ledger.Accounts()
+	sums := make([]drover.Money, len(accounts))
+	if w.sums == nil {
+		w.sums = make([]drover.Money, len(sums))
+	}
+	for i := range sums {
+		sums[i] = e.ledger.AddsAll(accounts[i], all)
+	}
+	if a := e.ledger.Worst(func(i int, _ *budget.Account) (more, less drover.Money) { return w.sums[i] + sums[i], 0 }); a != nil {
+		return nil, a
+	}
+	return sums, nil
 }

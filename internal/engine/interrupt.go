@@ -44,20 +44,6 @@ func (e *Engine) reclaim(in *fleet.Member, text string) {
 	e.retire(in)
 }
 
-// retire drops the reservations of an instance that takes no more work, so that they are planned for elsewhere.
-func (e *Engine) retire(in *fleet.Member) {
-	if in.State != drover.InstanceStopping {
-		e.dropAllReservations(in)
-		if !in.Broken {
-			in.Reason = in.Remark()
-		}
-	}
-	e.needsPlacing, e.needsPlan = true, true
-	e.fleet.Revise(in)
-	e.writeInstance(in)
-	e.touch(in)
-}
-
 // checkReclaimed releases the replacements of an instance that was not interrupted after all.
 func (e *Engine) checkReclaimed(in *fleet.Member) {
 	if at := in.ReclaimedBy(); at != 0 && e.s.Now >= at {

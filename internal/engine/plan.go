@@ -183,38 +183,6 @@ func (e *Engine) unblocked() []drover.Offering {
 	return free
 }
 
-// totalRoom returns how many instances may be added under the limits of the fleet and its clouds.
-func (e *Engine) totalRoom() int {
-	clouds := 0
-	for _, c := range e.clouds {
-		clouds += e.cloudRoom(c.Name)
-	}
-	return min(e.room(), clouds)
-}
-
-const unlimited = 1 << 20
-
-// room returns how many instances may be added to the fleet.
-func (e *Engine) room() int {
-	if e.s.Settings.MaxInstances == 0 {
-		return unlimited
-	}
-	return max(0, e.s.Settings.MaxInstances-e.fleet.Len())
-}
-
-// cloudRoom returns how many instances may be added in a cloud.
-func (e *Engine) cloudRoom(cloud string) int {
-	limits := e.limits(cloud)
-	most := limits.MaxInstances
-	switch {
-	case limits.Leaving:
-		return 0
-	case most == 0:
-		return unlimited
-	}
-	return max(0, most-e.fleet.In(cloud))
-}
-
 // solved rents the part of a plan that is still valid.
 func (e *Engine) solved(b Solved) {
 	s := e.s.Solving

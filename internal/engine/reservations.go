@@ -144,3 +144,11 @@ func (e *Engine) displace(in *fleet.Member, g *group) (dropped bool) {
 	}
 	return dropped
 }
+
+// fitting returns how many more of the group's elements fit on the instance.
+func (g *group) fitting(in *fleet.Member) int {
+	if in.Full() {
+		return 0
+	}
+	return in.Room.Times(g.Key.Shape.Need, in.AtOnce(max(0, g.mayReserve(in))))
+}

@@ -9,12 +9,18 @@ import (
 
 // An instance that is too old, or has run its job with use_once, takes no more work and is destroyed when it has none.
 
-// adapt applies the settings to an instance.
-func (e *Engine) adapt(in *fleet.Member) {
-	in.Leaving = e.limits(in.Cloud).Leaving
-	in.UseOnce, in.Sharing = e.life().UseOnce, e.life().Sharing
-	e.applyOwner(in)
-	in.Aged = e.old(in)
+// retire drops the reservations of an instance that takes no more work, so that they are planned for elsewhere.
+func (e *Engine) retire(in *fleet.Member) {
+	if in.State != drover.InstanceStopping {
+		e.dropAllReservations(in)
+		if !in.Broken {
+			in.Reason = in.Remark()
+		}
+	}
+	e.needsPlacing, e.needsPlan = true, true
+	e.fleet.Revise(in)
+	e.writeInstance(in)
+	e.touch(in)
 }
 
 // old reports whether an instance has reached max_age.
@@ -57,12 +63,4 @@ func (e *Engine) use(in *fleet.Member) {
 		e.fleet.Revise(in)
 		e.writeInstance(in)
 	}
-}
-
-// fitting returns how many more of the group's elements fit on the instance.
-func (g *group) fitting(in *fleet.Member) int {
-	if in.Full() {
-		return 0
-	}
-	return in.Room.Times(g.Key.Shape.Need, in.AtOnce(max(0, g.mayReserve(in))))
 }
