@@ -48,8 +48,8 @@ func (a *app) retryCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:   "retry [--with BATCH.yaml] JOB…",
 		Short: "Requeue jobs that failed or were cancelled",
-		Long: `Requeue jobs, or those elements of an array, that failed or were cancelled. Their attempt counts
-start again from zero.
+		Long: `Requeue failed or cancelled jobs, or the failed or cancelled elements of an array. Their attempt
+counts start again from zero.
 
 With --with, each job takes its command, inputs, resources and so on from the batch file, under the
 same name. Its labels stay; its array or foreach, gang and after must not have changed. Elements

@@ -27,7 +27,7 @@ func (a *app) costCommand() *cobra.Command {
 		Short: "Show costs by job, label, user, pool, cloud or type",
 		Long: `Show what the fleet has cost, most expensive first. JOBS is the cost of vCPUs that jobs used, BOOT
 of instances that were not ready yet, IDLE of unused vCPUs, and WASTE of lost or interrupted
-attempts and of instances that never ran a job. The line named - is the cost that belongs to no job, label
+attempts and of instances that never ran a job. The line named - shows costs that belong to no job, label
 or user.
 
 --since and --until take a time (2026-11-22T08:00:00Z), a date (2026-11-22, UTC), or how long ago

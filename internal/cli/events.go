@@ -40,8 +40,8 @@ an object. If the controller goes away, wait until it is back.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.recent, "recent", false, "show the recent events and exit")
-	flags.StringVar(&f.job, "job", "", "only about this `JOB`, or the elements of this array")
-	flags.StringVar(&f.instance, "instance", "", "only about the instance with this `name`")
+	flags.StringVar(&f.job, "job", "", "only events about this `JOB`, or the elements of this array")
+	flags.StringVar(&f.instance, "instance", "", "only events about the instance with this `name`")
 	flags.StringVar(&f.level, "level", "info", "lowest `level` to show: debug, info or warn")
 	addPatience(cmd, &f.patience)
 	complete(cmd, "job", a.completeJobs)

@@ -52,7 +52,7 @@ func openFolder(folder string) (*os.Root, error) {
 // fetch writes one file below the root, complete and verified or not at all. No path can lead out of the root.
 func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobOutput, patience time.Duration) error {
 	if path.Clean(o.place) != o.place || !filepath.IsLocal(o.place) || o.place == "." {
-		return drover.Errorf(drover.KindInternal, "job %v has an output whose path leads out of its folder: %q", o.Job, o.Path)
+		return drover.Errorf(drover.KindInternal, "job %v has an output whose path points outside its folder: %q", o.Job, o.Path)
 	}
 	if err := root.MkdirAll(path.Dir(o.place), 0o777); err != nil {
 		return err

@@ -34,7 +34,7 @@ heard from a controller.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.Fleet, "fleet", "", "the `fleet`; for a run, its ID")
-	cmd.Flags().BoolVar(&f.Destroy, "destroy", false, "destroy them")
+	cmd.Flags().BoolVar(&f.Destroy, "destroy", false, "destroy these instances")
 	cmd.Flags().BoolVar(&f.WithoutState, "without-state", false, "with --destroy: even if neither the controller nor its records are available")
 	complete(cmd, "fleet", completeRuns)
 	return cmd

@@ -36,7 +36,7 @@ With -o wide the table also has the cloud, its id for the instance, its pool, an
 		}),
 	})
 	cmd.Flags().BoolVar(&f.gone, "all", false, "also show instances that are gone")
-	cmd.Flags().StringVar(&f.cloud, "cloud", "", "only those of this `cloud`")
+	cmd.Flags().StringVar(&f.cloud, "cloud", "", "only instances in this `cloud`")
 	f.watch.add(cmd)
 	cmd.ValidArgsFunction = a.completeInstances
 	return cmd

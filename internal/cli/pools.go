@@ -79,7 +79,7 @@ holds until the number in the configuration changes.`,
 			return err
 		}),
 	})
-	set.Flags().IntVar(&size, "size", 0, "how many instances")
+	set.Flags().IntVar(&size, "size", 0, "the new number of instances")
 	set.Flags().StringVar(&reason, "reason", "", "a `text` to record")
 	if err := set.MarkFlagRequired("size"); err != nil {
 		panic(err) // the flag does not exist

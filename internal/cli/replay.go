@@ -69,7 +69,7 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) error {
 	}
 	if r.Target != (replay.Target{}) && !f.events {
 		return drover.Errorf(drover.KindNotFound, "the recording ends at %s, before %s", human.Clock(r.Now), targetWords(r)).
-			WithHint("drover replay --events lists what is in it")
+			WithHint("drover replay --events lists its events")
 	}
 	return a.showReplay(r, time.Since(began))
 }

@@ -98,7 +98,7 @@ func presentName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 // addFlags adds the flags that every command has.
 func (a *app) addFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this computer is the cloud")
+	flags.StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, use this computer instead of a cloud")
 	flags.Lookup("config").DefValue = "" // the help is the same for all users
 	flags.StringVar(&a.server, "server", "", "`URL` of the controller")
 	flags.StringVar(&a.tokenFrom, "token", "", "the token to use, as `file:PATH`")

@@ -28,7 +28,7 @@ func (a *app) sshCommand() *cobra.Command {
 your agent is not forwarded. On the controller's own host, with -c, the fleet's key is used;
 elsewhere, your own keys.
 
-One argument is a line for the instance's shell; several are a command and its arguments.`,
+A single argument is a command line for the instance's shell; several are a command and its arguments.`,
 		Example: "  drover ssh 3\n  drover ssh 3 -- uptime\n  drover ssh 3 -- 'ps aux | head'",
 		Args:    wantArgs(1, -1, "an INSTANCE"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {

@@ -26,7 +26,7 @@ func (a *app) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait [JOB…]",
 		Short: "Wait until jobs are final",
-		Long: `Wait until jobs are final: the named ones, those of a batch, or all that are now in the queue. The
+		Long: `Wait until jobs are final: the ones you name, all jobs of a batch, or all jobs now in the queue. The
 exit code is 1 if one failed or was cancelled. If the controller goes away, wait until it is back.`,
 		Example: "  drover wait 17 18\n  drover wait --batch hello && echo done",
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {

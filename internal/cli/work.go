@@ -61,7 +61,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.outputs, "collect", nil, "`pattern` of files to fetch when it ends, such as '*.png'; may be repeated")
 	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE`, for searches, budgets and shares; may be repeated")
 	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "a higher `number` goes first; 0: do not start it")
-	flags.DurationVar(&f.timeout, "timeout", 0, "stop it after this long")
+	flags.DurationVar(&f.timeout, "timeout", 0, "stop it after this time")
 	flags.DurationVar(&f.expected, "expected", 0, "how long it will probably run; guides renting, but does not stop the job")
 	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long it may wait for room on a running instance, beyond the time a new instance takes to boot")
 }
@@ -121,14 +121,14 @@ func (f *jobFlags) refuseFile(args []string) error {
 	info, err := os.Stat(args[0])
 	switch {
 	case args[0] == "-":
-		return drover.Errorf(drover.KindInvalid, "a batch is not read from standard input").WithHint("give a BATCH.yaml")
+		return drover.Errorf(drover.KindInvalid, "a batch cannot be read from standard input").WithHint("give a BATCH.yaml")
 	case err != nil:
 		return nil
 	case info.IsDir():
 		return drover.Errorf(drover.KindInvalid, "%s is a folder, not a batch", args[0]).WithHint("the name of a batch file ends in .yaml")
 	}
 	return drover.Errorf(drover.KindInvalid, "%s is not a batch file: their names end in .yaml", args[0]).
-		WithHint("to run it as a command, use -- %s; your own file also needs --input %s", args[0], args[0])
+		WithHint("to run it as a command, use -- %s; for a local file, also add --input %s", args[0], args[0])
 }
 
 // given returns the name of a flag that describes a job, if one is set.
@@ -195,7 +195,7 @@ func (f *jobFlags) sendProgram(command []string) error {
 	}
 	if rest != "" {
 		return drover.Errorf(drover.KindInvalid, "%s is a file here, but it would not exist on the instance", command[0]).
-			WithHint("send it along: --input %s -- ./%s", program, filepath.Base(program))
+			WithHint("copy it to the instance: --input %s -- ./%s", program, filepath.Base(program))
 	}
 	f.inputs = append(f.inputs, program)
 	return nil

@@ -101,7 +101,7 @@ func parseWithin(data []byte, tokens int, f *faults) (root *node) {
 func document(data []byte, most int, f *faults) ast.Node {
 	tokens := lexer.Tokenize(string(data))
 	if len(tokens) > most {
-		f.addf(&node{}, "too long: %d tokens", len(tokens))
+		f.addf(&node{}, "the file is too long: it has %d YAML tokens", len(tokens))
 		return nil
 	}
 	if t, why := outsized(tokens); t != nil {

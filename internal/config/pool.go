@@ -44,7 +44,7 @@ type Pool struct {
 	BootProbe     string            `yaml:"boot_probe" json:",omitempty" doc:"a shell command that exits 0 when an instance is ready; default: instances.boot_probe"`
 	Health        *Health           `yaml:"health" json:",omitempty" doc:"a check of each instance, made by the controller; default: none"`
 	Jobs          *bool             `yaml:"jobs" doc:"whether jobs may use its idle instances; default: those of a floor or spare pool"`
-	NamePrefix    string            `yaml:"name_prefix" doc:"the beginning of its instances' names in the cloud"`
+	NamePrefix    string            `yaml:"name_prefix" doc:"the prefix of its instances' names in the cloud"`
 	Template      FileText          `yaml:"template" doc:"a file with an instance template, instead of its cloud's"`
 	CloudInit     FileText          `yaml:"cloud_init" doc:"a file for the first boot, in addition to its cloud's cloud_init: #cloud-config or a script"`
 	Hooks         Hooks             `yaml:"hooks" doc:"hooks for its instances, in addition to the fleet's"`

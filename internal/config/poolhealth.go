@@ -70,7 +70,7 @@ func (h *Health) Check() error {
 	}
 	switch {
 	case (h.TCP == 0) == (h.HTTP == ""):
-		return drover.Errorf(drover.KindInvalid, "a health check has either tcp or http").WithHint("write {tcp: 80}, or {http: :80/}")
+		return drover.Errorf(drover.KindInvalid, "a health check needs either tcp or http, but not both").WithHint("write {tcp: 80}, or {http: :80/}")
 	case h.Interval < time.Second:
 		return drover.Errorf(drover.KindInvalid, "interval (%v) must be at least 1s", h.Interval)
 	case h.Timeout > h.Interval:

@@ -35,7 +35,7 @@ func (w *writer) kip(data []byte) error {
 	if err := yaml.Unmarshal(data, &p.Cells.StandbyCells); err != nil {
 		p = provider{}
 		if err := yaml.Unmarshal(data, &p); err != nil {
-			return drover.Errorf(drover.KindInvalid, "neither kip's provider.yaml nor a list of standby cells: %v", err)
+			return drover.Errorf(drover.KindInvalid, "the file is neither kip's provider.yaml nor a list of standby cells: %v", err)
 		}
 		w.notef("only the region and cells.standbyCells of kip's provider.yaml are converted")
 	}
@@ -46,7 +46,7 @@ func (w *writer) kip(data []byte) error {
 			return drover.Errorf(drover.KindInvalid, "standby cell %d has no instanceType", i+1)
 		}
 		if most += c.Count; c.Count < 0 {
-			return drover.Errorf(drover.KindInvalid, "standby cell %d has the count %d", i+1, c.Count)
+			return drover.Errorf(drover.KindInvalid, "standby cell %d has an invalid count: %d", i+1, c.Count)
 		}
 		market := drover.OnDemand
 		if c.Spot {

@@ -89,7 +89,7 @@ func (l *link) Notice(n drover.Notice) {
 	if n.Cause == "" {
 		if !l.calmed {
 			l.calmed = true
-			l.c.cfg.Log.Info("the cloud has withdrawn its notice", logkey.Instance, l.name)
+			l.c.cfg.Log.Info("the cloud has withdrawn its interruption notice", logkey.Instance, l.name)
 		}
 		return
 	}

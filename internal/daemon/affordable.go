@@ -31,7 +31,7 @@ func checkBudget(ctx context.Context, c *config.Config, clouds []control.Cloud, 
 	defer cancel()
 	offerings, _, err := Offerings(ctx, clouds)
 	if err != nil {
-		log.Warn("it is not known whether the pools fit the budget", logkey.Error, err)
+		log.Warn("cannot check whether the pools fit the budget", logkey.Error, err)
 		return nil
 	}
 	var hourly, always drover.Money // at the most instances, and at the fewest

@@ -76,7 +76,7 @@ func FindRunFolder(id string) (*RunFolder, error) {
 			return nil, drover.Errorf(drover.KindConflict, "run %s has ended", id).WithHint("to rerun failed jobs: drover run --resume %s --failed", id)
 		}
 		if ids := UnfinishedRuns(home); len(ids) > 0 {
-			left = "those that can be resumed: " + strings.Join(ids, ", ")
+			left = "runs that can be resumed: " + strings.Join(ids, ", ")
 		}
 		return nil, drover.Errorf(drover.KindNotFound, "there is no unfinished run %s", id).WithHint("%s", left)
 	}

@@ -90,17 +90,17 @@ func submitter(ctx context.Context, wanted string) (string, error) {
 
 type listJobsInput struct {
 	Job      int64        `query:"job" minimum:"0" doc:"only the job with this number"`
-	Batch    string       `query:"batch" doc:"only those of batches with this name"`
-	User     string       `query:"user" doc:"only those of this user"`
-	Mine     bool         `query:"mine" doc:"only those of the token's user, unless user is given"`
-	State    []string     `query:"state" maxItems:"10" enum:"queued,running,succeeded,failed,cancelled" doc:"only those in one of these states"`
-	Label    []string     `query:"label,explode" maxItems:"20" doc:"only those with this label, as NAME=VALUE; may be repeated"`
+	Batch    string       `query:"batch" doc:"only jobs of batches with this name"`
+	User     string       `query:"user" doc:"only jobs of this user"`
+	Mine     bool         `query:"mine" doc:"only jobs of the token's user, unless user is given"`
+	State    []string     `query:"state" maxItems:"10" enum:"queued,running,succeeded,failed,cancelled" doc:"only jobs in one of these states"`
+	Label    []string     `query:"label,explode" maxItems:"20" doc:"only jobs with this label, as NAME=VALUE; may be repeated"`
 	Elements bool         `query:"elements" doc:"list array elements individually"`
-	Tried    bool         `query:"tried" doc:"only those that have had an attempt"`
-	Since    string       `query:"since" doc:"only those that are not final, or have ended since this time, such as 2026-11-22T08:00:00Z"`
-	Match    string       `query:"match" maxLength:"100" doc:"only those with this text in their name or their batch's; a page may be empty although more follow"`
+	Tried    bool         `query:"tried" doc:"only jobs that have had an attempt"`
+	Since    string       `query:"since" doc:"only jobs that are not final, or have ended since this time, such as 2026-11-22T08:00:00Z"`
+	Match    string       `query:"match" maxLength:"100" doc:"only jobs with this text in their name or their batch's name; a page may be empty although more follow"`
 	Newest   bool         `query:"newest" doc:"newest first; after then selects earlier ones"`
-	After    drover.JobID `query:"after" doc:"only those that come after this one"`
+	After    drover.JobID `query:"after" doc:"only jobs that come after this one"`
 	Limit    int          `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 }
 

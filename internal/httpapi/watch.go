@@ -105,9 +105,9 @@ func (h *Handler) ready(ctx context.Context, in *struct{}) (*textOutput, error) 
 
 type eventsInput struct {
 	LastEventID string       `header:"Last-Event-ID" maxLength:"255" doc:"as a browser sends it when it reconnects; overrides after"`
-	After       string       `query:"after" maxLength:"255" doc:"only those after the one with this id"`
-	Job         drover.JobID `query:"job" doc:"only those about this job, or the elements of this array"`
-	Instance    string       `query:"instance" doc:"only those about the instance with this name"`
+	After       string       `query:"after" maxLength:"255" doc:"only events after the one with this id"`
+	Job         drover.JobID `query:"job" doc:"only events about this job, or the elements of this array"`
+	Instance    string       `query:"instance" doc:"only events about the instance with this name"`
 	Level       string       `query:"level" enum:"debug,info,warn" doc:"the lowest level; default: info"`
 	Recent      bool         `query:"recent" doc:"end after the recent events instead of waiting for more"`
 	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"only the latest of the recent events, at most this many; default: all"`

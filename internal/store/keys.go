@@ -28,7 +28,7 @@ func newOnce(s drover.Submission) (*once, error) {
 		return nil, nil
 	}
 	if len(s.Key) > maxKey {
-		return nil, drover.Errorf(drover.KindInvalid, "a key of %d bytes is too long", len(s.Key)).WithHint("at most %d", maxKey)
+		return nil, drover.Errorf(drover.KindInvalid, "a key of %d bytes is too long", len(s.Key)).WithHint("use at most %d bytes", maxKey)
 	}
 	batch, err := json.Marshal(s.Batch)
 	if err != nil {
