@@ -172,7 +172,7 @@ var table = []metric{
 	{effectsInFlight, gauge, []string{labelEffect}, nil, "Effects being carried out."},
 	{solveTime, histogram, nil, ofCalls, "Time taken to plan what to rent."},
 	{commitTime, histogram, nil, ofWriting, "Duration of committing decisions."},
-	{commitsFailed, counter, nil, nil, "Failed commits, after which the controller exits."},
+	{commitsFailed, counter, nil, nil, "Failed commits. The controller exits unless the disk is full."},
 	{configRefused, gauge, nil, nil, "1 while the configuration file is invalid; otherwise 0."},
 	{buildInfo, gauge, []string{"version", "revision", "go_version"}, nil, "1, labelled with the version of this program."},
 }
