@@ -3,6 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
 
 	"drover"
 	"drover/internal/config"
@@ -24,11 +27,14 @@ func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 // code prints an error and returns its exit code.
 func (a *app) code(err error) int {
 	var quiet exit
+	var onFile *fs.PathError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &quiet):
 		return int(quiet)
+	case errors.Is(err, syscall.EPIPE) && errors.As(err, &onFile) && onFile.Path == os.Stdout.Name():
+		return exitBrokenPipe
 	}
 	var faults config.Faults
 	if errors.As(err, &faults) {

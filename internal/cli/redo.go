@@ -22,7 +22,7 @@ func (a *app) redo(ctx context.Context, id string) (*daemon.RunFolder, daemon.Ru
 		return nil, daemon.RunPlan{}, err
 	}
 	if slices.Contains(daemon.UnfinishedRuns(home), id) {
-		return nil, daemon.RunPlan{}, drover.Errorf(drover.KindConflict, "run %s has not ended", id).WithHint("resume it first: drover run --resume %s", id)
+		return nil, daemon.RunPlan{}, notEnded(id)
 	}
 	path := filepath.Join(daemon.EndedHome(home), id)
 	if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
@@ -129,4 +129,9 @@ func today(p daemon.RunPlan, failed []string) (work, error) {
 		}
 	}
 	return w, nil
+}
+
+// notEnded is the error of an attempt to rerun the failed jobs of an unfinished run.
+func notEnded(id string) error {
+	return drover.Errorf(drover.KindConflict, "run %s has not ended", id).WithHint("resume it first: drover run --resume %s", id)
 }

@@ -163,10 +163,20 @@ func lastRun(ctx context.Context, folder string, failed bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	list = slices.DeleteFunc(list, func(r runRow) bool { return r.Folder != folder })
 	for _, r := range list {
-		if r.Folder == folder && r.State != runRunning && failed == (r.State == runFailed) {
+		if r.State != runRunning && failed == (r.State == runFailed) {
 			return r.Run, nil
 		}
 	}
-	return "", drover.Errorf(drover.KindNotFound, "no run that began in this folder can be resumed").WithHint("drover runs lists the runs of every folder")
+	none := drover.Errorf(drover.KindNotFound, "no run that began in this folder can be resumed")
+	switch {
+	case len(list) == 0:
+		return "", none.WithHint("drover runs lists the runs of every folder")
+	case list[0].State == runRunning:
+		return "", drover.Errorf(drover.KindConflict, "run %s is still running", list[0].Run).WithHint("to run another beside it, leave out --resume")
+	case failed:
+		return "", notEnded(list[0].Run)
+	}
+	return "", none.WithHint("to rerun failed jobs: drover run --resume %s --failed", list[0].Run)
 }

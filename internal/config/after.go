@@ -34,21 +34,22 @@ func (c *checker) names(jobs []jobFile) {
 
 // dependencies checks that jobs depend on existing jobs; line has the position of each name.
 func (c *checker) dependencies(jobs []jobFile, line map[string]int, known []string) {
-	unknown := func(at *node, name string) {
+	unknown := func(at *node, name, own string) {
 		if line[name] == 0 {
-			c.addUnknown(at, "there is no job "+quote(name), name, known)
+			others := slices.DeleteFunc(slices.Clone(known), func(other string) bool { return other == own })
+			c.addUnknown(at, "there is no job "+quote(name), name, others)
 		}
 	}
 	for i, j := range jobs {
 		inputs := c.at(i, "inputs")
 		for _, a := range j.After {
 			if id, err := drover.ParseJobID(a.job); err != nil || id.Index >= 0 {
-				unknown(a.at, a.job)
+				unknown(a.at, a.job, j.Name)
 			}
 		}
 		for k, in := range j.Inputs {
 			if in.From != "" {
-				unknown(inputs.find(strconv.Itoa(k), "from"), in.From)
+				unknown(inputs.find(strconv.Itoa(k), "from"), in.From, j.Name)
 			}
 		}
 	}

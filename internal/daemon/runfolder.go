@@ -72,7 +72,7 @@ func FindRunFolder(id string) (*RunFolder, error) {
 	path := filepath.Join(home, id)
 	if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
 		left := "there is no run to resume"
-		if _, err := os.Stat(filepath.Join(EndedHome(home), id, "run.json")); err == nil {
+		if HasEnded(id) {
 			return nil, drover.Errorf(drover.KindConflict, "run %s has ended", id).WithHint("to rerun failed jobs: drover run --resume %s --failed", id)
 		}
 		if ids := UnfinishedRuns(home); len(ids) > 0 {
@@ -81,6 +81,16 @@ func FindRunFolder(id string) (*RunFolder, error) {
 		return nil, drover.Errorf(drover.KindNotFound, "there is no unfinished run %s", id).WithHint("%s", left)
 	}
 	return LockRunFolder(id, path)
+}
+
+// HasEnded reports whether the records of an ended run are kept.
+func HasEnded(id string) bool {
+	home, err := StateHome()
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(filepath.Join(EndedHome(home), id, "run.json"))
+	return err == nil
 }
 
 // LockRunFolder locks the folder of a run for this process.

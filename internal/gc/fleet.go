@@ -18,11 +18,16 @@ import (
 
 // run collects the strays of a run, and then removes the run's folder.
 func (g *Collector) run(ctx context.Context, fleet string) error {
+	if daemon.HasEnded(fleet) {
+		g.Said = true
+		fmt.Fprintf(g.Say, "%s has ended and has no instances\n", fleet)
+		return nil
+	}
 	folder, err := daemon.FindRunFolder(fleet)
 	if err != nil && drover.KindOf(err) == drover.KindConflict {
 		if g.Destroy {
 			return drover.Errorf(drover.KindConflict, "%s is still running, so its instances were not destroyed: %v", fleet, err).
-				WithHint("stop it first: Ctrl-C cancels its jobs and destroys its instances")
+				WithHint("stop it first: Ctrl-C requeues its jobs and destroys its instances")
 		}
 		g.Said = true
 		fmt.Fprintf(g.Say, "%s is still running and is left alone: %v\n", fleet, err)

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,14 +120,20 @@ func (t *times) moment(text string) (time.Duration, error) {
 }
 
 // span parses a number of seconds, or a duration such as 90s or 1h30m.
-func span(text string) (d time.Duration, err error) {
-	if s, numeric := strconv.ParseFloat(text, 64); numeric == nil && s >= 0 && s <= longest.Seconds() {
-		return seconds(s), nil
+func span(text string) (time.Duration, error) {
+	s, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		var d time.Duration
+		d, err = time.ParseDuration(text)
+		s = d.Seconds()
 	}
-	if d, err = time.ParseDuration(text); err != nil || d < 0 || d > longest {
+	switch {
+	case err != nil || math.IsNaN(s) || s > longest.Seconds():
 		return 0, errors.New(quoted(text) + " is neither a number of seconds nor a duration (write, for example, 90s)")
+	case s < 0:
+		return 0, errors.New(quoted(text) + " is negative")
 	}
-	return d, nil
+	return seconds(s), nil
 }
 
 func size(text string) (drover.Bytes, error) {

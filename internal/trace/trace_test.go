@@ -104,6 +104,7 @@ func TestFaults(t *testing.T) {
 		"a column that is given twice": {"a.csv", "submit,runtime,vcpus,vcpus\n", `a.csv:1:22: column vcpus is given twice`},
 		"a line that is short":         {"a.csv", "submit,runtime,vcpus\n1,2\n", "a.csv:2:1: wrong number of fields"},
 		"a time that is none":          {"a.csv", "submit,runtime,vcpus\n1,soon,1\n", `a.csv:2:3: runtime: "soon" is neither a number of seconds`},
+		"a negative time":              {"a.csv", "submit,runtime,vcpus\n1,-1,1\n", `a.csv:2:3: runtime: "-1" is negative`},
 		"a time before all others":     {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n2026-03-01T13:00:00Z,1,1\n", "a.csv:3:1: submit: it is earlier than the first job's submit time"},
 		"times of two kinds":           {"a.csv", "submit,runtime,vcpus\n2026-03-01T14:00:00Z,1,1\n5,1,1\n", "a.csv:3:1: submit: either all jobs have dates, or none do"},
 		"no vCPU":                      {"a.csv", "submit,runtime,vcpus\n1,2,0\n", "a.csv:2:5: vcpus: it is not between"},
