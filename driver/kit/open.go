@@ -24,7 +24,7 @@ import (
 // its Default and Check.
 func Begin(o *driver.Options, longest int, own any) error {
 	if len(o.Fleet) > longest || !plain(o.Fleet) {
-		return drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id, which has up to %d letters, digits and dashes", o.Name, o.Fleet, longest)
+		return drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id (up to %d letters, digits and dashes)", o.Name, o.Fleet, longest)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

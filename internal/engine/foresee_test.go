@@ -28,7 +28,7 @@ func TestForesee(t *testing.T) {
 			"destroy 1 web c/c: pool web has a new template; replace 10 web c/a: pool web has a new template; replace 10 web c/b: pool web has a new template; " +
 				"replace 9 web c/c: pool web has a new template; create 1 web c/a; create 1 web c/c"},
 		{"a zone that is taken out drains, in steps", func(s *engine.Settings) { s.Pools[0].Zones = []string{"a", "b"} },
-			"destroy 1 web c/c: its zone is no longer one of pool web; replace 9 web c/c: its zone is no longer one of pool web; create 5 web c/a; create 5 web c/b"},
+			"destroy 1 web c/c: its zone no longer belongs to pool web; replace 9 web c/c: its zone no longer belongs to pool web; create 5 web c/a; create 5 web c/b"},
 		{"so does a pool, at once", func(s *engine.Settings) { s.Pools = nil },
 			"destroy 10 web c/a: pool web is no longer configured; destroy 10 web c/b: pool web is no longer configured; destroy 10 web c/c: pool web is no longer configured"},
 		{"more than the cloud may have wait", func(s *engine.Settings) { s.Pools[0].Count, s.Clouds[0].MaxInstances = 40, 31 },

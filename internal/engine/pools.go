@@ -390,7 +390,7 @@ func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
 	case pool.Aged:
 		return e.verdict(drover.ReasonAge, "it is older than the %v that pool %s allows", p.spec.MaxAge, p.Name)
 	case pool.Misplaced:
-		return e.verdict(drover.ReasonPool, "its zone is no longer one of pool %s", p.Name)
+		return e.verdict(drover.ReasonPool, "its zone no longer belongs to pool %s", p.Name)
 	case pool.Unkept:
 		return e.verdict(drover.ReasonPool, "pool %s keeps %s stopped", p.Name, countOf(p.spec.Stopped, "instance"))
 	case pool.Unbalance:
