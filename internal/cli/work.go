@@ -127,7 +127,7 @@ func (f *jobFlags) refuseFile(args []string) error {
 	case info.IsDir():
 		return drover.Errorf(drover.KindInvalid, "%s is a folder, not a batch", args[0]).WithHint("the name of a batch file ends in .yaml")
 	}
-	return drover.Errorf(drover.KindInvalid, "%s is not a batch file: their names end in .yaml", args[0]).
+	return drover.Errorf(drover.KindInvalid, "%s is not a batch file: its name does not end in .yaml", args[0]).
 		WithHint("to run it as a command, use -- %s; for a local file, also add --input %s", args[0], args[0])
 }
 

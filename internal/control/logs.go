@@ -44,7 +44,7 @@ func (c *Controller) attemptLog(ctx context.Context, job drover.Job, r drover.Lo
 	case r.Follow:
 		return nil, drover.Errorf(drover.KindInvalid, "follow and attempt cannot be used together")
 	case at < 0:
-		return nil, drover.Errorf(drover.KindNotFound, "job %v has had no attempt %d", r.Job, r.Attempt).WithHint("drover jobs %v lists them", r.Job)
+		return nil, drover.Errorf(drover.KindNotFound, "job %v has no attempt %d", r.Job, r.Attempt).WithHint("drover jobs %v lists them", r.Job)
 	case at == len(job.Attempts)-1:
 		return nil, nil
 	}

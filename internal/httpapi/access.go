@@ -226,7 +226,7 @@ func (rt route) permitsAttempt(self drover.AttemptID, path string) error {
 
 // needs returns the error for an identity whose role is too low.
 func needs(role drover.Role, id drover.Identity) error {
-	return drover.Errorf(drover.KindForbidden, "this needs the role %s, and this token has %s", role, id.Role).
+	return drover.Errorf(drover.KindForbidden, "this needs the role %s, but this token has %s", role, id.Role).
 		WithHint("an administrator creates one with drover token create --role %s", role)
 }
 

@@ -24,7 +24,7 @@ func (c *Client) Submit(ctx context.Context, s drover.Submission) (receipt drove
 	put(q.query, "user", s.Batch.User)
 	if s.Key != "" {
 		if len(s.Key) > maxKey || strings.ContainsFunc(s.Key, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return receipt, drover.Errorf(drover.KindInvalid, "%q cannot be the key of a submission", cut(s.Key)).WithHint("use at most 255 printable ASCII characters")
+			return receipt, drover.Errorf(drover.KindInvalid, "%q is not a valid submission key", cut(s.Key)).WithHint("use at most 255 printable ASCII characters")
 		}
 		q.header = http.Header{"Idempotency-Key": {s.Key}}
 	}

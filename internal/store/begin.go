@@ -154,7 +154,7 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	}
 	st.Spending, err = collect(ctx, tx, readDocument[engine.Spending], `SELECT engine FROM spending ORDER BY scope`)
 	if err != nil {
-		return fmt.Errorf("reading past spending: %w", err)
+		return fmt.Errorf("loading past spending: %w", err)
 	}
 	st.Pools, err = collect(ctx, tx, readDocument[engine.PoolRow], `SELECT engine FROM pools ORDER BY name`)
 	if err != nil {

@@ -259,7 +259,7 @@ func (s *Store) doing(ctx context.Context, what string, err error) error {
 // damaged adds what was being done, and a hint if SQLite cannot read the records.
 func damaged(what string, err error) error {
 	if c := sqliteCode(err); c == sqlitelib.SQLITE_CORRUPT || c == sqlitelib.SQLITE_NOTADB {
-		return drover.Errorf(drover.KindInternal, "%s: the records are damaged: %v", what, err).WithHint("restore a backup; then drover gc lists instances that it does not know")
+		return drover.Errorf(drover.KindInternal, "%s: the records are damaged: %v", what, err).WithHint("restore a backup, then run drover gc to list unknown instances")
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
