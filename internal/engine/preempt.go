@@ -8,13 +8,15 @@ import (
 	"drover"
 	"drover/internal/engine/budget"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/pool"
 	"drover/internal/engine/verdict"
 )
 
 // If no instance may be added for waiting work, others are stopped for it: idle ones, since waiting work was placed
 // first and cannot use them, and coming ones reserved for lower priorities. Instances that could serve the work are not
 // stopped, nor more than it needs, and never one that runs something (BEHAVIOUR D18). Coming instances for work of
-// equal priority stay, so that two kinds of work do not take the fleet from each other in turns.
+// equal priority stay, so that two kinds of work do not take the fleet from each other in turns. Pools that a limit keeps
+// from their size get the place of idle instances only.
 
 // preempt stops instances so that others can be created for unschedulable groups.
 func (e *Engine) preempt() {
@@ -32,6 +34,16 @@ func (e *Engine) preempt() {
 				e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to job %s, which has priority %d", g.Jobs[0].Name, g.Key.Priority))
 				victims = slices.DeleteFunc(victims, func(o *fleet.Member) bool { return o == in })
 			}
+		}
+	}
+	idle := slices.DeleteFunc(victims, func(in *fleet.Member) bool { return in.State != drover.InstanceIdle })
+	for _, p := range e.pools.list {
+		if p.Reason.Cause != verdict.Limit {
+			continue
+		}
+		for _, in := range e.helpful(idle, e.usable(p, pool.Place{}), p.short) {
+			e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to pool %s, which has too few instances", p.Name))
+			idle = slices.DeleteFunc(idle, func(o *fleet.Member) bool { return o == in })
 		}
 	}
 }
@@ -87,24 +99,33 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 	if len(lower) == 0 {
 		return nil
 	}
-	able, left := slices.Collect(e.rentableFor(g)), e.limitsLeft()
-	helps := func(in *fleet.Member) bool {
-		return slices.ContainsFunc(able, func(o drover.Offering) bool {
-			return (in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0) && left.Clears(e.countsAs(in), o)
-		})
-	}
-	most := 0
+	able, most := slices.Collect(e.rentableFor(g)), 0
 	for _, o := range able {
 		most = max(most, o.Type.Resources.Times(g.Key.Shape.Need, g.unreserved()))
 	}
 	if most == 0 {
 		return nil
 	}
-	if lower = slices.DeleteFunc(lower, func(in *fleet.Member) bool { return !helps(in) }); len(lower) == 0 {
+	return e.helpful(lower, able, (g.unreserved()+most-1)/most)
+}
+
+// helpful returns the first victims whose end lets the limits admit this many instances of the offerings.
+func (e *Engine) helpful(victims []*fleet.Member, able []drover.Offering, need int) (some []*fleet.Member) {
+	left := e.limitsLeft()
+	helps := func(in *fleet.Member) bool {
+		return slices.ContainsFunc(able, func(o drover.Offering) bool {
+			return (in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0) && left.Clears(e.countsAs(in), o)
+		})
+	}
+	for _, in := range victims {
+		if helps(in) {
+			some = append(some, in)
+		}
+	}
+	if len(some) == 0 {
 		return nil
 	}
-	need := (g.unreserved()+most-1)/most - e.countLeaving(helps)
-	return lower[:min(max(need, 0), len(lower))]
+	return some[:min(max(need-e.countLeaving(helps), 0), len(some))]
 }
 
 // rentableFor yields the unblocked offerings that fit the group's jobs.
