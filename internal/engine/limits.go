@@ -186,8 +186,8 @@ func (e *Engine) limitsUsers() bool {
 	return e.s.Settings.Users != (UserLimits{}) && e.life().Sharing == drover.ShareUser
 }
 
-// userLimit returns what a user may still rent. An instance that is being created counts as its largest candidate, since
-// its cloud may choose any.
+// userLimit returns what a user may still rent. An instance that is being created counts as its largest candidate,
+// since its cloud may choose any.
 func (e *Engine) userLimit(mark string) drover.Limit {
 	has := e.fleet.Owned(mark)
 	for _, in := range e.fleet.Census().Creating {
