@@ -39,7 +39,6 @@ type poolOf struct {
 	offer   *drover.Offering // the least that the next node has
 	offered int              // the market revision for which that holds
 	inUse   int              // with a ratio: instances in use when seen was set
-	short   int              // how many more it needs, as of its last plan
 	settled bool             // nothing to do until revision changes, or next
 	seen    int              // the revision for which that holds
 	next    drover.Time      // 0: never
@@ -405,12 +404,10 @@ func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
 
 // recordPoolState records why a pool differs from its size, and reports when it stops replacing outdated instances.
 func (e *Engine) recordPoolState(p *poolOf, in pool.Input, plan pool.Plan, closed closings) {
-	p.short = plan.Short
 	outdated := slices.ContainsFunc(in.Views, func(v pool.View) bool { return !v.Going && v.Template != "" && v.Template != p.spec.Template })
 	switch {
 	case plan.Short > 0:
 		e.setPoolReason(p, e.whyShort(p, countOf(plan.Short, "instance"), closed))
-		e.needsPreempting = e.needsPreempting || p.Reason.Cause == verdict.Limit
 	case plan.ShortStopped > 0:
 		e.setPoolReason(p, e.whyShort(p, countOf(plan.ShortStopped, "stopped instance"), closed))
 	case p.CannotStop.Cause != "":

@@ -8,15 +8,13 @@ import (
 	"drover"
 	"drover/internal/engine/budget"
 	"drover/internal/engine/fleet"
-	"drover/internal/engine/pool"
 	"drover/internal/engine/verdict"
 )
 
 // If no instance may be added for waiting work, others are stopped for it: idle ones, since waiting work was placed
 // first and cannot use them, and coming ones reserved for lower priorities. Instances that could serve the work are not
 // stopped, nor more than it needs, and never one that runs something (BEHAVIOUR D18). Coming instances for work of
-// equal priority stay, so that two kinds of work do not take the fleet from each other in turns. For a pool that a
-// limit keeps from its size, only idle instances are stopped.
+// equal priority stay, so that two kinds of work do not take the fleet from each other in turns.
 
 // preempt stops instances so that others can be created for unschedulable groups.
 func (e *Engine) preempt() {
@@ -34,16 +32,6 @@ func (e *Engine) preempt() {
 				e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to job %s, which has priority %d", g.Jobs[0].Name, g.Key.Priority))
 				victims = slices.DeleteFunc(victims, func(o *fleet.Member) bool { return o == in })
 			}
-		}
-	}
-	idle := slices.DeleteFunc(victims, func(in *fleet.Member) bool { return in.State != drover.InstanceIdle })
-	for _, p := range e.pools.list {
-		if p.Reason.Cause != verdict.Limit {
-			continue
-		}
-		for _, in := range e.helpful(idle, e.usable(p, pool.Place{}), p.short) {
-			e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to pool %s, which has too few instances", p.Name))
-			idle = slices.DeleteFunc(idle, func(o *fleet.Member) bool { return o == in })
 		}
 	}
 }
