@@ -81,15 +81,28 @@ func descendants() ([]int, error) {
 // withDescendants returns the picked processes and all their descendants, without this process and without those that
 // have ended.
 func withDescendants(all []process, pick func(process) bool) []int {
-	children := map[int][]process{}
-	var queue []process
+	return childrenOf(all).below(slices.DeleteFunc(slices.Clone(all), func(p process) bool { return !pick(p) }))
+}
+
+// Table is the process table at one moment: the children of each process.
+type Table map[int][]process
+
+// ReadTable returns this host's process table. It leaves out a process that ends during the read.
+func ReadTable() (Table, error) {
+	all, err := processes()
+	return childrenOf(all), err
+}
+
+func childrenOf(all []process) Table {
+	t := Table{}
 	for _, p := range all {
-		children[p.parent] = append(children[p.parent], p)
-		if pick(p) {
-			queue = append(queue, p)
-		}
+		t[p.parent] = append(t[p.parent], p)
 	}
-	var pids []int
+	return t
+}
+
+// below returns these processes and all their descendants, as withDescendants does.
+func (t Table) below(queue []process) (pids []int) {
 	seen := map[int]bool{os.Getpid(): true}
 	for len(queue) > 0 {
 		p := queue[0]
@@ -98,7 +111,7 @@ func withDescendants(all []process, pick func(process) bool) []int {
 			continue
 		}
 		seen[p.pid] = true
-		queue = append(queue, children[p.pid]...)
+		queue = append(queue, t[p.pid]...)
 		if !p.zombie {
 			pids = append(pids, p.pid)
 		}
@@ -106,40 +119,38 @@ func withDescendants(all []process, pick func(process) bool) []int {
 	return pids
 }
 
-// Table is the process table at one moment.
-type Table []process
-
-// ReadTable returns this host's process table. It leaves out a process that ends during the read.
-func ReadTable() (Table, error) { return processes() }
-
-// Catch reports whether a live descendant of a process catches a signal, or may: one whose state cannot be read counts.
-// If inner is set, the process's own children do not count.
-func (t Table) Catch(pid int, sig unix.Signal, inner bool) bool {
-	above := map[int]bool{pid: true}
+// Handle reports whether a live descendant of a process handles a signal, or may: it has a handler, or it blocks the
+// signal, as a program does that waits for it with sigwait or signalfd. One whose state cannot be read counts. If inner
+// is set, the process's own children do not count.
+func (t Table) Handle(pid int, sig unix.Signal, inner bool) bool {
+	first := slices.Clone(t[pid])
 	if inner {
-		for _, p := range t {
-			if p.parent == pid {
-				above[p.pid] = true
-			}
+		first = nil
+		for _, child := range t[pid] {
+			first = append(first, t[child.pid]...)
 		}
 	}
-	below := withDescendants(t, func(p process) bool { return above[p.parent] && !above[p.pid] })
-	return slices.ContainsFunc(below, func(pid int) bool { return catches(pid, sig) })
+	return slices.ContainsFunc(t.below(first), func(pid int) bool { return handles(pid, sig) })
 }
 
-// catches reads the mask of caught signals from /proc/PID/status. A process that has ended catches nothing.
-func catches(pid int, sig unix.Signal) bool {
+// handles reads from /proc/PID/status which signals are caught or blocked. A process that has ended handles nothing.
+func handles(pid int, sig unix.Signal) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return false
 	}
+	masks := 0
 	for line := range bytes.Lines(status) {
-		if mask, ok := bytes.CutPrefix(line, []byte("SigCgt:")); ok {
-			caught, err := strconv.ParseUint(string(bytes.TrimSpace(mask)), 16, 64)
-			return err != nil || caught>>(sig-1)&1 != 0
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if string(name) == "SigBlk" || string(name) == "SigCgt" {
+			mask, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
+			if err != nil || mask>>(sig-1)&1 != 0 {
+				return true
+			}
+			masks++
 		}
 	}
-	return true
+	return masks < 2
 }
 
 // endInterval is the pause between two rounds of killing.

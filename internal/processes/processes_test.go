@@ -52,7 +52,7 @@ func TestWhatAMarkerFinds(t *testing.T) {
 	})
 }
 
-func TestWhetherATreeCatchesASignal(t *testing.T) {
+func TestWhetherATreeHandlesASignal(t *testing.T) {
 	for _, c := range []struct {
 		script        string
 		any, grandson bool
@@ -61,6 +61,7 @@ func TestWhetherATreeCatchesASignal(t *testing.T) {
 		{"trap : TERM; sleep 60 & while :; do wait; done", true, false},
 		{"(trap : TERM; while :; do sleep 0.1; done) & wait", true, true},
 		{"trap '' TERM; sleep 60 & wait", false, false},
+		{"env --block-signal=TERM sleep 60 & wait", true, true}, // as one that waits for it with sigwait
 	} {
 		tree := exec.Command("sh", "-c", "echo started; "+c.script)
 		out, err := tree.StdoutPipe()
@@ -80,8 +81,9 @@ func TestWhetherATreeCatchesASignal(t *testing.T) {
 				t.Fatal(err)
 			}
 			// This process has other children in other tests, so its table is cut to the tree.
-			table = slices.DeleteFunc(table, func(p process) bool { return p.parent == os.Getpid() && p.pid != tree.Process.Pid })
-			any, grandson = table.Catch(os.Getpid(), unix.SIGTERM, false), table.Catch(os.Getpid(), unix.SIGTERM, true)
+			self := os.Getpid()
+			table[self] = slices.DeleteFunc(table[self], func(p process) bool { return p.pid != tree.Process.Pid })
+			any, grandson = table.Handle(self, unix.SIGTERM, false), table.Handle(self, unix.SIGTERM, true)
 			if !c.any {
 				break
 			}
@@ -90,8 +92,8 @@ func TestWhetherATreeCatchesASignal(t *testing.T) {
 			t.Errorf("%s: %v, and %v below its first process", c.script, any, grandson)
 		}
 		if err := EndAll(t.Context(), func() ([]int, error) {
-			table, err := ReadTable()
-			return withDescendants(table, func(p process) bool { return p.pid == tree.Process.Pid }), err
+			all, err := processes()
+			return withDescendants(all, func(p process) bool { return p.pid == tree.Process.Pid }), err
 		}); err != nil {
 			t.Error(err)
 		}

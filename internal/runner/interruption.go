@@ -29,10 +29,10 @@ const (
 	// lateGrace is an attempt's grace if the orders give none, and the most after the deadline: some is given even
 	// then, since clocks may differ.
 	lateGrace = 10 * time.Second
-	// catchInterval is how often the daemon checks whether a job catches SIGTERM by now, and lastCall is how long before
-	// SIGKILL every job gets SIGTERM.
-	catchInterval = time.Second
-	lastCall      = 2 * time.Second
+	// handlesInterval is how often the daemon checks whether a job handles SIGTERM by now, and lastCall is how long
+	// before SIGKILL every job gets SIGTERM.
+	handlesInterval = time.Second
+	lastCall        = 2 * time.Second
 )
 
 // interruption is the cloud's notice in force.
@@ -131,7 +131,7 @@ func (d *daemon) showLocked(a *attempt, text []byte) {
 	}
 }
 
-// carryOut stops the attempts: one that catches SIGTERM early enough to have its grace, the others at the last moment,
+// carryOut stops the attempts: one that handles SIGTERM early enough to have its grace, the others at the last moment,
 // since the signal would only end them sooner.
 func (d *daemon) carryOut(ctx context.Context, n drover.Notice) {
 	d.mu.Lock()
@@ -144,7 +144,7 @@ func (d *daemon) carryOut(ctx context.Context, n drover.Notice) {
 	kill := s.term.Add(s.grace)
 	told := map[*attempt]bool{}
 	// The deadline is by the wall clock, which may be changed during the wait.
-	for next := s.term; ctx.Err() == nil; next = time.Now().Add(catchInterval) {
+	for next := s.term; ctx.Err() == nil; next = time.Now().Add(handlesInterval) {
 		for ctx.Err() == nil && time.Now().Before(next) {
 			_ = backoff.For(ctx, min(time.Second, time.Until(next)))
 		}
@@ -167,39 +167,42 @@ func (d *daemon) interrupt(ctx context.Context, kill time.Time, told map[*attemp
 	table, err := processes.ReadTable()
 	for _, a := range running {
 		grace := time.Until(kill)
-		if grace > lastCall && err == nil && !a.catchesTerm(table) {
+		if grace > lastCall && err == nil && !a.handlesTerm(table) {
 			left = true
 			continue
 		}
-		told[a] = true
-		d.tellToEnd(ctx, a, max(0, grace))
+		told[a] = d.tellToEnd(ctx, a, max(0, grace))
+		left = left || !told[a]
 	}
 	return left
 }
 
-// tellToEnd stops an attempt that has not ended, unless the notice was withdrawn.
-func (d *daemon) tellToEnd(ctx context.Context, a *attempt, grace time.Duration) {
+// tellToEnd stops an attempt that has not ended, unless the notice was withdrawn. It reports whether that is done: if
+// the order cannot be written, it is tried again.
+func (d *daemon) tellToEnd(ctx context.Context, a *attempt, grace time.Duration) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if ctx.Err() != nil || a.exit != nil {
-		return
+		return true
 	}
-	if err := a.folder.stop(stopOrder{Grace: grace, Cause: drover.CauseInterrupted}); err != nil {
+	err := a.folder.stop(stopOrder{Grace: grace, Cause: drover.CauseInterrupted})
+	if err != nil {
 		d.log.Printf("attempt %v: interrupting it: %v", a.id, err)
 	}
+	return err == nil
 }
 
-// catchesTerm reports whether a process of a running attempt catches SIGTERM, or may.
-func (a *attempt) catchesTerm(table processes.Table) bool {
+// handlesTerm reports whether a process of a running attempt handles SIGTERM, or may.
+func (a *attempt) handlesTerm(table processes.Table) bool {
 	if a.sandbox.Runtime != "" {
 		return true // its processes may be out of sight
 	}
 	pid, err := a.folder.supervisor()
 	isolated := a.sandbox.UID != 0 // then the supervisor's child is ours, and passes the signal on
-	return err != nil || pid == 0 || table.Catch(pid, unix.SIGTERM, isolated)
+	return err != nil || pid == 0 || table.Handle(pid, unix.SIGTERM, isolated)
 }
 
-// schedule is when attempts that catch SIGTERM are told to end, and how long after that all are killed.
+// schedule is when attempts that handle SIGTERM are told to end, and how long after that all are killed.
 type schedule struct {
 	term  time.Time
 	grace time.Duration
