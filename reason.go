@@ -75,7 +75,7 @@ const (
 	ReasonForged       = "forged"       // the instance reported an attempt that it was never given
 	ReasonAge          = "max_age"
 	ReasonUsed         = "used"         // it has run its one job
-	ReasonGivesWay     = "gives_way"    // it gives way to work of higher priority
+	ReasonGivesWay     = "gives_way"    // it gives way to work of higher priority, or to a pool
 	ReasonDraining     = "draining"     // the controller is about to end and starts nothing
 	ReasonPool         = "pool"         // the instance's pool no longer wants it
 	ReasonNeverJoined  = "never_joined" // its node did not join its cluster in time

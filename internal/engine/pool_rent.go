@@ -139,10 +139,7 @@ func (e *Engine) rentable(p *poolOf, d pool.Demand) ([]drover.Offering, *Verdict
 	if d.OnDemand {
 		all = slices.DeleteFunc(all, func(o drover.Offering) bool { return o.Market != drover.OnDemand })
 	}
-	candidates := slices.DeleteFunc(slices.Clone(all), func(o drover.Offering) bool {
-		x := p.exhaustion(pool.Place{Cloud: o.Cloud, Zone: o.Zone})
-		return e.market.BlockOf(o) != nil || e.usedUp(o) || x != nil && x.Until > e.s.Now
-	})
+	candidates := slices.DeleteFunc(slices.Clone(all), func(o drover.Offering) bool { return e.unavailable(p, o) })
 	x := p.exhaustion(d.Place)
 	switch {
 	case len(all) == 0:
@@ -157,7 +154,7 @@ func (e *Engine) rentable(p *poolOf, d pool.Demand) ([]drover.Offering, *Verdict
 	}
 	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.cloudRoom(o.Cloud) == 0 })
 	for i, o := range candidates {
-		candidates[i] = e.withVolume(e.asPaid(o), e.poolDisk(p, o))
+		candidates[i] = e.pricedFor(p, o)
 	}
 	slices.SortStableFunc(candidates, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
 	first := candidates[0]
@@ -174,6 +171,17 @@ func (e *Engine) rentable(p *poolOf, d pool.Demand) ([]drover.Offering, *Verdict
 	}
 	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.beyondBudget(p, o) != nil })
 	return candidates, nil
+}
+
+// unavailable reports whether an offering cannot be rented for a pool now, whatever the limits allow.
+func (e *Engine) unavailable(p *poolOf, o drover.Offering) bool {
+	x := p.exhaustion(pool.Place{Cloud: o.Cloud, Zone: o.Zone})
+	return e.market.BlockOf(o) != nil || e.usedUp(o) || x != nil && x.Until > e.s.Now
+}
+
+// pricedFor returns an offering with the price that a pool's next instance would have.
+func (e *Engine) pricedFor(p *poolOf, o drover.Offering) drover.Offering {
+	return e.withVolume(e.asPaid(o), e.poolDisk(p, o))
 }
 
 // beyondBudget returns the budget that one more of a pool's instances would exceed, its node group's or another; nil if

@@ -249,9 +249,13 @@ func (e *Engine) reconcilePool(p *poolOf) {
 		}
 		if !plan.Asks() {
 			p.settled, p.seen, p.next = plan.Settled, e.pools.revision, plan.Next
-			if e.recordPoolState(p, in, plan, closed); over {
+			e.recordPoolState(p, in, plan, closed)
+			switch {
+			case over:
 				p.settled = false
 				e.setPoolReason(p, e.verdict(drover.ReasonBudget, "the budget is used up"))
+			case plan.Short > 0 && p.Reason.Cause == verdict.Limit:
+				e.makeRoom(p, plan.Short)
 			}
 			return
 		}

@@ -8,13 +8,15 @@ import (
 	"drover"
 	"drover/internal/engine/budget"
 	"drover/internal/engine/fleet"
+	"drover/internal/engine/pool"
 	"drover/internal/engine/verdict"
 )
 
 // If no instance may be added for waiting work, others are stopped for it: idle ones, since waiting work was placed
 // first and cannot use them, and coming ones reserved for lower priorities. Instances that could serve the work are not
 // stopped, nor more than it needs, and never one that runs something (BEHAVIOUR D18). Coming instances for work of
-// equal priority stay, so that two kinds of work do not take the fleet from each other in turns.
+// equal priority stay, so that two kinds of work do not take the fleet from each other in turns. For a pool that is
+// short of instances, only idle ones are stopped.
 
 // preempt stops instances so that others can be created for unschedulable groups.
 func (e *Engine) preempt() {
@@ -69,6 +71,38 @@ func (e *Engine) victimsFor(g *group, victims []*fleet.Member) []*fleet.Member {
 		return e.victimsForBudget(g, lower)
 	}
 	return nil
+}
+
+// makeRoom stops the queue's idle instances for a pool that a limit on the number of instances keeps from its size: no
+// more than it is short of, and only if it could rent something then.
+func (e *Engine) makeRoom(p *poolOf, short int) {
+	if len(e.fleet.Index().Idle) == 0 {
+		return
+	}
+	left := e.limitsLeft()
+	able := slices.DeleteFunc(e.usable(p, pool.Place{}), func(o drover.Offering) bool {
+		return e.limits(o.Cloud).Leaving || e.unavailable(p, o) || left.Passed(o) != nil || e.beyondBudget(p, e.pricedFor(p, o)) != nil
+	})
+	full := e.room() == 0
+	if slices.ContainsFunc(able, func(o drover.Offering) bool { return !full && e.cloudRoom(o.Cloud) > 0 }) {
+		return // the limit is not what stops it
+	}
+	helps := func(in *fleet.Member) bool {
+		return slices.ContainsFunc(able, func(o drover.Offering) bool {
+			return in.Cloud == o.Cloud || full && e.cloudRoom(o.Cloud) > 0
+		})
+	}
+	for _, in := range e.fleet.Index().Ending {
+		if helps(in) {
+			short--
+		}
+	}
+	for _, in := range e.victims() {
+		if short > 0 && in.State == drover.InstanceIdle && helps(in) {
+			e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to pool %s, which has too few instances", p.Name))
+			short--
+		}
+	}
 }
 
 // countLeaving counts the instances that are already being preempted and whose end helps too.
