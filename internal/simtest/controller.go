@@ -25,6 +25,8 @@ type controller struct {
 	decides  drover.Time     // when the write now being committed was decided
 	planned  drover.Time     // when the last plan came
 
+	offered map[string]drover.Time // when each cloud's types first came
+
 	until  drover.Time // it is stopped, or waits for its disk, until then
 	looks  drover.Time // since when it has been looking without a gap; by its own clock
 	drains bool        // it was told to drain
@@ -54,7 +56,7 @@ type controller struct {
 func (w *World) boot() {
 	w.lives++
 	c := &controller{
-		w: w, life: w.lives, born: w.now, links: map[int64]*vm{}, lists: map[string]int64{}, prices: map[string]*pricesTold{}, calls: map[int64]string{}, accepted: map[int64]*vm{}, lack: map[int64][]*vm{}, noCreate: map[string]drover.Time{},
+		w: w, life: w.lives, born: w.now, links: map[int64]*vm{}, lists: map[string]int64{}, prices: map[string]*pricesTold{}, offered: map[string]drover.Time{}, calls: map[int64]string{}, accepted: map[int64]*vm{}, lack: map[int64][]*vm{}, noCreate: map[string]drover.Time{},
 		noList: map[string]drover.Time{}, impostor: map[int64]bool{}, cries: map[int64]drover.Time{},
 	}
 	state := w.Disk.Begin()
@@ -159,8 +161,13 @@ func (c *controller) step(events []engine.Event) {
 	w.Events += len(events)
 	c.alone = len(events) == 1
 	for _, ev := range events {
-		if _, is := ev.Body.(engine.Solved); is {
+		switch b := ev.Body.(type) {
+		case engine.Solved:
 			c.planned = ev.At
+		case engine.Offered:
+			if _, known := c.offered[b.Cloud]; !known && b.Err == nil {
+				c.offered[b.Cloud] = ev.At
+			}
 		}
 		c.answered(ev.Body)
 	}

@@ -152,9 +152,9 @@ func (w *World) constrained() bool {
 	})
 }
 
-// knows reports whether the controller has a cloud's offerings.
+// knows reports whether the controller has a cloud's offerings, and had them when it decided what is now written.
 func (c *controller) knows(cloud string) bool {
-	return slices.ContainsFunc(c.loop.Engine.State().Clouds, func(o engine.Cloud) bool { return o.Name == cloud && o.Known })
+	return c.offered[cloud] < c.decides && slices.ContainsFunc(c.loop.Engine.State().Clouds, func(o engine.Cloud) bool { return o.Name == cloud && o.Known })
 }
 
 // poolPlaces returns where a pool may have instances.
