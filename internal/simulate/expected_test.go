@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -42,34 +43,48 @@ func logNormal(dice *rand.Rand, median time.Duration, spread float64) time.Durat
 	return time.Duration(min(d, float64(10_000*time.Hour))).Round(time.Millisecond) + time.Second
 }
 
+// costOfFirstBatches returns what batches of 300 jobs at once cost, each the first that Drover ever gets.
+func costOfFirstBatches(t testing.TB, seeds uint64, x Expected, wrong float64) (all float64) {
+	for seed := range seeds {
+		in := input(seed, 0)
+		in.Trace, in.Expected = batch(seed, 300, 0, wrong), x
+		in.Models.Interrupted = 0 // with so few jobs, luck would decide
+		all += whole(t, in, Drover).Cost
+	}
+	return all
+}
+
 func TestWhatIsLikelyToEndTogetherIsRentedTogether(t *testing.T) {
-	seeds := uint64(2)
-	if testing.Short() {
-		seeds = 1
-	}
-	cost := func(x Expected, wrong float64) (all float64) {
-		for seed := range seeds {
-			in := input(seed, 0)
-			in.Trace, in.Expected = batch(seed, 300, 0, wrong), x
-			in.Models.Interrupted = 0 // with so few jobs, luck would decide
-			all += whole(t, in, Drover).Cost
-		}
-		return all
-	}
-	unknown := cost(ExpectNothing, 0)
+	const seeds = 4
+	unknown := costOfFirstBatches(t, seeds, ExpectNothing, 0)
 	for _, c := range []struct {
 		name  string
 		wrong float64
 		most  float64 // of the cost when nothing is known
 	}{
 		{"which costs less when guesses are right", 0, 0.999},
-		{"which costs a tenth more at most when the first guesses ever are three times too long or too short", math.Log(3), 1.1},
+		{"which costs little more when the first guesses ever are three times too long or too short", math.Log(3), 1.03},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if known := cost(AsRequested, c.wrong); known > c.most*unknown {
+			if known := costOfFirstBatches(t, seeds, AsRequested, c.wrong); known > c.most*unknown {
 				t.Errorf("$%.2f, and $%.2f when nothing is known", known, unknown)
 			}
 		})
+	}
+}
+
+// BenchmarkFirstEstimates measures what the first estimates ever save or cost, over sixteen batches.
+func BenchmarkFirstEstimates(b *testing.B) {
+	run := func(name string, x Expected, wrong float64) {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				b.ReportMetric(costOfFirstBatches(b, 16, x, wrong), "usd")
+			}
+		})
+	}
+	run("not known", ExpectNothing, 0)
+	for _, factor := range []float64{1, 1.4, 2, 3} {
+		run(fmt.Sprintf("off by %v", factor), AsRequested, math.Log(factor))
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // whole simulates and checks that every job finishes.
-func whole(t *testing.T, in Input, p Policy) *Result {
+func whole(t testing.TB, in Input, p Policy) *Result {
 	t.Helper()
 	r, err := Run(t.Context(), in, p)
 	if err != nil {
