@@ -83,14 +83,13 @@ func (e *Engine) created(b Created) {
 
 // accepted starts an instance's bill, and its boot unless it is already being destroyed.
 func (e *Engine) accepted(in *fleet.Member) {
-	in.Created, in.Known, in.Candidates = cmp.Or(in.Created, e.s.Now), e.s.Now, nil
-	e.fleet.Revise(in)
+	e.chosen(in, nil)
+	in.Created, in.Known = cmp.Or(in.Created, e.s.Now), e.s.Now
 	in.Silent, in.Tried = e.s.Now, false
 	e.ease(in)
 	e.endProbe(in)
 	e.hasCapacity(in)
 	e.priceAnew(in)
-	e.needsPlan = e.needsPlan || len(e.limits(in.Cloud).Limits) > 0 // its other candidates no longer count against limits
 	e.fire(drover.HookCreated, in, e.verdict(drover.ReasonBooting, "%s", in.Where()))
 	if in.State == drover.InstanceCreating {
 		in.Reason = in.Remark()
@@ -104,6 +103,15 @@ func (e *Engine) accepted(in *fleet.Member) {
 	}
 	e.touchCreating(in.Cloud)
 	e.touch(in)
+}
+
+// chosen sets the candidates that are left of an instance's. The others no longer count against limits.
+func (e *Engine) chosen(in *fleet.Member, left []drover.Offering) {
+	if len(in.Candidates) > 1 && (len(e.limits(in.Cloud).Limits) > 0 || e.limitsUsers()) {
+		e.needsPlan = true
+	}
+	in.Candidates = left
+	e.fleet.Revise(in)
 }
 
 // stop starts an instance's destruction.

@@ -186,19 +186,9 @@ func (e *Engine) limitsUsers() bool {
 	return e.s.Settings.Users != (UserLimits{}) && e.life().Sharing == drover.ShareUser
 }
 
-// userLimit returns what a user may still rent. An instance that is being created counts as its largest candidate,
-// since its cloud may choose any.
+// userLimit returns what a user may still rent.
 func (e *Engine) userLimit(mark string) drover.Limit {
-	has := e.fleet.Owned(mark)
-	for _, in := range e.fleet.Census().Creating {
-		if in.Owner == mark {
-			largest := slices.MaxFunc(in.Candidates, func(a, b drover.Offering) int {
-				return cmp.Compare(a.Type.Resources.CPU, b.Type.Resources.CPU)
-			})
-			has.CPU += max(0, largest.Type.Resources.CPU-in.Resources.CPU)
-		}
-	}
-	l, u := drover.Limit{}, e.s.Settings.Users
+	has, l, u := e.fleet.Owned(mark), drover.Limit{}, e.s.Settings.Users
 	if u.Instances > 0 {
 		l.Instances = new(max(0, u.Instances-has.Instances))
 	}

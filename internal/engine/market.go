@@ -152,9 +152,8 @@ func (e *Engine) dropBlockedCandidates(in *fleet.Member) bool {
 	if len(left) == 0 || len(left) == len(in.Candidates) {
 		return len(left) == 0
 	}
-	in.Candidates = left
 	in.Become(left[0])
-	e.fleet.Revise(in)
+	e.chosen(in, left)
 	e.writeInstance(in)
 	return false
 }

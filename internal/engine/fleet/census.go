@@ -34,7 +34,7 @@ func (k *Kind) One() *Member { return k.members[0] }
 // Len returns how many instances are of the kind.
 func (k *Kind) Len() int { return len(k.members) }
 
-// Owned is the size of one owner's instances.
+// Owned is the size of one owner's instances. One that is being created counts as its largest candidate.
 type Owned struct {
 	Instances int
 	CPU       drover.MilliCPU
@@ -50,6 +50,7 @@ type kindKey struct {
 	market      drover.Market
 	price       drover.Money
 	has, grown  drover.Resources
+	mostCPU     drover.MilliCPU // of the candidates, since its cloud may choose any
 	owner       string
 	sharing     drover.Sharing
 	once, used  bool
@@ -59,7 +60,16 @@ type kindKey struct {
 }
 
 func (in *Member) kindKey() kindKey {
-	return kindKey{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.Expanded(), in.Owner, in.Sharing, in.UseOnce, in.Used && in.Owner == "", in.NoJobs, len(in.Candidates) > 0, in.State == drover.InstanceStopping}
+	return kindKey{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.Expanded(), in.mostCPU(), in.Owner, in.Sharing, in.UseOnce, in.Used && in.Owner == "", in.NoJobs, len(in.Candidates) > 0, in.State == drover.InstanceStopping}
+}
+
+// mostCPU returns the CPUs of the largest of an instance's candidates; its own once its cloud has chosen.
+func (in *Member) mostCPU() drover.MilliCPU {
+	most := in.Resources.CPU
+	for i := range in.Candidates {
+		most = max(most, in.Candidates[i].Type.Resources.CPU)
+	}
+	return most
 }
 
 // counted records how an instance is counted in the census.
@@ -130,7 +140,7 @@ func (c *Census) uncount(in *Member) {
 // own adds n instances of a kind to what their owner has.
 func (c *Census) own(key kindKey, n int) {
 	o := c.owned[key.owner]
-	o = Owned{o.Instances + n, o.CPU + drover.MilliCPU(n)*key.has.CPU}
+	o = Owned{o.Instances + n, o.CPU + drover.MilliCPU(n)*key.mostCPU}
 	if c.owned[key.owner] = o; o.Instances == 0 {
 		delete(c.owned, key.owner)
 	}
