@@ -70,7 +70,7 @@ type runRow struct {
 
 var runListing = listing[runRow]{
 	name: func(r runRow) string { return r.Run },
-	none: "there is no run to resume",
+	none: "there is no run to resume or rerun",
 	columns: []column[runRow]{
 		{title: "RUN", text: func(r runRow) string { return r.Run }},
 		{title: "BATCH", text: func(r runRow) string { return r.Batch }},

@@ -49,19 +49,23 @@ func (d *daemon) note(err error) {
 	d.fleet.Controller.Refuse(why)
 }
 
-// onOneLine renders an error on one line, with the hints of faults in parentheses.
+// onOneLine renders an error on one line, with hints in parentheses.
 func onOneLine(err error) string {
+	with := func(text, hint string) string {
+		if hint == "" {
+			return text
+		}
+		return text + " (" + hint + ")"
+	}
 	var faults config.Faults
 	if !errors.As(err, &faults) {
-		return err.Error()
+		return with(err.Error(), drover.AsError(err, drover.KindInvalid).Hint)
 	}
 	var all []string
 	for _, f := range faults {
 		hint := f.Hint
-		if f.Hint = ""; hint != "" {
-			hint = " (" + hint + ")"
-		}
-		all = append(all, f.String()+hint)
+		f.Hint = ""
+		all = append(all, with(f.String(), hint))
 	}
 	return strings.Join(all, "; ")
 }
