@@ -532,6 +532,18 @@ func TestOtherCommands(t *testing.T) {
 		}
 		droverCommand(t, "doctor", "-c", file).want(t, 1, "fault  configuration  "+file+":3:8: command is missing", "")
 	})
+	t.Run("doctor reports a configuration's faults once, each on its own line", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "drover.yaml")
+		text := "version: 1\nstate: state.db\nclouds: {}\nfleets: lab\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := droverCommand(t, "doctor", "-c", file)
+		r.want(t, 1, "\n                      "+file+":4:1: unknown key", "")
+		if n := strings.Count(r.out, ":2:8: "); n != 1 || strings.Contains(r.out, "controller") {
+			t.Errorf("%s", r.out)
+		}
+	})
 	t.Run("gc asks no controller of another fleet", func(t *testing.T) {
 		a := &app{connect: func(context.Context) (drover.Service, error) { return &fakeController{}, nil }}
 		if _, err := a.askController(t.Context(), "other"); drover.KindOf(err) != drover.KindConflict {

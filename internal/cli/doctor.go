@@ -81,8 +81,8 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 	faults := 0
 	for _, one := range checks {
 		text, err := one.check()
-		if text == "" && err == nil {
-			continue // nothing to check
+		if text == "" && err == nil || one.name != "configuration" && err != nil && wrong != nil && err.Error() == wrong.Error() {
+			continue // there is nothing to check, or it was reported with the configuration
 		}
 		found := finding{Check: one.name, OK: err == nil, Text: text}
 		if err != nil {
@@ -113,7 +113,11 @@ func (a *app) showFinding(f finding) {
 	}
 	t := table{out: a.out, color: a.color, right: make([]bool, 3), widths: []int{5, 13, 0}}
 	var b strings.Builder
-	t.line(&b, []cell{{verdict, tint}, {text: f.Check}, {text: drover.Sanitize(f.Text)}})
+	first, others, _ := strings.Cut(f.Text, "\n")
+	t.line(&b, []cell{{verdict, tint}, {text: f.Check}, {text: drover.Sanitize(first)}})
+	for line := range strings.Lines(others) {
+		fmt.Fprintf(&b, "%22s%s\n", "", drover.Sanitize(strings.TrimSuffix(line, "\n")))
+	}
 	fmt.Fprint(a.out, b.String())
 	if f.Hint != "" {
 		fmt.Fprintf(a.out, "       hint: %s\n", drover.Sanitize(f.Hint))
@@ -141,7 +145,7 @@ func (a *app) checkedConfig(ctx context.Context) (*config.Config, error) {
 
 func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (string, error) {
 	if wrong != nil {
-		return "", nil // reported with the configuration
+		return "", nil
 	}
 	offerings, _, err := a.offeringsOf(ctx, c)
 	if err != nil {
