@@ -63,7 +63,7 @@ func TestACloudThatDescribesPasses(t *testing.T) {
 
 func TestAnErrorSaysWhatWasListed(t *testing.T) {
 	err := find(t, "repeating a create request").Run(t.Context(), harness(time.Second, injecting(middleware.MethodCreate, middleware.Trouble{Double: 1})))
-	if err == nil || !strings.Contains(err.Error(), "waiting until the list by map[") || strings.Count(err.Error(), "suite/check-") != 2 {
+	if err == nil || !strings.Contains(err.Error(), "waiting until the list by tags map[") || strings.Count(err.Error(), "suite/check-") != 2 {
 		t.Errorf("got %v", err)
 	}
 }

@@ -211,7 +211,7 @@ func (t *trial) eventually(ctx context.Context, what string, ask func(context.Co
 
 // listed waits until the list by these tags contains exactly this many instances.
 func (t *trial) listed(ctx context.Context, tags map[string]string, n int) (map[string]driver.Instance, error) {
-	what := fmt.Sprintf("the list by %v has the length %d", tags, n)
+	what := fmt.Sprintf("the list by tags %v has %d instances", tags, n)
 	return t.untilListed(ctx, what, tags, func(all map[string]driver.Instance) (bool, error) { return len(all) == n, nil })
 }
 

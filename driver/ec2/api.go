@@ -252,7 +252,7 @@ func decode(call string, body []byte, out any) error {
 	case serviceOf(call).target != "":
 		return json.Unmarshal(body, out)
 	case !bytes.Contains(body, []byte("<"+call+"Response")):
-		return fmt.Errorf("the answer to %s is not EC2's", call)
+		return fmt.Errorf("the response to %s did not come from EC2", call)
 	case out == nil:
 		return nil
 	}
@@ -266,7 +266,7 @@ func refusal(call string, answer *http.Response, body []byte) error {
 		said.Code, said.Message, err = restjson.GetErrorInfo(json.NewDecoder(bytes.NewReader(body)))
 	}
 	if err != nil || said.Code == "" {
-		return fmt.Errorf("the answer to %s is %s", call, answer.Status)
+		return fmt.Errorf("the response to %s is %s", call, answer.Status)
 	}
 	id := cmp.Or(said.RequestID, answer.Header.Get("X-Amzn-Requestid"))
 	return fmt.Errorf("%s, request %s: %w", call, id, &smithy.GenericAPIError{Code: said.Code, Message: said.Message})

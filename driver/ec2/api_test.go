@@ -193,12 +193,12 @@ func TestAnswersThatAreNone(t *testing.T) {
 		name, want string
 		says       says
 	}{
-		{"a page of somebody else's", "the answer to DescribeInstances is not EC2's", says{200, strings.NewReader("<html><body>Welcome</body></html>")}},
-		{"nothing", "the answer to DescribeInstances is not EC2's", says{200, strings.NewReader("")}},
+		{"a page of somebody else's", "the response to DescribeInstances did not come from EC2", says{200, strings.NewReader("<html><body>Welcome</body></html>")}},
+		{"nothing", "the response to DescribeInstances did not come from EC2", says{200, strings.NewReader("")}},
 		{"half of one", "unexpected EOF", says{200, strings.NewReader(listed)}},
 		{"no time", "cannot parse", says{200, strings.NewReader(strings.Replace(listed, "<instanceId>", "<launchTime>soon</launchTime><instanceId>", 1))}},
-		{"one without end", "the answer has more than 64 MiB", says{200, zeros{}}},
-		{"no code", "the answer to DescribeInstances is Bad Gateway", says{502, strings.NewReader("<html>Bad Gateway</html>")}},
+		{"one without end", "the response is larger than 64 MiB", says{200, zeros{}}},
+		{"no code", "the response to DescribeInstances is Bad Gateway", says{502, strings.NewReader("<html>Bad Gateway</html>")}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			found, err := imitate(t, test.says, "").List(t.Context(), nil)

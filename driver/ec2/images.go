@@ -80,7 +80,7 @@ func (c *cloud) image(ctx context.Context, id string) (image, error) {
 	return c.images.Get(ctx, id, func() (image, error) {
 		found, err := listAll[image](ctx, c.api, "DescribeImages", "imagesSet>item", params{"ImageIds": []string{id}})
 		if err != nil {
-			return image{}, errs.Classify("look at image "+id, err)
+			return image{}, errs.Classify("describe image "+id, err)
 		}
 		if len(found) == 0 {
 			return image{}, drover.Errorf(drover.KindInvalid, "there is no image %s in %s", id, c.api.config.Region)

@@ -192,7 +192,7 @@ func labelsOf(tags map[string]string) (map[string]string, error) {
 	all := labels.Write(tags)
 	for key := range tags {
 		if !labelRules.Key.MatchString(key) || strings.Contains(key, labels.Joint) {
-			return nil, drover.Errorf(drover.KindInvalid, "tag %.80q: the key is not valid in a label", key)
+			return nil, drover.Errorf(drover.KindInvalid, "tag %.80q: Google does not allow this key for a label", key)
 		}
 	}
 	if len(all) > maxLabels {

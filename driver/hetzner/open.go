@@ -52,7 +52,7 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	}
 	token := cmp.Or(c.Token.Reveal(), os.Getenv("HCLOUD_TOKEN"))
 	if token == "" {
-		return nil, drover.Errorf(drover.KindAuthentication, "open cloud %s: there is no token for the project", o.Name).
+		return nil, drover.Errorf(drover.KindAuthentication, "open cloud %s: no Hetzner token is configured", o.Name).
 			WithHint("set HCLOUD_TOKEN, or write token: file:PATH")
 	}
 	return &cloud{o: o, config: c, api: connect(c, token, network, o.Metric)}, nil

@@ -15,7 +15,7 @@ import (
 const MaxPages = 1000
 
 // ErrEndless is the error for a list with more than MaxPages pages.
-var ErrEndless = fmt.Errorf("more than %d pages", MaxPages)
+var ErrEndless = fmt.Errorf("the list has more than %d pages", MaxPages)
 
 // Collect reads all pages of a list, each by the token that the previous one returned, until there is none. If a page
 // fails, it returns nothing else.

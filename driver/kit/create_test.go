@@ -93,7 +93,7 @@ func TestWhatRequestsHaveInCommon(t *testing.T) {
 		}
 		failure = refused{kit.Answer{Code: "Full"}}
 		in, taken, err := create()
-		if e := drover.AsError(err, ""); in.ID != "" || taken.Zone != "" || e.Market != drover.Spot || e.Message != "create instance a: Full: the cloud gives no details" {
+		if e := drover.AsError(err, ""); in.ID != "" || taken.Zone != "" || e.Market != drover.Spot || e.Message != "create instance a: Full: the cloud gave no details" {
 			t.Error(in, taken, err)
 		}
 		r.Name = "ab"

@@ -35,7 +35,7 @@ func (a Answer) String() string {
 	if len(words) > maxMessage {
 		words = strings.ToValidUTF8(words[:maxMessage], "") + "…"
 	}
-	words = cmp.Or(words, http.StatusText(a.Status), "the cloud gives no details")
+	words = cmp.Or(words, http.StatusText(a.Status), "the cloud gave no details")
 	if code == "" {
 		return words
 	}

@@ -91,7 +91,7 @@ func TestErrors(t *testing.T) {
 
 func TestAnswer(t *testing.T) {
 	for want, a := range map[string]kit.Answer{
-		"Code: words": {Code: "Code", Status: 400, Message: " words "}, "HTTP 502: Bad Gateway": {Status: 502}, "Code: the cloud gives no details": {Code: "Code"}, "words": {Message: "words"},
+		"Code: words": {Code: "Code", Status: 400, Message: " words "}, "HTTP 502: Bad Gateway": {Status: 502}, "Code: the cloud gave no details": {Code: "Code"}, "words": {Message: "words"},
 		strings.Repeat("x", 500) + "…": {Message: strings.Repeat("x", 501)},
 	} {
 		if got := a.String(); got != want {

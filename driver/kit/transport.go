@@ -14,7 +14,7 @@ import (
 const maxAnswer = 64 << 20
 
 // ErrTooLarge is the error of reading an answer larger than maxAnswer.
-var ErrTooLarge = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
+var ErrTooLarge = fmt.Errorf("the response is larger than %d MiB", maxAnswer>>20)
 
 // Transport sends an SDK's requests through a gate, with a token if there is one, and limits the size of every
 // answer.

@@ -121,7 +121,7 @@ func (f fate) unfold(ctx context.Context, folder string) (dies bool, err error) 
 	}
 	if f.Reclaim > 0 {
 		if backoff.For(ctx, f.Reclaim) == nil {
-			n := drover.Notice{Cause: "its configured faults", Deadline: drover.TimeOf(time.Now().Add(f.Notice))}
+			n := drover.Notice{Cause: "a configured fault", Deadline: drover.TimeOf(time.Now().Add(f.Notice))}
 			if err := atomicfile.WriteJSON(filepath.Join(folder, noticesFile), n); err != nil {
 				return false, err
 			}

@@ -257,7 +257,7 @@ func findCredentials(c Config) (credentials, error) {
 	case os.Getenv("OS_AUTH_URL") != "":
 		options = append(options, clouds.WithCloudName("environment"), clouds.WithCloudsYAML(bytes.NewReader(fromEnvironment())))
 	default:
-		return credentials{}, drover.Errorf(drover.KindInvalid, "no OpenStack credentials: there is no cloud: in the configuration, and neither OS_CLOUD nor OS_AUTH_URL is set").
+		return credentials{}, drover.Errorf(drover.KindInvalid, "no OpenStack credentials: the cloud's configuration has no cloud: key, and neither OS_CLOUD nor OS_AUTH_URL is set").
 			WithHint("write cloud: NAME, the name of an entry in ~/.config/openstack/clouds.yaml")
 	}
 	auth, endpoints, tls, err := clouds.Parse(options...)

@@ -70,7 +70,7 @@ func (n *networks) UnmarshalText(b []byte) error {
 		return nil
 	}
 	if slices.ContainsFunc(*n, func(id string) bool { return !uuid.MatchString(id) }) {
-		return errors.New("networks are auto, none, or ids separated by commas, as openstack network list shows them")
+		return errors.New("networks must be auto, none, or ids separated by commas; openstack network list shows the ids")
 	}
 	return nil
 }

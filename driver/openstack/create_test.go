@@ -341,7 +341,7 @@ func TestOpen(t *testing.T) {
 	t.Run("refuses what cannot be, with the place and what to do", func(t *testing.T) {
 		isolate(t, "http://fake")
 		for keys, want := range map[string]string{
-			"networks: internal": "networks are auto, none, or ids", "boot_from: disk": "not one of image, volume", "volume_type: ssd": "volume_type", "rates: {disk: 0.1}": "rates: disk", "arch: mips": "is not one of",
+			"networks: internal": "networks must be auto, none, or ids", "boot_from: disk": "not one of image, volume", "volume_type: ssd": "volume_type", "rates: {disk: 0.1}": "rates: disk", "arch: mips": "is not one of",
 			"list_types: false": "no instance can be rented", "tags: {drover-x: a}": "drover-x", "flavour: x": "flavour",
 		} {
 			_, err := open(options(t, "fleet", keys, t.TempDir()), newFake())

@@ -63,7 +63,7 @@ func (c *cloud) imageSize(ctx context.Context, id string) (int, error) {
 			return 0, drover.Errorf(drover.KindInvalid, "there is no image %s", id)
 		}
 		if err != nil {
-			return 0, errs.Classify("look at image "+id, err)
+			return 0, errs.Classify("describe image "+id, err)
 		}
 		return volumeFor(*found), nil
 	})
