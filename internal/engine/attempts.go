@@ -274,7 +274,7 @@ func (e *Engine) stopUnkillable(in *fleet.Member) {
 		return
 	}
 	a := in.Load[at]
-	why := e.verdict(drover.ReasonBroken, "attempt %v did not end %v after SIGKILL", a.ID, killGrace)
+	why := e.verdict(drover.ReasonBroken, "attempt %v had not ended %v after SIGKILL", a.ID, killGrace)
 	if slices.ContainsFunc(in.Load, func(a *Attempt) bool { return !e.unkillable(a) }) {
 		e.markUnhealthy(in, why)
 		return

@@ -160,7 +160,7 @@ func (e *Engine) resize(b ResizeAsked) {
 		return
 	}
 	e.writePool(PoolRow{Name: b.Pool, Count: b.Count, Configured: p.spec.Count, Gone: b.Count == p.spec.Count})
-	e.note(Note{Level: Info, Text: fmt.Sprintf("pool %s: %s %d instead of %d", b.Pool, p.spec.Kind, b.Count, p.count), Reason: &b.Reason})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("pool %s: %s changed from %d to %d", b.Pool, p.spec.Kind, p.count, b.Count), Reason: &b.Reason})
 	p.count = b.Count
 	e.pools.revision++
 	e.reply(b.Wish, nil)

@@ -211,7 +211,7 @@ func (e *Engine) goneBefore(in *fleet.Member, err *drover.Error) bool {
 	if err.Kind != drover.KindNotFound || e.s.Now < e.describable(in) {
 		return false
 	}
-	e.endedInCloud(in, e.verdict(drover.ReasonVanished, "its cloud, asked to stop it, does not find it: %s", err.Message))
+	e.endedInCloud(in, e.verdict(drover.ReasonVanished, "its cloud did not find it when asked to stop it: %s", err.Message))
 	return true
 }
 

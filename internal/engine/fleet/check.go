@@ -51,7 +51,7 @@ func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) erro
 	}
 	for _, r := range in.Reservations {
 		if r.Count <= 0 {
-			return fmt.Errorf("room for %d is reserved", r.Count)
+			return fmt.Errorf("it has a reservation for %d elements", r.Count)
 		}
 		reserved = reserved.Plus(r.Group.Shape.Need, r.Count)
 	}
@@ -60,9 +60,9 @@ func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) erro
 	case in.slots != 0:
 		return fmt.Errorf("%d temporary reservations remain after placing", in.slots)
 	case in.Free.Plus(used, 1) != in.Resources:
-		return fmt.Errorf("it has %+v, but free %+v and used %+v", in.Resources, in.Free, used)
+		return fmt.Errorf("it has %+v, but %+v free and %+v used", in.Resources, in.Free, used)
 	case in.Room.Plus(reserved, 1) != in.Expanded():
-		return fmt.Errorf("it has %+v, but room %+v and reserved %+v", in.Expanded(), in.Room, reserved)
+		return fmt.Errorf("it has %+v, but %+v free and %+v reserved", in.Expanded(), in.Room, reserved)
 	case in.State == drover.InstanceIdle && len(in.Load) > 0, in.State == drover.InstanceRunning && len(in.Load) == 0:
 		return fmt.Errorf("it is %s with %d attempts", in.State, len(in.Load))
 	}
