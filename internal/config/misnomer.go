@@ -2,7 +2,7 @@ package config
 
 // misnomers maps other systems' names to the key and value to write here. A hint is given only where that key exists.
 var misnomers = map[string]struct{ key, write string }{
-	"retries":      {"retry", "write retry: 3 for up to three retries after any exit code, the first after 10s and each of the others after twice as long; or retry: {times: 3, delay: 1m, exit_codes: [75]}"},
+	"retries":      {"retry", "write retry: 3 for up to three retries after any exit code, the first after 10s, with the delay doubling each time; or retry: {times: 3, delay: 1m, exit_codes: [75]}"},
 	"depends_on":   {"after", "write after: [JOB]"},
 	"dependencies": {"after", "write after: [JOB]"},
 	"needs":        {"after", "write after: [JOB]"},

@@ -175,7 +175,7 @@ type SSH struct {
 	User    string      `yaml:"user" doc:"the user to log in as"`
 	Port    int         `yaml:"port" min:"1" max:"65535" doc:"the port on which sshd listens"`
 	Address AddressKind `yaml:"address" doc:"which of an instance's addresses to connect to; default: the public one if there is one"`
-	Keys    []FilePath  `yaml:"keys" doc:"private key files: new instances get the first, and logins try all of them; default: the fleet's own key"`
+	Keys    []FilePath  `yaml:"keys" doc:"private key files: new instances accept the first, and logins try all of them; default: the fleet's own key"`
 }
 
 // AddressKind is one of an instance's two addresses.
