@@ -174,7 +174,7 @@ func lastRun(ctx context.Context, folder string, failed bool) (string, error) {
 	case len(list) == 0:
 		return "", none.WithHint("drover runs lists the runs of every folder")
 	case list[0].State == runRunning:
-		return "", drover.Errorf(drover.KindConflict, "run %s is still running", list[0].Run).WithHint("to run another beside it, leave out --resume")
+		return "", drover.Errorf(drover.KindConflict, "run %s is still running", list[0].Run).WithHint("to start another run now, leave out --resume")
 	case failed:
 		return "", notEnded(list[0].Run)
 	}

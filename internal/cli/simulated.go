@@ -60,7 +60,7 @@ var figures = []figure{
 	{"replaced, p50", ofPools(func(p simulate.Pool) string { return seconds(p.Replaced.P50) })},
 	{"replaced, p99", ofPools(func(p simulate.Pool) string { return seconds(p.Replaced.P99) })},
 	{"refused creates", ofPools(func(p simulate.Pool) string { return some(p.Refused) })},
-	{"against the balance", ofPools(func(p simulate.Pool) string { return number(p.Unbalanced) })},
+	{"balance worsened", ofPools(func(p simulate.Pool) string { return number(p.Unbalanced) })},
 	{"surplus instance-hours", ofPools(func(p simulate.Pool) string { return strconv.FormatFloat(p.Beyond, 'f', 2, 64) })},
 	{"left out", func(r *simulate.Result) string { return some(leftOut(r)) }},
 	{"refused", func(r *simulate.Result) string { return some(r.Refused) }},
@@ -90,7 +90,7 @@ var figures = []figure{
 	}},
 	{"at least", func(r *simulate.Result) string { return known(r.Bound, cents(r.Bound)) }},
 	{"with boots", func(r *simulate.Result) string { return known(r.Prompt, cents(r.Prompt)) }},
-	{"cost over that", func(r *simulate.Result) string { return known(r.Ratio, strconv.FormatFloat(r.Ratio, 'f', 3, 64)) }},
+	{"cost / at least", func(r *simulate.Result) string { return known(r.Ratio, strconv.FormatFloat(r.Ratio, 'f', 3, 64)) }},
 	{"utilisation", func(r *simulate.Result) string {
 		return known(r.Utilisation, strconv.FormatFloat(r.Utilisation*100, 'f', 1, 64)+"%")
 	}},
