@@ -128,7 +128,7 @@ func (u *unpacker) listLinks() error {
 	for _, l := range u.links {
 		var errno syscall.Errno // of a link that leads nowhere, or in a circle
 		if _, err := u.into.Stat(l.name); err != nil && !errors.As(err, &errno) {
-			return refuse(true, "the link %.80q leads out of the folder through other links", l.name)
+			return refuse(true, "the link %.80q points outside the folder through other links", l.name)
 		}
 		target := l.to
 		for n := 0; to[target] != "" && n < mostLinks; n++ {
@@ -241,7 +241,7 @@ func (u *unpacker) admit(header *tar.Header) (name string, err error) {
 		refuse(!filepath.IsLocal(name), "%.80q is not a valid file name", header.Name),
 		refuse(!known, "%.80q is neither a file, nor a folder, nor a symbolic link", header.Name),
 		refuse(header.Typeflag != tar.TypeDir && name == ".", "%.80q is not a valid file name", header.Name),
-		refuse(isLink && (path.IsAbs(header.Linkname) || !filepath.IsLocal(path.Join(path.Dir(name), header.Linkname))), "the link %.80q leads out of the folder", header.Name),
+		refuse(isLink && (path.IsAbs(header.Linkname) || !filepath.IsLocal(path.Join(path.Dir(name), header.Linkname))), "the link %.80q points outside the folder", header.Name),
 		refuse(!isLink && len(u.links) > 0, "%.80q follows a link in the archive", header.Name),
 		refuse(u.left.Files <= 0, tooMany),
 		refuse(u.left.Names < 0, "the names of the outputs are too long in total"),

@@ -132,7 +132,7 @@ func TestReceive(t *testing.T) {
 			up := tar.Header{Name: "a/b/c/up", Typeflag: tar.TypeSymlink, Linkname: "../../.."}
 			link := tar.Header{Name: "host", Typeflag: tar.TypeSymlink, Linkname: to}
 			_, err := r.Receive(t.Context(), "odd", -1, bytes.NewReader(archive(t, file("a/b/c/x", "x"), up, link)))
-			if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "leads out of the folder") {
+			if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "points outside the folder") {
 				t.Errorf("%s: %v", to, err)
 			}
 		}

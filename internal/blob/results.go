@@ -102,7 +102,7 @@ func (r *Results) WriteLog(ctx context.Context, job string, index int, stream st
 		err = r.replaceLog(ctx, name, r.abridge(size, section))
 	}
 	if err != nil {
-		return fmt.Errorf("keeping the log of job %s: %w", job, err)
+		return fmt.Errorf("storing the log of job %s: %w", job, err)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (r *Results) KeepLogs(job string, index, attempt int) error {
 			err = r.root.WriteFile(kept, nil, 0o644) // the attempt wrote nothing
 		}
 		if err != nil {
-			return fmt.Errorf("keeping the log of attempt %d of job %s: %w", attempt, job, err)
+			return fmt.Errorf("storing the log of attempt %d of job %s: %w", attempt, job, err)
 		}
 	}
 	return nil

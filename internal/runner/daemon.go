@@ -258,7 +258,7 @@ func (d *daemon) accept(l *net.UnixListener) {
 		}
 		if err != nil {
 			// Most likely out of descriptors: other connections must end first.
-			d.log.Printf("accepting: %v", err)
+			d.log.Printf("accepting a connection: %v", err)
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}

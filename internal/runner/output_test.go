@@ -165,7 +165,7 @@ func TestOutputs(t *testing.T) {
 			map[string]string{"d/": "", "d/a": "1\n", "b": "-> d/a", "c": "-> b", "d/up": "-> ../d", "e": "-> d"}, nil, nil},
 		{"a link to another file comes as that file", "echo 1 > a; ln -s a b", []string{"b"}, map[string]string{"b": "1\n"}, nil, nil},
 		{"links that leave the folder or lead nowhere are left out", "ln -s /etc/passwd p; ln -s ../stdout s; ln -s nowhere n; mkdir d; ln -s d l; echo 1 > a", []string{"[^d]"}, map[string]string{"a": "1\n"},
-			[]string{`"l": a link to a folder that no pattern matches`, `"n": a broken link`, `"p": a link that leads out of the job's folder`, `"s": a link that leads out of the job's folder`}, nil},
+			[]string{`"l": a link to a folder that no pattern matches`, `"n": a broken link`, `"p": a link that points outside the job's folder`, `"s": a link that points outside the job's folder`}, nil},
 		{"a FIFO in a folder's place keeps nobody waiting", "mkfifo pipe; echo 1 > a", []string{"pipe/*", "a", "pipe/x/*"}, map[string]string{"a": "1\n"}, nil, []int{0, 2}},
 		{"a FIFO is left out", "mkfifo f; ln -s f l; echo 1 > a", []string{"*"}, map[string]string{"a": "1\n"}, []string{`"f": a FIFO`, `"l": a link to a FIFO`}, nil},
 		{"odd names come as they are", `mkdir "$(printf 'd\377')"; echo 1 > "$(printf 'a\nb')"; echo 2 > "$(printf 'd\377/\376')"`, []string{"**"},

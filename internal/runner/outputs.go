@@ -289,7 +289,7 @@ func (c *collector) addLinks() error {
 		case errors.Is(err, fs.ErrNotExist):
 			c.leaveOut(name, "a broken link")
 		case err != nil:
-			c.leaveOut(name, "a link that leads out of the job's folder")
+			c.leaveOut(name, "a link that points outside the job's folder")
 		case c.seen[path.Join(path.Dir(name), target)] && (info.IsDir() || info.Mode().IsRegular()):
 			err := c.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777})
 			if err != nil {
