@@ -148,7 +148,7 @@ func (p *proof) against(m mark) (noted mark, why *drover.Reason, err error) {
 	case noted.Nonce != m.Nonce:
 		noted, whyNot = mark{}, "the progress file belongs to other records"
 	case noted.Changes > m.Changes:
-		whyNot = fmt.Sprintf("the progress file counts changes that they lack: %d", noted.Changes-m.Changes)
+		whyNot = fmt.Sprintf("they lack changes that the progress file counts: %d", noted.Changes-m.Changes)
 	default:
 		return noted, nil, nil
 	}

@@ -98,7 +98,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 			t.Errorf("whoever asks before a controller begins is told %v, error %v", why, err)
 		}
 		state := begun(t, s)
-		wantStale(t, state, "changes that they lack: 2")
+		wantStale(t, state, "they lack changes that the progress file counts: 2")
 		if state.LastInstance != 7+engine.Leap || state.LastAttempt != engine.Leap {
 			t.Errorf("instances go on from %d, attempts from %d", state.LastInstance, state.LastAttempt)
 		}
