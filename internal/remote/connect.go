@@ -29,7 +29,7 @@ func Connect(ctx context.Context, t Target) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := newDeadlines(ctx, raw, step{"shaking hands", drover.KindUnreachable, t.Timeouts.Handshake})
+	d := newDeadlines(ctx, raw, step{"SSH handshake", drover.KindUnreachable, t.Timeouts.Handshake})
 	c, err := t.converse(ctx, raw, d)
 	if late := d.end(); err == nil {
 		err = late

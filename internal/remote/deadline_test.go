@@ -50,14 +50,14 @@ func TestEveryStepHasADeadline(t *testing.T) {
 				ours, _ := bufferedPipe()
 				return ours, nil
 			}
-		}, drover.KindUnreachable, "shaking hands: no answer within 2s", times.Handshake},
+		}, drover.KindUnreachable, "SSH handshake: no answer within 2s", times.Handshake},
 		"key exchange": {func(_ *fakeInstance, t *Target, _ *fakeRunner) {
 			t.Dial = func(context.Context, string, string) (net.Conn, error) {
 				ours, theirs := bufferedPipe()
 				io.WriteString(theirs, "SSH-2.0-Tarpit\r\n")
 				return ours, nil
 			}
-		}, drover.KindUnreachable, "shaking hands: no answer within 2s", times.Handshake},
+		}, drover.KindUnreachable, "SSH handshake: no answer within 2s", times.Handshake},
 		"verifying the host key": {func(_ *fakeInstance, t *Target, _ *fakeRunner) {
 			t.VerifyHostKey = func(ctx context.Context, _ ssh.PublicKey, _ []byte) error {
 				<-ctx.Done()

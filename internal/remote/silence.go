@@ -30,7 +30,7 @@ func Silence(ctx context.Context, t Target) (time.Duration, error) {
 		return 0, err
 	}
 	defer raw.Close()
-	d := newDeadlines(ctx, raw, step{"shaking hands", drover.KindUnreachable, t.Timeouts.Handshake})
+	d := newDeadlines(ctx, raw, step{"SSH handshake", drover.KindUnreachable, t.Timeouts.Handshake})
 	silence, err := t.silence(ctx, raw, d)
 	if late := d.end(); err == nil {
 		err = late
