@@ -114,7 +114,7 @@ func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.
 		f.User = drover.IdentityOf(ctx).User
 	}
 	if f.Newest && f.Elements {
-		return page, drover.Errorf(drover.KindInvalid, "elements cannot be listed newest first").WithHint("leave one of them out")
+		return page, drover.Errorf(drover.KindInvalid, "elements cannot be listed newest first").WithHint("leave out elements or newest")
 	}
 	items, next, err := c.cfg.Store.JobsPage(ctx, c.now(), f)
 	page.Items = items

@@ -202,7 +202,7 @@ func (c *Cluster) call(ctx context.Context, method, path, kind string, in, out a
 		return nil
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
+		return fmt.Errorf("reading the response to %s %s: %w", method, path, err)
 	}
 	return nil
 }

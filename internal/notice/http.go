@@ -164,5 +164,5 @@ func readChunks(in *textproto.Reader) (body []byte, err error) {
 
 // refused returns the error for an unexpected answer.
 func (a answer) refused(what string) error {
-	return fmt.Errorf("asking the metadata server for %s: it answers %d: %.100q", what, a.status, a.body)
+	return fmt.Errorf("querying the metadata server for %s: it answered with %d: %.100q", what, a.status, a.body)
 }

@@ -50,7 +50,7 @@ func (r *Recorder) Begin(s engine.State) {
 	segment, err := r.folder.begin(r.header, s)
 	if err != nil {
 		r.again = time.Now().Add(beginAgain)
-		r.log.Warn("nothing is recorded for now; everything else continues", logkey.Error, err, logkey.AgainSeconds, beginAgain.Seconds())
+		r.log.Warn("a recording cannot be started, so nothing is recorded for now; everything else continues", logkey.Error, err, logkey.AgainSeconds, beginAgain.Seconds())
 		return
 	}
 	r.segment = segment
@@ -107,7 +107,7 @@ func (r *Recorder) flush() {
 	}
 	r.mu.Unlock()
 	if ours {
-		r.log.Warn("the recording ends for now; everything else continues", logkey.Error, s.Close(), logkey.AgainSeconds, beginAgain.Seconds())
+		r.log.Warn("the recording has stopped for now; everything else continues", logkey.Error, s.Close(), logkey.AgainSeconds, beginAgain.Seconds())
 	}
 }
 

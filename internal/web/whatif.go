@@ -90,7 +90,7 @@ func (r *request) needs(role drover.Role) error {
 	if r.may(role) {
 		return nil
 	}
-	return drover.Errorf(drover.KindForbidden, "this needs the role %s, and you have %s", role, r.who.Role)
+	return drover.Errorf(drover.KindForbidden, "this needs the role %s, but you have %s", role, r.who.Role)
 }
 
 // tryIt runs the simulation from the form, one at a time, and shows the result below the form.

@@ -93,9 +93,9 @@ func Post(ctx context.Context, c Config, to, text string, m any) error {
 	case answer.StatusCode < 300:
 		return nil
 	case answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests:
-		return drover.Errorf(drover.KindTransient, "%s answers %s", target.Host, answer.Status)
+		return drover.Errorf(drover.KindTransient, "%s answered with %s", target.Host, answer.Status)
 	}
-	return drover.Errorf(drover.KindInvalid, "%s answers %s: %.200s", target.Host, answer.Status, said)
+	return drover.Errorf(drover.KindInvalid, "%s answered with %s: %.200s", target.Host, answer.Status, said)
 }
 
 // format returns the body in the receiver's format: JSON with only the text for Slack, plain text for ntfy, and the
