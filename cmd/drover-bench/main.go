@@ -42,7 +42,7 @@ func bench(args []string, out io.Writer) error {
 	flags.IntVar(&o.instances, "instances", 8, "how many local instances to use")
 	flags.IntVar(&o.jobs, "jobs", 2000, "how many empty jobs to run")
 	flags.DurationVar(&o.work, "work", 50*time.Millisecond, "how long each job takes when gaps between jobs are measured with time to spare")
-	flags.IntVar(&o.starts, "starts", 10, "how often to measure the first start")
+	flags.IntVar(&o.starts, "starts", 10, "how many times to measure the first start")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
