@@ -89,8 +89,8 @@ type jobFile struct {
 	Attempts   int               `yaml:"attempts" min:"1" max:"100" doc:"how many attempts may be lost with their instances"`
 	Retry      retry             `yaml:"retry" doc:"which exit codes to retry; default: none"`
 	Timeout    time.Duration     `yaml:"timeout" doc:"stop it after this time; 0: never"`
-	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt will probably run, at most timeout; guides what is rented, but stops nothing; default: unknown"`
-	MaxWait    time.Duration     `yaml:"max_wait" doc:"how long it may wait for room on a running instance, beyond the time a new instance takes to boot; 0: it starts as soon as a boot allows"`
+	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt will probably run, at most timeout; guides renting, but does not stop the job; default: unknown"`
+	MaxWait    time.Duration     `yaml:"max_wait" doc:"how long it may wait for room on a running instance, beyond the time a new instance takes to boot; 0: no longer than a new instance takes to boot"`
 	Priority   int               `yaml:"priority" min:"0" max:"1000" doc:"higher goes first; 0: do not start it"`
 	Labels     map[string]string `yaml:"labels" doc:"for searches, budgets and shares"`
 }

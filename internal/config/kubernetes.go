@@ -139,11 +139,11 @@ func (p Pool) checkGroup(f *faults, n *node) {
 	k, g := n.find("kubernetes"), p.Kubernetes
 	switch {
 	case len(p.Clouds) != 1 || len(p.Zones) != 1:
-		f.add(cmp.Or(n.get("zones"), k), "a node group is in one zone of one cloud", "write zones: [ZONE], and configure one pool per zone")
+		f.add(cmp.Or(n.get("zones"), k), "a node group must be in one zone of one cloud", "write zones: [ZONE], and configure one pool per zone")
 	case p.Jobs != nil && *p.Jobs:
 		f.add(n.find("jobs"), "a node group runs no jobs: jobs and pods together would overcommit its instances", "leave it out")
 	case p.OrphanTimeout != 0:
-		f.add(n.find("orphan_timeout"), "while its controller is away, a node would power itself off although pods run on it", "leave it out")
+		f.add(n.find("orphan_timeout"), "while its controller is away, a node would power itself off even if pods run on it", "leave it out")
 	case p.CloudInit.Text != "" && g.Join.Text != "":
 		f.add(n.find("cloud_init"), "cloud_init and join are both given", "write all of it in join")
 	case g.Max > 0 && g.Max < g.Min:

@@ -233,7 +233,7 @@ func (p Pool) checkKind(f *faults, n *node) {
 	kind, count := p.Kind()
 	switch {
 	case len(given) == 0:
-		f.add(n, "size is missing", "write size: 3; or floor: or spare: or kubernetes:")
+		f.add(n, "size is missing", "write size: 3, or use floor, spare or kubernetes instead")
 	case len(given) > 1:
 		f.add(n.find(given[1]), strings.Join(given, " and ")+" are given, but a pool can have only one of them", "leave out all but one")
 	case p.Ratio > 0 && kind != drover.PoolSpare:

@@ -19,7 +19,7 @@ const priceInterval = 15 * time.Minute
 type Prices struct {
 	Discount Percent       `yaml:"discount" doc:"a discount on the list prices, such as 12%"`
 	Reserved []Reservation `yaml:"reserved" doc:"reservations: this many on-demand instances of a type have their own price"`
-	Period   time.Duration `yaml:"billing_period" doc:"each started period is billed in full, at most 1h; idle instances stay until its end, but at most for idle_timeout; 0: the driver's period, usually a second"`
+	Period   time.Duration `yaml:"billing_period" doc:"each started period, of at most 1h, is billed in full; idle instances stay until it ends, but no longer than idle_timeout; 0: the driver's period, usually a second"`
 	Interval time.Duration `yaml:"interval" doc:"how often to ask the cloud for types and prices"`
 }
 
