@@ -69,7 +69,7 @@ type Engine struct {
 // observed earlier is then unknown again.
 func New(s State) (*Engine, error) {
 	if s.Version != StateVersion {
-		return nil, fmt.Errorf("state of version %d, but this engine reads version %d", s.Version, StateVersion)
+		return nil, fmt.Errorf("the state has version %d, but this engine reads version %d", s.Version, StateVersion)
 	}
 	e := &Engine{
 		s:             s,

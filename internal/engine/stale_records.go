@@ -131,7 +131,7 @@ func (e *Engine) unreported() string {
 	}
 	for _, c := range e.clouds {
 		if !c.Twice {
-			return fmt.Sprintf("two good lists of cloud %s", c.Name)
+			return fmt.Sprintf("two successful lists of cloud %s", c.Name)
 		}
 	}
 	for _, in := range e.fleet.All() {
