@@ -40,7 +40,7 @@ func (c *Controller) commitWhenRoom(ctx context.Context, l *loop.Loop, try func(
 	if !errors.Is(err, store.ErrFull) {
 		return err
 	}
-	c.note(engine.Note{Level: engine.Warn, Text: "nothing is decided, accepted or done until there is free disk space: " + err.Error()})
+	c.note(engine.Note{Level: engine.Warn, Text: "the controller decides, accepts and does nothing until there is free disk space: " + err.Error()})
 	c.full.why.Store(&drover.Reason{Code: drover.ReasonDiskFull, Text: err.Error(), Since: c.clock.now()})
 	defer c.full.why.Store(nil)
 	for wait := firstTry; errors.Is(err, store.ErrFull); wait = min(2*wait, lastTry) {
@@ -50,7 +50,7 @@ func (c *Controller) commitWhenRoom(ctx context.Context, l *loop.Loop, try func(
 		err = try()
 	}
 	if err == nil {
-		c.note(engine.Note{Level: engine.Info, Text: "the disk of the records has free space again"})
+		c.note(engine.Note{Level: engine.Info, Text: "the disk that holds the records has free space again"})
 	}
 	return err
 }

@@ -47,7 +47,7 @@ func (c *containers) find(ctx context.Context, wanted string) (container.Runtime
 	if err != nil {
 		return nil, err
 	}
-	c.log.Printf("images run with %s, as user %s", r.Name(), user)
+	c.log.Printf("running images with %s, as user %s", r.Name(), user)
 	c.wanted, c.found, c.user, c.images = wanted, r, user, container.NewImages(r, c.log)
 	go c.sweep(r)
 	return r, nil

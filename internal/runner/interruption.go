@@ -126,7 +126,7 @@ func (d *daemon) showLocked(a *attempt, text []byte) {
 		a.callOffLocked(errInterrupted)
 	default:
 		if err := errors.Join(a.folder.makeTold(), atomicfile.Write(a.folder.notice(), text)); err != nil {
-			d.log.Printf("attempt %v: passing it the notice: %v", a.id, err)
+			d.log.Printf("attempt %v: passing on the cloud's notice: %v", a.id, err)
 		}
 	}
 }
