@@ -31,7 +31,7 @@ func (m Money) String() string {
 func ParseMoney(s string) (Money, error) {
 	whole, frac, _ := strings.Cut(strings.TrimPrefix(s, "$"), ".")
 	if len(frac) > 9 {
-		return 0, fmt.Errorf("%q has more than nine decimals", s)
+		return 0, fmt.Errorf("%q has more than nine decimal places", s)
 	}
 	n, err := strconv.ParseInt(whole+frac+strings.Repeat("0", 9-len(frac)), 10, 64)
 	if err != nil || n < 0 || whole == "" {

@@ -106,7 +106,7 @@ func noRoute(r *http.Request, allowed []string) *problem {
 	if len(allowed) == 0 {
 		return newProblem(http.StatusNotFound, drover.Errorf(drover.KindNotFound, "there is no %s here", cut(r.URL.Path)).WithHint("GET /openapi.json lists all paths"))
 	}
-	p := newProblem(http.StatusMethodNotAllowed, drover.Errorf(drover.KindUnsupported, "%s takes %s, not %s", cut(r.URL.Path), strings.Join(allowed, ", "), cut(r.Method)))
+	p := newProblem(http.StatusMethodNotAllowed, drover.Errorf(drover.KindUnsupported, "%s accepts %s, not %s", cut(r.URL.Path), strings.Join(allowed, ", "), cut(r.Method)))
 	p.allow = allowed
 	return p
 }

@@ -94,7 +94,7 @@ func TestRefusals(t *testing.T) {
 		{"no such path", "GET", "/v1/machines", "", "", 404, drover.KindNotFound, "there is no /v1/machines here"},
 		{"a path that is not plain", "GET", "//v1/jobs", "", "", 404, drover.KindNotFound, "there is no //v1/jobs here"},
 		{"steps in a path", "GET", "/v1/../v1/jobs", "", "", 404, drover.KindNotFound, "there is no"},
-		{"a method that it does not take", "DELETE", "/v1/jobs/17", "", "", 405, drover.KindUnsupported, "takes GET, PATCH, not DELETE"},
+		{"a method that it does not take", "DELETE", "/v1/jobs/17", "", "", 405, drover.KindUnsupported, "accepts GET, PATCH, not DELETE"},
 		{"no JSON", "POST", "/v1/instances/i/drain", "{", "", 400, drover.KindInvalid, "body"},
 		{"a key that is not known", "POST", "/v1/instances/i/drain", `{"raeson": "x"}`, "", 400, drover.KindInvalid, "raeson"},
 		{"a body that is a form", "POST", "/v1/instances/i/drain", "reason=x", "Content-Type: application/x-www-form-urlencoded", 415, drover.KindInvalid, "unknown content type"},

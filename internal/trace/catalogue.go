@@ -112,7 +112,7 @@ func (t *table) price(row []string) (p Price, err error) {
 func rate(text string) (drover.Money, error) {
 	p, err := drover.ParseMoney(text)
 	if err == nil && (p <= 0 || p > maxPrice) {
-		err = fmt.Errorf("an hour must cost more than 0 and at most %v", maxPrice)
+		err = fmt.Errorf("the price per hour must be more than 0 and at most %v", maxPrice)
 	}
 	return p, err
 }

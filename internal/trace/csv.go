@@ -102,7 +102,7 @@ func (t *times) moment(text string) (time.Duration, error) {
 	std, err := time.Parse(time.RFC3339Nano, text)
 	switch dated := err == nil; {
 	case t.begun && dated != (t.start != 0):
-		return 0, errors.New("either all jobs have dates, or none do")
+		return 0, errors.New("either all jobs must have dates, or none")
 	case dated && std.Unix() < 0, dated && std.Year() > 2200:
 		return 0, errors.New("the date is not between 1970 and 2200")
 	case !dated:

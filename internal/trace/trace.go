@@ -137,7 +137,7 @@ func (b *builder) fault(line, column int, format string, args ...any) *drover.Er
 // add adds a line's job.
 func (b *builder) add(j Job, line int) error {
 	if b.jobs += j.Count; b.jobs > maxJobs {
-		return b.fault(line, 1, "there are more than %d jobs", maxJobs).WithHint("simulate a part of the trace")
+		return b.fault(line, 1, "there are more than %d jobs", maxJobs).WithHint("simulate part of the trace")
 	}
 	j.User = b.user(j.User)
 	b.t.Jobs = append(b.t.Jobs, j)
