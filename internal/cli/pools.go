@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/human"
 )
 
 func (a *app) poolsCommand() *cobra.Command {
@@ -75,7 +76,7 @@ holds until the number in the configuration changes.`,
 			if a.output != outputTable && a.output != outputWide {
 				return a.printPool(p)
 			}
-			_, err = fmt.Fprintf(a.out, "pool %s: %s %d, %d exist now\n", drover.Sanitize(p.Name), p.Kind, p.Wanted, p.Instances)
+			_, err = fmt.Fprintf(a.out, "pool %s: %s %d; it has %s now\n", drover.Sanitize(p.Name), p.Kind, p.Wanted, human.Plural(p.Instances, "instance"))
 			return err
 		}),
 	})

@@ -31,7 +31,7 @@ func TestPoolsCommands(t *testing.T) {
 	t.Run("set a pool's number, with a reason", func(t *testing.T) {
 		f := &fakeController{pools: pools()}
 		f.serve(t)
-		droverCommand(t, "pool", "set", "web", "--size", "5", "--reason", "a launch").want(t, 0, "pool web: size 5, 2 exist now\n", "")
+		droverCommand(t, "pool", "set", "web", "--size", "5", "--reason", "a launch").want(t, 0, "pool web: size 5; it has 2 instances now\n", "")
 		droverCommand(t, "pool", "set", "web", "--size", "0", "-o", "json").want(t, 0, `"wanted":0`, "")
 		if want := []string{"resize web 5 a launch", "resize web 0 "}; !slices.Equal(f.told, want) {
 			t.Errorf("the controller was told %q, want %q", f.told, want)
