@@ -262,7 +262,7 @@ func (e *Engine) billEnd(in *fleet.Member) drover.Time { return cmp.Or(in.Ended,
 // exceed the whole.
 func (e *Engine) share(a *Attempt) drover.Money {
 	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
-	if in == nil || j == nil || in.Pooled() {
+	if in == nil || j == nil {
 		return 0
 	}
 	return e.bill(in).Share(useOf(a, j), a.Started, a.Ended)

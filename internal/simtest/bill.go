@@ -205,9 +205,6 @@ func (w *World) mayCost(row engine.AttemptRow) {
 	}
 	use := billing.Use{Started: a.Started, Ended: a.Ended, CPU: w.Disk.jobs[a.ID.Job.Number].Shape.Need.CPU}
 	whole := bill.Share(use, use.Started, use.Ended)
-	if in.Pool != "" { // the pool pays for it
-		whole = 0
-	}
 	if row.Cost != whole {
 		w.fail("attempt %v is said to have cost %v, and had %v of %s", a.ID, row.Cost, whole, in.Name)
 	}
