@@ -169,7 +169,7 @@ func (c *controller) step(events []engine.Event) {
 				c.offered[b.Cloud] = ev.At
 			}
 		}
-		c.answered(ev.Body)
+		c.answered(ev)
 	}
 	twin := c.twin()
 	wake, err := c.loop.Step(context.Background(), events)

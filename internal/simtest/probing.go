@@ -36,8 +36,8 @@ func (r *refusal) covers(o drover.Offering) bool {
 	return same
 }
 
-// refused records a refusal.
-func (c *controller) refused(b engine.CreateFailed) {
+// refused records a refusal. The controller's clock may have leapt since it was received.
+func (c *controller) refused(b engine.CreateFailed, at drover.Time) {
 	in, ok := c.w.Disk.instances[b.Instance]
 	if !ok || c.calls[b.Effect] == "" || len(in.Candidates) == 0 || in.ProviderID != "" {
 		return
@@ -53,14 +53,14 @@ func (c *controller) refused(b engine.CreateFailed) {
 	if was := c.w.blocked(in.Candidates[0]); was != nil && was.Reason.Cause != engine.Cause(b.Err.Kind) {
 		return // it is blocked for another reason
 	}
-	c.refusals = slices.DeleteFunc(c.refusals, func(r *refusal) bool { return c.now() >= r.until }) // a new refusal does not revive a forgotten one
+	c.refusals = slices.DeleteFunc(c.refusals, func(r *refusal) bool { return at >= r.until }) // a new refusal does not revive a forgotten one
 	for _, r := range c.refusals {
 		if r.covers(in.Candidates[0]) {
-			r.until = c.now().Add(forgets)
+			r.until = at.Add(forgets)
 			return
 		}
 	}
-	c.refusals = append(c.refusals, &refusal{b.Err.Scope, in.Candidates[0], b.Err.Market, c.now().Add(forgets), map[int64]bool{}})
+	c.refusals = append(c.refusals, &refusal{b.Err.Scope, in.Candidates[0], b.Err.Market, at.Add(forgets), map[int64]bool{}})
 }
 
 // had records that an offering is available again. It stands for its whole quota group, of which only the refused type

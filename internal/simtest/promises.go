@@ -27,8 +27,8 @@ func (w *World) vmOf(in engine.Instance) *vm {
 }
 
 // answered records an answer before the controller handles it.
-func (c *controller) answered(body engine.Body) {
-	switch b := body.(type) {
+func (c *controller) answered(ev engine.Event) {
+	switch b := ev.Body.(type) {
 	case engine.Configured:
 		c.settings = b.Settings
 	case engine.DrainAsked:
@@ -54,7 +54,7 @@ func (c *controller) answered(body engine.Body) {
 		if cloud, ok := c.calls[b.Effect]; ok && b.Err.Kind == drover.KindRateLimit {
 			c.noCreate[cloud] = max(c.noCreate[cloud], b.Err.RetryAt)
 		}
-		c.refused(b)
+		c.refused(b, ev.At)
 		c.landed(b.Effect)
 	case engine.Listed:
 		if b.Err != nil && b.Err.Kind == drover.KindRateLimit {
