@@ -173,10 +173,15 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []Verdict {
 		why.Text, why.Until = fmt.Sprintf("attempt %d has ended on %s, and its output is being stored", a.ID.Number, in.Name), later(a.Retry, e.s.Now)
 	}
 	all := []Verdict{why}
-	if a.Stop != nil {
+	over := a.Started.Add(j.Timeout)
+	switch {
+	case a.Stop != nil:
 		stop := *a.Stop
 		stop.Text = "it is being stopped: " + stop.Text
 		all = append(all, stop)
+	case a.State == drover.AttemptRunning && j.Timeout > 0 && over <= e.s.Now: // the runner stops it by itself
+		text := fmt.Sprintf("it is being stopped: its timeout of %v has passed; if it does not end, it is killed %v after SIGTERM", j.Timeout, e.life().TermTimeout)
+		all = append(all, Verdict{Cause: drover.ReasonTimeout, Text: text, Since: over, Until: later(over.Add(e.life().TermTimeout), e.s.Now)})
 	}
 	switch {
 	case in.State == drover.InstanceStopping:
