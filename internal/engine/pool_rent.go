@@ -157,15 +157,14 @@ func (e *Engine) rentable(p *poolOf, d pool.Demand) ([]drover.Offering, *Verdict
 		candidates[i] = e.pricedFor(p, o)
 	}
 	slices.SortStableFunc(candidates, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
-	first := candidates[0]
-	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return o.Cloud != first.Cloud })
 	left := e.limitsLeft()
-	if within := left.Within(candidates); len(within) > 0 {
-		candidates = within
-	} else {
-		why, _ := e.passedBy(left, first)
+	at := slices.IndexFunc(candidates, func(o drover.Offering) bool { return left.Passed(o) == nil })
+	if at < 0 {
+		why, _ := e.passedBy(left, candidates[0])
 		return nil, &why
 	}
+	cloud := candidates[at].Cloud
+	candidates = left.Within(slices.DeleteFunc(candidates, func(o drover.Offering) bool { return o.Cloud != cloud }))
 	if why := e.beyondBudget(p, candidates[0]); why != nil {
 		return nil, why
 	}

@@ -215,7 +215,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 		e.setPoolReason(p, *why)
 		return
 	}
-	closed, marked := closings{}, false
+	closed, marked, limited := closings{}, false, false
 	for range mostRounds {
 		in := e.poolInput(p, closed)
 		plan := pool.Reconcile(in)
@@ -241,6 +241,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 		for _, d := range plan.Demands {
 			if why := e.rentFor(p, d); why != nil {
 				closed.close(d, *why)
+				limited = limited || why.Cause == verdict.Limit
 				break
 			}
 		}
@@ -254,7 +255,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 			case over:
 				p.settled = false
 				e.setPoolReason(p, e.verdict(drover.ReasonBudget, "the budget is used up"))
-			case plan.Short > 0 && p.Reason.Cause == verdict.Limit:
+			case plan.Short > 0 && limited:
 				e.makeRoom(p, plan.Short)
 			}
 			return

@@ -74,18 +74,19 @@ func (e *Engine) victimsFor(g *group, victims []*fleet.Member) []*fleet.Member {
 }
 
 // makeRoom stops the queue's idle instances for a pool that a limit on the number of instances keeps from its size: no
-// more than it is short of, and only if it could rent something then.
+// more than it is short of, and only if it could rent something then. If something else might stop it after the first
+// instance, one is stopped at a time.
 func (e *Engine) makeRoom(p *poolOf, short int) {
-	if len(e.fleet.Index().Idle) == 0 {
-		return
-	}
-	left := e.limitsLeft()
+	left, full := e.limitsLeft(), e.room() == 0
 	able := slices.DeleteFunc(e.usable(p, pool.Place{}), func(o drover.Offering) bool {
 		return e.limits(o.Cloud).Leaving || e.unavailable(p, o) || left.Passed(o) != nil || e.beyondBudget(p, e.pricedFor(p, o)) != nil
 	})
-	full := e.room() == 0
 	if slices.ContainsFunc(able, func(o drover.Offering) bool { return !full && e.cloudRoom(o.Cloud) > 0 }) {
 		return // the limit is not what stops it
+	}
+	few := slices.ContainsFunc(able, func(o drover.Offering) bool { return full && e.cloudRoom(o.Cloud) < short })
+	if few || left != nil || e.limited() || p.spec.Budget > 0 || len(p.Exhausted)+len(e.market.Blocks()) > 0 {
+		short = min(short, 1)
 	}
 	helps := func(in *fleet.Member) bool {
 		return slices.ContainsFunc(able, func(o drover.Offering) bool {
@@ -96,6 +97,9 @@ func (e *Engine) makeRoom(p *poolOf, short int) {
 		if helps(in) {
 			short--
 		}
+	}
+	if short <= 0 {
+		return
 	}
 	for _, in := range e.victims() {
 		if short > 0 && in.State == drover.InstanceIdle && helps(in) {

@@ -119,9 +119,9 @@ func (t Table) below(queue []process) (pids []int) {
 	return pids
 }
 
-// Handle reports whether a live descendant of a process handles a signal, or may: it has a handler, or it blocks the
-// signal, as a program does that waits for it with sigwait or signalfd. One whose state cannot be read counts. If inner
-// is set, the process's own children do not count.
+// Handle reports whether a live descendant of a process handles a signal, or may: it has a handler, or it sleeps with
+// the signal blocked, as a program does that waits for it with sigwait or signalfd. One whose state cannot be read
+// counts. If inner is set, the process's own children do not count.
 func (t Table) Handle(pid int, sig unix.Signal, inner bool) bool {
 	first := slices.Clone(t[pid])
 	if inner {
@@ -133,18 +133,23 @@ func (t Table) Handle(pid int, sig unix.Signal, inner bool) bool {
 	return slices.ContainsFunc(t.below(first), func(pid int) bool { return handles(pid, sig) })
 }
 
-// handles reads from /proc/PID/status which signals are caught or blocked. A process that has ended handles nothing.
+// handles reads from /proc/PID/status which signals are caught or blocked. A process that has ended handles nothing, and
+// one that does not sleep may have blocked all signals only while it starts another.
 func handles(pid int, sig unix.Signal) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return false
 	}
-	masks := 0
+	sleeps, masks := false, 0
 	for line := range bytes.Lines(status) {
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		if string(name) == "SigBlk" || string(name) == "SigCgt" {
-			mask, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
-			if err != nil || mask>>(sig-1)&1 != 0 {
+		key, value, _ := bytes.Cut(line, []byte(":"))
+		name, value := string(key), bytes.TrimSpace(value)
+		switch name {
+		case "State":
+			sleeps = bytes.HasPrefix(value, []byte("S"))
+		case "SigBlk", "SigCgt":
+			mask, err := strconv.ParseUint(string(value), 16, 64)
+			if err != nil || mask>>(sig-1)&1 != 0 && (name == "SigCgt" || sleeps) {
 				return true
 			}
 			masks++

@@ -172,13 +172,13 @@ func (d *daemon) interrupt(ctx context.Context, kill time.Time, told map[*attemp
 			continue
 		}
 		told[a] = d.tellToEnd(ctx, a, max(0, grace))
-		left = left || !told[a]
+		left = left || !told[a] && grace > -lateGrace
 	}
 	return left
 }
 
 // tellToEnd stops an attempt that has not ended, unless the notice was withdrawn. It reports whether that is done: if
-// the order cannot be written, it is tried again.
+// the order cannot be written, it is tried again for a while.
 func (d *daemon) tellToEnd(ctx context.Context, a *attempt, grace time.Duration) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

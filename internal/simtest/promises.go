@@ -1,6 +1,9 @@
 package simtest
 
 import (
+	"maps"
+	"slices"
+
 	"drover"
 	"drover/internal/engine"
 )
@@ -31,6 +34,9 @@ func (c *controller) answered(ev engine.Event) {
 	switch b := ev.Body.(type) {
 	case engine.Configured:
 		c.settings = b.Settings
+		maps.DeleteFunc(c.offered, func(cloud string, _ drover.Time) bool {
+			return !slices.ContainsFunc(b.Settings.Clouds, func(s engine.CloudSettings) bool { return s.Name == cloud })
+		})
 	case engine.DrainAsked:
 		c.drains = true
 	case engine.Fired:
