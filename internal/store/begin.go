@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"encoding/base32"
 	"fmt"
 	"strings"
 	"time"
@@ -104,11 +103,7 @@ func begin(ctx context.Context, tx *sql.Tx, fleet string) (st engine.State, fres
 func firstEpoch() int64 { return time.Now().UnixMilli() }
 
 // newNonce makes five characters that are valid in instance names of every cloud.
-func newNonce() string {
-	var b [5]byte
-	rand.Read(b[:]) // never returns an error
-	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))[:5]
-}
+func newNonce() string { return strings.ToLower(rand.Text()[:5]) }
 
 // lastTaken reads how far the engine has come in taking jobs, which it does in order: new jobs, and those put back in
 // the queue.
@@ -149,7 +144,8 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	if err != nil {
 		return fmt.Errorf("reading the instances that are gone: %w", err)
 	}
-	if st.Blocks, err = blocks(ctx, tx); err != nil {
+	st.Blocks, err = collect(ctx, tx, readDocument[engine.Block], `SELECT engine FROM blocks ORDER BY place`)
+	if err != nil {
 		return fmt.Errorf("reading the blocks: %w", err)
 	}
 	st.Spending, err = collect(ctx, tx, readDocument[engine.Spending], `SELECT engine FROM spending ORDER BY scope`)
@@ -222,8 +218,4 @@ func jobsInEngine(ctx context.Context, tx *sql.Tx) ([]engine.Job, error) {
 		return nil
 	}, `SELECT e.job, e.idx, e.number, e.lost, e.retried, e.interrupted, e.memory, e.not_before FROM jobs j JOIN elements e ON e.job = j.number
 		WHERE j.engine IS NOT NULL AND e.state IN ('queued', 'running') ORDER BY e.job, e.idx`)
-}
-
-func blocks(ctx context.Context, from source) ([]engine.Block, error) {
-	return collect(ctx, from, readDocument[engine.Block], `SELECT engine FROM blocks ORDER BY place`)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"drover"
-	"drover/internal/engine"
 )
 
 // Instances lists instances by id, each with its current jobs. To read on after Limit of them, set After to the last
@@ -161,13 +160,4 @@ func addJobs(ctx context.Context, tx *sql.Tx, list []drover.Instance) error {
 		return err
 	}, `SELECT instance, job, idx FROM attempts WHERE engine IS NOT NULL AND instance BETWEEN ? AND ? ORDER BY job, idx`,
 		min(first, last), max(first, last))
-}
-
-// Blocks returns the blocks in the engine's order, including expired ones that the engine has not dropped yet.
-func (s *Store) Blocks(ctx context.Context) (list []engine.Block, err error) {
-	err = s.look(ctx, "listing blocks", func(tx *sql.Tx) error {
-		list, err = blocks(ctx, tx)
-		return err
-	})
-	return list, err
 }
