@@ -32,15 +32,13 @@ func (s *Store) MissingInputs(ctx context.Context, user string, hashes []string)
 	if err != nil {
 		return nil, err
 	}
-	missing, err = collect(ctx, s.read, readText, `SELECT value FROM json_each(?) WHERE value NOT IN
+	missing, err = collect(ctx, s.read, readColumn[string], `SELECT value FROM json_each(?) WHERE value NOT IN
 		(SELECT hash FROM inputs WHERE user_name = ? AND hash IN (SELECT value FROM json_each(?))) ORDER BY key`, asked, user, asked)
 	if err != nil {
 		return nil, fmt.Errorf("looking up inputs: %w", err)
 	}
 	return missing, nil
 }
-
-func readText(row scanner) (t string, err error) { return t, row.Scan(&t) }
 
 // ForgetInputs drops inputs that were sent before a time and that no job uses.
 func (s *Store) ForgetInputs(ctx context.Context, before drover.Time) error {
@@ -56,7 +54,7 @@ func (s *Store) StrayInputs(ctx context.Context, hashes []string) (strays []stri
 	if err != nil {
 		return nil, err
 	}
-	strays, err = collect(ctx, s.read, readText,
+	strays, err = collect(ctx, s.read, readColumn[string],
 		`SELECT value FROM json_each(?) WHERE value NOT IN (SELECT hash FROM inputs WHERE hash IN (SELECT value FROM json_each(?)))`, asked, asked)
 	if err != nil {
 		return nil, fmt.Errorf("looking up inputs: %w", err)

@@ -72,7 +72,7 @@ func (s *Store) Ended(ctx context.Context, id drover.AttemptID) (numbers []int, 
 	if id.Number == 1 {
 		return nil, nil
 	}
-	numbers, err = collect(ctx, s.read, func(row scanner) (n int, err error) { return n, row.Scan(&n) },
+	numbers, err = collect(ctx, s.read, readColumn[int],
 		`SELECT number FROM attempts WHERE job = ? AND idx = ? AND number < ? AND state <> 'lost' ORDER BY number`, id.Job.Number, id.Job.Index, id.Number)
 	if err != nil {
 		return nil, fmt.Errorf("looking for attempts before %v: %w", id, err)

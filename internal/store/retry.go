@@ -90,8 +90,7 @@ func (s *Store) Redo(ctx context.Context, specs []drover.JobSpec) (jobs int, err
 				return err
 			}
 		}
-		left, err := collect(ctx, tx, func(row scanner) (number int64, err error) { return number, row.Scan(&number) },
-			`SELECT number FROM jobs WHERE engine IS NULL AND state <> 'succeeded' ORDER BY number`)
+		left, err := collect(ctx, tx, readColumn[int64], `SELECT number FROM jobs WHERE engine IS NULL AND state <> 'succeeded' ORDER BY number`)
 		if err != nil {
 			return err
 		}

@@ -42,6 +42,9 @@ func each(ctx context.Context, from source, do func(scanner) error, query string
 	return rows.Err()
 }
 
+// readColumn reads a row of one column.
+func readColumn[T any](row scanner) (v T, err error) { return v, row.Scan(&v) }
+
 // document is a value in a JSON column.
 type document[T any] struct{ to *T }
 
@@ -86,8 +89,7 @@ func reasonOf(r drover.Reason) *drover.Reason {
 func (s *Store) Rows(ctx context.Context) (rows map[string]int64, err error) {
 	rows = map[string]int64{}
 	return rows, s.look(ctx, "counting the records", func(tx *sql.Tx) error {
-		tables, err := collect(ctx, tx, func(row scanner) (name string, err error) { return name, row.Scan(&name) },
-			`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`)
+		tables, err := collect(ctx, tx, readColumn[string], `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`)
 		if err != nil {
 			return err
 		}

@@ -112,12 +112,9 @@ func (s *Store) setAsideOne(ctx context.Context, tx *sql.Tx, f foul) error {
 // SetAside lists what could not be loaded, as long as its job is held because of it.
 func (s *Store) SetAside(ctx context.Context) (what []string, err error) {
 	err = s.look(ctx, "listing the records that were set aside", func(tx *sql.Tx) error {
-		return each(ctx, tx, func(row scanner) error {
-			var one string
-			err := row.Scan(&one)
-			what = append(what, one)
-			return err
-		}, `SELECT a.what FROM set_aside a JOIN jobs j ON j.number = a.job WHERE j.engine IS NOT NULL AND j.priority = 0 ORDER BY a.id`)
+		what, err = collect(ctx, tx, readColumn[string],
+			`SELECT a.what FROM set_aside a JOIN jobs j ON j.number = a.job WHERE j.engine IS NOT NULL AND j.priority = 0 ORDER BY a.id`)
+		return err
 	})
 	return what, err
 }

@@ -1,9 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"strings"
 
 	"drover"
@@ -49,11 +49,9 @@ func billsSince(ctx context.Context, tx *sql.Tx, now, since drover.Time, do func
 	return bills, each(ctx, tx, func(row scanner) error {
 		var id int64
 		var gone drover.Time
-		bill := billing.Bill{}
+		var bill billing.Bill
 		err := row.Scan(&id, &bill.Tariff.Price, into(&bill.Tariff.Rates), &bill.Created, &bill.Ready, &bill.End, &gone, &bill.CPU)
-		if bill.End == 0 {
-			bill.End = now
-		}
+		bill.End = cmp.Or(bill.End, now)
 		if bills[id] = bill; gone > 0 && err == nil {
 			do(bill)
 		}
@@ -79,11 +77,7 @@ func (f finalAttempt) bears(label string) bool {
 func eachFinal(ctx context.Context, tx *sql.Tx, since drover.Time, do func(finalAttempt)) error {
 	return each(ctx, tx, func(row scanner) error {
 		var f finalAttempt
-		var labels string
-		err := row.Scan(&f.instance, &f.use.Started, &f.use.Ended, &f.use.CPU, &f.user, &labels)
-		if err == nil {
-			err = json.Unmarshal([]byte(labels), &f.labels)
-		}
+		err := row.Scan(&f.instance, &f.use.Started, &f.use.Ended, &f.use.CPU, &f.user, into(&f.labels))
 		if err == nil {
 			do(f)
 		}

@@ -60,7 +60,7 @@ func (s *Store) PutResults(ctx context.Context, bytes map[drover.JobID]int64) er
 
 // UsersOver returns the users whose results take more than a number of bytes.
 func (s *Store) UsersOver(ctx context.Context, results drover.Bytes) ([]string, error) {
-	users, err := collect(ctx, s.read, readText, `SELECT user_name FROM usage WHERE results > ?`, results)
+	users, err := collect(ctx, s.read, readColumn[string], `SELECT user_name FROM usage WHERE results > ?`, results)
 	if err != nil {
 		return nil, fmt.Errorf("looking up users over the limit: %w", err)
 	}
@@ -69,7 +69,7 @@ func (s *Store) UsersOver(ctx context.Context, results drover.Bytes) ([]string, 
 
 // OldResults returns the first final jobs with results that ended before a time, of batches that are final as a whole.
 func (s *Store) OldResults(ctx context.Context, before drover.Time, most int) (jobs []int64, err error) {
-	jobs, err = collect(ctx, s.read, func(row scanner) (n int64, err error) { return n, row.Scan(&n) },
+	jobs, err = collect(ctx, s.read, readColumn[int64],
 		`SELECT number FROM jobs j WHERE engine IS NULL AND ended < ? AND EXISTS (SELECT 1 FROM results r WHERE r.job = j.number AND r.bytes > 0)
 		AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.submission = j.submission AND o.engine IS NOT NULL) ORDER BY number LIMIT ?`, before, most)
 	if err != nil {
