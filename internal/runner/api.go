@@ -115,7 +115,7 @@ func (a *api) take(n int64) (net.Conn, error) {
 	defer a.mu.Unlock()
 	conn, ok := a.waiting[n]
 	if !ok {
-		return nil, fmt.Errorf("connection %s is gone", strconv.FormatInt(n, 10))
+		return nil, fmt.Errorf("connection %d is gone", n)
 	}
 	delete(a.waiting, n)
 	return conn, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"time"
@@ -267,9 +268,7 @@ func (d *daemon) execute(a *attempt, work order) (drover.Exit, error) {
 
 func (d *daemon) jobEnv(given map[string]string) map[string]string {
 	env := map[string]string{"DROVER_API": d.api.url()}
-	for key, value := range given {
-		env[key] = value
-	}
+	maps.Copy(env, given)
 	return env
 }
 

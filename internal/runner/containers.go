@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -185,12 +186,9 @@ func oneLine(err error) string {
 	if !errors.As(err, &many) {
 		return err.Error()
 	}
-	text := ""
-	for i, e := range many.Unwrap() {
-		if i > 0 {
-			text += "; "
-		}
-		text += e.Error()
+	var texts []string
+	for _, e := range many.Unwrap() {
+		texts = append(texts, e.Error())
 	}
-	return text
+	return strings.Join(texts, "; ")
 }

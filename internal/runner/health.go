@@ -116,13 +116,12 @@ func tryToWrite() error {
 
 // diskRoom returns an error if the disk under the runner's folder is nearly full.
 func diskRoom() error {
-	var disk unix.Statfs_t
-	if err := unix.Statfs(".", &disk); err != nil {
+	free, all, err := diskSpace()
+	if err != nil {
 		return fmt.Errorf("checking the disk: %w", err)
 	}
-	free, all := drover.Bytes(disk.Bavail)*drover.Bytes(disk.Bsize), drover.Bytes(disk.Blocks)*drover.Bytes(disk.Bsize)
-	if free < min(leastDisk, all/100) {
-		return fmt.Errorf("its disk is full: %v of %v is free", free, all)
+	if drover.Bytes(free) < min(leastDisk, drover.Bytes(all)/100) {
+		return fmt.Errorf("its disk is full: %v of %v is free", drover.Bytes(free), drover.Bytes(all))
 	}
 	return nil
 }

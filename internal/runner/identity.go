@@ -22,17 +22,13 @@ type identity struct {
 // settleIdentity returns the folder's identity. If the folder has none, it stores the given one.
 func settleIdentity(given identity) (identity, error) {
 	var known identity
-	text, err := os.ReadFile("identity")
-	if err == nil {
-		return known, json.Unmarshal(text, &known)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err := readJSON("identity", &known); !errors.Is(err, fs.ErrNotExist) {
 		return known, err
 	}
 	if given.Fleet == "" || given.Instance == "" {
 		return known, errors.New("no controller has assigned a fleet and an instance name yet")
 	}
-	text, err = json.Marshal(given)
+	text, err := json.Marshal(given)
 	if err != nil {
 		return known, err
 	}
