@@ -128,7 +128,7 @@ func (h *Handler) openStream(ctx context.Context, id drover.Identity, r *http.Re
 // watchToken ends a stream whose token was revoked or has expired meanwhile.
 func (h *Handler) watchToken(ctx context.Context, cancel context.CancelFunc, r *http.Request) {
 	token, err := bearer(r)
-	for err == nil || drover.KindOf(err) != drover.KindAuthentication {
+	for drover.KindOf(err) != drover.KindAuthentication {
 		if backoff.For(ctx, recheck) != nil {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -145,9 +146,7 @@ func (c *Client) request(ctx context.Context, q call, impatience *time.Timer) (*
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range q.header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, q.header)
 	if kind != "" {
 		r.Header.Set("Content-Type", kind)
 	}

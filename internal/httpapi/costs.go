@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -21,10 +22,7 @@ type costsInput struct {
 type costsOutput struct{ Body drover.Costs }
 
 func (h *Handler) costs(ctx context.Context, in *costsInput) (*costsOutput, error) {
-	f := drover.CostFilter{By: drover.CostBy(in.By), Limit: in.Limit, Step: time.Duration(in.Step) * time.Second}
-	if f.By == "" {
-		f.By = drover.CostByJob
-	}
+	f := drover.CostFilter{By: cmp.Or(drover.CostBy(in.By), drover.CostByJob), Limit: in.Limit, Step: time.Duration(in.Step) * time.Second}
 	if who := drover.IdentityOf(ctx); strings.HasPrefix(string(f.By), string(drover.CostByLabel)) && !h.readsAll(who) {
 		return nil, needs(drover.RoleOperate, who) // labels are private to their users
 	}

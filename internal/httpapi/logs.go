@@ -71,8 +71,8 @@ func (f flushing) Write(b []byte) (int, error) {
 }
 
 func (f flushing) flush() error {
-	if w, ok := f.Writer.(interface{ Flush() error }); ok {
-		return w.Flush()
+	if w, ok := f.Writer.(interface{ FlushError() error }); ok {
+		return w.FlushError()
 	}
 	return nil
 }

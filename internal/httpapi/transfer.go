@@ -44,14 +44,11 @@ func (r *response) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Flush sends what was written.
-func (r *response) Flush() error {
+// FlushError sends what was written.
+func (r *response) FlushError() error {
 	r.begin()
 	return r.ctl.Flush()
 }
-
-// FlushError is Flush as http.ResponseController requires it.
-func (r *response) FlushError() error { return r.Flush() }
 
 func (r *response) begin() {
 	if r.status == 0 {

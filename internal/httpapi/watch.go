@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -124,10 +125,7 @@ func (*eventsOutput) describe(op *huma.Operation) {
 }
 
 func (h *Handler) events(_ context.Context, in *eventsInput) (*eventsOutput, error) {
-	f := drover.EventFilter{After: in.After, Job: in.Job, Instance: in.Instance, Level: in.Level, Recent: in.Recent, Last: in.Last}
-	if in.LastEventID != "" {
-		f.After = in.LastEventID
-	}
+	f := drover.EventFilter{After: cmp.Or(in.LastEventID, in.After), Job: in.Job, Instance: in.Instance, Level: in.Level, Recent: in.Recent, Last: in.Last}
 	return &eventsOutput{func(x huma.Context) {
 		x.SetHeader("Content-Type", "text/event-stream")
 		x.SetStatus(http.StatusOK)
