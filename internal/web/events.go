@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 
 	"drover"
@@ -16,10 +17,7 @@ type eventList struct {
 }
 
 func (h *Handler) events(ctx context.Context, r *request) (any, error) {
-	list := eventList{Level: r.URL.Query().Get("level"), Levels: []string{"debug", "info", "warn"}}
-	if list.Level == "" {
-		list.Level = "info"
-	}
+	list := eventList{Level: cmp.Or(r.URL.Query().Get("level"), "info"), Levels: []string{"debug", "info", "warn"}}
 	var err error
 	list.Events, err = lastEvents(ctx, r, drover.EventFilter{Level: list.Level, Last: eventsShown})
 	return list, err

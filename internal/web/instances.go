@@ -106,13 +106,6 @@ func (a axis) place(t time.Time) float64 {
 	return min(1000, max(0, share*1000))
 }
 
-// phase returns the part of a period that is on the axis.
-func (a axis) phase(from, to time.Time, kind, text string) (phase, bool) {
-	p := phase{From: a.place(from), Kind: kind, Text: text}
-	p.Width = max(1, a.place(to)-p.From)
-	return p, to.After(a.from) && from.Before(a.to)
-}
-
 // life returns the phases of an instance: its boot, its jobs, its idle times and its end.
 func life(in drover.Instance, from, to, now time.Time) (all []phase) {
 	if in.Created == nil {
@@ -120,8 +113,8 @@ func life(in drover.Instance, from, to, now time.Time) (all []phase) {
 	}
 	a := axis{from, to}
 	add := func(from, to time.Time, kind, text string) {
-		if p, seen := a.phase(from, to, kind, text); seen {
-			all = append(all, p)
+		if to.After(a.from) && from.Before(a.to) {
+			all = append(all, phase{a.place(from), max(1, a.place(to)-a.place(from)), kind, text})
 		}
 	}
 	end := now

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -89,10 +90,7 @@ const near = 80
 
 func budgetsOf(all []drover.BudgetUse) (list []budget) {
 	for _, b := range all {
-		limit := b.Hard
-		if limit == 0 {
-			limit = b.Soft
-		}
+		limit := cmp.Or(b.Hard, b.Soft)
 		shown := budget{BudgetUse: b, Limit: limit, Used: percent(b.Spent, limit), Committed: percent(b.Spent+b.Promised, limit), Level: "good"}
 		switch {
 		case b.Spent >= limit:
@@ -108,7 +106,9 @@ func budgetsOf(all []drover.BudgetUse) (list []budget) {
 // most returns the reasons that hold up the most.
 func most(all []drover.Waiting) []drover.Waiting {
 	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b drover.Waiting) int { return byCount(a.Count, b.Count, a.Reason.Text, b.Reason.Text) })
+	slices.SortFunc(all, func(a, b drover.Waiting) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason.Text, b.Reason.Text))
+	})
 	return all[:min(len(all), reasonsShown)]
 }
 

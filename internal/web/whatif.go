@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"strings"
 	"time"
@@ -129,13 +128,10 @@ func (h *Handler) compare(r *request, p whatIfPage) (*Comparison, error) {
 	ask := WhatIf{Configuration: p.Text, Since: since}
 	if file, head, err := r.FormFile("trace"); err == nil {
 		defer file.Close()
-		ask.Trace, ask.TraceName = file, name(head)
+		ask.Trace, ask.TraceName = file, drover.Sanitize(head.Filename)
 	}
 	return h.cfg.Simulator.WhatIf(ctx, r.svc, ask)
 }
-
-// name returns the name of an uploaded file.
-func name(head *multipart.FileHeader) string { return drover.Sanitize(head.Filename) }
 
 // drawing is a panel drawn in a box of a thousand by a hundred.
 type drawing struct {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -159,6 +158,3 @@ func kind(k drover.PoolKind) string {
 	}
 	return string(k)
 }
-
-// byCount sorts by number, the most first, then by name.
-func byCount(an, bn int, a, b string) int { return cmp.Or(cmp.Compare(bn, an), cmp.Compare(a, b)) }
