@@ -23,6 +23,14 @@ const (
 	describeTimeout = 30 * time.Second
 )
 
+// transient returns an effect's failure, which is transient unless it has a kind of its own; nil if it succeeded.
+func transient(err error) *drover.Error {
+	if err == nil {
+		return nil
+	}
+	return drover.AsError(err, drover.KindTransient)
+}
+
 // list requests this fleet's instances from a cloud and returns the differences from the last good list.
 func (c *Controller) list(ctx context.Context, effect int64, f engine.ListInstances) engine.Body {
 	began := c.clock.now()
@@ -160,13 +168,9 @@ func candidate(o drover.Offering) driver.Candidate {
 }
 
 func (c *Controller) destroy(ctx context.Context, effect int64, f engine.Destroy) engine.Body {
-	answer := engine.Destroyed{Effect: effect, Instance: f.Instance}
 	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
 	defer cancel()
-	if err := c.tryDestroy(ctx, f); err != nil {
-		answer.Err = drover.AsError(err, drover.KindTransient)
-	}
-	return answer
+	return engine.Destroyed{Effect: effect, Instance: f.Instance, Err: transient(c.tryDestroy(ctx, f))}
 }
 
 func (c *Controller) tryDestroy(ctx context.Context, f engine.Destroy) error {
@@ -184,11 +188,7 @@ func (c *Controller) tryDestroy(ctx context.Context, f engine.Destroy) error {
 
 // setTags records an instance's idle behaviour in its tags.
 func (c *Controller) setTags(ctx context.Context, effect int64, f engine.SetTags) engine.Body {
-	answer := engine.Tagged{Effect: effect, Instance: f.Instance}
-	if err := c.trySetTags(ctx, f); err != nil {
-		answer.Err = drover.AsError(err, drover.KindTransient)
-	}
-	return answer
+	return engine.Tagged{Effect: effect, Instance: f.Instance, Err: transient(c.trySetTags(ctx, f))}
 }
 
 func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
@@ -244,11 +244,7 @@ func (c *Controller) providerIDs(ctx context.Context, cl *cloud, f engine.Destro
 
 // switchInstance asks a cloud to stop an instance, or to start it again.
 func (c *Controller) switchInstance(ctx context.Context, effect int64, f engine.Switch) engine.Body {
-	answer := engine.Switched{Effect: effect, Instance: f.Instance}
-	if err := c.trySwitch(ctx, f); err != nil {
-		answer.Err = drover.AsError(err, drover.KindTransient)
-	}
-	return answer
+	return engine.Switched{Effect: effect, Instance: f.Instance, Err: transient(c.trySwitch(ctx, f))}
 }
 
 func (c *Controller) trySwitch(ctx context.Context, f engine.Switch) error {
@@ -280,13 +276,9 @@ const growTimeout = 10 * time.Minute
 
 // growDisk asks the cloud to grow an instance's volume, then grows the file system on the instance.
 func (c *Controller) growDisk(ctx context.Context, effect int64, f engine.GrowDisk) engine.Body {
-	answer := engine.DiskGrown{Effect: effect, Instance: f.Instance}
 	ctx, cancel := context.WithTimeout(ctx, growTimeout)
 	defer cancel()
-	if err := c.tryGrowDisk(ctx, f); err != nil {
-		answer.Err = drover.AsError(err, drover.KindTransient)
-	}
-	return answer
+	return engine.DiskGrown{Effect: effect, Instance: f.Instance, Err: transient(c.tryGrowDisk(ctx, f))}
 }
 
 func (c *Controller) tryGrowDisk(ctx context.Context, f engine.GrowDisk) error {

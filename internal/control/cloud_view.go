@@ -116,11 +116,22 @@ func (cl *cloudView) wasListed() bool {
 
 // retag keeps an instance's new tags until a list has them too.
 func (cl *cloudView) retag(id string, tags map[string]string) {
+	cl.change(id, func(in *driver.Instance) { in.Tags = tags })
+}
+
+// moved forgets an instance's addresses, since another may get them soon. The next list that shows an address counts as
+// a change.
+func (cl *cloudView) moved(id string) {
+	cl.change(id, func(in *driver.Instance) { in.Addresses = driver.Addresses{} })
+}
+
+// change changes what is known of an instance, if anything is.
+func (cl *cloudView) change(id string, change func(*driver.Instance)) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	for _, known := range []map[string]driver.Instance{cl.seen, cl.created} {
 		if in, ok := known[id]; ok {
-			in.Tags = tags
+			change(&in)
 			known[id] = in
 		}
 	}
@@ -181,17 +192,4 @@ func addresses(a driver.Addresses) driver.Addresses {
 		}
 	}
 	return a
-}
-
-// moved forgets an instance's addresses, since another may get them soon. The next list that shows an address counts as
-// a change.
-func (cl *cloudView) moved(id string) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	for _, known := range []map[string]driver.Instance{cl.seen, cl.created} {
-		if in, ok := known[id]; ok {
-			in.Addresses = driver.Addresses{}
-			known[id] = in
-		}
-	}
 }

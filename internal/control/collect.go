@@ -14,11 +14,7 @@ import (
 
 // collect stores an ended attempt's output streams and outputs.
 func (c *Controller) collect(ctx context.Context, effect int64, f engine.Collect) engine.Body {
-	answer := engine.Collected{Effect: effect, Attempt: f.Attempt}
-	if err := c.tryCollect(ctx, f); err != nil {
-		answer.Err = drover.AsError(err, drover.KindTransient)
-	}
-	return answer
+	return engine.Collected{Effect: effect, Attempt: f.Attempt, Err: transient(c.tryCollect(ctx, f))}
 }
 
 func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {

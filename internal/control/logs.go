@@ -28,7 +28,7 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 		return nil, err
 	}
 	if r.Attempt > 0 {
-		log, err := c.attemptLog(ctx, job, r, spec)
+		log, err := c.attemptLog(job, r, spec)
 		if log != nil || err != nil {
 			return log, err
 		}
@@ -38,7 +38,7 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 }
 
 // attemptLog returns the stored log of an attempt other than the last one with a log; nil for that one.
-func (c *Controller) attemptLog(ctx context.Context, job drover.Job, r drover.LogRequest, spec jobSpec) (io.ReadCloser, error) {
+func (c *Controller) attemptLog(job drover.Job, r drover.LogRequest, spec jobSpec) (io.ReadCloser, error) {
 	at := slices.IndexFunc(job.Attempts, func(a drover.Attempt) bool { return a.Number == r.Attempt })
 	switch {
 	case r.Follow:
@@ -222,7 +222,7 @@ func (r *logReader) openStored() error {
 		return io.EOF
 	}
 	f, size, err := r.c.cfg.Results.OpenLog(r.c.folder(r.spec), r.request.Job.Index, blobOf(r.request.Stream))
-	if err != nil && drover.KindOf(err) == drover.KindNotFound {
+	if drover.KindOf(err) == drover.KindNotFound {
 		return io.EOF
 	}
 	if err != nil {
