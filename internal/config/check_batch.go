@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -274,12 +275,8 @@ func (c *checker) outputs(outputs []output, n *node) {
 
 // outside reports whether a pattern leaves its folder; braces can hide a "..".
 func outside(pattern string) bool {
-	for _, step := range strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{},", r) }) {
-		if step == ".." {
-			return true
-		}
-	}
-	return false
+	steps := strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{},", r) })
+	return slices.Contains(steps, "..")
 }
 
 // A job's labels are shown with every element of its array, and the controller keeps them in memory.

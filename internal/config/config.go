@@ -94,7 +94,7 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 		c.Clouds = append(c.Clouds, d.cloud(cloud, root.get("clouds").get(cloud)))
 	}
 	slices.SortFunc(c.Clouds, func(a, b Cloud) int { return strings.Compare(a.Name, b.Name) })
-	c.Pools = named(file.Pools, c.Clouds)
+	c.Pools = named(file.Pools, c.CloudNames())
 	c.check(d.faults)
 	if err := d.err(); err != nil {
 		return nil, err

@@ -182,14 +182,12 @@ func (g *NodeGroup) made() *NodeGroup {
 }
 
 // named sorts pools, and sets each one's name and, if it names no clouds, all clouds.
-func named(pools map[string]Pool, clouds []Cloud) (list []Pool) {
+func named(pools map[string]Pool, clouds []string) (list []Pool) {
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		p := pools[name]
 		p.Name = name
 		if len(p.Clouds) == 0 {
-			for _, c := range clouds {
-				p.Clouds = append(p.Clouds, c.Name)
-			}
+			p.Clouds = slices.Clone(clouds)
 		}
 		list = append(list, p)
 	}

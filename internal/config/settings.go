@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -197,12 +198,10 @@ type TypeFilter struct {
 // Refuses returns why a type at this hourly price may not be used; empty if it may.
 func (f TypeFilter) Refuses(name string, price drover.Money) string {
 	matches := func(patterns []string) bool {
-		for _, p := range patterns {
-			if ok, err := path.Match(p, name); err == nil && ok {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(patterns, func(p string) bool {
+			ok, err := path.Match(p, name)
+			return err == nil && ok
+		})
 	}
 	switch {
 	case len(f.Include) > 0 && !matches(f.Include):
