@@ -25,18 +25,13 @@ func (*configInput) describe(op *huma.Operation) {
 	op.MaxBodyBytes = maxConfig
 }
 
-type configOutput struct{ Body drover.ConfigDiff }
-
-func (h *Handler) compareConfig(ctx context.Context, in *configInput) (*configOutput, error) {
+func (h *Handler) compareConfig(ctx context.Context, in *configInput) (*output[drover.ConfigDiff], error) {
 	if h.cfg.Compare == nil {
 		return nil, drover.Errorf(drover.KindUnsupported, "this controller has no configuration file")
 	}
 	diff, err := h.cfg.Compare(ctx, in.Name, in.RawBody)
-	if err != nil {
-		return nil, err
-	}
 	diff.Changes, diff.Restart, diff.Fates = array(diff.Changes), array(diff.Restart), array(diff.Fates)
-	return &configOutput{diff}, nil
+	return asOutput(diff, err)
 }
 
 // CompareConfig requests what would change if the controller's configuration file had another text. Errors call the

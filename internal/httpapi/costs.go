@@ -19,9 +19,7 @@ type costsInput struct {
 	Step  int    `query:"step" minimum:"0" maximum:"31622400" doc:"also list costs over time, in steps of this many seconds, at most 500 steps"`
 }
 
-type costsOutput struct{ Body drover.Costs }
-
-func (h *Handler) costs(ctx context.Context, in *costsInput) (*costsOutput, error) {
+func (h *Handler) costs(ctx context.Context, in *costsInput) (*output[drover.Costs], error) {
 	f := drover.CostFilter{By: cmp.Or(drover.CostBy(in.By), drover.CostByJob), Limit: in.Limit, Step: time.Duration(in.Step) * time.Second}
 	if who := drover.IdentityOf(ctx); strings.HasPrefix(string(f.By), string(drover.CostByLabel)) && !h.readsAll(who) {
 		return nil, needs(drover.RoleOperate, who) // labels are private to their users
@@ -33,11 +31,7 @@ func (h *Handler) costs(ctx context.Context, in *costsInput) (*costsOutput, erro
 	if err != nil {
 		return nil, err
 	}
-	costs, err := h.cfg.Service.Costs(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return &costsOutput{costs}, nil
+	return asOutput(h.cfg.Service.Costs(ctx, f))
 }
 
 // Times before 1970 are not valid, and those far ahead do not fit a drover.Time.

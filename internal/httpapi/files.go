@@ -24,14 +24,8 @@ type missingInput struct {
 
 func (*missingInput) describe(op *huma.Operation) { op.MaxBodyBytes = maxHashed }
 
-type missingOutput struct{ Body []string }
-
-func (h *Handler) missingInputs(ctx context.Context, in *missingInput) (*missingOutput, error) {
-	missing, err := h.cfg.Service.MissingInputs(ctx, in.Body)
-	if err != nil {
-		return nil, err
-	}
-	return &missingOutput{array(missing)}, nil
+func (h *Handler) missingInputs(ctx context.Context, in *missingInput) (*output[[]string], error) {
+	return asList(h.cfg.Service.MissingInputs(ctx, in.Body))
 }
 
 type putInputInput struct {
@@ -88,17 +82,11 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-type outputsOutput struct{ Body []drover.File }
-
-func (h *Handler) outputs(ctx context.Context, in *jobInput) (*outputsOutput, error) {
+func (h *Handler) outputs(ctx context.Context, in *jobInput) (*output[[]drover.File], error) {
 	if err := h.mayRead(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	files, err := h.cfg.Service.Outputs(ctx, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return &outputsOutput{array(files)}, nil
+	return asList(h.cfg.Service.Outputs(ctx, in.ID))
 }
 
 type outputInput struct {

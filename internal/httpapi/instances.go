@@ -43,18 +43,8 @@ type instanceInput struct {
 	ID string `path:"id" maxLength:"1000" doc:"an instance's id, its name, or the id that its cloud uses"`
 }
 
-type instanceOutput struct{ Body drover.Instance }
-
-// asInstance answers with an instance.
-func asInstance(i drover.Instance, err error) (*instanceOutput, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &instanceOutput{i}, nil
-}
-
-func (h *Handler) showInstance(ctx context.Context, in *instanceInput) (*instanceOutput, error) {
-	return asInstance(h.cfg.Service.Instance(ctx, in.ID))
+func (h *Handler) showInstance(ctx context.Context, in *instanceInput) (*output[drover.Instance], error) {
+	return asOutput(h.cfg.Service.Instance(ctx, in.ID))
 }
 
 type instructInput struct {
@@ -65,8 +55,8 @@ type instructInput struct {
 
 // instruct returns the binding of one of the operator's verbs.
 func instruct(verb drover.Verb) binding {
-	return bind(func(h *Handler, ctx context.Context, in *instructInput) (*instanceOutput, error) {
-		return asInstance(h.cfg.Service.Instruct(ctx, in.ID, verb, in.Body.or(in.Reason)))
+	return bind(func(h *Handler, ctx context.Context, in *instructInput) (*output[drover.Instance], error) {
+		return asOutput(h.cfg.Service.Instruct(ctx, in.ID, verb, in.Body.or(in.Reason)))
 	})
 }
 
@@ -80,9 +70,7 @@ type offersInput struct {
 	All    bool   `query:"all" doc:"also what the configuration excludes"`
 }
 
-type offersOutput struct{ Body []drover.Offer }
-
-func (h *Handler) offers(ctx context.Context, in *offersInput) (*offersOutput, error) {
+func (h *Handler) offers(ctx context.Context, in *offersInput) (*output[[]drover.Offer], error) {
 	f := drover.OfferFilter{Cloud: in.Cloud, All: in.All, Need: drover.Resources{GPUs: in.GPUs, Arch: drover.Arch(in.Arch)}}
 	err := parsed(in.VCPUs, &f.Need.CPU, drover.ParseMilliCPU)
 	if err == nil {
@@ -94,11 +82,7 @@ func (h *Handler) offers(ctx context.Context, in *offersInput) (*offersOutput, e
 	if err != nil {
 		return nil, drover.AsError(err, drover.KindInvalid)
 	}
-	offers, err := h.cfg.Service.Offers(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return &offersOutput{array(offers)}, nil
+	return asList(h.cfg.Service.Offers(ctx, f))
 }
 
 // parsed reads a parameter, if it was given.

@@ -146,19 +146,9 @@ type jobInput struct {
 	ID drover.JobID `path:"id" doc:"a job, 17, or an element of an array, 17.3"`
 }
 
-type jobOutput struct{ Body drover.Job }
-
-// asJob answers with a job.
-func asJob(job drover.Job, err error) (*jobOutput, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &jobOutput{job}, nil
-}
-
-func (h *Handler) showJob(ctx context.Context, in *jobInput) (*jobOutput, error) {
+func (h *Handler) showJob(ctx context.Context, in *jobInput) (*output[drover.Job], error) {
 	job, err := h.cfg.Service.Job(ctx, in.ID)
-	return asJob(h.shown(ctx, job), err)
+	return asOutput(h.shown(ctx, job), err)
 }
 
 type prioritizeInput struct {
@@ -170,11 +160,11 @@ type priorityBody struct {
 	Priority int `json:"priority" doc:"higher goes first; 0: stopped, and not started until it is raised again"`
 }
 
-func (h *Handler) prioritize(ctx context.Context, in *prioritizeInput) (*jobOutput, error) {
+func (h *Handler) prioritize(ctx context.Context, in *prioritizeInput) (*output[drover.Job], error) {
 	if err := h.mayChange(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	return asJob(h.cfg.Service.SetPriority(ctx, in.ID, in.Body.Priority))
+	return asOutput(h.cfg.Service.SetPriority(ctx, in.ID, in.Body.Priority))
 }
 
 // changeJobInput has the reason in the body or, for a curl command without one, in the query.
@@ -200,16 +190,16 @@ type setPausedInput struct{ Body *reasonBody }
 
 // setPaused returns the binding that pauses or resumes the queue.
 func setPaused(paused bool) binding {
-	return bind(func(h *Handler, ctx context.Context, in *setPausedInput) (*statusOutput, error) {
+	return bind(func(h *Handler, ctx context.Context, in *setPausedInput) (*output[drover.Status], error) {
 		return asStatus(h.cfg.Service.SetPaused(ctx, paused, in.Body.or("")))
 	})
 }
 
-func (h *Handler) cancel(ctx context.Context, in *changeJobInput) (*jobOutput, error) {
+func (h *Handler) cancel(ctx context.Context, in *changeJobInput) (*output[drover.Job], error) {
 	if err := h.mayChange(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	return asJob(h.cfg.Service.Cancel(ctx, in.ID, in.Body.or(in.Reason)))
+	return asOutput(h.cfg.Service.Cancel(ctx, in.ID, in.Body.or(in.Reason)))
 }
 
 // retryInput is a changeJobInput that may have a batch with it.
@@ -233,7 +223,7 @@ type withBatch struct{ json.RawMessage }
 // describes them.
 func (withBatch) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
-func (h *Handler) retry(ctx context.Context, in *retryInput) (*jobOutput, error) {
+func (h *Handler) retry(ctx context.Context, in *retryInput) (*output[drover.Job], error) {
 	if err := h.mayChange(ctx, in.ID); err != nil {
 		return nil, err
 	}
@@ -242,13 +232,13 @@ func (h *Handler) retry(ctx context.Context, in *retryInput) (*jobOutput, error)
 	}
 	reason := cmp.Or(in.Body.Reason, in.Reason)
 	if in.Body.With == nil {
-		return asJob(h.cfg.Service.Retry(ctx, in.ID, reason))
+		return asOutput(h.cfg.Service.Retry(ctx, in.ID, reason))
 	}
 	batch, err := config.ParseSubmission("with", in.Body.With.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	return asJob(h.cfg.Service.RetryWith(ctx, in.ID, batch, reason))
+	return asOutput(h.cfg.Service.RetryWith(ctx, in.ID, batch, reason))
 }
 
 // mayChange lets submitters change their own jobs, and operators everybody's.

@@ -39,6 +39,20 @@ func bind[In, Out any](serve func(*Handler, context.Context, *In) (*Out, error))
 	}
 }
 
+// output is an answer in JSON without anything special.
+type output[T any] struct{ Body T }
+
+// asOutput answers with what a Service returned.
+func asOutput[T any](v T, err error) (*output[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &output[T]{v}, nil
+}
+
+// asList is asOutput for a list.
+func asList[T any](items []T, err error) (*output[[]T], error) { return asOutput(array(items), err) }
+
 // described is the type of a request or an answer that describes what its fields do not show.
 type described interface{ describe(op *huma.Operation) }
 

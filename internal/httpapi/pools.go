@@ -6,14 +6,8 @@ import (
 	"drover"
 )
 
-type poolsOutput struct{ Body []drover.Pool }
-
-func (h *Handler) pools(ctx context.Context, _ *struct{}) (*poolsOutput, error) {
-	pools, err := h.cfg.Service.Pools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &poolsOutput{array(pools)}, nil
+func (h *Handler) pools(ctx context.Context, _ *struct{}) (*output[[]drover.Pool], error) {
+	return asList(h.cfg.Service.Pools(ctx))
 }
 
 type resizeInput struct {
@@ -26,12 +20,6 @@ type resizeBody struct {
 	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"the reason, for the records"`
 }
 
-type poolOutput struct{ Body drover.Pool }
-
-func (h *Handler) resizePool(ctx context.Context, in *resizeInput) (*poolOutput, error) {
-	p, err := h.cfg.Service.ResizePool(ctx, in.Name, in.Body.Size, in.Body.Reason)
-	if err != nil {
-		return nil, err
-	}
-	return &poolOutput{p}, nil
+func (h *Handler) resizePool(ctx context.Context, in *resizeInput) (*output[drover.Pool], error) {
+	return asOutput(h.cfg.Service.ResizePool(ctx, in.Name, in.Body.Size, in.Body.Reason))
 }

@@ -14,14 +14,8 @@ type pruneBody struct {
 	Before time.Time `json:"before" doc:"results of jobs that ended before this time are deleted"`
 }
 
-type pruneOutput struct{ Body drover.Pruned }
-
-func (h *Handler) prune(ctx context.Context, in *pruneInput) (*pruneOutput, error) {
-	pruned, err := h.cfg.Service.Prune(ctx, drover.TimeOf(in.Body.Before))
-	if err != nil {
-		return nil, err
-	}
-	return &pruneOutput{pruned}, nil
+func (h *Handler) prune(ctx context.Context, in *pruneInput) (*output[drover.Pruned], error) {
+	return asOutput(h.cfg.Service.Prune(ctx, drover.TimeOf(in.Body.Before)))
 }
 
 // Prune requests the removal of old results.

@@ -12,14 +12,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-type tokensOutput struct{ Body []drover.Token }
-
-func (h *Handler) listTokens(ctx context.Context, _ *struct{}) (*tokensOutput, error) {
-	tokens, err := h.cfg.Service.Tokens(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &tokensOutput{array(tokens)}, nil
+func (h *Handler) listTokens(ctx context.Context, _ *struct{}) (*output[[]drover.Token], error) {
+	return asList(h.cfg.Service.Tokens(ctx))
 }
 
 // tokenRequest is a drover.TokenRequest as JSON.
@@ -60,18 +54,13 @@ type loginInput struct {
 	Authorization string `header:"Authorization" hidden:"true"`
 }
 
-type loginOutput struct{ Body browserLogin }
-
-func (h *Handler) login(_ context.Context, in *loginInput) (*loginOutput, error) {
+func (h *Handler) login(_ context.Context, in *loginInput) (*output[browserLogin], error) {
 	if h.cfg.Login == nil {
 		return nil, drover.Errorf(drover.KindUnsupported, "this controller has no dashboard")
 	}
 	_, token, _ := strings.Cut(in.Authorization, " ") // the guard has verified it
 	link, err := h.cfg.Login(drover.NewSecret(token))
-	if err != nil {
-		return nil, err
-	}
-	return &loginOutput{browserLogin{link}}, nil
+	return asOutput(browserLogin{link}, err)
 }
 
 // Login makes a link with which a browser can log in, once and soon, with the client's token.

@@ -24,36 +24,27 @@ type explainInput struct {
 	Subject string `query:"subject" maxLength:"512" doc:"a job, an instance, a cloud, fleet, or an offering as CLOUD/ZONE/TYPE/MARKET (fewer parts, or patterns, for several); default: the fleet and everything that waits"`
 }
 
-type explainOutput struct{ Body []drover.Explanation }
-
-func (h *Handler) explain(ctx context.Context, in *explainInput) (*explainOutput, error) {
+func (h *Handler) explain(ctx context.Context, in *explainInput) (*output[[]drover.Explanation], error) {
 	list, err := h.cfg.Service.Explain(ctx, in.Subject)
 	for i := 0; i < len(list) && err == nil; i++ {
 		list[i], err = h.explained(ctx, list[i])
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &explainOutput{array(list)}, nil
+	return asList(list, err)
 }
 
-func (h *Handler) explainJob(ctx context.Context, in *jobInput) (*explainOutput, error) {
+func (h *Handler) explainJob(ctx context.Context, in *jobInput) (*output[[]drover.Explanation], error) {
 	return h.explain(ctx, &explainInput{in.ID.String()})
 }
 
-type summaryOutput struct{ Body drover.Summary }
-
-func (h *Handler) summary(ctx context.Context, _ *struct{}) (*summaryOutput, error) {
+func (h *Handler) summary(ctx context.Context, _ *struct{}) (*output[drover.Summary], error) {
 	sum, err := h.cfg.Service.Summary(ctx)
 	if !h.readsAll(drover.IdentityOf(ctx)) {
 		sum.Warnings = nil
 	}
-	return &summaryOutput{sum}, err
+	return asOutput(sum, err)
 }
 
-type statusOutput struct{ Body drover.Status }
-
-func (h *Handler) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
+func (h *Handler) status(ctx context.Context, _ *struct{}) (*output[drover.Status], error) {
 	s, err := h.cfg.Service.Status(ctx)
 	s.Budgets = h.ownBudgets(ctx, s.Budgets)
 	if !h.readsAll(drover.IdentityOf(ctx)) {
@@ -63,12 +54,9 @@ func (h *Handler) status(ctx context.Context, _ *struct{}) (*statusOutput, error
 }
 
 // asStatus answers with a summary of the fleet.
-func asStatus(s drover.Status, err error) (*statusOutput, error) {
-	if err != nil {
-		return nil, err
-	}
+func asStatus(s drover.Status, err error) (*output[drover.Status], error) {
 	s.Waiting, s.Standing = array(s.Waiting), array(s.Standing)
-	return &statusOutput{s}, nil
+	return asOutput(s, err)
 }
 
 type textOutput struct {
