@@ -203,29 +203,35 @@ func count(is bool) int {
 	return 0
 }
 
-// change changes jobs one after the other and prints the result of each. A job that cannot be changed does not stop the
-// others.
+// change changes jobs, and prints the result of each.
 func (a *app) change(ids []drover.JobID, words func(drover.Job) string, do func(drover.JobID) (drover.Job, error)) error {
-	changed := []drover.Job{}
+	if len(ids) == 0 {
+		fmt.Fprintln(a.err, "no jobs")
+	}
+	line := func(job drover.Job) string { return fmt.Sprintf("job %v (%s): %s", job.ID, job.Name, words(job)) }
+	return changeEach(a, jobListing, ids, do, line)
+}
+
+// changeEach changes one thing after the other, and prints for people a line about each. One that cannot be changed
+// does not stop the others.
+func changeEach[ID, T any](a *app, l listing[T], ids []ID, do func(ID) (T, error), line func(T) string) error {
+	changed := []T{}
 	var failed error
 	for _, id := range ids {
-		job, err := do(id)
+		v, err := do(id)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		changed = append(changed, job)
+		changed = append(changed, v)
 		if a.output == outputTable || a.output == outputWide {
-			if _, err := fmt.Fprintln(a.out, drover.Sanitize(fmt.Sprintf("job %v (%s): %s", job.ID, job.Name, words(job)))); err != nil {
+			if _, err := fmt.Fprintln(a.out, drover.Sanitize(line(v))); err != nil {
 				return err
 			}
 		}
 	}
-	if len(ids) == 0 {
-		fmt.Fprintln(a.err, "no jobs")
-	}
 	if a.forPrograms() || a.output == outputName {
-		return errors.Join(printList(a, jobListing, each(changed)), failed)
+		return errors.Join(printList(a, l, each(changed)), failed)
 	}
 	return failed
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"drover/internal/human"
@@ -65,7 +64,8 @@ func (a *app) verbCommands() (commands []*cobra.Command) {
 						args = append(args, in.Name)
 					}
 				}
-				return a.instruct(ctx, svc, args, v.verb, reason)
+				do := func(name string) (drover.Instance, error) { return svc.Instruct(ctx, name, v.verb, reason) }
+				return changeEach(a, instanceListing, args, do, func(in drover.Instance) string { return toldWords(in, v.verb) })
 			}),
 		})
 		if v.verb != drover.VerbKill {
@@ -76,29 +76,6 @@ func (a *app) verbCommands() (commands []*cobra.Command) {
 		commands = append(commands, cmd)
 	}
 	return commands
-}
-
-// instruct gives instances a verb, one after the other. An instance that rejects it does not stop the others.
-func (a *app) instruct(ctx context.Context, svc drover.Fleet, names []string, verb drover.Verb, reason string) error {
-	told := []drover.Instance{}
-	var failed error
-	for _, name := range names {
-		in, err := svc.Instruct(ctx, name, verb, reason)
-		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		told = append(told, in)
-		if a.output == outputTable || a.output == outputWide {
-			if _, err := fmt.Fprintln(a.out, drover.Sanitize(toldWords(in, verb))); err != nil {
-				return err
-			}
-		}
-	}
-	if a.forPrograms() || a.output == outputName {
-		return errors.Join(printList(a, instanceListing, each(told)), failed)
-	}
-	return failed
 }
 
 var toldTo = map[drover.Verb]string{
