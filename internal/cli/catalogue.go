@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/internal/config"
+	"drover/internal/control"
 	"drover/internal/simulate"
 	"drover/internal/trace"
 )
@@ -123,13 +124,9 @@ func (a *app) listedOfferings(ctx context.Context, c *config.Config, m simulate.
 			c.Clouds[i] = asked.Clouds[at]
 			continue
 		}
-		for _, o := range m.Offerings(cloud.Name, []string{"a"}, a.lists.of(cloud.Name)) {
-			if paid, whyNot := cloud.Offer(o); whyNot == "" {
-				all = append(all, paid)
-			} else {
-				leftOut = append(leftOut, drover.LeftOut{Offering: paid, Why: whyNot})
-			}
-		}
+		listed := m.Offerings(cloud.Name, []string{"a"}, a.lists.of(cloud.Name))
+		usable, others := control.Cloud{Offer: cloud.Offer}.Usable(listed)
+		all, leftOut = append(all, usable...), append(leftOut, others...)
 	}
 	return all, leftOut, nil
 }

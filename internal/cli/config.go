@@ -44,11 +44,7 @@ func (a *app) configCheck() *cobra.Command {
 			if file == "" {
 				return drover.Errorf(drover.KindInvalid, "no configuration is given").WithHint("drover config check FILE")
 			}
-			c, err := a.loadConfig(file, "")
-			if err != nil {
-				return err
-			}
-			if err := a.checkKeys(cmd.Context(), c); err != nil {
+			if _, err := a.checkedConfig(cmd.Context(), file); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.err, "%s is valid\n", file)

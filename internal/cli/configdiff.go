@@ -38,10 +38,7 @@ Nothing is changed. The exit code is 0 whether or not anything differs.`,
 func (a *app) diffFiles(ctx context.Context, files []string) error {
 	var both []*config.Config
 	for _, file := range files {
-		c, err := a.loadConfig(file, "")
-		if err == nil {
-			err = a.checkKeys(ctx, c)
-		}
+		c, err := a.checkedConfig(ctx, file)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -121,12 +122,7 @@ func costListing(by drover.CostBy) listing[drover.CostLine] {
 	money := func(title string, of func(drover.CostLine) float64) column[drover.CostLine] {
 		return column[drover.CostLine]{title: title, text: func(l drover.CostLine) string { return human.Dollars(of(l)) }, right: true}
 	}
-	key := func(l drover.CostLine) string {
-		if l.Key == "" {
-			return "-"
-		}
-		return l.Key
-	}
+	key := func(l drover.CostLine) string { return cmp.Or(l.Key, "-") }
 	title, _, _ := strings.Cut(string(by), ":")
 	l := listing[drover.CostLine]{
 		name:    key,

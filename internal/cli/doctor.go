@@ -67,7 +67,7 @@ type finding struct {
 
 // doctor makes all checks, even after a failure.
 func (a *app) doctor(ctx context.Context, f doctorFlags) error {
-	c, wrong := a.checkedConfig(ctx)
+	c, wrong := a.checkedConfig(ctx, a.config)
 	checks := []struct {
 		name  string
 		check func() (text string, err error)
@@ -134,9 +134,9 @@ func (a *app) checkConfiguration(c *config.Config, wrong error) (string, error) 
 	return fmt.Sprintf("%s is valid: %s", a.config, human.Plural(len(c.Clouds), "cloud")), nil
 }
 
-// checkedConfig returns the configuration in force, if it passes drover config check.
-func (a *app) checkedConfig(ctx context.Context) (*config.Config, error) {
-	c, err := a.loadConfig(a.config, "")
+// checkedConfig returns a configuration, if it passes drover config check.
+func (a *app) checkedConfig(ctx context.Context, file string) (*config.Config, error) {
+	c, err := a.loadConfig(file, "")
 	if err != nil {
 		return nil, err
 	}
@@ -159,18 +159,8 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 	var status drover.Status
 	began := time.Now()
 	for {
-		err := a.try(ctx, func(svc drover.Service) (err error) {
-			notReady := checkReady(ctx, svc)
-			if status, err = svc.Status(ctx); err != nil {
-				return err
-			}
-			if why := status.Suspended; why != nil {
-				return drover.Errorf(drover.KindTransient, "the controller answers but cannot change anything: %s", why.Text).
-					WithHint("free space on the disk of its records; the controller then continues by itself")
-			}
-			return notReady
-		})
-		if err == nil {
+		var err error
+		if status, err = a.healthyStatus(ctx); err == nil {
 			break
 		}
 		if _, is := away(err); !is || time.Since(began) >= patience {
@@ -216,13 +206,21 @@ func checkReady(ctx context.Context, svc drover.Service) error {
 	return nil
 }
 
-// try finds the controller and calls it once.
-func (a *app) try(ctx context.Context, ask func(drover.Service) error) error {
+// healthyStatus finds the controller and returns its status, if it can serve.
+func (a *app) healthyStatus(ctx context.Context) (status drover.Status, err error) {
 	svc, err := a.connect(ctx)
 	if err != nil {
-		return err
+		return status, err
 	}
-	return ask(svc)
+	notReady := checkReady(ctx, svc)
+	if status, err = svc.Status(ctx); err != nil {
+		return status, err
+	}
+	if why := status.Suspended; why != nil {
+		return status, drover.Errorf(drover.KindTransient, "the controller answers but cannot change anything: %s", why.Text).
+			WithHint("free space on the disk of its records; the controller then continues by itself")
+	}
+	return status, notReady
 }
 
 func checkSSH() (string, error) {

@@ -63,21 +63,14 @@ func (d *doorbell) wait(ctx context.Context) error {
 	if d.followed.Load() {
 		most = quietLook
 	}
-	if err := pause(ctx, nil, shortestLook); err != nil {
+	if err := backoff.For(ctx, shortestLook); err != nil {
 		return err
 	}
-	return pause(ctx, d.rung, most)
-}
-
-// pause waits for d, for the bell, or until the context ends, whose error it then returns.
-func pause(ctx context.Context, bell <-chan struct{}, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-bell:
-	case <-timer.C:
+	case <-d.rung:
+	case <-time.After(most):
 	}
 	return nil
 }

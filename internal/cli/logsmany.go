@@ -175,11 +175,9 @@ func (p *prefixed) flush() error {
 type tail struct {
 	most  int
 	lines [][]byte // the last may be incomplete
-	size  int64    // total size of what was written
 }
 
 func (t *tail) Write(b []byte) (int, error) {
-	t.size += int64(len(b))
 	if t.most == 0 {
 		return len(b), nil
 	}

@@ -83,7 +83,7 @@ func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []str
 			return a.previewOffers(cmd.Context(), *f) // those of this machine, as for drover run
 		}
 		err := a.ask(do)(cmd, args)
-		if err == nil || named || a.config == "" || drover.AsError(err, drover.KindInternal).Kind != drover.KindUnreachable {
+		if err == nil || named || a.config == "" || drover.KindOf(err) != drover.KindUnreachable {
 			return err
 		}
 		return a.previewOffers(cmd.Context(), *f)

@@ -73,7 +73,7 @@ func (a *app) newProgress(p daemon.RunPlan, most int, verbose bool) *progress {
 // draw starts the bar, with a line below it for the instances and one for what waits.
 func (p *progress) draw(to io.Writer, name string) {
 	p.bars = mpb.New(mpb.WithOutput(to), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
-	p.bar = p.bars.New(int64(p.total), mpb.BarStyle().Lbound("[").Filler("█").Tip("█").Padding("·").Rbound("]"),
+	p.bar = p.bars.New(int64(p.total), barStyle(),
 		mpb.PrependDecorators(decor.Name(name+" "), decor.CountersNoUnit("%d/%d ")), mpb.AppendDecorators(decor.Any(p.lines[0].get)))
 	for i := range p.lines[1:] {
 		p.below = append(p.below, p.bars.New(0, mpb.NopStyle(), mpb.PrependDecorators(decor.Any(p.lines[i+1].get))))

@@ -104,9 +104,6 @@ func (s *session) unfinished(err error) error {
 	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s continues; drover replay %s shows what led to it", s.folder.ID, s.folder.ID)
 }
 
-// unfinished returns how many jobs are not final.
-func unfinished(st drover.Status) int { return st.Jobs[drover.JobQueued] + st.Jobs[drover.JobRunning] }
-
 // glance is how often a run is polled, so that it looks alive and ends soon after its last instance.
 const glance = 50 * time.Millisecond
 
@@ -169,7 +166,7 @@ func (s *session) look(ctx context.Context, shown bool) (atRest bool, err error)
 		return false, err
 	}
 	s.ui.show(st)
-	left := unfinished(st)
+	left := st.Jobs[drover.JobQueued] + st.Jobs[drover.JobRunning]
 	if left == 0 && !s.closing && shown {
 		s.closing, s.done = true, !s.interrupted
 		s.fleet.Controller.CloseFleet(ctx, s.interrupted)

@@ -32,9 +32,8 @@ var stateColors = map[string]string{
 	"running": "34", "succeeded": "32", "failed": "31", "booting": "35", "creating": "35", "queued": "33", "warn": "33", "lost": "31", "interrupted": "31",
 }
 
-func (p painter) state(word string, width int) string {
-	return p.with(cmp.Or(stateColors[word], "0"), fit(word, width))
-}
+// state paints a text in the color of a state.
+func (p painter) state(word, text string) string { return p.with(cmp.Or(stateColors[word], "0"), text) }
 
 // fit cuts or fills a text from any source to a width on the screen.
 func fit(text string, width int) string {
@@ -67,7 +66,7 @@ func (m *topModel) instanceRows() (rows []string) {
 		if in.Idle != drover.IdleRun && in.Idle != "" {
 			state += "," + string(in.Idle)
 		}
-		rows = append(rows, fit(in.Name, 24)+m.paint.with(cmp.Or(stateColors[string(in.State)], "0"), fit(state, 12))+fit(in.Type, 16)+fit(in.Cloud+"/"+in.Zone, 20)+
+		rows = append(rows, fit(in.Name, 24)+m.paint.state(string(in.State), fit(state, 12))+fit(in.Type, 16)+fit(in.Cloud+"/"+in.Zone, 20)+
 			right(number(len(in.Jobs)), 5)+right(fmt.Sprintf("%.4f", in.Price), 10)+right(fmt.Sprintf("%.4f", in.Cost), 11))
 	}
 	return rows
@@ -81,7 +80,7 @@ func (m *topModel) jobRows() (rows []string) {
 			left := j.Counts[drover.JobQueued] + j.Counts[drover.JobRunning]
 			done = fmt.Sprintf("%d of %d", size-left, size)
 		}
-		rows = append(rows, fit(j.ID.String(), 10)+fit(j.Name, 24)+m.paint.state(string(j.State), 12)+fit(j.User, 12)+fit(done, 16)+
+		rows = append(rows, fit(j.ID.String(), 10)+fit(j.Name, 24)+m.paint.state(string(j.State), fit(string(j.State), 12))+fit(j.User, 12)+fit(done, 16)+
 			right(human.Age(m.seen.at.Sub(j.Submitted)), 9)+right(fmt.Sprintf("%.4f", j.Cost), 11))
 	}
 	return rows
@@ -100,7 +99,7 @@ func (m *topModel) reasonRows() (rows []string) {
 
 func (m *topModel) eventRows() (rows []string) {
 	for _, e := range slices.Backward(m.seen.events) {
-		rows = append(rows, m.paint.dim(fit(e.Time.Std().Format(time.TimeOnly), 10))+m.paint.with(cmp.Or(stateColors[e.Level], "0"), fit(e.Text, max(10, m.width-10))))
+		rows = append(rows, m.paint.dim(fit(e.Time.Std().Format(time.TimeOnly), 10))+m.paint.state(e.Level, fit(e.Text, max(10, m.width-10))))
 	}
 	return rows
 }
@@ -114,7 +113,7 @@ func (m *topModel) head() []string {
 	total, states := 0, []string{}
 	for _, state := range slices.SortedFunc(maps.Keys(s.Instances), func(a, b drover.InstanceState) int { return s.Instances[b] - s.Instances[a] }) {
 		total += s.Instances[state]
-		states = append(states, fmt.Sprintf("%s %s", m.paint.with(cmp.Or(stateColors[string(state)], "0"), number(s.Instances[state])), state))
+		states = append(states, fmt.Sprintf("%s %s", m.paint.state(string(state), number(s.Instances[state])), state))
 	}
 	lines := []string{
 		m.paint.bold("drover top") + "  fleet " + m.paint.bold(drover.Sanitize(s.Fleet)) + "  " + m.paint.dim(m.seen.at.UTC().Format(time.TimeOnly)+" UTC"),
