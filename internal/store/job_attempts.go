@@ -37,7 +37,7 @@ func addWork(ctx context.Context, tx *sql.Tx, now drover.Time, jobs []drover.Job
 type work struct {
 	now    drover.Time
 	jobs   map[drover.JobID]*drover.Job
-	single [][2]int64 // number and index of jobs that are not arrayss as a whole
+	single [][2]int64 // number and index of jobs that are not arrays as a whole
 	whole  []int64    // numbers of arrays as a whole
 }
 

@@ -120,10 +120,11 @@ func until(t drover.Time, now time.Time) string {
 
 // clock formats a time of today without its date, and others with it.
 func clock(t, now time.Time) string {
-	if t.UTC().YearDay() == now.UTC().YearDay() && t.Year() == now.Year() {
-		return t.UTC().Format("15:04:05")
+	t, now = t.UTC(), now.UTC()
+	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04:05")
 	}
-	return t.UTC().Format("Jan 2 15:04")
+	return t.Format("Jan 2 15:04")
 }
 
 func iso(t time.Time) string { return t.UTC().Format(time.RFC3339) }
