@@ -49,7 +49,7 @@ func (h *Handler) shown(ctx context.Context, job drover.Job) drover.Job {
 	if h.readsAll(who) || who.Attempt != nil || owns(who, job) {
 		return job
 	}
-	job.Labels, job.Command = nil, []string{}
+	job.Labels, job.Command, job.File = nil, []string{}, ""
 	if job.State != drover.JobQueued {
 		job.Reason = withoutWords(job.Reason)
 	}

@@ -41,7 +41,7 @@ type others struct{ fake }
 func (o *others) job() drover.Job {
 	why := func() *drover.Reason { return &drover.Reason{Code: drover.ReasonExit, Text: "PRIVATE"} }
 	return drover.Job{
-		ID: drover.JobID{Number: 5, Index: -1}, User: "ada", State: drover.JobFailed, Labels: map[string]string{"PRIVATE": "PRIVATE"}, Command: []string{"PRIVATE"},
+		ID: drover.JobID{Number: 5, Index: -1}, User: "ada", State: drover.JobFailed, Labels: map[string]string{"PRIVATE": "PRIVATE"}, Command: []string{"PRIVATE"}, File: "PRIVATE",
 		Reason: why(), Attempts: []drover.Attempt{{Reason: why()}},
 	}
 }
