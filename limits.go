@@ -37,6 +37,25 @@ func (l UserLimits) CheckInputs(user string, used Bytes) error {
 		WithHint("inputs that no job uses are deleted after a day; the controller's operator may raise limits: {inputs: …}")
 }
 
+// CheckBatch refuses a batch that exceeds a limit by itself, so that waiting would not help.
+func (l UserLimits) CheckBatch(b Batch) error {
+	elements := 0
+	for _, j := range b.Jobs {
+		elements += j.Array.Size()
+	}
+	alone := func(limit, have string, most int) error {
+		return Errorf(KindInvalid, "the batch has %s, but limits.%s is %d", have, limit, most).
+			WithHint("split the batch; the controller's operator may raise limits: {%s: …}", limit)
+	}
+	switch {
+	case l.Jobs > 0 && len(b.Jobs) > l.Jobs:
+		return alone("jobs", fmt.Sprintf("%d jobs", len(b.Jobs)), l.Jobs)
+	case l.Elements > 0 && elements > l.Elements:
+		return alone("elements", fmt.Sprintf("%d elements", elements), l.Elements)
+	}
+	return nil
+}
+
 // CheckWork refuses jobs that would take a user over a limit. The parameter used includes them.
 func (l UserLimits) CheckWork(user string, used Usage) error {
 	switch {

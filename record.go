@@ -218,7 +218,7 @@ type Event struct {
 	Instance string     `json:"instance,omitempty"` // name
 	Cloud    string     `json:"cloud,omitempty"`
 	Reason   *Reason    `json:"reason,omitempty"`
-	Missed   int        `json:"missed,omitempty"` // if not 0, this stands for that many events that are no longer available
+	Missed   int        `json:"missed,omitempty"` // if not 0, this stands for that many events that are no longer available; -1: for those before a restart of the controller
 }
 
 // Token is a bearer token, without its secret.

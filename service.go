@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -246,4 +247,19 @@ type TokenRequest struct {
 	User string        // its bearer, who is the submitter of what is submitted with it
 	Role Role          // what the bearer may do
 	TTL  time.Duration // lifetime; 0: unlimited
+}
+
+// maxUser is the longest name of a user in bytes.
+const maxUser = 64
+
+// CheckUser refuses a name that no user can have.
+func CheckUser(name string) error {
+	outside := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r))
+	}
+	if name == "" || len(name) > maxUser || strings.ContainsFunc(name, outside) {
+		return Errorf(KindInvalid, "%.80q cannot be the name of a user", name).
+			WithHint("use letters, digits and the characters . _ - @; at most %d in all", maxUser)
+	}
+	return nil
 }

@@ -469,11 +469,11 @@ func TestOtherCommands(t *testing.T) {
 	t.Run("events are a line each, and an object each for programs", func(t *testing.T) {
 		f := &fakeController{events: []drover.Event{
 			{ID: "1", Time: drover.TimeOf(time.Now()), Level: "warn", Text: "job failed", Job: &drover.JobID{Number: 7, Index: -1}, Instance: "lab-x"},
-			{ID: "2", Missed: 5},
+			{ID: "2", Missed: 5, Text: "events that are no longer available: 5"},
 		}}
 		f.serve(t)
 		r := droverCommand(t, "events", "--recent")
-		r.want(t, 0, "  warn: job failed (job 7, lab-x)\n… events missed: 5\n", "")
+		r.want(t, 0, "  warn: job failed (job 7, lab-x)\n… events that are no longer available: 5\n", "")
 		r = droverCommand(t, "events", "--recent", "-o", "json")
 		if lines := strings.Split(strings.TrimSpace(r.out), "\n"); len(lines) != 2 || !json.Valid([]byte(lines[1])) {
 			t.Errorf("%s", r.out)

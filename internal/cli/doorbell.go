@@ -39,7 +39,7 @@ func (d *doorbell) follow(ctx context.Context, svc drover.Watch, only []drover.J
 			if event.ID != "" {
 				filter.After = event.ID
 			}
-			if event.Job != nil || event.Missed > 0 {
+			if event.Job != nil || event.Missed != 0 {
 				d.ring()
 			}
 		}

@@ -111,8 +111,8 @@ func (a *app) showEvent(e drover.Event) error {
 
 // eventLine formats an event for people: "14:02:11 job 17.3 failed: exit code 3".
 func eventLine(e drover.Event) string {
-	if e.Missed > 0 {
-		return fmt.Sprintf("… events missed: %d", e.Missed)
+	if e.Missed != 0 {
+		return "… " + e.Text
 	}
 	line := human.Clock(e.Time) + "  "
 	if e.Level != "" && e.Level != "info" {

@@ -86,7 +86,7 @@ type jobFile struct {
 	Outputs    []output          `yaml:"outputs" doc:"patterns of files to fetch when it ends, even if it fails"`
 	After      after             `yaml:"after" doc:"jobs that must succeed first; {any: JOB}: jobs that must end first, even if they fail; a number is a job of another batch, as in drover jobs"`
 	Spot       drover.SpotPolicy `yaml:"spot" doc:"whether to use interruptible instances"`
-	Attempts   int               `yaml:"attempts" min:"1" max:"100" doc:"how many attempts may be lost with their instances"`
+	Attempts   int               `yaml:"attempts" min:"1" max:"100" doc:"the job fails when this many attempts were lost with their instances"`
 	Retry      retry             `yaml:"retry" doc:"which exit codes to retry; default: none"`
 	Timeout    time.Duration     `yaml:"timeout" doc:"stop it after this time; 0: never"`
 	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt will probably run, at most timeout; guides renting, but does not stop the job; default: unknown"`

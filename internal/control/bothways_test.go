@@ -31,10 +31,10 @@ func TestService(t *testing.T) {
 
 	f.submit(c, "sleep 60", "true", "sleep 60")
 	f.until(c, "two run, and one has ended", func(e *engine.Engine) bool {
-		return runs(2)(e) && must(c.Job(t.Context(), job(2)))(t).State == drover.JobSucceeded
+		return runs(2)(e) && must(c.stored(t.Context(), job(2)))(t).State == drover.JobSucceeded
 	})
 	must(c.SetPriority(t.Context(), job(3), 0))(t)
-	f.until(c, "the third waits", func(*engine.Engine) bool { return must(c.Job(t.Context(), job(3)))(t).State == drover.JobQueued })
+	f.until(c, "the third waits", func(*engine.Engine) bool { return must(c.stored(t.Context(), job(3)))(t).State == drover.JobQueued })
 	for name, svc := range both {
 		t.Run(name+", at work", func(t *testing.T) { explainsWork(t, svc) })
 		t.Run(name+", page by page", func(t *testing.T) { pages(t, svc) })

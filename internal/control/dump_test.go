@@ -17,7 +17,7 @@ func TestADumpHasEveryPartOfTheController(t *testing.T) {
 	c, stop := f.begin()
 	defer stop()
 	f.submit(c, "sleep 60")
-	f.until(c, "it runs", func(*engine.Engine) bool { return must(c.Job(t.Context(), job(1)))(t).State == drover.JobRunning })
+	f.until(c, "it runs", func(*engine.Engine) bool { return must(c.stored(t.Context(), job(1)))(t).State == drover.JobRunning })
 	var text bytes.Buffer
 	if err := c.Dump(t.Context(), &text); err != nil {
 		t.Fatal(err)

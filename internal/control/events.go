@@ -63,16 +63,16 @@ func (h *history) read(from int64) (page []drover.Event, next, missed int64, add
 	return page, from, missed, h.added
 }
 
-// after returns the number of the event after the one with this ID. If the ID is another controller's, that is the
-// first event of this one.
-func (h *history) after(id string) int64 {
-	var epoch, n int64
+// after returns the number of the event after the one with this ID. If the ID is not one of this controller's, as after
+// a restart, that is the first event.
+func (h *history) after(id string) (n int64, own bool) {
+	var epoch int64
 	if _, err := fmt.Sscanf(id, "%d-%d", &epoch, &n); err != nil || epoch != h.epoch || n < 0 {
-		return 0
+		return 0, id == ""
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return min(n+1, h.next)
+	return min(n+1, h.next), true
 }
 
 // last returns the number from which on there are n wanted events, or the oldest one kept.
@@ -92,13 +92,16 @@ func (h *history) last(n int, wanted func(drover.Event) bool) int64 {
 // Events yields events: see [drover.Watch].
 func (c *Controller) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[drover.Event, error] {
 	return func(yield func(drover.Event, error) bool) {
-		from := c.history.after(f.After)
+		from, own := c.history.after(f.After)
+		if !own && f.Last == 0 && !yield(c.gap(-1, "events from before the controller's restart are no longer available"), nil) {
+			return
+		}
 		if f.Last > 0 {
 			from = max(from, c.history.last(f.Last, func(ev drover.Event) bool { return wanted(f, ev) }))
 		}
 		for {
 			page, next, missed, added := c.history.read(from)
-			if missed > 0 && (from > 0 || f.After != "") && f.Last == 0 && !yield(c.gap(missed), nil) {
+			if missed > 0 && (from > 0 || f.After != "") && f.Last == 0 && !yield(c.gap(missed, fmt.Sprintf("events that are no longer available: %d", missed)), nil) {
 				return
 			}
 			for _, ev := range page {
@@ -125,10 +128,8 @@ func (c *Controller) Events(ctx context.Context, f drover.EventFilter) iter.Seq2
 }
 
 // gap returns an event that stands for dropped events.
-func (c *Controller) gap(missed int64) drover.Event {
-	return drover.Event{
-		Time: c.clock.now(), Level: string(engine.Warn), Missed: int(missed), Text: fmt.Sprintf("events that are no longer available: %d", missed),
-	}
+func (c *Controller) gap(missed int64, text string) drover.Event {
+	return drover.Event{Time: c.clock.now(), Level: string(engine.Warn), Missed: int(missed), Text: text}
 }
 
 var weights = map[string]int{string(engine.Debug): -1, string(engine.Info): 0, string(engine.Warn): 1}

@@ -19,7 +19,7 @@ func (c *Controller) Explain(ctx context.Context, subject string) (list []drover
 		return c.explainRecord(ctx, subject)
 	}
 	if id, err := drover.ParseJobID(subject); err == nil && list[0].Subject != id.String() {
-		if job, err := c.Job(ctx, id); err == nil {
+		if job, err := c.stored(ctx, id); err == nil {
 			return []drover.Explanation{explainJob(job)}, nil
 		}
 	}
@@ -43,7 +43,7 @@ func explain(e *engine.Engine, subject string) []drover.Explanation {
 // explainRecord explains what the engine does not have: jobs and instances that are final, gone, or not yet accepted.
 func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drover.Explanation, error) {
 	if id, err := drover.ParseJobID(subject); err == nil {
-		job, err := c.Job(ctx, id)
+		job, err := c.stored(ctx, id)
 		if err == nil {
 			return []drover.Explanation{explainJob(job)}, nil
 		}

@@ -39,6 +39,9 @@ func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Re
 
 // checkBatch refuses a batch that could never run or is missing inputs. Nobody learns what others have sent.
 func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
+	if err := c.limits().CheckBatch(b); err != nil {
+		return err
+	}
 	unsent, err := c.unsent(ctx, b)
 	if err != nil {
 		return err
@@ -152,8 +155,18 @@ func pageSize(limit int) int {
 
 func (c *Controller) now() drover.Time { return drover.TimeOf(time.Now()) }
 
-// Job returns one job.
+// Job returns one job. If it is waiting, it includes the reason.
 func (c *Controller) Job(ctx context.Context, id drover.JobID) (drover.Job, error) {
+	job, err := c.stored(ctx, id)
+	one := []drover.Job{job}
+	if err == nil {
+		c.addReasons(ctx, one)
+	}
+	return one[0], err
+}
+
+// stored returns one job without the reason for which it waits.
+func (c *Controller) stored(ctx context.Context, id drover.JobID) (drover.Job, error) {
 	return c.cfg.Store.Job(ctx, c.now(), id)
 }
 
@@ -185,7 +198,7 @@ func (c *Controller) Retry(ctx context.Context, id drover.JobID, reason string) 
 
 // RetryWith requeues a final job with its specification in the batch.
 func (c *Controller) RetryWith(ctx context.Context, id drover.JobID, batch drover.Batch, reason string) (drover.Job, error) {
-	job, err := c.Job(ctx, id)
+	job, err := c.stored(ctx, id)
 	if err != nil {
 		return job, err
 	}

@@ -14,7 +14,7 @@ import (
 
 // Logs reads an output stream of a job: see [drover.Queue].
 func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, error) {
-	job, err := c.Job(ctx, r.Job)
+	job, err := c.stored(ctx, r.Job)
 	switch {
 	case err != nil:
 		return nil, err
@@ -175,7 +175,7 @@ func (r *logReader) readSpool(p []byte) (int, error) {
 func (r *logReader) next() error {
 	changed, done := r.c.changes.of(r.request.Job.Number)
 	defer done()
-	job, err := r.c.Job(r.ctx, r.request.Job)
+	job, err := r.c.stored(r.ctx, r.request.Job)
 	if err != nil {
 		return err
 	}

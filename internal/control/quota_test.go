@@ -110,10 +110,17 @@ func TestJobsOfAUserAreLimited(t *testing.T) {
 	must(0, submit("eve", 2, 1))(t)
 	refused(t, submit("eve", 2, 1), "eve would have 4 unfinished jobs", "limits.jobs", "3")
 	refused(t, submit("eve", 1, 9), "eve would have 11 elements", "limits.elements", "10")
+	for want, err := range map[string]error{
+		"the batch has 4 jobs, but limits.jobs is 3": submit("eve", 4, 1), "the batch has 11 elements, but limits.elements is 10": submit("eve", 1, 11),
+	} {
+		if drover.KindOf(err) != drover.KindInvalid || err.Error() != want { // waiting would not help
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 	must(0, submit("eve", 1, 8))(t)
 	must(0, submit("ada", 3, 1))(t)
 	must(c.Cancel(as(t, "eve"), job(1), ""))(t)
-	f.until(c, "it is final", func(*engine.Engine) bool { return must(c.Job(t.Context(), job(1)))(t).State.Final() })
+	f.until(c, "it is final", func(*engine.Engine) bool { return must(c.stored(t.Context(), job(1)))(t).State.Final() })
 	must(0, submit("eve", 1, 1))(t)
 	t.Run("what was put back counts again", func(t *testing.T) {
 		_, err := c.Retry(as(t, "eve"), job(1), "")

@@ -36,7 +36,7 @@ func TestWishes(t *testing.T) {
 	f.submit(c, "sleep 60", "sleep 60", "true")
 	running := func(jobs ...int64) func(*engine.Engine) bool {
 		return func(*engine.Engine) bool {
-			return !slices.ContainsFunc(jobs, func(n int64) bool { return must(c.Job(ctx, job(n)))(t).State != drover.JobRunning })
+			return !slices.ContainsFunc(jobs, func(n int64) bool { return must(c.stored(ctx, job(n)))(t).State != drover.JobRunning })
 		}
 	}
 	f.until(c, "two run", running(1, 2))
@@ -50,7 +50,7 @@ func TestWishes(t *testing.T) {
 				}
 			}
 		}))(t)
-		f.until(c, "it is final", func(*engine.Engine) bool { return must(c.Job(ctx, job(1)))(t).State.Final() })
+		f.until(c, "it is final", func(*engine.Engine) bool { return must(c.stored(ctx, job(1)))(t).State.Final() })
 		got := must(c.Job(ctx, job(1)))(t)
 		if got.State != drover.JobCancelled || got.Reason.Text != "cancelled by ada: wrong input" {
 			t.Errorf("it is %s because %+v", got.State, got.Reason)
@@ -87,7 +87,7 @@ func TestWishes(t *testing.T) {
 		if got := must(c.SetPriority(ctx, job(2), 0))(t); got.Priority != 0 {
 			t.Errorf("its priority is %d", got.Priority)
 		}
-		f.until(c, "it is queued", func(*engine.Engine) bool { return must(c.Job(ctx, job(2)))(t).State == drover.JobQueued })
+		f.until(c, "it is queued", func(*engine.Engine) bool { return must(c.stored(ctx, job(2)))(t).State == drover.JobQueued })
 		x := must(c.Explain(ctx, "2"))(t)
 		if len(x) != 1 || !x[0].Waiting || x[0].Reasons[0].Code != drover.ReasonHeld {
 			t.Errorf("it is explained by %+v", x)
@@ -360,10 +360,10 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%d were missed and %d came", missed, len(texts))
 		}
 	})
-	t.Run("of another life everything is new", func(t *testing.T) {
+	t.Run("of another life everything is new, and what it missed is unknown", func(t *testing.T) {
 		c := newController()
 		add(c, 2)
-		if texts, missed := read(c, drover.EventFilter{After: "6-900"}); len(texts) != 2 || missed != 0 {
+		if texts, missed := read(c, drover.EventFilter{After: "6-900"}); len(texts) != 2 || missed != -1 {
 			t.Errorf("%q came, %d were missed", texts, missed)
 		}
 	})

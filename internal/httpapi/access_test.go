@@ -219,6 +219,7 @@ func TestSubmitters(t *testing.T) {
 		{"a user may name itself", "submit", "?user=submiter", "submiter", 201},
 		{"nobody submits for others", "operate", "?user=me", "", 403},
 		{"but an administrator", "admin", "?user=me", "me", 201},
+		{"and only for names that a user can have", "admin", "?user=../x", "", 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f.asked = nil

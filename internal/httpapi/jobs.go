@@ -82,7 +82,7 @@ func submitter(ctx context.Context, wanted string) (string, error) {
 	case wanted == "" || wanted == id.User:
 		return id.User, nil
 	case id.Role.Allows(drover.RoleAdmin):
-		return wanted, nil
+		return wanted, drover.CheckUser(wanted)
 	}
 	return "", drover.Errorf(drover.KindForbidden, "this token belongs to %s and cannot submit for %s", id.User, cut(wanted)).
 		WithHint("leave user out, or use a token with the role %s", drover.RoleAdmin)

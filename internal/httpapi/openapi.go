@@ -133,11 +133,21 @@ func (h *Handler) schemas() huma.Registry { return h.api.OpenAPI().Components.Sc
 func (h *Handler) describe() []byte {
 	delete(h.schemas().Map(), "ErrorModel")
 	delete(h.schemas().Map(), "ErrorDetail")
+	nullable(h.schemas().Map()["Offer"], "blocked")
+	nullable(h.schemas().Map()["Costs"], "others")
+	h.schemas().Map()["File"].Properties["path_bytes"] = &huma.Schema{
+		Type: huma.TypeString, ContentEncoding: "base64", Description: "the path, if it is not valid UTF-8",
+	}
 	text, err := json.Marshal(h.api.OpenAPI())
 	if err != nil {
 		panic(err) // it is made of our own types
 	}
 	return text
+}
+
+// nullable lets a property be null, which huma cannot say of an object.
+func nullable(s *huma.Schema, property string) {
+	s.Properties[property] = &huma.Schema{OneOf: []*huma.Schema{s.Properties[property], {Type: "null"}}}
 }
 
 type openAPIOutput struct {
@@ -197,10 +207,13 @@ func checkQuery(op *huma.Operation) func(query string) error {
 	if !strings.HasPrefix(op.Path, "/v1/") {
 		return func(string) error { return nil }
 	}
-	var known []string
+	var known, repeatable []string
 	for _, p := range op.Parameters {
 		if p.In == "query" {
 			known = append(known, p.Name)
+		}
+		if p.Explode != nil && *p.Explode {
+			repeatable = append(repeatable, p.Name)
 		}
 	}
 	hint := "it takes no parameters"
@@ -215,6 +228,9 @@ func checkQuery(op *huma.Operation) func(query string) error {
 		for _, name := range slices.Sorted(maps.Keys(given)) {
 			if !slices.Contains(known, name) {
 				return drover.Errorf(drover.KindInvalid, "%s %s has no parameter %q", op.Method, op.Path, cut(name)).WithHint("%s", hint)
+			}
+			if len(given[name]) > 1 && !slices.Contains(repeatable, name) {
+				return drover.Errorf(drover.KindInvalid, "the parameter %q is given %d times", name, len(given[name])).WithHint("give it once, with several values separated by commas if it takes a list")
 			}
 		}
 		return nil

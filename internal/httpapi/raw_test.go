@@ -148,6 +148,7 @@ func TestParametersThatAreNotKnownAreRefused(t *testing.T) {
 	for _, c := range []struct{ method, path, message, hint string }{
 		{"GET", "/v1/jobs?stat=failed&limit=2", `GET /v1/jobs has no parameter "stat"`, "it takes job, batch, user, mine, state, label, elements, tried, since, match, newest, after, limit"},
 		{"POST", "/v1/jobs/1/cancel?why=x", `POST /v1/jobs/{id}/cancel has no parameter "why"`, "it takes reason"},
+		{"GET", "/v1/jobs?state=failed&state=cancelled", `the parameter "state" is given 2 times`, "give it once, with several values separated by commas if it takes a list"},
 		{"GET", "/v1/status?full=1", `GET /v1/status has no parameter "full"`, "it takes no parameters"},
 		{"GET", "/v1/events?jop=1", `GET /v1/events has no parameter "jop"`, "it takes after, job, instance, level, recent, last"},
 		{"GET", "/v1/jobs?a;b", "the query cannot be read: invalid semicolon separator in query", "it takes job, batch, user, mine, state, label, elements, tried, since, match, newest, after, limit"},
@@ -366,6 +367,15 @@ func TestDescription(t *testing.T) {
 		refused := do(t, s.URL, a.method, "/v1/nothing", "", "")
 		if err := valid(op.Responses["default"].Content["application/problem+json"].Schema, refused.text); err != nil {
 			t.Errorf("%s %s: a problem is otherwise than described: %v", a.method, a.path, err)
+		}
+	}
+	for schema, value := range map[string]any{"Offer": drover.Offer{}, "Costs": drover.Costs{Lines: []drover.CostLine{}}, "File": drover.File{Path: "a\xff"}} {
+		answer, err := json.Marshal(value)
+		if err == nil {
+			err = valid(map[string]any{"$ref": "#/$defs/" + schema}, string(answer))
+		}
+		if err != nil {
+			t.Errorf("%s is otherwise than described: %v\n%s", schema, err, answer)
 		}
 	}
 	for _, leaked := range []string{"ErrorModel", "ErrorDetail"} {

@@ -19,7 +19,6 @@ import (
 const (
 	secretPrefix = "drover_"           // lets people and secret scanners recognize it
 	expiredShown = 30 * 24 * time.Hour // how long a token is listed after it expired
-	maxUser      = 64                  // bytes
 )
 
 // CreateToken makes a bearer token. Its secret is only in the result. KindInvalid: the role does not exist, the name
@@ -56,17 +55,10 @@ func checkToken(now drover.Time, r drover.TokenRequest) error {
 	switch {
 	case !slices.Contains(drover.Roles(), r.Role):
 		return drover.Errorf(drover.KindInvalid, "there is no role %.40q", r.Role).WithHint("the roles are view, submit, operate and admin")
-	case r.User == "" || len(r.User) > maxUser || strings.ContainsFunc(r.User, outsideName):
-		return drover.Errorf(drover.KindInvalid, "%.80q cannot be the name of a user", r.User).
-			WithHint("use letters, digits and the characters . _ - @; at most %d in all", maxUser)
 	case r.TTL < 0 || now.Add(r.TTL) < now:
 		return drover.Errorf(drover.KindInvalid, "a token cannot be valid for %v", r.TTL).WithHint("omit the time for a token that does not expire")
 	}
-	return nil
-}
-
-func outsideName(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r))
+	return drover.CheckUser(r.User)
 }
 
 // newSecret makes 256 random bits.
