@@ -68,15 +68,19 @@ func (c *caller) speak(ctx context.Context, call string, _ int64, request []byte
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	log.flush()
+	failed := err != nil && !errors.Is(err, exec.ErrWaitDelay)
+	reply := bytes.TrimSpace(out.kept)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case out.over:
 		return nil, fmt.Errorf("the driver program wrote more than %d bytes", maxReply)
-	case len(bytes.TrimSpace(out.kept)) > 0:
-		return bytes.TrimSpace(out.kept), nil // with a reply, the exit code does not matter
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+	case failed && len(reply) == 0:
 		return nil, fmt.Errorf("the driver program exited without replying: %w%s", err, log.last())
+	case failed && hasResult(reply): // it may be incomplete
+		return nil, fmt.Errorf("the driver program replied, but then failed: %w%s", err, log.last())
+	case len(reply) > 0:
+		return reply, nil
 	}
 	return nil, fmt.Errorf("the driver program exited without replying%s", log.last())
 }

@@ -90,10 +90,10 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		return nil, unclear("the reply has no offerings")
 	}
 	var all []drover.Offering
-	for _, o := range *said.Offerings {
+	for i, o := range *said.Offerings {
 		one, err := o.check(c.o.Name)
 		if err != nil {
-			return nil, unclear("invalid offering: %v", err)
+			return nil, unclear("offerings[%d]: %v", i, err)
 		}
 		all = append(all, one)
 	}

@@ -11,6 +11,7 @@ package external
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -133,7 +134,7 @@ func (c *cloud) command() ([]string, error) {
 func (c *cloud) hello(ctx context.Context) error {
 	var said opened
 	if err := c.call(ctx, "open", nil, &said); err != nil {
-		return err
+		return fmt.Errorf("cloud %s: %w", c.o.Name, err)
 	}
 	can, err := said.check()
 	if err != nil {

@@ -172,7 +172,8 @@ type (
 func decode(line []byte, id int64, result any) error {
 	var r reply
 	if err := unmarshal(line, &r); err != nil {
-		return unclear("%v in %.100q", err, line)
+		e := drover.AsError(unclear("%v in %.100q", err, line), "")
+		return e.WithHint("only the reply may go to standard output; write everything else to standard error")
 	}
 	switch {
 	case r.ID != 0 && r.ID != id:
@@ -193,13 +194,23 @@ func decode(line []byte, id int64, result any) error {
 // unmarshal reads one JSON value with nothing after it. It ignores fields that a later version of the protocol adds.
 func unmarshal(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
-	if err := d.Decode(into); err != nil {
+	err := d.Decode(into)
+	if t := (*json.UnmarshalTypeError)(nil); errors.As(err, &t) && t.Field != "" {
+		return fmt.Errorf("%s is of the wrong type (%s)", t.Field, t.Value)
+	}
+	if err != nil {
 		return err
 	}
 	if d.More() {
 		return errors.New("there is extra data after the JSON value")
 	}
 	return nil
+}
+
+// hasResult reports whether a reply has a result.
+func hasResult(line []byte) bool {
+	var r reply
+	return unmarshal(line, &r) == nil && r.Error == nil
 }
 
 // check sets safe values for what a program left out, and refuses unknown values.
@@ -359,8 +370,29 @@ func timeOf(t *time.Time) drover.Time {
 	return drover.TimeOf(*t)
 }
 
+// lacks returns the first key that is missing or has a value that none can have; empty if none does.
+func (o offering) lacks() string {
+	cpu, err := drover.ParseMilliCPU(o.VCPUs.String())
+	for _, k := range []struct {
+		key   string
+		valid bool
+	}{
+		{"type", o.Type != ""}, {"zone", o.Zone != ""}, {"market", o.Market == drover.OnDemand || o.Market == drover.Spot},
+		{"vcpus", err == nil && cpu > 0}, {"memory_bytes", o.Memory > 0}, {"disk_bytes", o.Disk >= 0}, {"gpus", o.GPUs >= 0},
+		{"arch", o.Arch != ""}, {"price_usd_per_hour", o.Price != ""},
+	} {
+		if !k.valid {
+			return k.key
+		}
+	}
+	return ""
+}
+
 // check converts a program's offering.
 func (o offering) check(cloud string) (drover.Offering, error) {
+	if key := o.lacks(); key != "" {
+		return drover.Offering{}, fmt.Errorf("%s is missing or invalid", key)
+	}
 	cpu, err := drover.ParseMilliCPU(o.VCPUs.String())
 	price, priceErr := money(o.Price)
 	diskPrice, diskErr := money(cmp.Or(o.DiskPrice, "0"))
@@ -370,9 +402,6 @@ func (o offering) check(cloud string) (drover.Offering, error) {
 	if err := errors.Join(err, priceErr, diskErr, checkText("type", o.Type), checkText("zone", o.Zone), checkText("provider_type", o.ProviderType),
 		checkText("quota_group", o.QuotaGroup)); err != nil {
 		return drover.Offering{}, err
-	}
-	if o.Type == "" || o.Zone == "" || cpu <= 0 || o.Memory <= 0 || o.Disk < 0 || o.GPUs < 0 || o.Arch == "" || o.Market != drover.OnDemand && o.Market != drover.Spot {
-		return drover.Offering{}, fmt.Errorf("incomplete: %+v", o)
 	}
 	t := drover.InstanceType{Name: o.Type, ProviderType: o.ProviderType, Resources: drover.Resources{
 		CPU: cpu, Memory: o.Memory, Disk: o.Disk, GPUs: o.GPUs, Arch: o.Arch,
