@@ -256,7 +256,7 @@ func TestWriteLog(t *testing.T) {
 			}
 		}
 		equal(t, "results", tree(t, path), map[string]string{"logs/greet.out": "hhh", ".partial/": ""})
-		grown, _, err := r.OpenLog("greet", -1, Stdout)
+		grown, err := r.OpenLog("greet", -1, Stdout, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

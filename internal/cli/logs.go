@@ -59,10 +59,7 @@ with the name of the element that wrote it.`,
 type streams struct{ out, err io.Writer }
 
 func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []string) error {
-	switch {
-	case f.follow && f.attempt != 0:
-		return drover.Errorf(drover.KindInvalid, "-f and --attempt cannot be used together").WithHint("use one of them")
-	case a.forPrograms():
+	if a.forPrograms() {
 		return drover.Errorf(drover.KindInvalid, "drover logs prints a job's output unchanged, so it does not support -o").WithHint("leave out -o")
 	}
 	to := streams{a.out, a.err}
