@@ -156,7 +156,13 @@ func (c Check) Run(ctx context.Context, h Harness) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.end(context.WithoutCancel(ctx))) }()
+	defer func() {
+		end := t.end(context.WithoutCancel(ctx))
+		if end != nil && errors.Is(err, ErrSkipped) {
+			err = nil // a check that cannot clean up has failed
+		}
+		err = errors.Join(err, end)
+	}()
 	return c.run(ctx, t)
 }
 

@@ -414,6 +414,14 @@ func TestSkip(t *testing.T) {
 	})
 }
 
+func TestACheckThatCannotCleanUpIsNotSkipped(t *testing.T) {
+	h := harness(100*time.Millisecond, injecting(middleware.MethodList, middleware.Trouble{Fail: 1}))
+	h.NoLogin = true
+	if err := find(t, "the installed key").Run(t.Context(), h); err == nil || errors.Is(err, drivertest.ErrSkipped) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // find returns the check whose name begins with the prefix.
 func find(t *testing.T, prefix string) drivertest.Check {
 	t.Helper()

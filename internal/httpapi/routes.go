@@ -57,7 +57,7 @@ func routes() []route {
 		{"POST", "/v1/jobs/prune", operate, false, false, "delete the logs and outputs of jobs that ended before a time", bind((*Handler).prune)},
 		{"PATCH", "/v1/jobs/{id}", submit, false, false, "change a job's priority", bind((*Handler).prioritize)},
 		{"POST", "/v1/jobs/{id}/cancel", submit, false, false, "cancel a job, an array or an element", bind((*Handler).cancel)},
-		{"POST", "/v1/jobs/{id}/retry", submit, false, false, "requeue failed or cancelled elements, optionally as another batch defines them", bind((*Handler).retry)},
+		{"POST", "/v1/jobs/{id}/retry", submit, false, false, "requeue failed or cancelled elements of a final job, optionally as another batch defines them", bind((*Handler).retry)},
 		{"GET", "/v1/jobs/{id}/explain", view, true, false, "explain why a job is in its state", bind((*Handler).explainJob)},
 		{"GET", "/v1/jobs/{id}/logs", view, true, true, "read, or follow, an output stream of a job", bind((*Handler).logs)},
 		{"GET", "/v1/jobs/{id}/outputs", view, true, false, "list a job's output files", bind((*Handler).outputs)},

@@ -241,7 +241,11 @@ func (r *retry) plan(ctx context.Context, tx *sql.Tx) (err error) {
 	case !indexed(a, r.id.Index):
 		return noElement(r.id, a)
 	case r.inEngine:
-		return drover.Errorf(drover.KindConflict, "job %d is not final yet", r.id.Number).WithHint("wait for it first: drover wait %d", r.id.Number)
+		not := drover.Errorf(drover.KindConflict, "job %d is not final yet", r.id.Number)
+		if r.id.Index >= 0 {
+			not.Message += ", and until then no element of it can be retried"
+		}
+		return not.WithHint("wait for it first: drover wait %d", r.id.Number)
 	case r.job.Failed+r.job.Cancelled == 0:
 		return r.nothing()
 	case r.id.Index >= 0:

@@ -245,5 +245,5 @@ func noElement(id drover.JobID, a drover.Array) *drover.Error {
 	if !a.Set {
 		return noJob(id).WithHint("job %d is not an array", id.Number)
 	}
-	return noJob(id).WithHint("the array's indices range from %d to %d", a.First, a.Last)
+	return noJob(id).WithHint("the array's indices are %.100s", a)
 }

@@ -54,8 +54,8 @@ func parsePages(version string) map[string]*page {
 	for _, p := range all {
 		p.made = template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+p.name+".html"))
 	}
-	for _, name := range []string{"error", "login"} {
-		all[name] = &page{name: name, title: "Drover", made: template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+name+".html"))}
+	for name, title := range map[string]string{"error": "Error", "login": "Log in"} {
+		all[name] = &page{name: name, title: title, made: template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+name+".html"))}
 	}
 	return all
 }
