@@ -122,7 +122,8 @@ func (a *app) copyLogs(ctx context.Context, svc drover.Queue, f logsFlags, job d
 	return nil
 }
 
-// follow prints both streams as output arrives, until the job is final.
+// follow prints both streams as output arrives, until the job is final or, if flags choose one, until that attempt has
+// ended.
 func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to streams, flags logsFlags) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -133,7 +134,7 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 			continue
 		}
 		f.app, f.svc, f.patience, f.tail = speaks, svc, flags.patience, flags.tail
-		f.request.Job, f.request.Follow = id, true
+		f.request.Job, f.request.Attempt, f.request.Follow = id, flags.attempt, true
 		speaks.err = io.Discard // both streams would print the same messages
 		wg.Go(func() {
 			if err := f.run(ctx); err != nil {
