@@ -217,7 +217,7 @@ type OfferFilter struct {
 type LogRequest struct {
 	Job    JobID
 	Stream Stream
-	Follow bool // continue with later attempts until the job is final; with Attempt, until that has ended
+	Follow bool // continue with later attempts until the job is final
 
 	Attempt int   // number of the attempt, if its output is still stored; 0: the last
 	Offset  int64 // first byte of the attempt's stream to read; later attempts are read from their beginning

@@ -256,7 +256,7 @@ func TestWriteLog(t *testing.T) {
 			}
 		}
 		equal(t, "results", tree(t, path), map[string]string{"logs/greet.out": "hhh", ".partial/": ""})
-		grown, err := r.OpenLog("greet", -1, Stdout, 0)
+		grown, _, err := r.OpenLog("greet", -1, Stdout)
 		if err != nil {
 			t.Fatal(err)
 		}

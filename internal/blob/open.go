@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -50,64 +49,33 @@ func (r *Results) openWithin(folder, name string) (*os.File, error) {
 // half at the end, with a line between them: see WriteLog.
 func (r *Results) LogLimit() int64 { return r.limits.Log }
 
-// OpenLog opens what is kept of an output stream, from an offset of the whole stream on: if what was there was left
-// out, from the line that says so. An attempt that ends during reading replaces the file; the open file stays as it is.
-// KindNotFound: there is none.
-func (r *Results) OpenLog(job string, index int, stream string, offset int64) (io.ReadCloser, error) {
+// OpenLog opens what is kept of an output stream, and returns its length. An attempt that ends during reading replaces
+// the file; the open file stays as it is. KindNotFound: there is none.
+func (r *Results) OpenLog(job string, index int, stream string) (io.ReadSeekCloser, int64, error) {
 	name, err := logName(job, index, stream)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	f, err := r.openFrom(name, offset)
+	f, size, err := openPlain(r.root, name)
 	if absent(err) {
-		return nil, drover.Errorf(drover.KindNotFound, "job %s has no std%s log", element(job, index), stream)
+		return nil, 0, drover.Errorf(drover.KindNotFound, "job %s has no std%s log", element(job, index), stream)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening a log of job %s: %w", job, err)
+		return nil, 0, fmt.Errorf("opening a log of job %s: %w", job, err)
 	}
-	return f, nil
+	return f, size, nil
 }
 
 // OpenAttemptLog opens what is kept of an output stream of an attempt that was not the last, as OpenLog does.
-func (r *Results) OpenAttemptLog(job string, index, attempt int, stream string, offset int64) (io.ReadCloser, error) {
+func (r *Results) OpenAttemptLog(job string, index, attempt int, stream string) (io.ReadSeekCloser, error) {
 	if _, err := logName(job, index, stream); err != nil {
 		return nil, err
 	}
-	f, err := r.openFrom(attemptLog(job, index, attempt, stream), offset)
+	f, _, err := openPlain(r.root, attemptLog(job, index, attempt, stream))
 	if absent(err) {
 		return nil, drover.Errorf(drover.KindNotFound, "there is no log of attempt %d of job %s", attempt, element(job, index))
 	}
 	return f, err
-}
-
-// openFrom opens a kept stream from an offset of the whole one on.
-func (r *Results) openFrom(name string, offset int64) (io.ReadCloser, error) {
-	f, size, err := openPlain(r.root, name)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := f.Seek(r.kept(f, size, offset), io.SeekStart); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
-// kept returns where an offset of a whole stream is in what is kept of it.
-func (r *Results) kept(f io.ReaderAt, size, offset int64) int64 {
-	head := r.limits.Log / 2
-	if size <= r.limits.Log || offset <= head {
-		return min(offset, size)
-	}
-	var cut int64
-	line := make([]byte, len(fmt.Sprintf(leftOut, math.MaxInt64)))
-	n, _ := f.ReadAt(line, head)
-	if _, err := fmt.Sscanf(string(line[:n]), leftOut, &cut); err != nil {
-		return min(offset, size) // it is still growing
-	}
-	if offset < head+cut {
-		return head
-	}
-	return max(head, size-max(0, r.limits.Log+cut-offset))
 }
 
 // errNotPlain is the error for something that exists but is not a plain file.

@@ -83,32 +83,15 @@ func TestOpenLog(t *testing.T) {
 	}
 
 	t.Run("reads what was kept, from anywhere", func(t *testing.T) {
-		f, err := r.OpenLog("greet", 3, Stderr, 2)
-		if err != nil {
+		f, size, err := r.OpenLog("greet", 3, Stderr)
+		if err != nil || size != 5 {
+			t.Fatalf("size %d, error %v", size, err)
+		}
+		if _, err := f.Seek(2, io.SeekStart); err != nil {
 			t.Fatal(err)
 		}
 		if got := read(t, f); got != "llo" {
 			t.Errorf("%q, want the rest", got)
-		}
-	})
-
-	t.Run("finds an offset of the whole stream in what was kept", func(t *testing.T) {
-		stream := strings.Repeat("h", 60) + strings.Repeat("m", 1000) + "0123456789" + strings.Repeat("t", 50)
-		r := openResults(t, t.TempDir(), Limits{Log: 120})
-		section := func(offset, n int64) (io.Reader, error) { return strings.NewReader(stream[offset:]), nil }
-		if err := r.WriteLog(t.Context(), "long", -1, Stdout, 1120, section); err != nil {
-			t.Fatal(err)
-		}
-		tail := stream[1060:]
-		cut := "\n[drover: 1000 bytes left out]\n" + tail
-		for offset, want := range map[int64]string{58: "hh" + cut, 60: cut, 61: cut, 1059: cut, 1060: tail, 1065: tail[5:], 1119: "t", 1120: "", 9999: ""} {
-			f, err := r.OpenLog("long", -1, Stdout, offset)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := read(t, f); got != want {
-				t.Errorf("from %d: %q, want %q", offset, got, want)
-			}
 		}
 	})
 
@@ -125,7 +108,7 @@ func TestOpenLog(t *testing.T) {
 			{"greet", 3, Stdout, drover.KindNotFound}, {"greet", -1, Stderr, drover.KindNotFound}, {"led", -1, Stdout, drover.KindNotFound},
 			{"greet", 3, "../x", drover.KindInvalid}, {"../greet", 3, Stderr, drover.KindInvalid},
 		} {
-			if _, err := r.OpenLog(c.job, c.index, c.stream, 0); drover.KindOf(err) != c.kind {
+			if _, _, err := r.OpenLog(c.job, c.index, c.stream); drover.KindOf(err) != c.kind {
 				t.Errorf("%+v: error %v", c, err)
 			}
 		}

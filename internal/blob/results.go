@@ -244,9 +244,6 @@ func (r *Results) replaceLog(ctx context.Context, name string, content io.Reader
 	return syncFolder(r.root, logs)
 }
 
-// leftOut is the line that stands for the middle of a long stream.
-const leftOut = "\n[drover: %d bytes left out]\n"
-
 // abridge returns a reader of the stream as it is kept.
 func (r *Results) abridge(size int64, section Section) io.Reader {
 	if size <= r.limits.Log {
@@ -256,7 +253,7 @@ func (r *Results) abridge(size int64, section Section) io.Reader {
 	tail := r.limits.Log - head
 	return io.MultiReader(
 		&part{section: section, n: head},
-		strings.NewReader(fmt.Sprintf(leftOut, size-head-tail)),
+		strings.NewReader(fmt.Sprintf("\n[drover: %d bytes left out]\n", size-head-tail)),
 		&part{section: section, offset: size - tail, n: tail},
 	)
 }

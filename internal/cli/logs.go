@@ -59,7 +59,10 @@ with the name of the element that wrote it.`,
 type streams struct{ out, err io.Writer }
 
 func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []string) error {
-	if a.forPrograms() {
+	switch {
+	case f.follow && f.attempt != 0:
+		return drover.Errorf(drover.KindInvalid, "-f and --attempt cannot be used together").WithHint("use one of them")
+	case a.forPrograms():
 		return drover.Errorf(drover.KindInvalid, "drover logs prints a job's output unchanged, so it does not support -o").WithHint("leave out -o")
 	}
 	to := streams{a.out, a.err}
@@ -122,8 +125,7 @@ func (a *app) copyLogs(ctx context.Context, svc drover.Queue, f logsFlags, job d
 	return nil
 }
 
-// follow prints both streams as output arrives, until the job is final or, if flags choose one, until that attempt has
-// ended.
+// follow prints both streams as output arrives, until the job is final.
 func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to streams, flags logsFlags) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -134,7 +136,7 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 			continue
 		}
 		f.app, f.svc, f.patience, f.tail = speaks, svc, flags.patience, flags.tail
-		f.request.Job, f.request.Attempt, f.request.Follow = id, flags.attempt, true
+		f.request.Job, f.request.Follow = id, true
 		speaks.err = io.Discard // both streams would print the same messages
 		wg.Go(func() {
 			if err := f.run(ctx); err != nil {

@@ -41,24 +41,32 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 func (c *Controller) attemptLog(job drover.Job, r drover.LogRequest, spec jobSpec) (io.ReadCloser, error) {
 	at := slices.IndexFunc(job.Attempts, func(a drover.Attempt) bool { return a.Number == r.Attempt })
 	switch {
+	case r.Follow:
+		return nil, drover.Errorf(drover.KindInvalid, "follow and attempt cannot be used together")
 	case at < 0:
 		return nil, drover.Errorf(drover.KindNotFound, "job %v has no attempt %d", r.Job, r.Attempt).WithHint("drover jobs %v lists them", r.Job)
 	case at == len(job.Attempts)-1:
 		return nil, nil
 	}
-	log, err := c.cfg.Results.OpenAttemptLog(c.folder(spec), r.Job.Index, r.Attempt, blobOf(r.Stream), r.Offset)
+	log, err := c.cfg.Results.OpenAttemptLog(c.folder(spec), r.Job.Index, r.Attempt, blobOf(r.Stream))
+	if err == nil {
+		return seek(log, r.Offset)
+	}
 	if drover.KindOf(err) != drover.KindNotFound {
-		return log, err
+		return nil, err
 	}
 	later := job.Attempts[at+1:]
 	if slices.ContainsFunc(later, func(a drover.Attempt) bool { return !a.State.Live() && a.State != drover.AttemptLost }) {
 		return nil, err
 	}
-	latest, err := c.cfg.Results.OpenLog(c.folder(spec), r.Job.Index, blobOf(r.Stream), r.Offset) // nothing has replaced it yet
+	latest, _, err := c.cfg.Results.OpenLog(c.folder(spec), r.Job.Index, blobOf(r.Stream)) // nothing has replaced it yet
 	if drover.KindOf(err) == drover.KindNotFound {
 		return io.NopCloser(strings.NewReader("")), nil
 	}
-	return latest, err
+	if err != nil {
+		return nil, err
+	}
+	return seek(latest, r.Offset)
 }
 
 // logReader reads a job's output stream, attempt after attempt: a live one from its spool, and the rest from storage.
@@ -171,13 +179,8 @@ func (r *logReader) next() error {
 	if err != nil {
 		return err
 	}
-	over := job.State.Final()
 	if n := len(job.Attempts); n > 0 {
 		last := job.Attempts[n-1]
-		if one := r.request.Attempt; one > 0 && last.Number > one {
-			return r.openEarlier(job)
-		}
-		over = over || r.request.Attempt > 0 && !last.State.Live()
 		if id := (drover.AttemptID{Job: r.request.Job, Number: last.Number}); id != r.attempt {
 			r.attempt, r.offset, r.from, r.whole = id, r.from, 0, false
 		}
@@ -185,7 +188,7 @@ func (r *logReader) next() error {
 			return r.live()
 		}
 	}
-	if over || !r.request.Follow {
+	if job.State.Final() || !r.request.Follow {
 		return r.openStored()
 	}
 	select {
@@ -213,37 +216,25 @@ func (r *logReader) live() (err error) {
 	return err
 }
 
-// openEarlier reads the rest of the one attempt that is wanted, which is no longer the last.
-func (r *logReader) openEarlier(job drover.Job) error {
-	if r.whole {
-		return io.EOF
-	}
-	request := r.request
-	if request.Offset = r.offset; r.attempt.Number == 0 {
-		request.Offset = r.from
-	}
-	log, err := r.c.attemptLog(job, request, r.spec)
-	if drover.KindOf(err) == drover.KindNotFound { // all that came of it was read
-		err = io.EOF
-	}
-	r.stored, r.final = log, true
-	return err
-}
-
 // openStored reads the rest of the last attempt's stream from what was stored.
 func (r *logReader) openStored() error {
 	if r.whole || r.attempt.Number == 0 {
 		return io.EOF
 	}
-	f, err := r.c.cfg.Results.OpenLog(r.c.folder(r.spec), r.request.Job.Index, blobOf(r.request.Stream), r.offset)
+	f, size, err := r.c.cfg.Results.OpenLog(r.c.folder(r.spec), r.request.Job.Index, blobOf(r.request.Stream))
 	if drover.KindOf(err) == drover.KindNotFound {
 		return io.EOF
 	}
 	if err != nil {
 		return err
 	}
+	from := min(r.offset, size)
+	if kept := r.c.cfg.Results.LogLimit(); size > kept && r.request.Follow {
+		from = min(from, kept/2) // its middle was cut out: a reader beyond the first half continues from there
+	}
 	r.stored, r.final = f, true
-	return nil
+	_, err = f.Seek(from, io.SeekStart)
+	return err
 }
 
 // pieces reads the current contents of a live attempt's stream, fetched piece by piece, so that a slow reader occupies

@@ -466,41 +466,6 @@ func TestWhereJobsReachTheAPI(t *testing.T) {
 }
 
 // covers D15
-// covers D15
-func TestOneAttemptIsFollowed(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	c, stop := f.begin()
-	defer stop()
-	folder := t.TempDir()
-	f.submit(c, "cd "+folder+"; echo x >>tries; echo try $(wc -l <tries); until [ -e gate ]; do sleep 0.02; done; rm gate; echo over; exit 1")
-	log := func(attempt int, offset int64) string {
-		r := must(c.Logs(t.Context(), drover.LogRequest{Job: job(1), Stream: drover.Stdout, Follow: true, Attempt: attempt, Offset: offset}))(t)
-		defer r.Close()
-		first := make([]byte, 1)
-		if _, err := io.ReadFull(r, first); err != nil {
-			t.Error(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, "gate"), nil, 0o600); err != nil {
-			t.Error(err)
-		}
-		return string(first) + string(must(io.ReadAll(r))(t))
-	}
-	f.until(c, "it has an attempt", func(*engine.Engine) bool { return len(must(c.stored(t.Context(), job(1)))(t).Attempts) == 1 })
-	if got := log(1, 0); got != "try 1\nover\n" {
-		t.Errorf("the first attempt wrote %q", got)
-	}
-	f.until(c, "it is final", f.allFinal)
-	must(c.Retry(t.Context(), job(1), ""))(t)
-	f.until(c, "it has another", func(*engine.Engine) bool { return len(must(c.stored(t.Context(), job(1)))(t).Attempts) == 2 })
-	if got := log(2, 4); got != "2\nover\n" {
-		t.Errorf("the second attempt wrote %q after four bytes", got)
-	}
-	if got := log(1, 4); got != "1\nover\n" {
-		t.Errorf("the first attempt wrote %q after four bytes, read later", got)
-	}
-}
-
 func TestTheEndOfARunnersLogIsKeptOncePerLine(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -15,10 +15,10 @@ import (
 type logsInput struct {
 	ID     drover.JobID `path:"id"`
 	Stream string       `query:"stream" enum:"stdout,stderr" default:"stdout"`
-	Follow bool         `query:"follow" doc:"continue, attempt after attempt, until the job is final; with attempt, until that has ended"`
+	Follow bool         `query:"follow" doc:"continue, attempt after attempt, until the job is final"`
 
 	Attempt int   `query:"attempt" minimum:"0" doc:"the attempt with this number, if its output is still kept; 0: the last"`
-	Offset  int64 `query:"offset" minimum:"0" doc:"begin at this byte of the attempt's stream, for example after a broken connection; give the attempt too if the job may be retried"`
+	Offset  int64 `query:"offset" minimum:"0" doc:"begin at this byte of the attempt's stream, for example after a broken connection"`
 }
 
 // logsOutput is written as it is read.
