@@ -77,7 +77,7 @@ func (c *caller) speak(ctx context.Context, call string, _ int64, request []byte
 		return nil, fmt.Errorf("the driver program wrote more than %d bytes", maxReply)
 	case failed && len(reply) == 0:
 		return nil, fmt.Errorf("the driver program exited without replying: %w%s", err, log.last())
-	case failed && hasResult(reply): // it may be incomplete
+	case failed && !isError(reply): // it may be incomplete
 		return nil, fmt.Errorf("the driver program replied, but then failed: %w%s", err, log.last())
 	case len(reply) > 0:
 		return reply, nil

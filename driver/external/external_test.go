@@ -231,6 +231,7 @@ func TestWhatAProgramDoesWrong(t *testing.T) {
 	for _, tt := range []struct{ name, by, does, want string }{
 		{"it ends without a word", "call", `exit 3`, "exit status 3"},
 		{"it fails after its reply", "call", `echo '{"result":{"instances":[]}}'; exit 3`, "replied, but then failed: exit status 3"},
+		{"it fails within its reply", "call", `printf '{"result":{"inst'; exit 3`, "replied, but then failed: exit status 3"},
 		{"its list has the wrong type", "call", `echo '{"result":{"instances":{}}}'`, "instances is of the wrong type (object)"},
 		{"its last words are told", "call", `echo oh no >&2; exit 1`, "oh no"},
 		{"it says nothing of use", "call", `echo hello`, "reply is not valid"},

@@ -207,10 +207,10 @@ func unmarshal(text []byte, into any) error {
 	return nil
 }
 
-// hasResult reports whether a reply has a result.
-func hasResult(line []byte) bool {
+// isError reports whether a reply is an error.
+func isError(line []byte) bool {
 	var r reply
-	return unmarshal(line, &r) == nil && r.Error == nil
+	return unmarshal(line, &r) == nil && r.Error != nil
 }
 
 // check sets safe values for what a program left out, and refuses unknown values.

@@ -31,7 +31,7 @@ func (h *history) add(at drover.Time, n engine.Note) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ev := drover.Event{
-		ID: fmt.Sprintf("%d-%d", h.epoch, h.next), Time: at, Level: string(n.Level), Text: n.Text, Job: n.Job, Attempt: n.Attempt,
+		ID: h.id(h.next), Time: at, Level: string(n.Level), Text: n.Text, Job: n.Job, Attempt: n.Attempt,
 		Instance: n.Instance, Cloud: n.Cloud,
 	}
 	if n.Reason != nil && n.Reason.Code != "" {
@@ -46,6 +46,8 @@ func (h *history) add(at drover.Time, n engine.Note) {
 	close(h.added)
 	h.added = make(chan struct{})
 }
+
+func (h *history) id(n int64) string { return fmt.Sprintf("%d-%d", h.epoch, n) }
 
 // read returns a page of events from a number on, the number after the last, how many events between from and the first
 // were dropped, and a channel that is closed when there are more.
@@ -67,7 +69,7 @@ func (h *history) read(from int64) (page []drover.Event, next, missed int64, add
 // a restart, that is the first event.
 func (h *history) after(id string) (n int64, own bool) {
 	var epoch int64
-	if _, err := fmt.Sscanf(id, "%d-%d", &epoch, &n); err != nil || epoch != h.epoch || n < 0 {
+	if _, err := fmt.Sscanf(id, "%d-%d", &epoch, &n); err != nil || epoch != h.epoch || n < -1 {
 		return 0, id == ""
 	}
 	h.mu.Lock()
@@ -93,15 +95,18 @@ func (h *history) last(n int, wanted func(drover.Event) bool) int64 {
 func (c *Controller) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[drover.Event, error] {
 	return func(yield func(drover.Event, error) bool) {
 		from, own := c.history.after(f.After)
-		if !own && f.Last == 0 && !yield(c.gap(-1, "events from before the controller's restart are no longer available"), nil) {
-			return
+		if !own && f.Last == 0 {
+			gap := c.gap(-1, "events from before the controller started are no longer available")
+			if gap.ID = c.history.id(-1); !yield(gap, nil) {
+				return
+			}
 		}
 		if f.Last > 0 {
 			from = max(from, c.history.last(f.Last, func(ev drover.Event) bool { return wanted(f, ev) }))
 		}
 		for {
 			page, next, missed, added := c.history.read(from)
-			if missed > 0 && (from > 0 || f.After != "") && f.Last == 0 && !yield(c.gap(missed, fmt.Sprintf("events that are no longer available: %d", missed)), nil) {
+			if missed > 0 && (from > 0 || f.After != "" && own) && f.Last == 0 && !yield(c.gap(missed, fmt.Sprintf("events that are no longer available: %d", missed)), nil) {
 				return
 			}
 			for _, ev := range page {

@@ -22,7 +22,10 @@ func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Re
 	}
 	numbers, done, err := c.cfg.Store.Submitted(ctx, s)
 	if err == nil && !done {
-		if err = c.checkBatch(ctx, s.Batch); err == nil {
+		if err = c.limits().CheckBatch(s.Batch); err == nil {
+			err = c.checkBatch(ctx, s.Batch)
+		}
+		if err == nil {
 			numbers, err = c.cfg.Store.Submit(ctx, s, c.terms(ctx))
 		}
 	}
@@ -39,9 +42,6 @@ func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Re
 
 // checkBatch refuses a batch that could never run or is missing inputs. Nobody learns what others have sent.
 func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
-	if err := c.limits().CheckBatch(b); err != nil {
-		return err
-	}
 	unsent, err := c.unsent(ctx, b)
 	if err != nil {
 		return err

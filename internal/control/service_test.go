@@ -366,6 +366,12 @@ func TestHistory(t *testing.T) {
 		if texts, missed := read(c, drover.EventFilter{After: "6-900"}); len(texts) != 2 || missed != -1 {
 			t.Errorf("%q came, %d were missed", texts, missed)
 		}
+		for gap := range c.Events(t.Context(), drover.EventFilter{After: "6-900", Recent: true}) {
+			if texts, missed := read(c, drover.EventFilter{After: gap.ID}); len(texts) != 2 || missed != 0 {
+				t.Errorf("once that is known, %q came, %d were missed", texts, missed)
+			}
+			break
+		}
 	})
 	t.Run("who waits is woken, and let go when the controller ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 type submitInput struct {
 	Key         string `header:"Idempotency-Key" maxLength:"255" doc:"a batch sent again with the same key is not submitted twice"`
-	User        string `query:"user" maxLength:"255" doc:"the user whose jobs they are, if not the token's user; only for administrators"`
+	User        string `query:"user" maxLength:"64" doc:"the user whose jobs they are, if not the token's user; only for administrators"`
 	ContentType string `header:"Content-Type" hidden:"true"`
 	RawBody     []byte
 }
