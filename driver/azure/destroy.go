@@ -83,7 +83,7 @@ func madeAt(tags map[string]string) drover.Time {
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	at := slices.IndexFunc(parts, func(p struct{ kind, list, remove string }) bool { return p.kind == s.Kind })
 	if at < 0 {
-		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftovers of kind %s", s.Kind)
+		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", s.Kind)
 	}
 	err := c.api.do(ctx, parts[at].remove, s.ID, nil, nil)
 	if kind := errs.KindOf(err); kind == drover.KindConflict || kind == drover.KindNotFound {

@@ -103,7 +103,7 @@ func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 		_, err := c.api.Keys.DeleteByFingerprint(ctx, s.ID)
 		return errs.Gone("removing the login key "+s.ID, err)
 	}
-	return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftovers of kind %s", s.Kind)
+	return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", s.Kind)
 }
 
 func (c *cloud) removeTag(ctx context.Context, name string) error {

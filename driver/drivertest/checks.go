@@ -20,13 +20,13 @@ func checkCapabilities(_ context.Context, t *trial) error {
 	c := t.cloud.Capabilities()
 	var errs []error
 	if !slices.Contains([]driver.HostKeys{driver.HostKeysPlanted, driver.HostKeysVerified, driver.HostKeysSecret}, c.HostKeys) {
-		errs = append(errs, fmt.Errorf("HostKeys has the unknown value %q", c.HostKeys))
+		errs = append(errs, fmt.Errorf("HostKeys has an unknown value: %q", c.HostKeys))
 	}
 	if !slices.Contains([]driver.PowerOff{driver.PowerOffEnds, driver.PowerOffStops}, c.PowerOff) {
-		errs = append(errs, fmt.Errorf("PowerOff has the unknown value %q", c.PowerOff))
+		errs = append(errs, fmt.Errorf("PowerOff has an unknown value: %q", c.PowerOff))
 	}
 	if !slices.Contains([]driver.Notices{driver.NoNotices, driver.NoticesEC2, driver.NoticesGCE, driver.NoticesAzure, driver.NoticesFile}, c.Notices) {
-		errs = append(errs, fmt.Errorf("Notices has the unknown value %q", c.Notices))
+		errs = append(errs, fmt.Errorf("Notices has an unknown value: %q", c.Notices))
 	}
 	if !slices.Contains([]driver.Init{"", driver.InitShell, driver.InitBoots, driver.InitCloud}, c.Init) || c.MaxInit < 0 {
 		errs = append(errs, fmt.Errorf("Init is %q and MaxInit is %d, which is not valid", c.Init, c.MaxInit))

@@ -55,7 +55,7 @@ func (t *trial) described(ctx context.Context, d driver.Describer, id string) (i
 		asked := time.Since(began)
 		in, err = d.Describe(ctx, id)
 		if err != nil && drover.KindOf(err) == drover.KindNotFound && asked > lag {
-			return false, fmt.Errorf("%v after its creation, %s is not found by its id, although the driver says that lists lag by at most %v: %w", asked, id, lag, err)
+			return false, fmt.Errorf("%s cannot be found by its id %v after it was created, although the driver says that lists lag by at most %v: %w", id, asked, lag, err)
 		}
 		return err == nil, passing(err)
 	})

@@ -198,7 +198,7 @@ func checkInit(ctx context.Context, t *trial) error {
 		return out == "added\nown\n", err
 	})
 	if err != nil {
-		return fmt.Errorf("%w; the file has %.200q", err, said)
+		return fmt.Errorf("%w; the file contains %.200q", err, said)
 	}
 	return nil
 }

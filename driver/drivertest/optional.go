@@ -47,7 +47,7 @@ func wantPrices(points []driver.PricePoint) error {
 	case len(points) == 0:
 		return errors.New("the price history is empty")
 	case !slices.Equal(points, driver.SortPrices(points)):
-		return fmt.Errorf("the prices are not sorted from newest to oldest with each change once: %v", points)
+		return fmt.Errorf("the prices are not sorted from newest to oldest, or one is repeated: %v", points)
 	case slices.ContainsFunc(points, func(p driver.PricePoint) bool { return p.Price < 0 || p.From == 0 }):
 		return fmt.Errorf("a price is negative, or its start time is missing: %v", points)
 	}

@@ -90,5 +90,5 @@ func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 		}
 		return errs.Gone("remove "+s.Kind+" "+s.ID, err)
 	}
-	return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftovers of kind %s", s.Kind)
+	return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", s.Kind)
 }

@@ -63,5 +63,5 @@ func rootOf(in instance) (volume string, err error) {
 	if in.State == "pending" {
 		return "", drover.Errorf(drover.KindTransient, "it has no root volume yet")
 	}
-	return "", drover.Errorf(drover.KindUnsupported, "its root disk is not a volume")
+	return "", drover.Errorf(drover.KindUnsupported, "its root disk is not an EBS volume")
 }

@@ -93,7 +93,7 @@ func inGroup(cmd *exec.Cmd) {
 	cmd.WaitDelay = grace
 }
 
-var errClosed = errors.New("the cloud has been closed")
+var errClosed = errors.New("the driver has been closed")
 
 // bounded keeps what is written to it, up to a limit. It has only the method Write, since io.Copy would use any other.
 type bounded struct {

@@ -45,7 +45,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 // Remove deletes a disk. A disk that is attached again stays.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	if s.Kind != leftoverDisk {
-		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftovers of kind %s: %s", s.Kind, s.ID)
+		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s: %s", s.Kind, s.ID)
 	}
 	err := c.api.do(ctx, "disks.delete", s.ID, nil, &resource{})
 	if errs.CodeOf(err) == "resourceInUseByAnotherResource" {

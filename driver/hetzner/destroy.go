@@ -57,7 +57,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) ([]driver.Leftover,
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	id, err := strconv.ParseInt(s.ID, 10, 64)
 	if err != nil || s.Kind != leftoverKey {
-		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftovers of kind %s", s.Kind)
+		return drover.Errorf(drover.KindInvalid, "this driver cannot remove leftover resources of type %s", s.Kind)
 	}
 	_, err = c.api.SSHKey.Delete(ctx, &hcloud.SSHKey{ID: id})
 	return errs.Gone("remove "+s.Kind+" "+s.ID, err)

@@ -31,7 +31,7 @@ backup" in docs/operations.md.`,
 				return err
 			}
 			if _, err := os.Stat(folder.DB()); err != nil {
-				return drover.Errorf(drover.KindInvalid, "there are no records: %v", err).WithHint("drover serve creates them")
+				return drover.Errorf(drover.KindInvalid, "there are no records to back up: %v", err).WithHint("drover serve creates them")
 			}
 			if err := store.Backup(cmd.Context(), folder.DB(), args[0]); err != nil {
 				return err

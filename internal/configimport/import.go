@@ -33,7 +33,7 @@ func Import(kind string, data []byte, files bool) (Result, error) {
 	case "groups":
 		err = w.groups(string(data))
 	default:
-		err = drover.Errorf(drover.KindInvalid, "%.40q cannot be imported", kind).WithHint("write prevmtable, kip or groups")
+		err = drover.Errorf(drover.KindInvalid, "%.40q cannot be imported", kind).WithHint("use prevmtable, kip or groups")
 	}
 	if err != nil {
 		return Result{}, err

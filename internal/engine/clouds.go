@@ -86,7 +86,7 @@ func (e *Engine) offered(b Offered) {
 		c.Fails++
 		c.Mute = e.repeatedFailure(c.Mute, drover.ReasonCatalogue, b.Err)
 		c.NextOffer = max(b.Err.RetryAt, e.s.Now.Add(backoff(c.Fails, time.Second, 5*time.Minute)))
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("fetching the types of cloud %s: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("fetching the instance types of cloud %s: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
 		return
 	}
 	c.Fails, c.Mute = 0, Verdict{}

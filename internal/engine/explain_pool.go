@@ -22,7 +22,7 @@ func (e *Engine) Pools() (list []drover.Pool) {
 	}
 	for _, name := range e.pools.names {
 		if e.pool(name) == nil {
-			why := e.verdict(drover.ReasonPool, "it is no longer configured, and its instances drain")
+			why := e.verdict(drover.ReasonPool, "it is no longer configured, and its instances are being drained")
 			list = append(list, drover.Pool{Name: name, ByZone: map[string]int{}, Leaving: len(e.pools.members[name]), Reason: told(&why)})
 		}
 	}

@@ -286,7 +286,7 @@ func (e *Engine) whyShort(p *poolOf, short string, closed closings) Verdict {
 func (e *Engine) whyNothingFits(p *poolOf) Verdict {
 	for _, name := range p.spec.Clouds {
 		if c := e.cloud(name); c != nil && !c.Known && !e.limits(name).Leaving {
-			return e.verdict(drover.ReasonCatalogue, "the types of cloud %s are not known yet", name)
+			return e.verdict(drover.ReasonCatalogue, "the instance types of cloud %s are not known yet", name)
 		}
 	}
 	return e.verdict(drover.ReasonNoFit, "no offering in its clouds and zones matches its types and market and is large enough")

@@ -272,7 +272,7 @@ func (e *Engine) unknownTo(p *poolOf) *Verdict {
 		case c.Listed == 0:
 			return new(e.verdict(drover.ReasonUnlisted, "cloud %s has not listed its instances yet", name))
 		case !c.Known && c.Fails < 2:
-			return new(e.verdict(drover.ReasonCatalogue, "the types of cloud %s are not known yet", name))
+			return new(e.verdict(drover.ReasonCatalogue, "the instance types of cloud %s are not known yet", name))
 		}
 	}
 	return nil

@@ -114,7 +114,7 @@ func (e *Engine) whyTypesUnknown() Verdict {
 
 // whyCatalogue says that a cloud's types are not known yet, and when it is asked again.
 func (e *Engine) whyCatalogue(c *Cloud) Verdict {
-	why := e.verdict(drover.ReasonCatalogue, "the types of cloud %s are not known yet", c.Name)
+	why := e.verdict(drover.ReasonCatalogue, "the instance types of cloud %s are not known yet", c.Name)
 	if c.Mute.Cause != "" {
 		why.Text += ": " + c.Mute.Text
 		why.Since, why.Until = c.Mute.Since, later(c.NextOffer, e.s.Now)

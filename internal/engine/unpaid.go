@@ -89,7 +89,7 @@ func (e *Engine) whyExpensive(a *budget.Account, ask asked, t minimumCost, can s
 		what = fmt.Sprintf("%d jobs that start together", ask.count)
 	}
 	if ask.key.Timeout == 0 {
-		timeout = "a timeout (no timeout counts as an hour)"
+		timeout = "a timeout (without one, an hour is assumed)"
 	}
 	if !ask.hosted {
 		boot = e.overheadText(t.of.Cloud)

@@ -212,7 +212,7 @@ func (rt route) permits(id drover.Identity, r *http.Request) error {
 // permitsAttempt lets an attempt see its own job, the array that contains it, and the fleet's status.
 func (rt route) permitsAttempt(self drover.AttemptID, path string) error {
 	if !rt.attempt {
-		return drover.Errorf(drover.KindForbidden, "an attempt's token does not allow this: it only lets attempt %v see its own job and the status", self)
+		return drover.Errorf(drover.KindForbidden, "an attempt's token does not allow this: it only lets attempt %v see its own job and the fleet's status", self)
 	}
 	if path == "" {
 		return nil

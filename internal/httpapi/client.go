@@ -41,7 +41,7 @@ func NewClient(base string, token drover.Secret, hc *http.Client) (*Client, erro
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "":
-		return nil, drover.Errorf(drover.KindInvalid, "%q is not the URL of a controller", cut(base)).WithHint("write https://HOST, or http://127.0.0.1:8420 on its own host")
+		return nil, drover.Errorf(drover.KindInvalid, "%q is not the URL of a controller", cut(base)).WithHint("use https://HOST, or http://127.0.0.1:8420 if the controller runs on this host")
 	case u.User != nil:
 		return nil, drover.Errorf(drover.KindInvalid, "the URL of the controller at %s contains a user name or password", u.Host).WithHint("give the token separately")
 	case u.Scheme == "http" && !loopback(u.Hostname()) && token.Reveal() != "":

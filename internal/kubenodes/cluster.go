@@ -138,7 +138,7 @@ func trust(config *tls.Config, dir, file, data string) error {
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return drover.Errorf(drover.KindInvalid, "the kubeconfig's certificate authority contains no certificate")
+		return drover.Errorf(drover.KindInvalid, "the kubeconfig's certificate-authority-data contains no certificate")
 	}
 	return nil
 }

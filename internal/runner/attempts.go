@@ -85,14 +85,14 @@ func (d *daemon) admitLocked(m wire.Start) error {
 		return err
 	}
 	if d.attempts[m.ID] != nil {
-		return notHere{fmt.Errorf("attempt %v, whose records are lost, has not ended here", m.ID)}
+		return notHere{fmt.Errorf("attempt %v, whose records are lost, has not ended on this instance", m.ID)}
 	}
 	if highest := d.fence.highest(fenced{m.Store, m.ID.Job}); m.ID.Number <= highest {
 		return notHere{fmt.Errorf("attempt %d of job %v has already started here", highest, m.ID.Job)}
 	}
 	for id, a := range d.attempts {
 		if id.Job == m.ID.Job && a.exit == nil {
-			return notHere{fmt.Errorf("attempt %v of the job has not ended here", id)}
+			return notHere{fmt.Errorf("attempt %v of the job has not ended on this instance", id)}
 		}
 	}
 	if len(d.attempts) >= maxAttempts {

@@ -331,7 +331,7 @@ func (c *collector) addFile(name string) error {
 		return nil
 	}
 	if c.bytes += info.Size(); c.bytes > maxOutputBytes {
-		return fmt.Errorf("the outputs have more than %d bytes", int64(maxOutputBytes))
+		return fmt.Errorf("the outputs are larger than %d bytes", int64(maxOutputBytes))
 	}
 	err = c.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()})
 	if err != nil {

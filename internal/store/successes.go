@@ -57,11 +57,11 @@ func (l *successes) begin(nonce string) (err error) {
 	}
 	l.nonce = nonce
 	if l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
-		return fmt.Errorf("opening the log of successes: %w", err)
+		return fmt.Errorf("opening the success log: %w", err)
 	}
 	info, err := l.file.Stat()
 	if err != nil {
-		return fmt.Errorf("opening the log of successes: %w", err)
+		return fmt.Errorf("opening the success log: %w", err)
 	}
 	if l.size = info.Size(); l.size > 0 {
 		l.append([]byte("\n")) // the last line may be incomplete
@@ -171,7 +171,7 @@ func readSuccesses(path string, take func(success) error) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading the log of successes: %w", err)
+		return fmt.Errorf("reading the success log: %w", err)
 	}
 	defer file.Close()
 	lines := bufio.NewReaderSize(file, 1<<16)
@@ -187,7 +187,7 @@ func readSuccesses(path string, take func(success) error) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("reading the log of successes: %w", err)
+			return fmt.Errorf("reading the success log: %w", err)
 		}
 	}
 }

@@ -192,7 +192,7 @@ func newTable(file string, r io.Reader) (*table, error) {
 	t.csv.Comment, t.csv.ReuseRecord, t.csv.TrimLeadingSpace = '#', true, true
 	head, err := t.next()
 	if err == io.EOF {
-		return nil, drover.Errorf(drover.KindInvalid, "%s is empty", file).WithHint("its first line names the columns")
+		return nil, drover.Errorf(drover.KindInvalid, "%s is empty", file).WithHint("the first line must name the columns")
 	}
 	t.head = slices.Clone(head)
 	for i, name := range t.head {
