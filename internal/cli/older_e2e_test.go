@@ -33,7 +33,7 @@ func TestAnOlderDatabase(t *testing.T) {
 		putBack(t, p.file("drover.db"), copied)
 		began := time.Now()
 		p.serve()
-		eventually(t, 30*time.Second, "it is said that the records are an older copy", func() bool { return strings.Contains(p.process.err.String(), "changes that they lack") })
+		eventually(t, 30*time.Second, "it is said that the records are an older copy", func() bool { return strings.Contains(p.process.err.String(), "they lack changes") })
 		eventually(t, time.Minute, "jobs start again", func() bool { return strings.Contains(p.process.err.String(), "the records are current again") })
 		t.Logf("jobs start again %v after the backup was put back", time.Since(began).Round(100*time.Millisecond))
 	}
