@@ -77,6 +77,9 @@ func (e *Engine) victimsFor(g *group, victims []*fleet.Member) []*fleet.Member {
 // more than it is short of, and only if it could rent something then. If something else might stop it after the first
 // instance, one is stopped at a time.
 func (e *Engine) makeRoom(p *poolOf, short int) {
+	if len(e.fleet.Index().Idle) == 0 {
+		return
+	}
 	left, full := e.limitsLeft(), e.room() == 0
 	able := slices.DeleteFunc(e.usable(p, pool.Place{}), func(o drover.Offering) bool {
 		return e.limits(o.Cloud).Leaving || e.unavailable(p, o) || left.Passed(o) != nil || e.beyondBudget(p, e.pricedFor(p, o)) != nil
@@ -88,11 +91,7 @@ func (e *Engine) makeRoom(p *poolOf, short int) {
 	if few || left != nil || e.limited() || p.spec.Budget > 0 || len(p.Exhausted)+len(e.market.Blocks()) > 0 {
 		short = min(short, 1)
 	}
-	helps := func(in *fleet.Member) bool {
-		return slices.ContainsFunc(able, func(o drover.Offering) bool {
-			return in.Cloud == o.Cloud || full && e.cloudRoom(o.Cloud) > 0
-		})
-	}
+	helps := e.helps(able)
 	for _, in := range e.fleet.Index().Ending {
 		if helps(in) {
 			short--
@@ -132,26 +131,20 @@ func (e *Engine) victimsForLimit(g *group, lower []*fleet.Member) []*fleet.Membe
 	if most == 0 {
 		return nil
 	}
-	return e.helpful(lower, able, (g.unreserved()+most-1)/most)
+	helps := e.helps(able)
+	some := slices.DeleteFunc(slices.Clone(lower), func(in *fleet.Member) bool { return !helps(in) })
+	need := (g.unreserved() + most - 1) / most
+	return some[:min(max(need-e.countLeaving(helps), 0), len(some))]
 }
 
-// helpful returns the first victims whose end lets the limits admit this many instances of the offerings.
-func (e *Engine) helpful(victims []*fleet.Member, able []drover.Offering, need int) (some []*fleet.Member) {
-	left := e.limitsLeft()
-	helps := func(in *fleet.Member) bool {
+// helps returns a function that reports whether the end of an instance lets the limits admit one of these offerings.
+func (e *Engine) helps(able []drover.Offering) func(*fleet.Member) bool {
+	left, full := e.limitsLeft(), e.room() == 0
+	return func(in *fleet.Member) bool {
 		return slices.ContainsFunc(able, func(o drover.Offering) bool {
-			return (in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0) && left.Clears(e.countsAs(in), o)
+			return (in.Cloud == o.Cloud || full && e.cloudRoom(o.Cloud) > 0) && (left == nil || left.Clears(e.countsAs(in), o))
 		})
 	}
-	for _, in := range victims {
-		if helps(in) {
-			some = append(some, in)
-		}
-	}
-	if len(some) == 0 {
-		return nil
-	}
-	return some[:min(max(need-e.countLeaving(helps), 0), len(some))]
 }
 
 // rentableFor yields the unblocked offerings that fit the group's jobs.
