@@ -61,7 +61,7 @@ func (f *failure) retry() time.Duration {
 }
 
 // unclear returns the error for an invalid reply: the outcome of the call is not known.
-func unclear(format string, args ...any) error {
+func unclear(format string, args ...any) *drover.Error {
 	return drover.Errorf(drover.KindTransient, "the driver program's reply is not valid: "+format, args...)
 }
 

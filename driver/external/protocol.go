@@ -172,8 +172,7 @@ type (
 func decode(line []byte, id int64, result any) error {
 	var r reply
 	if err := unmarshal(line, &r); err != nil {
-		e := drover.AsError(unclear("%v in %.100q", err, line), "")
-		return e.WithHint("only the reply may go to standard output; write everything else to standard error")
+		return unclear("%v in %.100q", err, line).WithHint("only the reply may go to standard output; write everything else to standard error")
 	}
 	switch {
 	case r.ID != 0 && r.ID != id:
@@ -371,14 +370,13 @@ func timeOf(t *time.Time) drover.Time {
 }
 
 // lacks returns the first key that is missing or has a value that none can have; empty if none does.
-func (o offering) lacks() string {
-	cpu, err := drover.ParseMilliCPU(o.VCPUs.String())
+func (o offering) lacks(cpu drover.MilliCPU) string {
 	for _, k := range []struct {
 		key   string
 		valid bool
 	}{
 		{"type", o.Type != ""}, {"zone", o.Zone != ""}, {"market", o.Market == drover.OnDemand || o.Market == drover.Spot},
-		{"vcpus", err == nil && cpu > 0}, {"memory_bytes", o.Memory > 0}, {"disk_bytes", o.Disk >= 0}, {"gpus", o.GPUs >= 0},
+		{"vcpus", cpu > 0}, {"memory_bytes", o.Memory > 0}, {"disk_bytes", o.Disk >= 0}, {"gpus", o.GPUs >= 0},
 		{"arch", o.Arch != ""}, {"price_usd_per_hour", o.Price != ""},
 	} {
 		if !k.valid {
@@ -390,16 +388,16 @@ func (o offering) lacks() string {
 
 // check converts a program's offering.
 func (o offering) check(cloud string) (drover.Offering, error) {
-	if key := o.lacks(); key != "" {
+	cpu, _ := drover.ParseMilliCPU(o.VCPUs.String()) // 0 if it is invalid
+	if key := o.lacks(cpu); key != "" {
 		return drover.Offering{}, fmt.Errorf("%s is missing or invalid", key)
 	}
-	cpu, err := drover.ParseMilliCPU(o.VCPUs.String())
 	price, priceErr := money(o.Price)
 	diskPrice, diskErr := money(cmp.Or(o.DiskPrice, "0"))
 	if diskPrice > mostDiskPrice {
 		diskErr = fmt.Errorf("%.40q is not a price per GiB", o.DiskPrice.String())
 	}
-	if err := errors.Join(err, priceErr, diskErr, checkText("type", o.Type), checkText("zone", o.Zone), checkText("provider_type", o.ProviderType),
+	if err := errors.Join(priceErr, diskErr, checkText("type", o.Type), checkText("zone", o.Zone), checkText("provider_type", o.ProviderType),
 		checkText("quota_group", o.QuotaGroup)); err != nil {
 		return drover.Offering{}, err
 	}
