@@ -161,14 +161,6 @@ func (c *controller) step(events []engine.Event) {
 	w.Events += len(events)
 	c.alone = len(events) == 1
 	for _, ev := range events {
-		switch b := ev.Body.(type) {
-		case engine.Solved:
-			c.planned = ev.At
-		case engine.Offered:
-			if _, known := c.offered[b.Cloud]; !known && b.Err == nil {
-				c.offered[b.Cloud] = ev.At
-			}
-		}
 		c.answered(ev)
 	}
 	twin := c.twin()

@@ -51,7 +51,12 @@ func (c *controller) answered(ev engine.Event) {
 		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil && b.Ended != 0 {
 			v.book.said = c
 		}
+	case engine.Solved:
+		c.planned = ev.At
 	case engine.Offered:
+		if _, known := c.offered[b.Cloud]; !known && b.Err == nil {
+			c.offered[b.Cloud] = ev.At
+		}
 		c.priced(b)
 	case engine.Created:
 		c.had(b.Taken)
