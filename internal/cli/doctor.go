@@ -74,15 +74,15 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 	}{
 		{"configuration", func() (string, error) { return a.checkConfiguration(c, wrong) }},
 		{"clouds", func() (string, error) { return a.checkClouds(ctx, c, wrong) }},
-		{"controller", func() (string, error) { return a.checkController(ctx, f.wait) }},
+		{"controller", func() (string, error) { return a.checkController(ctx, f.wait, wrong) }},
 		{"ssh", checkSSH},
 	}
 	findings := []finding{}
 	faults := 0
 	for _, one := range checks {
 		text, err := one.check()
-		if text == "" && err == nil || one.name != "configuration" && err != nil && wrong != nil && err.Error() == wrong.Error() {
-			continue // there is nothing to check, or it was reported with the configuration
+		if text == "" && err == nil {
+			continue // nothing to check
 		}
 		found := finding{Check: one.name, OK: err == nil, Text: text}
 		if err != nil {
@@ -145,7 +145,7 @@ func (a *app) checkedConfig(ctx context.Context, file string) (*config.Config, e
 
 func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (string, error) {
 	if wrong != nil {
-		return "", nil
+		return "", nil // reported with the configuration
 	}
 	offerings, _, err := a.offeringsOf(ctx, c)
 	if err != nil {
@@ -155,13 +155,16 @@ func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (s
 }
 
 // checkController gets the controller's status, within a time limit.
-func (a *app) checkController(ctx context.Context, patience time.Duration) (string, error) {
+func (a *app) checkController(ctx context.Context, patience time.Duration, wrong error) (string, error) {
 	var status drover.Status
 	began := time.Now()
 	for {
 		var err error
 		if status, err = a.healthyStatus(ctx); err == nil {
 			break
+		}
+		if wrong != nil && err.Error() == wrong.Error() {
+			return "", nil // reported with the configuration
 		}
 		if _, is := away(err); !is || time.Since(began) >= patience {
 			return "", err
