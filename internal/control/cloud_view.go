@@ -116,17 +116,17 @@ func (cl *cloudView) wasListed() bool {
 
 // retag keeps an instance's new tags until a list has them too.
 func (cl *cloudView) retag(id string, tags map[string]string) {
-	cl.change(id, func(in *driver.Instance) { in.Tags = tags })
+	cl.update(id, func(in *driver.Instance) { in.Tags = tags })
 }
 
 // moved forgets an instance's addresses, since another may get them soon. The next list that shows an address counts as
 // a change.
 func (cl *cloudView) moved(id string) {
-	cl.change(id, func(in *driver.Instance) { in.Addresses = driver.Addresses{} })
+	cl.update(id, func(in *driver.Instance) { in.Addresses = driver.Addresses{} })
 }
 
-// change changes what is known of an instance, if anything is.
-func (cl *cloudView) change(id string, change func(*driver.Instance)) {
+// update changes what is known about an instance. It does nothing if the instance is unknown.
+func (cl *cloudView) update(id string, change func(*driver.Instance)) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	for _, known := range []map[string]driver.Instance{cl.seen, cl.created} {
