@@ -193,34 +193,73 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-func TestKeepLogs(t *testing.T) {
+func TestBeginLogs(t *testing.T) {
 	path := t.TempDir()
 	r := openResults(t, path, DefaultLimits())
-	first := func(int64, int64) (io.Reader, error) { return strings.NewReader("first"), nil }
-	if err := r.WriteLog(t.Context(), "greet", 3, Stdout, 5, first); err != nil {
-		t.Fatal(err)
+	begin := func(attempt int) {
+		t.Helper()
+		for range 2 { // the second time changes nothing
+			if err := r.BeginLogs("greet", 3, attempt); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	for range 2 { // the second time changes nothing
-		if err := r.KeepLogs("greet", 3, 1); err != nil {
+	write := func(text string) {
+		t.Helper()
+		whole := func(int64, int64) (io.Reader, error) { return strings.NewReader(text), nil }
+		if err := r.WriteLog(t.Context(), "greet", 3, Stdout, int64(len(text)), whole); err != nil {
 			t.Fatal(err)
 		}
 	}
-	equal(t, "results", tree(t, path), map[string]string{"logs/attempts/greet.3.1.out": "first", "logs/attempts/greet.3.1.err": "", ".partial/": ""})
-	if n := r.Kept("greet", 3, []int{1, 2}); n != 5 {
-		t.Errorf("%d bytes are kept, want 5", n)
+	begin(1)
+	write("first")
+	begin(3) // the second was lost
+	if err := r.WriteLog(t.Context(), "greet", 3, Stderr, 1, func(int64, int64) (io.Reader, error) { return strings.NewReader("e"), nil }); err != nil {
+		t.Fatal(err)
 	}
+	begin(4)
+	write("fourth")
+	equal(t, "results", tree(t, path), map[string]string{
+		"logs/attempts/greet.3.1.out": "first", "logs/attempts/greet.3.3.err": "e", "logs/greet.3.out": "fourth", "logs/attempts/greet.3.latest.attempt": "4", ".partial/": "",
+	})
+	if n := r.Aside("greet", 3, 4); n != 6 {
+		t.Errorf("%d bytes are set aside, want 6", n)
+	}
+	for attempt, want := range map[int]bool{1: true, 2: false, 3: true, 4: true, 5: false} {
+		if r.HasLog("greet", 3, attempt) != want {
+			t.Errorf("attempt %d has a log: %v", attempt, !want)
+		}
+	}
+	if err := r.Remove("greet", []int{3}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "results", tree(t, path), map[string]string{"logs/attempts/": "", ".partial/": ""})
 
-	// A log that cannot be set aside would be lost to the next attempt's, so that must be an error.
-	if err := r.WriteLog(t.Context(), "greet", 3, Stdout, 5, first); err != nil {
-		t.Fatal(err)
-	}
-	folder := filepath.Join(path, "logs", "attempts")
-	if err := errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.KeepLogs("greet", 3, 1); err == nil {
-		t.Error("a log is said to be set aside where no file can be made")
-	}
+	t.Run("knows what was set aside before it recorded attempts", func(t *testing.T) {
+		begin(1)
+		write("first")
+		for _, stream := range []string{Stdout, Stderr} {
+			if err := os.WriteFile(filepath.Join(path, attemptLog("greet", 3, 1, stream)), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("second")
+		begin(3)
+		if text, err := os.ReadFile(filepath.Join(path, attemptLog("greet", 3, 2, Stdout))); err != nil || string(text) != "second" {
+			t.Errorf("the second attempt's is %q, %v", text, err)
+		}
+	})
+
+	t.Run("fails if what would be lost cannot be set aside", func(t *testing.T) {
+		write("third")
+		folder := filepath.Join(path, "logs", "attempts")
+		if err := errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.BeginLogs("greet", 3, 4); err == nil {
+			t.Error("a log is said to be set aside where no file can be made")
+		}
+	})
 }
 
 // covers D15

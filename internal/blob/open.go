@@ -66,16 +66,33 @@ func (r *Results) OpenLog(job string, index int, stream string) (io.ReadSeekClos
 	return f, size, nil
 }
 
-// OpenAttemptLog opens what is kept of an output stream of an attempt that was not the last, as OpenLog does.
+// OpenAttemptLog opens what is kept of an attempt's output stream, as OpenLog does. KindNotFound: there is none.
 func (r *Results) OpenAttemptLog(job string, index, attempt int, stream string) (io.ReadSeekCloser, error) {
-	if _, err := logName(job, index, stream); err != nil {
+	name, err := logName(job, index, stream)
+	if err != nil {
 		return nil, err
 	}
-	f, _, err := openPlain(r.root, attemptLog(job, index, attempt, stream))
+	if writer, err := r.LogsOf(job, index); err != nil {
+		return nil, err
+	} else if writer != attempt {
+		name = attemptLog(job, index, attempt, stream)
+	}
+	f, _, err := openPlain(r.root, name)
 	if absent(err) {
-		return nil, drover.Errorf(drover.KindNotFound, "there is no log of attempt %d of job %s", attempt, element(job, index))
+		return nil, drover.Errorf(drover.KindNotFound, "no std%s of attempt %d of job %s is stored", stream, attempt, element(job, index))
 	}
 	return f, err
+}
+
+// HasLog reports whether an output stream of an attempt is kept.
+func (r *Results) HasLog(job string, index, attempt int) bool {
+	for _, stream := range []string{Stdout, Stderr} {
+		if log, err := r.OpenAttemptLog(job, index, attempt, stream); err == nil {
+			log.Close()
+			return true
+		}
+	}
+	return false
 }
 
 // errNotPlain is the error for something that exists but is not a plain file.

@@ -130,29 +130,56 @@ func (r *Results) GrowLog(job string, index int, stream string, offset int64, pi
 	return errors.Join(err, f.Close())
 }
 
-// KeepLogs sets aside the existing logs of an element, under the number of the earlier attempt that wrote them, so that
-// a later attempt's can replace them. Repeating it changes nothing.
-func (r *Results) KeepLogs(job string, index, attempt int) error {
-	if err := r.root.MkdirAll(attempts, 0o755); err != nil {
+// BeginLogs makes an element's logs those of an attempt: if an earlier attempt wrote the present ones, it sets them
+// aside under that attempt's number. Repeating it changes nothing.
+func (r *Results) BeginLogs(job string, index, attempt int) error {
+	if _, err := folder(job, index); err != nil {
 		return err
 	}
+	writer, err := r.LogsOf(job, index)
+	if err != nil || writer == attempt {
+		return err
+	}
+	err = r.root.MkdirAll(attempts, 0o755)
 	for _, stream := range []string{Stdout, Stderr} {
-		name, err := logName(job, index, stream)
-		if err != nil {
-			return err
+		if err == nil {
+			err = r.root.Rename(path.Join(logs, element(job, index)+"."+stream), attemptLog(job, index, writer, stream))
 		}
-		kept := attemptLog(job, index, attempt, stream)
-		if _, err := r.root.Lstat(kept); err == nil {
-			continue
-		}
-		if err = r.root.Rename(name, kept); absent(err) {
-			err = r.root.WriteFile(kept, nil, 0o644) // the attempt wrote nothing
-		}
-		if err != nil {
-			return fmt.Errorf("storing the log of attempt %d of job %s: %w", attempt, job, err)
+		if absent(err) {
+			err = nil // the attempt wrote nothing
 		}
 	}
+	if err == nil {
+		err = r.root.WriteFile(latest(job, index), strconv.AppendInt(nil, int64(attempt), 10), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("storing the log of attempt %d of job %s: %w", writer, element(job, index), err)
+	}
 	return nil
+}
+
+// LogsOf returns the number of the attempt that an element's present logs belong to. Until BeginLogs has recorded one,
+// that is the first attempt whose logs are not set aside.
+func (r *Results) LogsOf(job string, index int) (attempt int, err error) {
+	text, err := r.root.ReadFile(latest(job, index))
+	switch {
+	case err == nil:
+		if attempt, err = strconv.Atoi(string(text)); err != nil {
+			return 0, fmt.Errorf("reading %s: %w", latest(job, index), err)
+		}
+		return attempt, nil
+	case !absent(err):
+		return 0, err
+	}
+	for attempt = 1; r.isAside(job, index, attempt); attempt++ {
+	}
+	return attempt, nil
+}
+
+func (r *Results) isAside(job string, index, attempt int) bool {
+	_, out := r.root.Lstat(attemptLog(job, index, attempt, Stdout))
+	_, err := r.root.Lstat(attemptLog(job, index, attempt, Stderr))
+	return out == nil || err == nil
 }
 
 // Remove removes the results of elements of a job: index -1 for a job that is not an array.
@@ -186,9 +213,9 @@ func (r *Results) Remove(job string, indexes []int) error {
 	return nil
 }
 
-// Kept returns how many bytes the logs of these attempts of an element take that were set aside.
-func (r *Results) Kept(job string, index int, attempts []int) (bytes int64) {
-	for _, n := range attempts {
+// Aside returns how many bytes the logs take that were set aside, of an element's attempts before this one.
+func (r *Results) Aside(job string, index, attempt int) (bytes int64) {
+	for n := range attempt {
 		for _, stream := range []string{Stdout, Stderr} {
 			if info, err := r.root.Lstat(attemptLog(job, index, n, stream)); err == nil {
 				bytes += info.Size()
@@ -203,6 +230,11 @@ const attempts = logs + "/attempts"
 
 func attemptLog(job string, index, attempt int, stream string) string {
 	return path.Join(attempts, element(job, index)+"."+strconv.Itoa(attempt)+"."+stream)
+}
+
+// latest returns the name of the file with the number of the attempt that an element's present logs belong to.
+func latest(job string, index int) string {
+	return path.Join(attempts, element(job, index)+".latest.attempt")
 }
 
 func logName(job string, index int, stream string) (string, error) {

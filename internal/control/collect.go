@@ -27,14 +27,10 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 	if !ok || l == nil {
 		return errNotConnected
 	}
-	before, err := c.cfg.Store.Ended(ctx, f.Attempt)
-	if err != nil {
-		return err
-	}
 	if !c.cfg.Shared {
 		c.live.end(f.Attempt)
 	}
-	if err := c.setAside(spec, f.Attempt, before); err != nil {
+	if err := c.cfg.Results.BeginLogs(c.folder(spec), f.Attempt.Job.Index, f.Attempt.Number); err != nil {
 		return err
 	}
 	if err := c.collectLogs(ctx, l, f.Attempt, spec, exit); err != nil {
@@ -51,17 +47,9 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 		return drover.Errorf(drover.KindInvalid, "no file matches the required output %q", missing)
 	}
 	if c.cfg.Shared {
-		c.tally.add(f.Attempt.Job, c.sizeOf(exit, files)+c.cfg.Results.Kept(c.folder(spec), f.Attempt.Job.Index, before))
+		c.tally.add(f.Attempt.Job, c.sizeOf(exit, files)+c.cfg.Results.Aside(c.folder(spec), f.Attempt.Job.Index, f.Attempt.Number))
 	}
 	return nil
-}
-
-// setAside moves the logs of the last earlier attempt away, since this one's will replace them.
-func (c *Controller) setAside(spec jobSpec, id drover.AttemptID, before []int) error {
-	if len(before) == 0 {
-		return nil
-	}
-	return c.cfg.Results.KeepLogs(c.folder(spec), id.Job.Index, before[len(before)-1])
 }
 
 // collectLogs stores both streams. A short stream came completely with the exit; of a long one it fetches the retained

@@ -37,7 +37,7 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 	return &logReader{c: c, ctx: ctx, cancel: cancel, request: r, spec: spec, from: r.Offset}, nil
 }
 
-// attemptLog returns the stored log of an attempt other than the last one with a log; nil for that one.
+// attemptLog returns the stored log of an attempt; nil for a live one.
 func (c *Controller) attemptLog(job drover.Job, r drover.LogRequest, spec jobSpec) (io.ReadCloser, error) {
 	at := slices.IndexFunc(job.Attempts, func(a drover.Attempt) bool { return a.Number == r.Attempt })
 	switch {
@@ -45,28 +45,19 @@ func (c *Controller) attemptLog(job drover.Job, r drover.LogRequest, spec jobSpe
 		return nil, drover.Errorf(drover.KindInvalid, "follow and attempt cannot be used together")
 	case at < 0:
 		return nil, drover.Errorf(drover.KindNotFound, "job %v has no attempt %d", r.Job, r.Attempt).WithHint("drover jobs %v lists them", r.Job)
-	case at == len(job.Attempts)-1:
+	case job.Attempts[at].State.Live():
 		return nil, nil
 	}
 	log, err := c.cfg.Results.OpenAttemptLog(c.folder(spec), r.Job.Index, r.Attempt, blobOf(r.Stream))
-	if err == nil {
+	switch state := job.Attempts[at].State; {
+	case err == nil:
 		return seek(log, r.Offset)
-	}
-	if drover.KindOf(err) != drover.KindNotFound {
+	case drover.KindOf(err) != drover.KindNotFound:
 		return nil, err
+	case (state == drover.AttemptLost || state == drover.AttemptInterrupted) && !c.cfg.Results.HasLog(c.folder(spec), r.Job.Index, r.Attempt):
+		return nil, drover.Errorf(drover.KindNotFound, "no output of attempt %d of job %v was saved: the attempt was %s", r.Attempt, r.Job, state)
 	}
-	later := job.Attempts[at+1:]
-	if slices.ContainsFunc(later, func(a drover.Attempt) bool { return !a.State.Live() && a.State != drover.AttemptLost }) {
-		return nil, err
-	}
-	latest, _, err := c.cfg.Results.OpenLog(c.folder(spec), r.Job.Index, blobOf(r.Stream)) // nothing has replaced it yet
-	if drover.KindOf(err) == drover.KindNotFound {
-		return io.NopCloser(strings.NewReader("")), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return seek(latest, r.Offset)
+	return io.NopCloser(strings.NewReader("")), nil // it wrote nothing
 }
 
 // logReader reads a job's output stream, attempt after attempt: a live one from its spool, and the rest from storage.
@@ -79,6 +70,7 @@ type logReader struct {
 
 	mu      sync.Mutex // held by Read; guards the following fields
 	attempt drover.AttemptID
+	first   bool  // attempt is the first one, and was not followed while it was live
 	from    int64 // offset in the first attempt's stream where reading begins
 	offset  int64 // of the attempt's stream read so far
 	whole   bool  // all of the attempt's stream was read
@@ -182,6 +174,7 @@ func (r *logReader) next() error {
 	if n := len(job.Attempts); n > 0 {
 		last := job.Attempts[n-1]
 		if id := (drover.AttemptID{Job: r.request.Job, Number: last.Number}); id != r.attempt {
+			r.first = r.attempt.Number == 0
 			r.attempt, r.offset, r.from, r.whole = id, r.from, 0, false
 		}
 		if last.State.Live() && !r.whole {
@@ -212,13 +205,22 @@ func (r *logReader) live() (err error) {
 		r.stored, r.final = &pieces{c: r.c, ctx: r.ctx, key: r.key(), offset: r.offset}, true
 		return nil
 	}
+	r.first = false
 	r.spool, err = r.c.use(r.key())
 	return err
 }
 
-// openStored reads the rest of the last attempt's stream from what was stored.
+// openStored reads the rest of the last attempt's stream from what was stored. If nothing was, and the reader came
+// after the end, it reads the latest attempt that left something.
 func (r *logReader) openStored() error {
 	if r.whole || r.attempt.Number == 0 {
+		return io.EOF
+	}
+	writer, err := r.c.cfg.Results.LogsOf(r.c.folder(r.spec), r.request.Job.Index)
+	if err != nil {
+		return err
+	}
+	if writer != r.attempt.Number && !r.first {
 		return io.EOF
 	}
 	f, size, err := r.c.cfg.Results.OpenLog(r.c.folder(r.spec), r.request.Job.Index, blobOf(r.request.Stream))

@@ -240,6 +240,35 @@ func TestLogs(t *testing.T) {
 	}
 }
 
+// covers D15
+func TestAnAttemptThatLeftNoOutputIsNotGivenAnEarlierOnes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	c, stop := f.begin()
+	defer stop()
+	must(c.Submit(t.Context(), drover.Submission{Batch: drover.Batch{Name: "batch", Jobs: []drover.JobSpec{{
+		Name: "a", Command: []string{"sh", "-c", "case $DROVER_ATTEMPT in 2) sleep 60;; *) echo this is $DROVER_ATTEMPT; exit 1;; esac"}, Priority: 1, Attempts: 2, Spot: drover.SpotPrefer,
+		Retry: drover.Retry{Times: 1}, Resources: drover.Resources{CPU: 500, Memory: 32 * drover.MiB, Disk: drover.MiB},
+	}}}}))(t)
+	f.until(c, "the second attempt runs", func(e *engine.Engine) bool {
+		attempts := e.Attempts()
+		return len(attempts) == 1 && attempts[0].ID.Number == 2 && attempts[0].State == drover.AttemptRunning
+	})
+	must(c.Instruct(t.Context(), "1", drover.VerbKill, ""))(t)
+	f.until(c, "the job is final", f.allFinal)
+	for attempt, want := range map[int]string{1: "this is 1\n", 3: "this is 3\n", 0: "this is 3\n"} {
+		r := must(c.Logs(t.Context(), drover.LogRequest{Job: job(1), Stream: drover.Stdout, Attempt: attempt}))(t)
+		if text := string(must(io.ReadAll(r))(t)); text != want {
+			t.Errorf("attempt %d wrote %q, want %q", attempt, text, want)
+		}
+		r.Close()
+	}
+	_, err := c.Logs(t.Context(), drover.LogRequest{Job: job(1), Stream: drover.Stdout, Attempt: 2})
+	if drover.KindOf(err) != drover.KindNotFound || !strings.Contains(err.Error(), "the attempt was lost") {
+		t.Errorf("the lost attempt: %v", err)
+	}
+}
+
 func TestASpoolLeavesOutWhatASlowReaderMissed(t *testing.T) {
 	file := must(os.Create(filepath.Join(t.TempDir(), "spool")))(t)
 	defer file.Close()

@@ -79,18 +79,12 @@ func (c *Controller) keepPiece(ctx context.Context, l *link, id drover.AttemptID
 	if _, err := piece.ReadFrom(section); err != nil || piece.Len() == 0 {
 		return err
 	}
-	var before []int // earlier attempts whose logs still are where this one's will be
-	if from == 0 {
-		if before, err = c.cfg.Store.Ended(ctx, id); err != nil {
-			return err
-		}
-	}
 	c.live.mu.Lock()
 	defer c.live.mu.Unlock()
 	if c.live.ended[id] {
 		return nil
 	}
-	if err := c.setAside(spec, id, before); err != nil {
+	if err := c.cfg.Results.BeginLogs(c.folder(spec), id.Job.Index, id.Number); err != nil {
 		return err
 	}
 	if err := c.cfg.Results.GrowLog(c.folder(spec), id.Job.Index, blob, from, piece.Bytes()); err != nil {

@@ -67,19 +67,6 @@ func (s *Store) Outputs(ctx context.Context, job int64) (map[int][]drover.File, 
 	return outputs, nil
 }
 
-// Ended returns the numbers of a job's earlier attempts that may have logs, since they were not lost.
-func (s *Store) Ended(ctx context.Context, id drover.AttemptID) (numbers []int, err error) {
-	if id.Number == 1 {
-		return nil, nil
-	}
-	numbers, err = collect(ctx, s.read, readColumn[int],
-		`SELECT number FROM attempts WHERE job = ? AND idx = ? AND number < ? AND state <> 'lost' ORDER BY number`, id.Job.Number, id.Job.Index, id.Number)
-	if err != nil {
-		return nil, fmt.Errorf("looking for attempts before %v: %w", id, err)
-	}
-	return numbers, nil
-}
-
 // warnings returns the warnings about the outputs of last attempts, of up to MaxWarned jobs or elements.
 func warnings(ctx context.Context, tx *sql.Tx) (list []drover.Warning, err error) {
 	err = each(ctx, tx, func(row scanner) error {
