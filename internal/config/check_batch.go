@@ -96,7 +96,7 @@ func (c *checker) job(j jobFile, n *node) {
 // program checks that there is a program to run.
 func (c *checker) program(j jobFile, n *node) {
 	said := func(key string) bool { return n.get(key) != nil && n.get(key).shape != absent }
-	if n.shape == mapping && !said("command") && !said("image") {
+	if n.shape == mapping && !said("command") && !said("image") && !c.misspelt(n, "command") {
 		c.addf(n, "command is missing")
 	}
 	if !said("image") || n.get("image").shape != scalar {

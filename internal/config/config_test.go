@@ -243,7 +243,6 @@ func TestErrors(t *testing.T) {
 	t.Run("are faults with a place", func(t *testing.T) {
 		var faults config.Faults
 		want := config.Faults{
-			{File: "batch.yaml", Line: 1, Column: 1, Message: "jobs is missing"},
 			{File: "batch.yaml", Line: 1, Column: 1, Message: `unknown key "jbos"`, Hint: "did you mean jobs?"},
 		}
 		if !errors.As(err, &faults) {

@@ -116,16 +116,19 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 	known := make(map[string]bool, len(fields))
 	for _, f := range fields {
 		known[f.name] = true
-		switch value := n.get(f.name); {
-		case value != nil && value.shape != absent:
-			d.value(value, v.FieldByIndex(f.index), f)
-		case f.required:
-			d.addf(n, "%s is missing", f.name)
-		}
 	}
 	for _, e := range n.entries {
 		if !known[e.key.text] {
+			d.noteUnknown(n, e.key.text)
 			d.unknownKey(e, fields, others)
+		}
+	}
+	for _, f := range fields {
+		switch value := n.get(f.name); {
+		case value != nil && value.shape != absent:
+			d.value(value, v.FieldByIndex(f.index), f)
+		case f.required && !d.misspelt(n, f.name):
+			d.addf(n, "%s is missing", f.name)
 		}
 	}
 	if c, ok := v.Addr().Interface().(checked); ok && d.count == before {

@@ -63,6 +63,8 @@ type faults struct {
 	file  string
 	list  Faults
 	count int // all faults, including those beyond the list's limit
+
+	unknown map[*node][]string // unknown keys, by their mapping
 }
 
 // add records a fault at n.
@@ -88,6 +90,19 @@ func (f *faults) addUnknown(n *node, message, word string, known []string) {
 // addf records a fault at n without a hint.
 func (f *faults) addf(n *node, format string, args ...any) {
 	f.add(n, fmt.Sprintf(format, args...), "")
+}
+
+// noteUnknown remembers an unknown key of a mapping.
+func (f *faults) noteUnknown(n *node, key string) {
+	if f.unknown == nil {
+		f.unknown = map[*node][]string{}
+	}
+	f.unknown[n] = append(f.unknown[n], key)
+}
+
+// misspelt reports whether an unknown key of a mapping is nearly this one, which therefore is not missing.
+func (f *faults) misspelt(n *node, key string) bool {
+	return slices.ContainsFunc(f.unknown[n], func(given string) bool { return nearest(given, []string{key}) != "" })
 }
 
 // addErr records err at n, with its hint if it has one.

@@ -9,13 +9,7 @@ import (
 // them if they are few.
 func suggest(word string, known []string) string {
 	known = known[:min(len(known), 1000)] // enough to help, few enough to be fast
-	best, least := "", max(1, len(word)/3)+1
-	for _, k := range known {
-		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < least {
-			best, least = k, d
-		}
-	}
-	switch {
+	switch best := nearest(word, known); {
 	case best != "":
 		return "did you mean " + best + "?"
 	case len(known) == 0 || len(known) > 20:
@@ -25,6 +19,17 @@ func suggest(word string, known []string) string {
 	slices.Sort(known)
 	known = slices.Compact(known)
 	return "valid here: " + strings.Join(known, ", ")
+}
+
+// nearest returns the word that this one may be a misspelling of, "" if none is near.
+func nearest(word string, known []string) (best string) {
+	least := max(1, len(word)/3) + 1
+	for _, k := range known {
+		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < least {
+			best, least = k, d
+		}
+	}
+	return best
 }
 
 // distance is how many letters must be inserted, dropped, replaced or swapped with their neighbour to turn a into b.
