@@ -16,7 +16,7 @@ var imageName = regexp.MustCompile(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])
 // CheckImage returns an error if a text is not the name of a container image.
 func CheckImage(name string) error {
 	if len(name) > maxImage || !imageName.MatchString(name) {
-		return Errorf(KindInvalid, "%.100q is not the name of an image", name).
+		return Errorf(KindInvalid, "%.100q is not a valid image name", name).
 			WithHint("write it as [HOST/]NAME[:TAG][@sha256:…], such as docker.io/library/busybox:1.36")
 	}
 	return nil

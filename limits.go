@@ -8,10 +8,10 @@ type UserLimits struct {
 	Results  Bytes `json:"results" yaml:"results" doc:"total size of the logs and outputs of a user's jobs; above this, the user cannot submit; 0: no limit"`
 	Records  Bytes `json:"records" yaml:"records" doc:"total size of the records of a user's jobs, including final ones; above this, the user cannot submit; 0: no limit"`
 	Jobs     int   `json:"jobs" yaml:"jobs" min:"0" doc:"a user's unfinished jobs; an array counts as one; 0: no limit"`
-	Elements int   `json:"elements" yaml:"elements" min:"0" doc:"the elements of those jobs in total; 0: no limit"`
+	Elements int   `json:"elements" yaml:"elements" min:"0" doc:"total elements of those jobs; 0: no limit"`
 
-	Instances int      `json:"instances" yaml:"instances" min:"0" doc:"a user's instances at once, with sharing: user; 0: no limit"`
-	VCPUs     MilliCPU `json:"cpu_milli" yaml:"vcpus" doc:"the vCPUs of those instances in total; 0: no limit"`
+	Instances int      `json:"instances" yaml:"instances" min:"0" doc:"instances a user may have at once, with sharing: user; 0: no limit"`
+	VCPUs     MilliCPU `json:"cpu_milli" yaml:"vcpus" doc:"total vCPUs of those instances; 0: no limit"`
 }
 
 // Default sets the default limits.
@@ -34,7 +34,7 @@ func (l UserLimits) CheckInputs(user string, used Bytes) error {
 		return nil
 	}
 	return over(user, "inputs", used.Rounded()+" of inputs", l.Inputs.Rounded()).
-		WithHint("inputs that no job uses are deleted after a day; the controller's operator may raise limits: {inputs: …}")
+		WithHint("inputs that no job uses are deleted after a day; the controller's operator can raise limits: {inputs: …}")
 }
 
 // CheckBatch refuses a batch that exceeds a limit by itself, so that waiting would not help.
@@ -45,7 +45,7 @@ func (l UserLimits) CheckBatch(b Batch) error {
 	}
 	alone := func(limit, have string, most int) error {
 		return Errorf(KindInvalid, "the batch has %s, but limits.%s is %d", have, limit, most).
-			WithHint("split the batch; the controller's operator may raise limits: {%s: …}", limit)
+			WithHint("split the batch, or ask the controller's operator to raise limits: {%s: …}", limit)
 	}
 	switch {
 	case l.Jobs > 0 && len(b.Jobs) > l.Jobs:
@@ -67,10 +67,10 @@ func (l UserLimits) CheckWork(user string, used Usage) error {
 			WithHint("wait until some jobs finish, or cancel some")
 	case l.Records > 0 && used.Records > l.Records:
 		return over(user, "records", used.Records.Rounded()+" of records", l.Records.Rounded()).
-			WithHint("submit many small jobs as one array, and large environments as inputs. The controller's operator may raise limits: {records: …}")
+			WithHint("submit many small jobs as one array, and large environments as inputs; the controller's operator can raise limits: {records: …}")
 	case l.Results > 0 && used.Results > l.Results:
 		e := Errorf(KindQuota, "the logs and outputs of %s's jobs take %s, but limits.results is %s", user, used.Results.Rounded(), l.Results.Rounded())
-		return e.WithHint("the controller's operator may delete old ones, or raise limits: {results: …}")
+		return e.WithHint("ask the controller's operator to delete old ones, or to raise limits: {results: …}")
 	}
 	return nil
 }

@@ -2,7 +2,7 @@ package drover
 
 // Mix is how work that may run in any market is divided among the markets.
 type Mix struct {
-	OnDemand Part `json:"on_demand,omitzero" yaml:"on_demand" doc:"the minimum that runs on demand"`
+	OnDemand Part `json:"on_demand,omitzero" yaml:"on_demand" doc:"the minimum to run on demand"`
 }
 
 // Part is a part of a number: the first Base of it, and a percentage of the rest.

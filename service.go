@@ -258,7 +258,7 @@ func CheckUser(name string) error {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r))
 	}
 	if name == "" || len(name) > maxUser || strings.ContainsFunc(name, outside) {
-		return Errorf(KindInvalid, "%.80q cannot be the name of a user", name).
+		return Errorf(KindInvalid, "%.80q is not a valid user name", name).
 			WithHint("use letters, digits and the characters . _ - @; at most %d in all", maxUser)
 	}
 	return nil

@@ -24,4 +24,6 @@ func PlantSecret(secret, init drover.Secret) drover.Secret {
 // RunFirst is VerifyHostKey's answer when it needs the output of a command on the instance first.
 type RunFirst struct{ Command string }
 
-func (r *RunFirst) Error() string { return "the output of a command on the instance is needed first" }
+func (r *RunFirst) Error() string {
+	return "verifying the host key needs the output of a command on the instance"
+}

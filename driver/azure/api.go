@@ -149,7 +149,7 @@ func (a *api) do(ctx context.Context, call, name string, body, answer any) error
 func (a *api) request(ctx context.Context, name, about string) (*policy.Request, error) {
 	to := calls[name]
 	if strings.Contains(to.path, "{name}") && about == "" {
-		return nil, errors.New("the name is missing")
+		return nil, errors.New("the resource name is missing")
 	}
 	c, escape := a.config, url.PathEscape
 	subscription := "/subscriptions/" + escape(c.Subscription)

@@ -30,22 +30,22 @@ type Config struct {
 	Environment   environment `yaml:"environment" doc:"public, government or china"`
 	Location      string      `yaml:"location" doc:"the region, such as westeurope"`
 	ResourceGroup string      `yaml:"resource_group" doc:"the resource group for everything; it must exist"`
-	CallRate      int         `yaml:"call_rate" min:"1" max:"100" doc:"multiplies the published call rate, if the subscription has a higher one"`
+	CallRate      int         `yaml:"call_rate" min:"1" max:"100" doc:"how many times the published call rate the subscription allows"`
 
 	Zones         []string          `yaml:"zones" doc:"such as westeurope-1; the region's own name means no particular zone; default: all zones of each type"`
 	Subnet        string            `yaml:"subnet" doc:"its resource id, or NETWORK/SUBNET in the resource group"`
 	SecurityGroup string            `yaml:"security_group" doc:"resource id or name; default: the subnet's group"`
 	PublicAddress bool              `yaml:"public_address" doc:"whether instances get a public address, which costs extra"`
-	Accelerated   bool              `yaml:"accelerated_networking" doc:"whether to accelerate networking, which Azure rejects for some types"`
+	Accelerated   bool              `yaml:"accelerated_networking" doc:"whether to use accelerated networking, which Azure rejects for some types"`
 	Identity      string            `yaml:"identity" doc:"the resource id of the instances' managed identity; default: none"`
 	AdminUser     string            `yaml:"admin_user" doc:"the user to create and log in as"`
 	ImageGroup    string            `yaml:"image_group" doc:"the resource group of images; default: resource_group"`
 	Tags          map[string]string `yaml:"tags" doc:"for everything that Drover creates, in addition to its own"`
 
-	Volume  volume   `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
+	Volume  volume   `yaml:"volume" doc:"the root volume; the cloud's disk key sets its size"`
 	Volumes []volume `yaml:"volumes" doc:"additional volumes of each instance"`
 
-	Generation int `yaml:"generation" min:"1" max:"2" doc:"the virtual hardware that the image boots on; types without it are not offered"`
+	Generation int `yaml:"generation" min:"1" max:"2" doc:"the image's VM generation; types that do not support it are not offered"`
 
 	kit.TypeKeys
 	kit.MarketKeys
@@ -83,7 +83,7 @@ func (c *Config) Default() {
 var tagRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[^<>%&\\?/]{1,512}$`),
 	Value: regexp.MustCompile(`^.{0,256}$`),
-	Hint:  "a key has up to 512 characters, but none of <>%&\\?/; a value has up to 256 characters",
+	Hint:  "a key may have up to 512 characters, but none of <>%&\\?/; a value may have up to 256",
 }
 
 var (

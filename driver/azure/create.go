@@ -160,7 +160,7 @@ var template = kit.Template{
 	Hint: `write JSON with the keys of a virtual machine in the Azure Compute API; for example, {"properties": {"licenseType": "RHEL_BYOS"}}`,
 	Given: []string{"location", "zones", "tags", "properties.storageProfile", "properties.osProfile", "properties.networkProfile", "properties.priority",
 		"properties.evictionPolicy", "properties.hardwareProfile.vmSize"},
-	Use: "use the keys in the cloud's configuration for them",
+	Use: "use the keys in the cloud's configuration instead",
 	Keys: `{"extendedLocation": {"name": "", "type": ""}, "identity": {"type": "", "userAssignedIdentities": {"*": {}}},
 		"placement": {"excludeZones": [""], "includeZones": [""], "zonePlacementPolicy": ""}, "plan": {"name": "", "product": "", "promotionCode": "", "publisher": ""},
 		"properties": {"additionalCapabilities": {"enableFips1403Encryption": true, "hibernationEnabled": true, "ultraSSDEnabled": true}, "availabilitySet": {"id": ""},

@@ -101,7 +101,7 @@ func (i priceItem) enter(all priceList, since map[string]time.Time, price drover
 // pricePage reads a page. Each page contains the next one's address, which must be the price list's.
 func (c *cloud) pricePage(ctx context.Context, address string) (page pricePage, err error) {
 	if !strings.HasPrefix(address, pricesURL+"?") {
-		return page, fmt.Errorf("the next page of the price list is at %.200q, which is not an address of the price list", address)
+		return page, fmt.Errorf("the price list's next-page link, %.200q, does not point to the price list", address)
 	}
 	err = c.api.gate.Pass(ctx, "ListPrices", func() error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -172,7 +172,7 @@ func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 		all[name] = spotInfo{append(all[name].Prices, prices...), max(all[name].Evictions, evictionRates[row.Evictions])}
 		err = cmp.Or(err, failed)
 	}
-	return all, errs.Classify("ask Azure Resource Graph about spot instances", err)
+	return all, errs.Classify("query Azure Resource Graph about spot instances", err)
 }
 
 func (r spotRow) history() (all []driver.PricePoint, err error) {

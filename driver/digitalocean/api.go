@@ -76,7 +76,7 @@ func lastPage(answer *godo.Response) (int, error) {
 	}
 	n, err := strconv.Atoi(u.Query().Get("page"))
 	if err != nil || n < 1 {
-		return 0, drover.Errorf(drover.KindTransient, "%q is not a valid number for the last page of a list", u.Query().Get("page"))
+		return 0, drover.Errorf(drover.KindTransient, "%q is not a valid last-page number", u.Query().Get("page"))
 	}
 	return n, nil
 }

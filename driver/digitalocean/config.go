@@ -45,12 +45,12 @@ func (c *Config) Check() error {
 		return drover.Errorf(drover.KindInvalid, "endpoint: %q is not a URL", c.Endpoint).WithHint("leave it out")
 	}
 	if len(c.Types) > 0 && len(c.Regions) == 0 {
-		return drover.Errorf(drover.KindInvalid, "types: configured types need regions").WithHint("write regions: [fra1]")
+		return drover.Errorf(drover.KindInvalid, "types: regions must be set too").WithHint("write regions: [fra1]")
 	}
 	for _, word := range c.Tags {
 		if !tagWord.MatchString(word) || strings.HasPrefix(word, prefix+":") {
 			return drover.Errorf(drover.KindInvalid, "tags: %.80q is not allowed", word).
-				WithHint("a tag has up to 255 letters, digits, colons, dashes and underscores, and does not begin with %s:", prefix)
+				WithHint("a tag may have up to 255 letters, digits, colons, dashes and underscores, and must not begin with %s:", prefix)
 		}
 	}
 	for region, id := range c.VPCs {

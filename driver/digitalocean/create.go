@@ -78,7 +78,7 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 	}
 	// The API would accept a region without its number as any of several.
 	if zone := r.Candidates[0].Zone; zone == "" || !strings.ContainsAny(zone[len(zone)-1:], "0123456789") {
-		return wanted, drover.Errorf(drover.KindInvalid, "%q is not a region of DigitalOcean", zone)
+		return wanted, drover.Errorf(drover.KindInvalid, "%q is not a DigitalOcean region", zone)
 	}
 	if wanted, err = readTemplate(r.Template); err != nil {
 		return wanted, err
@@ -103,7 +103,7 @@ type extras struct {
 	Agent      bool   `json:"with_droplet_agent"`
 }
 
-var template = kit.Template{Hint: "write a JSON object with vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"}
+var template = kit.Template{Hint: "write a JSON object with any of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"}
 
 // readTemplate starts a request from a template. It disables DigitalOcean's agent unless the template enables it, since
 // the agent lets others log in through a console.
@@ -127,7 +127,7 @@ func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Ins
 		return c.api.Droplets.ListByName(ctx, r.Name, o)
 	})
 	if err != nil {
-		return in, false, errs.Classify("looking for the name", err)
+		return in, false, errs.Classify("looking for a Droplet with this name", err)
 	}
 	if strings.HasPrefix(r.Candidates[0].ProviderType, "gpu-") {
 		gpus, err := c.withGPUs(ctx)

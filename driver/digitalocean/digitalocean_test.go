@@ -122,7 +122,7 @@ func TestOfferings(t *testing.T) {
 	})
 	t.Run("types by hand need a region", func(t *testing.T) {
 		f := newFake(t)
-		if _, err := Open(t.Context(), options(t, f.config()+", types: [{name: own}]", "fleet")); err == nil || !strings.Contains(err.Error(), "need regions") {
+		if _, err := Open(t.Context(), options(t, f.config()+", types: [{name: own}]", "fleet")); err == nil || !strings.Contains(err.Error(), "regions must be set") {
 			t.Error(err)
 		}
 	})

@@ -29,19 +29,19 @@ func checkCapabilities(_ context.Context, t *trial) error {
 		errs = append(errs, fmt.Errorf("Notices has an unknown value: %q", c.Notices))
 	}
 	if !slices.Contains([]driver.Init{"", driver.InitShell, driver.InitBoots, driver.InitCloud}, c.Init) || c.MaxInit < 0 {
-		errs = append(errs, fmt.Errorf("Init is %q and MaxInit is %d, which is not valid", c.Init, c.MaxInit))
+		errs = append(errs, fmt.Errorf("Init %q or MaxInit %d is not valid", c.Init, c.MaxInit))
 	}
 	if _, can := driver.As[driver.Starter](t.cloud); can != c.StopStart {
-		errs = append(errs, fmt.Errorf("StopStart is %v, but implements Starter: %v", c.StopStart, can))
+		errs = append(errs, fmt.Errorf("StopStart is %v, but the driver implements Starter: %v", c.StopStart, can))
 	}
 	if c.StopSaves && !c.StopStart {
 		errs = append(errs, errors.New("StopSaves is true, but instances cannot be stopped"))
 	}
 	if _, can := driver.As[driver.DiskGrower](t.cloud); can != c.GrowDisk {
-		errs = append(errs, fmt.Errorf("GrowDisk is %v, but implements DiskGrower: %v", c.GrowDisk, can))
+		errs = append(errs, fmt.Errorf("GrowDisk is %v, but the driver implements DiskGrower: %v", c.GrowDisk, can))
 	}
 	if _, can := driver.As[driver.Describer](t.cloud); can != c.Describe {
-		errs = append(errs, fmt.Errorf("Describe is %v, but implements Describer: %v", c.Describe, can))
+		errs = append(errs, fmt.Errorf("Describe is %v, but the driver implements Describer: %v", c.Describe, can))
 	}
 	if c.NodeID != "" && (!strings.Contains(c.NodeID, "://") || !strings.Contains(c.NodeID, "{id}") && !strings.Contains(c.NodeID, "{name}")) {
 		errs = append(errs, fmt.Errorf("NodeID is %q, which would give all nodes the same name", c.NodeID))
@@ -62,7 +62,7 @@ func checkOfferings(ctx context.Context, t *trial) error {
 			errs = append(errs, fmt.Errorf("incomplete offering: %+v", o))
 		}
 		if i > 0 && order(all[i-1], o) >= 0 {
-			errs = append(errs, fmt.Errorf("%s in %s, %s, comes before %s in %s, %s", all[i-1].Type.Name, all[i-1].Zone, all[i-1].Market,
+			errs = append(errs, fmt.Errorf("%s in %s, %s, must not come before %s in %s, %s", all[i-1].Type.Name, all[i-1].Zone, all[i-1].Market,
 				o.Type.Name, o.Zone, o.Market))
 		}
 	}
@@ -80,7 +80,7 @@ func checkCreate(ctx context.Context, t *trial) error {
 		return err
 	}
 	if !slices.ContainsFunc(r.Candidates, taken.Same) {
-		return fmt.Errorf("chose %v, which is not one of %v", taken, r.Candidates)
+		return fmt.Errorf("the cloud chose %v, which is not one of %v", taken, r.Candidates)
 	}
 	if got := in.Candidate(); !got.Same(taken) {
 		return fmt.Errorf("the instance is a %v, but %v was chosen", got, taken)
@@ -171,7 +171,7 @@ func checkNoCandidates(ctx context.Context, t *trial) error {
 	r := t.request()
 	r.Candidates = nil
 	_, _, err := t.create(ctx, r)
-	return wantKind("creating without candidates", err, drover.KindInvalid)
+	return wantKind("creating an instance without candidates", err, drover.KindInvalid)
 }
 
 func checkListByTags(ctx context.Context, t *trial) error {
@@ -206,7 +206,7 @@ func checkSetTags(ctx context.Context, t *trial) error {
 		return err
 	}
 	next := map[string]string{driver.TagFleet: t.Fleet, driver.TagName: r.Name, driver.TagIdle: string(drover.IdleHold)}
-	if err := t.eventually(ctx, "setting tags is accepted", func(ctx context.Context) (bool, error) {
+	if err := t.eventually(ctx, "the cloud accepts the new tags", func(ctx context.Context) (bool, error) {
 		err := t.cloud.SetTags(ctx, in.ID, next)
 		if err != nil && drover.KindOf(err) == drover.KindTransient {
 			return false, nil // it is still booting
@@ -317,7 +317,7 @@ func checkConcurrency(ctx context.Context, t *trial) error {
 		return err
 	}
 	if n := len(slices.Compact(slices.Clone(ids))); n != crowd {
-		return fmt.Errorf("%d names, %d instances", crowd, n)
+		return fmt.Errorf("%d create requests made %d instances", crowd, n)
 	}
 	if _, err := t.listed(ctx, t.fleetTags(), crowd); err != nil {
 		return err

@@ -21,7 +21,7 @@ func Classifies(t *testing.T, classify func(doing string, err error) error) {
 			t.Error(err)
 		}
 	})
-	t.Run("a context error stays one", func(t *testing.T) {
+	t.Run("a context error stays a context error", func(t *testing.T) {
 		for _, ended := range []error{context.Canceled, context.DeadlineExceeded} {
 			if err := classify("do", fmt.Errorf("asked: %w", ended)); !errors.Is(err, ended) {
 				t.Error(err)

@@ -24,7 +24,7 @@ func checkDescribe(ctx context.Context, t *trial) error {
 		return err
 	}
 	if described.ID != in.ID || !described.Candidate().Same(in.Candidate()) {
-		return fmt.Errorf("created %s, a %v, and described %s, a %v", in.ID, in.Candidate(), described.ID, described.Candidate())
+		return fmt.Errorf("created %s, a %v, but described %s, a %v", in.ID, in.Candidate(), described.ID, described.Candidate())
 	}
 	if err := wantTags(described, r.Tags); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (t *trial) described(ctx context.Context, d driver.Describer, id string) (i
 		asked := time.Since(began)
 		in, err = d.Describe(ctx, id)
 		if err != nil && drover.KindOf(err) == drover.KindNotFound && asked > lag {
-			return false, fmt.Errorf("%s cannot be found by its id %v after it was created, although the driver says that lists lag by at most %v: %w", id, asked, lag, err)
+			return false, fmt.Errorf("%s cannot be found by its id, %v after it was created, although the driver says that lists lag by at most %v: %w", id, asked, lag, err)
 		}
 		return err == nil, passing(err)
 	})
@@ -96,7 +96,7 @@ func checkDescribeGone(ctx context.Context, t *trial) error {
 		return err
 	}
 	began, lag := time.Now(), t.cloud.Capabilities().Lag()
-	err = t.eventually(ctx, "the instance, which is no longer listed, is not found by its id", func(ctx context.Context) (bool, error) {
+	err = t.eventually(ctx, "the unlisted instance can no longer be found by its id", func(ctx context.Context) (bool, error) {
 		asked := time.Since(began)
 		left, err := d.Describe(ctx, in.ID)
 		switch {

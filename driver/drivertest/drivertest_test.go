@@ -63,7 +63,7 @@ func TestACloudThatDescribesPasses(t *testing.T) {
 
 func TestAnErrorSaysWhatWasListed(t *testing.T) {
 	err := find(t, "repeating a create request").Run(t.Context(), harness(time.Second, injecting(middleware.MethodCreate, middleware.Trouble{Double: 1})))
-	if err == nil || !strings.Contains(err.Error(), "waiting until the list by tags map[") || strings.Count(err.Error(), "suite/check-") != 2 {
+	if err == nil || !strings.Contains(err.Error(), "waiting until the list filtered by tags map[") || strings.Count(err.Error(), "suite/check-") != 2 {
 		t.Errorf("got %v", err)
 	}
 }
@@ -102,12 +102,12 @@ func TestEveryCheckCanFail(t *testing.T) {
 			caps.NodeID = "aws:///{zone}"
 			return altered{Cloud: c, capabilities: &caps}
 		}},
-		{"describing an instance by its id", "finds none", func(c driver.Cloud) driver.Cloud {
+		{"the description of an instance by its id", "finds none", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(_ context.Context, id string) (driver.Instance, error) {
 				return driver.Instance{}, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
 			}}
 		}},
-		{"describing an instance by its id", "finds it later than it says", func(c driver.Cloud) driver.Cloud {
+		{"the description of an instance by its id", "finds it later than it says", func(c driver.Cloud) driver.Cloud {
 			var calls atomic.Int32
 			return describable{altered{Cloud: c}, -1, func(ctx context.Context, id string) (driver.Instance, error) {
 				if calls.Add(1) == 1 {
@@ -116,14 +116,14 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return looking(c)(ctx, id)
 			}}
 		}},
-		{"describing an instance by its id", "tells no tags", func(c driver.Cloud) driver.Cloud {
+		{"the description of an instance by its id", "tells no tags", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				in, err := looking(c)(ctx, id)
 				in.Tags = nil
 				return in, err
 			}}
 		}},
-		{"describing an instance by its id", "tells no address", func(c driver.Cloud) driver.Cloud {
+		{"the description of an instance by its id", "tells no address", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				in, err := looking(c)(ctx, id)
 				in.Addresses = driver.Addresses{}
@@ -153,7 +153,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return in, err
 			}}
 		}},
-		{"describing an instance by its id", "has it end when it is made", func(c driver.Cloud) driver.Cloud {
+		{"the description of an instance by its id", "has it end when it is made", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				in, err := looking(c)(ctx, id)
 				in.Ended = drover.TimeOf(time.Now())
@@ -217,7 +217,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}},
 		{"destroy removes", "leaves a disk behind", func(c driver.Cloud) driver.Cloud { return littered{c, driver.Leftover{Kind: "disk", ID: "d-1"}} }},
 		{"a request without candidates", "calls it passing trouble", injecting(middleware.MethodCreate, middleware.Trouble{Fail: 1})},
-		{"a list by tags", "lists the first page", func(c driver.Cloud) driver.Cloud {
+		{"a list filtered by tags", "lists the first page", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 				all, err := c.List(ctx, tags)
 				return all[:min(1, len(all))], err
@@ -254,7 +254,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return err
 			}}
 		}},
-		{"closing keeps", "takes its instances along", func(c driver.Cloud) driver.Cloud {
+		{"closing a cloud keeps", "takes its instances along", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, close: func() error {
 				all, err := c.List(context.Background(), nil)
 				for _, in := range all {
@@ -263,7 +263,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return err
 			}}
 		}},
-		{"closing keeps", "gives a new id to each who asks", func() func(c driver.Cloud) driver.Cloud {
+		{"closing a cloud keeps", "gives a new id to each who asks", func() func(c driver.Cloud) driver.Cloud {
 			var opened atomic.Int32
 			return func(c driver.Cloud) driver.Cloud {
 				suffix := fmt.Sprintf("#%d", opened.Add(1))
@@ -304,10 +304,10 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"a stopped instance", "destroys what it is to stop", func(c driver.Cloud) driver.Cloud {
 			return stoppable{altered{Cloud: c}, func(id string) { c.Destroy(context.Background(), id) }}
 		}},
-		{"a volume grows", "grows what is gone", func(c driver.Cloud) driver.Cloud {
+		{"growing a volume", "grows what is gone", func(c driver.Cloud) driver.Cloud {
 			return growable{altered{Cloud: c}, func(string) error { return nil }}
 		}},
-		{"a volume grows", "grows it once", func(c driver.Cloud) driver.Cloud {
+		{"growing a volume", "grows it once", func(c driver.Cloud) driver.Cloud {
 			grown := map[string]bool{}
 			return growable{altered{Cloud: c}, func(id string) error {
 				if grown[id] {

@@ -45,7 +45,7 @@ func Errors(t *testing.T, page string, e *kit.Errors, answer func(kit.Answer) er
 		for _, r := range e.Table {
 			if err := answer(exampleOf(r)); err != nil && r.Kind == drover.KindRateLimit {
 				if at := drover.AsError(e.Classify("", err), "").RetryAt; at <= drover.TimeOf(time.Now()) {
-					t.Errorf("%s: at %v", r.Says, at)
+					t.Errorf("%s: the retry time %v is not in the future", r.Says, at)
 				}
 			}
 		}

@@ -62,7 +62,7 @@ func KeepsTags(t testing.TB, c driver.Cloud, id string, want map[string]string) 
 	t.Helper()
 	Must(t, c.SetTags(t.Context(), id, ofFleet))
 	if got := Listed(t, c)[id].Tags; !reflect.DeepEqual(got, want) {
-		t.Errorf("it has the tags %v, want %v", got, want)
+		t.Errorf("the instance has the tags %v, want %v", got, want)
 	}
 }
 
@@ -99,6 +99,6 @@ func ShowsPermissions(t testing.TB, page, pattern string, needed []string) {
 	slices.Sort(needed)
 	needed = slices.Compact(needed)
 	if shown := ReadPage(t, page).Words(t, "Permissions", regexp.MustCompile(pattern)); !slices.Equal(shown, needed) {
-		t.Errorf("the calls need %q, and the page shows %q", needed, shown)
+		t.Errorf("the calls need %q, but the page shows %q", needed, shown)
 	}
 }

@@ -62,7 +62,7 @@ func Refused(t testing.TB, c driver.Cloud, r driver.CreateRequest) *drover.Error
 	t.Helper()
 	_, _, err := c.Create(t.Context(), r)
 	if err == nil {
-		t.Fatal("it was created")
+		t.Fatal("the create request succeeded, want an error")
 	}
 	return drover.AsError(err, drover.KindInternal)
 }

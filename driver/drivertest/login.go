@@ -81,7 +81,7 @@ func (t *trial) where(in driver.Instance) (address, user string) {
 func (t *trial) dial(ctx context.Context, in driver.Instance, key ssh.Signer) (*ssh.Client, error) {
 	address, user := t.where(in)
 	if address == "" {
-		return nil, errors.New("it has no address")
+		return nil, errors.New("the instance has no address")
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -47,7 +47,7 @@ func (n *Network) Do(r *http.Request) (*http.Response, error) { return n.RoundTr
 // delay the error and use up the rate. The cloud is opened in a bubble of synctest, where waiting shows.
 func Once(t *testing.T, fake http.RoundTripper, request driver.CreateRequest, open func(*testing.T, *Network) driver.Cloud) {
 	for name, status := range map[string]int{
-		"a cut connection": 0, "too many requests": 429, "an internal error": 500, "a bad gateway": 502, "an overload": 503, "a gateway's timeout": 504,
+		"a cut connection": 0, "too many requests": 429, "an internal error": 500, "a bad gateway": 502, "an overload": 503, "a gateway timeout": 504,
 	} {
 		t.Run("after "+name+", nothing is retried", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -205,7 +205,7 @@ func checkGrowDisk(ctx context.Context, t *trial) error {
 		return err
 	}
 	size := max(t.Request.Disk, 30*drover.GiB) + drover.GiB
-	for _, step := range []string{"grow its volume", "grow it again"} {
+	for _, step := range []string{"growing its volume", "growing it again"} {
 		if err := t.eventually(ctx, step+" is accepted", func(ctx context.Context) (bool, error) {
 			err := grower.GrowDisk(ctx, in.ID, size)
 			if err != nil && drover.KindOf(err) == drover.KindTransient {
@@ -219,7 +219,7 @@ func checkGrowDisk(ctx context.Context, t *trial) error {
 	if err := t.cloud.Destroy(ctx, in.ID); err != nil {
 		return err
 	}
-	return t.eventually(ctx, "growing the volume of an instance that is gone reports that it is not found", func(ctx context.Context) (bool, error) {
+	return t.eventually(ctx, "growing the volume of an instance that is gone fails because it is not found", func(ctx context.Context) (bool, error) {
 		err := grower.GrowDisk(ctx, in.ID, size)
 		return err != nil && drover.KindOf(err) == drover.KindNotFound, nil
 	})

@@ -96,7 +96,7 @@ func ShowsLag(t testing.TB, cloud string, lag time.Duration) {
 		}
 		shown, err := time.ParseDuration(strings.NewReplacer(" ", "", "min", "m", "none", "0").Replace(row[1]))
 		if err != nil || shown != lag {
-			t.Errorf("docs/drivers.md says that the lists of %s lag by %q, and the driver %v", cloud, row[1], lag)
+			t.Errorf("docs/drivers.md says that the lists of %s lag by %q, but the driver says %v", cloud, row[1], lag)
 		}
 		return
 	}

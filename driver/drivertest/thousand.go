@@ -39,7 +39,7 @@ func Thousand(t *testing.T, open func(*testing.T) Crowded) (n int) {
 	synctest.Test(t, func(t *testing.T) { open(t).thousand(t, n) })
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	t.Logf("in %v of real time, %d MiB from the system, the fake included", time.Since(began).Round(time.Millisecond), m.Sys>>20)
+	t.Logf("took %v of real time and %d MiB of system memory, including the fake", time.Since(began).Round(time.Millisecond), m.Sys>>20)
 	return n
 }
 
@@ -53,7 +53,7 @@ func (c Crowded) thousand(t *testing.T, n int) {
 	time.Sleep(c.Boot)
 	c.phase(t, "listed", func() { ids = c.list(t) })
 	if len(ids) != n {
-		t.Fatalf("%d are listed", len(ids))
+		t.Fatalf("%d instances are listed", len(ids))
 	}
 	c.phase(t, "tagged", func() {
 		tags := maps.Clone(c.Request("").Tags)
@@ -68,10 +68,10 @@ func (c Crowded) thousand(t *testing.T, n int) {
 	})
 	time.Sleep(2 * time.Minute)
 	if left := c.list(t); len(left) > 0 {
-		t.Errorf("%d are left", len(left))
+		t.Errorf("%d instances are left", len(left))
 	}
 	if len(c.Refused) > 0 {
-		t.Errorf("beyond the published rates: %v", c.Refused)
+		t.Errorf("calls beyond the published rates: %v", c.Refused)
 	}
 }
 

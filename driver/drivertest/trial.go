@@ -105,7 +105,7 @@ func newKey() (ssh.Signer, string, error) {
 func (t *trial) cheapest(ctx context.Context, markets ...drover.Market) error {
 	all, err := t.cloud.Offerings(ctx)
 	if err != nil {
-		return fmt.Errorf("ask for the offerings: %w", err)
+		return fmt.Errorf("list the offerings: %w", err)
 	}
 	if len(all) == 0 {
 		return errors.New("the cloud has no offerings")
@@ -211,7 +211,7 @@ func (t *trial) eventually(ctx context.Context, what string, ask func(context.Co
 
 // listed waits until the list by these tags contains exactly this many instances.
 func (t *trial) listed(ctx context.Context, tags map[string]string, n int) (map[string]driver.Instance, error) {
-	what := fmt.Sprintf("the list by tags %v has %d instances", tags, n)
+	what := fmt.Sprintf("the list filtered by tags %v has %d instances", tags, n)
 	return t.untilListed(ctx, what, tags, func(all map[string]driver.Instance) (bool, error) { return len(all) == n, nil })
 }
 

@@ -38,7 +38,7 @@ import (
 // a smaller one, and each instance to be terminated under one of "Resource token bucket sizes".
 const (
 	byID       = "DescribeInstances by id"
-	eachEnding = "each instance of TerminateInstances"
+	eachEnding = "TerminateInstances per instance"
 )
 
 // The rates are those of "Request token bucket sizes and refill rates" in Amazon's developer guide to EC2, for each
@@ -266,7 +266,7 @@ func refusal(call string, answer *http.Response, body []byte) error {
 		said.Code, said.Message, err = restjson.GetErrorInfo(json.NewDecoder(bytes.NewReader(body)))
 	}
 	if err != nil || said.Code == "" {
-		return fmt.Errorf("the response to %s is %s", call, answer.Status)
+		return fmt.Errorf("the response to %s has the status %s", call, answer.Status)
 	}
 	id := cmp.Or(said.RequestID, answer.Header.Get("X-Amzn-Requestid"))
 	return fmt.Errorf("%s, request %s: %w", call, id, &smithy.GenericAPIError{Code: said.Code, Message: said.Message})

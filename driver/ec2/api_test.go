@@ -198,7 +198,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{"half of one", "unexpected EOF", says{200, strings.NewReader(listed)}},
 		{"no time", "cannot parse", says{200, strings.NewReader(strings.Replace(listed, "<instanceId>", "<launchTime>soon</launchTime><instanceId>", 1))}},
 		{"one without end", "the response is larger than 64 MiB", says{200, zeros{}}},
-		{"no code", "the response to DescribeInstances is Bad Gateway", says{502, strings.NewReader("<html>Bad Gateway</html>")}},
+		{"no code", "the response to DescribeInstances has the status Bad Gateway", says{502, strings.NewReader("<html>Bad Gateway</html>")}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			found, err := imitate(t, test.says, "").List(t.Context(), nil)

@@ -14,23 +14,23 @@ const maxUserData = 16 << 10
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Region   string `yaml:"region" doc:"default: the region of the AWS tools, or of this host"`
+	Region   string `yaml:"region" doc:"default: the region that the AWS tools use, or this host's"`
 	Profile  string `yaml:"profile" doc:"a profile in the AWS tools' configuration; default: the one that they use"`
 	Endpoint string `yaml:"endpoint" doc:"the URL of an API compatible with EC2; default: Amazon's"`
-	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"multiplies the published call rate, if the account has a higher one"`
+	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"how many times the published call rate the account allows"`
 
 	Zones           []string          `yaml:"zones" doc:"default: all zones with a subnet"`
 	Subnets         []string          `yaml:"subnets" doc:"ids; default: the default subnet of each zone"`
 	SecurityGroups  []string          `yaml:"security_groups" doc:"ids; default: the network's default"`
 	PublicAddress   *bool             `yaml:"public_address" doc:"whether instances get a public address; default: the subnet's setting"`
 	InstanceProfile string            `yaml:"instance_profile" doc:"name or ARN of the instances' IAM profile; default: none"`
-	KeyPair         string            `yaml:"key_pair" doc:"the name of an existing one; default: the fleet's own is imported"`
+	KeyPair         string            `yaml:"key_pair" doc:"the name of an existing key pair; default: the fleet's own, imported"`
 	Tags            map[string]string `yaml:"tags" doc:"for everything that Drover creates, in addition to its own"`
 
-	Volume       volume    `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
+	Volume       volume    `yaml:"volume" doc:"the root volume; the cloud's disk key sets its size"`
 	Volumes      []volume  `yaml:"volumes" doc:"additional volumes of each instance"`
 	Placement    placement `yaml:"placement" doc:"a placement group for instances"`
-	MetadataHops int       `yaml:"metadata_hops" min:"1" max:"64" doc:"how many network hops away the metadata service can be reached; 1: not from containers; 2: also from containers"`
+	MetadataHops int       `yaml:"metadata_hops" min:"1" max:"64" doc:"the metadata service's hop limit; 1: containers cannot reach it; 2: they can"`
 
 	SpotBy    spotBy `yaml:"spot_allocation" doc:"how EC2 chooses among spot candidates"`
 	BareMetal bool   `yaml:"bare_metal" doc:"whether to offer bare-metal types too"`
@@ -77,7 +77,7 @@ var tagRules = kit.TagRules{
 	Key:      regexp.MustCompile(`^.{1,128}$`),
 	Value:    regexp.MustCompile(`^.{0,256}$`),
 	Reserved: "aws:",
-	Hint:     "a key has up to 128 characters and does not begin with aws:; a value has up to 256 characters",
+	Hint:     "a key may have up to 128 characters and must not begin with aws:; a value may have up to 256",
 }
 
 // FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.

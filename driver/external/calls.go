@@ -179,7 +179,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	}
 	in, err := said.Instance.check()
 	if err == nil && in.ID != id {
-		err = fmt.Errorf("it was asked about %.80q but described %.80q", id, in.ID)
+		err = fmt.Errorf("the program was asked about %.80q but described %.80q", id, in.ID)
 	}
 	if err != nil {
 		return driver.Instance{}, unclear("describe: %v", err)

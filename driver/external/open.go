@@ -28,10 +28,10 @@ import (
 // Config is the driver's part of the configuration.
 type Config struct {
 	Command      []string          `yaml:"command,required" doc:"the program and its first arguments; a path with a slash is relative to this file"`
-	Protocol     Protocol          `yaml:"protocol" doc:"call: started for each call; stream: started once, for many calls"`
+	Protocol     Protocol          `yaml:"protocol" doc:"call: start the program for each call; stream: start it once, for many calls"`
 	Timeout      time.Duration     `yaml:"timeout" doc:"how long one call may take"`
 	Options      map[string]string `yaml:"options" doc:"passed to the program unchanged"`
-	Types        []kit.Type        `yaml:"types" doc:"the types to offer; default: the program is asked"`
+	Types        []kit.Type        `yaml:"types" doc:"the types to offer; default: those that the program lists"`
 	Zones        []string          `yaml:"zones"`
 	Markets      []drover.Market   `yaml:"markets"`
 	SpotDiscount kit.Percent       `yaml:"spot_discount"`

@@ -264,7 +264,7 @@ func (o opened) check() (driver.Capabilities, error) {
 		return can, errors.New("stop_saves is true, but stop_start is not")
 	}
 	if can.HostKeys == driver.HostKeysVerified && !slices.Contains(o.Calls, callVerify) {
-		return can, fmt.Errorf("host_keys are verified, but %s is missing from calls", callVerify)
+		return can, fmt.Errorf("host_keys is verified, but %s is missing from calls", callVerify)
 	}
 	if id := can.NodeID; id != "" && (len(id) > longest || !strings.Contains(id, "://") || !strings.Contains(id, "{id}") && !strings.Contains(id, "{name}")) {
 		return can, fmt.Errorf("node_id is %.40q; write it like ours://{zone}/{id}", id)

@@ -149,7 +149,7 @@ func (se *session) run() {
 	se.signal(syscall.SIGKILL)
 	se.log.flush()
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
-		err = errors.New("it exited on its own")
+		err = errors.New("exit status 0")
 	}
 	se.fail(fmt.Errorf("the driver program exited: %w%s", err, se.log.last()))
 	close(se.ended)
@@ -194,7 +194,7 @@ func (se *session) deliver(line []byte) error {
 		ID *int64 `json:"id"`
 	}
 	if err := json.Unmarshal(line, &to); err != nil || to.ID == nil {
-		return unclear("a line that is not a reply to a request: %s", printable(string(line), 100))
+		return unclear("this line is not a reply to a request: %s", printable(string(line), 100))
 	}
 	se.mu.Lock()
 	defer se.mu.Unlock()

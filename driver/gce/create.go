@@ -119,7 +119,7 @@ func (c *cloud) wanted(ctx context.Context, r driver.CreateRequest, on driver.Ca
 	case !strings.HasPrefix(on.Zone, c.config.Region+"-"):
 		return nil, drover.Errorf(drover.KindInvalid, "zone %s is not in region %s", on.Zone, c.config.Region)
 	case on.ProviderType == "" || strings.ContainsAny(on.ProviderType+on.Zone, "/?#"):
-		return nil, drover.Errorf(drover.KindInvalid, "%.80q in %.80q is not an instance type in a zone", on.ProviderType, on.Zone)
+		return nil, drover.Errorf(drover.KindInvalid, "%.80q in %.80q is not a valid instance type and zone", on.ProviderType, on.Zone)
 	}
 	given, err := readTemplate(r.Template)
 	written, labelsErr := labelsOf(r.Tags)

@@ -17,12 +17,12 @@ type Config struct {
 	Token     drover.Secret     `yaml:"token" doc:"an API token of the project with read and write access; default: HCLOUD_TOKEN"`
 	Endpoint  string            `yaml:"endpoint" doc:"the URL of a compatible API; default: Hetzner's"`
 	Locations []string          `yaml:"locations" doc:"such as fsn1; default: all"`
-	Networks  []int64           `yaml:"networks" doc:"ids of the servers' networks; default: none"`
-	Firewalls []int64           `yaml:"firewalls" doc:"ids of the servers' firewalls; default: none"`
-	IPv4      bool              `yaml:"ipv4" doc:"whether servers have a public IPv4 address, which costs extra"`
-	IPv6      bool              `yaml:"ipv6" doc:"whether servers have a public IPv6 address"`
+	Networks  []int64           `yaml:"networks" doc:"ids of the networks that instances join; default: none"`
+	Firewalls []int64           `yaml:"firewalls" doc:"ids of the firewalls for instances; default: none"`
+	IPv4      bool              `yaml:"ipv4" doc:"whether instances get a public IPv4 address, which costs extra"`
+	IPv6      bool              `yaml:"ipv6" doc:"whether instances get a public IPv6 address"`
 	Labels    map[string]string `yaml:"labels" doc:"for everything that Drover creates, in addition to its own"`
-	Rate      drover.Money      `yaml:"dollars" doc:"the price of one unit of the price list's currency, usually the euro, in USD"`
+	Rate      drover.Money      `yaml:"dollars" doc:"the exchange rate: USD per unit of the price list's currency, usually the euro"`
 
 	kit.TypeKeys
 }
@@ -36,7 +36,7 @@ func (c *Config) Default() {
 var labelRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$`),
 	Value: regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?)?$`),
-	Hint:  "keys and values have up to 63 letters, digits, dashes, underscores and dots, and begin and end with a letter or digit",
+	Hint:  "keys and values may have up to 63 letters, digits, dashes, underscores and dots, and must begin and end with a letter or digit",
 }
 
 // FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
@@ -46,9 +46,9 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 func (c *Config) Check() error {
 	switch {
 	case !c.IPv4 && !c.IPv6 && len(c.Networks) == 0:
-		return drover.Errorf(drover.KindInvalid, "servers without a public address and without a network cannot be reached").WithHint("write networks: [123]")
+		return drover.Errorf(drover.KindInvalid, "instances with neither a public address nor a network cannot be reached").WithHint("write networks: [123]")
 	case len(c.Types) > 0 && len(c.Locations) == 0:
-		return drover.Errorf(drover.KindInvalid, "types: configured types need locations").WithHint("write locations: [fsn1]")
+		return drover.Errorf(drover.KindInvalid, "types: locations must be set too").WithHint("write locations: [fsn1]")
 	case c.Rate <= 0 || c.Rate > 1000*drover.Dollar:
 		return drover.Errorf(drover.KindInvalid, "dollars: %v is not an exchange rate", c.Rate).WithHint("write, for example, dollars: 1.15")
 	}

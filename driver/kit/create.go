@@ -49,7 +49,7 @@ func CheckRequest(r driver.CreateRequest, d Demands) error {
 			return drover.Errorf(drover.KindUnsupported, "this cloud does not offer the market %q", c.Market)
 		case d.Image != "" && c.Image == "":
 			return drover.Errorf(drover.KindInvalid, "no image is configured for %s", cmp.Or(string(c.Arch), c.ProviderType)).
-				WithHint("write image: in the cloud's configuration, such as %s", d.Image)
+				WithHint("set image in the cloud's configuration, for example to %s", d.Image)
 		}
 	}
 	if d.UserData == 0 {

@@ -14,12 +14,12 @@ import (
 // Type is a configured instance type, for clouds that do not list their types or prices. Drivers decode lists of it
 // from their key `types`.
 type Type struct {
-	Name         string          `yaml:"name" json:"name" doc:"the name for configurations and jobs"`
+	Name         string          `yaml:"name" json:"name" doc:"its name in configurations and jobs"`
 	ProviderType string          `yaml:"provider_type" json:"provider_type" doc:"the cloud's name for the type; default: name"`
 	VCPUs        drover.MilliCPU `yaml:"vcpus" json:"vcpus_milli"`
 	Memory       drover.Bytes    `yaml:"memory" json:"memory_bytes"`
-	Disk         drover.Bytes    `yaml:"disk" json:"disk_bytes" doc:"of the root volume; default: whatever a job needs"`
-	Scratch      drover.Bytes    `yaml:"scratch" json:"scratch_bytes" doc:"in addition to disk, and not on the root volume"`
+	Disk         drover.Bytes    `yaml:"disk" json:"disk_bytes" doc:"size of the root volume; default: whatever a job needs"`
+	Scratch      drover.Bytes    `yaml:"scratch" json:"scratch_bytes" doc:"additional space, not on the root volume"`
 	GPUs         int             `yaml:"gpus" json:"gpus"`
 	Arch         drover.Arch     `yaml:"arch" json:"arch" doc:"amd64 or arm64; default: the driver's default"`
 	Price        *drover.Money   `yaml:"price" json:"price_nano_usd" doc:"the on-demand price per hour"`

@@ -126,7 +126,7 @@ func (all catalog) check(c driver.Candidate) error {
 			return nil
 		}
 	}
-	return drover.Errorf(drover.KindInvalid, "there is no %q in zone %q, market %q", c.ProviderType, c.Zone, c.Market)
+	return drover.Errorf(drover.KindInvalid, "there is no type %q in zone %q, market %q", c.ProviderType, c.Zone, c.Market)
 }
 
 // build creates the instance's folder and starts its processes, which inherit the lock on it.

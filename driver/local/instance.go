@@ -49,7 +49,7 @@ func InstanceMain(args []string) int {
 		run, args = runGuest, args[1:]
 	}
 	if len(args) != 1 {
-		fmt.Fprintf(os.Stderr, "only Drover itself starts drover %s\n", Command)
+		fmt.Fprintf(os.Stderr, "drover %s is for internal use only\n", Command)
 		return 2
 	}
 	if err := run(args[0]); err != nil {

@@ -21,15 +21,15 @@ type Config struct {
 	Region string `yaml:"region" doc:"default: the credentials' region"`
 
 	Zones          []string          `yaml:"zones" doc:"availability zones; default: all that are available"`
-	Networks       networks          `yaml:"networks" doc:"auto (the project's only one), none, or ids separated by commas"`
+	Networks       networks          `yaml:"networks" doc:"auto (the project's only network), none, or ids separated by commas"`
 	SecurityGroups []string          `yaml:"security_groups" doc:"names or ids; default: the project's default"`
-	KeyPair        string            `yaml:"key_pair" doc:"the name of an existing one, whose owner can then log in too; default: none"`
+	KeyPair        string            `yaml:"key_pair" doc:"the name of an existing key pair, whose owner can then log in too; default: none"`
 	ConfigDrive    bool              `yaml:"config_drive" doc:"whether to pass user data on a drive, for clouds without a metadata service"`
 	Tags           map[string]string `yaml:"tags" doc:"metadata for all instances, in addition to Drover's own"`
 
 	BootFrom   bootFrom `yaml:"boot_from" doc:"image: the root disk has the flavor's size; volume: it is a volume of the size that jobs need"`
-	VolumeType string   `yaml:"volume_type" doc:"the type of that volume; default: the cloud's default"`
-	Grow       bool     `yaml:"grow_volumes" doc:"whether to grow that volume for an idle instance's next job; not every storage backend can do this while the volume is in use"`
+	VolumeType string   `yaml:"volume_type" doc:"the type of the boot volume; default: the cloud's default"`
+	Grow       bool     `yaml:"grow_volumes" doc:"whether to grow the boot volume for an idle instance's next job; not every storage backend can do this while the volume is in use"`
 
 	BillsStopped bool                    `yaml:"bills_stopped" doc:"whether the cloud bills stopped instances like running ones; if so, none is kept stopped"`
 	FlavorPrices map[string]drover.Money `yaml:"flavor_prices" doc:"the price per hour of each flavor, by its name"`
@@ -43,9 +43,9 @@ type Config struct {
 
 // flavorRates are hourly prices, by size.
 type flavorRates struct {
-	VCPU   drover.Money `yaml:"vcpu" doc:"per unit per hour"`
+	VCPU   drover.Money `yaml:"vcpu" doc:"per vCPU per hour"`
 	Memory drover.Money `yaml:"memory" doc:"per GiB per hour"`
-	GPU    drover.Money `yaml:"gpu" doc:"per unit per hour"`
+	GPU    drover.Money `yaml:"gpu" doc:"per GPU per hour"`
 	Disk   drover.Money `yaml:"disk" doc:"per GiB of the boot volume per hour; default: 0"`
 }
 
@@ -98,7 +98,7 @@ func (c *Config) Default() {
 var tagRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[A-Za-z0-9_:. -]{1,255}$`),
 	Value: regexp.MustCompile(`^.{0,255}$`),
-	Hint:  "keys consist of letters, digits and -_:., and both keys and values have up to 255 characters",
+	Hint:  "a key may have up to 255 characters (letters, digits and -_:.), and a value up to 255",
 }
 
 // FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.

@@ -130,7 +130,7 @@ func (r *serverRequest) forVersion(version int) (servers.CreateOptsBuilder, erro
 	case version >= networksByWord:
 		r.Networks = word
 	case word == noNetwork:
-		return nil, drover.Errorf(drover.KindUnsupported, "networks: none needs version 2.%d of Nova's API; this cloud has 2.%d", networksByWord, version)
+		return nil, drover.Errorf(drover.KindUnsupported, "networks \"none\" needs version 2.%d of Nova's API; this cloud has 2.%d", networksByWord, version)
 	}
 	if len(r.BlockDevice) > 0 && r.BlockDevice[0].VolumeType != "" && version < volumesByType {
 		return nil, drover.Errorf(drover.KindUnsupported, "volume_type needs version 2.%d of Nova's API; this cloud has 2.%d", volumesByType, version)

@@ -46,7 +46,7 @@ func (c *cloud) bring(ctx context.Context, id string, wanted driver.State, call 
 	case stateOf(*s) == wanted:
 		return nil
 	case status == http.StatusNotFound:
-		return drover.Errorf(drover.KindTransient, "it is in the state %s and does not have a host yet", s.Status)
+		return drover.Errorf(drover.KindTransient, "it is in state %s and does not have a host yet", s.Status)
 	}
 	return err
 }

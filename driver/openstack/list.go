@@ -22,7 +22,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 	}
 	for _, s := range found {
 		if version >= downCells && unreached(s) {
-			return nil, drover.Errorf(drover.KindTransient, "list instances: the part of the cloud that has server %s does not answer", s.ID)
+			return nil, drover.Errorf(drover.KindTransient, "list instances: the Nova cell of server %s does not respond", s.ID)
 		}
 		if !(driver.Instance{Tags: s.Metadata}).Bears(tags) {
 			continue
@@ -46,12 +46,12 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	s, err := c.api.getServer(ctx, id)
 	switch {
 	case errs.StatusOf(err) == http.StatusNotFound && !saidByNova(err):
-		err = drover.Errorf(drover.KindTransient, "a 404 response that is not from Nova")
+		err = drover.Errorf(drover.KindTransient, "the 404 response did not come from Nova")
 	case err != nil:
 	case unreached(*s):
-		err = drover.Errorf(drover.KindTransient, "its part of the cloud does not answer")
+		err = drover.Errorf(drover.KindTransient, "its Nova cell does not respond")
 	case s.Status == "DELETED", s.Status == "SOFT_DELETED":
-		in.Ended, err = drover.TimeOf(s.TerminatedAt), drover.Errorf(drover.KindNotFound, "it is in the state %s", s.Status)
+		in.Ended, err = drover.TimeOf(s.TerminatedAt), drover.Errorf(drover.KindNotFound, "it is in state %s", s.Status)
 	default:
 		in, err = c.instance(ctx, *s)
 	}

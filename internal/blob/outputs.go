@@ -147,7 +147,7 @@ func (u *unpacker) listLinks() error {
 		at, _ = slices.BinarySearchFunc(files, target+"/", byPath)
 		for ; at < len(files) && strings.HasPrefix(files[at].Path, target+"/"); at++ {
 			if u.left.Files--; u.left.Files < 0 {
-				return refuse(true, "the links lead to too many files")
+				return refuse(true, "too many files are reached through links")
 			}
 			f := files[at]
 			f.Path = l.name + strings.TrimPrefix(f.Path, target)
@@ -242,7 +242,7 @@ func (u *unpacker) admit(header *tar.Header) (name string, err error) {
 		refuse(!known, "%.80q is neither a file, nor a folder, nor a symbolic link", header.Name),
 		refuse(header.Typeflag != tar.TypeDir && name == ".", "%.80q is not a valid file name", header.Name),
 		refuse(isLink && (path.IsAbs(header.Linkname) || !filepath.IsLocal(path.Join(path.Dir(name), header.Linkname))), "the link %.80q points outside the folder", header.Name),
-		refuse(!isLink && len(u.links) > 0, "%.80q follows a link in the archive", header.Name),
+		refuse(!isLink && len(u.links) > 0, "%.80q comes after a link; links must be last in the archive", header.Name),
 		refuse(u.left.Files <= 0, tooMany),
 		refuse(u.left.Names < 0, "the names of the outputs are too long in total"),
 		refuse(u.left.Bytes < 0, "the files are too large in total"),

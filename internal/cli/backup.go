@@ -13,7 +13,7 @@ import (
 func (a *app) backupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Back up the controller's records, even while it runs",
+		Short: "Back up the controller's records, even while it is running",
 		Long: `Copy the controller's records to a new file that only you can read. Run it on the controller's own
 host with its configuration; the controller may be running. To restore a copy, see "Restoring a
 backup" in docs/operations.md.`,
@@ -24,7 +24,7 @@ backup" in docs/operations.md.`,
 				return err
 			}
 			if a.config == "" {
-				return drover.Errorf(drover.KindInvalid, "no configuration is given, so the records cannot be found").WithHint("drover backup -c drover.yaml FILE")
+				return drover.Errorf(drover.KindInvalid, "no configuration given, so the records cannot be found").WithHint("drover backup -c drover.yaml FILE")
 			}
 			_, folder, err := a.daemon()
 			if err != nil {
@@ -36,7 +36,7 @@ backup" in docs/operations.md.`,
 			if err := store.Backup(cmd.Context(), folder.DB(), args[0]); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.err, "%s is a copy of %s\n", args[0], folder.DB())
+			_, err = fmt.Fprintf(a.err, "wrote %s, a copy of %s\n", args[0], folder.DB())
 			return err
 		},
 	}

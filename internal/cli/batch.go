@@ -47,7 +47,7 @@ func (a *app) batchCommand() *cobra.Command {
 		},
 		&cobra.Command{
 			Use:     "example",
-			Short:   "Print a batch file with every key",
+			Short:   "Print an example batch file with every key",
 			Example: "  drover batch example > batch.yaml",
 			Args:    cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error {

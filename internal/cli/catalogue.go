@@ -29,7 +29,7 @@ func (a *app) addCatalogue(flags *pflag.FlagSet) {
 	if a.lists == nil {
 		a.lists = priceLists{}
 	}
-	flags.Var(a.lists, "catalogue", "types and prices of all clouds, or of one: `[CLOUD=]FILE.csv`; default: ask the clouds")
+	flags.Var(a.lists, "catalogue", "read the types and prices of all clouds, or of one, from `[CLOUD=]FILE.csv`; default: ask the clouds")
 }
 
 // Set reads a list that a flag names. The flag may be given for each cloud.
@@ -39,7 +39,7 @@ func (l priceLists) Set(given string) error {
 		cloud, file = "", given
 	}
 	if _, twice := l[cloud]; twice {
-		return drover.Errorf(drover.KindInvalid, "--catalogue is given twice for the same cloud").WithHint("write --catalogue CLOUD=FILE.csv for each cloud")
+		return drover.Errorf(drover.KindInvalid, "--catalogue was given twice for the same cloud").WithHint("write --catalogue CLOUD=FILE.csv for each cloud")
 	}
 	prices, err := trace.OpenPrices(file)
 	l[cloud] = priceList{file, prices}

@@ -24,7 +24,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	var f changeFlags
 	cmd := named(&cobra.Command{
 		Use:   "cancel {JOB… | --batch NAME | --all}",
-		Short: "Cancel jobs: waiting ones immediately, running ones once they have stopped",
+		Short: "Cancel jobs: waiting ones at once, running ones after stopping them",
 		Example: `  drover cancel 17 18.3
   drover cancel --batch hello --reason 'wrong parameters'`,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
@@ -51,8 +51,8 @@ func (a *app) retryCommand() *cobra.Command {
 		Long: `Requeue failed or cancelled jobs, or the failed or cancelled elements of an array. Their attempt
 counts start again from zero.
 
-With --with, each job takes its command, inputs, resources and so on from the batch file, under the
-same name. Its labels stay; its array or foreach, gang and after must not have changed. Elements
+With --with, each job takes its command, inputs, resources and so on from the job of the
+same name in the batch file. It keeps its labels; its array or foreach, gang and after must not have changed. Elements
 that succeeded do not run again.`,
 		Example: `  drover retry 17
   drover retry 18.3 --reason 'the disk was full'
@@ -141,7 +141,7 @@ func (a *app) tellFollowers(ctx context.Context, svc drover.Queue, job drover.Jo
 		if !slices.Contains(other.After, job.Name) || !other.Submitted.Equal(job.Submitted) || slices.Contains(retried, other.ID) {
 			continue
 		}
-		fmt.Fprintln(a.err, drover.Sanitize(fmt.Sprintf("job %v (%s), which runs after it, stays cancelled; drover retry %v requeues it", other.ID, other.Name, other.ID)))
+		fmt.Fprintln(a.err, drover.Sanitize(fmt.Sprintf("dependent job %v (%s) stays cancelled; to requeue it: drover retry %v", other.ID, other.Name, other.ID)))
 	}
 	return nil
 }
@@ -172,14 +172,14 @@ queued until you raise its priority.`,
 }
 
 func (f *changeFlags) addReason(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.reason, "reason", "", "a `text` to record with the job")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "`text` to record with the job")
 }
 
 // choose returns the jobs that are not final among the named ones, those of a batch, or all.
 func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string) (ids []drover.JobID, err error) {
 	switch ways := min(len(args), 1) + count(f.batch != "") + count(f.all); {
 	case ways == 0:
-		return nil, drover.Errorf(drover.KindInvalid, "no jobs are given").WithHint("give a JOB, or use --batch NAME or --all")
+		return nil, drover.Errorf(drover.KindInvalid, "no jobs specified").WithHint("name a JOB, or use --batch NAME or --all")
 	case ways > 1:
 		return nil, drover.Errorf(drover.KindInvalid, "JOB, --batch and --all are mutually exclusive")
 	case len(args) > 0:

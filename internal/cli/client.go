@@ -51,10 +51,10 @@ func (a *app) findController() (at whereabouts, err error) {
 	}
 	var missing []string
 	if at.base == "" {
-		missing = append(missing, "no controller is given: use --server URL, DROVER_SERVER or -c FILE")
+		missing = append(missing, "no controller specified: use --server URL, DROVER_SERVER or -c FILE")
 	}
 	if at.token.Reveal() == "" {
-		missing = append(missing, "no token is given: use --token file:PATH, DROVER_TOKEN or, for the controller on this host, -c FILE")
+		missing = append(missing, "no token specified: use --token file:PATH, DROVER_TOKEN or, for the controller on this host, -c FILE")
 	}
 	if missing != nil {
 		return at, drover.Errorf(drover.KindInvalid, "%s", strings.Join(missing, "\n        ")).

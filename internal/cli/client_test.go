@@ -24,8 +24,8 @@ func TestFindingTheController(t *testing.T) {
 	t.Run("names all that is missing at once", func(t *testing.T) {
 		noController(t)
 		r := droverCommand(t, "jobs")
-		r.want(t, 2, "", "no controller is given: use --server URL, DROVER_SERVER or -c FILE")
-		r.want(t, 2, "", "no token is given: use --token file:PATH, DROVER_TOKEN")
+		r.want(t, 2, "", "no controller specified: use --server URL, DROVER_SERVER or -c FILE")
+		r.want(t, 2, "", "no token specified: use --token file:PATH, DROVER_TOKEN")
 	})
 	t.Run("takes the flags before the environment", func(t *testing.T) {
 		noController(t)

@@ -248,7 +248,7 @@ func TestChangeCommands(t *testing.T) {
 	}
 	t.Run("cancel wants to be told what", func(t *testing.T) {
 		(&fakeController{}).serve(t)
-		droverCommand(t, "cancel").want(t, 2, "", "give a JOB, or use --batch NAME or --all")
+		droverCommand(t, "cancel").want(t, 2, "", "name a JOB, or use --batch NAME or --all")
 		droverCommand(t, "cancel", "--all", "1").want(t, 2, "", "are mutually exclusive")
 	})
 	t.Run("cancel goes on after one that is not there, and says so", func(t *testing.T) {
@@ -296,8 +296,8 @@ func TestWaitCommand(t *testing.T) {
 		f := &fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobSucceeded)}, faults: []error{down, down, down}}
 		f.serve(t)
 		r := droverCommand(t, "wait", "1")
-		r.want(t, 0, "", "the controller answers again\n")
-		if strings.Count(r.err, "does not answer") != 1 {
+		r.want(t, 0, "", "the controller is answering again\n")
+		if strings.Count(r.err, "is not answering") != 1 {
 			t.Errorf("%s", r.err)
 		}
 	})
@@ -340,7 +340,7 @@ func TestRetryCommand(t *testing.T) {
 	f.serve(t)
 	r := droverCommand(t, "retry", "10")
 	r.want(t, 0, "job 10 (count): queued\n", "")
-	if want := "job 11 (sum), which runs after it, stays cancelled; drover retry 11 requeues it\n"; r.err != want {
+	if want := "dependent job 11 (sum) stays cancelled; to requeue it: drover retry 11\n"; r.err != want {
 		t.Errorf("it says %q, not %q", r.err, want)
 	}
 	f.jobs[0].State = drover.JobFailed

@@ -30,7 +30,7 @@ func (a *app) configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:     "check [FILE]",
 		Short:   "Check a configuration, and report each error with its location",
-		Long:    "Check a configuration, and report each error with its location. This calls no cloud; drover doctor does.",
+		Long:    "Check a configuration, and report each error with its location. This does not contact the clouds; drover doctor does.",
 		Example: "  drover config check drover.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,7 +42,7 @@ func (a *app) configCheck() *cobra.Command {
 				file = args[0]
 			}
 			if file == "" {
-				return drover.Errorf(drover.KindInvalid, "no configuration is given").WithHint("drover config check FILE")
+				return drover.Errorf(drover.KindInvalid, "no configuration specified").WithHint("drover config check FILE")
 			}
 			if _, err := a.checkedConfig(cmd.Context(), file); err != nil {
 				return err
@@ -56,7 +56,7 @@ func (a *app) configCheck() *cobra.Command {
 func (a *app) configExample() *cobra.Command {
 	return &cobra.Command{
 		Use:     "example",
-		Short:   "Print a configuration with every key",
+		Short:   "Print an example configuration with every key",
 		Example: "  drover config example > drover.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -88,7 +88,7 @@ func (a *app) configImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE --from KIND",
 		Short: "Convert another program's configuration to pools",
-		Long: `Convert another program's configuration to one with pools, and print it. KIND is prevmtable (its
+		Long: `Convert another program's configuration to pools, and print the result. KIND is prevmtable (its
 rjson document), kip (provider.yaml or its list of standby cells) or groups (lines
 min:max:type:name). Parts that cannot be converted are listed on stderr. FILE may be - for stdin.`,
 		Example: "  drover config import prevmtable.rjson --from prevmtable --files . > drover.yaml\n  drover config import groups.txt --from groups",
@@ -149,7 +149,7 @@ func (a *app) printImported(r configimport.Result, folder string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.err, "%s is written\n", path)
+		fmt.Fprintf(a.err, "wrote %s\n", path)
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintln(a.err, drover.Sanitize(note))

@@ -16,7 +16,7 @@ import (
 func (a *app) configDiff() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff FILE [OTHER]",
-		Short: "Show what a changed configuration would change",
+		Short: "Show the effects of a changed configuration",
 		Long: `Show what would change if the running controller's configuration file had the content of FILE: which
 keys, and which instances would be created, drained, replaced or destroyed. Paths in FILE are
 relative to the folder of the controller's file. Without --server or -c, FILE itself names the
@@ -64,7 +64,7 @@ func (a *app) diffRunning(ctx context.Context, svc drover.Service, args []string
 	}
 	diff, err := with.CompareConfig(ctx, args[0], text)
 	if drover.KindOf(err) == drover.KindUnreachable {
-		return drover.AsError(err, drover.KindUnreachable).WithHint("no controller is running there to compare with; drover config diff OLD NEW compares two files")
+		return drover.AsError(err, drover.KindUnreachable).WithHint("there is no running controller to compare with; drover config diff OLD NEW compares two files")
 	}
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ func (a *app) costCommand() *cobra.Command {
 		Use:   "cost",
 		Short: "Show costs by job, label, user, pool, cloud or type",
 		Long: `Show what the fleet has cost, most expensive first. JOBS is the cost of vCPUs that jobs used, BOOT
-of instances that were not ready yet, IDLE of unused vCPUs, and WASTE of lost or interrupted
+that of instances not ready yet, IDLE that of unused vCPUs, and WASTE that of lost or interrupted
 attempts and of instances that never ran a job. The line named - shows costs that belong to no job, label
 or user.
 
@@ -51,7 +51,7 @@ or user.
 	flags.StringVar(&f.by, "by", string(drover.CostByJob), "the `key` to group costs by: job, label, label:NAME, user, pool, cloud or type")
 	flags.StringVar(&f.since, "since", "", "count costs from this `time`; default: the beginning")
 	flags.StringVar(&f.until, "until", "", "count costs until this `time`; default: now")
-	flags.IntVar(&f.limit, "limit", 0, "show only the `N` most expensive lines; default and maximum: 1000")
+	flags.IntVar(&f.limit, "limit", 0, "show only the `N` highest costs; default and maximum: 1000")
 	var words []string
 	for _, by := range drover.CostsBy() {
 		words = append(words, string(by))

@@ -127,7 +127,7 @@ func (a *app) showFinding(f finding) {
 func (a *app) checkConfiguration(c *config.Config, wrong error) (string, error) {
 	switch {
 	case a.config == "":
-		return "no configuration is given, so this computer is the cloud", nil
+		return "no configuration specified, so this computer acts as the cloud", nil
 	case wrong != nil:
 		return "", wrong
 	}
@@ -221,7 +221,7 @@ func (a *app) healthyStatus(ctx context.Context) (status drover.Status, err erro
 	}
 	if why := status.Suspended; why != nil {
 		return status, drover.Errorf(drover.KindTransient, "the controller answers but cannot change anything: %s", why.Text).
-			WithHint("free space on the disk of its records; the controller then continues by itself")
+			WithHint("free up space on the disk with its records; the controller then continues by itself")
 	}
 	return status, notReady
 }

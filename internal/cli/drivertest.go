@@ -65,7 +65,7 @@ Ctrl-C destroys what the test created; a second Ctrl-C exits immediately and pri
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	flags.StringVar(&f.typ, "type", "", "create instances of this `type`; default: the cheapest")
-	flags.IntVar(&f.many, "many", 0, "also create `N` instances at once, to check lists of more than one page")
+	flags.IntVar(&f.many, "many", 0, "also create `N` instances at once, to test lists of several pages")
 	flags.DurationVar(&f.patience, "wait", 5*time.Minute, "how long an instance may take to be listed, to accept a login or to disappear")
 	flags.BoolVar(&f.noLogin, "no-login", false, "skip the checks that log in")
 	flags.StringVar(&f.only, "only", "", "run only checks with this `text` in their names")
@@ -166,7 +166,7 @@ func (t *driverTest) harness(ctx context.Context) (h drivertest.Harness, err err
 	}
 	fitting := slices.DeleteFunc(all, func(o drover.Offering) bool { return t.flags.typ != "" && o.Type.Name != t.flags.typ })
 	if len(fitting) == 0 {
-		return h, drover.Errorf(drover.KindInvalid, "%s offers no instance types that may be used%s", t.cloud.Name, ofType(t.flags.typ)).
+		return h, drover.Errorf(drover.KindInvalid, "%s has no usable offerings%s", t.cloud.Name, ofType(t.flags.typ)).
 			WithHint("drover offers lists all offerings")
 	}
 	o := slices.MinFunc(fitting, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
@@ -218,7 +218,7 @@ func (t *driverTest) ask() error {
 	case t.flags.yes:
 		return nil
 	case !isTerminal(os.Stdin):
-		return drover.Errorf(drover.KindInvalid, "there is no terminal to ask for confirmation").WithHint("use --yes")
+		return drover.Errorf(drover.KindInvalid, "cannot ask for confirmation without a terminal").WithHint("use --yes")
 	}
 	fmt.Fprint(t.app.err, "continue? [y/N] ")
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')

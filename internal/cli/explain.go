@@ -18,7 +18,7 @@ func (a *app) explainCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:   "explain [SUBJECT]",
 		Short: "Explain why something is waiting, since when, and what will change that",
-		Long: `Explain why something is waiting or in its state, since when, and what will change that. The subject is
+		Long: `Explain why something is waiting or in its current state, since when, and what will change that. The subject is
 a job's id, the name of an instance or a cloud, CLOUD/ZONE/TYPE/MARKET for an offering, or pool/NAME.
 Fewer parts, as in CLOUD/TYPE, or patterns select several offerings. Without a subject: the fleet,
 then everything that is waiting, held or blocked. docs/reasons.md explains the code of each reason.`,
@@ -90,7 +90,7 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 	}
 	b.WriteByte('\n')
 	if e.Likely > 0 {
-		fmt.Fprintf(&b, "  expected run time: about %s, as stated and as learned from similar jobs\n", human.Age(time.Duration(e.Likely)))
+		fmt.Fprintf(&b, "  expected run time: about %s, from the job's own estimate and from similar jobs\n", human.Age(time.Duration(e.Likely)))
 	}
 	for _, r := range e.Reasons {
 		line := r.Code + ": " + r.Text

@@ -74,7 +74,7 @@ func TestAControllerWaitsForRoomOnAFullDisk(t *testing.T) {
 	if err := os.WriteFile(finish, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const full = "disk of the controller's records is full"
+	const full = "disk with the controller's records is full"
 	eventually(t, 30*time.Second, "the controller waits for room", func() bool { return strings.Contains(p.process.err.tail(), full) })
 	if code := p.readyz(); code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz answers %d", code)
@@ -136,7 +136,7 @@ func TestAControllerDoesNotStartOnAFullDisk(t *testing.T) {
 			fill()
 			full := p.start("serve", "-c", "drover.yaml")
 			said := func() string { return full.err.tail() }
-			if code := full.wait(20 * time.Second); code != 3 || !strings.Contains(said(), "is full") || !strings.Contains(said(), "hint: free space there") {
+			if code := full.wait(20 * time.Second); code != 3 || !strings.Contains(said(), "is full") || !strings.Contains(said(), "hint: free up space there") {
 				t.Errorf("it ends with %d and says %s", code, said())
 			}
 			free()

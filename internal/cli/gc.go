@@ -35,7 +35,7 @@ heard from a controller.`,
 	}
 	cmd.Flags().StringVar(&f.Fleet, "fleet", "", "the `fleet`; for a run, its ID")
 	cmd.Flags().BoolVar(&f.Destroy, "destroy", false, "destroy these instances")
-	cmd.Flags().BoolVar(&f.WithoutState, "without-state", false, "with --destroy: even if neither the controller nor its records are available")
+	cmd.Flags().BoolVar(&f.WithoutState, "without-state", false, "with --destroy: proceed even if neither the controller nor its records are available")
 	complete(cmd, "fleet", completeRuns)
 	return cmd
 }
@@ -61,7 +61,7 @@ func (a *app) askController(ctx context.Context, fleet string) ([]drover.Instanc
 		return nil, err
 	}
 	if status.Fleet != fleet {
-		return nil, drover.Errorf(drover.KindConflict, "the controller that answers belongs to fleet %s, not to %s", status.Fleet, fleet).
+		return nil, drover.Errorf(drover.KindConflict, "the controller that answered belongs to fleet %s, not to %s", status.Fleet, fleet).
 			WithHint("leave out --server and DROVER_SERVER")
 	}
 	return gather(allInstances(ctx, svc, drover.InstanceFilter{}))

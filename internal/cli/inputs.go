@@ -51,11 +51,11 @@ func findInputs(batch *drover.Batch, keep keeper) error {
 		for n, path := range job.ForeachPaths {
 			info, err := os.Stat(path)
 			if err != nil {
-				return fmt.Errorf("file of job %s: %w", job.Name, err)
+				return fmt.Errorf("foreach file of job %s: %w", job.Name, err)
 			}
 			file, err := keepInput(path, info, job.Foreach[n], keep)
 			if err != nil {
-				return fmt.Errorf("file %s of job %s: %w", path, job.Name, err)
+				return fmt.Errorf("foreach file %s of job %s: %w", path, job.Name, err)
 			}
 			job.Files = append(job.Files, file)
 		}

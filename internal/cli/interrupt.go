@@ -62,7 +62,7 @@ func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 // stop pauses the run until it is resumed.
 func (s *session) stop(ctx context.Context, sig os.Signal) {
 	s.interrupted, s.stopping = true, true
-	s.ui.say("%s: stopping: running jobs get SIGTERM, and SIGKILL after %v, and the instances are destroyed; send a second signal to exit immediately",
+	s.ui.say("%s: stopping: running jobs get SIGTERM, then SIGKILL after %v; instances are destroyed; send a second signal to exit immediately",
 		signalName(sig), s.config.Instances.TermTimeout)
 	s.fleet.Controller.Stop(ctx, "stopped: drover run received "+signalName(sig))
 }
@@ -80,7 +80,7 @@ func (s *session) detach(ctx context.Context, sig os.Signal) error {
 	defer cancel()
 	st, err := s.svc.Status(ctx)
 	s.ui.close()
-	going := fmt.Sprintf("running jobs keep running (%d), and queued jobs wait until you resume (%d)", st.Jobs[drover.JobRunning], st.Jobs[drover.JobQueued])
+	going := fmt.Sprintf("running jobs (%d) keep running, and queued jobs (%d) wait until you resume", st.Jobs[drover.JobRunning], st.Jobs[drover.JobQueued])
 	if err != nil {
 		going = "running jobs keep running" // the controller did not answer, and must not keep this process from ending
 	}

@@ -33,8 +33,8 @@ func (a *app) jobsCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:        "jobs [JOB…]",
 		SuggestFor: []string{"ps", "ls", "list", "queue"},
-		Short:      "List the jobs, or show some of them",
-		Long: `List the jobs that are not final or ended within a day, newest first, with one line per array; or
+		Short:      "List the jobs, or show the ones you name",
+		Long: `List the jobs that are not final or that ended in the last day, newest first, with one line per array; or
 show one job in full. An element of an array is JOB.INDEX.
 
 For a waiting job the table shows the start of the reason; drover explain JOB shows all of it.
@@ -80,7 +80,7 @@ results: {keep: 720h} in its configuration, the controller does this automatical
 				return err
 			}
 			if before == 0 {
-				return drover.Errorf(drover.KindInvalid, "no age is given").WithHint("drover jobs prune --older-than 30d")
+				return drover.Errorf(drover.KindInvalid, "--older-than is missing").WithHint("drover jobs prune --older-than 30d")
 			}
 			pruned, err := svc.Prune(ctx, before)
 			if err != nil {
@@ -90,7 +90,7 @@ results: {keep: 720h} in its configuration, the controller does this automatical
 				return a.print(pruned)
 			}
 			if pruned.Jobs == 0 {
-				_, err = fmt.Fprintln(a.out, "there are no results of jobs that ended before that")
+				_, err = fmt.Fprintln(a.out, "there are no results of jobs that ended before then")
 				return err
 			}
 			_, err = fmt.Fprintf(a.out, "deleted the results of %s, about %s\n", human.Plural(pruned.Jobs, "job"), human.Size(drover.Bytes(pruned.Bytes)))

@@ -25,7 +25,7 @@ func (s *session) tellKept(ctx context.Context) error {
 		}
 		line, err := s.loginLine(ctx, in.Name)
 		if err != nil {
-			line = "Drover does not know how to log in: " + err.Error()
+			line = "cannot tell how to log in: " + err.Error()
 		}
 		kept = true
 		s.ui.say("instance %s is kept until %s for inspection:\n    %s", in.Name, until.Std().Local().Format(time.TimeOnly), line)

@@ -44,7 +44,7 @@ with the name of the element that wrote it.`,
 			return a.logs(ctx, svc, f, args)
 		}),
 	}
-	f.add(a, cmd, "of every job")
+	f.add(a, cmd, "show the output of every job")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow until every job is final")
 	cmd.Flags().BoolVar(&f.stdout, "stdout", false, "only standard output")
 	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "only standard error")

@@ -13,7 +13,7 @@ type ofBatch struct{ batch, user string }
 // add adds the flags. The text what describes what --batch chooses, such as "every job".
 func (f *ofBatch) add(a *app, cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar(&f.batch, "batch", "", what+" of your batches with this `name`")
-	cmd.Flags().StringVar(&f.user, "user", "", "with --batch: of this `user`'s batches")
+	cmd.Flags().StringVar(&f.user, "user", "", "with --batch: search this `user`'s batches, not yours")
 	complete(cmd, "batch", a.completeBatches)
 }
 

@@ -36,8 +36,8 @@ func (a *app) offersCommand() *cobra.Command {
 		Long: `List the instance types that can be rented in each zone and market, cheapest first, and why some are
 blocked, at a limit or too expensive, and until when. Without a running controller, the list comes
 from the clouds of the configuration or, without a configuration, from this computer; blocks are
-then unknown. With -o wide the table also has disks, interruption rates where the cloud publishes
-them, and reservations.`,
+then unknown. With -o wide the table also shows disks, reservations, and interruption rates where the cloud
+publishes them.`,
 		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64\n  drover offers --all --gpus 1",
 		Args:    wantArgs(0, 1, "no argument"),
 		RunE: a.askOrForesee(&f, func(ctx context.Context, svc drover.Service, _ []string) error {

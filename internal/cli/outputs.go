@@ -44,8 +44,8 @@ files. Fetched files are verified, and nothing is written outside the folder.`,
 			return printList(a, outputListing, files)
 		}),
 	})
-	f.add(a, cmd, "of every job")
-	cmd.Flags().StringVar(&f.to, "to", "", "fetch them into this `folder`")
+	f.add(a, cmd, "list or fetch the outputs of every job")
+	cmd.Flags().StringVar(&f.to, "to", "", "fetch the files into this `folder`")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = a.completeJobs
 	if err := cmd.MarkFlagDirname("to"); err != nil {
@@ -60,7 +60,7 @@ func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, a
 	if f.batch != "" {
 		files = outputsOfBatch(ctx, svc, f.filter())
 	} else if len(args) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "no job is given").WithHint("drover outputs JOB, or drover outputs --batch NAME")
+		return nil, drover.Errorf(drover.KindInvalid, "no job specified").WithHint("drover outputs JOB, or drover outputs --batch NAME")
 	} else {
 		ids, err := jobIDs(args[:1])
 		if err != nil {
@@ -74,7 +74,7 @@ func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, a
 	case len(args) == 0:
 		return files, nil
 	case !doublestar.ValidatePattern(args[0]):
-		return nil, drover.Errorf(drover.KindInvalid, "%q is not a pattern", args[0]).WithHint("use, for example, '*.csv', or '**/*.csv' to include files in folders")
+		return nil, drover.Errorf(drover.KindInvalid, "%q is not a valid pattern", args[0]).WithHint("use, for example, '*.csv', or '**/*.csv' to include files in folders")
 	}
 	return func(yield func(jobOutput, error) bool) {
 		for o, err := range files {

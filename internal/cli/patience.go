@@ -47,7 +47,7 @@ func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() 
 		err := ask()
 		pause, is := away(err)
 		if said && !is {
-			fmt.Fprintln(a.err, "the controller answers again")
+			fmt.Fprintln(a.err, "the controller is answering again")
 		}
 		if !is {
 			a.answered.Store(true)
@@ -62,7 +62,7 @@ func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() 
 			fmt.Fprintf(a.err, "the controller cannot do this now: %s; retrying for up to %s\n", drover.Sanitize(err.Error()), human.Age(patience))
 		default:
 			said = true
-			fmt.Fprintf(a.err, "the controller does not answer; waiting up to %s for it\n", human.Age(patience))
+			fmt.Fprintf(a.err, "the controller is not answering; waiting up to %s for it\n", human.Age(patience))
 		}
 		if err := backoff.For(ctx, max(wait, min(pause, time.Minute))); err != nil {
 			return err

@@ -34,7 +34,7 @@ next-cheapest choice. Nothing is created.`,
 	cmd.Flags().StringVar(&f.cost, "max-cost", "", "rent nothing that could make the run cost more than this many `dollars`")
 	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "at most `N` instances at once")
 	cmd.Flags().StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
-	cmd.Flags().StringVar(&f.spot, "spot", "", "how every job of the batch uses spot capacity, a `mode`: prefer, require or never")
+	cmd.Flags().StringVar(&f.spot, "spot", "", "spot `mode` of every job of the batch: prefer, require or never")
 	a.addCatalogue(cmd.Flags())
 	cmd.ValidArgsFunction = completeBatch
 	complete(cmd, "cloud", a.completeClouds)
@@ -77,7 +77,7 @@ func (a *app) printPlan(r preview.Report) {
 		fmt.Fprintf(a.out, "%d of %s would wait: %s\n", r.Waiting, human.Plural(r.Ready, "job"), drover.Sanitize(r.Why))
 	}
 	if r.Later > 0 {
-		fmt.Fprintf(a.out, "later: %s, after other jobs\n", human.Plural(r.Later, "job"))
+		fmt.Fprintf(a.out, "%s would start later, after other jobs\n", human.Plural(r.Later, "job"))
 	}
 	if r.All != nil {
 		fmt.Fprintln(a.out, estimateWords(r.All))
@@ -93,7 +93,7 @@ func (a *app) printRent(r preview.Report) {
 	}
 	w.Flush()
 	fmt.Fprintf(a.out, "%s: %s per hour while all of them run\n", r.Batch, human.Dollars(r.Hourly))
-	fmt.Fprintf(a.out, "at most %s for the jobs that start now (no timeout counts as 1h)\n", human.Dollars(r.Most))
+	fmt.Fprintf(a.out, "at most %s for the jobs that start now (jobs without a timeout count as 1h)\n", human.Dollars(r.Most))
 	fmt.Fprintln(a.out, boundWords(r))
 }
 
@@ -101,7 +101,7 @@ func (a *app) printRent(r preview.Report) {
 func boundWords(r preview.Report) string {
 	these, of := "these jobs", ""
 	if placed := r.Ready - r.Waiting; r.Waiting > 0 {
-		these = map[bool]string{true: "the 1 job that can start", false: fmt.Sprintf("the %d jobs that can start", placed)}[placed == 1]
+		these = map[bool]string{true: "the one job that can start", false: fmt.Sprintf("the %d jobs that can start", placed)}[placed == 1]
 		of = " for " + these
 	}
 	switch {

@@ -44,7 +44,7 @@ func (a *app) pools(ctx context.Context, svc drover.Fleet, names []string) error
 	for _, name := range names {
 		at := slices.IndexFunc(all, func(p drover.Pool) bool { return p.Name == name })
 		if at < 0 {
-			return drover.Errorf(drover.KindNotFound, "there is no pool %s", name).WithHint("drover pools lists them")
+			return drover.Errorf(drover.KindNotFound, "there is no pool %s", name).WithHint("drover pools lists all pools")
 		}
 		found = append(found, all[at])
 	}
@@ -81,7 +81,7 @@ holds until the number in the configuration changes.`,
 		}),
 	})
 	set.Flags().IntVar(&size, "size", 0, "the new number of instances")
-	set.Flags().StringVar(&reason, "reason", "", "a `text` to record")
+	set.Flags().StringVar(&reason, "reason", "", "`text` to record")
 	if err := set.MarkFlagRequired("size"); err != nil {
 		panic(err) // the flag does not exist
 	}

@@ -147,12 +147,12 @@ func (p *progress) waitWords(st drover.Status) string {
 		text, short := waitFor[w.Reason.Code]
 		switch {
 		case !short || !moves && w.Reason.Code != drover.ReasonPlanning:
-			parts = append(parts, fmt.Sprintf("%d wait: %s", w.Count, drover.Sanitize(w.Reason.Text)))
+			parts = append(parts, fmt.Sprintf("%d waiting: %s", w.Count, drover.Sanitize(w.Reason.Text)))
 			continue
 		case w.Reason.Code == drover.ReasonLimit && p.most > 0:
 			text += fmt.Sprintf(" (%d of %s)", allOf(st.Instances), human.Plural(p.most, "instance"))
 		}
-		parts = append(parts, fmt.Sprintf("%d wait %s", w.Count, text))
+		parts = append(parts, fmt.Sprintf("%d waiting %s", w.Count, text))
 	}
 	return strings.Join(parts, "; ")
 }

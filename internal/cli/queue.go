@@ -31,7 +31,7 @@ controller restarts.`,
 func (a *app) pausingCommand(paused bool, cmd *cobra.Command) *cobra.Command {
 	var reason string
 	cmd.Args = cobra.NoArgs
-	cmd.Flags().StringVar(&reason, "reason", "", "a `text` for drover explain and the log")
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` for drover explain and the log")
 	cmd.RunE = a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
 		status, err := svc.SetPaused(ctx, paused, reason)
 		if err != nil {
@@ -41,7 +41,7 @@ func (a *app) pausingCommand(paused bool, cmd *cobra.Command) *cobra.Command {
 			return a.print(status)
 		}
 		if !paused {
-			_, err = fmt.Fprintln(a.out, "the queue is resumed")
+			_, err = fmt.Fprintln(a.out, "the queue has been resumed")
 			return err
 		}
 		_, err = fmt.Fprintf(a.out, "the queue is paused: %d running, %d waiting\n", status.Jobs[drover.JobRunning], status.Jobs[drover.JobQueued])

@@ -35,8 +35,8 @@ func (a *app) recordings(args []string) (paths []string, err error) {
 // ownRecording returns the recording of the configuration's controller.
 func (a *app) ownRecording() (string, error) {
 	if a.config == "" {
-		return "", drover.Errorf(drover.KindInvalid, "no recording is given").
-			WithHint("give a file, a folder or a run, as in drover replay run-x7k2pq; for a controller's recording, give its configuration: -c drover.yaml")
+		return "", drover.Errorf(drover.KindInvalid, "no recording specified").
+			WithHint("name a file, a folder or a run, as in drover replay run-x7k2pq; for a controller's recording, use its configuration: -c drover.yaml")
 	}
 	_, folder, err := a.daemon()
 	return folder.File("recording"), err
@@ -72,7 +72,7 @@ func findRecording(run string) (string, fs.FileInfo, error) {
 			return path, info, nil
 		}
 	}
-	e := drover.Errorf(drover.KindNotFound, "there is neither a file nor a run %s with a recording", run)
+	e := drover.Errorf(drover.KindNotFound, "there is no file or run %s with a recording", run)
 	if runs := recordedRuns(home); len(runs) > 0 {
 		return "", nil, e.WithHint("the last run with a recording: %s", runs[0])
 	}

@@ -65,8 +65,8 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		Long: `Drover drives a herd of cloud VMs: it brings them in when there is work and sends them away when there is none.
 
-'drover run' needs no controller. Other commands find the controller by --server and --token, by
-DROVER_SERVER and DROVER_TOKEN, or, on the controller's own host, by its configuration: -c FILE or
+'drover run' needs no controller. Other commands find the controller through --server and --token,
+DROVER_SERVER and DROVER_TOKEN or, on the controller's own host, its configuration: -c FILE or
 DROVER_CONFIG.
 
 Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the controller or a cloud could not be reached,

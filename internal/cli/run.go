@@ -81,7 +81,7 @@ signals cancels the remaining jobs instead. The exit code is then 130.`,
 	flags.StringVar(&f.cost, "max-cost", "", "rent nothing that could make the run cost more than this many `dollars`")
 	flags.IntVar(&f.limits.MaxInstances, "max-instances", 0, "at most `N` instances at once")
 	flags.StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
-	flags.StringVar(&f.spot, "spot", "", "how every job of the batch uses spot capacity, a `mode`: prefer, require or never")
+	flags.StringVar(&f.spot, "spot", "", "spot `mode` of every job of the batch: prefer, require or never")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only print what would be rented, as drover plan does")
 	flags.DurationVar(&f.limits.Keep, "keep", 0, "keep the instances of failed jobs this long, for inspection")
 	flags.StringVar(&f.resume, "resume", "", "resume the run with this `ID`; without one, the last run started in this folder")
@@ -252,7 +252,7 @@ func parseCost(text string) (drover.Money, error) {
 	}
 	m, err := drover.ParseMoney(text)
 	if err != nil || m == 0 {
-		return 0, drover.Errorf(drover.KindInvalid, "--max-cost %s is not an amount of dollars above zero", text).WithHint("use --max-cost 5 or --max-cost 0.25")
+		return 0, drover.Errorf(drover.KindInvalid, "--max-cost %s is not a dollar amount above zero", text).WithHint("use --max-cost 5 or --max-cost 0.25")
 	}
 	return m, nil
 }
@@ -309,7 +309,7 @@ func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunP
 	}
 	err = s.verdict(sum)
 	if err != nil && !p.Streamed {
-		fmt.Fprintf(a.err, "to see what led to it: drover replay %s\n", folder.ID)
+		fmt.Fprintf(a.err, "to see what led to this: drover replay %s\n", folder.ID)
 	}
 	if failed && !p.Streamed {
 		fmt.Fprintf(a.err, "to rerun failed jobs: drover run --resume %s --failed\n", folder.ID)

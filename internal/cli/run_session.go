@@ -101,7 +101,7 @@ func (s *session) unfinished(err error) error {
 	if errors.As(err, &quiet) {
 		return err
 	}
-	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s continues; drover replay %s shows what led to it", s.folder.ID, s.folder.ID)
+	return drover.AsError(err, drover.KindInternal).WithHint("to continue: drover run --resume %s; to see what led to this: drover replay %s", s.folder.ID, s.folder.ID)
 }
 
 // glance is how often a run is polled, so that it looks alive and ends soon after its last instance.

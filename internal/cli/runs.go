@@ -22,13 +22,13 @@ func (a *app) runsCommand() *cobra.Command {
 		Short: "List this user's running and resumable runs",
 		Long: `List this user's runs that are running or can be resumed, latest first.
 
-    running   a process controls it
+  running   a process controls it
   detached  no process controls it; its instances may exist, and running jobs keep running
   stopped   no process controls it, and it has no instances
   failed    it ended, and some jobs failed or were cancelled; the last 20 such runs are kept
 
 'drover run --resume RUN' continues a run; with --failed, it reruns failed jobs. 'drover gc --fleet
-RUN --destroy' gives up an unfinished run.`,
+RUN --destroy' abandons an unfinished run.`,
 		Example: "  drover runs\n  drover runs -o json",
 		Args:    wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {

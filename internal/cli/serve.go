@@ -28,11 +28,11 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:   "serve -c drover.yaml",
 		Short: "Run the controller: a job queue for several users, with an API",
 		Long: `Run the controller: a job queue with an API, on the clouds of the configuration. It takes over the jobs
-and instances of an earlier controller with the same state, however it exited.
+and instances of an earlier controller with the same state, however that one exited.
 
 SIGTERM or Ctrl-C makes it exit and leaves jobs and instances to the next controller. With --drain it
 first finishes the running jobs and destroys the instances; a second signal makes it exit immediately. SIGHUP
-or an edit of the file reloads the configuration; an invalid file changes nothing.`,
+or editing the file reloads the configuration; an invalid file changes nothing.`,
 		Example: `  drover serve -c drover.yaml
   drover serve -c drover.yaml --drain     # leaves nothing behind when it exits`,
 		Args: cobra.NoArgs,

@@ -78,15 +78,15 @@ configuration's pools for that time, with or without a TRACE.`,
 	flags.StringSliceVar(&f.policies, "policy", []string{string(simulate.Drover)}, "the `policies`: drover, or the simpler one-per-job, reuse and first-fit")
 	a.addCatalogue(flags)
 	flags.StringVar(&f.memory, "memory-per-vcpu", "2Gi", "how much `memory` a job needs for each vCPU, if the trace does not say")
-	flags.StringVar(&f.spot, "spot", "", "how every job uses spot capacity, a `mode`: prefer, require or never")
-	flags.Uint64Var(&f.seed, "seed", models.Seed, "seed of boot times, interruptions and spot prices")
+	flags.StringVar(&f.spot, "spot", "", "spot `mode` of every job: prefer, require or never")
+	flags.Uint64Var(&f.seed, "seed", models.Seed, "seed for boot times, interruptions and spot prices")
 	flags.DurationVar(&f.boot, "boot", models.Boot, "the median boot time")
 	flags.StringVar(&f.taken, "interruptions", "0.5%", "the `share` of running spot instances that are interrupted within an hour")
 	flags.DurationVar(&f.pools, "for", 0, "simulate the configuration's pools for this long")
 	flags.StringVar(&f.full, "exhausted", "0%", "the `share` of the time during which a zone has no capacity, in half-hour periods")
 	flags.StringVar(&f.chart, "chart", "", "write a chart of the fleet, the queue and the cost over time to `FILE.svg`")
-	flags.StringVar(&f.csv, "csv", "", "write the same figures to `FILE.csv`")
-	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "which expected run time jobs declare, a `kind`: none, requested (as in the trace) or actual (as they ran)")
+	flags.StringVar(&f.csv, "csv", "", "write the figures of the chart to `FILE.csv`")
+	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "`kind` of expected run time that jobs declare: none, requested (as in the trace) or actual (as they ran)")
 	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long every job may wait for room on a running instance, beyond the time a new instance takes to boot")
 	flags.StringVar(&f.recorded, "recorded", "", "simulate the controller's records since this `time`: a date, a time, or how long ago (7d)")
 	complete(cmd, "expected", completeWords("none", "requested", "actual"))
@@ -184,7 +184,7 @@ func parseShare(flag, text, hint string) (float64, error) {
 		share /= 100
 	}
 	if err != nil || !(share >= 0 && share <= 0.9) {
-		return 0, drover.Errorf(drover.KindInvalid, "--%s %s is not a share from 0 to 90%%", flag, text).WithHint("%s", hint)
+		return 0, drover.Errorf(drover.KindInvalid, "--%s %s is not between 0 and 90%%", flag, text).WithHint("%s", hint)
 	}
 	return share, nil
 }
@@ -200,7 +200,7 @@ func (f simulateFlags) trace(path string) (*trace.Trace, error) {
 	}
 	if !slices.ContainsFunc(t.Jobs, func(j trace.Job) bool { return j.Expected > 0 }) {
 		return nil, drover.Errorf(drover.KindInvalid, "--expected requested: %s has no expected times", path).
-			WithHint("they are in field 9 of a .swf or column expected of a .csv; --expected actual uses the true run times")
+			WithHint("they are in field 9 of a .swf or the expected column of a .csv; --expected actual uses the true run times")
 	}
 	return t, nil
 }

@@ -43,7 +43,7 @@ A submission repeated with the same --key is accepted only once.`,
 	})
 	flags := cmd.Flags()
 	f.jobFlags.add(flags)
-	flags.StringVar(&f.spot, "spot", "", "how every job of the batch uses spot capacity, a `mode`: prefer, require or never")
+	flags.StringVar(&f.spot, "spot", "", "spot `mode` of every job of the batch: prefer, require or never")
 	flags.StringVar(&f.user, "user", "", "submit for this `user` (administrators only); default: the token's user")
 	flags.StringVar(&f.key, "key", "", "an idempotency `key` of your choice: each key is accepted only once")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every job is final, as drover wait does")

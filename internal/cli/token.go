@@ -112,7 +112,7 @@ func (a *app) createToken(ctx context.Context, svc drover.Access, r drover.Token
 func (a *app) tokenList() *cobra.Command {
 	return named(&cobra.Command{
 		Use:     "list",
-		Short:   "List the tokens that are not revoked",
+		Short:   "List the tokens that have not been revoked",
 		Example: "  drover token list",
 		Args:    wantArgs(0, 0, ""),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {

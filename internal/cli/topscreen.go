@@ -120,7 +120,7 @@ func (m *topModel) head() []string {
 		fmt.Sprintf("queue      %s waiting, %s running, %s succeeded, %s failed", m.paint.with("33", number(s.Jobs[drover.JobQueued])), m.paint.with("34", number(s.Jobs[drover.JobRunning])),
 			m.paint.with("32", number(s.Jobs[drover.JobSucceeded])), m.paint.with("31", number(s.Jobs[drover.JobFailed]))),
 		fmt.Sprintf("instances  %d: %s", total, strings.Join(states, ", ")),
-		fmt.Sprintf("money      %s an hour, %s in all", m.paint.bold(human.Dollars(s.Hourly)), human.Dollars(s.Spent)),
+		fmt.Sprintf("cost       %s an hour, %s in all", m.paint.bold(human.Dollars(s.Hourly)), human.Dollars(s.Spent)),
 	}
 	for _, b := range s.Budgets[:min(len(s.Budgets), 3)] {
 		lines = append(lines, "budget     "+m.budgetLine(b))

@@ -36,7 +36,7 @@ func flagFault(cmd *cobra.Command, err error) error {
 func flagTakes(f *pflag.Flag) (what, example string) {
 	switch f.Value.Type() {
 	case "duration":
-		return "a duration with a unit", "5s, or 5m"
+		return "a duration with a unit", "5s or 5m"
 	case "int":
 		return "a whole number", "3"
 	case "bool":
@@ -57,7 +57,7 @@ func refuseUnknownTopics(root *cobra.Command) {
 		help.Run = nil
 		help.RunE = func(cmd *cobra.Command, args []string) error {
 			if topic, rest, err := root.Find(args); err != nil || topic == root && len(rest) > 0 {
-				return drover.Errorf(drover.KindInvalid, "there is no command %s", strings.Join(args, " ")).WithHint("drover help lists them")
+				return drover.Errorf(drover.KindInvalid, "there is no command %s", strings.Join(args, " ")).WithHint("drover help lists all commands")
 			}
 			show(cmd, args)
 			return nil
@@ -85,7 +85,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := cmd.CommandPath() + " --help lists them"
+	hint := cmd.CommandPath() + " --help lists its commands"
 	if meant := meantBy(cmd, args[0]); len(meant) > 0 {
 		hint = "did you mean " + strings.Join(meant, " or ") + "?"
 	}
@@ -147,7 +147,7 @@ func jobIDs(args []string) ([]drover.JobID, error) {
 	for i, arg := range args {
 		var err error
 		if ids[i], err = drover.ParseJobID(arg); err != nil {
-			return nil, drover.Errorf(drover.KindInvalid, "%v", err).WithHint("drover jobs lists them; an element of an array is JOB.INDEX")
+			return nil, drover.Errorf(drover.KindInvalid, "%v", err).WithHint("drover jobs lists the jobs; an element of an array is JOB.INDEX")
 		}
 	}
 	return ids, nil

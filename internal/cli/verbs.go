@@ -71,7 +71,7 @@ func (a *app) verbCommands() (commands []*cobra.Command) {
 		if v.verb != drover.VerbKill {
 			cmd.Flags().BoolVar(&all, "all", false, "all current instances")
 		}
-		cmd.Flags().StringVar(&reason, "reason", "", "a `text` to record with the instance")
+		cmd.Flags().StringVar(&reason, "reason", "", "`text` to record with the instance")
 		cmd.ValidArgsFunction = a.completeInstances
 		commands = append(commands, cmd)
 	}
@@ -79,7 +79,7 @@ func (a *app) verbCommands() (commands []*cobra.Command) {
 }
 
 var toldTo = map[drover.Verb]string{
-	drover.VerbDrain: "drains", drover.VerbHold: "is held", drover.VerbRelease: "is released", drover.VerbKill: "is killed",
+	drover.VerbDrain: "will drain", drover.VerbHold: "is held", drover.VerbRelease: "is released", drover.VerbKill: "is killed",
 }
 
 // toldWords describes an instance's state after an instruction.

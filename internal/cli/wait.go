@@ -45,7 +45,7 @@ it is back.`,
 			return a.waitFor(ctx, svc, ids, f)
 		}),
 	}
-	f.add(a, cmd, "for every job")
+	f.add(a, cmd, "wait for every job")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
 	return cmd
@@ -78,7 +78,7 @@ func (a *app) waitList(ctx context.Context, svc drover.Queue, f waitFlags, args 
 
 // noBatch is the error when no batch has a name.
 func noBatch(name string) error {
-	return drover.Errorf(drover.KindNotFound, "there are no jobs in batch %s", name).WithHint("drover jobs lists them")
+	return drover.Errorf(drover.KindNotFound, "there are no jobs in batch %s", name).WithHint("drover jobs --all lists all jobs")
 }
 
 // waitFor waits until the jobs are final and prints how they ended, or that they continue if it is interrupted.

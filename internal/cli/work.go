@@ -59,8 +59,8 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
 	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to copy into its working folder; may be repeated")
 	flags.StringArrayVar(&f.outputs, "collect", nil, "`pattern` of files to fetch when it ends, such as '*.png'; may be repeated")
-	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE`, for searches, budgets and shares; may be repeated")
-	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "a higher `number` goes first; 0: do not start it")
+	flags.StringArrayVar(&f.labels, "label", nil, "label `NAME=VALUE` for searches, budgets and shares; may be repeated")
+	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "jobs with a higher `number` go first; 0: do not start it")
 	flags.DurationVar(&f.timeout, "timeout", 0, "stop it after this time")
 	flags.DurationVar(&f.expected, "expected", 0, "how long it will probably run; guides renting, but does not stop the job")
 	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long it may wait for room on a running instance, beyond the time a new instance takes to boot")
@@ -100,7 +100,7 @@ func isBatchFile(arg string) bool {
 
 func (f *jobFlags) batchFile(args []string) (work, error) {
 	if len(args) > 1 {
-		return work{}, drover.Errorf(drover.KindInvalid, "%s is one batch, but more arguments follow", args[0]).WithHint("run one batch at a time")
+		return work{}, drover.Errorf(drover.KindInvalid, "%s is a batch file, so no arguments may follow it", args[0]).WithHint("run one batch at a time")
 	}
 	if given := f.given(); given != "" {
 		return work{}, drover.Errorf(drover.KindInvalid, "--%s describes a command, but %s is a batch file", given, args[0]).WithHint("set it in the file")

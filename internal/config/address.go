@@ -27,7 +27,7 @@ func (l *listenAddress) decode(d *decoder, n *node) {
 	case err != nil || portErr != nil || strings.ContainsAny(host, "/ @"):
 		d.add(n, quote(n.text)+" is not an address", "write HOST:PORT, such as "+defaultListen+" or [::1]:8420")
 	case host == "":
-		d.add(n, quote(n.text)+" has no host", "write 127.0.0.1:"+port+" for this host alone, 0.0.0.0:"+port+" for every host that can reach it")
+		d.add(n, quote(n.text)+" has no host", "write 127.0.0.1:"+port+" for this host only, or 0.0.0.0:"+port+" for every host that can reach it")
 	default:
 		*l = listenAddress(net.JoinHostPort(host, strconv.FormatUint(number, 10)))
 	}
@@ -51,7 +51,7 @@ func (u *baseURL) decode(d *decoder, n *node) {
 	case parsed.User != nil:
 		d.add(n, "a URL must not contain a user name or password", "write "+parsed.Scheme+"://"+parsed.Host)
 	case strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "":
-		d.add(n, quote(n.text)+" has a path, but the API has its own", "write "+parsed.Scheme+"://"+parsed.Host)
+		d.add(n, quote(n.text)+" must not have a path, query or fragment", "write "+parsed.Scheme+"://"+parsed.Host)
 	default:
 		*u = baseURL(parsed.Scheme + "://" + parsed.Host)
 	}

@@ -96,5 +96,5 @@ func (c *checker) ring(i int, trail []string, name string) {
 	for trail[start] != name {
 		start++
 	}
-	c.addf(c.at(i, "after"), "jobs wait for each other: %s", strings.Join(append(trail[start:len(trail):len(trail)], name), " → "))
+	c.addf(c.at(i, "after"), "circular dependency between jobs: %s", strings.Join(append(trail[start:len(trail):len(trail)], name), " → "))
 }

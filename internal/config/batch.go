@@ -73,7 +73,7 @@ func (b *BatchFile) CheckAfter() error {
 	for _, j := range b.Batch.Jobs {
 		for _, name := range slices.Concat(j.After, j.AfterAny) {
 			if _, err := b.Batch.Job(name); err != nil {
-				f.add(b.job(j.Name).find("after"), "job "+name+" is not in this batch, and a run has no others", "submit the batch to a controller: drover submit")
+				f.add(b.job(j.Name).find("after"), "job "+name+" is not in this batch; only a controller can wait for other batches' jobs", "submit the batch to a controller: drover submit")
 			}
 		}
 	}

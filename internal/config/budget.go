@@ -22,14 +22,14 @@ type Budget struct {
 	Soft       Amounts  `yaml:"soft" doc:"amounts that only warn when they are exceeded"`
 	User       string   `yaml:"user" doc:"count only this user's jobs"`
 	Label      string   `yaml:"label" doc:"count only jobs with this label: NAME=VALUE"`
-	OnExceeded Exceeded `yaml:"on_exceeded" doc:"if prices change and a budget is exceeded anyway: finish running jobs, or stop and requeue them"`
+	OnExceeded Exceeded `yaml:"on_exceeded" doc:"when changed prices push spending over a budget: finish running jobs, or stop and requeue them"`
 }
 
 // Amounts are dollars in windows of time; 0 is no limit.
 type Amounts struct {
-	Hourly  drover.Money `yaml:"hourly" doc:"USD in each hour"`
-	Daily   drover.Money `yaml:"daily" doc:"USD in each day, UTC"`
-	Monthly drover.Money `yaml:"monthly" doc:"USD in each month, UTC"`
+	Hourly  drover.Money `yaml:"hourly" doc:"USD per hour"`
+	Daily   drover.Money `yaml:"daily" doc:"USD per day (UTC)"`
+	Monthly drover.Money `yaml:"monthly" doc:"USD per month (UTC)"`
 }
 
 // Exceeded is what happens to running jobs when a budget is exceeded.
@@ -66,11 +66,11 @@ func (Budgets) schema() *jsonschema.Schema {
 func (b Budget) scope() string {
 	switch {
 	case b.User != "":
-		return "of user " + quote(b.User)
+		return "for user " + quote(b.User)
 	case b.Label != "":
-		return "of label " + quote(b.Label)
+		return "for label " + quote(b.Label)
 	}
-	return "of the fleet"
+	return "for the fleet"
 }
 
 // checkBudgets checks budgets against each other.
@@ -103,10 +103,10 @@ func (b Budget) check(f *faults, n *node) {
 	case b.User != "" && b.Label != "":
 		f.add(n, "a budget is for a user or a label, not both", "write two entries; both apply")
 	case b.Label != "" && (!ok || !labelKey.MatchString(name) || value == "" || len(value) > 256):
-		f.add(n.find("label"), fmt.Sprintf("%s is not NAME=VALUE", quote(b.Label)), "write label: project=x")
+		f.add(n.find("label"), fmt.Sprintf("%s is not in the form NAME=VALUE", quote(b.Label)), "write label: project=x")
 	}
 	if b.Amounts == (Amounts{}) && b.Soft == (Amounts{}) && !misread(n) && !misread(n.find("soft")) {
-		f.add(n, "the budget has no amount", "write hourly, daily or monthly: USD")
+		f.add(n, "the budget has no amount", "set at least one of hourly, daily and monthly")
 	}
 	for _, pair := range []struct {
 		key        string

@@ -55,7 +55,7 @@ func (b *builder) node(n ast.Node, depth int) *node {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		at.shape, at.text = scalar, n.GetToken().Value
 	default:
-		return b.fail(at, "this kind of YAML (%s) is not supported here", n.Type())
+		return b.fail(at, "this YAML construct (%s) is not supported here", n.Type())
 	}
 	return at
 }

@@ -26,7 +26,7 @@ func (f *faults) tooMany(root *node) bool {
 	if jobs == nil || len(jobs.items) <= maxJobs {
 		return false
 	}
-	f.addf(jobs, "a batch has 1 to %d jobs, not %d", maxJobs, len(jobs.items))
+	f.addf(jobs, "a batch must have 1 to %d jobs, not %d", maxJobs, len(jobs.items))
 	return true
 }
 
@@ -49,7 +49,7 @@ func (c *checker) batch(b *batchFile, file string) {
 		b.Name = nameOf(file)
 	case c.elsewhere && c.root.get("name") == nil: // already reported
 	default:
-		c.add(c.root, "the batch has no name, and the name of its file is not a valid one", "write name: NAME")
+		c.add(c.root, "the batch has no name, and its file name is not a valid batch name", "write name: NAME")
 	}
 	if b.Notify != nil && b.Notify.URL != "" {
 		if err := CheckNotify(b.Notify.URL); err != nil {
@@ -61,7 +61,7 @@ func (c *checker) batch(b *batchFile, file string) {
 		return
 	}
 	if len(b.Jobs) == 0 {
-		c.addf(jobs, "a batch has 1 to %d jobs, not 0", maxJobs)
+		c.addf(jobs, "a batch must have 1 to %d jobs, not 0", maxJobs)
 		return
 	}
 	c.names(b.Jobs)
@@ -89,7 +89,7 @@ func (c *checker) job(j jobFile, n *node) {
 	c.outputs(j.Outputs, n.find("outputs"))
 	c.labels(j.Labels, n.find("labels"))
 	if r := n.get("retry"); r != nil && r.shape == mapping && r.get("exit_codes") != nil && len(j.Retry.ExitCodes) == 0 {
-		c.addf(r.find("exit_codes"), "retry lists no exit codes")
+		c.addf(r.find("exit_codes"), "retry.exit_codes is empty")
 	}
 }
 
@@ -113,13 +113,13 @@ func (c *checker) gang(j jobFile, n *node) {
 	switch said := n.get("array") != nil; {
 	case j.Gang == 0:
 	case len(j.Foreach) > 0:
-		c.add(n.find("gang"), "foreach cannot have gangs: its elements are independent", "write array instead, or leave out gang")
+		c.add(n.find("gang"), "a job with foreach cannot have gangs: its elements are independent", "write array instead, or leave out gang")
 	case !said:
 		c.add(n.find("gang"), "gang requires an array", fmt.Sprintf("write array: %d for one gang", j.Gang))
 	case j.Array.Only != "":
 		c.add(n.find("gang"), "gangs need consecutive elements, but the array has gaps", "write a count or one range")
 	case j.Array.Set && size%j.Gang != 0:
-		c.add(n.find("gang"), fmt.Sprintf("an array of %d cannot be divided into gangs of %d", size, j.Gang), fmt.Sprintf("write array: %d, or another gang", (size/j.Gang+1)*j.Gang))
+		c.add(n.find("gang"), fmt.Sprintf("an array of %d cannot be divided into gangs of %d", size, j.Gang), fmt.Sprintf("write array: %d, or choose another gang size", (size/j.Gang+1)*j.Gang))
 	}
 }
 
@@ -128,9 +128,9 @@ func (c *checker) maxRunning(j jobFile, n *node) {
 	switch {
 	case j.MaxRunning == 0:
 	case n.get("array") == nil && len(j.Foreach) == 0:
-		c.add(n.find("max_running"), "max_running requires an array", "write array: N, or leave it out")
+		c.add(n.find("max_running"), "max_running requires an array", "write array: N, or leave out max_running")
 	case j.Gang > 0:
-		c.add(n.find("max_running"), "an array with gangs cannot have max_running", "leave one of them out")
+		c.add(n.find("max_running"), "an array with gangs cannot have max_running", "leave out gang or max_running")
 	}
 }
 
@@ -140,7 +140,7 @@ func (c *checker) expected(j jobFile, n *node) {
 	case j.Expected == 0 && isNothing(said):
 		c.add(said, "expected must be greater than 0", "leave it out if it is not known")
 	case j.Timeout > 0 && j.Expected > j.Timeout:
-		c.add(said, fmt.Sprintf("expected is longer than timeout, %v, after which the job is stopped", j.Timeout), "write a longer timeout, or a shorter expected")
+		c.add(said, fmt.Sprintf("expected is longer than timeout, %v, after which the job is stopped", j.Timeout), "increase timeout, or reduce expected")
 	}
 }
 
@@ -175,7 +175,7 @@ func (c *checker) environment(j jobFile, n *node) {
 	for _, arg := range j.Command {
 		size += len(arg)
 		if strings.ContainsRune(arg, 0) {
-			c.addf(n.find("command"), "an argument contains a zero byte")
+			c.addf(n.find("command"), "an argument contains a NUL byte")
 		}
 	}
 	for _, e := range n.find("env").entries {
@@ -187,13 +187,13 @@ func (c *checker) environment(j jobFile, n *node) {
 		case strings.HasPrefix(name, "DROVER_"):
 			c.addf(e.key, "%s cannot be set: Drover reserves names that begin with DROVER_", name)
 		case !envName.MatchString(name):
-			c.addf(e.key, "%s is not the name of a variable", quote(name))
+			c.addf(e.key, "%s is not a valid variable name", quote(name))
 		case strings.ContainsRune(value, 0):
-			c.addf(e.value, "the value of %s contains a zero byte", name)
+			c.addf(e.value, "the value of %s contains a NUL byte", name)
 		}
 	}
 	if size > maxCommand {
-		c.add(n.find("command"), "the command and the environment together are longer than 256 KiB", "put the data in a file and name it in inputs")
+		c.add(n.find("command"), "the command and the environment together are longer than 256 KiB", "put the data in a file and list it in inputs")
 	}
 }
 
@@ -262,11 +262,11 @@ func (c *checker) outputs(outputs []output, n *node) {
 		}
 		switch {
 		case p == "" || !doublestar.ValidatePattern(p):
-			c.addf(at, "%s is not a pattern", quote(p))
+			c.addf(at, "%s is not a valid pattern", quote(p))
 		case len(p) > maxPattern:
-			c.addf(at, "a pattern of %d bytes is longer than the longest possible path, %d", len(p), maxPattern)
+			c.addf(at, "the pattern is %d bytes long, but no path is longer than %d", len(p), maxPattern)
 		case drover.Alternatives(p) > drover.MaxAlternatives:
-			c.add(at, fmt.Sprintf("the braces of %s expand to more than %d patterns", quote(p), drover.MaxAlternatives), "write them as separate patterns")
+			c.add(at, fmt.Sprintf("the braces in %s expand to more than %d patterns", quote(p), drover.MaxAlternatives), "write them as separate patterns")
 		case path.IsAbs(p) || outside(p):
 			c.add(at, "outputs must be in the job's working folder; "+quote(p)+" is not", "write a pattern relative to that folder, such as results/*.csv")
 		}
@@ -287,7 +287,7 @@ const (
 
 func (c *checker) labels(labels map[string]string, n *node) {
 	if len(n.entries) > maxLabels {
-		c.add(n, fmt.Sprintf("a job may have at most %d labels, not %d", maxLabels, len(n.entries)), "put the data in a file and name it in inputs")
+		c.add(n, fmt.Sprintf("a job may have at most %d labels, not %d", maxLabels, len(n.entries)), "put the data in a file and list it in inputs")
 		return
 	}
 	size := 0
@@ -295,7 +295,7 @@ func (c *checker) labels(labels map[string]string, n *node) {
 		size += len(name) + len(value)
 	}
 	if size > maxLabelBytes {
-		c.add(n, fmt.Sprintf("a job's labels may have at most %d bytes in total, not %d", maxLabelBytes, size), "put the data in a file and name it in inputs")
+		c.add(n, fmt.Sprintf("a job's labels may total at most %d bytes, not %d", maxLabelBytes, size), "put the data in a file and list it in inputs")
 		return
 	}
 	for _, e := range n.entries {
@@ -303,7 +303,7 @@ func (c *checker) labels(labels map[string]string, n *node) {
 		switch {
 		case !ok:
 		case !labelKey.MatchString(e.key.text):
-			c.addf(e.key, "%s cannot be a label's name", quote(e.key.text))
+			c.addf(e.key, "%s is not a valid label name", quote(e.key.text))
 		case len(value) > 256 || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }):
 			c.addf(e.value, "the value of a label must be one line of at most 256 bytes")
 		}

@@ -30,7 +30,7 @@ func (s *stateURL) decode(d *decoder, n *node) {
 	file, sqlite := strings.CutPrefix(n.text, "sqlite:")
 	switch {
 	case strings.HasPrefix(n.text, "postgres://"), strings.HasPrefix(n.text, "postgresql://"):
-		d.add(n, "records in PostgreSQL are not supported by this version", "write sqlite:PATH")
+		d.add(n, "this version cannot store its records in PostgreSQL", "write sqlite:PATH")
 	case !sqlite || file == "" || strings.HasPrefix(file, "//") || strings.ContainsAny(file, "?#\x00"):
 		d.add(n, quote(n.text)+" is not a valid location for records", "write sqlite:PATH, such as sqlite:drover.db")
 	default:
@@ -101,10 +101,10 @@ func (c *Config) checkInstances(f *faults) {
 		f.addf(n.find("probe_deadline"), "probe_deadline (%v) must be shorter than probe_interval (%v): a probe must end before the next one begins", i.ProbeDeadline, i.ProbeInterval)
 	}
 	if i.ProbeTimeout <= i.ProbeInterval && i.ProbeTimeout > 0 {
-		f.addf(n.find("probe_timeout"), "probe_timeout (%v) must be longer than probe_interval (%v): one unanswered probe must not be enough to call an instance silent", i.ProbeTimeout, i.ProbeInterval)
+		f.addf(n.find("probe_timeout"), "probe_timeout (%v) must be longer than probe_interval (%v): one unanswered probe must not be enough to consider an instance silent", i.ProbeTimeout, i.ProbeInterval)
 	}
 	if i.OrphanTimeout <= i.ProbeTimeout && i.OrphanTimeout != 0 {
-		f.addf(n.find("orphan_timeout"), "orphan_timeout (%v) must be longer than probe_timeout (%v), or 0 for never: the controller must have time to give up an instance first", i.OrphanTimeout, i.ProbeTimeout)
+		f.addf(n.find("orphan_timeout"), "orphan_timeout (%v) must be longer than probe_timeout (%v), or 0 for never: the controller must have time to give up on the instance first", i.OrphanTimeout, i.ProbeTimeout)
 	}
 }
 
@@ -112,7 +112,7 @@ func (c *Config) checkInstances(f *faults) {
 func (c *Config) checkCloud(f *faults, cloud Cloud) {
 	n := c.root.get("clouds").get(cloud.Name)
 	if !fleetName.MatchString(cloud.Name) {
-		f.add(n, quote(cloud.Name)+" cannot be a cloud's name", "use 1 to 32 letters, digits and dashes, beginning with a letter")
+		f.add(n, quote(cloud.Name)+" is not a valid cloud name", "use 1 to 32 letters, digits and dashes, beginning with a letter")
 	}
 	if cloud.ListInterval <= c.Instances.ProbeInterval && n.shape == mapping {
 		f.addf(n.find("list_interval"), "list_interval (%v) must be longer than probe_interval (%v): an instance must have a chance to answer before its absence from a list counts", cloud.ListInterval, c.Instances.ProbeInterval)
@@ -129,7 +129,7 @@ func (c *Config) checkCloud(f *faults, cloud Cloud) {
 func checkPatterns(f *faults, n *node, patterns []string) {
 	for i, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
-			f.addf(n.find(strconv.Itoa(i)), "%s is not a pattern", quote(p))
+			f.addf(n.find(strconv.Itoa(i)), "%s is not a valid pattern", quote(p))
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (d *decoder) matches(at *node, pattern string) (files []eachFile, ok bool) 
 		return []eachFile{{name: pattern}}, true
 	}
 	if pattern == "" || !doublestar.ValidatePattern(pattern) {
-		d.addf(at, "%s is not a pattern", quote(pattern))
+		d.addf(at, "%s is not a valid pattern", quote(pattern))
 		return nil, false
 	}
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(resolve(d.dir, pattern)))

@@ -25,7 +25,7 @@ type batchFile struct {
 
 // notifyFile is, in its written form, who is notified, and when.
 type notifyFile struct {
-	URL string     `yaml:"url,required" doc:"https://…: Slack, ntfy, or your own program, which receives JSON"`
+	URL string     `yaml:"url,required" doc:"the https:// URL of Slack, ntfy, or your own program, which receives JSON"`
 	On  []notifyOn `yaml:"on" doc:"failed: when the first job fails; final: when all jobs are final; default: final"`
 }
 
@@ -37,7 +37,7 @@ func (o *notifyOn) decode(d *decoder, n *node) {
 		return
 	}
 	if *o = notifyOn(n.text); *o != drover.NotifyFailed && *o != drover.NotifyFinal {
-		d.addUnknown(n, quote(n.text)+" is not an event that sends messages", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
+		d.addUnknown(n, quote(n.text)+" is not a notification event", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
 	}
 }
 
@@ -64,7 +64,7 @@ func (y *notifyFile) spec() *drover.Notify {
 func CheckNotify(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || len(text) > 2000 {
-		return drover.Errorf(drover.KindInvalid, "%s is not a URL that accepts messages", quote(text)).WithHint("write https://HOST/PATH")
+		return drover.Errorf(drover.KindInvalid, "%s is not a valid notification URL", quote(text)).WithHint("write https://HOST/PATH")
 	}
 	return nil
 }
@@ -72,24 +72,24 @@ func CheckNotify(text string) error {
 // jobFile is a job in its written form.
 type jobFile struct {
 	Name       string            `yaml:"name,required" doc:"unique in the batch; names the results folder"`
-	Array      array             `yaml:"array" doc:"a count (20 means DROVER_ARRAY_INDEX 0 to 19), a range, 1-20, or a list, 1,3,5-9"`
-	Foreach    foreach           `yaml:"foreach" doc:"instead of array: one element per file that matches the pattern, or one of several patterns; the element gets only that file, and DROVER_FILE names it"`
-	MaxRunning int               `yaml:"max_running" min:"1" max:"1000000" doc:"how many elements of an array run at once; default: as many as there is room for"`
+	Array      array             `yaml:"array" doc:"a count (20 means DROVER_ARRAY_INDEX 0 to 19), a range (1-20) or a list (1,3,5-9)"`
+	Foreach    foreach           `yaml:"foreach" doc:"instead of array: one element per file that matches the pattern or any in a list; each element gets only its own file, named by DROVER_FILE"`
+	MaxRunning int               `yaml:"max_running" min:"1" max:"1000000" doc:"how many elements of an array may run at once; default: as many as fit"`
 	Gang       int               `yaml:"gang" min:"2" max:"1000" doc:"this many consecutive elements of the array start together or not at all; DROVER_GANG is the gang's index, DROVER_GANG_INDEX the index in the gang"`
 	Command    command           `yaml:"command" doc:"the program and its arguments; optional with an image that has its own"`
 	Image      string            `yaml:"image" doc:"the container image to run command in; default: directly on the instance"`
 	Resources  resources         `yaml:"resources" doc:"what the job, or each element of an array, needs"`
 	Placement  placement         `yaml:"placement" doc:"where it may run"`
-	MaxPrice   drover.Money      `yaml:"max_price" doc:"the maximum price of its instance per hour; default: no limit"`
+	MaxPrice   drover.Money      `yaml:"max_price" doc:"the maximum hourly price of its instance; default: no limit"`
 	Env        map[string]string `yaml:"env" doc:"environment variables"`
-	Inputs     []input           `yaml:"inputs" doc:"files to put into the working folder before it starts"`
-	Outputs    []output          `yaml:"outputs" doc:"patterns of files to fetch when it ends, even if it fails"`
-	After      after             `yaml:"after" doc:"jobs that must succeed first; {any: JOB}: jobs that must end first, even if they fail; a number is a job of another batch, as in drover jobs"`
+	Inputs     []input           `yaml:"inputs" doc:"files to copy into the working folder before the job starts"`
+	Outputs    []output          `yaml:"outputs" doc:"patterns for the files to fetch when the job ends, even if it fails"`
+	After      after             `yaml:"after" doc:"jobs that must succeed first; {any: JOB}: jobs that must end first, even if they fail; a number is the ID of another batch's job, as listed by drover jobs"`
 	Spot       drover.SpotPolicy `yaml:"spot" doc:"whether to use interruptible instances"`
-	Attempts   int               `yaml:"attempts" min:"1" max:"100" doc:"the job fails when this many attempts were lost with their instances"`
+	Attempts   int               `yaml:"attempts" min:"1" max:"100" doc:"the job fails once this many attempts have been lost with their instances"`
 	Retry      retry             `yaml:"retry" doc:"which exit codes to retry; default: none"`
 	Timeout    time.Duration     `yaml:"timeout" doc:"stop it after this time; 0: never"`
-	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt will probably run, at most timeout; guides renting, but does not stop the job; default: unknown"`
+	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt will probably run, at most timeout; helps decide what to rent, but never stops the job; default: unknown"`
 	MaxWait    time.Duration     `yaml:"max_wait" doc:"how long it may wait for room on a running instance, beyond the time a new instance takes to boot; 0: no longer than a new instance takes to boot"`
 	Priority   int               `yaml:"priority" min:"0" max:"1000" doc:"higher goes first; 0: do not start it"`
 	Labels     map[string]string `yaml:"labels" doc:"for searches, budgets and shares"`
@@ -137,7 +137,7 @@ type placement struct {
 
 type input struct {
 	Path string `yaml:"path" doc:"a local file or folder, which keeps its name"`
-	From string `yaml:"from" doc:"a job whose outputs appear in a folder with its name"`
+	From string `yaml:"from" doc:"a job whose outputs appear in a folder named after it"`
 }
 
 // instead is the hint for a path that is written alone.
@@ -147,7 +147,7 @@ func (input) instead(text string) string { return "write {path: " + text + "}" }
 type output outputFile
 
 type outputFile struct {
-	Glob     string `yaml:"glob,required" doc:"a pattern of files"`
+	Glob     string `yaml:"glob,required" doc:"a glob pattern for files"`
 	Required bool   `yaml:"required" doc:"the job fails if no file matches"`
 }
 
@@ -381,7 +381,7 @@ type command []string
 
 func (c *command) decode(d *decoder, n *node) {
 	if n.shape == scalar {
-		d.add(n, "command is a list: the program, then each argument", commandHint(n.text))
+		d.add(n, "command must be a list: the program, then each argument", commandHint(n.text))
 		return
 	}
 	if !d.want(n, list) {

@@ -17,7 +17,7 @@ import (
 
 // Kubernetes is how the cluster's autoscaler and the cluster itself are reached, for the pools that are node groups.
 type Kubernetes struct {
-	Listen       listenAddress `yaml:"listen" doc:"the address for the cluster's autoscaler: HOST:PORT"`
+	Listen       listenAddress `yaml:"listen" doc:"the address that the cluster's autoscaler connects to: HOST:PORT"`
 	TLS          MutualTLS     `yaml:"tls" doc:"mutual TLS: both sides present a certificate"`
 	Kubeconfig   FilePath      `yaml:"kubeconfig" doc:"the kubeconfig file for the cluster's API server"`
 	JoinTimeout  time.Duration `yaml:"join_timeout" doc:"destroy a node that has not joined this long after its creation, and report it as failed"`
@@ -36,9 +36,9 @@ type MutualTLS struct {
 // NodeDrain is which pods may be evicted.
 type NodeDrain struct {
 	Timeout      time.Duration `yaml:"timeout" doc:"remove the node after this long, even if pods still run there; 0: only when it is empty"`
-	BarePods     bool          `yaml:"bare_pods" doc:"true: also pods that would not be replaced"`
-	LocalStorage bool          `yaml:"local_storage" doc:"true: also pods with storage on the node"`
-	SystemPods   bool          `yaml:"system_pods" doc:"true: also pods of kube-system that are not replicated"`
+	BarePods     bool          `yaml:"bare_pods" doc:"true: also evict pods that would not be replaced"`
+	LocalStorage bool          `yaml:"local_storage" doc:"true: also evict pods with storage on the node"`
+	SystemPods   bool          `yaml:"system_pods" doc:"true: also evict kube-system pods that are not replicated"`
 }
 
 // NodeGroup makes a pool a node group.
@@ -48,7 +48,7 @@ type NodeGroup struct {
 	Budget   drover.Money      `yaml:"budget" doc:"the maximum cost of all its nodes in USD per hour; default: no separate limit"`
 	Labels   map[string]string `yaml:"labels" doc:"the labels of its nodes"`
 	Taints   []Taint           `yaml:"taints" doc:"the taints of its nodes, each as KEY=VALUE:EFFECT"`
-	Join     FileText          `yaml:"join" doc:"a file that joins the cluster at the first boot; {fleet} {pool} {name} {zone} {project} {token} {node_id} {labels} {taints} in it are filled in"`
+	Join     FileText          `yaml:"join" doc:"a script or cloud-init file that joins the cluster at the first boot; Drover fills in {fleet} {pool} {name} {zone} {project} {token} {node_id} {labels} {taints}"`
 	Reserved NodeReserved      `yaml:"reserved" doc:"resources of a node that are not available to pods"`
 }
 
@@ -90,7 +90,7 @@ func (c *Config) checkKubernetes(f *faults) {
 	given := n.shape == mapping && n != c.root
 	switch {
 	case !given && len(groups) > 0:
-		f.add(c.root.find("pools", groups[0].Name, "kubernetes"), "the pool is a node group, but no cluster is configured", "write kubernetes: {kubeconfig: FILE, tls: …} at the top")
+		f.add(c.root.find("pools", groups[0].Name, "kubernetes"), "the pool is a node group, but no cluster is configured", "write kubernetes: {kubeconfig: FILE, tls: …} at the top level")
 	case given && len(groups) == 0:
 		f.add(n, "no pool is a node group", "write kubernetes: {max: 10} in a pool")
 	case given:
@@ -141,17 +141,17 @@ func (p Pool) checkGroup(f *faults, n *node) {
 	case len(p.Clouds) != 1 || len(p.Zones) != 1:
 		f.add(cmp.Or(n.get("zones"), k), "a node group must be in one zone of one cloud", "write zones: [ZONE], and configure one pool per zone")
 	case p.Jobs != nil && *p.Jobs:
-		f.add(n.find("jobs"), "a node group runs no jobs: jobs and pods together would overcommit its instances", "leave it out")
+		f.add(n.find("jobs"), "a node group cannot allow jobs: jobs and pods together would overcommit its instances", "leave it out")
 	case p.OrphanTimeout != 0:
-		f.add(n.find("orphan_timeout"), "while its controller is away, a node would power itself off even if pods run on it", "leave it out")
+		f.add(n.find("orphan_timeout"), "a node group cannot have orphan_timeout: with no controller, a node would power off under its pods", "leave it out")
 	case p.CloudInit.Text != "" && g.Join.Text != "":
-		f.add(n.find("cloud_init"), "cloud_init and join are both given", "write all of it in join")
+		f.add(n.find("cloud_init"), "cloud_init and join are both given", "put everything in join")
 	case g.Max > 0 && g.Max < g.Min:
 		f.addf(k.find("max"), "max (%d) is less than min (%d)", g.Max, g.Min)
 	}
 	for key, value := range g.Labels {
 		if !nodeLabel.MatchString(key) || !nodeLabelValue.MatchString(value) {
-			f.add(k.find("labels", key), fmt.Sprintf("%s=%s is not a label", quote(key), quote(value)), "write KEY: VALUE")
+			f.add(k.find("labels", key), fmt.Sprintf("%s=%s is not a valid Kubernetes label", quote(key), quote(value)), "write KEY: VALUE")
 		}
 	}
 	for i, text := range g.Taints {
@@ -159,7 +159,7 @@ func (p Pool) checkGroup(f *faults, n *node) {
 		at := k.find("taints", strconv.Itoa(i))
 		switch {
 		case !nodeLabel.MatchString(t.Key) || !nodeLabelValue.MatchString(t.Value) || !slices.Contains(effects, t.Effect):
-			f.add(at, quote(string(text))+" is not a taint", "write KEY=VALUE:NoSchedule")
+			f.add(at, quote(string(text))+" is not a valid taint", "write KEY=VALUE:NoSchedule")
 		case strings.HasPrefix(t.Key, drover.StartupTaint):
 			f.add(at, "only Drover sets and removes the startup taint", "leave it out")
 		}

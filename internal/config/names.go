@@ -28,10 +28,10 @@ func CheckFleet(name string) error {
 func CheckName(name string) error {
 	switch {
 	case !plainName.MatchString(name):
-		return drover.Errorf(drover.KindInvalid, "%s cannot be a name", quote(name)).
+		return drover.Errorf(drover.KindInvalid, "%s is not a valid name", quote(name)).
 			WithHint("use 1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit")
 	case likeElement.MatchString(name):
-		return drover.Errorf(drover.KindInvalid, "%s cannot be a name: the logs of an array's elements have such names", quote(name)).
+		return drover.Errorf(drover.KindInvalid, "%s is not a valid name: array elements' logs have names like this", quote(name)).
 			WithHint("end it with something other than a dot and digits")
 	case name == "logs":
 		return drover.Errorf(drover.KindInvalid, "the name \"logs\" is reserved: a batch's logs are kept under it")

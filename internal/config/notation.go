@@ -124,7 +124,7 @@ func ParseSize(text string) (drover.Bytes, error) {
 	switch unit[1:] {
 	case "", "B", "I", "IB":
 		if one, _ := drover.ParseBytes("1" + letters); one > 0 && !strings.Contains(number, ".") {
-			return 0, drover.Errorf(drover.KindInvalid, "%s is too large for a size", quote(text))
+			return 0, drover.Errorf(drover.KindInvalid, "the size %s is too large", quote(text))
 		}
 		return 0, wrong.WithHint("write %s%si (binary) or %s%s (decimal)", number, unit[:1], number, unit[:1])
 	}

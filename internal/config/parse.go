@@ -36,7 +36,7 @@ func parseEither(data []byte, f *faults) *node {
 		return parseJSON(data, f)
 	}
 	if len(data) > maxSentYAML {
-		f.add(&node{}, "more than 256 KiB of YAML", "send it as JSON, which may have 8 MiB; drover submit does")
+		f.add(&node{}, "the YAML is larger than 256 KiB", "send it as JSON, which may be up to 8 MiB, as drover submit does")
 		return nil
 	}
 	return parseWithin(data, maxSentTokens, f)
@@ -75,7 +75,7 @@ func parseWithin(data []byte, tokens int, f *faults) (root *node) {
 		return nil
 	}
 	if line := blankRun(data); line > 0 {
-		f.addf(&node{line: line, column: 1}, "more than %d lines in a row are blank", maxBlank)
+		f.addf(&node{line: line, column: 1}, "there are more than %d blank lines in a row", maxBlank)
 		return nil
 	}
 	// The YAML parser is a dependency: if it panics, the file is reported as bad and the program goes on.

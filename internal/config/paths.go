@@ -59,7 +59,7 @@ func (f *FileText) decode(d *decoder, n *node) {
 	case len(text) > maxFileText:
 		d.addf(n, "%s is larger than 1 MiB", f.Path)
 	case !utf8.Valid(text):
-		d.addf(n, "%s is not text", f.Path)
+		d.addf(n, "%s is not UTF-8 text", f.Path)
 	default:
 		f.Text = string(text)
 	}
@@ -176,7 +176,7 @@ func (c *Config) checkScripts(f *faults, root *node, h Hooks) {
 		case err != nil:
 			f.addf(n, "%s: %v", path, reason(err))
 		case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
-			f.add(n, path+" is not a program", "chmod +x "+path)
+			f.add(n, path+" is not an executable file", "chmod +x "+path)
 		}
 	}
 }

@@ -21,20 +21,20 @@ type Pool struct {
 	Size          *int              `yaml:"size" min:"0" max:"100000" doc:"exactly this many instances; one of size, floor and spare is required"`
 	Floor         *int              `yaml:"floor" min:"0" max:"100000" doc:"at least this many instances; Drover may rent more for jobs"`
 	Spare         *int              `yaml:"spare" min:"0" max:"100000" doc:"this many idle instances beyond those in use"`
-	Ratio         Percent           `yaml:"ratio" doc:"for a spare pool: at least this share of the instances that run jobs, such as 10%"`
-	Schedule      []Scheduled       `yaml:"schedule" doc:"other numbers at certain times; each holds until the next"`
+	Ratio         Percent           `yaml:"ratio" doc:"for a spare pool: the minimum number of idle instances as a share of those that run jobs, such as 10%"`
+	Schedule      []Scheduled       `yaml:"schedule" doc:"other values at certain times; each applies until the next"`
 	Max           int               `yaml:"max" min:"1" max:"100000" doc:"for a floor or spare pool: at most this many"`
 	Stopped       int               `yaml:"stopped" min:"0" max:"10000" doc:"keep this many more instances stopped, to be started before others are rented; on demand only"`
 	Clouds        []string          `yaml:"clouds" doc:"the clouds it may use; default: all"`
-	Zones         []string          `yaml:"zones" doc:"the zones it may use, each as ZONE or CLOUD/ZONE; default: all of its clouds"`
+	Zones         []string          `yaml:"zones" doc:"the zones it may use, each as ZONE or CLOUD/ZONE; default: all zones of its clouds"`
 	Type          string            `yaml:"type" doc:"its instance type"`
-	Types         []string          `yaml:"types" doc:"its instance types, if there are several; default: any with the resources"`
+	Types         []string          `yaml:"types" doc:"its instance types, if there are several; default: any that meets resources"`
 	Resources     PoolResources     `yaml:"resources" doc:"the minimum for each instance"`
 	Market        drover.Market     `yaml:"market" doc:"on_demand (default) or spot"`
 	Mix           drover.Mix        `yaml:"mix" doc:"instead of market: at least this many on demand, and the rest wherever it is cheapest"`
-	Spread        drover.PoolSpread `yaml:"spread" doc:"balanced: a new instance goes to the zone with the fewest; cheapest: wherever it is cheapest"`
+	Spread        drover.PoolSpread `yaml:"spread" doc:"balanced: a new instance goes to the zone with the fewest instances; cheapest: to the cheapest zone"`
 	Cooldown      time.Duration     `yaml:"exhaustion_cooldown" doc:"how long to avoid a zone that has run out of capacity"`
-	Rebalance     bool              `yaml:"rebalance" doc:"true: replace instances to restore the balance of zones; otherwise only new ones restore it"`
+	Rebalance     bool              `yaml:"rebalance" doc:"true: replace instances to restore the balance between zones; false: only place new ones accordingly"`
 	Replace       Replace           `yaml:"replace" doc:"how instances are replaced when a change makes them outdated"`
 	Disk          drover.Bytes      `yaml:"disk" doc:"size of the root volume; default: its cloud's"`
 	Image         Images            `yaml:"image" json:",omitempty" doc:"what its instances boot from, instead of their cloud's image"`
@@ -42,8 +42,8 @@ type Pool struct {
 	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"an instance that does not hear from a controller for this long powers itself off; 0: never"`
 	Login         drover.PoolLogin  `yaml:"login" doc:"ssh: an instance is ready when its boot probe passes; none: Drover never logs in, and an instance is ready as soon as its cloud reports it as running"`
 	BootProbe     string            `yaml:"boot_probe" json:",omitempty" doc:"a shell command that exits 0 when an instance is ready; default: instances.boot_probe"`
-	Health        *Health           `yaml:"health" json:",omitempty" doc:"a check of each instance, made by the controller; default: none"`
-	Jobs          *bool             `yaml:"jobs" doc:"whether jobs may use its idle instances; default: those of a floor or spare pool"`
+	Health        *Health           `yaml:"health" json:",omitempty" doc:"a health check that the controller runs on each instance; default: none"`
+	Jobs          *bool             `yaml:"jobs" doc:"whether jobs may use its idle instances; default: true for floor and spare pools"`
 	NamePrefix    string            `yaml:"name_prefix" doc:"the prefix of its instances' names in the cloud"`
 	Template      FileText          `yaml:"template" doc:"a file with an instance template, instead of its cloud's"`
 	CloudInit     FileText          `yaml:"cloud_init" doc:"a file for the first boot, in addition to its cloud's cloud_init: #cloud-config or a script"`
@@ -61,8 +61,8 @@ type PoolResources struct {
 
 // Replace is how a pool's outdated instances are replaced.
 type Replace struct {
-	MaxUnavailable Portion `yaml:"max_unavailable" doc:"how many instances may be missing during a replacement: a number, or a share of the pool such as 10%"`
-	MaxSurge       Portion `yaml:"max_surge" doc:"how many surplus instances there may be during a replacement"`
+	MaxUnavailable Portion `yaml:"max_unavailable" doc:"how many instances may be unavailable during a replacement: a number, or a share of the pool, such as 10%"`
+	MaxSurge       Portion `yaml:"max_surge" doc:"how many extra instances may exist during a replacement"`
 }
 
 // Portion is a number of a pool's instances, or a percentage of them.
@@ -98,7 +98,7 @@ func (p *Portion) decode(d *decoder, n *node) {
 	}
 	count, err := strconv.ParseUint(n.text, 10, 17)
 	if err != nil {
-		d.add(n, quote(n.text)+" is not a number of instances", "write 1 or 10%")
+		d.add(n, quote(n.text)+" is not a number of instances", "write a number or a percentage, such as 1 or 10%")
 		return
 	}
 	*p = Portion{Count: int(count)}
@@ -202,7 +202,7 @@ func (c *Config) checkPools(f *faults) {
 			continue // already reported
 		}
 		if !fleetName.MatchString(p.Name) {
-			f.add(n, quote(p.Name)+" cannot be a pool's name", "use 1 to 32 letters, digits and dashes, beginning with a letter")
+			f.add(n, quote(p.Name)+" is not a valid pool name", "use 1 to 32 letters, digits and dashes, beginning with a letter")
 		}
 		p.checkKind(f, n)
 		c.checkPool(f, n, p)
@@ -237,7 +237,7 @@ func (p Pool) checkKind(f *faults, n *node) {
 	case p.Ratio > 0 && kind != drover.PoolSpare:
 		f.add(n.find("ratio"), "ratio is only for spare pools", "write spare: 0 to keep only as many idle instances as ratio demands")
 	case p.Max > 0 && kind == drover.PoolGroup:
-		f.add(n.find("max"), "the max of a node group belongs in its kubernetes:", "leave it out")
+		f.add(n.find("max"), "a node group's max belongs under kubernetes, not here", "leave it out")
 	case p.Max > 0 && kind == drover.PoolSize:
 		f.add(n.find("max"), "max is only for floor and spare pools; this one has a fixed size", "leave it out")
 	case p.Max > 0 && count > p.Max:
@@ -253,11 +253,11 @@ func (p Pool) checkWork(f *faults, n *node) {
 	kind, _ := p.Kind()
 	switch {
 	case p.Login == drover.LoginNone && p.Jobs != nil && *p.Jobs:
-		f.add(n.find("jobs"), "jobs cannot run on instances that Drover does not log in to", "leave out login: none, or jobs")
+		f.add(n.find("jobs"), "jobs cannot run on instances that Drover does not log in to", "leave out login: none or jobs: true")
 	case p.Login == drover.LoginNone && kind == drover.PoolSpare:
-		f.add(n.find("login"), "spare instances are for jobs, which cannot run where Drover does not log in", "write size: instead of spare:")
+		f.add(n.find("login"), "spare instances are for jobs, which need instances that Drover logs in to", "write size: instead of spare:")
 	case p.Jobs != nil && !*p.Jobs && kind == drover.PoolSpare:
-		f.add(n.find("jobs"), "spare instances are for jobs, but jobs: false keeps jobs away", "write size: instead of spare:, or leave out jobs")
+		f.add(n.find("jobs"), "spare instances are for jobs, but this pool has jobs: false", "write size: instead of spare:, or leave out jobs")
 	}
 }
 
@@ -267,7 +267,7 @@ func (p Pool) checkMarkets(f *faults, n *node) {
 		f.add(n.find("mix"), "market and mix are both given", "leave out market")
 	}
 	if p.NamePrefix != "" && !namePrefix.MatchString(p.NamePrefix) {
-		f.add(n.find("name_prefix"), quote(p.NamePrefix)+" cannot be the prefix of instance names", "use a lower-case letter, then up to 15 lower-case letters, digits and dashes")
+		f.add(n.find("name_prefix"), quote(p.NamePrefix)+" is not a valid name prefix", "use a lower-case letter, then up to 15 lower-case letters, digits and dashes")
 	}
 }
 
@@ -313,14 +313,14 @@ func (c *Config) checkPlaces(f *faults, n *node, p Pool) {
 	}
 	for i, zone := range p.Zones {
 		if all && !slices.Contains(zones, zone) {
-			f.addUnknown(n.find("zones", strconv.Itoa(i)), "no cloud in the pool has a zone "+quote(zone), zone, zones)
+			f.addUnknown(n.find("zones", strconv.Itoa(i)), "none of the pool's clouds has a zone "+quote(zone), zone, zones)
 		}
 	}
 	c.checkSchedule(f, n, p, most)
 	if kind, count := p.Kind(); count > most {
-		f.add(n.find(string(kind)), fmt.Sprintf("%d instances exceed the max_instances of its clouds, %d", count, most), "raise max_instances")
+		f.add(n.find(string(kind)), fmt.Sprintf("%d instances exceed the total max_instances of the pool's clouds, %d", count, most), "raise max_instances")
 	} else if count+p.Stopped > most {
-		f.add(n.find("stopped"), fmt.Sprintf("%d instances, %d of them stopped, exceed the max_instances of its clouds, %d", count+p.Stopped, p.Stopped, most), "raise max_instances")
+		f.add(n.find("stopped"), fmt.Sprintf("%d instances, %d of them stopped, exceed the total max_instances of the pool's clouds, %d", count+p.Stopped, p.Stopped, most), "raise max_instances")
 	}
 }
 
@@ -366,7 +366,7 @@ func (c *Config) checkPoolLife(f *faults, n *node, p Pool) {
 	at := n.find("orphan_timeout")
 	switch probe := c.Instances.ProbeTimeout; {
 	case p.OrphanTimeout != 0 && p.Login == drover.LoginNone:
-		f.add(at, "an instance that Drover does not log in to never hears from a controller and would power itself off", "leave it out")
+		f.add(at, "with orphan_timeout, an instance that Drover does not log in to would always power itself off", "leave it out")
 	case p.OrphanTimeout != 0 && p.OrphanTimeout <= probe:
 		f.addf(at, "orphan_timeout (%v) must be longer than probe_timeout (%v), or 0 for never", p.OrphanTimeout, probe)
 	}

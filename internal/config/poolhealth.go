@@ -13,11 +13,11 @@ import (
 
 // Health is how the controller checks a pool's instances. Without TCP and HTTP it does not check them.
 type Health struct {
-	TCP      int           `yaml:"tcp" min:"1" max:"65535" doc:"it passes when this port accepts a connection"`
-	HTTP     HTTPCheck     `yaml:"http" doc:"it passes when this port answers a GET of this path with a status from 200 to 399, such as :80/healthz"`
+	TCP      int           `yaml:"tcp" min:"1" max:"65535" doc:"the check passes when this port accepts a connection"`
+	HTTP     HTTPCheck     `yaml:"http" doc:"port and path, such as :80/healthz; the check passes when a GET returns a status from 200 to 399"`
 	Interval time.Duration `yaml:"interval" doc:"how often to check"`
 	Timeout  time.Duration `yaml:"timeout" doc:"how long a check may take; default: 5s, at most interval"`
-	Failures int           `yaml:"failures" min:"1" max:"100" doc:"after this many failures in a row an instance is replaced"`
+	Failures int           `yaml:"failures" min:"1" max:"100" doc:"replace an instance after this many failures in a row"`
 	Within   time.Duration `yaml:"boot_timeout" doc:"a new instance must pass within this time after its boot; default: instances.boot_timeout"`
 }
 
@@ -32,7 +32,7 @@ func (c *HTTPCheck) decode(d *decoder, n *node) {
 		return
 	}
 	if port, path := HTTPCheck(n.text).parts(); port == 0 || strings.ContainsAny(path, " #\x00\r\n") {
-		d.add(n, quote(n.text)+" is not a port with a path", "write :80/ or :8080/healthz")
+		d.add(n, quote(n.text)+" is not in the form :PORT/PATH", "write :80/ or :8080/healthz")
 		return
 	}
 	*c = HTTPCheck(n.text)

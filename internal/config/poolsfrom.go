@@ -8,7 +8,7 @@ import (
 
 // PoolsFrom is where to find the description of a pool that is not in the file.
 type PoolsFrom struct {
-	Cloud     string `yaml:"cloud,required" doc:"the cloud that has the attribute, which is read each time the cloud is listed"`
+	Cloud     string `yaml:"cloud,required" doc:"the cloud that has the attribute, which is read each time the cloud's instances are listed"`
 	Attribute string `yaml:"attribute" doc:"the attribute's name; default: prevmtable; the environment variable PREVMTABLE_ATTRIBUTE overrides it"`
 }
 

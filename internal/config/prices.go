@@ -19,7 +19,7 @@ const priceInterval = 15 * time.Minute
 type Prices struct {
 	Discount Percent       `yaml:"discount" doc:"a discount on the list prices, such as 12%"`
 	Reserved []Reservation `yaml:"reserved" doc:"reservations: this many on-demand instances of a type have their own price"`
-	Period   time.Duration `yaml:"billing_period" doc:"each started period, of at most 1h, is billed in full; idle instances stay until it ends, but no longer than idle_timeout; 0: the driver's period, usually a second"`
+	Period   time.Duration `yaml:"billing_period" doc:"each period (at most 1h) that has begun is billed in full; idle instances stay until it ends, but no longer than idle_timeout; 0: the driver's period, usually a second"`
 	Interval time.Duration `yaml:"interval" doc:"how often to ask the cloud for types and prices"`
 }
 
@@ -30,7 +30,7 @@ func (p *Prices) Default() { *p = Prices{Interval: priceInterval} }
 type Reservation struct {
 	Type  string       `yaml:"type,required" doc:"the instance type"`
 	Count int          `yaml:"count,required" min:"1" max:"100000" doc:"how many instances have this price; others cost the list price"`
-	Price drover.Money `yaml:"price,required" doc:"the price of each per hour"`
+	Price drover.Money `yaml:"price,required" doc:"the hourly price of each"`
 }
 
 // Percent is a part of a whole, less than the whole, in hundredths of a percent.
@@ -83,7 +83,7 @@ func checkPrices(f *faults, n *node, p Prices) {
 	for i, r := range p.Reserved {
 		at := n.find("reserved", strconv.Itoa(i), "type")
 		if seen[r.Type] && r.Type != "" {
-			f.add(at, fmt.Sprintf("%s is reserved twice", quote(r.Type)), "write one entry, with both counts added")
+			f.add(at, fmt.Sprintf("%s is reserved twice", quote(r.Type)), "write one entry with the sum of both counts")
 		}
 		seen[r.Type] = true
 	}

@@ -15,7 +15,7 @@ import (
 // Scheduled gives a pool another number at certain times.
 type Scheduled struct {
 	Cron     Cron     `yaml:"cron,required" doc:"the times, as in a crontab: minute, hour, day of the month, month, day of the week"`
-	TimeZone TimeZone `yaml:"time_zone" doc:"in this time zone, such as Europe/Berlin; default: UTC"`
+	TimeZone TimeZone `yaml:"time_zone" doc:"the time zone, such as Europe/Berlin; default: UTC"`
 	To       int      `yaml:"to,required" min:"0" max:"100000" doc:"the pool's size, floor or spare from then on"`
 }
 
@@ -31,7 +31,7 @@ func (c *Cron) decode(d *decoder, n *node) {
 	}
 	_, err := cronFields.Parse(n.text)
 	if err != nil || strings.Contains(n.text, "TZ=") {
-		d.add(n, quote(n.text)+" is not a crontab time", `write "0 8 * * mon-fri" for eight o'clock on working days`)
+		d.add(n, quote(n.text)+" is not a valid cron expression", `write "0 8 * * mon-fri" for eight o'clock on working days`)
 		return
 	}
 	*c = Cron(n.text)
@@ -141,7 +141,7 @@ func (c *Config) checkSchedule(f *faults, n *node, p Pool, most int) {
 		case p.Max > 0 && s.To > p.Max:
 			f.addf(at, "%d is more than max (%d)", s.To, p.Max)
 		case s.To > most:
-			f.add(at, strconv.Itoa(s.To)+" instances exceed the max_instances of its clouds, "+strconv.Itoa(most), "raise max_instances")
+			f.add(at, strconv.Itoa(s.To)+" instances exceed the total max_instances of the pool's clouds, "+strconv.Itoa(most), "raise max_instances")
 		}
 	}
 }

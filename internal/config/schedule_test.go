@@ -50,11 +50,11 @@ pools:
 
 func TestScheduleFaults(t *testing.T) {
 	for entry, want := range map[string]string{
-		`{cron: "@every 5m", to: 1}`:                             "is not a crontab time",
-		`{cron: "TZ=UTC 0 8 * * *", to: 1}`:                      "is not a crontab time",
-		`{cron: "0 25 * * *", to: 1}`:                            "is not a crontab time",
+		`{cron: "@every 5m", to: 1}`:                             "is not a valid cron expression",
+		`{cron: "TZ=UTC 0 8 * * *", to: 1}`:                      "is not a valid cron expression",
+		`{cron: "0 25 * * *", to: 1}`:                            "is not a valid cron expression",
 		`{cron: "0 8 * * *", time_zone: Europe/Atlantis, to: 1}`: "there is no time zone",
-		`{cron: "0 8 * * *", to: 11}`:                            "exceed the max_instances",
+		`{cron: "0 8 * * *", to: 11}`:                            "exceed the total max_instances",
 		`{cron: "0 8 * * *"}`:                                    "to is missing",
 	} {
 		_, err := Parse("t", []byte("version: 1\nclouds: {here: {driver: local}}\npools: {web: {size: 1, schedule: ["+entry+"]}}\n"), "")

@@ -30,7 +30,7 @@ func BatchSchema() ([]byte, error) {
 // which the driver decodes its own keys; a driver without one may have any keys.
 func Schema(drivers map[string]any) ([]byte, error) {
 	s := schemaOf(reflect.TypeFor[configFile]())
-	s.Schema, s.Title = dialect, "a configuration of Drover"
+	s.Schema, s.Title = dialect, "a Drover configuration"
 	s.Properties["clouds"].AdditionalProperties = cloudSchema(drivers)
 	s.Properties["clouds"].MinProperties = new(1)
 	return json.MarshalIndent(s, "", "  ")

@@ -26,25 +26,25 @@ type configFile struct {
 	Budget     Budgets              `yaml:"budget" doc:"spending limits per hour, day and month"`
 	Pools      map[string]Pool      `yaml:"pools" doc:"instances to keep whether there are jobs or not; you choose the names"`
 	PoolsFrom  PoolsFrom            `yaml:"pools_from" doc:"another pool, described by an attribute of a cloud in prevmtable's format"`
-	Instances  Instances            `yaml:"instances" doc:"lifecycle settings of instances"`
+	Instances  Instances            `yaml:"instances" doc:"lifecycle settings for instances"`
 	Jobs       Jobs                 `yaml:"jobs" doc:"settings for all jobs"`
 	Auth       Auth                 `yaml:"auth" doc:"what tokens may see"`
 	Limits     drover.UserLimits    `yaml:"limits" doc:"limits for each user of drover serve"`
 	Hooks      Hooks                `yaml:"hooks" doc:"programs to run, or URLs to post to, when something happens to an instance"`
-	Results    Results              `yaml:"results" doc:"what happens to logs and outputs of jobs under drover serve"`
-	Kubernetes Kubernetes           `yaml:"kubernetes" doc:"the cluster of the node groups"`
+	Results    Results              `yaml:"results" doc:"what happens to jobs' logs and outputs under drover serve"`
+	Kubernetes Kubernetes           `yaml:"kubernetes" doc:"the Kubernetes cluster that the node groups join"`
 	Notify     Notify               `yaml:"notify" doc:"settings for the messages that batches request"`
 }
 
 // Results is what happens to results.
 type Results struct {
-	Keep time.Duration `yaml:"keep" doc:"delete them this long after their job ends; 0: never"`
+	Keep time.Duration `yaml:"keep" doc:"delete logs and outputs this long after their job ends; 0: never"`
 }
 
 // Notify has the settings of messages about batches.
 type Notify struct {
-	Secret drover.Secret `yaml:"secret" doc:"signs the messages"`
-	Allow  []string      `yaml:"allow" doc:"hosts with non-public addresses that may be called"`
+	Secret drover.Secret `yaml:"secret" doc:"the secret that signs the messages"`
+	Allow  []string      `yaml:"allow" doc:"hosts with non-public addresses that may receive messages"`
 }
 
 // check rejects invalid hosts.
@@ -90,7 +90,7 @@ type Jobs struct {
 
 // Auth is what the holders of tokens may see.
 type Auth struct {
-	Shared bool `yaml:"shared" doc:"every token can read all users' logs, outputs, labels and commands; default: view and submit can read only their own user's"`
+	Shared bool `yaml:"shared" doc:"true: every token can read all users' logs, outputs, labels and commands; default: view and submit tokens can read only their own user's"`
 }
 
 // Spread limits how much of the fleet may be of one kind.
@@ -100,7 +100,7 @@ type Spread struct {
 
 // OnOOM is what happens when a job ran out of memory.
 type OnOOM struct {
-	Grow Growth `yaml:"grow" doc:"retry it with this many times the memory, such as 2 or 1.5, while a configured type has it"`
+	Grow Growth `yaml:"grow" doc:"retry the job with this many times the memory, such as 2 or 1.5, as long as a configured type has enough"`
 }
 
 // Growth is the factor for the retry, in thousandths; 0: no retry.
@@ -138,10 +138,10 @@ type Common struct {
 	ListInterval time.Duration `yaml:"list_interval" doc:"how often to list the cloud's instances"`
 	Image        Images        `yaml:"image" doc:"what instances boot from: an image's id or name, with * for any text (the newest match is used); or one for each architecture"`
 	Disk         drover.Bytes  `yaml:"disk" doc:"size of the root volume, unless a job needs more"`
-	Template     FileText      `yaml:"template" doc:"a file with an instance template in the driver's own format; {fleet} {pool} {name} {zone} {project} in it are filled in"`
+	Template     FileText      `yaml:"template" doc:"a file with an instance template in the driver's own format; Drover fills in {fleet} {pool} {name} {zone} {project}"`
 	CloudInit    FileText      `yaml:"cloud_init" doc:"a file with #cloud-config or a script that runs after Drover's own part of cloud-init; it has the same placeholders as template"`
 	SSH          SSH           `yaml:"ssh" doc:"how to reach instances"`
-	RunnerDir    string        `yaml:"runner_dir" doc:"the folder of the runner and its attempts on an instance"`
+	RunnerDir    string        `yaml:"runner_dir" doc:"the folder on an instance for the runner and its attempts"`
 	Types        TypeFilter    `yaml:"types" doc:"which of the cloud's instance types to use"`
 	Prices       Prices        `yaml:"prices" doc:"what you pay, if it differs from the cloud's list prices"`
 }
@@ -217,11 +217,11 @@ func (f TypeFilter) Refuses(name string, price drover.Money) string {
 // Instances is the life of an instance, from its boot to its end.
 type Instances struct {
 	BootProbe        string         `yaml:"boot_probe" doc:"a shell command that exits 0 when the instance is ready"`
-	BootTimeout      time.Duration  `yaml:"boot_timeout" doc:"an instance that is not ready within this time is broken"`
+	BootTimeout      time.Duration  `yaml:"boot_timeout" doc:"an instance that is not ready within this time counts as broken"`
 	ProbeInterval    time.Duration  `yaml:"probe_interval" doc:"how often to check that an instance answers"`
 	ProbeDeadline    time.Duration  `yaml:"probe_deadline" doc:"how long to wait for its answer; default: half of probe_interval, at most 5s"`
-	ProbeTimeout     time.Duration  `yaml:"probe_timeout" doc:"an instance that is silent for this long is broken"`
-	PartitionTimeout time.Duration  `yaml:"partition_timeout" doc:"if all of a cloud's instances are silent, wait this long before giving them up; 0: until one answers"`
+	ProbeTimeout     time.Duration  `yaml:"probe_timeout" doc:"an instance that is silent for this long counts as broken"`
+	PartitionTimeout time.Duration  `yaml:"partition_timeout" doc:"if all of a cloud's instances are silent, wait this long before giving up on them; 0: until one answers"`
 	IdleTimeout      time.Duration  `yaml:"idle_timeout" doc:"destroy an instance that has been idle for this long, or earlier if keeping it does not save money"`
 	TermTimeout      time.Duration  `yaml:"term_timeout" doc:"the time from the first SIGTERM to SIGKILL"`
 	ShutdownTimeout  time.Duration  `yaml:"shutdown_timeout" doc:"how often to repeat a destroy request until the cloud no longer lists the instance"`

@@ -26,7 +26,7 @@ type submissionFile struct {
 // submittedJob is a job of a submission.
 type submittedJob struct {
 	jobFile
-	Files []fileEntry `yaml:"files" doc:"the files of the inputs' paths; their contents are uploaded first, by hash"`
+	Files []fileEntry `yaml:"files" doc:"the files at the inputs' paths; their contents are uploaded first, by hash"`
 }
 
 // fileEntry is one file of a job's inputs.
@@ -96,7 +96,7 @@ func (c *checker) files(j submittedJob, n *node) {
 	list := n.get("files")
 	switch {
 	case len(under) > 0 && list == nil:
-		c.add(n.find("inputs"), "the files of the inputs with paths are not listed", "list them in files: [{path, mode, size, hash}], and upload the files first")
+		c.add(n.find("inputs"), "some inputs are paths, but their files are not listed", "list them in files: [{path, mode, size, hash}], and upload the files first")
 	case len(under) == 0 && list != nil:
 		c.addf(list, "files are listed, but no input is a path")
 	}
@@ -110,7 +110,7 @@ func (c *checker) files(j submittedJob, n *node) {
 	c.apart(taken, list)
 	for _, f := range j.Foreach {
 		if list != nil && !taken[f.name] {
-			c.addf(n.find("foreach"), "%s is not among the files", quote(f.name))
+			c.addf(n.find("foreach"), "%s is not listed in files", quote(f.name))
 		}
 	}
 }
@@ -161,6 +161,6 @@ func (c *checker) file(f fileEntry, at *node, under, taken map[string]bool) {
 		c.add(at.find("mode"), fmt.Sprintf("%d has bits other than permission bits", f.Mode), "write the mode in decimal: 420 for rw-r--r--, 493 for rwxr-xr-x")
 	}
 	if !hash.MatchString(f.Hash) && at.get("hash") != nil {
-		c.addf(at.find("hash"), "%s is not a SHA-256 in hex", quote(f.Hash))
+		c.addf(at.find("hash"), "%s is not a SHA-256 hash in hex", quote(f.Hash))
 	}
 }

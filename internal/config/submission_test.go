@@ -174,7 +174,7 @@ func TestSubmissionsWithFaults(t *testing.T) {
 		{"a key twice", `{"name": "a", "name": "b"}`, `body:1:15: name is given twice, first on line 1`},
 		{"no name", `{"jobs": [{"name": "b", "command": ["x"]}]}`, "body:1:1: name is missing"},
 		{"lists in lists", strings.Repeat("[", 100) + strings.Repeat("]", 100), "body:1:33: nested too deeply"},
-		{"an input that is not said", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}]}]", "body:2:40: the files of the inputs with paths are not listed"},
+		{"an input that is not said", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}]}]", "body:2:40: some inputs are paths, but their files are not listed"},
 		{"files of nothing", "name: a\njobs: [{name: b, command: [x], files: []}]", "body:2:39: files are listed, but no input is a path"},
 		{"10,000 labels, which each of 1,000 elements would show", labels(10_000, 1), "body:1:50: a job may have at most 64 labels, not 10000"},
 		{"a label of 257 bytes", labels(1, 257), "the value of a label must be one line of at most 256 bytes"},
@@ -182,7 +182,7 @@ func TestSubmissionsWithFaults(t *testing.T) {
 		{"a file outside", file("../x", 420, zeros), "is not a plain path within the working folder"},
 		{"a file under no input", file("y/z", 420, zeros), `"y/z" is not under the name of an input`},
 		{"a mode in octal", file("x", 33188, zeros), "33188 has bits other than permission bits"},
-		{"a hash that is none", file("x", 420, "abc"), `"abc" is not a SHA-256 in hex`},
+		{"a hash that is none", file("x", 420, "abc"), `"abc" is not a SHA-256 hash in hex`},
 		{"a file that is a folder", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}], files: [{path: x/y, mode: 1, size: 1, hash: " + zeros + "}, {path: x, mode: 1, size: 1, hash: " + zeros + "}]}]",
 			`"x" is listed as a file and as a folder with "x/y" in it`},
 	} {

@@ -105,7 +105,7 @@ pools:
     spare: 1
     type: m5.large
     market: on_demand
-`, []string{"the cloud is not given"}},
+`, []string{"the file names no cloud"}},
 		{"kip's provider.yaml", "kip", "cloud: {aws: {region: eu-west-1}}\ncells: {standbyCells: [{instanceType: t3.nano, count: 1}]}\n", `version: 1
 fleet: kip
 clouds:
@@ -135,7 +135,7 @@ pools:
     floor: 0
     max: 3
     type: p5.48xlarge
-`, []string{"big_ones: the pool is called big-ones", "the cloud is not given"}},
+`, []string{"big_ones: the pool is called big-ones", "the file names no cloud"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := configimport.Import(c.kind, []byte(c.in), true)
@@ -185,8 +185,8 @@ pools:
 			`prefix: "Web_"`:                      `Prefix: "Web_" is not allowed in every cloud`,
 			`hooks: {reborn: "x"}`:                "Hooks.reborn: unknown, and not converted",
 			`instance: {machineType: "f1-micro"}`: "machineType: types with shared vCPUs, such as f1-micro,",
-			`instance: {machineType: "n1-standard-1", disks: [{boot: true, autoDelete: false}]}`:   "disks: the boot disk was kept",
-			`instance: {machineType: "n1-standard-1", disks: [{boot: true, deviceName: "first"}]}`: "disks: deviceName of the boot disk is not converted",
+			`instance: {machineType: "n1-standard-1", disks: [{boot: true, autoDelete: false}]}`:   "disks: autoDelete was off",
+			`instance: {machineType: "n1-standard-1", disks: [{boot: true, deviceName: "first"}]}`: "disks: the boot disk's deviceName is not converted",
 		} {
 			whole := `{prefix: "a-", allowedZones: ["us-central1-b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}, ` + in + `}`
 			r, err := configimport.Import("prevmtable", []byte(whole), true)
@@ -223,21 +223,21 @@ func good(t *testing.T, r configimport.Result) {
 
 func TestWhatCannotBeImported(t *testing.T) {
 	for _, c := range []struct{ kind, in, want string }{
-		{"slurm", "", `"slurm" cannot be imported`},
+		{"slurm", "", `"slurm" is not a known format`},
 		{"prevmtable", "{a: 1\n b 2}", `line 2: a colon is missing after "b"`},
 		{"prevmtable", "{a: [1, 2", "line 1: a value is missing"},
 		{"prevmtable", `{a: "x`, "line 1: a string is not terminated"},
 		{"prevmtable", "{a: x}", `line 1: "x" is not a value`},
 		{"prevmtable", "{} {}", "line 1: there is extra text after the document"},
 		{"prevmtable", strings.Repeat("[", 1000), "line 1: values are nested too deeply"},
-		{"prevmtable", "{targetVMCount: 1}", "AllowedZones is missing, so it is unknown where instances may be created"},
+		{"prevmtable", "{targetVMCount: 1}", "AllowedZones is missing, so Drover cannot tell where it may create instances"},
 		{"prevmtable", `{allowedZones: ["us-central1-b"]}`, "TargetVMCount is missing, or is not a valid number of instances"},
 		{"prevmtable", `{allowedZones: ["us-central1-b"], targetVMCount: 1}`, "Instance.machineType is missing"},
 		{"prevmtable", `{allowedZones: ["b"], targetVMCount: 1, instance: {machineType: "n1-standard-1"}}`, `AllowedZones: "b" is not a GCE zone`},
 		{"kip", "[]", "there are no standby cells"},
 		{"kip", "- {count: 1}", "standby cell 1 has no instanceType"},
-		{"groups", "1:2:a", `line 1: "1:2:a" is not min:max:type:name`},
-		{"groups", "3:2:a:b", `line 1: "3:2:a:b" must have a type and the numbers min and max, with max at least 1 and not below min`},
+		{"groups", "1:2:a", `line 1: "1:2:a" is not in the form min:max:type:name`},
+		{"groups", "3:2:a:b", `line 1: "3:2:a:b" must have a type and the numbers min and max, with max at least 1 and at least min`},
 		{"groups", "1:2:a:b\n1:2:a:b", "line 2: there is already a group b"},
 		{"groups", "", "there are no groups"},
 	} {

@@ -109,7 +109,7 @@ func (p *Prevmtable) notef(format string, args ...any) {
 func (p *Prevmtable) read(old fields) error {
 	rest, cooldown := old.take("SecondsToRest"), old.take("SecondsForExhaustion")
 	if p.Zones = old.texts("AllowedZones"); len(p.Zones) == 0 {
-		return drover.Errorf(drover.KindInvalid, "AllowedZones is missing, so it is unknown where instances may be created")
+		return drover.Errorf(drover.KindInvalid, "AllowedZones is missing, so Drover cannot tell where it may create instances")
 	}
 	count, is := old.take("TargetVMCount").(float64)
 	if p.Count = int(count); !is || p.Count < 0 {
@@ -217,13 +217,13 @@ func (p *Prevmtable) bootDisk(in fields) {
 // bootRest notes the boot disk's other settings. Drover's boot disk is writable and is deleted with its instance.
 func (p *Prevmtable) bootRest(disk, params fields) {
 	if autoDelete, is := disk.take("autoDelete").(bool); is && !autoDelete {
-		p.notef("disks: the boot disk was kept, but Drover deletes it with its instance")
+		p.notef("disks: autoDelete was off, but Drover deletes the boot disk with its instance")
 	}
 	disk.take("mode")
 	disk.take("type")
 	maps.Copy(disk, params)
 	for _, key := range slices.Sorted(maps.Keys(disk)) {
-		p.notef("disks: %s of the boot disk is not converted", key)
+		p.notef("disks: the boot disk's %s is not converted", key)
 	}
 }
 
@@ -335,7 +335,7 @@ func (w *writer) pool(p Prevmtable) yaml.MapSlice {
 	if p.Startup != "" && w.file(initFile, p.Startup, "startup-script") {
 		all = append(all, pair("cloud_init", "./"+initFile))
 	}
-	if p.Template != "" && w.file(templateFile, p.Template, "Instance: all but machineType, boot disk, scheduling and startup-script") {
+	if p.Template != "" && w.file(templateFile, p.Template, "Instance: everything except machineType, boot disk, scheduling and startup-script") {
 		all = append(all, pair("template", "./"+templateFile))
 	}
 	if len(p.Hooks) > 0 {

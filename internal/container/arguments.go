@@ -86,7 +86,7 @@ func mountValue(m Mount) (string, error) {
 func CheckEnv(env map[string]string) error {
 	for name := range env {
 		if !variable.MatchString(name) {
-			return fmt.Errorf("%q is not the name of a variable in a container", name)
+			return fmt.Errorf("%q is not a valid name for a container's environment variable", name)
 		}
 	}
 	return nil

@@ -30,13 +30,13 @@ func (e *ImageError) Error() string {
 	case NotFound:
 		return fmt.Sprintf("image %s does not exist: %s", e.Image, e.Text)
 	case NotAllowed:
-		return fmt.Sprintf("image %s is not accessible, at least without a login: %s", e.Image, e.Text)
+		return fmt.Sprintf("image %s is not accessible, at least not without a login: %s", e.Image, e.Text)
 	case WrongArch:
-		return fmt.Sprintf("image %s is not built for this instance's processor (resources: {arch: …} chooses another): %s", e.Image, e.Text)
+		return fmt.Sprintf("image %s is not built for this instance's architecture (choose another with resources: {arch: …}): %s", e.Image, e.Text)
 	case NoCommand:
-		return fmt.Sprintf("image %s has no command of its own: %s", e.Image, e.Text)
+		return fmt.Sprintf("image %s cannot run: %s", e.Image, e.Text)
 	case NoRuntime:
-		return fmt.Sprintf("image %s cannot be run, since the instance has no container runtime; install docker or podman in the image that it boots: %s", e.Image, e.Text)
+		return fmt.Sprintf("image %s cannot run: the instance has no container runtime; install docker or podman in its boot image: %s", e.Image, e.Text)
 	}
 	return fmt.Sprintf("image %s could not be fetched: %s", e.Image, e.Text)
 }

@@ -95,7 +95,7 @@ func (i *Images) dropLocked(ref string, f *fetch) {
 
 // get finds the image on the instance, or fetches it.
 func (i *Images) get(ctx context.Context, ref string) (Image, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, pullPatience, fmt.Errorf("it was not fetched within %v", pullPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, pullPatience, fmt.Errorf("the fetch took longer than %v", pullPatience))
 	defer cancel()
 	image, found, err := i.runtime.Image(ctx, ref)
 	if err == nil && found {

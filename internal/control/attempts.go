@@ -80,7 +80,7 @@ func (c *Controller) tryStart(ctx context.Context, f engine.Start) (late bool, e
 		Proof:   c.cfg.Key.AttemptProof(c.state.Nonce, l.name, f.Attempt),
 	}, files.open)
 	if err != nil && within.Err() != nil && ctx.Err() == nil && drover.AsError(err, drover.KindTransient).Kind == drover.KindTransient {
-		return true, drover.Errorf(drover.KindTransient, "it took longer than %v: %v", limit, err)
+		return true, drover.Errorf(drover.KindTransient, "starting the attempt took longer than %v: %v", limit, err)
 	}
 	return false, err
 }
@@ -276,7 +276,7 @@ func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in
 		return err
 	}
 	if in.named += size; in.named > wire.MaxLine { // too large for a message to an instance
-		return drover.Errorf(drover.KindInvalid, "with the outputs of job %s, it has too many inputs: their names take up %v, but the limit is %v", job, drover.Bytes(in.named), drover.Bytes(wire.MaxLine)).
+		return drover.Errorf(drover.KindInvalid, "with the outputs of job %s, there are too many inputs: their names take up %v, but the limit is %v", job, drover.Bytes(in.named), drover.Bytes(wire.MaxLine)).
 			WithHint("have each element produce one file, such as an archive")
 	}
 	outputs, err := c.cfg.Store.Outputs(ctx, number)

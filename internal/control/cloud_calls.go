@@ -200,7 +200,7 @@ func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
 	defer cancel()
 	in, ok := cl.find(f.ProviderID)
 	if !ok {
-		return drover.Errorf(drover.KindTransient, "instance %s has not been listed yet", f.Name)
+		return drover.Errorf(drover.KindTransient, "the cloud has not listed instance %s yet", f.Name)
 	}
 	tags := maps.Clone(in.Tags)
 	delete(tags, driver.TagIdle)

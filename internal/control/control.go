@@ -211,7 +211,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 
 // trust accepts possibly stale records at an operator's request.
 func trust(ctx context.Context, cfg Config, state *engine.State) error {
-	cfg.Log.Warn("the records are trusted, as requested: attempts that started after they were copied may start again", logkey.Note, state.StaleRecords.Text)
+	cfg.Log.Warn("trusting the records, as requested: attempts that started after the copy was made may start again", logkey.Note, state.StaleRecords.Text)
 	state.StaleRecords = nil
 	return cfg.Store.Commit(ctx, []engine.Write{{Current: true}})
 }

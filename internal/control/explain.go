@@ -54,7 +54,7 @@ func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drove
 	in, err := c.cfg.Store.Instance(ctx, c.now(), subject)
 	if err != nil {
 		return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %.80q", subject).
-			WithHint("drover offers lists what can be rented; CLOUD/ZONE/TYPE/MARKET selects an offering; fewer parts, or patterns, select several")
+			WithHint("drover offers lists what can be rented; CLOUD/ZONE/TYPE/MARKET selects an offering; omit parts or use patterns to select several")
 	}
 	x := drover.Explanation{Subject: in.Name, Reasons: []drover.Reason{}}
 	if in.Reason != nil {
@@ -70,7 +70,7 @@ func explainJob(job drover.Job) drover.Explanation {
 	case job.Reason != nil:
 		x.Reasons = append(x.Reasons, *job.Reason)
 	case x.Waiting:
-		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPlanning, Text: "it was submitted just now, and will be considered next"})
+		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPlanning, Text: "it was just submitted and will be considered next"})
 	case job.State == drover.JobSucceeded:
 		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonExit, Text: "it succeeded"})
 	}

@@ -176,7 +176,7 @@ func checkSteps(f drover.CostFilter, now drover.Time) error {
 	case f.Step < time.Second:
 		return drover.Errorf(drover.KindInvalid, "time steps of %v are too short", f.Step).WithHint("use steps of at least 1s")
 	case f.Since == 0:
-		return drover.Errorf(drover.KindInvalid, "time steps require a start time").WithHint("set since to a time")
+		return drover.Errorf(drover.KindInvalid, "time steps require a start time").WithHint("give a start time with since")
 	case until.Sub(f.Since) > f.Step*drover.MaxCostSteps:
 		return drover.Errorf(drover.KindInvalid, "time steps of %v would exceed the limit of %d steps", f.Step, drover.MaxCostSteps).WithHint("use longer steps or a shorter period")
 	}

@@ -40,7 +40,7 @@ func (c *Controller) commitWhenRoom(ctx context.Context, l *loop.Loop, try func(
 	if !errors.Is(err, store.ErrFull) {
 		return err
 	}
-	c.note(engine.Note{Level: engine.Warn, Text: "the controller decides, accepts and does nothing until there is free disk space: " + err.Error()})
+	c.note(engine.Note{Level: engine.Warn, Text: "the controller makes no decisions and accepts nothing new until there is free disk space: " + err.Error()})
 	c.full.why.Store(&drover.Reason{Code: drover.ReasonDiskFull, Text: err.Error(), Since: c.clock.now()})
 	defer c.full.why.Store(nil)
 	for wait := firstTry; errors.Is(err, store.ErrFull); wait = min(2*wait, lastTry) {

@@ -148,7 +148,7 @@ func (c *Controller) runRow(ctx context.Context, h store.Hook) {
 	}
 	done, err := c.cfg.Store.HookRun(ctx, h, failure, c.clock.now())
 	if err != nil {
-		c.cfg.Log.Error("a hook ran, but this cannot be recorded, so it will run again", logkey.Error, err)
+		c.cfg.Log.Error("a hook ran, but its run cannot be recorded, so it will run again", logkey.Error, err)
 	}
 	log := c.cfg.Log.With(logkey.Hook, string(h.Fire.Hook), logkey.Instance, h.Fire.Name)
 	switch {

@@ -35,7 +35,7 @@ func (c *Controller) runScript(ctx context.Context, h engine.HookRow, script str
 	log := c.cfg.Log.With(logkey.Hook, string(f.Hook), logkey.Instance, f.Name, logkey.Cloud, f.Cloud)
 	ctx, cancel := context.WithTimeout(ctx, engine.HookTime)
 	defer cancel()
-	err := runHook(ctx, script, c.hookEnv(h), func(line string) { log.Info("the hook says", logkey.Said, line) })
+	err := runHook(ctx, script, c.hookEnv(h), func(line string) { log.Info("hook output", logkey.Said, line) })
 	switch {
 	case ctx.Err() != nil:
 		log.Warn("the hook was stopped", logkey.Script, script, logkey.TookSeconds, engine.HookTime.Seconds())
@@ -82,7 +82,7 @@ func (c *Controller) sweepScripts() {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if err != nil {
-		c.cfg.Log.Warn("removing scripts of hooks", logkey.Error, err)
+		c.cfg.Log.Warn("removing hook scripts", logkey.Error, err)
 	}
 }
 
@@ -95,7 +95,7 @@ func (c *Controller) attribute(ctx context.Context, target string) (string, erro
 	}
 	from, can := driver.As[driver.Attributes](cl.Driver)
 	if !can {
-		return "", drover.Errorf(drover.KindUnsupported, "cloud %s has no attributes", cloud)
+		return "", drover.Errorf(drover.KindUnsupported, "cloud %s does not support attributes", cloud)
 	}
 	ctx, cancel := context.WithTimeout(ctx, engine.HookTime)
 	defer cancel()

@@ -232,7 +232,7 @@ func (c *Controller) SetPriority(ctx context.Context, id drover.JobID, priority 
 	case err != nil:
 		return job, err
 	case id.Index >= 0:
-		return job, drover.Errorf(drover.KindInvalid, "only a job has a priority, not its elements").WithHint("drover priority %d %d", id.Number, priority)
+		return job, drover.Errorf(drover.KindInvalid, "a priority applies to a whole job, not to an element").WithHint("drover priority %d %d", id.Number, priority)
 	case priority < 0 || priority > drover.MaxPriority:
 		return job, drover.Errorf(drover.KindInvalid, "priority %d is not between 0 and %d", priority, drover.MaxPriority)
 	case job.State.Final():

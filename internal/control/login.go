@@ -88,7 +88,7 @@ func (c identity) verify(ctx context.Context, key ssh.PublicKey, output []byte) 
 	case driver.HostKeysPlanted:
 		want, err := c.key.HostKey(c.name)
 		if err == nil && got != want.Fingerprint {
-			err = drover.Errorf(drover.KindHostKey, "Drover installed %s", want.Fingerprint)
+			err = drover.Errorf(drover.KindHostKey, "Drover installed host key %s", want.Fingerprint)
 		}
 		return err
 	case driver.HostKeysVerified:
@@ -101,7 +101,7 @@ func (c identity) verify(ctx context.Context, key ssh.PublicKey, output []byte) 
 		}
 		return nil
 	case driver.HostKeysSecret:
-		return drover.Errorf(drover.KindUnsupported, "an installed secret verifies it")
+		return drover.Errorf(drover.KindUnsupported, "its host key is verified by an installed secret")
 	}
 	return drover.Errorf(drover.KindHostKey, "its host key cannot be verified: the driver has no way to do so")
 }

@@ -41,7 +41,7 @@ func (c *Controller) tell(ctx context.Context, t store.Telling) {
 	done, err := c.cfg.Store.Told(ctx, t, failure, c.now())
 	switch {
 	case err != nil:
-		c.cfg.Log.Error("a message about a batch was sent, but this cannot be recorded", logkey.Error, err)
+		c.cfg.Log.Error("a message about a batch was sent, but cannot be recorded as sent", logkey.Error, err)
 	case failure != nil && done:
 		c.cfg.Log.Warn("a message about a batch could not be sent and will not be retried", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
 	case failure != nil:

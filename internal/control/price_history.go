@@ -29,7 +29,7 @@ func (c *Controller) priceHistory(ctx context.Context, cl *cloud, listed []drove
 	for _, in := range there[:min(len(there), mostPast)] {
 		points, err := historian.PriceHistory(ctx, in.Type.ProviderType, in.Zone, in.Market, in.PricedSince())
 		if err != nil {
-			c.cfg.Log.Warn("prices from the time without a controller cannot be read, so the last known price is used", logkey.Cloud, cl.Name, logkey.Error, err)
+			c.cfg.Log.Warn("prices from the time when no controller ran cannot be read, so the last known price is used", logkey.Cloud, cl.Name, logkey.Error, err)
 			return all
 		}
 		all = append(all, engine.Past{OfferingKey: keyOf(in), Prices: cl.asPaid(likeIt(in, listed), points)})

@@ -17,7 +17,7 @@ func (l *link) Log(line string) {
 	lines := append(l.c.said[l.id], line)
 	l.c.said[l.id] = lines[max(0, len(lines)-wire.LogLines):]
 	l.c.mu.Unlock()
-	l.c.cfg.Log.Debug("the runner says", logkey.Instance, l.name, logkey.Said, line)
+	l.c.cfg.Log.Debug("from the runner's log", logkey.Instance, l.name, logkey.Said, line)
 }
 
 // catchUp receives the lines that runners on the instance wrote while no controller was connected.

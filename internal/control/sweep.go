@@ -42,10 +42,10 @@ func (c *Controller) Sweep(ctx context.Context, life driver.FleetState) {
 		swept, err := driver.Reap(ctx, cl.own, c.cfg.Fleet, drover.TimeOf(time.Now()), life)
 		cancel()
 		for _, s := range swept {
-			c.cfg.Log.Info("a leftover of an instance was removed", logkey.Cloud, cl.Name, logkey.Note, s.Kind+" "+s.ID)
+			c.cfg.Log.Info("a resource left behind by an instance was removed", logkey.Cloud, cl.Name, logkey.Note, s.Kind+" "+s.ID)
 		}
 		if err != nil {
-			c.cfg.Log.Warn("leftovers of instances cannot be removed", logkey.Cloud, cl.Name, logkey.Error, err)
+			c.cfg.Log.Warn("resources left behind by instances cannot be removed", logkey.Cloud, cl.Name, logkey.Error, err)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (f Folder) cloudLeft(name string) (cloud config.Cloud, err error) {
 	}
 	var c *config.Config
 	if err == nil {
-		c, err = config.Parse(name+" as it was", []byte(kept.Text), kept.Folder)
+		c, err = config.Parse("the earlier configuration of cloud "+name, []byte(kept.Text), kept.Folder)
 	}
 	if err != nil {
 		return cloud, err

@@ -161,7 +161,7 @@ func (d *daemon) findLeft(ctx context.Context, records *store.Store, c *config.C
 		return nil, err
 	}
 	for _, cloud := range d.left {
-		d.Log.Warn("the cloud is no longer configured but still has instances, which drain", logkey.Cloud, cloud.Name)
+		d.Log.Warn("the cloud is no longer configured but still has instances, which are draining", logkey.Cloud, cloud.Name)
 	}
 	return d.left, nil
 }
@@ -265,7 +265,7 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 		case err := <-d.ended:
 			d.ended = nil
 			e := drover.AsError(err, drover.KindInternal)
-			return e.WithHint("%s; drover replay -c %s shows what led to it", cmp.Or(e.Hint, "nothing is lost: drover serve continues from its records"), d.File)
+			return e.WithHint("%s; drover replay -c %s shows what led to this", cmp.Or(e.Hint, "nothing is lost: drover serve continues from its records"), d.File)
 		case sig := <-signals:
 			switch {
 			case sig == syscall.SIGHUP:

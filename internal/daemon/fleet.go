@@ -284,7 +284,7 @@ func checkAttributes(c *config.Config, at string, hooks config.Hooks, clouds []c
 			continue
 		}
 		if _, can := driver.As[driver.Attributes](clouds[i].Driver); !can {
-			return c.Fault(at+"."+string(hook), "the driver of cloud "+name+" has no attributes", "write the path of a script")
+			return c.Fault(at+"."+string(hook), "the driver of cloud "+name+" does not support attributes", "write the path of a script")
 		}
 	}
 	return nil

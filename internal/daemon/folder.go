@@ -54,11 +54,11 @@ func (f Folder) File(name string) string { return filepath.Join(f.Path(), name) 
 // Make creates the folder if it is missing, and refuses one that others can enter.
 func (f Folder) Make() error {
 	if err := os.MkdirAll(f.Path(), 0o700); err != nil {
-		return fmt.Errorf("creating the daemon's folder: %w", err)
+		return fmt.Errorf("creating the controller's folder: %w", err)
 	}
 	info, err := os.Stat(f.Path())
 	if err != nil {
-		return fmt.Errorf("creating the daemon's folder: %w", err)
+		return fmt.Errorf("creating the controller's folder: %w", err)
 	}
 	return refuseOpen(f.Path(), info)
 }
@@ -87,7 +87,7 @@ func (f Folder) MakeToken() (drover.Secret, error) {
 // Announce records where the daemon listens, for a configuration that lets the host choose a port.
 func (f Folder) Announce(address string) error {
 	if err := KeepFile(f.File("address"), []byte(address+"\n")); err != nil {
-		return fmt.Errorf("recording the address: %w", err)
+		return fmt.Errorf("recording the controller's address: %w", err)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (f Folder) orFull(err error) error {
 	for _, folder := range []string{f.Path(), filepath.Dir(f.DB())} {
 		if IsFull(err) || IsFull(tryRoom(folder)) {
 			return drover.Errorf(drover.KindTransient, "the disk that holds %s is full: %v", folder, err).
-				WithHint("free space there, then start the controller again; nothing was changed")
+				WithHint("free up space there, then start the controller again; nothing was changed")
 		}
 	}
 	return err

@@ -58,7 +58,7 @@ func (d *daemon) openKubernetes() (*kubernetes, error) {
 	}
 	l, err := net.Listen("tcp", string(k.Listen))
 	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "listening on %s: %v", k.Listen, err).WithHint("kubernetes: {listen: HOST:PORT} in %s", d.File)
+		return nil, drover.Errorf(drover.KindInvalid, "listening on %s: %v", k.Listen, err).WithHint("set kubernetes: {listen: HOST:PORT} in %s", d.File)
 	}
 	return &kubernetes{
 		listener: l, server: externalgrpc.New(d.fleet.Controller, d.templateLook, k.Options),

@@ -23,14 +23,14 @@ func (d *daemon) notListening(address string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return drover.Errorf(drover.KindInvalid, "listening on %s: %v", address, err).WithHint("listen: HOST:PORT in %s", d.File)
+	return drover.Errorf(drover.KindInvalid, "listening on %s: %v", address, err).WithHint("set listen: HOST:PORT in %s", d.File)
 }
 
 // reach returns how the API is reached with a configuration.
 func (d *daemon) reach(c *config.Config) httpapi.Reach {
 	r := httpapi.ReachOf(c.Listen, c.URL)
 	if r.Hosts == nil {
-		d.Log.Warn("listening for other hosts without TLS: put a TLS proxy in front, and block all other access", logkey.Listen, c.Listen)
+		d.Log.Warn("accepting connections from other hosts without TLS: put a TLS proxy in front, and block all other access", logkey.Listen, c.Listen)
 	}
 	return r
 }

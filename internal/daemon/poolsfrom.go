@@ -81,7 +81,7 @@ func (d *daemon) attribute(ctx context.Context, c *config.Config) (string, error
 	defer done()
 	from, can := driver.As[driver.Attributes](cl.Driver)
 	if !can {
-		return "", drover.Errorf(drover.KindUnsupported, "its driver has no attributes").WithHint("only driver: gce has them")
+		return "", drover.Errorf(drover.KindUnsupported, "its driver does not support attributes").WithHint("only driver: gce supports them")
 	}
 	return from.Attribute(ctx, attributeName(c))
 }
@@ -109,7 +109,7 @@ func (d *daemon) withDescribed(c *config.Config, text string) (*config.Config, e
 		d.Log.Warn("part of the attribute cannot be converted", logkey.Note, drover.Sanitize(note))
 	}
 	if old.DiskType != "" {
-		d.Log.Warn("part of the attribute cannot be converted", logkey.Note, "the cloud determines the type of boot disks: write disk_type: "+drover.Sanitize(old.DiskType)+" there")
+		d.Log.Warn("part of the attribute cannot be converted", logkey.Note, "the cloud's configuration sets the boot disk type: write disk_type: "+drover.Sanitize(old.DiskType)+" there")
 	}
 	with, err := c.WithPool(describedPool(c, old), old.Listing)
 	if err != nil {

@@ -184,7 +184,7 @@ func (d *daemon) followSchedules(ctx context.Context) {
 		return
 	}
 	if err := d.goBy(ctx, d.config, d.left, d.fleet.clouds); err != nil {
-		d.Log.Error("resizing pools by their schedule", logkey.Error, err)
+		d.Log.Error("resizing pools on their schedules", logkey.Error, err)
 	}
 }
 

@@ -38,7 +38,7 @@ func StateHome() (string, error) {
 	if home == "" {
 		user, err := os.UserHomeDir()
 		if err != nil {
-			return "", drover.Errorf(drover.KindInvalid, "no folder for the state of runs can be found: %v", err).WithHint("set HOME or XDG_STATE_HOME")
+			return "", drover.Errorf(drover.KindInvalid, "cannot find a folder for the state of runs: %v", err).WithHint("set HOME or XDG_STATE_HOME")
 		}
 		home = filepath.Join(user, ".local", "state")
 	}

@@ -185,7 +185,7 @@ func (e *Engine) notePassed(p budget.Passing) {
 	}
 	why := e.verdict(drover.ReasonBudget, "the %s %s budget of %s, %v, is exceeded: %v has been spent", kind, p.Account.Window, p.Account.Budget.Whose(), p.Limit, p.Spent)
 	why.Until = p.Account.To
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("%s; %s; its next window begins at %v", why.Text, follows, p.Account.To), Reason: new(why.Reason())})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("%s; %s; the next window begins at %v", why.Text, follows, p.Account.To), Reason: new(why.Reason())})
 }
 
 // stopFor stops the attempts that an exceeded budget counts. Their jobs wait for its next window.

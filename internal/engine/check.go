@@ -67,7 +67,7 @@ func (e *Engine) wrongLedger() string {
 		}
 		sum, most, least := anew.Sum(fresh), e.ledger.Most(a), e.ledger.Least(a)
 		if most < sum || least > sum {
-			return fmt.Sprintf("%v to %v is booked from %v to %v, but %v is committed", least, most, a.From, a.To, sum)
+			return fmt.Sprintf("between %v and %v is booked for the period from %v to %v, but %v is committed", least, most, a.From, a.To, sum)
 		}
 		if a.Budget == nil || !a.Present {
 			continue
@@ -77,10 +77,10 @@ func (e *Engine) wrongLedger() string {
 		window, soft, spent := spending[at].Windows[a.Window], a.Budget.Soft.Of(a.Window), e.ledger.Spent(a)
 		unknown := soft > 0 && spent > soft && !window.Warned || a.Limit > 0 && spent > a.Limit && !window.Passed
 		if unknown && !e.ledger.Due(a) { // otherwise the next decision reports it
-			return fmt.Sprintf("%v of the %s budget of %s has been spent, which was not reported", spent, a.Window, a.Budget.Whose())
+			return fmt.Sprintf("%v of the %s budget of %s has been spent, but this was not reported", spent, a.Window, a.Budget.Whose())
 		}
 		if e.s.LastEffect%3 == 0 && e.ledger.Sum(a) != sum {
-			return fmt.Sprintf("%v is booked from %v to %v, but %v is committed", e.ledger.Sum(a), a.From, a.To, sum)
+			return fmt.Sprintf("%v is booked for the period from %v to %v, but %v is committed", e.ledger.Sum(a), a.From, a.To, sum)
 		}
 	}
 	return ""
@@ -134,7 +134,7 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 		case g.reserved != bound[g.Key]:
 			return fmt.Sprintf("a group has %d reservations, but instances have %d for it", g.reserved, bound[g.Key])
 		case g.Queued != queued:
-			return fmt.Sprintf("%d elements of a group are waiting, but its jobs have %d", g.Queued, queued)
+			return fmt.Sprintf("%d elements of a group are waiting, but its jobs have %d waiting", g.Queued, queued)
 		case g.Unmet < 0 || g.Standby < 0 || g.Coming < 0:
 			return fmt.Sprintf("a group has %d unmet elements, %d on standby and %d booting", g.Unmet, g.Standby, g.Coming)
 		}
@@ -152,7 +152,7 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 		}
 		for _, grown := range j.Grown {
 			if len(grown.Waiting.Without(j.Queued)) > 0 {
-				return fmt.Sprintf("job %d has elements with more memory that are not waiting: %v of %v", j.Number, grown.Waiting, j.Queued)
+				return fmt.Sprintf("job %d has elements with increased memory that are not waiting: %v of %v", j.Number, grown.Waiting, j.Queued)
 			}
 		}
 	}

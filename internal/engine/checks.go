@@ -148,7 +148,7 @@ func (e *Engine) failureCounts(in *fleet.Member) bool {
 	}
 	if at := e.doubtEnds(c.Checks); at != 0 && e.s.Now >= at {
 		c.Checks = Partition{Over: true}
-		text := fmt.Sprintf("no instance of cloud %s has passed its health check for %v, so the controller gives up on them", c.Name, e.life().PartitionTimeout)
+		text := fmt.Sprintf("no instance of cloud %s has passed its health check for %v, so the controller gives up on all of them", c.Name, e.life().PartitionTimeout)
 		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
 		e.touchUnfit(c)
 	}
@@ -198,7 +198,7 @@ func (e *Engine) forgetChecks() {
 
 // whyUnchecked explains why no instance of a cloud is given up for its health.
 func (e *Engine) whyUnchecked(c *Cloud) Verdict {
-	text := fmt.Sprintf("no instance of cloud %s passes its health check: the controller assumes that its own network has failed, and keeps them", c.Name)
+	text := fmt.Sprintf("no instance of cloud %s passes its health check: the controller assumes that its own network has failed, and keeps the instances", c.Name)
 	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Checks.Since, Until: later(e.doubtEnds(c.Checks), e.s.Now)}
 }
 

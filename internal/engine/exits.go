@@ -25,7 +25,7 @@ func (e *Engine) judge(a *Attempt) {
 	case x.Cause == drover.CauseInterrupted:
 		e.end(a, drover.AttemptInterrupted, e.verdict(drover.ReasonInterrupted, "%s", e.whyInterrupted(a)))
 	case x.Cause == drover.CauseMemory:
-		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonMemory, "ran out of memory with %s", e.job(a.ID.Job.Number).Needs(a.ID.Job.Index).Memory.Rounded()))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonMemory, "ran out of memory (it had %s)", e.job(a.ID.Job.Number).Needs(a.ID.Job.Index).Memory.Rounded()))
 	case x.Cause == drover.CauseImage:
 		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonImage, "%s", x.Text))
 	case x.Cause == drover.CauseNoImage:
@@ -79,10 +79,10 @@ func (e *Engine) noteLoss(a *Attempt) {
 func (e *Engine) noImage(a *Attempt) {
 	in, j := e.fleet.Member(a.Instance), e.job(a.ID.Job.Number)
 	if j.ConsecutiveLosses >= j.Attempts {
-		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonImage, "%s could not fetch its image: %s", countOf(j.ConsecutiveLosses, "instance"), a.Exit.Text))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonImage, "%s could not fetch the job's image: %s", countOf(j.ConsecutiveLosses, "instance"), a.Exit.Text))
 		return
 	}
-	e.lose(a, "%s could not fetch its image: %s", in.Name, a.Exit.Text)
+	e.lose(a, "%s could not fetch the job's image: %s", in.Name, a.Exit.Text)
 }
 
 // maxLost is how many lost jobs an instance remembers.

@@ -196,7 +196,7 @@ func blockText(b Block) string {
 	case b.Probe != 0:
 		return b.Reason.Text + "; Drover will test it with a single create request"
 	case b.Over:
-		return b.Reason.Text + "; this may have ended: the next create request will show"
+		return b.Reason.Text + "; this may be over by now: the next create request will tell"
 	}
 	return b.Reason.Text
 }

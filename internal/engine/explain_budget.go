@@ -48,7 +48,7 @@ func (e *Engine) refusingBudget(o drover.Offering) (why Verdict, a *budget.Accou
 	p := e.hourOf(e.asPaid(o))
 	for _, a := range e.ledger.Present() {
 		if least := e.ledger.Adds(a.Emptied(e.s.Now), p); least > a.Limit {
-			why = e.verdict(drover.ReasonBudget, "%s cannot pay for an hour of work on this offering (up to %v%s%s); raise the limit, or submit shorter jobs",
+			why = e.verdict(drover.ReasonBudget, "%s cannot cover an hour of work on this offering (up to %v%s%s); raise the limit, or submit shorter jobs",
 				wordsOf(a), least, perWindow(a), e.overheadText(o.Cloud))
 			why.Since = e.s.Configured
 			return why, a
@@ -90,7 +90,7 @@ func (e *Engine) exhaustedBudgets(offers []drover.Offering) (why []Verdict) {
 		}
 	}
 	if more := len(why) - maxBlocks; more > 0 {
-		others := Verdict{Cause: drover.ReasonOther, Text: fmt.Sprintf("other exhausted budgets of users and labels: %d; see drover explain for one of their jobs", more)}
+		others := Verdict{Cause: drover.ReasonOther, Text: fmt.Sprintf("other exhausted budgets of users and labels: %d; run drover explain on one of their jobs", more)}
 		why = append(why[:maxBlocks], others)
 	}
 	return why
@@ -113,7 +113,7 @@ func (e *Engine) whyBudgetExhausted(b *Budget, offers []drover.Offering) (why Ve
 		}
 	}
 	if fit > 0 {
-		why.Text = fmt.Sprintf("unaffordable waiting jobs of %s: %d of %d; %s", b.Scope(), unpaid, fit, why.Text)
+		why.Text = fmt.Sprintf("waiting jobs of %s that the budget cannot cover: %d of %d; %s", b.Scope(), unpaid, fit, why.Text)
 		return why, unpaid > 0
 	}
 	small := &group{Group: Group{Key: GroupKey{User: b.User, Labels: b.Label, Shape: drover.Shape{Need: drover.Resources{CPU: 1000}}}}}
@@ -123,7 +123,7 @@ func (e *Engine) whyBudgetExhausted(b *Budget, offers []drover.Offering) (why Ve
 		return why, false
 	}
 	why = e.whyNotPaidBy(a, small.Key, offers)
-	why.Text = fmt.Sprintf("the budget of %s cannot pay even for a job with 1 vCPU: %s", b.Scope(), why.Text)
+	why.Text = fmt.Sprintf("the budget of %s cannot cover even a job with 1 vCPU: %s", b.Scope(), why.Text)
 	return why, true
 }
 

@@ -79,7 +79,7 @@ func (e *Engine) cloudProblems(c *Cloud) (why []Verdict) {
 		why = append(why, e.whyUnchecked(c))
 	}
 	for _, t := range c.Throttles {
-		text := fmt.Sprintf("%s/%s/%s/%s is requested %d at a time, since its cloud ran out of capacity; each success allows one more", c.Name, t.Zone, t.Type, t.Market, t.Most)
+		text := fmt.Sprintf("%s/%s/%s/%s: Drover requests %d at a time, since its cloud ran out of capacity; each success allows one more", c.Name, t.Zone, t.Type, t.Market, t.Most)
 		why = append(why, Verdict{Cause: drover.ReasonCapacity, Text: text, Since: t.Since})
 	}
 	return why
@@ -139,7 +139,7 @@ func (e *Engine) summarizeOffers(c *Cloud, free, paid []drover.Offering) Verdict
 		said += fmt.Sprintf(", %d blocked", blocked)
 	}
 	if dear := len(free) - len(paid); dear > 0 {
-		said += fmt.Sprintf(", %d over the fleet's budget now", dear)
+		said += fmt.Sprintf(", %d currently over the fleet's budget", dear)
 	}
 	if len(paid) > 0 {
 		least := cheapestOf(paid)

@@ -88,7 +88,7 @@ func (e *Engine) whyUnreserved(g *group, j *Job) []Verdict {
 	}
 	if anew, known := e.costNewInstance(g); known && g.Reason.Cause == drover.ReasonEnding {
 		boots := e.soloPrice(g.Key.Shape).For(e.forecast.BootTimes().Usual)
-		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("a new instance would cost about %v per job, %v of it for the boot", anew, boots), Since: g.Reason.Since})
+		why = append(why, Verdict{Cause: drover.ReasonEnding, Text: fmt.Sprintf("a new instance would cost about %v per job, including %v for booting", anew, boots), Since: g.Reason.Since})
 	}
 	if g.Reason.Cause == verdict.Limit {
 		if a, cheapest := e.pricedOut(g); a != nil {

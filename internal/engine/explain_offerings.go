@@ -93,9 +93,9 @@ func (e *Engine) whyOffered(o drover.Offering) Verdict {
 	}
 	price := fmt.Sprintf("%v an hour", o.Price)
 	if o.Reserved {
-		price += ", as reserved"
+		price += " (reserved)"
 	}
-	wanted := fmt.Sprintf("it fits %d of %s", suits, countOf(waits, "waiting job"))
+	wanted := fmt.Sprintf("it can run %d of %s", suits, countOf(waits, "waiting job"))
 	if waits == 0 {
 		wanted = "no jobs are waiting"
 	}

@@ -97,7 +97,7 @@ func (e *Engine) accepted(in *fleet.Member) {
 	} else {
 		e.writeInstance(in)
 	}
-	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s accepted: %s, %v an hour", in.Name, in.Where(), in.Price), Instance: in.Name, Cloud: in.Cloud})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("the cloud accepted instance %s: %s, %v an hour", in.Name, in.Where(), in.Price), Instance: in.Name, Cloud: in.Cloud})
 	if in.NoLogin { // lists show when it runs
 		e.listSoon(e.cloud(in.Cloud))
 	}

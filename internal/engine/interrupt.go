@@ -21,12 +21,12 @@ func (e *Engine) noticed(b Noticed) {
 }
 
 // reclaimedText is the reason if a cloud lists an instance as being interrupted.
-const reclaimedText = "its cloud is reclaiming it, according to its list"
+const reclaimedText = "its cloud lists it as being reclaimed"
 
 func noticeText(n drover.Notice) string {
 	text := fmt.Sprintf("its cloud is reclaiming it: %.200s", n.Cause)
 	if n.Deadline != 0 {
-		text += fmt.Sprintf(", at %s according to its own clock", n.Deadline.Std().Format(time.RFC3339))
+		text += fmt.Sprintf(", at %s by the cloud's clock", n.Deadline.Std().Format(time.RFC3339))
 	}
 	return text
 }

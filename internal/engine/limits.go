@@ -228,7 +228,7 @@ func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 	if left.CPU != nil && (left.Instances == nil || *left.Instances > 0) {
 		has = fmt.Sprintf("instances with %v vCPUs, and limits.vcpus is %v", u.VCPUs-*left.CPU, u.VCPUs)
 	}
-	return e.verdict(drover.ReasonUserLimit, "user %s has %s; wait until one has room or is gone", g.Key.User, has)
+	return e.verdict(drover.ReasonUserLimit, "user %s has %s; wait until an instance has room or is gone", g.Key.User, has)
 }
 
 // userLimited reports whether only the user's own limit prevents renting for the group, and why.

@@ -237,7 +237,7 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	e.nodeBack(in)
 	e.writeInstance(in)
 	e.priceAnew(in)
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s lists instance %s again, although it counted as gone: its record and its bill continue%s", c.Name, name, renamed), Instance: in.Name, Cloud: c.Name})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s lists instance %s again, although it was considered gone: its record and billing continue%s", c.Name, name, renamed), Instance: in.Name, Cloud: c.Name})
 	e.applySighting(c, in, *d.Shown)
 	if renamed != "" && !in.Held() && in.State != drover.InstanceStopping {
 		e.stopTwin(in, name)

@@ -246,7 +246,7 @@ func (e *Engine) meetTarget(p *poolOf, in pool.Input, plan pool.Plan, closed clo
 		return !v.Going && (v.Template != "" && v.Template != p.spec.Template || p.spec.MaxAge > 0 && v.Asked.Add(p.spec.MaxAge) <= e.s.Now)
 	})
 	if beyond := plan.Counted - plan.Wanted; beyond > 0 && !old {
-		e.retarget(p, p.count+beyond, new(e.verdict(drover.ReasonPool, "%s more than requested", countOf(beyond, "instance")).Reason()))
+		e.retarget(p, p.count+beyond, new(e.verdict(drover.ReasonPool, "it has %s more than requested", countOf(beyond, "instance")).Reason()))
 		return true
 	}
 	return false

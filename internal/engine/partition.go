@@ -45,7 +45,7 @@ func (e *Engine) blames(in *fleet.Member) bool {
 	}
 	if at := e.partitionEnds(c); at != 0 && e.s.Now >= at {
 		c.Partition = Partition{Over: true}
-		text := fmt.Sprintf("no instance of cloud %s has answered for %v, so the controller gives up on them", c.Name, e.life().PartitionTimeout)
+		text := fmt.Sprintf("no instance of cloud %s has answered for %v, so the controller gives up on all of them", c.Name, e.life().PartitionTimeout)
 		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
 		e.touchSilent(c)
 	}

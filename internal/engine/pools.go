@@ -384,7 +384,7 @@ func (e *Engine) removeInstance(in *fleet.Member, why Verdict) {
 		e.stop(in, why)
 		return
 	}
-	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s drains: %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("draining instance %s: %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
 	e.setIdleBehavior(in, drover.IdleDrain, &why)
 }
 
@@ -419,7 +419,7 @@ func (e *Engine) recordPoolState(p *poolOf, in pool.Input, plan pool.Plan, close
 		e.setPoolReason(p, p.CannotStop)
 	case in.Stuck && outdated:
 		was := p.Reason.Cause
-		e.setPoolReason(p, e.verdict(drover.ReasonReplace, "%s of its current template did not become ready, so no more instances are replaced: fix the template", countOf(p.Failed, "instance")))
+		e.setPoolReason(p, e.verdict(drover.ReasonReplace, "%s with its current template did not become ready, so no more instances are replaced: fix the template", countOf(p.Failed, "instance")))
 		if was != verdict.Replace {
 			e.note(Note{Level: Warn, Text: fmt.Sprintf("pool %s: %s", p.Name, p.Reason.Text), Reason: told(&p.Reason)})
 		}

@@ -51,7 +51,7 @@ func (e *Engine) whyRetired(in *fleet.Member) (why Verdict, so bool) {
 	case in.Aged:
 		return e.verdict(drover.ReasonAge, "it is %v old", e.s.Now.Sub(in.Created).Round(time.Second)), true
 	case in.UseOnce && in.Used:
-		return e.verdict(drover.ReasonUsed, "it has run its only job"), true
+		return e.verdict(drover.ReasonUsed, "it has already run its one job"), true
 	}
 	return Verdict{}, false
 }

@@ -52,7 +52,7 @@ func (e *Engine) tooLate(j *Job, number, life int64) *drover.Error {
 
 // doneAgain refuses a request for a job that has ended and been retried since.
 func doneAgain(number int64) *drover.Error {
-	return drover.Errorf(drover.KindConflict, "job %d has ended and has been retried in the meantime", number).WithHint("to apply it to the retry too, repeat the command")
+	return drover.Errorf(drover.KindConflict, "job %d has ended and has been retried in the meantime", number).WithHint("repeat the command to apply it to the retry too")
 }
 
 // requeues reports whether an attempt stopped for this reason is requeued.

@@ -63,7 +63,7 @@ func (e *Engine) spreads(p drover.Problem, o drover.Offering) (why Verdict, has 
 	if own == more || int64(own)*drover.WholeShare <= int64(total)*int64(p.SpotShare) {
 		return why, false
 	}
-	why = e.verdict(drover.ReasonSpread, "one more instance would give it %v of %v vCPUs, but spread allows a single spot offering at most %v%%; it will be rented again once other offerings have more vCPUs, or for jobs that no other offering can run",
+	why = e.verdict(drover.ReasonSpread, "one more instance would give this offering %v of %v vCPUs, but spread allows a single spot offering at most %v%%; it will be rented again once other offerings have more vCPUs, or for jobs that no other offering can run",
 		own, total, drover.MilliCPU(p.SpotShare*10))
 	return why, true
 }

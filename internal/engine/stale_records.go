@@ -131,7 +131,7 @@ func (e *Engine) unreported() string {
 	}
 	for _, c := range e.clouds {
 		if !c.Twice {
-			return fmt.Sprintf("two successful lists of cloud %s", c.Name)
+			return fmt.Sprintf("two successful listings of cloud %s", c.Name)
 		}
 	}
 	for _, in := range e.fleet.All() {
@@ -140,7 +140,7 @@ func (e *Engine) unreported() string {
 		case in.Off: // so nothing runs there
 		case in.NoLogin && in.Listed:
 		case !in.Heard:
-			return fmt.Sprintf("instance %s to report its attempts, or to be gone", in.Name)
+			return fmt.Sprintf("instance %s to report its attempts or disappear", in.Name)
 		case e.unknownAttempt(in) != nil:
 			return fmt.Sprintf("attempt %v on %s to end: it is not in the records", *e.unknownAttempt(in), in.Name)
 		}

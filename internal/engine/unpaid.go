@@ -67,7 +67,7 @@ func (e *Engine) whyNever(a *budget.Account, ask asked, t minimumCost) *Verdict 
 	if t.least <= a.Limit {
 		return nil
 	}
-	return new(e.whyExpensive(a, ask, t, "can never pay for %s"))
+	return new(e.whyExpensive(a, ask, t, "can never cover %s"))
 }
 
 // whyNotNow explains why an account refuses what it may pay for at another time.
@@ -76,7 +76,7 @@ func (e *Engine) whyNotNow(a *budget.Account, ask asked, t minimumCost) Verdict 
 		return e.why(a)
 	}
 	// Retry when so little of the window is left that it can pay for its part, as far as is known now.
-	why := e.whyExpensive(a, ask, t, "can pay for %s only across two windows")
+	why := e.whyExpensive(a, ask, t, "can cover %s only if its cost is split between two windows")
 	pays := time.Duration(drover.Money(t.span).Part(int64(max(0, a.Limit-e.ledger.Sum(a))), int64(t.whole)))
 	why.Until = min(a.To, max(a.To.Add(-pays).Add(time.Second), e.s.Now.Add(time.Minute)))
 	return why

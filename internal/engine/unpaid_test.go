@@ -104,7 +104,7 @@ func (p *poor) minute() {
 			p.sameInAList(drover.JobID{Number: j.Number, Index: j.Queued[0].Last})
 		}
 		for _, why := range x.Reasons {
-			if strings.Contains(why.Text, "can never pay") {
+			if strings.Contains(why.Text, "can never cover") {
 				p.told[j.Number] = why.Text
 			}
 		}

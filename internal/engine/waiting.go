@@ -16,7 +16,7 @@ const (
 	endingText   = "a running job will probably end before a new instance could boot"
 	heldText     = "its priority is 0; raise it with drover priority to start it"
 	planningText = "Drover is choosing instances for it; this takes a few seconds"
-	drainingText = "the controller is shutting down and starts no more jobs; the next controller continues"
+	drainingText = "the controller is shutting down and starts no more jobs; the next controller will"
 	closingText  = "the fleet is shutting down: no more instances are rented, and idle ones are destroyed"
 )
 

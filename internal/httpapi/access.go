@@ -62,7 +62,7 @@ func (h *Handler) checkHost(host string) error {
 		return nil
 	}
 	return drover.Errorf(drover.KindForbidden, "this controller does not answer requests for the host %q", cut(name)).
-		WithHint("if this is the controller's name, set url to it in the configuration")
+		WithHint("if this is the controller's host name, use it in url in the configuration")
 }
 
 // guard lets only callers who may use a route through to it.
@@ -151,7 +151,7 @@ func (h *Handler) admit(rt route, r *http.Request) (drover.Identity, error) {
 		limit = h.cfg.Limits.Attempts
 	}
 	if wait := h.requests.take(callerKey(id), limit, time.Now()); wait > 0 {
-		return id, tooMany(wait, "more than %v requests per second", limit.PerSecond)
+		return id, tooMany(wait, "you sent more than %v requests per second", limit.PerSecond)
 	}
 	if err := rt.permits(id, r); err != nil {
 		return id, err
@@ -227,7 +227,7 @@ func (rt route) permitsAttempt(self drover.AttemptID, path string) error {
 // needs returns the error for an identity whose role is too low.
 func needs(role drover.Role, id drover.Identity) error {
 	return drover.Errorf(drover.KindForbidden, "this needs the role %s, but this token has %s", role, id.Role).
-		WithHint("an administrator creates one with drover token create --role %s", role)
+		WithHint("an administrator can create a suitable token with drover token create --role %s", role)
 }
 
 // ending returns the error for requests that would delay the controller's shutdown.

@@ -231,7 +231,7 @@ func (c *Client) refusal(answer *http.Response) error {
 	}
 	if to := answer.Header.Get("Location"); answer.StatusCode < 400 && to != "" {
 		return drover.Errorf(drover.KindInvalid, "the controller at %s redirects to %s", c.base.String(), cut(to)).
-			WithHint("if that is the controller, give its address; the token was not sent there")
+			WithHint("if that is the controller, use that address; the token was not sent there")
 	}
 	return drover.Errorf(kindOf(answer.StatusCode), "%s answers with %s, so it is not a Drover controller", c.base.String(), answer.Status).
 		WithHint("check the controller's address")

@@ -37,7 +37,7 @@ func (c *Client) Instruct(ctx context.Context, name string, verb drover.Verb, re
 // checkName refuses an empty name, which would change the path.
 func checkName(name, of string) error {
 	if name == "" {
-		return drover.Errorf(drover.KindNotFound, "a name is needed to find the %s", of)
+		return drover.Errorf(drover.KindNotFound, "the name of the %s is empty", of)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 
 type costsInput struct {
 	By    string `query:"by" maxLength:"100" doc:"the key to group costs by: job, label, label:NAME, user, pool, cloud or type; default: job"`
-	Since string `query:"since" doc:"from this time on, such as 2026-11-22T08:00:00Z; default: the beginning"`
-	Until string `query:"until" doc:"until this time; default and latest: now"`
+	Since string `query:"since" doc:"only costs from this time on, for example 2026-11-22T08:00:00Z; default: the fleet's beginning"`
+	Until string `query:"until" doc:"only costs until this time; default and latest: now"`
 	Limit int    `query:"limit" minimum:"0" doc:"at most this many lines; default and maximum: 1000"`
 	Step  int    `query:"step" minimum:"0" maximum:"31622400" doc:"also list costs over time, in steps of this many seconds, at most 500 steps"`
 }

@@ -8,15 +8,15 @@ import (
 )
 
 type listInstancesInput struct {
-	Gone  bool     `query:"gone" doc:"also instances that are gone"`
+	Gone  bool     `query:"gone" doc:"also list instances that are gone"`
 	State []string `query:"state" maxItems:"10" enum:"unknown,creating,booting,idle,running,stopped,stopping,gone" doc:"only instances in one of these states"`
 	Cloud string   `query:"cloud" doc:"only instances in this cloud"`
-	Since string   `query:"since" doc:"only instances that still exist or existed at this time, such as 2026-11-22T08:00:00Z"`
+	Since string   `query:"since" doc:"only instances that still exist or have gone since this time, such as 2026-11-22T08:00:00Z"`
 	After int64    `query:"after" minimum:"0" doc:"only instances with a higher id"`
 	Limit int      `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 
-	Newest   bool `query:"newest" doc:"newest first; after then selects lower ids"`
-	Attempts int  `query:"attempts" minimum:"0" maximum:"200" doc:"with this many of each instance's last attempts"`
+	Newest   bool `query:"newest" doc:"newest first; this makes after select lower ids"`
+	Attempts int  `query:"attempts" minimum:"0" maximum:"200" doc:"include this many of each instance's last attempts"`
 }
 
 type listInstancesOutput struct {
@@ -49,7 +49,7 @@ func (h *Handler) showInstance(ctx context.Context, in *instanceInput) (*output[
 
 type instructInput struct {
 	ID     string `path:"id" maxLength:"1000"`
-	Reason string `query:"reason" maxLength:"1000" doc:"the reason, for the records, unless the body has one"`
+	Reason string `query:"reason" maxLength:"1000" doc:"the reason to record, unless the body has one"`
 	Body   *reasonBody
 }
 
@@ -65,9 +65,9 @@ type offersInput struct {
 	Memory string `query:"memory" doc:"only types with at least this much, such as 4Gi"`
 	Disk   string `query:"disk" doc:"only types with at least this much, such as 30Gi"`
 	GPUs   int    `query:"gpus" minimum:"0"`
-	Arch   string `query:"arch" enum:"amd64,arm64" doc:"only of this architecture"`
-	Cloud  string `query:"cloud" doc:"only of this cloud"`
-	All    bool   `query:"all" doc:"also what the configuration excludes"`
+	Arch   string `query:"arch" enum:"amd64,arm64" doc:"only types of this architecture"`
+	Cloud  string `query:"cloud" doc:"only types in this cloud"`
+	All    bool   `query:"all" doc:"also list what the configuration excludes"`
 }
 
 func (h *Handler) offers(ctx context.Context, in *offersInput) (*output[[]drover.Offer], error) {

@@ -18,7 +18,7 @@ import (
 
 type submitInput struct {
 	Key         string `header:"Idempotency-Key" maxLength:"255" doc:"a batch sent again with the same key is not submitted twice"`
-	User        string `query:"user" maxLength:"64" doc:"the user whose jobs they are, if not the token's user; only for administrators"`
+	User        string `query:"user" maxLength:"64" doc:"the user to submit for, if not the token's user; only for administrators"`
 	ContentType string `header:"Content-Type" hidden:"true"`
 	RawBody     []byte
 }
@@ -98,8 +98,8 @@ type listJobsInput struct {
 	Elements bool         `query:"elements" doc:"list array elements individually"`
 	Tried    bool         `query:"tried" doc:"only jobs that have had an attempt"`
 	Since    string       `query:"since" doc:"only jobs that are not final, or have ended since this time, such as 2026-11-22T08:00:00Z"`
-	Match    string       `query:"match" maxLength:"100" doc:"only jobs with this text in their name or their batch's name; a page may be empty although more follow"`
-	Newest   bool         `query:"newest" doc:"newest first; after then selects earlier ones"`
+	Match    string       `query:"match" maxLength:"100" doc:"only jobs with this text in their name or their batch's name; a page may be empty even if more pages follow"`
+	Newest   bool         `query:"newest" doc:"newest first; this makes after select earlier ones"`
 	After    drover.JobID `query:"after" doc:"only jobs that come after this one"`
 	Limit    int          `query:"limit" minimum:"0" doc:"at most this many; default and maximum: 1000"`
 }
@@ -143,7 +143,7 @@ func (h *Handler) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOut
 }
 
 type jobInput struct {
-	ID drover.JobID `path:"id" doc:"a job, 17, or an element of an array, 17.3"`
+	ID drover.JobID `path:"id" doc:"a job, such as 17, or an array element, such as 17.3"`
 }
 
 func (h *Handler) showJob(ctx context.Context, in *jobInput) (*output[drover.Job], error) {
@@ -157,7 +157,7 @@ type prioritizeInput struct {
 }
 
 type priorityBody struct {
-	Priority int `json:"priority" doc:"higher goes first; 0: stopped, and not started until it is raised again"`
+	Priority int `json:"priority" doc:"higher goes first; 0 stops the job until the priority is raised again"`
 }
 
 func (h *Handler) prioritize(ctx context.Context, in *prioritizeInput) (*output[drover.Job], error) {
@@ -170,12 +170,12 @@ func (h *Handler) prioritize(ctx context.Context, in *prioritizeInput) (*output[
 // changeJobInput has the reason in the body or, for a curl command without one, in the query.
 type changeJobInput struct {
 	ID     drover.JobID `path:"id"`
-	Reason string       `query:"reason" maxLength:"1000" doc:"the reason, for the records, unless the body has one"`
+	Reason string       `query:"reason" maxLength:"1000" doc:"the reason to record, unless the body has one"`
 	Body   *reasonBody
 }
 
 type reasonBody struct {
-	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"the reason, for the records"`
+	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"the reason to record"`
 }
 
 // or returns the body's reason, or else the query's.
@@ -205,14 +205,14 @@ func (h *Handler) cancel(ctx context.Context, in *changeJobInput) (*output[drove
 // retryInput is a changeJobInput that may have a batch with it.
 type retryInput struct {
 	ID     drover.JobID `path:"id"`
-	Reason string       `query:"reason" maxLength:"1000" doc:"the reason, for the records, unless the body has one"`
+	Reason string       `query:"reason" maxLength:"1000" doc:"the reason to record, unless the body has one"`
 	Body   *retryBody
 }
 
 func (*retryInput) describe(op *huma.Operation) { op.MaxBodyBytes = maxBatch }
 
 type retryBody struct {
-	Reason string     `json:"reason,omitempty" maxLength:"1000" doc:"the reason, for the records"`
+	Reason string     `json:"reason,omitempty" maxLength:"1000" doc:"the reason to record"`
 	With   *withBatch `json:"with,omitempty" doc:"a batch in the form of a submission; the job takes its new definition from the batch's job with the same name. Its labels stay; its array or foreach, gang and after must not have changed"`
 }
 

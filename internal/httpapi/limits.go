@@ -121,7 +121,7 @@ func (s *streams) open(user string) (release func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.users[user] >= s.one:
-		return nil, tooMany(s.wait, "the limit of %d open %s per user, including the user's jobs, is reached", s.one, s.what)
+		return nil, tooMany(s.wait, "the limit of %d open %s per user is reached, counting those of the user's jobs", s.one, s.what)
 	case s.total >= s.all:
 		return nil, tooMany(s.wait, "the limit of %d open %s is reached", s.all, s.what)
 	}

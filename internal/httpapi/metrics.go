@@ -24,9 +24,9 @@ func alone(listen, base string) bool {
 // bindMetrics puts the metrics on the mux: for callers who may see the fleet and, if so configured, for all from this
 // host.
 func bindMetrics(h *Handler, op huma.Operation) {
-	answers(&op, "text/plain", &huma.Schema{Type: huma.TypeString, Description: "in the text format of Prometheus"})
+	answers(&op, "text/plain", &huma.Schema{Type: huma.TypeString, Description: "in the Prometheus text format"})
 	if h.cfg.Reach.OpenMetrics {
-		op.Description = "Needs no token on the controller's own host; elsewhere, a token with the role " + string(drover.RoleView) + "."
+		op.Description = "Needs no token on the controller's own host; elsewhere, it needs a token with the role " + string(drover.RoleView) + "."
 		op.Security = append(op.Security, map[string][]string{})
 	}
 	h.api.OpenAPI().AddOperation(&op)

@@ -223,7 +223,7 @@ func checkQuery(op *huma.Operation) func(query string) error {
 	return func(query string) error {
 		given, err := url.ParseQuery(query)
 		if err != nil {
-			return drover.Errorf(drover.KindInvalid, "the query cannot be read: %v", err).WithHint("%s", hint)
+			return drover.Errorf(drover.KindInvalid, "the query string is malformed: %v", err).WithHint("%s", hint)
 		}
 		for _, name := range slices.Sorted(maps.Keys(given)) {
 			if !slices.Contains(known, name) {

@@ -17,7 +17,7 @@ type resizeInput struct {
 
 type resizeBody struct {
 	Size   int    `json:"size" minimum:"0" maximum:"100000" doc:"how many instances it should have, until its configured number changes"`
-	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"the reason, for the records"`
+	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"the reason to record"`
 }
 
 func (h *Handler) resizePool(ctx context.Context, in *resizeInput) (*output[drover.Pool], error) {

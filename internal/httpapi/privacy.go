@@ -13,7 +13,7 @@ import (
 // the rest, so that everybody sees who uses what of the fleet.
 
 // hidden replaces text that the caller may not see.
-const hidden = "shown to the job's user and to operators"
+const hidden = "visible only to the job's user and to operators"
 
 // readsAll reports whether the caller may read what belongs to any user.
 func (h *Handler) readsAll(who drover.Identity) bool {
@@ -39,7 +39,7 @@ func owns(who drover.Identity, job drover.Job) bool { return who.User != "" && j
 // notOwn returns the error for what only an operator may do, because the job is somebody else's.
 func notOwn(id drover.JobID, who drover.Identity) error {
 	e := drover.AsError(needs(drover.RoleOperate, who), drover.KindForbidden)
-	e.Message = fmt.Sprintf("job %v does not belong to %s, and %s", id, who.User, e.Message)
+	e.Message = fmt.Sprintf("job %v does not belong to %s: %s", id, who.User, e.Message)
 	return e
 }
 

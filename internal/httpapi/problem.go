@@ -105,7 +105,7 @@ func newProblem(status int, e *drover.Error) *problem {
 // noRoute returns the problem of a request without a route, or with a method that its path does not have.
 func noRoute(r *http.Request, allowed []string) *problem {
 	if len(allowed) == 0 {
-		return newProblem(http.StatusNotFound, drover.Errorf(drover.KindNotFound, "there is no %s here", cut(r.URL.Path)).WithHint("GET /openapi.json lists all paths"))
+		return newProblem(http.StatusNotFound, drover.Errorf(drover.KindNotFound, "the API has no path %s", cut(r.URL.Path)).WithHint("GET /openapi.json lists all paths"))
 	}
 	p := newProblem(http.StatusMethodNotAllowed, drover.Errorf(drover.KindUnsupported, "%s accepts %s, not %s", cut(r.URL.Path), strings.Join(allowed, ", "), cut(r.Method)))
 	p.allow = allowed

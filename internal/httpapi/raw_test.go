@@ -91,9 +91,9 @@ func TestRefusals(t *testing.T) {
 		kind                             drover.ErrorKind
 		says                             string
 	}{
-		{"no such path", "GET", "/v1/machines", "", "", 404, drover.KindNotFound, "there is no /v1/machines here"},
-		{"a path that is not plain", "GET", "//v1/jobs", "", "", 404, drover.KindNotFound, "there is no //v1/jobs here"},
-		{"steps in a path", "GET", "/v1/../v1/jobs", "", "", 404, drover.KindNotFound, "there is no"},
+		{"no such path", "GET", "/v1/machines", "", "", 404, drover.KindNotFound, "the API has no path /v1/machines"},
+		{"a path that is not plain", "GET", "//v1/jobs", "", "", 404, drover.KindNotFound, "the API has no path //v1/jobs"},
+		{"steps in a path", "GET", "/v1/../v1/jobs", "", "", 404, drover.KindNotFound, "the API has no path"},
 		{"a method that it does not take", "DELETE", "/v1/jobs/17", "", "", 405, drover.KindUnsupported, "accepts GET, PATCH, not DELETE"},
 		{"no JSON", "POST", "/v1/instances/i/drain", "{", "", 400, drover.KindInvalid, "body"},
 		{"a key that is not known", "POST", "/v1/instances/i/drain", `{"raeson": "x"}`, "", 400, drover.KindInvalid, "raeson"},
@@ -151,7 +151,7 @@ func TestParametersThatAreNotKnownAreRefused(t *testing.T) {
 		{"GET", "/v1/jobs?state=failed&state=cancelled", `the parameter "state" is given 2 times`, "give it once, with several values separated by commas if it takes a list"},
 		{"GET", "/v1/status?full=1", `GET /v1/status has no parameter "full"`, "it takes no parameters"},
 		{"GET", "/v1/events?jop=1", `GET /v1/events has no parameter "jop"`, "it takes after, job, instance, level, recent, last"},
-		{"GET", "/v1/jobs?a;b", "the query cannot be read: invalid semicolon separator in query", "it takes job, batch, user, mine, state, label, elements, tried, since, match, newest, after, limit"},
+		{"GET", "/v1/jobs?a;b", "the query string is malformed: invalid semicolon separator in query", "it takes job, batch, user, mine, state, label, elements, tried, since, match, newest, after, limit"},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			f.asked = nil

@@ -57,17 +57,17 @@ func routes() []route {
 		{"POST", "/v1/jobs/prune", operate, false, false, "delete the logs and outputs of jobs that ended before a time", bind((*Handler).prune)},
 		{"PATCH", "/v1/jobs/{id}", submit, false, false, "change a job's priority", bind((*Handler).prioritize)},
 		{"POST", "/v1/jobs/{id}/cancel", submit, false, false, "cancel a job, an array or an element", bind((*Handler).cancel)},
-		{"POST", "/v1/jobs/{id}/retry", submit, false, false, "requeue failed or cancelled elements of a final job, optionally as another batch defines them", bind((*Handler).retry)},
+		{"POST", "/v1/jobs/{id}/retry", submit, false, false, "requeue failed or cancelled elements of a final job, optionally with new definitions from a batch", bind((*Handler).retry)},
 		{"GET", "/v1/jobs/{id}/explain", view, true, false, "explain why a job is in its state", bind((*Handler).explainJob)},
 		{"GET", "/v1/jobs/{id}/logs", view, true, true, "read, or follow, an output stream of a job", bind((*Handler).logs)},
 		{"GET", "/v1/jobs/{id}/outputs", view, true, false, "list a job's output files", bind((*Handler).outputs)},
 		{"GET", "/v1/jobs/{id}/outputs/content", view, true, true, "read an output file", bind((*Handler).output)},
 
-		{"POST", "/v1/inputs/missing", submit, false, false, "list which of these files the caller has not uploaded yet", bind((*Handler).missingInputs)},
+		{"POST", "/v1/inputs/missing", submit, false, false, "list which of the given files the caller has not uploaded yet", bind((*Handler).missingInputs)},
 		{"PUT", "/v1/inputs/{hash}", submit, false, true, "store a file under its SHA-256", bind((*Handler).putInput)},
 
 		{"POST", "/v1/queue/pause", operate, false, false, "start no waiting jobs, and rent nothing for them", setPaused(true)},
-		{"POST", "/v1/queue/resume", operate, false, false, "start waiting jobs again", setPaused(false)},
+		{"POST", "/v1/queue/resume", operate, false, false, "let waiting jobs start again", setPaused(false)},
 
 		{"GET", "/v1/instances", view, false, false, "list instances by id", bind((*Handler).listInstances)},
 		{"GET", "/v1/instances/{id}", view, false, false, "show an instance, by its id, its name or its cloud's id", bind((*Handler).showInstance)},
@@ -75,7 +75,7 @@ func routes() []route {
 		{"POST", "/v1/instances/{id}/hold", operate, false, false, "keep an instance, and start nothing on it", instruct(drover.VerbHold)},
 		{"POST", "/v1/instances/{id}/release", operate, false, false, "let an instance take work again", instruct(drover.VerbRelease)},
 		{"POST", "/v1/instances/{id}/kill", operate, false, false, "destroy an instance now, even if jobs run on it", instruct(drover.VerbKill)},
-		{"GET", "/v1/pools", view, false, false, "list the pools: wanted and existing instances", bind((*Handler).pools)},
+		{"GET", "/v1/pools", view, false, false, "list the pools, with their wanted and existing instances", bind((*Handler).pools)},
 		{"PUT", "/v1/pools/{name}/size", operate, false, false, "change a pool's number of instances", bind((*Handler).resizePool)},
 		{"GET", "/v1/offers", view, false, false, "list what could be rented, cheapest first", bind((*Handler).offers)},
 

@@ -21,7 +21,7 @@ import (
 const keepAlive = 15 * time.Second
 
 type explainInput struct {
-	Subject string `query:"subject" maxLength:"512" doc:"a job, an instance, a cloud, fleet, or an offering as CLOUD/ZONE/TYPE/MARKET (fewer parts, or patterns, for several); default: the fleet and everything that waits"`
+	Subject string `query:"subject" maxLength:"512" doc:"a job, an instance, a cloud, fleet, or an offering as CLOUD/ZONE/TYPE/MARKET (fewer parts, or patterns, for several); default: the fleet and everything that is waiting"`
 }
 
 func (h *Handler) explain(ctx context.Context, in *explainInput) (*output[[]drover.Explanation], error) {
@@ -93,7 +93,7 @@ func (h *Handler) ready(ctx context.Context, in *struct{}) (*textOutput, error) 
 }
 
 type eventsInput struct {
-	LastEventID string       `header:"Last-Event-ID" maxLength:"255" doc:"as a browser sends it when it reconnects; overrides after"`
+	LastEventID string       `header:"Last-Event-ID" maxLength:"255" doc:"sent by a browser when it reconnects; overrides after"`
 	After       string       `query:"after" maxLength:"255" doc:"only events after the one with this id"`
 	Job         drover.JobID `query:"job" doc:"only events about this job, or the elements of this array"`
 	Instance    string       `query:"instance" doc:"only events about the instance with this name"`

@@ -65,7 +65,7 @@ func TestPages(t *testing.T) {
 		{"GET", "/jobs/1", "", "page /jobs/1"},
 		{"POST", "/jobs/1/cancel", "", "page /jobs/1/cancel"},
 		{"GET", "/jobs/../x", "", "this needs a token"},
-		{"GET", "/", "Bearer view", "there is no / here"},
+		{"GET", "/", "Bearer view", "the API has no path /"},
 		{"GET", "/v1/nothing", "", "this needs a token"},
 		{"PUT", "/jobs", "", "this needs a token"},
 		{"GET", "/v1/jobs", "", "this needs a token"},

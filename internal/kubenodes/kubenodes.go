@@ -220,11 +220,11 @@ func (k *Keeper) stops(pods []pod) string {
 		name := p.Meta.Namespace + "/" + p.Meta.Name
 		switch bare := len(p.Meta.Owners) == 0; {
 		case bare && p.Meta.Namespace == system && !k.Drain.SystemPods:
-			return name + " is a pod in kube-system that no controller replicates"
+			return name + " is a pod in kube-system that no controller manages"
 		case bare && p.Meta.Namespace != system && !k.Drain.BarePods:
 			return name + " is a pod that no controller would replace"
 		case p.local() && !k.Drain.LocalStorage:
-			return name + " has storage on the node"
+			return name + " uses the node's local storage"
 		}
 	}
 	return ""

@@ -113,7 +113,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			delete(a.secrets, rest)
 		}
 	default:
-		a.t.Errorf("%s %s is not known here", r.Method, r.URL)
+		a.t.Errorf("%s %s is not supported", r.Method, r.URL)
 	}
 }
 

@@ -66,7 +66,7 @@ func (a *Autoscaler) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		grown, err := a.loop(ctx)
 		if err != nil && ctx.Err() == nil {
-			a.Log("autoscaler: the loop is given up: %v", err)
+			a.Log("autoscaler: giving up this loop: %v", err)
 		}
 		if grown {
 			continue
@@ -267,7 +267,7 @@ func (a *Autoscaler) templateOf(ctx context.Context, group string) (*protos.Node
 	case err != nil:
 		return nil, err
 	case len(r.NodeBytes) == 0:
-		return nil, fmt.Errorf("the template of group %s is empty, which ends the real autoscaler", group)
+		return nil, fmt.Errorf("the template of group %s is empty, which stops the real autoscaler", group)
 	}
 	n := &protos.Node{}
 	return n, proto.Unmarshal(r.NodeBytes, n)
@@ -405,7 +405,7 @@ func (a *Autoscaler) scaleUp(ctx context.Context, groups []*seen, pending []Pod)
 	a.Log("autoscaler: %d pods do not fit, so %s gets %d more", len(pending), best.Id, count)
 	_, err := call(ctx, a, "IncreaseSize", wrap(a.Provider.NodeGroupIncreaseSize), &protos.NodeGroupIncreaseSizeRequest{Id: best.Id, Delta: int32(count)})
 	if err != nil {
-		a.Log("autoscaler: %s is left alone for %v: %v", best.Id, a.Backoff, err)
+		a.Log("autoscaler: backing off from %s for %v: %v", best.Id, a.Backoff, err)
 		a.blocked[best.Id] = time.Now().Add(a.Backoff)
 		return true
 	}

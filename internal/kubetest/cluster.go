@@ -129,13 +129,13 @@ func (c *Cluster) call(r *http.Request, p place, body []byte) (any, error) {
 	case r.Method == "PATCH":
 		return c.patch(p, in)
 	case r.Method == "POST" && p.part == "eviction" && c.refuses:
-		return nil, refusal(http.StatusTooManyRequests, "the disruption budget needs the pod")
+		return nil, refusal(http.StatusTooManyRequests, "evicting the pod would violate its disruption budget")
 	case r.Method == "POST" && p.part == "eviction", r.Method == "DELETE":
 		delete(c.objects, p.key())
 		c.settle()
 		return object{}, nil
 	}
-	return nil, refusal(http.StatusMethodNotAllowed, "%s %s is not known here", r.Method, r.URL.Path)
+	return nil, refusal(http.StatusMethodNotAllowed, "%s %s is not supported", r.Method, r.URL.Path)
 }
 
 // authorize allows the owner everything, and a bootstrap token to register a node and set its status.
@@ -150,10 +150,10 @@ func (c *Cluster) authorize(r *http.Request, p place) error {
 			if p.kind == "nodes" && (r.Method == "POST" && p.name == "" || r.Method == "PATCH" && p.part == "status") {
 				return nil
 			}
-			return refusal(http.StatusForbidden, "a bootstrap token is for nodes alone")
+			return refusal(http.StatusForbidden, "a bootstrap token may only register nodes")
 		}
 	}
-	return refusal(http.StatusUnauthorized, "the token is not known")
+	return refusal(http.StatusUnauthorized, "the token is unknown")
 }
 
 // all returns the objects of a kind, sorted by name.
@@ -197,7 +197,7 @@ func (c *Cluster) create(p place, o object) (any, error) {
 	meta := part(o, "metadata")
 	p.name, _ = meta["name"].(string)
 	if c.objects[p.key()] != nil {
-		return nil, refusal(http.StatusConflict, "%s is there already", p.key())
+		return nil, refusal(http.StatusConflict, "%s already exists", p.key())
 	}
 	if p.namespace != "" {
 		meta["namespace"] = p.namespace
@@ -218,7 +218,7 @@ func (c *Cluster) keep(key string, o object) {
 func (c *Cluster) patch(p place, change object) (any, error) {
 	o := c.objects[p.key()]
 	if v := part(change, "metadata")["resourceVersion"]; v != nil && v != part(o, "metadata")["resourceVersion"] {
-		return nil, refusal(http.StatusConflict, "%s has been changed meanwhile", p.key())
+		return nil, refusal(http.StatusConflict, "%s has changed in the meantime", p.key())
 	}
 	c.keep(p.key(), merge(o, change))
 	return c.objects[p.key()], nil

@@ -42,7 +42,7 @@ func Kubelet(args []string) error {
 		}
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("%s has no certificate", *ca)
+			return fmt.Errorf("%s contains no certificate", *ca)
 		}
 		api.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	}

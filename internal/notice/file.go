@@ -20,7 +20,7 @@ type file struct{ path string }
 // NewFile returns the source that reads the file at path.
 func NewFile(path string) (Source, error) {
 	if path == "" {
-		return nil, errors.New("the environment does not name the file with the cloud's notices: " + FileVariable)
+		return nil, errors.New("the variable that names the file with the cloud's notices is not set: " + FileVariable)
 	}
 	return file{path}, nil
 }

@@ -45,11 +45,11 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, fmt.Errorf("reading the recording's header: %w", beginning(err))
 	}
 	if h := s.Header; h.Format != Format || h.State != engine.StateVersion {
-		return nil, drover.Errorf(drover.KindInvalid, "the recording has format %d and state %d, but this program reads %d and %d",
+		return nil, drover.Errorf(drover.KindInvalid, "the recording has format %d and state version %d, but this program reads %d and %d",
 			h.Format, h.State, Format, engine.StateVersion).WithHint("it was written by drover %s: use that version", h.Program)
 	}
 	if err := s.readState(); err != nil {
-		return nil, fmt.Errorf("reading the state in which the recording begins: %w", beginning(err))
+		return nil, fmt.Errorf("reading the recording's initial state: %w", beginning(err))
 	}
 	return s, nil
 }

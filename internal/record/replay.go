@@ -82,7 +82,7 @@ func Replay(from io.Reader, begin func(engine.State) (Decider, error)) (Result, 
 	result := Result{Header: r.Header}
 	decider, err := begin(r.State)
 	if err != nil {
-		return result, fmt.Errorf("loading the recording's first state: %w", err)
+		return result, fmt.Errorf("loading the recording's initial state: %w", err)
 	}
 	for step, err := range r.Steps(decider) {
 		switch {

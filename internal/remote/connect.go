@@ -248,7 +248,7 @@ func judgeHello(ours, theirs wire.Hello) error {
 	case theirs.Error != "":
 		return drover.Errorf(drover.KindConflict, "the runner refuses this controller: %s", cmp.Or(printable(theirs.Error), "it gave no reason"))
 	case theirs.Fleet != ours.Fleet || theirs.Instance != ours.Instance:
-		return drover.Errorf(drover.KindConflict, "the runner there belongs to instance %q of fleet %q",
+		return drover.Errorf(drover.KindConflict, "the runner that answered belongs to instance %q of fleet %q",
 			printable(theirs.Instance), printable(theirs.Fleet))
 	}
 	return nil

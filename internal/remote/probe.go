@@ -12,7 +12,7 @@ import (
 func (c *Conn) probe() {
 	for c.wait(c.times.ProbeInterval, nil) != overtaken {
 		if !c.alive() {
-			c.close(drover.Errorf(drover.KindUnreachable, "the instance is silent: two pings in a row had no answer within %v", c.times.Probe))
+			c.close(drover.Errorf(drover.KindUnreachable, "the instance is silent: two pings in a row got no answer within %v", c.times.Probe))
 		}
 	}
 }

@@ -49,7 +49,9 @@ type Target struct {
 // RunFirst is the error of a VerifyHostKey that needs the output of a command on the instance.
 type RunFirst struct{ Command string }
 
-func (r *RunFirst) Error() string { return "the output of a command on the instance is needed first" }
+func (r *RunFirst) Error() string {
+	return "verifying the host key needs the output of a command on the instance"
+}
 
 // Proof is a secret that the instance's init command has planted in a file. Connect reads it back over the connection
 // that it verifies, and never sends it. If Variable is set in the instance's environment, it names the file instead of

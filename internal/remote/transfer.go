@@ -21,7 +21,7 @@ func (c *Conn) FetchLog(ctx context.Context, id drover.AttemptID, stream string,
 	}
 	if reply.Size < 0 {
 		l.end(false)
-		return nil, drover.Errorf(drover.KindTransient, "the runner reports a log of %d bytes", reply.Size)
+		return nil, drover.Errorf(drover.KindTransient, "the runner reports an invalid log size of %d bytes", reply.Size)
 	}
 	r := &sizedReader{lease: l, left: reply.Size, whole: true}
 	if limit >= 0 && limit < reply.Size {

@@ -93,7 +93,7 @@ func (d *daemon) tryApart() error {
 	case failed:
 		return errors.New(why.Exit.Text)
 	case code != 0:
-		return fmt.Errorf("the first process of its namespaces exited with %d", code)
+		return fmt.Errorf("the first process in the new namespaces exited with %d", code)
 	}
 	d.apart.works = true
 	return nil
@@ -167,7 +167,7 @@ func spawnApart(uid int, f folder, command []string, attr attributes) (*apart, e
 func startApart(o order, j journal) (*apart, error) {
 	group := o.makeGroup(j)
 	if group == nil {
-		return nil, &failure{runtimeFailed, errors.New("there is no control group to keep it in")}
+		return nil, &failure{runtimeFailed, errors.New("no control group could be created for it")}
 	}
 	files, err := openStreams(o.Folder)
 	if err != nil {
@@ -198,7 +198,7 @@ func startApart(o order, j journal) (*apart, error) {
 	if first.Exit != nil {
 		return nil, &failure{first.Exit.Code, errors.New(first.Exit.Text)}
 	}
-	return nil, &failure{runtimeFailed, errors.New("the first process of its namespaces died")}
+	return nil, &failure{runtimeFailed, errors.New("the first process in its namespaces died")}
 }
 
 // signal sends a signal to the first process, which passes it on to the command. SIGKILL ends the first process, and

@@ -205,7 +205,7 @@ func (c *command) finish() drover.Exit {
 		e.Code, e.Signal = 128+int(status.Signal()), status.Signal().String()
 	}
 	if left > 0 {
-		e.Text = fmt.Sprintf("it left behind processes that could not be killed: %d", left)
+		e.Text = fmt.Sprintf("%d of its processes could not be killed", left)
 	}
 	if c.group != nil {
 		c.leaveGroup(&e)

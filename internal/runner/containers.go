@@ -139,7 +139,7 @@ func (d *daemon) sweep(r container.Runtime) {
 		if d.knows(name) {
 			continue
 		}
-		d.log.Printf("removing container %s, of an attempt that is no longer known", name)
+		d.log.Printf("removing container %s of a forgotten attempt", name)
 		if err := r.Remove(ctx, name); err != nil {
 			d.log.Printf("removing container %s: %v", name, err)
 		}

@@ -121,7 +121,7 @@ func diskRoom() error {
 		return fmt.Errorf("checking the disk: %w", err)
 	}
 	if drover.Bytes(free) < min(leastDisk, drover.Bytes(all)/100) {
-		return fmt.Errorf("its disk is full: %v of %v is free", drover.Bytes(free), drover.Bytes(all))
+		return fmt.Errorf("its disk is full: only %v of %v is free", drover.Bytes(free), drover.Bytes(all))
 	}
 	return nil
 }

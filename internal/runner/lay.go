@@ -25,7 +25,7 @@ func checkFiles(files []drover.File) error {
 		}
 		seen[f.Path] = true
 		if !isHash(f.Hash) || f.Size < 0 {
-			return fmt.Errorf("input %q has no valid hash and size", f.Path)
+			return fmt.Errorf("input %q has an invalid hash or size", f.Path)
 		}
 	}
 	return nil

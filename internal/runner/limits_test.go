@@ -153,7 +153,7 @@ func TestRefusedImages(t *testing.T) {
 		t.Run("what is no image is refused: "+image, func(t *testing.T) {
 			id := attempt(int64(n+1), 1)
 			c.start(sh(id, "true").in(image))
-			if text := c.refused(id); !strings.Contains(text, "not the name of an image") {
+			if text := c.refused(id); !strings.Contains(text, "not a valid image name") {
 				t.Errorf("got %s", text)
 			}
 		})

@@ -151,7 +151,7 @@ func (r rootFiles) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat
 func (r rootFiles) ReadLink(name string) (string, error) { return r.root.Readlink(name) }
 
 // errCrowded means that a folder has too many entries to search.
-var errCrowded = errors.New("a folder has more entries than can be searched")
+var errCrowded = errors.New("a folder has too many entries to search")
 
 // ReadDir lists a folder by name.
 func (r rootFiles) ReadDir(name string) ([]fs.DirEntry, error) {
@@ -327,7 +327,7 @@ func (c *collector) addFile(name string) error {
 		return fmt.Errorf("reading output %q: %w", name, err)
 	}
 	if c.owner != 0 && info.Sys().(*syscall.Stat_t).Uid != uint32(c.owner) {
-		c.leaveOut(name, "a file of another user")
+		c.leaveOut(name, "a file that another user owns")
 		return nil
 	}
 	if c.bytes += info.Size(); c.bytes > maxOutputBytes {

@@ -96,7 +96,7 @@ func endOfOrders(err error) error {
 func (s *supervisor) carryOut(o order) error {
 	j, err := o.Folder.begin(s.boot)
 	if err != nil {
-		return fmt.Errorf("beginning %s: %w", o.Folder, err)
+		return fmt.Errorf("starting the attempt in %s: %w", o.Folder, err)
 	}
 	defer j.Close()
 	e := s.run(o, j)

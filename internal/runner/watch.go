@@ -103,7 +103,7 @@ func (w *watch) signal() time.Duration {
 	if left <= 0 {
 		sig, left = unix.SIGKILL, signalInterval
 	}
-	w.journal.logf("%s: %v to %v", w.cause, sig, w.payload)
+	w.journal.logf("%s: sending %v to %v", w.cause, sig, w.payload)
 	if err := w.payload.signal(sig); err != nil {
 		w.journal.logf("signalling: %v", err)
 		return min(left, failedSignal)

@@ -108,7 +108,7 @@ func (d *daemon) powerOff(ctx context.Context, s deadman.Switch, after time.Dura
 	d.watchdog.off = cancel
 	silent := time.Since(d.watchdog.wanted).Round(time.Second)
 	d.mu.Unlock()
-	d.log.Printf("nothing was heard from a controller and no attempt ran for %v (the limit is %v): this instance powers itself off", silent, after)
+	d.log.Printf("no controller was in contact and no attempt ran for %v (the limit is %v): powering off", silent, after)
 	s.PowerOff(ctx, d.log.Printf)
 	d.mu.Lock()
 	defer d.mu.Unlock()

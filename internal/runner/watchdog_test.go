@@ -66,7 +66,7 @@ func TestAnInstanceThatNobodyWants(t *testing.T) {
 		c.order(wire.Orders{Orphan: soon})
 		c.disconnect()
 		until(t, "it powers itself off", i.off)
-		if log, _ := os.ReadFile(filepath.Join(i.dir, "daemon.log")); !strings.Contains(string(log), "this instance powers itself off") {
+		if log, _ := os.ReadFile(filepath.Join(i.dir, "daemon.log")); !strings.Contains(string(log), ": powering off") {
 			t.Errorf("the log is %s", log)
 		}
 		if i.told() != "off" {

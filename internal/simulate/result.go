@@ -73,7 +73,7 @@ type Point struct {
 func (in Input) misfit() string {
 	for i, t := range in.Trace.Jobs {
 		if why := in.shape(t).NearestMiss(in.Offerings); why != "" {
-			return fmt.Sprintf("job %d of the trace, submitted %v after its beginning: %s", i+1, t.Submit, why)
+			return fmt.Sprintf("job %d of the trace, submitted %v after the trace begins: %s", i+1, t.Submit, why)
 		}
 	}
 	return ""

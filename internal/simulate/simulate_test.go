@@ -86,7 +86,7 @@ func TestDrover(t *testing.T) {
 		in.Trace.Jobs = append(in.Trace.Jobs, trace.Job{Submit: time.Minute, Runtime: time.Hour, Count: 7, Need: drover.Resources{CPU: 400_000}})
 		for _, p := range Policies {
 			r, err := Run(t.Context(), in, p)
-			if err != nil || r.Refused != 7 || r.Done != 1 || !strings.Contains(r.WhyRefused, "job 2 of the trace, submitted 1m0s after its beginning: it needs 400 vCPUs, but type ") {
+			if err != nil || r.Refused != 7 || r.Done != 1 || !strings.Contains(r.WhyRefused, "job 2 of the trace, submitted 1m0s after the trace begins: it needs 400 vCPUs, but type ") {
 				t.Errorf("%s: %v: %+v", p, err, r)
 			}
 		}

@@ -50,7 +50,7 @@ const selectJobs = `SELECT j.number, j.batch, j.user_name, j.submitted, j.priori
 const specBytes = 16 << 20
 
 // errEnough ends the reading of rows.
-var errEnough = errors.New("enough was read")
+var errEnough = errors.New("enough rows were read")
 
 // jobRows reads up to n rows of a range that pass a filter, or that have elements which may pass it. It reads fewer if
 // they are large; more means that there may be others.

@@ -97,7 +97,7 @@ func (s *Store) OutputsOf(ctx context.Context, id drover.JobID) (files []drover.
 		case !rows[0].has(id.Index):
 			return noElement(id, rows[0].array)
 		case id.Index < 0 && rows[0].array.Set:
-			return drover.Errorf(drover.KindInvalid, "job %v is an array: its elements have the outputs", id).
+			return drover.Errorf(drover.KindInvalid, "job %v is an array: only its elements have outputs", id).
 				WithHint("choose an element, such as %d.%d", id.Number, rows[0].array.First)
 		}
 		return each(ctx, tx, func(row scanner) error { return row.Scan(into(&files)) },

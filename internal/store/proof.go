@@ -71,7 +71,7 @@ func (p *proof) read() (m mark, whyNot string, err error) {
 		return m, "", fmt.Errorf("reading the records' progress file: %w", err)
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && changedAt(stat).Sub(m.Written) > copyGap {
-		return m, "their progress file was itself copied, moved or changed since it was written", nil
+		return m, "their progress file has itself been copied, moved or changed since it was written", nil
 	}
 	return m, "", nil
 }
@@ -165,7 +165,7 @@ func readMark(ctx context.Context, from *sql.Tx) (m mark, err error) {
 // StaleRecords returns why the records may be an older copy of themselves, for callers without Begin; nil if they are
 // not.
 func (s *Store) StaleRecords(ctx context.Context) (why *drover.Reason, err error) {
-	err = s.look(ctx, "checking whether the records are the newest", func(tx *sql.Tx) error {
+	err = s.look(ctx, "checking whether the records are up to date", func(tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, `SELECT unproved FROM fleet`).Scan(into(&why)); err != nil || why != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func resolve(path string) (string, error) {
 	case err == nil && info.Mode()&fs.ModeSymlink == 0: // somebody has created it meanwhile
 		return filepath.EvalSymlinks(path)
 	case err == nil:
-		return "", drover.Errorf(drover.KindInvalid, "%s is a link to a missing file", path).WithHint("restore its target, or remove it")
+		return "", drover.Errorf(drover.KindInvalid, "%s is a link to a missing file", path).WithHint("restore its target, or remove the link")
 	}
 	folder, err := resolve(filepath.Dir(path))
 	return filepath.Join(folder, filepath.Base(path)), err

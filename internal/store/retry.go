@@ -243,7 +243,7 @@ func (r *retry) plan(ctx context.Context, tx *sql.Tx) (err error) {
 	case r.inEngine:
 		not := drover.Errorf(drover.KindConflict, "job %d is not final yet", r.id.Number)
 		if r.id.Index >= 0 {
-			not.Message += ", and until then no element of it can be retried"
+			not.Message += ", and until it is, none of its elements can be retried"
 		}
 		return not.WithHint("wait for it first: drover wait %d", r.id.Number)
 	case r.job.Failed+r.job.Cancelled == 0:
@@ -327,7 +327,7 @@ func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
 		case inEngine:
 			r.job.AfterAny = append(r.job.AfterAny, number)
 		case must && state != drover.JobSucceeded:
-			return drover.Errorf(drover.KindConflict, "job %d must run after %s, job %d, which did not succeed: its state is %s", r.id.Number, name, number, state).
+			return drover.Errorf(drover.KindConflict, "job %d must run after %s (job %d), which did not succeed: its state is %s", r.id.Number, name, number, state).
 				WithHint("retry that job first: drover retry %d", number)
 		}
 		return nil

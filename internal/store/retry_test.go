@@ -181,7 +181,7 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 			{drover.JobID{Number: 2, Index: 0}, drover.KindNotFound, "there is no job 2.0"},
 			{drover.JobID{Number: 3, Index: 0}, drover.KindNotFound, "there is no job 3.0"},
 			{drover.JobID{Number: 2, Index: 1}, drover.KindConflict, "job 2.1 has succeeded"},
-			{drover.JobID{Number: 1, Index: -1}, drover.KindConflict, "greet, job 2"},
+			{drover.JobID{Number: 1, Index: -1}, drover.KindConflict, "greet (job 2)"},
 		} {
 			if err := s.Retry(t.Context(), c.id, drover.UserLimits{}); drover.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("job %v: error %v, want %s: %s", c.id, err, c.kind, c.says)

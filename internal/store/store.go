@@ -203,7 +203,7 @@ func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 	}
 	if epoch != own {
 		return drover.Errorf(drover.KindConflict, "another controller has taken over the state: its epoch is %d", epoch).
-			WithHint("this controller, of epoch %d, can no longer write and must exit", own)
+			WithHint("this controller has epoch %d, can no longer write and must exit", own)
 	}
 	return nil
 }
@@ -239,8 +239,8 @@ func (s *Store) look(ctx context.Context, what string, do func(*sql.Tx) error) e
 
 // ErrFull is in the chain of an error when the disk has no room for a change. Nothing of the change was made, and it
 // may be tried again.
-var ErrFull = drover.Errorf(drover.KindTransient, "the disk of the controller's records is full").
-	WithHint("free space on that disk; the controller then resumes automatically")
+var ErrFull = drover.Errorf(drover.KindTransient, "the disk with the controller's records is full").
+	WithHint("free up space on that disk; the controller then resumes automatically")
 
 // doing adds to an error what was being done. An error meant for the caller stays as it is.
 func (s *Store) doing(ctx context.Context, what string, err error) error {

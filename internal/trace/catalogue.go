@@ -51,7 +51,7 @@ func ReadPrices(name string, r io.Reader) ([]Price, error) {
 		row, err := t.next()
 		switch {
 		case err == io.EOF && len(list) == 0:
-			return nil, drover.Errorf(drover.KindInvalid, "%s has no type", name)
+			return nil, drover.Errorf(drover.KindInvalid, "%s lists no types", name)
 		case err == io.EOF:
 			return list, nil
 		case err != nil:

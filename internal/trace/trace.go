@@ -97,7 +97,7 @@ func Read(name string, r io.Reader) (*Trace, error) {
 		err = b.readCSV(r)
 	default:
 		err = drover.Errorf(drover.KindInvalid, "%s is neither .swf nor .csv", name).
-			WithHint("a trace is a file of the Parallel Workloads Archive (.swf) or a table (.csv), compressed (.gz) or not; see docs/simulate.md")
+			WithHint("a trace is a file from the Parallel Workloads Archive (.swf) or a table (.csv), compressed (.gz) or not; see docs/simulate.md")
 	}
 	if err != nil {
 		return nil, err

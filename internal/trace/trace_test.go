@@ -140,7 +140,7 @@ func TestPrices(t *testing.T) {
 		"type,vcpus,memory_mib,usd_per_hour\na,1,1,10001\n":                 "prices.csv:2:7: usd_per_hour: the price per hour must be more than 0",
 		"type,vcpus,memory_mib,usd_per_hour\n,1,1,1\n":                      "prices.csv:2:1: a type needs a name and vCPUs",
 		"type,vcpus,memory_mib,usd_per_hour,spot_usd_per_hour\na,1,1,1,0\n": "prices.csv:2:9: spot_usd_per_hour: the price per hour must be more than 0",
-		"type,vcpus,memory_mib,usd_per_hour\n":                              "prices.csv has no type",
+		"type,vcpus,memory_mib,usd_per_hour\n":                              "prices.csv lists no types",
 		"type,vcpus,memory_mib,arch,usd_per_hour\na,1,1,mips,1\n":           `prices.csv:2:7: arch: "mips" is not one of amd64, arm64`,
 	} {
 		if _, err := ReadPrices("prices.csv", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {

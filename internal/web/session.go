@@ -118,7 +118,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	}
 	token, good := h.sessions.take(r.URL.Query().Get("code"), time.Now())
 	if !good {
-		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link has been used, or is more than a minute old"))
+		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link has already been used, or is more than a minute old"))
 		return
 	}
 	http.SetCookie(w, h.sessions.made(token, time.Now()))

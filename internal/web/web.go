@@ -88,7 +88,7 @@ func New(cfg Config) *Handler {
 	h.mux.HandleFunc("POST /logout", h.logout)
 	h.mux.Handle("GET /static/", http.HandlerFunc(h.static))
 	h.mux.HandleFunc("/", h.asReader(func(w http.ResponseWriter, r *request) error {
-		return drover.Errorf(drover.KindNotFound, "there is no page %.100q", r.URL.Path)
+		return drover.Errorf(drover.KindNotFound, "page %.100q does not exist", r.URL.Path)
 	}))
 	return h
 }

@@ -148,7 +148,7 @@ func TestSessions(t *testing.T) {
 		link, _ := b.h.Login(drover.NewSecret("view"))
 		first, _, _ := b.get(link)
 		again, text, _ := b.get(link)
-		if first != 303 || again != 401 || !strings.Contains(text, "has been used") {
+		if first != 303 || again != 401 || !strings.Contains(text, "has already been used") {
 			t.Errorf("%d, %d %s", first, again, text)
 		}
 	})
@@ -297,7 +297,7 @@ func TestPages(t *testing.T) {
 		b := letIn(t, &fake{}, drover.RoleAdmin)
 		_, list, _ := b.get("/pools")
 		_, text, _ := b.get("/pools/group")
-		for _, want := range []string{"node group", "<dt>Target</dt><dd>7</dd>", "2 to 1,200", "autoscaler of its Kubernetes cluster sets the target"} {
+		for _, want := range []string{"node group", "<dt>Target</dt><dd>7</dd>", "2 to 1,200", "autoscaler of the group's Kubernetes cluster sets the target"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is missing in %s", want, text)
 			}

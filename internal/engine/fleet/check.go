@@ -58,7 +58,7 @@ func (f *Fleet) checkLoad(in *Member, need func(*Attempt) drover.Resources) erro
 	used.Arch, reserved.Arch = in.Resources.Arch, in.Resources.Arch
 	switch {
 	case in.slots != 0:
-		return fmt.Errorf("%d temporary reservations remain after placing", in.slots)
+		return fmt.Errorf("%d temporary reservations remain after placement", in.slots)
 	case in.Free.Plus(used, 1) != in.Resources:
 		return fmt.Errorf("it has %+v, but %+v free and %+v used", in.Resources, in.Free, used)
 	case in.Room.Plus(reserved, 1) != in.Expanded():
