@@ -71,15 +71,17 @@ func mountValue(m Mount) (string, error) {
 	if m.ReadOnly {
 		fields = append(fields, "readonly")
 	}
+	if strings.Contains(m.Source+m.Target, "\n") {
+		return "", fmt.Errorf("%q cannot be mounted: its path has a line break", m.Source)
+	}
 	var line strings.Builder
 	w := csv.NewWriter(&line)
 	err := w.Write(fields)
 	w.Flush()
-	text := strings.TrimSuffix(line.String(), "\n")
-	if err != nil || strings.Contains(text, "\n") {
-		return "", fmt.Errorf("%q cannot be mounted: %w", m.Source, errors.Join(err, w.Error()))
+	if err = errors.Join(err, w.Error()); err != nil {
+		return "", fmt.Errorf("%q cannot be mounted: %w", m.Source, err)
 	}
-	return text, nil
+	return strings.TrimSuffix(line.String(), "\n"), nil
 }
 
 // CheckEnv returns an error that names a variable which cannot be set in a container; nil if all can.

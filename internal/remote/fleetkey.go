@@ -127,7 +127,11 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
+	mode := info.Mode()
+	if !mode.IsRegular() {
+		return nil, drover.Errorf(drover.KindInvalid, "%s is not a file", path)
+	}
+	if mode.Perm()&0o077 != 0 {
 		return nil, drover.Errorf(drover.KindForbidden, "%s can be read by others (%v)", path, mode).
 			WithHint("run chmod 600 %s; if others may already have read it, replace the key in it", path)
 	}
