@@ -18,7 +18,7 @@ type logsInput struct {
 	Follow bool         `query:"follow" doc:"continue, attempt after attempt, until the job is final"`
 
 	Attempt int   `query:"attempt" minimum:"0" doc:"the attempt with this number, if its output is still kept; 0: the last"`
-	Offset  int64 `query:"offset" minimum:"0" doc:"begin at this byte of the attempt's stream, for example after a broken connection"`
+	Offset  int64 `query:"offset" minimum:"0" doc:"begin at this byte of the attempt's output, for example after a broken connection; exact for output up to 16 MiB"`
 }
 
 // logsOutput is written as it is read.
