@@ -173,7 +173,9 @@ type Explanation struct {
 	Count   int      `json:"count,omitempty"` // number of waiting jobs or elements
 	Jobs    int      `json:"jobs,omitempty"`  // number of jobs they belong to, if others like the subject are included
 	Since   Time     `json:"since,omitempty"`
-	Likely  Seconds  `json:"likely,omitempty"` // of a job: the expected run time of an attempt, from estimates and observations
+	Likely  Seconds  `json:"likely,omitempty"`  // of a job: the likely run time of an attempt; assumed if neither Stated nor Learned
+	Stated  bool     `json:"stated,omitempty"`  // Likely follows from what the job states
+	Learned bool     `json:"learned,omitempty"` // Likely follows from the run times of earlier jobs
 	Reasons []Reason `json:"reasons"`
 }
 

@@ -78,6 +78,19 @@ func jobOfSubject(ctx context.Context, svc drover.Queue, subject string) drover.
 // sameTime is how close a reason's start must be to its subject's to be left out.
 const sameTime = 5 * time.Second
 
+// basisOf says what the likely run time follows from.
+func basisOf(e drover.Explanation) string {
+	switch {
+	case e.Stated && e.Learned:
+		return "from the job's expected and the run times of earlier jobs"
+	case e.Stated:
+		return "from the job's expected"
+	case e.Learned:
+		return "from the run times of earlier jobs"
+	}
+	return "assumed until jobs have run; set expected to say how long it runs"
+}
+
 // explanationText returns a sentence in the present tense, and a line for each reason.
 func explanationText(e drover.Explanation, job drover.Job, now drover.Time) string {
 	var b strings.Builder
@@ -90,7 +103,7 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 	}
 	b.WriteByte('\n')
 	if e.Likely > 0 {
-		fmt.Fprintf(&b, "  expected run time: about %s, from the job's own estimate and from similar jobs\n", human.Age(time.Duration(e.Likely)))
+		fmt.Fprintf(&b, "  likely run time: about %s, %s\n", human.Age(time.Duration(e.Likely)), basisOf(e))
 	}
 	for _, r := range e.Reasons {
 		line := r.Code + ": " + r.Text

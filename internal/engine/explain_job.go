@@ -16,7 +16,8 @@ func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
 	if j == nil {
 		return drover.Explanation{}, false
 	}
-	x := drover.Explanation{Subject: id.String(), Since: j.Since, Likely: drover.Seconds(e.runTimeOf(j).Alone.Mean())}
+	x := drover.Explanation{Subject: id.String(), Since: j.Since}
+	x.Likely, x.Stated, x.Learned = drover.Seconds(e.runTimeOf(j).Alone.Mean()), forecastJob(j).Expected > 0, e.forecast.Learned()
 	if x.Count = j.Waits(id); x.Count > 0 {
 		x.Waiting, x.Reasons = true, verdict.Reasons(e.whyQueued(j, id)...)
 	}

@@ -198,6 +198,12 @@ func (f *Forecast) computeLikely(j *Job) runtimes.Dist {
 	return d
 }
 
+// Learned reports whether run times follow from those of earlier jobs, its user's and others'.
+func (f *Forecast) Learned() bool {
+	_, known := searchRuns(f.runs, RunKey{})
+	return known
+}
+
 // endedTogether returns the run times of the ended jobs submitted together with this one.
 func (f *Forecast) endedTogether(j *Job) runtimes.Learned {
 	keys := j.keys()

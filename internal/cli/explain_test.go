@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	"drover"
+)
+
+func TestExplainShowsWhereTheLikelyRunTimeComesFrom(t *testing.T) {
+	x := drover.Explanation{Subject: "17", Waiting: true, Count: 1, Likely: drover.Seconds(10 * time.Minute)}
+	for _, c := range []struct {
+		stated, learned bool
+		want            string
+	}{
+		{false, false, "assumed until jobs have run; set expected to say how long it runs"},
+		{true, false, "from the job's expected"},
+		{false, true, "from the run times of earlier jobs"},
+		{true, true, "from the job's expected and the run times of earlier jobs"},
+	} {
+		x.Stated, x.Learned = c.stated, c.learned
+		f := &fakeController{jobs: []drover.Job{aJob(17, "greet", drover.JobQueued)}, explained: []drover.Explanation{x}}
+		f.serve(t)
+		droverCommand(t, "explain", "17").want(t, 0, "\n  likely run time: about 10m0s, "+c.want+"\n", "")
+	}
+}
