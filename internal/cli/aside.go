@@ -64,7 +64,7 @@ func redirect(out, to string) error {
 		for _, id := range daemon.UnfinishedRuns(place) {
 			folder := filepath.Join(place, id)
 			if store.InUse(filepath.Join(folder, "drover.db")) {
-				continue // it is running, with another folder, since nobody writes to this one
+				continue // it is running with another folder: nobody writes to this one
 			}
 			f, err := daemon.LockRunFolder(id, folder)
 			if err != nil {

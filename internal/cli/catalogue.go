@@ -32,7 +32,7 @@ func (a *app) addCatalogue(flags *pflag.FlagSet) {
 	flags.Var(a.lists, "catalogue", "read the types and prices of all clouds, or of one, from `[CLOUD=]FILE.csv`; default: ask the clouds")
 }
 
-// Set reads a list that a flag names. The flag may be given for each cloud.
+// Set reads the list that a flag names. The flag may be repeated, once for each cloud.
 func (l priceLists) Set(given string) error {
 	cloud, file, named := strings.Cut(given, "=")
 	if !named {
@@ -74,8 +74,8 @@ func (l priceLists) check(c *config.Config) error {
 // bare is the cloud of a user with a price list and no configuration: it has no limits.
 const bare = "cloud"
 
-// listedConfig returns a configuration, or one cloud of it: a file, or this machine, or, with only a price list, a
-// cloud without limits. It checks the drivers only of clouds that must be called.
+// listedConfig returns a configuration, or one cloud of it. Without a file, the only cloud is this computer or, with a
+// price list, a cloud without limits. Only the drivers of clouds that must be called are checked.
 func (a *app) listedConfig(file, onlyCloud string, lists priceLists) (*config.Config, error) {
 	c := config.Default("run")
 	switch {
@@ -131,7 +131,7 @@ func (a *app) listedOfferings(ctx context.Context, c *config.Config, m simulate.
 	return all, leftOut, nil
 }
 
-// loadConfig reads the configuration for a command: the file it names, or else this machine.
+// loadConfig reads the configuration for a command: the file it names, or else this computer.
 func (a *app) loadConfig(file, onlyCloud string) (*config.Config, error) {
 	return a.listedConfig(file, onlyCloud, nil)
 }

@@ -92,8 +92,8 @@ that succeeded do not run again.`,
 	return cmd
 }
 
-// retryBatch returns a batch file with which the jobs can be retried, whose inputs the controller has. Only the names
-// of its other jobs matter.
+// retryBatch returns the batch of a file for retrying the jobs, after uploading its inputs. Only the names of its other
+// jobs matter.
 func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids []drover.JobID) (drover.Batch, error) {
 	file, err := config.LoadBatch(path)
 	if err != nil {
@@ -114,7 +114,7 @@ func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids
 		if err != nil {
 			return drover.Batch{}, w.fault("", "jobs", fmt.Sprintf("job %v is named %s, but the file has no job with that name", id, was.Name), "restore the job's name in the file, or submit the batch")
 		}
-		// Only the controller has the files that the elements were for, and checks them.
+		// Only the controller knows the files that the elements were for, and it checks them.
 		as := drover.JobSpec{Array: array, Gang: was.Gang, Foreach: now.Foreach, After: was.After, AfterAny: was.AfterAny}
 		if key, err := now.CheckRetry(as); err != nil {
 			e := drover.AsError(err, drover.KindInvalid)
@@ -175,7 +175,7 @@ func (f *changeFlags) addReason(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "`text` to record with the job")
 }
 
-// choose returns the jobs that are not final among the named ones, those of a batch, or all.
+// choose returns the named jobs, or the jobs of a batch, or all jobs, that are not final.
 func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string) (ids []drover.JobID, err error) {
 	switch ways := min(len(args), 1) + count(f.batch != "") + count(f.all); {
 	case ways == 0:
@@ -212,8 +212,7 @@ func (a *app) change(ids []drover.JobID, words func(drover.Job) string, do func(
 	return changeEach(a, jobListing, ids, do, line)
 }
 
-// changeEach changes one thing after the other, and prints for people a line about each. One that cannot be changed
-// does not stop the others.
+// changeEach changes things one after the other, and prints a line about each for people. It continues after a failure.
 func changeEach[ID, T any](a *app, l listing[T], ids []ID, do func(ID) (T, error), line func(T) string) error {
 	changed := []T{}
 	var failed error

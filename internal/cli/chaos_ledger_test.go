@@ -19,7 +19,7 @@ import (
 	"drover"
 )
 
-// ledger is the requests to the fleet, and what must become of them in the end.
+// ledger records the requests to the fleet, and what must become of them.
 type ledger struct {
 	place  *place
 	folder string // where the jobs record what happens to them
@@ -40,7 +40,7 @@ func newLedger(p *place, folder string) *ledger {
 	}
 }
 
-// patient is in every job, so that nothing done to the job or to its instance keeps it from finishing.
+// patient is part of every job, so that nothing done to the job or to its instance keeps it from finishing.
 const patient = `resources: {vcpus: 0.5, memory: 16Mi, disk: 16Mi}, attempts: 100, retry: {exit_codes: [137], times: 100}`
 
 // batch returns one of the batches that the fleet works on.
@@ -58,8 +58,8 @@ jobs:
 	return text
 }
 
-// submit submits batches until trouble is over, whenever little work is left. It repeats a submission with the same key
-// until it is acknowledged.
+// submit submits a batch whenever little work is left, until the trouble is over. It repeats a submission with the same
+// key until it is acknowledged.
 func (l *ledger) submit(ctx context.Context, client drover.Service) {
 	for n := 0; ctx.Err() == nil; n++ {
 		l.submitOne(n)
@@ -72,7 +72,7 @@ func (l *ledger) submit(ctx context.Context, client drover.Service) {
 	}
 }
 
-// waiting returns how many jobs are not final by the controller's answer.
+// waiting returns how many jobs are not final, according to the controller.
 func (l *ledger) waiting(ctx context.Context, client drover.Service) int {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -193,7 +193,7 @@ func (l *ledger) audit(t *testing.T, client drover.Service, jobs []drover.Job) {
 		delete(saw, j.ID.String())
 	}
 	for job, w := range saw {
-		t.Errorf("job %s is not in the records, and began %q", job, w.begins)
+		t.Errorf("job %s is not in the records, but began %q", job, w.begins)
 	}
 	for number, j := range l.jobs {
 		if seen[number] != j.Elements {
@@ -206,14 +206,14 @@ func (l *ledger) audit(t *testing.T, client drover.Service, jobs []drover.Job) {
 	}
 }
 
-// auditJob checks that a job ended as it must, and ran as often as recorded, one attempt after the other.
+// auditJob checks that a job ended as it should, and ran as often as recorded, one attempt after the other.
 func (l *ledger) auditJob(t *testing.T, j drover.Job, w testament) {
 	asked, acknowledged := l.cancelOf(j.ID)
 	last := 0
 	if n := len(j.Attempts); n > 0 {
 		last = j.Attempts[n-1].Number
 		if acknowledged && j.State == drover.JobSucceeded && j.Attempts[n-1].Started.After(l.answered(j.ID).Add(3*time.Second)) {
-			t.Errorf("job %v was cancelled at %v and begun at %v", j.ID, l.answered(j.ID), j.Attempts[n-1].Started)
+			t.Errorf("job %v was cancelled at %v, but started at %v", j.ID, l.answered(j.ID), j.Attempts[n-1].Started)
 		}
 	}
 	needed := j.Name == "use" // it is cancelled with the job that it needs
@@ -222,7 +222,7 @@ func (l *ledger) auditJob(t *testing.T, j drover.Job, w testament) {
 	}
 	for i, a := range j.Attempts {
 		if a.Number != i+1 || a.State.Live() {
-			t.Errorf("attempt %d of job %v is %s, at %d of %d", a.Number, j.ID, a.State, i, len(j.Attempts))
+			t.Errorf("attempt %d of job %v is %s, and has index %d of %d", a.Number, j.ID, a.State, i, len(j.Attempts))
 		}
 	}
 	if err := w.check(j.State == drover.JobSucceeded, last); err != nil {
@@ -246,7 +246,7 @@ func (l *ledger) answered(id drover.JobID) (first time.Time) {
 	return first
 }
 
-// check checks that each attempt began at most once, that they began in order, and that a success is the last one's.
+// check checks that each attempt began at most once, that they began in order, and that only the last one succeeded.
 func (w testament) check(succeeded bool, last int) error {
 	if w.overlaps > 0 {
 		return fmt.Errorf("two of its attempts ran at once")
@@ -265,7 +265,7 @@ func (w testament) check(succeeded bool, last int) error {
 		}
 	}
 	if succeeded && (finished != 1 || before != last) {
-		return fmt.Errorf("its last attempt came to its end %d times", finished)
+		return fmt.Errorf("its last attempt ended %d times", finished)
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func numberOf(who string) (n int) {
 	return n
 }
 
-// auditResults checks that a job's output and files are those of the attempt that succeeded.
+// auditResults checks that a job's output and files come from the attempt that succeeded.
 func auditResults(t *testing.T, client drover.Service, j drover.Job) {
 	want := fmt.Sprintln(j.Attempts[len(j.Attempts)-1].Number)
 	if got, err := contents(client.OpenOutput(t.Context(), j.ID, "result.txt", 0)); got != want {

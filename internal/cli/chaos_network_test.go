@@ -95,7 +95,7 @@ func (n *network) listen(path string) (net.Listener, error) {
 // fate is what happens to one connection.
 type fate struct {
 	name  string
-	late  time.Duration // before it is answered, so that later ones are answered first
+	late  time.Duration // until it is answered, so that later ones overtake it
 	lag   time.Duration // of each read
 	chunk int           // the maximum size of a read
 	end   time.Duration // the connection is cut after this time; 0: never

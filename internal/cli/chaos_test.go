@@ -21,8 +21,8 @@ import (
 )
 
 var (
-	chaosTime = flag.Duration("chaos", 3*time.Minute, "how long there is trouble")
-	chaosSeed = flag.Uint64("seed", 0, "what luck it is; 0: another each time")
+	chaosTime = flag.Duration("chaos", 3*time.Minute, "how long the trouble lasts")
+	chaosSeed = flag.Uint64("seed", 0, "the seed of the troubles; 0: a random one")
 )
 
 // How long the fleet may take to come to rest after the trouble.
@@ -31,9 +31,9 @@ const (
 	emptyTime = time.Minute     // until every instance is gone
 )
 
-// TestChaos makes a fleet of real processes work while controllers, runners, supervisors, jobs and instances are killed
-// and stopped at random, connections are cut, delayed, silenced and overtaken, the disk is full, and people cancel and
-// instruct. Afterwards it must come to rest with no job lost, no job run twice at once, and nothing left.
+// TestChaos puts a fleet of real processes to work. At random it kills and stops controllers, runners, supervisors,
+// jobs and instances, cuts, delays, silences and reorders connections, fills the disk, cancels jobs and instructs
+// instances. Afterwards the fleet must come to rest with no job lost, no job run twice at once, and nothing left.
 // covers D1 D5 D9 D12 D13 K7 K12
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
@@ -91,7 +91,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 }
 
 // chaosConfiguration has short times, so that each is often reached, and a cloud with faults of its own. It has several
-// types, since one that failed to boot, because it was killed, is blocked for a while.
+// types, since a type is blocked for a while after an instance of it was killed while booting.
 const chaosConfiguration = `version: 1
 fleet: lab
 listen: %s
@@ -124,7 +124,7 @@ func newLog(t *testing.T) *os.File {
 	t.Cleanup(func() {
 		f.Close()
 		if t.Failed() {
-			t.Logf("what the controllers said: %s", f.Name())
+			t.Logf("the controllers' log: %s", f.Name())
 		} else {
 			os.Remove(f.Name())
 		}
@@ -132,7 +132,7 @@ func newLog(t *testing.T) *os.File {
 	return f
 }
 
-// connect waits for the first controller, and returns a client of the present one.
+// connect waits for the first controller, and returns a client of whichever one is running.
 func (c *chaos) connect(t *testing.T) drover.Service {
 	t.Helper()
 	folder := filepath.Join(c.place.state, "drover", "lab", "drover.d")
@@ -159,7 +159,7 @@ func (c *chaos) rest(t *testing.T) {
 	})
 	c.ledger.raise(t, c.client)
 	var page drover.Page[drover.Instance]
-	eventually(t, 30*time.Second, "the controller names its instances", func() (ok bool) {
+	eventually(t, 30*time.Second, "the controller lists its instances", func() (ok bool) {
 		var err error
 		page, err = c.client.Instances(t.Context(), drover.InstanceFilter{})
 		return err == nil
@@ -167,7 +167,7 @@ func (c *chaos) rest(t *testing.T) {
 	for _, in := range page.Items {
 		if in.Idle == drover.IdleHold {
 			if _, err := c.client.Instruct(t.Context(), in.Name, drover.VerbRelease, "chaos is over"); err != nil {
-				t.Logf("releasing %s: %v", in.Name, err) // the cloud may have taken it back
+				t.Logf("releasing %s: %v", in.Name, err) // the instance may be gone
 			}
 		}
 	}
@@ -181,8 +181,8 @@ func (c *chaos) rest(t *testing.T) {
 	}
 }
 
-// empty waits until the fleet is gone, ends the controller, and checks that only the records are left, which explain
-// what happened.
+// empty waits until the fleet is gone, ends the controller, and checks that only the records are left, and that they
+// can be replayed.
 func (c *chaos) empty(t *testing.T) {
 	t.Helper()
 	eventually(t, emptyTime, "every instance is gone", func() bool {
@@ -198,10 +198,10 @@ func (c *chaos) empty(t *testing.T) {
 	}
 	gc := c.place.run("gc", "-c", "drover.yaml", "-o", "json")
 	if gc.code() != 0 || strings.TrimSpace(gc.out.String()) != "[]" {
-		t.Errorf("gc ends with %d and finds %s", gc.code(), gc.out.String())
+		t.Errorf("gc exited with %d and found %s", gc.code(), gc.out.String())
 	}
 	if replay := c.place.run("replay", "-c", "drover.yaml"); replay.code() != 0 {
-		t.Errorf("replay ends with %d", replay.code())
+		t.Errorf("replay exited with %d", replay.code())
 	}
 	var left []int
 	for end := time.Now().Add(5 * time.Second * busy); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {

@@ -92,7 +92,7 @@ type chaos struct {
 	ledger  *ledger
 	client  drover.Service
 
-	ctx    context.Context // of the time of trouble
+	ctx    context.Context // ends when the trouble is over
 	passes sync.WaitGroup  // lasting troubles
 	met    map[string]int  // number of troubles, by name
 }
@@ -127,7 +127,7 @@ func (c *chaos) troubles() []trouble {
 	return all
 }
 
-// run causes one trouble after another until the time is over, and then ends those that last.
+// run causes one trouble after another until the time is up, and then ends those that persist.
 func (c *chaos) run() {
 	all := c.troubles()
 	alone, until := part(c.dice.below(int(parts))), time.Now().Add(spell)
@@ -189,7 +189,7 @@ func (c *chaos) all(r role) (pids []int) {
 	return pids
 }
 
-// one takes hold of one process with a role, if there is one.
+// one takes hold of a process with a role, if there is one.
 func (c *chaos) one(r role) (h handle, pid int, ok bool) {
 	pids := c.all(r)
 	if len(pids) == 0 {
@@ -224,7 +224,7 @@ func (c *chaos) pause(r role, longest time.Duration) func() string {
 	}
 }
 
-// hang stops all processes of an instance, for a while that may exceed probe_timeout.
+// hang stops all processes of an instance for a while, possibly for longer than probe_timeout.
 func (c *chaos) hang() string {
 	var handles []handle
 	outers := c.all(isInstance)
@@ -251,7 +251,7 @@ func instanceFolderOf(pid int) string {
 	return "/nowhere"
 }
 
-// freeze stops processes until the time, or that of all trouble, is over.
+// freeze stops processes for a while, at most until all trouble is over.
 func (c *chaos) freeze(handles []handle, d time.Duration) time.Duration {
 	for _, h := range handles {
 		h.signal(unix.SIGSTOP)
@@ -314,7 +314,7 @@ func (c *chaos) fill() string {
 	return fmt.Sprint("for ", d)
 }
 
-// ask limits one request to the controller, which may be dead, stopped or out of disk space.
+// ask returns a context for one request to the controller, which may be dead, stopped or out of disk space.
 func (c *chaos) ask() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.ctx, 3*time.Second)
 }
@@ -373,7 +373,7 @@ func (c *chaos) reload() string {
 	if len(pids) == 0 {
 		return ""
 	}
-	// A controller that does not handle signals yet is ended by this one, like any process.
+	// The signal would end a controller that does not handle signals yet.
 	if h, ok := take(pids[0], isController); ok && c.answers() {
 		defer h.close()
 		h.signal(syscall.SIGHUP)

@@ -44,7 +44,7 @@ func (k *warden) run() {
 		err := k.cmd.Wait()
 		k.bury(err)
 		if k.dice.float() < 0.3 {
-			time.Sleep(k.dice.between(0, 3*time.Second)) // there is no controller for a while
+			time.Sleep(k.dice.between(0, 3*time.Second)) // for a while there is no controller
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -104,7 +104,7 @@ func (k *warden) end(t *testing.T, limit time.Duration) {
 	}
 }
 
-// disk has the controller's records, results and recordings. It can be filled where this process may mount.
+// disk holds the controller's records, results and recordings. It can be filled if this process may mount disks.
 type disk struct {
 	path string     // empty: the host's disk
 	full sync.Mutex // held while it is filled
@@ -113,7 +113,7 @@ type disk struct {
 // diskSize is plenty for a run; unused space costs nothing.
 const diskSize = 256 << 20
 
-// newDisk mounts a disk at a path until the test ends. What instances keep is elsewhere, since they have their own
+// newDisk mounts a disk at a path until the test ends. Instances keep their files elsewhere, since they have their own
 // disks.
 func newDisk(t *testing.T, path, instances, elsewhere string) *disk {
 	t.Helper()
@@ -124,7 +124,7 @@ func newDisk(t *testing.T, path, instances, elsewhere string) *disk {
 	}
 	d := &disk{path: path}
 	if err := unix.Mount("drover-chaos", path, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", diskSize)); err != nil {
-		t.Logf("the disk will not be full: mounting one: %v (unshare -Urm make chaos may)", err)
+		t.Logf("the disk will not be filled: mounting one: %v (unshare -Urm make chaos may work)", err)
 		d.path = ""
 	} else {
 		t.Cleanup(func() {

@@ -55,7 +55,7 @@ func (h *herd) auditSummary() {
 		h.violate("loss: %d of %d jobs succeeded, %d failed, %d were cancelled; the first: %+v", o.Succeeded, cloudJobs, o.Failed, o.Cancelled, o.Failures)
 	}
 	if o.Instances > len(h.cloud.instances) {
-		h.violate("twice: %d instances are billed, and %d were made", o.Instances, len(h.cloud.instances))
+		h.violate("twice: %d instances are billed, but only %d were created", o.Instances, len(h.cloud.instances))
 	}
 }
 
@@ -101,7 +101,7 @@ func (h *herd) auditRecords() {
 	}
 }
 
-// ask reads a command's output for programs.
+// ask runs a command, and parses its JSON output.
 func (h *herd) ask(into any, args ...string) {
 	out, err := h.command(append(args, "-c", "drover.yaml", "-o", "json")...).Output()
 	if err := errors.Join(err, json.Unmarshal(out, into)); err != nil {
@@ -109,8 +109,8 @@ func (h *herd) ask(into any, args ...string) {
 	}
 }
 
-// auditJob checks, by the lock of a job's witness, that no two attempts ran at once, and that the output is that of an
-// attempt which finished.
+// auditJob checks, by the lock of a job's witness, that no two attempts ran at once, and that the output comes from an
+// attempt that finished.
 func (h *herd) auditJob(id drover.JobID, results string) {
 	seen, _ := os.ReadFile(filepath.Join(h.seen, id.String()))
 	told := strings.ReplaceAll(strings.TrimSpace(string(seen)), "\n", "; ")
@@ -121,16 +121,16 @@ func (h *herd) auditJob(id drover.JobID, results string) {
 	attempt := strings.TrimPrefix(firstLine(string(text)), id.String()+" ")
 	switch {
 	case err != nil || string(text) != product(id.String(), attempt):
-		h.violate("output: that of job %v has %d bytes and begins %.40q (%v): %s", id, len(text), text, err, told)
+		h.violate("output: job %v left %d bytes that begin with %.40q (%v): %s", id, len(text), text, err, told)
 	case !strings.Contains(told, "end "+attempt+" "):
-		h.violate("output: that of job %v is of attempt %s, which did not come to its end: %s", id, attempt, told)
+		h.violate("output: job %v has the output of attempt %s, which did not finish: %s", id, attempt, told)
 	}
 }
 
 // auditLeaks checks that no instance and no process is left when the controller considers everything finished.
 func (h *herd) auditLeaks() {
 	for _, in := range h.cloud.living() {
-		h.violate("leak: instance %s (%s), made %v ago, lives on", in.id, in.name, time.Since(in.created).Round(time.Second))
+		h.violate("leak: instance %s (%s), created %v ago, is still running", in.id, in.name, time.Since(in.created).Round(time.Second))
 		in.kill()
 	}
 	var left []int
@@ -141,11 +141,11 @@ func (h *herd) auditLeaks() {
 	}
 }
 
-// auditBill checks that the recorded bill equals the ledger's. Records that were an older copy may lack what was paid
-// since.
+// auditBill checks that the recorded bill equals the ledger's. Records restored from an older copy may lack later
+// costs.
 func (h *herd) auditBill() {
 	if off := h.deviation(); off > mostOff || off < -mostOff && !h.plan.older {
-		h.violate("bill: $%.4f are said to be paid, and $%.4f are: %+.1f%%%s", h.cost, h.owed(), off, h.differences())
+		h.violate("bill: the records have $%.4f, but the ledger has $%.4f: %+.1f%%%s", h.cost, h.owed(), off, h.differences())
 	}
 }
 
@@ -155,7 +155,7 @@ func (h *herd) differences() string {
 	for _, in := range h.cloud.instances {
 		owed, billed := in.owed(), h.bills[in.id]
 		if math.Abs(billed-owed) > owed/10 {
-			fmt.Fprintf(&b, "\n\t%s: $%.4f, and $%.4f in the ledger (told: %v)", in.id, billed, owed, in.told)
+			fmt.Fprintf(&b, "\n\t%s: $%.4f, but $%.4f in the ledger (told to end: %v)", in.id, billed, owed, in.told)
 		}
 	}
 	return b.String()
@@ -164,7 +164,7 @@ func (h *herd) differences() string {
 // price is the configuration's hourly price of each type.
 var price = map[string]float64{"small": 2.7, "large": 3.6}
 
-// owed is the cost by the ledger: each instance from when its creation was accepted until its last process ended, at
+// owed returns the cost by the ledger: each instance from when its creation was accepted until its last process ended, at
 // the configuration's prices.
 func (h *herd) owed() (dollars float64) {
 	for _, in := range h.cloud.instances {
@@ -173,10 +173,10 @@ func (h *herd) owed() (dollars float64) {
 	return dollars
 }
 
-// owed is the cost of one instance.
+// owed returns the cost of one instance.
 func (in *chaosInstance) owed() float64 { return in.ended.Sub(in.created).Hours() * price[in.kind] }
 
-// deviation is by how many percent the bill exceeds the ledger.
+// deviation returns by how many percent the bill exceeds the ledger.
 func (h *herd) deviation() float64 {
 	if owed := h.owed(); owed > 0 {
 		return 100 * (h.cost/owed - 1)

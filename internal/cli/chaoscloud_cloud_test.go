@@ -43,7 +43,7 @@ func needSSHD(t *testing.T) {
 	}
 }
 
-// newChaosCloud opens a cloud in a folder, until the test ends.
+// newChaosCloud runs a cloud in a folder until the test ends.
 func newChaosCloud(t *testing.T, plan cloudPlan, folder string) *chaosCloud {
 	t.Helper()
 	me, err := user.Current()
@@ -161,8 +161,8 @@ func (c *chaosCloud) open() object {
 	return can
 }
 
-// hideOne makes lists leave out an instance for a while. The instance is in every copy and was not hidden recently, so
-// that it is never missing for longer than the cloud promises.
+// hideOne makes lists leave out an instance for a while. It chooses one that old copies have too and that was not hidden
+// recently, so that none is missing for longer than the cloud promises.
 func (c *chaosCloud) hideOne(chance float64) {
 	now := time.Now()
 	var may []*chaosInstance
@@ -200,7 +200,7 @@ func (c *chaosCloud) list(tags map[string]string) (object, error) {
 	return object{"instances": listed}, nil
 }
 
-// listed reports whether a list given now, of an earlier state, has the instance.
+// listed reports whether a list returned now, showing an earlier state, includes the instance.
 func (in *chaosInstance) listed(now, then time.Time) bool {
 	if now.Before(in.stale) {
 		in.shown++
@@ -260,7 +260,7 @@ func (c *chaosCloud) find(id string) (*chaosInstance, error) {
 	return nil, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
 }
 
-// create makes one instance with a name, or two by fault.
+// create creates one instance with a name or, as a fault, two.
 func (c *chaosCloud) create(r cloudRequest) (object, error) {
 	for _, in := range c.instances {
 		if in.name == r.Args.Name && in.lives() {
@@ -322,7 +322,7 @@ func (c *chaosCloud) make(r cloudRequest, fate instanceFate) (*chaosInstance, er
 	return in, nil
 }
 
-// at schedules a fate of an instance at an age, if the fate has one and the instance lives that long.
+// at schedules a fault for when an instance reaches an age, if it lives that long; 0: never.
 func (c *chaosCloud) at(in *chaosInstance, age time.Duration, becomes func()) {
 	if age == 0 {
 		return
@@ -345,7 +345,7 @@ func (c *chaosCloud) massDeath() {
 	}
 }
 
-// destroy ends an instance, unless its fate prevents that. Destroying a departed instance is no error.
+// destroy ends an instance, unless its fate prevents that. Destroying an instance that is gone is no error.
 func (c *chaosCloud) destroy(id string) error {
 	c.mu.Lock()
 	for _, in := range c.instances {

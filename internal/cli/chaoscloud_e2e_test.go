@@ -60,9 +60,9 @@ func (p *aimed) each(do func(i int, in *chaosInstance)) {
 	}
 }
 
-// TestInstancesThatListsLackAfterARestart kills the controller. Then lists lack both instances for a while, and one of
+// TestInstancesMissingFromListsAfterARestart kills the controller. Then lists lack both instances for a while, and one of
 // them does not answer either. Both are alive, so neither command may start again.
-func TestInstancesThatListsLackAfterARestart(t *testing.T) {
+func TestInstancesMissingFromListsAfterARestart(t *testing.T) {
 	t.Parallel()
 	const lag = 5 * time.Second
 	p := newAimed(t, cloudPlan{lag: lag})
@@ -89,13 +89,13 @@ func TestInstancesThatListsLackAfterARestart(t *testing.T) {
 	wantOnce(t, folder, 2)
 	for job, w := range testimony(t, folder) {
 		if len(w.begins) != 1 {
-			t.Errorf("job %s was begun %d times", job, len(w.begins))
+			t.Errorf("job %s started %d times", job, len(w.begins))
 		}
 	}
 }
 
 // TestThreeDeadInstancesOfFive kills three of five instances while lists still show them. The other two answer, so the
-// three are given up.
+// controller gives up on the three.
 func TestThreeDeadInstancesOfFive(t *testing.T) {
 	t.Parallel()
 	p := newAimed(t, cloudPlan{lag: time.Second})
@@ -115,16 +115,16 @@ func TestThreeDeadInstancesOfFive(t *testing.T) {
 	p.drover("wait", "--batch", "batch")
 	wantOnce(t, folder, 5)
 	if all := p.instances("--all"); len(all) > 8 {
-		t.Errorf("%d instances for five jobs, three of which began twice", len(all))
+		t.Errorf("%d instances for five jobs, three of which started twice", len(all))
 	}
 	if strings.Contains(p.process.err.String(), "cut off") {
-		t.Error("the controller took itself for cut off, although two instances answered")
+		t.Error("the controller thought that it was cut off, although two instances answered")
 	}
 }
 
-// TestAnInstanceThatIsListedAfterItsEnd has a cloud that accepts a destroy without effect. Later the cloud reports when
-// the instance ended, while old lists still show it. The instance has one record, and its bill is the cloud's.
-func TestAnInstanceThatIsListedAfterItsEnd(t *testing.T) {
+// TestAnInstanceListedAfterItsEnd has a cloud that accepts a destroy but ignores it. Later the cloud reports when the
+// instance ended, while old lists still show it. The instance must have one record, with the cloud's bill.
+func TestAnInstanceListedAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	const stale = 6 * time.Second
 	p := newAimed(t, cloudPlan{lag: 8 * time.Second, describe: true, fate: instanceFate{destroys: []faultKind{idleDestroys}}})
@@ -145,22 +145,22 @@ func TestAnInstanceThatIsListedAfterItsEnd(t *testing.T) {
 	eventually(t, 20*time.Second, "it is gone again", gone)
 	all := p.instances("--all")
 	if len(all) != 1 || all[0].ProviderID != one.id {
-		t.Fatalf("the records have %+v", all)
+		t.Fatalf("the records are %+v", all)
 	}
 	if owed := one.ended.Sub(one.created).Seconds(); math.Abs(all[0].Cost-owed) > stale.Seconds()/3 { // a dollar per second
-		t.Errorf("billed $%.2f, and the cloud has $%.2f", all[0].Cost, owed)
+		t.Errorf("billed $%.2f, but the cloud's bill is $%.2f", all[0].Cost, owed)
 	}
 }
 
-// TestCleaningUpTwoInstancesOfOneName has a cloud that makes two instances of one name, and a run that ends before it
-// learns of the second.
-func TestCleaningUpTwoInstancesOfOneName(t *testing.T) {
+// TestCleaningUpTwoInstancesWithOneName has a cloud that creates two instances with one name, and a run that dies before
+// it learns of the second.
+func TestCleaningUpTwoInstancesWithOneName(t *testing.T) {
 	t.Parallel()
 	const hidden = time.Hour
 	p := newAimed(t, cloudPlan{fate: instanceFate{twin: true, hiddenFor: hidden, destroys: []faultKind{idleDestroys, failedDestroys}, listedFor: time.Second}})
 	r := p.start("run", "-c", "drover.yaml", "--", "sleep", "60")
 	id := p.runID()
-	eventually(t, 20*time.Second, "the cloud has made two instances", func() bool { return len(p.cloud.living()) == 2 })
+	eventually(t, 20*time.Second, "the cloud has created two instances", func() bool { return len(p.cloud.living()) == 2 })
 	r.kill()
 	p.each(func(_ int, in *chaosInstance) { in.hidden = time.Time{} })
 	clean := p.run("gc", "--fleet", id, "--destroy")

@@ -38,7 +38,7 @@ type chaosInstance struct {
 
 func (in *chaosInstance) lives() bool { return in.ended.IsZero() }
 
-// sshdConfig gives each instance its own home and poweroff, on a host that all of them share.
+// sshdConfig gives each instance its own home and poweroff, although all of them share a host.
 const sshdConfig = `ListenAddress %[1]s
 HostKey %[2]s/host_key
 AuthorizedKeysFile %[2]s/authorized_keys
@@ -108,7 +108,7 @@ func (in *chaosInstance) thaw() {
 	}
 }
 
-// changeHostKey gives the instance's sshd another host key, as if another server had its address. Existing logins
+// changeHostKey gives the instance's sshd another host key, as if another instance had its address. Existing logins
 // continue.
 func (in *chaosInstance) changeHostKey() error {
 	key := filepath.Join(in.folder, "other_key")

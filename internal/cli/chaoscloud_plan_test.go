@@ -42,15 +42,15 @@ var faultChances = []struct {
 // How wrong the chaos cloud's lists may be. It promises listLag, so what a list shows for longer than that is true.
 const (
 	listLag  = 8 * time.Second
-	oldest   = 7 * time.Second  // of a list's copy
-	longest  = 3 * time.Second  // greatest age of a stale list
-	lingers  = 5 * time.Second  // longest time for which a living instance is hidden
-	recalled = 12 * time.Second // longest time for which lists show an ended instance
+	oldest   = 7 * time.Second  // greatest age of a stale list
+	longest  = 3 * time.Second  // longest time for which a living instance is hidden
+	lingers  = 5 * time.Second  // longest time for which lists show an ended instance
+	recalled = 12 * time.Second // the same, if the driver cannot describe
 	settled  = 10 * time.Second // age at which every list has shown an instance, unless it is hidden
 	grownOld = 40 * time.Second // age by which an instance's fate has happened
 )
 
-// cloudPlan is what one seed does to a fleet. The same seed has the same kinds of faults and the same fate for the n-th
+// cloudPlan is what one seed does to a fleet. The same seed gives the same kinds of faults and the same fate to the n-th
 // instance; the times differ, since they depend on the controller's calls.
 type cloudPlan struct {
 	seed     uint64
@@ -86,11 +86,11 @@ type instanceFate struct {
 	hangsFor                time.Duration // 0: forever
 	destroys                []faultKind   // what goes wrong with its destroys, in order
 	listedFor               time.Duration // after its end
-	hiddenFor               time.Duration // from lists, after its beginning
+	hiddenFor               time.Duration // from lists, after its creation
 }
 
-// draw draws the fate of the n-th instance. None ends by itself before a list no older than the cloud promises has
-// shown it, so that a controller can know everything that it must pay.
+// draw draws the fate of the n-th instance. None ends by itself before the lists must have shown it, so that a
+// controller can know everything that it must pay for.
 func (p cloudPlan) draw(n int) (f instanceFate) {
 	if p.chances == nil {
 		f = p.fate
@@ -124,7 +124,7 @@ func (p cloudPlan) draw(n int) (f instanceFate) {
 	return f
 }
 
-// dice are a run's random numbers. Goroutines share them, so equal seeds have equal kinds of faults at different times.
+// dice are a run's random numbers. Goroutines share them, so equal seeds give the same kinds of faults at different times.
 type dice struct {
 	mu sync.Mutex
 	r  *rand.Rand // guarded by mu

@@ -17,7 +17,7 @@ import (
 	"drover"
 )
 
-var cloudSeeds = flag.Int("seeds", 3, "how many plans the chaos cloud goes through, from -seed on")
+var cloudSeeds = flag.Int("seeds", 3, "number of plans for the chaos cloud, starting at -seed")
 
 // The work of one seed: half a minute with all six instances.
 const (
@@ -29,8 +29,8 @@ const (
 	leftTime  = 40 * time.Second // from then until no instance is left
 )
 
-// TestChaosCloud has controllers, which are killed again and again, finish jobs on a cloud with faults. Its instances
-// are real OpenSSH servers, and its ledger records what really happened: no job may be lost or run twice at once, no
+// TestChaosCloud kills controllers again and again while they run jobs on a cloud with faults. The cloud's instances are
+// real OpenSSH servers, and its ledger records what really happened: no job may be lost or run twice at once, no
 // instance may be left, and the bill must equal the ledger.
 // covers D9 K7 K12
 func TestChaosCloud(t *testing.T) {
@@ -174,7 +174,7 @@ func (h *herd) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// trouble kills one controller after another, at random times. A run may finish before the last of them.
+// trouble kills one controller after another, at random times. A run may finish before the last kill.
 func (h *herd) trouble() {
 	save := 4 + h.dice.below(4)
 	restore := save + 2 + h.dice.below(4)
@@ -207,7 +207,7 @@ func (h *herd) say(format string, args ...any) {
 	fmt.Fprintf(h.log, "%s CHAOS %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, args...))
 }
 
-// finished reports whether a controller that ended by itself has finished its work: a run has when it prints its
+// finished reports whether a controller that ended by itself has finished its work: a run has if it printed its
 // summary.
 func (h *herd) finished() bool {
 	if h.plan.run && json.Valid([]byte(h.controller.out.String())) {
@@ -269,7 +269,7 @@ func (h *herd) report() {
 	if err := os.WriteFile(h.file("violations"), []byte(strings.Join(h.violations, "\n")+"\n"), 0o600); err != nil {
 		h.t.Error(err)
 	}
-	// A finished run leaves nothing; another fleet's leftovers go to the folder of the logs.
+	// A finished run leaves nothing; whatever other fleets leave goes to the folder with the logs.
 	if err := os.Rename(filepath.Dir(h.records()), h.file("fleet")); err != nil && !os.IsNotExist(err) {
 		h.t.Error(err)
 	}
@@ -279,7 +279,7 @@ func (h *herd) report() {
 func (h *herd) end() {
 	h.controller.cmd.Process.Signal(syscall.SIGTERM)
 	if !within(15*time.Second, func() bool { return isClosed(h.controller.ended) }) {
-		h.violate("end: the controller does not end")
+		h.violate("end: the controller did not end")
 		h.controller.kill()
 	}
 }

@@ -115,7 +115,7 @@ func (a *app) noLocal(fleet string, err error) error {
 	return err
 }
 
-// localBase is where the controller of a configuration is reached from this host: at the address that it recorded,
+// localBase returns where this host reaches the controller of a configuration: at the address that it recorded,
 // since the file may have changed after it started to listen; otherwise at the file's address.
 func localBase(listen, url string, folder daemon.Folder) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
@@ -135,7 +135,7 @@ func localBase(listen, url string, folder daemon.Folder) (string, error) {
 	return baseOf(address, url)
 }
 
-// baseOf is where a controller with a listen address is reached: by loopback if possible, which nobody can tap.
+// baseOf returns where to reach a controller with a listen address: if possible on loopback, which nobody can tap.
 func baseOf(listen, url string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -152,7 +152,7 @@ func baseOf(listen, url string) (string, error) {
 }
 
 // tokenFrom reads the token from the source that a flag names. The flag does not accept the token itself, which
-// everybody could read in the list of processes.
+// everybody could read in the process list.
 func tokenFrom(flag string) (drover.Secret, error) {
 	path, ok := strings.CutPrefix(flag, "file:")
 	if !ok {

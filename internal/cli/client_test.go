@@ -21,13 +21,13 @@ func noController(t *testing.T) {
 
 // covers D26
 func TestFindingTheController(t *testing.T) {
-	t.Run("names all that is missing at once", func(t *testing.T) {
+	t.Run("names everything that is missing at once", func(t *testing.T) {
 		noController(t)
 		r := droverCommand(t, "jobs")
 		r.want(t, 2, "", "no controller specified: use --server URL, DROVER_SERVER or -c FILE")
 		r.want(t, 2, "", "no token specified: use --token file:PATH, DROVER_TOKEN")
 	})
-	t.Run("takes the flags before the environment", func(t *testing.T) {
+	t.Run("prefers flags to the environment", func(t *testing.T) {
 		noController(t)
 		t.Setenv("DROVER_SERVER", "https://one.example")
 		t.Setenv("DROVER_TOKEN", "one")
@@ -40,11 +40,11 @@ func TestFindingTheController(t *testing.T) {
 			t.Errorf("%v, %v", at, err)
 		}
 	})
-	t.Run("takes no token from the command line itself", func(t *testing.T) {
+	t.Run("refuses a token on the command line", func(t *testing.T) {
 		noController(t)
 		droverCommand(t, "jobs", "--server", "http://127.0.0.1:1", "--token", "secret").want(t, 2, "", "--token does not accept the token itself")
 	})
-	t.Run("finds the one on this host by its configuration, with its token", func(t *testing.T) {
+	t.Run("finds the controller on this host by its configuration, with its token", func(t *testing.T) {
 		noController(t)
 		a := &app{program: underTest(), config: aConfiguration(t, "127.0.0.1:8420")}
 		at, err := a.findController()
@@ -52,7 +52,7 @@ func TestFindingTheController(t *testing.T) {
 			t.Errorf("%v, %v", at, err)
 		}
 	})
-	t.Run("finds one that had its port chosen where it says it is", func(t *testing.T) {
+	t.Run("finds a controller on port 0 at the address that it announced", func(t *testing.T) {
 		noController(t)
 		config := aConfiguration(t, "127.0.0.1:0")
 		a := &app{program: underTest(), config: config}
@@ -67,7 +67,7 @@ func TestFindingTheController(t *testing.T) {
 			t.Errorf("%v, %v", at, err)
 		}
 	})
-	t.Run("finds one that listens where its file said when it began", func(t *testing.T) {
+	t.Run("prefers the announced address to a changed configuration", func(t *testing.T) {
 		noController(t)
 		config := aConfiguration(t, "127.0.0.1:8421")
 		folder := folderOf(t, config)
@@ -91,14 +91,14 @@ func TestFindingTheController(t *testing.T) {
 			t.Errorf("%v, %v", at, err)
 		}
 	})
-	t.Run("shows the local token to no other controller", func(t *testing.T) {
+	t.Run("sends the local token to no other controller", func(t *testing.T) {
 		noController(t)
 		a := &app{program: underTest(), config: aConfiguration(t, "127.0.0.1:8420"), server: "https://other.example"}
 		if at, err := a.findController(); drover.KindOf(err) != drover.KindInvalid {
 			t.Errorf("%v, %v", at, err)
 		}
 	})
-	t.Run("says that the one on this host was never there", func(t *testing.T) {
+	t.Run("reports that the controller has never run on this host", func(t *testing.T) {
 		noController(t)
 		config := aConfiguration(t, "127.0.0.1:8420")
 		if err := os.Remove(filepath.Join(filepath.Dir(config), "drover.d", "token")); err != nil {
@@ -128,7 +128,7 @@ func aConfiguration(t *testing.T, listen string) string {
 }
 
 func TestPacing(t *testing.T) {
-	t.Run("asks again when the controller says that it may", func(t *testing.T) {
+	t.Run("retries when the controller allows it", func(t *testing.T) {
 		early := drover.Errorf(drover.KindRateLimit, "too many")
 		early.RetryAt = drover.TimeOf(time.Now().Add(time.Millisecond))
 		calls := 0
@@ -142,7 +142,7 @@ func TestPacing(t *testing.T) {
 			t.Errorf("%d, %v", got, err)
 		}
 	})
-	t.Run("does not wait for hours, nor for other faults", func(t *testing.T) {
+	t.Run("does not wait for hours or after other errors", func(t *testing.T) {
 		late := drover.Errorf(drover.KindRateLimit, "too many")
 		late.RetryAt = drover.TimeOf(time.Now().Add(time.Hour))
 		for _, fault := range []error{late, errors.New("other")} {

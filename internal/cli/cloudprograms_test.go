@@ -18,7 +18,7 @@ import (
 
 // The programs of the chaos cloud (chaoscloud_test.go): its driver, and the processes of its instances.
 
-// sshd is the real OpenSSH server. It starts itself again for each connection, and therefore requires its full path.
+// sshd is the real OpenSSH server. It re-executes itself for each connection, and so requires its full path.
 const sshd = "/usr/sbin/sshd"
 
 // relay is the external driver of the chaos cloud. The cloud runs in the test and outlives every controller, like a
@@ -41,7 +41,7 @@ func relay(args []string) error {
 }
 
 // instance is the first process of an instance of the chaos cloud. It starts sshd and the init scripts, adopts every
-// orphan below it, and ends with all of them on SIGTERM, which poweroff sends, or when the test that made it is gone.
+// orphan below it, and ends with all of them on SIGTERM, which poweroff sends, or when its test is gone.
 func instance(args []string) error {
 	if len(args) != 1 {
 		return errors.New("chaos-instance FOLDER")

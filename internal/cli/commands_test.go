@@ -22,13 +22,13 @@ import (
 
 func TestJobsCommand(t *testing.T) {
 	jobs := append([]drover.Job{aJob(1, "greet", drover.JobSucceeded)}, anArray(2, "many", 3, drover.JobRunning)...)
-	t.Run("lists every page, each array as a whole", func(t *testing.T) {
+	t.Run("lists every page, with one line for each array", func(t *testing.T) {
 		f := &fakeController{jobs: jobs, page: 1}
 		f.serve(t)
 		r := droverCommand(t, "jobs")
 		r.want(t, 0, "ID  NAME   BATCH  USER  STATE             AGE   REASON\n2   many   hello  ada   running 0/3 done  1h0m\n1   greet  hello  ada   succeeded         1h0m\n", "")
 	})
-	t.Run("prints one array for programs, whatever the pages", func(t *testing.T) {
+	t.Run("prints one list for programs, even from several pages", func(t *testing.T) {
 		f := &fakeController{jobs: jobs, page: 1}
 		f.serve(t)
 		var read []drover.Job
@@ -57,7 +57,7 @@ func TestJobsCommand(t *testing.T) {
 		f.jobs[0].Attempts[0].State = drover.AttemptLost
 		droverCommand(t, "jobs", "7").want(t, 0, "\nThe last lines of the runner's log: drover instances lab-x\n", "")
 	})
-	t.Run("lets nothing that a job says steer the terminal", func(t *testing.T) {
+	t.Run("keeps a job's text from controlling the terminal", func(t *testing.T) {
 		job := aJob(7, "greet", drover.JobFailed)
 		job.Reason = &drover.Reason{Text: "\x1b]0;title\x07\u202eevil\nnext"}
 		f := &fakeController{jobs: []drover.Job{job}}
@@ -69,13 +69,13 @@ func TestJobsCommand(t *testing.T) {
 			}
 		}
 	})
-	t.Run("says how many elements of an array begin together", func(t *testing.T) {
+	t.Run("shows how many elements of an array start together", func(t *testing.T) {
 		jobs := anArray(2, "many", 6, drover.JobRunning)
 		jobs[0].Gang = 3
 		(&fakeController{jobs: jobs}).serve(t)
 		droverCommand(t, "jobs", "2").want(t, 0, "2 of 3 elements each", "")
 	})
-	t.Run("says of an array that came to its end how many succeeded, and how to see the rest", func(t *testing.T) {
+	t.Run("shows how many elements of a final array succeeded, and how to list the failed ones", func(t *testing.T) {
 		for state, want := range map[drover.JobState]string{
 			drover.JobFailed: "failed, 0/3 succeeded", drover.JobCancelled: "cancelled, 0/3 succeeded", drover.JobSucceeded: "succeeded 3/3",
 		} {
@@ -88,19 +88,19 @@ func TestJobsCommand(t *testing.T) {
 			}
 		}
 	})
-	t.Run("refuses what it does not know", func(t *testing.T) {
+	t.Run("refuses invalid arguments", func(t *testing.T) {
 		(&fakeController{}).serve(t)
 		droverCommand(t, "jobs", "--state", "done").want(t, 2, "", "--state done is not valid")
 		droverCommand(t, "jobs", "x").want(t, 2, "", `"x" is not a job id`)
 		droverCommand(t, "jobs", "--label", "x").want(t, 2, "", "is not NAME=VALUE")
 	})
-	t.Run("says that there are none on stderr", func(t *testing.T) {
+	t.Run("reports on stderr that there are no jobs", func(t *testing.T) {
 		(&fakeController{}).serve(t)
 		if r := droverCommand(t, "jobs"); r.out != "" || r.err != "no jobs\n" || r.code != 0 {
 			t.Errorf("%+v", r)
 		}
 	})
-	t.Run("--watch shows it again until it is interrupted, and survives what goes wrong", func(t *testing.T) {
+	t.Run("--watch repeats until it is interrupted, and survives errors", func(t *testing.T) {
 		f := &fakeController{jobs: jobs[:1]}
 		f.serve(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -118,7 +118,7 @@ func TestJobsCommand(t *testing.T) {
 }
 
 func TestExplainCommand(t *testing.T) {
-	t.Run("says why something waits, since when and until when", func(t *testing.T) {
+	t.Run("shows why jobs wait, since when and until when", func(t *testing.T) {
 		now := drover.TimeOf(time.Now())
 		f := &fakeController{jobs: anArray(17, "greet", 20, drover.JobQueued), explained: []drover.Explanation{
 			{Subject: "17", Waiting: true, Count: 12, Since: now.Add(-3 * time.Hour), Reasons: []drover.Reason{
@@ -130,7 +130,7 @@ func TestExplainCommand(t *testing.T) {
 		r.want(t, 0, "job 17 (greet): 12 of 20 have been waiting since ", "")
 		r.want(t, 0, " (3h0m):\n  capacity: all 4 instances are full; changes by ", "")
 	})
-	t.Run("says of a cloud that does not answer when it is asked again, not that this changes anything", func(t *testing.T) {
+	t.Run("shows when it retries a cloud that does not answer, and promises no change", func(t *testing.T) {
 		now := drover.TimeOf(time.Now())
 		for _, code := range []string{drover.ReasonUnlisted, drover.ReasonCatalogue} {
 			(&fakeController{explained: []drover.Explanation{{Subject: "here", Reasons: []drover.Reason{{Code: code, Text: "no answer", Until: now.Add(time.Minute)}}}}}).serve(t)
@@ -140,7 +140,7 @@ func TestExplainCommand(t *testing.T) {
 			}
 		}
 	})
-	t.Run("says so if nothing waits", func(t *testing.T) {
+	t.Run("reports that nothing is waiting", func(t *testing.T) {
 		(&fakeController{}).serve(t)
 		droverCommand(t, "explain").want(t, 0, "nothing is waiting\n", "")
 		droverCommand(t, "explain", "-o", "json").want(t, 0, "[]\n", "")
@@ -148,7 +148,7 @@ func TestExplainCommand(t *testing.T) {
 }
 
 func TestLogsCommand(t *testing.T) {
-	t.Run("gives each stream back on its own, byte for byte", func(t *testing.T) {
+	t.Run("prints each stream separately, byte for byte", func(t *testing.T) {
 		f := &fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobSucceeded)}, logs: map[drover.Stream][]string{
 			drover.Stdout: {"out\x1b\xff"}, drover.Stderr: {"err"},
 		}}
@@ -160,7 +160,7 @@ func TestLogsCommand(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
-	t.Run("follows over a connection that ends before the job has, and repeats nothing", func(t *testing.T) {
+	t.Run("follows past a connection that ends before the job, and repeats nothing", func(t *testing.T) {
 		job := aJob(1, "a", drover.JobRunning)
 		job.Attempts = []drover.Attempt{{Number: 1}}
 		f := &fakeController{jobs: []drover.Job{job}, logs: map[drover.Stream][]string{drover.Stdout: {"one\n", "one\ntwo\n"}}}
@@ -180,13 +180,13 @@ func TestOutputsCommand(t *testing.T) {
 	one, two := drover.JobID{Number: 1, Index: -1}, drover.JobID{Number: 2, Index: 1}
 	outputs := map[drover.JobID]map[string]string{one: {"a/b.png": "picture", "c": ""}, two: {"d": "dee"}}
 	jobs := append([]drover.Job{aJob(1, "x", drover.JobSucceeded)}, anArray(2, "y", 2, drover.JobSucceeded)...)
-	t.Run("lists what a job has left", func(t *testing.T) {
+	t.Run("lists a job's outputs", func(t *testing.T) {
 		f := &fakeController{jobs: jobs, outputs: outputs}
 		f.serve(t)
 		droverCommand(t, "outputs", "1").want(t, 0, "1       7  a/b.png\n1       0  c\n", "")
 		droverCommand(t, "outputs", "2", "-o", "json").want(t, 0, `[{"job":"2.1","path":"d","size_bytes":3,"sha256":"`, "")
 	})
-	t.Run("fetches it, that of an array by index", func(t *testing.T) {
+	t.Run("fetches outputs, an array's by index", func(t *testing.T) {
 		f := &fakeController{jobs: jobs, outputs: outputs}
 		f.serve(t)
 		to := filepath.Join(t.TempDir(), "results")
@@ -198,7 +198,7 @@ func TestOutputsCommand(t *testing.T) {
 			}
 		}
 	})
-	t.Run("leaves nothing of what does not match its hash", func(t *testing.T) {
+	t.Run("leaves nothing of an output that does not match its hash", func(t *testing.T) {
 		f := &fakeController{jobs: jobs, outputs: outputs, lies: "PICTURE"}
 		f.serve(t)
 		to := t.TempDir()
@@ -207,7 +207,7 @@ func TestOutputsCommand(t *testing.T) {
 			t.Errorf("%v, %v", files, err)
 		}
 	})
-	t.Run("leaves nothing of what a folder stands in the place of", func(t *testing.T) {
+	t.Run("leaves nothing of an output if a folder is in its place", func(t *testing.T) {
 		f := &fakeController{jobs: jobs, outputs: outputs}
 		f.serve(t)
 		to := t.TempDir()
@@ -219,7 +219,7 @@ func TestOutputsCommand(t *testing.T) {
 			t.Errorf("%v, %v", files, err)
 		}
 	})
-	for name, path := range map[string]string{"a path upwards": "../evil", "a rooted path": "/tmp/evil", "a way through a link": "link/evil"} {
+	for name, path := range map[string]string{"an upward path": "../evil", "an absolute path": "/tmp/evil", "a link": "link/evil"} {
 		t.Run("never leaves the folder by "+name, func(t *testing.T) {
 			f := &fakeController{jobs: jobs, outputs: map[drover.JobID]map[string]string{one: {path: "x"}}}
 			f.serve(t)
@@ -246,17 +246,17 @@ func TestChangeCommands(t *testing.T) {
 	jobs := func() []drover.Job {
 		return []drover.Job{aJob(1, "a", drover.JobQueued), aJob(2, "b", drover.JobSucceeded), aJob(3, "c", drover.JobRunning)}
 	}
-	t.Run("cancel wants to be told what", func(t *testing.T) {
+	t.Run("cancel requires jobs", func(t *testing.T) {
 		(&fakeController{}).serve(t)
 		droverCommand(t, "cancel").want(t, 2, "", "name a JOB, or use --batch NAME or --all")
 		droverCommand(t, "cancel", "--all", "1").want(t, 2, "", "are mutually exclusive")
 	})
-	t.Run("cancel goes on after one that is not there, and says so", func(t *testing.T) {
+	t.Run("cancel reports a missing job and continues", func(t *testing.T) {
 		f := &fakeController{jobs: jobs()}
 		f.serve(t)
 		droverCommand(t, "cancel", "9", "1", "--reason", "enough").want(t, 2, "job 1 (a): cancelled: enough\n", "there is no job 9")
 	})
-	t.Run("cancel --all means what is not final", func(t *testing.T) {
+	t.Run("cancel --all cancels every job that is not final", func(t *testing.T) {
 		f := &fakeController{jobs: jobs(), page: 1}
 		f.serve(t)
 		if r := droverCommand(t, "cancel", "--all", "-o", "name"); r.out != "1\n3\n" || r.code != 0 {
@@ -272,7 +272,7 @@ func TestChangeCommands(t *testing.T) {
 }
 
 func TestWaitCommand(t *testing.T) {
-	t.Run("waits until all are final", func(t *testing.T) {
+	t.Run("waits until all jobs are final", func(t *testing.T) {
 		f := &fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobRunning)}}
 		f.onJob = func(n int) {
 			if n > 2 {
@@ -282,7 +282,7 @@ func TestWaitCommand(t *testing.T) {
 		f.serve(t)
 		droverCommand(t, "wait", "1").want(t, 0, "", "1 job: 1 succeeded\n")
 	})
-	t.Run("names the first that did not succeed, and exits 1", func(t *testing.T) {
+	t.Run("names the first jobs that did not succeed, and exits 1", func(t *testing.T) {
 		f := &fakeController{jobs: append(anArray(1, "a", 7, drover.JobFailed), aJob(2, "b", drover.JobSucceeded)), page: 10}
 		f.serve(t)
 		r := droverCommand(t, "wait", "--batch", "hello")
@@ -291,7 +291,7 @@ func TestWaitCommand(t *testing.T) {
 			t.Errorf("it names too many:\n%s", r.err)
 		}
 	})
-	t.Run("waits for a controller that is away, and says so once", func(t *testing.T) {
+	t.Run("waits for a controller that does not answer, and reports it once", func(t *testing.T) {
 		down := drover.Errorf(drover.KindUnreachable, "restarting")
 		f := &fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobSucceeded)}, faults: []error{down, down, down}}
 		f.serve(t)
@@ -301,24 +301,24 @@ func TestWaitCommand(t *testing.T) {
 			t.Errorf("%s", r.err)
 		}
 	})
-	t.Run("gives up when its patience ends", func(t *testing.T) {
+	t.Run("gives up when --retry-for is over", func(t *testing.T) {
 		f := &fakeController{faults: slices.Repeat([]error{drover.Errorf(drover.KindTransient, "restarting")}, 100)}
 		f.serve(t)
 		droverCommand(t, "wait", "1", "--retry-for", "10ms").want(t, 3, "", "restarting")
 		droverCommand(t, "wait", "1", "--patience", "10ms").want(t, 3, "", "restarting") // its former name
 	})
-	t.Run("says that there is nothing to wait for", func(t *testing.T) {
+	t.Run("reports that there is nothing to wait for", func(t *testing.T) {
 		(&fakeController{}).serve(t)
 		droverCommand(t, "wait").want(t, 0, "", "nothing is queued or running\n")
 	})
-	t.Run("says that what was waited for goes on when it is interrupted", func(t *testing.T) {
+	t.Run("says that the job continues when it is interrupted", func(t *testing.T) {
 		f := &fakeController{jobs: []drover.Job{aJob(24, "a", drover.JobRunning)}}
 		f.serve(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		f.onJob = func(int) { cancel() }
 		droverUntil(t, ctx, "wait", "24").want(t, 130, "", "job 24 continues; drover cancel 24 cancels it\n")
 	})
-	t.Run("asks for many in one list", func(t *testing.T) {
+	t.Run("gets many jobs with one call", func(t *testing.T) {
 		f := &fakeController{page: 100}
 		args := []string{"wait"}
 		for i := range int64(50) {
@@ -341,11 +341,11 @@ func TestRetryCommand(t *testing.T) {
 	r := droverCommand(t, "retry", "10")
 	r.want(t, 0, "job 10 (count): queued\n", "")
 	if want := "dependent job 11 (sum) stays cancelled; to requeue it: drover retry 11\n"; r.err != want {
-		t.Errorf("it says %q, not %q", r.err, want)
+		t.Errorf("it prints %q, not %q", r.err, want)
 	}
 	f.jobs[0].State = drover.JobFailed
 	if r := droverCommand(t, "retry", "10", "11"); r.err != "" {
-		t.Errorf("it says %q of what is put back as well", r.err)
+		t.Errorf("it prints %q about a job that is requeued too", r.err)
 	}
 }
 
@@ -355,18 +355,18 @@ func TestHelpCommand(t *testing.T) {
 	droverCommand(t, "help").want(t, 0, "The queue:", "")
 	t.Setenv("DROVER_CONFIG", "/elsewhere/drover.yaml")
 	if r := droverCommand(t, "jobs", "--help"); r.code != 0 || strings.Contains(r.out, "elsewhere") {
-		t.Errorf("the help speaks of one user's configuration:\n%s", r.out)
+		t.Errorf("the help shows one user's configuration:\n%s", r.out)
 	}
 }
 
-func TestOutputForProgramsIsRefused(t *testing.T) {
+func TestCommandsWithOnlyAnExitCodeRefuseOutputFormats(t *testing.T) {
 	(&fakeController{}).serve(t)
 	droverCommand(t, "wait", "-o", "json").want(t, 2, "", "-o does not apply to drover wait: its only result is the exit code")
 	droverCommand(t, "config", "check", "-o", "yaml").want(t, 2, "", "-o does not apply to drover config check: its only result is the exit code")
 }
 
 func TestSubmitCommand(t *testing.T) {
-	t.Run("brings the inputs that are missing and says what the jobs are called", func(t *testing.T) {
+	t.Run("uploads the missing inputs and prints the jobs' ids", func(t *testing.T) {
 		f := &fakeController{inputs: map[string]string{}}
 		f.serve(t)
 		input := filepath.Join(t.TempDir(), "greeting.txt")
@@ -384,7 +384,7 @@ func TestSubmitCommand(t *testing.T) {
 			t.Errorf("%d uploads", f.asked["PutInput"])
 		}
 	})
-	t.Run("--gang has elements of the array begin together", func(t *testing.T) {
+	t.Run("--gang makes elements of the array start together", func(t *testing.T) {
 		f := &fakeController{}
 		f.serve(t)
 		droverCommand(t, "submit", "--array", "1-8", "--gang", "4", "--", "true").want(t, 0, "job 17 true (8)\n", "")
@@ -393,7 +393,7 @@ func TestSubmitCommand(t *testing.T) {
 		}
 		droverCommand(t, "submit", "--array", "6", "--gang", "4", "--", "true").want(t, 2, "", "use --array 0-7, or another --gang")
 	})
-	t.Run("says it again under one key when no answer comes", func(t *testing.T) {
+	t.Run("retries with the same key if it gets no answer", func(t *testing.T) {
 		f := &fakeController{faults: []error{drover.Errorf(drover.KindTransient, "restarting")}}
 		f.serve(t)
 		droverCommand(t, "submit", "--", "true").want(t, 0, "job 17 true", "")
@@ -401,7 +401,7 @@ func TestSubmitCommand(t *testing.T) {
 			t.Errorf("%+v", f.submitted)
 		}
 	})
-	t.Run("--follow shows the output of its job alone, and ends as it does", func(t *testing.T) {
+	t.Run("--follow prints only the job's output, and fails if the job does", func(t *testing.T) {
 		f := &fakeController{jobs: []drover.Job{aJob(17, "sh", drover.JobFailed)}, logs: map[drover.Stream][]string{drover.Stdout: {"data\n"}, drover.Stderr: {"oh\n"}}}
 		f.serve(t)
 		r := droverCommand(t, "submit", "--follow", "--", "sh", "-c", "exit 1")
@@ -425,7 +425,7 @@ func TestInstanceCommands(t *testing.T) {
 		droverCommand(t, "instances", "-o", "wide").want(t, 0, "i-1", "")
 		droverCommand(t, "instances", "3").want(t, 0, "provider id:    i-1\n", "")
 	})
-	t.Run("show the last lines of the runner's log, which steer no terminal", func(t *testing.T) {
+	t.Run("show the last lines of the runner's log, which cannot control the terminal", func(t *testing.T) {
 		dead := in
 		dead.RunnerLog = []string{"daemon 7 begins", "\x1b]0;title\x07the disk is full"}
 		(&fakeController{instances: []drover.Instance{dead}}).serve(t)
@@ -435,7 +435,7 @@ func TestInstanceCommands(t *testing.T) {
 			t.Errorf("%q", r.out)
 		}
 	})
-	t.Run("take each of the verbs, with a reason", func(t *testing.T) {
+	t.Run("accept each verb, with a reason", func(t *testing.T) {
 		f := &fakeController{instances: []drover.Instance{in}}
 		f.serve(t)
 		for _, verb := range drover.Verbs() {
@@ -448,8 +448,8 @@ func TestInstanceCommands(t *testing.T) {
 	})
 }
 
-// brokenWatch breaks the stream after some events, the last of which is a notice of missed ones. It records where it
-// was asked to continue.
+// brokenWatch breaks the stream after some events, the last of which reports missed ones. It records where it was asked
+// to continue.
 type brokenWatch struct {
 	drover.Watch
 	asked []string
@@ -466,7 +466,7 @@ func (w *brokenWatch) Events(_ context.Context, f drover.EventFilter) iter.Seq2[
 
 // covers K8
 func TestOtherCommands(t *testing.T) {
-	t.Run("events are a line each, and an object each for programs", func(t *testing.T) {
+	t.Run("each event is one line, or one object for programs", func(t *testing.T) {
 		f := &fakeController{events: []drover.Event{
 			{ID: "1", Time: drover.TimeOf(time.Now()), Level: "warn", Text: "job failed", Job: &drover.JobID{Number: 7, Index: -1}, Instance: "lab-x"},
 			{ID: "2", Missed: 5, Text: "events that are no longer available: 5"},
@@ -479,7 +479,7 @@ func TestOtherCommands(t *testing.T) {
 			t.Errorf("%s", r.out)
 		}
 	})
-	t.Run("events go on after the last that has an id when the connection breaks", func(t *testing.T) {
+	t.Run("when the connection breaks, events continue after the last one with an id", func(t *testing.T) {
 		var out bytes.Buffer
 		a := &app{out: &out, err: io.Discard, answered: new(atomic.Bool), patient: true}
 		w := &brokenWatch{}
@@ -490,7 +490,7 @@ func TestOtherCommands(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", out.String(), diff)
 		}
 	})
-	t.Run("offers say what is blocked, until when and why", func(t *testing.T) {
+	t.Run("offers show what is blocked and left out", func(t *testing.T) {
 		until := drover.TimeOf(time.Now().Add(time.Hour))
 		f := &fakeController{offers: []drover.Offer{{Cloud: "here", Zone: "z1", Type: "small", Market: drover.Spot, VCPUs: 2, Memory: 2 * drover.GiB, Arch: "amd64", Price: 0.04, Blocked: &drover.Blocked{Reason: "no capacity", Until: until}}}}
 		f.serve(t)
@@ -499,7 +499,7 @@ func TestOtherCommands(t *testing.T) {
 		droverCommand(t, "offers", "--all").want(t, 0, "$0.0400  left out: types.exclude matches it", "")
 		droverCommand(t, "offers", "--memory", "much").want(t, 2, "", "--memory")
 	})
-	t.Run("a token stands alone on stdout", func(t *testing.T) {
+	t.Run("only the token goes to stdout", func(t *testing.T) {
 		(&fakeController{}).serve(t)
 		r := droverCommand(t, "token", "create", "--user", "ada", "--role", "submit", "--expires", "30d")
 		if r.out != "the-secret\n" || !strings.Contains(r.err, "token t1 for ada, role submit, expires ") {
@@ -508,22 +508,22 @@ func TestOtherCommands(t *testing.T) {
 		droverCommand(t, "token", "create").want(t, 2, "", "needs --user NAME and --role")
 		droverCommand(t, "token", "create", "--user", "a", "--role", "view", "--expires", "soon").want(t, 2, "", "--expires soon")
 	})
-	t.Run("doctor says what is at fault", func(t *testing.T) {
+	t.Run("doctor reports faults", func(t *testing.T) {
 		(&fakeController{}).serve(t)
 		droverCommand(t, "doctor").want(t, 0, "ok     controller     fleet lab, version 1.2.3", "")
 		droverCommand(t, "doctor", "--dump").want(t, 0, `{"jobs":[]}`, "")
 		t.Setenv("DROVER_TOKEN", "bad")
 		droverCommand(t, "doctor").want(t, 1, "fault  controller     ", "")
 	})
-	t.Run("doctor finds a controller that answers and is not ready", func(t *testing.T) {
+	t.Run("doctor finds a controller that answers but is not ready", func(t *testing.T) {
 		(&fakeController{notReady: errors.New("the disk is full")}).serve(t)
 		droverCommand(t, "doctor").want(t, 1, "fault  controller     the controller answers, but /readyz reports: the controller is not ready\n", "")
 	})
-	t.Run("doctor finds records that could not be read", func(t *testing.T) {
+	t.Run("doctor reports unreadable records", func(t *testing.T) {
 		(&fakeController{aside: []string{"attempt 0 of job 7: no number"}}).serve(t)
 		droverCommand(t, "doctor").want(t, 1, "fault  controller     1 record could not be read, and the affected jobs are held: attempt 0 of job 7: no number", "")
 	})
-	t.Run("doctor finds what config check finds", func(t *testing.T) {
+	t.Run("doctor reports the same faults as config check", func(t *testing.T) {
 		(&fakeController{}).serve(t)
 		file := filepath.Join(t.TempDir(), "drover.yaml")
 		text := "version: 1\nclouds:\n  lab: {driver: external}\n"
@@ -544,16 +544,16 @@ func TestOtherCommands(t *testing.T) {
 			t.Errorf("%s", r.out)
 		}
 	})
-	t.Run("gc asks no controller of another fleet", func(t *testing.T) {
+	t.Run("gc refuses the controller of another fleet", func(t *testing.T) {
 		a := &app{connect: func(context.Context) (drover.Service, error) { return &fakeController{}, nil }}
 		if _, err := a.askController(t.Context(), "other"); drover.KindOf(err) != drover.KindConflict {
 			t.Errorf("the error is %v", err)
 		}
 	})
-	t.Run("a command without names refuses to print them", func(t *testing.T) {
+	t.Run("a command without names refuses -o name", func(t *testing.T) {
 		droverCommand(t, "logs", "-o", "name", "1").want(t, 2, "", "drover logs does not support -o name")
 	})
-	t.Run("the shell is offered what the controller knows, and nothing if it is away", func(t *testing.T) {
+	t.Run("completion offers what the controller knows, and nothing if it is gone", func(t *testing.T) {
 		f := &fakeController{jobs: []drover.Job{aJob(17, "greet", drover.JobRunning)}, instances: []drover.Instance{{Name: "lab-x", Type: "small", State: drover.InstanceIdle}}}
 		server := f.serve(t)
 		droverCommand(t, "__complete", "cancel", "").want(t, 0, "17\tgreet, running\n", "")

@@ -13,7 +13,7 @@ import (
 	"drover"
 )
 
-// cutting is a proxy that cuts each connection after a number of response bytes. It counts the connections.
+// cutting starts a proxy that cuts each connection after a number of response bytes, and counts the connections.
 func cutting(t *testing.T, to string, after int64) (address string, connections *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func cutting(t *testing.T, to string, after int64) (address string, connections 
 	return listener.Addr().String(), connections
 }
 
-func TestStreamsOverConnectionsThatBreak(t *testing.T) {
+func TestStreamsSurviveBrokenConnections(t *testing.T) {
 	long := strings.Repeat("all work and no play\n", 10_000)
 	job := aJob(1, "a", drover.JobSucceeded)
 	job.Attempts = []drover.Attempt{{Number: 1}}
@@ -63,7 +63,7 @@ func TestStreamsOverConnectionsThatBreak(t *testing.T) {
 	// Each connection carries one piece minus its headers: a client that started over each time would never finish.
 	fewest, most := int64(len(long)/piece), int64(len(long)/piece+5)
 	for _, args := range [][]string{{"logs", "1"}, {"logs", "-f", "1"}} {
-		t.Run(strings.Join(args, " ")+" goes on where it was", func(t *testing.T) {
+		t.Run(strings.Join(args, " ")+" resumes where it was cut", func(t *testing.T) {
 			before := connections.Load()
 			if r := droverCommand(t, args...); r.code != 0 || r.out != long {
 				t.Errorf("exit code %d, %d bytes of %d: %s", r.code, len(r.out), len(long), r.err)
@@ -73,7 +73,7 @@ func TestStreamsOverConnectionsThatBreak(t *testing.T) {
 			}
 		})
 	}
-	t.Run("outputs go on where they were, and are whole", func(t *testing.T) {
+	t.Run("outputs resume where they were cut, and are complete", func(t *testing.T) {
 		before, to := connections.Load(), t.TempDir()
 		r := droverCommand(t, "outputs", "1", "--to", to)
 		if got, err := os.ReadFile(filepath.Join(to, "big")); r.code != 0 || err != nil || string(got) != long {

@@ -39,7 +39,7 @@ type tab struct {
 func newTab(t *testing.T, p *daemonPlace) *tab {
 	t.Helper()
 	if _, err := exec.LookPath("chromium"); err != nil {
-		t.Skip("chromium, of the package of that name, is not here")
+		t.Skip("chromium is not installed; the package has the same name")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU)
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
@@ -57,7 +57,7 @@ func newTab(t *testing.T, p *daemonPlace) *tab {
 	return b
 }
 
-// axe returns axe-core, which make e2e fetches unless it reported that it could not.
+// axe returns axe-core, or nothing if make e2e could not fetch it.
 func axe(t *testing.T) string {
 	script, err := os.ReadFile("../../bin/axe.min.js")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -110,21 +110,21 @@ func (b *tab) text() string {
 	return evaluate[string](b, "document.body ? document.body.innerText : ''")
 }
 
-// wantText waits until the page has a text, without loading it again.
+// wantText waits until the page shows a text, without reloading it.
 func (b *tab) wantText(text string) {
 	b.t.Helper()
-	eventually(b.t, 30*time.Second, fmt.Sprintf("the page says %q", text), func() bool {
+	eventually(b.t, 30*time.Second, fmt.Sprintf("the page shows %q", text), func() bool {
 		return strings.Contains(b.text(), text)
 	})
 }
 
-// mark marks the page, to detect that it is loaded again.
+// mark marks the page, to detect a reload.
 func (b *tab) mark() { evaluate[bool](b, "window.marked = true") }
 
 func (b *tab) wantMarked() {
 	b.t.Helper()
 	if !evaluate[bool](b, "window.marked === true") {
-		b.t.Error("the page was loaded again")
+		b.t.Error("the page was reloaded")
 	}
 }
 
@@ -152,7 +152,7 @@ var looks = []struct {
 	width int64
 }{{"light", 1360}, {"dark", 1360}, {"light", 390}, {"dark", 390}}
 
-// picture takes pictures of a page, in both themes and at the width of a phone, into bin/screenshots.
+// picture saves screenshots of a page, in both themes and also at the width of a phone, to bin/screenshots.
 func (b *tab) picture(path, name string) {
 	b.t.Helper()
 	for _, look := range looks {
@@ -201,7 +201,7 @@ func TestDashboard(t *testing.T) {
 	p.write("batch.yaml", browsedBatch)
 	b := newTab(t, p)
 
-	t.Run("a batch is watched while it runs", func(t *testing.T) {
+	t.Run("a batch is shown while it runs", func(t *testing.T) {
 		b.t = t
 		b.open("/")
 		b.wantText("No jobs are waiting.")
@@ -220,11 +220,11 @@ func TestDashboard(t *testing.T) {
 		seen := strings.Count(b.text(), "line ")
 		b.wantText(fmt.Sprintf("line %d\nline %d", seen+2, seen+3))
 		if strings.Count(b.text(), "line 1\n") != 1 {
-			t.Errorf("lines are there twice: %s", b.text())
+			t.Errorf("lines appear twice: %s", b.text())
 		}
 		b.wantMarked()
 	})
-	t.Run("what a budget blocks is explained", func(t *testing.T) {
+	t.Run("a job blocked by a budget is explained", func(t *testing.T) {
 		b.t = t
 		b.open("/jobs/3")
 		b.wantText("budget")
@@ -254,25 +254,25 @@ func TestDashboard(t *testing.T) {
 		b.do(chromedp.SetValue(`input[name=size]`, "1"), chromedp.SendKeys(`input[name=reason]`, "a launch"), chromedp.Click(`form.act button`))
 		b.wantText("1, 1 ready")
 	})
-	t.Run("the pages are as they should be in both themes, and on a phone", func(t *testing.T) {
+	t.Run("pages display correctly in both themes and on a phone", func(t *testing.T) {
 		b.t = t
 		for name, path := range pagesOf(p, talk) {
 			b.picture(path, name)
 		}
 	})
-	t.Run("they were checked for accessibility", func(t *testing.T) {
+	t.Run("pages were checked for accessibility", func(t *testing.T) {
 		if b.axe == "" {
 			t.Skip("they were not: make bin/axe.min.js fetches axe-core from npm")
 		}
 	})
-	t.Run("the browser complains of nothing", func(t *testing.T) {
+	t.Run("the browser has no complaints", func(t *testing.T) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, w := range b.wrong {
 			t.Error(w)
 		}
 	})
-	t.Run("a configuration is tried on what was recorded", func(t *testing.T) {
+	t.Run("a configuration is tried on the recorded workload", func(t *testing.T) {
 		b.t = t
 		b.open("/whatif")
 		b.do(chromedp.SetValue(`textarea`, strings.ReplaceAll(p.configuration("", ""), "max_instances: 4", "max_instances: 1")), chromedp.Click(`.whatif button`))
@@ -295,10 +295,10 @@ func TestDashboard(t *testing.T) {
 		p.drover("cancel", "3")
 		p.drover("pool", "set", "web", "--size", "0", "--reason", "the launch is over")
 	})
-	t.Run("without JavaScript the pages can be read", func(t *testing.T) {
+	t.Run("pages are readable without JavaScript", func(t *testing.T) {
 		withoutScript(t, b, p, talk)
 	})
-	t.Run("a session is over when somebody logs out", func(t *testing.T) {
+	t.Run("logging out ends the session", func(t *testing.T) {
 		b.t = t
 		b.open("/")
 		b.do(chromedp.Click(`.who button`))
@@ -337,7 +337,7 @@ func withoutScript(t *testing.T, b *tab, p *daemonPlace, job string) {
 	}
 }
 
-func TestARunIsShownInABrowser(t *testing.T) {
+func TestABrowserShowsARun(t *testing.T) {
 	p := newPlace(t)
 	r := p.start("run", "--ui", "--", "sleep", "5")
 	var link string

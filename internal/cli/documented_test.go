@@ -33,7 +33,7 @@ func TestEveryCommandIsInTheGuide(t *testing.T) {
 		words := strings.Fields(path)
 		pattern := words[0] + `\b[^;|]* ` + strings.Join(words[1:], " ") + `\b`
 		if !regexp.MustCompile(pattern).MatchString(typed.String()) {
-			t.Errorf("no guide types %s", path)
+			t.Errorf("no guide uses %s", path)
 		}
 	}
 	walk((&app{}).root(), "drover")

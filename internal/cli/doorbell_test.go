@@ -10,13 +10,13 @@ import (
 	"drover"
 )
 
-// toldOf is a Watch whose events the test sends.
-type toldOf struct {
+// testWatch is a Watch whose events the test sends.
+type testWatch struct {
 	drover.Watch
 	events chan drover.Event
 }
 
-func (w toldOf) Events(ctx context.Context, _ drover.EventFilter) iter.Seq2[drover.Event, error] {
+func (w testWatch) Events(ctx context.Context, _ drover.EventFilter) iter.Seq2[drover.Event, error] {
 	return func(yield func(drover.Event, error) bool) {
 		for {
 			select {
@@ -40,7 +40,7 @@ func TestDoorbell(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		bell := newDoorbell()
-		go bell.follow(ctx, toldOf{events: events}, nil)
+		go bell.follow(ctx, testWatch{events: events}, nil)
 		synctest.Wait()
 		began := time.Now()
 		for time.Since(began) < lookAfter {
@@ -53,30 +53,30 @@ func TestDoorbell(t *testing.T) {
 	about := drover.Event{ID: "1", Job: &drover.JobID{Number: 1, Index: -1}}
 	other := drover.Event{ID: "2", Instance: "lab-1"}
 
-	t.Run("an event about a job means another look at once", func(t *testing.T) {
+	t.Run("an event about a job triggers a poll at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			events := make(chan drover.Event, 1)
 			events <- about
 			if took := ring(t, events, time.Nanosecond); took != shortestLook {
-				t.Errorf("it was looked again after %v", took)
+				t.Errorf("it polled again after %v", took)
 			}
 		})
 	})
-	t.Run("while events come that concern no job, it is hardly ever looked", func(t *testing.T) {
+	t.Run("polls are rare while events arrive but none is about a job", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			events := make(chan drover.Event, 1)
 			events <- other
 			if took := ring(t, events, time.Nanosecond); took != shortestLook+quietLook {
-				t.Errorf("it was looked again after %v", took)
+				t.Errorf("it polled again after %v", took)
 			}
 		})
 	})
-	t.Run("without events it is looked every other second", func(t *testing.T) {
+	t.Run("polls are frequent without events", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			events := make(chan drover.Event)
 			close(events)
 			if took := ring(t, events, 5*time.Second); took < 5*time.Second || took > 5*time.Second+longestLook+shortestLook {
-				t.Errorf("it was looked for %v", took)
+				t.Errorf("it polled for %v", took)
 			}
 		})
 	})

@@ -23,7 +23,7 @@ import (
 // instances.
 func TestSlowScripts(t *testing.T) { runScripts(t, "e2e") }
 
-func TestKilledFiveTimes(t *testing.T) {
+func TestARunSurvivesFiveKills(t *testing.T) {
 	const jobs = 400
 	p := newPlace(t)
 	folder := p.witnesses(jobs, "50ms-200ms", "")
@@ -43,7 +43,7 @@ func TestKilledFiveTimes(t *testing.T) {
 	wantOnce(t, folder, jobs)
 	for job, w := range testimony(t, folder) {
 		if len(w.begins) != 1 {
-			t.Errorf("job %s was begun %d times", job, len(w.begins))
+			t.Errorf("job %s started %d times", job, len(w.begins))
 		}
 	}
 	o := r.outcome()
@@ -113,7 +113,7 @@ func (o *observer) wantCost(out outcome) {
 		o.t.Errorf("%.3f instance-seconds cost $%.6f, not $%.6f", out.InstanceSeconds, want, out.Cost)
 	}
 	if out.JobCost <= 0 || out.JobCost > out.Cost {
-		o.t.Errorf("$%f of $%f are in jobs", out.JobCost, out.Cost)
+		o.t.Errorf("jobs cost $%f of $%f", out.JobCost, out.Cost)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestAStoppedController(t *testing.T) {
 	// Longer than probe_timeout plus the delay until a controller notices that it was paused.
 	time.Sleep(8 * time.Second)
 	if after := p.instances(); after != before {
-		t.Errorf("while it was stopped %s became %s", before, after)
+		t.Errorf("while it was stopped, the instances changed from %s to %s", before, after)
 	}
 	r.signal(syscall.SIGCONT)
 	if code := r.wait(time.Minute); code != 0 {
@@ -139,7 +139,7 @@ func TestAStoppedController(t *testing.T) {
 		t.Errorf("on %s: %+v", before, o)
 	}
 	if strings.Contains(r.err.String(), "is broken") {
-		t.Error("an instance was given up")
+		t.Error("the controller gave up an instance")
 	}
 }
 
@@ -187,7 +187,7 @@ func TestAGibibyteOfOutput(t *testing.T) {
 		t.Errorf("the controller's memory grew to %v, from %v without output", peak, quietPeak)
 	}
 	if slowest > quietSlowest*busy+2*time.Second {
-		t.Errorf("%v passed from one short job's end to the next, and %v without output", slowest, quietSlowest)
+		t.Errorf("%v passed from one short job's end to the next, but only %v without output", slowest, quietSlowest)
 	}
 	wantCutLog(t, filepath.Join(dir, "drover-out", "batch", "logs", "flood.out"))
 }

@@ -22,8 +22,8 @@ import (
 	"drover/internal/httpapi"
 )
 
-// fakeController is a small Service with the data that a test gives it. Its methods follow the interface as far as the
-// commands' tests need it; the others are nil and panic.
+// fakeController is a small Service with the data that a test gives it. It has the methods that the commands' tests
+// need; the others are nil and panic.
 type fakeController struct {
 	drover.Service
 
@@ -35,9 +35,9 @@ type fakeController struct {
 	tokens    []drover.Token
 	offers    []drover.Offer
 	pools     []drover.Pool
-	logs      map[drover.Stream][]string // the result of each reading of a stream
+	logs      map[drover.Stream][]string // what each read of a stream returns
 	outputs   map[drover.JobID]map[string]string
-	lies      string // the result of OpenOutput instead
+	lies      string // what OpenOutput returns instead
 	inputs    map[string]string
 	submitted []drover.Submission
 	told      []string       // verbs, with names and reasons
@@ -368,7 +368,7 @@ func droverUntil(t *testing.T, ctx context.Context, args ...string) ran {
 func (r ran) want(t *testing.T, code int, out, err string) {
 	t.Helper()
 	if r.code != code || !strings.Contains(r.out, out) || !strings.Contains(r.err, err) {
-		t.Errorf("exit code %d, not %d, or wanting %q on stdout, %q on stderr:\n%s\n%s", r.code, code, out, err, r.out, r.err)
+		t.Errorf("exit code %d, want %d, with %q on stdout and %q on stderr:\n%s\n%s", r.code, code, out, err, r.out, r.err)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestAnInstanceKilledUnderLoad(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatDiedWhileNobodyLooked(t *testing.T) {
+func TestAnInstanceThatDiesWithoutAController(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	folder := p.witnesses(4, "6s", "") // long enough to keep the other instance in use until this one's death is certain
@@ -67,7 +67,7 @@ func TestAnInstanceThatDiedWhileNobodyLooked(t *testing.T) {
 	for job, w := range testimony(t, folder) {
 		died := strings.HasSuffix(w.begins[0], " "+victim)
 		if died != (len(w.begins) == 2) || strings.HasSuffix(w.ends[0], " "+victim) {
-			t.Errorf("job %s began %q and ended %q, and %s had died", job, w.begins, w.ends, victim)
+			t.Errorf("job %s began %q and ended %q, but %s had died", job, w.begins, w.ends, victim)
 		}
 	}
 	if o := r.outcome(); o.Succeeded != 4 || o.Attempts != 6 || o.Instances != 3 {
@@ -76,7 +76,7 @@ func TestAnInstanceThatDiedWhileNobodyLooked(t *testing.T) {
 }
 
 // TestAChangedHostKey replaces an instance's SSH server with another on the same port, while the instance is still
-// listed: its outer process is stopped, so that nobody notices the guest's death.
+// listed: its outer process is stopped, so that it does not notice the guest's death.
 func TestAChangedHostKey(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -98,7 +98,7 @@ func TestAChangedHostKey(t *testing.T) {
 		syscall.Kill(pid, syscall.SIGSTOP)
 	}
 	// A connection that ends with unread data is reset, and its port is free at once.
-	eventually(t, 5*time.Second, "the guest has something to read", func() bool { return unread(t, record.Address) })
+	eventually(t, 5*time.Second, "the guest has unread data", func() bool { return unread(t, record.Address) })
 	for _, guest := range children(t, outer) {
 		syscall.Kill(guest, syscall.SIGKILL)
 	}
@@ -108,10 +108,10 @@ func TestAChangedHostKey(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	if !regexp.MustCompile(`instance ` + victim + ` is broken: .*its host key has changed`).MatchString(r.err.String()) {
-		t.Error("no word of the host key")
+		t.Error("the changed host key was not reported")
 	}
 	if tried := len(logins); tried > 0 {
-		t.Errorf("%d logins were tried at a server with a false key", tried)
+		t.Errorf("%d logins were attempted although the host key was wrong", tried)
 	}
 	wantOnce(t, folder, 1)
 	if now := instanceOf(t, folder, "1.0"); now == victim {
@@ -123,7 +123,7 @@ func TestAChangedHostKey(t *testing.T) {
 }
 
 // TestThreeOfFiveInstancesHang silences most instances of a cloud while they stay listed. The two that answer prove
-// that the controller's network works, so the three are given up and their jobs run again.
+// that the controller's network works, so it gives up the three and reruns their jobs.
 //
 // covers D3
 func TestThreeOfFiveInstancesHang(t *testing.T) {
@@ -194,7 +194,7 @@ func impostor(t *testing.T, address string) <-chan struct{} {
 	return logins
 }
 
-// unread reports whether all established connections to a server on this host have unread data.
+// unread reports whether all established connections to an address on this host have unread data.
 func unread(t *testing.T, address string) bool {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)

@@ -37,7 +37,7 @@ func (p *place) witnesses(jobs int, durations, more string) string {
 	return folder
 }
 
-func TestAJobThatMayNotBeLostAgainFails(t *testing.T) {
+func TestALostJobWithoutAttemptsLeftFails(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	folder := p.witnesses(1, "1m", ", attempts: 1")
@@ -59,7 +59,7 @@ func TestAJobThatMayNotBeLostAgainFails(t *testing.T) {
 }
 
 // covers D15
-func TestAJobThatWasLostShowsTheLastLinesOfTheRunnersLog(t *testing.T) {
+func TestALostJobShowsTheLastLinesOfTheRunnersLog(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	folder := p.witnesses(1, "1m", ", attempts: 1")
@@ -72,7 +72,7 @@ func TestAJobThatWasLostShowsTheLastLinesOfTheRunnersLog(t *testing.T) {
 	}
 	want := `(?m)^w\.0: lost once: .*\n    the last lines of the runner's log on ` + victim + `:\n        \d`
 	if said := r.err.String(); !regexp.MustCompile(want).MatchString(said) || strings.Contains(said, "runner said") {
-		t.Errorf("it says %s", said)
+		t.Errorf("it printed %s", said)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestCleaningUpAfterAKill(t *testing.T) {
 		t.Errorf("gc lists %s (%v)", listed.out.String(), err)
 	}
 	if len(processesOf(p.state)) == 0 {
-		t.Error("listing has ended what it lists")
+		t.Error("listing ended the instances")
 	}
 	if gc := p.run("gc", "--fleet", p.runID(), "--destroy"); gc.code() != 0 {
 		t.Errorf("exit code %d", gc.code())
@@ -104,7 +104,7 @@ func TestAResumedRunIsOneRun(t *testing.T) {
 	p.write("other.yaml", impatient)
 	began := time.Now()
 	r := p.start("run", "-c", "drover.yaml", "--out", "results", "--max-instances", "2", "batch.yaml")
-	p.waitBegun(folder, 5) // so the first have ended
+	p.waitBegun(folder, 5) // so that the first have ended
 	r.kill()
 	killed, id := time.Since(began), p.runID()
 
@@ -120,12 +120,12 @@ func TestAResumedRunIsOneRun(t *testing.T) {
 	}
 	wantOnce(t, folder, 8)
 	if o := r.outcome(); o.Jobs != 8 || o.Succeeded != 8 || o.Attempts != 8 || o.Instances != 2 || o.InstanceSeconds < 4 || o.Seconds < killed.Seconds() {
-		t.Errorf("killed after %v it says %+v", killed, o)
+		t.Errorf("killed after %v, it reports %+v", killed, o)
 	}
 }
 
 // covers C4
-func TestTwoInstancesOfOneNameAreBothDestroyed(t *testing.T) {
+func TestGCDestroysBothInstancesWithOneName(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	folder := p.witnesses(4, "1m", "")
@@ -145,7 +145,7 @@ func (p *place) giveOneName() {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.instanceFolder("*"), "tags.json"))
 	if err != nil || len(files) < 2 {
-		p.t.Fatalf("there are the tags of %v, %v", files, err)
+		p.t.Fatalf("found the tags of %v (%v)", files, err)
 	}
 	first, err := os.ReadFile(files[0])
 	if err != nil {
@@ -176,7 +176,7 @@ func TestInterrupted(t *testing.T) {
 				t.Errorf("%+v", rep)
 			}
 			if _, ended := begun(t, folder); ended > 0 {
-				t.Errorf("%d jobs came to their end", ended)
+				t.Errorf("%d jobs finished", ended)
 			}
 		})
 	}
@@ -198,21 +198,21 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("exit code %d of gc", gc.code())
 		}
 	})
-	t.Run("the second leaves at once, and the line it prints cleans up", func(t *testing.T) {
+	t.Run("a second signal exits at once, and the printed command cleans up", func(t *testing.T) {
 		t.Parallel()
 		p := newPlace(t)
 		p.write("drover.yaml", strings.Replace(impatient, "term_timeout: 500ms", "term_timeout: 10m", 1))
 		r := p.start("run", "-c", "drover.yaml", "--", "sh", "-c", `trap "" TERM; echo ready; while :; do sleep 0.02; done`)
 		eventually(t, 10*time.Second, "the job runs", func() bool { return strings.Contains(r.out.String(), "ready") })
 		r.signal(syscall.SIGINT)
-		eventually(t, 5*time.Second, "the first is heard", func() bool { return strings.Contains(r.err.String(), "send a second signal to exit immediately") })
+		eventually(t, 5*time.Second, "the first signal is reported", func() bool { return strings.Contains(r.err.String(), "send a second signal to exit immediately") })
 		r.signal(syscall.SIGINT)
 		if code := r.wait(2 * time.Second); code != 130 {
 			t.Errorf("exit code %d", code)
 		}
 		line := regexp.MustCompile(`(?m)^ *drover (gc --fleet run-\w+ --destroy)$`).FindStringSubmatch(r.err.String())
 		if line == nil {
-			t.Fatal("no line that cleans up")
+			t.Fatal("no command that cleans up")
 		}
 		if len(processesOf(p.state)) == 0 {
 			t.Error("the instance is gone already")
@@ -235,7 +235,7 @@ func TestOneControllerAtATime(t *testing.T) {
 	}
 	gc := p.run("gc", "--fleet", p.runID(), "--destroy")
 	if gc.code() != 2 || !strings.Contains(gc.err.String(), "is still running, so its instances were not destroyed: ") {
-		t.Errorf("gc ends with %d and says %s", gc.code(), gc.err.String())
+		t.Errorf("gc exited with %d and printed %s", gc.code(), gc.err.String())
 	}
 	r.signal(syscall.SIGINT)
 	r.wait(10 * time.Second)

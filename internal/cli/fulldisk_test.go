@@ -50,7 +50,7 @@ func TestAControllerWaitsForRoomOnAFullDisk(t *testing.T) {
 	p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
 	p.state = t.TempDir()
 	records := filepath.Join(p.state, "drover", "lab")
-	instances, err := filepath.EvalSymlinks(t.TempDir()) // these do not fill the disk
+	instances, err := filepath.EvalSymlinks(t.TempDir()) // they do not use the small disk
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,14 +77,14 @@ func TestAControllerWaitsForRoomOnAFullDisk(t *testing.T) {
 	const full = "disk with the controller's records is full"
 	eventually(t, 30*time.Second, "the controller waits for room", func() bool { return strings.Contains(p.process.err.tail(), full) })
 	if code := p.readyz(); code != http.StatusServiceUnavailable {
-		t.Errorf("/readyz answers %d", code)
+		t.Errorf("/readyz returned %d", code)
 	}
 	if r := p.run("-c", "drover.yaml", "doctor"); r.code() != exitWorkFailed || !strings.Contains(r.out.String(), full) {
-		t.Errorf("doctor ends with %d and says %s", r.code(), r.out.String())
+		t.Errorf("doctor exited with %d and printed %s", r.code(), r.out.String())
 	}
 	r := p.run("-c", "drover.yaml", "submit", "--retry-for", "1s", "second.yaml")
 	if r.code() != 3 || !strings.Contains(r.err.tail(), full) {
-		t.Errorf("submitting ends with %d and says %s", r.code(), r.err.tail())
+		t.Errorf("submit exited with %d and printed %s", r.code(), r.err.tail())
 	}
 	if len(p.instances()) != 1 || isClosed(p.process.ended) {
 		t.Fatal("the controller lost its instance, or ended")
@@ -117,7 +117,7 @@ func (p *daemonPlace) readyz() int {
 func TestAControllerDoesNotStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, known := range []bool{false, true} {
-		t.Run(map[bool]string{false: "of a fleet that is new", true: "of a fleet that it has kept before"}[known], func(t *testing.T) {
+		t.Run(map[bool]string{false: "new fleet", true: "existing fleet"}[known], func(t *testing.T) {
 			p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
 			var fill, free func()
 			p.state, fill, free = smallDisk(t)
@@ -127,7 +127,7 @@ func TestAControllerDoesNotStartOnAFullDisk(t *testing.T) {
 				p.serve()
 				p.process.signal(syscall.SIGTERM)
 				if code := p.process.wait(20 * time.Second); code != 0 {
-					t.Errorf("it ends with %d: %s", code, p.process.err.tail())
+					t.Errorf("it exited with %d: %s", code, p.process.err.tail())
 				}
 			}
 			if known {
@@ -137,7 +137,7 @@ func TestAControllerDoesNotStartOnAFullDisk(t *testing.T) {
 			full := p.start("serve", "-c", "drover.yaml")
 			said := func() string { return full.err.tail() }
 			if code := full.wait(20 * time.Second); code != 3 || !strings.Contains(said(), "is full") || !strings.Contains(said(), "hint: free up space there") {
-				t.Errorf("it ends with %d and says %s", code, said())
+				t.Errorf("it exited with %d and printed %s", code, said())
 			}
 			free()
 			starts()
@@ -145,7 +145,7 @@ func TestAControllerDoesNotStartOnAFullDisk(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptAlreadyIsNotWrittenAgain(t *testing.T) {
+func TestKeepFileDoesNotRewriteTheSameContents(t *testing.T) {
 	disk, fill, free := smallDisk(t)
 	path := filepath.Join(disk, "file")
 	if err := daemon.KeepFile(path, []byte("as it is")); err != nil {
@@ -153,10 +153,10 @@ func TestWhatIsKeptAlreadyIsNotWrittenAgain(t *testing.T) {
 	}
 	fill()
 	if err := daemon.KeepFile(path, []byte("as it is")); err != nil {
-		t.Errorf("what it holds already: %v", err)
+		t.Errorf("the same contents: %v", err)
 	}
 	if err := daemon.KeepFile(path, []byte(strings.Repeat("x", 1<<16))); !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("something else: %v", err)
+		t.Errorf("other contents: %v", err)
 	}
 	free()
 	if text, err := os.ReadFile(path); string(text) != "as it is" {

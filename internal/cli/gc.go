@@ -50,7 +50,7 @@ func (a *app) gc(ctx context.Context, o gc.Options) error {
 	return errors.Join(err, a.reportStrays(g), g.TellOfRuns())
 }
 
-// askController returns what the fleet's controller looks after. It is an error if another fleet's controller answers.
+// askController returns the instances of the fleet's controller. It is an error if another fleet's controller answers.
 func (a *app) askController(ctx context.Context, fleet string) ([]drover.Instance, error) {
 	svc, err := a.connect(ctx)
 	if err != nil {

@@ -30,8 +30,8 @@ func TestGuide(t *testing.T) {
 
 // followGuide follows a guide block by block, and checks that every command prints what the guide shows. A block whose
 // first line is a comment with a file's name is that file. In a console block, lines after "$ " are commands, followed
-// by their output; "…" stands for any lines. What differs between runs (times, money, names of instances, columns'
-// widths) is not compared.
+// by their output; "…" stands for any lines. Values that differ between runs (times, money, names of instances,
+// columns' widths) are not compared.
 func followGuide(t *testing.T, path string) {
 	t.Parallel()
 	text, err := os.ReadFile(path)
@@ -137,7 +137,7 @@ func (g *guide) console(line int, block []string) (real []string) {
 	return real
 }
 
-// typed types a command line and returns its output. After starting a daemon, it waits until that answers.
+// typed types a command line and returns its output. After starting a daemon, it waits until the daemon answers.
 func (g *guide) typed(line int, command string) []string {
 	g.t.Helper()
 	const prompt = "guide$ "
@@ -149,7 +149,7 @@ func (g *guide) typed(line int, command string) []string {
 		return strings.HasSuffix(g.out.String(), prompt+"\n")
 	})
 	if strings.HasSuffix(command, "&") {
-		eventually(g.t, 20*time.Second, "what "+command+" starts answers", func() bool {
+		eventually(g.t, 20*time.Second, "the daemon of "+command+" answers", func() bool {
 			r, err := http.Get("http://" + g.address + "/readyz")
 			if err == nil {
 				r.Body.Close()
@@ -181,12 +181,12 @@ func shows(want, got []string) bool {
 	return steady(want[0]) == steady(got[0]) && shows(want[1:], got[1:])
 }
 
-// changing is what differs between runs, and its replacement.
+// changing lists the values that differ between runs, and their replacements.
 var changing = []struct {
 	pattern *regexp.Regexp
 	as      string
 }{
-	{regexp.MustCompile(`\b(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "WHEN"}, // a time yesterday has its date
+	{regexp.MustCompile(`\b(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "WHEN"}, // yesterday's times have a date
 	{regexp.MustCompile(`\$\d+(\.\d+)?`), "MONEY"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(h|ms|µs|m|s))+\b`), "LONG"},
 	{regexp.MustCompile(`\b(run|lab)-[a-z2-7]{5,6}\b`), "$1-NAME"},

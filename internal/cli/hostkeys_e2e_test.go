@@ -40,19 +40,19 @@ clouds:
 }
 
 // covers D6
-func TestHostKeysOfRealServersAreProvedOverTheConnection(t *testing.T) {
+func TestOpenSSHServersProveTheirHostKeys(t *testing.T) {
 	for _, proof := range []string{"secret", "run"} {
 		t.Run("by "+proof, func(t *testing.T) {
 			p := sshdPlace(t, proof)
 			p.write("batch.yaml", "jobs: [{name: one, command: [sh, -c, 'echo here']}]\n")
 			if r := p.run("run", "-c", "drover.yaml", "batch.yaml"); r.code() != 0 {
-				t.Errorf("the run ends with %d", r.code())
+				t.Errorf("the run exited with %d", r.code())
 			}
 		})
-		t.Run("by "+proof+", as drover driver test sees it", func(t *testing.T) {
+		t.Run("by "+proof+", in drover driver test", func(t *testing.T) {
 			p := sshdPlace(t, proof)
 			if r := p.run("driver", "test", "-c", "drover.yaml", "there", "--yes", "--only", "host key", "--wait", "30s"); r.code() != 0 {
-				t.Errorf("it ends with %d: %s", r.code(), r.out.String())
+				t.Errorf("it exited with %d: %s", r.code(), r.out.String())
 			}
 		})
 	}

@@ -86,7 +86,7 @@ var instanceListing = listing[drover.Instance]{
 	},
 }
 
-// instanceStateWords returns an instance's state and, if it is not the usual one, its idle behavior.
+// instanceStateWords returns an instance's state and, if it is not the usual one, its idle behaviour.
 func instanceStateWords(in drover.Instance) string {
 	if in.Idle == drover.IdleRun || in.Idle == "" {
 		return string(in.State)

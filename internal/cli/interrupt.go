@@ -104,7 +104,7 @@ func (s *session) orphanWords(now time.Time) string {
 		human.Clock(drover.TimeOf(now.Add(timeout))), human.Age(timeout))
 }
 
-// tellStopped prints how to resume a stopped run, and how far it came.
+// tellStopped prints how to resume a stopped run, and how far it got.
 func (s *session) tellStopped(sum drover.Summary) error {
 	final := sum.Succeeded + sum.Failed + sum.Cancelled
 	fmt.Fprintf(s.app.err, "stopped: %d of %s final, no instances left, %v spent so far. To resume:\n    drover run --resume %s\n",

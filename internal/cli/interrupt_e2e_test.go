@@ -42,8 +42,8 @@ func (p *place) wantResumed(folder string, jobs int) outcome {
 	return o
 }
 
-func TestARunThatIsDetachedGoesOn(t *testing.T) {
-	t.Run("by SIGTERM until a resume collects what ran", func(t *testing.T) {
+func TestDetaching(t *testing.T) {
+	t.Run("SIGTERM detaches a run, and a resume collects its jobs", func(t *testing.T) {
 		t.Parallel()
 		p := newPlace(t)
 		folder := p.witnesses(12, "2s", ", attempts: 1")
@@ -58,13 +58,13 @@ func TestARunThatIsDetachedGoesOn(t *testing.T) {
 		said := r.err.String()
 		for _, want := range []string{"SIGTERM: detached: ", ") wait until you resume", "drover run --resume " + id, "powers itself off at "} {
 			if !strings.Contains(said, want) {
-				t.Errorf("%q is not said", want)
+				t.Errorf("%q is not printed", want)
 			}
 		}
 		if row := p.wantRun(runDetached); row.Jobs != 12 || row.Instances != 2 || row.Folder != p.dir || row.Run != id {
 			t.Errorf("%+v", row)
 		}
-		eventually(t, 20*time.Second, "what ran comes to its end without a controller", func() bool {
+		eventually(t, 20*time.Second, "the running jobs end without a controller", func() bool {
 			_, ended := begun(t, folder)
 			return ended >= 4
 		})
@@ -72,7 +72,7 @@ func TestARunThatIsDetachedGoesOn(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	})
-	t.Run("by the end of its terminal", func(t *testing.T) {
+	t.Run("closing its terminal detaches a run", func(t *testing.T) {
 		t.Parallel()
 		p := newPlace(t)
 		folder := p.witnesses(2, "2s", "")
@@ -87,7 +87,7 @@ func TestARunThatIsDetachedGoesOn(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	})
-	t.Run("not by SIGHUP under nohup", func(t *testing.T) {
+	t.Run("SIGHUP under nohup does not detach a run", func(t *testing.T) {
 		t.Parallel()
 		p := newPlace(t)
 		folder := p.witnesses(2, "1s", "")
@@ -137,8 +137,8 @@ func (p *place) onTerminal(args ...string) (cmd *exec.Cmd, hangUp func()) {
 	return cmd, func() { master.Close() }
 }
 
-func TestARunThatIsStoppedRests(t *testing.T) {
-	t.Run("until it is resumed with no try counted", func(t *testing.T) {
+func TestStopping(t *testing.T) {
+	t.Run("a resume continues a stopped run without counting attempts", func(t *testing.T) {
 		t.Parallel()
 		p := newPlace(t)
 		folder := p.witnesses(6, "2s", ", attempts: 1")
@@ -150,7 +150,7 @@ func TestARunThatIsStoppedRests(t *testing.T) {
 		}
 		for _, want := range []string{"SIGINT: stopping: ", "send a second signal to exit immediately", "stopped: 0 of 6 jobs final", "drover run --resume " + p.runID()} {
 			if !strings.Contains(r.err.String(), want) {
-				t.Errorf("%q is not said", want)
+				t.Errorf("%q is not printed", want)
 			}
 		}
 		if left := processesOf(p.state); len(left) > 0 {
@@ -163,17 +163,17 @@ func TestARunThatIsStoppedRests(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	})
-	t.Run("and another signal meanwhile does not detach it", func(t *testing.T) {
+	t.Run("another signal does not detach a stopping run", func(t *testing.T) {
 		t.Parallel()
 		p := newPlace(t)
 		p.write("drover.yaml", strings.Replace(impatient, "term_timeout: 500ms", "term_timeout: 2s", 1))
 		r := p.start("run", "-c", "drover.yaml", "--", "sh", "-c", `trap "" TERM; echo ready; while :; do sleep 0.02; done`)
 		eventually(t, 10*time.Second, "the job runs", func() bool { return strings.Contains(r.out.String(), "ready") })
 		r.signal(syscall.SIGINT)
-		eventually(t, 5*time.Second, "the first is heard", func() bool { return strings.Contains(r.err.String(), "send a second signal to exit immediately") })
+		eventually(t, 5*time.Second, "the first signal is reported", func() bool { return strings.Contains(r.err.String(), "send a second signal to exit immediately") })
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 			r.signal(sig)
-			eventually(t, 5*time.Second, "it is said that it is being left", func() bool {
+			eventually(t, 5*time.Second, "the run reports that it is already stopping", func() bool {
 				return strings.Contains(r.err.String(), signalName(sig)+": already stopping")
 			})
 		}

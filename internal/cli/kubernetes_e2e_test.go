@@ -37,17 +37,17 @@ type groupPlace struct {
 	spare      func(pods bool) // makes a disruption budget forbid all evictions, or removes it
 }
 
-// joinScript runs at an instance's first boot: its kubelet registers. If there is a folder named "never", one instance
-// removes that folder instead, and never registers.
+// joinScript registers an instance's kubelet at first boot. If there is a folder named "never", one instance removes
+// that folder instead, and never registers.
 const joinScript = `#!/bin/sh
 rmdir '%[1]s/never' 2>/dev/null && exit
 exec kubelet %[2]s -token '{token}' -name '{name}' -provider-id {node_id} -labels '{labels}' -taints '{taints}' -cpu 8 -gpus %[3]d
 `
 
-// groupSetup is the difference between groupPlaces.
+// groupSetup is what differs between groupPlaces.
 type groupSetup struct {
 	kubeconfig string
-	kubelet    string // with which a kubelet finds its cluster
+	kubelet    string // flags with which a kubelet finds its cluster
 	gpus       int    // per node
 	faults     string // of the cloud
 	more       string // keys of kubernetes
@@ -209,16 +209,16 @@ func (p *groupPlace) wantPromised(group string) {
 		}
 		for key, value := range promised.Metadata.Labels {
 			if key != "kubernetes.io/hostname" && n.Meta.Labels[key] != value {
-				p.t.Errorf("node %s has label %s=%q, and %q was promised", n.Meta.Name, key, n.Meta.Labels[key], value)
+				p.t.Errorf("node %s has label %s=%q, but %q was promised", n.Meta.Name, key, n.Meta.Labels[key], value)
 			}
 		}
 		for resource, amount := range promised.Status.Allocatable {
 			if has := kubetest.Quantity(n.Status.Allocatable[resource]); has < kubetest.Quantity(amount.GetString_()) {
-				p.t.Errorf("node %s has %s=%v, and %s was promised", n.Meta.Name, resource, has, amount.GetString_())
+				p.t.Errorf("node %s has %s=%v, but %s was promised", n.Meta.Name, resource, has, amount.GetString_())
 			}
 		}
 		if len(n.Spec.Taints) != len(promised.Spec.Taints) {
-			p.t.Errorf("node %s has taints %v, and %v were promised", n.Meta.Name, n.Spec.Taints, promised.Spec.Taints)
+			p.t.Errorf("node %s has taints %v, but %v were promised", n.Meta.Name, n.Spec.Taints, promised.Spec.Taints)
 		}
 	}
 }
@@ -233,12 +233,12 @@ type groupStory struct {
 var groupStories = []groupStory{
 	{"a group grows and shrinks", "{}", "", tellGrowth},
 	{"one zone has no capacity", "{capacity: [{zone: a}]}", "", tellNoCapacity},
-	{"a quota lets three be", "{quota: 3}", "", tellQuota},
+	{"a quota allows three instances", "{quota: 3}", "", tellQuota},
 	{"an instance never joins", "{}", "  join_timeout: 10s\n", tellNeverJoined},
 	{"the controller is killed while a group grows", "{}", "", tellKilled},
-	{"calls come twice", "{}", "", tellTwice},
-	{"the cloud takes an instance back", "{}", "", tellTakenBack},
-	{"nodes are replaced as far as a disruption budget lets", "{}", "", tellReplaced},
+	{"calls are repeated", "{}", "", tellTwice},
+	{"the cloud interrupts an instance", "{}", "", tellInterrupted},
+	{"nodes are replaced when a disruption budget allows", "{}", "", tellReplaced},
 }
 
 // covers S1 S2 S3 S4 S5 S6 S7 S8 S11 S12 S13
@@ -250,7 +250,7 @@ func TestNodeGroups(t *testing.T) {
 			calls, slowest := p.autoscaler.Calls()
 			t.Logf("calls: %v; the slowest took %v", calls, slowest)
 			if slowest > 3*time.Second {
-				t.Errorf("a call took %v, and the autoscaler waits 5 s", slowest)
+				t.Errorf("a call took %v, but the autoscaler waits only 5 s", slowest)
 			}
 		})
 	}
@@ -263,14 +263,14 @@ func tellGrowth(p *groupPlace) {
 	p.must(p.api.Do(t.Context(), "POST", "/api/v1/nodes", foreign, nil))
 	p.grows()
 	if n := len(p.nodes()); n != 1+7 {
-		t.Errorf("50 pods have %d nodes, and 7 hold them", n-1)
+		t.Errorf("50 pods have %d nodes, but need only 7", n-1)
 	}
 	for _, group := range []string{"one", "two"} {
 		_, err := p.provider.NodeGroupDeleteNodes(t.Context(), &protos.NodeGroupDeleteNodesRequest{Id: group, Nodes: []*protos.ExternalGrpcNode{
 			{ProviderID: foreign.Spec.ProviderID, Name: p.nodes()[1].Meta.Name, Labels: foreign.Meta.Labels},
 		}})
 		if grpcstatus.Code(err) != codes.NotFound {
-			t.Errorf("the node of nobody is deleted from %s: %v", group, err)
+			t.Errorf("group %s deleted a node outside every group: %v", group, err)
 		}
 	}
 	p.wantPromised("one")
@@ -280,7 +280,7 @@ func tellGrowth(p *groupPlace) {
 		}
 	}
 	p.must(p.api.Delete(t.Context(), "work"))
-	eventually(t, time.Minute, "the foreign node alone is left", func() bool { return len(p.nodes()) == 1 && len(p.instances()) == 0 })
+	eventually(t, time.Minute, "only the foreign node is left", func() bool { return len(p.nodes()) == 1 && len(p.instances()) == 0 })
 	if left := p.nodes()[0]; left.Meta.Name != "control-plane" {
 		t.Errorf("%s is left", left.Meta.Name)
 	}
@@ -324,12 +324,12 @@ func tellKilled(p *groupPlace) {
 	t := p.t
 	for round := range 3 {
 		p.must(p.api.Create(t.Context(), kubetest.Replicas("work", 50, "1")))
-		eventually(t, time.Minute, "more nodes are asked for", func() bool {
+		eventually(t, time.Minute, "more nodes are requested", func() bool {
 			one, _ := p.target("one")
 			two, _ := p.target("two")
 			return one+two > 0
 		})
-		moment := time.After(time.Duration(round) * 5 * time.Millisecond) // another one each time: before, during and after the decision
+		moment := time.After(time.Duration(round) * 5 * time.Millisecond) // a different one each time: before, during and after the decision
 		<-moment
 		p.restart()
 		eventually(t, time.Minute, "50 pods have nodes", func() bool { return p.bound() == 50 })
@@ -373,18 +373,18 @@ func tellTwice(p *groupPlace) {
 	_, err := p.provider.NodeGroupDeleteNodes(t.Context(), &protos.NodeGroupDeleteNodesRequest{Id: "one", Nodes: nodes})
 	p.must(err)
 	if target, _ := p.target("one"); target != 2 {
-		t.Errorf("after a deletion of what is gone the target is %d, want 2", target)
+		t.Errorf("after deleting nodes that are gone, the target is %d, want 2", target)
 	}
 	p.autoscale()
 	p.agrees(0)
 }
 
-func tellTakenBack(p *groupPlace) {
+func tellInterrupted(p *groupPlace) {
 	p.grows()
 	p.agrees(7)
 	taken := p.nodes()[0].Meta.Name
 	p.must(os.WriteFile(filepath.Join(p.instancePath(taken), "notices"), []byte(`{"cause":"spot"}`), 0o600))
-	eventually(p.t, time.Minute, "its pods are elsewhere, and it is gone", func() bool {
+	eventually(p.t, time.Minute, "its pods have moved, and it is gone", func() bool {
 		gone := !slices.ContainsFunc(p.nodes(), func(n kubetest.Node) bool { return n.Meta.Name == taken })
 		return gone && p.bound() == 50
 	})
@@ -403,7 +403,7 @@ func tellReplaced(p *groupPlace) {
 	for _, n := range p.nodes() {
 		old[n.Meta.Name] = true
 	}
-	// onOld is how many pods are on the old nodes, and fresh how many new nodes are usable.
+	// onOld counts the pods on old nodes, and fresh the usable new nodes.
 	count := func() (onOld, fresh int) {
 		pods, err := p.api.Pods(t.Context())
 		p.must(err)
@@ -424,9 +424,9 @@ func tellReplaced(p *groupPlace) {
 	p.must(err)
 	p.write("join.sh", string(script)+"# another template\n")
 	p.process.signal(syscall.SIGHUP)
-	eventually(t, time.Minute, "two new nodes can be used", func() bool { _, fresh := count(); return fresh == 2 })
+	eventually(t, time.Minute, "two new nodes are usable", func() bool { _, fresh := count(); return fresh == 2 })
 	if onOld, _ := count(); onOld != 10 {
-		t.Errorf("%d pods were evicted, and a disruption budget forbids it", 10-onOld)
+		t.Errorf("%d pods were evicted, but a disruption budget forbids it", 10-onOld)
 	}
 	p.spare(false)
 	eventually(t, time.Minute, "the pods are on the new nodes", func() bool { onOld, _ := count(); return onOld == 0 && p.bound() == 10 })

@@ -60,7 +60,7 @@ func newRealCluster(t *testing.T) *realCluster {
 	c.start(filepath.Join(bin, "kube-apiserver"), "--etcd-servers", "http://"+etcd, "--bind-address", "127.0.0.1", "--secure-port", port, "--tls-cert-file", cert, "--tls-private-key-file", key,
 		"--token-auth-file", filepath.Join(c.dir, "tokens.csv"), "--enable-bootstrap-token-auth", "--authorization-mode=RBAC", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
 		"--service-account-issuer", "https://"+server, "--service-account-key-file", key, "--service-account-signing-key-file", key)
-	// It answers before it is ready, but without its built-in roles.
+	// It answers before it is ready, but lacks its built-in roles then.
 	eventually(t, time.Minute, "the API server is ready", func() bool { return c.api.Do(t.Context(), "GET", "/readyz", nil, nil) == nil })
 	for _, name := range []string{"kube-controller-manager", "kube-scheduler"} {
 		c.start(filepath.Join(bin, name), "--kubeconfig", kubeconfig, "--leader-elect=false", "--secure-port=0")
@@ -220,7 +220,7 @@ func (p *realPlace) wantNoComplaints(but ...string) {
 		p.t.Logf("the autoscaler complained %d times: %s", n, text)
 		bad := strings.Contains(text, "forbidden") || strings.Contains(text, "gRPC call") || strings.Contains(text, "not ready for autoscaling")
 		if bad && !slices.ContainsFunc(but, func(s string) bool { return strings.Contains(text, s) }) {
-			p.t.Errorf("and should not have")
+			p.t.Errorf("that complaint is unexpected")
 		}
 	}
 }
@@ -230,7 +230,7 @@ func (p *realPlace) step(times map[string][]time.Duration, name string, since ti
 	p.t.Helper()
 	for pace := time.NewTicker(50 * time.Millisecond); !holds(); <-pace.C {
 		if time.Since(since) > 5*time.Minute {
-			p.t.Fatalf("after %v still not so: %s", time.Since(since), name)
+			p.t.Fatalf("after %v, still not true: %s", time.Since(since), name)
 		}
 	}
 	times[name] = append(times[name], time.Since(since).Round(100*time.Millisecond))
@@ -266,8 +266,8 @@ func (p *realPlace) running() (n int) {
 	return n
 }
 
-// This test measures how a real cluster grows and shrinks, with the autoscaler's own scan interval.
-func TestARealClustersTimes(t *testing.T) {
+// TestARealClusterTimes measures how fast a real cluster grows and shrinks, with the autoscaler's own scan interval.
+func TestARealClusterTimes(t *testing.T) {
 	p := newRealPlace(t, "{}", "")
 	times := map[string][]time.Duration{}
 	for range 3 {

@@ -31,7 +31,7 @@ kubernetes: {listen: "%s", kubeconfig: kubeconfig, join_timeout: 7m, tls: {cert:
 	return p, authority, []string{"kubernetes", "manifests", "-c", "drover.yaml", "--cert", cert, "--key", key, "--ca", authority.File}
 }
 
-// manifest is the parts of the printed objects that the tests read.
+// manifest has the parts of the printed objects that the tests read.
 type manifest struct {
 	Kind     string                                   `yaml:"kind"`
 	Meta     struct{ Name, Namespace string }         `yaml:"metadata"`
@@ -80,20 +80,20 @@ func TestManifests(t *testing.T) {
 		name := m.Kind + "/" + m.Meta.Name
 		objects[name], names = m, append(names, name)
 	}
-	t.Run("every role that is bound and every account that is named is there", func(t *testing.T) {
+	t.Run("every bound role and every named account exists", func(t *testing.T) {
 		for name, m := range objects {
 			if m.Role.Name != "" && !slices.Contains(names, m.Role.Kind+"/"+m.Role.Name) {
-				t.Errorf("%s binds %s %s, which is not there", name, m.Role.Kind, m.Role.Name)
+				t.Errorf("%s binds %s %s, which does not exist", name, m.Role.Kind, m.Role.Name)
 			}
 			for _, s := range m.Subjects {
 				if !slices.Contains(names, s.Kind+"/"+s.Name) || s.Namespace != "kube-system" {
-					t.Errorf("%s binds %v, which is not there", name, s)
+					t.Errorf("%s binds %v, which does not exist", name, s)
 				}
 			}
 		}
 	})
 	secret, pod := objects["Secret/cluster-autoscaler-drover"], objects["Deployment/cluster-autoscaler"].Spec.Template.Spec
-	t.Run("the cloud-config names the controller, and files that are mounted", func(t *testing.T) {
+	t.Run("the cloud-config names the controller and mounted files", func(t *testing.T) {
 		var config struct{ Address, Cert, Key, Cacert string }
 		if err := yaml.Unmarshal([]byte(secret.Text["cloud-config"]), &config); err != nil || config.Address != "127.0.0.1:8086" {
 			t.Errorf("cloud-config is %q (%v)", secret.Text["cloud-config"], err)
@@ -125,7 +125,7 @@ func TestManifests(t *testing.T) {
 	})
 }
 
-func TestManifestsThatWouldNotWorkAreRefused(t *testing.T) {
+func TestUnworkableManifestsAreRefused(t *testing.T) {
 	foreign := kubetest.NewAuthority(t)
 	foreignCert, foreignKey := foreign.Issue("client")
 	for says, c := range map[string]struct {
@@ -158,7 +158,8 @@ func TestManifestsThatWouldNotWorkAreRefused(t *testing.T) {
 	})
 }
 
-// This tests the example with the driver that needs no account; its own script makes the certificates.
+// TestTheKubernetesExample uses the local driver, which needs no account. The example's own script creates the
+// certificates.
 func TestTheKubernetesExample(t *testing.T) {
 	p := newPlace(t)
 	if err := os.CopyFS(p.dir, os.DirFS("../../examples/kubernetes")); err != nil {

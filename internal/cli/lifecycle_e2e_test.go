@@ -42,7 +42,7 @@ func (p *daemonPlace) running() (n int) {
 	return len(pids)
 }
 
-// workAlone returns a place with an instance and its job, whose controller is gone; the job writes into the folder.
+// workAlone returns a place where an instance runs a job without a controller; the job writes into the folder.
 func workAlone(t *testing.T, instances string) (p *daemonPlace, folder string) {
 	t.Helper()
 	p, folder = newDaemonPlace(t, instances, ""), t.TempDir()
@@ -55,14 +55,14 @@ func workAlone(t *testing.T, instances string) (p *daemonPlace, folder string) {
 // endsAlone waits until that job has ended, once, and then the instance.
 func (p *daemonPlace) endsAlone(folder string) {
 	p.t.Helper()
-	eventually(p.t, 15*time.Second, "the job has come to its end", func() bool { _, ended := begun(p.t, folder); return ended == 1 })
+	eventually(p.t, 15*time.Second, "the job has ended", func() bool { _, ended := begun(p.t, folder); return ended == 1 })
 	p.nothingRuns(15 * time.Second)
 	wantOnce(p.t, folder, 1)
 }
 
 func TestAControllerThatNeverComesBack(t *testing.T) {
 	const orphan = ", orphan_timeout: 2s"
-	t.Run("its idle instances power themselves off", func(t *testing.T) {
+	t.Run("idle instances power themselves off", func(t *testing.T) {
 		t.Parallel()
 		p := newDaemonPlace(t, orphan, "")
 		p.drover("submit", "--wait", "--", "true")
@@ -72,7 +72,7 @@ func TestAControllerThatNeverComesBack(t *testing.T) {
 		}
 		p.nothingRuns(15 * time.Second)
 	})
-	t.Run("its instances that nobody ever logged in to do too", func(t *testing.T) {
+	t.Run("instances without a first login power themselves off", func(t *testing.T) {
 		t.Parallel()
 		p := newUnluckyPlace(t, orphan, "{boot_delay: 1h}")
 		p.drover("submit", "--", "true")
@@ -81,12 +81,12 @@ func TestAControllerThatNeverComesBack(t *testing.T) {
 		p.nothingRuns(15 * time.Second)
 		p.write("drover.yaml", p.configuration(orphan, "")) // so that the job ends eventually
 	})
-	t.Run("one with a job goes after that", func(t *testing.T) {
+	t.Run("an instance with a job powers off after the job", func(t *testing.T) {
 		t.Parallel()
 		p, folder := workAlone(t, orphan)
 		p.endsAlone(folder)
 	})
-	t.Run("one with a job and without a runner does too", func(t *testing.T) {
+	t.Run("an instance with a job but no runner powers off after the job", func(t *testing.T) {
 		t.Parallel()
 		p, folder := workAlone(t, orphan)
 		for _, pid := range processesOf(p.state) {
@@ -96,7 +96,7 @@ func TestAControllerThatNeverComesBack(t *testing.T) {
 		}
 		p.endsAlone(folder)
 	})
-	t.Run("one that power-off only stops is found by gc", func(t *testing.T) {
+	t.Run("gc finds a stopped young instance and leaves it alone", func(t *testing.T) {
 		t.Parallel()
 		p := newUnluckyPlace(t, orphan, "{power_off: stops}")
 		p.drover("submit", "--wait", "--", "true")
@@ -110,7 +110,7 @@ func TestAControllerThatNeverComesBack(t *testing.T) {
 		}
 		young := p.run("gc", "-c", "drover.yaml", "--destroy", "--without-state")
 		if young.code() != 0 || !strings.Contains(young.err.String(), "left alone") {
-			t.Errorf("a young one is not left alone: %s", young.err.tail())
+			t.Errorf("gc did not leave the young instance alone: %s", young.err.tail())
 		}
 	})
 }
@@ -121,7 +121,7 @@ func (p *daemonPlace) instanceFolders() []string {
 }
 
 // covers D12
-func TestInstancesThatAreTakenBack(t *testing.T) {
+func TestInterruptedInstances(t *testing.T) {
 	const jobs = 8
 	p := newUnluckyPlace(t, "", "{reclaim: {after: 2s, notice: 2s}}")
 	folder, saved := t.TempDir(), t.TempDir()
@@ -146,7 +146,7 @@ func TestInstancesThatAreTakenBack(t *testing.T) {
 	}
 	t.Logf("%d attempts of %d jobs were interrupted", interrupted, jobs)
 	if interrupted < jobs/2 {
-		t.Error("so few that nothing is proved")
+		t.Error("too few interruptions to prove anything")
 	}
 }
 
