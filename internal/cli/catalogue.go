@@ -105,7 +105,7 @@ func (a *app) listedConfig(file, onlyCloud string, lists priceLists) (*config.Co
 	return c, nil
 }
 
-// asked returns the clouds of a configuration without a list.
+// asked returns the configuration's clouds that have no list.
 func (l priceLists) asked(c *config.Config) []config.Cloud {
 	return slices.DeleteFunc(slices.Clone(c.Clouds), func(cloud config.Cloud) bool { return l.of(cloud.Name) != nil })
 }

@@ -175,7 +175,7 @@ func (f *changeFlags) addReason(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "`text` to record with the job")
 }
 
-// choose returns the named jobs, or the jobs of a batch, or all jobs, that are not final.
+// choose returns the named jobs, or those of a batch or of the whole queue that are not final.
 func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string) (ids []drover.JobID, err error) {
 	switch ways := min(len(args), 1) + count(f.batch != "") + count(f.all); {
 	case ways == 0:

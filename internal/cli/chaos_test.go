@@ -175,7 +175,7 @@ func (c *chaos) rest(t *testing.T) {
 	for c.ledger.waiting(t.Context(), c.client) > 0 {
 		if time.Now().After(end) {
 			why, _ := c.client.Explain(t.Context(), "")
-			t.Fatalf("after %v jobs are not final: %+v", workTime*busy, why)
+			t.Fatalf("after %v, some jobs are not final: %+v", workTime*busy, why)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -70,8 +70,8 @@ type trouble struct {
 	bring  func() string
 }
 
-// part is what a trouble affects. Each part is sometimes left alone for a spell: otherwise what happens only after a
-// while, such as a timeout, would never occur.
+// part is what a trouble affects. Each part is left alone for a spell now and then: otherwise events that need time,
+// such as timeouts, would never occur.
 type part int
 
 const (

@@ -43,7 +43,7 @@ func (h *herd) results(array string) string {
 	return filepath.Join(h.place.dir, "drover-out", "batch", array)
 }
 
-// auditSummary checks what a run prints at its end.
+// auditSummary checks the summary that a run prints.
 func (h *herd) auditSummary() {
 	var o outcome
 	if err := json.Unmarshal([]byte(h.controller.out.String()), &o); err != nil {

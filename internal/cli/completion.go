@@ -67,7 +67,7 @@ func (a *app) live(find func(ctx context.Context, svc drover.Service) []string) 
 	return find(ctx, svc), cobra.ShellCompDirectiveNoFileComp
 }
 
-// mostOffered limits the jobs offered, newest first: more would not help.
+// mostOffered limits the jobs offered to the newest ones: more would not help.
 const mostOffered = 200
 
 // completeJobs offers jobs, each with its name.

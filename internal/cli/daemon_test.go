@@ -104,7 +104,7 @@ func (p *daemonPlace) end() {
 	}
 	p.process.signal(syscall.SIGTERM)
 	if code := p.process.wait(30 * time.Second); code != 0 {
-		p.t.Errorf("draining ended with %d", code)
+		p.t.Errorf("the drained daemon exited with %d", code)
 	}
 	if left, _ := filepath.Glob(p.instancePath("*")); len(left) > 0 {
 		p.t.Errorf("instances are left: %q", left)

@@ -61,8 +61,8 @@ func (a *app) explain(ctx context.Context, svc drover.Service, subject string) e
 // maxLookups is how many explanations get a lookup of their job's name.
 const maxLookups = 50
 
-// jobOfSubject returns the job that an explanation is about, which only provides a name; the zero Job if the
-// explanation is about something else.
+// jobOfSubject returns the job that an explanation is about, for its name; the zero Job if the explanation is about
+// something else.
 func jobOfSubject(ctx context.Context, svc drover.Queue, subject string) drover.Job {
 	id, err := drover.ParseJobID(subject)
 	if err != nil {
