@@ -164,8 +164,8 @@ func (h *herd) differences() string {
 // price is the configuration's hourly price of each type.
 var price = map[string]float64{"small": 2.7, "large": 3.6}
 
-// owed returns the cost by the ledger: each instance from when its creation was accepted until its last process ended, at
-// the configuration's prices.
+// owed returns the cost by the ledger: each instance from when its creation was accepted until its last process ended,
+// at the configuration's prices.
 func (h *herd) owed() (dollars float64) {
 	for _, in := range h.cloud.instances {
 		dollars += in.owed()

@@ -161,8 +161,8 @@ func (c *chaosCloud) open() object {
 	return can
 }
 
-// hideOne makes lists leave out an instance for a while. It chooses one that old copies have too and that was not hidden
-// recently, so that none is missing for longer than the cloud promises.
+// hideOne makes lists leave out an instance for a while. It chooses one that old copies have too and that was not
+// hidden recently, so that none is missing for longer than the cloud promises.
 func (c *chaosCloud) hideOne(chance float64) {
 	now := time.Now()
 	var may []*chaosInstance

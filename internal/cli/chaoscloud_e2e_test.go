@@ -60,8 +60,8 @@ func (p *aimed) each(do func(i int, in *chaosInstance)) {
 	}
 }
 
-// TestInstancesMissingFromListsAfterARestart kills the controller. Then lists lack both instances for a while, and one of
-// them does not answer either. Both are alive, so neither command may start again.
+// TestInstancesMissingFromListsAfterARestart kills the controller. Then lists lack both instances for a while, and one
+// of them does not answer either. Both are alive, so neither command may start again.
 func TestInstancesMissingFromListsAfterARestart(t *testing.T) {
 	t.Parallel()
 	const lag = 5 * time.Second
@@ -152,8 +152,8 @@ func TestAnInstanceListedAfterItsEnd(t *testing.T) {
 	}
 }
 
-// TestCleaningUpTwoInstancesWithOneName has a cloud that creates two instances with one name, and a run that dies before
-// it learns of the second.
+// TestCleaningUpTwoInstancesWithOneName has a cloud that creates two instances with one name, and a run that dies
+// before it learns of the second.
 func TestCleaningUpTwoInstancesWithOneName(t *testing.T) {
 	t.Parallel()
 	const hidden = time.Hour

@@ -50,8 +50,8 @@ const (
 	grownOld = 40 * time.Second // age by which an instance's fate has happened
 )
 
-// cloudPlan is what one seed does to a fleet. The same seed gives the same kinds of faults and the same fate to the n-th
-// instance; the times differ, since they depend on the controller's calls.
+// cloudPlan is what one seed does to a fleet. The same seed gives the same kinds of faults and the same fate to the
+// n-th instance; the times differ, since they depend on the controller's calls.
 type cloudPlan struct {
 	seed     uint64
 	run      bool // drover run, otherwise drover serve
@@ -124,7 +124,8 @@ func (p cloudPlan) draw(n int) (f instanceFate) {
 	return f
 }
 
-// dice are a run's random numbers. Goroutines share them, so equal seeds give the same kinds of faults at different times.
+// dice are a run's random numbers. Goroutines share them, so equal seeds give the same kinds of faults at different
+// times.
 type dice struct {
 	mu sync.Mutex
 	r  *rand.Rand // guarded by mu

@@ -29,8 +29,8 @@ const (
 	leftTime  = 40 * time.Second // from then until no instance is left
 )
 
-// TestChaosCloud kills controllers again and again while they run jobs on a cloud with faults. The cloud's instances are
-// real OpenSSH servers, and its ledger records what really happened: no job may be lost or run twice at once, no
+// TestChaosCloud kills controllers again and again while they run jobs on a cloud with faults. The cloud's instances
+// are real OpenSSH servers, and its ledger records what really happened: no job may be lost or run twice at once, no
 // instance may be left, and the bill must equal the ledger.
 // covers D9 K7 K12
 func TestChaosCloud(t *testing.T) {

@@ -134,7 +134,8 @@ func readSource(name string, stdin io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// printImported writes the files that come with a configuration, lists what was not carried over, and prints the configuration.
+// printImported writes the files that come with a configuration, lists what was not carried over, and prints the
+// configuration.
 func (a *app) printImported(r configimport.Result, folder string) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
 		path := filepath.Join(folder, name)

@@ -201,7 +201,8 @@ func (t *driverTest) open(ctx context.Context, fleet string) (control.Cloud, err
 // count is how many verdicts there will be: one for each check, and one for leftovers.
 func (t *driverTest) count() int { return len(t.checks) + 1 }
 
-// tell prints what will be created and its maximum cost, if each instance takes as long as it may to appear and to disappear.
+// tell prints what will be created and its maximum cost, if each instance takes as long as it may to appear and to
+// disappear.
 func (t *driverTest) tell(h drivertest.Harness, o drover.Offering) {
 	total, most := 0, 0
 	for _, c := range t.checks {
