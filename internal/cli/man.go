@@ -22,7 +22,7 @@ func (a *app) manCommand() *cobra.Command {
 			}
 			root := cmd.Root()
 			root.InitDefaultCompletionCmd()
-			root.DisableAutoGenTag = true // the pages stay the same for the same version
+			root.DisableAutoGenTag = true // otherwise the pages of one version would differ by date
 			header := &doc.GenManHeader{Section: "1", Source: "drover " + a.program.Version, Manual: "Drover"}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return fmt.Errorf("writing the man pages: %w", err)

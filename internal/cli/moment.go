@@ -81,7 +81,7 @@ func nothingExplained(m *replay.Moment) string {
 	return m.Subject + " was unknown or final at that time"
 }
 
-// showDifference shows which decision differs from the recorded one, and in what.
+// showDifference shows which decision differs from the recorded one, and how.
 func (a *app) showDifference(s replay.Segment) error {
 	if !a.forPrograms() {
 		var f facts
@@ -108,7 +108,7 @@ type stepLine struct {
 	Same     bool            `json:"same"`
 }
 
-// showStep prints an event and its consequences: for people a line, for programs an object.
+// showStep prints an event and its consequences: a line for people, an object for programs.
 func (a *app) showStep(segment string, step record.Step) error {
 	if a.output == outputYAML {
 		if _, err := fmt.Fprintln(a.out, "---"); err != nil {

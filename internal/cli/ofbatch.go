@@ -6,11 +6,11 @@ import (
 	"drover"
 )
 
-// ofBatch chooses the jobs of the batches with a name. Names are not unique, so it chooses among the caller's own
-// batches, or among those of one user.
+// ofBatch chooses the jobs of batches by name. Names are not unique, so it chooses among the caller's own batches, or
+// among one user's.
 type ofBatch struct{ batch, user string }
 
-// add adds the flags. The text what describes what --batch chooses, such as "every job".
+// add adds the flags. what describes the choice of --batch, such as "every job".
 func (f *ofBatch) add(a *app, cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar(&f.batch, "batch", "", what+" of your batches with this `name`")
 	cmd.Flags().StringVar(&f.user, "user", "", "with --batch: search this `user`'s batches, not yours")

@@ -80,7 +80,7 @@ func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []str
 		}
 		named := cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API")) != ""
 		if len(a.lists) > 0 || !named && a.config == "" {
-			return a.previewOffers(cmd.Context(), *f) // those of this machine, as for drover run
+			return a.previewOffers(cmd.Context(), *f) // for this host, as for drover run
 		}
 		err := a.ask(do)(cmd, args)
 		if err == nil || named || a.config == "" || drover.KindOf(err) != drover.KindUnreachable {
@@ -162,8 +162,8 @@ var offerListing = listing[drover.Offer]{
 	},
 }
 
-// diskWords is the disk that an instance comes with, or the cost of a GiB for a month of 730 hours, as clouds calculate
-// it.
+// diskWords formats the disk that an instance comes with, or else the cost of a GiB for a month of 730 hours, the
+// clouds' own convention.
 func diskWords(o drover.Offer) string {
 	switch {
 	case o.Disk != 0:
@@ -181,7 +181,7 @@ func sizeIfAny(b drover.Bytes) string {
 	return human.Size(b)
 }
 
-// interruptionWords is how likely an interruption is within an hour, where that is known.
+// interruptionWords formats the likelihood of an interruption within an hour, if it is known.
 func interruptionWords(o drover.Offer) string {
 	if o.Interruptions == 0 {
 		return ""

@@ -49,7 +49,7 @@ files. Fetched files are verified, and nothing is written outside the folder.`,
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = a.completeJobs
 	if err := cmd.MarkFlagDirname("to"); err != nil {
-		panic(err) // the flag does not exist
+		panic(err) // only if the flag does not exist
 	}
 	return cmd
 }

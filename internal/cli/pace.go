@@ -10,14 +10,14 @@ import (
 	"drover/internal/httpapi"
 )
 
-// paced is a Service that repeats calls which the controller refused as too early, as it does with clients that make
-// very many. It covers the calls that commands make in a row; a refused call had no effect.
+// paced is a Service that repeats calls after the controller's rate limit refused them. It covers the calls that
+// commands make in a row; a refused call had no effect.
 type paced struct{ *httpapi.Client }
 
-// longestPause is the longest pause requested by a controller that is waited for silently.
+// longestPause limits the pause that a controller may request without the command reporting the error.
 const longestPause = time.Minute
 
-// inTime makes a call, and repeats it when the controller allows that.
+// inTime makes a call, and repeats it when the controller allows.
 func inTime[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	for {
 		v, err := ask()

@@ -9,7 +9,7 @@ import (
 	"drover"
 )
 
-// allJobs lists all jobs that a filter chooses, page after page.
+// allJobs lists all jobs that a filter chooses, page by page.
 func allJobs(ctx context.Context, svc drover.Queue, f drover.JobFilter) iter.Seq2[drover.Job, error] {
 	return pages(func(after string) (drover.Page[drover.Job], error) {
 		if after != "" {
@@ -23,7 +23,7 @@ func allJobs(ctx context.Context, svc drover.Queue, f drover.JobFilter) iter.Seq
 	})
 }
 
-// allInstances lists all instances that a filter chooses, page after page.
+// allInstances lists all instances that a filter chooses, page by page.
 func allInstances(ctx context.Context, svc drover.Fleet, f drover.InstanceFilter) iter.Seq2[drover.Instance, error] {
 	return pages(func(after string) (drover.Page[drover.Instance], error) {
 		if after != "" {

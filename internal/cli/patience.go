@@ -17,7 +17,7 @@ func addPatience(cmd *cobra.Command, patience *time.Duration) {
 	cmd.Flags().DurationVar(patience, "retry-for", 5*time.Minute, "how long to wait for a controller that does not answer, for example during a restart")
 }
 
-// away reports whether an error means that the controller is currently absent, and how long it asked to be left alone.
+// away reports whether an error means that the controller is temporarily unavailable, and the pause it asked for.
 func away(err error) (pause time.Duration, is bool) {
 	if err == nil {
 		return 0, false
@@ -36,7 +36,8 @@ func away(err error) (pause time.Duration, is bool) {
 // this command before: it may never have been started.
 const firstPatience = 10 * time.Second
 
-// patiently repeats a call until there is an answer, since a controller may be restarting. It says so in one line.
+// patiently repeats a call until the controller answers, since it may be restarting. It prints one line when it begins
+// to wait.
 func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() error) error {
 	began := time.Now()
 	said := false

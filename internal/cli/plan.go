@@ -97,7 +97,7 @@ func (a *app) printRent(r preview.Report) {
 	fmt.Fprintln(a.out, boundWords(r))
 }
 
-// boundWords describes how far the plan is from the cheapest possible one for the jobs that have places in it.
+// boundWords describes how far the plan is from the cheapest possible one for the jobs that it places.
 func boundWords(r preview.Report) string {
 	these, of := "these jobs", ""
 	if placed := r.Ready - r.Waiting; r.Waiting > 0 {
@@ -129,7 +129,7 @@ func alternativeWords(o *preview.Alternative, than preview.Rental) string {
 	return fmt.Sprintf("%s %s, %s%s", name, o.Market, sign, human.Dollars(more))
 }
 
-// estimateWords describes how long a batch is likely to take and what it costs, and the assumptions.
+// estimateWords describes a batch's likely duration and cost, and the assumptions behind them.
 func estimateWords(e *preview.Estimate) string {
 	took := time.Duration(e.Seconds * float64(time.Second)).Round(time.Second)
 	text := fmt.Sprintf("in total about %s and %v", human.Dollars(e.Cost), took)

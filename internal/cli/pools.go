@@ -83,7 +83,7 @@ holds until the number in the configuration changes.`,
 	set.Flags().IntVar(&size, "size", 0, "the new number of instances")
 	set.Flags().StringVar(&reason, "reason", "", "`text` to record")
 	if err := set.MarkFlagRequired("size"); err != nil {
-		panic(err) // the flag does not exist
+		panic(err) // only if the flag does not exist
 	}
 	set.ValidArgsFunction = a.completePools
 	cmd.AddCommand(set)
@@ -114,7 +114,7 @@ var poolListing = listing[drover.Pool]{
 	},
 }
 
-// stoppedOf is how many of a pool's instances are stopped, and how many should be.
+// stoppedOf formats how many of a pool's instances are stopped, and how many should be.
 func stoppedOf(p drover.Pool) string {
 	if p.Keeps+p.Stopped == 0 {
 		return "-"
@@ -122,7 +122,7 @@ func stoppedOf(p drover.Pool) string {
 	return fmt.Sprintf("%d/%d", p.Stopped, p.Keeps)
 }
 
-// byZone is how many of a pool's instances are in each zone, such as here/a=2,here/b=1.
+// byZone formats how many of a pool's instances are in each zone, such as here/a=2,here/b=1.
 func byZone(p drover.Pool) string {
 	var words []string
 	for _, zone := range slices.Sorted(maps.Keys(p.ByZone)) {

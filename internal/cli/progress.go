@@ -70,7 +70,7 @@ func (a *app) newProgress(p daemon.RunPlan, most int, verbose bool) *progress {
 	return ui
 }
 
-// draw starts the bar, with a line below it for the instances and one for what waits.
+// draw starts the bar, with a line below it for the instances and one for the waiting jobs.
 func (p *progress) draw(to io.Writer, name string) {
 	p.bars = mpb.New(mpb.WithOutput(to), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
 	p.bar = p.bars.New(int64(p.total), barStyle(),
@@ -202,7 +202,7 @@ func (p *pace) left(now time.Time, running, final, total int) time.Duration {
 	return time.Duration(float64(now.Sub(p.began)) * float64(total-final) / float64(done))
 }
 
-// leftWords formats the remaining time, as exactly as it can be known.
+// leftWords formats the remaining time, no more precisely than the estimate allows.
 func leftWords(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -284,7 +284,7 @@ func (p *progress) close() {
 	}
 }
 
-// log returns a logger for what is not an event: everything except the run's own decisions.
+// log returns a logger for everything except the run's own decisions, which are events.
 func (p *progress) log() *slog.Logger {
 	return slog.New(&progressHandler{p, nil})
 }

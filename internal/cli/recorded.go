@@ -14,7 +14,7 @@ import (
 const mostRecorded = 5_000_000
 
 // workload returns the workload to simulate, and its real outcome if it comes from a controller's records. Instances
-// then boot as long as the recorded ones did, unless the command line sets that.
+// then take as long to boot as the recorded ones did, unless the command line sets that.
 func (a *app) workload(ctx context.Context, f simulateFlags, path string, m *simulate.Models) (*trace.Trace, []*simulate.Result, error) {
 	if f.recorded == "" {
 		t, err := f.trace(path)

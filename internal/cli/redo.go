@@ -15,7 +15,7 @@ import (
 	"drover/internal/store"
 )
 
-// redo resumes a finished run with the jobs that failed or were cancelled, using the present batch file and inputs.
+// redo resumes a finished run with the jobs that failed or were cancelled, using the current batch file and inputs.
 func (a *app) redo(ctx context.Context, id string) (*daemon.RunFolder, daemon.RunPlan, error) {
 	home, err := daemon.StateHome()
 	if err != nil {
@@ -100,8 +100,8 @@ func failedNames(ctx context.Context, records *store.Store) (names []string, err
 	return names, err
 }
 
-// today returns the batch from its present file. The failed jobs must still be in it, with the same arrays and the same
-// order.
+// today returns the batch from its current file. The failed jobs must still be in it, with the same arrays and in the
+// same order.
 func today(p daemon.RunPlan, failed []string) (work, error) {
 	if p.File == "" {
 		return work{batch: p.Batch, streamed: p.Streamed}, nil
@@ -131,7 +131,7 @@ func today(p daemon.RunPlan, failed []string) (work, error) {
 	return w, nil
 }
 
-// notEnded is the error of an attempt to rerun the failed jobs of an unfinished run.
+// notEnded is the error for rerunning the failed jobs of an unfinished run.
 func notEnded(id string) error {
 	return drover.Errorf(drover.KindConflict, "run %s has not ended", id).WithHint("resume it first: drover run --resume %s", id)
 }

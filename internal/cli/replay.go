@@ -101,7 +101,7 @@ func (a *app) newReplay(f replayFlags) (r *replay.Replay, err error) {
 	return r, nil
 }
 
-// replayProgress occasionally prints how far a long replay is.
+// replayProgress occasionally prints how far a long replay has got.
 func (a *app) replayProgress(r *replay.Replay) func() {
 	said := time.Now()
 	return func() {
@@ -124,7 +124,7 @@ func targetWords(r *replay.Replay) string {
 	}
 }
 
-// otherVersion adds to an error that another version recorded the last segment, if so.
+// otherVersion adds a hint to an error if another version recorded the last segment.
 func (a *app) otherVersion(err error, played []replay.Segment) error {
 	if len(played) == 0 {
 		return err

@@ -10,8 +10,8 @@ import (
 	"drover"
 )
 
-// asBegun rejects flags that differ from those with which the run was started, since they would have no effect. Equal
-// ones may be repeated.
+// asBegun rejects flags that differ from those the run was started with, since they would have no effect. Equal ones
+// may be repeated.
 func (f runFlags) asBegun(config string, p daemon.RunPlan) error {
 	for _, name := range f.repeated {
 		begun, same, err := f.compare(name, config, p)
@@ -32,7 +32,7 @@ func (f runFlags) asBegun(config string, p daemon.RunPlan) error {
 	return nil
 }
 
-// compare returns the run's original value, empty if without the flag, and whether the flag has the same value now.
+// compare returns the run's original value, empty without the flag, and whether the flag has the same value now.
 func (f runFlags) compare(name, config string, p daemon.RunPlan) (begun string, same bool, err error) {
 	switch name {
 	case "config":

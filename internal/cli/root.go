@@ -28,7 +28,7 @@ type app struct {
 
 	terminal bool // err is a terminal
 	screen   bool // out is a terminal
-	color    bool // out may have colors
+	color    bool // out may have colours
 
 	config    string
 	server    string
@@ -43,8 +43,8 @@ type app struct {
 
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, p daemon.Program, args []string, stdout, stderr *os.File) int {
-	// If the reader closes the pipe, this process must not die while instances run. The signal is caught rather than
-	// ignored, since child processes would inherit that it is ignored.
+	// If the reader closes the pipe, this process must not die while instances run. Catch the signal rather than ignore
+	// it, since child processes inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	a := &app{program: p, answered: new(atomic.Bool), out: stdout, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
 	a.color = a.screen && os.Getenv("NO_COLOR") == ""
@@ -85,7 +85,7 @@ Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the con
 	return root
 }
 
-// formerFlags are the previous version's names of flags. They still work and are not listed.
+// formerFlags are the previous version's flag names. They still work but are not listed.
 var formerFlags = map[string]pflag.NormalizedName{"patience": "retry-for", "output-file": "collect"}
 
 func presentName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -148,10 +148,10 @@ const (
 	outputYAML  output = "yaml"
 )
 
-// hasNames marks a command that can print only names.
+// hasNames marks a command that has -o name.
 const hasNames = "has names"
 
-// named marks a command as one that can print only names.
+// named gives a command -o name.
 func named(cmd *cobra.Command) *cobra.Command {
 	cmd.Annotations = map[string]string{hasNames: "yes"}
 	return cmd

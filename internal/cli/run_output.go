@@ -12,7 +12,7 @@ import (
 )
 
 // streamedLog is how much of a stream is kept for a command whose output is shown. It is large, since output that could
-// not be followed is shown from there: a command may write much before its output is first read.
+// not be followed is shown from there: a command may write a lot before its output is first read.
 const streamedLog = 256 << 20
 
 // keptOf limits how much of a run's results is kept.

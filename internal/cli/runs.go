@@ -41,7 +41,7 @@ RUN --destroy' abandons an unfinished run.`,
 	})
 }
 
-// runState is who drives a run, and how far it is.
+// runState describes whether a process drives a run, and how far the run has got.
 type runState string
 
 const (
@@ -156,7 +156,7 @@ func (r *runRow) count(ctx context.Context, db string) error {
 	return err
 }
 
-// lastRun returns the run that was last started in a folder and that no process drives: a finished one with failures,
+// lastRun returns the latest run that was started in a folder and that no process drives: a finished one with failures,
 // or an unfinished one.
 func lastRun(ctx context.Context, folder string, failed bool) (string, error) {
 	list, err := listRuns(ctx)

@@ -41,7 +41,7 @@ func (s *session) serveAPI(ctx context.Context) (*httpapi.Handler, error) {
 	return handler, s.app.browse(ctx, link)
 }
 
-// letIn returns who has a token: whoever started the run, or an attempt of it.
+// letIn identifies the holder of a token: the user who started the run, or one of its attempts.
 func (s *session) letIn(own drover.Secret) func(context.Context, drover.Secret) (drover.Identity, error) {
 	return func(ctx context.Context, token drover.Secret) (drover.Identity, error) {
 		switch {

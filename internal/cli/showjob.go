@@ -117,7 +117,7 @@ func numberWords(n *int) string {
 	return fmt.Sprint(*n)
 }
 
-// countWords lists how many elements are in each state, in the order of their life.
+// countWords lists how many elements are in each state, in the order in which jobs pass through the states.
 func countWords(counts map[drover.JobState]int) string {
 	var words []string
 	for _, s := range jobStates() {

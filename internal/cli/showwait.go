@@ -26,7 +26,7 @@ func (a *app) showWaiting(quiet bool) *waitShow {
 	s := &waitShow{err: a.err, quiet: quiet}
 	if a.terminal && !quiet {
 		s.bars = mpb.New(mpb.WithOutput(a.err), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
-		// If a bar starts with a total, the total stays, and the bar ends with the first step beyond it.
+		// A bar that starts with a total keeps it, and ends at the first step beyond it.
 		s.bar = s.bars.New(0, barStyle(), mpb.PrependDecorators(decor.CountersNoUnit("%d/%d ")), mpb.AppendDecorators(decor.Any(s.words.get)))
 	}
 	return s

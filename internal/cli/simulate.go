@@ -109,7 +109,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 		return err
 	}
 	began := time.Now()
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // there is much short-lived garbage and little live memory
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // garbage is plentiful and short-lived, live memory small
 	for _, file := range f.compare {
 		in, err := a.simulated(ctx, file, models)
 		if err != nil {
@@ -189,7 +189,7 @@ func parseShare(flag, text, hint string) (float64, error) {
 	return share, nil
 }
 
-// trace reads the workload, which must have what the flags use.
+// trace reads the workload, which must have everything that the flags use.
 func (f simulateFlags) trace(path string) (*trace.Trace, error) {
 	if path == "" {
 		return &trace.Trace{Name: "pools"}, nil

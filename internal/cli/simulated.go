@@ -37,7 +37,7 @@ func seconds(s float64) string {
 // cents formats an amount of money to the cent.
 func cents(usd float64) string { return "$" + strconv.FormatFloat(usd, 'f', 2, 64) }
 
-// some formats a number, which is shown only if it is not 0.
+// some formats a number; 0 is not shown.
 func some(n int) string {
 	if n == 0 {
 		return ""
@@ -137,7 +137,7 @@ func ofMarket(r *simulate.Result, market drover.Market) string {
 	return ""
 }
 
-// printSimulated prints results side by side: a column for each, and a line for each figure that one of them has.
+// printSimulated prints results side by side: a column for each, and a line for each figure that any of them has.
 // Configurations are named above policies.
 func (a *app) printSimulated(results []*simulate.Result) error {
 	t := table{out: a.out}
@@ -188,7 +188,7 @@ func nameOf(r *simulate.Result) string {
 	return r.Configuration + " " + string(r.Policy)
 }
 
-// draw writes the chart and the table over time, if they are wanted.
+// draw writes the chart and the table over time, if they are requested.
 func (f simulateFlags) draw(title string, results []*simulate.Result) error {
 	drawChart := func(w io.Writer, results []*simulate.Result) error { return drawChart(w, title, results) }
 	for _, into := range []struct {

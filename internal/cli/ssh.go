@@ -61,8 +61,8 @@ func (a *app) ssh(in drover.Instance, command []string) error {
 	return runHere(program, append(args, remoteCommand(command)...))
 }
 
-// sshArgs returns the arguments of ssh(1). The known hosts have the instance by its name, so its address does not
-// matter there.
+// sshArgs returns the arguments of ssh(1). The known hosts list the instance by name, so its address does not matter
+// there.
 func (a *app) sshArgs(in drover.Instance, folder string) ([]string, error) {
 	host, port, key, err := loginOf(in)
 	if err != nil {
@@ -114,9 +114,9 @@ func loginOf(in drover.Instance) (host, port, key string, err error) {
 	return host, port, words[0] + " " + words[1], nil
 }
 
-// fleetLogins returns the files of the keys that log in to a cloud's instances, if the configuration in force belongs
-// to a controller on this host: those that it names, and the fleet's own key, which it writes to the folder. Otherwise
-// the user's ssh offers its own keys.
+// fleetLogins returns the key files that log in to a cloud's instances, if the configuration in force belongs to a
+// controller on this host: those that the configuration names, and the fleet's own key, which fleetLogins writes to the
+// folder. Otherwise the user's ssh offers its own keys.
 func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 	if a.config == "" {
 		fmt.Fprintln(a.err, "logging in with your own keys; the fleet's key is only used on the controller's host, with -c FILE")

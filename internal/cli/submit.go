@@ -79,8 +79,8 @@ func (a *app) submit(ctx context.Context, svc drover.Service, f submitFlags, arg
 	return a.see(ctx, svc, f, receipt)
 }
 
-// deliver submits a batch. With its key the call can be repeated without an answer, for example because the controller
-// was restarting.
+// deliver submits a batch. The submission's key makes it safe to repeat a call that got no answer, for example because
+// the controller was restarting.
 func (a *app) deliver(ctx context.Context, svc drover.Queue, s drover.Submission, patience time.Duration) (receipt drover.Receipt, err error) {
 	if s.Key == "" {
 		s.Key = rand.Text()
@@ -140,7 +140,7 @@ func (a *app) printReceipt(r drover.Receipt, beside bool) error {
 	return err
 }
 
-// manyJobs is from how many jobs on only their numbers are printed.
+// manyJobs is the smallest number of jobs for which only their numbers are printed.
 const manyJobs = 8
 
 // listed formats jobs for people. A batch's numbers are consecutive.

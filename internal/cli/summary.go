@@ -147,7 +147,7 @@ func relative(path string) string {
 	return path
 }
 
-// outputs lists the files of those jobs on which no other job depends: the purpose of the batch.
+// outputs lists the files of the jobs on which no other job depends: the results of the batch.
 func (s *session) outputs() (paths []string, err error) {
 	wanted := map[string]bool{}
 	for _, j := range s.plan.Batch.Jobs {
@@ -213,7 +213,7 @@ func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
 	if last := j.Attempts[len(j.Attempts)-1]; last.State == drover.AttemptLost {
 		in, err := s.svc.Instance(ctx, last.Instance)
 		if err != nil || len(in.RunnerLog) == 0 {
-			return // it is only a help, and the reason has been printed
+			return // it would only help, and the reason has been printed
 		}
 		fmt.Fprintf(a.err, "    the last lines of the runner's log on %s:\n", in.Name)
 		for _, line := range in.RunnerLog {

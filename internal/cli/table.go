@@ -109,10 +109,10 @@ func printTable[T any](a *app, l listing[T], items iter.Seq2[T, error]) error {
 	return t.flush()
 }
 
-// color is the terminal's code of a color.
+// color is the terminal's code for a colour.
 type color string
 
-// The colors, which only states have.
+// The colours, which only states have.
 const (
 	plain  color = ""
 	green  color = "\x1b[32m"
@@ -202,7 +202,7 @@ func (t *table) write(b *strings.Builder, c cell) {
 	b.WriteString(string(c.color) + c.text + reset)
 }
 
-// jobColor is the color of a job's state.
+// jobColor is the colour of a job's state.
 func jobColor(s drover.JobState) color {
 	switch s {
 	case drover.JobRunning:
@@ -217,7 +217,7 @@ func jobColor(s drover.JobState) color {
 	return plain
 }
 
-// instanceColor is the color of an instance's state.
+// instanceColor is the colour of an instance's state.
 func instanceColor(s drover.InstanceState) color {
 	switch s {
 	case drover.InstanceRunning:
@@ -232,7 +232,7 @@ func instanceColor(s drover.InstanceState) color {
 	return plain
 }
 
-// facts prints everything about one thing, a line each; empty values are left out.
+// facts prints the facts about one thing, one to a line; empty values are left out.
 type facts struct {
 	lines [][2]string
 }

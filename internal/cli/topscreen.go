@@ -14,7 +14,7 @@ import (
 	"drover/internal/human"
 )
 
-// painter colors text if it is true.
+// painter colours text if it is true.
 type painter bool
 
 func (p painter) with(code, text string) string {
@@ -27,21 +27,21 @@ func (p painter) with(code, text string) string {
 func (p painter) bold(text string) string { return p.with("1", text) }
 func (p painter) dim(text string) string  { return p.with("2", text) }
 
-// stateColors are the dashboard's colors, as far as terminals have them.
+// stateColors are the dashboard's colours, as far as terminals have them.
 var stateColors = map[string]string{
 	"running": "34", "succeeded": "32", "failed": "31", "booting": "35", "creating": "35", "queued": "33", "warn": "33", "lost": "31", "interrupted": "31",
 }
 
-// state paints a text in the color of a state.
+// state paints a text in the colour of a state.
 func (p painter) state(word, text string) string { return p.with(cmp.Or(stateColors[word], "0"), text) }
 
-// fit cuts or fills a text from any source to a width on the screen.
+// fit truncates or pads a text from any source to a width on the screen.
 func fit(text string, width int) string {
 	text = drover.Sanitize(text)
 	return runewidth.FillRight(runewidth.Truncate(text, width, "…"), width)
 }
 
-// right does the same, aligned to the right.
+// right pads a text to a width, aligned to the right.
 func right(text string, width int) string { return runewidth.FillLeft(text, width) }
 
 // topLists are the lists, one of which is shown at a time.

@@ -17,7 +17,7 @@ import (
 	"drover"
 )
 
-// upload sends the controller those contents of a batch's inputs that it does not have, and records in each job which
+// upload sends the controller the contents of a batch's inputs that it does not have, and records in each job which
 // files go into its working folder.
 func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch, patience time.Duration) error {
 	paths := map[string]string{} // by hash

@@ -65,8 +65,7 @@ func refuseUnknownTopics(root *cobra.Command) {
 	}
 }
 
-// refuseUnknownCommands makes every command with subcommands reject unknown ones, where cobra would show its help and
-// exit.
+// refuseUnknownCommands makes every command with subcommands reject unknown ones; cobra would show its help and exit.
 func refuseUnknownCommands(root *cobra.Command) {
 	for _, cmd := range append(root.Commands(), root) {
 		if !cmd.HasSubCommands() || cmd.Runnable() && cmd.Args != nil { // it has arguments of its own
@@ -104,7 +103,7 @@ func meantBy(cmd *cobra.Command, typed string) (meant []string) {
 		return meant
 	}
 	if len(typed) < 3 {
-		cmd.SuggestionsMinimumDistance = 1 // a short word with two other letters is another word
+		cmd.SuggestionsMinimumDistance = 1 // a short word with two letters changed is another word
 	}
 	if like := cmd.SuggestionsFor(typed); len(like) > 0 {
 		return []string{cmd.CommandPath() + " " + like[0]}

@@ -82,7 +82,7 @@ var toldTo = map[drover.Verb]string{
 	drover.VerbDrain: "will drain", drover.VerbHold: "is held", drover.VerbRelease: "is released", drover.VerbKill: "is killed",
 }
 
-// toldWords describes an instance's state after an instruction.
+// toldWords describes an instance's state after a verb.
 func toldWords(in drover.Instance, verb drover.Verb) string {
 	text := fmt.Sprintf("%s %s: %s", in.Name, toldTo[verb], in.State)
 	if len(in.Jobs) > 0 {

@@ -136,7 +136,7 @@ type waiting struct {
 	jobs map[drover.JobID]drover.Job
 }
 
-// look gets the jobs that are left. Those it got before an error count.
+// look gets the jobs that are left. An error does not undo those that it got before.
 func (w *waiting) look(ctx context.Context, svc drover.Queue) error {
 	if w.listed() {
 		return w.list(ctx, svc)

@@ -17,7 +17,7 @@ import (
 	"drover/internal/web"
 )
 
-// simulator simulates configurations for the dashboard, with the present types and prices of the controller's clouds.
+// simulator simulates configurations for the dashboard, with the current types and prices of the controller's clouds.
 type simulator struct {
 	inUse  func() *config.Config
 	clouds func() []control.Cloud
@@ -83,8 +83,8 @@ func (s simulator) work(ctx context.Context, svc drover.Service, ask web.WhatIf,
 	return past.Trace, []*simulate.Result{past.Result}, nil
 }
 
-// input returns the input of a simulation from a configuration. Its clouds must be ones that the controller has: no
-// other cloud is opened for a page.
+// input returns the input of a simulation from a configuration. It accepts only clouds that the controller has: a page
+// opens no others.
 func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Models) (in simulate.Input, err error) {
 	in.Models, in.Settings, in.Scheduled = m, daemon.Settings(c, daemon.RunLimits{}), scheduled(c)
 	open := s.clouds()
