@@ -28,7 +28,7 @@ import (
 // binaries is the folder of the binary under test, with a runner as in a release, and of the programs that jobs run.
 var binaries string
 
-// programs are the test binary's roles under other names.
+// programs are the test binary's roles, by the names under which it plays them.
 var programs = map[string]func(args []string) error{
 	"ask":            ask,
 	"chaos-driver":   relay,
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // otherwise, under nohup, child processes would ignore it too
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // under nohup, child processes would otherwise ignore it too
 	os.Exit(buildAndRun(m))
 }
 
@@ -84,7 +84,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// build puts everything that the tests start into a folder: the program, and the jobs' programs.
+// build puts the program and the jobs' programs into a folder.
 func build(folder string) error {
 	if err := buildProgram(folder); err != nil {
 		return err
@@ -110,7 +110,7 @@ func goBuild(environment []string, file string, args ...string) error {
 	return nil
 }
 
-// compress compresses a program.
+// compress compresses a program into NAME.gz.
 func compress(name string) (packed string, err error) {
 	content, err := os.ReadFile(name)
 	if err != nil {
@@ -134,7 +134,7 @@ type place struct {
 	state string
 }
 
-// newPlace makes a place. When the test ends, nothing may be left there: no process, no state of a run.
+// newPlace makes a place. When the test ends, no process and no state of a run may be left there.
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	p := &place{t, t.TempDir(), t.TempDir()}
@@ -165,7 +165,7 @@ type process struct {
 	ended    chan struct{}
 }
 
-// start starts the binary. The process is killed when the test ends, and its output is shown if the test has failed.
+// start starts the binary. The test's cleanup kills the process, and logs its output if the test has failed.
 func (p *place) start(args ...string) *process {
 	p.t.Helper()
 	return p.startTo(nil, args...)
@@ -210,7 +210,7 @@ func (p *place) run(args ...string) *process {
 	return r
 }
 
-// wait waits for the process and returns its exit code, -1 if a signal ended it. The limit is for an idle computer.
+// wait waits for the process and returns its exit code, -1 if a signal ended it. The limit is for an idle host.
 func (r *process) wait(limit time.Duration) int {
 	r.t.Helper()
 	select {
@@ -267,16 +267,15 @@ func (s *safeBuffer) tail() string {
 	return text[max(0, len(text)-8<<10):]
 }
 
-// busy is the factor by which waiting may take longer where other work is done too, as on two processors with a load of
-// ten.
+// busy is the factor by which a wait may exceed its limit on a busy host, such as two processors with a load of ten.
 const busy = 4
 
-// eventually polls until a condition holds. The limit is for an idle computer.
+// eventually polls until a condition holds. The limit is for an idle host.
 func eventually(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit * busy); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("after %v still not so: %s", limit*busy, what)
+			t.Fatalf("after %v still not true: %s", limit*busy, what)
 		}
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"drover/internal/webhook"
 )
 
-// TestARunTellsHowItEnded makes a run post its message to a receiver on this host, which its configuration allows.
-func TestARunTellsHowItEnded(t *testing.T) {
+// TestARunPostsItsResult makes a run post its messages to a receiver on this host, which its configuration allows.
+func TestARunPostsItsResult(t *testing.T) {
 	t.Parallel()
 	got := make(chan webhook.Message, 4)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var m webhook.Message
 		if err := json.NewDecoder(r.Body).Decode(&m); err != nil || !strings.HasPrefix(r.Header.Get(webhook.SignatureHeader), "t=") {
-			t.Errorf("it came unsigned, or is no message: %v", err)
+			t.Errorf("the request is unsigned or not a message: %v", err)
 		}
 		got <- m
 	}))
@@ -42,23 +42,23 @@ func TestARunTellsHowItEnded(t *testing.T) {
 	<-run.ended
 	first, last := <-got, <-got
 	if first.Event != "failed" || first.Text != "batch batch: 0 of 4 jobs succeeded, 1 failed; the others continue" || first.Batch != "batch" {
-		t.Errorf("first it told %+v", first)
+		t.Errorf("the first message is %+v", first)
 	}
 	if last.Event != "final" || last.Text != "batch batch: 3 of 4 jobs succeeded, 1 failed" || last.Jobs != 2 {
-		t.Errorf("at last it told %+v", last)
+		t.Errorf("the last message is %+v", last)
 	}
 	if len(got) > 0 {
-		t.Errorf("it told more: %+v", <-got)
+		t.Errorf("the run posted another message: %+v", <-got)
 	}
 
 	alone := p.start("run", "-c", "drover.yaml", "--notify", s.URL, "--", "true")
 	<-alone.ended
 	if m := <-got; m.Event != "final" || m.Text != "batch true: 1 of 1 jobs succeeded" {
-		t.Errorf("of a command it told %+v", m)
+		t.Errorf("for a command the message is %+v", m)
 	}
 	refused := p.start("run", "-c", "closed.yaml", "--notify", s.URL, "--", "true")
 	<-refused.ended
 	if len(got) > 0 {
-		t.Errorf("it told a host that is not public: %+v", <-got)
+		t.Errorf("the run posted to a host that is not public: %+v", <-got)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAnOlderDatabase restores a backup twice while jobs run that started after it was made. Jobs that have succeeded
-// do not run again.
+// TestAnOlderDatabase restores a backup twice while jobs run that started after the backup. Jobs that have succeeded do
+// not run again.
 // covers D9 P8
 func TestAnOlderDatabase(t *testing.T) {
 	const jobs = 60
@@ -33,21 +33,21 @@ func TestAnOlderDatabase(t *testing.T) {
 		putBack(t, p.file("drover.db"), copied)
 		began := time.Now()
 		p.serve()
-		eventually(t, 30*time.Second, "it is said that the records are an older copy", func() bool { return strings.Contains(p.process.err.String(), "they lack changes") })
+		eventually(t, 30*time.Second, "the log reports that the records are an older copy", func() bool { return strings.Contains(p.process.err.String(), "they lack changes") })
 		eventually(t, time.Minute, "jobs start again", func() bool { return strings.Contains(p.process.err.String(), "the records are current again") })
 		t.Logf("jobs start again %v after the backup was put back", time.Since(began).Round(100*time.Millisecond))
 	}
 	p.drover("wait", "--batch", "batch")
 	all := testimony(t, folder)
 	if len(all) != jobs {
-		t.Errorf("%d jobs were begun, not %d", len(all), jobs)
+		t.Errorf("%d jobs began, not %d", len(all), jobs)
 	}
 	for job, w := range all {
 		if len(w.ends) == 0 || w.overlaps > 0 {
 			t.Errorf("job %s began %q, ended %q, and overlapped %d times", job, w.begins, w.ends, w.overlaps)
 		}
 		if succeeded[job] && len(w.ends) > 1 {
-			t.Errorf("job %s had succeeded, and ended again: %q", job, w.ends)
+			t.Errorf("job %s had succeeded, but ended again: %q", job, w.ends)
 		}
 	}
 	if len(succeeded) == 0 {
@@ -56,13 +56,13 @@ func TestAnOlderDatabase(t *testing.T) {
 	outputs := t.TempDir()
 	p.drover("outputs", "1", "--to", outputs)
 	if files, err := filepath.Glob(filepath.Join(outputs, "*", "made")); err != nil || len(files) != jobs {
-		t.Errorf("%d files were left by %d jobs, error %v", len(files), jobs, err)
+		t.Errorf("%d files from %d jobs, error %v", len(files), jobs, err)
 	}
 	eventually(t, time.Minute, "every instance is gone", func() bool { return len(p.instances()) == 0 })
-	eventually(t, 10*time.Second, "no attempt runs on", func() bool { return p.witnessing() == 0 })
+	eventually(t, 10*time.Second, "no attempt is still running", func() bool { return p.witnessing() == 0 })
 }
 
-// succeeded returns the elements of job 1 that have succeeded by the records.
+// succeeded returns the elements of job 1 that have succeeded according to the records.
 func (p *daemonPlace) succeeded() (indexes []int) {
 	p.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+p.file("drover.db")+"?mode=ro")

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// page serves a page at an address, once the address is free: page ADDRESS FOLDER. Its folder has its pid; fail, the
-// number of next requests to refuse; and served, with one byte for each request that it did not refuse.
+// page serves a page at an address, once the address is free: page ADDRESS FOLDER. Its folder has the file pid; the
+// file fail, the number of requests that it refuses next; and the file served, one byte per request that it answered.
 func page(args []string) error {
 	address, folder := args[0], args[1]
 	listener, err := net.Listen("tcp", address)
@@ -28,7 +28,7 @@ func page(args []string) error {
 	if err := os.WriteFile(filepath.Join(folder, "pid"), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
 		return err
 	}
-	one := make(chan bool, 1) // request at a time
+	one := make(chan bool, 1) // one request at a time
 	return http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		one <- true
 		defer func() { <-one }()
@@ -38,14 +38,14 @@ func page(args []string) error {
 	}))
 }
 
-// answer counts a request, and returns an error if the page must refuse it.
+// answer counts a request, or returns an error if the page must refuse it.
 func answer(folder string) error {
 	left, err := refusals(folder)
 	switch {
 	case err != nil:
 		return err
 	case left > 0:
-		return errors.Join(errors.New("as it was told"), refuse(folder, left-1))
+		return errors.Join(errors.New("refused on request"), refuse(folder, left-1))
 	}
 	f, err := os.OpenFile(filepath.Join(folder, "served"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"drover"
 )
 
-// poolsPlace serves a pool over two zones, whose hooks record what they are told.
+// poolsPlace serves a pool over two zones, whose hooks log every call.
 type poolsPlace struct {
 	*daemonPlace
 	log string
@@ -39,13 +39,13 @@ func newPoolsPlace(t *testing.T, pool string) *poolsPlace {
 		t.Fatal(err)
 	}
 	p.configure(pool)
-	t.Cleanup(p.endPools)
+	t.Cleanup(p.endPool)
 	p.serve()
 	return p
 }
 
-// endPools removes all pools, so that the daemon can be drained.
-func (p *poolsPlace) endPools() {
+// endPool empties the pool, so that the daemon can drain.
+func (p *poolsPlace) endPool() {
 	if p.t.Failed() {
 		return
 	}
@@ -59,17 +59,17 @@ func (p *poolsPlace) pool() drover.Pool {
 	return read[drover.Pool](p.daemonPlace, "pools", "web")
 }
 
-// comesTo waits until the pool has this many instances in each zone, all ready, and no others exist. It returns their
+// waitReady waits until the pool has this many instances in each zone, all ready, and no others exist. It returns their
 // names.
-func (p *poolsPlace) comesTo(a, b int) (names []string) {
+func (p *poolsPlace) waitReady(a, b int) (names []string) {
 	p.t.Helper()
-	eventually(p.t, 40*time.Second, fmt.Sprintf("the pool has %d and %d ready", a, b), func() bool {
+	eventually(p.t, 40*time.Second, fmt.Sprintf("the pool has %d and %d ready instances", a, b), func() bool {
 		at := p.pool()
 		return at.Ready == a+b && at.ByZone["here/a"] == a && at.ByZone["here/b"] == b && at.Leaving == 0 && at.Reason == nil && len(p.instances()) == a+b
 	})
 	for _, in := range p.instances() {
 		if in.Pool != "web" {
-			p.t.Errorf("instance %s is of pool %q", in.Name, in.Pool)
+			p.t.Errorf("instance %s belongs to pool %q", in.Name, in.Pool)
 		}
 		names = append(names, in.Name)
 	}
@@ -77,8 +77,8 @@ func (p *poolsPlace) comesTo(a, b int) (names []string) {
 	return names
 }
 
-// dies kills an instance, as if its cloud had lost it.
-func (p *poolsPlace) dies(name string) {
+// lose kills an instance, as if its cloud had lost it.
+func (p *poolsPlace) lose(name string) {
 	p.t.Helper()
 	text, err := os.ReadFile(p.instancePath(filepath.Join(name, "pid")))
 	if err != nil {
@@ -93,46 +93,46 @@ func (p *poolsPlace) dies(name string) {
 	}
 }
 
-func (p *poolsPlace) hooked(line string) bool {
+func (p *poolsPlace) hookRan(line string) bool {
 	text, _ := os.ReadFile(p.log)
 	return slices.Contains(strings.Split(string(text), "\n"), line)
 }
 
 // covers P1 P2 P5 P8 P10
-func TestAPoolIsKept(t *testing.T) {
+func TestAPoolKeepsItsSize(t *testing.T) {
 	p := newPoolsPlace(t, "size: 3")
 	first := p.names(3)
 
-	t.Log("one that dies is replaced, and hooks are told")
-	p.dies(first[0])
-	// By its silence or by its cloud's list, whichever comes first.
-	eventually(t, 30*time.Second, "its end is seen", func() bool { return p.hooked("vanished web "+first[0]) || p.hooked("destroyed web "+first[0]) })
+	t.Log("a lost instance is replaced, and the hooks run")
+	p.lose(first[0])
+	// The controller notices its silence or its absence from the cloud's list, whichever comes first.
+	eventually(t, 30*time.Second, "the controller notices the loss", func() bool { return p.hookRan("vanished web "+first[0]) || p.hookRan("destroyed web "+first[0]) })
 	second := p.names(3)
 	if slices.Contains(second, first[0]) {
 		t.Errorf("%s is still there", first[0])
 	}
 	for _, name := range second {
-		eventually(t, 10*time.Second, "hooks are told that "+name+" came", func() bool {
-			return p.hooked("created web "+name) && p.hooked("ready web "+name)
+		eventually(t, 10*time.Second, "the hooks have run for "+name, func() bool {
+			return p.hookRan("created web "+name) && p.hookRan("ready web "+name)
 		})
 	}
 
-	t.Log("an operator gives it another number, which holds over a restart")
+	t.Log("an operator resizes the pool, and the new size survives a restart")
 	p.drover("pool", "set", "web", "--size", "1", "--reason", "a quiet night")
-	eventually(t, 30*time.Second, "one is left", func() bool { at := p.pool(); return at.Wanted == 1 && at.Ready == 1 && len(p.instances()) == 1 })
+	eventually(t, 30*time.Second, "one instance is left", func() bool { at := p.pool(); return at.Wanted == 1 && at.Ready == 1 && len(p.instances()) == 1 })
 	p.restart()
 	if at := p.pool(); at.Wanted != 1 {
-		t.Errorf("after a restart the pool is to have %d", at.Wanted)
+		t.Errorf("after a restart the pool wants %d instances", at.Wanted)
 	}
 	p.drover("pool", "set", "web", "--size", "4")
-	p.comesTo(2, 2)
+	p.waitReady(2, 2)
 
-	t.Log("a zone that is taken out is drained")
+	t.Log("a removed zone is drained")
 	p.configure("size: 2, zones: [b]")
 	p.process.signal(syscall.SIGHUP)
-	kept := p.comesTo(0, 2)
+	kept := p.waitReady(0, 2)
 
-	t.Log("without its records the controller adopts all")
+	t.Log("without its records the controller adopts every instance")
 	p.process.kill()
 	for _, name := range []string{"drover.db", "drover.db-wal", "drover.db-shm"} {
 		if err := os.Remove(p.file(name)); err != nil && !os.IsNotExist(err) {
@@ -140,11 +140,11 @@ func TestAPoolIsKept(t *testing.T) {
 		}
 	}
 	p.serve()
-	if now := p.comesTo(0, 2); !slices.Equal(now, kept) {
-		t.Errorf("there are %q, and were %q", now, kept)
+	if now := p.waitReady(0, 2); !slices.Equal(now, kept) {
+		t.Errorf("the instances are %q, but were %q", now, kept)
 	}
 	if gone := p.instances("--all"); len(gone) != 2 {
-		t.Errorf("the new records have %d instances", len(gone))
+		t.Errorf("the new records have %d instances, not 2", len(gone))
 	}
 }
 
@@ -169,24 +169,24 @@ func TestAPoolKeepsStoppedInstances(t *testing.T) {
 		t.Errorf("drover pools: %s", text)
 	}
 
-	t.Log("it is started when the other dies, and another is stopped in its place")
+	t.Log("when the ready instance is lost, the stopped one starts and another is stopped in its place")
 	for _, in := range p.instances() {
 		if in.Name != first {
-			p.dies(in.Name)
+			p.lose(in.Name)
 		}
 	}
-	eventually(t, 60*time.Second, "it runs", func() bool {
+	eventually(t, 60*time.Second, "the stopped instance is idle", func() bool {
 		return slices.ContainsFunc(p.instances(), func(in drover.Instance) bool { return in.Name == first && in.State == drover.InstanceIdle })
 	})
 	second := stopped()
-	if !p.hooked("stopped web " + second) {
-		t.Errorf("no hook was told that %s was stopped", second)
+	if !p.hookRan("stopped web " + second) {
+		t.Errorf("no hook ran when %s was stopped", second)
 	}
 	if second == first {
-		t.Errorf("%s is stopped again", first)
+		t.Errorf("%s was stopped again", first)
 	}
 
-	t.Log("without its records the controller knows it by its tag")
+	t.Log("without its records the controller recognises the stopped instance by its tag")
 	p.process.kill()
 	for _, name := range []string{"drover.db", "drover.db-wal", "drover.db-shm"} {
 		if err := os.Remove(p.file(name)); err != nil && !os.IsNotExist(err) {
@@ -195,12 +195,12 @@ func TestAPoolKeepsStoppedInstances(t *testing.T) {
 	}
 	p.serve()
 	if third := stopped(); third != second {
-		t.Errorf("%s is stopped, and was %s", third, second)
+		t.Errorf("%s is stopped, not %s", third, second)
 	}
 }
 
 // covers P1 D3
-func TestAPoolsInstanceIsReadyAsItsProbeAndItsHealthCheckSay(t *testing.T) {
+func TestProbeAndHealthCheckDecideWhetherAPoolInstanceIsReady(t *testing.T) {
 	folder, address := t.TempDir(), freeAddress(t)
 	port := address[strings.LastIndex(address, ":"):]
 	if err := os.WriteFile(filepath.Join(folder, "web.sh"), []byte("#!/bin/sh\nexec page "+address+" "+folder+"\n"), 0o600); err != nil {
@@ -219,28 +219,28 @@ func TestAPoolsInstanceIsReadyAsItsProbeAndItsHealthCheckSay(t *testing.T) {
 		return err == nil && r.StatusCode == http.StatusOK
 	}
 
-	t.Log("its page answers, but its boot probe fails")
+	t.Log("the page answers, but the boot probe fails")
 	eventually(t, 30*time.Second, "the page is served", answers)
 	if at := p.pool(); at.Ready != 0 {
-		t.Errorf("%d are ready without their boot probe", at.Ready)
+		t.Errorf("%d instances are ready although their boot probe fails", at.Ready)
 	}
 	if err := os.WriteFile(filepath.Join(folder, "proved"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	first := p.names(1)[0]
 
-	t.Log("two checks fail, and the third passes")
+	t.Log("two health checks fail, and the third passes")
 	if err := refuse(folder, 2); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 20*time.Second, "two checks have failed", func() bool { left, err := refusals(folder); return err == nil && left == 0 })
 	before := served()
-	eventually(t, 20*time.Second, "three more have passed", func() bool { return served() >= before+3 })
+	eventually(t, 20*time.Second, "three more checks have passed", func() bool { return served() >= before+3 })
 	if now := p.names(1); now[0] != first || len(p.instances("--all")) != 1 {
 		t.Errorf("%s was replaced by %q, though it recovered", first, now)
 	}
 
-	t.Log("its page is gone")
+	t.Log("the page is gone")
 	text, err := os.ReadFile(filepath.Join(folder, "pid"))
 	if err != nil {
 		t.Fatal(err)
@@ -252,13 +252,13 @@ func TestAPoolsInstanceIsReadyAsItsProbeAndItsHealthCheckSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "it is destroyed", func() bool { return p.hooked("destroyed web " + first) })
+	eventually(t, 30*time.Second, "the instance is destroyed", func() bool { return p.hookRan("destroyed web " + first) })
 	if second := p.names(1)[0]; second == first {
 		t.Errorf("%s is still there", first)
 	}
 	for _, in := range p.instances("--all") {
 		if in.Name == first && (in.Reason == nil || in.Reason.Code != drover.ReasonCheck) {
-			t.Errorf("%s is gone because of %+v", first, in.Reason)
+			t.Errorf("%s is gone for the reason %+v", first, in.Reason)
 		}
 	}
 	if !answers() {
@@ -266,10 +266,10 @@ func TestAPoolsInstanceIsReadyAsItsProbeAndItsHealthCheckSay(t *testing.T) {
 	}
 }
 
-// names waits until this many instances are ready and balanced, and returns their names.
+// names waits until this many instances are ready and spread evenly over the zones, and returns their names.
 func (p *poolsPlace) names(n int) (names []string) {
 	p.t.Helper()
-	eventually(p.t, 40*time.Second, fmt.Sprintf("the pool has %d ready", n), func() bool {
+	eventually(p.t, 40*time.Second, fmt.Sprintf("the pool has %d ready instances", n), func() bool {
 		at := p.pool()
 		spread := at.ByZone["here/a"] - at.ByZone["here/b"]
 		return at.Ready == n && spread*spread <= 1 && at.Leaving == 0 && len(p.instances()) == n

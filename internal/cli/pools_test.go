@@ -16,7 +16,7 @@ func TestPoolsCommands(t *testing.T) {
 				Reason: &drover.Reason{Code: "limit", Text: "max_instances of cloud here is reached"}},
 		}
 	}
-	t.Run("list what is wanted and what there is, and why there is not as much", func(t *testing.T) {
+	t.Run("list each pool's size and instances, and the reason for a shortfall", func(t *testing.T) {
 		f := &fakeController{pools: pools()}
 		f.serve(t)
 		droverCommand(t, "pools").want(t, 0, "NAME     KIND   WANTED  INSTANCES  READY  STOPPED  REASON\nreserve  spare       2          2      2      1/1\n"+
@@ -28,13 +28,13 @@ func TestPoolsCommands(t *testing.T) {
 		droverCommand(t, "__complete", "pools", "").want(t, 0, "web\tsize 3, has 2\n", "")
 		droverCommand(t, "__complete", "explain", "pool/").want(t, 0, "pool/web\t", "")
 	})
-	t.Run("set a pool's number, with a reason", func(t *testing.T) {
+	t.Run("set a pool's size, with a reason", func(t *testing.T) {
 		f := &fakeController{pools: pools()}
 		f.serve(t)
 		droverCommand(t, "pool", "set", "web", "--size", "5", "--reason", "a launch").want(t, 0, "pool web: size 5; it has 2 instances now\n", "")
 		droverCommand(t, "pool", "set", "web", "--size", "0", "-o", "json").want(t, 0, `"wanted":0`, "")
 		if want := []string{"resize web 5 a launch", "resize web 0 "}; !slices.Equal(f.told, want) {
-			t.Errorf("the controller was told %q, want %q", f.told, want)
+			t.Errorf("the controller got %q, not %q", f.told, want)
 		}
 		droverCommand(t, "pool", "set", "nobody", "--size", "5").want(t, 2, "", "there is no pool")
 		droverCommand(t, "pool", "set", "web").want(t, 2, "", "size")
@@ -42,7 +42,7 @@ func TestPoolsCommands(t *testing.T) {
 	})
 }
 
-func TestARunKeepsNoPools(t *testing.T) {
+func TestARunRejectsPools(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("drover.yaml", []byte("version: 1\nclouds: {here: {driver: local}}\npools: {web: {size: 1}}\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// ask is a program for jobs: it requests a path from DROVER_API, with the job's token or the given one, and prints
-// status and body.
+// ask is a program for jobs: it requests a path from DROVER_API, with the job's token or the given one, and prints the
+// status and the body.
 func ask(args []string) error {
 	if len(args) == 0 {
 		return errors.New("ask PATH [TOKEN]")
@@ -42,9 +42,9 @@ func ask(args []string) error {
 	return err
 }
 
-// witness is a program for jobs that proves what happened to them. In a shared folder, it appends to a file of the job
-// when an attempt begins and when it ends, and adds a line if another attempt of the job is alive at that moment. It
-// leaves an output if one is named.
+// witness is a program for jobs that records what happened to them. In a shared folder, it appends a line to the job's
+// file when an attempt begins and when it ends, and another if a second attempt of the job is alive at the start. It
+// writes an output if one is named.
 func witness(args []string) error {
 	if len(args) != 2 && len(args) != 3 {
 		return errors.New("witness FOLDER DURATION [OUTPUT], or FOLDER SHORTEST-LONGEST [OUTPUT]")
@@ -67,14 +67,14 @@ func witness(args []string) error {
 	return testify(f, "end")
 }
 
-// testimonyIn returns a file in the folder in which the attempt has recorded its start. If another attempt of its job
-// is alive, it records that, and starts when the other has ended.
+// testimonyIn records an attempt's start in its job's file in the folder, and returns the file. If another attempt of
+// the job is alive, it records an overlap, and starts when the other has ended.
 func testimonyIn(folder string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(folder, os.Getenv("DROVER_JOB_ID")), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	// The kernel releases the lock when the process ends, in whatever way.
+	// The kernel releases the lock however the process ends.
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		if err := errors.Join(testify(f, "overlap"), syscall.Flock(int(f.Fd()), syscall.LOCK_EX)); err != nil {
 			return nil, errors.Join(err, f.Close())
@@ -83,8 +83,8 @@ func testimonyIn(folder string) (*os.File, error) {
 	return f, testify(f, "begin")
 }
 
-// checkpoint is a slow witness: when told to end, it saves its progress in the second folder and reports success. Next
-// time it continues from there, and requires that it was told of the interruption.
+// checkpoint is a slow witness: on SIGTERM, it saves its progress in the second folder and reports success. The next
+// attempt continues from there, and requires the time of the interruption in its environment.
 func checkpoint(args []string) error {
 	if len(args) != 3 {
 		return errors.New("checkpoint FOLDER SAVED DURATION")
@@ -100,11 +100,11 @@ func checkpoint(args []string) error {
 			return err
 		}
 		if _, err := time.Parse(time.RFC3339, os.Getenv("DROVER_INTERRUPTED_AT")); err != nil {
-			return fmt.Errorf("it goes on, but does not know since when: %w", err)
+			return fmt.Errorf("the attempt continues, but does not know when the last one was interrupted: %w", err)
 		}
 	}
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM)
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGTERM)
 	f, err := testimonyIn(args[0])
 	if err != nil {
 		return err
@@ -114,10 +114,10 @@ func checkpoint(args []string) error {
 	select {
 	case <-time.After(whole - done):
 		return testify(f, "end")
-	case <-told:
+	case <-terminate:
 	}
 	if _, err := os.Stat(os.Getenv("DROVER_NOTICE_FILE")); err != nil {
-		return fmt.Errorf("it is told to end, but not why: %w", err)
+		return fmt.Errorf("the attempt got SIGTERM, but no notice: %w", err)
 	}
 	return os.WriteFile(saved, []byte((done + time.Since(began)).String()), 0o600)
 }

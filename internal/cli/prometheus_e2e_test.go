@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// TestPrometheusScrapes makes a real Prometheus scrape a controller, with the alert rules, and runs each query of the
+// TestPrometheusScrapes makes a real Prometheus with the alert rules scrape a controller, and runs each query of the
 // dashboard.
 func TestPrometheusScrapes(t *testing.T) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
-		t.Skip("prometheus, of the package of that name, is not here")
+		t.Skip("prometheus is not installed (package prometheus)")
 	}
 	p := newDaemonPlace(t, "", "budget: {hourly: 5}\npools: {web: {size: 1}}\n")
 	rules, err := filepath.Abs("../../deploy/alerts.yml")
@@ -52,7 +52,7 @@ func TestPrometheusScrapes(t *testing.T) {
 		}
 		return len(answer.Data.Result), nil
 	}
-	eventually(t, 30*time.Second, "it has scraped", func() bool {
+	eventually(t, 30*time.Second, "prometheus has scraped the controller", func() bool {
 		n, err := ask(`drover_jobs{state="succeeded"} == 4 and on (instance) count_over_time(up[1m]) > 8 and on (instance) increase(drover_attempts_ended_total{state="succeeded"}[1m]) >= 0`)
 		return err == nil && n == 1
 	})
@@ -69,7 +69,7 @@ func TestPrometheusScrapes(t *testing.T) {
 	if err := json.Unmarshal(text, &board); err != nil {
 		t.Fatal(err)
 	}
-	// Counters of errors have no series if there were none.
+	// Counters of errors have no series until an error occurs.
 	may := []string{"Blocks", "Interruptions", "Failed calls to clouds", "Unresponsive instances", "Ended instances", "Jobs' share of the cost", "Dollars per hour", "Jobs waiting, by reason", "Boot times"}
 	for _, panel := range board.Panels {
 		for _, target := range panel.Targets {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestQEMU makes the example's driver create real virtual machines on this host. make e2e-qemu provides what it needs.
+// TestQEMU makes the example driver create real virtual machines on this host. make e2e-qemu provides what it needs.
 func TestQEMU(t *testing.T) {
 	image := os.Getenv("QEMU_IMAGE")
 	if image == "" {
@@ -47,7 +47,7 @@ instances: {probe_interval: 10s, probe_timeout: 30s}
 		}
 		t.Logf("%s", r.out.String())
 	})
-	t.Run("jobs run in machines, and the jobs of one that is killed from outside run again", func(t *testing.T) {
+	t.Run("jobs run on the instances, and the jobs of an instance killed from outside run again", func(t *testing.T) {
 		p := configure(t)
 		p.write("batch.yaml", `
 name: machines
@@ -60,8 +60,8 @@ jobs:
 `)
 		r := p.start("run", "-v", "-o", "json", "-c", "drover.yaml", "batch.yaml")
 		killed := 0
-		eventually(t, 3*time.Minute, "a job runs in a machine", func() bool {
-			killed = machineAtWork(p, r)
+		eventually(t, 3*time.Minute, "a job runs on an instance", func() bool {
+			killed = instanceAtWork(p, r)
 			return killed != 0
 		})
 		if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
@@ -80,14 +80,14 @@ jobs:
 		}
 		for _, log := range logs {
 			if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "cloud-amd64") {
-				t.Errorf("%s was not written in a machine: %s, %v", log, text, err)
+				t.Errorf("%s was not written on an instance: %s, %v", log, text, err)
 			}
 		}
-		if len(machines(p)) > 0 {
-			t.Errorf("machines are left: %v", machines(p))
+		if left := instanceProcesses(p); len(left) > 0 {
+			t.Errorf("instances are left: %v", left)
 		}
 	})
-	t.Run("of another user's job in the same machine nothing can be read, signalled or seen", func(t *testing.T) {
+	t.Run("a job cannot read, signal or see another user's job on the same instance", func(t *testing.T) {
 		p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
 		p.write("drover.yaml", fmt.Sprintf(`
 version: 1
@@ -121,15 +121,15 @@ instances: {probe_interval: 10s, probe_timeout: 30s, sharing: everyone}
 		if code := ada.wait(2 * time.Minute); code != 0 {
 			t.Errorf("ada's job ended with %d: %s", code, ada.err.tail())
 		}
-		saidA, saidB := strings.Fields(p.drover("logs", "1")), strings.Fields(p.drover("logs", "2"))
-		if len(saidA) != 2 || saidA[1] != "s3cret" {
-			t.Errorf("ada's job said %q", saidA)
+		outA, outB := strings.Fields(p.drover("logs", "1")), strings.Fields(p.drover("logs", "2"))
+		if len(outA) != 2 || outA[1] != "s3cret" {
+			t.Errorf("ada's job printed %q", outA)
 		}
-		if len(saidB) < 5 || saidB[0] == saidA[0] || saidB[0] == "0" || saidB[1] != "0" || saidB[2] != "0" || saidB[len(saidB)-1] != "done" {
-			t.Errorf("bob's job said %q", saidB)
+		if len(outB) < 5 || outB[0] == outA[0] || outB[0] == "0" || outB[1] != "0" || outB[2] != "0" || outB[len(outB)-1] != "done" {
+			t.Errorf("bob's job printed %q", outB)
 		}
 		if n := len(p.instances("--all")); n != 1 {
-			t.Errorf("they ran on %d instances", n)
+			t.Errorf("the jobs ran on %d instances", n)
 		}
 	})
 }
@@ -139,14 +139,14 @@ var (
 	runningLine = regexp.MustCompile(`, [1-9][0-9]* running;`)
 )
 
-// machineAtWork returns the process of the first ready machine, once a job runs; 0 before.
-func machineAtWork(p *place, r *process) int {
+// instanceAtWork returns the process of the first ready instance, once a job runs; 0 before.
+func instanceAtWork(p *place, r *process) int {
 	said := r.err.String()
 	ready := readyLine.FindStringSubmatch(said)
 	if ready == nil || !runningLine.MatchString(said) {
 		return 0
 	}
-	for folder, pid := range machines(p) {
+	for folder, pid := range instanceProcesses(p) {
 		if filepath.Base(folder) == ready[1] {
 			return pid
 		}
@@ -154,8 +154,8 @@ func machineAtWork(p *place, r *process) int {
 	return 0
 }
 
-// machines returns the processes of the machines that a place's runs have created, by their folders.
-func machines(p *place) map[string]int {
+// instanceProcesses returns the processes of the instances that a place's runs have created, by folder.
+func instanceProcesses(p *place) map[string]int {
 	pids := map[string]int{}
 	files, _ := filepath.Glob(filepath.Join(p.state, "drover", "*", "vms", "*", "*", "pid"))
 	for _, f := range files {

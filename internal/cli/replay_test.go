@@ -18,7 +18,7 @@ import (
 	"drover/internal/record"
 )
 
-// segmentOf writes a segment with two events on which nothing was decided.
+// segmentOf writes a segment with two events that led to no decisions.
 func (p *place) segmentOf(name, program string) {
 	p.t.Helper()
 	var b bytes.Buffer
@@ -35,11 +35,11 @@ func (p *place) segmentOf(name, program string) {
 	p.write(name, b.String())
 }
 
-func TestReplayOfADecisionThatCameOutOtherwise(t *testing.T) {
+func TestReplayOfADifferentDecision(t *testing.T) {
 	p := newPlace(t)
 	p.segmentOf("other.gz", "0.9")
 	p.segmentOf("same.gz", "development")
-	t.Run("is shown with its event, and ends with 1", func(t *testing.T) {
+	t.Run("prints the event and the difference, and exits with 1", func(t *testing.T) {
 		r := p.run("replay", "other.gz")
 		want := []string{
 			"differently", "happened:    configured settings (clouds: 1", "recorded:    no writes, no actions", "now:         does list offerings, list instances",
@@ -47,14 +47,14 @@ func TestReplayOfADecisionThatCameOutOtherwise(t *testing.T) {
 		}
 		for _, text := range want {
 			if !strings.Contains(r.out.String(), text) {
-				t.Errorf("it does not print %q:\n%s", text, r.out.String())
+				t.Errorf("the output lacks %q:\n%s", text, r.out.String())
 			}
 		}
 		if r.code() != 1 || !strings.Contains(r.err.String(), "event 1 of other.gz differs from the recorded one") {
 			t.Errorf("exit code %d: %s", r.code(), r.err.String())
 		}
 	})
-	t.Run("is another version's way, if that recorded it, and otherwise a fault", func(t *testing.T) {
+	t.Run("is reported as a bug, unless another version recorded it", func(t *testing.T) {
 		for name, text := range map[string]string{"other.gz": "it was recorded by drover 0.9; this is development", "same.gz": "this is a bug in Drover"} {
 			if r := p.run("replay", name, "-o", "json"); r.code() != 1 || !strings.Contains(r.err.String(), text) || !strings.Contains(r.out.String(), `"differs":["`) {
 				t.Errorf("%s: exit code %d: %s%s", name, r.code(), r.out.String(), r.err.String())
@@ -81,7 +81,7 @@ func (p *daemonPlace) recorded() string {
 		if err == nil {
 			_, err = io.Copy(&all, stream)
 		}
-		if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) { // its controller is still writing
+		if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) { // the controller is still writing
 			p.t.Fatal(err)
 		}
 	}
@@ -103,22 +103,22 @@ func TestTheRecordingOfAKilledController(t *testing.T) {
 	person := p.drover("token", "create", "--user", "ada", "--role", "admin", "-o", "json")
 	p.run("submit", "-c", "drover.yaml", "--wait", "batch.yaml")
 	p.drover("outputs", "1", "--to", "got")
-	eventually(t, 10*time.Second, "its end is on disk", func() bool { return strings.Contains(p.recorded(), `"kind":"collected"`) })
+	eventually(t, 10*time.Second, "the end of the job is on disk", func() bool { return strings.Contains(p.recorded(), `"kind":"collected"`) })
 	p.process.kill()
 
-	t.Run("is decided the same, but the recording is cut short", func(t *testing.T) {
+	t.Run("replays the same, but is cut short", func(t *testing.T) {
 		r := p.run("replay", "-c", "drover.yaml")
 		if r.code() != 0 || !strings.Contains(r.out.String(), "the same, but the recording is cut short") {
 			t.Errorf("exit code %d: %s", r.code(), r.out.String())
 		}
 	})
 
-	t.Run("holds no secret", func(t *testing.T) {
+	t.Run("contains no secret", func(t *testing.T) {
 		key := p.bytes(p.file("drover.d/fleet.key"))
 		token, _, _ := strings.Cut(person[strings.Index(person, `"token":"`)+len(`"token":"`):], `"`)
 		all := p.recorded()
 		for what, secret := range map[string]string{
-			"what was in environment, command, input and output": marker,
+			"the marker in environment, command, input and output": marker,
 			"an attempt's token":       strings.TrimSpace(string(p.bytes(filepath.Join(p.dir, "got", "token")))),
 			"a person's token":         token,
 			"the owner's token":        strings.TrimSpace(string(p.bytes(p.file("drover.d/token")))),
@@ -127,7 +127,7 @@ func TestTheRecordingOfAKilledController(t *testing.T) {
 			"the fleet key in base 64": base64.StdEncoding.EncodeToString(key),
 		} {
 			if len(secret) < 10 {
-				t.Errorf("%s is %q, too short to be looked for", what, secret)
+				t.Errorf("%s is %q, too short to search for", what, secret)
 			} else if strings.Contains(all, secret) {
 				t.Errorf("%s is in the recording", what)
 			}
@@ -177,7 +177,7 @@ func TestPrune(t *testing.T) {
 		keep int
 		most int64
 		want string
-	}{{"all have room", 4, 400, "abcd"}, {"so many are kept", 3, 400, "abc"}, {"so much is kept", 3, 299, "ab"}, {"the last stays, however large", 3, 50, "a"}} {
+	}{{"all fit", 4, 400, "abcd"}, {"limit on the number", 3, 400, "abc"}, {"limit on the size", 3, 299, "ab"}, {"the last stays, however large", 3, 50, "a"}} {
 		if got := left(c.keep, c.most); got != c.want {
 			t.Errorf("%s: %s is left, not %s", c.what, got, c.want)
 		}

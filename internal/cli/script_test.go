@@ -14,10 +14,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs the sessions in testdata/script: those that rent nothing, and one for each way to run jobs.
+// TestScripts runs the sessions in testdata/script: the ones that rent nothing, and one for each way to run jobs.
 func TestScripts(t *testing.T) { runScripts(t, "script") }
 
-// runScripts runs the sessions in a folder of testdata. Afterwards none of them may leave anything behind.
+// runScripts runs the sessions in a folder of testdata. No session may leave anything behind.
 func runScripts(t *testing.T, folder string) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", folder),

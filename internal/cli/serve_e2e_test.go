@@ -39,7 +39,7 @@ func TestADaemonKilledFiveTimes(t *testing.T) {
 	wantOnce(t, folder, jobs)
 	for job, w := range testimony(t, folder) {
 		if len(w.begins) != 1 {
-			t.Errorf("job %s was begun %d times", job, len(w.begins))
+			t.Errorf("job %s began %d times", job, len(w.begins))
 		}
 	}
 	var jobCost float64
@@ -53,7 +53,7 @@ func TestADaemonKilledFiveTimes(t *testing.T) {
 	observer.wantBill(p.instances("--all"), jobCost)
 }
 
-// wantBill checks that the bill covers the seen instances for as long as they were seen.
+// wantBill checks that the bill covers the instances that the observer saw, for as long as it saw them.
 func (o *observer) wantBill(instances []drover.Instance, jobCost float64) {
 	o.t.Helper()
 	seen := o.end()
@@ -70,7 +70,7 @@ func (o *observer) wantBill(instances []drover.Instance, jobCost float64) {
 		o.t.Errorf("%.3f instance-seconds cost $%.6f, not $%.6f", seconds, want, cost)
 	}
 	if jobCost <= 0 || jobCost > cost {
-		o.t.Errorf("$%f of $%f are in jobs", jobCost, cost)
+		o.t.Errorf("jobs cost $%f of $%f", jobCost, cost)
 	}
 }
 
@@ -93,23 +93,23 @@ func TestVerbsUnderLoadAndAcrossARestart(t *testing.T) {
 	p.waitFor(killed, "is gone", func(in drover.Instance) bool { return in.State == drover.InstanceGone })
 	p.drover("wait", "--batch", "batch")
 	for job, w := range testimony(t, folder) {
-		// A command that had just ended when its instance was killed ends a second time.
+		// A command that had just ended when its instance was killed runs, and ends, a second time.
 		if len(w.ends) == 0 || w.overlaps > 0 {
 			t.Errorf("job %s began %q, ended %q, and overlapped %d times", job, w.begins, w.ends, w.overlaps)
 		}
 	}
 
 	p.waitFor(held, "is idle", func(in drover.Instance) bool { return in.State == drover.InstanceIdle })
-	eventually(t, 30*time.Second, "only what is held is left", func() bool { return len(p.instances()) == 1 })
+	eventually(t, 30*time.Second, "only the held instance is left", func() bool { return len(p.instances()) == 1 })
 	time.Sleep(3 * time.Second) // longer than idle_timeout
 	p.restart()
 	time.Sleep(3 * time.Second)
 	in := p.instance(held)
 	if in.Idle != drover.IdleHold || in.State != drover.InstanceIdle {
-		t.Errorf("what was held is %s, %s", in.State, in.Idle)
+		t.Errorf("the held instance is %s, %s", in.State, in.Idle)
 	}
 	if on := attemptsOn(p.jobs(), held); on == 0 || in.Reason == nil || in.Reason.Text == "" {
-		t.Errorf("%d attempts were on it, and it is held because %+v", on, in.Reason)
+		t.Errorf("the held instance ran %d attempts, and is held for the reason %+v", on, in.Reason)
 	}
 	p.drover("release", held)
 	p.waitFor(held, "is gone", func(in drover.Instance) bool { return in.State == drover.InstanceGone })
@@ -132,13 +132,13 @@ func TestALostDatabase(t *testing.T) {
 	folder := t.TempDir()
 	p.write("batch.yaml", "jobs: [{name: w, array: 8, command: [witness, "+folder+", 1m], resources: {memory: 128Mi, disk: 16Mi}}]\n")
 	for range 3 {
-		p.restart() // so that instances have seen more controllers than the new records have
+		p.restart() // so that the instances know more controllers than the new records do
 	}
 	p.drover("submit", "batch.yaml")
 	p.waitBegun(folder, 8)
 	before := p.instances()
 	p.drover("hold", before[0].Name)
-	eventually(t, 10*time.Second, "the hold is on the instance", func() bool {
+	eventually(t, 10*time.Second, "the instance has the tag hold", func() bool {
 		text, err := os.ReadFile(p.instancePath(filepath.Join(before[0].Name, "tags.json")))
 		return err == nil && strings.Contains(string(text), "hold")
 	})
@@ -150,15 +150,15 @@ func TestALostDatabase(t *testing.T) {
 	p.wantsFleetKey("cloud here lists ")
 	p.serve()
 	eventually(t, 20*time.Second, "every instance is adopted", func() bool { return len(p.instances("--all")) == len(before) })
-	eventually(t, 30*time.Second, "all but what is held are gone", func() bool {
+	eventually(t, 30*time.Second, "only the held instance is left", func() bool {
 		left := p.instances()
 		return len(left) == 1 && left[0].Name == before[0].Name && left[0].Idle == drover.IdleHold
 	})
-	eventually(t, 10*time.Second, "no attempt runs on", func() bool { return p.witnessing() == 0 })
+	eventually(t, 10*time.Second, "no attempt is still running", func() bool { return p.witnessing() == 0 })
 }
 
-// wantsFleetKey checks that no controller starts without the fleet's key while instances exist, and what it prints
-// about them.
+// wantsFleetKey checks that no controller starts without the fleet's key while instances exist, and that the error
+// includes a text about them.
 func (p *daemonPlace) wantsFleetKey(says string) {
 	p.t.Helper()
 	key, aside := p.file("drover.d/fleet.key"), filepath.Join(p.t.TempDir(), "fleet.key")
@@ -184,7 +184,7 @@ func (p *place) witnessing() (n int) {
 	return n
 }
 
-func TestAHundredClientsThatFollow(t *testing.T) {
+func TestAHundredFollowingClients(t *testing.T) {
 	const jobs, talkers = 2000, 8
 	talk := "i=0; while [ $i -lt 400 ]; do echo line $i; i=$((i+1)); sleep 0.02; done"
 	batch := fmt.Sprintf(`jobs:
@@ -238,7 +238,7 @@ type followers struct {
 
 	mu     sync.Mutex
 	logs   []string // what each follower of output got; guarded by mu
-	finals []int    // how many jobs each follower of events saw end; guarded by mu
+	finals []int    // how many jobs each follower of events saw succeed; guarded by mu
 	missed int      // guarded by mu
 }
 
@@ -314,10 +314,10 @@ func (f *followers) followEvents(ctx context.Context, c *httpapi.Client, lazy bo
 	f.missed += missed
 }
 
-// want checks that every client that reads has received everything.
+// want checks that every client that reads its response has received everything.
 func (f *followers) want(jobs, lines int) {
 	f.t.Helper()
-	time.AfterFunc(20*time.Second, f.cancel) // those that never read, and those that miss something
+	time.AfterFunc(20*time.Second, f.cancel) // ends the clients that never read, or miss something
 	done := make(chan struct{})
 	go func() { f.wg.Wait(); close(done) }()
 	eventually(f.t, 30*time.Second, "every client has ended", func() bool {
@@ -335,10 +335,10 @@ func (f *followers) want(jobs, lines int) {
 	}
 	for i, n := range f.finals {
 		if n != jobs {
-			f.t.Errorf("follower %d of events saw %d jobs end", i, n)
+			f.t.Errorf("follower %d of events saw %d jobs succeed", i, n)
 		}
 	}
 	if f.missed > 0 {
-		f.t.Errorf("%d events were missed", f.missed)
+		f.t.Errorf("the followers missed %d events", f.missed)
 	}
 }

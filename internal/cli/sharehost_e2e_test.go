@@ -11,8 +11,8 @@ import (
 	"drover"
 )
 
-// TestASecondUserOnTheControllersHost checks that jobs with all the controller's rights must belong to one user, unless
-// the configuration allows more.
+// TestASecondUserOnTheControllersHost checks that jobs on the controller's host, which have all its rights, must belong
+// to one user, unless the configuration trusts more.
 func TestASecondUserOnTheControllersHost(t *testing.T) {
 	t.Parallel()
 	token := func(p *daemonPlace, user, role string) *process {
@@ -25,17 +25,17 @@ func TestASecondUserOnTheControllersHost(t *testing.T) {
 		}
 		for _, role := range []string{"submit", "view", "admin"} {
 			if r := token(p, "ada", role); r.code() != 0 {
-				t.Errorf("the first user gets no token for %s: %s", role, r.err.tail())
+				t.Errorf("the first user gets no token with role %s: %s", role, r.err.tail())
 			}
 		}
 		if r := token(p, "bob", "submit"); r.code() != 2 || !strings.Contains(r.err.String(), "bob's jobs could do whatever ada can") || !strings.Contains(r.err.String(), "trusted: true") {
 			t.Errorf("exit code %d: %s", r.code(), r.err.String())
 		}
 		if r := token(p, "bob", "view"); r.code() != 0 {
-			t.Errorf("one who runs nothing gets none: %s", r.err.tail())
+			t.Errorf("a second user who runs nothing gets no token: %s", r.err.tail())
 		}
 	})
-	t.Run("gets one where the cloud's users are trusted, and instances of its own", func(t *testing.T) {
+	t.Run("gets a token and separate instances if the cloud trusts its users", func(t *testing.T) {
 		p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
 		p.write("drover.yaml", strings.Replace(p.configuration("", ""), "driver: local", "driver: local\n    trusted: true", 1))
 		t.Cleanup(p.end)
@@ -58,7 +58,7 @@ func TestASecondUserOnTheControllersHost(t *testing.T) {
 			}
 		}
 		if users := strings.Fields(p.drover("instances", "-o", "wide")); !slices.Contains(users, "ada") || !slices.Contains(users, "bob") {
-			t.Errorf("instances are nobody's: %q", users)
+			t.Errorf("not every user has an instance: %q", users)
 		}
 		on := map[string]string{}
 		for _, j := range read[[]drover.Job](p, "jobs", "--elements") {
@@ -70,7 +70,7 @@ func TestASecondUserOnTheControllersHost(t *testing.T) {
 			}
 		}
 		if len(on) < 2 {
-			t.Errorf("all ran on %v", on)
+			t.Errorf("all jobs ran on %v", on)
 		}
 	})
 }

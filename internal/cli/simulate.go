@@ -109,7 +109,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 		return err
 	}
 	began := time.Now()
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // garbage is plentiful and short-lived, live memory small
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // it makes a lot of short-lived garbage, and little memory is live
 	for _, file := range f.compare {
 		in, err := a.simulated(ctx, file, models)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"drover"
 )
 
-// fakeSSH puts an ssh first in the PATH that prints its arguments and the known hosts, and exits with 7.
+// fakeSSH puts first in the PATH an ssh that prints its arguments and the known hosts, and exits with 7.
 func fakeSSH(t *testing.T) {
 	t.Helper()
 	folder := t.TempDir()
@@ -22,22 +22,22 @@ func fakeSSH(t *testing.T) {
 
 func TestSSHCommand(t *testing.T) {
 	in := drover.Instance{ID: 3, Name: "lab-x", State: drover.InstanceIdle, Login: &drover.Login{Address: "127.0.0.1:2222", User: "ada", HostKey: "ssh-ed25519 AAAA comment"}}
-	t.Run("pins the instance's host key, forwards no agent, and ends as ssh does", func(t *testing.T) {
+	t.Run("pins the instance's host key, forwards no agent, and exits with ssh's code", func(t *testing.T) {
 		fakeSSH(t)
 		f := &fakeController{instances: []drover.Instance{in}}
 		f.serve(t)
 		t.Setenv("TMPDIR", t.TempDir())
 		// The program writes to this process's standard output, as it must for a terminal.
-		said := captured(t, func() {
+		out := captured(t, func() {
 			droverCommand(t, "ssh", "3", "--", "echo", "a b").want(t, 7, "", "logging in with your own keys")
 		})
 		for _, want := range []string{"StrictHostKeyChecking=yes\n", "lab-x ssh-ed25519 AAAA\n", "HostKeyAlias=lab-x\n", "-a\n", "\n--\n127.0.0.1\necho 'a b'\n"} {
-			if !strings.Contains(said, want) {
-				t.Errorf("no %q in\n%s", want, said)
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in\n%s", want, out)
 			}
 		}
 		if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) != 0 {
-			t.Errorf("left behind: %v, %v", left, err)
+			t.Errorf("files left behind: %v, %v", left, err)
 		}
 	})
 	for name, login := range map[string]*drover.Login{
@@ -54,7 +54,7 @@ func TestSSHCommand(t *testing.T) {
 			droverCommand(t, "ssh", "lab-x").want(t, 2, "", name)
 		})
 	}
-	t.Run("says that there is no ssh", func(t *testing.T) {
+	t.Run("reports a missing ssh", func(t *testing.T) {
 		f := &fakeController{instances: []drover.Instance{in}}
 		f.serve(t)
 		t.Setenv("PATH", t.TempDir())

@@ -23,16 +23,16 @@ func TestReceipt(t *testing.T) {
 		return path
 	}
 	(&fakeController{}).serve(t)
-	t.Run("names a few jobs one by one", func(t *testing.T) {
+	t.Run("names each of a few jobs", func(t *testing.T) {
 		r := droverCommand(t, "submit", batchOf(t, 7))
 		if r.code != 0 || strings.Count(r.out, "job ") != 7 {
 			t.Errorf("%+v", r)
 		}
 	})
-	t.Run("tells of many no more than their numbers", func(t *testing.T) {
+	t.Run("prints only the numbers of many jobs", func(t *testing.T) {
 		droverCommand(t, "submit", batchOf(t, 8)).want(t, 0, "submitted batch many: 8 jobs, 17 to 24\n", "")
 	})
-	t.Run("is whole for programs", func(t *testing.T) {
+	t.Run("is complete for programs", func(t *testing.T) {
 		if r := droverCommand(t, "submit", "-o", "name", batchOf(t, 8)); strings.Count(r.out, "\n") != 8 {
 			t.Errorf("%+v", r)
 		}

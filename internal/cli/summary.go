@@ -213,7 +213,7 @@ func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
 	if last := j.Attempts[len(j.Attempts)-1]; last.State == drover.AttemptLost {
 		in, err := s.svc.Instance(ctx, last.Instance)
 		if err != nil || len(in.RunnerLog) == 0 {
-			return // it would only help, and the reason has been printed
+			return // not essential: the reason has been printed
 		}
 		fmt.Fprintf(a.err, "    the last lines of the runner's log on %s:\n", in.Name)
 		for _, line := range in.RunnerLog {

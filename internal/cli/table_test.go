@@ -37,9 +37,9 @@ func TestTable(t *testing.T) {
 		a    *app
 		want string
 	}{
-		{"aligns what it shows", &app{}, " N  STATE  LAST\n 1  ok     z\n20         é\n"},
-		{"shows more if it may be wide", &app{output: outputWide}, " N  STATE  MORE  LAST\n 1  ok     x     z\n20         x     é\n"},
-		{"colors states alone, and alignment does not see it", &app{color: true}, " N  STATE  LAST\n 1  \x1b[32mok\x1b[0m     z\n20         é\n"},
+		{"aligns columns", &app{}, " N  STATE  LAST\n 1  ok     z\n20         é\n"},
+		{"shows more columns with -o wide", &app{output: outputWide}, " N  STATE  MORE  LAST\n 1  ok     x     z\n20         x     é\n"},
+		{"colours only states, without affecting alignment", &app{color: true}, " N  STATE  LAST\n 1  \x1b[32mok\x1b[0m     z\n20         é\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := show(c.a, []int{1, 20}); got != c.want {
@@ -47,7 +47,7 @@ func TestTable(t *testing.T) {
 			}
 		})
 	}
-	t.Run("shows a long list before its end", func(t *testing.T) {
+	t.Run("writes the start of a long list before its end", func(t *testing.T) {
 		var out bytes.Buffer
 		early := 0
 		endless := func(yield func(int, error) bool) {
@@ -59,7 +59,7 @@ func TestTable(t *testing.T) {
 			early = out.Len()
 		}
 		if err := printList(&app{out: &out}, numbers, endless); err != nil || early == 0 || out.Len() <= early {
-			t.Errorf("%d bytes of %d were there, %v", early, out.Len(), err)
+			t.Errorf("%d of %d bytes were written before the end, %v", early, out.Len(), err)
 		}
 	})
 }

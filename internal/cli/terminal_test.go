@@ -30,17 +30,17 @@ func obeyed(text string) string {
 	}, text)
 }
 
-func TestNothingThatIsPrintedSteersATerminal(t *testing.T) {
+func TestOutputCannotControlTheTerminal(t *testing.T) {
 	j := drover.Job{Name: "j", Command: []string{hostile, "plain", "true"}, Labels: map[string]string{"k": hostile}, Reason: &drover.Reason{Text: hostile}}
 	for _, form := range []output{outputJSON, outputYAML} {
-		t.Run("-o "+string(form)+", which a program reads as it was", func(t *testing.T) {
+		t.Run("-o "+string(form)+" escapes texts without changing them", func(t *testing.T) {
 			var out bytes.Buffer
 			a := &app{out: &out, err: &out, output: form}
 			if err := a.print(j); err != nil {
 				t.Fatal(err)
 			}
 			if what := obeyed(out.String()); what != "" {
-				t.Errorf("%q is in it", what)
+				t.Errorf("the output has %q", what)
 			}
 			var back struct {
 				Command []string          `json:"command" yaml:"command"`
@@ -51,11 +51,11 @@ func TestNothingThatIsPrintedSteersATerminal(t *testing.T) {
 				read = func(b []byte, v any) error { return yaml.Unmarshal(b, v) }
 			}
 			if err := read(out.Bytes(), &back); err != nil || back.Command[0] != hostile || back.Command[2] != "true" || back.Labels["k"] != hostile {
-				t.Errorf("it is read as %+q (%v)\n%s", back, err, out.String())
+				t.Errorf("a program reads %+q (%v)\n%s", back, err, out.String())
 			}
 		})
 	}
-	t.Run("the summary of a run, with what a failed job wrote last", func(t *testing.T) {
+	t.Run("the summary of a run, with a failed job's last output", func(t *testing.T) {
 		s := &session{plan: daemon.RunPlan{Out: t.TempDir()}}
 		logs := filepath.Join(s.plan.Out, "logs")
 		if err := os.Mkdir(logs, 0o700); err != nil {
@@ -71,12 +71,12 @@ func TestNothingThatIsPrintedSteersATerminal(t *testing.T) {
 		a.showFailure(t.Context(), s, failed)
 		runSummary{Out: s.plan.Out, Outputs: []string{filepath.Join(s.plan.Out, hostile)}}.print(&out, drover.Summary{})
 		if what := obeyed(out.String()); what != "" || !strings.Contains(out.String(), "    a\tline\n") {
-			t.Errorf("%q is in it: %q", what, out.String())
+			t.Errorf("the output has %q: %q", what, out.String())
 		}
 	})
 }
 
-func TestADeviceThatIsNoTerminalIsNotTakenForOne(t *testing.T) {
+func TestOtherDevicesAreNotTerminals(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)

@@ -58,12 +58,12 @@ func TestTop(t *testing.T) {
 			m.Update(key)
 		}
 	}
-	t.Run("nothing of it steers a terminal, or is wider or longer than that", func(t *testing.T) {
+	t.Run("the screen cannot control the terminal, and fits it", func(t *testing.T) {
 		m := model(false)
 		for range topLists {
 			screen := m.screen()
 			if what := obeyed(screen); what != "" {
-				t.Errorf("%q is in it", what)
+				t.Errorf("the screen has %q", what)
 			}
 			lines := strings.Split(screen, "\n")
 			for _, l := range lines {
@@ -77,7 +77,7 @@ func TestTop(t *testing.T) {
 			press(m, tea.KeyTab)
 		}
 	})
-	t.Run("colors are there only if they are wanted", func(t *testing.T) {
+	t.Run("the screen has colours only on request", func(t *testing.T) {
 		if colored := model(true).screen(); !strings.Contains(colored, "\x1b[34m") {
 			t.Error(colored)
 		}
@@ -85,7 +85,7 @@ func TestTop(t *testing.T) {
 			t.Error(plain)
 		}
 	})
-	t.Run("keys change what is shown", func(t *testing.T) {
+	t.Run("keys change the list and scroll it", func(t *testing.T) {
 		m := model(false)
 		for _, want := range []string{"[instances]", "[jobs]", "[reasons]", "[events]", "[instances]"} {
 			if !strings.Contains(m.screen(), want) {
@@ -109,22 +109,22 @@ func TestTop(t *testing.T) {
 			t.Errorf("from %d", m.from)
 		}
 		if _, cmd := m.Update(tea.KeyPressMsg{Code: 'q', Text: "q"}); cmd == nil || cmd() != tea.Quit() {
-			t.Error("q does not leave")
+			t.Error("q does not quit")
 		}
 	})
-	t.Run("while it holds still nothing changes, and what goes wrong is said", func(t *testing.T) {
+	t.Run("a paused screen does not change, and errors are shown", func(t *testing.T) {
 		m := model(false)
 		press(m, tea.KeySpace)
 		other := seen
 		other.status.Fleet = "other"
 		m.Update(looked{other, nil})
 		if strings.Contains(m.screen(), "other") {
-			t.Error("it changed")
+			t.Error("the paused screen changed")
 		}
 		press(m, tea.KeySpace)
 		m.Update(looked{other, nil})
 		if !strings.Contains(m.screen(), "other") {
-			t.Error("it does not go on")
+			t.Error("the screen does not resume")
 		}
 		m.Update(looked{glimpse{}, drover.Errorf(drover.KindUnreachable, "it is gone")})
 		if screen := m.screen(); !strings.Contains(screen, "it is gone") || !strings.Contains(screen, "other") {

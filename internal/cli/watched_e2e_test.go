@@ -30,9 +30,9 @@ jobs:
   - {name: last, after: [hold], command: [sh, -c, "exit 3"], resources: {vcpus: 1, memory: 16Mi, disk: 16Mi}}
 `
 
-// TestWhatADaemonTellsOfItself makes a small fleet work, and compares the different reports about it.
+// TestReportsAgree makes a small fleet work, and compares the API, the metrics and the log.
 // covers D19 D20
-func TestWhatADaemonTellsOfItself(t *testing.T) {
+func TestReportsAgree(t *testing.T) {
 	t.Parallel()
 	p := newDaemonPlace(t, ", idle_timeout: 1m", "")
 	p.process.kill()
@@ -44,7 +44,7 @@ func TestWhatADaemonTellsOfItself(t *testing.T) {
 	eventually(t, 20*time.Second, "three jobs run", func() bool {
 		return running() == 3 && p.metrics()[`drover_allocated_vcpus{cloud="here",market="on_demand",type="small"}`] == 3
 	})
-	t.Run("while jobs run the metrics agree with the API", func(t *testing.T) { p.wantAgreement(t) })
+	t.Run("the metrics agree with the API while jobs run", func(t *testing.T) { p.wantAgreement(t) })
 
 	p.drover("hold", p.instances()[0].Name)
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
@@ -52,16 +52,16 @@ func TestWhatADaemonTellsOfItself(t *testing.T) {
 	}
 	eventually(t, 20*time.Second, "all jobs are final", func() bool { return p.status().Jobs[drover.JobFailed] == 1 })
 	eventually(t, 20*time.Second, "every instance is idle", func() bool { return p.status().Instances[drover.InstanceIdle] == len(p.instances()) })
-	eventually(t, 5*time.Second, "the metrics are of now", func() bool { return p.metrics()[`drover_jobs{state="failed"}`] == 1 })
-	t.Run("and when they are done", func(t *testing.T) { p.wantAgreement(t) })
-	t.Run("what has happened is counted", p.wantCounts)
+	eventually(t, 5*time.Second, "the metrics are current", func() bool { return p.metrics()[`drover_jobs{state="failed"}`] == 1 })
+	t.Run("the metrics agree with the API when all jobs are final", func(t *testing.T) { p.wantAgreement(t) })
+	t.Run("the counters match the records", p.wantCounts)
 
 	p.drover("release", p.instances()[0].Name)
 	for _, in := range p.instances() {
 		p.drover("kill", in.Name)
 	}
 	eventually(t, 20*time.Second, "every instance is gone", func() bool { return len(p.instances()) == 0 })
-	t.Run("the log tells it under keys that are known, without secrets", p.wantLog)
+	t.Run("the log has every event under documented keys, and no secrets", p.wantLog)
 }
 
 // get gets a page of the daemon.
@@ -118,13 +118,13 @@ func (p *daemonPlace) metrics() map[string]float64 {
 	return figures
 }
 
-// tally is numbers from one of two sources that must agree.
+// tally holds the numbers from one of two sources that must agree.
 type tally map[string]float64
 
 // wantAgreement compares the metrics with the lists of jobs and instances. The fleet must not change meanwhile.
 func (p *daemonPlace) wantAgreement(t *testing.T) {
 	t.Helper()
-	listed, told := tally{}, tally{}
+	listed, measured := tally{}, tally{}
 	for _, j := range p.jobs() {
 		listed["jobs "+string(j.State)]++
 	}
@@ -146,11 +146,11 @@ func (p *daemonPlace) wantAgreement(t *testing.T) {
 			"drover_instances_hourly_dollars": "hourly " + key, "drover_instances_vcpus": "vcpus " + key, "drover_instances_memory_bytes": "memory " + key,
 		} {
 			if name == metric && value != 0 {
-				told[as] = value
+				measured[as] = value
 			}
 		}
 	}
-	if diff := cmp.Diff(listed, told); diff != "" {
+	if diff := cmp.Diff(listed, measured); diff != "" {
 		t.Errorf("the lists (-) and the metrics (+) differ:\n%s", diff)
 	}
 }
@@ -198,27 +198,27 @@ func (p *daemonPlace) wantCounts(t *testing.T) {
 
 // wantLog checks that the daemon's log is complete.
 func (p *daemonPlace) wantLog(t *testing.T) {
-	eventually(t, 5*time.Second, "it is told that nothing is left", func() bool {
+	eventually(t, 5*time.Second, "the status line reports that no instances are left", func() bool {
 		return strings.Contains(p.process.err.String(), `"instances":0`)
 	})
 	known := documentedKeys(t)
 	seen := map[string][]string{} // the keys of lines, by their message
 	for line := range bytes.Lines([]byte(p.process.err.String())) {
-		var said map[string]any
-		if err := json.Unmarshal(line, &said); err != nil {
+		var logged map[string]any
+		if err := json.Unmarshal(line, &logged); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
-		for key := range said {
+		for key := range logged {
 			if !slices.Contains(known, key) {
 				t.Errorf("the key %s is not in docs/metrics.md: %s", key, line)
 			}
 		}
-		if said["msg"] == "status" && said["by_state"] == nil {
+		if logged["msg"] == "status" && logged["by_state"] == nil {
 			continue // before the first instance there are no attributes
 		}
 		for _, event := range []string{"job hold queued", "attempt 1.0/1 begins", "attempt 2/1 failed", "job last failed", "accepted", "ready after", "destroying", "is gone", "carried out create", "status"} {
-			if text := fmt.Sprint(said["msg"]); (event == text || len(event) > len("status") && strings.Contains(text, event)) && seen[event] == nil {
-				seen[event] = slices.Sorted(maps.Keys(said))
+			if text := fmt.Sprint(logged["msg"]); (event == text || len(event) > len("status") && strings.Contains(text, event)) && seen[event] == nil {
+				seen[event] = slices.Sorted(maps.Keys(logged))
 			}
 		}
 	}
@@ -235,7 +235,7 @@ func (p *daemonPlace) wantLog(t *testing.T) {
 		"carried out create":   withoutID(about(place, "effect", "took_seconds")),
 		"status":               seen["status"],
 	}
-	seen["carried out create"] = withoutID(seen["carried out create"]) // known by then only if a list was faster than the call
+	seen["carried out create"] = withoutID(seen["carried out create"]) // the log has it only if a list was faster than the call
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}
@@ -257,7 +257,7 @@ func about(place []string, more ...string) []string {
 
 func (p *daemonPlace) wantNoSecrets(t *testing.T) {
 	if text := p.process.err.String(); strings.Contains(text, p.token()) || strings.Contains(text, "sleep 0.02") {
-		t.Error("the log has the token, or a job's command")
+		t.Error("the log contains the token or a job's command")
 	}
 }
 

@@ -65,14 +65,14 @@ func newWebPlace(t *testing.T) *webPlace {
 	return p
 }
 
-// reconfigure gives the pool three instances by another setting.
+// reconfigure applies another setting that gives the pool three instances.
 func (p *webPlace) reconfigure(size string) {
 	p.t.Helper()
 	p.configure(size)
 	before := p.process.err.tail()
 	p.process.signal(syscall.SIGHUP)
-	eventually(p.t, 20*time.Second, "the configuration is read again", func() bool { return p.process.err.tail() != before })
-	p.comesTo(3)
+	eventually(p.t, 20*time.Second, "the controller reloads the configuration", func() bool { return p.process.err.tail() != before })
+	p.waitReady(3)
 }
 
 func readExample(t *testing.T, name string) string {
@@ -102,11 +102,11 @@ func (p *webPlace) configure(size string) {
 	p.write("drover.yaml", text)
 }
 
-// comesTo waits until the pool has had this many ready instances for a second, all of one template, and nginx has the
+// waitReady waits until the pool has had this many ready instances for a second, all of one template, and nginx has the
 // same number.
-func (p *webPlace) comesTo(n int) {
+func (p *webPlace) waitReady(n int) {
 	p.t.Helper()
-	last := time.Now() // when it last was not so
+	last := time.Now() // when this was last untrue
 	eventually(p.t, 2*time.Minute, fmt.Sprintf("%d instances serve the page", n), func() bool {
 		at := read[drover.Pool](p.daemonPlace, "pools", "web")
 		known, _ := filepath.Glob(filepath.Join(p.dir, "upstreams", "*.conf"))
@@ -117,7 +117,7 @@ func (p *webPlace) comesTo(n int) {
 	})
 }
 
-// reloaded reports whether no nginx process still serves an earlier configuration.
+// reloaded reports whether nginx has no process left that serves an earlier configuration.
 func (p *webPlace) reloaded() bool {
 	pid := p.nginx.Process.Pid
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
@@ -133,16 +133,16 @@ func (p *webPlace) answers() bool {
 	return r.StatusCode == http.StatusOK
 }
 
-// kills kills an instance and all its processes.
-func (p *webPlace) kills(name string) {
+// lose kills an instance and all its processes.
+func (p *webPlace) lose(name string) {
 	p.t.Helper()
-	(&poolsPlace{daemonPlace: p.daemonPlace}).dies(name)
+	(&poolsPlace{daemonPlace: p.daemonPlace}).lose(name)
 }
 
 // covers P1 P2 P4 P5 P6 P10
 func TestAWebPoolServesThroughEverything(t *testing.T) {
 	p := newWebPlace(t)
-	p.comesTo(3)
+	p.waitReady(3)
 	eventually(t, 10*time.Second, "nginx serves the page", p.answers)
 
 	const longest = 600 // in seconds; the upper bound
@@ -157,24 +157,24 @@ func TestAWebPoolServesThroughEverything(t *testing.T) {
 		what string
 		do   func()
 	}{
-		{"an instance is killed", func() { p.kills(p.instances()[0].Name); p.comesTo(3) }},
-		{"the controller is killed and started again", func() { p.restart(); p.comesTo(3) }},
+		{"an instance is killed", func() { p.lose(p.instances()[0].Name); p.waitReady(3) }},
+		{"the controller is killed and started again", func() { p.restart(); p.waitReady(3) }},
 		{"an instance is killed while there is no controller", func() {
 			name := p.instances()[0].Name
 			p.process.kill()
-			p.kills(name)
+			p.lose(name)
 			p.serve()
-			p.comesTo(3)
+			p.waitReady(3)
 		}},
-		{"the size rises", func() { p.drover("pool", "set", "web", "--size", "5"); p.comesTo(5) }},
-		{"and falls", func() { p.drover("pool", "set", "web", "--size", "3"); p.comesTo(3) }},
+		{"the size rises", func() { p.drover("pool", "set", "web", "--size", "5"); p.waitReady(5) }},
+		{"the size falls", func() { p.drover("pool", "set", "web", "--size", "3"); p.waitReady(3) }},
 		{"the template changes", func() { p.reconfigure("size: 3\n    disk: 1Gi\n") }},
 		{"a zone is removed", func() { p.reconfigure("size: 3\n    disk: 1Gi\n    zones: [a, b]\n") }},
 	} {
 		t.Log(event.what)
 		event.do()
 		if !p.answers() && !p.answers() {
-			t.Errorf("%s: the page cannot be had", event.what)
+			t.Errorf("%s: the page does not answer", event.what)
 		}
 	}
 	if err := load.Process.Signal(syscall.SIGTERM); err != nil {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// testament is one job's records by witness.
+// testament is what witness recorded about one job.
 type testament struct {
 	begins, ends []string // "attempt instance"
 	overlaps     int
 }
 
-// testimony reads the witnesses' records in a folder, by job.
+// testimony reads what witness recorded in a folder, by job.
 func testimony(t *testing.T, folder string) map[string]testament {
 	t.Helper()
 	files, err := os.ReadDir(folder)
@@ -57,12 +57,12 @@ func begun(t *testing.T, folder string) (begun, ended int) {
 	return begun, ended
 }
 
-// wantOnce checks that every job ended exactly once, and never ran twice at once.
+// wantOnce checks that every job ended exactly once, and that no two of its attempts overlapped.
 func wantOnce(t *testing.T, folder string, jobs int) {
 	t.Helper()
 	all := testimony(t, folder)
 	if len(all) != jobs {
-		t.Errorf("%d jobs were begun, not %d", len(all), jobs)
+		t.Errorf("%d jobs began, not %d", len(all), jobs)
 	}
 	for job, w := range all {
 		if len(w.ends) != 1 || w.overlaps > 0 {
@@ -102,7 +102,7 @@ func (r *process) outcome() (o outcome) {
 // runID waits until the only run of the place is recorded, and returns its ID.
 func (p *place) runID() (id string) {
 	p.t.Helper()
-	eventually(p.t, 10*time.Second, "a run is written down", func() bool {
+	eventually(p.t, 10*time.Second, "a run is recorded", func() bool {
 		found, _ := filepath.Glob(filepath.Join(p.state, "drover", "run-*", "run.json"))
 		if len(found) == 1 {
 			id = filepath.Base(filepath.Dir(found[0]))
@@ -112,7 +112,7 @@ func (p *place) runID() (id string) {
 	return id
 }
 
-// instanceFolder returns the local driver's folder of an instance of the run in the cloud here.
+// instanceFolder returns the local driver's folder for an instance of the run in the cloud here.
 func (p *place) instanceFolder(name string) string {
 	run := p.runID()
 	return filepath.Join(p.state, "drover", run, "here", run, name)
@@ -140,7 +140,7 @@ func (p *place) killInstance(name string) {
 	}
 }
 
-// instanceOf returns where the last attempt of a job began.
+// instanceOf returns the instance on which the last attempt of a job began.
 func instanceOf(t *testing.T, folder, job string) string {
 	t.Helper()
 	w := testimony(t, folder)[job]

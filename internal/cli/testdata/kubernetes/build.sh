@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Usage: build.sh FOLDER
-# Builds what a Kubernetes control plane is made of into FOLDER/bin, from Go modules: etcd, kube-apiserver, kube-scheduler, kube-controller-manager, and
-# kwok, which plays the kubelets, with its stages in FOLDER/stages.yaml. What is there already is left alone. The first build takes 5 to 20 minutes of two
-# cores and 4 GiB of Go's build cache.
+# Builds the parts of a Kubernetes control plane into FOLDER/bin, from Go modules: etcd, kube-apiserver, kube-scheduler,
+# kube-controller-manager, and kwok, which plays the kubelets, with its stages in FOLDER/stages.yaml. It keeps programs
+# that are already there. The first build takes 5 to 20 minutes on two cores, and 4 GiB of Go's build cache.
 set -euo pipefail
 
 etcd=v3.6.16
@@ -16,17 +16,17 @@ exec 9>"$folder/lock"
 flock 9 # two builds at once would write the same files
 export CGO_ENABLED=0 GOFLAGS="-trimpath ${GOFLAGS:-}"
 
-# have NAME VERSION: NAME has been built, of this version.
+# have NAME VERSION: whether this version of NAME has been built.
 have() { [[ -x $bin/$1 && $(cat "$bin/$1.version" 2>/dev/null) == "$2" ]]; }
 
-# build NAME VERSION PACKAGE [LDFLAGS]: one program, from the module in the current folder.
+# build NAME VERSION PACKAGE [LDFLAGS]: builds one program, from the module in the current folder.
 build() {
 	echo "building $1 $2" >&2
 	go build -ldflags "-s -w ${4:-}" -o "$bin/$1" "$3"
 	echo "$2" >"$bin/$1.version"
 }
 
-# module NAME: a new module NAME of our own in the folder of that name, and go there.
+# module NAME: creates our own module NAME in a new folder of that name, and changes to it.
 module() {
 	rm -rf "${folder:?}/$1"
 	mkdir -p "$folder/$1"
@@ -34,7 +34,7 @@ module() {
 	go mod init "drover/control-plane/$1" 2>/dev/null
 }
 
-# blank PACKAGE...: a source file that imports the packages, so that go mod tidy keeps their modules.
+# blank PACKAGE...: writes a source file that imports the packages, so that go mod tidy keeps their modules.
 blank() {
 	printf '//go:build tools\n\npackage tools\n\n' >tools.go
 	printf 'import _ "%s"\n' "$@" >>tools.go
@@ -54,7 +54,7 @@ if ! have kwok $kwok; then
 	blank sigs.k8s.io/kwok/cmd/kwok
 	go mod tidy
 	build kwok $kwok sigs.k8s.io/kwok/cmd/kwok
-	# kwok does what its stages say, and has none built in.
+	# kwok follows its stages, and has none built in.
 	stages=$(go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
 	for stage in "$stages"/node/fast/node-initialize.yaml "$stages"/node/heartbeat-with-lease/*heartbeat*.yaml "$stages"/pod/fast/pod-*.yaml; do
 		echo ---
@@ -68,7 +68,7 @@ for command in "${commands[@]}"; do
 done
 if [[ ${missing:-} ]]; then
 	module kubernetes
-	# Kubernetes' own module takes its parts from folders beside it, so that go install refuses it. They are modules too.
+	# Kubernetes' own module replaces its parts by folders next to it, so go install refuses it. The parts are modules too.
 	go mod edit -require "k8s.io/kubernetes@v$kubernetes"
 	parts=$(go mod download -json "k8s.io/kubernetes@v$kubernetes" | sed -n 's/.*"GoMod": "\(.*\)",*/\1/p')
 	for part in $(go mod edit -json "$parts" | sed -n 's/.*"Path": "\.\/staging\/src\/\(.*\)".*/\1/p' | sort -u); do
