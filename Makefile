@@ -125,7 +125,7 @@ containers: ## run attempts under real docker and podman, as root, against a reg
 e2e-qemu: ## have the example's driver make real virtual machines, and a root file system grow in one (Debian: see CONTRIBUTING.md)
 	examples/drivers/qemu-image.sh bin/qemu
 	QEMU_IMAGE=$(CURDIR)/bin/qemu go test -tags qemu -count=1 -timeout 20m -v -run TestQEMU ./internal/cli
-	go test -tags qemu -count=1 -timeout 20m -v -run TestGrowScriptOnAMachine ./internal/remote
+	go test -tags qemu -count=1 -timeout 20m -v -run TestGrowScriptOnAVM ./internal/remote
 
 e2e-openstack: ## run the driver of OpenStack against the real services, as root (Debian 12: see driver/openstack/testdata/services.sh)
 	rm -rf bin/openstack

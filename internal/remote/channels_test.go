@@ -15,7 +15,7 @@ import (
 	"drover/internal/wire"
 )
 
-// oneByte answers every request for a log with a single byte, and holds the streams that are followed.
+// oneByte answers every request for a log with a single byte, and keeps any other channel until its input ends.
 func oneByte(r wire.Request, lines *wire.Conn, out io.Writer) bool {
 	if lines.Write(wire.Reply{Size: 1}) != nil {
 		return false
@@ -49,7 +49,7 @@ func TestRoomForChannels(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	t.Run("a server with room for two channels serves many transfers in turn", func(t *testing.T) {
+	t.Run("an SSH server with room for two channels serves many transfers in turn", func(t *testing.T) {
 		_, c := begin(t, oneByte, Timeouts{})
 		var all sync.WaitGroup
 		for range 6 {
@@ -63,7 +63,7 @@ func TestRoomForChannels(t *testing.T) {
 		api.Close()
 		fetch(t, c)
 	})
-	t.Run("one that stays full is told in time, and what to do about it", func(t *testing.T) {
+	t.Run("an SSH server that stays full is reported in time, with a hint", func(t *testing.T) {
 		_, c := begin(t, oneByte, Timeouts{Command: 200 * time.Millisecond})
 		if _, err := c.OpenAPI(1); err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestRoomForChannels(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
-	t.Run("an upload that the instance does not read is hung up on", func(t *testing.T) {
+	t.Run("an upload that the instance does not read is ended", func(t *testing.T) {
 		over := make(chan struct{})
 		i, c := begin(t, func(_ wire.Request, lines *wire.Conn, _ io.Writer) bool {
 			lines.Write(wire.Reply{})
@@ -90,7 +90,7 @@ func TestRoomForChannels(t *testing.T) {
 		}
 		waitUntil(t, "the channel ends", func() bool { return i.channels() == 1 })
 	})
-	t.Run("an instance that does not end a channel loses its connection", func(t *testing.T) {
+	t.Run("an instance that does not close a channel loses its connection", func(t *testing.T) {
 		_, c := begin(t, oneByte, Timeouts{Command: 10 * time.Millisecond})
 		c.end(&process{Channel: deafChannel{}, ended: make(chan struct{})})
 		if _, err := c.FetchLog(testContext(t), attempt(1), "stdout", 0, -1); err == nil || !strings.Contains(err.Error(), "did not close a channel") {

@@ -49,9 +49,9 @@ func TestHostKeys(t *testing.T) {
 		}
 	}
 	for what, said := range map[string]error{
-		"a key that is said to be another's": drover.Errorf(drover.KindHostKey, "it was SHA256:x"),
-		"a key refused without a kind":       errors.New("no"),
-		"a key that cannot be verified":      drover.Errorf(drover.KindUnsupported, "no way to tell"),
+		"a key of another instance":     drover.Errorf(drover.KindHostKey, "it was SHA256:x"),
+		"a key refused without a kind":  errors.New("no"),
+		"a key that cannot be verified": drover.Errorf(drover.KindUnsupported, "no way to tell"),
 	} {
 		t.Run(what+" is refused before any login", func(t *testing.T) {
 			i, target := fake(t, &fakeRunner{})
@@ -61,11 +61,11 @@ func TestHostKeys(t *testing.T) {
 		})
 	}
 	for what, said := range map[string]error{
-		"a cloud that cannot tell yet":           drover.Errorf(drover.KindTransient, "no console yet"),
-		"a cloud that does not accept the asker": drover.Errorf(drover.KindAuthentication, "token expired"),
-		"a context that ends":                    context.DeadlineExceeded,
+		"a cloud that cannot verify it yet":    drover.Errorf(drover.KindTransient, "no console yet"),
+		"a cloud that rejects our credentials": drover.Errorf(drover.KindAuthentication, "token expired"),
+		"a context that ends":                  context.DeadlineExceeded,
 	} {
-		t.Run(what+" makes no attack of it", func(t *testing.T) {
+		t.Run(what+" is not reported as an attack", func(t *testing.T) {
 			i, target := fake(t, &fakeRunner{})
 			target.VerifyHostKey = saying(said)
 			refused(t, target, drover.KindTransient, "verif")
@@ -79,7 +79,7 @@ func TestHostKeys(t *testing.T) {
 		refused(t, target, drover.KindHostKey, "does not belong to this instance")
 		nothingSent(t, impostor)
 	})
-	t.Run("a key that changes when the session's keys are renewed ends the connection as an attack", func(t *testing.T) {
+	t.Run("a key that changes at rekeying ends the connection as an attack", func(t *testing.T) {
 		s := &session{target: Target{VerifyHostKey: saying(nil)}.withDefaults(), ctx: t.Context()}
 		raw, _ := bufferedPipe()
 		s.deadlines = newDeadlines(s.ctx, raw, step{limit: 1 << 40})
@@ -105,7 +105,7 @@ func TestHostKeys(t *testing.T) {
 			t.Error(err)
 		}
 		if got := (&Conn{session: s}).lost(io.EOF); got != err {
-			t.Errorf("Run says %v", got)
+			t.Errorf("Run returns %v", got)
 		}
 	})
 }
@@ -134,7 +134,7 @@ func TestPlantedSecret(t *testing.T) {
 		}
 		c.Close()
 	})
-	t.Run("another secret refuses it", func(t *testing.T) {
+	t.Run("a wrong secret is refused", func(t *testing.T) {
 		refused(t, connect(t, "other\n", 0), drover.KindHostKey, "not verified")
 	})
 	t.Run("an empty secret proves nothing", func(t *testing.T) {
@@ -142,19 +142,19 @@ func TestPlantedSecret(t *testing.T) {
 		target.Proof.Secret = drover.Secret{}
 		refused(t, target, drover.KindHostKey, "not verified")
 	})
-	t.Run("one that is not there yet is waited for by whoever connects again", func(t *testing.T) {
+	t.Run("a secret that is not installed yet is a transient error", func(t *testing.T) {
 		refused(t, connect(t, "", 1), drover.KindTransient, "is not installed yet")
 	})
 }
 
 // covers L26
 func TestLogin(t *testing.T) {
-	t.Run("a key that is not accepted is an authentication error at once", func(t *testing.T) {
+	t.Run("a rejected key is an authentication error at once", func(t *testing.T) {
 		_, target := fake(t, &fakeRunner{})
 		target.Signers = []ssh.Signer{FleetKey{drover.NewSecret("another")}.LoginKey()}
 		refused(t, target, drover.KindAuthentication, "rejects every login key for user admin (1 tried)")
 	})
-	t.Run("of several keys the one that is accepted is found", func(t *testing.T) {
+	t.Run("the one accepted key among several is found", func(t *testing.T) {
 		_, target := fake(t, &fakeRunner{})
 		target.Signers = []ssh.Signer{FleetKey{drover.NewSecret("another")}.LoginKey(), testKey().LoginKey()}
 		c, err := Connect(testContext(t), target)
@@ -163,12 +163,12 @@ func TestLogin(t *testing.T) {
 		}
 		c.Close()
 	})
-	t.Run("a server with old algorithms only is refused in words", func(t *testing.T) {
+	t.Run("an SSH server with only old algorithms is refused, and the error names them", func(t *testing.T) {
 		i, target := fake(t, &fakeRunner{})
 		i.config.KeyExchanges = []string{ssh.InsecureKeyExchangeDH14SHA1}
 		refused(t, target, drover.KindUnsupported, "diffie-hellman-group14-sha1")
 	})
-	t.Run("a connection that ends in the middle of the login is no refusal of the key", func(t *testing.T) {
+	t.Run("a connection lost during the login is not reported as a rejected key", func(t *testing.T) {
 		i, target := fake(t, &fakeRunner{})
 		var raw net.Conn
 		target.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -193,7 +193,7 @@ func TestHello(t *testing.T) {
 	answering := func(change func(*wire.Hello)) *fakeRunner {
 		return &fakeRunner{hello: func(h wire.Hello) *wire.Hello { change(&h); return &h }}
 	}
-	t.Run("both sides know each other afterwards", func(t *testing.T) {
+	t.Run("each side learns who the other is", func(t *testing.T) {
 		var heard wire.Hello
 		_, target := fake(t, answering(func(h *wire.Hello) {
 			heard = *h
@@ -206,10 +206,10 @@ func TestHello(t *testing.T) {
 		}
 		defer c.Close()
 		if heard.Epoch != 42 || heard.Fleet != "test" || heard.Instance != "i-1" || heard.Version != wire.Version {
-			t.Errorf("the runner heard %+v", heard)
+			t.Errorf("the runner got %+v", heard)
 		}
 		if got := c.Hello(); len(got.Attempts) != 1 || got.Attempts[0].ID != attempt(7) {
-			t.Errorf("we heard %+v", got)
+			t.Errorf("we got %+v", got)
 		}
 		if want, _ := testKey().HostKey("i-1"); c.Fingerprint() != want.Fingerprint {
 			t.Errorf("fingerprint %s", c.Fingerprint())
@@ -230,7 +230,7 @@ func TestHello(t *testing.T) {
 			refused(t, target, c.kind, c.text)
 		})
 	}
-	t.Run("a runner that dies instead tells its last words", func(t *testing.T) {
+	t.Run("the error has the last words of a runner that dies", func(t *testing.T) {
 		i, target := fake(t, nil)
 		i.exec = func(_ string, ch ssh.Channel) int {
 			io.WriteString(ch, presentWord+"\n")
@@ -239,7 +239,7 @@ func TestHello(t *testing.T) {
 		}
 		refused(t, target, drover.KindTransient, "starting the runner: exited with 1: drover-runner: no space left on device")
 	})
-	t.Run("noise of the login shell is skipped, but not without end", func(t *testing.T) {
+	t.Run("the login shell's noise is skipped, up to a limit", func(t *testing.T) {
 		f := &fakeRunner{}
 		i, target := fake(t, nil)
 		lines := 10
@@ -255,7 +255,7 @@ func TestHello(t *testing.T) {
 		lines = 100
 		refused(t, target, drover.KindTransient, "prints too much")
 	})
-	t.Run("with the runner there, one command does it all", func(t *testing.T) {
+	t.Run("if the runner is present, one command does it all", func(t *testing.T) {
 		i, target := fake(t, &fakeRunner{})
 		c, err := Connect(testContext(t), target)
 		if err != nil {
@@ -269,7 +269,7 @@ func TestHello(t *testing.T) {
 }
 
 // covers D6
-func TestAHostKeyProvedByTheOutputOfACommand(t *testing.T) {
+func TestAHostKeyProvedByACommandsOutput(t *testing.T) {
 	connect := func(t *testing.T, code int, verify func(output []byte) error) Target {
 		f := &fakeRunner{}
 		i := newFakeInstance(t, "i-1")
@@ -302,15 +302,15 @@ func TestAHostKeyProvedByTheOutputOfACommand(t *testing.T) {
 		c.Close()
 	})
 	for what, said := range map[string]error{
-		"the output is another's":                  drover.Errorf(drover.KindHostKey, "no"),
-		"the output proves nothing":                drover.Errorf(drover.KindUnsupported, "cannot tell"),
-		"another command is asked for without end": &RunFirst{"who-are-you"},
+		"the output is another instance's":       drover.Errorf(drover.KindHostKey, "no"),
+		"the output proves nothing":              drover.Errorf(drover.KindUnsupported, "cannot tell"),
+		"VerifyHostKey asks for a command again": &RunFirst{"who-are-you"},
 	} {
 		t.Run("is refused when "+what, func(t *testing.T) {
 			refused(t, connect(t, 0, func([]byte) error { return said }), drover.KindHostKey, "the host key SHA256:")
 		})
 	}
-	t.Run("is asked for again later when the command fails", func(t *testing.T) {
+	t.Run("is a transient error when the command fails", func(t *testing.T) {
 		refused(t, connect(t, 1, func([]byte) error { return nil }), drover.KindTransient, "failed")
 	})
 }

@@ -107,14 +107,14 @@ func TestEveryStepHasADeadline(t *testing.T) {
 					t.Errorf("%v (%v)", err, drover.KindOf(err))
 				}
 				if took := time.Since(began); took != c.took {
-					t.Errorf("after %v, not %v", took, c.took)
+					t.Errorf("it failed after %v, want %v", took, c.took)
 				}
 			})
 		})
 	}
 }
 
-func TestAContextThatEndsEndsConnect(t *testing.T) {
+func TestConnectEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, target := fake(t, nil)
 		i.exec = func(string, ssh.Channel) int {

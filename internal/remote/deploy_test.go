@@ -22,8 +22,8 @@ echo '{"hello":{"version":1,"epoch":1,"fleet":"test","instance":"i-1"}}'
 cat >/dev/null
 `
 
-// homely returns an instance with a real shell, its home, and its Target.
-func homely(t *testing.T) (*fakeInstance, string, Target) {
+// shellInstance returns an instance with a real shell, its home, and its Target.
+func shellInstance(t *testing.T) (*fakeInstance, string, Target) {
 	home := t.TempDir()
 	i := newFakeInstance(t, "i-1")
 	i.exec = realShell(home)
@@ -53,8 +53,8 @@ func uploads(i *fakeInstance) (n int) {
 
 // covers D7
 func TestDeploy(t *testing.T) {
-	t.Run("a runner that is absent is sent, for its owner alone, and nothing is left beside it", func(t *testing.T) {
-		i, home, target := homely(t)
+	t.Run("a missing runner is sent, private to its owner, and no other file is left", func(t *testing.T) {
+		i, home, target := shellInstance(t)
 		connected(t, target)
 		path := filepath.Join(home, ".drover", target.Runner.name())
 		info, err := os.Stat(path)
@@ -65,8 +65,8 @@ func TestDeploy(t *testing.T) {
 			t.Errorf("%v, %v", entries, err)
 		}
 	})
-	t.Run("one that is there is not sent again", func(t *testing.T) {
-		i, _, target := homely(t)
+	t.Run("a runner that is present is not sent again", func(t *testing.T) {
+		i, _, target := shellInstance(t)
 		connected(t, target)
 		connected(t, target)
 		if uploads(i) != 1 {
@@ -74,12 +74,12 @@ func TestDeploy(t *testing.T) {
 		}
 	})
 	for what, spoil := range map[string]func(path string) error{
-		"altered":     func(path string) error { return os.WriteFile(path, []byte(strings.ToUpper(scriptRunner)), 0o700) },
-		"cut short":   func(path string) error { return os.Truncate(path, 10) },
-		"not allowed": func(path string) error { return os.Chmod(path, 0o600) },
+		"altered":        func(path string) error { return os.WriteFile(path, []byte(strings.ToUpper(scriptRunner)), 0o700) },
+		"cut short":      func(path string) error { return os.Truncate(path, 10) },
+		"not executable": func(path string) error { return os.Chmod(path, 0o600) },
 	} {
-		t.Run("one that is "+what+" is replaced before it is asked for anything", func(t *testing.T) {
-			i, home, target := homely(t)
+		t.Run("a runner that is "+what+" is replaced before it is used", func(t *testing.T) {
+			i, home, target := shellInstance(t)
 			connected(t, target)
 			path := filepath.Join(home, ".drover", target.Runner.name())
 			if err := spoil(path); err != nil {
@@ -91,8 +91,8 @@ func TestDeploy(t *testing.T) {
 			}
 		})
 	}
-	t.Run("without sha256sum the contents are compared all the same", func(t *testing.T) {
-		i, home, target := homely(t)
+	t.Run("without sha256sum the contents are still compared", func(t *testing.T) {
+		i, home, target := shellInstance(t)
 		bin := t.TempDir()
 		for _, name := range []string{"cat", "chmod", "mkdir", "mv", "rm"} {
 			if err := os.Symlink("/bin/"+name, filepath.Join(bin, name)); err != nil {
@@ -107,7 +107,7 @@ func TestDeploy(t *testing.T) {
 		connected(t, target)
 		connected(t, target)
 		if uploads(i) != 1 {
-			t.Errorf("%d uploads of what is there", uploads(i))
+			t.Errorf("%d uploads of a runner that is present", uploads(i))
 		}
 		altered := strings.Replace(scriptRunner, "cat", "tac", 1) // of the same size
 		if err := os.WriteFile(filepath.Join(home, ".drover", target.Runner.name()), []byte(altered), 0o700); err != nil {
@@ -118,8 +118,8 @@ func TestDeploy(t *testing.T) {
 			t.Errorf("%d uploads", uploads(i))
 		}
 	})
-	t.Run("several controllers at once do no harm", func(t *testing.T) {
-		_, home, target := homely(t)
+	t.Run("several controllers at once do not interfere", func(t *testing.T) {
+		_, home, target := shellInstance(t)
 		target.RunnerDir = "a folder/it's nested"
 		var all sync.WaitGroup
 		for range 8 {
@@ -136,8 +136,8 @@ func TestDeploy(t *testing.T) {
 			t.Errorf("%v, %v", entries, err)
 		}
 	})
-	t.Run("what does not arrive as it was sent is not put in place", func(t *testing.T) {
-		_, home, target := homely(t)
+	t.Run("a runner that arrives altered is not put in place", func(t *testing.T) {
+		_, home, target := shellInstance(t)
 		target.Runner.Open = func() (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(strings.ToUpper(scriptRunner))), nil
 		}
@@ -147,19 +147,19 @@ func TestDeploy(t *testing.T) {
 		}
 	})
 	for what, content := range map[string]string{"shorter": "x", "longer": scriptRunner + "x"} {
-		t.Run("a runner that is "+what+" than it should be is not sent whole", func(t *testing.T) {
-			_, _, target := homely(t)
+		t.Run("a local copy that is "+what+" than it should be is an error", func(t *testing.T) {
+			_, _, target := shellInstance(t)
 			target.Runner.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }
 			refused(t, target, drover.KindTransient, "wrong size")
 		})
 	}
-	t.Run("a runner that is not at hand says so", func(t *testing.T) {
-		_, _, target := homely(t)
+	t.Run("a runner that cannot be opened is an error", func(t *testing.T) {
+		_, _, target := shellInstance(t)
 		target.Runner.Open = func() (io.ReadCloser, error) { return nil, errors.New("no such file") }
 		refused(t, target, drover.KindTransient, "deploying the runner: no such file")
 	})
-	t.Run("a folder that cannot be made says so", func(t *testing.T) {
-		_, home, target := homely(t)
+	t.Run("a folder that cannot be created is an error", func(t *testing.T) {
+		_, home, target := shellInstance(t)
 		if err := os.WriteFile(filepath.Join(home, ".drover"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -169,20 +169,20 @@ func TestDeploy(t *testing.T) {
 
 // covers D3
 func TestBootProbe(t *testing.T) {
-	t.Run("a failing probe tells its exit code and last lines, with the runner deployed all the same", func(t *testing.T) {
-		i, _, target := homely(t)
+	t.Run("a failing probe's error has its exit code and last lines, and the runner is still deployed", func(t *testing.T) {
+		i, _, target := shellInstance(t)
 		target.BootProbe = "echo; echo one; echo two; echo three; echo four >&2; exit 7"
 		refused(t, target, drover.KindTransient, "boot probe exited with 7: one; two; three four")
 		if uploads(i) != 1 {
 			t.Errorf("%d uploads", uploads(i))
 		}
 	})
-	t.Run("a probe that passes leads on", func(t *testing.T) {
-		_, _, target := homely(t)
+	t.Run("a probe that passes lets Connect continue", func(t *testing.T) {
+		_, _, target := shellInstance(t)
 		target.BootProbe = "cat; test 'a b' = \"a b\""
 		connected(t, target)
 	})
-	t.Run("a probe that is killed is told by its signal", func(t *testing.T) {
+	t.Run("a killed probe's error names the signal", func(t *testing.T) {
 		f := &fakeRunner{}
 		i, target := fake(t, nil)
 		i.exec = func(command string, ch ssh.Channel) int {
@@ -251,7 +251,7 @@ type critic struct {
 
 func (c critic) Exited(m wire.Exited) {
 	if m.ID == (drover.AttemptID{}) {
-		c.t.Error("an attempt without a name has ended")
+		c.t.Error("an attempt without an id has ended")
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func same(a, b FleetKey) bool { return a.secret.Reveal() == b.secret.Reveal() }
 
 func TestFleetKeyFile(t *testing.T) {
-	t.Run("a key that is not there is made for its owner alone, and found again", func(t *testing.T) {
+	t.Run("a missing key is created, private to its owner, and found again", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "fleet.key")
 		made, err := LoadOrCreateFleetKey(path)
 		if err != nil {
@@ -28,7 +28,7 @@ func TestFleetKeyFile(t *testing.T) {
 			t.Errorf("another key, %v", err)
 		}
 	})
-	t.Run("many at once get one key and leave nothing else", func(t *testing.T) {
+	t.Run("concurrent callers get one key and leave no other file", func(t *testing.T) {
 		folder := t.TempDir()
 		keys := make([]FleetKey, 20)
 		var all sync.WaitGroup
@@ -68,7 +68,7 @@ func TestFleetKeyFile(t *testing.T) {
 		}
 	})
 	for _, size := range []int{0, fleetKeySize - 1, fleetKeySize + 1} {
-		t.Run("a file of another size is no key", func(t *testing.T) {
+		t.Run("a file of the wrong size is refused", func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "key")
 			if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
 				t.Fatal(err)
@@ -87,7 +87,7 @@ func TestDerivedKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("the private host key is that of the public one and its fingerprint", func(t *testing.T) {
+	t.Run("the private host key matches the public key and the fingerprint", func(t *testing.T) {
 		signer, err := ssh.ParsePrivateKey([]byte(host.Private.Reveal()))
 		if err != nil {
 			t.Fatal(err)
@@ -104,17 +104,17 @@ func TestDerivedKeys(t *testing.T) {
 			t.Error(err1, err2)
 		}
 	})
-	t.Run("the login key is no host key and no other fleet's", func(t *testing.T) {
+	t.Run("the login key is neither a host key nor another fleet's", func(t *testing.T) {
 		login := string(key.LoginKey().PublicKey().Marshal())
 		unnamed, err := key.HostKey("")
 		if err != nil || login == string(unnamed.Public) {
-			t.Error("a host key", err)
+			t.Error("it is a host key", err)
 		}
 		if login == string(FleetKey{drover.NewSecret("another")}.LoginKey().PublicKey().Marshal()) {
-			t.Error("another fleet's")
+			t.Error("it is another fleet's")
 		}
 	})
-	t.Run("the authorized line is the login key's", func(t *testing.T) {
+	t.Run("the authorized_keys line has the login key", func(t *testing.T) {
 		public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key.AuthorizedKey()))
 		if err != nil || string(public.Marshal()) != string(key.LoginKey().PublicKey().Marshal()) {
 			t.Error(err)
@@ -143,7 +143,7 @@ func TestAttemptTokens(t *testing.T) {
 		"a longer proof":            token + "A",
 		"the proof of lost records": key.AttemptToken("other", id).Reveal(),
 		"another fleet's proof":     FleetKey{drover.NewSecret("another")}.AttemptToken("store", id).Reveal(),
-		"a name that is no attempt": "x" + tokenMark + proof,
+		"an invalid attempt id":     "x" + tokenMark + proof,
 	} {
 		t.Run(what+" is refused", func(t *testing.T) {
 			if _, err := key.VerifyAttemptToken("store", forged); drover.KindOf(err) != drover.KindAuthentication {
@@ -158,24 +158,24 @@ func TestAttemptProofs(t *testing.T) {
 	id := drover.AttemptID{Job: drover.JobID{Number: 17, Index: 3}, Number: 2}
 	proof := key.AttemptProof("store", "lab-store-1", id)
 	if by := key.AttemptProvedBy(proof, "lab-store-1", id); by != "store" {
-		t.Errorf("it was given by %q", by)
+		t.Errorf("the proof is from records %q", by)
 	}
 	if by := key.AttemptProvedBy(key.AttemptProof("lost", "lab-store-1", id), "lab-store-1", id); by != "lost" {
-		t.Errorf("that of lost records was given by %q", by)
+		t.Errorf("the proof of lost records is from records %q", by)
 	}
 	later := id
 	later.Number++
 	for what, by := range map[string]string{
-		"nothing":                      key.AttemptProvedBy("", "lab-store-1", id),
-		"a proof on another instance":  key.AttemptProvedBy(proof, "lab-store-2", id),
-		"a proof of another attempt":   key.AttemptProvedBy(proof, "lab-store-1", later),
-		"a proof by another store":     key.AttemptProvedBy("other"+strings.TrimPrefix(proof, "store"), "lab-store-1", id),
-		"a proof with an end cut off":  key.AttemptProvedBy(proof[:len(proof)-1], "lab-store-1", id),
-		"a proof of another fleet":     FleetKey{drover.NewSecret("another")}.AttemptProvedBy(proof, "lab-store-1", id),
-		"a token, which jobs are told": key.AttemptProvedBy(key.AttemptToken("store", id).Reveal(), "lab-store-1", id),
+		"nothing":                     key.AttemptProvedBy("", "lab-store-1", id),
+		"a proof on another instance": key.AttemptProvedBy(proof, "lab-store-2", id),
+		"a proof of another attempt":  key.AttemptProvedBy(proof, "lab-store-1", later),
+		"a proof by another store":    key.AttemptProvedBy("other"+strings.TrimPrefix(proof, "store"), "lab-store-1", id),
+		"a proof cut short":           key.AttemptProvedBy(proof[:len(proof)-1], "lab-store-1", id),
+		"a proof of another fleet":    FleetKey{drover.NewSecret("another")}.AttemptProvedBy(proof, "lab-store-1", id),
+		"a token, which jobs know":    key.AttemptProvedBy(key.AttemptToken("store", id).Reveal(), "lab-store-1", id),
 	} {
 		if by != "" {
-			t.Errorf("%s is believed to be given by %q", what, by)
+			t.Errorf("%s is accepted as a proof from records %q", what, by)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func FuzzAttemptToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) {
 		got, err := key.VerifyAttemptToken("store", token)
 		if err == nil && key.AttemptToken("store", got).Reveal() != token {
-			t.Errorf("%q is taken for a token of attempt %v", token, got)
+			t.Errorf("%q is accepted as a token of attempt %v", token, got)
 		}
 		if err != nil && drover.KindOf(err) != drover.KindAuthentication {
 			t.Errorf("%q: %v", token, err)

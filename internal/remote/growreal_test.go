@@ -52,8 +52,8 @@ chroot root df -Pk / | sed -n '2s/^[^ ]* *\([0-9]*\).*/has \1/p'
 // resources is the mask of the capability that Linux requires to grow ext4: CAP_SYS_RESOURCE, number 24.
 const resources = 1 << 24
 
-// may reports whether this process has a capability.
-func may(t *testing.T, capability uint64) bool {
+// hasCapability reports whether this process has a capability.
+func hasCapability(t *testing.T, capability uint64) bool {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -82,18 +82,18 @@ func TestGrowScriptWithRealTools(t *testing.T) {
 		{"xfs", "", []string{"xfs_growfs"}},
 		{"btrfs", "parted", []string{"growpart", "btrfs"}},
 	} {
-		name := fmt.Sprintf("a root of %s grows, on a disk with partitions", tt.kind)
+		name := fmt.Sprintf("grows a root of %s on a disk with partitions", tt.kind)
 		if tt.parted == "" {
-			name = fmt.Sprintf("a root of %s grows, on a disk without", tt.kind)
+			name = fmt.Sprintf("grows a root of %s on a disk without partitions", tt.kind)
 		}
 		t.Run(name, func(t *testing.T) {
 			for _, tool := range append(tt.needs, "unshare", "losetup", "sfdisk", "partx", "findmnt", "lsblk", "mkfs."+tt.kind) {
 				if _, err := exec.LookPath(tool); err != nil {
-					t.Skipf("there is no %s: Debian's packages cloud-guest-utils, fdisk, util-linux, e2fsprogs, xfsprogs and btrfs-progs have it all", tool)
+					t.Skipf("there is no %s: Debian's packages cloud-guest-utils, fdisk, util-linux, e2fsprogs, xfsprogs and btrfs-progs have the tools", tool)
 				}
 			}
-			if tt.kind == "ext4" && !may(t, resources) {
-				t.Skip("Linux grows ext4 only for who has CAP_SYS_RESOURCE")
+			if tt.kind == "ext4" && !hasCapability(t, resources) {
+				t.Skip("Linux grows ext4 only for a process with CAP_SYS_RESOURCE")
 			}
 			const wants = 2 << 20 / 10 * 9 // KiB
 			cmd := exec.Command("unshare", "-m", "/bin/sh", "-c", rootOnALoop, "loop", tt.kind, tt.parted, shell(growScript, fmt.Sprint(wants), "3"))

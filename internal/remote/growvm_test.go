@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// bootTime is how long a machine may take for one step: it is emulated, on a busy host.
+// bootTime is how long a VM may take for one step: it is emulated, on a busy host.
 const bootTime = 5 * time.Minute
 
-// emulated is a virtual machine of testdata/grow-vm.sh.
+// emulated is a VM made by testdata/grow-vm.sh.
 type emulated struct {
 	t       *testing.T
 	console string
@@ -45,8 +45,8 @@ func emulate(t *testing.T, folder string, disk ...string) *emulated {
 	return m
 }
 
-// says waits until the text is on the machine's console, and returns all of the console's output.
-func (m *emulated) says(what string) string {
+// await waits until the text is on the VM's console, and returns all of the console's output.
+func (m *emulated) await(what string) string {
 	m.t.Helper()
 	for end := time.Now().Add(bootTime); ; time.Sleep(100 * time.Millisecond) {
 		said, _ := os.ReadFile(m.console)
@@ -54,14 +54,14 @@ func (m *emulated) says(what string) string {
 			return string(said)
 		}
 		if time.Now().After(end) {
-			m.t.Fatalf("it has not said %q: %s", what, said)
+			m.t.Fatalf("no %q on the console: %s", what, said)
 		}
 	}
 }
 
-// TestGrowScriptOnAMachine grows the ext4 root of a running machine after its disk has been enlarged, as a cloud does.
+// TestGrowScriptOnAVM grows the ext4 root of a running VM after its disk has been enlarged, as a cloud does.
 // covers K14
-func TestGrowScriptOnAMachine(t *testing.T) {
+func TestGrowScriptOnAVM(t *testing.T) {
 	folder, err := filepath.Abs("../../bin/grow-vm")
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +71,8 @@ func TestGrowScriptOnAMachine(t *testing.T) {
 		name string
 		disk []string
 	}{
-		{"a disk by virtio, as those of OpenStack", []string{"-device", "virtio-blk-pci,drive=disk"}},
-		{"a SCSI disk, as those of GCE", []string{"-device", "virtio-scsi-pci", "-device", "scsi-hd,drive=disk"}},
+		{"a virtio disk, as on OpenStack", []string{"-device", "virtio-blk-pci,drive=disk"}},
+		{"a SCSI disk, as on GCE", []string{"-device", "virtio-scsi-pci", "-device", "scsi-hd,drive=disk"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, err := exec.Command("testdata/grow-vm.sh", folder, shell(growScript, fmt.Sprint(wants), "15")).CombinedOutput()
@@ -80,9 +80,9 @@ func TestGrowScriptOnAMachine(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			m := emulate(t, folder, tt.disk...)
-			m.says("READY")
+			m.await("READY")
 			fmt.Fprintln(m.monitor, "block_resize disk 2G")
-			said := m.says(" KiB")
+			said := m.await(" KiB")
 			_, rest, _ := strings.Cut(said, "\nhas ")
 			var has int
 			if fmt.Sscan(rest, &has); has < wants || !strings.Contains(said, "ended with 0") {

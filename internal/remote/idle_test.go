@@ -93,7 +93,7 @@ func footprint() (goroutines int, bytes uint64) {
 	return runtime.NumGoroutine(), m.HeapInuse + m.StackInuse
 }
 
-// A controller holds thousands of idle instances.
+// A controller is connected to thousands of idle instances.
 // covers F4
 func TestAnIdleConnectionCostsLittle(t *testing.T) {
 	const conns, maxGoroutines, maxBytes = 100, 8, 256 << 10

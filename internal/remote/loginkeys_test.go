@@ -36,11 +36,11 @@ func TestLoginKeys(t *testing.T) {
 	}
 	good := file("good", pem.EncodeToMemory(plain), 0o600)
 	for _, c := range []struct{ name, path, want string }{
-		{"a key without a passphrase is taken", good, ""},
+		{"a key without a passphrase is accepted", good, ""},
 		{"a key that others may read is refused", file("open", pem.EncodeToMemory(plain), 0o644), "can be read by others"},
 		{"a key with a passphrase is refused", file("locked", pem.EncodeToMemory(locked), 0o600), "has a passphrase"},
-		{"what is no key is refused", file("text", []byte("hello"), 0o600), "is not a private key"},
-		{"a file that is not there is refused", filepath.Join(folder, "none"), "no such file"},
+		{"a file without a key is refused", file("text", []byte("hello"), 0o600), "is not a private key"},
+		{"a missing file is refused", filepath.Join(folder, "none"), "no such file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			keys, err := LoadLoginKeys([]string{good, c.path})

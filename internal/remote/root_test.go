@@ -11,7 +11,7 @@ import (
 
 // sudoer returns an instance whose login user is not root, with the test's own sudo.
 func sudoer(t *testing.T, sudo string) (target Target, used func() int) {
-	i, home, target := homely(t)
+	i, home, target := shellInstance(t)
 	bin := t.TempDir()
 	for name, script := range map[string]string{
 		"id":   "[ -n \"$BY_SUDO\" ] && echo 0 || echo 1000",
@@ -31,10 +31,10 @@ func sudoer(t *testing.T, sudo string) (target Target, used func() int) {
 	}
 }
 
-// TestWhoseTheRunnerIs checks that the runner runs as root if attempts are isolated.
-func TestWhoseTheRunnerIs(t *testing.T) {
+// TestTheRunnersUser checks that the runner runs as root if attempts are isolated.
+func TestTheRunnersUser(t *testing.T) {
 	const works = `BY_SUDO=1 exec "$@"`
-	t.Run("where attempts are kept apart, sudo makes it root's", func(t *testing.T) {
+	t.Run("if attempts are isolated, sudo runs it as root", func(t *testing.T) {
 		target, used := sudoer(t, works)
 		target.Apart = true
 		connected(t, target)
@@ -42,14 +42,14 @@ func TestWhoseTheRunnerIs(t *testing.T) {
 			t.Errorf("sudo was used %d times", used())
 		}
 	})
-	t.Run("elsewhere nobody asks for that", func(t *testing.T) {
+	t.Run("otherwise sudo is not used", func(t *testing.T) {
 		target, used := sudoer(t, works)
 		connected(t, target)
 		if used() != 0 {
 			t.Errorf("sudo was used %d times", used())
 		}
 	})
-	t.Run("where sudo wants a password, that is said", func(t *testing.T) {
+	t.Run("if sudo wants a password, the error says so", func(t *testing.T) {
 		target, _ := sudoer(t, "echo 'sudo: a password is required' >&2; exit 1")
 		target.Apart = true
 		if _, err := Connect(testContext(t), target); err == nil || !strings.Contains(err.Error(), "a password is required") {

@@ -52,7 +52,7 @@ func TestRun(t *testing.T) {
 			}
 		})
 	})
-	t.Run("one that falls silent is asked once more and then left", func(t *testing.T) {
+	t.Run("an instance that falls silent is pinged once more and then given up", func(t *testing.T) {
 		var pings atomic.Int64
 		f := &fakeRunner{ping: func(wire.Ping) *wire.Ping {
 			pings.Add(1)
@@ -65,11 +65,11 @@ func TestRun(t *testing.T) {
 				t.Error(err)
 			}
 			if took := time.Since(began); took != 16*time.Second || pings.Load() != 2 {
-				t.Errorf("%d pings, left after %v", pings.Load(), took)
+				t.Errorf("%d pings, given up after %v", pings.Load(), took)
 			}
 		})
 	})
-	t.Run("one that answers the second ping is kept", func(t *testing.T) {
+	t.Run("an instance that answers the second ping is kept", func(t *testing.T) {
 		var pings atomic.Int64
 		f := &fakeRunner{ping: func(p wire.Ping) *wire.Ping {
 			if pings.Add(1) == 1 {
@@ -84,7 +84,7 @@ func TestRun(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a stream that ends is told by how the runner ended", func(t *testing.T) {
+	t.Run("an ended stream's error says how the runner ended", func(t *testing.T) {
 		f := &fakeRunner{}
 		synctest.Test(t, func(t *testing.T) {
 			i, target := fake(t, f)
@@ -105,7 +105,7 @@ func TestRun(t *testing.T) {
 			}
 		})
 	})
-	t.Run("it ends with its context", func(t *testing.T) {
+	t.Run("it ends with its connection or its context", func(t *testing.T) {
 		inBubble(t, &fakeRunner{}, func(t *testing.T, c *Conn, ended <-chan error) {
 			c.Close()
 			if err := <-ended; !errors.Is(err, net.ErrClosed) {
@@ -171,16 +171,16 @@ func TestAHalfOpenConnection(t *testing.T) {
 			t.Error(err)
 		}
 		if took := time.Since(began); took != 13*time.Second {
-			t.Errorf("after %v", took)
+			t.Errorf("it ended after %v", took)
 		}
 		if err := c.Forget(attempt(1), ""); drover.KindOf(err) != drover.KindTransient {
-			t.Errorf("then %v", err)
+			t.Errorf("afterwards Forget returns %v", err)
 		}
 	})
 }
 
-func TestSilenceThatIsOurs(t *testing.T) {
-	t.Run("a timer that was much too late says nothing about the instance", func(t *testing.T) {
+func TestOurOwnSilence(t *testing.T) {
+	t.Run("a timer that fires much too late proves nothing about the instance", func(t *testing.T) {
 		for _, c := range []struct {
 			asked, took time.Duration
 			late        bool
@@ -196,7 +196,7 @@ func TestSilenceThatIsOurs(t *testing.T) {
 			}
 		}
 	})
-	t.Run("nor does a handler that holds up the stream", func(t *testing.T) {
+	t.Run("nor does silence while our handler holds up the stream", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &fakeRunner{}
 			_, target := fake(t, f)

@@ -17,7 +17,7 @@ fi
 	want := "<" + args[0] + "><" + args[1] + `><a\b><it's>`
 	command := shell(script, args...)
 	if strings.ContainsAny(command, "\n!") || strings.Count(command, "'") != 4 || strings.Contains(command, `\'`) {
-		t.Errorf("not every shell leaves this alone: %s", command)
+		t.Errorf("some shells would change this: %s", command)
 	}
 	for _, login := range []string{"sh", "bash", "zsh", "fish", "tcsh"} {
 		t.Run("under "+login, func(t *testing.T) {

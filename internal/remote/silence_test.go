@@ -31,14 +31,14 @@ func TestSilence(t *testing.T) {
 		return err == nil
 	})
 	if silence > time.Minute {
-		t.Errorf("it was silent for %v", silence)
+		t.Errorf("the silence is %v", silence)
 	}
 	if err := c.Stop(attempt(1), 0); err != nil {
-		t.Errorf("the connection did not outlive the question: %v", err)
+		t.Errorf("the other connection broke: %v", err)
 	}
 	target.VerifyHostKey = func(context.Context, ssh.PublicKey, []byte) error { return drover.Errorf(drover.KindHostKey, "no") }
 	if _, err := Silence(ctx, target); drover.KindOf(err) != drover.KindHostKey {
-		t.Errorf("of another instance: %v", err)
+		t.Errorf("for another instance: %v", err)
 	}
 }
 

@@ -78,7 +78,7 @@ func startOf(job int64, hashes ...string) wire.Start {
 }
 
 func TestStart(t *testing.T) {
-	t.Run("what the runner lacks is sent first", func(t *testing.T) {
+	t.Run("missing blobs are sent first", func(t *testing.T) {
 		b := newBlobs()
 		inBubble(t, &fakeRunner{message: b.starting, bulk: b.bulk}, func(t *testing.T, c *Conn, _ <-chan error) {
 			if err := c.Start(t.Context(), startOf(1, "a", "b", "c", "d", "e", "f", "g"), contents); err != nil {
@@ -90,7 +90,7 @@ func TestStart(t *testing.T) {
 			}
 		})
 	})
-	t.Run("what a runner asks for again and again is sent once", func(t *testing.T) {
+	t.Run("a blob that the runner asks for repeatedly is sent once", func(t *testing.T) {
 		b := newBlobs()
 		inBubble(t, &fakeRunner{message: b.starting, bulk: b.bulk}, func(t *testing.T, c *Conn, _ <-chan error) {
 			if err := c.Start(t.Context(), startOf(1, "a", "b", "a", "a", "a", "a", "a"), contents); err != nil {
@@ -101,7 +101,7 @@ func TestStart(t *testing.T) {
 			}
 		})
 	})
-	t.Run("attempts that need the same content have it sent once", func(t *testing.T) {
+	t.Run("a blob that several attempts need is sent once", func(t *testing.T) {
 		b := newBlobs()
 		f := &fakeRunner{message: b.starting, bulk: b.bulk}
 		synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestStart(t *testing.T) {
 			c.Close()
 		})
 	})
-	t.Run("whoever waits for another's upload takes over when that one is cancelled", func(t *testing.T) {
+	t.Run("a Start that waits for another's upload takes over when that one is cancelled", func(t *testing.T) {
 		b := newBlobs()
 		f := &fakeRunner{message: b.starting, bulk: b.bulk}
 		synctest.Test(t, func(t *testing.T) {
@@ -167,17 +167,17 @@ func TestStart(t *testing.T) {
 			func(id drover.AttemptID) wire.Message {
 				return wire.Message{Refused: &wire.Refused{ID: id, Text: "attempt 2 has begun"}}
 			}, contents, drover.KindInvalid, "attempt 2 has begun"},
-		"a runner is given nothing but the attempt's inputs": {
+		"a runner gets only the attempt's inputs": {
 			func(id drover.AttemptID) wire.Message {
 				return wire.Message{Missing: &wire.Missing{ID: id, Hashes: []string{"another's"}}}
 			}, nil, drover.KindTransient, "not an input"},
-		"an input that cannot be opened says so": {
+		"an input that cannot be opened is an error": {
 			func(id drover.AttemptID) wire.Message {
 				return wire.Message{Missing: &wire.Missing{ID: id, Hashes: []string{"a"}}}
 			}, func(string) (io.ReadCloser, int64, error) {
 				return nil, 0, drover.Errorf(drover.KindNotFound, "it is gone")
 			}, drover.KindNotFound, "it is gone"},
-		"no answer leaves it open": {
+		"without an answer the outcome is unknown": {
 			func(drover.AttemptID) wire.Message { return wire.Message{} }, contents, drover.KindTransient, "waiting for the runner"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestStart(t *testing.T) {
 			})
 		})
 	}
-	t.Run("inputs that never stay are not sent for ever", func(t *testing.T) {
+	t.Run("inputs that keep vanishing are not sent forever", func(t *testing.T) {
 		b := newBlobs()
 		f := &fakeRunner{bulk: b.bulk, message: func(m wire.Message, to *wire.Conn) {
 			to.Write(wire.Message{Missing: &wire.Missing{ID: m.Start.ID, Hashes: []string{"a"}}})
@@ -210,7 +210,7 @@ func TestStart(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a runner that does not take an input makes it transient", func(t *testing.T) {
+	t.Run("a runner that rejects an input causes a transient error", func(t *testing.T) {
 		b := newBlobs()
 		f := &fakeRunner{message: b.starting, bulk: func(_ wire.Request, lines *wire.Conn, _ io.Writer) bool {
 			lines.Write(wire.Reply{Error: "no space left on device"})
@@ -223,7 +223,7 @@ func TestStart(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a connection that breaks leaves it open", func(t *testing.T) {
+	t.Run("after the connection breaks the outcome is unknown", func(t *testing.T) {
 		inBubble(t, &fakeRunner{}, func(t *testing.T, c *Conn, _ <-chan error) {
 			time.AfterFunc(time.Second, func() { c.close(drover.Errorf(drover.KindUnreachable, "pulled")) })
 			err := c.Start(t.Context(), startOf(1), contents)
@@ -232,7 +232,7 @@ func TestStart(t *testing.T) {
 			}
 		})
 	})
-	t.Run("one attempt is not started twice at a time", func(t *testing.T) {
+	t.Run("an attempt cannot be started twice at once", func(t *testing.T) {
 		inBubble(t, &fakeRunner{}, func(t *testing.T, c *Conn, _ <-chan error) {
 			ctx, cancel := context.WithCancel(t.Context())
 			first := make(chan error, 1)

@@ -12,7 +12,7 @@ import (
 	"drover/internal/wire"
 )
 
-func TestWhatARunnerTells(t *testing.T) {
+func TestWhatARunnerReports(t *testing.T) {
 	connect := func(t *testing.T, f *fakeRunner) (*Conn, events) {
 		_, target := fake(t, f)
 		c, err := Connect(testContext(t), target)
@@ -26,7 +26,7 @@ func TestWhatARunnerTells(t *testing.T) {
 	}
 	deadline := drover.Time(1_000_000_007)
 
-	t.Run("a notice and an ailment come with the hello, safe to show", func(t *testing.T) {
+	t.Run("the Hello's notice and ailment are safe to show", func(t *testing.T) {
 		c, _ := connect(t, &fakeRunner{hello: func(h wire.Hello) *wire.Hello {
 			h.Notice = &wire.Notice{Notice: drover.Notice{Cause: "spot\x1b[2J", Deadline: deadline}}
 			h.Ailing = &wire.Ailing{Text: "no\ndisk"}
@@ -36,13 +36,13 @@ func TestWhatARunnerTells(t *testing.T) {
 			t.Errorf("ailing %q, notice (-want +got)\n%s", c.Ailing(), diff)
 		}
 	})
-	t.Run("without them there are none", func(t *testing.T) {
+	t.Run("a Hello without them has neither", func(t *testing.T) {
 		c, _ := connect(t, &fakeRunner{})
 		if c.Notice() != nil || c.Ailing() != "" {
 			t.Errorf("%v, %q", c.Notice(), c.Ailing())
 		}
 	})
-	t.Run("they come as they happen", func(t *testing.T) {
+	t.Run("they are also passed on as they happen", func(t *testing.T) {
 		f := &fakeRunner{}
 		_, told := connect(t, f)
 		for _, m := range []wire.Message{
@@ -61,7 +61,7 @@ func TestWhatARunnerTells(t *testing.T) {
 			t.Errorf("%q, then %q", first, second)
 		}
 	})
-	t.Run("how attempts ended is safe to show, and bounded, in the hello and afterwards", func(t *testing.T) {
+	t.Run("exits are bounded and safe to show, in the Hello and afterwards", func(t *testing.T) {
 		foul := drover.Exit{Code: 1, Signal: "kill\x1b[2J", Cause: "lost\n", Text: "no\x1b]0;\a" + strings.Repeat("x", 5000), Stdout: strings.Repeat("o", 9000)}
 		clean := drover.Exit{Code: 1, Signal: "kill [2J", Cause: "lost", Text: "no ]0;" + " " + strings.Repeat("x", 1017), Stdout: strings.Repeat("o", drover.TailBytes)}
 		f := &fakeRunner{hello: func(h wire.Hello) *wire.Hello {
@@ -70,7 +70,7 @@ func TestWhatARunnerTells(t *testing.T) {
 		}}
 		c, told := connect(t, f)
 		if diff := cmp.Diff([]wire.Attempt{{ID: attempt(1), Exit: &clean}, {ID: attempt(2)}}, c.Hello().Attempts); diff != "" {
-			t.Errorf("in the hello (-want +got)\n%s", diff)
+			t.Errorf("in the Hello (-want +got)\n%s", diff)
 		}
 		if err := f.control().Write(wire.Message{Exited: &wire.Exited{ID: attempt(2), Exit: foul}}); err != nil {
 			t.Fatal(err)
@@ -79,11 +79,11 @@ func TestWhatARunnerTells(t *testing.T) {
 			t.Errorf("afterwards (-want +got)\n%s", diff)
 		}
 	})
-	t.Run("figures that cannot be true are cut to what can", func(t *testing.T) {
+	t.Run("impossible figures are cut to plausible ones", func(t *testing.T) {
 		const day = 24 * time.Hour
 		for name, c := range map[string]struct{ says, want drover.Exit }{
-			"a sound one":  {drover.Exit{Started: 1, Ended: 1 + drover.Time(day), CPU: 8 * day, MaxRSS: drover.GiB}, drover.Exit{Started: 1, Ended: 1 + drover.Time(day), CPU: 8 * day, MaxRSS: drover.GiB}},
-			"less than 0":  {drover.Exit{Started: -5, Ended: -7, CPU: -1, MaxRSS: -1, StdoutLen: -1, StderrLen: -1}, drover.Exit{}},
+			"plausible":    {drover.Exit{Started: 1, Ended: 1 + drover.Time(day), CPU: 8 * day, MaxRSS: drover.GiB}, drover.Exit{Started: 1, Ended: 1 + drover.Time(day), CPU: 8 * day, MaxRSS: drover.GiB}},
+			"negative":     {drover.Exit{Started: -5, Ended: -7, CPU: -1, MaxRSS: -1, StdoutLen: -1, StderrLen: -1}, drover.Exit{}},
 			"too much":     {drover.Exit{Ended: math.MaxInt64, CPU: math.MaxInt64, MaxRSS: math.MaxInt64}, drover.Exit{Ended: math.MaxInt64, CPU: mostCPU, MaxRSS: mostMemory}},
 			"in no time":   {drover.Exit{Started: 5, Ended: 5, CPU: time.Hour}, drover.Exit{Started: 5, Ended: 5}},
 			"on many CPUs": {drover.Exit{Started: 5, Ended: 6, CPU: time.Hour}, drover.Exit{Started: 5, Ended: 6, CPU: mostCPUs}},

@@ -114,7 +114,7 @@ func TestLogs(t *testing.T) {
 			}
 		})
 	})
-	t.Run("it is closed after a while unused", func(t *testing.T) {
+	t.Run("a channel is closed after a while unused", func(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, i *fakeInstance) {
 			fetch(t, c, "stdout", 0, -1)
 			b := c.transfers.pop()
@@ -135,7 +135,7 @@ func TestLogs(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a part of a log is no more than that", func(t *testing.T) {
+	t.Run("only the requested part of a log is returned", func(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
 			if got := fetch(t, c, "stdout", 2, 3); got != "234" {
 				t.Errorf("%q", got)
@@ -148,7 +148,7 @@ func TestLogs(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a log that is not there is not found", func(t *testing.T) {
+	t.Run("a missing log is not found", func(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
 			_, err := c.FetchLog(t.Context(), attempt(1), "x", 0, -1)
 			if drover.KindOf(err) != drover.KindNotFound {
@@ -156,7 +156,7 @@ func TestLogs(t *testing.T) {
 			}
 		})
 	})
-	t.Run("one that ends early or gets stuck is an error", func(t *testing.T) {
+	t.Run("a log that ends early or gets stuck is an error", func(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
 			for stream, want := range map[string]string{"broken": "the bulk channel ended", "stuck": "no progress for 1m0s"} {
 				r, err := c.FetchLog(t.Context(), attempt(1), stream, 0, -1)
@@ -174,7 +174,7 @@ func TestLogs(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a context that ends frees whoever waits for a hanging runner", func(t *testing.T) {
+	t.Run("a context that ends stops the wait for a hanging runner", func(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -183,11 +183,11 @@ func TestLogs(t *testing.T) {
 				t.Error(err)
 			}
 			if got := fetch(t, c, "stdout", 0, -1); got != "0123456789" {
-				t.Errorf("then %q", got)
+				t.Errorf("afterwards %q", got)
 			}
 		})
 	})
-	t.Run("no more channels are open at once than a pool has", func(t *testing.T) {
+	t.Run("a pool never opens more channels than its size", func(t *testing.T) {
 		withLibrary(t, func(t *testing.T, c *Conn, i *fakeInstance) {
 			var all sync.WaitGroup
 			for range 20 {
@@ -216,14 +216,14 @@ func TestOutputs(t *testing.T) {
 			t.Errorf("%q, %+v, %v", got, absent, err)
 		}
 		if _, err := c.Outputs(t.Context(), attempt(2), read(&got)); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "incomplete: the runner says: disk error") {
-			t.Errorf("outputs that are not whole: %v", err)
+			t.Errorf("incomplete outputs: %v", err)
 		}
 		full := fmt.Errorf("our disk is full")
 		if _, err := c.Outputs(t.Context(), attempt(1), func(io.Reader) error { return full }); err != full {
 			t.Errorf("a taker's own error: %v", err)
 		}
 		if _, err := c.Outputs(t.Context(), attempt(1), func(io.Reader) error { return nil }); err != nil {
-			t.Errorf("a taker that does not read on: %v", err)
+			t.Errorf("a taker that does not read to the end: %v", err)
 		}
 	})
 }
@@ -253,7 +253,7 @@ func TestOpenAPI(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatCannotBeTakenUpIsGivenUp(t *testing.T) {
+func TestOpenAPIGivesUpWithoutAFreeChannel(t *testing.T) {
 	withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
 		for n := range maxAPIs {
 			if _, err := c.OpenAPI(int64(n)); err != nil {

@@ -77,7 +77,7 @@ func realInstance(t testing.TB) Target {
 func endDaemon(t testing.TB, folder string) {
 	text, err := os.ReadFile(filepath.Join(folder, "daemon.log"))
 	if err != nil {
-		return // it never began
+		return // it never started
 	}
 	found := regexp.MustCompile(`daemon (\d+) `).FindSubmatch(text)
 	if found == nil {
@@ -101,7 +101,7 @@ func waitUntil(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestARealRunner(t *testing.T) {
 	}
 	defer again.Close()
 	if has := again.Hello().Attempts; len(has) != 1 || has[0].ID != s.ID || has[0].Exit == nil || has[0].Exit.Code != 3 {
-		t.Errorf("the next controller hears of %+v", has)
+		t.Errorf("the next controller gets %+v", has)
 	}
 	if err := again.Forget(s.ID, ""); err != nil {
 		t.Error(err)
@@ -186,7 +186,7 @@ func TestARealRunner(t *testing.T) {
 
 // An instance may fail its boot probe while jobs run on it, when the controller that started them restarts.
 // covers D4 L23
-func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
+func TestARealRunnerWithAFailingBootProbe(t *testing.T) {
 	target := realInstance(t)
 	ctx := testContext(t)
 	serve := func(t *testing.T, target Target) (*Conn, events) {
@@ -208,13 +208,13 @@ func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
 		hung   = "boot probe: no answer within 100ms"
 	)
 
-	t.Run("it is refused before anything runs there", func(t *testing.T) {
+	t.Run("an instance without attempts is refused", func(t *testing.T) {
 		refused(t, failing, drover.KindTransient, failed)
 		refused(t, hanging, drover.KindTransient, hung)
 	})
 	first, _ := serve(t, target)
 	if said := first.ProbeFailed(); said != "" {
-		t.Errorf("a probe that passes fails: %s", said)
+		t.Errorf("a probe that passed is reported as failed: %s", said)
 	}
 	s := wire.Start{ID: attempt(1), Command: []string{"sleep", "60"}, Grace: time.Second}
 	if err := first.Start(ctx, s, nil); err != nil {
@@ -222,7 +222,7 @@ func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
 	}
 	first.Close()
 
-	t.Run("what runs there is heard of, be it that the probe fails or hangs", func(t *testing.T) {
+	t.Run("an instance with an attempt is accepted, whether the probe fails or hangs", func(t *testing.T) {
 		for _, c := range []struct {
 			target Target
 			says   string
@@ -236,7 +236,7 @@ func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
 			}
 		}
 	})
-	t.Run("its end is heard of until it is forgotten, and then it is refused again", func(t *testing.T) {
+	t.Run("an ended attempt is reported until it is forgotten, and then the instance is refused again", func(t *testing.T) {
 		conn, e := serve(t, failing)
 		if err := conn.Stop(s.ID, time.Second); err != nil {
 			t.Fatal(err)
@@ -246,7 +246,7 @@ func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
 		}
 		conn, _ = serve(t, failing)
 		if has := conn.Hello().Attempts; len(has) != 1 || has[0].Exit == nil {
-			t.Errorf("attempts %+v, want the end of one", has)
+			t.Errorf("attempts %+v, want one that has ended", has)
 		}
 		if err := conn.Forget(s.ID, ""); err != nil {
 			t.Fatal(err)

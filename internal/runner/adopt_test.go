@@ -8,7 +8,7 @@ import (
 )
 
 func TestAdoptUnreadable(t *testing.T) {
-	t.Run("an attempt that cannot be read now is not thrown away, since it may run", func(t *testing.T) {
+	t.Run("an attempt whose journal cannot be read is kept, since it may be running", func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		bin, err := newTrash()
 		if err != nil {
@@ -25,7 +25,7 @@ func TestAdoptUnreadable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := d.adopt(); err == nil {
-			t.Error("adopted")
+			t.Error("an unreadable attempt was adopted")
 		}
 		if _, err := os.Stat(journal); err != nil {
 			t.Error(err)

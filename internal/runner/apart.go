@@ -65,7 +65,7 @@ func (d *daemon) keepsApart() error {
 	return errors.Join(deadman.Find().Keep(), d.tryApart())
 }
 
-// tryApart tests whether an attempt's namespaces can be made here. After the first success it tests no more.
+// tryApart tests whether an attempt's namespaces can be made here. After the first success it does not test again.
 func (d *daemon) tryApart() error {
 	d.apart.Lock()
 	defer d.apart.Unlock()
@@ -99,7 +99,7 @@ func (d *daemon) tryApart() error {
 	return nil
 }
 
-// takeUIDLocked returns a user id that no attempt here has; an id comes round again only after all others. The ids in
+// takeUIDLocked returns a user id that no attempt here has; an id is reused only after all others. The ids in
 // use are in the attempts' journals. The file holds only the last one taken.
 func (d *daemon) takeUIDLocked() (int, error) {
 	const name = "uid"

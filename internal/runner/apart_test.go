@@ -38,19 +38,19 @@ func apart(id drover.AttemptID, script string) start {
 // TestApart needs root, as isolation does.
 func TestApart(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can keep attempts apart")
+		t.Skip("only root can isolate attempts")
 	}
 	if _, err := cgroup.Find(); err != nil {
 		t.Skipf("no control groups can be made here: %v", err)
 	}
 	one, two := attempt(1, 1), attempt(2, 1)
-	t.Run("of another user's job nothing can be read, signalled or seen", func(t *testing.T) {
+	t.Run("a job cannot read, signal or see another user's job", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connectApart()
 		victim := apart(one, `echo s3cret >secret; echo s3cret >/tmp/secret; trap 'echo hit' TERM INT HUP USR1; id -u; `+gate)
 		victim.Env = map[string]string{"DROVER_TOKEN": "s3cret"}
 		c.start(victim)
-		i.said(one, "ready")
+		i.awaitLine(one, "ready")
 		pid := i.supervisor(one)
 		c.start(apart(two, fmt.Sprintf(`id -u
 for p in /proc/[0-9]*; do cat $p/environ $p/cmdline; done 2>/dev/null | grep -c 's3cre[t]'
@@ -66,10 +66,10 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 		}
 		i.openGate(one)
 		if e := c.exited(one); e.Code != 5 || strings.Contains(e.Stdout, "hit") || strings.HasPrefix(e.Stdout, said[0]+"\n") {
-			t.Errorf("got %+v of the other, and the first was user %s", e, said[0])
+			t.Errorf("the first attempt's exit is %+v, and the second ran as user %s", e, said[0])
 		}
 	})
-	t.Run("it has its folder, its inputs, its output and a home, and nothing makes it another user", func(t *testing.T) {
+	t.Run("a job has its folder, its output and a home, and cannot become another user", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connectApart()
 		c.start(apart(one, `cd "$HOME" && pwd && echo made >made && echo again >/dev/stdout && grep NoNewPrivs /proc/self/status && [ -w /tmp ] && [ -w . ] && [ ! -w "$DROVER_NOTICE_FILE" ]`))
@@ -80,30 +80,30 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 			t.Errorf("got %q, %v", made, err)
 		}
 	})
-	t.Run("its forks come to an end", func(t *testing.T) {
+	t.Run("the number of its processes is limited", func(t *testing.T) {
 		c := newInstance(t).connectApart()
 		c.start(apart(one, "ulimit -u 2>/dev/null || ulimit -p"))
 		if e := c.exited(one); e.Stdout != "8192\n" {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("it is told to end, and ends in its own way or is killed", func(t *testing.T) {
+	t.Run("a stopped job chooses its exit code or is killed", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connectApart()
 		c.start(apart(one, `trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.02; done`))
-		i.said(one, "ready")
+		i.awaitLine(one, "ready")
 		c.stop(one, time.Minute)
 		if e := c.exited(one); e.Code != 7 || e.Cause != drover.CauseStopped || e.Stdout != "ready\nbye\n" {
 			t.Errorf("got %+v", e)
 		}
 		c.start(apart(two, `trap '' TERM; echo ready; while :; do sleep 0.02; done`))
-		i.said(two, "ready")
+		i.awaitLine(two, "ready")
 		c.stop(two, 100*time.Millisecond)
 		if e := c.exited(two); e.Code != 137 || e.Cause != drover.CauseStopped {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("how it ended is told as of any other", func(t *testing.T) {
+	t.Run("exits are reported as for any other job", func(t *testing.T) {
 		c := newInstance(t).connectApart()
 		for script, want := range map[string]drover.Exit{
 			"exit 3":        {Code: 3},
@@ -124,7 +124,7 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("a killed daemon loses nothing of it, and a killed supervisor leaves nothing of it", func(t *testing.T) {
+	t.Run("a job outlives its daemon, but no process of it outlives its supervisor", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connectApart()
 		c.start(apart(one, gate))
@@ -136,19 +136,19 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 			t.Errorf("got %+v", e)
 		}
 		c.start(apart(two, "setsid sleep 1000 & echo ready; sleep 1000"))
-		i.said(two, "ready")
+		i.awaitLine(two, "ready")
 		i.kill(i.supervisor(two))
 		if e := c.exited(two); e.Cause != drover.CauseLost {
 			t.Errorf("got %+v", e)
 		}
-		until(t, "nothing of it runs", func() bool {
+		until(t, "none of its processes runs", func() bool {
 			return len(i.processes(func(pid int) bool {
 				line, _ := os.ReadFile(procPath(pid, "cmdline"))
 				return strings.Contains(string(line), "1000")
 			})) == 0
 		})
 	})
-	t.Run("a file of another user in its folder is not sent as its output", func(t *testing.T) {
+	t.Run("another user's file in its folder is not sent as output", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connectApart()
 		s := apart(one, "echo mine >mine; "+gate)
@@ -170,10 +170,10 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 		c := i.connectApart()
 		c.start(apart(one, `echo $DROVER_API`))
 		if e := c.exited(one); len(e.Stdout) < 18 || len(e.Stdout) > len("http://127.0.0.1:1023\n") {
-			t.Errorf("it is at %q, a port that any user may listen on", e.Stdout)
+			t.Errorf("DROVER_API is %q, a port that any user may listen on", e.Stdout)
 		}
 	})
-	t.Run("what is root has nothing of the job's in its environment, and the job all of it", func(t *testing.T) {
+	t.Run("the job gets its variables, but its first process, which is root, gets none of them", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connectApart()
 		s := apart(one, `echo "$MINE $LD_PRELOAD"; `+gate)
@@ -190,7 +190,7 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("a job cannot power the instance off by its dead-man switch", func(t *testing.T) {
+	t.Run("a job cannot power the instance off through its dead-man switch", func(t *testing.T) {
 		i := newInstance(t)
 		file := filepath.Join(t.TempDir(), "switch")
 		if err := errors.Join(os.WriteFile(file, nil, 0o666), os.Chmod(file, 0o666)); err != nil {
@@ -202,7 +202,7 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 			t.Errorf("its mode is %v (%v)", info.Mode(), err)
 		}
 	})
-	t.Run("a runner whose folder others can look into refuses", func(t *testing.T) {
+	t.Run("a runner refuses if others can read its folder", func(t *testing.T) {
 		i := newInstance(t)
 		i.connect()
 		if err := os.Chmod(i.dir, 0o755); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestEnvironment(t *testing.T) {
-	t.Run("a command has the runner's environment, its own, and what tells it about its attempt", func(t *testing.T) {
+	t.Run("a command gets the runner's environment, its own variables and those that describe its attempt", func(t *testing.T) {
 		i := newInstance(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.start(sh(id, `echo "$PATH"; echo "$OWN"; pwd; echo "$DROVER_NOTICE_FILE"`).withEnv("OWN", "mine"))
@@ -22,7 +22,7 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("got %q, want %q", e.Stdout, want)
 		}
 	})
-	t.Run("a controller's own address of its API is left alone", func(t *testing.T) {
+	t.Run("a DROVER_API set by the controller is kept", func(t *testing.T) {
 		c, id := newInstance(t).connect(), attempt(1, 1)
 		c.start(sh(id, `echo $DROVER_API`).withEnv("DROVER_API", "https://drover.example"))
 		if e := c.exited(id); e.Stdout != "https://drover.example\n" {
@@ -42,7 +42,7 @@ func TestAPI(t *testing.T) {
 	i := newInstance(t)
 	c := i.connect()
 	address := c.apiAddress(attempt(1, 1))
-	t.Run("a job's request reaches the controller and its answer the job", func(t *testing.T) {
+	t.Run("a job's request reaches the controller, and the answer reaches the job", func(t *testing.T) {
 		got := make(chan string, 1)
 		go func() {
 			r, err := http.Get(address + "/v1/jobs")
@@ -71,7 +71,7 @@ func TestAPI(t *testing.T) {
 			t.Error("a connection was taken twice")
 		}
 	})
-	t.Run("another daemon listens at the same address", func(t *testing.T) {
+	t.Run("the next daemon listens on the same address", func(t *testing.T) {
 		i.kill(i.daemon())
 		if got := i.connect().apiAddress(attempt(2, 1)); got != address {
 			t.Errorf("got %s, want %s", got, address)

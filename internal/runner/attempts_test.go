@@ -23,7 +23,7 @@ func TestAttempt(t *testing.T) {
 			c.started(id)
 			e := c.exited(id)
 			if e.Started == 0 || e.Ended < e.Started || e.CPU <= 0 || e.MaxRSS < drover.MiB/4 {
-				t.Errorf("times and use are missing from %+v", e)
+				t.Errorf("times or usage are missing from %+v", e)
 			}
 			e.Started, e.Ended, e.CPU, e.MaxRSS = 0, 0, 0, 0
 			if e != test.want {

@@ -36,7 +36,7 @@ func TestFenceBound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, f := range map[string]*fence{"": f, ", also by the next daemon": reopen(t)} {
+	for name, f := range map[string]*fence{"": f, ", even by the next daemon": reopen(t)} {
 		t.Run("the newest jobs are remembered and the oldest dropped"+name, func(t *testing.T) {
 			got := []int{f.highest(job(jobs)), f.highest(job(jobs - fenceSize)), f.highest(job(1))}
 			if want := []int{2, 2, 0}; !cmp.Equal(got, want) {
@@ -44,7 +44,7 @@ func TestFenceBound(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a lower number, that comes later, lowers none", func(t *testing.T) {
+	t.Run("a lower number that comes later changes nothing", func(t *testing.T) {
 		f := reopen(t)
 		high := drover.AttemptID{Job: job(jobs + 1).job, Number: 5}
 		low := drover.AttemptID{Job: high.Job, Number: 3}
@@ -58,7 +58,7 @@ func TestFenceBound(t *testing.T) {
 			t.Errorf("the next daemon has %d", got)
 		}
 	})
-	t.Run("a line cut short never took effect", func(t *testing.T) {
+	t.Run("a line cut short has no effect", func(t *testing.T) {
 		if _, err := f.file.WriteString("7/12"); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestFenceBound(t *testing.T) {
 			t.Errorf("got %d", got)
 		}
 	})
-	t.Run("nor does it hide the next", func(t *testing.T) {
+	t.Run("a line cut short does not spoil the next", func(t *testing.T) {
 		if err := reopen(t).raise("n", drover.AttemptID{Job: job(8).job, Number: 3}); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestFenceBound(t *testing.T) {
 
 func TestHelloBound(t *testing.T) {
 	for _, n := range []int{1, 200, maxAttempts} {
-		t.Run(fmt.Sprintf("a Hello with %d attempts fits a message, whatever they said", n), func(t *testing.T) {
+		t.Run(fmt.Sprintf("a Hello with %d attempts fits a message, whatever their output", n), func(t *testing.T) {
 			d := &daemon{attempts: make(map[drover.AttemptID]*attempt)}
 			strange := strings.Repeat("\x01", drover.TailBytes)
 			for i := range n {
@@ -129,7 +129,7 @@ func TestBlobBound(t *testing.T) {
 		}
 		return names
 	}
-	t.Run("over the bound the blob least recently needed goes, but none that a start needs and none that is fresh", func(t *testing.T) {
+	t.Run("eviction removes the least recently needed blob, but none that is pinned or fresh", func(t *testing.T) {
 		if err := b.evict(); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestBlobBound(t *testing.T) {
 			t.Error(cmp.Diff(want, got))
 		}
 	})
-	t.Run("one that is needed no more goes next", func(t *testing.T) {
+	t.Run("a blob that is no longer pinned goes next", func(t *testing.T) {
 		b.unpin(p)
 		if err := b.evict(); err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func TestBlobBound(t *testing.T) {
 }
 
 func TestTrash(t *testing.T) {
-	t.Run("a folder that its job made read-only is deleted with all that is in it", func(t *testing.T) {
+	t.Run("a folder that its job made read-only is deleted with everything in it", func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		bin, err := newTrash()
 		if err != nil {

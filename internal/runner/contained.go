@@ -23,8 +23,8 @@ const (
 	// askPatience bounds every other call to a runtime while an attempt runs, so that no call delays the next signal
 	// for long.
 	askPatience = 10 * time.Second
-	// lastReportPatience bounds the wait for a report from a container's first process after the container has ended,
-	// since the report is written before, or after its start is called off, since its command may already be running.
+	// lastReportPatience bounds the wait for a report from a container's first process: after the container has ended,
+	// since the report may still be unread, or after its start is called off, since its command may already be running.
 	lastReportPatience = time.Second
 )
 

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-func TestAStartThatIsCalledOff(t *testing.T) {
+func TestAStartCalledOff(t *testing.T) {
 	calledOff, cancel := context.WithCancel(context.Background())
 	cancel()
-	t.Run("has succeeded if the command runs already, though its first process says so a moment later", func(t *testing.T) {
+	t.Run("succeeds if the first process reports a moment later that the command runs", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := &contained{reports: make(chan report, 2), clientEnded: make(chan struct{})}
 			go func() {
@@ -22,7 +22,7 @@ func TestAStartThatIsCalledOff(t *testing.T) {
 			}
 		})
 	})
-	t.Run("has not if nothing is heard", func(t *testing.T) {
+	t.Run("fails if no report comes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := &contained{reports: make(chan report, 2), clientEnded: make(chan struct{})}
 			if r := c.firstReport(calledOff); r != (report{}) {

@@ -17,7 +17,7 @@ import (
 	"drover/internal/wire"
 )
 
-// TestContainers runs one suite under docker and under podman, each with a store of its own, against a local registry.
+// TestContainers runs one suite under docker and under podman, each with its own store, against a local registry.
 // covers D13
 func TestContainers(t *testing.T) {
 	for name, begin := range map[string]func(*testing.T, *registry) *host{"docker": beginDocker, "podman": beginPodman} {
@@ -69,7 +69,7 @@ func (h *host) containers(t testing.TB, id drover.AttemptID) []string {
 func (h *host) suite(t *testing.T) {
 	plain := h.image("plain:1")
 	id := attempt(1, 1)
-	t.Run("a command's output, exit code and use of the instance are told", func(t *testing.T) {
+	t.Run("an exit has the command's output, exit code and resource use", func(t *testing.T) {
 		c := newInstance(t).connect()
 		c.start(sh(id, "echo out; echo err >&2; exit 7").in(plain))
 		c.started(id)
@@ -77,7 +77,7 @@ func (h *host) suite(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("where attempts are kept apart it runs as a user of its own, and can reach neither its runtime nor another's folder", func(t *testing.T) {
+	t.Run("an isolated attempt runs as its own user and reaches neither the runtime nor another attempt's folder", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connectApart()
 		other := apart(attempt(2, 1), "echo s3cret >secret; "+gate)
@@ -94,19 +94,19 @@ func (h *host) suite(t *testing.T) {
 		}
 		info, err := os.Stat(i.attemptPath(id, "work/made"))
 		if err != nil || fmt.Sprint(info.Sys().(*syscall.Stat_t).Uid) != said[0] {
-			t.Errorf("what it made is not its user's: %+v, %v", info, err)
+			t.Errorf("its user does not own the file that it made: %+v, %v", info, err)
 		}
 		i.openGate(other.ID)
 		if e := c.exited(other.ID); e.Code != 5 {
-			t.Errorf("got %+v of the other", e)
+			t.Errorf("the other attempt's exit is %+v", e)
 		}
 	})
-	t.Run("it runs in its image, not on the instance", func(t *testing.T) {
+	t.Run("a command runs in its image, not on the instance", func(t *testing.T) {
 		if e := newInstance(t).connect().ranIn(plain, id, "test ! -e /usr"); e.Code != 0 {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("the working folder is the attempt's: inputs are laid there, and outputs come from there and belong to the login's user", func(t *testing.T) {
+	t.Run("inputs and outputs are in the attempt's working folder, and the login user owns the outputs", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		in := file("in/put", "from outside\n", 0o644)
@@ -125,7 +125,7 @@ func (h *host) suite(t *testing.T) {
 			t.Errorf("the output belongs to user %d", owner)
 		}
 	})
-	t.Run("its environment is what it asks for, whatever the values, and DROVER_API can be reached", func(t *testing.T) {
+	t.Run("a command gets its variables, whatever their values, and reaches DROVER_API", func(t *testing.T) {
 		t.Setenv("OF_THE_INSTANCE", "x")
 		i := newInstance(t)
 		c := i.connect()
@@ -143,35 +143,35 @@ func (h *host) suite(t *testing.T) {
 			}
 		}
 		if strings.Contains(text, "OF_THE_INSTANCE") || !strings.Contains(text, testDir) {
-			t.Error("of the instance's own environment there is not just what is Drover's")
+			t.Error("of the instance's environment, the command must get Drover's variables and no others")
 		}
 	})
-	t.Run("a notice that is shown to the attempt can be read in the container", func(t *testing.T) {
+	t.Run("a command in a container can read the notice", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		c.start(sh(id, `echo ready; while [ ! -e $DROVER_NOTICE_FILE ]; do sleep 0.01; done; cat $DROVER_NOTICE_FILE`).in(plain))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		writeFile(t, i.attemptPath(id, "told/notice"), "soon\n")
 		if e := c.exited(id); e.Stdout != "ready\nsoon\n" {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("secrets are in no argument list and in no file of the runner", func(t *testing.T) {
+	t.Run("secrets appear in no argument list and no file of the runner", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		const secret = "b5d2ce0e-not-for-others"
 		c.start(sh(id, `test -n "$DROVER_TOKEN" && echo ready; sleep 1000`).in(plain).withEnv("DROVER_TOKEN", secret))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		lists, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		for _, path := range lists {
 			if line, _ := os.ReadFile(path); bytes.Contains(line, []byte(secret)) {
-				t.Errorf("%s shows it: %q", path, line)
+				t.Errorf("%s shows the secret: %q", path, line)
 			}
 		}
 		filepath.WalkDir(i.dir, func(path string, d os.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
 				if text, _ := os.ReadFile(path); bytes.Contains(text, []byte(secret)) {
-					t.Errorf("%s holds it", path)
+					t.Errorf("%s contains the secret", path)
 				}
 			}
 			return nil
@@ -179,7 +179,7 @@ func (h *host) suite(t *testing.T) {
 		c.stop(id, 0)
 		c.exited(id)
 	})
-	t.Run("an image's own command is run where the job has none, and replaced where it has one", func(t *testing.T) {
+	t.Run("an image's command runs only if the job has none", func(t *testing.T) {
 		c := newInstance(t).connect()
 		c.start(start{ID: id, Image: h.image("greeter:1"), Grace: time.Second})
 		if e := c.exited(id); e.Stdout != "hello there\n" {
@@ -193,7 +193,7 @@ func (h *host) suite(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("a command that is not in the image is told from a runtime that fails", func(t *testing.T) {
+	t.Run("distinguishes a missing command from a failing runtime", func(t *testing.T) {
 		c := newInstance(t).connect()
 		c.start(start{ID: id, Command: []string{"nothing-like-it"}, Image: plain, Grace: time.Second})
 		if e := c.exited(id); e.Code != 127 || e.Cause != drover.CauseNoStart || !strings.Contains(e.Text, "nothing-like-it") {
@@ -205,23 +205,23 @@ func (h *host) suite(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a command that reports in its first process's place can only say what it could have brought about", func(t *testing.T) {
+	t.Run("a command that forges its first process's report can claim only what it could have caused", func(t *testing.T) {
 		const forged = `echo '{"exit": {"code": 70000, "cause": "interrupted", "signal": "x"}}' > $DROVER_ATTEMPT_DIR/told/pipe; sleep 0.1; exit 3`
 		if e := newInstance(t).connect().ranIn(plain, id, forged); e.Cause == drover.CauseInterrupted || e.Code == 0 || e.Code > 255 {
 			t.Errorf("got %+v", e)
 		}
 	})
-	h.confines(t, plain)
-	h.ends(t, plain)
-	h.limits(t, plain)
-	h.pulls(t)
-	h.survives(t, plain)
+	h.testConfinement(t, plain)
+	h.testStops(t, plain)
+	h.testLimits(t, plain)
+	h.testPulls(t)
+	h.testDeaths(t, plain)
 }
 
-// confines tests what a command in a container can reach of the instance.
-func (h *host) confines(t *testing.T, plain string) {
+// testConfinement tests what a command in a container can reach on the instance.
+func (h *host) testConfinement(t *testing.T, plain string) {
 	id := attempt(1, 1)
-	t.Run("it cannot put a link in the place of its working folder or output, by which files of the instance would be sent as its own", func(t *testing.T) {
+	t.Run("a command cannot have the instance's files sent by linking its working folder or output to them", func(t *testing.T) {
 		secret := filepath.Join(t.TempDir(), "out")
 		if err := os.Mkdir(secret, 0o700); err != nil {
 			t.Fatal(err)
@@ -233,16 +233,16 @@ func (h *host) confines(t *testing.T, plain string) {
 		s.Outputs = []string{"**"}
 		c.start(s.withEnv("SECRET", secret))
 		if e := c.exited(id); strings.Contains(e.Stdout+e.Stderr, "not for jobs") {
-			t.Errorf("the end of its output is %+v", e)
+			t.Errorf("its output ends with the secret: %+v", e)
 		}
 		if text := i.bulk().log(id, "stdout", 0); strings.Contains(text, "not for jobs") {
-			t.Errorf("its output is %q", text)
+			t.Errorf("its output contains the secret: %q", text)
 		}
 		if _, err := os.Stat(i.attemptPath(id, "work/secret")); err == nil {
-			t.Error("its working folder is another")
+			t.Error("its working folder was replaced")
 		}
 	})
-	t.Run("it can write nothing of its attempt's folder but its working folder", func(t *testing.T) {
+	t.Run("in its attempt's folder, a command can write only to its working folder", func(t *testing.T) {
 		i := newInstance(t)
 		script := `cd ..; for f in journal stdout notice.new told/notice.new; do echo forged 2>/dev/null >> $f && echo wrote $f; done; exit 0`
 		i.connect().ranIn(plain, id, script)
@@ -256,12 +256,12 @@ func (h *host) confines(t *testing.T, plain string) {
 			return nil
 		})
 	})
-	t.Run("no program in it gets the rights of another user, whose files could not be removed", func(t *testing.T) {
+	t.Run("no program gains another user's rights, since that user's files could not be removed", func(t *testing.T) {
 		if e := newInstance(t).connect().ranIn(plain, id, `grep NoNewPrivs /proc/self/status`); !strings.HasSuffix(e.Stdout, "\t1\n") {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("a variable that means something to the runtime's client means nothing to it, whatever its value", func(t *testing.T) {
+	t.Run("a job's variables do not affect the runtime's client, whatever their values", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		s := sh(id, `echo "$DOCKER_CONFIG|$CONTAINERS_CONF|$LD_PRELOAD"`).in(plain)
@@ -273,41 +273,41 @@ func (h *host) confines(t *testing.T, plain string) {
 	})
 }
 
-// ends tests containers that are told to end.
-func (h *host) ends(t *testing.T, plain string) {
+// testStops tests how containers are stopped.
+func (h *host) testStops(t *testing.T, plain string) {
 	id := attempt(1, 1)
-	t.Run("a stopped command gets SIGTERM, though it is a shell without a trap", func(t *testing.T) {
+	t.Run("a stopped command gets SIGTERM, even a shell without a trap", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		c.start(sh(id, `echo ready; sleep 1000; echo never`).in(plain))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		c.stop(id, time.Minute)
 		if e := c.exited(id); e.Code != 143 || e.Signal != "terminated" || e.Cause != drover.CauseStopped {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("it may end in its own way", func(t *testing.T) {
+	t.Run("a stopped command may choose its exit code", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		c.start(sh(id, `trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.02; done`).in(plain))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		c.stop(id, time.Minute)
 		if e := c.exited(id); e.Code != 7 || e.Cause != drover.CauseStopped || e.Stdout != "ready\nbye\n" {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("one that ignores SIGTERM is killed after the grace, with all that it started", func(t *testing.T) {
+	t.Run("a command that ignores SIGTERM is killed after the grace, with everything that it started", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		c.start(sh(id, `trap '' TERM; setsid sleep 999 & echo ready; while :; do sleep 0.02; done`).in(plain))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		c.stop(id, 300*time.Millisecond)
 		if e := c.exited(id); e.Code != 137 || e.Signal != "killed" || e.Cause != drover.CauseStopped {
 			t.Errorf("got %+v", e)
 		}
 		i.nothingRuns(id)
 	})
-	t.Run("one that runs over its timeout is ended", func(t *testing.T) {
+	t.Run("a command that exceeds its timeout is ended", func(t *testing.T) {
 		c := newInstance(t).connect()
 		s := sh(id, "sleep 1000").in(plain)
 		s.Timeout = 500 * time.Millisecond
@@ -316,33 +316,33 @@ func (h *host) ends(t *testing.T, plain string) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("what a command leaves behind ends with it", func(t *testing.T) {
+	t.Run("the processes that a command leaves behind end with it", func(t *testing.T) {
 		i := newInstance(t)
 		if e := i.connect().ranIn(plain, id, `setsid sleep 1000 </dev/null >/dev/null 2>&1 & exit 0`); e.Code != 0 {
 			t.Errorf("got %+v", e)
 		}
 		i.nothingRuns(id)
 	})
-	t.Run("its container bears the attempt's name, and goes with its end", func(t *testing.T) {
+	t.Run("a container is named after its attempt and removed when it ends", func(t *testing.T) {
 		i, id := newInstance(t), attempt(77, 1) // an id that no other test uses
 		c := i.connect()
 		c.start(sh(id, gate).in(plain))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		if names := h.containers(t, id); len(names) != 1 || !strings.HasPrefix(names[0], "drover-lab-lab-1-77-1-") {
 			t.Errorf("got %q", names)
 		}
 		i.openGate(id)
 		c.exited(id)
 		if names := h.containers(t, id); len(names) > 0 {
-			t.Errorf("%q are still there", names)
+			t.Errorf("containers %q are still there", names)
 		}
 	})
 }
 
-// limits tests what a container may use.
-func (h *host) limits(t *testing.T, plain string) {
+// testLimits tests what a container may use.
+func (h *host) testLimits(t *testing.T, plain string) {
 	id := attempt(1, 1)
-	t.Run("processors and memory are limited", func(t *testing.T) {
+	t.Run("CPU and memory are limited", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		s := sh(id, `cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null; cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us 2>/dev/null; exit 0`).in(plain)
@@ -352,7 +352,7 @@ func (h *host) limits(t *testing.T, plain string) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("more processors than there are are no reason to fail", func(t *testing.T) {
+	t.Run("a limit above the instance's CPUs is no failure", func(t *testing.T) {
 		c := newInstance(t).connect()
 		s := sh(id, "true").in(plain)
 		s.Limits = drover.Resources{CPU: 1_000_000}
@@ -362,8 +362,8 @@ func (h *host) limits(t *testing.T, plain string) {
 		}
 	})
 	for name, script := range map[string]string{
-		"a command that needs more memory than it has is ended for that": `exec tail -c 200000000 /dev/zero`,
-		"so is one whose child does, if it fails by that":                `tail -c 200000000 /dev/zero || exit 3`,
+		"a command that exceeds its memory is reported as out of memory": `exec tail -c 200000000 /dev/zero`,
+		"so is a command that fails because its child did":               `tail -c 200000000 /dev/zero || exit 3`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newInstance(t).connect()
@@ -375,30 +375,30 @@ func (h *host) limits(t *testing.T, plain string) {
 			}
 		})
 	}
-	t.Run("a command that kills itself did not run out of memory", func(t *testing.T) {
+	t.Run("a command that kills itself is not reported as out of memory", func(t *testing.T) {
 		if e := newInstance(t).connect().ranIn(plain, id, "kill -9 $$"); e.Code != 137 || e.Cause != "" {
 			t.Errorf("got %+v", e)
 		}
 	})
 }
 
-// pulls tests the fetching of images.
-func (h *host) pulls(t *testing.T) {
+// testPulls tests how images are fetched.
+func (h *host) testPulls(t *testing.T) {
 	for name, c := range map[string]struct{ image, cause, text string }{
-		"an image that does not exist":       {h.image("plain:none"), drover.CauseImage, "does not exist"},
-		"a repository that does not exist":   {h.image("nothing/here:1"), drover.CauseImage, "does not exist"},
-		"an image that may not be had":       {h.image("private/thing:1"), drover.CauseImage, "is not accessible"},
-		"a registry that fails":              {h.image("broken/thing:1"), drover.CauseNoImage, "could not be fetched"},
-		"a registry that cannot be reached":  {"127.0.0.1:1/thing:1", drover.CauseNoImage, "could not be fetched"},
-		"a registry whose name is not known": {"registry.invalid/thing:1", drover.CauseNoImage, "could not be fetched"},
+		"an image that does not exist":      {h.image("plain:none"), drover.CauseImage, "does not exist"},
+		"a repository that does not exist":  {h.image("nothing/here:1"), drover.CauseImage, "does not exist"},
+		"an image that is not accessible":   {h.image("private/thing:1"), drover.CauseImage, "is not accessible"},
+		"a registry that fails":             {h.image("broken/thing:1"), drover.CauseNoImage, "could not be fetched"},
+		"a registry that cannot be reached": {"127.0.0.1:1/thing:1", drover.CauseNoImage, "could not be fetched"},
+		"a registry whose name is unknown":  {"registry.invalid/thing:1", drover.CauseNoImage, "could not be fetched"},
 	} {
-		t.Run(name+" is told as such", func(t *testing.T) {
+		t.Run(name+" is reported as such", func(t *testing.T) {
 			if e := newInstance(t).connect().ranIn(c.image, attempt(1, 1), "true"); e.Cause != c.cause || e.Code != 125 || !strings.Contains(e.Text, c.text) || !strings.Contains(e.Text, c.image) {
 				t.Errorf("got %+v", e)
 			}
 		})
 	}
-	t.Run("attempts that want an image at the same time wait for one pull, later ones for none", func(t *testing.T) {
+	t.Run("concurrent attempts share one pull of an image, and later ones need none", func(t *testing.T) {
 		h.forget(t, "plain:1")
 		h.registry.blobs.Store(0)
 		open := h.registry.close()
@@ -407,7 +407,7 @@ func (h *host) pulls(t *testing.T) {
 		for n := range int64(5) {
 			c.start(sh(attempt(n+1, 1), "true").in(h.image("plain:1")))
 		}
-		until(t, "it is fetched", func() bool { return h.registry.blobs.Load() > 0 })
+		until(t, "the image is being fetched", func() bool { return h.registry.blobs.Load() > 0 })
 		open()
 		for range 5 {
 			c.want("an end", isExited)
@@ -415,10 +415,10 @@ func (h *host) pulls(t *testing.T) {
 		first := h.registry.blobs.Load()
 		c.ranIn(h.image("plain:1"), attempt(9, 1), "true")
 		if again := h.registry.blobs.Load(); first > 2 || again != first { // a configuration and a layer
-			t.Errorf("%d blobs were fetched by five at once, %d later", first, again-first)
+			t.Errorf("five attempts at once fetched %d blobs, a later one %d", first, again-first)
 		}
 	})
-	t.Run("an attempt that is stopped while its image is on its way never begins, and others still get theirs", func(t *testing.T) {
+	t.Run("an attempt stopped during a pull never begins, and the pull continues for others", func(t *testing.T) {
 		h.forget(t, "plain:1")
 		h.registry.blobs.Store(0)
 		open := h.registry.close()
@@ -427,7 +427,7 @@ func (h *host) pulls(t *testing.T) {
 		for n := range int64(2) {
 			c.start(sh(attempt(n+1, 1), "echo ran").in(h.image("plain:1")))
 		}
-		until(t, "it is fetched", func() bool { return h.registry.blobs.Load() > 0 })
+		until(t, "the image is being fetched", func() bool { return h.registry.blobs.Load() > 0 })
 		c.stop(attempt(1, 1), time.Hour)
 		if e := c.exited(attempt(1, 1)); e.Cause != drover.CauseStopped || e.Stdout != "" {
 			t.Errorf("got %+v", e)
@@ -439,14 +439,14 @@ func (h *host) pulls(t *testing.T) {
 	})
 }
 
-// survives tests deaths of the runner's own processes.
-func (h *host) survives(t *testing.T, plain string) {
+// testDeaths kills the runner's own processes.
+func (h *host) testDeaths(t *testing.T, plain string) {
 	id := attempt(1, 1)
-	t.Run("a container outlives the daemon, and the next one has its end", func(t *testing.T) {
+	t.Run("a container outlives the daemon, and the next daemon reports its exit", func(t *testing.T) {
 		i, id := newInstance(t), attempt(78, 1)
 		c := i.connect()
 		c.start(sh(id, gate).in(plain))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		i.kill(i.daemon())
 		c.hungUp()
 		c = i.connect()
@@ -455,27 +455,27 @@ func (h *host) survives(t *testing.T, plain string) {
 			t.Errorf("got %+v", e)
 		}
 		if names := h.containers(t, id); len(names) > 0 {
-			t.Errorf("%q are still there", names)
+			t.Errorf("containers %q are still there", names)
 		}
 	})
-	t.Run("a container that nobody knows is swept when another daemon comes to use the runtime", func(t *testing.T) {
+	t.Run("an unknown container is removed once the next daemon uses the runtime", func(t *testing.T) {
 		i, id := newInstance(t), attempt(80, 1)
 		c := i.connect()
 		c.start(sh(id, "echo ready; sleep 1000").in(plain))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		i.kill(i.daemon())
 		i.kill(i.supervisor(id))
 		if err := os.RemoveAll(i.attemptPath(id, "")); err != nil {
 			t.Fatal(err)
 		}
 		i.connect().ranIn(plain, attempt(81, 1), "true")
-		until(t, "it is gone", func() bool { return len(h.containers(t, id)) == 0 })
+		until(t, "the container is gone", func() bool { return len(h.containers(t, id)) == 0 })
 	})
 	t.Run("an adopted container can be stopped", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		c.start(sh(id, "echo ready; sleep 1000").in(plain))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		i.kill(i.daemon())
 		c = i.connect()
 		c.stop(id, time.Minute)
@@ -483,25 +483,25 @@ func (h *host) survives(t *testing.T, plain string) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("when its supervisor is killed the container is ended before the attempt is lost", func(t *testing.T) {
+	t.Run("after its supervisor is killed, a container is ended before its attempt is reported lost", func(t *testing.T) {
 		i, id := newInstance(t), attempt(79, 1)
 		c := i.connect()
 		c.start(sh(id, "echo ready; while :; do echo x >> alive; sleep 0.02; done").in(plain))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		i.kill(i.supervisor(id))
 		if e := c.exited(id); e.Cause != drover.CauseLost {
 			t.Errorf("got %+v", e)
 		}
 		i.nothingRuns(id)
 		if names := h.containers(t, id); len(names) > 0 {
-			t.Errorf("%q are still there", names)
+			t.Errorf("containers %q are still there", names)
 		}
 	})
-	t.Run("when the client that carries its output is killed the container is ended, and the attempt is lost", func(t *testing.T) {
+	t.Run("killing the client that carries its output ends a container, and the attempt is lost", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		c.start(sh(id, "echo ready; sleep 1000").in(plain))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		for _, pid := range i.processes(isClient(h.client)) {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -510,7 +510,7 @@ func (h *host) survives(t *testing.T, plain string) {
 		}
 		i.nothingRuns(id)
 	})
-	t.Run("many at once come to their ends", func(t *testing.T) {
+	t.Run("many containers run at once", func(t *testing.T) {
 		c := newInstance(t).connect()
 		const many = 12
 		for n := range int64(many) {

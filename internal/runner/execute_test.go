@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestAProgramThatIsStillOpenForWritingIsWaitedFor(t *testing.T) {
+func TestExecuteWaitsForAProgramOpenForWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "program")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o700)
 	if err != nil {
@@ -18,7 +18,7 @@ func TestAProgramThatIsStillOpenForWritingIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := syscall.ForkExec(path, []string{path}, &syscall.ProcAttr{}); err != syscall.ETXTBSY {
-		t.Skipf("this kernel executes what is open for writing: %v", err)
+		t.Skipf("this kernel executes files that are open for writing: %v", err)
 	}
 	time.AfterFunc(4*busyPause, func() { f.Close() })
 	pid, err := execute(path, []string{path}, &syscall.ProcAttr{})

@@ -22,7 +22,7 @@ func fillAttempts(t *testing.T, i *instance) (room func()) {
 	t.Cleanup(func() { unix.Unmount(path, unix.MNT_DETACH) })
 	full := filepath.Join(path, "full")
 	if err := os.WriteFile(full, make([]byte, 1<<20), 0o600); err == nil {
-		t.Fatal("the disk takes everything")
+		t.Fatal("the disk is not full")
 	}
 	return func() {
 		if err := os.Remove(full); err != nil {
@@ -31,19 +31,19 @@ func fillAttempts(t *testing.T, i *instance) (room func()) {
 	}
 }
 
-func TestAnAttemptThatItsInstanceHasNoRoomForIsLost(t *testing.T) {
+func TestAnAttemptOnAFullDiskIsLost(t *testing.T) {
 	i := newInstance(t)
 	c := i.connect()
 	room := fillAttempts(t, i)
 	c.start(sh(attempt(1, 1), "true"))
 	ailing := c.want("Ailing", func(m wire.Message) bool {
 		if m.Exited != nil {
-			t.Fatalf("the attempt ended first, so that another may be begun: %+v", m.Exited)
+			t.Fatalf("the attempt ended before the instance was reported unhealthy, so another could begin: %+v", m.Exited)
 		}
 		return m.Ailing != nil
 	}).Ailing
 	if !strings.Contains(ailing.Text, "no space left") {
-		t.Errorf("the instance says %q", ailing.Text)
+		t.Errorf("the instance reports %q", ailing.Text)
 	}
 	if e := c.exited(attempt(1, 1)); e.Cause != drover.CauseLost || !strings.Contains(e.Text, "no space left") {
 		t.Errorf("got %+v", e)
@@ -51,11 +51,11 @@ func TestAnAttemptThatItsInstanceHasNoRoomForIsLost(t *testing.T) {
 	room()
 	c.start(sh(attempt(1, 2), "true"))
 	if e := c.exited(attempt(1, 2)); e.Code != 0 || e.Cause != "" {
-		t.Errorf("once there is room: %+v", e)
+		t.Errorf("after space was freed: %+v", e)
 	}
 }
 
-func TestInputsThatCannotBeTogetherAreTheJobsFault(t *testing.T) {
+func TestConflictingInputsAreTheJobsFault(t *testing.T) {
 	i := newInstance(t)
 	c := i.connect()
 	a := file("a", "alpha\n", 0o644)

@@ -10,7 +10,7 @@ import (
 
 // covers D9 L2
 func TestFence(t *testing.T) {
-	t.Run("the same attempt asked for again is answered, not run again", func(t *testing.T) {
+	t.Run("a repeated Start is answered, but the attempt does not run again", func(t *testing.T) {
 		i := newInstance(t)
 		c, id := i.connect(), attempt(1, 1)
 		script := "echo x; sleep 0.1"
@@ -24,7 +24,7 @@ func TestFence(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("records that number their jobs anew begin theirs, once those of that number have ended", func(t *testing.T) {
+	t.Run("new records may reuse an attempt's number once the old attempt has ended", func(t *testing.T) {
 		i := newInstance(t)
 		c, id := i.connect(), attempt(1, 1)
 		of := func(store string, id drover.AttemptID, script string) start {
@@ -53,7 +53,7 @@ func TestFence(t *testing.T) {
 		}
 		c.start(of("old", attempt(1, 2), "echo late"))
 		if e := c.exited(attempt(1, 2)); e.Stdout != "old\n" {
-			t.Errorf("the old one is %+v", e)
+			t.Errorf("the old attempt's exit is %+v", e)
 		}
 	})
 	t.Run("two attempts of one job never run at once", func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestFence(t *testing.T) {
 		c.start(sh(attempt(1, 2), "true"))
 		c.refused(attempt(1, 2))
 	})
-	t.Run("elements of one array do", func(t *testing.T) {
+	t.Run("elements of one array may run at once", func(t *testing.T) {
 		c := newInstance(t).connect()
 		element := func(index int) drover.AttemptID {
 			return drover.AttemptID{Job: drover.JobID{Number: 1, Index: index}, Number: 1}
@@ -74,10 +74,10 @@ func TestFence(t *testing.T) {
 		for _, restart := range []bool{false, true} {
 			name := "a lower number is refused"
 			if forget {
-				name += ", also when the higher was forgotten"
+				name += ", even if the higher was forgotten"
 			}
 			if restart {
-				name += ", also by another daemon"
+				name += ", even by the next daemon"
 			}
 			t.Run(name, func(t *testing.T) {
 				i := newInstance(t)
@@ -103,11 +103,11 @@ func TestFence(t *testing.T) {
 		c.start(sh(attempt(1, 1), "true"))
 		c.refused(attempt(1, 1))
 	})
-	t.Run("what runs is not forgotten", func(t *testing.T) {
+	t.Run("a running attempt is not forgotten", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		c.start(sh(attempt(1, 1), gate))
-		i.said(attempt(1, 1), "ready")
+		i.awaitLine(attempt(1, 1), "ready")
 		c.forget(attempt(1, 1))
 		i.openGate(attempt(1, 1))
 		if e := c.exited(attempt(1, 1)); e.Code != 5 {
@@ -129,7 +129,7 @@ func TestHello(t *testing.T) {
 		want  string
 	}{
 		{"another fleet's controller is refused", with(func(h *wire.Hello) { h.Fleet = "other" }), "fleet"},
-		{"a controller that means another instance is refused", with(func(h *wire.Hello) { h.Instance = "lab-2" }), "lab-2"},
+		{"another instance's controller is refused", with(func(h *wire.Hello) { h.Instance = "lab-2" }), "lab-2"},
 		{"another version of the protocol is refused", with(func(h *wire.Hello) { h.Version = 99 }), "version"},
 		{"a lower epoch is refused", with(func(h *wire.Hello) { h.Epoch = 4 }), "epoch"},
 	} {
@@ -152,7 +152,7 @@ func TestHello(t *testing.T) {
 			t.Errorf("got %+v", c.hello)
 		}
 	})
-	t.Run("of two controllers the later takes over and gets what was the earlier's", func(t *testing.T) {
+	t.Run("a later controller takes over and gets the earlier one's attempts", func(t *testing.T) {
 		i := newInstance(t)
 		first := i.connect()
 		first.start(sh(attempt(1, 1), gate))
@@ -167,17 +167,17 @@ func TestHello(t *testing.T) {
 	t.Run("a bulk channel on an instance that no controller has claimed is refused", func(t *testing.T) {
 		ch := newInstance(t).bulk()
 		if err := <-ch.done; err == nil {
-			t.Error("the bridge ended well")
+			t.Error("the bridge succeeded")
 		} else {
 			ch.done <- err
 		}
 	})
-	t.Run("a folder with a long name serves as well", func(t *testing.T) {
+	t.Run("a folder with a long path works", func(t *testing.T) {
 		i := newInstance(t)
 		i.dir += "/" + strings.Repeat("long/", 30)
 		i.connect().ran(attempt(1, 1), "true")
 	})
-	t.Run("many results, with all their output, fit one hello", func(t *testing.T) {
+	t.Run("many results fit into one Hello with all their output", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		const jobs = 40

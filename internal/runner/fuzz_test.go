@@ -14,7 +14,8 @@ import (
 	"drover/internal/wire"
 )
 
-// Whatever arrives on a control stream, the daemon answers with valid messages or hangs up, and keeps nothing of it.
+// FuzzControlStream checks that, whatever arrives on a control stream, the daemon answers with valid messages or hangs
+// up, and keeps no trace of it.
 func FuzzControlStream(f *testing.F) {
 	const hello = `{"hello":{"version":1,"epoch":3,"fleet":"lab","instance":"lab-1"}}` + "\n"
 	for _, seed := range []string{
@@ -49,7 +50,7 @@ func FuzzControlStream(f *testing.F) {
 			d.serveControl(theirs, wire.NewConn(theirs, theirs))
 		}()
 		go func() {
-			// It may hang up before it has heard everything.
+			// The daemon may hang up before it has read everything.
 			_, _ = ours.Write(append(bytes.TrimSuffix(data, []byte("\n")), lastWord...))
 		}()
 		wantMessages(t, ours)
@@ -61,10 +62,10 @@ func FuzzControlStream(f *testing.F) {
 		select {
 		case <-served:
 		case <-ctx.Done():
-			t.Fatal("it goes on with a controller that is gone")
+			t.Fatal("it still serves a controller that is gone")
 		}
 		if len(d.attempts) > 0 || d.session != nil {
-			t.Errorf("there are %d attempts, and a session is %v", len(d.attempts), d.session)
+			t.Errorf("%d attempts and session %v are left", len(d.attempts), d.session)
 		}
 	})
 }
@@ -101,7 +102,7 @@ func wantMessages(t *testing.T, r io.Reader) {
 			return
 		}
 		if err != nil {
-			t.Fatalf("it says what is no message: %v", err)
+			t.Fatalf("it sent an invalid message: %v", err)
 		}
 	}
 }

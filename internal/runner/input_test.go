@@ -36,7 +36,7 @@ func TestInputs(t *testing.T) {
 	i := newInstance(t)
 	c := i.connect()
 	a, b := file("a.txt", "alpha\n", 0o644), file("in/b.sh", "#!/bin/sh\necho beta\n", 0o755)
-	t.Run("missing contents are named, put, and then the attempt starts", func(t *testing.T) {
+	t.Run("the runner asks for missing contents and, once it has them, starts the attempt", func(t *testing.T) {
 		id := attempt(1, 1)
 		s := sh(id, "cat a.txt; in/b.sh").withFiles(a, b, file("copy", "alpha\n", 0o600))
 		c.start(s)
@@ -55,7 +55,7 @@ func TestInputs(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("what a job does to its inputs does not reach the next", func(t *testing.T) {
+	t.Run("a job's changes to its inputs do not reach the next job", func(t *testing.T) {
 		c.start(sh(attempt(2, 1), "echo spoilt > a.txt; chmod 777 a.txt").withFiles(a))
 		c.exited(attempt(2, 1))
 		c.start(sh(attempt(3, 1), "cat a.txt; stat -c %a a.txt").withFiles(a))
@@ -63,7 +63,7 @@ func TestInputs(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("a blob that was altered behind our back is noticed and asked for again", func(t *testing.T) {
+	t.Run("the runner notices an altered blob and asks for it again", func(t *testing.T) {
 		path := filepath.Join(i.dir, "blobs", a.Hash)
 		if err := os.Chmod(path, 0o600); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestInputs(t *testing.T) {
 		c.start(sh(attempt(4, 2), "cat a.txt").withFiles(a))
 		c.want("Missing", func(m wire.Message) bool { return m.Missing != nil })
 	})
-	t.Run("bytes that are not what they are called are refused and the channel goes on", func(t *testing.T) {
+	t.Run("bytes that do not match their hash are refused, and the channel stays open", func(t *testing.T) {
 		ch := i.bulk()
 		if r := ch.put(a.Hash, "gamma\n"); r.Error == "" {
 			t.Errorf("got %+v", r)
@@ -87,7 +87,7 @@ func TestInputs(t *testing.T) {
 			t.Errorf("got %+v", r)
 		}
 	})
-	t.Run("names that are no hashes and sizes that fit no disk are refused", func(t *testing.T) {
+	t.Run("invalid hashes and impossible sizes are refused", func(t *testing.T) {
 		for _, r := range []wire.Request{
 			{Hash: "../../escape", Size: 1},
 			{Hash: strings.Repeat("A", 64), Size: 1},
@@ -121,9 +121,9 @@ func TestNoStart(t *testing.T) {
 		code    int
 		text    string
 	}{
-		{"a command that is not there", []string{"no-such-command"}, 127, "not found"},
-		{"a path that is not there", []string{"./no-such-command"}, 127, "no such file"},
-		{"a file that may not be executed", []string{"/etc/passwd"}, 126, "permission denied"},
+		{"a missing command", []string{"no-such-command"}, 127, "not found"},
+		{"a missing path", []string{"./no-such-command"}, 127, "no such file"},
+		{"a file that is not executable", []string{"/etc/passwd"}, 126, "permission denied"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			id := attempt(int64(n+1), 1)
@@ -134,7 +134,7 @@ func TestNoStart(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what can be no command is refused", func(t *testing.T) {
+	t.Run("invalid commands and variables are refused", func(t *testing.T) {
 		for n, s := range []start{
 			{},
 			{Command: []string{""}},

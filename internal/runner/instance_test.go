@@ -85,7 +85,7 @@ func (i *instance) processes(is func(pid int) bool) (pids []int) {
 }
 
 func (i *instance) killAll() {
-	until(i.t, "nothing of the test runs", func() bool {
+	until(i.t, "no process of the test runs", func() bool {
 		pids := i.processes(func(int) bool { return true })
 		for _, pid := range pids {
 			syscall.Kill(pid, syscall.SIGKILL)
@@ -189,7 +189,7 @@ func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
@@ -363,7 +363,7 @@ func sh(id drover.AttemptID, script string) start {
 	return start{ID: id, Command: []string{"sh", "-c", script}, Grace: time.Second}
 }
 
-// start is a Start that tests put together in steps.
+// start is a Start that tests build in steps.
 type start wire.Start
 
 // withEnv adds to the environment.

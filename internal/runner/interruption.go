@@ -26,8 +26,8 @@ const (
 	// mostMargin is the longest time reserved between the killing of the attempts and the deadline, so that their
 	// outputs can be fetched.
 	mostMargin = 15 * time.Second
-	// lateGrace is an attempt's grace if the orders give none, and the most after the deadline: some is given even
-	// then, since clocks may differ.
+	// lateGrace is an attempt's grace if the orders give none, and its longest grace after the deadline: it gets some
+	// even then, since clocks may differ.
 	lateGrace = 10 * time.Second
 	// handlesInterval is how often the daemon checks whether a job handles SIGTERM by now, and lastCall is how long
 	// before SIGKILL every job gets SIGTERM.
@@ -178,7 +178,7 @@ func (d *daemon) interrupt(ctx context.Context, kill time.Time, told map[*attemp
 }
 
 // tellToEnd stops an attempt that has not ended, unless the notice was withdrawn. It reports whether that is done: if
-// the order cannot be written, it is tried again for a while.
+// the order cannot be written, the caller tries again for a while.
 func (d *daemon) tellToEnd(ctx context.Context, a *attempt, grace time.Duration) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

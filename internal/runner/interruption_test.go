@@ -54,7 +54,7 @@ const checkpoint = `trap 'cat "$DROVER_NOTICE_FILE"; echo saved; exit 0' TERM; e
 func TestAnInterruption(t *testing.T) {
 	orders := wire.Orders{Notices: "file", Grace: time.Minute}
 
-	t.Run("is told to the controller and the job, which is ended in time", func(t *testing.T) {
+	t.Run("is reported to the controller and the job, which ends in time", func(t *testing.T) {
 		i := newInterruptible(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.order(orders)
@@ -62,18 +62,18 @@ func TestAnInterruption(t *testing.T) {
 		c.started(id)
 		told := i.announce(20 * time.Second)
 		if n := c.noticed(); n != told {
-			t.Errorf("the controller hears %+v", n)
+			t.Errorf("the controller got %+v", n)
 		}
 		e := c.exited(id)
 		var shown drover.Notice
 		if err := json.Unmarshal([]byte(e.Stdout[len("ready\n"):len(e.Stdout)-len("saved\n")]), &shown); err != nil || shown != told {
-			t.Errorf("the job reads %q", e.Stdout)
+			t.Errorf("the job printed %q", e.Stdout)
 		}
 		if e.Cause != drover.CauseInterrupted || e.Code != 0 {
 			t.Errorf("it ended with %+v", e)
 		}
 	})
-	t.Run("lets nothing begin, and stands in the next hello", func(t *testing.T) {
+	t.Run("lets no attempt begin, and is in the next Hello", func(t *testing.T) {
 		i := newInterruptible(t)
 		c := i.connect()
 		c.order(orders)
@@ -82,14 +82,14 @@ func TestAnInterruption(t *testing.T) {
 		c.start(sh(attempt(1, 1), "true"))
 		m := c.want("Refused", func(m wire.Message) bool { return m.Refused != nil })
 		if !m.Refused.NotHere {
-			t.Errorf("refused for good: %s", m.Refused.Text)
+			t.Errorf("refused permanently: %s", m.Refused.Text)
 		}
 		i.kill(i.daemon())
 		if h := i.connect().hello; h.Notice == nil || h.Notice.Notice != told {
-			t.Errorf("the next hello has %+v", h.Notice)
+			t.Errorf("the next Hello has %+v", h.Notice)
 		}
 	})
-	t.Run("ends jobs without a controller, and under the next daemon", func(t *testing.T) {
+	t.Run("ends jobs without a controller, even after the daemon is replaced", func(t *testing.T) {
 		i := newInterruptible(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.order(wire.Orders{Notices: "file", Grace: time.Second})
@@ -99,7 +99,7 @@ func TestAnInterruption(t *testing.T) {
 		c.noticed()
 		i.kill(i.daemon())
 		i.bulk()
-		until(t, "the job is told", func() bool {
+		until(t, "the job gets SIGTERM", func() bool {
 			text, _ := os.ReadFile(i.attemptPath(id, "stdout"))
 			return len(text) > len("ready\n")
 		})
@@ -107,7 +107,7 @@ func TestAnInterruption(t *testing.T) {
 			t.Errorf("the attempts are %+v", a)
 		}
 	})
-	t.Run("leaves a job alone that does not catch SIGTERM, which may still succeed", func(t *testing.T) {
+	t.Run("leaves a job that does not catch SIGTERM running, since it may still succeed", func(t *testing.T) {
 		i := newInterruptible(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.order(orders)
@@ -118,7 +118,7 @@ func TestAnInterruption(t *testing.T) {
 			_, err := os.Stat(i.attemptPath(id, "told/notice"))
 			return err == nil
 		})
-		time.Sleep(200 * time.Millisecond) // a job that catches it has got it by now
+		time.Sleep(200 * time.Millisecond) // a job that catches SIGTERM would have got it by now
 		i.openGate(id)
 		if e := c.exited(id); e.Code != 5 || e.Cause != "" {
 			t.Errorf("it ended with %+v", e)
@@ -135,7 +135,7 @@ func TestAnInterruption(t *testing.T) {
 			t.Errorf("it ended with %+v, due at %v", e, deadline)
 		}
 	})
-	t.Run("tells a job that comes to catch SIGTERM after the notice", func(t *testing.T) {
+	t.Run("signals a job that begins to catch SIGTERM after the notice", func(t *testing.T) {
 		i := newInterruptible(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.order(orders)
@@ -146,7 +146,7 @@ func TestAnInterruption(t *testing.T) {
 			t.Errorf("it ended with %+v, due at %v", e, deadline)
 		}
 	})
-	t.Run("kills what does not obey before the deadline", func(t *testing.T) {
+	t.Run("kills a job that ignores SIGTERM, before the deadline", func(t *testing.T) {
 		i := newInterruptible(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.order(wire.Orders{Notices: "file", Grace: 100 * time.Millisecond})
@@ -157,7 +157,7 @@ func TestAnInterruption(t *testing.T) {
 			t.Errorf("it ended with %+v, due at %v", e, deadline)
 		}
 	})
-	t.Run("that is taken back is forgotten", func(t *testing.T) {
+	t.Run("is forgotten once the cloud withdraws it", func(t *testing.T) {
 		i := newInterruptible(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.order(wire.Orders{Notices: "file", Grace: 100 * time.Millisecond})
@@ -169,10 +169,10 @@ func TestAnInterruption(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := c.noticed(); n.Cause != "" {
-			t.Errorf("the controller hears %+v", n)
+			t.Errorf("the controller got %+v", n)
 		}
 		if _, err := os.Stat(i.attemptPath(id, "told/notice")); err == nil {
-			t.Error("the job still sees it")
+			t.Error("the job still sees the notice")
 		}
 		time.Sleep(time.Until(deadline)) // real processes have a real clock
 		i.openGate(id)
@@ -180,7 +180,7 @@ func TestAnInterruption(t *testing.T) {
 			t.Errorf("it ended with %+v", e)
 		}
 		if e := c.ran(attempt(2, 1), "exit 3"); e.Code != 3 {
-			t.Errorf("then nothing begins: %+v", e)
+			t.Errorf("no attempt begins afterwards: %+v", e)
 		}
 	})
 }

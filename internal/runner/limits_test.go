@@ -25,29 +25,29 @@ func TestLimits(t *testing.T) {
 		c.start(s)
 		return c.exited(id)
 	}
-	t.Run("a command that needs more memory than it has is ended for that", func(t *testing.T) {
+	t.Run("a command that exceeds its memory is reported as out of memory", func(t *testing.T) {
 		if e := limited(t, hungry); e.Code == 0 || e.Cause != drover.CauseMemory || e.Text != "needed more than its 64Mi of memory" {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("one that copes with a child's want of memory has succeeded", func(t *testing.T) {
+	t.Run("a command that copes with its child's lack of memory succeeds", func(t *testing.T) {
 		if e := limited(t, hungry+" || exit 0"); e.Code != 0 || e.Cause != "" {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("one that kills itself did not run out of memory", func(t *testing.T) {
+	t.Run("a command that kills itself is not reported as out of memory", func(t *testing.T) {
 		if e := limited(t, "kill -9 $$"); e.Code != 137 || e.Cause != "" {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("what has left its parents and cleared its environment is killed all the same when the supervisor is", func(t *testing.T) {
+	t.Run("when the supervisor is killed, even an orphan that has cleared its environment is killed", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		c.start(sh(id, `env -i PATH="$PATH" setsid sh -c 'echo $$ > left; exec sleep 1000' & sleep 1000`))
 		pid := i.number(id, "left")
 		i.kill(i.supervisor(id))
 		if e := c.exited(id); e.Cause != drover.CauseLost || alive(pid) {
-			t.Errorf("process %d lives: %v; got %+v", pid, alive(pid), e)
+			t.Errorf("process %d is alive: %v; got %+v", pid, alive(pid), e)
 		}
 	})
 	t.Run("an ended attempt leaves no control group", func(t *testing.T) {
@@ -66,13 +66,13 @@ func TestLimits(t *testing.T) {
 			}
 		}
 		if !strings.Contains(e.Stdout, "/drover-lab-") {
-			t.Errorf("it was in none: %s", e.Stdout)
+			t.Errorf("it ran in no control group: %s", e.Stdout)
 		}
 	})
 }
 
 func TestNoRuntime(t *testing.T) {
-	t.Run("an instance without docker and podman says so, and others are not tried", func(t *testing.T) {
+	t.Run("without docker and podman the attempt fails, and no other instance is tried", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		c, id := newInstance(t).connect(), attempt(1, 1)
 		c.start(sh(id, "true").in("busybox"))
@@ -81,7 +81,7 @@ func TestNoRuntime(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("where one is installed and does not work, another instance may run the attempt", func(t *testing.T) {
+	t.Run("if a runtime is installed but broken, another instance may run the attempt", func(t *testing.T) {
 		docker(t, `echo "the daemon does not run" >&2; exit 1`)
 		c, id := newInstance(t).connect(), attempt(1, 1)
 		c.start(sh(id, "true").in("busybox"))
@@ -89,7 +89,7 @@ func TestNoRuntime(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("orders that name a runtime are kept to", func(t *testing.T) {
+	t.Run("only the runtime named in the orders is used", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		c, id := newInstance(t).connect(), attempt(1, 1)
 		c.send(wire.Message{Orders: &wire.Orders{Runtime: "podman"}})
@@ -100,7 +100,7 @@ func TestNoRuntime(t *testing.T) {
 	})
 }
 
-// docker installs the script as docker and hides podman. It returns the folder in which the script stands.
+// docker installs the script as docker and hides podman. It returns the script's folder.
 func docker(t *testing.T, script string) (folder string) {
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/docker", []byte("#!/bin/sh\nPATH=/bin:/usr/bin\n"+script), 0o700); err != nil {
@@ -112,7 +112,7 @@ func docker(t *testing.T, script string) (folder string) {
 
 // covers D12
 func TestRuntimesThatFail(t *testing.T) {
-	t.Run("an attempt for which none can be made or started is lost to the instance: the job may do well elsewhere", func(t *testing.T) {
+	t.Run("an attempt whose container cannot be created is lost, since its job may succeed elsewhere", func(t *testing.T) {
 		docker(t, `case $1 in info) echo "[]";; image) echo "{}";; create) echo "no space left on device" >&2; exit 1;; esac`)
 		c := newInstance(t).connect()
 		c.start(sh(attempt(1, 1), "true").in("busybox"))
@@ -120,17 +120,17 @@ func TestRuntimesThatFail(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("one that hangs does not keep an attempt that is to begin in it from being stopped", func(t *testing.T) {
+	t.Run("an attempt can be stopped while the runtime hangs creating its container", func(t *testing.T) {
 		dir := docker(t, `case $1 in info) echo "[]";; image) echo "{}";; create) echo >"${0%/*}/creating"; exec sleep 1000;; esac`)
 		c := newInstance(t).connect()
 		c.start(sh(attempt(1, 1), "true").in("busybox"))
-		until(t, "its container is made", func() bool { _, err := os.Stat(dir + "/creating"); return err == nil })
+		until(t, "its container is being created", func() bool { _, err := os.Stat(dir + "/creating"); return err == nil })
 		c.stop(attempt(1, 1), time.Hour)
 		if e := c.exited(attempt(1, 1)); e.Cause != drover.CauseStopped || e.Code != 143 {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("one that hangs does not keep attempts that wait for it from being stopped", func(t *testing.T) {
+	t.Run("attempts that wait for a hanging runtime can be stopped", func(t *testing.T) {
 		docker(t, "exec sleep 1000")
 		c := newInstance(t).connect()
 		for n := range int64(3) {
@@ -150,7 +150,7 @@ func TestRuntimesThatFail(t *testing.T) {
 func TestRefusedImages(t *testing.T) {
 	c := newInstance(t).connect()
 	for n, image := range []string{"--privileged", "-v", "a b", "https://x/y"} {
-		t.Run("what is no image is refused: "+image, func(t *testing.T) {
+		t.Run("an invalid image name is refused: "+image, func(t *testing.T) {
 			id := attempt(int64(n+1), 1)
 			c.start(sh(id, "true").in(image))
 			if text := c.refused(id); !strings.Contains(text, "not a valid image name") {
@@ -158,14 +158,14 @@ func TestRefusedImages(t *testing.T) {
 			}
 		})
 	}
-	t.Run("so is a variable that no container can have", func(t *testing.T) {
+	t.Run("a variable that no container can have is refused", func(t *testing.T) {
 		id := attempt(9, 1)
 		c.start(sh(id, "true").in("busybox").withEnv("#x", ""))
 		if text := c.refused(id); !strings.Contains(text, `"#x"`) {
 			t.Errorf("got %s", text)
 		}
 	})
-	t.Run("and a command of nothing without an image", func(t *testing.T) {
+	t.Run("a Start with neither a command nor an image is refused", func(t *testing.T) {
 		id := attempt(10, 1)
 		c.start(start{ID: id})
 		if text := c.refused(id); !strings.Contains(text, "no command") {

@@ -27,7 +27,7 @@ func readOrders() orders {
 	return orders{last: &o, changed: make(chan struct{})}
 }
 
-// readJSON reads a small JSON file of the runner's.
+// readJSON reads one of the runner's small JSON files.
 func readJSON(name string, into any) error {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -52,10 +52,10 @@ func (c *channel) log(id drover.AttemptID, stream string, offset int64) string {
 func TestTails(t *testing.T) {
 	c := newInstance(t).connect()
 	for n, test := range []struct{ name, script, want string }{
-		{"a stream of just the limit is whole", `head -c 4096 /dev/zero | tr '\0' a`, strings.Repeat("a", 4096)},
-		{"of a longer stream the end is kept", `echo first; head -c 4096 /dev/zero | tr '\0' a`, strings.Repeat("a", 4096)},
-		{"a character cut in two is left out", `printf 'é'; head -c 4095 /dev/zero | tr '\0' a`, strings.Repeat("a", 4095)},
-		{"bytes that are no text do not make it longer", `head -c 8192 /dev/zero | tr '\0' '\377'`, "?"},
+		{"a stream as long as the limit is whole", `head -c 4096 /dev/zero | tr '\0' a`, strings.Repeat("a", 4096)},
+		{"the end of a longer stream is kept", `echo first; head -c 4096 /dev/zero | tr '\0' a`, strings.Repeat("a", 4096)},
+		{"a character cut in half is left out", `printf 'é'; head -c 4095 /dev/zero | tr '\0' a`, strings.Repeat("a", 4095)},
+		{"invalid UTF-8 does not make it longer", `head -c 8192 /dev/zero | tr '\0' '\377'`, "?"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := c.ran(attempt(int64(n+1), 1), test.script)
@@ -67,7 +67,7 @@ func TestTails(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a short stream that is not all text is not taken for whole", func(t *testing.T) {
+	t.Run("a short stream with invalid UTF-8 does not look whole", func(t *testing.T) {
 		if e := c.ran(attempt(9, 1), `printf 'a\377b'`); e.StdoutLen != 3 || len(e.Stdout) == 3 {
 			t.Errorf("got %q of %d", e.Stdout, e.StdoutLen)
 		}
@@ -79,15 +79,15 @@ func TestLogs(t *testing.T) {
 	i := newInstance(t)
 	c, id := i.connect(), attempt(1, 1)
 	c.start(sh(id, gate))
-	i.said(id, "ready")
-	t.Run("a log can be got while it grows, from any offset", func(t *testing.T) {
+	i.awaitLine(id, "ready")
+	t.Run("a growing log can be read from any offset", func(t *testing.T) {
 		ch := i.bulk()
 		got := []string{ch.log(id, "stdout", 0), ch.log(id, "stdout", 2), ch.log(id, "stdout", 99), ch.log(id, "stderr", 0)}
 		if want := []string{"ready\n", "ady\n", "", ""}; !cmp.Equal(got, want) {
 			t.Error(cmp.Diff(want, got))
 		}
 	})
-	t.Run("what is not there is refused and the channel goes on", func(t *testing.T) {
+	t.Run("a request for something missing is refused, and the channel stays open", func(t *testing.T) {
 		ch := i.bulk()
 		for _, r := range []wire.Request{
 			{Op: wire.GetLog, ID: attempt(9, 9), Stream: "stdout"},
@@ -102,7 +102,7 @@ func TestLogs(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("the supervisor's and the daemon's own logs can be got", func(t *testing.T) {
+	t.Run("the logs of the supervisor and the daemon can be read", func(t *testing.T) {
 		i.openGate(id)
 		c.exited(id)
 		ch := i.bulk()
@@ -154,23 +154,23 @@ func TestOutputs(t *testing.T) {
 		leftOut      []string
 		unmatched    []int
 	}{
-		{"files that match come, once each", "echo 1 > a.png; echo 2 > b.png; echo 3 > c.txt", []string{"*.png", "a.*"}, map[string]string{"a.png": "1\n", "b.png": "2\n"}, nil, nil},
-		{"outputs of a failed attempt come too", "echo 1 > a; exit 1", []string{"a"}, map[string]string{"a": "1\n"}, nil, nil},
-		{"a folder comes with all that is in it", "mkdir -p d/e f; echo 1 > d/e/x; echo 2 > f/y", []string{"./d/"}, map[string]string{"d/": "", "d/e/": "", "d/e/x": "1\n"}, nil, nil},
-		{"two stars go down", "mkdir -p d/e; echo 1 > d/e/x.png; echo 2 > y.png", []string{"**/*.png"}, map[string]string{"d/e/x.png": "1\n", "y.png": "2\n"}, nil, nil},
+		{"matching files are sent once each", "echo 1 > a.png; echo 2 > b.png; echo 3 > c.txt", []string{"*.png", "a.*"}, map[string]string{"a.png": "1\n", "b.png": "2\n"}, nil, nil},
+		{"a failed attempt's outputs are sent too", "echo 1 > a; exit 1", []string{"a"}, map[string]string{"a": "1\n"}, nil, nil},
+		{"a folder is sent with everything in it", "mkdir -p d/e f; echo 1 > d/e/x; echo 2 > f/y", []string{"./d/"}, map[string]string{"d/": "", "d/e/": "", "d/e/x": "1\n"}, nil, nil},
+		{"two stars match any depth", "mkdir -p d/e; echo 1 > d/e/x.png; echo 2 > y.png", []string{"**/*.png"}, map[string]string{"d/e/x.png": "1\n", "y.png": "2\n"}, nil, nil},
 		{"everything", "mkdir d; echo 1 > d/x; echo 2 > .hidden", []string{"**"}, map[string]string{"d/": "", "d/x": "1\n", ".hidden": "2\n"}, nil, nil},
-		{"patterns that match nothing are named", "echo 1 > a", []string{"*.png", "a", "d/**"}, map[string]string{"a": "1\n"}, nil, []int{0, 2}},
-		{"everything of an empty folder is nothing", "true", []string{"**"}, map[string]string{}, nil, []int{0}},
-		{"a link comes as a link if its target comes too", "mkdir d; echo 1 > d/a; ln -s d/a b; ln -s b c; ln -s ../d d/up; ln -s d e", []string{"**"},
+		{"patterns that match nothing are reported", "echo 1 > a", []string{"*.png", "a", "d/**"}, map[string]string{"a": "1\n"}, nil, []int{0, 2}},
+		{"two stars match nothing in an empty folder", "true", []string{"**"}, map[string]string{}, nil, []int{0}},
+		{"a link is sent as a link if its target is sent too", "mkdir d; echo 1 > d/a; ln -s d/a b; ln -s b c; ln -s ../d d/up; ln -s d e", []string{"**"},
 			map[string]string{"d/": "", "d/a": "1\n", "b": "-> d/a", "c": "-> b", "d/up": "-> ../d", "e": "-> d"}, nil, nil},
-		{"a link to another file comes as that file", "echo 1 > a; ln -s a b", []string{"b"}, map[string]string{"b": "1\n"}, nil, nil},
+		{"a link to any other file is sent as that file", "echo 1 > a; ln -s a b", []string{"b"}, map[string]string{"b": "1\n"}, nil, nil},
 		{"links that leave the folder or lead nowhere are left out", "ln -s /etc/passwd p; ln -s ../stdout s; ln -s nowhere n; mkdir d; ln -s d l; echo 1 > a", []string{"[^d]"}, map[string]string{"a": "1\n"},
 			[]string{`"l": a link to a folder that no pattern matches`, `"n": a broken link`, `"p": a link that points outside the job's folder`, `"s": a link that points outside the job's folder`}, nil},
-		{"a FIFO in a folder's place keeps nobody waiting", "mkfifo pipe; echo 1 > a", []string{"pipe/*", "a", "pipe/x/*"}, map[string]string{"a": "1\n"}, nil, []int{0, 2}},
+		{"a FIFO in place of a folder does not block", "mkfifo pipe; echo 1 > a", []string{"pipe/*", "a", "pipe/x/*"}, map[string]string{"a": "1\n"}, nil, []int{0, 2}},
 		{"a FIFO is left out", "mkfifo f; ln -s f l; echo 1 > a", []string{"*"}, map[string]string{"a": "1\n"}, []string{`"f": a FIFO`, `"l": a link to a FIFO`}, nil},
-		{"odd names come as they are", `mkdir "$(printf 'd\377')"; echo 1 > "$(printf 'a\nb')"; echo 2 > "$(printf 'd\377/\376')"`, []string{"**"},
+		{"odd names are sent unchanged", `mkdir "$(printf 'd\377')"; echo 1 > "$(printf 'a\nb')"; echo 2 > "$(printf 'd\377/\376')"`, []string{"**"},
 			map[string]string{"a\nb": "1\n", "d\xff/": "", "d\xff/\xfe": "2\n"}, nil, nil},
-		{"a file that nobody may write to comes", "echo 1 > a; chmod 400 a", []string{"*"}, map[string]string{"a": "1\n"}, nil, nil},
+		{"a read-only file is sent", "echo 1 > a; chmod 400 a", []string{"*"}, map[string]string{"a": "1\n"}, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			id := attempt(int64(n+1), 1)
@@ -188,7 +188,7 @@ func TestOutputs(t *testing.T) {
 			}
 		})
 	}
-	t.Run("patterns that look outside are refused", func(t *testing.T) {
+	t.Run("patterns that are malformed or lead outside are refused", func(t *testing.T) {
 		for n, pattern := range []string{"../*", "/etc/passwd", "a/../../b", "[", ""} {
 			id := attempt(int64(100+n), 1)
 			s := sh(id, "true")
@@ -197,7 +197,7 @@ func TestOutputs(t *testing.T) {
 			c.refused(id)
 		}
 	})
-	t.Run("a large output comes whole, also from another daemon", func(t *testing.T) {
+	t.Run("a large output is sent whole, even by the next daemon", func(t *testing.T) {
 		id := attempt(200, 1)
 		s := sh(id, "head -c 3000000 /dev/zero > big")
 		s.Outputs = []string{"big"}
@@ -214,11 +214,11 @@ func TestOutputs(t *testing.T) {
 
 // covers D15
 func TestLargeOutput(t *testing.T) {
-	t.Run("what a command prints costs the runner no memory", func(t *testing.T) {
+	t.Run("a command's output takes none of the runner's memory", func(t *testing.T) {
 		i := newInstance(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.start(sh(id, "head -c 300000000 /dev/zero; echo ready; sleep 1000"))
-		until(t, "it is printed", func() bool {
+		until(t, "the output is printed", func() bool {
 			info, err := os.Stat(i.attemptPath(id, "stdout"))
 			return err == nil && info.Size() > 300_000_000
 		})

@@ -32,7 +32,7 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// host is a host with one container runtime that works.
+// host is a host with one working container runtime.
 type host struct {
 	client   string
 	registry *registry
@@ -193,8 +193,8 @@ func (r *registry) close() (open func()) {
 // image returns the name of an image in the registry.
 func (h *host) image(name string) string { return h.registry.addr + "/" + name }
 
-// publish puts busybox into the registry: as plain:1, and as greeter:1 with a command of its own. The host has neither
-// afterwards.
+// publish puts busybox into the registry: as plain:1, as greeter:1 with its own command, and as wrapped:1 with an
+// entrypoint that fails. It leaves none of them on the host.
 func (h *host) publish(t *testing.T) {
 	layer := filepath.Join(t.TempDir(), "layer.tar")
 	writeFile(t, layer, string(busybox(t)))

@@ -38,7 +38,7 @@ func (i *instance) supervisor(id drover.AttemptID) (pid int) {
 
 // covers D1 D9
 func TestDaemonKilled(t *testing.T) {
-	t.Run("a running attempt goes on and its result comes from the next daemon", func(t *testing.T) {
+	t.Run("a running attempt continues, and the next daemon reports its result", func(t *testing.T) {
 		i := newInstance(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.start(sh(id, gate))
@@ -57,7 +57,7 @@ func TestDaemonKilled(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("an attempt that ends without a daemon is known to the next", func(t *testing.T) {
+	t.Run("the next daemon knows an attempt that ended without a daemon", func(t *testing.T) {
 		i := newInstance(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.start(sh(id, gate))
@@ -101,7 +101,7 @@ func TestDaemonKilled(t *testing.T) {
 				m := c.want("an end", func(m wire.Message) bool { return m.Exited != nil || m.Refused != nil })
 				if m.Refused != nil {
 					if !m.Refused.NotHere {
-						t.Errorf("%v is refused for good: %s", m.Refused.ID, m.Refused.Text)
+						t.Errorf("%v is refused permanently: %s", m.Refused.ID, m.Refused.Text)
 					}
 					done[m.Refused.ID], refused[m.Refused.ID] = true, true
 					continue
@@ -130,13 +130,13 @@ func TestDaemonKilled(t *testing.T) {
 
 // covers L21
 func TestSupervisorKilled(t *testing.T) {
-	for name, killDaemon := range map[string]bool{"its daemon looks on": false, "its daemon is dead too": true} {
+	for name, killDaemon := range map[string]bool{"its daemon is alive": false, "its daemon is dead too": true} {
 		t.Run("an attempt is lost and its processes are killed when "+name, func(t *testing.T) {
 			i := newInstance(t)
 			c, id := i.connect(), attempt(1, 1)
 			c.start(sh(id, `echo ready; setsid sleep 1000 & echo $$ > left; sleep 1000`))
 			c.started(id)
-			i.said(id, "ready")
+			i.awaitLine(id, "ready")
 			pid := i.number(id, "left")
 			if killDaemon {
 				i.kill(i.daemon())
@@ -155,7 +155,7 @@ func TestSupervisorKilled(t *testing.T) {
 				return !subcommand("daemon")(p) && !subcommand("control")(p) && !subcommand("supervise")(p)
 			})
 			if alive(pid) || len(rest) > 0 {
-				t.Errorf("processes %v of it still run", rest)
+				t.Errorf("its processes %v still run", rest)
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func TestSupervisorKilled(t *testing.T) {
 
 // covers D12
 func TestSparesKilled(t *testing.T) {
-	t.Run("an attempt runs though every supervisor that waited for it was killed", func(t *testing.T) {
+	t.Run("an attempt runs even after every idle supervisor was killed", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		const several = 3
@@ -188,7 +188,7 @@ func TestSparesKilled(t *testing.T) {
 
 // covers L23
 func TestUpgrade(t *testing.T) {
-	t.Run("a control stream from another program replaces the daemon and keeps the attempts", func(t *testing.T) {
+	t.Run("a control stream from another version replaces the daemon and keeps the attempts", func(t *testing.T) {
 		i := newInstance(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.start(sh(id, gate))
@@ -205,7 +205,7 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
-	t.Run("a daemon whose predecessor hangs waits no longer than whoever started it", func(t *testing.T) {
+	t.Run("a daemon behind a hanging predecessor exits when its bridge does", func(t *testing.T) {
 		i := newInstance(t)
 		if err := os.Mkdir(i.dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestUpgrade(t *testing.T) {
 		i.kill(i.processes(subcommand("control"))[0])
 		until(t, "it has ended", func() bool { return waiting() == 0 })
 	})
-	t.Run("streams that come at the same time start one daemon", func(t *testing.T) {
+	t.Run("concurrent streams start one daemon", func(t *testing.T) {
 		i := newInstance(t)
 		var channels []*channel
 		for range 8 {
@@ -244,7 +244,7 @@ func TestUpgrade(t *testing.T) {
 }
 
 func TestReboot(t *testing.T) {
-	t.Run("a result of an earlier boot is not trusted", func(t *testing.T) {
+	t.Run("a result from an earlier boot is not trusted", func(t *testing.T) {
 		i := newInstance(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.ran(id, "true")
@@ -254,7 +254,7 @@ func TestReboot(t *testing.T) {
 		boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 		earlier := strings.ReplaceAll(string(text), strings.TrimSpace(string(boot)), "earlier")
 		if err != nil || earlier == string(text) || os.WriteFile(path, []byte(earlier), 0o600) != nil {
-			t.Fatalf("the journal bears no boot: %s", text)
+			t.Fatalf("the journal has no boot id: %s", text)
 		}
 		c = i.connect()
 		c.start(sh(id, "true"))
@@ -266,11 +266,11 @@ func TestReboot(t *testing.T) {
 
 // covers D8
 func TestIsolation(t *testing.T) {
-	t.Run("an attempt has a session of its own, apart from its supervisor's and the daemon's", func(t *testing.T) {
+	t.Run("the command, its supervisor and the daemon have separate sessions", func(t *testing.T) {
 		i := newInstance(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.start(sh(id, "echo $$ > pid; echo ready; sleep 1000"))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		sessions := []int{session(i.number(id, "pid")), session(i.supervisor(id)), session(i.daemon())}
 		slices.Sort(sessions)
 		if len(slices.Compact(sessions)) != 3 {
@@ -282,16 +282,16 @@ func TestIsolation(t *testing.T) {
 		c, id := i.connect(), attempt(1, 1)
 		const secret = "b5d2ce0e-not-for-others"
 		c.start(sh(id, "test -n \"$DROVER_TOKEN\" && echo ready; sleep 1000").withEnv("DROVER_TOKEN", secret))
-		i.said(id, "ready")
+		i.awaitLine(id, "ready")
 		for _, pid := range i.processes(func(int) bool { return true }) {
 			if line, _ := os.ReadFile(procPath(pid, "cmdline")); strings.Contains(string(line), secret) {
-				t.Errorf("process %d shows it", pid)
+				t.Errorf("process %d shows the secret", pid)
 			}
 		}
 		err := filepath.WalkDir(i.dir, func(path string, d os.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
 				if text, _ := os.ReadFile(path); strings.Contains(string(text), secret) {
-					t.Errorf("%s holds it", path)
+					t.Errorf("%s contains the secret", path)
 				}
 			}
 			return nil

@@ -13,7 +13,7 @@ func TestTheRunnersOwnLog(t *testing.T) {
 	says := func(text string) func(string) bool {
 		return func(line string) bool { return strings.Contains(line, text) }
 	}
-	t.Run("is told as it is written", func(t *testing.T) {
+	t.Run("is sent as it is written", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connectAs(i.binary, hello)
 		late := hello
@@ -23,7 +23,7 @@ func TestTheRunnersOwnLog(t *testing.T) {
 			return m.Log != nil && strings.Contains(m.Log.Line, "rejecting a controller") && !strings.Contains(m.Log.Line, "\n")
 		})
 	})
-	t.Run("comes with the Hello, that of a daemon which died included", func(t *testing.T) {
+	t.Run("comes with the Hello, including a dead daemon's", func(t *testing.T) {
 		i := newInstance(t)
 		if c := i.connect(); !slices.ContainsFunc(c.hello.Log, says("starts with 0 attempts")) {
 			t.Errorf("the log is %q", c.hello.Log)
@@ -32,10 +32,10 @@ func TestTheRunnersOwnLog(t *testing.T) {
 		i.kill(died)
 		c := i.connect()
 		if len(c.hello.Log) != 2 {
-			t.Errorf("after a death the log is %q", c.hello.Log)
+			t.Errorf("after the daemon's death the log is %q", c.hello.Log)
 		}
 	})
-	t.Run("is cut to its last lines, and these to a length", func(t *testing.T) {
+	t.Run("is cut to its last lines, each of bounded length", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
 		bad := hello

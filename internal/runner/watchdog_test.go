@@ -35,8 +35,8 @@ func newMortal(t *testing.T) mortal {
 
 func (m mortal) off() bool { _, err := os.Stat(m.mark); return err == nil }
 
-// told returns the last line written to the instance's dead-man switch.
-func (m mortal) told() string {
+// switchLine returns the last line written to the instance's dead-man switch.
+func (m mortal) switchLine() string {
 	text, err := os.ReadFile(m.held)
 	if err != nil {
 		m.t.Fatal(err)
@@ -45,11 +45,11 @@ func (m mortal) told() string {
 	return line
 }
 
-// heldAnew waits until the switch is held again.
-func (m mortal) heldAnew() {
+// awaitHold waits until the switch is held again.
+func (m mortal) awaitHold() {
 	m.t.Helper()
-	last := m.told()
-	until(m.t, "the switch is held", func() bool { now := m.told(); return now != last && now != "off" })
+	last := m.switchLine()
+	until(m.t, "the switch is held", func() bool { now := m.switchLine(); return now != last && now != "off" })
 }
 
 func (c *controller) order(o wire.Orders) {
@@ -58,7 +58,7 @@ func (c *controller) order(o wire.Orders) {
 	c.ping()
 }
 
-func TestAnInstanceThatNobodyWants(t *testing.T) {
+func TestAnUnwantedInstance(t *testing.T) {
 	const soon = 400 * time.Millisecond
 	t.Run("powers itself off, and says so in its log", func(t *testing.T) {
 		i := newMortal(t)
@@ -67,13 +67,13 @@ func TestAnInstanceThatNobodyWants(t *testing.T) {
 		c.disconnect()
 		until(t, "it powers itself off", i.off)
 		if log, _ := os.ReadFile(filepath.Join(i.dir, "daemon.log")); !strings.Contains(string(log), ": powering off") {
-			t.Errorf("the log is %s", log)
+			t.Errorf("the log does not say so: %s", log)
 		}
-		if i.told() != "off" {
-			t.Error("the script was not asked to")
+		if i.switchLine() != "off" {
+			t.Error("the dead-man switch was not set to off")
 		}
 	})
-	t.Run("stays while a controller is heard, which the switch is told", func(t *testing.T) {
+	t.Run("stays on while it hears a controller, and holds the switch", func(t *testing.T) {
 		i := newMortal(t)
 		c := i.connect()
 		c.order(wire.Orders{Orphan: soon})
@@ -81,20 +81,20 @@ func TestAnInstanceThatNobodyWants(t *testing.T) {
 			c.ping()
 		}
 		if i.off() {
-			t.Error("it went off")
+			t.Error("it powered off")
 		}
-		i.heldAnew()
+		i.awaitHold()
 	})
-	t.Run("stays for ever if it is told to, and the switch with it", func(t *testing.T) {
+	t.Run("never powers off if its orders say so, and holds the switch", func(t *testing.T) {
 		i := newMortal(t)
 		c := i.connect()
 		c.order(wire.Orders{Orphan: 0})
-		until(t, "the switch is held", func() bool { return i.told() != "" })
+		until(t, "the switch is held", func() bool { return i.switchLine() != "" })
 		if i.off() {
-			t.Error("it went off")
+			t.Error("it powered off")
 		}
 	})
-	t.Run("stays while a job runs, and for as long again for its results", func(t *testing.T) {
+	t.Run("stays on while a job runs, and waits again for its results to be fetched", func(t *testing.T) {
 		i := newMortal(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.order(wire.Orders{Orphan: soon})
@@ -103,13 +103,13 @@ func TestAnInstanceThatNobodyWants(t *testing.T) {
 		c.disconnect()
 		time.Sleep(3 * soon) // real processes have a real clock
 		if i.off() {
-			t.Fatal("it went off under its job")
+			t.Fatal("it powered off while its job ran")
 		}
 		i.openGate(id)
 		ended := time.Now()
 		until(t, "it powers itself off", i.off)
 		if waited := time.Since(ended); waited < soon {
-			t.Errorf("it went off after %v", waited)
+			t.Errorf("it powered off after %v", waited)
 		}
 	})
 	t.Run("keeps its orders when its daemon dies, and its supervisors hold the switch", func(t *testing.T) {
@@ -119,43 +119,43 @@ func TestAnInstanceThatNobodyWants(t *testing.T) {
 		c.start(sh(id, gate))
 		c.started(id)
 		i.kill(i.daemon())
-		i.heldAnew()
+		i.awaitHold()
 		i.openGate(id)
 		i.bulk() // starts the next daemon, but is no controller
 		until(t, "it powers itself off", i.off)
 	})
-	t.Run("is not kept by a controller whose epoch is over", func(t *testing.T) {
+	t.Run("ignores a controller of an old epoch", func(t *testing.T) {
 		i := newMortal(t)
 		c := i.connectAs(i.binary, wire.Hello{Version: wire.Version, Epoch: 7, Fleet: "lab", Instance: "lab-1"})
 		c.order(wire.Orders{Orphan: soon})
 		c.disconnect()
 		until(t, "it powers itself off", func() bool {
 			if h := i.connect().hello; h.Error == "" {
-				t.Fatal("it takes a controller of an older epoch")
+				t.Fatal("it accepted a controller of an old epoch")
 			}
 			return i.off()
 		})
 	})
-	t.Run("is taken over by a controller that comes back while it cannot be powered off", func(t *testing.T) {
+	t.Run("serves a controller that returns while it cannot power off", func(t *testing.T) {
 		i := newMortal(t)
 		c := i.connect()
 		c.order(wire.Orders{Orphan: soon})
 		c.disconnect()
 		until(t, "it powers itself off", i.off)
 		c = i.connect()
-		i.heldAnew()
+		i.awaitHold()
 		if e := c.ran(attempt(1, 1), "exit 4"); e.Code != 4 {
-			t.Errorf("it runs nothing any more: %+v", e)
+			t.Errorf("it no longer runs attempts: %+v", e)
 		}
 	})
-	t.Run("says when it last heard a controller, also after its daemon died", func(t *testing.T) {
+	t.Run("reports when it last heard a controller, even after its daemon died", func(t *testing.T) {
 		i := newMortal(t)
 		c := i.connect()
 		if !c.hello.Heard.IsZero() {
 			t.Errorf("it heard one at %v", c.hello.Heard)
 		}
 		c.order(wire.Orders{Orphan: time.Hour})
-		until(t, "that is noted", func() bool { _, err := os.Stat(filepath.Join(i.dir, "heard")); return err == nil })
+		until(t, "the contact is recorded", func() bool { _, err := os.Stat(filepath.Join(i.dir, "heard")); return err == nil })
 		i.kill(i.daemon())
 		if ago := time.Since(i.connect().hello.Heard); ago < 0 || ago > time.Minute {
 			t.Errorf("it heard one %v ago", ago)

@@ -8,7 +8,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// sealed is a file system in which one folder may not be read.
+// sealed is a file system in which one folder cannot be read.
 type sealed struct {
 	fstest.MapFS
 	folder string
@@ -21,7 +21,7 @@ func (s sealed) ReadDir(name string) ([]fs.DirEntry, error) {
 	return s.MapFS.ReadDir(name)
 }
 
-func TestAFolderThatCannotBeReadMakesTheOutputsNotWhole(t *testing.T) {
+func TestAnUnreadableFolderMakesTheOutputsIncomplete(t *testing.T) {
 	files := fstest.MapFS{"out/a/x.txt": {Data: []byte("1")}, "out/b/x.txt": {Data: []byte("2")}}
 	for folder, whole := range map[string]bool{"out/a": false, "elsewhere": true} {
 		c := &collector{}
@@ -34,7 +34,7 @@ func TestAFolderThatCannotBeReadMakesTheOutputsNotWhole(t *testing.T) {
 			t.Fatalf("%d matches, %v", matches, err)
 		}
 		if (c.err == nil) != whole {
-			t.Errorf("with %s sealed the outputs are whole: %v, %v", folder, whole, c.err)
+			t.Errorf("with %s unreadable: want complete outputs: %v, got %v", folder, whole, c.err)
 		}
 	}
 }

@@ -1,9 +1,10 @@
 #!/bin/sh
-# grow-vm.sh FOLDER COMMAND: makes what a virtual machine boots to try COMMAND: FOLDER gets vmlinuz and initrd, of Debian's kernel for clouds, and
-# disk, of 1 GiB with one partition. On that is a root of ext4 with this host's tools, which says READY, runs the command, says how it ended
-# and how many KiB it has, and powers off.
+# grow-vm.sh FOLDER COMMAND: makes what a VM boots to try COMMAND. FOLDER gets vmlinuz and initrd, from Debian's cloud
+# kernel, and disk, of 1 GiB with one partition. The partition is an ext4 root with this host's tools, which prints
+# READY, runs the command, prints how it ended and how many KiB the root has, and powers off.
 #
-# It needs Debian's packages busybox-static, cpio, cloud-guest-utils and fdisk, downloads a kernel unless it is there, and installs nothing.
+# It needs Debian's packages busybox-static, cpio, cloud-guest-utils and fdisk, downloads a kernel unless one is there,
+# and installs nothing.
 set -eu
 
 [ $# = 2 ] || { echo "usage: $0 FOLDER COMMAND" >&2; exit 2; }
@@ -18,12 +19,12 @@ if [ ! -e vmlinuz ]; then
 fi
 rm -rf first root
 
-# The first root, in memory, has the drivers of disks and gives way to the one on the disk.
+# The first root, in memory, loads the disk drivers and switches to the root on the disk.
 mkdir -p first/bin first/dev first/root first/modules
 cp /bin/busybox first/bin/busybox
 for name in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk scsi_common scsi_mod sd_mod virtio_scsi; do
 	file=$(find kernel/lib -name "$name.ko" | head -n 1)
-	[ -z "$file" ] || { cp "$file" first/modules/ && echo "$name" >>first/modules/order; } # else it is a part of the kernel itself
+	[ -z "$file" ] || { cp "$file" first/modules/ && echo "$name" >>first/modules/order; } # otherwise it is built into the kernel
 done
 cat >first/init <<'END'
 #!/bin/busybox sh
