@@ -9,7 +9,7 @@ import (
 )
 
 func TestFor(t *testing.T) {
-	t.Run("waits for as long as it is told", func(t *testing.T) {
+	t.Run("waits for the given time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			if err := For(t.Context(), time.Hour); err != nil || time.Since(began) != time.Hour {
@@ -17,7 +17,7 @@ func TestFor(t *testing.T) {
 			}
 		})
 	})
-	t.Run("waits no longer than is wanted", func(t *testing.T) {
+	t.Run("ends with its context", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -30,12 +30,12 @@ func TestFor(t *testing.T) {
 }
 
 func TestTries(t *testing.T) {
-	t.Run("come at once, and then ever more slowly", func(t *testing.T) {
+	t.Run("begin at once, and then become ever slower", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			for try := range Tries(t.Context(), time.Second, 4*time.Second) {
 				if want := []time.Duration{0, 1, 3, 7, 11, 15}[try-1] * time.Second; time.Since(began) != want {
-					t.Errorf("try %d came after %v, not %v", try, time.Since(began), want)
+					t.Errorf("try %d came after %v, want %v", try, time.Since(began), want)
 				}
 				if try == 6 {
 					break
@@ -43,7 +43,7 @@ func TestTries(t *testing.T) {
 			}
 		})
 	})
-	t.Run("end with their context, at least one", func(t *testing.T) {
+	t.Run("end with their context, after at least one", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			tries := 0
@@ -57,7 +57,7 @@ func TestTries(t *testing.T) {
 				tries++
 			}
 			if tries != 3 {
-				t.Errorf("%d tries after the end", tries-2)
+				t.Errorf("%d tries after the context's end", tries-2)
 			}
 		})
 	})

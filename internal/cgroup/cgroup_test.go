@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 			{Memory: "/sys/fs/cgroup/memory/a", CPU: "/sys/fs/cgroup/cpu/b"}}},
 		"none": {"", nil},
 	} {
-		t.Run("groups are made in the own group, or at the top: "+name, func(t *testing.T) {
+		t.Run("groups are made in the process's own group, or at the top: "+name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, candidates(parse(c.text))); diff != "" {
 				t.Error(diff)
 			}
@@ -74,27 +74,27 @@ func TestMemory(t *testing.T) {
 			t.Errorf("got %v", status)
 		}
 		if n, err := g.OutOfMemory(); n != 0 || err != nil {
-			t.Errorf("%d processes were ended, %v", n, err)
+			t.Errorf("%d processes were killed, %v", n, err)
 		}
 	})
-	t.Run("one that needs more is ended, and counted", func(t *testing.T) {
+	t.Run("a process that needs more is killed, and counted", func(t *testing.T) {
 		if status := g.run(t, hungry); status.ExitStatus() == 0 {
 			t.Errorf("got %v", status)
 		}
 		if n, err := g.OutOfMemory(); n == 0 || err != nil {
-			t.Errorf("%d processes were ended, %v", n, err)
+			t.Errorf("%d processes were killed, %v", n, err)
 		}
 	})
 }
 
 func TestCPU(t *testing.T) {
-	t.Run("a process gets no more of a processor than its share", func(t *testing.T) {
+	t.Run("a process gets no more CPU time than its share", func(t *testing.T) {
 		g := group(t, drover.Resources{CPU: 200})
 		began, before := time.Now(), usedByChildren(t)
 		g.run(t, `i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done`)
 		cpu, wall := usedByChildren(t)-before, time.Since(began)
 		if cpu > wall/2 {
-			t.Errorf("it used %v of processor time in %v", cpu, wall)
+			t.Errorf("it used %v of CPU time in %v", cpu, wall)
 		}
 	})
 }
@@ -110,7 +110,7 @@ func usedByChildren(t *testing.T) time.Duration {
 
 // covers D13
 func TestRemove(t *testing.T) {
-	t.Run("what is left in a group is killed, whatever became of its parents and its environment", func(t *testing.T) {
+	t.Run("a process left in a group is killed, even if its parent and its environment are gone", func(t *testing.T) {
 		g := group(t, drover.Resources{})
 		g.run(t, `env -i setsid sleep 1000 </dev/null >/dev/null 2>&1 & sleep 0.1`)
 		if err := g.Remove(10 * time.Second); err != nil {
@@ -120,12 +120,12 @@ func TestRemove(t *testing.T) {
 			t.Error("the group is still there")
 		}
 	})
-	t.Run("so is what has made groups of its own within it, as container runtimes do", func(t *testing.T) {
+	t.Run("so is a process in a group that it made itself within the group, as container runtimes do", func(t *testing.T) {
 		g := group(t, drover.Resources{})
 		inner := filepath.Join(g.memory, "inner", "innermost")
 		g.run(t, `mkdir -p `+inner+`; (echo 0 > `+inner+`/cgroup.procs; exec sleep 1000) </dev/null >/dev/null 2>&1 & sleep 0.1`)
 		if text, err := os.ReadFile(inner + "/cgroup.procs"); len(text) == 0 || err != nil {
-			t.Fatalf("in its own group is %q, %v", text, err)
+			t.Fatalf("its own group holds %q, %v", text, err)
 		}
 		if err := g.Remove(10 * time.Second); err != nil {
 			t.Error(err)
@@ -134,17 +134,17 @@ func TestRemove(t *testing.T) {
 			t.Error("the group is still there")
 		}
 	})
-	t.Run("a group that nobody cleared away is swept once it is old, unless it holds a process", func(t *testing.T) {
+	t.Run("an abandoned group is swept once it is old, unless it holds a process", func(t *testing.T) {
 		g := group(t, drover.Resources{})
 		name := filepath.Base(g.memory)
 		g.base.Sweep(name, time.Now().Add(-time.Hour))
 		if _, err := os.Stat(g.memory); err != nil {
-			t.Error("a young one is gone")
+			t.Error("a young group is gone")
 		}
 		g.run(t, `sleep 1000 </dev/null >/dev/null 2>&1 &`)
 		g.base.Sweep(name, time.Now().Add(time.Hour))
 		if _, err := os.Stat(g.memory); err != nil {
-			t.Error("one with a process is gone")
+			t.Error("a group with a process is gone")
 		}
 		kill(g.memory)
 		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -153,11 +153,11 @@ func TestRemove(t *testing.T) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatal("an empty one stays")
+				t.Fatal("an empty group stays")
 			}
 		}
 	})
-	t.Run("what is not there is removed already", func(t *testing.T) {
+	t.Run("removing a missing group is no error", func(t *testing.T) {
 		if err := (Base{Memory: t.TempDir(), CPU: t.TempDir()}).Group("none").Remove(0); err != nil {
 			t.Error(err)
 		}

@@ -15,7 +15,7 @@ func TestCreateArgs(t *testing.T) {
 		Name: "drover-lab-1", Labels: map[string]string{"drover.fleet": "lab"}, Image: "busybox:1", Command: []string{"sh", "-c", "true"},
 		Dir: "/work", User: "0:0", Mounts: []Mount{{Source: "/a", Target: "/b", ReadOnly: true}},
 	}
-	t.Run("what a job says is the value of an option, or follows the image", func(t *testing.T) {
+	t.Run("a job's text is an option's value or follows the image", func(t *testing.T) {
 		s := spec
 		s.Command = []string{"--privileged", "--privileged", "--"}
 		s.Env = map[string]string{"A": "--privileged\n"}
@@ -31,18 +31,18 @@ func TestCreateArgs(t *testing.T) {
 			t.Errorf("got %q", options)
 		}
 	})
-	t.Run("limits are those of the job, without swap", func(t *testing.T) {
+	t.Run("the job's limits apply, without swap", func(t *testing.T) {
 		want := []string{"--cpus=0.5", "--memory=67108864", "--memory-swap=67108864"}
 		if got := limitArgs(drover.Resources{CPU: 500, Memory: 64 * drover.MiB}); !cmp.Equal(got, want) {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("no limits are no options", func(t *testing.T) {
+	t.Run("without limits there are no options", func(t *testing.T) {
 		if got := limitArgs(drover.Resources{}); len(got) > 0 {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("a container has room for what starts its command", func(t *testing.T) {
+	t.Run("a container has enough memory to start its command", func(t *testing.T) {
 		if got := limitArgs(drover.Resources{Memory: drover.MiB}); got[0] != "--memory=33554432" {
 			t.Errorf("got %q", got)
 		}
@@ -53,21 +53,21 @@ func TestCreateArgs(t *testing.T) {
 			t.Errorf("got %s, %v", got, err)
 		}
 	})
-	t.Run("one with a line break cannot", func(t *testing.T) {
+	t.Run("a folder with a line break in its name cannot be mounted", func(t *testing.T) {
 		if _, err := mountValue(Mount{Source: "/a\nb", Target: "/c"}); err == nil {
-			t.Error("it is mounted")
+			t.Error("it was accepted")
 		}
 	})
 }
 
 func TestEnvironment(t *testing.T) {
 	env := map[string]string{"HOME": "/h", "DOCKER_HOST": "x", "EMPTY": "", "TWO": "a\nb", "QUOTED": `"a`, "LONG": strings.Repeat("x", 40_000)}
-	t.Run("what a line can hold goes in as a line, out of the client's sight", func(t *testing.T) {
+	t.Run("a value that fits in a line is passed as a line, which does not affect the client", func(t *testing.T) {
 		if got, want := lines(env), "DOCKER_HOST=x\nEMPTY=\nHOME=/h\n"; got != want {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("the rest goes through the client, by names that mean nothing to it", func(t *testing.T) {
+	t.Run("other values pass through the client, under names that mean nothing to it", func(t *testing.T) {
 		if got, want := unlinedNames(env), []string{"LONG", "QUOTED", "TWO"}; !cmp.Equal(got, want) {
 			t.Errorf("got %q", got)
 		}
@@ -78,10 +78,10 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("a name that no line can hold is refused", func(t *testing.T) {
+	t.Run("an invalid name is refused", func(t *testing.T) {
 		for _, name := range []string{"", "#a", "a b", "-a", "a\n"} {
 			if CheckEnv(map[string]string{name: ""}) == nil {
-				t.Errorf("%q passes", name)
+				t.Errorf("%q is accepted", name)
 			}
 		}
 	})

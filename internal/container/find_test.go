@@ -30,11 +30,11 @@ func TestFind(t *testing.T) {
 		runtime string
 		root    bool
 	}{
-		"docker comes first":                                 {map[string]string{"docker": docker, "podman": podman}, "docker", os.Getuid() == 0},
-		"without root docker's own root is the user":         {map[string]string{"docker": rootless}, "docker", true},
-		"podman is found where docker's daemon does not run": {map[string]string{"docker": down, "podman": podman}, "podman", true},
-		"podman under docker's name is podman":               {map[string]string{"docker": podman, "podman": podman}, "podman", true},
-		"podman is found where there is no docker":           {map[string]string{"podman": podman}, "podman", true},
+		"docker is preferred":                             {map[string]string{"docker": docker, "podman": podman}, "docker", os.Getuid() == 0},
+		"the user of rootless docker is root":             {map[string]string{"docker": rootless}, "docker", true},
+		"podman is found if docker's daemon does not run": {map[string]string{"docker": down, "podman": podman}, "podman", true},
+		"podman installed as docker is podman":            {map[string]string{"docker": podman, "podman": podman}, "podman", true},
+		"podman is found without docker":                  {map[string]string{"podman": podman}, "podman", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			install(t, c.clients)
@@ -44,7 +44,7 @@ func TestFind(t *testing.T) {
 			}
 		})
 	}
-	t.Run("where none works it says of each why", func(t *testing.T) {
+	t.Run("if none works, the error says why for each", func(t *testing.T) {
 		install(t, map[string]string{"docker": down})
 		_, _, err := Find(t.Context(), Names()...)
 		for _, want := range []string{"docker: Cannot connect to the Docker daemon", "podman: it is not installed"} {
@@ -53,9 +53,9 @@ func TestFind(t *testing.T) {
 			}
 		}
 	})
-	t.Run("one that is not known is refused", func(t *testing.T) {
+	t.Run("an unknown runtime is refused", func(t *testing.T) {
 		if _, _, err := Find(t.Context(), "--help"); err == nil {
-			t.Error("it is found")
+			t.Error("it was found")
 		}
 	})
 }

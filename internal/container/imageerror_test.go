@@ -45,9 +45,9 @@ func TestMissing(t *testing.T) {
 		"No such object: a":                             true,
 		"Cannot connect to the Docker daemon at unix:/": false,
 	} {
-		t.Run("an image that is not there is told from a runtime that fails: "+said, func(t *testing.T) {
+		t.Run("distinguishes a missing image from a failing runtime: "+said, func(t *testing.T) {
 			if missing(errors.New(said)) != want {
-				t.Errorf("wanted %v", want)
+				t.Errorf("want %v", want)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// store is a Runtime that only has images, whose pulls take a minute.
+// store is a Runtime with nothing but images. Its pulls take a minute.
 type store struct {
 	mu    sync.Mutex
 	have  map[string]bool
@@ -61,7 +61,7 @@ func images() (*Images, *store) {
 
 func TestImages(t *testing.T) {
 	errStopped := errors.New("stopped")
-	t.Run("many who want an image wait for one pull, and later ones for none", func(t *testing.T) {
+	t.Run("concurrent callers share one pull, and later callers need none", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			i, s := images()
 			var all sync.WaitGroup
@@ -78,7 +78,7 @@ func TestImages(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a failure is everybody's, and the next one tries again", func(t *testing.T) {
+	t.Run("a failure is returned, and the next caller tries again", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			i, s := images()
 			s.fail = errors.New("no")
@@ -92,7 +92,7 @@ func TestImages(t *testing.T) {
 			}
 		})
 	})
-	t.Run("who waits no more goes at once, and the others get theirs", func(t *testing.T) {
+	t.Run("a caller whose context ends returns at once, and the pull continues for the others", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			i, s := images()
 			other := make(chan error)
@@ -108,7 +108,7 @@ func TestImages(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a pull that nobody waits for is ended, and does not spoil the next", func(t *testing.T) {
+	t.Run("a pull that nobody waits for is cancelled, and does not spoil the next", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			i, s := images()
 			ctx, stop := context.WithCancelCause(t.Context())

@@ -57,13 +57,13 @@ func (p place) until(what string, is func() bool) {
 	p.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			p.t.Fatalf("waited in vain until %s", what)
+			p.t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
 func TestTheScript(t *testing.T) {
-	t.Run("is small and knows its timeout", func(t *testing.T) {
+	t.Run("is short and contains its timeout", func(t *testing.T) {
 		for after, want := range map[time.Duration]string{
 			time.Hour:               "-lt 360 ]; do\nsleep 10\n",
 			45 * time.Second:        "-lt 9 ]; do\nsleep 5\n",
@@ -75,13 +75,13 @@ func TestTheScript(t *testing.T) {
 			}
 		}
 	})
-	t.Run("powers off an instance that nobody ever wanted", func(t *testing.T) {
+	t.Run("powers off an instance that was never wanted", func(t *testing.T) {
 		t.Parallel()
 		for _, p := range plantAll(t, time.Second) {
 			p.until("it is off", p.isOff)
 		}
 	})
-	t.Run("leaves one alone that is wanted, and not when it no longer is", func(t *testing.T) {
+	t.Run("leaves a wanted instance on, and powers it off once it is unwanted", func(t *testing.T) {
 		t.Parallel()
 		places := plantAll(t, time.Second)
 		for range 25 {
@@ -94,14 +94,14 @@ func TestTheScript(t *testing.T) {
 		}
 		for _, p := range places {
 			if p.isOff() {
-				t.Error("it went off while it was wanted")
+				t.Error("it powered off while it was wanted")
 			}
 		}
 		for _, p := range places {
 			p.until("it is off", p.isOff)
 		}
 	})
-	t.Run("obeys at once one who cannot do it himself", func(t *testing.T) {
+	t.Run("powers off at once for a runner that lacks the rights", func(t *testing.T) {
 		t.Parallel()
 		places := plantAll(t, 20*time.Second)
 		for _, p := range places {
@@ -113,26 +113,26 @@ func TestTheScript(t *testing.T) {
 			p.until("it is off", p.isOff)
 		}
 	})
-	t.Run("ends where it could not be told anything", func(t *testing.T) {
+	t.Run("exits if it cannot create its file", func(t *testing.T) {
 		cmd := exec.Command("sh", "-c", Script(time.Second))
 		cmd.Env = append(os.Environ(), FileVariable+"=/nowhere/at/all", PowerOffVariable+"=/bin/false")
 		if err := cmd.Run(); err == nil {
-			t.Error("it goes on without its file")
+			t.Error("it continues without its file")
 		}
 	})
 }
 
 func TestTheSwitch(t *testing.T) {
-	t.Run("that was never planted is held in vain, and not made", func(t *testing.T) {
+	t.Run("without a script is held without an error, and its file is not created", func(t *testing.T) {
 		p := newPlace(t)
 		if err := p.holder().Hold(); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Stat(p.file); err == nil {
-			t.Error("the file is there")
+			t.Error("the file was created")
 		}
 	})
-	t.Run("that cannot be held is told of", func(t *testing.T) {
+	t.Run("returns an error if it cannot be held", func(t *testing.T) {
 		p := newPlace(t)
 		if err := os.Symlink(p.powerOff, p.file); err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestTheSwitch(t *testing.T) {
 			t.Error("it followed a link")
 		}
 	})
-	t.Run("powers off over and over, and says so, until it is told to stop", func(t *testing.T) {
+	t.Run("powers off again and again, and logs it, until it is cancelled", func(t *testing.T) {
 		p := newPlace(t)
 		p.powerOff = filepath.Join(t.TempDir(), "missing")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -152,10 +152,10 @@ func TestTheSwitch(t *testing.T) {
 			}
 		})
 		if len(said) < 5 {
-			t.Errorf("it said %q", said)
+			t.Errorf("it logged %q", said)
 		}
 	})
-	t.Run("knows the ways of machines, and only one of an instance that says what ends it", func(t *testing.T) {
+	t.Run("knows several ways to end a VM, but only the one that an instance names, if it does", func(t *testing.T) {
 		if ways := (Switch{}).ways(); len(ways) < 4 {
 			t.Errorf("%q", ways)
 		}

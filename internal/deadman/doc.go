@@ -18,8 +18,7 @@
 //   - If the environment names a program that ends the instance, as it does for local instances, nothing else is tried.
 package deadman
 
-// In an instance that is not a whole machine, these environment variables name its switch's file and the program that
-// ends it.
+// In an instance that is not a VM, these environment variables name its switch's file and the program that ends it.
 const (
 	FileVariable     = "DROVER_SWITCH"
 	PowerOffVariable = "DROVER_POWEROFF"

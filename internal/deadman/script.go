@@ -11,7 +11,7 @@ const longestNap = 10 * time.Second
 
 // Script returns the init command's part of the switch. The script returns at once, and leaves behind a process that
 // powers the instance off once nobody has held the switch for the given time. It needs only a POSIX shell, and root if
-// the instance is a machine.
+// the instance is a VM.
 func Script(after time.Duration) string {
 	nap := min(max(after/10, time.Second), longestNap).Round(time.Second)
 	naps := max(1, (after+nap-1)/nap)

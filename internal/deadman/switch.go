@@ -18,7 +18,7 @@ import (
 // Switch is the runner's end of the switch.
 type Switch struct {
 	file     string
-	powerOff string // the one program that ends the instance; empty: a machine's usual commands
+	powerOff string // the one program that ends the instance; empty: a VM's usual commands
 }
 
 // Find returns the switch of the instance that this process runs on. It does not check whether a script was planted.
@@ -112,7 +112,7 @@ func try(ctx context.Context, way []string) error {
 		}
 	}
 	if err != nil {
-		// Pause before the next way: an instance that cannot power off must not keep a processor busy.
+		// Pause before the next way: an instance that cannot power off must not keep a CPU busy.
 		_ = backoff.For(ctx, time.Second)
 		return err
 	}

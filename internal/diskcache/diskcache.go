@@ -14,32 +14,32 @@ import (
 	"drover/internal/logkey"
 )
 
-// startAge is how old what is on disk may be to serve a controller that has just started: it asks for newer at the next
-// call, when nothing waits for it.
+// startAge is how old the copy on disk may be for the first call of a controller that has just started. The next call,
+// when nothing waits for it, fetches a newer one.
 const startAge = 24 * time.Hour
 
-// Options say what is kept, where and for how long.
+// Options say what is cached, where and for how long.
 type Options struct {
 	Folder string
-	Name   string        // of the file in it, without .json
-	Key    string        // of what it is: what was kept of something else is not used
-	Age    time.Duration // how old it may grow
-	Pause  time.Duration // for how long it is not fetched again once that has failed; 0: the next call tries
+	Name   string        // of the file in the folder, without .json
+	Key    string        // identifies the data: a copy with another key is not used
+	Age    time.Duration // how old the copy may become
+	Pause  time.Duration // how long not to fetch again after a failure; 0: the next call tries again
 	Log    *slog.Logger
 }
 
-// Value is something that is kept: fetched from the cloud, and anew when it has grown old. If that fails, what is kept
-// goes on.
+// Value is cached data. It is fetched from the cloud, and again once it is too old. If that fails, the old copy stays
+// in use.
 type Value[T any] struct {
 	o     Options
 	fetch func(context.Context) (T, error)
 
-	turn chan struct{} // of capacity one; held while all below is used
-	read bool          // what is on disk has been looked at
+	turn chan struct{} // of capacity one; held while the fields below are used
+	read bool          // the file has been read
 	now  record[T]
 
-	failed time.Time // when it could not be fetched, last
-	err    error     // and why
+	failed time.Time // when a fetch last failed
+	err    error     // of the last fetch
 }
 
 // record is a file of the cache.
@@ -49,14 +49,14 @@ type record[T any] struct {
 	Data    T         `json:"data"`
 }
 
-// New is a value that is fetched so.
+// New returns a Value that is fetched by fetch.
 func New[T any](o Options, fetch func(context.Context) (T, error)) *Value[T] {
 	return &Value[T]{o: o, fetch: fetch, turn: make(chan struct{}, 1)}
 }
 
 func (k *Value[T]) file() string { return filepath.Join(k.o.Folder, k.o.Name+".json") }
 
-// Get returns what is kept, fetched if need be. Callers must not change it.
+// Get returns the data, fetched if necessary. Callers must not change it.
 func (k *Value[T]) Get(ctx context.Context) (T, error) {
 	var none T
 	select {
@@ -83,7 +83,7 @@ func (k *Value[T]) Get(ctx context.Context) (T, error) {
 	return k.now.Data, nil
 }
 
-// renew fetches it. What cannot be had goes on as it was.
+// renew fetches the data. If that fails, the old copy stays in use.
 func (k *Value[T]) renew(ctx context.Context) {
 	data, err := k.fetch(ctx)
 	if k.err = err; err == nil {
@@ -91,7 +91,7 @@ func (k *Value[T]) renew(ctx context.Context) {
 		k.save()
 		return
 	}
-	if ctx.Err() == nil { // else it is not the cloud's failure
+	if ctx.Err() == nil { // otherwise it is not the cloud's failure
 		k.failed = time.Now()
 	}
 	if !k.now.Fetched.IsZero() {
@@ -99,7 +99,7 @@ func (k *Value[T]) renew(ctx context.Context) {
 	}
 }
 
-// load reads the file. One that is missing, spoilt or of something else is as good as none.
+// load reads the file. It ignores one that is missing, is damaged or has another key.
 func (k *Value[T]) load() {
 	var r record[T]
 	text, err := os.ReadFile(k.file())
@@ -108,8 +108,7 @@ func (k *Value[T]) load() {
 	}
 }
 
-// save puts a whole file in the place of the old one. What cannot be kept is fetched again after a restart, so it is
-// only told.
+// save replaces the file. It only logs a failure, since after a restart the data is fetched again.
 func (k *Value[T]) save() {
 	err := os.MkdirAll(k.o.Folder, 0o700)
 	if err == nil {

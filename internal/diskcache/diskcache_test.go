@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// source counts how often it is asked, and answers with that.
+// source answers with the number of times that it was asked.
 type source struct {
 	asked int
 	err   error
-	met   func() // while it is asked; may be nil
+	met   func() // called during each fetch; may be nil
 }
 
 func (s *source) fetch(context.Context) (int, error) {
@@ -36,7 +36,7 @@ func TestValue(t *testing.T) {
 	options := func(folder string) Options {
 		return Options{Folder: folder, Name: "types", Key: "here", Age: time.Hour, Log: slog.New(slog.DiscardHandler)}
 	}
-	t.Run("is fetched once, until it has grown old", func(t *testing.T) {
+	t.Run("is fetched once, until it is too old", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			v := New(options(t.TempDir()), new(source).fetch)
 			want(t, v, 1)
@@ -46,7 +46,7 @@ func TestValue(t *testing.T) {
 			want(t, v, 2)
 		})
 	})
-	t.Run("goes on if it cannot be fetched anew, and is an error if it never was", func(t *testing.T) {
+	t.Run("stays in use if it cannot be fetched again, and is an error if it never was fetched", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &source{}
 			v := New(options(t.TempDir()), s.fetch)
@@ -59,16 +59,16 @@ func TestValue(t *testing.T) {
 			}
 		})
 	})
-	t.Run("is left alone for a while once it could not be fetched, if that is wanted", func(t *testing.T) {
+	t.Run("is not fetched again during the pause after a failure", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, o := &source{err: errors.New("not now")}, options(t.TempDir())
 			o.Pause = time.Minute
 			v := New(o, s.fetch)
 			ctx, cancel := context.WithCancel(t.Context())
 			s.met = cancel
-			for _, ctx := range []context.Context{ctx, t.Context(), t.Context()} { // the first of which ends by itself, meanwhile
+			for _, ctx := range []context.Context{ctx, t.Context(), t.Context()} { // the first ends during the fetch
 				if _, err := v.Get(ctx); err == nil {
-					t.Error("it was had")
+					t.Error("got a value")
 				}
 			}
 			if s.asked != 2 {
@@ -79,7 +79,7 @@ func TestValue(t *testing.T) {
 			want(t, v, 3)
 		})
 	})
-	t.Run("is found again by a start, which waits for nothing", func(t *testing.T) {
+	t.Run("is read from the disk after a restart, without waiting for a fetch", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			o := options(t.TempDir())
 			want(t, New(o, new(source).fetch), 1)
@@ -90,7 +90,7 @@ func TestValue(t *testing.T) {
 			want(t, v, 11)
 		})
 	})
-	t.Run("of something else is not used, nor what is spoilt", func(t *testing.T) {
+	t.Run("is not read from a file that has another key or is damaged", func(t *testing.T) {
 		o := options(t.TempDir())
 		want(t, New(o, new(source).fetch), 1)
 		other := o
@@ -101,7 +101,7 @@ func TestValue(t *testing.T) {
 		}
 		want(t, New(other, (&source{asked: 20}).fetch), 21)
 	})
-	t.Run("obeys the context while another fetches", func(t *testing.T) {
+	t.Run("obeys the context while another call fetches", func(t *testing.T) {
 		v := New(options(t.TempDir()), new(source).fetch)
 		v.turn <- struct{}{}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -1,4 +1,5 @@
-// Package folderlock locks folders against other processes. A lock ends when the last process that has its file ends.
+// Package folderlock locks folders against other processes. A lock ends when the last process that has its file open
+// ends.
 package folderlock
 
 import (
@@ -30,7 +31,7 @@ func Lock(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// Try returns nil if the folder is locked by another, or was replaced while it was being locked.
+// Try is Lock without the wait. It returns nil if the folder is already locked, or was replaced in the meantime.
 func Try(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -62,8 +63,7 @@ func Unlock(f *os.File) {
 	f.Close()
 }
 
-// Held reports whether a folder is locked. Those who ask share a lock, so they do not mistake each other for its
-// holder.
+// Held reports whether a folder is locked. Its callers share a lock, so they do not mistake each other for the holder.
 func Held(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {

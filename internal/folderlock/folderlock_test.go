@@ -28,12 +28,12 @@ func TestLocks(t *testing.T) {
 	}
 	wantHeld(true)
 	if second, err := Try(folder); second != nil || err != nil {
-		t.Errorf("it is locked twice: %v, %v", second, err)
+		t.Errorf("it was locked twice: %v, %v", second, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*lockInterval)
 	defer cancel()
 	if _, err := Lock(ctx, folder); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("waiting ends with %v", err)
+		t.Errorf("the wait ended with %v", err)
 	}
 	waited := make(chan error, 1)
 	go func() {
@@ -50,7 +50,7 @@ func TestLocks(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("whoever waits does not get it")
+		t.Fatal("the waiting call did not get the lock")
 	}
 	wantHeld(false)
 	if _, err := Try(folder + "x"); !errors.Is(err, fs.ErrNotExist) {

@@ -44,13 +44,13 @@ var (
 )
 
 // covers L4
-func TestEffectsLeaveOnlyAfterTheWritesAreCommitted(t *testing.T) {
+func TestEffectsAreReleasedOnlyAfterTheCommit(t *testing.T) {
 	j := &journal{}
 	if _, err := newLoop(t, j).Step(t.Context(), []engine.Event{{At: 1, Body: settings}, {At: 2, Body: job}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"commit", "release"}; !slices.Equal(j.lines, want) {
-		t.Errorf("order was %v, want one commit for both events and then %v", j.lines, want)
+		t.Errorf("order was %v, want %v, with one commit for both events", j.lines, want)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 // Source is where one cloud's notices are read.
 type Source interface {
 	// Notice returns the notice in force, nil if there is none. It may wait some seconds for a change. If the cloud
-	// gives no time, the Deadline is by the cloud's usual warning, or zero.
+	// gives no time, the Deadline is the end of the cloud's usual warning, or zero.
 	Notice(ctx context.Context) (*drover.Notice, error)
 	// Pause returns the time to wait between two calls of Notice.
 	Pause() time.Duration

@@ -50,19 +50,19 @@ func TestWatch(t *testing.T) {
 	spot, other := &drover.Notice{Cause: "spot"}, &drover.Notice{Cause: "spot", Deadline: 7}
 	down := errors.New("no route")
 
-	t.Run("the first answer is told, and then what changes", func(t *testing.T) {
+	t.Run("the first answer is passed on, and then each change", func(t *testing.T) {
 		told, _ := watch(t, time.Minute, none, none, spot, &drover.Notice{Cause: "spot"}, other, none)
 		if diff := cmp.Diff([]*drover.Notice{nil, spot, other, nil}, told); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
-	t.Run("an error says nothing of notices, and is logged once", func(t *testing.T) {
+	t.Run("an error changes no notice, and is logged once", func(t *testing.T) {
 		told, logged := watch(t, time.Minute, spot, down, down, down, spot)
 		if len(told) != 1 || logged != 1 {
-			t.Errorf("told %v, logged %d times", told, logged)
+			t.Errorf("passed on %v, logged %d times", told, logged)
 		}
 	})
-	t.Run("what fails for long is asked less often, and is heard again", func(t *testing.T) {
+	t.Run("a source that keeps failing is asked less often", func(t *testing.T) {
 		asked := 0
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -134,8 +134,8 @@ func opened(t *testing.T, open func(string) (Source, error), base string) Source
 	return source
 }
 
-// says checks that the source returns the notice, or nil.
-func says(t *testing.T, s Source, want *drover.Notice) {
+// wantNotice checks that the source returns the notice, or nil.
+func wantNotice(t *testing.T, s Source, want *drover.Notice) {
 	t.Helper()
 	got, err := s.Notice(t.Context())
 	if err != nil {
@@ -146,11 +146,11 @@ func says(t *testing.T, s Source, want *drover.Notice) {
 	}
 }
 
-func fails(t *testing.T, s Source, with string) {
+func wantError(t *testing.T, s Source, with string) {
 	t.Helper()
 	n, err := s.Notice(t.Context())
 	if err == nil || !strings.Contains(err.Error(), with) {
-		t.Errorf("it says %v, %v; wanted an error with %q", n, err, with)
+		t.Errorf("got %v, %v; want an error with %q", n, err, with)
 	}
 }
 
@@ -169,24 +169,24 @@ func TestEC2(t *testing.T) {
 		return 0, ""
 	})
 	s := opened(t, NewEC2, aws.URL)
-	says(t, s, nil)
+	wantNotice(t, s, nil)
 	aws.set("/latest/meta-data/events/recommendations/rebalance", `{"noticeTime": "2027-01-02T03:04:05Z"}`)
-	says(t, s, nil) // a recommendation is not a notice
+	wantNotice(t, s, nil) // a recommendation is not a notice
 	aws.set(ec2ActionPath, `{"action": "terminate", "time": "2027-01-02T03:04:05Z"}`)
-	says(t, s, &drover.Notice{Cause: "spot interruption (terminate)", Deadline: drover.TimeOf(time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC))})
+	wantNotice(t, s, &drover.Notice{Cause: "spot interruption (terminate)", Deadline: drover.TimeOf(time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC))})
 	aws.set(ec2ActionPath, `{"action": "hibernate"}`)
-	says(t, s, &drover.Notice{Cause: "spot interruption (hibernate)"})
+	wantNotice(t, s, &drover.Notice{Cause: "spot interruption (hibernate)"})
 	aws.set(ec2ActionPath, "")
-	says(t, s, nil)
+	wantNotice(t, s, nil)
 	if tokens != 1 {
-		t.Errorf("%d tokens were asked for", tokens)
+		t.Errorf("%d tokens were requested", tokens)
 	}
 	s.(*ec2).token = "expired"
-	fails(t, s, "401")
-	says(t, s, nil)
+	wantError(t, s, "401")
+	wantNotice(t, s, nil)
 	for _, bad := range []string{"{}", "<html>", `{"action": 3}`} {
 		aws.set(ec2ActionPath, bad)
-		fails(t, s, "spot instance action")
+		wantError(t, s, "spot instance action")
 	}
 }
 
@@ -211,13 +211,13 @@ func TestGCE(t *testing.T) {
 	google.set(gcePath+gcePreempted, "FALSE\n")
 	google.set(gcePath+gceEvent, "NONE")
 	s := opened(t, NewGCE, google.URL)
-	says(t, s, nil)
-	says(t, s, nil)
+	wantNotice(t, s, nil)
+	wantNotice(t, s, nil)
 	if waited[0] != "" || waited[2] != "tag 1" {
-		t.Errorf("it waited from %q on", waited)
+		t.Errorf("it waited for changes since %q", waited)
 	}
 	google.set(gcePath+gceEvent, "MIGRATE_ON_HOST_MAINTENANCE")
-	says(t, s, nil)
+	wantNotice(t, s, nil)
 	for _, c := range []struct {
 		path, said, cause string
 		warning           time.Duration
@@ -233,13 +233,13 @@ func TestGCE(t *testing.T) {
 		if left := time.Until(first.Deadline.Std()); left > c.warning || left < c.warning-5*time.Second {
 			t.Errorf("%s is due in %v", c.cause, left)
 		}
-		says(t, s, first) // its deadline is unchanged
+		wantNotice(t, s, first) // its deadline is unchanged
 	}
 	google.set(gcePath+gcePreempted, "FALSE")
 	google.set(gcePath+gceEvent, "NONE")
-	says(t, s, nil)
+	wantNotice(t, s, nil)
 	google.Config.Handler = inner
-	fails(t, s, "not the metadata server")
+	wantError(t, s, "not the metadata server")
 }
 
 // covers D12
@@ -251,7 +251,7 @@ func TestAzure(t *testing.T) {
 		return 0, ""
 	})
 	s := opened(t, NewAzure, microsoft.URL)
-	fails(t, s, "name")
+	wantError(t, s, "name")
 	microsoft.set("/metadata/instance/compute/name", "lab-1")
 	events := func(list ...string) {
 		microsoft.set("/metadata/scheduledevents", `{"DocumentIncarnation": 1, "Events": [`+strings.Join(list, ",")+`]}`)
@@ -267,26 +267,26 @@ func TestAzure(t *testing.T) {
 		want   *drover.Notice
 	}{
 		{"nothing is scheduled", nil, nil},
-		{"another instance goes", []string{event("Preempt", "lab-2", soon)}, nil},
-		{"this one only pauses", []string{event("Freeze", "lab-1", soon), event("Reboot", "lab-1", soon), event("Redeploy", "lab-1", soon)}, nil},
-		{"this one is preempted, whatever the case of its name", []string{event("Preempt", "LAB-1", soon)}, &drover.Notice{Cause: "scheduled event: preempt", Deadline: at}},
-		{"the soonest counts", []string{event("Terminate", "lab-1", later), event("Preempt", "lab-1", soon)}, &drover.Notice{Cause: "scheduled event: preempt", Deadline: at}},
-		{"it has begun", []string{event("Terminate", "lab-1", "")}, &drover.Notice{Cause: "scheduled event: terminate"}},
+		{"another instance is preempted", []string{event("Preempt", "lab-2", soon)}, nil},
+		{"this instance only pauses", []string{event("Freeze", "lab-1", soon), event("Reboot", "lab-1", soon), event("Redeploy", "lab-1", soon)}, nil},
+		{"this instance is preempted, whatever the case of its name", []string{event("Preempt", "LAB-1", soon)}, &drover.Notice{Cause: "scheduled event: preempt", Deadline: at}},
+		{"the soonest event counts", []string{event("Terminate", "lab-1", later), event("Preempt", "lab-1", soon)}, &drover.Notice{Cause: "scheduled event: preempt", Deadline: at}},
+		{"the event has begun", []string{event("Terminate", "lab-1", "")}, &drover.Notice{Cause: "scheduled event: terminate"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			events(c.events...)
-			says(t, s, c.want)
+			wantNotice(t, s, c.want)
 		})
 	}
 	microsoft.set("/metadata/scheduledevents", "<html>")
-	fails(t, s, "scheduled events")
+	wantError(t, s, "scheduled events")
 }
 
 // covers D12
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notices")
 	s := opened(t, NewFile, path)
-	says(t, s, nil)
+	wantNotice(t, s, nil)
 	for text, want := range map[string]*drover.Notice{
 		`{"cause": "spot"}`: {Cause: "spot"},
 		`{"cause": "spot", "deadline": "2027-01-02T03:04:05Z"}`: {Cause: "spot", Deadline: drover.TimeOf(time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC))},
@@ -294,13 +294,13 @@ func TestFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		says(t, s, want)
+		wantNotice(t, s, want)
 	}
 	for _, bad := range []string{"", "{}", "]", `{"cause": "` + strings.Repeat("x", maxAnswer)} {
 		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		fails(t, s, "notices")
+		wantError(t, s, "notices")
 	}
 }
 
@@ -312,20 +312,20 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	if _, err := Open("sky"); err == nil {
-		t.Error("sky is a source")
+		t.Error("a source named sky was opened")
 	}
 	if _, err := NewFile(""); err == nil {
-		t.Error("no file is a source")
+		t.Error("a source without a file was opened")
 	}
 	for _, base := range []string{"http://metadata.google.internal", "http://10.0.0.1", "https://169.254.169.254", "169.254.169.254", ":"} {
 		if _, err := NewEC2(base); err == nil {
-			t.Errorf("%s is asked", base)
+			t.Errorf("%s is accepted", base)
 		}
 	}
 }
 
 func TestMetadata(t *testing.T) {
-	t.Run("a server that hangs is left in time", func(t *testing.T) {
+	t.Run("a hanging server is given up in time", func(t *testing.T) {
 		hang := make(chan struct{})
 		s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 		defer s.Close()
@@ -355,14 +355,14 @@ func TestMetadata(t *testing.T) {
 		}
 	})
 	for name, text := range map[string]string{
-		"no answer":             "",
-		"another protocol":      "SSH-2.0-x\r\n\r\n",
-		"a body that is cut":    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
-		"a body that is long":   "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
-		"a long body unsaid":    "HTTP/1.0 200 OK\r\n\r\n" + strings.Repeat("x", maxAnswer+1),
-		"pieces that are long":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffff\r\n",
-		"pieces without an end": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx",
-		"a head without end":    "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", maxAnswer),
+		"no answer":                          "",
+		"another protocol":                   "SSH-2.0-x\r\n\r\n",
+		"a body cut short":                   "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
+		"a body too long":                    "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+		"a body too long, of unknown length": "HTTP/1.0 200 OK\r\n\r\n" + strings.Repeat("x", maxAnswer+1),
+		"a chunk too long":                   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffff\r\n",
+		"chunks without an end":              "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx",
+		"a header without an end":            "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", maxAnswer),
 	} {
 		t.Run(name+" is an error", func(t *testing.T) {
 			if a, err := readAnswer(strings.NewReader(text)); err == nil {

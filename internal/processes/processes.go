@@ -133,8 +133,8 @@ func (t Table) Handle(pid int, sig unix.Signal, inner bool) bool {
 	return slices.ContainsFunc(t.below(first), func(pid int) bool { return handles(pid, sig) })
 }
 
-// handles reads from /proc/PID/status which signals are caught or blocked. A process that has ended handles nothing, and
-// one that does not sleep may have blocked all signals only while it starts another.
+// handles reads from /proc/PID/status which signals are caught or blocked. A process that has ended handles nothing,
+// and one that does not sleep may have blocked all signals only while it starts another.
 func handles(pid int, sig unix.Signal) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestWhatAMarkerFinds(t *testing.T) {
+func TestWithMarker(t *testing.T) {
 	marker := "DROVER_PROCESSES_TEST=" + t.TempDir()
 	tree := exec.Command("sh", "-c", "env -i sleep 60 & env -i sleep 60 & wait")
 	tree.Env = []string{marker, "PATH=" + os.Getenv("PATH")}
@@ -24,22 +24,22 @@ func TestWhatAMarkerFinds(t *testing.T) {
 	var found []int
 	for deadline := time.Now().Add(10 * time.Second); len(found) < 3; {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d processes are found", len(found))
+			t.Fatalf("only %d processes are found", len(found))
 		}
 		var err error
 		if found, err = WithMarker(marker); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Run("is who was born with it, and all below, though they have it no more", func(t *testing.T) {
+	t.Run("finds a process that started with the marker, and its descendants without it", func(t *testing.T) {
 		if !slices.Contains(found, tree.Process.Pid) || slices.Contains(found, os.Getpid()) {
-			t.Errorf("%v, and not %d", found, tree.Process.Pid)
+			t.Errorf("found %v, want process %d among them, but not this one", found, tree.Process.Pid)
 		}
 		if !Marked(tree.Process.Pid, marker) || Marked(os.Getpid(), marker) || Marked(tree.Process.Pid, marker+"x") {
-			t.Error("the marker is not told from others")
+			t.Error("Marked confuses the marker with others")
 		}
 	})
-	t.Run("is nobody once all were ended", func(t *testing.T) {
+	t.Run("finds nothing after EndAll", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if err := EndAll(ctx, func() ([]int, error) { return WithMarker(marker) }); err != nil {
@@ -52,7 +52,7 @@ func TestWhatAMarkerFinds(t *testing.T) {
 	})
 }
 
-func TestWhetherATreeHandlesASignal(t *testing.T) {
+func TestHandle(t *testing.T) {
 	for _, c := range []struct {
 		script        string
 		any, grandson bool
@@ -61,7 +61,7 @@ func TestWhetherATreeHandlesASignal(t *testing.T) {
 		{"trap : TERM; sleep 60 & while :; do wait; done", true, false},
 		{"(trap : TERM; while :; do sleep 0.1; done) & wait", true, true},
 		{"trap '' TERM; sleep 60 & wait", false, false},
-		{"env --block-signal=TERM sleep 60 & wait", true, true}, // as one that waits for it with sigwait
+		{"env --block-signal=TERM sleep 60 & wait", true, true}, // as a program does that waits for it with sigwait
 		{"while :; do /bin/true; done", false, false},           // blocks all signals while it forks
 	} {
 		tree := exec.Command("sh", "-c", "echo started; "+c.script)
@@ -82,7 +82,7 @@ func TestWhetherATreeHandlesASignal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// This process has other children in other tests, so its table is cut to the tree.
+			// This process has other children in other tests, so the table is cut to the tree.
 			self := os.Getpid()
 			table[self] = slices.DeleteFunc(table[self], func(p process) bool { return p.pid != tree.Process.Pid })
 			any, grandson = table.Handle(self, unix.SIGTERM, false), table.Handle(self, unix.SIGTERM, true)
@@ -91,7 +91,7 @@ func TestWhetherATreeHandlesASignal(t *testing.T) {
 			}
 		}
 		if any != c.any || grandson != c.grandson {
-			t.Errorf("%s: %v, and %v below its first process", c.script, any, grandson)
+			t.Errorf("%s: handled is %v, and %v below its first process", c.script, any, grandson)
 		}
 		if err := EndAll(t.Context(), func() ([]int, error) {
 			all, err := processes()
@@ -103,7 +103,7 @@ func TestWhetherATreeHandlesASignal(t *testing.T) {
 	}
 }
 
-func TestTheProgramIsCopiedOnce(t *testing.T) {
+func TestCopySelfCopiesOnce(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "bin")
 	first, err := CopySelf(folder)
 	if err != nil {
@@ -132,6 +132,6 @@ func TestTheProgramIsCopiedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Errorf("a copy that nobody asks for stays: %v", err)
+		t.Errorf("an unused copy is still there: %v", err)
 	}
 }

@@ -94,8 +94,8 @@ func (d Dist) Mean() time.Duration {
 // Median returns the median run time.
 func (d Dist) Median() time.Duration { return Exp(d.Mu) }
 
-// Left returns how much longer a job runs that has run for age. A job that has exceeded all points is expected to run
-// for a part of its age, half of the standard deviation in octaves.
+// Left returns the remaining run time of a job that has run for age. A job that has exceeded all points is expected to
+// run for another part of its age, half of the standard deviation in octaves.
 func (d Dist) Left(age time.Duration) (p Points) {
 	for i, w := range weights {
 		at := Exp(d.Mu+d.Sigma*int64(i+lowest)/4) - age
@@ -109,7 +109,7 @@ func (d Dist) Left(age time.Duration) (p Points) {
 	return p
 }
 
-// Points are durations with weights, shortest first. No points are a duration of zero.
+// Points are durations with weights, shortest first. No points mean a duration of zero.
 type Points struct {
 	n   int
 	sum int64 // of the weights
@@ -208,8 +208,8 @@ func Longest(p, q *Points) (r Points) {
 	case q.n == 0:
 		return *p
 	}
-	// The probability that both are over by a time is the product of their probabilities. Its increase at each point is
-	// that point's weight.
+	// The probability that both have ended by a time is the product of their probabilities. Its increase at each point
+	// is that point's weight.
 	merged, count := [2 * pointsOf]point{}, 0
 	i, j, belowP, belowQ, was := 0, 0, int64(0), int64(0), int64(0)
 	for i < p.n || j < q.n {

@@ -19,12 +19,12 @@ func dist(median time.Duration, sigma float64) Dist {
 	return Dist{Log(median), int64(math.Round(sigma / math.Ln2 * Octave))}
 }
 
-func TestLogarithmsAreThoseOfMathematics(t *testing.T) {
+func TestLogAndExpAreAccurate(t *testing.T) {
 	for d := time.Millisecond; d < 30*365*24*time.Hour; d += d/3 + 1 {
 		if got, want := float64(Log(d)), math.Log2(float64(d))*Octave; math.Abs(got-want) > 2 {
 			t.Errorf("the logarithm of %v is %v, want %v", d, got, want)
 		}
-		near(t, "a time of its logarithm", float64(Exp(Log(d))), float64(d), 0.002)
+		near(t, "a time recovered from its logarithm", float64(Exp(Log(d))), float64(d), 0.002)
 	}
 }
 
@@ -47,7 +47,7 @@ func mean(all []float64) (sum float64) {
 	return sum
 }
 
-func TestPointsAreAsManyTrials(t *testing.T) {
+func TestPointsAgreeWithRandomTrials(t *testing.T) {
 	for _, sigma := range []float64{0.05, 0.5, 1.4} {
 		a, b := dist(10*time.Minute, sigma), dist(15*time.Minute, 1)
 		for _, age := range []time.Duration{0, 9 * time.Minute} {
@@ -62,7 +62,7 @@ func TestPointsAreAsManyTrials(t *testing.T) {
 			for i := range one {
 				longer[i], last[i] = max(0, one[i]-two[i]), max(one[i], two[i])
 			}
-			near(t, "what one outlasts another by, and the other", float64(Beyond(&left, &other)+other.Mean()), mean(longer)+mean(two), 0.03)
+			near(t, "the time by which one outlasts another, plus the other", float64(Beyond(&left, &other)+other.Mean()), mean(longer)+mean(two), 0.03)
 			both := Longest(&left, &other)
 			near(t, "the longest of two", float64(both.Mean()), mean(last), 0.03)
 		}
@@ -76,18 +76,18 @@ func TestPointsAreAsManyTrials(t *testing.T) {
 	}
 }
 
-func TestWhatHasRunLongRunsLonger(t *testing.T) {
+func TestAJobThatHasRunLongerRunsLonger(t *testing.T) {
 	d, was := dist(10*time.Minute, 1.4), time.Duration(0)
 	for age := time.Hour; age < 1000*time.Hour; age *= 3 {
 		left := d.Left(age)
 		if left.Mean() <= was {
-			t.Errorf("after %v %v are left, and %v before", age, left.Mean(), was)
+			t.Errorf("after %v, %v is left, and %v was left before", age, left.Mean(), was)
 		}
 		was = left.Mean()
 	}
 }
 
-func TestWhatIsSeenIsLearned(t *testing.T) {
+func TestObservationsAreLearned(t *testing.T) {
 	whole, part := dist(time.Hour, 1.4), dist(time.Minute, 0.3)
 	l := Learned{}
 	for _, x := range draws(part, 0, 300) {
@@ -97,15 +97,15 @@ func TestWhatIsSeenIsLearned(t *testing.T) {
 	near(t, "the median", got.Median().Seconds(), 60, 0.15)
 	near(t, "the spread", float64(got.Sigma), float64(part.Sigma), 0.6)
 	if nothing := (Learned{}).Given(whole); nothing != whole && (nothing.Mu != whole.Mu || nothing.Sigma-whole.Sigma > 1 || whole.Sigma-nothing.Sigma > 1) {
-		t.Errorf("of nothing seen follows %+v, not %+v", nothing, whole)
+		t.Errorf("without observations the result is %+v, want %+v", nothing, whole)
 	}
 	if sure := Both(part, whole); sure.Sigma >= part.Sigma || sure.Mu <= part.Mu || sure.Mu >= whole.Mu {
-		t.Errorf("%+v and %+v together are %+v", part, whole, sure)
+		t.Errorf("%+v and %+v combine to %+v", part, whole, sure)
 	}
 }
 
 // In groups of similar members, members differ far less from each other than groups do.
-func TestHowFarMembersOfAGroupLieApartIsLearned(t *testing.T) {
+func TestTheSpreadWithinGroupsIsLearned(t *testing.T) {
 	groups, apart := draws(dist(time.Hour, 1.4), 0, 100), Apart{}
 	for i, x := range groups {
 		one := Learned{}
@@ -115,15 +115,15 @@ func TestHowFarMembersOfAGroupLieApartIsLearned(t *testing.T) {
 		apart = apart.See(one)
 	}
 	whole := dist(time.Hour, 1.4).Sigma
-	near(t, "how far they lie apart", float64(apart.Given(whole)), float64(dist(time.Hour, 0.2).Sigma), 0.25)
+	near(t, "the spread within groups", float64(apart.Given(whole)), float64(dist(time.Hour, 0.2).Sigma), 0.25)
 	if got := (Apart{}).See(Learned{}.See(1)).Given(whole); got > whole || got < whole-1 {
-		t.Errorf("of a single one follows %d, not %d", got, whole)
+		t.Errorf("a single observation gives %d, want %d", got, whole)
 	}
 }
 
 // A group's other members are expected to resemble those seen, the more so the more similar the members of one group
 // are.
-func TestTheRestOfAGroupIsLikeThoseSeen(t *testing.T) {
+func TestOtherMembersOfAGroupResembleThoseSeen(t *testing.T) {
 	whole, apart := dist(time.Hour, 1.4), dist(time.Hour, 0.2).Sigma
 	seen := Learned{}.See(Log(time.Minute))
 	one := seen.OfGroup(whole, apart)
@@ -135,10 +135,10 @@ func TestTheRestOfAGroupIsLikeThoseSeen(t *testing.T) {
 	}
 	near(t, "the spread after many", float64(many.OfGroup(whole, apart).Sigma), float64(apart), 0.1)
 	if got := seen.OfGroup(whole, whole.Sigma); got.Mu != whole.Mu || got.Sigma > whole.Sigma || got.Sigma < whole.Sigma-1 {
-		t.Errorf("of members as different as the groups follows %+v, not %+v", got, whole)
+		t.Errorf("members as different as the groups give %+v, want %+v", got, whole)
 	}
 	if got := seen.OfGroup(Dist{Mu: 7}, 0); got != (Dist{Mu: 7}) {
-		t.Errorf("what is certain becomes %+v", got)
+		t.Errorf("a certain distribution becomes %+v", got)
 	}
 }
 

@@ -33,7 +33,7 @@ var messages = []wire.Message{
 }
 
 func TestConn(t *testing.T) {
-	t.Run("every message comes as it was sent", func(t *testing.T) {
+	t.Run("every message arrives as it was sent", func(t *testing.T) {
 		var stream bytes.Buffer
 		conn := wire.NewConn(&stream, &stream)
 		for _, m := range messages {
@@ -59,7 +59,7 @@ func TestConn(t *testing.T) {
 			t.Errorf("got %+v, %v", m, err)
 		}
 	})
-	t.Run("bytes follow the lines without loss", func(t *testing.T) {
+	t.Run("no byte after the lines is lost", func(t *testing.T) {
 		conn := wire.NewConn(strings.NewReader("{}\n\nraw\n"), io.Discard)
 		var r wire.Request
 		if err := conn.Read(&r); err != nil {
@@ -69,7 +69,7 @@ func TestConn(t *testing.T) {
 			t.Errorf("got %q, %v", rest, err)
 		}
 	})
-	t.Run("a message at the limit passes and one over it does not", func(t *testing.T) {
+	t.Run("a message at the limit passes, and a longer one does not", func(t *testing.T) {
 		var stream bytes.Buffer
 		conn := wire.NewConn(&stream, &stream)
 		most := strings.Repeat("a", wire.MaxLine-len(`""`)-len("\n"))
@@ -93,7 +93,7 @@ func TestConn(t *testing.T) {
 }
 
 func TestChunks(t *testing.T) {
-	t.Run("a stream comes as it was sent and what follows it is left", func(t *testing.T) {
+	t.Run("a stream arrives as it was sent, and what follows it is left unread", func(t *testing.T) {
 		var stream bytes.Buffer
 		w := wire.ChunkWriter{W: &stream}
 		want := bytes.Repeat([]byte("0123456789"), 20_000)
@@ -149,7 +149,7 @@ func FuzzConn(f *testing.F) {
 			}
 			if err := pipe.Read(&again); err != nil {
 				if !strings.Contains(err.Error(), "is not an attempt id") {
-					t.Fatalf("%+v came back as %v", m, err)
+					t.Fatalf("reading %+v back: %v", m, err)
 				}
 				continue
 			}
