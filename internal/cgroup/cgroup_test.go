@@ -120,7 +120,7 @@ func TestRemove(t *testing.T) {
 			t.Error("the group is still there")
 		}
 	})
-	t.Run("so is a process in a group that it made itself within the group, as container runtimes do", func(t *testing.T) {
+	t.Run("so is a process in a subgroup that it made itself, as container runtimes do", func(t *testing.T) {
 		g := group(t, drover.Resources{})
 		inner := filepath.Join(g.memory, "inner", "innermost")
 		g.run(t, `mkdir -p `+inner+`; (echo 0 > `+inner+`/cgroup.procs; exec sleep 1000) </dev/null >/dev/null 2>&1 & sleep 0.1`)

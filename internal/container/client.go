@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// client is a Runtime behind a docker-compatible command-line client. docker and podman differ only in how whose finds
-// the user.
+// client is a Runtime behind a docker-compatible command-line client. docker and podman differ only in whose, which
+// finds the user.
 type client struct {
 	program string
 	whose   func(ctx context.Context, c client) (user string, err error)

@@ -155,7 +155,7 @@ func TestTheSwitch(t *testing.T) {
 			t.Errorf("it logged %q", said)
 		}
 	})
-	t.Run("knows several ways to end a VM, but only the one that an instance names, if it does", func(t *testing.T) {
+	t.Run("knows several ways to end a VM, or only the program that the instance names", func(t *testing.T) {
 		if ways := (Switch{}).ways(); len(ways) < 4 {
 			t.Errorf("%q", ways)
 		}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spawn starts a program in a session of its own with exactly these files, as descriptors 0 and up, and this
-// environment. It returns once the program runs; the caller must wait for the process.
+// Spawn starts a program in its own session with exactly these files, as descriptors 0 and up, and this environment. It
+// returns once the program runs; the caller must wait for the process.
 func Spawn(program string, args []string, folder string, env []string, files ...*os.File) (pid int, err error) {
 	p, err := os.StartProcess(program, args, &os.ProcAttr{Dir: folder, Env: env, Files: files, Sys: &unix.SysProcAttr{Setsid: true}})
 	if err != nil {

@@ -73,7 +73,7 @@ func (t Target) converse(ctx context.Context, raw net.Conn, d *deadlines) (*Conn
 }
 
 // probed opens the control stream of an instance that must pass its boot probe. An instance that fails it may still run
-// earlier attempts, or have their results. So its runner is updated and contacted all the same; probed returns the
+// earlier attempts, or have their results. So its runner is updated and contacted anyway; probed returns the
 // failure only if that does not work or the runner has no attempts.
 func (s *session) probed() (*Conn, error) {
 	if err := s.deploy(); err != nil {
@@ -201,7 +201,7 @@ func (s *session) tryControl() (*Conn, error) {
 	return newConn(s, p, lines, theirs), nil
 }
 
-// known returns the script argument that tells whether the runner has been compared.
+// known returns the script argument that says whether the runner has been compared.
 func (s *session) known() string {
 	if s.compared {
 		return "compared"

@@ -6,7 +6,7 @@
 //
 //	dial → handshake → host key → login → planted secret, if that is the proof → runner deployed → boot probe → Hello both ways
 //
-// If the boot probe fails, the runner is contacted all the same, and the connection is kept if the runner has attempts.
+// If the boot probe fails, the runner is contacted anyway, and the connection is kept if the runner has attempts.
 //
 // A Conn has one control stream, served by [Conn.Run], and bulk channels for large data. A bulk channel is opened when
 // needed, and closed after a few seconds idle or when the instance's server accepts no more channels. SSH gives each

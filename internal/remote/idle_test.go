@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// crowdCommand makes the test binary a crowd of instances, in a process of its own so that their cost does not count as
+// crowdCommand makes the test binary a crowd of instances, in a separate process so that their cost does not count as
 // the controller's.
 const crowdCommand = "be-a-crowd"
 

@@ -199,7 +199,7 @@ func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 // roomInterval is the pause before a retry at a server without room for a channel.
 const roomInterval = 50 * time.Millisecond
 
-// makeRoom closes the unused bulk channels and gives others a moment to end. It reports false if there is no more time.
+// makeRoom closes the unused bulk channels and gives others a moment to end. It reports false if no time is left.
 func (c *Conn) makeRoom(ctx context.Context) bool {
 	for _, p := range []*pool{c.transfers, c.apis} {
 		for b := p.pop(); b != nil; b = p.pop() {

@@ -14,7 +14,7 @@ import (
 	"drover/internal/wire"
 )
 
-// inBubble connects to a fake runner and runs the connection, in a bubble with a clock of its own.
+// inBubble connects to a fake runner and runs the connection, in a bubble with its own clock.
 func inBubble(t *testing.T, f *fakeRunner, test func(t *testing.T, c *Conn, ended <-chan error)) {
 	synctest.Test(t, func(t *testing.T) {
 		_, target := fake(t, f)

@@ -303,7 +303,7 @@ func lostExit(f folder, h history, left int) drover.Exit {
 		text += "; its log ends: " + strings.Join(h.log, "; ")
 	}
 	e.Text = limit(text)
-	// Output that cannot be read is left out: the attempt is reported lost all the same.
+	// Output that cannot be read is left out: the attempt is reported lost anyway.
 	_ = f.addOutput(&e)
 	return e
 }

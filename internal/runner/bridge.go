@@ -130,7 +130,7 @@ func errOrNothing(err error) string {
 	return " (" + err.Error() + ")"
 }
 
-// spawnDaemon starts this program as a daemon in a session of its own, with the readiness pipe as its descriptor 3.
+// spawnDaemon starts this program as a daemon in its own session, with the readiness pipe as its descriptor 3.
 func spawnDaemon(id identity, ready *os.File) error {
 	log, err := openDaemonLog()
 	if err != nil {

@@ -87,7 +87,7 @@ func (d *daemon) containerFor(ctx context.Context, a *attempt, m wire.Start) (*c
 	}
 	if uid := a.sandbox.UID; uid != 0 {
 		user = fmt.Sprintf("%d:%d", uid, uid)
-		if err := os.Chmod(program, 0o755); err != nil { // only root can enter its folder all the same
+		if err := os.Chmod(program, 0o755); err != nil { // still, only root can enter its folder
 			return nil, err
 		}
 	}

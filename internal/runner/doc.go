@@ -4,7 +4,7 @@
 //
 //	control, bulk   one per SSH channel; carries bytes between the channel and the daemon's socket, and starts the daemon if none runs
 //	daemon          one per folder; speaks package wire, keeps the attempts' folders, the blobs and the fences
-//	supervise       one per running attempt, in a session of its own; starts the command, ends it, reports how it ended
+//	supervise       one per running attempt, in its own session; starts the command, ends it, reports how it ended
 //	init            the first process of each container; starts the command in it, as a supervisor does outside
 //
 // A supervisor serves one attempt at a time and is kept for the next, since starting a process costs more than a short

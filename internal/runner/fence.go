@@ -14,7 +14,7 @@ import (
 )
 
 // fence stores the highest attempt number begun of each job, even after the attempts are forgotten. A controller whose
-// records were lost numbers its jobs anew, so a job is identified by its records too. The fence guards against messages
+// records were lost reuses job numbers, so a job is identified by its records too. The fence guards against messages
 // that arrive late, so it need keep only the newest jobs: at least fenceSize of them, in two generations of file and
 // map. It drops the older generation when the younger is full.
 //

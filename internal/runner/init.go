@@ -15,8 +15,8 @@ import (
 	"drover/internal/wire"
 )
 
-// initiate is a container's first process, and returns its exit code. Like a supervisor, it runs the command in a
-// session of its own, as a separate process, since signals do not have their usual effect on a first process.
+// initiate is a container's first process, and returns its exit code. Like a supervisor, it runs the command in its own
+// session, as a separate process, since signals do not have their usual effect on a first process.
 func initiate(args []string, stderr io.Writer) int {
 	signals := forwarded()
 	pipe, err := os.OpenFile(folder(os.Getenv(marker)).pipe(), os.O_WRONLY, 0)

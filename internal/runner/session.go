@@ -16,7 +16,7 @@ import (
 const maxQueued = 1024
 
 // helloRoom is how much of a Hello the attempts may fill. If space is short, their exits are sent without output, which
-// GetLog has.
+// GetLog returns.
 const helloRoom = wire.MaxLine - 64<<10
 
 // session is a control stream of an accepted controller.

@@ -21,7 +21,7 @@ type attributes struct {
 	uid   int           // the user that it runs as; 0: this process's
 }
 
-// spawn executes a program in a session of its own.
+// spawn executes a program in its own session.
 func spawn(path string, args []string, a attributes) (*command, error) {
 	attr := &syscall.ProcAttr{Dir: a.dir, Env: a.env, Sys: &syscall.SysProcAttr{Setsid: true}}
 	if a.apart {

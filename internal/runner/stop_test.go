@@ -101,7 +101,7 @@ func TestStop(t *testing.T) {
 func TestDescendants(t *testing.T) {
 	for name, script := range map[string]string{
 		"in the command's own group":     `sleep 1000 & echo $! > left`,
-		"in a session of its own":        `setsid sh -c 'echo $$ > left; exec sleep 1000' & sleep 0.05`,
+		"in its own session":             `setsid sh -c 'echo $$ > left; exec sleep 1000' & sleep 0.05`,
 		"that has become a daemon":       `setsid sh -c 'sh -c "echo \$\$ > left; exec sleep 1000" &' & sleep 0.05`,
 		"that ignores SIGTERM":           `sh -c 'trap "" TERM; echo $$ > left; while :; do sleep 0.02; done' & sleep 0.05`,
 		"that has redirected its output": `setsid sh -c 'echo $$ > left; exec sleep 1000' </dev/null >/dev/null 2>&1 & sleep 0.05`,

@@ -60,7 +60,7 @@ func (s *supervisorPool) trim() {
 	}
 }
 
-// newOverseer starts a supervisor in a session of its own.
+// newOverseer starts a supervisor in its own session.
 func newOverseer() (*overseer, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {

@@ -152,13 +152,13 @@ func TestAnUnwantedInstance(t *testing.T) {
 		i := newMortal(t)
 		c := i.connect()
 		if !c.hello.Heard.IsZero() {
-			t.Errorf("it heard one at %v", c.hello.Heard)
+			t.Errorf("it reports contact at %v", c.hello.Heard)
 		}
 		c.order(wire.Orders{Orphan: time.Hour})
 		until(t, "the contact is recorded", func() bool { _, err := os.Stat(filepath.Join(i.dir, "heard")); return err == nil })
 		i.kill(i.daemon())
 		if ago := time.Since(i.connect().hello.Heard); ago < 0 || ago > time.Minute {
-			t.Errorf("it heard one %v ago", ago)
+			t.Errorf("it reports contact %v ago", ago)
 		}
 	})
 }

@@ -110,7 +110,7 @@ type Start struct {
 	Grace   time.Duration     `json:"grace"`             // from the first SIGTERM to SIGKILL
 	Limits  drover.Resources  `json:"limits"`
 	Store   string            `json:"store,omitempty"` // the records that number the attempt, by their nonce
-	Apart   bool              `json:"apart,omitempty"` // it runs as a user of its own, isolated from other attempts
+	Apart   bool              `json:"apart,omitempty"` // it runs as its own user, isolated from other attempts
 	Proof   string            `json:"proof,omitempty"` // proves that this instance was given the attempt; returned in Attempt and Exited
 }
 
