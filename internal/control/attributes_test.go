@@ -45,30 +45,30 @@ func TestAHookInAnAttributeIsFetchedAtEachFiring(t *testing.T) {
 		fires(t, c, fire)
 	}
 	if got, want := string(must(os.ReadFile(told))(t)), "first a z 700\nsecond a z 700\n"; got != want {
-		t.Errorf("the hooks say %q, want %q", got, want)
+		t.Errorf("the hooks wrote %q, want %q", got, want)
 	}
 	if left := must(filepath.Glob(filepath.Join(f.cfg.Spool, "hook-*")))(t); len(left) > 0 {
 		t.Errorf("scripts are left: %v", left)
 	}
 
-	t.Run("a script that cannot be fetched now is tried again, one that is not there is given up", func(t *testing.T) {
+	t.Run("retries a script that cannot be fetched now, gives up one that does not exist", func(t *testing.T) {
 		for _, s := range []struct {
 			err   error
 			again bool
 		}{{nil, false}, {drover.Errorf(drover.KindUnreachable, "no route"), true}} {
 			clear(cloud.texts)
 			cloud.err = s.err
-			falls(t, c, 1, fire)
+			recordEvent(t, c, 1, fire)
 			for _, h := range must(c.cfg.Store.Hooks(t.Context(), c.clock.now(), 10))(t) {
 				c.runRow(t.Context(), h)
 			}
 			kept := must(c.cfg.Store.Hooks(t.Context(), c.clock.now().Add(engine.HookTime), 10))(t)
 			if again := len(kept) > 0; again != s.again {
-				t.Errorf("%v: tried again is %v", s.err, again)
+				t.Errorf("%v: retried is %v", s.err, again)
 			}
 		}
 	})
-	t.Run("what a killed controller left is removed", func(t *testing.T) {
+	t.Run("removes what a killed controller left", func(t *testing.T) {
 		left := filepath.Join(f.cfg.Spool, "hook-1")
 		if err := os.Mkdir(left, 0o700); err != nil {
 			t.Fatal(err)

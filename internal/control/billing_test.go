@@ -19,11 +19,11 @@ func (h hourly) Capabilities() driver.Capabilities {
 	return can
 }
 
-func TestHowACloudBills(t *testing.T) {
+func TestBillingOfACloud(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ configured, period time.Duration }{
-		"is what its driver says":          {0, time.Hour},
-		"unless the configuration says it": {10 * time.Minute, 10 * time.Minute},
+		"as its driver says": {0, time.Hour},
+		"as configured":      {10 * time.Minute, 10 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -34,7 +34,7 @@ func TestHowACloudBills(t *testing.T) {
 			f.until(controller, "the job is final", f.allFinal)
 			is := controller.current().able().Clouds[0].Billing
 			if want := (drover.Billing{Least: time.Minute, Period: c.period}); is != want {
-				t.Errorf("the engine is told %+v, not %+v", is, want)
+				t.Errorf("the engine uses %+v, want %+v", is, want)
 			}
 		})
 	}
@@ -50,7 +50,7 @@ func (d dated) Describe(_ context.Context, id string) (driver.Instance, error) {
 	return driver.Instance{Ended: d.ended}, drover.Errorf(drover.KindNotFound, "instance %s has ended", id)
 }
 
-func TestTheEngineIsToldWhenAnInstanceEnded(t *testing.T) {
+func TestTheEngineLearnsWhenAnInstanceEnded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.cfg.Clouds[0].Driver = dated{f.cfg.Clouds[0].Driver, 7}

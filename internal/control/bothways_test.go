@@ -23,14 +23,14 @@ func TestService(t *testing.T) {
 	f := newFixture(t)
 	c, stop := f.begin()
 	defer stop()
-	f.until(c, "its types are known", func(e *engine.Engine) bool { _, known := e.Catalogue(); return known })
+	f.until(c, "the types are known", func(e *engine.Engine) bool { _, known := e.Catalogue(); return known })
 	both := map[string]drover.Service{"in this process": c, "over HTTP": overHTTP(t, c)}
 	for name, svc := range both {
 		t.Run(name+", at rest", func(t *testing.T) { explainsRest(t, svc) })
 	}
 
 	f.submit(c, "sleep 60", "true", "sleep 60")
-	f.until(c, "two run, and one has ended", func(e *engine.Engine) bool {
+	f.until(c, "two jobs run and one has ended", func(e *engine.Engine) bool {
 		return runs(2)(e) && must(c.stored(t.Context(), job(2)))(t).State == drover.JobSucceeded
 	})
 	must(c.SetPriority(t.Context(), job(3), 0))(t)
@@ -38,9 +38,9 @@ func TestService(t *testing.T) {
 	for name, svc := range both {
 		t.Run(name+", at work", func(t *testing.T) { explainsWork(t, svc) })
 		t.Run(name+", page by page", func(t *testing.T) { pages(t, svc) })
-		t.Run(name+", what is nowhere is not found", func(t *testing.T) { findsNothing(t, svc) })
+		t.Run(name+", unknown subjects", func(t *testing.T) { reportsUnknown(t, svc) })
 	}
-	t.Run("both say the same", func(t *testing.T) {
+	t.Run("both answer alike", func(t *testing.T) {
 		for what, ask := range lasting(must(c.Instances(t.Context(), drover.InstanceFilter{}))(t).Items[0].Name) {
 			here, there := must(ask(t.Context(), both["in this process"]))(t), must(ask(t.Context(), both["over HTTP"]))(t)
 			if diff := cmp.Diff(asJSON(t, here), asJSON(t, there)); diff != "" {
@@ -96,12 +96,12 @@ func explainsWork(t *testing.T, svc drover.Service) {
 			t.Fatalf("%q is explained by %+v, want %s", subject, list, want)
 		}
 		if why := list[0].Reasons[0]; want != drover.ReasonOffered && want != drover.ReasonExit && why.Since == 0 {
-			t.Errorf("%q does not say since when: %+v", subject, why)
+			t.Errorf("the explanation of %q has no time: %+v", subject, why)
 		}
 	}
 	all := must(svc.Explain(t.Context(), ""))(t)
 	if len(all) < 2 || all[0].Subject != "fleet" || !slices.ContainsFunc(all, func(x drover.Explanation) bool { return x.Subject == "3" && x.Waiting }) {
-		t.Errorf("all is explained by %+v", all)
+		t.Errorf("everything is explained by %+v", all)
 	}
 	if costs := must(svc.Costs(t.Context(), drover.CostFilter{By: drover.CostByJob}))(t); !slices.ContainsFunc(costs.Lines, func(l drover.CostLine) bool { return l.Key == "1" }) {
 		t.Errorf("the running job has cost nothing: %+v", costs)
@@ -125,7 +125,7 @@ func pages(t *testing.T, svc drover.Service) {
 	}
 }
 
-func findsNothing(t *testing.T, svc drover.Service) {
+func reportsUnknown(t *testing.T, svc drover.Service) {
 	ctx := t.Context()
 	for _, subject := range []string{"nowhere", "here/nothing", "nowhere/*", "here/[", "here/a/b/c/d", "99"} {
 		if list, err := svc.Explain(ctx, subject); err == nil || drover.KindOf(err) != drover.KindNotFound {
@@ -151,11 +151,11 @@ func lasting(instance string) map[string]func(context.Context, drover.Service) (
 		return func(c ctx, s drover.Service) (any, error) { return s.Explain(c, subject) }
 	}
 	return map[string]func(context.Context, drover.Service) (any, error){
-		"everything": explains(""), "the fleet": explains("fleet"), "what runs": explains("1"), "what has ended": explains("2"), "what is held": explains("3"),
+		"everything": explains(""), "the fleet": explains("fleet"), "a running job": explains("1"), "a finished job": explains("2"), "a held job": explains("3"),
 		"an instance": explains(instance), "the cloud": explains("here"), "offerings": explains("here/*"),
 		"a job's record": func(c ctx, s drover.Service) (any, error) { return s.Job(c, job(2)) },
 		"offers":         func(c ctx, s drover.Service) (any, error) { return s.Offers(c, drover.OfferFilter{Cloud: "here"}) },
-		"offers that fit nothing": func(c ctx, s drover.Service) (any, error) {
+		"offers for an impossible need": func(c ctx, s drover.Service) (any, error) {
 			return s.Offers(c, drover.OfferFilter{Need: drover.Resources{CPU: 1 << 40}})
 		},
 	}

@@ -20,7 +20,7 @@ func (p *priced) Offerings(context.Context) ([]drover.Offering, error) {
 	return slices.Clone(p.offers), nil
 }
 
-func TestCataloguesAreToldAsWhatHasChanged(t *testing.T) {
+func TestTheEngineGetsOnlyTheChangesOfACatalogue(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	cloud := &priced{Cloud: f.cfg.Clouds[0].Driver}
@@ -43,20 +43,20 @@ func TestCataloguesAreToldAsWhatHasChanged(t *testing.T) {
 	cloud.offers = []drover.Offering{offer("b", 4), offer("a", 2), offer("dear", 30)}
 	first := ask("")
 	if want := []drover.Offering{offer("a", 1), offer("b", 2)}; !slices.Equal(first.Offerings, want) || first.Base != "" || first.Hash == "" {
-		t.Errorf("told %+v, want all that may be used, sorted, at the prices that are paid: %+v", first, want)
+		t.Errorf("got %+v, want all usable offerings, sorted, at the prices paid: %+v", first, want)
 	}
 	if left := c.leftOut(); len(left) != 1 || left[0].Type.Name != "dear" || left[0].Why != "it is too dear" {
 		t.Errorf("left out: %+v", left)
 	}
 	if same := ask(first.Hash); len(same.Offerings)+len(same.Removed) > 0 || same.Base != first.Hash || same.Hash != first.Hash {
-		t.Errorf("nothing has changed, and %+v is told", same)
+		t.Errorf("nothing has changed, but the answer is %+v", same)
 	}
 	cloud.offers = []drover.Offering{offer("b", 6), offer("c", 8)}
 	moved := ask(first.Hash)
 	if want := []drover.Offering{offer("b", 3), offer("c", 4)}; !slices.Equal(moved.Offerings, want) || len(moved.Removed) != 1 || moved.Removed[0].Type != "a" {
-		t.Errorf("told %+v, want %+v and that a is no more", moved, want)
+		t.Errorf("got %+v, want %+v and the removal of a", moved, want)
 	}
 	if whole := ask(first.Hash); whole.Base != "" || len(whole.Offerings) != 2 {
-		t.Errorf("whoever has another catalogue than the last is told %+v, want all of it", whole)
+		t.Errorf("for an outdated catalogue the answer is %+v, want all offerings", whole)
 	}
 }

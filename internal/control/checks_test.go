@@ -39,12 +39,12 @@ func TestAHealthCheckTriesAPort(t *testing.T) {
 		host string
 		want string // in the error; empty: it passes
 	}{
-		{"a connection will do", here, "", "127.0.0.1", ""},
+		{"a connection suffices", here, "", "127.0.0.1", ""},
 		{"nobody listens", nobody, "", "127.0.0.1", "refused"},
 		{"a page", here, "/", "127.0.0.1", ""},
-		{"a redirect passes, and is not followed", here, "/moved", "127.0.0.1", ""},
+		{"a redirect passes without being followed", here, "/moved", "127.0.0.1", ""},
 		{"a page with an error", here, "/fails", "127.0.0.1", "503"},
-		{"a page that does not come in time", here, "/slow", "127.0.0.1", "deadline"},
+		{"a page that takes too long", here, "/slow", "127.0.0.1", "deadline"},
 		{"no address yet", here, "/", "", "address is not known"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -57,9 +57,9 @@ func TestAHealthCheckTriesAPort(t *testing.T) {
 	}
 }
 
-// TestTheEngineIsToldWhatItDoesNotKnow feeds results to a checker, and checks what it reports to the engine.
+// TestOnlyNewHealthResultsReachTheEngine feeds results to a checker, and checks what it reports to the engine.
 // covers P1
-func TestTheEngineIsToldWhatItDoesNotKnow(t *testing.T) {
+func TestOnlyNewHealthResultsReachTheEngine(t *testing.T) {
 	c := &Controller{events: make(chan engine.Event, 10), setup: &setup{Setup: Setup{Pools: map[string]Pool{"web": {Check: &HealthCheck{Failures: 2, Interval: time.Second}}}}}}
 	k := &checker{c: c, of: map[int64]*checkedInstance{}, pass: map[string]time.Time{}}
 	now := time.Unix(1000, 0)
@@ -74,14 +74,14 @@ func TestTheEngineIsToldWhatItDoesNotKnow(t *testing.T) {
 			select {
 			case ev := <-c.events:
 				if ev.Body != engine.Body(w) {
-					t.Errorf("told %+v, want %+v", ev.Body, w)
+					t.Errorf("reported %+v, want %+v", ev.Body, w)
 				}
 			default:
-				t.Errorf("not told %+v", w)
+				t.Errorf("%+v was not reported", w)
 			}
 		}
 		if len(c.events) > 0 {
-			t.Errorf("told %+v", (<-c.events).Body)
+			t.Errorf("also reported %+v", (<-c.events).Body)
 		}
 	}
 	refused := net.ErrClosed
@@ -89,7 +89,7 @@ func TestTheEngineIsToldWhatItDoesNotKnow(t *testing.T) {
 	comes(2, nil, engine.HealthChecked{Instance: 2})
 	list[0].Passed, list[1].Passed = true, true
 	k.follow(list, now)
-	comes(1, nil)     // the engine has this already
+	comes(1, nil)     // the engine already knows
 	comes(1, refused) // one failure is too few
 	comes(1, refused, engine.HealthChecked{Instance: 1, Text: refused.Error()})
 	list[0].Passed, list[0].Fails = false, true

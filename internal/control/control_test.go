@@ -197,7 +197,7 @@ func (f *fixture) until(c *Controller, what string, is func(*engine.Engine) bool
 			return
 		}
 	}
-	f.t.Fatalf("waited in vain until %s", what)
+	f.t.Fatalf("timed out waiting until %s", what)
 }
 
 func runs(n int) func(*engine.Engine) bool {
@@ -223,7 +223,7 @@ func (f *fixture) log(name string) string {
 	return string(must(os.ReadFile(filepath.Join(f.logs, name)))(f.t))
 }
 
-func TestABatchRunsToItsEndAndNothingIsLeft(t *testing.T) {
+func TestABatchRunsAndLeavesNothingBehind(t *testing.T) {
 	before := holdings(t)
 	f := newFixture(t)
 	c, stop := f.begin()
@@ -248,13 +248,13 @@ func TestABatchRunsToItsEndAndNothingIsLeft(t *testing.T) {
 	before.wantBack(t)
 }
 
-func TestAControllerGoesOnWithWhatTheLastOneBegan(t *testing.T) {
+func TestAControllerContinuesWhatTheLastOneStarted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	gate := filepath.Join(t.TempDir(), "gate")
 	f.submit(c, "while [ ! -e "+gate+" ]; do sleep 0.02; done; echo once")
-	f.until(c, "it runs", runs(1))
+	f.until(c, "the job runs", runs(1))
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -272,14 +272,14 @@ func TestAControllerGoesOnWithWhatTheLastOneBegan(t *testing.T) {
 	}
 }
 
-func TestARefusedCommitEndsTheControllerAndNotItsJobs(t *testing.T) {
+func TestARefusedCommitEndsTheControllerButNotItsJobs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(t.Context()) }()
 	f.submit(c, "sleep 60")
-	f.until(c, "it runs", runs(1))
+	f.until(c, "the job runs", runs(1))
 	f.store.Close()
 	c.post(t.Context(), engine.CancelAsked{All: true})
 	if err := <-ended; err == nil {
@@ -299,7 +299,7 @@ func TestTheClockNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestAListSaysWhatIsNewAndWhatIsMissing(t *testing.T) {
+func TestAListYieldsAddedAndRemovedInstances(t *testing.T) {
 	list := func(ids ...string) map[string]driver.Instance {
 		all := map[string]driver.Instance{}
 		for _, id := range ids {
@@ -321,12 +321,12 @@ func TestAListSaysWhatIsNewAndWhatIsMissing(t *testing.T) {
 		list           map[string]driver.Instance
 		added, removed string
 	}{
-		{"the first list is all new", list("a", "b"), "ab", ""},
-		{"an unchanged list says nothing", list("a", "b"), "", ""},
-		{"what is new and what is missing", list("b", "c"), "c", "a"},
-		{"an instance that was stopped is news", list("b!", "c"), "b", ""},
-		{"and so is one that could not be made", list("b!", "c?"), "c", ""},
-		{"an empty list takes all away", list(), "", "bc"},
+		{"the first list adds everything", list("a", "b"), "ab", ""},
+		{"an unchanged list changes nothing", list("a", "b"), "", ""},
+		{"one instance is new and one is missing", list("b", "c"), "c", "a"},
+		{"a stopped instance counts as added", list("b!", "c"), "b", ""},
+		{"so does one that could not be created", list("b!", "c?"), "c", ""},
+		{"an empty list removes everything", list(), "", "bc"},
 	} {
 		added, removed := cl.replace(step.list)
 		ids := ""
@@ -338,7 +338,7 @@ func TestAListSaysWhatIsNewAndWhatIsMissing(t *testing.T) {
 		}
 	}
 	if len(cl.created) != 0 {
-		t.Error("what a list has seen is still kept as merely created")
+		t.Error("a listed instance is still kept as created")
 	}
 }
 
@@ -349,7 +349,7 @@ func (r *fullRecorder) Begin(s engine.State)                 { r.begun = append(
 func (r *fullRecorder) Append(engine.Event, engine.Decision) {}
 func (r *fullRecorder) Full() bool                           { return true }
 
-func TestARecordingThatIsFullIsGoneOnWithInTheNextSegment(t *testing.T) {
+func TestAFullRecordingContinuesInTheNextSegment(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	recorder := &fullRecorder{}

@@ -17,7 +17,7 @@ func TestADumpHasEveryPartOfTheController(t *testing.T) {
 	c, stop := f.begin()
 	defer stop()
 	f.submit(c, "sleep 60")
-	f.until(c, "it runs", func(*engine.Engine) bool { return must(c.stored(t.Context(), job(1)))(t).State == drover.JobRunning })
+	f.until(c, "the job runs", func(*engine.Engine) bool { return must(c.stored(t.Context(), job(1)))(t).State == drover.JobRunning })
 	var text bytes.Buffer
 	if err := c.Dump(t.Context(), &text); err != nil {
 		t.Fatal(err)
@@ -38,6 +38,6 @@ func TestADumpHasEveryPartOfTheController(t *testing.T) {
 	}
 	id := drover.AttemptID{Job: job(1), Number: 1}
 	if bytes.Contains(text.Bytes(), []byte(c.cfg.Key.AttemptToken(c.state.Nonce, id).Reveal())) {
-		t.Error("the token of the attempt is in it")
+		t.Error("the dump contains the attempt's token")
 	}
 }

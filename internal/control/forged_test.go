@@ -28,7 +28,7 @@ kill -9 $(cat ../daemon.lock)
 `
 
 // covers D14
-func TestAJobThatForgesTheEndOfAnotherHarmsItsOwnInstanceAlone(t *testing.T) {
+func TestAJobThatForgesAnotherJobsEndHarmsOnlyItsOwnInstance(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.cfg.Setup.Settings.Clouds[0].MaxInstances = 3
@@ -56,14 +56,14 @@ func TestAJobThatForgesTheEndOfAnotherHarmsItsOwnInstanceAlone(t *testing.T) {
 		}
 		return forged == 1
 	})
-	f.until(c, "nothing is doubted, and both run on", func(e *engine.Engine) bool { return e.StaleRecords() == nil && runs(2)(e) })
+	f.until(c, "no record is doubted and both still run", func(e *engine.Engine) bool { return e.StaleRecords() == nil && runs(2)(e) })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 
 	c, stop = f.begin()
 	f.submit(c, "echo honest")
-	f.until(c, "what is submitted begins and ends", func(*engine.Engine) bool {
+	f.until(c, "a new job starts and ends", func(*engine.Engine) bool {
 		return must(f.store.Counts(t.Context()))(t)[drover.JobSucceeded] == 1
 	})
 	open("victim")
@@ -71,7 +71,7 @@ func TestAJobThatForgesTheEndOfAnotherHarmsItsOwnInstanceAlone(t *testing.T) {
 	f.until(c, "all jobs are final", f.allFinal)
 	sum := must(f.store.Summary(t.Context(), drover.TimeOf(time.Now())))(t)
 	if out := f.log("a.out"); sum.Succeeded != 3 || sum.Attempts != 3 || out != "true\n" {
-		t.Errorf("%d succeeded in %d attempts, want 3 in 3; the victim said %q", sum.Succeeded, sum.Attempts, out)
+		t.Errorf("%d succeeded in %d attempts, want 3 in 3; the victim wrote %q", sum.Succeeded, sum.Attempts, out)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)

@@ -42,13 +42,13 @@ func TestACommitWaitsForRoom(t *testing.T) {
 		}()
 		synctest.Wait()
 		if err := c.Query(t.Context(), func(*engine.Engine) {}); err != nil {
-			t.Errorf("a query is answered %v while the disk is full", err)
+			t.Errorf("a query fails while the disk is full: %v", err)
 		}
 		if c.suspended() == nil || !errors.Is(c.Ready(t.Context()), store.ErrFull) {
-			t.Error("it does not say that the disk is full")
+			t.Error("it does not report the full disk")
 		}
 		if _, err := c.Submit(t.Context(), drover.Submission{}); !errors.Is(err, store.ErrFull) {
-			t.Errorf("a submission is answered %v", err)
+			t.Errorf("a submission returns %v", err)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -53,7 +53,7 @@ func TestAVolumeGrowsForTheNextJob(t *testing.T) {
 	f.until(c, "the next job is final", f.allFinal)
 	in := theOne(t, c)
 	if in.ID != first.ID || first.Resources.Disk != drover.MiB || in.Resources.Disk != drover.GiB || in.Grow != 0 || in.GrowFailed != nil || !slices.Equal(cloud.sizes, []drover.Bytes{drover.GiB}) {
-		t.Errorf("of %+v became %+v, after %v were asked for", first, in, cloud.sizes)
+		t.Errorf("%+v became %+v after requests for %v", first, in, cloud.sizes)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -69,10 +69,10 @@ func TestAVolumeThatCannotBeGrown(t *testing.T) {
 		return c.growDisk(t.Context(), 1, engine.GrowDisk{Instance: 1, Name: "a", Cloud: "here", ProviderID: "a", Size: drover.GiB}).(engine.DiskGrown).Err
 	}
 	if err := ask(); err == nil || err.Kind != drover.KindUnsupported {
-		t.Errorf("a cloud that cannot says %v", err)
+		t.Errorf("a cloud that cannot grow volumes returns %v", err)
 	}
 	f.cfg.Clouds[0].Driver = &growable{Cloud: f.cfg.Clouds[0].Driver}
 	if err := ask(); err == nil || err.Kind != drover.KindTransient {
-		t.Errorf("of an instance that is not connected it says %v", err)
+		t.Errorf("for an instance that is not connected it returns %v", err)
 	}
 }

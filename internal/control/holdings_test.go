@@ -53,7 +53,7 @@ func (before held) wantBack(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("what is left: %s", strings.Join(more, ", "))
+	t.Errorf("still held: %s", strings.Join(more, ", "))
 	var stacks strings.Builder
 	if pprof.Lookup("goroutine").WriteTo(&stacks, 1) == nil {
 		t.Log(stacks.String())

@@ -31,8 +31,8 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// falls records an event as its decision would.
-func falls(t *testing.T, c *Controller, effect int64, f engine.Fire) {
+// recordEvent records an event as a decision would.
+func recordEvent(t *testing.T, c *Controller, effect int64, f engine.Fire) {
 	t.Helper()
 	if err := c.cfg.Store.Commit(t.Context(), c.withHooks([]engine.Write{{Hook: &engine.HookRow{Effect: effect, Fire: f}}})); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func falls(t *testing.T, c *Controller, effect int64, f engine.Fire) {
 // fires records an event and runs hooks until none is due.
 func fires(t *testing.T, c *Controller, f engine.Fire) {
 	t.Helper()
-	falls(t, c, 1, f)
+	recordEvent(t, c, 1, f)
 	for {
 		due := must(c.cfg.Store.Hooks(t.Context(), c.clock.now(), 10))(t)
 		for _, h := range due {
@@ -55,7 +55,7 @@ func fires(t *testing.T, c *Controller, f engine.Fire) {
 }
 
 // covers D21 P4
-func TestAHookIsToldOfItsInstanceAndWhatItSaysIsLogged(t *testing.T) {
+func TestAHookGetsItsInstanceAndItsOutputIsLogged(t *testing.T) {
 	t.Setenv("NAME", "inherited")
 	f := newFixture(t)
 	var log strings.Builder
@@ -70,16 +70,16 @@ func TestAHookIsToldOfItsInstanceAndWhatItSaysIsLogged(t *testing.T) {
 	fires(t, c, fire)
 	for _, want := range []string{`said="broken test here z test-1 i-1, test-1 z: it burns"`, "exit status 3"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log has not %q:\n%s", want, &log)
+			t.Errorf("the log lacks %q:\n%s", want, &log)
 		}
 	}
 	if strings.Contains(log.String(), "hook=created") {
-		t.Errorf("a hook that is not there was run:\n%s", &log)
+		t.Errorf("a hook that is not configured ran:\n%s", &log)
 	}
 }
 
 // covers P4
-func TestTheEngineIsToldThatTheHookOfABrokenInstanceHasEnded(t *testing.T) {
+func TestTheEngineLearnsThatABrokenInstancesHookHasEnded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	done := filepath.Join(t.TempDir(), "done")
@@ -87,18 +87,18 @@ func TestTheEngineIsToldThatTheHookOfABrokenInstanceHasEnded(t *testing.T) {
 	c := must(New(t.Context(), f.cfg))(t)
 	c.events = make(chan engine.Event, 1)
 	fire := engine.Fire{Hook: drover.HookBroken, Instance: 3, Cloud: "here"}
-	falls(t, c, 7, fire)
+	recordEvent(t, c, 7, fire)
 	go c.runHooks(t.Context())
 	c.do(t.Context(), engine.Effect{ID: 7, Fire: &fire})
 	if got := (<-c.events).Body; got != (engine.Fired{Effect: 7, Instance: 3}) {
-		t.Errorf("it is told %+v", got)
+		t.Errorf("the engine got %+v", got)
 	}
 	if _, err := os.Stat(done); err != nil {
 		t.Errorf("the hook had not ended: %v", err)
 	}
 }
 
-func TestAHookOfAnInstanceThatIsGoneIsToldWhereItWas(t *testing.T) {
+func TestAHookOfAGoneInstanceGetsItsLastAddress(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.cfg.Clouds[0].SSH.Port = 22
@@ -109,12 +109,12 @@ func TestAHookOfAnInstanceThatIsGoneIsToldWhereItWas(t *testing.T) {
 	c.setup.Hooks = map[drover.Hook]string{drover.HookDestroyed: "/bin/true"}
 	rows := c.hookRows(engine.HookRow{Fire: engine.Fire{Hook: drover.HookDestroyed, Cloud: "here", ProviderID: "i-1"}})
 	if env := c.hookEnv(*rows[0].Hook); !slices.Contains(env, "DROVER_ADDRESS=10.0.0.7:22") {
-		t.Errorf("the hook is told %v", env[len(env)-12:])
+		t.Errorf("the hook's environment ends with %v", env[len(env)-12:])
 	}
 }
 
 // covers P4
-func TestAHookIsEndedWithAllThatItBegan(t *testing.T) {
+func TestAHookIsKilledWithAllItsProcesses(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var child string
@@ -123,11 +123,11 @@ func TestAHookIsEndedWithAllThatItBegan(t *testing.T) {
 		cancel()
 	})
 	if err == nil {
-		t.Error("a hook that was killed ended well")
+		t.Error("a killed hook returned no error")
 	}
 	for deadline := time.Now().Add(10 * time.Second); processLives(child); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("process %s, which the hook began, lives", child)
+			t.Fatalf("process %s, started by the hook, is still alive", child)
 		}
 	}
 }
@@ -138,18 +138,18 @@ func processLives(pid string) bool {
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
-func TestAHookThatWritesWithoutEndIsCutShortInTheLogAndNotHeldUp(t *testing.T) {
+func TestAHookWithEndlessOutputIsCutShortInTheLogButNotBlocked(t *testing.T) {
 	var lines int
 	if err := runHook(t.Context(), script(t, "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done"), os.Environ(), func(string) { lines++ }); err != nil {
 		t.Fatal(err)
 	}
 	if lines != hookLines {
-		t.Errorf("%d lines were told, want %d", lines, hookLines)
+		t.Errorf("%d lines were reported, want %d", lines, hookLines)
 	}
 }
 
 // covers P4
-func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
+func TestHooksRunningAtOnceAreLimited(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	folder := t.TempDir()
@@ -158,7 +158,7 @@ func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
 	}
 	c := must(New(t.Context(), f.cfg))(t)
 	for i := range hooksAtOnce + 3 {
-		falls(t, c, int64(i+1), engine.Fire{Hook: drover.HookCreated, Name: fmt.Sprint("i", i), Cloud: "here"})
+		recordEvent(t, c, int64(i+1), engine.Fire{Hook: drover.HookCreated, Name: fmt.Sprint("i", i), Cloud: "here"})
 	}
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -181,13 +181,13 @@ func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
 }
 
 // covers P4
-func TestAHookIsRunAgainUntilItIsWrittenDownThatItWas(t *testing.T) {
+func TestAHookRunsAgainUntilItsRunIsRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	told := filepath.Join(t.TempDir(), "told")
 	f.cfg.Hooks = map[drover.Hook]string{drover.HookReady: script(t, "echo $DROVER_EVENT $DROVER_INSTANCE $DROVER_POOL >>"+told)}
 	first := must(New(t.Context(), f.cfg))(t)
-	falls(t, first, 1, engine.Fire{Hook: drover.HookReady, Name: "a", Cloud: "here", Pool: "web"})
+	recordEvent(t, first, 1, engine.Fire{Hook: drover.HookReady, Name: "a", Cloud: "here", Pool: "web"})
 	h := must(first.cfg.Store.Hooks(t.Context(), first.clock.now(), 10))(t)[0]
 	first.runScript(t.Context(), h.HookRow, f.cfg.Hooks[drover.HookReady]) // then the controller is killed
 
@@ -197,7 +197,7 @@ func TestAHookIsRunAgainUntilItIsWrittenDownThatItWas(t *testing.T) {
 	second.runHooks(ctx)
 	lines := strings.Split(strings.TrimSpace(string(must(os.ReadFile(told))(t))), "\n")
 	if len(lines) != 2 || lines[0] != lines[1] || !strings.HasSuffix(lines[0], " a web") {
-		t.Errorf("the hook was told %q, want the same event twice", lines)
+		t.Errorf("the hook got %q, want the same event twice", lines)
 	}
 	if left := must(second.cfg.Store.Hooks(t.Context(), second.clock.now(), 10))(t); len(left) > 0 {
 		t.Errorf("still to be run: %+v", left)
@@ -205,7 +205,7 @@ func TestAHookIsRunAgainUntilItIsWrittenDownThatItWas(t *testing.T) {
 }
 
 // covers P4
-func TestAURLIsToldOfEventsSignedInOrderAndAgainIfItFails(t *testing.T) {
+func TestAURLGetsSignedEventsInOrderAndRetriesAfterFailures(t *testing.T) {
 	t.Parallel()
 	type message struct {
 		signature string
@@ -226,8 +226,8 @@ func TestAURLIsToldOfEventsSignedInOrderAndAgainIfItFails(t *testing.T) {
 	f.cfg.Notify.Secret = drover.NewSecret("s3cret")
 	f.cfg.Pools = map[string]Pool{"web": {Hooks: map[drover.Hook]string{drover.HookReady: s.URL, drover.HookDestroyed: s.URL}}}
 	c := must(New(t.Context(), f.cfg))(t)
-	falls(t, c, 1, engine.Fire{Hook: drover.HookReady, Name: "a", Prefix: "web-", Cloud: "here", Pool: "web"})
-	falls(t, c, 2, engine.Fire{Hook: drover.HookDestroyed, Name: "a", Prefix: "web-", Cloud: "here", Pool: "web"})
+	recordEvent(t, c, 1, engine.Fire{Hook: drover.HookReady, Name: "a", Prefix: "web-", Cloud: "here", Pool: "web"})
+	recordEvent(t, c, 2, engine.Fire{Hook: drover.HookDestroyed, Name: "a", Prefix: "web-", Cloud: "here", Pool: "web"})
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { c.runHooks(ctx) })
@@ -237,7 +237,7 @@ func TestAURLIsToldOfEventsSignedInOrderAndAgainIfItFails(t *testing.T) {
 		case m := <-told:
 			all = append(all, m)
 		case <-time.After(20 * time.Second):
-			t.Fatalf("only %+v was told", all)
+			t.Fatalf("only %+v arrived", all)
 		}
 	}
 	end()

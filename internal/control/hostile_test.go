@@ -50,7 +50,7 @@ func beHostile(role string) {
 	}
 	h := *m.Hello
 	h.Epoch = math.MaxInt64
-	for n := range int64(1000) { // as many as fit: of other users' jobs, final jobs, jobs that never existed, and impossible jobs
+	for n := range int64(1000) { // as many as fit: other users' jobs, final ones, ones that never existed, impossible ones
 		id := drover.AttemptID{Job: drover.JobID{Number: []int64{1, 2, 3, 900, math.MaxInt64}[n%5], Index: []int{-1, 0, math.MaxInt32}[n%3]}, Number: []int{1, 2, math.MaxInt, int(n)}[n%4]}
 		a := wire.Attempt{ID: id, Proof: strings.Repeat("f", int(n%70))}
 		if n < 20 {
@@ -168,7 +168,7 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 // covers D14
-func TestAHostileRunnerHarmsItsOwnUserAlone(t *testing.T) {
+func TestAHostileRunnerHarmsOnlyItsOwnUser(t *testing.T) {
 	f := newFixture(t)
 	if err := os.WriteFile(filepath.Join(f.logs, "..", "..", hostileFile), []byte("-1"), 0o600); err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestAHostileRunnerHarmsItsOwnUserAlone(t *testing.T) {
 		must(c.Submit(t.Context(), drover.Submission{Batch: batch}))(t)
 	}
 	submit("bob", 2, "true") // bob's instance is the first
-	f.until(c, "bob's runner has something to forge with", func(e *engine.Engine) bool { return len(e.Attempts()) > 0 })
+	f.until(c, "bob's runner has an attempt to forge with", func(e *engine.Engine) bool { return len(e.Attempts()) > 0 })
 	submit("ada", 20, "sleep 0.05; echo honest; echo honest >made")
 	var most uint64
 	var watch sync.WaitGroup
@@ -241,7 +241,7 @@ func TestAHostileRunnerHarmsItsOwnUserAlone(t *testing.T) {
 		t.Errorf("the log has %d bytes", n)
 	}
 	c, stop = f.begin() // everything that was committed can be read
-	f.until(c, "it goes on", func(e *engine.Engine) bool { return true })
+	f.until(c, "the next controller answers", func(e *engine.Engine) bool { return true })
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

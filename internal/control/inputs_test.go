@@ -33,7 +33,7 @@ func reading(user, contents string) drover.Submission {
 	return drover.Submission{Batch: drover.Batch{Name: "b", User: user, Jobs: []drover.JobSpec{spec}}}
 }
 
-func TestInputsAreTheirSenders(t *testing.T) {
+func TestInputsBelongToTheirSenders(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
@@ -43,17 +43,17 @@ func TestInputsAreTheirSenders(t *testing.T) {
 	must(0, c.PutInput(as(t, "ada"), hash, strings.NewReader(secret)))(t)
 	missing := func(user string) []string { return must(c.MissingInputs(as(t, user), []string{hash, hash}))(t) }
 
-	t.Run("who has not sent them is not told that they are there", func(t *testing.T) {
+	t.Run("a user who has not sent them does not learn that they exist", func(t *testing.T) {
 		if diff := cmp.Diff([][]string{{}, {hash}}, [][]string{missing("ada"), missing("eve")}); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("nor may use them by their hash", func(t *testing.T) {
+	t.Run("nor may that user refer to them by hash", func(t *testing.T) {
 		if _, err := c.Submit(as(t, "eve"), reading("eve", secret)); drover.KindOf(err) != drover.KindInvalid {
 			t.Errorf("submitting: %v", err)
 		}
 	})
-	t.Run("sending something else under that hash changes nothing", func(t *testing.T) {
+	t.Run("sending other contents under that hash changes nothing", func(t *testing.T) {
 		if err := c.PutInput(as(t, "eve"), hash, strings.NewReader("a guess")); drover.KindOf(err) != drover.KindInvalid {
 			t.Errorf("sending: %v", err)
 		}
@@ -61,7 +61,7 @@ func TestInputsAreTheirSenders(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("who sends the same may use them, and they are kept once", func(t *testing.T) {
+	t.Run("a user who sends the same may use them, and they are stored once", func(t *testing.T) {
 		must(0, c.PutInput(as(t, "bob"), hash, strings.NewReader(secret)))(t)
 		must(c.Submit(as(t, "bob"), reading("bob", secret)))(t)
 		var kept []string
@@ -70,16 +70,16 @@ func TestInputsAreTheirSenders(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("an administrator submits for others what it has sent, or they have", func(t *testing.T) {
+	t.Run("an administrator may submit for others what either has sent", func(t *testing.T) {
 		admin := drover.WithIdentity(t.Context(), drover.Identity{User: "root", Role: drover.RoleAdmin})
 		must(c.Submit(admin, reading("ada", secret)))(t)
 		if _, err := c.Submit(admin, reading("eve", secret)); drover.KindOf(err) != drover.KindInvalid {
-			t.Errorf("for one who has not: %v", err)
+			t.Errorf("for a user who has not: %v", err)
 		}
 	})
 }
 
-func TestInputsThatNoJobUsesAreSweptAfterADay(t *testing.T) {
+func TestUnusedInputsAreSweptAfterADay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
@@ -109,8 +109,8 @@ func TestInputsThatNoJobUsesAreSweptAfterADay(t *testing.T) {
 	if diff := cmp.Diff([]bool{true, false, true, false}, there()); diff != "" {
 		t.Errorf("after it: %s", diff)
 	}
-	if got := must(c.MissingInputs(as(t, "ada"), hashes))(t); len(got) != 3 { // the shared input is now bob's alone
-		t.Errorf("missing of ada's: %q", got)
+	if got := must(c.MissingInputs(as(t, "ada"), hashes))(t); len(got) != 3 { // only bob still has the shared input
+		t.Errorf("ada's missing inputs: %q", got)
 	}
 }
 

@@ -22,7 +22,7 @@ func newLoginKey(t *testing.T) ssh.Signer {
 }
 
 // covers D25
-func TestLoginKeysAreChangedWhileInstancesRun(t *testing.T) {
+func TestLoginKeysChangeWhileInstancesRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	old, recent := newLoginKey(t), newLoginKey(t)
@@ -51,7 +51,7 @@ func TestLoginKeysAreChangedWhileInstancesRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.until(c, "it is gone", func(e *engine.Engine) bool { return len(e.Instances()) == 0 })
+	f.until(c, "the instance is gone", func(e *engine.Engine) bool { return len(e.Instances()) == 0 })
 	s := f.cfg.Setup
 	s.Clouds = slices.Clone(s.Clouds)
 	s.Clouds[0].SSH.Keys = []ssh.Signer{recent}

@@ -21,7 +21,7 @@ func TestOrders(t *testing.T) {
 	c, stop := f.begin()
 	defer stop()
 	f.submit(c, "sleep 60")
-	f.until(c, "it runs", runs(1))
+	f.until(c, "the job runs", runs(1))
 	home := filepath.Join(filepath.Dir(filepath.Dir(f.logs)), "here", "test")
 	obeyed := func() (o wire.Orders) {
 		found, _ := filepath.Glob(filepath.Join(home, "*", "home", ".drover", "orders"))
@@ -39,20 +39,20 @@ func TestOrders(t *testing.T) {
 	s := f.cfg.Setup
 	s.Orders.Orphan, want.Orphan = 2*time.Hour, 2*time.Hour
 	must(0, c.Reconfigure(t.Context(), s))(t)
-	f.until(c, "it has those that follow", func(*engine.Engine) bool { return obeyed() == want })
+	f.until(c, "its runner has the next orders", func(*engine.Engine) bool { return obeyed() == want })
 
 	must(c.Instruct(t.Context(), "1", drover.VerbHold, ""))(t)
-	f.until(c, "held, it never powers itself off", func(*engine.Engine) bool { return obeyed().Orphan == 0 })
+	f.until(c, "a held instance never powers itself off", func(*engine.Engine) bool { return obeyed().Orphan == 0 })
 	must(c.Instruct(t.Context(), "1", drover.VerbRelease, ""))(t)
-	f.until(c, "released, it would", func(*engine.Engine) bool { return obeyed() == want })
+	f.until(c, "a released instance may power itself off", func(*engine.Engine) bool { return obeyed() == want })
 
 	// What the instance reports about its health reaches the engine.
 	must(0, os.WriteFile(sick, nil, 0o600))(t)
-	f.until(c, "it is ailing", func(e *engine.Engine) bool { return e.Instances()[0].Unhealthy != nil })
+	f.until(c, "it is unhealthy", func(e *engine.Engine) bool { return e.Instances()[0].Unhealthy != nil })
 	must(0, os.Remove(sick))(t)
-	f.until(c, "it is well", func(e *engine.Engine) bool { return e.Instances()[0].Unhealthy == nil })
+	f.until(c, "it is healthy", func(e *engine.Engine) bool { return e.Instances()[0].Unhealthy == nil })
 	found := must(filepath.Glob(filepath.Join(home, "*")))(t)
 	notice := must(json.Marshal(drover.Notice{Cause: "spot", Deadline: drover.TimeOf(time.Now().Add(time.Hour))}))(t)
 	must(0, os.WriteFile(filepath.Join(found[0], "notices"), notice, 0o600))(t)
-	f.until(c, "it is taken back", func(e *engine.Engine) bool { return e.Instances()[0].Reclaimed != nil })
+	f.until(c, "it is being interrupted", func(e *engine.Engine) bool { return e.Instances()[0].Reclaimed != nil })
 }

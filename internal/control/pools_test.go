@@ -20,7 +20,7 @@ func pooled(pool string) engine.Create {
 }
 
 // covers P8
-func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
+func TestAPoolsInstanceCarriesWhatItsAdoptionNeeds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.cfg.Setup.Orders = wire.Orders{Orphan: time.Hour}
@@ -28,13 +28,13 @@ func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
 	c := must(New(t.Context(), f.cfg))(t)
 	cl := must(c.cloud("here"))(t)
 
-	t.Run("its pool and template are among its tags, and are read from there", func(t *testing.T) {
+	t.Run("its pool and template are written to its tags and read from them", func(t *testing.T) {
 		r := must(c.createRequest(cl, pooled("web")))(t)
 		if r.Tags[driver.TagPool] != "web" || r.Tags[driver.TagMade] != "t1" {
 			t.Errorf("the tags are %v", r.Tags)
 		}
 		if s := sighting(driver.Instance{Tags: r.Tags}); s.Pool != "web" || s.Template != "t1" {
-			t.Errorf("what is seen is %+v", s)
+			t.Errorf("the sighting is %+v", s)
 		}
 		if r.Images[""] != "debian" {
 			t.Errorf("its images are %v", r.Images)
@@ -44,20 +44,20 @@ func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
 		}
 	})
 
-	t.Run("it powers itself off only if its pool says so", func(t *testing.T) {
+	t.Run("powers itself off only if its pool says so", func(t *testing.T) {
 		for pool, want := range map[string]bool{"web": false, "lent": true, "": true, "not configured": true} {
 			if got := c.initCommand(pool).Reveal() != ""; got != want {
-				t.Errorf("pool %q: a dead-man switch is %v, want %v", pool, got, want)
+				t.Errorf("pool %q: has a dead-man switch: %v, want %v", pool, got, want)
 			}
 		}
 		tags := map[string]string{driver.TagFleet: "test", driver.TagName: "test-1", driver.TagPool: "lent"}
 		cl.replace(map[string]driver.Instance{"i-1": {ID: "i-1", Tags: tags}})
 		if o := (&link{c: c, cloud: "here", provider: "i-1"}).orders(); o.Orphan != time.Minute {
-			t.Errorf("its runner is told %v", o.Orphan)
+			t.Errorf("its runner's orphan timeout is %v", o.Orphan)
 		}
 	})
 
-	t.Run("its boot probe is its pool's, or that of all", func(t *testing.T) {
+	t.Run("its boot probe is its pool's or the default", func(t *testing.T) {
 		for pool, want := range map[string]string{"web": "true", "lent": "test -e /lent", "": "true", "not configured": "true"} {
 			if got := c.current().probe(pool); got != want {
 				t.Errorf("pool %q: %q, want %q", pool, got, want)
@@ -65,7 +65,7 @@ func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
 		}
 	})
 
-	t.Run("one that was rented for jobs bears neither", func(t *testing.T) {
+	t.Run("an instance for jobs carries neither", func(t *testing.T) {
 		r := must(c.createRequest(cl, pooled("")))(t)
 		if _, has := r.Tags[driver.TagPool]; has || r.PoolInit.Reveal() != "" {
 			t.Errorf("the request is %+v", r)
@@ -74,7 +74,7 @@ func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
 }
 
 // covers P4
-func TestHooksOfAPoolRunBesideThoseOfTheFleet(t *testing.T) {
+func TestAPoolsHooksRunBesidesTheFleets(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var log strings.Builder // a text handler writes one line at a time
@@ -86,12 +86,12 @@ func TestHooksOfAPoolRunBesideThoseOfTheFleet(t *testing.T) {
 	fires(t, c, fire)
 	for _, want := range []string{"fleet web " + eventID("test", fire), `"pool web"`} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log has not %s:\n%s", want, log.String())
+			t.Errorf("the log lacks %s:\n%s", want, log.String())
 		}
 	}
 	other := fire
 	other.Name = "test-2"
 	if slices.Contains([]string{eventID("test", other), eventID("lab", fire)}, eventID("test", fire)) {
-		t.Error("two events have one id")
+		t.Error("two events have the same id")
 	}
 }

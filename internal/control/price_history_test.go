@@ -37,7 +37,7 @@ func (r *remembering) Offerings(ctx context.Context) ([]drover.Offering, error) 
 }
 
 // covers C6
-func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
+func TestPriceChangesWithoutAControllerAreBilled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	spot := must(local.Open(t.Context(), drivertest.Options(t, "here", "local", "test", "markets: [spot]", filepath.Join(t.TempDir(), "spot"))))(t)
@@ -59,9 +59,9 @@ func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
 	}
 	c, stop := f.begin()
 	f.submit(c, "sleep 60")
-	f.until(c, "it runs", runs(1))
+	f.until(c, "the job runs", runs(1))
 	if len(cloud.since) > 0 {
-		t.Errorf("its past was asked for since %v, and there was no instance", cloud.since)
+		t.Errorf("prices were requested since %v although there was no instance", cloud.since)
 	}
 	was := theOne(t, c)
 	if err := stop(); err != nil {
@@ -74,10 +74,10 @@ func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
 	f.until(c, "its price has moved", func(e *engine.Engine) bool { return len(e.Instances()[0].Rates) > 0 })
 	in := theOne(t, c)
 	if !slices.Equal(cloud.since, []drover.Time{was.Created}) || in.Rates[0].Until != moved || in.Rates[0].Price != was.Price {
-		t.Errorf("asked since %v, it has cost %+v", cloud.since, in.Rates)
+		t.Errorf("requested since %v, its rates are %+v", cloud.since, in.Rates)
 	}
 	if len(in.Rates) > 1 && in.Rates[1].Price != 5*drover.Dollar {
-		t.Errorf("it has cost %+v, which is not what is paid", in.Rates)
+		t.Errorf("its rates are %+v, not what is paid", in.Rates)
 	}
 }
 

@@ -25,11 +25,11 @@ func limited(t *testing.T, l drover.UserLimits) *fixture {
 func refused(t *testing.T, err error, says ...string) {
 	t.Helper()
 	if drover.KindOf(err) != drover.KindQuota {
-		t.Fatalf("it is not refused: %v", err)
+		t.Fatalf("not refused: %v", err)
 	}
 	for _, want := range says {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("it does not say %q: %v", want, err)
+			t.Errorf("the error lacks %q: %v", want, err)
 		}
 	}
 }
@@ -44,16 +44,16 @@ func TestInputsOfAUserAreLimited(t *testing.T) {
 	large := func(c string) string { return strings.Repeat(c, 60<<10) }
 	must(0, put(as(t, "eve"), large("a")))(t)
 
-	t.Run("a second that is too much is refused, and nothing of it stays", func(t *testing.T) {
+	t.Run("refuses a second one that is too much, and keeps nothing of it", func(t *testing.T) {
 		refused(t, put(as(t, "eve"), large("b")), "eve", "limits.inputs", "100Ki")
 		if f.cfg.Inputs.Has(hashOf(large("b"))) {
-			t.Error("it is there")
+			t.Error("it was stored")
 		}
 	})
-	t.Run("one that never ends is refused while it comes", func(t *testing.T) {
+	t.Run("refuses an endless one while it arrives", func(t *testing.T) {
 		refused(t, c.PutInput(as(t, "eve"), hashOf("x"), iotest.OneByteReader(endlessly{})), "limits.inputs")
 	})
-	t.Run("many at once are counted together", func(t *testing.T) {
+	t.Run("counts concurrent ones together", func(t *testing.T) {
 		var wg sync.WaitGroup
 		taken := make(chan bool, 10)
 		for i := range 10 {
@@ -68,18 +68,18 @@ func TestInputsOfAUserAreLimited(t *testing.T) {
 			}
 		}
 		if used := must(c.cfg.Store.Usage(t.Context(), "mallory"))(t); n > 1 || used.Inputs > 100*drover.KiB {
-			t.Errorf("%d were taken, %v in all", n, used.Inputs)
+			t.Errorf("%d were accepted, %v in total", n, used.Inputs)
 		}
 	})
-	t.Run("a thousand empty ones take blocks of the disk as well", func(t *testing.T) {
+	t.Run("counts the disk blocks of a thousand empty ones", func(t *testing.T) {
 		var err error
 		for i := 0; i < 100 && err == nil; i++ {
 			err = put(as(t, "trent"), strings.Repeat("x", i))
 		}
 		refused(t, err, "limits.inputs")
 	})
-	t.Run("others are not hindered", func(t *testing.T) { must(0, put(as(t, "ada"), large("b")))(t) })
-	t.Run("nobody passes it by what an administrator submits", func(t *testing.T) {
+	t.Run("does not hinder other users", func(t *testing.T) { must(0, put(as(t, "ada"), large("b")))(t) })
+	t.Run("a user cannot exceed the limit through an administrator", func(t *testing.T) {
 		root := drover.WithIdentity(t.Context(), drover.Identity{User: "root", Role: drover.RoleAdmin})
 		must(0, put(root, large("c")))(t)
 		_, err := c.Submit(root, reading("eve", large("c")))
@@ -120,9 +120,9 @@ func TestJobsOfAUserAreLimited(t *testing.T) {
 	must(0, submit("eve", 1, 8))(t)
 	must(0, submit("ada", 3, 1))(t)
 	must(c.Cancel(as(t, "eve"), job(1), ""))(t)
-	f.until(c, "it is final", func(*engine.Engine) bool { return must(c.stored(t.Context(), job(1)))(t).State.Final() })
+	f.until(c, "the job is final", func(*engine.Engine) bool { return must(c.stored(t.Context(), job(1)))(t).State.Final() })
 	must(0, submit("eve", 1, 1))(t)
-	t.Run("what was put back counts again", func(t *testing.T) {
+	t.Run("a requeued job counts again", func(t *testing.T) {
 		_, err := c.Retry(as(t, "eve"), job(1), "")
 		refused(t, err, "limits.jobs")
 	})
@@ -140,8 +140,8 @@ func TestResultsOfAUserAreLimited(t *testing.T) {
 		return err
 	}
 	must(0, submit(c, "eve", "head -c 60000 /dev/zero > out; echo done"))(t)
-	f.until(c, "it is final", f.allFinal)
-	t.Run("what a running job leaves is kept, whatever the limit", func(t *testing.T) {
+	f.until(c, "the job is final", f.allFinal)
+	t.Run("keeps a running job's results whatever the limit", func(t *testing.T) {
 		r := must(c.OpenOutput(t.Context(), job(1), "out", 0))(t)
 		defer r.Close()
 		if text := must(io.ReadAll(r))(t); len(text) != 60000 {
@@ -151,11 +151,11 @@ func TestResultsOfAUserAreLimited(t *testing.T) {
 	must(0, stop())(t) // this records the size of the results
 	c, stop = f.begin()
 	defer stop()
-	t.Run("then nothing more is submitted, nor put back", func(t *testing.T) {
+	t.Run("then refuses submissions and retries", func(t *testing.T) {
 		refused(t, submit(c, "eve", "true"), "eve", "62.5Ki", "limits.results", "50Ki")
 		must(0, submit(c, "ada", "true"))(t)
 	})
-	t.Run("results that somebody took away count no more", func(t *testing.T) {
+	t.Run("does not count results that somebody deleted", func(t *testing.T) {
 		must(0, c.Recount(t.Context()))(t)
 		refused(t, submit(c, "eve", "true"), "limits.results")
 		out := filepath.Dir(f.logs)

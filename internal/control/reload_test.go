@@ -17,7 +17,7 @@ import (
 // covers P6
 func TestReconfigure(t *testing.T) {
 	t.Parallel()
-	t.Run("what a list saw that was under way is not lost", func(t *testing.T) {
+	t.Run("keeps what a list in progress has seen", func(t *testing.T) {
 		f := newFixture(t)
 		c := must(New(t.Context(), f.cfg))(t)
 		before := c.current().clouds["here"]
@@ -27,12 +27,12 @@ func TestReconfigure(t *testing.T) {
 			t.Errorf("removed is %q", removed)
 		}
 	})
-	t.Run("an instance that the driver before created is tagged at once", func(t *testing.T) {
+	t.Run("tags an instance of the previous driver immediately", func(t *testing.T) {
 		f := newFixture(t)
 		c, stop := f.begin()
 		defer stop()
 		f.submit(c, "sleep 60")
-		f.until(c, "it runs", runs(1))
+		f.until(c, "the job runs", runs(1))
 		s := f.cfg.Setup
 		s.Clouds = []Cloud{s.Clouds[0]}
 		s.Clouds[0].Driver = struct{ driver.Cloud }{s.Clouds[0].Driver} // another driver, of the same cloud
@@ -40,7 +40,7 @@ func TestReconfigure(t *testing.T) {
 		must(c.Instruct(t.Context(), "1", drover.VerbHold, ""))(t)
 		f.until(c, "it is tagged", func(e *engine.Engine) bool { return !e.Instances()[0].Retag })
 	})
-	t.Run("what cannot be taken in use changes nothing", func(t *testing.T) {
+	t.Run("changes nothing if it fails", func(t *testing.T) {
 		f := newFixture(t)
 		c := must(New(t.Context(), f.cfg))(t)
 		before := c.current()
@@ -49,10 +49,10 @@ func TestReconfigure(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // so that past spending cannot be read
 		if err := c.Reconfigure(ctx, s); err == nil || c.current() != before {
-			t.Errorf("%v, and the setup is another: %t", err, c.current() != before)
+			t.Errorf("%v; the setup changed: %t", err, c.current() != before)
 		}
 	})
-	t.Run("what is asked of a cloud that was never there is refused", func(t *testing.T) {
+	t.Run("refuses calls to a cloud that never existed", func(t *testing.T) {
 		f := newFixture(t)
 		c := must(New(t.Context(), f.cfg))(t)
 		for what, err := range map[string]*drover.Error{
@@ -69,14 +69,14 @@ func TestReconfigure(t *testing.T) {
 	})
 }
 
-func TestFollowersThatLeaveOrAreLeft(t *testing.T) {
+func TestFollowingEndsWithTheReaderOrTheController(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
 	f.submit(c, "while sleep 0.01; do echo .; done")
-	f.until(c, "it runs", runs(1))
+	f.until(c, "the job runs", runs(1))
 	request := drover.LogRequest{Job: job(1), Stream: drover.Stdout, Follow: true}
-	t.Run("a reader may be closed while it is read, and lets go of its spool", func(t *testing.T) {
+	t.Run("a reader closed during a read releases its spool", func(t *testing.T) {
 		for range 30 {
 			r := must(c.Logs(t.Context(), request))(t)
 			read := make(chan error, 1)
@@ -92,7 +92,7 @@ func TestFollowersThatLeaveOrAreLeft(t *testing.T) {
 			return len(c.spools.open) == 0
 		})
 	})
-	t.Run("a reader that waits is told when the controller ends", func(t *testing.T) {
+	t.Run("a waiting reader learns that the controller has ended", func(t *testing.T) {
 		r := must(c.Logs(t.Context(), request))(t)
 		defer r.Close()
 		if err := stop(); err != nil {
@@ -104,7 +104,7 @@ func TestFollowersThatLeaveOrAreLeft(t *testing.T) {
 	})
 }
 
-func TestASpoolThatCannotBeWrittenSaysSo(t *testing.T) {
+func TestASpoolReportsFailedWrites(t *testing.T) {
 	file := must(os.Create(filepath.Join(t.TempDir(), "spool")))(t)
 	file.Close()
 	s := newSpool(file, func() {})
@@ -112,11 +112,11 @@ func TestASpoolThatCannotBeWrittenSaysSo(t *testing.T) {
 		t.Fatal("writing to a closed file works")
 	}
 	if _, _, _, _, err := s.readAt(make([]byte, 1), 0); drover.KindOf(err) != drover.KindInternal {
-		t.Errorf("its reader is told %v", err)
+		t.Errorf("its reader gets %v", err)
 	}
 }
 
-func TestWhyAnInstanceHasNoAddressIsSaid(t *testing.T) {
+func TestAMissingAddressIsExplained(t *testing.T) {
 	t.Parallel()
 	c := must(New(t.Context(), newFixture(t).cfg))(t)
 	cl := must(c.cloud("here"))(t)
@@ -124,14 +124,14 @@ func TestWhyAnInstanceHasNoAddressIsSaid(t *testing.T) {
 		name, want string
 		happens    func()
 	}{
-		{"before the first list nothing is known", "its address is not known yet", func() {}},
-		{"a list that has it without one", "its address is not known yet", func() { cl.replace(map[string]driver.Instance{"i-1": {ID: "i-1"}}) }},
-		{"a list that no longer has it", "its cloud does not list it", func() { cl.replace(nil) }},
-		{"one that was just created", "its address is not known yet", func() { cl.remember(driver.Instance{ID: "i-1"}) }},
+		{"before the first list", "its address is not known yet", func() {}},
+		{"listed without an address", "its address is not known yet", func() { cl.replace(map[string]driver.Instance{"i-1": {ID: "i-1"}}) }},
+		{"no longer listed", "its cloud does not list it", func() { cl.replace(nil) }},
+		{"just created", "its address is not known yet", func() { cl.remember(driver.Instance{ID: "i-1"}) }},
 	} {
 		step.happens()
 		if _, _, err := c.address(cl, engine.Connect{ProviderID: "i-1"}); err == nil || err.Error() != step.want || drover.KindOf(err) != drover.KindNotFound {
-			t.Errorf("%s: it says %v, not %q", step.name, err, step.want)
+			t.Errorf("%s: got %v, want %q", step.name, err, step.want)
 		}
 	}
 }

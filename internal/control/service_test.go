@@ -39,9 +39,9 @@ func TestWishes(t *testing.T) {
 			return !slices.ContainsFunc(jobs, func(n int64) bool { return must(c.stored(ctx, job(n)))(t).State != drover.JobRunning })
 		}
 	}
-	f.until(c, "two run", running(1, 2))
+	f.until(c, "two jobs run", running(1, 2))
 
-	t.Run("a cancelled job is being cancelled when Cancel returns, and says by whom and why", func(t *testing.T) {
+	t.Run("a job is being cancelled when Cancel returns, and its reason says by whom and why", func(t *testing.T) {
 		must(c.Cancel(ctx, job(1), "wrong input"))(t)
 		must(0, c.Query(ctx, func(e *engine.Engine) {
 			for _, a := range e.Attempts() {
@@ -50,7 +50,7 @@ func TestWishes(t *testing.T) {
 				}
 			}
 		}))(t)
-		f.until(c, "it is final", func(*engine.Engine) bool { return must(c.stored(ctx, job(1)))(t).State.Final() })
+		f.until(c, "the job is final", func(*engine.Engine) bool { return must(c.stored(ctx, job(1)))(t).State.Final() })
 		got := must(c.Job(ctx, job(1)))(t)
 		if got.State != drover.JobCancelled || got.Reason.Text != "cancelled by ada: wrong input" {
 			t.Errorf("it is %s because %+v", got.State, got.Reason)
@@ -62,7 +62,7 @@ func TestWishes(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("its number explains the job, though an instance is known by the same", func(t *testing.T) {
+	t.Run("a number means the job even if an instance has the same number", func(t *testing.T) {
 		must(0, c.Query(ctx, func(e *engine.Engine) {
 			if _, known := e.ExplainInstance("1"); !known {
 				t.Error("no instance has the number 1")
@@ -73,17 +73,17 @@ func TestWishes(t *testing.T) {
 			t.Errorf("it is explained by %+v", x)
 		}
 	})
-	t.Run("a job that is queued again runs again, with the next attempt's number", func(t *testing.T) {
+	t.Run("a requeued job runs again under the next attempt number", func(t *testing.T) {
 		must(c.Retry(ctx, job(1), ""))(t)
-		f.until(c, "it runs", running(1))
+		f.until(c, "the job runs", running(1))
 		if got := must(c.Job(ctx, job(1)))(t); len(got.Attempts) != 2 || got.Attempts[1].Number != 2 {
 			t.Errorf("its attempts are %+v", got.Attempts)
 		}
 		if _, err := c.Retry(ctx, job(1), ""); drover.KindOf(err) != drover.KindConflict {
-			t.Errorf("of one that runs: %v", err)
+			t.Errorf("requeuing a running job: %v", err)
 		}
 	})
-	t.Run("priority 0 stops what runs and keeps the job", func(t *testing.T) {
+	t.Run("priority 0 stops a running job and keeps it queued", func(t *testing.T) {
 		if got := must(c.SetPriority(ctx, job(2), 0))(t); got.Priority != 0 {
 			t.Errorf("its priority is %d", got.Priority)
 		}
@@ -93,7 +93,7 @@ func TestWishes(t *testing.T) {
 			t.Errorf("it is explained by %+v", x)
 		}
 	})
-	t.Run("what is not there is not found, and what makes no sense is refused", func(t *testing.T) {
+	t.Run("missing jobs are not found, and nonsense is refused", func(t *testing.T) {
 		for what, err := range map[string]error{
 			"cancel": second(c.Cancel(ctx, job(99), "")), "retry": second(c.Retry(ctx, job(99), "")), "priority": second(c.SetPriority(ctx, job(99), 1)),
 			"explain": second(c.Explain(ctx, "99")), "instance": second(c.Instance(ctx, "nobody")), "logs": second(c.Logs(ctx, drover.LogRequest{Job: job(99), Stream: drover.Stdout})),
@@ -116,7 +116,7 @@ func TestVerbs(t *testing.T) {
 	f := newFixture(t)
 	c, stop := f.begin()
 	f.submit(c, "sleep 60")
-	f.until(c, "it runs", runs(1))
+	f.until(c, "the job runs", runs(1))
 	ctx := drover.WithIdentity(t.Context(), drover.Identity{User: "ada"})
 	in := must(c.Instruct(ctx, "1", drover.VerbHold, "a look"))(t)
 	if in.Idle != drover.IdleHold || in.Reason == nil || in.Reason.Text != "held by ada: a look" {
@@ -137,7 +137,7 @@ func TestVerbs(t *testing.T) {
 	must(c.Instruct(ctx, in.ProviderID, drover.VerbKill, ""))(t)
 	f.until(c, "it is gone", func(*engine.Engine) bool { return must(c.Instance(ctx, in.Name))(t).State == drover.InstanceGone })
 	if _, err := c.Instruct(ctx, in.Name, drover.VerbHold, ""); drover.KindOf(err) != drover.KindConflict {
-		t.Errorf("holding what is gone: %v", err)
+		t.Errorf("holding a gone instance: %v", err)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestSubmitRefuses(t *testing.T) {
 	spec := drover.JobSpec{Name: "big", Command: []string{"true"}, Priority: 1, Attempts: 1, Spot: drover.SpotPrefer, Resources: drover.Resources{CPU: 1 << 40}}
 	_, err := c.Submit(t.Context(), drover.Submission{Batch: drover.Batch{Name: "b", Jobs: []drover.JobSpec{spec}}})
 	if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(fmt.Sprint(err), "job big") || !strings.Contains(fmt.Sprint(err), "vCPUs") {
-		t.Errorf("what fits nowhere: %v", err)
+		t.Errorf("a job that fits nowhere: %v", err)
 	}
 	spec.Resources = drover.Resources{CPU: 1}
 	spec.Files = []drover.File{{Path: "in", Hash: strings.Repeat("0", 64)}}
@@ -199,13 +199,13 @@ func TestLogs(t *testing.T) {
 	request.Follow = false
 	now := must(c.Logs(t.Context(), request))(t)
 	if text := must(io.ReadAll(now))(t); string(text) != "first\n" {
-		t.Errorf("what there is now is %q", text)
+		t.Errorf("the current output is %q", text)
 	}
 	now.Close()
 	request.Offset = 2
 	now = must(c.Logs(t.Context(), request))(t)
 	if text := must(io.ReadAll(now))(t); string(text) != "rst\n" {
-		t.Errorf("from its third byte on there is now %q", text)
+		t.Errorf("the current output from its third byte on is %q", text)
 	}
 	now.Close()
 	wg.Go(func() {
@@ -233,15 +233,15 @@ func TestLogs(t *testing.T) {
 	end := must(c.Logs(t.Context(), drover.LogRequest{Job: job(1), Stream: drover.Stdout, Follow: true, Offset: 3000006}))(t)
 	defer end.Close()
 	if text := must(io.ReadAll(end))(t); string(text) != "last\n" {
-		t.Errorf("the end of what was stored is %q", text)
+		t.Errorf("the end of the stored output is %q", text)
 	}
 	if left := must(filepath.Glob(filepath.Join(f.cfg.Spool, "*")))(t); len(left) > 0 {
-		t.Errorf("in the spool are left %q", left)
+		t.Errorf("the spool still has %q", left)
 	}
 }
 
 // covers D15
-func TestAnAttemptThatLeftNoOutputIsNotGivenAnEarlierOnes(t *testing.T) {
+func TestAnAttemptWithoutOutputDoesNotGetAnEarlierAttempts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
@@ -269,7 +269,7 @@ func TestAnAttemptThatLeftNoOutputIsNotGivenAnEarlierOnes(t *testing.T) {
 	}
 }
 
-func TestASpoolLeavesOutWhatASlowReaderMissed(t *testing.T) {
+func TestASlowReaderSkipsWhatTheSpoolHasOverwritten(t *testing.T) {
 	file := must(os.Create(filepath.Join(t.TempDir(), "spool")))(t)
 	defer file.Close()
 	s := newSpool(file, func() {})
@@ -302,7 +302,7 @@ func TestASpoolLeavesOutWhatASlowReaderMissed(t *testing.T) {
 		offset, left = offset+skipped, left+skipped
 	}
 	if left != 20<<20-spoolSize || got != spoolSize {
-		t.Errorf("%d bytes came and %d were left out", got, left)
+		t.Errorf("%d bytes arrived and %d were skipped", got, left)
 	}
 }
 
@@ -326,7 +326,7 @@ func TestASpoolWaitsForItsFastestReader(t *testing.T) {
 	}
 	s.reads(fast, 0, false)
 	if !s.ahead() {
-		t.Error("the reader who left is not forgotten")
+		t.Error("the reader who left is still counted")
 	}
 }
 
@@ -350,7 +350,7 @@ func TestHistory(t *testing.T) {
 		}
 		return texts, missed
 	}
-	t.Run("gives what is remembered, and what comes after an event", func(t *testing.T) {
+	t.Run("returns remembered events, and those after a given one", func(t *testing.T) {
 		c := newController()
 		add(c, 4)
 		all, _ := read(c, drover.EventFilter{})
@@ -359,7 +359,7 @@ func TestHistory(t *testing.T) {
 			t.Error(diff, missed)
 		}
 	})
-	t.Run("gives the last of what is wanted", func(t *testing.T) {
+	t.Run("returns the last wanted events", func(t *testing.T) {
 		c := newController()
 		add(c, 6)
 		last, _ := read(c, drover.EventFilter{Last: 2})
@@ -369,7 +369,7 @@ func TestHistory(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("filters by instance and by weight", func(t *testing.T) {
+	t.Run("filters by instance and by level", func(t *testing.T) {
 		c := newController()
 		add(c, 4)
 		c.history.add(1, engine.Note{Level: engine.Warn, Text: "oh", Instance: "i-1"})
@@ -381,28 +381,28 @@ func TestHistory(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("says how many events somebody missed who was away too long", func(t *testing.T) {
+	t.Run("counts the events that a late reader missed", func(t *testing.T) {
 		c := newController()
 		add(c, remembered+10)
 		texts, missed := read(c, drover.EventFilter{After: "7-3"})
 		if missed != 6 || len(texts) != remembered {
-			t.Errorf("%d were missed and %d came", missed, len(texts))
+			t.Errorf("%d were missed and %d arrived", missed, len(texts))
 		}
 	})
-	t.Run("of another life everything is new, and what it missed is unknown", func(t *testing.T) {
+	t.Run("for another controller's event everything is new, and the number missed unknown", func(t *testing.T) {
 		c := newController()
 		add(c, 2)
 		if texts, missed := read(c, drover.EventFilter{After: "6-900"}); len(texts) != 2 || missed != -1 {
-			t.Errorf("%q came, %d were missed", texts, missed)
+			t.Errorf("%q arrived, %d were missed", texts, missed)
 		}
 		for gap := range c.Events(t.Context(), drover.EventFilter{After: "6-900", Recent: true}) {
 			if texts, missed := read(c, drover.EventFilter{After: gap.ID}); len(texts) != 2 || missed != 0 {
-				t.Errorf("once that is known, %q came, %d were missed", texts, missed)
+				t.Errorf("after the gap %q arrived, %d were missed", texts, missed)
 			}
 			break
 		}
 	})
-	t.Run("who waits is woken, and let go when the controller ends", func(t *testing.T) {
+	t.Run("wakes waiting readers, and ends them with the controller", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := &Controller{history: newHistory(7), ended: make(chan struct{})}
 			var texts []string
@@ -416,18 +416,18 @@ func TestHistory(t *testing.T) {
 			add(c, 1)
 			synctest.Wait()
 			if len(texts) != 1 {
-				t.Errorf("%q came", texts)
+				t.Errorf("%q arrived", texts)
 			}
 			close(c.ended)
 			synctest.Wait()
 			if !errors.Is(last, errEnded) {
-				t.Errorf("at the end came %v", last)
+				t.Errorf("the last error is %v", last)
 			}
 		})
 	})
 }
 
-func TestWhatIsWishedTooLateIsRefused(t *testing.T) {
+func TestAWishThatComesTooLateIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
@@ -437,11 +437,11 @@ func TestWhatIsWishedTooLateIsRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if err := c.wish(t.Context(), engine.InstructAsked{Instance: 9, Verb: drover.VerbKill}); err != nil {
-		t.Errorf("what is gone cannot be killed: %v", err)
+		t.Errorf("killing a gone instance: %v", err)
 	}
 }
 
-func TestAnswersToWishesAreWaitedForInTheirOrder(t *testing.T) {
+func TestWishesAreAnsweredInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplies()
 		ended := make(chan struct{})
@@ -472,12 +472,12 @@ func TestAnswersToWishesAreWaitedForInTheirOrder(t *testing.T) {
 		synctest.Wait()
 		close(ended)
 		synctest.Wait()
-		slices.Sort(got) // the answers to 2 and 3 come together
+		slices.Sort(got) // 2 and 3 are answered together
 		if diff := cmp.Diff([]string{"2 <nil>", "3 too late", "4 context deadline exceeded", "5 the controller has stopped"}, got); diff != "" {
 			t.Error(diff)
 		}
 		if r.refused != nil {
-			t.Errorf("%v is kept, and nobody asks", r.refused)
+			t.Errorf("%v is kept although nobody waits", r.refused)
 		}
 	})
 }
@@ -490,7 +490,7 @@ func TestWhereJobsReachTheAPI(t *testing.T) {
 		f.cfg.URL = url
 		c, stop := f.begin()
 		f.submit(c, "echo $DROVER_API")
-		f.until(c, "it is final", f.allFinal)
+		f.until(c, "the job is final", f.allFinal)
 		if got := f.log("a.out"); !strings.HasPrefix(got, want) {
 			t.Errorf("with url %q a job finds %q", url, got)
 		}
@@ -501,7 +501,7 @@ func TestWhereJobsReachTheAPI(t *testing.T) {
 }
 
 // covers D15
-func TestTheEndOfARunnersLogIsKeptOncePerLine(t *testing.T) {
+func TestEachLineAtTheEndOfARunnersLogIsKeptOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
@@ -514,12 +514,12 @@ func TestTheEndOfARunnersLogIsKeptOncePerLine(t *testing.T) {
 	}
 	c.disconnect(1)
 	if lines := c.runnerLog(1); len(lines) > 0 {
-		t.Errorf("of one that is gone: %q", lines)
+		t.Errorf("lines of a gone instance: %q", lines)
 	}
 }
 
 // covers D15
-func TestTheRunnersLogOfAnInstanceThatDiedStandsApartFromTheReason(t *testing.T) {
+func TestADeadInstancesRunnerLogIsSeparateFromItsReason(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.cfg.Clouds[0].Driver = middleware.ForFleet(f.cfg.Clouds[0].Driver, "test")
@@ -531,7 +531,7 @@ func TestTheRunnersLogOfAnInstanceThatDiedStandsApartFromTheReason(t *testing.T)
 	f.until(c, "the job runs", runs(1))
 	victim := must(c.Instance(t.Context(), "1"))(t)
 	if len(victim.RunnerLog) == 0 {
-		t.Error("while it lives its runner's log is not shown")
+		t.Error("the runner's log of a live instance is not shown")
 	}
 	for _, in := range must(f.cfg.Clouds[0].Driver.List(t.Context(), nil))(t) {
 		if err := f.cfg.Clouds[0].Driver.Destroy(t.Context(), in.ID); err != nil {
@@ -558,7 +558,7 @@ func TestTheRunnersLogOfAnInstanceThatDiedStandsApartFromTheReason(t *testing.T)
 	}
 }
 
-func TestHowAnAttemptEndedIsBelievedOfItsOwnInstanceAlone(t *testing.T) {
+func TestOnlyItsOwnInstanceIsBelievedAboutAnAttemptsEnd(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
@@ -566,7 +566,7 @@ func TestHowAnAttemptEndedIsBelievedOfItsOwnInstanceAlone(t *testing.T) {
 	own, other := &link{id: 1, name: "own", c: c}, &link{id: 2, name: "other", c: c}
 	hello := wire.Hello{Attempts: []wire.Attempt{{ID: id, Exit: &drover.Exit{Code: 3, Stdout: "true"}, Proof: f.cfg.Key.AttemptProof(c.state.Nonce, "own", id)}}}
 	if diff := cmp.Diff([]engine.Report{{ID: id, Exit: &drover.Exit{Code: 3}}}, own.reports(hello)); diff != "" {
-		t.Errorf("the engine is told otherwise (-want +got)\n%s", diff)
+		t.Errorf("the engine's events differ (-want +got)\n%s", diff)
 	}
 	other.keepEnd(id, drover.Exit{Stdout: "forged"})
 	c.disconnect(2)
@@ -574,7 +574,7 @@ func TestHowAnAttemptEndedIsBelievedOfItsOwnInstanceAlone(t *testing.T) {
 		t.Errorf("it ended with %v, %t", exit, ok)
 	}
 	if _, ok := c.exit(2, id); ok {
-		t.Error("an instance that is gone is remembered")
+		t.Error("a gone instance is remembered")
 	}
 }
 
@@ -588,10 +588,10 @@ func TestARunnerCannotFillTheControllersMemory(t *testing.T) {
 		l.keepEnd(drover.AttemptID{Job: job(int64(n)), Number: 1}, drover.Exit{})
 	}
 	if kept := len(c.ends[1]); kept > manyEnds {
-		t.Errorf("%d attempts that it made up are remembered", kept)
+		t.Errorf("%d invented attempts are remembered", kept)
 	}
 	if l.reports(wire.Hello{}); len(c.ends[1]) > 0 {
-		t.Errorf("%d attempts are remembered that it does not have", len(c.ends[1]))
+		t.Errorf("%d attempts that it does not have are remembered", len(c.ends[1]))
 	}
 	l.claims <- struct{}{}
 	l.API(wire.API{Conn: 1}) // accepting it would panic, since there is no connection

@@ -20,7 +20,7 @@ func sized(hash string, size int64) drover.Batch {
 	}}}
 }
 
-func TestAnInputOfAnotherSizeThanItIsSaidToHave(t *testing.T) {
+func TestAnInputWithAFalseSize(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	hash, _, err := f.cfg.Inputs.Put(t.Context(), strings.NewReader("ab"))
@@ -29,13 +29,13 @@ func TestAnInputOfAnotherSizeThanItIsSaidToHave(t *testing.T) {
 	}
 	c, end := f.begin()
 	defer end()
-	t.Run("is refused when it is submitted", func(t *testing.T) {
+	t.Run("is refused on submission", func(t *testing.T) {
 		_, err := c.Submit(t.Context(), drover.Submission{Batch: sized(hash, 3)})
 		if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "input x should have 3 bytes, but has 2") {
 			t.Errorf("%v", err)
 		}
 	})
-	t.Run("fails its job if it was submitted before", func(t *testing.T) {
+	t.Run("fails its job if already submitted", func(t *testing.T) {
 		if _, err := f.store.Submit(t.Context(), drover.Submission{Batch: sized(hash, 3)}, store.Terms{}); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // spoolSize is how much of a followed stream is on this disk at a time. No more is fetched until the fastest reader is
-// near its end; a reader that falls behind by more is told how much it missed.
+// near its end; a reader that falls behind by more learns how much it missed.
 const spoolSize = 16 << 20
 
 // spools is the output streams that are being followed, each fetched once from its instance, however many people follow

@@ -35,8 +35,8 @@ func TestSweep(t *testing.T) {
 		life driver.FleetState
 		want []string
 	}{
-		{"what is nobody's goes while the fleet lives, and what is shared stays", driver.Active, []string{"v"}},
-		{"what is shared goes with the fleet", driver.Ended, []string{"v", "k"}},
+		{"removes unowned leftovers of a live fleet, but not shared ones", driver.Active, []string{"v"}},
+		{"removes shared leftovers with the fleet", driver.Ended, []string{"v", "k"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
@@ -44,14 +44,14 @@ func TestSweep(t *testing.T) {
 			f.cfg.Clouds[0].Driver = cloud
 			must(New(t.Context(), f.cfg))(t).Sweep(t.Context(), tt.life)
 			if !slices.Equal(cloud.removed, tt.want) {
-				t.Errorf("took away %q, want %q", cloud.removed, tt.want)
+				t.Errorf("removed %q, want %q", cloud.removed, tt.want)
 			}
 		})
 	}
 }
 
 // covers C7
-func TestWhatIsLeftOverGoesWhileTheControllerRuns(t *testing.T) {
+func TestARunningControllerRemovesLeftovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := &littered{}
 		c := &Controller{cfg: Config{Fleet: "test", Log: slog.New(slog.DiscardHandler)}}
@@ -63,7 +63,7 @@ func TestWhatIsLeftOverGoesWhileTheControllerRuns(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		if !slices.Equal(cloud.removed, []string{"v"}) {
-			t.Errorf("took away %q within an hour, want the volume and not the key that is shared", cloud.removed)
+			t.Errorf("removed %q within an hour, want the volume but not the shared key", cloud.removed)
 		}
 	})
 }

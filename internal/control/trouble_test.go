@@ -15,7 +15,7 @@ import (
 // A cloud that fails calls, loses answers, sometimes creates two instances for one call, and has late lists costs time
 // and nothing else.
 // covers C4
-func TestACloudThatDoesThingsWrongIsBorne(t *testing.T) {
+func TestAMisbehavingCloudCostsOnlyTime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	right := f.cfg.Clouds[0].Driver
