@@ -48,15 +48,15 @@ func TestParts(t *testing.T) {
 		uses     []billing.Use
 		want     [4]drover.Money // jobs, boot, idle, waste, in cents
 	}{
-		"a job has its vCPUs' part, and what nobody has is idle":         {bill(), 0, 60, []billing.Use{use(20, 40, 1000)}, [4]drover.Money{500, 1000, 4500, 0}},
-		"jobs side by side have the whole":                               {bill(), 20, 30, []billing.Use{use(10, 60, 1000), use(20, 60, 3000)}, [4]drover.Money{1000, 0, 0, 0}},
-		"an attempt that was lost is waste":                              {bill(), 0, 60, []billing.Use{lost(use(10, 30, 4000)), use(30, 60, 4000)}, [4]drover.Money{3000, 1000, 0, 2000}},
-		"a stretch cuts boot and jobs where it begins and ends":          {bill(), 5, 25, []billing.Use{use(20, 40, 4000)}, [4]drover.Money{500, 500, 1000, 0}},
-		"what never ran a job is waste once it is gone":                  {gone, 0, 60, nil, [4]drover.Money{0, 0, 0, 6000}},
-		"what is not ready boots":                                        {never, 0, 60, nil, [4]drover.Money{0, 6000, 0, 0}},
-		"an attempt ends with the bill, whenever that is seen":           {bill(), 0, 90, []billing.Use{lost(use(50, 80, 4000))}, [4]drover.Money{0, 1000, 4000, 1000}},
-		"a job that needs more than there is has no more than the whole": {bill(), 10, 20, []billing.Use{use(10, 20, 9000)}, [4]drover.Money{1000, 0, 0, 0}},
-		"nothing costs anything before or after":                         {bill(), 70, 90, []billing.Use{use(20, 40, 1000)}, [4]drover.Money{}},
+		"a job has its vCPUs' share, and the rest is idle":                        {bill(), 0, 60, []billing.Use{use(20, 40, 1000)}, [4]drover.Money{500, 1000, 4500, 0}},
+		"concurrent jobs share the whole cost":                                    {bill(), 20, 30, []billing.Use{use(10, 60, 1000), use(20, 60, 3000)}, [4]drover.Money{1000, 0, 0, 0}},
+		"a lost attempt is waste":                                                 {bill(), 0, 60, []billing.Use{lost(use(10, 30, 4000)), use(30, 60, 4000)}, [4]drover.Money{3000, 1000, 0, 2000}},
+		"a period cuts boot and jobs at its ends":                                 {bill(), 5, 25, []billing.Use{use(20, 40, 4000)}, [4]drover.Money{500, 500, 1000, 0}},
+		"an instance that never ran a job is waste once it is gone":               {gone, 0, 60, nil, [4]drover.Money{0, 0, 0, 6000}},
+		"an instance that is not ready boots":                                     {never, 0, 60, nil, [4]drover.Money{0, 6000, 0, 0}},
+		"an attempt ends with the bill, however late that is noticed":             {bill(), 0, 90, []billing.Use{lost(use(50, 80, 4000))}, [4]drover.Money{0, 1000, 4000, 1000}},
+		"a job that needs more than the instance has gets no more than the whole": {bill(), 10, 20, []billing.Use{use(10, 20, 9000)}, [4]drover.Money{1000, 0, 0, 0}},
+		"a period after the bill costs nothing":                                   {bill(), 70, 90, []billing.Use{use(20, 40, 1000)}, [4]drover.Money{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cent := drover.Dollar / 100
@@ -68,8 +68,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// This checks that for any uses in any period nothing is lost or paid twice, and that the costs of two periods add up
-// to that of both together.
+// For any uses in any period nothing is lost or paid twice, and the costs of two periods add up to that of both
+// together.
 func TestThePartsAddUp(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		moment := rapid.Map(rapid.Int64Range(0, 4e12), func(n int64) drover.Time { return begin + drover.Time(n) })
@@ -86,16 +86,16 @@ func TestThePartsAddUp(t *testing.T) {
 		middle := from + (to-from)/3
 		whole := divide(b, from, to, uses...)
 		if got, want := whole.Sum(), b.Cost(from, to); got != want {
-			rt.Errorf("the parts come to %d, and it cost %d", got, want)
+			rt.Errorf("the parts add up to %d, but it cost %d", got, want)
 		}
 		for _, part := range []drover.Money{whole.Jobs, whole.Boot, whole.Idle, whole.Waste} {
 			if part < 0 {
-				rt.Errorf("a part is below nothing: %+v", whole)
+				rt.Errorf("a part is negative: %+v", whole)
 			}
 		}
 		for _, u := range uses {
 			if got, want := b.Share(u, from, middle)+b.Share(u, middle, to), b.Share(u, from, to); got != want {
-				rt.Errorf("an attempt has %d in two stretches and %d in one", got, want)
+				rt.Errorf("an attempt has %d in two periods but %d in one", got, want)
 			}
 		}
 	})

@@ -31,7 +31,7 @@ func openDir(t *testing.T, path string) *Dir {
 	return d
 }
 
-// tree lists the files under a folder with what is in them, and its empty folders.
+// tree lists the files under a folder with their contents, and its empty folders.
 func tree(t *testing.T, path string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -57,7 +57,7 @@ func tree(t *testing.T, path string) map[string]string {
 }
 
 func TestDir(t *testing.T) {
-	t.Run("keeps contents by what they are, once, whoever puts them at the same time", func(t *testing.T) {
+	t.Run("stores contents by hash, and only once if put concurrently", func(t *testing.T) {
 		path := t.TempDir()
 		d := openDir(t, path)
 		var all sync.WaitGroup
@@ -115,7 +115,7 @@ func TestDir(t *testing.T) {
 		equal(t, "folder", tree(t, path), map[string]string{".partial/": ""})
 	})
 
-	t.Run("keeps contents that somebody names only if they are those, and not too long", func(t *testing.T) {
+	t.Run("keeps contents under a given hash only if they match it and are not too long", func(t *testing.T) {
 		path := t.TempDir()
 		d := openDir(t, path)
 		hash := hashOf("hello")
@@ -123,10 +123,10 @@ func TestDir(t *testing.T) {
 			hash, content string
 			limit         int64
 		}{
-			"another hash":   {hash, "hullo", 5},
-			"too long":       {hash, "hello", 4},
-			"goes on":        {hash, "hello!", 5},
-			"no hash at all": {"../x", "hello", 5},
+			"another hash": {hash, "hullo", 5},
+			"too long":     {hash, "hello", 4},
+			"extra bytes":  {hash, "hello!", 5},
+			"not a hash":   {"../x", "hello", 5},
 		} {
 			if err := d.PutAs(t.Context(), c.hash, strings.NewReader(c.content), c.limit); drover.KindOf(err) != drover.KindInvalid {
 				t.Errorf("%s: error %v, want invalid", name, err)
@@ -145,7 +145,7 @@ func TestDir(t *testing.T) {
 		equal(t, "folder", tree(t, path), map[string]string{hash[:2] + "/" + hash: "hello", ".partial/": ""})
 	})
 
-	t.Run("mends contents that a crash cut short", func(t *testing.T) {
+	t.Run("repairs contents that a crash cut short", func(t *testing.T) {
 		d := openDir(t, t.TempDir())
 		hash, _, err := d.Put(t.Context(), strings.NewReader("hello"))
 		if err != nil {
@@ -162,7 +162,7 @@ func TestDir(t *testing.T) {
 		}
 	})
 
-	t.Run("takes nothing for a hash that is none", func(t *testing.T) {
+	t.Run("refuses what is not a hash", func(t *testing.T) {
 		d := openDir(t, t.TempDir())
 		for _, hash := range []string{"", "..", "../../etc/passwd", strings.ToUpper(hashOf("x")), hashOf("x") + "/"} {
 			if _, err := d.Open(hash); drover.KindOf(err) != drover.KindInvalid || d.Has(hash) {
@@ -235,7 +235,7 @@ func TestBeginLogs(t *testing.T) {
 	}
 	equal(t, "results", tree(t, path), map[string]string{"logs/attempts/": "", ".partial/": ""})
 
-	t.Run("knows what was set aside before it recorded attempts", func(t *testing.T) {
+	t.Run("counts logs set aside before attempts were recorded", func(t *testing.T) {
 		begin(1)
 		write("first")
 		for _, stream := range []string{Stdout, Stderr} {
@@ -246,18 +246,18 @@ func TestBeginLogs(t *testing.T) {
 		write("second")
 		begin(3)
 		if text, err := os.ReadFile(filepath.Join(path, attemptLog("greet", 3, 2, Stdout))); err != nil || string(text) != "second" {
-			t.Errorf("the second attempt's is %q, %v", text, err)
+			t.Errorf("the second attempt's log is %q, %v", text, err)
 		}
 	})
 
-	t.Run("fails if what would be lost cannot be set aside", func(t *testing.T) {
+	t.Run("fails if a log that would be lost cannot be set aside", func(t *testing.T) {
 		write("third")
 		folder := filepath.Join(path, "logs", "attempts")
 		if err := errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o644)); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.BeginLogs("greet", 3, 4); err == nil {
-			t.Error("a log is said to be set aside where no file can be made")
+			t.Error("no error although no file can be created")
 		}
 	})
 }
@@ -283,7 +283,7 @@ func TestWriteLog(t *testing.T) {
 		})
 	}
 
-	t.Run("takes the place of one that grew, while who reads that reads on", func(t *testing.T) {
+	t.Run("replaces a growing log while its reader continues", func(t *testing.T) {
 		path := t.TempDir()
 		r := openResults(t, path, DefaultLimits())
 		for _, piece := range []struct {
@@ -305,11 +305,11 @@ func TestWriteLog(t *testing.T) {
 		}
 		equal(t, "results", tree(t, path), map[string]string{"logs/greet.out": "hhhhh", ".partial/": ""})
 		if text, err := io.ReadAll(grown); err != nil || string(text) != "hhh" {
-			t.Errorf("what was open reads %q, %v", text, err)
+			t.Errorf("the open log reads %q, %v", text, err)
 		}
 	})
 
-	t.Run("takes an earlier attempt's away when there is nothing", func(t *testing.T) {
+	t.Run("removes an earlier attempt's if there is no output", func(t *testing.T) {
 		path := t.TempDir()
 		r := openResults(t, path, DefaultLimits())
 		for _, size := range []int64{5, 0} {
@@ -322,7 +322,7 @@ func TestWriteLog(t *testing.T) {
 		}
 	})
 
-	t.Run("leaves an earlier attempt's when it fails", func(t *testing.T) {
+	t.Run("keeps an earlier attempt's if it fails", func(t *testing.T) {
 		path := t.TempDir()
 		r := openResults(t, path, DefaultLimits())
 		if err := r.WriteLog(t.Context(), "greet", -1, Stdout, 5, section); err != nil {

@@ -45,7 +45,7 @@ func TestOpenOutput(t *testing.T) {
 		}
 	}
 
-	t.Run("reads what is in the element's folder, through links within it too", func(t *testing.T) {
+	t.Run("reads files in the element's folder, also through links within it", func(t *testing.T) {
 		for _, name := range []string{"deep/a", "link"} {
 			f, err := r.OpenOutput("greet", 3, drover.File{Path: name})
 			if err != nil {
@@ -82,7 +82,7 @@ func TestOpenLog(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	t.Run("reads what was kept, from anywhere", func(t *testing.T) {
+	t.Run("reads what was kept, from any offset", func(t *testing.T) {
 		f, size, err := r.OpenLog("greet", 3, Stderr)
 		if err != nil || size != 5 {
 			t.Fatalf("size %d, error %v", size, err)
@@ -95,7 +95,7 @@ func TestOpenLog(t *testing.T) {
 		}
 	})
 
-	t.Run("says that there is none", func(t *testing.T) {
+	t.Run("reports that there is none", func(t *testing.T) {
 		if err := os.Symlink("/etc/passwd", filepath.Join(path, "logs", "led.out")); err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func archive(t testing.TB, entries ...tar.Header) []byte {
 func TestReceive(t *testing.T) {
 	small := Limits{Files: 4, Bytes: 10, Name: 40, Names: 100, Log: 10}
 
-	t.Run("unpacks files and folders and says what they are", func(t *testing.T) {
+	t.Run("unpacks and describes files and folders", func(t *testing.T) {
 		path := t.TempDir()
 		r := openResults(t, path, small)
 		run := file("bin/run", "go")
@@ -80,7 +80,7 @@ func TestReceive(t *testing.T) {
 		})
 		equal(t, "results", tree(t, path), map[string]string{"greet/3/a.txt": "hello", "greet/3/bin/run": "go", ".partial/": ""})
 		if info, err := os.Stat(filepath.Join(path, "greet/3/a.txt")); err != nil || info.Mode()&^0o644 != 0 {
-			t.Errorf("mode %v, error %v; want no bit but those of 0644", info.Mode(), err)
+			t.Errorf("mode %v, error %v; want no bits beyond 0644", info.Mode(), err)
 		}
 		out, err := r.OpenOutput("greet", 3, files[1])
 		if err != nil {
@@ -92,7 +92,7 @@ func TestReceive(t *testing.T) {
 		}
 	})
 
-	t.Run("replaces what an earlier attempt left", func(t *testing.T) {
+	t.Run("replaces an earlier attempt's outputs", func(t *testing.T) {
 		path := t.TempDir()
 		r := openResults(t, path, small)
 		for _, name := range []string{"old", "new"} {
@@ -107,7 +107,7 @@ func TestReceive(t *testing.T) {
 		equal(t, "results", tree(t, path), map[string]string{".partial/": ""})
 	})
 
-	t.Run("many files are unpacked like few, up to the limit", func(t *testing.T) {
+	t.Run("unpacks many files like few, up to the limit", func(t *testing.T) {
 		limits := DefaultLimits()
 		limits.Files = 3 * fewEntries
 		r := openResults(t, t.TempDir(), limits)
@@ -125,7 +125,7 @@ func TestReceive(t *testing.T) {
 		}
 	})
 
-	t.Run("refuses a link that leads out by way of others", func(t *testing.T) {
+	t.Run("refuses a link that leads out through others", func(t *testing.T) {
 		path := t.TempDir()
 		r := openResults(t, path, DefaultLimits())
 		for _, to := range []string{"a/b/c/up/../../outside", "a/b/c/up/../other/secret"} {
@@ -139,7 +139,7 @@ func TestReceive(t *testing.T) {
 		equal(t, "results", tree(t, path), map[string]string{".partial/": ""})
 	})
 
-	t.Run("does not walk in a ring of links", func(t *testing.T) {
+	t.Run("does not follow a ring of links", func(t *testing.T) {
 		r := openResults(t, t.TempDir(), DefaultLimits())
 		ring, n := []tar.Header{}, 10_000
 		if testing.Short() {
@@ -152,7 +152,7 @@ func TestReceive(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("keeps links, and lists what they lead to under their names", func(t *testing.T) {
+	t.Run("keeps links, and lists their targets under the links' names", func(t *testing.T) {
 		path := t.TempDir()
 		r := openResults(t, path, DefaultLimits())
 		symlink := func(name, to string) tar.Header {
@@ -203,29 +203,29 @@ func TestReceive(t *testing.T) {
 	hard := tar.Header{Name: "hard", Typeflag: tar.TypeLink, Linkname: "../../secret"}
 	whole := archive(t, file("a", "x"))
 	for name, stream := range map[string][]byte{
-		"a path that leads out":                    archive(t, file("../a", "x")),
-		"a path from the root":                     archive(t, file("/a", "x")),
-		"a path of dots":                           archive(t, file("b/../../a", "x")),
-		"names too long in all":                    archive(t, file(strings.Repeat("a", 40), "x"), file(strings.Repeat("b", 40), "x"), file(strings.Repeat("c", 40), "x")),
-		"a name over the limit":                    archive(t, file(strings.Repeat("a", 41), "x")),
-		"a link from the root":                     archive(t, link),
-		"a link that leads out":                    archive(t, file("a", "x"), out),
-		"a file behind a link":                     archive(t, file("d/", ""), within, file("link/a", "x")),
-		"too many files are reached through links": archive(t, file("d/1", ""), file("d/2", ""), within),
-		"a hard link":                              archive(t, hard),
-		"a device":                                 archive(t, tar.Header{Name: "null", Typeflag: tar.TypeChar}),
-		"a name twice":                             archive(t, file("a", "x"), file("a", "y")),
-		"a file that is also a folder":             archive(t, file("a", "x"), file("a/b", "y")),
-		"too many files":                           archive(t, file("1", ""), file("2", ""), file("3", ""), file("4", ""), file("5", "")),
-		"too many folders in one name":             archive(t, file("1/2/3/4/5/6", "")),
-		"too much in one file":                     archive(t, file("a", "12345678901")),
-		"too much in all files":                    archive(t, file("a", "123456"), file("b", "123456")),
-		"a stream cut in a file":                   whole[:512],
-		"a stream cut in a header":                 whole[:100],
-		"no archive":                               []byte(strings.Repeat("hello", 300)),
-		"a stream that goes on after all":          append(bytes.Clone(whole), make([]byte, maxPadding+1)...),
+		"a path that leads out":                archive(t, file("../a", "x")),
+		"an absolute path":                     archive(t, file("/a", "x")),
+		"a path with dots":                     archive(t, file("b/../../a", "x")),
+		"names too long in total":              archive(t, file(strings.Repeat("a", 40), "x"), file(strings.Repeat("b", 40), "x"), file(strings.Repeat("c", 40), "x")),
+		"a name over the limit":                archive(t, file(strings.Repeat("a", 41), "x")),
+		"a link to an absolute path":           archive(t, link),
+		"a link that leads out":                archive(t, file("a", "x"), out),
+		"a file behind a link":                 archive(t, file("d/", ""), within, file("link/a", "x")),
+		"too many files reached through links": archive(t, file("d/1", ""), file("d/2", ""), within),
+		"a hard link":                          archive(t, hard),
+		"a device":                             archive(t, tar.Header{Name: "null", Typeflag: tar.TypeChar}),
+		"a duplicate name":                     archive(t, file("a", "x"), file("a", "y")),
+		"a file that is also a folder":         archive(t, file("a", "x"), file("a/b", "y")),
+		"too many files":                       archive(t, file("1", ""), file("2", ""), file("3", ""), file("4", ""), file("5", "")),
+		"too many folders in one name":         archive(t, file("1/2/3/4/5/6", "")),
+		"a file over the limit":                archive(t, file("a", "12345678901")),
+		"files over the limit in total":        archive(t, file("a", "123456"), file("b", "123456")),
+		"a stream cut within a file":           whole[:512],
+		"a stream cut within a header":         whole[:100],
+		"text that is not an archive":          []byte(strings.Repeat("hello", 300)),
+		"a stream with too much padding":       append(bytes.Clone(whole), make([]byte, maxPadding+1)...),
 	} {
-		t.Run("refuses "+name+" and leaves what was there", func(t *testing.T) {
+		t.Run("refuses "+name+" and keeps the earlier outputs", func(t *testing.T) {
 			path := t.TempDir()
 			r := openResults(t, path, small)
 			if _, err := r.Receive(t.Context(), "join", -1, bytes.NewReader(archive(t, file("old", "x")))); err != nil {
@@ -238,7 +238,7 @@ func TestReceive(t *testing.T) {
 		})
 	}
 
-	t.Run("heeds an error behind the archive", func(t *testing.T) {
+	t.Run("reports an error behind the archive", func(t *testing.T) {
 		path := t.TempDir()
 		r := openResults(t, path, small)
 		broken := errors.New("not whole")
@@ -249,7 +249,7 @@ func TestReceive(t *testing.T) {
 		equal(t, "results", tree(t, path), map[string]string{".partial/": ""})
 	})
 
-	t.Run("refuses a job that is no folder's name", func(t *testing.T) {
+	t.Run("refuses a job whose name is not a folder's", func(t *testing.T) {
 		r := openResults(t, t.TempDir(), small)
 		for _, job := range []string{"", ".", "..", "a/b", "/a", ".partial", "logs"} {
 			if _, err := r.Receive(t.Context(), job, -1, bytes.NewReader(whole)); drover.KindOf(err) != drover.KindInvalid {
@@ -260,7 +260,7 @@ func TestReceive(t *testing.T) {
 }
 
 func TestOpenResults(t *testing.T) {
-	t.Run("sweeps what a crash left and keeps what is whole", func(t *testing.T) {
+	t.Run("sweeps what a crash left and keeps complete results", func(t *testing.T) {
 		path := t.TempDir()
 		r := openResults(t, path, DefaultLimits())
 		if _, err := r.Receive(t.Context(), "join", -1, bytes.NewReader(archive(t, file("a", "x")))); err != nil {
@@ -270,7 +270,7 @@ func TestOpenResults(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := OpenResults(path, DefaultLimits()); drover.KindOf(err) != drover.KindConflict {
-			t.Errorf("opened by two at once: %v, want a conflict", err)
+			t.Errorf("opened twice at once: %v, want a conflict", err)
 		}
 		r.lock.Close() // as a crash does
 		again := openResults(t, path, DefaultLimits())

@@ -29,22 +29,22 @@ func (p priced) Offerings(context.Context) (all []drover.Offering, err error) {
 }
 
 // covers D24 P6
-func TestPoolsThatPassAHardBudgetByThemselvesAreRefused(t *testing.T) {
+func TestPoolsThatAloneExceedAHardBudgetAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, budget, pools, want string
 		err                       error
 	}{
-		{"within it", "{hourly: 3}", "{web: {size: 3}}", "", nil},
-		{"an hour is passed", "{hourly: 3}", "{web: {size: 2}, back: {floor: 2}}", "cost at least $4.0000, more than the hourly budget of $3.0000", nil},
+		{"within the budget", "{hourly: 3}", "{web: {size: 3}}", "", nil},
+		{"an hour exceeds it", "{hourly: 3}", "{web: {size: 2}, back: {floor: 2}}", "cost at least $4.0000, more than the hourly budget of $3.0000", nil},
 		{"the cheaper market counts", "{hourly: 1}", "{web: {size: 4, market: spot}}", "", nil},
-		{"a day is passed", "{daily: 47}", "{web: {size: 2}}", "more than the daily budget", nil},
-		{"a month is passed, even the shortest", "{monthly: 671}", "{web: {size: 1}}", "more than the monthly budget", nil},
-		{"spare ones are no promise", "{hourly: 1}", "{web: {spare: 2}}", "", nil},
-		{"a schedule's most counts in an hour", "{hourly: 3}", "{web: {size: 1, schedule: [{cron: 0 8 * * *, to: 4}, {cron: 0 9 * * *, to: 1}]}}", "hourly budget", nil},
-		{"and not in a day", "{daily: 50}", "{web: {size: 1, schedule: [{cron: 0 8 * * *, to: 4}, {cron: 0 9 * * *, to: 1}]}}", "", nil},
+		{"a day exceeds it", "{daily: 47}", "{web: {size: 2}}", "more than the daily budget", nil},
+		{"even the shortest month exceeds it", "{monthly: 671}", "{web: {size: 1}}", "more than the monthly budget", nil},
+		{"spare instances do not count", "{hourly: 1}", "{web: {spare: 2}}", "", nil},
+		{"a schedule's maximum counts in an hour", "{hourly: 3}", "{web: {size: 1, schedule: [{cron: 0 8 * * *, to: 4}, {cron: 0 9 * * *, to: 1}]}}", "hourly budget", nil},
+		{"but not in a day", "{daily: 50}", "{web: {size: 1, schedule: [{cron: 0 8 * * *, to: 4}, {cron: 0 9 * * *, to: 1}]}}", "", nil},
 		{"a soft budget stops nothing", "{soft: {hourly: 1}}", "{web: {size: 3}}", "", nil},
-		{"one of a user's is not the pools'", "[{user: ada, hourly: 1}]", "{web: {size: 3}}", "", nil},
-		{"of unknown prices nothing is said", "{hourly: 1}", "{web: {size: 3}}", "", drover.Errorf(drover.KindInvalid, "no prices")},
+		{"a user's budget does not limit pools", "[{user: ada, hourly: 1}]", "{web: {size: 3}}", "", nil},
+		{"unknown prices refuse nothing", "{hourly: 1}", "{web: {size: 3}}", "", drover.Errorf(drover.KindInvalid, "no prices")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := "version: 1\nclouds: {here: {driver: x}}\nbudget: " + c.budget + "\npools: " + c.pools + "\n"

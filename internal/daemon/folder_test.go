@@ -26,20 +26,20 @@ func aFolder(t *testing.T) Folder {
 }
 
 func TestDaemonFolder(t *testing.T) {
-	t.Run("lies beside the records, under their name", func(t *testing.T) {
+	t.Run("is beside the records, under their name", func(t *testing.T) {
 		f := aFolder(t)
 		if want := strings.TrimSuffix(f.DB(), ".db") + ".d"; f.Path() != want {
 			t.Errorf("it is %s, not %s", f.Path(), want)
 		}
 	})
-	t.Run("is in the home of states where the configuration does not say", func(t *testing.T) {
+	t.Run("is in the state home by default", func(t *testing.T) {
 		t.Setenv("XDG_STATE_HOME", "/elsewhere")
 		f, err := NewFolder(config.Default("lab"))
 		if want := "/elsewhere/drover/lab/drover.db"; err != nil || f.DB() != want {
 			t.Errorf("the records are in %s, %v, not %s", f.DB(), err, want)
 		}
 	})
-	t.Run("is the same by whichever link", func(t *testing.T) {
+	t.Run("is the same through any link", func(t *testing.T) {
 		f := aFolder(t)
 		if err := os.WriteFile(f.DB(), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -53,9 +53,9 @@ func TestDaemonFolder(t *testing.T) {
 			t.Errorf("it is %+v, %v, not %+v", linked, err, f)
 		}
 	})
-	t.Run("is not without a fleet", func(t *testing.T) {
+	t.Run("does not exist without a fleet", func(t *testing.T) {
 		if _, err := NewFolder(config.Default("")); err == nil {
-			t.Error("there is one")
+			t.Error("got a folder without a fleet")
 		}
 	})
 	t.Run("is refused if others can enter it", func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestDaemonFolder(t *testing.T) {
 }
 
 func TestLocalToken(t *testing.T) {
-	t.Run("is made once, for its owner alone", func(t *testing.T) {
+	t.Run("is created once, for its owner only", func(t *testing.T) {
 		f := aFolder(t)
 		made, err := f.MakeToken()
 		if err != nil {
@@ -97,7 +97,7 @@ func TestLocalToken(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 	})
-	t.Run("is not an empty file", func(t *testing.T) {
+	t.Run("is refused if its file is empty", func(t *testing.T) {
 		f := aFolder(t)
 		if err := os.WriteFile(f.tokenFile(), []byte("\n"), 0o600); err != nil {
 			t.Fatal(err)

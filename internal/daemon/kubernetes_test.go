@@ -62,7 +62,7 @@ func TestAClusterIsLeftAloneUntilTheFirstDecision(t *testing.T) {
 	})
 	time.Sleep(200 * time.Millisecond)
 	if tokens() == 0 {
-		t.Error("a token is deleted before it is known what it is for")
+		t.Error("a token was deleted before its purpose was known")
 	}
 	running.Go(func() {
 		if err := c.Run(ctx); err != nil {
@@ -71,7 +71,7 @@ func TestAClusterIsLeftAloneUntilTheFirstDecision(t *testing.T) {
 	})
 	for end := time.Now().Add(10 * time.Second); tokens() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("a token that is for nothing is never deleted")
+			t.Fatal("an unused token is never deleted")
 		}
 	}
 }

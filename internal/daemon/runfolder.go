@@ -236,7 +236,7 @@ type RunPlan struct {
 	Spot     string       `json:"spot,omitempty"`   // overrides the File's
 	Folder   string       `json:"folder"`           // in which the run was started
 	Out      string       `json:"out"`              // folder for the results
-	Config   string       `json:"config,omitempty"` // file; empty for this machine
+	Config   string       `json:"config,omitempty"` // file; empty for this host
 	Limits   RunLimits    `json:"limits"`
 	New      bool         `json:"new,omitempty"`      // Out may still have the results of an earlier run
 	Streamed bool         `json:"streamed,omitempty"` // one job from the command line, whose output goes to this one's

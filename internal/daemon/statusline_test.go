@@ -38,7 +38,7 @@ func TestStatusLine(t *testing.T) {
 		{Count: 2, Reason: drover.Reason{Code: drover.ReasonBooting, Text: "on their way"}},
 		{Count: 9, Reason: drover.Reason{Code: drover.ReasonLimit, Text: "a limit"}},
 	}
-	t.Run("it says what waits, what there is and what it costs, at every interval", func(t *testing.T) {
+	t.Run("reports waiting jobs, instances and costs at every interval", func(t *testing.T) {
 		now.Jobs = map[drover.JobState]int{drover.JobQueued: 11, drover.JobRunning: 4}
 		now.Census = engine.Census{Status: engine.Status{
 			Instances: map[drover.InstanceState]int{drover.InstanceRunning: 2, drover.InstanceIdle: 1}, Hourly: 3 * drover.Dollar / 2, Waiting: waiting,
@@ -48,24 +48,24 @@ func TestStatusLine(t *testing.T) {
 		want := `level=INFO msg=status queued=11 running=4 instances=3 by_state.idle=1 by_state.running=2 hourly_usd=1.5 spent_usd=0 blocks=2 ` +
 			`waiting="9: a limit" waiting_reason=limit instances_waiting="1: idle"`
 		if len(said) != 2 || said[0] != want || said[1] != want {
-			t.Errorf("it says %q, want twice %s", said, want)
+			t.Errorf("it logs %q, want %s twice", said, want)
 		}
 	})
-	t.Run("a fleet at rest is told of once", func(t *testing.T) {
+	t.Run("reports a fleet at rest once", func(t *testing.T) {
 		now = telemetry.Snapshot{}
 		if said := lines(t, time.Minute, 10*time.Minute); len(said) != 1 {
-			t.Errorf("it says %q", said)
+			t.Errorf("it logs %q", said)
 		}
 	})
-	t.Run("0 is never", func(t *testing.T) {
+	t.Run("0 means never", func(t *testing.T) {
 		if said := lines(t, 0, time.Hour); len(said) != 0 {
-			t.Errorf("it says %q", said)
+			t.Errorf("it logs %q", said)
 		}
 	})
-	t.Run("a controller that does not answer is told of", func(t *testing.T) {
+	t.Run("reports a controller that does not answer", func(t *testing.T) {
 		failed = errors.New("no answer")
 		if said := lines(t, time.Minute, 90*time.Second); len(said) != 1 || !strings.Contains(said[0], `error="no answer"`) {
-			t.Errorf("it says %q", said)
+			t.Errorf("it logs %q", said)
 		}
 	})
 }

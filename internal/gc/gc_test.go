@@ -17,16 +17,16 @@ import (
 	"drover/internal/store"
 )
 
-// aCollector returns a silent collector that gets its answer from a controller.
+// aCollector returns a silent collector whose controller gives this answer.
 func aCollector(instances []drover.Instance, err error) *Collector {
 	return New(Options{Say: io.Discard, Ask: func(context.Context, string) ([]drover.Instance, error) { return instances, err }})
 }
 
-func TestWhoseInstancesAre(t *testing.T) {
+func TestWhichInstancesAreWanted(t *testing.T) {
 	ours := []drover.Instance{{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}, {Name: "lab-z", Cloud: "here"}}
 	away := drover.Errorf(drover.KindUnreachable, "nobody answers")
 
-	t.Run("the controller says, by the cloud's id, or by name while it does not know the id", func(t *testing.T) {
+	t.Run("asks the controller, by the cloud's id, or by name while the id is unknown", func(t *testing.T) {
 		known, err := aCollector(ours, nil).wanted(t.Context(), daemon.Folder{Fleet: "lab"})
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestWhoseInstancesAre(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the records do when the controller is away", func(t *testing.T) {
+	t.Run("reads the records while the controller is away", func(t *testing.T) {
 		folder := aDaemonFolder(t)
 		records, err := store.Open(t.Context(), folder.DB())
 		if err != nil {
@@ -59,16 +59,16 @@ func TestWhoseInstancesAre(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
-	t.Run("nobody does without either, and no records are made", func(t *testing.T) {
+	t.Run("fails without either, and creates no records", func(t *testing.T) {
 		folder := aDaemonFolder(t)
 		if _, err := aCollector(nil, away).wanted(t.Context(), folder); drover.KindOf(err) != drover.KindUnreachable {
 			t.Errorf("the error is %v", err)
 		}
 		if _, err := readRecords(t.Context(), folder); err == nil {
-			t.Error("there are records")
+			t.Error("records were created")
 		}
 	})
-	t.Run("one who may not ask is told so", func(t *testing.T) {
+	t.Run("reports that the caller may not ask", func(t *testing.T) {
 		refused := drover.Errorf(drover.KindForbidden, "not for you")
 		if _, err := aCollector(nil, refused).wanted(t.Context(), aDaemonFolder(t)); !errors.Is(err, refused) {
 			t.Errorf("the error is %v", err)
@@ -76,15 +76,15 @@ func TestWhoseInstancesAre(t *testing.T) {
 	})
 }
 
-func TestWhatIsSharedGoesOnlyWithItsFleet(t *testing.T) {
+func TestSharedLeftoversGoOnlyWithTheirFleet(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		ended, seen bool
 		want        driver.FleetState
 	}{
-		{"while something of the fleet is left it stays", false, true, driver.Active},
-		{"once nothing is, and nobody can look after it, all of it goes", true, true, driver.Ended},
-		{"where nothing says whether somebody does, only what is old", true, false, driver.Unknown},
+		{"while something of the fleet is left they stay", false, true, driver.Active},
+		{"once nothing is left and nobody can look after it, all of them go", true, true, driver.Ended},
+		{"where nothing shows whether somebody does, only old ones go", true, false, driver.Unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := (&Collector{Blind: !tt.seen}).life(tt.ended); got != tt.want {
@@ -94,13 +94,13 @@ func TestWhatIsSharedGoesOnlyWithItsFleet(t *testing.T) {
 	}
 }
 
-func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
+func TestCleaningUpReportsKilledRuns(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	var said bytes.Buffer
 	g := New(Options{Say: &said, File: "drover.yaml"})
 	g.Named = "lab"
 	if err := g.TellOfRuns(); err != nil || said.Len() > 0 {
-		t.Errorf("without any it says %q, %v", said.String(), err)
+		t.Errorf("without any it prints %q, %v", said.String(), err)
 	}
 	killed, err := daemon.NewRunFolder()
 	if err != nil {
@@ -110,14 +110,14 @@ func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := g.TellOfRuns(); err != nil || said.Len() > 0 {
-		t.Errorf("of one that lives it says %q, %v", said.String(), err)
+		t.Errorf("for a live one it prints %q, %v", said.String(), err)
 	}
 	if err := killed.Close(); err != nil {
 		t.Fatal(err)
 	}
 	want := "another run is unfinished. To see its instances: drover gc --fleet " + killed.ID + "\n"
 	if err := g.TellOfRuns(); err != nil || said.String() != want {
-		t.Errorf("it says %q, %v, not %q", said.String(), err, want)
+		t.Errorf("it prints %q, %v, not %q", said.String(), err, want)
 	}
 }
 
@@ -143,7 +143,7 @@ func (c *stubborn) List(context.Context, map[string]string) (list []driver.Insta
 	return list, nil
 }
 
-func TestAnInstanceThatCannotBeDestroyedDoesNotKeepTheOthers(t *testing.T) {
+func TestAnInstanceThatCannotBeDestroyedDoesNotProtectTheOthers(t *testing.T) {
 	cloud := &stubborn{there: map[string]string{"i-1": "lab-x", "i-2": "lab-x", "i-3": "lab-y"}, refuse: "i-1"}
 	found := []*Stray{
 		{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}, {Name: "lab-x", Cloud: "here", ProviderID: "i-2"}, {Name: "lab-y", Cloud: "here", ProviderID: "i-3"},
@@ -153,7 +153,7 @@ func TestAnInstanceThatCannotBeDestroyedDoesNotKeepTheOthers(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	if found[0].Destroyed || !found[1].Destroyed || !found[2].Destroyed || len(cloud.there) != 1 {
-		t.Errorf("%v are left, and it says %+v", cloud.there, found)
+		t.Errorf("%v are left, and it found %+v", cloud.there, found)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 
 var seeds = flag.Int("seeds", 200, "how many modelled clouds to try")
 
-// unluckyCloud is a cloud that made some of its instances twice, loses destroys, and lists ended instances for a while.
+// unluckyCloud is a cloud that created some of its instances twice, loses destroys, and lists ended instances for a
+// while.
 type unluckyCloud struct {
 	driver.Cloud
 	dice *rand.Rand
@@ -87,7 +88,7 @@ func TestWhateverACloudDoesNoStrayIsLeft(t *testing.T) {
 			}
 			for _, s := range strays {
 				if !s.Destroyed {
-					t.Errorf("seed %d: %v is not said to be destroyed", seed, s)
+					t.Errorf("seed %d: %v is not reported as destroyed", seed, s)
 				}
 			}
 		})
@@ -97,8 +98,8 @@ func TestWhateverACloudDoesNoStrayIsLeft(t *testing.T) {
 	}
 }
 
-// TestAnInstanceThatIsNeverGone expects an error that names the instance, in time.
-func TestAnInstanceThatIsNeverGone(t *testing.T) {
+// TestAnInstanceThatNeverDisappears expects an error that names the instance, in time.
+func TestAnInstanceThatNeverDisappears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &unluckyCloud{dice: rand.New(rand.NewPCG(1, 1)), vms: []*unluckyVM{{id: "i-1", name: "lab-1", ended: time.Now(), listed: time.Now().Add(time.Hour)}}}
 		began, strays := time.Now(), []*Stray{{Name: "lab-1", Cloud: "here", ProviderID: "i-1"}}

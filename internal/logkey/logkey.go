@@ -2,7 +2,7 @@
 // line. Searches and alerts rely on them: keys are added, never changed.
 package logkey
 
-// Of what a line is about.
+// Keys for the subject of a line.
 const (
 	Fleet      = "fleet"       // the fleet's id
 	Cloud      = "cloud"       // a cloud's name in the configuration
@@ -16,50 +16,50 @@ const (
 	Name       = "name"        // a job's name
 	Batch      = "batch"       // a batch's name
 	User       = "user"        // whose it is
-	Elements   = "elements"    // how many elements an array has, 1 of a job that is none
+	Elements   = "elements"    // the number of an array's elements, 1 for other jobs
 	Priority   = "priority"    // a job's
 )
 
-// Of what happened, and why.
+// Keys for what happened, and why.
 const (
 	Effect       = "effect"        // what was to be done: create, destroy, connect, start, …
 	Reason       = "reason"        // the code of a reason: idle, instance_lost, quota, …
 	Code         = "code"          // the kind of an error: transient, quota, rate_limit, …
 	Error        = "error"         // an error's words
 	Hint         = "hint"          // what can be done about it
-	ExitCode     = "exit_code"     // with which a command ended
-	Hook         = "hook"          // at which a person's script runs
+	ExitCode     = "exit_code"     // a command's exit code
+	Hook         = "hook"          // the name of a hook
 	Script       = "script"        // its path
-	State        = "state"         // which something has come to
+	State        = "state"         // the state that something has reached
 	TookSeconds  = "took_seconds"  // how long it took
-	AgainSeconds = "again_seconds" // after how long it is tried again
+	AgainSeconds = "again_seconds" // after how long the next try follows
 	CostUSD      = "cost_usd"      // what it cost
-	Note         = "note"          // what else there is to say
+	Note         = "note"          // further explanation
 	Said         = "said"          // a line that a runner or a hook wrote
 	RunnerLog    = "runner_log"    // the last lines of the log of an instance's runner, when the instance has died
 )
 
-// Of the status line.
+// Keys of the status line.
 const (
-	Queued           = "queued"            // jobs, an element of an array counting as one
+	Queued           = "queued"            // jobs, counting array elements
 	Running          = "running"           // jobs
 	Instances        = "instances"         // how many there are
 	ByState          = "by_state"          // how many of them are in each state
 	HourlyUSD        = "hourly_usd"        // what they cost together
 	SpentUSD         = "spent_usd"         // what the fleet has cost so far
-	Waiting          = "waiting"           // why most of the jobs that wait do so
-	WaitingReason    = "waiting_reason"    // the code of that
-	InstancesWaiting = "instances_waiting" // what most of the instances on which nothing runs wait for
-	Blocks           = "blocks"            // offerings, or wider, that are left alone for a while
+	Waiting          = "waiting"           // why most waiting jobs wait
+	WaitingReason    = "waiting_reason"    // its code
+	InstancesWaiting = "instances_waiting" // what most instances without jobs wait for
+	Blocks           = "blocks"            // offerings, or wider, that are avoided for a while
 )
 
-// Of what is in an account beside the fleet's instances.
+// Keys for what else is in an account besides the fleet's instances.
 const (
 	OfOtherFleets = "of_other_fleets" // how many instances bear another fleet's tag
 	OfNoFleet     = "of_no_fleet"     // how many bear none
 )
 
-// Of the controller itself.
+// Keys for the controller itself.
 const (
 	URL       = "url"    // where it is reached
 	Listen    = "listen" // the address at which it listens

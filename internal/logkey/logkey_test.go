@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// constants are the keys of this package, by their names.
+// constants returns the keys of this package by name.
 func constants(t *testing.T) map[string]string {
 	t.Helper()
 	keys := map[string]string{}
@@ -63,7 +63,7 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// TestNoKeyIsSpelledElsewhere looks at every call that writes a line.
+// TestNoKeyIsSpelledElsewhere checks every call that writes a line.
 // covers D20
 func TestNoKeyIsSpelledElsewhere(t *testing.T) {
 	root := filepath.Join("..", "..")
@@ -85,7 +85,7 @@ func TestNoKeyIsSpelledElsewhere(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsSpelledIsFound(t *testing.T) {
+func TestLiteralKeysAreFound(t *testing.T) {
 	for code, want := range map[string]string{
 		`log.Info("text", "cloud", c)`:                     `["cloud"]`,
 		`c.cfg.Log.Warn("text", logkey.Cloud, c)`:          `[]`,
@@ -106,7 +106,7 @@ func TestAKeyThatIsSpelledIsFound(t *testing.T) {
 // before is how many arguments of a logger's method come before its keys.
 var before = map[string]int{"Debug": 1, "Info": 1, "Warn": 1, "Error": 1, "With": 0}
 
-// spelled are the keys that are literals.
+// spelled returns the keys that are literals.
 func spelled(f *ast.File) (keys []string) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -137,7 +137,7 @@ func nameOf(x ast.Expr) string {
 	return ""
 }
 
-// literals are those of alternate arguments, keys and values, that are keys and literals.
+// literals returns the literal keys among alternating keys and values.
 func literals(args []ast.Expr) (keys []string) {
 	for i, arg := range args {
 		if lit, ok := arg.(*ast.BasicLit); ok && i%2 == 0 && lit.Kind == token.STRING {

@@ -49,13 +49,13 @@ var (
 	begun      = headerText + "}\n" + stateText
 )
 
-func TestAReaderRefusesWhatWouldTakeTooMuchMemory(t *testing.T) {
+func TestAReaderRefusesInputThatNeedsTooMuchMemory(t *testing.T) {
 	many := strings.Repeat("{},", 1<<20)
 	for name, parts := range map[string][]string{
-		"a line without an end":             {begun, strings.Repeat(" ", maxLine+1)},
-		"a state without an end":            {headerText, "}\n", strings.Repeat("[", maxLine+1)},
-		"a line of nothing but small jobs":  {begun, `{"e":{"at":1,"kind":"submitted","body":{"jobs":[`, many, `{}]}},"d":"x"}`, "\n"},
-		"a state of nothing but small jobs": {headerText, "}\n", `{"version":1,"jobs":[`, many, "{}]}\n"},
+		"a line without an end":  {begun, strings.Repeat(" ", maxLine+1)},
+		"a state without an end": {headerText, "}\n", strings.Repeat("[", maxLine+1)},
+		"a line of tiny jobs":    {begun, `{"e":{"at":1,"kind":"submitted","body":{"jobs":[`, many, `{}]}},"d":"x"}`, "\n"},
+		"a state of tiny jobs":   {headerText, "}\n", `{"version":1,"jobs":[`, many, "{}]}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			segment := pack(t, parts...)
@@ -71,7 +71,7 @@ func TestAReaderRefusesWhatWouldTakeTooMuchMemory(t *testing.T) {
 			}
 		})
 	}
-	t.Run("jobs that are short only because they are like the one before", func(t *testing.T) {
+	t.Run("jobs that are short only because they resemble the previous one", func(t *testing.T) {
 		jobs := newJobs()
 		jobs.left = 1000
 		name := map[string]json.RawMessage{"name": json.RawMessage(`"` + strings.Repeat("x", 300) + `"`)}

@@ -17,7 +17,7 @@ import (
 	"drover/internal/engine"
 )
 
-// counting is a Decider whose decisions depend on its state and on every event before.
+// counting is a Decider whose decisions depend on its state and on every earlier event.
 type counting struct{ n int64 }
 
 func (c *counting) Apply(ev engine.Event) engine.Decision {
@@ -92,7 +92,7 @@ func TestReader(t *testing.T) {
 	events := life(15)
 	segment := recorded(t, events)
 
-	t.Run("gives back what was written", func(t *testing.T) {
+	t.Run("returns what was written", func(t *testing.T) {
 		r, err := NewReader(bytes.NewReader(segment))
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestReader(t *testing.T) {
 		}
 	})
 
-	t.Run("reads a segment cut at any byte up to its last whole record", func(t *testing.T) {
+	t.Run("reads a segment cut at any byte up to its last complete record", func(t *testing.T) {
 		if testing.Short() {
 			events = events[:len(events)/2]
 			segment = recorded(t, events)
@@ -136,7 +136,7 @@ func TestReader(t *testing.T) {
 			before = read
 		}
 		if before < len(events)-10 {
-			t.Errorf("%d records of %d; what was flushed must be there", before, len(events))
+			t.Errorf("%d of %d records were read, although all were flushed", before, len(events))
 		}
 	})
 
@@ -157,7 +157,7 @@ func TestReader(t *testing.T) {
 		}
 		for _, bad := range []string{"", "hello", strings.Repeat("x", 1000)} {
 			if _, err := NewReader(strings.NewReader(bad)); err == nil {
-				t.Errorf("%.10q is taken for a recording", bad)
+				t.Errorf("%.10q is accepted as a recording", bad)
 			}
 		}
 	})
@@ -174,7 +174,7 @@ func TestReplay(t *testing.T) {
 		}
 	})
 
-	t.Run("says when the recording was cut", func(t *testing.T) {
+	t.Run("reports that the recording was cut", func(t *testing.T) {
 		result, err := Replay(bytes.NewReader(segment[:len(segment)-1]), beginCounting)
 		if err != nil || !result.Cut {
 			t.Errorf("result %+v, error %v", result, err)
@@ -193,7 +193,7 @@ func TestReplay(t *testing.T) {
 		if d.Index != 4 || d.Same() || d.Decision.Wake != 1 {
 			t.Errorf("difference %+v", d)
 		}
-		equal(t, "what differs", d.Recorded.Differs(d.Now), []string{"wake"})
+		equal(t, "differing parts", d.Recorded.Differs(d.Now), []string{"wake"})
 	})
 }
 
@@ -223,7 +223,7 @@ func (f *full) Write(p []byte) (int, error) {
 }
 
 func TestWriter(t *testing.T) {
-	t.Run("stops at the first error and goes on reporting it", func(t *testing.T) {
+	t.Run("stops at the first error and keeps reporting it", func(t *testing.T) {
 		w := newWriter(t, &full{left: 1000})
 		var first error
 		for _, ev := range life(1000) {
@@ -242,7 +242,7 @@ func TestWriter(t *testing.T) {
 		}
 	})
 
-	t.Run("stops before it holds too much, and what it held is whole", func(t *testing.T) {
+	t.Run("stops before it holds too much, and what it holds is complete", func(t *testing.T) {
 		var b bytes.Buffer
 		w := newWriter(t, &b)
 		big := engine.Event{Body: engine.Disconnected{Text: strings.Repeat("x", maxWaiting/4)}}
@@ -250,7 +250,7 @@ func TestWriter(t *testing.T) {
 			w.Append(big, engine.Decision{})
 		}
 		if err := w.Flush(); err == nil || !strings.Contains(err.Error(), "too slow") {
-			t.Errorf("error %v, want that it is too slow", err)
+			t.Errorf("error %v, want one that it is too slow", err)
 		}
 		r, err := NewReader(&b)
 		for range 4 {
@@ -268,7 +268,7 @@ func TestWriter(t *testing.T) {
 }
 
 func TestFolder(t *testing.T) {
-	t.Run("keeps the latest segments within its limit, whichever life they are of", func(t *testing.T) {
+	t.Run("keeps the latest segments of all controllers within its limit", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "recordings")
 		event := life(1)[0]
 		for range 40 {
@@ -307,7 +307,7 @@ func TestFolder(t *testing.T) {
 		}
 	})
 
-	t.Run("takes no other file for a segment", func(t *testing.T) {
+	t.Run("does not mistake other files for segments", func(t *testing.T) {
 		path := t.TempDir()
 		for _, name := range []string{"00000001" + suffix, "1" + suffix, "00000002", "notes.txt"} {
 			if err := os.WriteFile(filepath.Join(path, name), make([]byte, 100), 0o600); err != nil {
@@ -327,7 +327,7 @@ func TestFolder(t *testing.T) {
 		}
 	})
 
-	t.Run("a segment whose state is large goes on until its events are as much", func(t *testing.T) {
+	t.Run("a segment with a large state continues until its events are as large", func(t *testing.T) {
 		state := start()
 		for i := range 5000 {
 			state.Jobs = append(state.Jobs, engine.Job{Number: int64(i + 2), Name: fmt.Sprint("job-", i*7919)})
@@ -341,7 +341,7 @@ func TestFolder(t *testing.T) {
 			t.Fatalf("the beginning has %d bytes (%v), too few for this test", s.Size(), err)
 		}
 		if s.full() {
-			t.Error("it is full as soon as it has begun")
+			t.Error("it is already full when it begins")
 		}
 	})
 }

@@ -62,7 +62,7 @@ func (s *studio) events(t *testing.T) (counts []int) {
 }
 
 func TestRecorder(t *testing.T) {
-	t.Run("writes out what there is every second, so that a kill costs no more", func(t *testing.T) {
+	t.Run("flushes every second, so that a kill loses no more", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStudio(t, t.TempDir())
 			defer s.end()
@@ -88,7 +88,7 @@ func TestRecorder(t *testing.T) {
 		})
 	})
 
-	t.Run("on a disk that takes nothing says so once, drops what follows, and tries again later", func(t *testing.T) {
+	t.Run("logs an unwritable folder once, drops what follows, and tries again later", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "recording")
 			if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -100,7 +100,7 @@ func TestRecorder(t *testing.T) {
 			time.Sleep(beginAgain / 2)
 			synctest.Wait()
 			if strings.Count(s.said.String(), "\n") != 1 || !strings.Contains(s.said.String(), path) || s.Full() {
-				t.Errorf("it says %q, is full: %v", s.said.String(), s.Full())
+				t.Errorf("it logs %q, full: %v", s.said.String(), s.Full())
 			}
 			time.Sleep(beginAgain / 2)
 			if !s.Full() {
@@ -116,7 +116,7 @@ func TestRecorder(t *testing.T) {
 		})
 	})
 
-	t.Run("on a disk that becomes full ends the segment, keeps what is whole, and tries again later", func(t *testing.T) {
+	t.Run("ends the segment after a failed write, keeps what is complete, and tries again later", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStudio(t, t.TempDir())
 			defer s.end()
@@ -129,7 +129,7 @@ func TestRecorder(t *testing.T) {
 			time.Sleep(beginAgain)
 			synctest.Wait()
 			if strings.Count(s.said.String(), "\n") != 1 || s.Full() {
-				t.Errorf("it says %q, is full: %v", s.said.String(), s.Full())
+				t.Errorf("it logs %q, full: %v", s.said.String(), s.Full())
 			}
 			time.Sleep(flushEvery)
 			synctest.Wait()

@@ -63,13 +63,13 @@ func TestAState(t *testing.T) {
 	fill(reflect.ValueOf(&full).Elem())
 	full.Postponed = nil // it follows from the rest
 
-	t.Run("comes back whole, whatever a job has or no longer has of the one before", func(t *testing.T) {
+	t.Run("is read back completely, whatever differs between successive jobs", func(t *testing.T) {
 		s := start()
 		s.Jobs = []engine.Job{{Number: 1}, full, {Number: 2}, full, full}
 		equal(t, "state", reread(t, s), s)
 	})
 
-	t.Run("comes back with jobs that share no memory", func(t *testing.T) {
+	t.Run("is read back with jobs that share no memory", func(t *testing.T) {
 		s := start()
 		s.Jobs = []engine.Job{full, full}
 		s = reread(t, s)

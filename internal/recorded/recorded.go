@@ -1,10 +1,10 @@
-// Package recorded makes of what a controller has on record a workload to simulate, and what really became of it, to
-// compare with.
+// Package recorded turns a controller's records into a workload to simulate, and into what really happened, for
+// comparison.
 //
-// The model: a job that ended by itself is taken with the time that its last attempt ran, from when it could first have
-// begun: its submission or, if it runs after others of its batch, the last of their ends. What was submitted before the
-// time that is looked at, never ran, or has not ended is left out and counted. What really happened is measured as a
-// simulation is: waits, instances, and the money that the records say was paid in that time.
+// The model: a job that ended by itself runs as long as its last attempt did, from when it could first have started:
+// its submission or, if it runs after others of its batch, the last of their ends. Jobs that were submitted before the
+// period, never ran, or have not ended are left out and counted. What really happened is measured as a simulation is:
+// waits, instances, and the money that the records show as paid in the period.
 package recorded
 
 import (
@@ -21,21 +21,21 @@ import (
 // Really is the policy of what happened.
 const Really simulate.Policy = "recorded"
 
-// Past is what happened in a time.
+// Past is what happened in a period.
 type Past struct {
 	Trace  *trace.Trace
 	Result *simulate.Result
-	Boot   time.Duration // the median of how long instances booted; 0: none did
+	Boot   time.Duration // median boot time of the instances; 0: none booted
 }
 
-// Service is what is asked.
+// Service has the queries that Read makes.
 type Service interface {
 	Jobs(ctx context.Context, f drover.JobFilter) (drover.Page[drover.Job], error)
 	Instances(ctx context.Context, f drover.InstanceFilter) (drover.Page[drover.Instance], error)
 	Costs(ctx context.Context, f drover.CostFilter) (drover.Costs, error)
 }
 
-// Read reads what happened from one time to another, of at most so many jobs, elements of arrays included. KindInvalid:
+// Read reads what happened from one time to another, for at most this many jobs, counting array elements. KindInvalid:
 // there were more, or none.
 func Read(ctx context.Context, svc Service, since, until drover.Time, most int) (*Past, error) {
 	r := &reader{since: since, until: until, ends: map[group]drover.Time{}, left: map[string]int{}}
@@ -91,13 +91,13 @@ func (r *reader) boot() time.Duration {
 	return r.boots[len(r.boots)/2]
 }
 
-// group is the elements of a job, as others that run after it know it.
+// group is the elements of a job, as identified by the jobs that run after it.
 type group struct {
 	batch, name string
 	submitted   time.Time
 }
 
-// readJobs reads the jobs that ended in the time.
+// readJobs reads the jobs that ended in the period.
 func (r *reader) readJobs(ctx context.Context, svc Service, most int) error {
 	f := drover.JobFilter{Elements: true, Since: r.since}
 	for {
@@ -140,7 +140,7 @@ func (r *reader) take(j drover.Job) {
 	}
 }
 
-// ready is when a job could first have begun.
+// ready returns when a job could first have started.
 func (r *reader) ready(j drover.Job) drover.Time {
 	at := drover.TimeOf(j.Submitted)
 	for _, name := range slices.Concat(j.After, j.AfterAny) {
@@ -149,7 +149,7 @@ func (r *reader) ready(j drover.Job) drover.Time {
 	return min(at, drover.TimeOf(j.Attempts[0].Started))
 }
 
-// trace is the workload, and how long each of its jobs waited.
+// trace returns the workload, and how long each of its jobs waited.
 func (r *reader) trace() (*trace.Trace, []time.Duration) {
 	t := &trace.Trace{Name: "recorded", Start: r.since, Left: []trace.Left{}}
 	var waits []time.Duration
@@ -171,10 +171,10 @@ func (r *reader) trace() (*trace.Trace, []time.Duration) {
 	return t, waits
 }
 
-// lifetime is when an instance was there.
+// lifetime is when an instance existed.
 type lifetime struct{ from, to drover.Time }
 
-// readInstances counts the instances that there were.
+// readInstances counts the instances that existed.
 func (r *reader) readInstances(ctx context.Context, svc Service, into *simulate.Result) (all []lifetime, err error) {
 	markets := map[drover.Market]*simulate.Market{}
 	f := drover.InstanceFilter{Since: r.since}
@@ -229,7 +229,7 @@ func (r *reader) lifetime(in drover.Instance) (life lifetime, was bool) {
 	return life, life.to > life.from
 }
 
-// peak is the most instances that were there at once.
+// peak returns the largest number of instances at one time.
 func peak(all []lifetime) (most int) {
 	type change struct {
 		at drover.Time
@@ -253,10 +253,10 @@ func peak(all []lifetime) (most int) {
 	return most
 }
 
-// stepOf divides a time into about two hundred steps of whole seconds.
+// stepOf divides a period into about two hundred steps of whole seconds.
 func stepOf(d time.Duration) time.Duration { return max(time.Second, (d / 200).Truncate(time.Second)) }
 
-// points are what was there in each step of time, on average, and what had been spent by its end.
+// points returns the average instances and queued jobs in each step of time, and what had been spent by its end.
 func (r *reader) points(steps []drover.CostStep, lives []lifetime) (all []simulate.Point) {
 	spent := 0.0
 	for _, s := range steps {

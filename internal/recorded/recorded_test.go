@@ -17,7 +17,7 @@ var begin = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 
 func at(minutes int) *time.Time { return new(begin.Add(time.Duration(minutes) * time.Minute)) }
 
-// past is a Service that has jobs and instances, two on a page.
+// past is a Service that has jobs and instances, two to a page.
 type past struct {
 	jobs      []drover.Job
 	instances []drover.Instance
@@ -47,7 +47,7 @@ func (p past) Costs(_ context.Context, f drover.CostFilter) (c drover.Costs, err
 	return c, nil
 }
 
-// job is one that was submitted, began and ended at these minutes.
+// job returns a job that was submitted, started and ended at these minutes.
 func job(number int64, name string, submitted, began, ended int, state drover.JobState, after ...string) drover.Job {
 	j := drover.Job{ID: drover.JobID{Number: number, Index: -1}, Name: name, Batch: "b", User: "ada", State: state, Priority: 2, Submitted: *at(submitted),
 		Resources: drover.Resources{CPU: 1000, Memory: drover.GiB}, Spot: drover.SpotNever, After: after}
@@ -110,7 +110,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("%v instance-hours, %v job-seconds of waiting, %v spent", hours, queued, points[len(points)-1].Spent)
 	}
 
-	t.Run("too many jobs, and none, are refused", func(t *testing.T) {
+	t.Run("refuses too many jobs, and none", func(t *testing.T) {
 		for most, p := range map[int]past{1: p, 10: {}} {
 			if _, err := recorded.Read(t.Context(), p, drover.TimeOf(begin), drover.TimeOf(*at(100)), most); drover.KindOf(err) != drover.KindInvalid {
 				t.Error(err)

@@ -23,15 +23,15 @@ func TestSubject(t *testing.T) {
 		in, out  []string
 	}{
 		{
-			name: "an attempt that ends concerns its job, the element and itself", event: engine.Exited{Attempt: attempt},
+			name: "an attempt's end concerns its job, its element and itself", event: engine.Exited{Attempt: attempt},
 			in: []string{"17", "17.3", "17.3/1"}, out: []string{"1", "18", "17.4", "17.3/2", "f-n-5"},
 		},
 		{
-			name: "a wish for an array concerns all its elements, and none of their attempts", event: engine.CancelAsked{Job: drover.JobID{Number: 17, Index: -1}},
+			name: "a wish for an array concerns all its elements but none of their attempts", event: engine.CancelAsked{Job: drover.JobID{Number: 17, Index: -1}},
 			in: []string{"17", "17.3"}, out: []string{"18", "17.3/1"},
 		},
 		{
-			name: "an array's row, written for another element, does not concern an element", event: engine.Ticked{},
+			name: "an array's row written for one element does not concern another", event: engine.Ticked{},
 			decision: engine.Decision{Writes: []engine.Write{{Job: &engine.Job{Number: 17}}}}, in: []string{"17"}, out: []string{"17.3", "17.3/1"},
 		},
 		{
@@ -60,7 +60,7 @@ func TestSubject(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what can name nothing is refused", func(t *testing.T) {
+	t.Run("refuses text that cannot name anything", func(t *testing.T) {
 		for _, text := range []string{"", "a b", "17/x", "here/z/small"} {
 			if _, err := ParseSubject(text); drover.AsError(err, "").Kind != drover.KindInvalid {
 				t.Errorf("%q: error %v", text, err)

@@ -13,12 +13,12 @@ import (
 	"drover/internal/engine"
 )
 
-// asked is the part of a model that people change: wishes, jobs put back in the queue, and tokens.
+// asked is the part of a model that people change: wishes, requeued jobs, and tokens.
 type asked struct {
 	wishes   map[int64]engine.Body
 	lastWish int64
 	ended    map[int64]engine.JobEnd // jobs that are final
-	waiting  map[int64]engine.Job    // jobs that were put back and not taken again
+	waiting  map[int64]engine.Job    // requeued jobs that were not taken again
 	again    int64
 	priority map[int64]int
 	tokens   map[string]drover.Token // by secret
@@ -89,7 +89,7 @@ func (m *model) token(rt *rapid.T, t *testing.T, s *Store) {
 	m.asked.tokens[token.Secret] = token.Token
 }
 
-// retry puts a job back, or checks that the store refuses to if the model does.
+// retry requeues a job, or checks that the store refuses whenever the model does.
 func (m *model) retry(rt *rapid.T, t *testing.T, s *Store) {
 	id := drover.JobID{Number: rapid.Int64Range(1, 3).Draw(rt, "job"), Index: -1}
 	array := id.Number == 2
@@ -98,7 +98,7 @@ func (m *model) retry(rt *rapid.T, t *testing.T, s *Store) {
 	}
 	job, may := m.requeued(id, array)
 	if err := s.Retry(t.Context(), id, drover.UserLimits{}); (err == nil) != may {
-		rt.Fatalf("retrying job %v: error %v, want that it may: %v", id, err, may)
+		rt.Fatalf("retrying job %v: error %v, want it allowed: %v", id, err, may)
 	}
 	if !may {
 		return
@@ -108,7 +108,7 @@ func (m *model) retry(rt *rapid.T, t *testing.T, s *Store) {
 	m.asked.waiting[id.Number] = job
 }
 
-// requeued returns a job as it waits again, if it may.
+// requeued returns a job as it waits again, if it may be retried.
 func (m *model) requeued(id drover.JobID, array bool) (job engine.Job, may bool) {
 	end, before := m.asked.ended[id.Number], m.asked.ended[2]
 	if !m.asked.final(id.Number) || end.Failed == 0 || id.Number == 1 && m.asked.final(2) && before.State != drover.JobSucceeded {

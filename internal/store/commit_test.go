@@ -18,14 +18,14 @@ const child = "DROVER_STORE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(child); path != "" {
-		fmt.Fprintln(os.Stderr, writeForEver(path))
+		fmt.Fprintln(os.Stderr, writeForever(path))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-// writeForEver prints the number of each job on stdout as soon as it is recorded.
-func writeForEver(path string) error {
+// writeForever prints the number of each job on stdout as soon as it is recorded.
+func writeForever(path string) error {
 	ctx := context.Background()
 	s, err := Open(ctx, path)
 	if err != nil {
@@ -44,7 +44,7 @@ func writeForEver(path string) error {
 	}
 }
 
-func TestWhatIsAcknowledgedSurvivesAKill(t *testing.T) {
+func TestAcknowledgedJobsSurviveAKill(t *testing.T) {
 	open := sqliteOpener(t)
 	s := open(t)
 	var path string
@@ -57,7 +57,7 @@ func TestWhatIsAcknowledgedSurvivesAKill(t *testing.T) {
 	for round, acknowledged := 0, 0; round < 3; round++ {
 		acknowledged += writeUntilKilled(t, path, 20)
 		if taken := len(begun(t, open(t)).Jobs); taken < acknowledged {
-			t.Fatalf("round %d: %d jobs are there, %d were acknowledged", round, taken, acknowledged)
+			t.Fatalf("round %d: %d jobs exist, %d were acknowledged", round, taken, acknowledged)
 		}
 	}
 }

@@ -33,9 +33,9 @@ func goneAt(id int64, at drover.Time) engine.Write {
 }
 
 func costSuite(t *testing.T, openers func(testing.TB) opener) {
-	t.Run("each part is of what it was for", func(t *testing.T) { costParts(t, openers) })
-	t.Run("what is paid ahead counts, and in a stretch when its time has come", func(t *testing.T) { costAhead(t, openers) })
-	t.Run("the parts of any stretch add up to the bills", func(t *testing.T) { costSums(t, openers) })
+	t.Run("costs are divided by their purpose", func(t *testing.T) { costParts(t, openers) })
+	t.Run("prepaid time counts, in a period only once it has passed", func(t *testing.T) { costAhead(t, openers) })
+	t.Run("the parts of any period add up to the bills", func(t *testing.T) { costSums(t, openers) })
 }
 
 // costParts has three instances: the first ran job 1 and an attempt that was lost, the second, whose price doubled
@@ -70,13 +70,13 @@ func costParts(t *testing.T, openers func(testing.TB) opener) {
 		"by user":            {drover.CostFilter{By: drover.CostByUser}, []drover.CostLine{rest, line("ada", "", 2.25, 0, 0, .5)}, nil, all},
 		"by all labels":      {drover.CostFilter{By: drover.CostByLabel}, []drover.CostLine{rest, line("is=a,of=greet", "", 1.75, 0, 0, .5), line("is=a,of=last", "", .5, 0, 0, 0)}, nil, all},
 		"by one label":       {drover.CostFilter{By: "label:is"}, []drover.CostLine{rest, line("a", "", 2.25, 0, 0, .5)}, nil, all},
-		"by no such label":   {drover.CostFilter{By: "label:none"}, []drover.CostLine{all}, nil, all},
+		"by a missing label": {drover.CostFilter{By: "label:none"}, []drover.CostLine{all}, nil, all},
 		"by cloud":           {drover.CostFilter{By: drover.CostByCloud}, []drover.CostLine{line("here", "", 2.25, 1, 13.25, 2.5)}, nil, all},
 		"by type":            {drover.CostFilter{By: drover.CostByType}, []drover.CostLine{line("large", "", 1.75, .5, 9.75, 0), line("small", "", .5, .5, 3.5, 2.5)}, nil, line("", "", 2.25, 1, 13.25, 2.5)},
-		"no more than asked": {drover.CostFilter{By: drover.CostByJob, Limit: 1}, []drover.CostLine{rest}, &drover.CostLine{Jobs: 2.25, Waste: .5, Cost: 2.75}, all},
-		"of a stretch": {drover.CostFilter{By: drover.CostByJob, Since: 5 * hour, Until: 5*hour + hour/2},
+		"up to the limit":    {drover.CostFilter{By: drover.CostByJob, Limit: 1}, []drover.CostLine{rest}, &drover.CostLine{Jobs: 2.25, Waste: .5, Cost: 2.75}, all},
+		"of a period": {drover.CostFilter{By: drover.CostByJob, Since: 5 * hour, Until: 5*hour + hour/2},
 			[]drover.CostLine{line("", "", 0, 0, 1.125, 0), line("2", "greet", .25, 0, 0, .125)}, nil, line("", "", .25, 0, 1.125, .125)},
-		"of before it all": {drover.CostFilter{By: drover.CostByJob, Until: hour}, []drover.CostLine{}, nil, drover.CostLine{}},
+		"of an earlier time": {drover.CostFilter{By: drover.CostByJob, Until: hour}, []drover.CostLine{}, nil, drover.CostLine{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := s.Costs(t.Context(), 8*hour-hour/2, c.filter)
@@ -90,7 +90,7 @@ func costParts(t *testing.T, openers func(testing.TB) opener) {
 	}
 }
 
-// costAhead has an instance that is gone after an hour and a half, and paid for two.
+// costAhead has an instance that is paid for two hours but gone after an hour and a half.
 func costAhead(t *testing.T, openers func(testing.TB) opener) {
 	s := openers(t)(t)
 	commit(t, s, paidInstance(1, "small"), goneAt(1, 3*hour))
@@ -98,9 +98,9 @@ func costAhead(t *testing.T, openers func(testing.TB) opener) {
 		now, since, until drover.Time
 		cost              float64
 	}{
-		"up to now, which is before it is over": {5 * hour / 2, 0, 0, 2},
-		"up to a time before now":               {5 * hour / 2, 0, 2 * hour, 1},
-		"from when it was gone":                 {7 * hour / 2, 5 * hour / 2, 0, .5},
+		"up to now, before the prepaid end": {5 * hour / 2, 0, 0, 2},
+		"up to a time before now":           {5 * hour / 2, 0, 2 * hour, 1},
+		"from when it was gone":             {7 * hour / 2, 5 * hour / 2, 0, .5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := s.Costs(t.Context(), c.now, drover.CostFilter{By: drover.CostByCloud, Since: c.since, Until: c.until})
@@ -149,7 +149,7 @@ func costSums(t *testing.T, openers func(testing.TB) opener) {
 				sum += l.Cost
 			}
 			if sum-costs.Total.Cost > 1e-6 || costs.Total.Cost-sum > 1e-6 {
-				rt.Errorf("the lines come to %v and the total is %v", sum, costs.Total.Cost)
+				rt.Errorf("the lines add up to %v, but the total is %v", sum, costs.Total.Cost)
 			}
 			return drover.Money(costs.Total.Cost*1e9 + .5)
 		}
@@ -176,7 +176,7 @@ func costSums(t *testing.T, openers func(testing.TB) opener) {
 			}
 			for i, l := range append(costs.Lines, want) {
 				if got := append(sums, others)[i]; got-l.Cost > 1e-6 || l.Cost-got > 1e-6 {
-					rt.Errorf("the steps of line %d (%q) come to %v of %v", i, l.Key, got, l.Cost)
+					rt.Errorf("the steps of line %d (%q) add up to %v of %v", i, l.Key, got, l.Cost)
 				}
 			}
 		}
@@ -197,7 +197,7 @@ func costSums(t *testing.T, openers func(testing.TB) opener) {
 			rt.Fatal(err)
 		}
 		if whole, parts := total(0, 0), total(0, cut)+total(cut, 0); whole != bills || parts-whole > 1 || whole-parts > 1 {
-			rt.Errorf("the bills come to %d, their parts to %d, and the parts of two stretches to %d", bills, whole, parts)
+			rt.Errorf("the bills add up to %d, their parts to %d, and the parts of two periods to %d", bills, whole, parts)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func fenceSuite(t *testing.T, openers func(testing.TB) opener) {
 			return s.PutOutputs(t.Context(), attempt(3, -1, 1).ID, nil, nil)
 		},
 	}
-	// three returns the Store of a controller, that of a controller that began after it, and one that never began.
+	// three returns the Store of a controller, that of a later controller, and one that never called Begin.
 	three := func(t *testing.T) (old, next, other *Store) {
 		open := openers(t)
 		old, next, other = open(t), open(t), open(t)
@@ -58,15 +58,15 @@ func fenceSuite(t *testing.T, openers func(testing.TB) opener) {
 		return old, next, other
 	}
 	for name, change := range changes {
-		t.Run(name+" is refused once another controller has begun, and to nobody else", func(t *testing.T) {
+		t.Run(name+" is refused only to a controller after another has begun", func(t *testing.T) {
 			old, next, other := three(t)
 			before := contents(t, other)
 			err := change(t, old)
 			if drover.KindOf(err) != drover.KindConflict || !strings.Contains(err.Error(), "another controller has taken over the state: its epoch is ") {
-				t.Errorf("error %v, want a conflict that tells of epoch 2", err)
+				t.Errorf("error %v, want a conflict that names the epoch", err)
 			}
 			equal(t, "records", contents(t, other), before)
-			for who, s := range map[string]*Store{"its successor": next, "whoever never began": other} {
+			for who, s := range map[string]*Store{"its successor": next, "a caller that never began": other} {
 				if err := change(t, s); err != nil {
 					t.Errorf("%s: %v", who, err)
 				}

@@ -16,7 +16,7 @@ func TestHooks(t *testing.T) {
 		return engine.Write{Hook: &engine.HookRow{Epoch: 1, Effect: effect, Pool: pool, Fire: engine.Fire{Hook: drover.HookReady, Name: name}}}
 	}
 	commit(t, s, row(1, "a", ""), row(1, "a", "web"), row(2, "a", ""), row(3, "b", ""), row(4, "", ""), row(5, "", ""))
-	commit(t, s, row(3, "b", "")) // a decision that is committed again
+	commit(t, s, row(3, "b", "")) // a repeated commit
 	now := drover.Time(time.Hour)
 	due := func() (all []string) {
 		t.Helper()
@@ -41,12 +41,12 @@ func TestHooks(t *testing.T) {
 	}
 	equal(t, "due", due(), []string{"1a", "1aweb", "3b", "4", "5"})
 	run(drover.Errorf(drover.KindTransient, "nobody there"), false)
-	equal(t, "due while one is to be told again", due(), []string{"1aweb", "3b", "4", "5"})
+	equal(t, "due while one waits to be repeated", due(), []string{"1aweb", "3b", "4", "5"})
 	now = now.Add(time.Second)
 	run(nil, true)
-	equal(t, "due once it was", due(), []string{"1aweb", "2a", "3b", "4", "5"})
+	equal(t, "due after the repetition", due(), []string{"1aweb", "2a", "3b", "4", "5"})
 	run(drover.Errorf(drover.KindInvalid, "refused"), true)
-	equal(t, "due once one has failed for good", due(), []string{"2a", "3b", "4", "5"})
+	equal(t, "due once one has failed permanently", due(), []string{"2a", "3b", "4", "5"})
 	for try := 1; try < mostTries; try++ {
 		run(drover.Errorf(drover.KindTransient, "nobody there"), false)
 		now = now.Add(3 * time.Hour)

@@ -12,7 +12,7 @@ import (
 const hour = drover.Time(time.Hour)
 
 // halfDone is hello with element 1 of the array succeeded at the second attempt, element 2 failed, element 3 running
-// and job 3 cancelled before it had an attempt. Instance 1 is gone and instance 2 runs.
+// and job 3 cancelled before its first attempt. Instance 1 is gone and instance 2 runs.
 func halfDone(t testing.TB, s *Store) {
 	jobs := submitted(t, s)
 	greet := jobs[1]
@@ -66,29 +66,29 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 	s := openers(t)(t)
 	halfDone(t, s)
 
-	t.Run("jobs are chosen by a filter", func(t *testing.T) {
+	t.Run("filters jobs", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			filter drover.JobFilter
 			want   []string
 		}{
-			"arrays as a whole":        {drover.JobFilter{}, []string{"1", "2", "3"}},
-			"of a batch":               {drover.JobFilter{Batch: "other"}, nil},
-			"of a user":                {drover.JobFilter{User: "ada", Limit: 2}, []string{"1", "2"}},
-			"with labels":              {drover.JobFilter{Labels: map[string]string{"of": "greet", "is": "a"}}, []string{"2"}},
-			"with other labels":        {drover.JobFilter{Labels: map[string]string{"of": "greet", "is": "b"}}, nil},
-			"of one number":            {drover.JobFilter{Job: 3}, []string{"3"}},
-			"tried":                    {drover.JobFilter{Tried: true}, []string{"2"}},
-			"in some states":           {drover.JobFilter{States: states(drover.JobRunning, drover.JobCancelled)}, []string{"2", "3"}},
-			"in no state there is":     {drover.JobFilter{States: states("odd"), Elements: true}, nil},
-			"after one":                {drover.JobFilter{After: drover.JobID{Number: 2, Index: -1}}, []string{"3"}},
-			"elements":                 {drover.JobFilter{Elements: true, Limit: 6}, []string{"1", "2.1", "2.2", "2.3", "2.4", "2.5"}},
-			"elements tried":           {drover.JobFilter{Elements: true, Tried: true}, []string{"2.1", "2.2", "2.3"}},
-			"elements in some states":  {drover.JobFilter{Elements: true, States: states(drover.JobFailed, drover.JobCancelled)}, []string{"2.2", "3"}},
-			"elements that wait":       {drover.JobFilter{Elements: true, States: states(drover.JobQueued), Limit: 3}, []string{"1", "2.4", "2.5"}},
-			"elements that run or not": {drover.JobFilter{Elements: true, States: states(drover.JobRunning, drover.JobQueued), Job: 2, Limit: 2}, []string{"2.3", "2.4"}},
-			"elements from a cursor":   {drover.JobFilter{Elements: true, After: drover.JobID{Number: 2, Index: 18}}, []string{"2.19", "2.20", "3"}},
-			"elements after an array":  {drover.JobFilter{Elements: true, After: drover.JobID{Number: 2, Index: 20}}, []string{"3"}},
-			"elements after a job":     {drover.JobFilter{Elements: true, After: drover.JobID{Number: 3, Index: -1}}, nil},
+			"arrays as a whole":       {drover.JobFilter{}, []string{"1", "2", "3"}},
+			"of a batch":              {drover.JobFilter{Batch: "other"}, nil},
+			"of a user":               {drover.JobFilter{User: "ada", Limit: 2}, []string{"1", "2"}},
+			"with labels":             {drover.JobFilter{Labels: map[string]string{"of": "greet", "is": "a"}}, []string{"2"}},
+			"with other labels":       {drover.JobFilter{Labels: map[string]string{"of": "greet", "is": "b"}}, nil},
+			"of one number":           {drover.JobFilter{Job: 3}, []string{"3"}},
+			"tried":                   {drover.JobFilter{Tried: true}, []string{"2"}},
+			"in some states":          {drover.JobFilter{States: states(drover.JobRunning, drover.JobCancelled)}, []string{"2", "3"}},
+			"in an unknown state":     {drover.JobFilter{States: states("odd"), Elements: true}, nil},
+			"after one":               {drover.JobFilter{After: drover.JobID{Number: 2, Index: -1}}, []string{"3"}},
+			"elements":                {drover.JobFilter{Elements: true, Limit: 6}, []string{"1", "2.1", "2.2", "2.3", "2.4", "2.5"}},
+			"elements tried":          {drover.JobFilter{Elements: true, Tried: true}, []string{"2.1", "2.2", "2.3"}},
+			"elements in some states": {drover.JobFilter{Elements: true, States: states(drover.JobFailed, drover.JobCancelled)}, []string{"2.2", "3"}},
+			"queued elements":         {drover.JobFilter{Elements: true, States: states(drover.JobQueued), Limit: 3}, []string{"1", "2.4", "2.5"}},
+			"running and queued ones": {drover.JobFilter{Elements: true, States: states(drover.JobRunning, drover.JobQueued), Job: 2, Limit: 2}, []string{"2.3", "2.4"}},
+			"elements from a cursor":  {drover.JobFilter{Elements: true, After: drover.JobID{Number: 2, Index: 18}}, []string{"2.19", "2.20", "3"}},
+			"elements after an array": {drover.JobFilter{Elements: true, After: drover.JobID{Number: 2, Index: 20}}, []string{"3"}},
+			"elements after a job":    {drover.JobFilter{Elements: true, After: drover.JobID{Number: 3, Index: -1}}, nil},
 		} {
 			jobs, err := s.Jobs(t.Context(), 4*hour, c.filter)
 			if err != nil {
@@ -98,7 +98,7 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("a job bears its attempts and their cost", func(t *testing.T) {
+	t.Run("a job has its attempts and their cost", func(t *testing.T) {
 		jobs, err := s.Jobs(t.Context(), 4*hour, drover.JobFilter{Job: 2, Elements: true, Limit: 1})
 		if err != nil || len(jobs) != 1 {
 			t.Fatalf("jobs %v, error %v", jobs, err)
@@ -116,7 +116,7 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		})
 	})
 
-	t.Run("one job can be read by its id, attempt or none", func(t *testing.T) {
+	t.Run("one job can be read by its id, with or without attempts", func(t *testing.T) {
 		for id, want := range map[drover.JobID]drover.JobState{
 			{Number: 1, Index: -1}: drover.JobQueued, {Number: 2, Index: 2}: drover.JobFailed, {Number: 2, Index: 20}: drover.JobQueued,
 		} {
@@ -131,7 +131,7 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("elements that failed are listed by their state", func(t *testing.T) {
+	t.Run("failed elements are listed by state", func(t *testing.T) {
 		failed, _, err := s.JobsPage(t.Context(), 4*hour, drover.JobFilter{States: []drover.JobState{drover.JobFailed}, Elements: true, Limit: 5})
 		if err != nil || len(failed) != 1 || len(failed[0].Attempts) != 1 {
 			t.Fatalf("failures %+v, error %v", failed, err)
@@ -139,7 +139,7 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		equal(t, "failures", ids(failed), []string{"2.2"})
 	})
 
-	t.Run("counts take every element", func(t *testing.T) {
+	t.Run("counts include every element", func(t *testing.T) {
 		counts, err := s.Counts(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		})
 	})
 
-	t.Run("the summary counts up to now", func(t *testing.T) {
+	t.Run("the summary includes costs up to now", func(t *testing.T) {
 		sum, err := s.Summary(t.Context(), 4*hour)
 		if err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		})
 	})
 
-	t.Run("instances bear the jobs they have", func(t *testing.T) {
+	t.Run("instances list their jobs", func(t *testing.T) {
 		here, err := s.Instances(t.Context(), 4*hour, drover.InstanceFilter{})
 		if err != nil || len(here) != 2 {
 			t.Fatalf("instances %+v, error %v", here, err)
@@ -169,11 +169,11 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		equal(t, "cost", []float64{here[0].Cost, here[1].Cost}, []float64{3, 0})
 		all, err := s.Instances(t.Context(), 4*hour, drover.InstanceFilter{Gone: true})
 		if err != nil || len(all) != 3 || all[0].Gone == nil || all[0].State != drover.InstanceGone {
-			t.Errorf("instances %+v, error %v; want the one that is gone too", all, err)
+			t.Errorf("instances %+v, error %v; want the gone one too", all, err)
 		}
 	})
 
-	t.Run("outputs are those of attempts that made their job succeed", func(t *testing.T) {
+	t.Run("outputs are those of successful attempts", func(t *testing.T) {
 		file := []drover.File{{Path: "a.png", Mode: 0o644, Size: 3, Hash: "abc"}}
 		for _, id := range []string{"2.1/1", "2.1/2", "2.2/1"} {
 			attempt, err := drover.ParseAttemptID(id)
@@ -195,7 +195,7 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 }
 
 func cancelSuite(t *testing.T, openers func(testing.TB) opener) {
-	t.Run("elements without rows are cancelled once nothing waits", func(t *testing.T) {
+	t.Run("elements without rows are cancelled once none waits", func(t *testing.T) {
 		s := openers(t)(t)
 		halfDone(t, s)
 		commit(t, s, engine.Write{Ended: &engine.JobEnd{Number: 2, State: drover.JobFailed, At: 3 * hour, Succeeded: 1, Failed: 2, Cancelled: 17}})
@@ -205,7 +205,7 @@ func cancelSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("a job's reason is theirs", func(t *testing.T) {
+	t.Run("elements without rows share their job's reason", func(t *testing.T) {
 		s := openers(t)(t)
 		submitted(t, s)
 		why := drover.Reason{Code: drover.ReasonDependency, Text: "greet failed"}

@@ -24,7 +24,7 @@ INSERT INTO attempts VALUES (1, -1, 1, 1, 'running', 8, 0, NULL, 0, 0, 0, '{}', 
 INSERT INTO outputs VALUES (2, -1, 1, '[{"path":"a","size":1}]'), (2, -1, 2, '[{"path":"a","size":8000},{"path":"b","size":1}]');
 INSERT INTO wishes (wish) VALUES ('{"job":"1","reason":{"code":"cancelled","text":"it''s enough"}}');`
 
-func TestOpenBringsAnOlderStateUp(t *testing.T) {
+func TestOpenUpgradesAnOlderState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "drover.db")
 	db, err := connect(path, 1, writerOptions)
 	if err != nil {
@@ -61,7 +61,7 @@ func TestOpenBringsAnOlderStateUp(t *testing.T) {
 	equal(t, "wishes", wishes, []Wish{{1, engine.CancelAsked{Wish: 1, Job: drover.JobID{Number: 1, Index: -1}, Reason: why}}})
 	labelled, err := s.Jobs(t.Context(), hour, drover.JobFilter{Labels: map[string]string{"is": "a"}})
 	if err != nil || len(labelled) != 1 || labelled[0].Priority != 7 {
-		t.Errorf("jobs %+v, error %v; want the one with the label and the priority it has", labelled, err)
+		t.Errorf("jobs %+v, error %v; want the labelled one with its current priority", labelled, err)
 	}
 	counts, err := s.Counts(t.Context())
 	if err != nil {
@@ -75,19 +75,19 @@ func TestOpenBringsAnOlderStateUp(t *testing.T) {
 		t.Errorf("costs %+v, error %v; want no waste, since jobs ran on the instance", costs, err)
 	}
 	if missing, err := s.MissingInputs(t.Context(), "ada", []string{"h", "i"}); err != nil || len(missing) != 1 || missing[0] != "i" {
-		t.Errorf("missing are %q, error %v; want what no job of hers has", missing, err)
+		t.Errorf("missing %q, error %v; want what none of her jobs uses", missing, err)
 	}
 	if used, err := s.Usage(t.Context(), "ada"); err != nil || used != (drover.Usage{Inputs: 4096, Results: 12096, Records: 8192, Jobs: 1, Elements: 1}) {
-		t.Errorf("she has %+v, error %v", used, err)
+		t.Errorf("her usage is %+v, error %v", used, err)
 	}
 	if tried, err := s.Jobs(t.Context(), hour, drover.JobFilter{Tried: true}); err != nil || len(tried) != 2 || tried[1].Cost != 3 || tried[1].Priority != 2 {
-		t.Errorf("jobs %+v, error %v; want those that were tried", tried, err)
+		t.Errorf("jobs %+v, error %v; want the tried ones", tried, err)
 	}
 	state, err := s.Begin(t.Context(), "lab")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !state.Attempts[0].Unproven || !state.Instances[0].Unproven {
-		t.Error("what was begun before there were proofs is asked for one")
+		t.Error("records older than proofs are asked for one")
 	}
 }

@@ -169,13 +169,13 @@ func checkModel(t *testing.T, openers func(testing.TB) opener) {
 		}
 		got := begun(t, s)
 		if diff := gocmp.Diff(m.begin(got), got, cmpopts.EquateEmpty()); diff != "" {
-			rt.Fatalf("begun with (-want +got):\n%s", diff)
+			rt.Fatalf("Begin's state differs (-want +got):\n%s", diff)
 		}
 		m.checkAsked(rt, t, s, jobs)
 	})
 }
 
-// sensible drops writes that no engine makes: about what has ended, and ends of what never existed.
+// sensible drops writes that no engine makes: about things that have ended, and ends of what never existed.
 func sensible(m *model, group []engine.Write) (kept []engine.Write) {
 	known := map[int64]bool{1: true}
 	for id := range m.instances {
@@ -303,10 +303,9 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 	return &in
 }
 
-// A new field of the engine's types fails here until it is declared durable, in these lists, or the store leaves it
-// out.
+// A new field of the engine's types fails here until one of these lists declares it durable, or the store omits it.
 // covers K7
-func TestWhatIsDurable(t *testing.T) {
+func TestDurableFields(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Rates Resources Candidates HostKey State Idle " +
 			"Grow GrowFailed Reason Broken Used Owner User Pool Prefix Template BrokenHookFired Unhealthy Reclaimed Asked Created Ready IdleSince KeepUntil Reservations Begun Ended IdleReason Retag Seen Joined Passed ReadyHookPending Emptied Revived Addresses Quiet EndTold EndKnown Unproven Waking Woken Switched StopAccepted Lent RunPrice",

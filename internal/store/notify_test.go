@@ -7,7 +7,7 @@ import (
 	"drover/internal/engine"
 )
 
-func TestWhoeverTakesNoMessagesKeepsNobodyElseWaiting(t *testing.T) {
+func TestASlowReceiverDelaysNobodyElsesMessages(t *testing.T) {
 	s := sqliteOpener(t)(t)
 	begun(t, s)
 	submit := func(user, on string) int64 {

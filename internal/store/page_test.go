@@ -16,7 +16,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 	s := openers(t)(t)
 	halfDone(t, s)
 
-	t.Run("an array as a whole bears what its elements come to", func(t *testing.T) {
+	t.Run("a whole array has the totals of its elements", func(t *testing.T) {
 		job, err := s.Job(t.Context(), 4*hour, drover.JobID{Number: 2, Index: -1})
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		})
 	})
 
-	t.Run("what runs costs up to now", func(t *testing.T) {
+	t.Run("a running job's cost counts up to now", func(t *testing.T) {
 		for now, want := range map[drover.Time]float64{4 * hour: 0.75, 5 * hour: 1} {
 			if job, err := s.Job(t.Context(), now, drover.JobID{Number: 2, Index: 3}); err != nil || job.Cost != want {
 				t.Errorf("%v: job %+v, error %v; want it to cost %v", now, job, err, want)
@@ -40,7 +40,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("what has ended costs what it came to, also before its output is stored", func(t *testing.T) {
+	t.Run("an ended job has its final cost, even before its output is stored", func(t *testing.T) {
 		s := openers(t)(t)
 		halfDone(t, s)
 		free := attempt(2, 3, 1)
@@ -53,7 +53,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("pages put together are the whole list", func(t *testing.T) {
+	t.Run("all pages together are the whole list", func(t *testing.T) {
 		for name, f := range map[string]drover.JobFilter{
 			"elements":      {Elements: true},
 			"wholes":        {},
@@ -80,7 +80,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("a page has an end unless everything is asked for", func(t *testing.T) {
+	t.Run("a page is limited unless everything is requested", func(t *testing.T) {
 		s := openers(t)(t)
 		batch := hello()
 		batch.Jobs[1].Array = drover.Array{Last: 1999, Set: true}
@@ -96,7 +96,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 	})
 
 	for name, elements := range map[string]bool{"elements of an array": true, "jobs": false} {
-		t.Run("a page of large "+name+" ends after some MiB, and the next goes on", func(t *testing.T) {
+		t.Run("a page of large "+name+" ends after a few MiB, and the next continues", func(t *testing.T) {
 			s := openers(t)(t)
 			const jobs = 60
 			spec := drover.JobSpec{Name: "large", Command: []string{strings.Repeat("x", 200<<10)}, Array: drover.Array{Last: jobs - 1, Set: true}}
@@ -135,12 +135,12 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 				f.After, more = next, next.Number != 0
 			}
 			if len(seen) != jobs {
-				t.Errorf("there were %d", len(seen))
+				t.Errorf("%d jobs in all pages", len(seen))
 			}
 		})
 	}
 
-	t.Run("the newest first, a page at a time, is the list turned round", func(t *testing.T) {
+	t.Run("pages with the newest first are the reversed list", func(t *testing.T) {
 		all, err := s.Jobs(t.Context(), 4*hour, drover.JobFilter{})
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("a search finds what has the word in its name or its batch's, and leaves off after many jobs", func(t *testing.T) {
+	t.Run("a search matches the names of jobs and batches, and pauses after many jobs", func(t *testing.T) {
 		s := openers(t)(t)
 		const between = 12_000 // numbers, most of them of jobs that were pruned
 		for i := range int64(3) {
@@ -202,10 +202,10 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("the job that has waited longest is the first that waits and is not held", func(t *testing.T) {
+	t.Run("the longest-waiting job is the first one queued and not held", func(t *testing.T) {
 		s := openers(t)(t)
 		if at, err := s.OldestWaiting(t.Context()); at != 0 || err != nil {
-			t.Errorf("of none: %v, %v", at, err)
+			t.Errorf("without jobs: %v, %v", at, err)
 		}
 		held := drover.JobSpec{Name: "held", Command: []string{"x"}}
 		batch := drover.Batch{Name: "b", Jobs: []drover.JobSpec{held, {Name: "waits", Command: []string{"x"}, Priority: 1}}}
@@ -223,7 +223,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("instances are listed with the last attempts on each", func(t *testing.T) {
+	t.Run("instances are listed with their last attempts", func(t *testing.T) {
 		list, err := s.Instances(t.Context(), 4*hour, drover.InstanceFilter{Gone: true, Newest: true, Attempts: 2})
 		if err != nil {
 			t.Fatal(err)
@@ -245,21 +245,21 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("instances are chosen by a filter", func(t *testing.T) {
+	t.Run("filters instances", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			filter drover.InstanceFilter
 			want   []int64
 		}{
-			"there are":        {drover.InstanceFilter{}, []int64{2, 3}},
-			"gone too":         {drover.InstanceFilter{Gone: true}, []int64{1, 2, 3}},
-			"only gone":        {drover.InstanceFilter{States: []drover.InstanceState{drover.InstanceGone}}, []int64{1}},
-			"of a cloud":       {drover.InstanceFilter{Cloud: "here", Gone: true}, []int64{1, 2}},
-			"the newest first": {drover.InstanceFilter{Gone: true, Newest: true}, []int64{3, 2, 1}},
-			"below one":        {drover.InstanceFilter{Gone: true, Newest: true, After: 3}, []int64{2, 1}},
-			"gone since":       {drover.InstanceFilter{Since: 1}, []int64{1, 2, 3}},
-			"not gone since":   {drover.InstanceFilter{Since: 100 * hour}, []int64{2, 3}},
-			"a page":           {drover.InstanceFilter{Gone: true, Limit: 1, After: 1}, []int64{2}},
-			"in one of states": {drover.InstanceFilter{States: []drover.InstanceState{drover.InstanceIdle, drover.InstanceCreating}}, []int64{3}},
+			"existing":       {drover.InstanceFilter{}, []int64{2, 3}},
+			"including gone": {drover.InstanceFilter{Gone: true}, []int64{1, 2, 3}},
+			"only gone":      {drover.InstanceFilter{States: []drover.InstanceState{drover.InstanceGone}}, []int64{1}},
+			"of a cloud":     {drover.InstanceFilter{Cloud: "here", Gone: true}, []int64{1, 2}},
+			"newest first":   {drover.InstanceFilter{Gone: true, Newest: true}, []int64{3, 2, 1}},
+			"below one":      {drover.InstanceFilter{Gone: true, Newest: true, After: 3}, []int64{2, 1}},
+			"gone since":     {drover.InstanceFilter{Since: 1}, []int64{1, 2, 3}},
+			"not gone since": {drover.InstanceFilter{Since: 100 * hour}, []int64{2, 3}},
+			"a page":         {drover.InstanceFilter{Gone: true, Limit: 1, After: 1}, []int64{2}},
+			"in some states": {drover.InstanceFilter{States: []drover.InstanceState{drover.InstanceIdle, drover.InstanceCreating}}, []int64{3}},
 		} {
 			list, err := s.Instances(t.Context(), 4*hour, c.filter)
 			if err != nil {
@@ -273,7 +273,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("an instance is known by its id, its name and its cloud's id", func(t *testing.T) {
+	t.Run("an instance is found by its id, its name and its cloud's id", func(t *testing.T) {
 		commit(t, s, engine.Write{Instance: &engine.Instance{ID: 4, Name: "lab-1", ProviderID: "2", State: drover.InstanceRunning}},
 			engine.Write{Instance: &engine.Instance{ID: 5, Name: "lab-5", ProviderID: "i-5", State: drover.InstanceRunning}})
 		for name, want := range map[string]int64{"1": 1, "2": 2, "lab-2": 2, "lab-1": 4, "i-5": 5} {
@@ -291,7 +291,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("outputs of one element are those of its last attempt, however it ended", func(t *testing.T) {
+	t.Run("an element's outputs are those of its last attempt, however it ended", func(t *testing.T) {
 		for _, id := range []string{"2.2/1", "2.2/2"} {
 			attempt, err := drover.ParseAttemptID(id)
 			if err != nil {
@@ -318,7 +318,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 	})
 }
 
-func TestListsAreSoughtInIndexes(t *testing.T) {
+func TestListsUseIndexes(t *testing.T) {
 	s := sqliteOpener(t)(t)
 	for name, f := range map[string]drover.JobFilter{
 		"all": {}, "tried": {Tried: true}, "of a user": {User: "ada"}, "of a batch": {Batch: "b"}, "with labels": {Labels: map[string]string{"a": "b", "c": "d"}},

@@ -12,7 +12,7 @@ import (
 	"drover/internal/engine"
 )
 
-// place is a state in a folder of its own, with backups of it.
+// place is a state in its own folder, with backups.
 type place struct {
 	t    *testing.T
 	path string
@@ -34,7 +34,7 @@ func (p *place) backUp(s *Store) (copied string) {
 	return copied
 }
 
-// putBack replaces the records with a backup, after the controller was killed.
+// putBack replaces the records with a backup after the controller was killed.
 func (p *place) putBack(s *Store, copied string) {
 	p.t.Helper()
 	s.Close()
@@ -49,24 +49,24 @@ func (p *place) putBack(s *Store, copied string) {
 func wantCurrent(t *testing.T, state engine.State) {
 	t.Helper()
 	if state.StaleRecords != nil {
-		t.Errorf("unproved: %s", state.StaleRecords.Text)
+		t.Errorf("the records are stale: %s", state.StaleRecords.Text)
 	}
 }
 
 func wantStale(t *testing.T, state engine.State, why string) {
 	t.Helper()
 	if state.StaleRecords == nil || !strings.Contains(state.StaleRecords.Text, why) {
-		t.Errorf("unproved %v, want it to be since %q", state.StaleRecords, why)
+		t.Errorf("stale because %v, want %q", state.StaleRecords, why)
 	}
 }
 
 // covers D9
-func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
-	t.Run("new records are the newest", func(t *testing.T) {
+func TestTheNoteProvesThatRecordsAreCurrent(t *testing.T) {
+	t.Run("new records are current", func(t *testing.T) {
 		wantCurrent(t, begun(t, newPlace(t).open(t)))
 	})
 
-	t.Run("so are those of a controller that was killed", func(t *testing.T) {
+	t.Run("so are those of a killed controller", func(t *testing.T) {
 		p := newPlace(t)
 		begun(t, p.open(t))
 		s := p.open(t)
@@ -76,7 +76,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		wantCurrent(t, begun(t, p.open(t)))
 	})
 
-	t.Run("and those that the note lags behind, since the controller was killed between the two", func(t *testing.T) {
+	t.Run("so are those ahead of the note, after a kill between the two writes", func(t *testing.T) {
 		p := newPlace(t)
 		s := p.open(t)
 		begun(t, s)
@@ -85,7 +85,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		wantCurrent(t, begun(t, p.open(t)))
 	})
 
-	t.Run("a backup is not, and what it lacks was given numbers that are not given again", func(t *testing.T) {
+	t.Run("a backup is not, and numbers assigned since are not reused", func(t *testing.T) {
 		p := newPlace(t)
 		s := p.open(t)
 		begun(t, s)
@@ -95,19 +95,19 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		p.putBack(s, copied)
 		s = p.open(t)
 		if why, err := s.StaleRecords(t.Context()); err != nil || why == nil {
-			t.Errorf("whoever asks before a controller begins is told %v, error %v", why, err)
+			t.Errorf("before Begin the records are stale because %v, error %v", why, err)
 		}
 		state := begun(t, s)
 		wantStale(t, state, "they lack changes that the progress file counts: 2")
 		if state.LastInstance != 7+engine.Leap || state.LastAttempt != engine.Leap {
-			t.Errorf("instances go on from %d, attempts from %d", state.LastInstance, state.LastAttempt)
+			t.Errorf("instances continue from %d, attempts from %d", state.LastInstance, state.LastAttempt)
 		}
 		if jobs := submitted(t, s); jobs[0].Number != 3+engine.Leap+1 {
-			t.Errorf("jobs go on with %d", jobs[0].Number)
+			t.Errorf("jobs continue with %d", jobs[0].Number)
 		}
 	})
 
-	t.Run("what succeeded since is known from the log beside it, with its outputs", func(t *testing.T) {
+	t.Run("the log beside a backup has later successes, with their outputs", func(t *testing.T) {
 		p := newPlace(t)
 		s := p.open(t)
 		begun(t, s)
@@ -134,10 +134,10 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		}
 		torn.WriteString(`{"nonce": "half a li`)
 		torn.Close()
-		for range 2 { // until the records are proved
+		for range 2 { // until the records are current
 			s = p.open(t)
 			state := begun(t, s)
-			equal(t, "what succeeded", state.Successes, []engine.Success{{Attempt: won.ID, Exit: drover.Exit{MaxRSS: 9}, Ended: 5}})
+			equal(t, "successes", state.Successes, []engine.Success{{Attempt: won.ID, Exit: drover.Exit{MaxRSS: 9}, Ended: 5}})
 		}
 		commit(t, s, engine.Write{Current: true}, engine.Write{Element: &engine.ElementRow{
 			Job: won.ID.Job.Number, Element: engine.Element{Index: -1, Number: 1}, State: drover.JobSucceeded,
@@ -148,16 +148,16 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		}
 		equal(t, "outputs", outputs, map[int][]drover.File{-1: files})
 		if state := begun(t, p.open(t)); len(state.Successes) > 0 {
-			t.Errorf("records that are proved come with %v", state.Successes)
+			t.Errorf("current records come with %v", state.Successes)
 		}
 	})
 
-	t.Run("and of a log that grew too long the older half is kept", func(t *testing.T) {
+	t.Run("a log that grows too long keeps its older half", func(t *testing.T) {
 		l := successesOf(filepath.Join(t.TempDir(), "drover.db"))
 		if err := l.begin("n"); err != nil {
 			t.Fatal(err)
 		}
-		big := make([]drover.File, 20) // with long names, which are faster to write and read than many short ones
+		big := make([]drover.File, 20) // a few long names are faster to write and read than many short ones
 		for i := range big {
 			big[i].Path = strings.Repeat("an/output", 5000)
 		}
@@ -184,11 +184,11 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 			}
 		}
 		if read != lines {
-			t.Errorf("%d lines are read of %d", read, lines)
+			t.Errorf("%d of %d lines are read", read, lines)
 		}
 	})
 
-	t.Run("nor when it is put back once more", func(t *testing.T) {
+	t.Run("a second restored backup leaps again", func(t *testing.T) {
 		p := newPlace(t)
 		s := p.open(t)
 		begun(t, s)
@@ -200,11 +200,11 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		commit(t, s, engine.Write{Current: true})
 		p.putBack(s, second)
 		if state := begun(t, p.open(t)); state.LastAttempt != 2*engine.Leap {
-			t.Errorf("attempts go on from %d, as after the first time", state.LastAttempt)
+			t.Errorf("attempts continue from %d, as after the first time", state.LastAttempt)
 		}
 	})
 
-	t.Run("doubt lasts over a restart, until it is committed that it is over", func(t *testing.T) {
+	t.Run("stale records stay stale over a restart, until a commit marks them as current", func(t *testing.T) {
 		p := newPlace(t)
 		s := p.open(t)
 		begun(t, s)
@@ -213,7 +213,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 		state := begun(t, s)
 		wantStale(t, state, "so it was seen")
 		if state.LastInstance != 20 || state.LastAttempt != 5 {
-			t.Errorf("instances go on from %d, attempts from %d; want 20 and 5", state.LastInstance, state.LastAttempt)
+			t.Errorf("instances continue from %d, attempts from %d; want 20 and 5", state.LastInstance, state.LastAttempt)
 		}
 		commit(t, s, engine.Write{Current: true})
 		wantCurrent(t, begun(t, p.open(t)))
@@ -241,7 +241,7 @@ func TestANoteThatProvesNothing(t *testing.T) {
 		}
 		wantStale(t, begun(t, p.open(t)), "other records")
 	})
-	t.Run("is no note", func(t *testing.T) {
+	t.Run("is not a note", func(t *testing.T) {
 		p := used(t)
 		for _, text := range []string{"", "\x00\x00", "{", `{"nonce":1}`, strings.Repeat(" ", 9999)} {
 			if err := os.WriteFile(p.path+".proof", []byte(text), 0o600); err != nil {
@@ -269,7 +269,7 @@ func TestANoteThatProvesNothing(t *testing.T) {
 	})
 }
 
-func TestTheNoteFollowsFromAllSides(t *testing.T) {
+func TestConcurrentChangesAdvanceTheNote(t *testing.T) {
 	p := newPlace(t)
 	s := p.open(t)
 	begun(t, s)
@@ -284,7 +284,7 @@ func TestTheNoteFollowsFromAllSides(t *testing.T) {
 	writers.Wait()
 	noted, whyNot, err := s.proof.read()
 	if err != nil || whyNot != "" || noted.Changes != 161 {
-		t.Errorf("the note says %+v, %q, %v; want 161 changes", noted, whyNot, err)
+		t.Errorf("the note has %+v, %q, %v; want 161 changes", noted, whyNot, err)
 	}
 	info, err := os.Stat(p.path + ".proof")
 	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != noteSize {
@@ -292,7 +292,7 @@ func TestTheNoteFollowsFromAllSides(t *testing.T) {
 	}
 }
 
-func TestANoteThatCannotBeKeptIsTakenAway(t *testing.T) {
+func TestANoteThatCannotBeWrittenIsRemoved(t *testing.T) {
 	p := newPlace(t)
 	s := p.open(t)
 	begun(t, s)

@@ -26,7 +26,7 @@ func TestAUsersRecordsAreLimited(t *testing.T) {
 	}
 	commit(t, s, engine.Write{Job: &jobs[0]}, engine.Write{Ended: &engine.JobEnd{Number: jobs[0].Number, State: drover.JobCancelled, At: 9}})
 	if err := submit("mallory", strings.Repeat("x", 50<<10)); drover.KindOf(err) != drover.KindQuota || !strings.Contains(err.Error(), "limits.records") {
-		t.Errorf("more records than are allowed: %v", err)
+		t.Errorf("more records than allowed: %v", err)
 	}
 	if err := submit("ada", "small"); err != nil {
 		t.Errorf("another user: %v", err)

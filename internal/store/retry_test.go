@@ -10,7 +10,7 @@ import (
 )
 
 // over is hello at its end: of the array, element 1 succeeded at its second attempt, element 2 failed, element 3 was
-// cancelled by itself during its first attempt, and the rest were cancelled together. The other two jobs were
+// cancelled on its own during its first attempt, and the rest were cancelled together. The other two jobs were
 // cancelled.
 func over(t testing.TB, s *Store) {
 	halfDone(t, s)
@@ -44,7 +44,7 @@ func again(t *testing.T, s *Store, id string) engine.Job {
 	return pending[len(pending)-1]
 }
 
-// statesOf counts the elements of a job by the state in which they are listed.
+// statesOf counts the elements of a job by their listed state.
 func statesOf(t *testing.T, s *Store, job int64) map[drover.JobState]int {
 	t.Helper()
 	jobs, err := s.Jobs(t.Context(), 4*hour, drover.JobFilter{Job: job, Elements: true})
@@ -59,7 +59,7 @@ func statesOf(t *testing.T, s *Store, job int64) map[drover.JobState]int {
 }
 
 func retrySuite(t *testing.T, openers func(testing.TB) opener) {
-	t.Run("redoes what did not succeed, as it is said now, and reopens the fleet", func(t *testing.T) {
+	t.Run("redoes unsuccessful jobs with their new specification, and reopens the fleet", func(t *testing.T) {
 		open := openers(t)
 		s := open(t)
 		over(t, s)
@@ -76,12 +76,12 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 		if err != nil || after.Command[0] != "better" || after.Priority != 9 || after.Counts[drover.JobQueued] != 19 || after.Counts[drover.JobSucceeded] != 1 {
 			t.Errorf("job %+v, error %v", after, err)
 		}
-		equal(t, "what stays", []any{after.Array, after.Labels, after.After}, []any{before.Array, before.Labels, before.After})
+		equal(t, "the unchanged part", []any{after.Array, after.Labels, after.After}, []any{before.Array, before.Labels, before.After})
 		if state := begun(t, open(t)); state.Closing {
 			t.Error("the fleet is still closing")
 		}
 	})
-	t.Run("puts a job back as a batch has it now, but for its labels", func(t *testing.T) {
+	t.Run("requeues a job with a batch's new specification, except its labels", func(t *testing.T) {
 		s := openers(t)(t)
 		over(t, s)
 		whole := drover.JobID{Number: 2, Index: -1}
@@ -120,10 +120,10 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 			t.Errorf("pending %+v, error %v", pending, err)
 		}
 		if err := s.RetryWith(t.Context(), whole, drover.Batch{Jobs: []drover.JobSpec{better}}, Terms{}); drover.KindOf(err) != drover.KindConflict {
-			t.Errorf("error %v of a job that waits, want a conflict", err)
+			t.Errorf("a waiting job: error %v, want a conflict", err)
 		}
 	})
-	t.Run("puts back all that failed or was cancelled", func(t *testing.T) {
+	t.Run("requeues everything that failed or was cancelled", func(t *testing.T) {
 		open := openers(t)
 		s := open(t)
 		over(t, s)
@@ -134,10 +134,10 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 		equal(t, "elements", statesOf(t, s, 2), map[drover.JobState]int{drover.JobSucceeded: 1, drover.JobFailed: 0, drover.JobQueued: 19})
 		whole, err := s.Job(t.Context(), 4*hour, drover.JobID{Number: 2, Index: -1})
 		if err != nil || whole.State != drover.JobQueued || whole.Ended != nil || whole.Reason != nil || whole.Counts[drover.JobQueued] != 19 {
-			t.Errorf("job %+v, error %v; want it queued as if it had not ended", whole, err)
+			t.Errorf("job %+v, error %v; want it queued as if it had never ended", whole, err)
 		}
 		if state := begun(t, open(t)); len(state.Jobs) != 0 || state.LastAgain != 0 || state.LastJob != 3 {
-			t.Errorf("state %+v, want it to have taken nothing of it", state)
+			t.Errorf("state %+v, want none of it taken", state)
 		}
 		commit(t, s, engine.Write{Job: &job})
 		state := begun(t, open(t))
@@ -147,7 +147,7 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 		equal(t, "taken", state.Jobs, []engine.Job{job})
 	})
 
-	t.Run("puts back one element and leaves the others as they ended", func(t *testing.T) {
+	t.Run("requeues one element and leaves the others as they ended", func(t *testing.T) {
 		for id, want := range map[string]struct{ failed, cancelled int }{"2.2": {0, 18}, "2.3": {1, 17}, "2.7": {1, 17}} {
 			s := openers(t)(t)
 			over(t, s)
@@ -157,7 +157,7 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 				t.Errorf("%s: job %+v", id, job)
 			}
 			if len(job.Tried) != 1 || job.Tried[0].Index != index {
-				t.Errorf("%s: tried %+v, want the element, whose row has to end when it does", id, job.Tried)
+				t.Errorf("%s: tried %+v, want the element, whose row must end with it", id, job.Tried)
 			}
 			equal(t, id, statesOf(t, s, 2), map[drover.JobState]int{
 				drover.JobSucceeded: 1, drover.JobFailed: want.failed, drover.JobCancelled: want.cancelled, drover.JobQueued: 1,
@@ -169,7 +169,7 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("refuses what cannot be", func(t *testing.T) {
+	t.Run("refuses what cannot be retried", func(t *testing.T) {
 		s := openers(t)(t)
 		over(t, s)
 		for _, c := range []struct {
@@ -189,14 +189,14 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 		again(t, s, "2.2")
 		if err := s.Retry(t.Context(), drover.JobID{Number: 2, Index: 3}, drover.UserLimits{}); drover.KindOf(err) != drover.KindConflict {
-			t.Errorf("error %v, want a conflict: it is not final any more", err)
+			t.Errorf("error %v, want a conflict, since the job is no longer final", err)
 		}
 		if state := begun(t, s); state.LastAgain != 0 {
 			t.Errorf("last %d, want 0", state.LastAgain)
 		}
 	})
 
-	t.Run("waits for those that it is to run after, as long as they are not done", func(t *testing.T) {
+	t.Run("waits for the jobs that it must run after until they are done", func(t *testing.T) {
 		s := openers(t)(t)
 		over(t, s)
 		greet := again(t, s, "2")
@@ -209,12 +209,12 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 			commit(t, s, engine.Write{Job: &greet}, engine.Write{Ended: &engine.JobEnd{Number: 2, State: c.state}})
 			pending, err := s.Pending(t.Context())
 			if err != nil || len(pending) != 1 || !slices.Equal(pending[0].After, c.left) {
-				t.Errorf("it %s: pending %+v, error %v; want one that is to run after %v", c.state, pending, err, c.left)
+				t.Errorf("it %s: pending %+v, error %v; want one that must run after %v", c.state, pending, err, c.left)
 			}
 		}
 	})
 
-	t.Run("keeps the priority that the job had at last", func(t *testing.T) {
+	t.Run("keeps the job's last priority", func(t *testing.T) {
 		s := openers(t)(t)
 		jobs := submitted(t, s)
 		jobs[2].Priority = 9
@@ -239,12 +239,12 @@ func lifeSuite(t *testing.T, openers func(testing.TB) opener) {
 			t.Errorf("job %d.%d is %s in life %d, error %v; want %s in life %d", number, index, job.State, life, err, state, want)
 		}
 	}
-	t.Run("are told apart by when a job was put back", func(t *testing.T) {
+	t.Run("change whenever a job is requeued", func(t *testing.T) {
 		lives(t, 2, 2, drover.JobFailed, 0)
 		for life := int64(1); life <= 2; life++ {
 			job := again(t, s, "2")
 			if job.Again != life {
-				t.Errorf("the engine is told of life %d, want %d", job.Again, life)
+				t.Errorf("the engine gets life %d, want %d", job.Again, life)
 			}
 			lives(t, 2, -1, drover.JobQueued, life)
 			lives(t, 2, 2, drover.JobQueued, life)
@@ -255,7 +255,7 @@ func lifeSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 		lives(t, 3, -1, drover.JobCancelled, 0)
 	})
-	t.Run("are those of jobs that there are", func(t *testing.T) {
+	t.Run("exist only for existing jobs", func(t *testing.T) {
 		if _, _, err := s.JobLife(t.Context(), hour, drover.JobID{Number: 99, Index: -1}); drover.KindOf(err) != drover.KindNotFound {
 			t.Errorf("error %v, want not found", err)
 		}
@@ -275,12 +275,12 @@ func keySuite(t *testing.T, openers func(testing.TB) opener) {
 		want             []int64
 		kind             drover.ErrorKind
 	}{
-		{"a key is taken in", "ada", "k", "hello", []int64{1, 2, 3}, ""},
+		{"a new key is accepted", "ada", "k", "hello", []int64{1, 2, 3}, ""},
 		{"the same batch gets the same numbers", "ada", "k", "hello", []int64{1, 2, 3}, ""},
 		{"another batch is a conflict", "ada", "k", "other", nil, drover.KindConflict},
 		{"another user's keys are their own", "bob", "k", "other", []int64{4, 5, 6}, ""},
 		{"without a key every batch is new", "ada", "", "hello", []int64{7, 8, 9}, ""},
-		{"a key that is too long is refused", "ada", strings.Repeat("k", 300), "hello", nil, drover.KindInvalid},
+		{"too long a key is refused", "ada", strings.Repeat("k", 300), "hello", nil, drover.KindInvalid},
 	} {
 		t.Run(c.does, func(t *testing.T) {
 			numbers, err := s.Submit(t.Context(), submission(c.user, c.key, c.batch), Terms{})
@@ -297,10 +297,10 @@ func keySuite(t *testing.T, openers func(testing.TB) opener) {
 		want             []int64
 		kind             drover.ErrorKind
 	}{
-		{"what came before is done, whatever else is asked", "ada", "k", "hello", []int64{1, 2, 3}, ""},
-		{"what never came is not", "ada", "another", "hello", nil, ""},
-		{"nor what came without a key", "ada", "", "hello", nil, ""},
-		{"nor what came from somebody else", "eve", "k", "hello", nil, ""},
+		{"an earlier submission is done, whatever else changed", "ada", "k", "hello", []int64{1, 2, 3}, ""},
+		{"a new one is not", "ada", "another", "hello", nil, ""},
+		{"nor is one without a key", "ada", "", "hello", nil, ""},
+		{"nor is one from another user", "eve", "k", "hello", nil, ""},
 		{"another batch under a key is a conflict before anything else", "ada", "k", "other", nil, drover.KindConflict},
 	} {
 		t.Run(c.does, func(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"drover/internal/engine"
 )
 
-// TestRowsThatNobodyCanReadAreSetAside begins with rows that a controller could write after it took over an attempt
-// with the highest number there is.
-func TestRowsThatNobodyCanReadAreSetAside(t *testing.T) {
+// TestUnreadableRowsAreSetAside begins with rows that a controller may have written after taking over an attempt with
+// the highest possible number.
+func TestUnreadableRowsAreSetAside(t *testing.T) {
 	s := sqliteOpeners(t)(t)(t)
 	begun(t, s)
 	jobs := submitted(t, s)
@@ -31,16 +31,16 @@ func TestRowsThatNobodyCanReadAreSetAside(t *testing.T) {
 
 	state := begun(t, s)
 	if len(state.Attempts) != 0 || len(state.Jobs) != 1 {
-		t.Fatalf("it begins with attempts %+v and jobs %+v", state.Attempts, state.Jobs)
+		t.Fatalf("Begin returns attempts %+v and jobs %+v", state.Attempts, state.Jobs)
 	}
 	if got := state.Jobs[0]; got.Priority != 0 || !got.Queued.Has(index) || got.Tried[0].Number != 4 {
-		t.Errorf("the job is not held in its queue, or counts from elsewhere: %+v", got)
+		t.Errorf("the job is not held in its queue, or its numbers continue elsewhere: %+v", got)
 	}
 	wantAside := func(n int) {
 		t.Helper()
 		aside, err := s.SetAside(t.Context())
 		if err != nil || len(aside) != n || n > 0 && !strings.Contains(aside[0], "-9223372036854775808") {
-			t.Errorf("what is set aside is %q, error %v; want %d", aside, err, n)
+			t.Errorf("set aside: %q, error %v; want %d", aside, err, n)
 		}
 	}
 	wantAside(1)
@@ -52,7 +52,7 @@ func TestRowsThatNobodyCanReadAreSetAside(t *testing.T) {
 	wantAside(0)
 }
 
-func TestAnElementWhoseNumberIsBeyondAllIsHeld(t *testing.T) {
+func TestAnElementWithAnImpossibleNumberIsHeld(t *testing.T) {
 	s := sqliteOpeners(t)(t)(t)
 	begun(t, s)
 	j := submitted(t, s)[0]
@@ -61,6 +61,6 @@ func TestAnElementWhoseNumberIsBeyondAllIsHeld(t *testing.T) {
 		engine.Write{Element: &engine.ElementRow{Job: j.Number, Element: engine.Element{Index: index, Number: math.MaxInt64}, State: drover.JobQueued}})
 	got := begun(t, s).Jobs[0]
 	if got.Priority != 0 || !got.Queued.Has(index) || got.Queued.Count() != j.Queued.Count() || got.Tried[0].Number != 0 {
-		t.Errorf("it is not held, or counts from elsewhere: %+v", got)
+		t.Errorf("it is not held, or its numbers continue elsewhere: %+v", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"drover"
 )
 
-// opener opens the records that it opened before, or new ones the first time.
+// opener opens the same records each time; the first call creates them.
 type opener func(t testing.TB) *Store
 
 // sqliteOpener returns an opener of one file in the test's own folder.
@@ -95,7 +95,7 @@ func TestOpen(t *testing.T) {
 		}
 	})
 
-	t.Run("says of damaged records that a backup has to be restored", func(t *testing.T) {
+	t.Run("suggests restoring a backup if records are damaged", func(t *testing.T) {
 		damaged := func(err error) {
 			t.Helper()
 			if e := drover.AsError(err, drover.KindTransient); e.Kind != drover.KindInternal || !strings.Contains(e.Message, "the records are damaged") || !strings.Contains(e.Hint, "restore a backup") {
@@ -134,9 +134,9 @@ func TestOpen(t *testing.T) {
 		damaged(err)
 	})
 
-	t.Run("says that whoever asked has left, and not that SQLite was interrupted", func(t *testing.T) {
+	t.Run("reports that the caller has left, not that SQLite was interrupted", func(t *testing.T) {
 		s := sqliteOpener(t)(t)
-		for range 5000 { // SQLite reports that a transaction was interrupted while it was beginning
+		for range 5000 { // a few of these interrupt SQLite while it begins a transaction
 			ctx, leave := context.WithCancel(t.Context())
 			go leave()
 			if err := s.look(ctx, "looking", func(*sql.Tx) error { return nil }); err != nil && !errors.Is(err, context.Canceled) {
@@ -180,13 +180,13 @@ func TestLockFile(t *testing.T) {
 	time.AfterFunc(20*time.Millisecond, func() { unlocked <- lock.Unlock() })
 	again, err := LockFile(path)
 	if err := errors.Join(err, <-unlocked); err != nil {
-		t.Fatalf("LockFile did not wait for a lock that was released: %v", err)
+		t.Fatalf("LockFile did not wait for the lock's release: %v", err)
 	}
 	if err := again.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	if InUse(path) || InUse(filepath.Join(t.TempDir(), "none.db")) {
-		t.Error("a state that nobody has locked is in use")
+		t.Error("an unlocked state is in use")
 	}
 }
 
@@ -216,10 +216,10 @@ func TestResolve(t *testing.T) {
 		}
 	}
 
-	t.Run("finds a state that is not there yet through a linked folder", func(t *testing.T) {
+	t.Run("finds a state that does not exist yet through a linked folder", func(t *testing.T) {
 		locked(t, filepath.Join(link(t, "a", "b"), "drover.db"))
 	})
-	t.Run("takes a state that somebody begins just then for no link", func(t *testing.T) {
+	t.Run("does not mistake a state that is just being created for a link", func(t *testing.T) {
 		folder, times := t.TempDir(), 2000
 		if testing.Short() {
 			times = 200
@@ -235,10 +235,10 @@ func TestResolve(t *testing.T) {
 			}
 		}
 	})
-	t.Run("leads to one lock by whichever link", func(t *testing.T) {
+	t.Run("leads to the same lock through any link", func(t *testing.T) {
 		path := link(t, state, "c.db")
 		if s, err := Open(t.Context(), path); err == nil || drover.KindOf(err) != drover.KindInvalid {
-			t.Errorf("store %v, error %v; want that a broken link is invalid", s, err)
+			t.Errorf("store %v, error %v; want the broken link to be invalid", s, err)
 		}
 		s, err := Open(t.Context(), state)
 		if err != nil {
@@ -259,7 +259,7 @@ func TestResolve(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("makes folders that are missing where a link leads", func(t *testing.T) {
+	t.Run("creates missing folders where a link leads", func(t *testing.T) {
 		path, err := Resolve(filepath.Join(folder, "b", "new", "er", "drover.db"))
 		if want := filepath.Join(folder, "a", "new", "er", "drover.db"); err != nil || path != want {
 			t.Errorf("path %s, error %v; want %s", path, err, want)
@@ -277,7 +277,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-func TestADiskThatIsFull(t *testing.T) {
+func TestAFullDisk(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "drover.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -294,6 +294,6 @@ func TestADiskThatIsFull(t *testing.T) {
 	batch.Jobs[0].Command = []string{strings.Repeat("x", 1<<20)}
 	_, err = s.Submit(t.Context(), drover.Submission{Batch: batch}, Terms{})
 	if e := drover.AsError(err, drover.KindInternal); e.Kind != drover.KindTransient || e.Hint == "" {
-		t.Errorf("a submission for which there is no room: %+v", e)
+		t.Errorf("a submission without room for it: %+v", e)
 	}
 }

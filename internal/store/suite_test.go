@@ -14,7 +14,7 @@ import (
 	"drover/internal/engine/forecast"
 )
 
-// suite checks that a database of records does what the methods of Store promise.
+// suite checks that a database of records keeps the promises of Store's methods.
 func suite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("Begin", func(t *testing.T) { beginSuite(t, openers) })
 	t.Run("the fence", func(t *testing.T) { fenceSuite(t, openers) })
@@ -29,7 +29,7 @@ func suite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("pages", func(t *testing.T) { pageSuite(t, openers) })
 	t.Run("lists", func(t *testing.T) { listSuite(t, openers) })
 	t.Run("costs", func(t *testing.T) { costSuite(t, openers) })
-	t.Run("what was spent before a budget", func(t *testing.T) { spentSuite(t, openers) })
+	t.Run("spending before a budget", func(t *testing.T) { spentSuite(t, openers) })
 }
 
 func containsPid(text string) bool {
@@ -86,7 +86,7 @@ func equal(t testing.TB, what string, got, want any) {
 }
 
 func beginSuite(t *testing.T, openers func(testing.TB) opener) {
-	t.Run("tells how long each type booted", func(t *testing.T) {
+	t.Run("returns how long each type booted", func(t *testing.T) {
 		s := openers(t)(t)
 		minute := drover.Time(time.Minute)
 		instance := func(id int64, name string, asked, created, ready drover.Time) engine.Write {
@@ -98,7 +98,7 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 		equal(t, "boots", begun(t, s).Stats.Boots, want)
 	})
 
-	t.Run("tells how long jobs ran that ended by themselves", func(t *testing.T) {
+	t.Run("returns how long jobs ran that ended by themselves", func(t *testing.T) {
 		s := openers(t)(t)
 		j := submitted(t, s)[0]
 		commit(t, s, engine.Write{Job: &j}, engine.Write{Instance: &engine.Instance{ID: 1, Name: "a", Cloud: "here"}})
@@ -127,10 +127,10 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("begins beyond the epochs of records that were lost", func(t *testing.T) {
+	t.Run("begins beyond the epochs of lost records", func(t *testing.T) {
 		before := time.Now().UnixMilli()
 		if first := begun(t, openers(t)(t)); first.Epoch <= before {
-			t.Errorf("the first epoch is %d, and records begun now could have come to %d", first.Epoch, before)
+			t.Errorf("the first epoch is %d, but records begun now could have reached %d", first.Epoch, before)
 		}
 	})
 
@@ -146,7 +146,7 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("refuses the state of another version", func(t *testing.T) {
+	t.Run("refuses another version's state", func(t *testing.T) {
 		s := openers(t)(t)
 		begun(t, s)
 		if _, err := s.write.Exec(`UPDATE fleet SET version = version + 1`); err != nil {
@@ -159,7 +159,7 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 }
 
 func submitSuite(t *testing.T, openers func(testing.TB) opener) {
-	t.Run("numbers jobs on and on", func(t *testing.T) {
+	t.Run("numbers jobs consecutively", func(t *testing.T) {
 		s := openers(t)(t)
 		for _, want := range [][]int64{{1, 2, 3}, {4, 5, 6}} {
 			numbers, err := s.Submit(t.Context(), drover.Submission{Batch: hello()}, Terms{})
@@ -192,7 +192,7 @@ func submitSuite(t *testing.T, openers func(testing.TB) opener) {
 		equal(t, "taken", begun(t, s).Jobs, jobs[1:2])
 	})
 
-	t.Run("keeps what was asked for", func(t *testing.T) {
+	t.Run("keeps the specification", func(t *testing.T) {
 		s := openers(t)(t)
 		submitted(t, s)
 		spec, batch, err := s.Spec(t.Context(), 2)
@@ -205,7 +205,7 @@ func submitSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("refuses a batch in which a name is missing, and uses up no number", func(t *testing.T) {
+	t.Run("refuses a batch that refers to a missing name, and uses no number", func(t *testing.T) {
 		s := openers(t)(t)
 		bad := hello()
 		bad.Jobs[2].After = []string{"nobody"}
@@ -219,15 +219,15 @@ func submitSuite(t *testing.T, openers func(testing.TB) opener) {
 }
 
 func commitSuite(t *testing.T, openers func(testing.TB) opener) {
-	t.Run("leaves nothing of what fails", func(t *testing.T) {
+	t.Run("keeps nothing of a failed commit", func(t *testing.T) {
 		s := openers(t)(t)
 		jobs := submitted(t, s)
 		for name, bad := range map[string]engine.Write{
-			"a job that is not there":      {Job: &engine.Job{Number: 99}},
-			"an attempt on no instance":    {Attempt: &engine.AttemptRow{Attempt: attempt(3, -1, 1)}},
-			"the end of no instance":       {Gone: &engine.InstanceEnd{ID: 7}},
-			"the end of a job not there":   {Ended: &engine.JobEnd{Number: 99}},
-			"an element of a job not here": {Element: &engine.ElementRow{Job: 99}},
+			"a missing job":                 {Job: &engine.Job{Number: 99}},
+			"an attempt on no instance":     {Attempt: &engine.AttemptRow{Attempt: attempt(3, -1, 1)}},
+			"the end of a missing instance": {Gone: &engine.InstanceEnd{ID: 7}},
+			"the end of a missing job":      {Ended: &engine.JobEnd{Number: 99}},
+			"an element of a missing job":   {Element: &engine.ElementRow{Job: 99}},
 		} {
 			if err := s.Commit(t.Context(), []engine.Write{{Job: &jobs[0]}, {Closing: true}, bad}); err == nil {
 				t.Errorf("%s is accepted", name)
@@ -238,7 +238,7 @@ func commitSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("leaves nothing when its context ends", func(t *testing.T) {
+	t.Run("keeps nothing if its context ends", func(t *testing.T) {
 		s := openers(t)(t)
 		jobs := submitted(t, s)
 		ctx, cancel := cancelled(t)
@@ -251,7 +251,7 @@ func commitSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("gives back what it was given", func(t *testing.T) { checkModel(t, openers) })
+	t.Run("returns what was committed", func(t *testing.T) { checkModel(t, openers) })
 }
 
 func wishSuite(t *testing.T, openers func(testing.TB) opener) {
@@ -292,7 +292,7 @@ func wishSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 		equal(t, "wishes", wishes, []Wish{{2, engine.Wished(bodies[1], 2)}, {3, engine.Wished(bodies[2], 3)}, {4, engine.Wished(bodies[3], 4)}, {5, engine.Wished(bodies[4], 5)}, {6, engine.Wished(bodies[5], 6)}})
 		if _, err := s.Wish(t.Context(), engine.Ticked{}); err == nil {
-			t.Error("what is no wish is accepted")
+			t.Error("an event that is not a wish is accepted")
 		}
 	})
 

@@ -22,7 +22,7 @@ func tokenSuite(t *testing.T, openers func(testing.TB) opener) {
 		return s.Token(t.Context(), now, drover.NewSecret(secret))
 	}
 
-	t.Run("tell who bears them until they expire", func(t *testing.T) {
+	t.Run("identify their bearers until they expire", func(t *testing.T) {
 		s := openers(t)(t)
 		token := create(t, s, hour, drover.TokenRequest{User: "ada@lab", Role: drover.RoleSubmit, TTL: time.Hour})
 		expires := (2 * hour).Std()
@@ -33,14 +33,14 @@ func tokenSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 		equal(t, "token", got, want)
 		if _, err := bearer(t, s, 2*hour, token.Secret); drover.KindOf(err) != drover.KindAuthentication || err.Error() != "the token has expired" {
-			t.Errorf("error %v, want that it has expired", err)
+			t.Errorf("error %v, want an expired token", err)
 		}
 		if len(token.ID) != 8 || !strings.HasPrefix(token.Secret, "drover_") || len(token.Secret) != 7+52 {
 			t.Errorf("token %+v", token)
 		}
 	})
 
-	t.Run("are not known by anything but their secrets, and not kept with them", func(t *testing.T) {
+	t.Run("are found only by their secrets, which are not stored", func(t *testing.T) {
 		s := openers(t)(t)
 		token := create(t, s, hour, drover.TokenRequest{User: "ada", Role: drover.RoleAdmin})
 		var hash string
@@ -57,7 +57,7 @@ func tokenSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("end when they are revoked", func(t *testing.T) {
+	t.Run("end when revoked", func(t *testing.T) {
 		s := openers(t)(t)
 		kept, token := create(t, s, hour, drover.TokenRequest{User: "ada", Role: drover.RoleView}), create(t, s, 2*hour, drover.TokenRequest{User: "bob", Role: drover.RoleView})
 		if err := s.RevokeToken(t.Context(), token.ID); err != nil {
@@ -67,7 +67,7 @@ func tokenSuite(t *testing.T, openers func(testing.TB) opener) {
 			t.Errorf("error %v, want not found", err)
 		}
 		if _, err := bearer(t, s, 2*hour, token.Secret); drover.KindOf(err) != drover.KindAuthentication {
-			t.Errorf("error %v, want that it is not known", err)
+			t.Errorf("error %v, want an unknown token", err)
 		}
 		tokens, err := s.Tokens(t.Context())
 		if err != nil {
@@ -90,7 +90,7 @@ func tokenSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("are refused for those whom there cannot be", func(t *testing.T) {
+	t.Run("are refused if the request is invalid", func(t *testing.T) {
 		s := openers(t)(t)
 		for _, r := range []drover.TokenRequest{
 			{User: "ada", Role: "root"}, {User: "ada"}, {Role: drover.RoleView}, {User: "a b", Role: drover.RoleView},
