@@ -270,8 +270,8 @@ func TestWriteLog(t *testing.T) {
 		size int64
 		want string
 	}{
-		"keeps a short stream whole":               {100, stream[:100]},
-		"keeps head and tail of one over its size": {1120, stream[:60] + "\n[drover: 1000 bytes left out]\n" + stream[1060:]},
+		"keeps a short stream whole":                {100, stream[:100]},
+		"keeps head and tail of one over the limit": {1120, stream[:60] + "\n[drover: 1000 bytes left out]\n" + stream[1060:]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := t.TempDir()

@@ -33,11 +33,11 @@ func TestAHostKeyOtherThanThePinnedOneIsRefused(t *testing.T) {
 	pinned, other := hostKey(t), hostKey(t)
 	c := identity{name: "f-n-1", pinned: ssh.FingerprintSHA256(pinned)} // no cloud: it must not be consulted
 	if err := c.verify(t.Context(), pinned, nil); err != nil {
-		t.Errorf("the pinned key is refused: %v", err)
+		t.Errorf("the pinned key was refused: %v", err)
 	}
 	err := c.verify(t.Context(), other, nil)
 	if refused := (*drover.Error)(nil); !errors.As(err, &refused) || refused.Kind != drover.KindHostKey {
-		t.Errorf("another key is answered %v", err)
+		t.Errorf("another key returned %v", err)
 	}
 }
 

@@ -37,7 +37,7 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 	return cl.tell(answer, f.Have)
 }
 
-// Usable returns the offerings that the configuration allows, at the prices that are paid, and those that it excludes.
+// Usable returns the offerings that the configuration allows, at the prices paid, and those that it excludes.
 func (cl Cloud) Usable(all []drover.Offering) (usable []drover.Offering, leftOut []drover.LeftOut) {
 	if cl.Offer == nil {
 		return all, nil

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 var shared struct {
 	folder  string        // with the runner that instances use
 	runner  remote.Runner // this binary, as a runner
-	records []byte        // of a fleet that has not begun
+	records []byte        // of a fleet that has not started
 }
 
 func runAll(m *testing.M) int {
@@ -366,6 +366,6 @@ func TestAFullRecordingContinuesInTheNextSegment(t *testing.T) {
 	}
 	begun := recorder.begun
 	if len(begun) < 5 || begun[0].Now != 0 || begun[len(begun)-1].Now == 0 {
-		t.Errorf("%d segments were begun", len(begun))
+		t.Errorf("%d segments have begun", len(begun))
 	}
 }

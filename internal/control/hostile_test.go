@@ -22,8 +22,8 @@ import (
 	"drover/internal/wire"
 )
 
-// A hostile runner has a real login and sends whatever it likes. The runner of an instance is hostile if the instance's
-// name ends with the content of a file of this name, in a folder above the instance's.
+// hostileFile, in a folder above those of instances, makes the runners of some instances hostile: those whose name ends
+// with the file's content. A hostile runner has a real login and sends whatever it likes.
 const hostileFile = "hostile"
 
 // hostile reports whether the runner on this process's instance should be hostile.

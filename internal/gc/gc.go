@@ -100,7 +100,7 @@ func (g *Collector) Collect(ctx context.Context) error {
 	return nil
 }
 
-// configured returns the configuration in force if it names the meant fleet; nil otherwise.
+// configured returns the configuration in force if it names the requested fleet; nil otherwise.
 func (g *Collector) configured() (*config.Config, error) {
 	if g.File == "" {
 		return nil, nil
@@ -117,7 +117,7 @@ type search struct {
 	fleet  string
 	folder string // where the clouds' drivers keep their files
 	config *config.Config
-	known  func() (func(Stray) bool, error) // called once all are listed, since a controller may create later what it knows later
+	known  func() (func(Stray) bool, error) // called after everything is listed, so that it knows all instances in the lists
 	spared func(context.Context, Stray) bool
 	ends   bool // nothing is left of the fleet afterwards, unless something is spared
 }

@@ -55,8 +55,8 @@ const (
 
 // Keys for what else is in an account besides the fleet's instances.
 const (
-	OfOtherFleets = "of_other_fleets" // how many instances bear another fleet's tag
-	OfNoFleet     = "of_no_fleet"     // how many bear none
+	OfOtherFleets = "of_other_fleets" // how many instances have another fleet's tag
+	OfNoFleet     = "of_no_fleet"     // how many have none
 )
 
 // Keys for the controller itself.

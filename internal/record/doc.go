@@ -1,9 +1,9 @@
 // Package record is the flight recorder: everything that the engine received, so that its decisions can be made again.
 //
-// A segment is a gzip stream of JSON values, one a line: a Header, the engine.State as the engine began but for its
-// jobs, each of those as the fields in which it differs from the one before, then one Record for each event, with the
-// mark of the decision on it. Because equal states and events give equal decisions, marks are enough to detect whether
-// a replay decides the same, and where it first does not. The encoding does not depend on which events, writes and
+// A segment is a gzip stream of JSON values, one per line: a Header; the engine.State at the beginning, without its
+// jobs; each job as the fields in which it differs from the previous one; then one Record for each event, with the mark
+// of the decision on it. Because equal states and events give equal decisions, marks are enough to detect whether a
+// replay decides the same, and where it first does not. The encoding does not depend on which events, writes and
 // effects exist.
 //
 // The invariants:

@@ -24,8 +24,8 @@ var parts = [...]string{"writes", "effects", "notes", "wake"}
 // whole is how many bytes of a Digest cover the whole decision.
 const whole = 5
 
-// JSON escapes bytes that are not UTF-8, but not the character that they are when they are read again: both are the
-// same text.
+// JSON escapes a byte that is not UTF-8 as \ufffd, and reads it as U+FFFD, which it does not escape: both are the same
+// text.
 var escaped, replaced = []byte(`\ufffd`), []byte("\uFFFD")
 
 // MarkOf makes the mark of a decision. Its JSON is canonical, since nothing in a decision is a map.

@@ -11,8 +11,8 @@ import (
 	"drover/internal/billing"
 )
 
-// Costs returns what money was spent on, in any stretch of time. It is computed from the lifetimes of instances and
-// attempts, where unfinished ones count up to now. The work is proportional to what ended since the stretch began.
+// Costs returns what money was spent on, in any period. It is computed from the lifetimes of instances and
+// attempts, where unfinished ones count up to now. The work is proportional to what ended since the period began.
 func (s *Store) Costs(ctx context.Context, now drover.Time, f drover.CostFilter) (costs drover.Costs, err error) {
 	open := f.Until == 0 || f.Until >= now
 	if open {
@@ -38,7 +38,7 @@ func (s *Store) Costs(ctx context.Context, now drover.Time, f drover.CostFilter)
 	return costs, err
 }
 
-// allBooks are the books of a stretch of time followed by those of its steps.
+// allBooks are the books of a period followed by those of its steps.
 type allBooks []*books
 
 func newAllBooks(now drover.Time, f drover.CostFilter, open bool) allBooks {
@@ -129,7 +129,7 @@ func (b *books) ofJobs() bool {
 	return true
 }
 
-// openAccounts prepares to divide the cost of the instances that existed in the stretch.
+// openAccounts prepares to divide the cost of the instances that existed in the period.
 func (all allBooks) openAccounts(ctx context.Context, tx *sql.Tx) error {
 	return each(ctx, tx, func(row scanner) error {
 		var id int64
@@ -164,7 +164,7 @@ func (b *books) openAccount(id int64, bill billing.Bill, of drover.Instance) {
 	b.open[id] = &entry{bill.Open(b.filter.Since, until), key}
 }
 
-// attemptsIn selects the attempts of a stretch of time, including unfinished ones.
+// attemptsIn selects the attempts of a period, including unfinished ones.
 const attemptsIn = `SELECT a.job, a.instance, a.started, a.ended, a.state, j.cpu_milli FROM (
 		SELECT job, instance, started, ended, state FROM attempts WHERE ended > 0 AND ended > ?2
 		UNION ALL SELECT job, instance, started, ended, state FROM attempts WHERE engine IS NOT NULL AND ended = 0

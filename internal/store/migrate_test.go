@@ -88,6 +88,6 @@ func TestOpenUpgradesAnOlderState(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !state.Attempts[0].Unproven || !state.Instances[0].Unproven {
-		t.Error("records older than proofs are asked for one")
+		t.Error("an attempt or instance older than proofs is asked for one")
 	}
 }

@@ -170,7 +170,7 @@ func submitSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("gives jobs to the engine until it has taken them", func(t *testing.T) {
+	t.Run("returns pending jobs until the engine has taken them", func(t *testing.T) {
 		s := openers(t)(t)
 		jobs := submitted(t, s)
 		for i, want := range []engine.Job{
@@ -234,7 +234,7 @@ func commitSuite(t *testing.T, openers func(testing.TB) opener) {
 			}
 		}
 		if state := begun(t, s); state.Closing || len(state.Jobs) != 0 {
-			t.Errorf("state %+v, want nothing of it", state)
+			t.Errorf("state %+v, want no part of the failed commits", state)
 		}
 	})
 

@@ -1,10 +1,10 @@
 -- +goose Up
 
--- One row. Counters live here, so that a number is never given twice, whatever rows are deleted.
+-- One row. Counters are kept here so that a number is never assigned twice, whatever rows are deleted.
 CREATE TABLE fleet (
     id       INTEGER PRIMARY KEY CHECK (id = 1),
     version  BIGINT  NOT NULL,              -- of the engine's values in the columns named engine
-    name     TEXT    NOT NULL,              -- '' until the first beginning
+    name     TEXT    NOT NULL,              -- '' until the first Begin
     nonce    TEXT    NOT NULL,
     epoch    BIGINT  NOT NULL,
     last_job BIGINT  NOT NULL,
@@ -12,7 +12,7 @@ CREATE TABLE fleet (
 );
 INSERT INTO fleet (id, version, name, nonce, epoch, last_job, closing) VALUES (1, 0, '', '', 0, 0, FALSE);
 
--- A submitted job, an array being one row. A job that is not an array has the single index -1.
+-- A submitted job; an array is one row. A job that is not an array has the single index -1.
 CREATE TABLE jobs (
     number      BIGINT  PRIMARY KEY,
     submission  BIGINT  NOT NULL,           -- the number of its batch's first job
@@ -94,7 +94,7 @@ CREATE TABLE attempts (
 ) WITHOUT ROWID;
 CREATE INDEX attempts_live ON attempts (instance) WHERE engine IS NOT NULL;
 
--- What an attempt's outputs turned out to hold, a row written before the attempt is final.
+-- What an attempt's outputs turned out to hold. The row is written before the attempt is final.
 CREATE TABLE outputs (
     job    BIGINT NOT NULL,
     idx    BIGINT NOT NULL,
@@ -112,7 +112,7 @@ CREATE TABLE blocks (
     reason TEXT NOT NULL
 );
 
--- What people asked for and the engine has not granted yet, in the order of asking.
+-- Requests that the engine has not granted yet, in their order.
 CREATE TABLE wishes (
     id   INTEGER PRIMARY KEY AUTOINCREMENT,
     wish TEXT NOT NULL                      -- engine.CancelAsked

@@ -2,9 +2,9 @@
 
 ALTER TABLE fleet ADD COLUMN last_again BIGINT NOT NULL DEFAULT 0;
 
--- A job that a person put back in the queue after it was final is not taken until the engine has it again.
-ALTER TABLE jobs ADD COLUMN priority BIGINT NOT NULL DEFAULT 1;   -- as it now is; that of the spec is what was asked for
-ALTER TABLE jobs ADD COLUMN again    BIGINT NOT NULL DEFAULT 0;   -- its place among those that were put back; 0: it was not
+-- A final job that was requeued is not taken until the engine has it again.
+ALTER TABLE jobs ADD COLUMN priority BIGINT NOT NULL DEFAULT 1;   -- the present one; the spec has the submitted one
+ALTER TABLE jobs ADD COLUMN again    BIGINT NOT NULL DEFAULT 0;   -- its place among the requeued jobs; 0: never requeued
 UPDATE jobs SET priority = coalesce(json_extract(engine, '$.priority'), json_extract(spec, '$.priority'), 1);
 
 DROP INDEX jobs_new;
@@ -26,11 +26,11 @@ CREATE TABLE labels (
 ) WITHOUT ROWID;
 INSERT INTO labels SELECT l.key, l.value, j.number FROM jobs j, json_each(j.spec, '$.labels') l;
 
--- What all attempts of a job come to. It is kept up to date here because an array may have had a million.
+-- The totals of all attempts of a job. They are kept up to date here because an array may have had a million attempts.
 CREATE TABLE bills (
     job     BIGINT PRIMARY KEY,
-    started BIGINT NOT NULL,                -- the first of them
-    cost    BIGINT NOT NULL                 -- nano-dollars, of those that ended
+    started BIGINT NOT NULL,                -- of the first
+    cost    BIGINT NOT NULL                 -- nano-dollars, of ended ones
 ) WITHOUT ROWID;
 INSERT INTO bills SELECT job, min(started), sum(cost) FROM attempts GROUP BY job;
 -- +goose StatementBegin
@@ -45,13 +45,13 @@ CREATE TRIGGER attempts_billed AFTER UPDATE ON attempts WHEN new.cost <> old.cos
 END;
 -- +goose StatementEnd
 
--- Under which keys batches were submitted of late.
+-- The keys of recently submitted batches.
 CREATE TABLE keys (
     user_name TEXT   NOT NULL,
     key       TEXT   NOT NULL,
     digest    TEXT   NOT NULL,              -- of the batch
     first     BIGINT NOT NULL,              -- the number of its first job
-    jobs      BIGINT NOT NULL,              -- how many they are
+    jobs      BIGINT NOT NULL,              -- the number of jobs
     submitted BIGINT NOT NULL,
     PRIMARY KEY (user_name, key)
 ) WITHOUT ROWID;

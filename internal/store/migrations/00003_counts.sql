@@ -4,8 +4,8 @@
 ALTER TABLE jobs ADD COLUMN running BIGINT GENERATED ALWAYS AS
     (CASE WHEN engine IS NULL THEN 0 ELSE last_index - first_index + 1 - queued - succeeded - failed - cancelled END) VIRTUAL;
 
--- One row: what the jobs' columns of the same names come to. There may have been millions of them. Changes are counted here, and what is
--- submitted by Submit, once for a batch, since a trigger for each of its jobs would take as long as writing the job.
+-- One row: the sums of the jobs' columns of the same names, of which there may be millions. Triggers count changes.
+-- Submit counts new jobs, once for each batch, since a trigger for each job would take as long as writing the job.
 CREATE TABLE counts (
     id        INTEGER PRIMARY KEY CHECK (id = 1),
     queued    BIGINT NOT NULL,

@@ -1,4 +1,4 @@
 -- +goose Up
 
--- An instance that is gone as it last was, so that its record goes on if its cloud lists it again: engine.Departed.
+-- The last state of a gone instance, so that its record continues if its cloud lists it again: engine.Departed.
 ALTER TABLE instances ADD COLUMN departed TEXT;

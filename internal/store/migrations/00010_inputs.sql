@@ -1,12 +1,13 @@
 -- +goose Up
 
--- Whose inputs contents are: those may use them who have sent them. The contents lie under their hashes, once for all who have.
+-- Who may use which inputs: the users who have sent them. The contents are stored under their hashes, once for all
+-- users.
 CREATE TABLE inputs (
     user_name TEXT    NOT NULL,
     hash      TEXT    NOT NULL,
     size      BIGINT  NOT NULL,             -- bytes
     sent      BIGINT  NOT NULL,
-    used      BOOLEAN NOT NULL,             -- a job of the user's has them; jobs stay, so this does
+    used      BOOLEAN NOT NULL,             -- by a job of the user's; jobs stay, so this never becomes false
     PRIMARY KEY (user_name, hash)
 ) WITHOUT ROWID;
 CREATE INDEX inputs_hash ON inputs (hash);

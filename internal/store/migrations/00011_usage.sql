@@ -1,6 +1,6 @@
 -- +goose Up
 
--- How much the logs and outputs take that a job or an element has left. A file counts for at least a block of the disk.
+-- The size of the logs and outputs that a job or element has left. A file counts for at least one disk block.
 CREATE TABLE results (
     job   BIGINT NOT NULL REFERENCES jobs DEFERRABLE INITIALLY DEFERRED,
     idx   BIGINT NOT NULL,
@@ -8,7 +8,7 @@ CREATE TABLE results (
     PRIMARY KEY (job, idx)
 ) WITHOUT ROWID;
 
--- What a user's inputs and results come to, kept up to date here because there may be millions of either.
+-- The size of a user's inputs and results, kept up to date here because there may be millions of either.
 CREATE TABLE usage (
     user_name TEXT   PRIMARY KEY,
     inputs    BIGINT NOT NULL,              -- bytes, as are the results
@@ -44,7 +44,7 @@ CREATE TRIGGER results_gone AFTER DELETE ON results BEGIN
 END;
 -- +goose StatementEnd
 
--- Of results that there are already, the outputs are known.
+-- Of existing results, the outputs are known.
 INSERT INTO results SELECT o.job, o.idx, (SELECT sum(max(json_extract(f.value, '$.size'), 4096)) FROM json_each(o.files) f)
     FROM outputs o WHERE json_array_length(o.files) > 0
     AND o.number = (SELECT max(l.number) FROM outputs l WHERE l.job = o.job AND l.idx = o.idx) AND o.job IN (SELECT number FROM jobs);

@@ -1,4 +1,4 @@
 -- +goose Up
 
--- What an attempt's outputs lack: what was left out, and patterns that matched nothing.
+-- What is missing from an attempt's outputs: files that were left out, and patterns that matched nothing.
 ALTER TABLE outputs ADD COLUMN warnings TEXT; -- JSON, or NULL

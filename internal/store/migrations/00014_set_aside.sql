@@ -1,6 +1,7 @@
 -- +goose Up
 
--- What no controller can begin with, taken out of the records; the job that it belongs to has priority 0 until an operator decides.
+-- Rows that no controller can load, removed from the records. The job they belong to has priority 0 until an operator
+-- decides.
 CREATE TABLE set_aside (
     id   INTEGER PRIMARY KEY,
     job  BIGINT NOT NULL,

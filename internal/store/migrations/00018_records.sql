@@ -1,6 +1,6 @@
 -- +goose Up
 
--- How many bytes the records take of what a user's jobs are, final ones included: of every job at least a block of the disk.
+-- The size of the records of a user's jobs, including final ones: at least one disk block per job.
 ALTER TABLE usage ADD COLUMN records BIGINT NOT NULL DEFAULT 0;
 INSERT INTO usage (user_name, inputs, results, records) SELECT user_name, 0, 0, sum(max(octet_length(spec), 4096)) FROM jobs WHERE TRUE GROUP BY user_name
     ON CONFLICT (user_name) DO UPDATE SET records = excluded.records;

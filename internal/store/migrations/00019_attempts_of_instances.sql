@@ -1,4 +1,4 @@
 -- +goose Up
 
--- What ran on an instance, for whoever looks at its life.
+-- Finds what ran on an instance.
 CREATE INDEX attempts_instance ON attempts (instance, started);
