@@ -41,7 +41,7 @@ func TestWishes(t *testing.T) {
 	}
 	f.until(c, "two jobs run", running(1, 2))
 
-	t.Run("a job is being cancelled when Cancel returns, and its reason says by whom and why", func(t *testing.T) {
+	t.Run("Cancel returns a job that is being cancelled, and records by whom and why", func(t *testing.T) {
 		must(c.Cancel(ctx, job(1), "wrong input"))(t)
 		must(0, c.Query(ctx, func(e *engine.Engine) {
 			for _, a := range e.Attempts() {
@@ -241,7 +241,7 @@ func TestLogs(t *testing.T) {
 }
 
 // covers D15
-func TestAnAttemptWithoutOutputDoesNotGetAnEarlierAttempts(t *testing.T) {
+func TestAnAttemptDoesNotGetTheOutputOfAnEarlierOne(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	c, stop := f.begin()
