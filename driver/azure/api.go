@@ -18,13 +18,13 @@ import (
 	"drover/driver/kit"
 )
 
-// The rates are token buckets, and a call takes from each bucket under which it counts. Those of Azure Resource Manager
-// hold for a principal in a subscription and region
-// (https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling), those of
-// Microsoft.Compute for a subscription and region
-// (https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits), which gives them per minute.
-// Microsoft.Network's, on the former page, are for all changes in five minutes; its 10,000 reads exceed those of Azure
-// Resource Manager. Azure Resource Graph's are for each caller, in five seconds
+// The rates are token buckets, and a call takes from each of its buckets. Azure Resource Manager's apply to a principal
+// in a subscription and region
+// (https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling),
+// Microsoft.Compute's to a subscription and region
+// (https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits, which gives them per minute).
+// Microsoft.Network's, on the former page, are for all changes in five minutes; its 10,000 reads exceed Azure Resource
+// Manager's. Azure Resource Graph's are for each caller, in five seconds
 // (https://learn.microsoft.com/azure/governance/resource-graph/concepts/guidance-for-throttled-requests).
 var rates = map[string]kit.Rate{
 	"reads":     {Burst: 250, PerSecond: 25},
@@ -64,7 +64,7 @@ const (
 	addresses  = "{group}Microsoft.Network/publicIPAddresses"
 )
 
-// calls are all calls to Azure, except for the price list: that is another service, which publishes no rate.
+// calls are all calls to Azure, except for the price list, another service, which publishes no rate.
 var calls = map[string]call{
 	"CreateVM":        {[]string{"writes", "put VM"}, vmVersion, "PUT", vms + "/{name}", ""},
 	"UpdateVM":        {[]string{"writes", "update VM"}, vmVersion, "PATCH", vms + "/{name}", ""},
@@ -86,7 +86,7 @@ var calls = map[string]call{
 	"Query":           {[]string{"queries"}, graphVersion, "POST", "/providers/Microsoft.ResourceGraph/resources", ""},
 }
 
-// answerTime limits the wait for an answer of the price list; the SDK has its own limits.
+// answerTime limits the wait for an answer from the price list; the SDK has its own limits.
 const answerTime = time.Minute
 
 // api calls Azure: it retries no call, counts every call, and exceeds none of the published rates. Its calls go through
@@ -99,7 +99,7 @@ type api struct {
 	gate   kit.Gate
 }
 
-// connect finds credentials as the Azure tools do. It makes no call.
+// connect finds credentials the way the Azure tools do. It makes no call.
 func connect(c Config, world outside, metric func(string, error)) (a *api, err error) {
 	a = &api{config: c, web: world.transport, gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric}}
 	if a.web == nil {
@@ -231,11 +231,11 @@ func query[T any](ctx context.Context, a *api, text string) ([]T, error) {
 	})
 }
 
-// attachment is what the driver reads of a disk, network interface or public address. JSON's keys match in any case.
+// attachment is what the driver reads from a disk, network interface or public address. JSON keys match in any case.
 type attachment struct {
 	ID, Name   string
 	Tags       map[string]string
-	ManagedBy  string // of a disk, as are its state and time
+	ManagedBy  string // of a disk, like the state and the time
 	Properties *struct {
 		DiskState        string
 		TimeCreated      time.Time

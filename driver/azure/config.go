@@ -19,7 +19,7 @@ import (
 	"drover/driver/kit"
 )
 
-// maxUserData limits Azure's custom data, before it is encoded: see "Custom data and cloud-init on Azure Virtual
+// maxUserData is Azure's limit for custom data before it is encoded: see "Custom data and cloud-init on Azure Virtual
 // Machines".
 const maxUserData = 65535
 
@@ -79,7 +79,7 @@ func (c *Config) Default() {
 	}
 }
 
-// tagRules are Azure's: see "Use tags to organize your Azure resources".
+// tagRules are Azure's rules for tags: see "Use tags to organize your Azure resources".
 var tagRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[^<>%&\\?/]{1,512}$`),
 	Value: regexp.MustCompile(`^.{0,256}$`),
@@ -92,7 +92,7 @@ var (
 	user     = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 )
 
-// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
+// FirstBoot returns what an instance accepts for its first boot, and its maximum size in bytes.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds errors that the types of the fields cannot.
@@ -110,7 +110,7 @@ func (c *Config) Check() error {
 	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), tagRules.Check("tags", c.Tags), c.checkPlace())
 }
 
-// checkPlace checks where instances are created. The subscription may come from elsewhere.
+// checkPlace checks where instances are created. The subscription need not be configured.
 func (c *Config) checkPlace() error {
 	switch {
 	case !location.MatchString(c.Location):
@@ -132,7 +132,7 @@ func (c Config) subscription() string {
 	return usedByTools()
 }
 
-// usedByTools returns the subscription that az account set chose on this host, empty for none.
+// usedByTools returns the subscription that az account set chose on this host; empty if there is none.
 func usedByTools() string {
 	home, _ := os.UserHomeDir() // without one there is no file
 	text, _ := os.ReadFile(filepath.Join(cmp.Or(os.Getenv("AZURE_CONFIG_DIR"), filepath.Join(home, ".azure")), "azureProfile.json"))
@@ -175,7 +175,7 @@ func (c Config) subnetID() string {
 	return c.resource(c.ResourceGroup, "Microsoft.Network/virtualNetworks", network+"/subnets/"+subnet)
 }
 
-// number returns Azure's name of a zone: 1 for westeurope-1. Empty: the region has no such zone.
+// number returns Azure's name of a zone, such as 1 for westeurope-1; empty if the region has no such zone.
 func number(location, zone string) string {
 	n, ok := strings.CutPrefix(zone, location+"-")
 	if !ok || len(n) != 1 || n < "1" || n > "9" {

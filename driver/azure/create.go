@@ -12,14 +12,14 @@ import (
 	"drover/driver/kit"
 )
 
-// defaultVolume is the disk type if none is configured: the cheapest that every instance type accepts and that is not
-// for archives.
+// defaultVolume is the disk type if none is configured: the cheapest one that every instance type accepts and that is
+// not meant for archives.
 const defaultVolume = "StandardSSD_LRS"
 
-// tagMade has the time of creation of interfaces and addresses, which Azure does not report, in seconds since 1970.
+// tagMade is the tag with an interface's or address's creation time in seconds since 1970. Azure does not report it.
 const tagMade = "drover-made"
 
-// longestName is the limit of a Linux virtual machine's name.
+// longestName is Azure's limit for the name of a Linux virtual machine.
 const longestName = 64
 
 // demands are what Azure requires of every create call.
@@ -89,7 +89,7 @@ func within(o object, key string) object {
 
 func (c *cloud) storage(r driver.CreateRequest, candidate driver.Candidate) object {
 	system := object{"createOption": "FromImage", "deleteOption": "Delete", "caching": "ReadWrite", "managedDisk": c.config.Volume.disk()}
-	if size := r.Disk.WholeGiB(); size > 0 { // otherwise, the image's
+	if size := r.Disk.WholeGiB(); size > 0 { // otherwise, the image's size
 		system["diskSizeGB"] = size
 	}
 	s, data := object{"imageReference": imageOf(candidate.Image), "osDisk": system}, []object{}

@@ -24,9 +24,9 @@ var (
 	skuNotAvailable = wrong{409, "SkuNotAvailable", "the requested size is currently not available in location westeurope, zones 1", ""}
 	regionalQuota   = wrong{409, "OperationNotAllowed", "the operation would exceed the approved Total Regional Cores quota", ""}
 	fullSubnet      = wrong{400, "SubnetIsFull", "the subnet has no addresses left", ""}
-	allocation      = wrong{0, "AllocationFailed", "there is no room for the size in the region", ""}
-	zonal           = wrong{0, "ZonalAllocationFailed", "there is no room for the size in the zone", ""}
-	constrained     = wrong{0, "OverconstrainedAllocationRequest", "there is no room within the constraints", ""}
+	allocation      = wrong{0, "AllocationFailed", "there is no capacity for the size in the region", ""}
+	zonal           = wrong{0, "ZonalAllocationFailed", "there is no capacity for the size in the zone", ""}
+	constrained     = wrong{0, "OverconstrainedAllocationRequest", "there is no capacity within the constraints", ""}
 )
 
 // covers C4 C5
@@ -34,7 +34,7 @@ func TestCreate(t *testing.T) {
 	spot1, spot2 := candidate("Standard_D2s_v5", "westeurope-1", drover.Spot), candidate("Standard_D2ps_v5", "westeurope-1", drover.Spot)
 	demand := candidate("Standard_D2s_v5", "westeurope-2", drover.OnDemand)
 
-	t.Run("returns when Azure has accepted, and the list tells the rest", func(t *testing.T) {
+	t.Run("returns when Azure has accepted the request, and the list shows the rest", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRegion()
 			r.makeTime = time.Minute
@@ -53,7 +53,7 @@ func TestCreate(t *testing.T) {
 			}
 		})
 	})
-	t.Run("what was accepted and cannot be made is listed with what was lacking", func(t *testing.T) {
+	t.Run("an instance that fails after it was accepted is listed with the reason", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRegion()
 			r.makeTime = time.Minute
@@ -88,7 +88,7 @@ func TestCreate(t *testing.T) {
 			}
 		})
 	})
-	t.Run("only the first candidate is asked for", func(t *testing.T) {
+	t.Run("requests only the first candidate", func(t *testing.T) {
 		r := newRegion()
 		in, taken := drivertest.Create(t, imitate(t, r, ""), request("one", spot2, spot1))
 		if !taken.Same(spot2) || in.ProviderType != "Standard_D2ps_v5" || in.Zone != "westeurope-1" || in.Market != drover.Spot || in.Addresses.User != "drover" {
@@ -99,7 +99,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%v after %v", got, r.calls)
 		}
 	})
-	t.Run("what is refused says of what and of which market", func(t *testing.T) {
+	t.Run("a refusal names the offering and its market", func(t *testing.T) {
 		for _, tt := range []struct {
 			name  string
 			lacks map[string]wrong
@@ -112,7 +112,7 @@ func TestCreate(t *testing.T) {
 			{"the quota of a family", nil, map[string]int64{"standardDSv5Family": 1}, demand, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.OnDemand}},
 			{"the quota of the region", map[string]wrong{"  on_demand": regionalQuota}, nil, demand, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll, Market: drover.OnDemand}},
 			{"a full subnet", map[string]wrong{"  ": fullSubnet}, nil, spot1, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeSubnet}},
-			{"a type that is none", nil, nil, candidate("Standard_X", "westeurope-1", drover.Spot), drover.Error{Kind: drover.KindInvalid}},
+			{"an unknown type", nil, nil, candidate("Standard_X", "westeurope-1", drover.Spot), drover.Error{Kind: drover.KindInvalid}},
 		} {
 			r := newRegion()
 			if tt.lacks != nil {
@@ -140,15 +140,15 @@ func TestCreate(t *testing.T) {
 		drivertest.Create(t, c, request("one", spot1))
 		drivertest.Create(t, c, request("two", spot1))
 		if r.calls["ListQuotas"] != 1 {
-			t.Errorf("quotas that cannot be read were asked for %d times", r.calls["ListQuotas"])
+			t.Errorf("quotas that cannot be read were requested %d times", r.calls["ListQuotas"])
 		}
 	})
-	t.Run("vCPUs that are given back can be had again", func(t *testing.T) {
+	t.Run("vCPUs returned to a quota can be used again", func(t *testing.T) {
 		r := newRegion()
 		r.cores[spotQuota] = 2
 		drivertest.FreesQuota(t, imitate(t, r, ""), request, spot1)
 	})
-	t.Run("a name asked for with other candidates is the instance there is", func(t *testing.T) {
+	t.Run("a repeated name with other candidates returns the existing instance", func(t *testing.T) {
 		c := imitate(t, newRegion(), "")
 		drivertest.Create(t, c, request("one", spot1))
 		again, taken := drivertest.Create(t, c, request("one", demand))
@@ -156,7 +156,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("got %+v, %+v", again, taken)
 		}
 	})
-	t.Run("a stranger of the same name is never taken over", func(t *testing.T) {
+	t.Run("another fleet's instance with that name is left alone", func(t *testing.T) {
 		r := newRegion()
 		other, err := open(t.Context(), options(t, "other", "", t.TempDir()), outside{r, &azfake.TokenCredential{}})
 		drivertest.Must(t, err)
@@ -165,7 +165,7 @@ func TestCreate(t *testing.T) {
 		drivertest.Create(t, other, theirs)
 		drivertest.RefusedAs(t, imitate(t, r, ""), request("one"), drover.Error{Kind: drover.KindInvalid})
 	})
-	t.Run("what could never be is refused before anything is asked for", func(t *testing.T) {
+	t.Run("an impossible request is refused without a call", func(t *testing.T) {
 		r := newRegion()
 		bad := []driver.CreateRequest{request("a b"), request("one", candidate("Standard_D2s_v5", "northeurope-1", drover.Spot))}
 		for _, template := range []string{`{"propertees": {}}`, `{"properties": []}`, `{"properties": {"licenseType": 1}}`, `{"name": "x"}`, `{"properties": {"diagnosticsProfile": {"boot": true}}}`, `{"location": "x"}`, `{"properties": {"priority": "Spot"}}`,
@@ -179,7 +179,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("calls: %v", r.calls)
 		}
 	})
-	t.Run("an image or a network that Azure does not find is invalid, at once or in the list", func(t *testing.T) {
+	t.Run("a missing image or network is invalid, at once or in the list", func(t *testing.T) {
 		r, missing := newRegion(), wrong{404, "ResourceNotFound", "the subnet was not found", ""}
 		r.lacks["Standard_D2s_v5  "], r.fails["Standard_D2ps_v5  "] = missing, missing
 		c := imitate(t, r, "")
@@ -189,12 +189,12 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("one of the name that has gone when it is looked for is asked for again", func(t *testing.T) {
+	t.Run("an existing instance that disappears before it is read is a transient error", func(t *testing.T) {
 		r := newRegion()
 		r.broken["CreateVM"] = wrong{412, "PreconditionFailed", "the precondition was not met", ""}
 		drivertest.RefusedAs(t, imitate(t, r, ""), request("one"), drover.Error{Kind: drover.KindTransient})
 	})
-	t.Run("an error is told once, when it is met: the SDK tries nothing again", func(t *testing.T) {
+	t.Run("an error is returned at once: the SDK retries nothing", func(t *testing.T) {
 		for code, want := range map[string]drover.ErrorKind{"TooManyRequests": drover.KindRateLimit, "AuthorizationFailed": drover.KindAuthentication, "InternalServerError": drover.KindTransient} {
 			r := newRegion()
 			r.broken["CreateVM"] = wrong{map[drover.ErrorKind]int{drover.KindRateLimit: 429, drover.KindAuthentication: 403, drover.KindTransient: 500}[want], code, "no", "11"}
@@ -205,7 +205,7 @@ func TestCreate(t *testing.T) {
 			}
 		}
 	})
-	t.Run("without credentials it says what to do", func(t *testing.T) {
+	t.Run("missing credentials are an error with a hint", func(t *testing.T) {
 		who := &azfake.TokenCredential{}
 		who.SetError(errors.New("nobody is logged in"))
 		c, err := open(t.Context(), options(t, "fleet", "", t.TempDir()), outside{newRegion(), who})
@@ -216,13 +216,13 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// asked returns the JSON of the create call without what differs each time. It checks that the custom data is the
-// request's, and that interfaces and addresses are tagged with the present time.
+// asked returns the JSON of the create call without the parts that differ each time. It checks that the custom data is
+// the request's, and that interfaces and addresses are tagged with the current time.
 func asked(t *testing.T, r *region, of driver.CreateRequest) object {
 	t.Helper()
 	m := r.vms[of.Name]
 	if m == nil {
-		t.Fatalf("there is no %s", of.Name)
+		t.Fatalf("there is no instance %s", of.Name)
 	}
 	system := at(m.asked, "properties.osProfile").(object)
 	if text, err := base64.StdEncoding.DecodeString(system["customData"].(string)); err != nil || string(text) != kit.UserData(of).Reveal() {
@@ -241,7 +241,7 @@ func asked(t *testing.T, r *region, of driver.CreateRequest) object {
 	return m.asked
 }
 
-// expect compares JSON.
+// expect compares an object with JSON.
 func expect(t *testing.T, want string, got object) {
 	t.Helper()
 	var wanted object
@@ -251,10 +251,10 @@ func expect(t *testing.T, want string, got object) {
 	}
 }
 
-func TestWhatIsAskedFor(t *testing.T) {
+func TestRequestedInstance(t *testing.T) {
 	const tags = `"tags": {"drover-fleet": "fleet", "drover-name": "one"}`
 	const linux = `"linuxConfiguration": {"disablePasswordAuthentication": true, "ssh": {"publicKeys": [{"keyData": "` + drivertest.LoginKey + `", "path": "/home/USER/.ssh/authorized_keys"}]}}`
-	t.Run("by default: all parts go with the instance and bear its tags, keys are planted, no password", func(t *testing.T) {
+	t.Run("by default, all parts are deleted with the instance and have its tags, and there is no password", func(t *testing.T) {
 		r, one := newRegion(), request("one")
 		one.Disk = 30*drover.GiB + 1
 		drivertest.Create(t, imitate(t, r, ""), one)
@@ -272,7 +272,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			}}]}
 		}}`, asked(t, r, one))
 	})
-	t.Run("spot is evicted for good, and paid up to the price on demand", func(t *testing.T) {
+	t.Run("a spot instance is deleted on eviction and costs at most the on-demand price", func(t *testing.T) {
 		r, one := newRegion(), request("one", candidate("Standard_D2s_v5", "westeurope", drover.Spot))
 		drivertest.Create(t, imitate(t, r, ""), one)
 		vm := asked(t, r, one)
@@ -283,7 +283,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			t.Errorf("zones: %v", zones)
 		}
 	})
-	t.Run("as it is configured", func(t *testing.T) {
+	t.Run("follows the configuration and the template", func(t *testing.T) {
 		r := newRegion()
 		c := imitate(t, r, `security_group: open, public_address: true, accelerated_networking: true, identity: /id, admin_user: ops, tags: {team: a},
 			volume: {type: Premium_LRS, encryption_set: /set}, volumes: [{size: 100Gi, type: UltraSSD_LRS}]`)

@@ -11,7 +11,7 @@ import (
 	"drover/driver"
 )
 
-// Destroy deletes an instance with its disks, interface and address. Azure need not wait for it to shut down.
+// Destroy deletes an instance with its disks, interface and address, without waiting for it to shut down.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := c.api.do(ctx, "DeleteVM", id, nil, nil)
 	if err == nil {
@@ -25,7 +25,7 @@ func (c *cloud) Stop(ctx context.Context, id string) error {
 	return errs.Classify("stop instance "+id, c.api.do(ctx, "DeallocateVM", id, nil, nil))
 }
 
-// Start starts a stopped instance. A lack of capacity shows up later, in the list.
+// Start starts a stopped instance. A lack of capacity shows up later in the list.
 func (c *cloud) Start(ctx context.Context, id string) error {
 	return errs.Classify("start instance "+id, c.api.do(ctx, "StartVM", id, nil, nil))
 }
@@ -44,8 +44,8 @@ var parts = []struct{ kind, list, remove string }{
 	{leftoverAddress, "ListAddresses", "DeleteAddress"},
 }
 
-// Leftovers are the fleet's disks, interfaces and addresses without an instance. Disks have the tags that their
-// instance was created with.
+// Leftovers are the fleet's disks, interfaces and addresses without an instance. A disk has the tags with which its
+// instance was created.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	for _, of := range parts {
 		found, err := list[attachment](ctx, c.api, of.list)
@@ -70,7 +70,7 @@ func (p attachment) loose(kind string) bool {
 	return p.Properties.VirtualMachine == nil && p.Properties.IPConfiguration == nil
 }
 
-// madeAt returns when something was requested, by its tag; 0 if there is none.
+// madeAt returns when something was requested, according to its tag; 0 if it has none.
 func madeAt(tags map[string]string) drover.Time {
 	s, err := strconv.ParseInt(tags[tagMade], 10, 64)
 	if err != nil || s <= 0 {

@@ -20,8 +20,8 @@ import (
 const limitedFor = 30 * time.Second
 
 // errs is the table of error codes. Rate limits have one status and many codes, some of which also mean other things,
-// so that row comes early. Only the network's code for an interface in use, which has the same status, comes before it.
-// docs/clouds/azure.md shows the table with what each code means.
+// so their row comes early. Only the network's code for an interface in use, which has the same status, comes
+// before it. docs/clouds/azure.md shows the table with what each code means.
 var errs = kit.Errors{
 	ByName: true, Read: read, Again: kit.In(limitedFor),
 	Table: slices.Concat(
@@ -96,7 +96,7 @@ func read(err error) (a kit.Answer, ok bool) {
 	return a, true
 }
 
-// quotaAfter returns the wait that Azure Resource Graph requests in its own header: 00:00:05.
+// quotaAfter returns the wait that Azure Resource Graph requests in its own header, such as 00:00:05.
 func quotaAfter(h http.Header) time.Duration {
 	var hours, minutes, seconds time.Duration
 	if n, _ := fmt.Sscanf(h.Get("x-ms-user-quota-resets-after"), "%d:%d:%d", &hours, &minutes, &seconds); n < 3 {

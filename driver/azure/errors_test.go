@@ -18,7 +18,7 @@ import (
 )
 
 func TestPage(t *testing.T) {
-	t.Run("its rates are those that are kept, and every call counts under them", func(t *testing.T) {
+	t.Run("shows the driver's call rates, and the rates of every call", func(t *testing.T) {
 		page, called := drivertest.ReadPage(t, "azure"), map[string]string{}
 		if diff := gocmp.Diff(rates, page.Rates(t, 1)); diff != "" {
 			t.Error(diff)
@@ -29,14 +29,14 @@ func TestPage(t *testing.T) {
 		for call, made := range calls {
 			for _, bucket := range made.rates {
 				if !strings.Contains(called[bucket]+",", call+",") {
-					t.Errorf("%s counts under %s, which the page does not say", call, bucket)
+					t.Errorf("the page does not show that %s counts against %s", call, bucket)
 				}
 			}
 		}
 	})
 }
 
-// answer returns an error of Azure, as the SDK makes it from a response.
+// answer returns an Azure error as the SDK makes it from a response.
 func answer(w wrong) error {
 	q, _ := http.NewRequest(http.MethodPut, "https://management.azure.com/x", nil)
 	return runtime.NewResponseError(w.response(q))
@@ -48,50 +48,50 @@ func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "azure", &errs, func(a kit.Answer) error {
 		return answer(wrong{status: cmp.Or(a.Status, 409), code: a.Code, message: a.Message})
 	})
-	t.Run("a rate limit says when, as Azure does", func(t *testing.T) {
+	t.Run("a rate limit ends when Azure says", func(t *testing.T) {
 		for after, want := range map[string]time.Duration{
 			"": limitedFor, "17": 17 * time.Second, "900000": time.Hour, "-4": limitedFor, "soon": limitedFor,
 			time.Now().Add(40 * time.Second).UTC().Format(http.TimeFormat): 40 * time.Second,
 		} {
-			// Rate limits have one status and many codes, and this code means other things too.
+			// Rate limits have one status and many codes, and this code means other things, too.
 			e := drover.AsError(errs.Classify("", answer(wrong{429, "OperationNotAllowed", "quota of calls", after})), "")
 			if wait := time.Until(e.RetryAt.Std()); e.Kind != drover.KindRateLimit || wait > want || wait < want-2*time.Second {
 				t.Errorf("Retry-After %q: %s in %v", after, e.Kind, wait)
 			}
 		}
 	})
-	t.Run("Azure Resource Graph says it in a header of its own", func(t *testing.T) {
+	t.Run("Azure Resource Graph names the time in its own header", func(t *testing.T) {
 		for after, want := range map[string]time.Duration{"00:00:05": 5 * time.Second, "99:00:00": time.Hour, "-1:00:00": limitedFor, "soon": limitedFor} {
 			err := answer(wrong{429, "RateLimiting", "throttled", ""})
-			var said *azcore.ResponseError
-			errors.As(err, &said)
-			said.RawResponse.Header.Set("x-ms-user-quota-resets-after", after)
+			var answer *azcore.ResponseError
+			errors.As(err, &answer)
+			answer.RawResponse.Header.Set("x-ms-user-quota-resets-after", after)
 			e := drover.AsError(errs.Classify("", err), "")
 			if wait := time.Until(e.RetryAt.Std()); e.Kind != drover.KindRateLimit || wait > want || wait < want-2*time.Second {
 				t.Errorf("%q: %s in %v", after, e.Kind, wait)
 			}
 		}
 	})
-	t.Run("what the network is busy with is no rate limit, though it has the status of one", func(t *testing.T) {
+	t.Run("a busy network is a transient error, although its status is a rate limit's", func(t *testing.T) {
 		e := drover.AsError(errs.Classify("", answer(wrong{429, "RetryableErrorDueToAnotherOperation", "another operation", "5"})), "")
 		if e.Kind != drover.KindTransient || e.RetryAt == 0 {
 			t.Errorf("%+v", e)
 		}
 	})
-	t.Run("a code means the same in capitals and small letters", func(t *testing.T) {
+	t.Run("the case of a code does not matter", func(t *testing.T) {
 		for code, want := range map[string]drover.ErrorKind{"OverConstrainedAllocationRequest": drover.KindCapacity, "invalidparameter": drover.KindInvalid} {
 			if got := drover.KindOf(errs.Classify("", answer(wrong{status: 409, code: code}))); got != want {
 				t.Errorf("%s: %s", code, got)
 			}
 		}
 	})
-	t.Run("a size that takes fewer disks is unsupported, and no disk that is attached", func(t *testing.T) {
+	t.Run("more disks than a size allows are unsupported", func(t *testing.T) {
 		err := answer(wrong{409, "OperationNotAllowed", "The maximum number of data disks allowed to be attached to a VM of this size is 4.", ""})
 		if got := drover.KindOf(errs.Classify("", err)); got != drover.KindUnsupported {
 			t.Error(got)
 		}
 	})
-	t.Run("whatever else says when to come again is heeded", func(t *testing.T) {
+	t.Run("the wait that any other error names is kept", func(t *testing.T) {
 		e := drover.AsError(errs.Classify("", answer(wrong{503, "ServerTimeout", "", "20"})), "")
 		if e.Kind != drover.KindTransient || e.RetryAt == 0 {
 			t.Errorf("%+v", e)

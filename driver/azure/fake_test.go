@@ -19,14 +19,14 @@ import (
 )
 
 // region is a region of Azure in memory. It has limited capacity and quotas, rates, answers that lag, calls that are
-// accepted and fail later, and parts that are deleted with their instance or stay, as marked. It uses the clock, so it
-// also works in a bubble of synctest.
+// accepted and fail later, and parts that are deleted with their instance or, if marked, stay. It uses the clock, so it
+// also works in a synctest bubble.
 type region struct {
 	kinds    []kind
 	prices   []priceItem
 	volumes  []priceItem   // disks, in the price list
 	spots    []any         // Azure Resource Graph's data on spot instances
-	makeTime time.Duration // until an accepted instance runs, or has failed
+	makeTime time.Duration // until an accepted instance runs or has failed
 	endTime  time.Duration // until a destroyed instance is gone
 	lag      time.Duration // how late a list shows a new instance
 	latency  time.Duration // of a call
@@ -37,10 +37,10 @@ type region struct {
 	images   []object
 
 	mu      sync.Mutex
-	vms     map[string]*machine    // by name; guarded by mu, as is all below
+	vms     map[string]*held       // by name; guarded by mu, like all fields below
 	parts   map[string]*part       // disks, interfaces and addresses, by kind and name
-	lacks   drivertest.Lack[wrong] // what is refused at once, by "type zone market"; an empty part means any
-	fails   drivertest.Lack[wrong] // what is accepted and then fails, in the same way
+	lacks   drivertest.Lack[wrong] // errors of refused requests, by "type zone market"; an empty part means any
+	fails   drivertest.Lack[wrong] // errors of requests that are accepted and then fail, in the same way
 	cores   map[string]int64       // quotas
 	broken  map[string]wrong       // the errors of calls, by name
 	calls   map[string]int
@@ -60,8 +60,8 @@ type kind struct {
 	barredIn                        []string
 }
 
-// machine is an instance.
-type machine struct {
+// held is an instance.
+type held struct {
 	name           string
 	asked          object // the body of the create call
 	created, ended time.Time
@@ -71,7 +71,7 @@ type machine struct {
 	cores          int64
 }
 
-// part is what was made with an instance.
+// part is a resource that was created with an instance.
 type part struct {
 	kind, name, owner string
 	tags              any
@@ -127,14 +127,14 @@ func newRegion() *region {
 			row("standard_d2s_v5", "0-5"), row("standard_d2s_v5", "", "0.0216 2026-03-01T00:00:00Z", "0.0216 2026-02-01T00:00:00Z", "0.03 2026-01-01T00:00:00"),
 			row("standard_d2ps_v5", "20+"), row("standard_d2ps_v5", "", "0.0174 2026-02-01T00:00:00Z", "0.0174 2026-01-15T00:00:00Z", "0.02 2026-01-01T00:00:00Z"), row("standard_b1s", "5-10"), row("standard_b1s", "", "0.004 2026-01-01T00:00:00Z"),
 		},
-		vms: map[string]*machine{}, parts: map[string]*part{}, lacks: drivertest.Lack[wrong]{}, fails: drivertest.Lack[wrong]{}, broken: map[string]wrong{},
+		vms: map[string]*held{}, parts: map[string]*part{}, lacks: drivertest.Lack[wrong]{}, fails: drivertest.Lack[wrong]{}, broken: map[string]wrong{},
 		cores: map[string]int64{"standardDSv5Family": 1000000, spotQuota: 1000000, "standardDPSv5Family": 1000000},
 		calls: map[string]int{}, refused: map[string]int{}, buckets: drivertest.Buckets{},
 	}
 }
 
-// served is a call that the region answers: a request as in Microsoft's reference of the REST API, with its query in
-// order, where {name} is its object and * is any text; and what it does.
+// served is a call that the region answers: its request as in Microsoft's reference of the REST API, with the query in
+// order, where {name} is the object and * is any text; and its effect.
 type served struct {
 	request string
 	answer  func(r *region, name string, q *http.Request) (status int, out any, err error)
@@ -167,7 +167,7 @@ var answered = map[string]served{
 	"ListPrices":      {"GET /api/retail/prices?*", (*region).listPrices},
 }
 
-// patterns are the requests, by the driver's names of the calls.
+// patterns match the requests, by the driver's names of the calls.
 var patterns = func() map[string]*regexp.Regexp {
 	all := map[string]*regexp.Regexp{}
 	for call, s := range answered {
@@ -190,7 +190,7 @@ func callOf(q *http.Request) (call, about string) {
 	return "", ""
 }
 
-// RoundTrip does what Do does.
+// RoundTrip makes the region an http.RoundTripper, too.
 func (r *region) RoundTrip(q *http.Request) (*http.Response, error) { return r.Do(q) }
 
 // Do answers without a network, as the SDK's transport.
@@ -235,7 +235,7 @@ func (r *region) Do(q *http.Request) (*http.Response, error) {
 	return response(q, status, out), err
 }
 
-// response returns an answer; without a body for nil.
+// response returns an answer; it has no body if out is nil.
 func response(q *http.Request, status int, out any) *http.Response {
 	var text []byte
 	if out != nil {
@@ -257,7 +257,7 @@ func (r *region) spend(call string) bool {
 	return !slices.ContainsFunc(calls[call].rates, func(name string) bool { return !r.buckets.Spend(name, rates[name], 1) })
 }
 
-// cut returns the requested page, and where the next one begins; nil: there is none.
+// cut returns the requested page and the address of the next one; nil if there is none.
 func cut[T any](r *region, all []T) (page []T, next any) {
 	size := r.pageSize
 	if size == 0 {
@@ -276,7 +276,7 @@ func paged(r *region, all []object) (int, any, error) {
 	return http.StatusOK, object{"value": page, "nextLink": next}, nil
 }
 
-// listPrices is the price list, a page at a time.
+// listPrices answers with a page of the price list.
 func (r *region) listPrices(_ string, q *http.Request) (int, any, error) {
 	filter := q.URL.Query().Get("$filter")
 	list := r.prices
@@ -298,12 +298,12 @@ func (r *region) kind(name string) (kind, bool) {
 	return r.kinds[at], true
 }
 
-// resourceID is a resource's id.
+// resourceID returns a resource's id.
 func resourceID(kind, name string) string {
 	return fmt.Sprintf("/subscriptions/sub/resourceGroups/GROUP/providers/%s/%s", kind, name)
 }
 
-// settle updates the region: it removes VMs that have ended, and the resources that are deleted with them.
+// settle removes instances that have ended and the resources that are deleted with them.
 func (r *region) settle() {
 	now := time.Now()
 	for name, m := range r.vms {
@@ -323,7 +323,7 @@ func (r *region) settle() {
 	}
 }
 
-// evict takes a spot instance back.
+// evict interrupts a spot instance.
 func (r *region) evict(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -53,7 +53,7 @@ func (r *region) create(name string, q *http.Request) (int, any, error) {
 	if !known {
 		return 0, nil, wrong{400, "InvalidParameter", "the value of vmSize is invalid", ""}
 	}
-	m := &machine{name: name, asked: vm, created: time.Now(), cores: int64(k.cores), group: quotaGroup(k.family, marketOf(vm))}
+	m := &held{name: name, asked: vm, created: time.Now(), cores: int64(k.cores), group: quotaGroup(k.family, marketOf(vm))}
 	if w, lacking := r.lacks.Of(k.name, zone, string(marketOf(vm))); lacking {
 		return 0, nil, w
 	}
@@ -66,8 +66,8 @@ func (r *region) create(name string, q *http.Request) (int, any, error) {
 	return http.StatusCreated, m.model(r), nil
 }
 
-// count refuses what would exceed its quota.
-func (r *region) count(m *machine) error {
+// count refuses an instance that would exceed its quota.
+func (r *region) count(m *held) error {
 	used := m.cores
 	for _, other := range r.vms {
 		if other.group == m.group && other.ended.IsZero() {
@@ -80,8 +80,8 @@ func (r *region) count(m *machine) error {
 	return nil
 }
 
-// addParts makes the parts that are created with an instance.
-func (r *region) addParts(m *machine) {
+// addParts creates an instance's parts.
+func (r *region) addParts(m *held) {
 	add := func(kind, name string, tags, marked any) {
 		r.parts[kind+" "+name] = &part{kind: kind, name: name, owner: m.name, tags: tags, made: time.Now(), stays: at(marked, "deleteOption") != "Delete"}
 	}
@@ -107,7 +107,7 @@ func marketOf(vm object) drover.Market {
 }
 
 // with calls a function for an existing instance.
-func (r *region) with(name string, status int, do func(*machine)) (int, any, error) {
+func (r *region) with(name string, status int, do func(*held)) (int, any, error) {
 	m, ok := r.vms[name]
 	if !ok {
 		return 0, nil, noSuchVM
@@ -117,7 +117,7 @@ func (r *region) with(name string, status int, do func(*machine)) (int, any, err
 }
 
 func (r *region) tag(name string, q *http.Request) (int, any, error) {
-	status, _, err := r.with(name, http.StatusOK, func(m *machine) { m.asked["tags"] = body(q)["tags"] })
+	status, _, err := r.with(name, http.StatusOK, func(m *held) { m.asked["tags"] = body(q)["tags"] })
 	if err == nil && !r.vms[name].ended.IsZero() {
 		err = wrong{409, "OperationNotAllowed", "the VM is marked for deletion", ""}
 	}
@@ -125,7 +125,7 @@ func (r *region) tag(name string, q *http.Request) (int, any, error) {
 }
 
 func (r *region) destroy(name string, _ *http.Request) (int, any, error) {
-	if _, _, err := r.with(name, http.StatusAccepted, func(m *machine) {
+	if _, _, err := r.with(name, http.StatusAccepted, func(m *held) {
 		if m.ended.IsZero() {
 			m.ended = time.Now()
 		}
@@ -136,15 +136,15 @@ func (r *region) destroy(name string, _ *http.Request) (int, any, error) {
 }
 
 func (r *region) deallocate(name string, _ *http.Request) (int, any, error) {
-	return r.with(name, http.StatusAccepted, func(m *machine) { m.stopped = true })
+	return r.with(name, http.StatusAccepted, func(m *held) { m.stopped = true })
 }
 
 func (r *region) start(name string, _ *http.Request) (int, any, error) {
-	return r.with(name, http.StatusAccepted, func(m *machine) { m.stopped = false })
+	return r.with(name, http.StatusAccepted, func(m *held) { m.stopped = false })
 }
 
 // model returns an instance as a list shows it: without its user data and its state.
-func (m *machine) model(r *region) (vm object) {
+func (m *held) model(r *region) (vm object) {
 	text, _ := json.Marshal(m.asked)
 	json.Unmarshal(text, &vm)
 	p := vm["properties"].(object)
@@ -154,7 +154,7 @@ func (m *machine) model(r *region) (vm object) {
 	return vm
 }
 
-func (m *machine) provisioning(r *region) string {
+func (m *held) provisioning(r *region) string {
 	switch {
 	case !m.ended.IsZero():
 		return "Deleting"
@@ -167,7 +167,7 @@ func (m *machine) provisioning(r *region) string {
 }
 
 // state returns an instance as the list of states shows it, with nothing else.
-func (m *machine) state(r *region) object {
+func (m *held) state(r *region) object {
 	code, message := "ProvisioningState/"+strings.ToLower(m.provisioning(r)), ""
 	if code == "ProvisioningState/failed" {
 		code, message = code+"/"+m.failed.code, m.failed.message
@@ -195,8 +195,8 @@ func (r *region) get(name string, _ *http.Request) (int, any, error) {
 	return http.StatusOK, vm, nil
 }
 
-// shown returns the instances that a list contains by now.
-func (r *region) shown(as func(*machine, *region) object) (int, any, error) {
+// shown returns the instances that a list contains at the moment.
+func (r *region) shown(as func(*held, *region) object) (int, any, error) {
 	var all []object
 	for _, name := range slices.Sorted(maps.Keys(r.vms)) {
 		if m := r.vms[name]; !time.Now().Before(m.created.Add(r.lag)) {
@@ -206,9 +206,9 @@ func (r *region) shown(as func(*machine, *region) object) (int, any, error) {
 	return paged(r, all)
 }
 
-func (r *region) list(string, *http.Request) (int, any, error) { return r.shown((*machine).model) }
+func (r *region) list(string, *http.Request) (int, any, error) { return r.shown((*held).model) }
 
-func (r *region) states(string, *http.Request) (int, any, error) { return r.shown((*machine).state) }
+func (r *region) states(string, *http.Request) (int, any, error) { return r.shown((*held).state) }
 
 // of lists the parts of a kind.
 func (r *region) of(kind string) (all []*part) {
@@ -324,7 +324,7 @@ func (k kind) sku() object {
 	}
 }
 
-// row is a row of Azure Resource Graph: how often a type is taken back, or its prices, each with its date.
+// row returns a row of Azure Resource Graph: a type's eviction rate, or its prices, each with its date.
 func row(name, evictions string, prices ...string) map[string]any {
 	var steps []any
 	for _, p := range prices {
@@ -344,7 +344,7 @@ func (r *region) query(_ string, q *http.Request) (int, any, error) {
 		}
 	}
 	if err := json.NewDecoder(q.Body).Decode(&asked); err != nil || asked.Options.ResultFormat != "objectArray" {
-		return 0, nil, wrong{400, "BadRequest", fmt.Sprintf("%+v is no query: %v", asked, err), ""}
+		return 0, nil, wrong{400, "BadRequest", fmt.Sprintf("%+v is not a query: %v", asked, err), ""}
 	}
 	all := r.spots
 	if len(asked.Subscriptions) > 0 || !strings.Contains(asked.Query, "location =~ 'westeurope'") {

@@ -12,10 +12,10 @@ import (
 	"drover/driver/kit"
 )
 
-// FindImages reads PUBLISHER:OFFER:SKU:VERSION as an image of the marketplace, a resource id as an image or one of a
-// gallery, and GALLERY/IMAGE[/VERSION] as one of a gallery in the image group. For all these Azure itself picks the
-// latest version if none is named, so the driver makes no call. Anything else is the name of a managed image in that
-// group, where * matches any text.
+// FindImages reads PUBLISHER:OFFER:SKU:VERSION as a marketplace image, a resource id as a managed or gallery image, and
+// GALLERY/IMAGE[/VERSION] as an image in a gallery of the image group. For all these Azure itself picks the latest
+// version if none is named, so the driver makes no call. Anything else is the name of a managed image in that group,
+// where * matches any text.
 func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]driver.Image, error) {
 	if strings.HasPrefix(ref, "/") || strings.Count(ref, ":") == 3 {
 		return []driver.Image{{ID: ref, Name: ref}}, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // List merges several of Azure's lists: virtual machines with their tags, the state of each, and the addresses of
-// their interfaces. It leaves out only those of other regions in the group.
+// their interfaces. It leaves out only the group's instances in other regions.
 func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instance, error) {
 	vms, err := list[virtualMachine](ctx, c.api, "ListVMs")
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	return c.found(vm, addresses), nil
 }
 
-// found returns an instance with its addresses, and whether it was taken back.
+// found returns an instance with its addresses and with whether Azure interrupted it.
 func (c *cloud) found(vm virtualMachine, addresses map[string]driver.Addresses) driver.Instance {
 	in := c.instanceOf(vm)
 	in.Addresses.Private, in.Addresses.Public = addresses[key(vm.ID)].Private, addresses[key(vm.ID)].Public
@@ -93,7 +93,7 @@ func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, err
 	return all, nil
 }
 
-// virtualMachine is what the driver reads of a virtual machine.
+// virtualMachine is what the driver reads from a virtual machine.
 type virtualMachine struct {
 	ID, Name, Location string
 	Zones              []string
@@ -141,8 +141,8 @@ func (vm virtualMachine) status(begins string) (rest, message string, ok bool) {
 	return "", "", false
 }
 
-// state returns an instance's state from its provisioning and power state; the latter is empty while it has none. If an
-// instance runs although its provisioning failed, perhaps because its image has no agent, the boot probe decides.
+// state derives an instance's state from its provisioning state and its power state, which may be empty. If an instance
+// runs although its provisioning failed, perhaps because its image has no agent, the boot probe decides.
 func state(provisioning, power string) driver.State {
 	switch {
 	case provisioning == "Deleting":
@@ -157,7 +157,7 @@ func state(provisioning, power string) driver.State {
 	return driver.Pending
 }
 
-// failure returns why an instance could not be made, from the code of its provisioning state:
+// failure returns why an instance could not be created, from the code of its provisioning state, such as
 // ProvisioningState/failed/AllocationFailed.
 func (vm virtualMachine) failure(m drover.Market) *drover.Error {
 	doing := "create instance " + vm.Name

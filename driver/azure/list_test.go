@@ -19,7 +19,7 @@ import (
 func TestList(t *testing.T) {
 	spot := candidate("Standard_D2s_v5", "westeurope-1", drover.Spot)
 
-	t.Run("says what Azure says of an instance in its several lists", func(t *testing.T) {
+	t.Run("merges Azure's lists", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRegion()
 			r.makeTime = time.Minute
@@ -40,7 +40,7 @@ func TestList(t *testing.T) {
 			}
 		})
 	})
-	t.Run("half an answer is none, of whichever list", func(t *testing.T) {
+	t.Run("an incomplete list of any kind is an error", func(t *testing.T) {
 		for _, call := range []string{"ListVMs", "ListVMStates", "ListInterfaces", "ListAddresses"} {
 			r := newRegion()
 			c := imitate(t, r, "public_address: true")
@@ -57,7 +57,7 @@ func TestList(t *testing.T) {
 		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"list VMs": {Burst: 1, PerSecond: 1}}, 1)
 		drivertest.ListFails(t, c, drover.KindRateLimit)
 	})
-	t.Run("a spot instance that ends is taken back, unless we ended it", func(t *testing.T) {
+	t.Run("an ending spot instance is reclaimed, unless Drover destroyed it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRegion()
 			r.endTime = time.Minute
@@ -77,22 +77,22 @@ func TestList(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			if got := drivertest.Listed(t, c); len(got) != 0 {
-				t.Errorf("still: %v", got)
+				t.Errorf("still listed: %v", got)
 			}
 		})
 	})
-	t.Run("a spot instance that Drover stops is not taken back", func(t *testing.T) {
+	t.Run("a spot instance that Drover stops is not reclaimed", func(t *testing.T) {
 		c := imitate(t, newRegion(), "")
 		in := driver.Instance{ID: "one", State: driver.Stopping, Market: drover.Spot}
 		if !c.takenBack(in) {
-			t.Error("one that Azure stops was")
+			t.Error("a spot instance that Azure stops is not reclaimed")
 		}
 		in.Tags = map[string]string{driver.TagStopped: "2026-02-03T04:05:06Z"}
 		if c.takenBack(in) {
-			t.Error("one that Drover stopped was taken back")
+			t.Error("a spot instance that Drover stopped is reclaimed")
 		}
 	})
-	t.Run("an instance of another region is not listed", func(t *testing.T) {
+	t.Run("an instance in another region is not listed", func(t *testing.T) {
 		r := newRegion()
 		drivertest.Create(t, imitate(t, r, ""), request("one"))
 		r.vms["one"].asked["location"] = "northeurope"
@@ -100,7 +100,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	})
-	t.Run("a value may be missing or null, and a time without a zone, as Azure has some", func(t *testing.T) {
+	t.Run("accepts missing values, nulls, and times without a time zone, as Azure returns them", func(t *testing.T) {
 		for text, want := range map[string]driver.Instance{
 			`{"name": "one"}`: {ID: "one", Zone: "westeurope", Market: drover.OnDemand, State: driver.Pending},
 			`{"name": "one", "zones": null, "tags": {"a": null}, "new": 1, "properties": {"timeCreated": null, "osProfile": null, "instanceView": {"statuses": [null]}}}`: {
@@ -117,7 +117,7 @@ func TestList(t *testing.T) {
 			}
 		}
 	})
-	t.Run("one that runs although its provisioning failed is left to the boot probe", func(t *testing.T) {
+	t.Run("an instance that runs although its provisioning failed is left to the boot probe", func(t *testing.T) {
 		for _, tt := range []struct {
 			provisioning, power string
 			want                driver.State
@@ -131,13 +131,13 @@ func TestList(t *testing.T) {
 			}
 		}
 	})
-	t.Run("tags that the configuration gives every instance stay", func(t *testing.T) {
+	t.Run("setting tags keeps the configured ones", func(t *testing.T) {
 		r := newRegion()
 		c := imitate(t, r, "tags: {team: a}")
 		drivertest.Create(t, c, request("one"))
 		drivertest.KeepsTags(t, c, "one", map[string]string{"team": "a", driver.TagFleet: "fleet"})
 	})
-	t.Run("one that is gone does not start", func(t *testing.T) {
+	t.Run("a missing instance does not start", func(t *testing.T) {
 		if err := imitate(t, newRegion(), "").Start(t.Context(), "nobody"); drover.KindOf(err) != drover.KindNotFound {
 			t.Error(err)
 		}
@@ -151,7 +151,7 @@ func TestDescribe(t *testing.T) {
 		c := imitate(t, r, "public_address: true")
 		drivertest.Create(t, c, request("one"))
 		drivertest.Must(t, c.Stop(t.Context(), "one"))
-		drivertest.Listed(t, c) // and described in the same way: it is stopped
+		drivertest.Listed(t, c) // which also compares it with Describe
 		for _, call := range []string{"GetVM", "ListInterfaces", "ListAddresses"} {
 			r.broken[call] = wrong{status: 500}
 			t.Log("without", call)
@@ -179,13 +179,13 @@ func TestSweep(t *testing.T) {
 		theirs.Tags[driver.TagFleet] = "other"
 		drivertest.Create(t, c, theirs)
 		for _, p := range r.parts {
-			p.stays = true // as after a create that failed half-way
+			p.stays = true // as after a create call that failed half-way
 		}
 		for _, name := range []string{"one", "theirs"} {
 			drivertest.Must(t, c.Destroy(t.Context(), name))
 		}
 		if swept := drivertest.Reaped(t, c, 0, driver.Active); len(swept) != 0 {
-			t.Errorf("what may be about to have an owner was taken: %v", swept)
+			t.Errorf("leftovers that may soon have an owner were removed: %v", swept)
 		}
 		time.Sleep(time.Hour)
 		want := []string{leftoverDisk + " one_OsDisk", leftoverInterface + " one-nic", leftoverAddress + " one-ip"}
@@ -199,7 +199,7 @@ func TestSweep(t *testing.T) {
 			{Kind: leftoverDisk, ID: "two_OsDisk"}, {Kind: leftoverInterface, ID: "two-nic"}, {Kind: leftoverAddress, ID: "two-ip"}, {Kind: leftoverDisk, ID: "one_OsDisk"},
 		} {
 			if err := c.Remove(t.Context(), s); err != nil {
-				t.Errorf("%s, which has an owner or is gone: %v", s.ID, err)
+				t.Errorf("%s, which has an owner or does not exist: %v", s.ID, err)
 			}
 		}
 		if err := c.Remove(t.Context(), driver.Leftover{Kind: "castle"}); drover.KindOf(err) != drover.KindInvalid {

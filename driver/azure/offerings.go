@@ -22,13 +22,13 @@ const (
 	spotsAge  = time.Hour
 )
 
-// typeInfo is what is cached of an instance type.
+// typeInfo is the cached part of an instance type.
 type typeInfo struct {
 	Resources    drover.Resources `json:"resources"`
 	Zones        []string         `json:"zones"`            // the zones that the subscription may use; the region's name if the type is in no zone
 	Family       string           `json:"family"`           // its quota
-	Cores        int64            `json:"cores"`            // how many vCPUs count against it
-	Spot         bool             `json:"spot,omitempty"`   // whether it is sold on spot
+	Cores        int64            `json:"cores"`            // how many vCPUs count against the quota
+	Spot         bool             `json:"spot,omitempty"`   // whether it is sold on the spot market
 	Generations  string           `json:"generations"`      // of virtual hardware, such as V1,V2
 	Confidential bool             `json:"sealed,omitempty"` // runs only images for confidential computing
 }
@@ -61,7 +61,8 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	})
 }
 
-// zonesByHand returns the zones of configured types: the configured zones, else all zones of any type, else the region.
+// zonesByHand returns the zones of configured types: the configured zones, otherwise all zones of any type, otherwise
+// the region.
 func (c *cloud) zonesByHand(known map[string]typeInfo) (zones []string) {
 	if len(c.config.Zones) > 0 {
 		return c.config.Zones
@@ -77,7 +78,7 @@ func (c *cloud) zonesByHand(known map[string]typeInfo) (zones []string) {
 	return slices.Compact(zones)
 }
 
-// listed is Azure's own types.
+// listed returns Azure's own types.
 func (c *cloud) listed(types map[string]typeInfo, prices priceList) (all []kit.Own) {
 	for name, t := range types {
 		if t.Confidential || !strings.Contains(t.Generations, "V"+strconv.Itoa(c.config.Generation)) {
@@ -91,7 +92,7 @@ func (c *cloud) listed(types map[string]typeInfo, prices priceList) (all []kit.O
 	return all
 }
 
-// zonesOf returns the zones in which a type is offered. If no zones are configured, every type of the region is
+// zonesOf returns the zones in which a type is offered. If no zones are configured, every type in the region is
 // offered.
 func (c *cloud) zonesOf(t typeInfo) []string {
 	if len(c.config.Zones) == 0 {
@@ -121,7 +122,7 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	return all, nil
 }
 
-// sku is what the driver reads of a type.
+// sku is what the driver reads from a type.
 type sku struct {
 	Name, ResourceType, Family string
 	Capabilities               []struct{ Name, Value string }
@@ -184,11 +185,10 @@ func (c *cloud) zonesIn(s sku) (zones []string) {
 	return zones
 }
 
-// spotQuota is the one quota of all spot instances in a region.
+// spotQuota is the common quota of all spot instances in a region.
 const spotQuota = "lowPriorityCores"
 
-// quotaGroup returns the quota of a type in a market: its family's, as in the usages API, or that of all spot
-// instances.
+// quotaGroup returns the quota of a type in a market: its family's, as in the usages API, or the common spot quota.
 func quotaGroup(family string, m drover.Market) string {
 	if m == drover.Spot {
 		return spotQuota
@@ -197,7 +197,7 @@ func quotaGroup(family string, m drover.Market) string {
 }
 
 // fetchLimits fetches how many vCPUs each quota allows, by its name in lower case, since Azure varies its spelling. If
-// that fails, the empty result is cached as long as an answer would be, so that not every create repeats the call.
+// that fails, the empty result is cached as long as an answer would be, so that not every create call repeats it.
 func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
 	found, err := list[struct {
 		Name  struct{ Value string }

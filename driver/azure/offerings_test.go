@@ -18,7 +18,7 @@ import (
 
 // covers C6 C10
 func TestOfferings(t *testing.T) {
-	t.Run("are what has a price, where the subscription may use it, on hardware that the image boots on", func(t *testing.T) {
+	t.Run("are the types with a price that the subscription may use and the image can boot on", func(t *testing.T) {
 		r := newRegion()
 		r.pageSize = 2
 		want := []string{
@@ -36,7 +36,7 @@ func TestOfferings(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("are of the zones configured, in which the region stands for none in particular", func(t *testing.T) {
+	t.Run("are in the configured zones, where the region stands for no particular zone", func(t *testing.T) {
 		for zones, want := range map[string][]string{
 			"westeurope-2": {"Standard_D16s_v5 westeurope-2", "Standard_D2s_v5 westeurope-2"},
 			"westeurope":   {"Standard_D16s_v5 westeurope", "Standard_D2ps_v5 westeurope", "Standard_D2s_v5 westeurope", "Standard_NC4as_T4_v3 westeurope"},
@@ -50,12 +50,12 @@ func TestOfferings(t *testing.T) {
 			}
 		}
 	})
-	t.Run("of the first generation of hardware, if the image is of that", func(t *testing.T) {
+	t.Run("are first-generation types for a first-generation image", func(t *testing.T) {
 		if got := strings.Join(drivertest.Offers(t, imitate(t, newRegion(), "generation: 1")), "\n"); !strings.Contains(got, "Standard_A1_v2") || strings.Contains(got, "D2ps") {
 			t.Error(got)
 		}
 	})
-	t.Run("have the price of the disks that every instance has, and say what the root volume costs", func(t *testing.T) {
+	t.Run("include the price of the additional disks, and have the root volume's price per GiB", func(t *testing.T) {
 		const ssd, zrs, premium = 11_000_000_000 / 128 / 730, 14_400_000_000 / 128 / 730, 19_710_000_000 / 128 / 730
 		hand := ", list_types: false, types: [{name: s, vcpus: 1, memory: 1Gi, price: 1}]"
 		for keys, want := range map[string]string{
@@ -74,7 +74,7 @@ func TestOfferings(t *testing.T) {
 			}
 		}
 	})
-	t.Run("by hand stand beside Azure's, or in their place", func(t *testing.T) {
+	t.Run("configured types are added to Azure's or replace them", func(t *testing.T) {
 		hand := "zones: [westeurope-1], markets: [on_demand], types: [{name: Standard_D2s_v5, vcpus: 2, memory: 7Gi, price: 0.07}, {name: big, provider_type: Standard_D16s_v5, vcpus: 16, memory: 60Gi, price: 50}]"
 		got := strings.Join(drivertest.Offers(t, imitate(t, newRegion(), hand)), "\n")
 		for _, want := range []string{"big westeurope-1 on_demand $50 standardDSv5Family", "Standard_D2s_v5 westeurope-1 on_demand $0.07 standardDSv5Family 7Gi", "D2ps"} {
@@ -101,44 +101,44 @@ func TestPrices(t *testing.T) {
 		}
 		return all["t"]
 	}
-	t.Run("the one that holds since last counts, of those the highest", func(t *testing.T) {
+	t.Run("the latest price in force counts, and of several the highest", func(t *testing.T) {
 		got := enter(priceItem{Price: 3, From: now.AddDate(-2, 0, 0)}, priceItem{Price: 1, From: now.AddDate(-1, 0, 0)}, priceItem{Price: 1.5, From: now.AddDate(-1, 0, 0)},
 			priceItem{Price: 2, From: now.AddDate(-2, 0, 0)}, priceItem{SKU: "T Spot", Price: 0.0000001, From: now})
 		if diff := cmp.Diff(map[drover.Market]drover.Money{drover.OnDemand: drover.Dollar * 3 / 2, drover.Spot: 100}, got); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("a list that goes on elsewhere is none", func(t *testing.T) {
+	t.Run("a next page at another address is refused", func(t *testing.T) {
 		c := imitate(t, newRegion(), "")
 		if _, err := c.pricePage(t.Context(), "https://example.com/api/retail/prices?"); err == nil {
-			t.Error("it was followed")
+			t.Error("the address was accepted")
 		}
 	})
 }
 
-func TestWhatIsKept(t *testing.T) {
+func TestCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, folder := newRegion(), t.TempDir()
 		first := drivertest.Offers(t, imitateIn(t, r, "", folder))
 		drivertest.Create(t, imitateIn(t, r, "", folder), request("one"))
 		files, _ := filepath.Glob(folder + "/*.json")
 		if len(files) != 5 {
-			t.Errorf("kept: %v", files)
+			t.Errorf("cached: %v", files)
 		}
 
-		// A start after hours makes no calls; later calls fetch only what has expired.
+		// A restart a few hours later makes no calls; later calls fetch only what has expired.
 		time.Sleep(7 * time.Hour)
 		clear(r.calls)
 		c := imitateIn(t, r, "", folder)
 		if diff := cmp.Diff(first, drivertest.Offers(t, c)); diff != "" || len(r.calls) > 0 {
-			t.Errorf("a start made the calls %v: %s", r.calls, diff)
+			t.Errorf("a restart made the calls %v: %s", r.calls, diff)
 		}
 		r.prices[2].Price = 0.05
 		if got := strings.Join(drivertest.Offers(t, c), "\n"); !strings.Contains(got, "Standard_D2s_v5 westeurope-1 spot $0.05 ") || r.calls["ListTypes"] > 0 {
 			t.Errorf("%s\nafter %v", got, r.calls)
 		}
 
-		// What cannot be fetched stays as it was; with nothing cached it is an error.
+		// If data cannot be fetched, the cached data still counts; with nothing cached it is an error.
 		time.Sleep(7 * time.Hour)
 		r.broken["ListPrices"], r.broken["ListTypes"] = wrong{status: 500}, wrong{status: 500}
 		drivertest.Offers(t, c)
@@ -152,14 +152,14 @@ func TestWhatIsKept(t *testing.T) {
 		other, err := open(t.Context(), o, outside{transport: r})
 		drivertest.Must(t, err)
 		if _, err := other.Offerings(t.Context()); err == nil {
-			t.Error("another subscription's were used")
+			t.Error("another subscription's cache was used")
 		}
 	})
 }
 
 // covers C1 C11 K14
 func TestOpen(t *testing.T) {
-	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {
+	t.Run("an invalid configuration is refused", func(t *testing.T) {
 		for _, keys := range []string{
 			place + ", markets: [reserved]", place + ", tags: {drover-fleet: x}", place + ", tags: {'a/b': x}", place + ", volumes: [{type: x}]", place + ", list_types: false",
 			place + ", subnet_id: x", place + ", zones: [northeurope-1]", place + ", zones: [westeurope-x]", place + ", environment: mars", place + ", admin_user: root",
@@ -172,7 +172,7 @@ func TestOpen(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the subscription is the one that the Azure tools use, if nothing else says it", func(t *testing.T) {
+	t.Run("the subscription defaults to the Azure tools' choice", func(t *testing.T) {
 		o := options(t, "fleet", "", t.TempDir())
 		o.Decode = drivertest.Options(t, "azure", "azure", "fleet", strings.Replace(place, "sub,", "'',", 1), "").Decode
 		profile := "\ufeff" + `{"subscriptions": [{"id": "other"}, {"id": "mine", "isDefault": true}]}`
@@ -182,19 +182,19 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%v, %v", c, err)
 		}
 	})
-	t.Run("a fleet that would make no name is refused", func(t *testing.T) {
+	t.Run("a fleet name that makes invalid instance names is refused", func(t *testing.T) {
 		o := options(t, "fleet", "", t.TempDir())
 		for _, fleet := range []string{"", "a b", strings.Repeat("a", 41)} {
 			if o.Fleet = fleet; drover.KindOf(func() error { _, err := Open(t.Context(), o); return err }()) != drover.KindInvalid {
-				t.Errorf("%q is taken", fleet)
+				t.Errorf("%q was accepted", fleet)
 			}
 		}
 	})
-	t.Run("disks are not said to grow, since Azure grows no disk of the system while it is used", func(t *testing.T) {
+	t.Run("disks cannot grow, since Azure does not grow a system disk in use", func(t *testing.T) {
 		c, err := open(t.Context(), options(t, "fleet", "markets: [spot]", t.TempDir()), outside{transport: newRegion()})
 		drivertest.Must(t, err)
 		if _, can := driver.As[driver.DiskGrower](c); can || c.Capabilities().GrowDisk {
-			t.Error("they are")
+			t.Error("the cloud can grow disks")
 		}
 	})
 	t.Run("makes no call, and needs no credentials yet", func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestOpen(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("what is kept is for nobody else to read", func(t *testing.T) {
+	t.Run("nobody else can read the cache", func(t *testing.T) {
 		folder := t.TempDir()
 		drivertest.Offers(t, imitateIn(t, newRegion(), "", folder))
 		if info, err := os.Stat(folder + "/types.json"); err != nil || info.Mode().Perm() != 0o600 {

@@ -11,8 +11,8 @@
 // Instances share nothing. What a failed create request leaves behind (disks, interfaces, addresses) has the fleet's
 // tag and the time of the request. Types, prices and quotas are cached on disk.
 //
-// The driver remembers one thing about instances: which ones it destroyed, since any other spot instance that ends was
-// taken back.
+// The driver remembers one thing about instances: which ones it destroyed, since Azure interrupted any other spot
+// instance that ends.
 package azure
 
 import (
@@ -34,7 +34,7 @@ import (
 const longestFleet = 40
 
 // listLag is an estimate. Microsoft documents nothing about lists of virtual machines, and others reported a list that
-// lacked a new machine: see docs/drivers.md.
+// lacked a new one: see docs/drivers.md.
 const listLag = 2 * time.Minute
 
 type cloud struct {
@@ -93,7 +93,7 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 	return c, nil
 }
 
-// initID is the machine's name. cloud-init has a UUID instead.
+// initID is the virtual machine's name. cloud-init has a UUID instead.
 const initID = `$(curl -sf -H Metadata:true 'http://169.254.169.254/metadata/instance/compute/name?api-version=2021-02-01&format=text')`
 
 func (c *cloud) Capabilities() driver.Capabilities {

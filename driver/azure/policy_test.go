@@ -11,7 +11,7 @@ import (
 )
 
 // actions are the permissions that each call needs, without the prefix Microsoft. A call that creates or deletes a
-// virtual machine also does so with its parts, and uses the resources that they refer to.
+// virtual machine also creates or deletes its parts, and uses the resources that they refer to.
 var actions = map[string][]string{
 	"CreateVM": {
 		"Compute/virtualMachines/write", "Compute/disks/read", "Compute/disks/write", "Compute/diskEncryptionSets/read", "Compute/images/read",
@@ -32,9 +32,9 @@ var actions = map[string][]string{
 	"Query": {"ResourceGraph/resources/read"},
 }
 
-func TestTheRolesAreThoseOfTheCallsThatAreMade(t *testing.T) {
+func TestRolesMatchCalls(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(calls)), slices.Sorted(maps.Keys(actions))); diff != "" {
-		t.Errorf("the calls (-), and those of which it is known what they need (+): %s", diff)
+		t.Errorf("the driver's calls (-) and those in actions (+): %s", diff)
 	}
 	var want []string
 	for _, needs := range actions {

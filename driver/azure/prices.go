@@ -25,10 +25,10 @@ import (
 // pricesURL is the public price list: see "Azure Retail Prices overview" in Microsoft's reference of Cost Management.
 const pricesURL = "https://prices.azure.com/api/retail/prices"
 
-// maxAnswer limits the size of a page of the price list; one has up to a thousand prices of about 700 bytes.
+// maxAnswer limits the size of a page of the price list; a page has up to a thousand prices of about 700 bytes.
 const maxAnswer = 16 << 20
 
-// notLinux are parts of the names of products that are other systems on the same types.
+// notLinux are parts of the names of products that are other systems for the same types.
 var notLinux = []string{"Windows", "Cloud Services", "CloudServices"}
 
 // priceList is hourly prices by type and market.
@@ -78,8 +78,8 @@ func dollars(amount float64) (drover.Money, error) {
 	return drover.ParseMoney(strconv.FormatFloat(amount, 'f', 9, 64))
 }
 
-// enter records a price of a type: of several, the one that came into force last, and of those the highest. It skips
-// Windows, Azure's own clusters, and what is not sold by the hour.
+// enter records a type's price: of several, the one that came into force last, and of those the highest. It skips
+// Windows, Azure's own clusters, and anything not sold by the hour.
 func (i priceItem) enter(all priceList, since map[string]time.Time, price drover.Money) {
 	if i.Type == "" || i.Unit != "1 Hour" || strings.HasSuffix(i.SKU, " Low Priority") || slices.ContainsFunc(notLinux, func(name string) bool { return strings.Contains(i.Product, name) }) {
 		return
@@ -130,19 +130,19 @@ const spotsQuery = `SpotResources
 | project id, name = tostring(sku.name), evictions = tostring(properties.evictionRate), prices = properties.spotPrices
 | order by id asc`
 
-// Offerings does not depend on this answer. So the driver waits for it no longer than spotsTime, and does not repeat
+// Offerings does not depend on this answer, so the driver waits for it no longer than spotsTime, and does not repeat
 // the query at once if no answer comes.
 const (
 	spotsTime  = 20 * time.Second
 	spotsPause = 10 * time.Minute
 )
 
-// evictionRates are how many instances Azure takes back per million instance hours, by its own figure: the percentage
-// taken back within an hour, over the last 28 days (see "Pricing and eviction history" of "Use Azure Spot Virtual
-// Machines"). A range counts as its middle, and the range without an end as its beginning.
+// evictionRates are how many instances Azure evicts per million instance hours, by its own figure: the percentage
+// evicted within an hour, over the last 28 days (see "Pricing and eviction history" in "Use Azure Spot Virtual
+// Machines"). A range counts as its middle, and the open range as its beginning.
 var evictionRates = map[string]int64{"0-5": 25_000, "5-10": 75_000, "10-15": 125_000, "15-20": 175_000, "20+": 200_000}
 
-// spotInfo is what is cached of a type's spot instances.
+// spotInfo is the cached data about a type's spot instances.
 type spotInfo struct {
 	Prices    []driver.PricePoint `json:"prices,omitempty"`    // newest first
 	Evictions int64               `json:"evictions,omitempty"` // per million hours
@@ -162,7 +162,7 @@ func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, spotsTime)
 	defer cancel()
 	rows, err := query[spotRow](ctx, c.api, fmt.Sprintf(spotsQuery, c.config.Location))
-	if err == nil && len(rows) == 0 { // Azure omits what the credentials may not read
+	if err == nil && len(rows) == 0 { // Azure omits rows that the credentials may not read
 		err = drover.Errorf(drover.KindAuthentication, "these credentials cannot read any data about %s", c.config.Location).WithHint("%s", errs.Hints[drover.KindAuthentication])
 	}
 	all := map[string]spotInfo{}
@@ -207,7 +207,7 @@ func (c *cloud) knownSpots(ctx context.Context) map[string]spotInfo {
 }
 
 // PriceHistory returns the spot market's history, which is the same in all zones. On demand, for configured types, and
-// if Azure has none, it is the listed price.
+// if Azure has no history, it is the listed price.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
 	now, err := driver.ListedPrice(ctx, c, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
 	if err != nil && drover.KindOf(err) != drover.KindNotFound {

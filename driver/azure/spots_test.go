@@ -17,7 +17,7 @@ import (
 	"drover/driver/drivertest"
 )
 
-// past returns a price history in short form.
+// past returns a price history as short lines.
 func past(t *testing.T, c *cloud, kind string, m drover.Market, since time.Time) (all []string) {
 	t.Helper()
 	found, err := c.PriceHistory(t.Context(), kind, "westeurope-1", m, drover.TimeOf(since))
@@ -39,7 +39,7 @@ func day(text string) time.Time {
 // covers C6
 func TestPriceHistory(t *testing.T) {
 	long := day("2025-12-01")
-	t.Run("of spot is Azure's, newest first, each change once, with the price that held at the beginning", func(t *testing.T) {
+	t.Run("shows each of Azure's spot price changes once, newest first, down to the price in force at the start", func(t *testing.T) {
 		r := newRegion()
 		r.pageSize = 2
 		c := imitate(t, r, "")
@@ -54,20 +54,20 @@ func TestPriceHistory(t *testing.T) {
 			t.Errorf("%d queries for three pages", r.calls["Query"])
 		}
 	})
-	t.Run("has volumes in it, at what they cost now", func(t *testing.T) {
+	t.Run("includes volumes at their current price", func(t *testing.T) {
 		c := imitate(t, newRegion(), "volumes: [{size: 1, price: 73}]")
 		if diff := cmp.Diff([]string{"2026-02-01 $0.1216", "2026-01-01 $0.1300"}, past(t, c, "Standard_D2s_v5", drover.Spot, long)); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("leaves out what holds later", func(t *testing.T) {
+	t.Run("leaves out future prices", func(t *testing.T) {
 		r := newRegion()
 		r.spots = []any{row("standard_d2s_v5", "", "9 "+time.Now().AddDate(30, 0, 0).Format(time.RFC3339), "0.03 2026-01-01T00:00:00Z")}
 		if diff := cmp.Diff([]string{"2026-01-01 $0.0300"}, past(t, imitate(t, r, ""), "Standard_D2s_v5", drover.Spot, long)); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("is the listed price on demand, of types by hand, and where Azure tells none", func(t *testing.T) {
+	t.Run("is the listed price on demand, for configured types, and if Azure has no history", func(t *testing.T) {
 		hand := "types: [{name: big, provider_type: Standard_D2s_v5, vcpus: 2, memory: 8Gi, price: 0.5, spot_price: 0.25}], list_types: false, zones: [westeurope-1]"
 		r := newRegion()
 		r.spots = []any{row("standard_d2s_v5", "0-5")}
@@ -83,12 +83,12 @@ func TestPriceHistory(t *testing.T) {
 			}
 		}
 	})
-	t.Run("of what there is not, there is none", func(t *testing.T) {
+	t.Run("does not exist for an unknown type", func(t *testing.T) {
 		if _, err := imitate(t, newRegion(), "").PriceHistory(t.Context(), "x", "westeurope-1", drover.Spot, 1); drover.KindOf(err) != drover.KindNotFound {
 			t.Error(err)
 		}
 	})
-	t.Run("is asked for anew after an hour, also by a controller that has just begun", func(t *testing.T) {
+	t.Run("is fetched again after an hour, even by a controller that has just started", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r, folder := newRegion(), t.TempDir()
 			r.spots = []any{row("standard_d2s_v5", "", "0.03 1999-12-01T00:00:00Z")}
@@ -115,17 +115,17 @@ func TestInterruptions(t *testing.T) {
 		}
 		return all
 	}
-	t.Run("are the middle of Azure's range, in a million hours, of spot in all zones", func(t *testing.T) {
+	t.Run("are the middle of Azure's range, per million hours, on spot in all zones", func(t *testing.T) {
 		want := []string{"Standard_D2ps_v5 westeurope-1 spot 200000", "Standard_D2s_v5 westeurope-1 spot 25000", "Standard_D2s_v5 westeurope-2 spot 25000"}
 		if diff := cmp.Diff(want, rates("")); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("are not asked for if no spot is wanted", func(t *testing.T) {
+	t.Run("are not queried if the spot market is not configured", func(t *testing.T) {
 		r := newRegion()
 		drivertest.Offers(t, imitate(t, r, "markets: [on_demand]"))
 		if r.calls["Query"] != 0 {
-			t.Error("they were")
+			t.Errorf("%d queries", r.calls["Query"])
 		}
 	})
 }
@@ -133,12 +133,12 @@ func TestInterruptions(t *testing.T) {
 func TestWithoutTheGraph(t *testing.T) {
 	denied := wrong{status: http.StatusForbidden, code: "AccessDenied", message: "denied"}
 	for name, spoil := range map[string]func(*region){
-		"the credentials may not ask":       func(r *region) { r.broken["Query"] = denied },
+		"the credentials may not query it":  func(r *region) { r.broken["Query"] = denied },
 		"the credentials see nothing of it": func(r *region) { r.spots = nil },
-		"it says what cannot be read":       func(r *region) { r.spots = []any{row("standard_d2s_v5", "", "0.03 yesterday")} },
+		"its answer cannot be read":         func(r *region) { r.spots = []any{row("standard_d2s_v5", "", "0.03 yesterday")} },
 		"it does not answer":                func(r *region) { r.slow = "Query" },
 	} {
-		t.Run(name+": offerings are told without, which is said once", func(t *testing.T) {
+		t.Run(name+": offerings come without its data, and one warning is logged", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRegion()
 				spoil(r)
@@ -158,13 +158,13 @@ func TestWithoutTheGraph(t *testing.T) {
 				if diff := cmp.Diff(want, past(t, c, "Standard_D2s_v5", drover.Spot, day("1999-12-01"))); diff != "" {
 					t.Error(diff)
 				}
-				if said := strings.Count(log.String(), "level=WARN"); said != 1 {
-					t.Errorf("it was said %d times: %s", said, &log)
+				if warnings := strings.Count(log.String(), "level=WARN"); warnings != 1 {
+					t.Errorf("%d warnings: %s", warnings, &log)
 				}
 			})
 		})
 	}
-	t.Run("an answer that is cut short is none", func(t *testing.T) {
+	t.Run("a truncated answer is an error", func(t *testing.T) {
 		r := newRegion()
 		r.cutShort = true
 		if _, err := imitate(t, r, "").fetchSpots(t.Context()); err == nil || !strings.Contains(err.Error(), "cut short") {

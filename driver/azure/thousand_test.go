@@ -23,6 +23,6 @@ func TestAThousandInstances(t *testing.T) {
 }
 
 // covers L18
-func TestNothingIsTriedAgain(t *testing.T) {
+func TestNoCallIsRetried(t *testing.T) {
 	drivertest.Once(t, newRegion(), request("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
 }

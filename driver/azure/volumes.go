@@ -9,8 +9,8 @@ import (
 	"drover/driver/kit"
 )
 
-// The products of the price list that are managed disks, by the beginning of the disk type. Disks that are sold by
-// provisioned GiB, IOPS and throughput are not included.
+// The price list's products that are managed disks, by the beginning of the disk type. Disks sold by provisioned GiB,
+// IOPS and throughput are not included.
 var diskProducts = map[string]string{
 	"Premium SSD Managed Disks": "Premium", "Standard SSD Managed Disks": "StandardSSD", "Standard HDD Managed Disks": "Standard",
 }
@@ -20,13 +20,13 @@ var tiers = map[string]int64{
 	"1": 4, "2": 8, "3": 16, "4": 32, "6": 64, "10": 128, "15": 256, "20": 512, "30": 1024, "40": 2048, "50": 4096, "60": 8192, "70": 16384, "80": 32767,
 }
 
-// fetchDiskPrices reads the hourly price of a GiB, by disk type: that of its most expensive size.
+// fetchDiskPrices reads the hourly price of a GiB by disk type, at its most expensive size.
 func (c *cloud) fetchDiskPrices(ctx context.Context) (map[string]drover.Money, error) {
 	all := map[string]drover.Money{}
 	return all, c.readPrices(ctx, "serviceName eq 'Storage' and contains(productName, 'Managed Disks')", func(i priceItem, price drover.Money) { i.enterDisk(all, price) })
 }
 
-// enterDisk records the price of a whole disk; operations on it and further mounts have separate entries.
+// enterDisk records the price of a whole disk; operations and additional mounts have separate entries.
 func (i priceItem) enterDisk(all map[string]drover.Money, price drover.Money) {
 	tier, copies, _ := strings.Cut(i.SKU, " ")
 	kind, size := diskProducts[i.Product], tiers[strings.TrimLeft(tier, "PES")]

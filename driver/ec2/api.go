@@ -34,19 +34,19 @@ import (
 	"drover/driver/kit"
 )
 
-// In addition to the bucket of its call, each instance requested by its id, with neither filter nor pages, counts under
-// a smaller one, and each instance to be terminated under one of "Resource token bucket sizes".
+// Besides its call's bucket, each instance requested by id, without filters or pages, draws on a smaller bucket, and
+// each instance to terminate on one of "Resource token bucket sizes".
 const (
 	byID       = "DescribeInstances by id"
 	eachEnding = "TerminateInstances per instance"
 )
 
-// The rates are those of "Request token bucket sizes and refill rates" in Amazon's developer guide to EC2, for each
-// account and region: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html; that of the price list
-// is in Amazon's guide to billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html.
-// Each call has its own bucket. For parameters, "AWS Systems Manager endpoints and quotas" allows 40 reads a second. A
-// bucket of half that size, refilled at half that rate, stays within it:
-// https://docs.aws.amazon.com/general/latest/gr/ssm.html.
+// The rates come from "Request token bucket sizes and refill rates" in Amazon's developer guide to EC2, for each
+// account and region: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html; the price list's rate is
+// in Amazon's guide to billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html. Each
+// call has its own bucket. For parameters, "AWS Systems Manager endpoints and quotas" allows 40 reads a second:
+// https://docs.aws.amazon.com/general/latest/gr/ssm.html. A bucket of half that size, refilled at half that rate, stays
+// within it.
 var rates = kit.Rates(map[kit.Rate][]string{
 	{Burst: 50, PerSecond: 5}: {
 		"CreateFleet", "CreateLaunchTemplate", "DeleteLaunchTemplate", "ImportKeyPair", "DeleteKeyPair", "StopInstances", "ModifyVolume",
@@ -69,10 +69,10 @@ type service struct {
 	id     string // in settings: AWS_ENDPOINT_URL_EC2
 	host   string // prefix of its host names
 	name   string // in signatures
-	target string // prefix of a call's name in the header X-Amz-Target; empty: it has the Query API
+	target string // prefix of a call's name in the header X-Amz-Target; empty: it uses the Query API
 }
 
-// services are the services of the calls that are not EC2's: Systems Manager and the price list. They use the AWS JSON
+// services are the services other than EC2, by their calls: Systems Manager and the price list. They use the AWS JSON
 // 1.1 protocol: https://smithy.io/2.0/aws/protocols/aws-json-1_1-protocol.html.
 var services = map[string]service{
 	"GetParameter": {"SSM", "ssm", "ssm", "AmazonSSM."},
@@ -81,9 +81,9 @@ var services = map[string]service{
 
 func serviceOf(call string) service { return cmp.Or(services[call], service{"EC2", "ec2", "ec2", ""}) }
 
-// api calls AWS: it retries no call, counts every call, and exceeds none of the published rates. Settings, credentials
-// and signatures are the SDK's. Its package for EC2 takes 100 CPU seconds to compile, so requests and answers are
-// encoded and decoded here.
+// api calls AWS: it retries no call, counts every call, and exceeds none of the published rates. The SDK reads settings
+// and credentials and signs requests, but its package for EC2 takes 100 CPU seconds to compile, so requests and answers
+// are encoded and decoded here.
 type api struct {
 	config aws.Config
 	gate   kit.Gate
@@ -149,7 +149,7 @@ func (a *api) request(ctx context.Context, call string, in params) (*http.Reques
 	return request, signer.NewSigner().SignHTTP(ctx, who, request, hex.EncodeToString(hash[:]), s.name, a.region(s), now)
 }
 
-// region returns the region in which a service is called. Only few regions serve the price list: see "AWS Price List
+// region returns the region in which a service is called. Only a few regions serve the price list: see "AWS Price List
 // Query API endpoints".
 func (a *api) region(s service) string {
 	switch {
@@ -231,10 +231,10 @@ func fill(form url.Values, name string, v reflect.Value) {
 	}
 }
 
-// plural matches the plural ending of a list's name, which the Query API has in the singular.
+// plural matches the plural ending of a list's name. The Query API uses the singular.
 var plural = regexp.MustCompile(`(ss|x)es$|s$`)
 
-// irregular are the exceptions among the lists that are sent here and those of a template.
+// irregular are the exceptions among the lists that the driver sends and those in a template.
 var irregular = map[string]string{"Groups": "SecurityGroupId", "Ipv6Addresses": "Ipv6Addresses", "PrivateIpAddresses": "PrivateIpAddresses",
 	"LaunchTemplateConfigs": "LaunchTemplateConfigs", "Overrides": "Overrides"}
 
@@ -296,8 +296,8 @@ const mostSilence = 2 * time.Minute
 // metadataTime limits the wait for instance metadata, which contains the controller's own region.
 const metadataTime = 2 * time.Second
 
-// connect finds region and credentials as the AWS tools do. It makes no call, unless only the metadata of this
-// instance can name the region.
+// connect finds the region and the credentials the way the AWS tools do. It makes no call, unless only this instance's
+// metadata can name the region.
 func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate) (*api, error) {
 	if client == nil {
 		client = awshttp.NewBuildableClient().WithReadTimeout(mostSilence)
@@ -329,10 +329,10 @@ func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate
 	return &api{config: all, gate: gate}, nil
 }
 
-// regions matches what can be part of a host name.
+// regions matches region names that can be part of a host name.
 var regions = regexp.MustCompile(`^[A-Za-z0-9-]{1,63}$`)
 
-// credentials adds to an error that the credentials are missing.
+// credentials add to an error that the credentials are missing.
 type credentials struct{ aws.CredentialsProvider }
 
 // Retrieve retrieves the credentials.

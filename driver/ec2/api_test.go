@@ -20,7 +20,7 @@ import (
 	"drover/driver/kit"
 )
 
-// later is a fake whose clock is an hour ahead of this host's.
+// later is a fake whose clock is an hour ahead of the host's.
 type later struct{ *fake }
 
 func (l later) Do(r *http.Request) (*http.Response, error) {
@@ -38,7 +38,7 @@ func (l later) Do(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func TestAClockThatIsWrong(t *testing.T) {
+func TestWrongClock(t *testing.T) {
 	c := imitate(t, later{newFake()}, "")
 	if err := c.Stop(t.Context(), "i-none"); drover.KindOf(err) != drover.KindAuthentication {
 		t.Errorf("the first call: %v", err)
@@ -139,18 +139,18 @@ func TestForms(t *testing.T) {
 		name, raw string
 		want      map[string]string
 	}{
-		{"lists have the singular, and number from 1", `{"BlockDeviceMappings": [{"DeviceName": "a"}, {"Ebs": {"VolumeSize": 8, "Encrypted": false}}], "SecurityGroups": ["x", "y"],
+		{"lists have singular names and are numbered from 1", `{"BlockDeviceMappings": [{"DeviceName": "a"}, {"Ebs": {"VolumeSize": 8, "Encrypted": false}}], "SecurityGroups": ["x", "y"],
 			"TagSpecifications": [{"Tags": [{"Key": "a & b", "Value": "=é"}]}]}`, map[string]string{
 			"BlockDeviceMapping.1.DeviceName": "a", "BlockDeviceMapping.2.Ebs.VolumeSize": "8", "BlockDeviceMapping.2.Ebs.Encrypted": "false",
 			"SecurityGroup.1": "x", "SecurityGroup.2": "y", "TagSpecification.1.Tag.1.Key": "a & b", "TagSpecification.1.Tag.1.Value": "=é"}},
-		{"but for some", `{"NetworkInterfaces": [{"Groups": ["g"], "Ipv4Prefixes": [{"Ipv4Prefix": "4"}], "Ipv6Prefixes": [{"Ipv6Prefix": "6"}],
+		{"some lists have irregular names", `{"NetworkInterfaces": [{"Groups": ["g"], "Ipv4Prefixes": [{"Ipv4Prefix": "4"}], "Ipv6Prefixes": [{"Ipv6Prefix": "6"}],
 			"Ipv6Addresses": [{"Ipv6Address": "a"}], "PrivateIpAddresses": [{"Primary": true}]}], "SecondaryInterfaces": [{"PrivateIpAddresses": [{"PrivateIpAddress": "p"}]}]}`, map[string]string{
 			"NetworkInterface.1.SecurityGroupId.1": "g", "NetworkInterface.1.Ipv4Prefix.1.Ipv4Prefix": "4", "NetworkInterface.1.Ipv6Prefix.1.Ipv6Prefix": "6",
 			"NetworkInterface.1.Ipv6Addresses.1.Ipv6Address": "a", "NetworkInterface.1.PrivateIpAddresses.1.Primary": "true",
 			"SecondaryInterface.1.PrivateIpAddress.1.PrivateIpAddress": "p"}},
 		{"numbers have no exponent", `{"InstanceRequirements": {"MemoryMiB": {"Min": 1048576}, "MemoryGiBPerVCpu": {"Min": 0.5}, "TotalLocalStorageGB": {"Max": 123456789012}}}`, map[string]string{
 			"InstanceRequirements.MemoryMiB.Min": "1048576", "InstanceRequirements.MemoryGiBPerVCpu.Min": "0.5", "InstanceRequirements.TotalLocalStorageGB.Max": "123456789012"}},
-		{"nulls and empty objects and lists are left out, empty strings are not", `{"CpuOptions": {}, "EbsOptimized": null, "Placement": null, "SecurityGroupIds": [], "BlockDeviceMappings": [{"NoDevice": ""}]}`,
+		{"nulls, empty objects and empty lists are left out, but not empty strings", `{"CpuOptions": {}, "EbsOptimized": null, "Placement": null, "SecurityGroupIds": [], "BlockDeviceMappings": [{"NoDevice": ""}]}`,
 			map[string]string{"BlockDeviceMapping.1.NoDevice": ""}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -181,24 +181,24 @@ func (s says) Do(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: s.status, Status: http.StatusText(s.status), Body: io.NopCloser(s.body)}, nil
 }
 
-// zeros never ends.
+// zeros is an endless body.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 // covers C5
-func TestAnswersThatAreNone(t *testing.T) {
+func TestInvalidAnswers(t *testing.T) {
 	const listed = `<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>i-1</instanceId></item></instancesSet></item></reservationSet>`
 	for _, test := range []struct {
 		name, want string
 		says       says
 	}{
-		{"a page of somebody else's", "the response to DescribeInstances did not come from EC2", says{200, strings.NewReader("<html><body>Welcome</body></html>")}},
-		{"nothing", "the response to DescribeInstances did not come from EC2", says{200, strings.NewReader("")}},
-		{"half of one", "unexpected EOF", says{200, strings.NewReader(listed)}},
-		{"no time", "cannot parse", says{200, strings.NewReader(strings.Replace(listed, "<instanceId>", "<launchTime>soon</launchTime><instanceId>", 1))}},
-		{"one without end", "the response is larger than 64 MiB", says{200, zeros{}}},
-		{"no code", "the response to DescribeInstances has the status Bad Gateway", says{502, strings.NewReader("<html>Bad Gateway</html>")}},
+		{"an HTML page", "the response to DescribeInstances did not come from EC2", says{200, strings.NewReader("<html><body>Welcome</body></html>")}},
+		{"an empty body", "the response to DescribeInstances did not come from EC2", says{200, strings.NewReader("")}},
+		{"a truncated answer", "unexpected EOF", says{200, strings.NewReader(listed)}},
+		{"an invalid time", "cannot parse", says{200, strings.NewReader(strings.Replace(listed, "<instanceId>", "<launchTime>soon</launchTime><instanceId>", 1))}},
+		{"an endless answer", "the response is larger than 64 MiB", says{200, zeros{}}},
+		{"no error code", "the response to DescribeInstances has the status Bad Gateway", says{502, strings.NewReader("<html>Bad Gateway</html>")}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			found, err := imitate(t, test.says, "").List(t.Context(), nil)
@@ -207,13 +207,13 @@ func TestAnswersThatAreNone(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an error says the call and the request", func(t *testing.T) {
+	t.Run("an error names the call and the request", func(t *testing.T) {
 		err := imitate(t, newFake(), "").api.do(t.Context(), "StopInstances", params{"InstanceIds": []string{"i-none"}}, nil)
 		if want := "StopInstances, request r-1: api error InvalidInstanceID.NotFound: "; err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	})
-	t.Run("a region that is no name of a host is refused", func(t *testing.T) {
+	t.Run("a region that cannot be part of a host name is refused", func(t *testing.T) {
 		o := drivertest.Options(t, "aws", "ec2", "fleet", "region: us-east-1.example/", t.TempDir())
 		if _, err := open(t.Context(), o, newFake()); drover.KindOf(err) != drover.KindInvalid {
 			t.Error(err)

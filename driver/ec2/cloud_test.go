@@ -43,7 +43,7 @@ func isolate(t testing.TB) {
 	}
 }
 
-// request returns a request for one instance of the first type, on demand, unless candidates are given.
+// request requests one on-demand instance of the first type, unless candidates are given.
 func request(name string, candidates ...driver.Candidate) driver.CreateRequest {
 	if len(candidates) == 0 {
 		candidates = []driver.Candidate{{ProviderType: "m7i.large", Zone: "us-east-1a", Market: drover.OnDemand, Arch: "amd64"}}
@@ -73,7 +73,7 @@ func TestConformance(t *testing.T) {
 	})
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id, m := range f.machines {
+	for id, m := range f.instances {
 		if m.ended.IsZero() {
 			t.Errorf("instance %s is left over", id)
 		}

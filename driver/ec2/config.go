@@ -9,7 +9,7 @@ import (
 	"drover/driver/kit"
 )
 
-// maxUserData limits EC2's user data, before it is encoded.
+// maxUserData is EC2's limit for user data before it is encoded.
 const maxUserData = 16 << 10
 
 // Config is the driver's part of the configuration.
@@ -72,7 +72,7 @@ func (c *Config) Default() {
 	*c = Config{CallRate: 1, MetadataHops: 1, TypeKeys: kit.DefaultTypes(), MarketKeys: kit.DefaultMarkets(), SpotBy: bestSpot}
 }
 
-// tagRules are EC2's: see "Tag restrictions" in Amazon's guide to EC2.
+// tagRules are EC2's rules for tags: see "Tag restrictions" in Amazon's guide to EC2.
 var tagRules = kit.TagRules{
 	Key:      regexp.MustCompile(`^.{1,128}$`),
 	Value:    regexp.MustCompile(`^.{0,256}$`),
@@ -80,7 +80,7 @@ var tagRules = kit.TagRules{
 	Hint:     "a key may have up to 128 characters and must not begin with aws:; a value may have up to 256",
 }
 
-// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
+// FirstBoot returns what an instance accepts for its first boot, and its maximum size in bytes.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds errors that the types of the fields cannot.

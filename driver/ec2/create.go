@@ -23,10 +23,10 @@ const maxOverrides = 300
 // nameTag is the tag that the AWS tools show as an instance's name.
 const nameTag = "Name"
 
-// defaultVolume is the volume type if none is configured: the cheapest of its speed.
+// defaultVolume is the volume type if none is configured: the cheapest one of its speed.
 const defaultVolume = "gp3"
 
-// longestName is well within the limit of a tag.
+// longestName is well within the limit for a tag.
 const longestName = 128
 
 // demands are what EC2 requires of every create call.
@@ -128,7 +128,7 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 	return in, refusals(candidates[0].Market, out.Errors)
 }
 
-// fleetItem is what the driver reads about an instance that a fleet created, or about why it created none.
+// fleetItem is what the driver reads about an instance that a fleet created, or about why it did not create one.
 type fleetItem struct {
 	IDs    []string `xml:"instanceIds>item"`
 	Type   string   `xml:"instanceType"`
@@ -225,7 +225,7 @@ func (s supply) zoneOf(subnet string) string {
 	return ""
 }
 
-// recall finds an instance that was requested before with other candidates.
+// recall finds an instance that was requested earlier with other candidates.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	all, err := c.List(ctx, map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Tags[driver.TagName]})
 	if err == nil && len(all) == 0 {

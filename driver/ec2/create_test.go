@@ -20,7 +20,7 @@ func TestCreate(t *testing.T) {
 	spotA, spotB := candidate("m7i.large", "us-east-1a", drover.Spot), candidate("m7g.large", "us-east-1b", drover.Spot)
 	demand := candidate("m7i.large", "us-east-1b", drover.OnDemand)
 
-	t.Run("the first candidate that can be had is taken, in one call", func(t *testing.T) {
+	t.Run("takes the first available candidate, in one call", func(t *testing.T) {
 		f := newFake()
 		f.out["m7i.large us-east-1a spot"] = "InsufficientInstanceCapacity"
 		in, taken := drivertest.Create(t, imitate(t, f, ""), request("one", spotA, spotB, demand))
@@ -28,7 +28,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("took %+v in %d calls: %+v", taken, f.calls["CreateFleet"], in)
 		}
 	})
-	t.Run("another market is tried when the first has nothing", func(t *testing.T) {
+	t.Run("tries another market if the first has no capacity", func(t *testing.T) {
 		f := newFake()
 		f.out["  spot"] = "UnfulfillableCapacity"
 		_, taken := drivertest.Create(t, imitate(t, f, ""), request("one", spotA, spotB, demand))
@@ -36,7 +36,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("took %+v in %d calls", taken, f.calls["CreateFleet"])
 		}
 	})
-	t.Run("what is refused says of what and of which market", func(t *testing.T) {
+	t.Run("a refusal names the offering and its market", func(t *testing.T) {
 		for _, tt := range []struct {
 			name       string
 			out        map[string]string
@@ -66,12 +66,12 @@ func TestCreate(t *testing.T) {
 			drivertest.RefusedAs(t, imitate(t, f, ""), request("one", slices.Clone(tt.candidates)...), tt.want)
 		}
 	})
-	t.Run("vCPUs that are given back can be had again", func(t *testing.T) {
+	t.Run("vCPUs returned to a quota can be used again", func(t *testing.T) {
 		f := newFake()
 		f.vcpus["L-34B43A08"] = 2
 		drivertest.FreesQuota(t, imitate(t, f, ""), request, spotA)
 	})
-	t.Run("a name asked for with other candidates is the instance there is", func(t *testing.T) {
+	t.Run("a repeated name with other candidates returns the existing instance", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		first, _ := drivertest.Create(t, c, request("one", spotA))
@@ -80,14 +80,14 @@ func TestCreate(t *testing.T) {
 			t.Errorf("got %+v, %+v", again, taken)
 		}
 	})
-	t.Run("and transient while that is not to be seen", func(t *testing.T) {
+	t.Run("a repeated name is a transient error while the instance is not listed", func(t *testing.T) {
 		f := newFake()
 		f.lag = 1 << 40
 		c := imitate(t, f, "")
 		drivertest.Create(t, c, request("one", spotA))
 		drivertest.RefusedAs(t, c, request("one", demand), drover.Error{Kind: drover.KindTransient})
 	})
-	t.Run("a launch template that somebody took away is made again", func(t *testing.T) {
+	t.Run("a launch template that somebody deleted is created again", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		drivertest.Create(t, c, request("one"))
@@ -95,18 +95,18 @@ func TestCreate(t *testing.T) {
 		drivertest.RefusedAs(t, c, request("two"), drover.Error{Kind: drover.KindTransient})
 		drivertest.Create(t, c, request("two"))
 	})
-	t.Run("what could never be is refused before anything is made", func(t *testing.T) {
+	t.Run("an impossible request is refused before anything is created", func(t *testing.T) {
 		f := newFake()
 		nowhere := request("one", candidate("m7i.large", "us-east-1f", drover.Spot))
 		misspelt, forbidden, unknownImage := request("one"), request("one"), request("one")
 		misspelt.Template, forbidden.Template = `{"EbsOptimised": true}`, `{"UserData": "x"}`
 		unknownImage.Candidates[0].Image = "ami-nobody"
 		drivertest.Impossible(t, imitate(t, f, ""), request, maxUserData, request("a b"), nowhere, misspelt, forbidden, unknownImage)
-		if len(f.machines)+f.calls["CreateFleet"] > 0 {
+		if len(f.instances)+f.calls["CreateFleet"] > 0 {
 			t.Errorf("%d calls", f.calls["CreateFleet"])
 		}
 	})
-	t.Run("calls refused for their rate or for who we are say so", func(t *testing.T) {
+	t.Run("a call refused for its rate or its credentials is reported as such", func(t *testing.T) {
 		for code, want := range map[string]drover.ErrorKind{"RequestLimitExceeded": drover.KindRateLimit, "UnauthorizedOperation": drover.KindAuthentication, "InternalError": drover.KindTransient} {
 			f := newFake()
 			f.broken["CreateFleet"] = code
@@ -118,16 +118,16 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// only returns the only launch template and the only call for an instance.
+// only returns the data of the only launch template, and the override and the call that created the only instance.
 func only(t *testing.T, f *fake) (template, override, launch url.Values) {
 	t.Helper()
-	if len(f.templates) != 1 || len(f.machines) != 1 {
-		t.Fatalf("%d templates, %d instances", len(f.templates), len(f.machines))
+	if len(f.templates) != 1 || len(f.instances) != 1 {
+		t.Fatalf("%d templates, %d instances", len(f.templates), len(f.instances))
 	}
 	for _, in := range f.templates {
 		template = under(in, "LaunchTemplateData")
 	}
-	for _, m := range f.machines {
+	for _, m := range f.instances {
 		override, launch = m.override, m.launch
 	}
 	return template, override, launch
@@ -144,8 +144,8 @@ func want(t *testing.T, got url.Values, want map[string]string) {
 }
 
 // covers C7
-func TestWhatIsAskedFor(t *testing.T) {
-	t.Run("by default: metadata by token, power-off ends it, volumes are encrypted and tagged, keys are planted", func(t *testing.T) {
+func TestRequestedInstance(t *testing.T) {
+	t.Run("by default, metadata needs a token, power-off terminates the instance, and volumes are encrypted and tagged", func(t *testing.T) {
 		f := newFake()
 		r := request("one")
 		r.Disk = 30*drover.GiB + 1
@@ -169,7 +169,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			t.Errorf("key pairs: %v", f.keys)
 		}
 	})
-	t.Run("a volume is never smaller than the image", func(t *testing.T) {
+	t.Run("the root volume is never smaller than the image", func(t *testing.T) {
 		f := newFake()
 		r := request("one")
 		r.Disk = drover.GiB
@@ -177,7 +177,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		_, override, _ := only(t, f)
 		want(t, override, map[string]string{"BlockDeviceMapping.1.Ebs.VolumeSize": "8"})
 	})
-	t.Run("as it is configured", func(t *testing.T) {
+	t.Run("follows the configuration and the template", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, `subnets: [subnet-us-east-1a], security_groups: [sg-1, sg-2], public_address: false, instance_profile: worker, key_pair: mine, metadata_hops: 2,
 			placement: {group: near}, volume: {type: io2, iops: 500, encrypted: false}, volumes: [{device: /dev/sdf, size: 100Gi, throughput: 200, kms_key: k}], tags: {team: a}, spot_allocation: lowest-price`)
@@ -195,7 +195,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			t.Errorf("tags %v, key pairs %v", tagsIn(launch, "volume"), f.keys)
 		}
 	})
-	t.Run("what instances share is made once, also by many at once and by another controller", func(t *testing.T) {
+	t.Run("shared resources are created once, even by concurrent calls and another controller", func(t *testing.T) {
 		f := newFake()
 		c, other := imitate(t, f, ""), imitate(t, f, "")
 		done := make(chan error)
@@ -211,8 +211,8 @@ func TestWhatIsAskedFor(t *testing.T) {
 			}
 		}
 		drivertest.Create(t, other, request("two"))
-		if len(f.templates) != 1 || len(f.keys) != 1 || f.calls["CreateLaunchTemplate"] != 2 || len(f.machines) != 9 {
-			t.Errorf("%d templates, %d keys, %d instances, calls %v", len(f.templates), len(f.keys), len(f.machines), f.calls)
+		if len(f.templates) != 1 || len(f.keys) != 1 || f.calls["CreateLaunchTemplate"] != 2 || len(f.instances) != 9 {
+			t.Errorf("%d templates, %d keys, %d instances, calls %v", len(f.templates), len(f.keys), len(f.instances), f.calls)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 	return errs.Classify("start instance "+id, c.api.do(ctx, "StartInstances", params{"InstanceIds": []string{id}}, nil))
 }
 
-// resource is what the driver reads of a launch template, key pair or volume.
+// resource is what the driver reads from a launch template, key pair or volume.
 type resource struct {
 	Template string    `xml:"launchTemplateName"`
 	KeyPair  string    `xml:"keyName"`

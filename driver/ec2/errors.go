@@ -13,8 +13,8 @@ import (
 	"drover/driver/kit"
 )
 
-// limitedFor is the wait after a rate limit: EC2 names no time, and even the slowest of the published rates, two a
-// second, gains a few calls by then.
+// limitedFor is the wait after a rate limit: EC2 names no time, and even the slowest published rate, two calls a
+// second, allows a few calls by then.
 const limitedFor = 2 * time.Second
 
 // errs is the table of error codes. docs/clouds/ec2.md shows it with what each code means.

@@ -12,7 +12,7 @@ import (
 
 func TestPage(t *testing.T) {
 	drivertest.ShowsLag(t, "EC2", listLag)
-	t.Run("its rates are those that are kept", func(t *testing.T) {
+	t.Run("shows the driver's call rates", func(t *testing.T) {
 		if diff := cmp.Diff(rates, drivertest.ReadPage(t, "ec2").Rates(t, 1)); diff != "" {
 			t.Error(diff)
 		}
@@ -24,5 +24,5 @@ func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "ec2", &errs, func(a kit.Answer) error { return &smithy.GenericAPIError{Code: a.Code, Message: a.Message} })
 }
 
-// answer returns an error of the cloud.
+// answer returns an EC2 error with a code.
 func answer(code string) error { return &smithy.GenericAPIError{Code: code} }

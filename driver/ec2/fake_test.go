@@ -20,7 +20,7 @@ import (
 
 // fake is a region of EC2 in memory that implements the Query API. It has what other imitations lack: limited capacity
 // and quotas, rates, client tokens, spot prices and interruptions, and answers that lag. It uses the clock, so it also
-// works in a bubble of synctest, without a network.
+// works in a synctest bubble, without a network.
 type fake struct {
 	zones     []string
 	kinds     []kind
@@ -34,13 +34,13 @@ type fake struct {
 	latency   time.Duration // of a call without a network
 
 	mu        sync.Mutex
-	machines  map[string]*machine          // by id; guarded by mu, as is all below
+	instances map[string]*held             // by id; guarded by mu, like all fields below
 	templates map[string]url.Values        // by name
 	keys      map[string]map[string]string // tags by name
 	volumes   map[string]map[string]string // tags of unattached ones, by id
 	tokens    map[string]answered
 	out       drivertest.Lack[string] // error codes, by "type zone market"; an empty part means any
-	vcpus     map[string]int          // what is left of quotas, by their code
+	vcpus     map[string]int          // the rest of each quota, by its code
 	broken    map[string]string       // error codes of calls that fail, by action
 	buckets   drivertest.Buckets
 	calls     map[string]int
@@ -57,13 +57,13 @@ type kind struct {
 	metal      bool
 }
 
-// machine is an instance.
-type machine struct {
+// held is an instance.
+type held struct {
 	id, kind, zone, image, market, token string
 	tags                                 map[string]string
 	created, ended                       time.Time
 	stopped                              bool
-	gib                                  int // of the root volume
+	gib                                  int // the root volume's size
 	reason                               string
 	launch                               url.Values // the call that made it
 	override                             url.Values
@@ -84,7 +84,7 @@ func newFake() *fake {
 		prices:    map[string]string{"m7i.large": "0.1008000000", "m7g.large": "0.0816", "c7i.4xlarge": "0.714", "g6.xlarge": "0.8048", "m7i.metal-24xl": "4.8384"},
 		spot:      map[string]map[string]string{"m7i.large": {"us-east-1a": "0.031200", "us-east-1b": "0.029900"}, "m7g.large": {"us-east-1a": "0.025"}},
 		parameter: map[string]string{"/images/debian": "ami-debian"},
-		machines:  map[string]*machine{}, templates: map[string]url.Values{}, keys: map[string]map[string]string{}, volumes: map[string]map[string]string{},
+		instances: map[string]*held{}, templates: map[string]url.Values{}, keys: map[string]map[string]string{}, volumes: map[string]map[string]string{},
 		tokens: map[string]answered{}, out: drivertest.Lack[string]{}, vcpus: map[string]int{}, broken: map[string]string{},
 		buckets: drivertest.Buckets{}, calls: map[string]int{}, refused: map[string]int{},
 	}
@@ -95,7 +95,7 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return drivertest.Answer(f, r, f.latency)
 }
 
-// Do does the same as an HTTP client for the SDK.
+// Do makes the fake an HTTP client for the SDK.
 func (f *fake) Do(r *http.Request) (*http.Response, error) { return f.RoundTrip(r) }
 
 // wrong is an error of the API.
@@ -154,7 +154,7 @@ func (f *fake) answer(action string, in url.Values) (string, *wrong) {
 	case do == nil:
 		return "", &wrong{"InvalidAction", "the fake knows no " + action}
 	case f.broken[action] != "":
-		return "", &wrong{f.broken[action], "as was asked"}
+		return "", &wrong{f.broken[action], "broken by the test"}
 	case f.throttle && !f.spendAll(action, in):
 		f.refused[action]++
 		return "", &wrong{"RequestLimitExceeded", "Request limit exceeded."}
@@ -193,7 +193,7 @@ func (f *fake) serveJSON(w http.ResponseWriter, r *http.Request, target string) 
 	switch {
 	case f.broken[action] != "":
 		w.WriteHeader(http.StatusBadRequest)
-		out = map[string]any{"__type": f.broken[action], "message": "as was asked"}
+		out = map[string]any{"__type": f.broken[action], "message": "broken by the test"}
 	case action == "GetProducts":
 		out = f.products(in.NextToken)
 	case action == "GetParameter" && !strings.Contains(r.Header.Get("Authorization"), "/ssm/aws4_request, SignedHeaders=content-length;content-type;host;x-amz-date;x-amz-target, "):
@@ -221,7 +221,7 @@ func (f *fake) products(token string) any {
 	return out
 }
 
-// el returns an element, and text an element that contains text.
+// el returns an XML element, and text an element that contains text.
 func el(name string, kids ...string) string {
 	return "<" + name + ">" + strings.Join(kids, "") + "</" + name + ">"
 }
@@ -247,7 +247,7 @@ func cut[T any](f *fake, in url.Values, all []T) ([]T, string) {
 	return all[at : at+size], text("nextToken", strconv.Itoa(at+size))
 }
 
-// under returns the parameters with a prefix: Tag.1.Key of TagSpecification.2.
+// under returns the parameters with a prefix, without it: Tag.1.Key for the prefix TagSpecification.2.
 func under(in url.Values, prefix string) url.Values {
 	found := url.Values{}
 	for k, v := range in {
@@ -277,7 +277,7 @@ func numbered(in url.Values, prefix string) (all []url.Values) {
 	}
 }
 
-// tagsIn returns the tags of a resource type in a call's TagSpecification, and those of plain Tag.
+// tagsIn returns the tags for a resource type in a call's TagSpecification, and those in a plain Tag.
 func tagsIn(in url.Values, resource string) map[string]string {
 	tags := map[string]string{}
 	for _, s := range append(numbered(in, "TagSpecification"), in) {
@@ -294,7 +294,7 @@ func tagSet(tags map[string]string) string {
 	return list("tagSet", slices.Sorted(maps.Keys(tags)), func(k string) string { return text("key", k) + text("value", tags[k]) })
 }
 
-// bears reports whether the filters by tag match.
+// bears reports whether the tags match a call's tag filters.
 func bears(in url.Values, tags map[string]string) bool {
 	for _, f := range numbered(in, "Filter") {
 		if key, ok := strings.CutPrefix(f.Get("Name"), "tag:"); ok && !slices.Contains(values(f, "Value"), tags[key]) {

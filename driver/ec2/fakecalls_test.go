@@ -33,7 +33,7 @@ func (f *fake) createFleet(in url.Values) (string, *wrong) {
 	for _, o := range numbered(config, "Overrides") {
 		m, bad := f.make(in, o)
 		if bad == nil {
-			reply := text("fleetId", "fleet-1") + list("fleetInstanceSet", []*machine{m}, (*machine).made)
+			reply := text("fleetId", "fleet-1") + list("fleetInstanceSet", []*held{m}, (*held).made)
 			f.tokens[in.Get("ClientToken")] = answered{in.Encode(), reply}
 			return reply, nil
 		}
@@ -45,13 +45,13 @@ func (f *fake) createFleet(in url.Values) (string, *wrong) {
 	return reply, nil
 }
 
-func (m *machine) made() string {
+func (m *held) made() string {
 	return list("instanceIds", []string{m.id}, func(id string) string { return id }) + text("instanceType", m.kind) +
 		text("availabilityZone", m.zone) + text("lifecycle", m.market)
 }
 
 // make makes an instance if it is available.
-func (f *fake) make(in, override url.Values) (*machine, *wrong) {
+func (f *fake) make(in, override url.Values) (*held, *wrong) {
 	k, ok := f.kind(override.Get("InstanceType"))
 	zone, there := strings.CutPrefix(override.Get("SubnetId"), "subnet-")
 	switch {
@@ -74,15 +74,15 @@ func (f *fake) make(in, override url.Values) (*machine, *wrong) {
 		f.vcpus[group] = left - k.vcpus
 	}
 	f.last++
-	m := &machine{id: fmt.Sprintf("i-%017x", f.last), kind: k.name, zone: zone, market: word, image: override.Get("ImageId"), tags: tagsIn(in, "instance"),
+	m := &held{id: fmt.Sprintf("i-%017x", f.last), kind: k.name, zone: zone, market: word, image: override.Get("ImageId"), tags: tagsIn(in, "instance"),
 		created: time.Now(), launch: in, override: override}
 	m.tags["aws:ec2:fleet-id"] = "fleet-1"
-	f.machines[m.id] = m
+	f.instances[m.id] = m
 	return m, nil
 }
 
 // state returns an instance's current state, and its number; empty once it is no longer shown.
-func (f *fake) state(m *machine) (name, code string) {
+func (f *fake) state(m *held) (name, code string) {
 	now := time.Now()
 	switch {
 	case !m.ended.IsZero() && now.Sub(m.ended) > time.Hour:
@@ -106,9 +106,9 @@ func (f *fake) describeInstances(in url.Values) (string, *wrong) {
 			return "", bad
 		}
 	}
-	var all []*machine
-	for _, id := range slices.Sorted(maps.Keys(f.machines)) {
-		m := f.machines[id]
+	var all []*held
+	for _, id := range slices.Sorted(maps.Keys(f.instances)) {
+		m := f.instances[id]
 		state, _ := f.state(m)
 		late := len(ids) == 0 && time.Since(m.created) < f.lag
 		if state == "" || late || len(ids) > 0 && !slices.Contains(ids, id) {
@@ -122,7 +122,7 @@ func (f *fake) describeInstances(in url.Values) (string, *wrong) {
 	return el("reservationSet", el("item", list("instancesSet", some, f.show))) + next, nil
 }
 
-func (f *fake) show(m *machine) string {
+func (f *fake) show(m *held) string {
 	state, code := f.state(m)
 	shown := text("instanceId", m.id) + text("instanceType", m.kind) + text("launchTime", m.created.UTC().Format(time.RFC3339)) +
 		el("placement", text("availabilityZone", m.zone)) + el("instanceState", text("name", state), text("code", code)) + tagSet(m.tags)
@@ -149,8 +149,8 @@ func (f *fake) show(m *machine) string {
 	return shown
 }
 
-func (f *fake) find(id string) (*machine, *wrong) {
-	m, ok := f.machines[id]
+func (f *fake) find(id string) (*held, *wrong) {
+	m, ok := f.instances[id]
 	if !ok {
 		return nil, &wrong{"InvalidInstanceID.NotFound", fmt.Sprintf("The instance ID '%s' does not exist", id)}
 	}
@@ -161,8 +161,8 @@ func (f *fake) find(id string) (*machine, *wrong) {
 }
 
 // each calls do for every instance that the call names, or for none if one of them does not exist.
-func (f *fake) each(in url.Values, name string, do func(*machine)) (string, *wrong) {
-	var all []*machine
+func (f *fake) each(in url.Values, name string, do func(*held)) (string, *wrong) {
+	var all []*held
 	for _, id := range values(in, name) {
 		m, bad := f.find(id)
 		if bad != nil {
@@ -177,11 +177,11 @@ func (f *fake) each(in url.Values, name string, do func(*machine)) (string, *wro
 }
 
 func (f *fake) terminateInstances(in url.Values) (string, *wrong) {
-	return f.each(in, "InstanceId", func(m *machine) { f.end(m, "Client.UserInitiatedShutdown") })
+	return f.each(in, "InstanceId", func(m *held) { f.end(m, "Client.UserInitiatedShutdown") })
 }
 
-// end ends an instance, and gives its vCPUs back.
-func (f *fake) end(m *machine, reason string) {
+// end ends an instance and returns its vCPUs to the quota.
+func (f *fake) end(m *held, reason string) {
 	if m.ended.IsZero() {
 		m.ended, m.reason = time.Now(), reason
 		k, _ := f.kind(m.kind)
@@ -193,11 +193,11 @@ func (f *fake) end(m *machine, reason string) {
 	}
 }
 
-// reclaim takes a spot instance back.
+// reclaim interrupts a spot instance.
 func (f *fake) reclaim(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.end(f.machines[id], "Server.SpotInstanceTermination")
+	f.end(f.instances[id], "Server.SpotInstanceTermination")
 }
 
 func (f *fake) stopInstances(in url.Values) (string, *wrong) {
@@ -206,15 +206,15 @@ func (f *fake) stopInstances(in url.Values) (string, *wrong) {
 			return "", &wrong{"UnsupportedOperation", "You can't stop the Spot Instance"}
 		}
 	}
-	return f.each(in, "InstanceId", func(m *machine) { m.stopped = true })
+	return f.each(in, "InstanceId", func(m *held) { m.stopped = true })
 }
 
 func (f *fake) startInstances(in url.Values) (string, *wrong) {
-	return f.each(in, "InstanceId", func(m *machine) { m.stopped = false })
+	return f.each(in, "InstanceId", func(m *held) { m.stopped = false })
 }
 
 func (f *fake) createTags(in url.Values) (string, *wrong) {
-	return f.each(in, "ResourceId", func(m *machine) {
+	return f.each(in, "ResourceId", func(m *held) {
 		for _, t := range numbered(in, "Tag") {
 			m.tags[t.Get("Key")] = t.Get("Value")
 		}
@@ -222,7 +222,7 @@ func (f *fake) createTags(in url.Values) (string, *wrong) {
 }
 
 func (f *fake) deleteTags(in url.Values) (string, *wrong) {
-	return f.each(in, "ResourceId", func(m *machine) {
+	return f.each(in, "ResourceId", func(m *held) {
 		for _, t := range numbered(in, "Tag") {
 			delete(m.tags, t.Get("Key"))
 		}
@@ -291,9 +291,9 @@ func (f *fake) describeVolumes(in url.Values) (string, *wrong) {
 			all = append(all, id)
 		}
 	}
-	for _, m := range f.machines {
+	for _, m := range f.instances {
 		if strings.Contains(in.Encode(), "volume-id") && passes(in, "volume-id", "vol-"+m.id) {
-			return list("volumeSet", []*machine{m}, func(m *machine) string { return text("volumeId", "vol-"+m.id) + text("size", strconv.Itoa(m.gib)) }), nil
+			return list("volumeSet", []*held{m}, func(m *held) string { return text("volumeId", "vol-"+m.id) + text("size", strconv.Itoa(m.gib)) }), nil
 		}
 	}
 	some, next := cut(f, in, all)
@@ -400,7 +400,7 @@ func (f *fake) describeInstanceTypeOfferings(in url.Values) (string, *wrong) {
 	return list("instanceTypeOfferingSet", some, func(o [2]string) string { return text("instanceType", o[0]) + text("location", o[1]) }) + next, nil
 }
 
-// describeSpotPriceHistory returns each current price, and the one an hour before.
+// describeSpotPriceHistory returns each current price and the previous one.
 func (f *fake) describeSpotPriceHistory(in url.Values) (string, *wrong) {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(f.spot)) {

@@ -15,22 +15,22 @@ func TestGrowDisk(t *testing.T) {
 	grow := func(id string, size drover.Bytes) drover.ErrorKind {
 		return drover.KindOf(c.GrowDisk(t.Context(), id, size))
 	}
-	t.Run("in whole GiB, the root volume alone", func(t *testing.T) {
-		if kind := grow(in.ID, 40*drover.GiB+1); kind != "" || f.machines[in.ID].gib != 41 {
-			t.Errorf("%q, %d GiB", kind, f.machines[in.ID].gib)
+	t.Run("grows the root volume in whole GiB", func(t *testing.T) {
+		if kind := grow(in.ID, 40*drover.GiB+1); kind != "" || f.instances[in.ID].gib != 41 {
+			t.Errorf("%q, %d GiB", kind, f.instances[in.ID].gib)
 		}
 	})
-	t.Run("what is as large is left alone", func(t *testing.T) {
+	t.Run("leaves a volume that is large enough alone", func(t *testing.T) {
 		if kind := grow(in.ID, 30*drover.GiB); kind != "" || f.calls["ModifyVolume"] != 1 {
 			t.Errorf("%q, after %v", kind, f.calls)
 		}
 	})
-	t.Run("what EC2 does not do so soon again is not supported", func(t *testing.T) {
+	t.Run("growing a volume again too soon is unsupported", func(t *testing.T) {
 		if kind := grow(in.ID, 50*drover.GiB); kind != drover.KindUnsupported {
 			t.Errorf("%q", kind)
 		}
 	})
-	t.Run("of what is gone there is no volume", func(t *testing.T) {
+	t.Run("finds no volume of a missing instance", func(t *testing.T) {
 		drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 		for _, id := range []string{in.ID, "i-nobody"} {
 			if kind := grow(id, 60*drover.GiB); kind != drover.KindNotFound {

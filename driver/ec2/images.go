@@ -9,7 +9,7 @@ import (
 	"drover/driver/kit"
 )
 
-// image is what the driver reads of an image.
+// image is what the driver reads from an image.
 type image struct {
 	ID      string   `xml:"imageId"`
 	Name    string   `xml:"name"`

@@ -13,11 +13,11 @@ import (
 	"drover/driver/kit"
 )
 
-// spotEnds are the values of StateReason.Code with which EC2 takes a spot instance back.
+// spotEnds are the values of StateReason.Code with which EC2 interrupts a spot instance.
 var spotEnds = []string{"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.SpotInstanceStop"}
 
-// List lists live instances and, if spot instances are rented, those that EC2 took back: EC2 lists these for about an
-// hour, and the driver until they are destroyed.
+// List lists live instances and, if the cloud uses spot instances, interrupted ones: EC2 lists these for about an hour,
+// and the driver does so until they are destroyed.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	living := append(tagFilters(tags), filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))
 	found, err := c.instances(ctx, filtered(living...))
@@ -40,7 +40,7 @@ func tagFilters(tags map[string]string) []params {
 	return kit.EachTag(tags, func(key, value string) params { return filter("tag:"+key, value) })
 }
 
-// instance is what the driver reads of an instance.
+// instance is what the driver reads from an instance.
 type instance struct {
 	ID         string    `xml:"instanceId"`
 	Type       string    `xml:"instanceType"`
@@ -77,7 +77,7 @@ func (c *cloud) instances(ctx context.Context, in params) ([]instance, error) {
 // filtered returns the parameters for instances that filters match.
 func filtered(filters ...params) params { return params{"Filters": filters, "MaxResults": 1000} }
 
-// Describe reads one instance. EC2 shows an ended one for an hour; Describe returns it only as long as List shows it as
+// Describe reads one instance. EC2 shows an ended instance for an hour; Describe returns it only while List shows it as
 // reclaimed.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
@@ -158,8 +158,8 @@ func endedIn(reason string) drover.Time {
 // states are the states that do not end an instance.
 var states = map[string]driver.State{"pending": driver.Pending, "running": driver.Running, "stopped": driver.Stopped}
 
-// SetTags sets the tags and deletes all others. EC2 has no call for both; the new tags come first, so that an instance
-// always has its fleet's tag.
+// SetTags sets the tags and deletes all others. EC2 has no call that does both; the driver sets the new tags first, so
+// that an instance always has its fleet's tag.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	doing := "tag instance " + id
 	found, err := c.living(ctx, id)
@@ -184,7 +184,7 @@ func (c *cloud) difference(has, wanted map[string]string) (missing map[string]st
 		_, stays := wanted[k]
 		_, configured := c.config.Tags[k]
 		if !stays && !configured && k != nameTag {
-			surplus = append(surplus, params{"Key": k}) // whatever its value
+			surplus = append(surplus, params{"Key": k}) // with any value
 		}
 	}
 	return missing, surplus
@@ -195,7 +195,7 @@ func tagsOf(tags map[string]string) []params {
 	return kit.EachTag(tags, func(key, value string) params { return params{"Key": key, "Value": value} })
 }
 
-// fromTags decodes tags, without AWS's own, which nobody else can set or delete.
+// fromTags decodes tags. It leaves out AWS's own, which nobody else can set or delete.
 func fromTags(all []tag) map[string]string {
 	tags := make(map[string]string, len(all))
 	for _, t := range all {

@@ -21,7 +21,7 @@ import (
 func TestList(t *testing.T) {
 	spot := candidate("m7i.large", "us-east-1a", drover.Spot)
 
-	t.Run("says what EC2 says of an instance, without EC2's own tags", func(t *testing.T) {
+	t.Run("shows an instance as EC2 describes it, without EC2's own tags", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
@@ -39,7 +39,7 @@ func TestList(t *testing.T) {
 			}
 		})
 	})
-	t.Run("an instance that is taken back is listed as that until it is destroyed, and never again", func(t *testing.T) {
+	t.Run("an interrupted instance is listed as reclaimed until it is destroyed, and never again", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
@@ -64,11 +64,11 @@ func TestList(t *testing.T) {
 			}
 			time.Sleep(2 * time.Hour)
 			if drivertest.Listed(t, c); c.destroyed.Has(in.ID) {
-				t.Error("it is still remembered")
+				t.Error("the driver still remembers it")
 			}
 		})
 	})
-	t.Run("one that we ended is listed as long as it ends, and not as taken back", func(t *testing.T) {
+	t.Run("a destroyed instance is listed while it is ending, but not as reclaimed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
@@ -84,7 +84,7 @@ func TestList(t *testing.T) {
 			}
 		})
 	})
-	t.Run("half an answer is none", func(t *testing.T) {
+	t.Run("an incomplete list is an error", func(t *testing.T) {
 		f := newFake()
 		f.pageSize = 1
 		c := imitate(t, f, "")
@@ -93,13 +93,13 @@ func TestList(t *testing.T) {
 		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"DescribeInstances": {Burst: 1, PerSecond: 1}}, 1) // one more call is allowed
 		drivertest.ListFails(t, c, drover.KindRateLimit)
 	})
-	t.Run("tags that the configuration gives every instance stay", func(t *testing.T) {
+	t.Run("setting tags keeps the configured ones", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "tags: {team: a}")
 		in, _ := drivertest.Create(t, c, request("one"))
 		drivertest.KeepsTags(t, c, in.ID, map[string]string{"Name": "one", "team": "a", driver.TagFleet: "fleet"})
 	})
-	t.Run("one on spot does not stop, and one that is gone does not start", func(t *testing.T) {
+	t.Run("a spot instance does not stop, and a missing one does not start", func(t *testing.T) {
 		c := imitate(t, newFake(), "")
 		in, _ := drivertest.Create(t, c, request("one", spot))
 		if err := c.Stop(t.Context(), in.ID); drover.KindOf(err) != drover.KindUnsupported {
@@ -118,7 +118,7 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("%s: %+v, %v", id, in, err)
 		}
 	}
-	t.Run("an instance that ends is described until it has ended, though EC2 goes on to show it", func(t *testing.T) {
+	t.Run("an ending instance is described until it has ended, although EC2 shows it longer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
@@ -135,7 +135,7 @@ func TestDescribe(t *testing.T) {
 			gone(t, c, "i-nobody", 0)
 		})
 	})
-	t.Run("one that was taken back is gone once it was destroyed", func(t *testing.T) {
+	t.Run("an interrupted instance is not found once it has been destroyed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
@@ -150,7 +150,7 @@ func TestDescribe(t *testing.T) {
 			gone(t, c, in.ID, 0)
 		})
 	})
-	t.Run("one that is stopped is described", func(t *testing.T) {
+	t.Run("a stopped instance is described", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		in, _ := drivertest.Create(t, c, request("one"))
@@ -170,20 +170,20 @@ func TestSweep(t *testing.T) {
 	f.volumes["vol-ours"] = map[string]string{driver.TagFleet: "fleet"}
 	f.volumes["vol-theirs"] = map[string]string{driver.TagFleet: "other"}
 	if diff := cmp.Diff([]string{"volume vol-ours"}, drivertest.Reaped(t, c, 0, driver.Active)); diff != "" {
-		t.Errorf("while the fleet lives: %s", diff)
+		t.Errorf("of an active fleet: %s", diff)
 	}
 	drivertest.Create(t, c, request("two"))
 	swept, err := driver.Reap(t.Context(), c, "fleet", drover.TimeOf(time.Now()), driver.Ended)
 	kinds := kit.Each(swept, func(l driver.Leftover) string { return l.Kind })
 	if diff := cmp.Diff([]string{"launch template", "key pair"}, kinds); diff != "" || err != nil {
-		t.Errorf("at its end: %s %v", diff, err)
+		t.Errorf("of an ended fleet: %s %v", diff, err)
 	}
 	if len(f.templates)+len(f.keys) != 0 || len(f.volumes) != 1 {
 		t.Errorf("left: %v %v %v", f.templates, f.keys, f.volumes)
 	}
 	for _, s := range append(swept, driver.Leftover{Kind: "volume", ID: "vol-ours"}) {
 		if err := c.Remove(t.Context(), s); err != nil {
-			t.Errorf("again: %v", err)
+			t.Errorf("removing it again: %v", err)
 		}
 	}
 	drivertest.Create(t, c, request("three")) // what the sweep removed is created again
@@ -228,7 +228,7 @@ func (metadata) Do(r *http.Request) (*http.Response, error) {
 
 // covers C1
 func TestOpen(t *testing.T) {
-	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {
+	t.Run("an invalid configuration is refused", func(t *testing.T) {
 		for keys, kind := range map[string]drover.ErrorKind{
 			"markets: [reserved]": drover.KindInvalid, "tags: {drover-fleet: x}": drover.KindInvalid, "volumes: [{size: 1Gi}]": drover.KindInvalid,
 			"list_types: false": drover.KindInvalid, "profile: nobody": drover.KindInvalid, "subnet: x": drover.KindInvalid, "spot_allocation: luck": drover.KindInvalid,
@@ -238,10 +238,10 @@ func TestOpen(t *testing.T) {
 			}
 		}
 		if _, err := open(t.Context(), options(t, "a b", "", t.TempDir()), newFake()); err == nil {
-			t.Error("a fleet with a space")
+			t.Error("a fleet name with a space was accepted")
 		}
 	})
-	t.Run("the region is the one that this host is in, if nothing else says it", func(t *testing.T) {
+	t.Run("the region defaults to the host's own", func(t *testing.T) {
 		o := options(t, "fleet", "", t.TempDir())
 		o.Decode = drivertest.Options(t, "aws", "ec2", "fleet", "", t.TempDir()).Decode
 		if _, err := open(t.Context(), o, newFake()); drover.KindOf(err) != drover.KindInvalid {
@@ -253,7 +253,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%v, %v", c, err)
 		}
 	})
-	t.Run("no credentials are told as that, and calls nobody at first", func(t *testing.T) {
+	t.Run("missing credentials are reported by the first call, not by Open", func(t *testing.T) {
 		f := newFake()
 		o := options(t, "fleet", "", t.TempDir())
 		os.Unsetenv("AWS_ACCESS_KEY_ID")

@@ -24,7 +24,7 @@ import (
 	"drover/driver/drivertest"
 )
 
-// moto starts moto's server, a third-party imitation of AWS, and returns its address.
+// moto starts moto_server, a third-party imitation of AWS, and returns its address.
 func moto(t *testing.T) *url.URL {
 	t.Helper()
 	program, err := exec.LookPath("moto_server")
@@ -38,8 +38,8 @@ func moto(t *testing.T) *url.URL {
 	host, port, _ := net.SplitHostPort(address)
 	cmd := exec.Command(program, "-H", host, "-p", port)
 	cmd.Env = append(os.Environ(), "MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION=true", "MOTO_ENABLE_KEYPAIR_VALIDATION=true")
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	drivertest.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
@@ -57,7 +57,7 @@ func moto(t *testing.T) *url.URL {
 	}
 }
 
-// tokened is a proxy in front of moto that adds what moto lacks: a repeated client token gets the first answer.
+// tokened is a proxy in front of moto that adds what moto lacks: a repeated client token gets the first answer again.
 type tokened struct {
 	moto http.Handler
 
@@ -89,7 +89,7 @@ func (p *tokened) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(answer.Body.Bytes())
 }
 
-// TestConformanceOfMoto runs the suite against a third-party imitation.
+// TestConformanceOfMoto runs the suite against moto.
 func TestConformanceOfMoto(t *testing.T) {
 	server := httptest.NewServer(&tokened{moto: httputil.NewSingleHostReverseProxy(moto(t)), answers: map[string]*httptest.ResponseRecorder{}})
 	t.Cleanup(server.Close)
@@ -110,7 +110,7 @@ func TestConformanceOfMoto(t *testing.T) {
 		Images: map[drover.Arch]string{"": "amazon/amzn2-ami-hvm-2*"},
 		Fleet:  "check", Patience: 30 * time.Second, NoLogin: true,
 	})
-	t.Run("its types are understood, every one", func(t *testing.T) {
+	t.Run("every instance type is understood", func(t *testing.T) {
 		c, err := openFleet(t.Context(), "check")
 		drivertest.Must(t, err)
 		all, err := listAll[instanceType](t.Context(), c.api, "DescribeInstanceTypes", "instanceTypeSet>item", params{"MaxResults": 100})

@@ -21,7 +21,7 @@ const (
 	subnetsAge = 10 * time.Minute
 )
 
-// typeInfo is what is cached of an instance type.
+// typeInfo is the cached part of an instance type.
 type typeInfo struct {
 	Resources drover.Resources `json:"resources"`
 	Markets   []drover.Market  `json:"markets"`
@@ -29,7 +29,7 @@ type typeInfo struct {
 	Metal     bool             `json:"metal,omitempty"`
 }
 
-// subnet is what the driver reads and caches of a subnet.
+// subnet is the part of a subnet that the driver reads and caches.
 type subnet struct {
 	ID   string `json:"id" xml:"subnetId"`
 	Zone string `json:"zone" xml:"availabilityZone"`
@@ -50,7 +50,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	})
 }
 
-// listed is EC2's own types.
+// listed returns EC2's own types.
 func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices(ctx)
@@ -95,7 +95,7 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	return all, nil
 }
 
-// instanceType is what the driver reads of an instance type, and of a type in a zone.
+// instanceType is what the driver reads from an instance type, or from a type in a zone.
 type instanceType struct {
 	Name    string   `xml:"instanceType"`
 	CPUs    int32    `xml:"vCpuInfo>defaultVCpus"`
@@ -135,7 +135,7 @@ var architectures = map[string]drover.Arch{"x86_64": "amd64", "arm64": "arm64"}
 func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 	wanted := filter("default-for-az", "true")
 	if len(c.config.Subnets) > 0 {
-		wanted = filter("subnet-id", c.config.Subnets...) // requested by id, a wrong one would hide the others
+		wanted = filter("subnet-id", c.config.Subnets...) // if requested by id, a wrong one would hide the others
 	}
 	found, err := listAll[subnet](ctx, c.api, "DescribeSubnets", "subnetSet>item", params{"Filters": []params{wanted}})
 	if err != nil {
@@ -164,17 +164,17 @@ func (c *cloud) zones(ctx context.Context) (zones []string, err error) {
 	return slices.Compact(zones), err
 }
 
-// family is a set of types that share a quota of vCPUs. The codes are those of Service Quotas; see "Amazon EC2 instance
+// family is a set of types that share a quota of vCPUs. The codes come from Service Quotas; see "Amazon EC2 instance
 // type quotas" in Amazon's guide to instance types:
 // https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html.
 type family struct {
 	name     string
-	series   []string // prefixes of its types' names: up to the generation, or with it
+	series   []string // prefixes of its types' names, with or without the generation
 	onDemand string   // the quota's code
 	spot     string
 }
 
-// families are shown in docs/clouds/ec2.md. The first that matches a type counts.
+// families are shown in docs/clouds/ec2.md. The first one that matches a type counts.
 var families = []family{
 	{"standard", []string{"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}, "L-1216C47A", "L-34B43A08"},
 	{"f", []string{"f"}, "L-74FC7D96", "L-88CF9481"},

@@ -17,7 +17,7 @@ import (
 
 // covers C6 C10
 func TestOfferings(t *testing.T) {
-	t.Run("are what has a price, in the zones that have a subnet", func(t *testing.T) {
+	t.Run("are the types with a price, in the zones with a subnet", func(t *testing.T) {
 		f := newFake()
 		f.pageSize = 2
 		want := []string{
@@ -32,7 +32,7 @@ func TestOfferings(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("have the price of the volumes that every instance has, and say what the root volume costs", func(t *testing.T) {
+	t.Run("include the price of the additional volumes, and have the root volume's price per GiB", func(t *testing.T) {
 		keys := "zones: [us-east-1a], markets: [on_demand], list_types: false, types: [{name: s, vcpus: 1, memory: 1Gi, price: 1}], "
 		for volumes, want := range map[string]drover.Offering{
 			"tags: {}":              {Price: drover.Dollar, DiskPrice: 80_000_000 / 730},
@@ -47,7 +47,7 @@ func TestOfferings(t *testing.T) {
 			}
 		}
 	})
-	t.Run("by hand stand beside EC2's, or in their place", func(t *testing.T) {
+	t.Run("configured types are added to EC2's or replace them", func(t *testing.T) {
 		hand := "zones: [us-east-1a], markets: [on_demand], types: [{name: m7i.large, vcpus: 2, memory: 7Gi, price: 0.07}, {name: big, provider_type: u7i-6tb.112xlarge, vcpus: 448, memory: 6Ti, price: 50}]"
 		got := strings.Join(drivertest.Offers(t, imitate(t, newFake(), hand)), "\n")
 		for _, want := range []string{"big us-east-1a on_demand $50 L-43DA4232", "m7i.large us-east-1a on_demand $0.07 L-1216C47A 7Gi", "g6.xlarge"} {
@@ -60,12 +60,12 @@ func TestOfferings(t *testing.T) {
 			t.Errorf("%v after %v", got, f.calls)
 		}
 	})
-	t.Run("bare metal is offered to who asks for it", func(t *testing.T) {
+	t.Run("bare metal is offered if it is configured", func(t *testing.T) {
 		if got := strings.Join(drivertest.Offers(t, imitate(t, newFake(), "bare_metal: true")), "\n"); !strings.Contains(got, "m7i.metal-24xl") {
 			t.Error(got)
 		}
 	})
-	t.Run("a region without a default subnet says what to do", func(t *testing.T) {
+	t.Run("a zone without a default subnet is an error with a hint", func(t *testing.T) {
 		_, err := imitate(t, newFake(), "zones: [us-east-1f]").Offerings(t.Context())
 		if e := drover.AsError(err, ""); e.Kind != drover.KindInvalid || e.Hint == "" {
 			t.Errorf("%+v", e)
@@ -75,14 +75,14 @@ func TestOfferings(t *testing.T) {
 
 // covers L16
 func TestSubnets(t *testing.T) {
-	t.Run("one that is not there does not hide the others", func(t *testing.T) {
+	t.Run("a missing subnet does not hide the others", func(t *testing.T) {
 		c := imitate(t, newFake(), "subnets: [subnet-gone, subnet-us-east-1b]")
 		if got := strings.Join(drivertest.Offers(t, c), "\n"); !strings.Contains(got, "m7i.large us-east-1b spot") || strings.Contains(got, "us-east-1a") {
 			t.Error(got)
 		}
 		drivertest.Create(t, c, request("one", candidate("m7i.large", "us-east-1b", drover.Spot)))
 	})
-	t.Run("nor does one that is full", func(t *testing.T) {
+	t.Run("a full subnet does not hide the others", func(t *testing.T) {
 		f := newFake()
 		f.out[" us-east-1a "] = "InsufficientFreeAddressesInSubnet"
 		other := candidate("m7i.large", "us-east-1b", drover.Spot)
@@ -92,7 +92,7 @@ func TestSubnets(t *testing.T) {
 	})
 }
 
-func TestWhatIsKept(t *testing.T) {
+func TestCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, folder := newFake(), t.TempDir()
 		first := drivertest.Offers(t, imitateIn(t, f, "", folder))
@@ -103,22 +103,22 @@ func TestWhatIsKept(t *testing.T) {
 			}
 		}
 		if len(files) != 4 {
-			t.Errorf("kept: %v", files)
+			t.Errorf("cached: %v", files)
 		}
 
-		// A start after hours makes no calls; later calls fetch only what has expired.
+		// A restart a few hours later makes no calls; later calls fetch only what has expired.
 		time.Sleep(5 * time.Hour)
 		clear(f.calls)
 		c := imitateIn(t, f, "", folder)
 		if diff := cmp.Diff(first, drivertest.Offers(t, c)); diff != "" || len(f.calls) > 0 {
-			t.Errorf("a start made the calls %v: %s", f.calls, diff)
+			t.Errorf("a restart made the calls %v: %s", f.calls, diff)
 		}
 		f.spot["m7i.large"]["us-east-1a"] = "0.05"
 		if got := strings.Join(drivertest.Offers(t, c), "\n"); !strings.Contains(got, "m7i.large us-east-1a spot $0.05 ") || f.calls["GetProducts"] > 0 {
 			t.Errorf("%s\nafter %v", got, f.calls)
 		}
 
-		// What cannot be fetched stays as it was; with nothing cached it is an error.
+		// If data cannot be fetched, the cached data still counts; with nothing cached it is an error.
 		time.Sleep(time.Hour)
 		for action := range actions {
 			f.broken[action] = "InternalError"
@@ -130,13 +130,13 @@ func TestWhatIsKept(t *testing.T) {
 
 		// Neither another region's cache nor a corrupt one is used.
 		if _, err := imitateIn(t, f, "zones: [us-east-1b]", folder).Offerings(t.Context()); err == nil {
-			t.Error("another configuration's were used")
+			t.Error("another configuration's cache was used")
 		}
 		for _, file := range files {
 			os.WriteFile(file, []byte("{"), 0o600)
 		}
 		if _, err := imitateIn(t, f, "", folder).Offerings(t.Context()); err == nil {
-			t.Error("spoilt files were used")
+			t.Error("corrupt files were used")
 		}
 	})
 }
@@ -180,7 +180,7 @@ func TestQuotaGroups(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("a type counts under its family's, one of an unknown series under its own", func(t *testing.T) {
+	t.Run("a type counts against the quota of its family or, for an unknown series, of the series", func(t *testing.T) {
 		for name, want := range map[string]string{"m7i.large": "L-1216C47A", "im4gn.large": "L-1216C47A", "vt1.3xlarge": "L-DB2E81BA", "p5.48xlarge": "L-417A185B",
 			"u-6tb1.metal": "L-43DA4232", "u7i-6tb.112xlarge": "L-43DA4232", "mac2.metal": "mac-on_demand", "weird": "weird-on_demand"} {
 			if got := quotaGroup(name, drover.OnDemand); got != want {

@@ -2,14 +2,14 @@
 //
 // An instance is created by an instant fleet, so that one call tries several types and zones; only the instance
 // remains. A launch template, one per content, contains what the fleet's instances have in common; the create call has
-// what differs between instances: user data with the planted host key, image and volumes. The same call tags instance
-// and volumes, and its client token is derived from the instance's name, so a name makes one instance.
+// what differs between instances: user data with the planted host key, the image and the volumes. The same call tags
+// the instance and its volumes. Its client token is derived from the instance's name, so a name makes one instance.
 //
 // Only instances and their volumes cost money. Launch templates and a key pair are tagged with the fleet and removed
 // with it. Types and prices are cached on disk, so that a start does not wait for them.
 //
-// The driver remembers one thing about instances: which ones it destroyed. EC2 lists an instance for another hour after
-// it ends, and those that the driver did not destroy were taken back.
+// The driver remembers one thing about instances: which ones it destroyed. EC2 lists an interrupted instance for
+// another hour after it ends, and the driver must not list it once it has been destroyed.
 package ec2
 
 import (
@@ -54,7 +54,7 @@ type cloud struct {
 // Open opens a region of an account, with the credentials that the AWS tools would use.
 func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return open(ctx, o, nil) }
 
-// open is Open with an HTTP client, if there is one.
+// open is Open with an HTTP client, if one is given.
 func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.Cloud, error) {
 	var config Config
 	if err := kit.Begin(&o, longestFleet, &config); err != nil {

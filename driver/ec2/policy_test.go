@@ -10,20 +10,20 @@ import (
 	"drover/driver/drivertest"
 )
 
-// made is a call in the source: a word that is passed on, and neither a key nor a parameter.
+// made matches the name of a call in the source: a string passed as an argument, not a map key or a parameter.
 var made = regexp.MustCompile(`"((?:Create|Delete|Describe|Get|Import|Modify|Start|Stop|Terminate)[A-Z]\w+)"[,)]`)
 
-// implied are the permissions that no call of ours has the name of, by the one that needs them: a fleet starts its
-// instance in our name, gives it tags and a profile, and makes the account's roles for spot and for fleets if it has
-// none yet.
+// implied are permissions that a call needs in addition to the one with its own name: a fleet runs its instance on the
+// caller's behalf, gives it tags and a profile, and creates the account's roles for spot and fleets if they are
+// missing.
 var implied = map[string][]string{"CreateFleet": {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "iam:CreateServiceLinkedRole"}}
 
-func TestThePolicyIsThatOfTheCallsThatAreMade(t *testing.T) {
+func TestPolicyMatchesCalls(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	drivertest.Must(t, err)
 	var want []string
 	for _, file := range files {
-		if file == "api.go" || strings.HasSuffix(file, "_test.go") { // which name calls without making them
+		if file == "api.go" || strings.HasSuffix(file, "_test.go") { // these name calls without making them
 			continue
 		}
 		source, err := os.ReadFile(file)

@@ -18,7 +18,7 @@ type priceList struct {
 	spot     map[string]map[string]drover.Money
 }
 
-// of returns the price of an offering, if it has one.
+// of returns an offering's price, if it has one.
 func (p priceList) of(name, zone string, m drover.Market) (price drover.Money, ok bool) {
 	if m == drover.Spot {
 		price, ok = p.spot[name][zone]
@@ -105,7 +105,7 @@ func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drov
 	}
 	slices.SortStableFunc(history, func(a, b spotPrice) int { return a.From.Compare(b.From) })
 	all := map[string]map[string]drover.Money{}
-	for _, h := range history { // the last counts
+	for _, h := range history { // the last one counts
 		price, err := kit.ReadPrice(h.Price)
 		if err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drov
 	return all, nil
 }
 
-// spotPrice is what the driver reads of a spot price.
+// spotPrice is what the driver reads from a spot price.
 type spotPrice struct {
 	Type  string    `xml:"instanceType"`
 	Zone  string    `xml:"availabilityZone"`
@@ -135,7 +135,7 @@ func (c *cloud) spotHistory(ctx context.Context, since drover.Time, in params) (
 	return listAll[spotPrice](ctx, c.api, "DescribeSpotPriceHistory", "spotPriceHistorySet>item", in)
 }
 
-// PriceHistory returns the spot market's history; on demand there is one listed or configured price.
+// PriceHistory returns the spot market's history; the on-demand market has one price, listed or configured.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
 	if m != drover.Spot {
 		return driver.ListedPrice(ctx, c, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)

@@ -18,11 +18,11 @@ func TestAThousandInstances(t *testing.T) {
 		}
 	})
 	if f.calls["TerminateInstances"] > 3 {
-		t.Errorf("%d calls to destroy what can go in two", f.calls["TerminateInstances"])
+		t.Errorf("%d calls to destroy the instances, want at most 3", f.calls["TerminateInstances"])
 	}
 }
 
 // covers L18
-func TestNothingIsTriedAgain(t *testing.T) {
+func TestNoCallIsRetried(t *testing.T) {
 	drivertest.Once(t, newFake(), request("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
 }

@@ -19,10 +19,10 @@ import (
 	"drover/driver/kit"
 )
 
-// rates are for groups of calls that share a quota, for a project in a region or, if they have no region, in all of it:
-// see https://cloud.google.com/compute/docs/api-rate-limits. They keep the calls in every minute within a new project's
-// quota. Google once published 1,500 for a group; others were given 750 heavy calls by default, and the 300 of the
-// price list are on its page of quotas. A project's own quotas are on its list of them.
+// rates are for groups of calls that share a quota: a project has one in each region, and one for calls without a
+// region. See https://cloud.google.com/compute/docs/api-rate-limits. The rates keep the calls in every minute within a
+// new project's quota. Google once published 1,500 for a group; other projects got 750 heavy calls by default; the
+// price list's 300 are on its page of quotas. A project's own quotas are on its list of them.
 var rates = kit.Rates(map[kit.Rate][]string{
 	{Burst: 540, PerSecond: 16}: {"queries", "reads", "lists", "global lists"},
 	{Burst: 150, PerSecond: 10}: {"waits for operations", "aggregated lists"},
@@ -82,8 +82,8 @@ type api struct {
 	gate     kit.Gate
 }
 
-// connect finds project and credentials as Google's tools do, unless it gets a network that needs no credentials. It
-// makes no call, unless neither configuration nor environment names the project.
+// connect finds the project and the credentials the way Google's tools do, unless it gets a network that needs no
+// credentials. It makes no call, unless neither the configuration nor the environment names the project.
 func connect(ctx context.Context, c Config, network http.RoundTripper, metric func(string, error)) (*api, error) {
 	own := &credentials{universe: cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"), next: http.DefaultTransport.(*http.Transport).Clone()}
 	if network == nil {
@@ -191,8 +191,8 @@ func (a *api) get(ctx context.Context, id, fields string) (found resource, err e
 	return found, err
 }
 
-// resource is what the driver reads of an instance, disk, image, type, operation or zone; each has some of the fields.
-// JSON's keys match in any case.
+// resource is what the driver reads from an instance, disk, image, type, operation or zone; each has some of the
+// fields. JSON keys match in any case.
 type resource struct {
 	Name, Zone, Status, CreationTimestamp string
 
@@ -267,7 +267,7 @@ func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// detect finds the credentials. It refuses those of another universe; the host's own are valid where it runs.
+// detect finds the credentials. It refuses those for another universe; the host's own are valid wherever it runs.
 func (c *credentials) detect() (*auth.Credentials, error) {
 	found, err := detect.DetectDefault(&detect.DetectOptions{Scopes: []string{scope}})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 // covers L18
-func TestNothingIsTriedAgain(t *testing.T) {
+func TestNoCallIsRetried(t *testing.T) {
 	drivertest.Once(t, newFake(), requestFor("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
 }
 
@@ -30,18 +30,18 @@ type answering func(*http.Request) *http.Response
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
 
-func TestAnswersThatCannotBeRead(t *testing.T) {
+func TestUnreadableAnswers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
-		body   string // that of an answer without end is empty
+		body   string // empty for an endless answer
 		kind   drover.ErrorKind
 		words  string
 	}{
-		"one without end is left":                            {200, "", drover.KindTransient, kit.ErrTooLarge.Error()},
-		"one that is cut short is an error":                  {200, `{"name": "o`, drover.KindTransient, "unexpected end of JSON input"},
-		"one that is not Google's is an error":               {200, "<html>", drover.KindTransient, "invalid character"},
-		"an error that is not Google's counts by its status": {403, "<html>", drover.KindAuthentication, "HTTP 403: Forbidden"},
-		"nobody is led elsewhere":                            {302, "elsewhere", drover.KindTransient, "HTTP 302: Found"},
+		"stops reading an endless answer":                        {200, "", drover.KindTransient, kit.ErrTooLarge.Error()},
+		"refuses a truncated answer":                             {200, `{"name": "o`, drover.KindTransient, "unexpected end of JSON input"},
+		"refuses an answer that is not Google's":                 {200, "<html>", drover.KindTransient, "invalid character"},
+		"classifies an error that is not Google's by its status": {403, "<html>", drover.KindAuthentication, "HTTP 403: Forbidden"},
+		"follows no redirect":                                    {302, "elsewhere", drover.KindTransient, "HTTP 302: Found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := imitate(t, answering(func(*http.Request) *http.Response {
@@ -60,12 +60,12 @@ func TestAnswersThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// endless is an answer that goes on.
+// endless is an answer that never ends.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// A project of an organization's domain has a colon in its name, and a zone could be anything.
+// A project in an organization's domain has a colon in its name, and a zone could be anything.
 func TestNamesAreEscaped(t *testing.T) {
 	var paths []string
 	c := imitate(t, answering(func(r *http.Request) *http.Response {
@@ -115,7 +115,7 @@ func TestRequestsAreSigned(t *testing.T) {
 			t.Errorf("%v", sent)
 		}
 	})
-	t.Run("and none is sent without a token, or with one for another universe", func(t *testing.T) {
+	t.Run("no request is sent without a token, or with one for another universe", func(t *testing.T) {
 		sent, status = nil, http.StatusBadRequest
 		for _, c := range []*cloud{signing("googleapis.com"), signing("example.com")} {
 			if err := c.Stop(t.Context(), "us-central1-a/one"); drover.KindOf(err) != drover.KindAuthentication || sent != nil {
@@ -123,7 +123,7 @@ func TestRequestsAreSigned(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the project is theirs, if no other is configured", func(t *testing.T) {
+	t.Run("the project defaults to the credentials'", func(t *testing.T) {
 		a, err := connect(t.Context(), Config{}, nil, nil)
 		if err != nil || a.project != "lab-3" {
 			t.Errorf("%+v, %v", a, err)
@@ -131,7 +131,7 @@ func TestRequestsAreSigned(t *testing.T) {
 	})
 }
 
-// account is a file with the key of a service account whose tokens come from a server.
+// account writes the key of a service account, whose tokens come from the server, to a file and returns its name.
 func account(t *testing.T, server string) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

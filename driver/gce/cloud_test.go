@@ -34,7 +34,7 @@ func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	return drivertest.Options(t, "google", "gce", fleet, "project: lab-1, region: us-central1, "+keys, folder)
 }
 
-// request asks for one instance of the first type, on demand, unless a candidate is given.
+// requestFor requests one on-demand instance of the first type, unless candidates are given.
 func requestFor(name string, candidates ...driver.Candidate) driver.CreateRequest {
 	if len(candidates) == 0 {
 		candidates = []driver.Candidate{candidate("n2-standard-2", "us-central1-a", drover.OnDemand)}

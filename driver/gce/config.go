@@ -64,7 +64,7 @@ var (
 	region   = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+$`)
 )
 
-// labelRules are Google's.
+// labelRules are Google's rules for labels.
 var labelRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`),
 	Value: regexp.MustCompile(`^[a-z0-9_-]{0,63}$`),
@@ -78,7 +78,7 @@ const (
 	longestRun  = 120 * 24 * time.Hour
 )
 
-// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
+// FirstBoot returns what an instance accepts for its first boot, and its maximum size in bytes.
 func (c Config) FirstBoot() (runs driver.Init, most int) {
 	if c.Init == initScript {
 		return driver.InitBoots, maxUserData

@@ -53,8 +53,8 @@ func (c *cloud) insert(ctx context.Context, r driver.CreateRequest) (in driver.I
 	return c.instanceOf(as[resource](made)), err
 }
 
-// settle makes a call that begins an operation, waits some time for its end, and returns its result; nil if it
-// continues.
+// settle makes a call that begins an operation, waits a while for its end, and returns its result; nil if it is still
+// running.
 func (c *cloud) settle(ctx context.Context, call, about string, body any, asks ...string) error {
 	var begun resource
 	if err := c.api.do(ctx, call, about, body, &begun, asks...); err != nil {
@@ -94,7 +94,7 @@ func (c *cloud) named(name string) string {
 	return "drover-" + hex.EncodeToString(sum[:16])
 }
 
-// recall finds the instance that was requested before.
+// recall finds the instance that an earlier call created.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name string) (driver.Instance, error) {
 	found, err := c.api.get(ctx, zone+"/"+name, instanceFields)
 	if errs.KindOf(err) == drover.KindNotFound {
@@ -160,8 +160,8 @@ func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, on driver.
 	return object{"boot": true, "autoDelete": true, "initializeParams": first}, nil
 }
 
-// scheduling adds the market and the end. A spot instance that is taken back stays, stopped, so that a list shows it;
-// with max_run it is deleted in either case.
+// scheduling sets the market and the maximum run time. Google stops an interrupted spot instance but keeps it, so that
+// a list shows it; with max_run it is deleted in either case.
 func (c *cloud) scheduling(given object, on driver.Candidate) object {
 	s := object{}
 	maps.Copy(s, given)

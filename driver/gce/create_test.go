@@ -25,7 +25,7 @@ import (
 func TestRefusals(t *testing.T) {
 	spot, demand := candidate("n2-standard-2", "us-central1-a", drover.Spot), candidate("n2-standard-2", "us-central1-b", drover.OnDemand)
 
-	t.Run("what is refused later says of what and of which market", func(t *testing.T) {
+	t.Run("a late refusal names the offering and its market", func(t *testing.T) {
 		for _, tt := range []struct {
 			name string
 			out  map[string]string
@@ -33,8 +33,8 @@ func TestRefusals(t *testing.T) {
 			as   driver.Candidate
 			want drover.Error
 		}{
-			{"a zone without room", map[string]string{"n2-standard-2 us-central1-a ": "ZONE_RESOURCE_POOL_EXHAUSTED"}, nil, spot, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot}},
-			{"a spot market without room", map[string]string{"  SPOT": "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"}, nil, spot, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot}},
+			{"a zone without capacity", map[string]string{"n2-standard-2 us-central1-a ": "ZONE_RESOURCE_POOL_EXHAUSTED"}, nil, spot, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot}},
+			{"a spot market without capacity", map[string]string{"  SPOT": "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"}, nil, spot, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot}},
 			{"a spot quota", nil, map[string]int{"PREEMPTIBLE_CPUS": 1}, spot, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.Spot}},
 			{"an on-demand quota", nil, map[string]int{"N2_CPUS": 1}, demand, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.OnDemand}},
 			{"a full subnet", map[string]string{" us-central1-a ": "IP_SPACE_EXHAUSTED"}, nil, spot, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeSubnet}},
@@ -52,7 +52,7 @@ func TestRefusals(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a refusal is not awaited for long", func(t *testing.T) {
+	t.Run("the wait for a refusal is short", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.opTime, f.bootTime = time.Hour, time.Hour
@@ -63,15 +63,15 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	})
-	t.Run("vCPUs that are given back can be had again", func(t *testing.T) {
+	t.Run("vCPUs returned to a quota can be used again", func(t *testing.T) {
 		f := newFake()
 		f.cpus["PREEMPTIBLE_CPUS"] = 2
 		drivertest.FreesQuota(t, imitate(t, f, ""), requestFor, spot)
 	})
 }
 
-func TestWhatCouldNeverBe(t *testing.T) {
-	t.Run("what could never be is refused before anything is made", func(t *testing.T) {
+func TestImpossibleRequests(t *testing.T) {
+	t.Run("an impossible request is refused before the insert call", func(t *testing.T) {
 		f := newFake()
 		elsewhere := requestFor("one", candidate("n2-standard-2", "us-east1-b", drover.Spot))
 		misspelt, forbidden, sneaky, badTag, unknownImage := requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one")
@@ -85,12 +85,12 @@ func TestWhatCouldNeverBe(t *testing.T) {
 			t.Errorf("%d calls", f.calls["compute.instances.insert"])
 		}
 	})
-	t.Run("what names something that is not there is invalid", func(t *testing.T) {
+	t.Run("a request for a missing image is invalid", func(t *testing.T) {
 		r := requestFor("one")
 		r.Candidates[0].Image = "projects/debian-cloud/global/images/nothing"
 		drivertest.RefusedAs(t, imitate(t, newFake(), ""), r, drover.Error{Kind: drover.KindInvalid})
 	})
-	t.Run("calls refused for their rate or for who we are say so, once", func(t *testing.T) {
+	t.Run("a call refused for its rate or its credentials is reported as such and not retried", func(t *testing.T) {
 		for _, tt := range []struct {
 			broken wrong
 			want   drover.ErrorKind
@@ -108,12 +108,12 @@ func TestWhatCouldNeverBe(t *testing.T) {
 	})
 }
 
-// TestName: a name is one instance.
+// TestName checks that a name stands for one instance.
 // covers C4
 func TestName(t *testing.T) {
 	spot := candidate("n2-standard-2", "us-central1-a", drover.Spot)
 
-	t.Run("a name is one instance, also long after Google has forgotten the request", func(t *testing.T) {
+	t.Run("a repeated name returns the same instance, even after Google has forgotten the request", func(t *testing.T) {
 		f := newFake()
 		f.bootTime = time.Minute
 		c := imitate(t, f, "")
@@ -124,7 +124,7 @@ func TestName(t *testing.T) {
 			t.Errorf("got %+v: %s", again, diff)
 		}
 	})
-	t.Run("and the same refusal", func(t *testing.T) {
+	t.Run("a repeated name returns the same refusal", func(t *testing.T) {
 		f := newFake()
 		f.out["  SPOT"] = "STOCKOUT"
 		c := imitate(t, f, "")
@@ -134,7 +134,7 @@ func TestName(t *testing.T) {
 			t.Errorf("got %+v", again)
 		}
 	})
-	t.Run("another's instance of that name is left alone", func(t *testing.T) {
+	t.Run("another fleet's instance with that name is left alone", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		theirs := requestFor("one", spot)
@@ -143,7 +143,7 @@ func TestName(t *testing.T) {
 		clear(f.requests)
 		drivertest.RefusedAs(t, c, requestFor("one", spot), drover.Error{Kind: drover.KindInvalid})
 	})
-	t.Run("a name that Google does not take becomes one", func(t *testing.T) {
+	t.Run("a name that Google rejects is replaced", func(t *testing.T) {
 		c := imitate(t, newFake(), "")
 		in, _ := drivertest.Create(t, c, requestFor("Lab-"+strings.Repeat("x", 80)))
 		if !strings.HasPrefix(in.ID, "us-central1-a/drover-") || in.Tags[driver.TagName] != "Lab-"+strings.Repeat("x", 80) {
@@ -152,7 +152,7 @@ func TestName(t *testing.T) {
 	})
 }
 
-// body is what a call for an instance asks for, as far as it is looked at.
+// body is the part of an insert call that the tests look at.
 type body struct {
 	Description, Hostname, MinCpuPlatform string
 	ShieldedInstanceConfig                thing
@@ -181,7 +181,7 @@ type body struct {
 	}
 }
 
-// inserted is what the one call for an instance asked for.
+// inserted returns the body of the only insert call.
 func inserted(t *testing.T, f *fake) (in body) {
 	t.Helper()
 	for _, h := range f.instances {
@@ -190,12 +190,12 @@ func inserted(t *testing.T, f *fake) (in body) {
 		drivertest.Must(t, json.Unmarshal(text, &in))
 		return in
 	}
-	t.Fatal("none was made")
+	t.Fatal("no instance was created")
 	return in
 }
 
-func TestWhatIsAskedFor(t *testing.T) {
-	t.Run("by default: nobody else logs in, the disk goes with the instance, nobody's credentials are on it", func(t *testing.T) {
+func TestRequestedInstance(t *testing.T) {
+	t.Run("by default, nobody else can log in, the disk is deleted with the instance, and it has no credentials", func(t *testing.T) {
 		f := newFake()
 		r := requestFor("one")
 		r.Disk = 30*drover.GiB + 1
@@ -222,14 +222,14 @@ func TestWhatIsAskedFor(t *testing.T) {
 			t.Errorf("scheduling: %+v", s)
 		}
 	})
-	t.Run("a spot instance that is taken back stays to be seen, and is not restarted", func(t *testing.T) {
+	t.Run("an interrupted spot instance remains in lists and is not restarted", func(t *testing.T) {
 		f := newFake()
 		drivertest.Create(t, imitate(t, f, ""), requestFor("one", candidate("n2-standard-2", "us-central1-a", drover.Spot)))
 		if s := inserted(t, f).Scheduling; s.ProvisioningModel != "SPOT" || s.InstanceTerminationAction != "STOP" || s.AutomaticRestart == nil || *s.AutomaticRestart {
 			t.Errorf("scheduling: %+v", s)
 		}
 	})
-	t.Run("a disk is never smaller than the image", func(t *testing.T) {
+	t.Run("the disk is never smaller than the image", func(t *testing.T) {
 		f := newFake()
 		r := requestFor("one")
 		r.Disk = drover.GiB
@@ -238,7 +238,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			t.Errorf("%d GB", got)
 		}
 	})
-	t.Run("as it is configured", func(t *testing.T) {
+	t.Run("follows the configuration and the template", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, `subnetwork: jobs, public_address: false, network_tags: [worker], service_account: worker@lab-1.iam.gserviceaccount.com, user: admin, init: cloud-init,
 			labels: {team: a}, disk_type: pd-ssd, max_run: 48h`)
@@ -265,13 +265,13 @@ func TestWhatIsAskedFor(t *testing.T) {
 			t.Errorf("%s: %+v", diff, in)
 		}
 		if diff := cmp.Diff(thing{"enableVtpm": false}, in.ShieldedInstanceConfig); diff != "" {
-			t.Errorf("what is false in a template, and true by default: %s", diff)
+			t.Errorf("a template's false for a key that is true by default: %s", diff)
 		}
 		if can := c.Capabilities(); can.HostKeys != driver.HostKeysPlanted || can.Init != driver.InitCloud {
 			t.Errorf("%+v", can)
 		}
 	})
-	t.Run("types of the fourth generation get a disk that they take, and types with GPUs do not move", func(t *testing.T) {
+	t.Run("fourth-generation types get a disk that they accept, and types with GPUs do not migrate", func(t *testing.T) {
 		for name, want := range map[string]string{"c4a-standard-1": "hyperdisk-balanced", "n4-standard-2": "hyperdisk-balanced", "n2d-standard-2": "pd-balanced", "e2-micro": "pd-balanced", "custom": "pd-balanced"} {
 			if got := defaultDisk(name); got != want {
 				t.Errorf("%s gets %s", name, got)
@@ -279,7 +279,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		}
 		for name, want := range map[string]bool{"g2-standard-4": true, "a2-highgpu-1g": true, "h3-standard-88": true, "g1-small": false, "n2-standard-2": false} {
 			if stays.MatchString(name) != want {
-				t.Errorf("%s moves: %v", name, want)
+				t.Errorf("%s stays on its host: %v, want %v", name, !want, want)
 			}
 		}
 	})
@@ -299,7 +299,7 @@ func TestTemplatesAreFilledIn(t *testing.T) {
 }
 
 // covers P7
-func TestWhatATemplateMayNotSay(t *testing.T) {
+func TestForbiddenTemplates(t *testing.T) {
 	for _, raw := range []string{
 		`{"minCpuPlatfrom": "x"}`, `{"canIpForward": "yes"}`, `{"disks": [{"initializeParams": {"size": 1}}]}`, `{"labels": {"a": 1}}`, `[]`,
 		`{"name": "web-1"}`, `{"machineType": "n1-standard-1"}`, `{"disks": [{"boot": true}]}`, `{"scheduling": {"preemptible": true}}`,
@@ -345,29 +345,29 @@ func TestLabels(t *testing.T) {
 	}
 	written, err := labelsOf(tags)
 	drivertest.Must(t, err)
-	t.Run("every label is one that Google takes", func(t *testing.T) {
+	t.Run("Google accepts every label", func(t *testing.T) {
 		for k, v := range written {
 			if !labelRules.Key.MatchString(k) || !labelRules.Value.MatchString(v) {
 				t.Errorf("%q: %q", k, v)
 			}
 		}
 		if written[driver.TagFleet] != "lab" || written[driver.TagPrice] != "97000000" {
-			t.Errorf("what could stay as it is did not: %v", written)
+			t.Errorf("a valid value was changed: %v", written)
 		}
 	})
-	t.Run("and reads back as the tag that it was", func(t *testing.T) {
+	t.Run("every label decodes to its tag", func(t *testing.T) {
 		if diff := cmp.Diff(tags, labels.Read(written)); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("what others wrote is taken as it is", func(t *testing.T) {
+	t.Run("other people's labels are read unchanged", func(t *testing.T) {
 		theirs := map[string]string{"a": "_!", "b--2": "c", "c--x": "d", "team--1": "e", "team": "f"}
 		got := labels.Read(theirs)
 		if got["a"] != "_!" || got["b--2"] != "c" || got["c--x"] != "d" || got["team--1"] != "e" || got["team"] != "f" {
 			t.Errorf("%v", got)
 		}
 	})
-	t.Run("what cannot be labels is refused", func(t *testing.T) {
+	t.Run("tags that cannot be labels are refused", func(t *testing.T) {
 		many := map[string]string{}
 		for i := range 65 {
 			many[fmt.Sprint("k", i)] = "v"

@@ -24,13 +24,13 @@ import (
 	"drover/driver/kit"
 )
 
-var update = flag.Bool("update", false, "make testdata/discovery.json and instance.json anew, from the discovery documents that come with Google's SDK")
+var update = flag.Bool("update", false, "rebuild testdata/discovery.json and instance.json from the discovery documents that come with Google's SDK")
 
 // sdk is the module of Google's SDK that contains the documents. A newer one has newer documents.
 const sdk = "google.golang.org/api@v0.305.0"
 
-// discovery is what Google's discovery documents specify about the calls that we make. The fake checks every request
-// against it.
+// discovery is the part of Google's discovery documents about the calls that the driver makes. The fake checks every
+// request against it.
 type discovery struct {
 	Revision string                         `json:"revision"`
 	Methods  map[string]method              `json:"methods"`
@@ -67,7 +67,7 @@ type property struct {
 	Properties map[string]property `json:"properties,omitempty"`
 }
 
-// methodIDs are the calls that we make.
+// methodIDs are the calls that the driver makes.
 var methodIDs = []string{
 	"compute.instances.insert", "compute.instances.get", "compute.instances.aggregatedList", "compute.instances.delete", "compute.instances.start", "compute.instances.stop",
 	"compute.instances.setLabels", "compute.instances.getGuestAttributes", "compute.zoneOperations.wait", "compute.zoneOperations.list",
@@ -136,11 +136,11 @@ func TestDiscovery(t *testing.T) {
 		metrics := d.Schemas["Quota"]["metric"].Enum
 		for _, metric := range append(kit.Each(ownQuota, func(series string) string { return quotaGroup(series, drover.OnDemand) }), oldestMetric, spotMetric) {
 			if !slices.Contains(metrics, metric) {
-				t.Errorf("there is no metric %s", metric)
+				t.Errorf("Google has no metric %s", metric)
 			}
 		}
 	})
-	t.Run("what it does not allow is refused", func(t *testing.T) {
+	t.Run("values that the documents do not allow are refused", func(t *testing.T) {
 		for body, want := range map[string]string{
 			`{"name": "a", "machineTyp": "x"}`:                          "machineTyp",
 			`{"name": "A"}`:                                             "name",
@@ -178,7 +178,7 @@ func (d *discovery) find(r *http.Request) (id string, values map[string]string, 
 			}
 		}
 		if version := r.Header.Get("X-Goog-Api-Version"); version != m.Version {
-			return "", nil, fmt.Errorf("%s: the version is %q, and not %q", id, version, m.Version)
+			return "", nil, fmt.Errorf("%s: the version is %q, not %q", id, version, m.Version)
 		}
 		return id, values, d.checkParameters(m, values, r.URL.Query())
 	}
@@ -209,7 +209,7 @@ func (d *discovery) checkParameters(m method, path map[string]string, query url.
 	return nil
 }
 
-// check compares a value of a request with the documents.
+// check checks a value in a request against the documents.
 func (d *discovery) check(at string, p property, v any) error {
 	properties := p.Properties
 	if p.Ref != "" {
@@ -219,12 +219,12 @@ func (d *discovery) check(at string, p property, v any) error {
 		return fmt.Errorf("%s is read-only", at)
 	}
 	if got := typeName(v); got != p.Type && !(p.Type == "integer" && got == "number") {
-		return fmt.Errorf("%s is a %s, and not a %s", at, got, p.Type)
+		return fmt.Errorf("%s is a %s, not a %s", at, got, p.Type)
 	}
 	switch v := v.(type) {
 	case string:
 		if len(p.Enum) > 0 && !slices.Contains(p.Enum, v) || p.Pattern != "" && !matches(p.Pattern, v) {
-			return fmt.Errorf("%s: %q cannot be it", at, v)
+			return fmt.Errorf("%s: %q is not a valid value", at, v)
 		}
 	case []any:
 		for i, one := range v {
@@ -308,7 +308,7 @@ func mask(v any, fields string) (any, error) {
 func keep(kept map[string]any, v any, name, rest string) error {
 	from, ok := v.(map[string]any)
 	if !ok {
-		return fmt.Errorf("fields: nothing holds %s", name)
+		return fmt.Errorf("fields: %s is not in an object", name)
 	}
 	for key, value := range from {
 		if key != name && name != "*" {
@@ -367,7 +367,7 @@ func cutFields(fields string) (all []string) {
 	return all
 }
 
-// updateDiscovery makes the extract.
+// updateDiscovery rebuilds the extract.
 func updateDiscovery(t *testing.T) {
 	out, err := exec.Command("go", "mod", "download", "-json", sdk).Output()
 	drivertest.Must(t, err)

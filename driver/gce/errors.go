@@ -20,8 +20,8 @@ import (
 
 const roleHint = "compare the role in docs/clouds/gce.md with the permissions of the credentials that Google's tools would use here"
 
-// errs classifies errors by the reason of a call's error, the code of an operation's (with the metric if a quota is
-// used up), or the status of an answer with neither. docs/clouds/gce.md shows the table with what each code means.
+// errs classifies errors by the reason of a call's error, the code of an operation's error (with the metric if a quota
+// is used up), or the status of an answer with neither. docs/clouds/gce.md shows the table with what each code means.
 var errs = kit.Errors{
 	Table: table, ByName: true, Read: read, Again: nextMinute, Others: classifyOther,
 	Hints: map[drover.ErrorKind]string{
@@ -65,7 +65,7 @@ var table = slices.Concat(
 // nextMinute returns when to call again: rates are counted per minute.
 func nextMinute(now time.Time) time.Time { return now.Truncate(time.Minute).Add(time.Minute) }
 
-// said is the error of a call or of its operation.
+// said is the error of a call or its operation.
 type said kit.Answer
 
 func (s said) Error() string { return kit.Answer(s).String() }
@@ -76,7 +76,7 @@ func read(err error) (kit.Answer, bool) {
 	return kit.Answer(s), is
 }
 
-// refused returns the error of an answer. Of several reasons, the first that is in the table counts.
+// refused returns the error of an answer. If it has several reasons, the first one in the table counts.
 func refused(status int, header http.Header, text []byte) error {
 	var body resource
 	json.Unmarshal(bytes.Trim(text, "[]"), &body) // the body may be a list of one, or not from Google

@@ -17,17 +17,17 @@ import (
 )
 
 func TestPage(t *testing.T) {
-	t.Run("its rates are those that are kept", func(t *testing.T) {
+	t.Run("shows the driver's call rates", func(t *testing.T) {
 		if diff := cmp.Diff(rates, drivertest.ReadPage(t, "gce").Rates(t, 3)); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("the role that it shows has the permissions of the calls that are made, and no other", func(t *testing.T) {
+	t.Run("shows a role with exactly the permissions that the driver's calls need", func(t *testing.T) {
 		var want []string
 		for id := range answers {
 			needs, known := permissions[id]
 			if !known {
-				t.Errorf("%s: what does it need?", id)
+				t.Errorf("%s is not in permissions", id)
 			}
 			want = append(want, needs...)
 		}
@@ -35,8 +35,8 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// permissions are what the reference of each call says that it needs, with what an insert makes beside the instance and
-// uses for it; none for the price list, which anybody may read who has the API enabled.
+// permissions are those that the reference of each call names; for an insert, also those for what it creates beside the
+// instance and uses for it. The price list needs none: anybody who has enabled the API may read it.
 var permissions = map[string][]string{
 	"compute.instances.insert": {
 		"compute.instances.create", "compute.instances.setLabels", "compute.instances.setMetadata", "compute.instances.setServiceAccount", "compute.instances.setTags",
@@ -61,13 +61,13 @@ func TestErrors(t *testing.T) {
 		}
 		return ofOperation(a)
 	})
-	t.Run("a quota's metric is read from the words, if nothing else says it", func(t *testing.T) {
+	t.Run("a quota's metric is read from the message if no field has it", func(t *testing.T) {
 		err := ended(thing{"code": "QUOTA_EXCEEDED", "message": "Quota 'CPUS_ALL_REGIONS' exceeded.  Limit: 12.0 globally."})
 		if got := drover.AsError(errs.Classify("", err), ""); got.Scope != drover.ScopeAll || !strings.Contains(got.Message, "CPUS_ALL_REGIONS") {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("a rate limit says when: as Google does, else at the next minute", func(t *testing.T) {
+	t.Run("a rate limit ends when Google says, otherwise at the next minute", func(t *testing.T) {
 		now := time.Now()
 		e := drover.AsError(errs.Classify("", ofCall(kit.Answer{Code: "rateLimitExceeded"})), "")
 		if wait := e.RetryAt.Std().Sub(now); wait <= 0 || wait > time.Minute || e.RetryAt.Std().Second() != 0 {
@@ -78,7 +78,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
-	t.Run("credentials that are refused are told as that", func(t *testing.T) {
+	t.Run("refused credentials are an authentication error", func(t *testing.T) {
 		for status, want := range map[int]drover.ErrorKind{400: drover.KindAuthentication, 503: drover.KindTransient} {
 			err := fmt.Errorf("get token: %w", &auth.Error{Response: &http.Response{StatusCode: status}, Body: []byte("invalid_grant")})
 			if got := drover.KindOf(errs.Classify("", err)); got != want {
@@ -88,14 +88,14 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// ofCall returns the error of a call's answer, with the code as its reason, if there is one.
+// ofCall returns the error of a call's answer, with the code, if any, as its reason.
 func ofCall(a kit.Answer) error {
 	e := thing{"code": max(a.Status, 399), "message": a.Message}
 	if metric, ok := strings.CutPrefix(a.Code, "QUOTA_EXCEEDED "); ok {
 		e["message"], a.Code = a.Message+" Quota '"+metric+"' exceeded.  Limit: 8.0 in region us-central1.", "quotaExceeded"
 	}
 	if a.Code != "" {
-		e["errors"] = []thing{{"reason": "unheard of"}, {"reason": a.Code}}
+		e["errors"] = []thing{{"reason": "unknown"}, {"reason": a.Code}}
 	}
 	text, err := json.Marshal(thing{"error": e})
 	if err != nil {

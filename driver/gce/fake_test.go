@@ -19,32 +19,32 @@ import (
 )
 
 // fake is a project of Google Compute Engine in memory, with the relevant part of the price list. It accepts only what
-// the discovery documents allow, and it has the difficulties of the real one: operations that fail after they were
-// accepted, limited capacity and quotas, rates, request ids, label fingerprints, spot instances that are taken back,
-// and lists that lag. It uses the clock, so it also works in a bubble of synctest, without a network.
+// the discovery documents allow, and it is as difficult as the real service: it has operations that fail after they
+// were accepted, limited capacity and quotas, rates, request ids, label fingerprints, spot interruptions, and lists
+// that lag. It uses the clock, so it also works in a synctest bubble, without a network.
 type fake struct {
 	api      *discovery
 	zones    []string
 	kinds    []kind
 	bootTime time.Duration
-	opTime   time.Duration // of an operation, however it ends
+	opTime   time.Duration // how long an operation takes
 	lag      time.Duration // how late a list shows a new instance
 	pageSize int           // 0: as requested
 	throttle bool
 	latency  time.Duration // of a call without a network
 
 	mu         sync.Mutex
-	instances  map[string]*held // by zone/name; guarded by mu, as is all below
-	disks      map[string]thing // of no instance
+	instances  map[string]*held // by zone/name; guarded by mu, like all fields below
+	disks      map[string]thing // without an instance
 	ops        map[string]*operation
 	requests   map[string]string       // operations, by request id
 	out        drivertest.Lack[string] // error codes of inserts, by "type zone model"; an empty part means any
-	cpus       map[string]int          // what is left of quotas, by their metric
+	cpus       map[string]int          // the rest of each quota, by its metric
 	guest      map[string]thing        // guest attributes, by zone/name
 	broken     map[string]wrong        // calls that fail, by method
 	attributes thing                   // of the project's metadata; nil: it has none
 	unreached  string                  // a zone that lists cannot reach
-	warned     string                  // a zone that they report as unreachable in a warning of its own
+	warned     string                  // a zone that lists report as unreachable in the zone's own warning
 	made       map[string][]time.Time
 	calls      map[string]int
 	refused    map[string]int
@@ -70,8 +70,8 @@ type held struct {
 	kind                    kind
 	created, ended, stopped time.Time
 	started                 time.Time
-	print                   int // of the labels
-	grown                   int // GiB of the boot disk, since it was resized
+	print                   int // the labels' fingerprint
+	grown                   int // the boot disk's size in GiB, once it was resized
 }
 
 type operation struct {
@@ -115,16 +115,16 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return drivertest.Answer(f, r, f.latency)
 }
 
-// request is a request that was recognized as a call.
+// request is a parsed call.
 type request struct {
 	id    string
 	path  map[string]string
 	query url.Values
 	body  thing
-	over  <-chan struct{} // closed when nobody waits for the answer
+	over  <-chan struct{} // closed when nobody waits for the answer any more
 }
 
-// answers are the imitated calls.
+// answers are the calls that the fake answers.
 var answers = map[string]func(*fake, request) (any, *wrong){
 	"compute.instances.insert":             (*fake).insert,
 	"compute.instances.get":                (*fake).get,
@@ -237,7 +237,7 @@ func published(id string) (group string, limit int) {
 	return "queries", 1500
 }
 
-// spend counts a call against its group's minute, which ends now.
+// spend counts a call against its group's limit for the past minute.
 func (f *fake) spend(id string) bool {
 	group, limit := published(id)
 	now := time.Now()
@@ -275,7 +275,7 @@ func listing(some any, after string) thing {
 	return page
 }
 
-// condition is a part of a filter.
+// condition is one condition of a filter.
 var condition = regexp.MustCompile(`^\(?([\w.-]+) (=|eq) "([^"]*)"\)?(?: |$)`)
 
 // passes reports whether a filter matches a thing.

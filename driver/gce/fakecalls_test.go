@@ -94,7 +94,7 @@ func (f *fake) refusal(in request, k kind) thing {
 	return nil
 }
 
-// status returns an instance's current status; empty once it is gone.
+// status returns an instance's current status; empty once it no longer exists.
 func (f *fake) status(h *held) string {
 	now := time.Now()
 	switch {
@@ -172,7 +172,7 @@ func (f *fake) aggregated(in request) (any, *wrong) {
 	return f.scoped(in, all, "instances")
 }
 
-// scoped is a page of a list by zone.
+// scoped returns a page of a list by zone.
 func (f *fake) scoped(in request, all []thing, what string) (any, *wrong) {
 	some, bad := filtered(in, all)
 	if bad != nil {
@@ -208,7 +208,7 @@ func (f *fake) remove(in request) (any, *wrong) {
 	return f.show(f.begin(in, "delete", in.path["instance"], nil)), nil
 }
 
-// end ends an instance, and gives its vCPUs back.
+// end ends an instance and returns its vCPUs to the quota.
 func (f *fake) end(h *held) {
 	if !h.ended.IsZero() {
 		return
@@ -220,7 +220,7 @@ func (f *fake) end(h *held) {
 	}
 }
 
-// preempt takes a spot instance back.
+// preempt interrupts a spot instance.
 func (f *fake) preempt(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -234,7 +234,7 @@ func (f *fake) preempt(id string) {
 	h.stopped = time.Now()
 }
 
-// powerOff lets an instance power itself off.
+// powerOff makes an instance power itself off.
 func (f *fake) powerOff(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -287,8 +287,8 @@ func (f *fake) guestAttributes(in request) (any, *wrong) {
 	if bad != nil {
 		return nil, bad
 	}
-	keys, told := f.guest[id]
-	if !told || in.query.Get("queryPath") != "hostkeys/" {
+	keys, known := f.guest[id]
+	if !known || in.query.Get("queryPath") != "hostkeys/" {
 		return nil, notFound("%s", in.query.Get("queryPath"))
 	}
 	var items []any
@@ -365,7 +365,7 @@ func (f *fake) resizeDisk(in request) (any, *wrong) {
 	case !there:
 		return nil, notFound("%s", in.path["disk"])
 	case size <= bootSize(h):
-		return nil, &wrong{400, "invalid", "Invalid value for field 'sizeGb': it must be larger than the disk is", 0}
+		return nil, &wrong{400, "invalid", "Invalid value for field 'sizeGb': it must be larger than the disk's current size", 0}
 	}
 	h.grown = size
 	return f.show(f.begin(in, "resizeDisk", in.path["disk"], nil)), nil
@@ -378,7 +378,7 @@ func bootSize(h *held) int {
 	return max(asked, h.grown)
 }
 
-// image is one of debian-cloud's.
+// image returns one of debian-cloud's images; nil if there is none with this name.
 func (f *fake) image(name string) thing {
 	for _, i := range f.allImages() {
 		if i["name"] == name {
@@ -437,7 +437,7 @@ func (f *fake) kindsOf(in request) (any, *wrong) {
 	return listing(all, after), nil
 }
 
-// entries are the price list: what it is about, how it is bought, the unit, and its price in billionths of a dollar.
+// entries are the price list: each has its description, usage type, unit, price in billionths of a dollar, and regions.
 var entries = []struct {
 	about, bought, unit string
 	nanos               int
@@ -463,7 +463,7 @@ var entries = []struct {
 	{"Nvidia L4 GPU attached to Spot Preemptible VMs running in Americas", "Preemptible", "h", 224_000_000, "us-central1"},
 	{"C4 Instance Core running in Americas", "OnDemand", "h", 34_000_000, "us-central1"},
 	{"C4 Instance Ram running in Americas", "OnDemand", "GiBy.h", 3_900_000, "us-central1"},
-	{"X9 Instance Core running in Americas", "OnDemand", "h", 10_000_000, "us-central1"}, // of its memory the list says nothing
+	{"X9 Instance Core running in Americas", "OnDemand", "h", 10_000_000, "us-central1"}, // the list has no price for its memory
 	{"Balanced PD Capacity", "OnDemand", "GiBy.mo", 100_000_000, "us-central1"},
 	{"Balanced PD Capacity in Sao Paulo", "OnDemand", "GiBy.mo", 150_000_000, "southamerica-east1"},
 	{"Regional Balanced PD Capacity", "OnDemand", "GiBy.mo", 200_000_000, "us-central1"},
@@ -471,12 +471,12 @@ var entries = []struct {
 	{"Hyperdisk Balanced IOPS in Iowa", "OnDemand", "mo", 5_000_000, "us-central1"},
 }
 
-// dearer is how long ago all prices became what they are; before that they were twice as high.
-const dearer = 6 * time.Hour
+// halved is how long ago all prices fell to half.
+const halved = 6 * time.Hour
 
-// told are the prices of an entry in the stretch of time that is asked about, which has to be in the past and within a
-// month of Los Angeles.
-func told(in request, expression func(times int) thing) ([]any, *wrong) {
+// pricing returns an entry's prices in the requested period, which must be in the past and within one month of Los
+// Angeles time.
+func pricingInfo(in request, expression func(times int) thing) ([]any, *wrong) {
 	if in.query.Get("startTime") == "" && in.query.Get("endTime") == "" {
 		return []any{thing{"effectiveTime": time.Now().UTC().Format(time.RFC3339), "pricingExpression": expression(1)}}, nil
 	}
@@ -490,7 +490,7 @@ func told(in request, expression func(times int) thing) ([]any, *wrong) {
 	if fromErr != nil || toErr != nil || !from.Before(to) || to.After(time.Now()) || from.In(there).Month() != last.Month() || from.In(there).Year() != last.Year() {
 		return nil, &wrong{400, "badRequest", "Request contains an invalid argument.", 0}
 	}
-	fell := time.Now().Add(-dearer)
+	fell := time.Now().Add(-halved)
 	var all []any
 	if from.Before(fell) {
 		all = append(all, thing{"effectiveTime": from.UTC().Format(time.RFC3339), "pricingExpression": expression(2)})
@@ -516,7 +516,7 @@ func (f *fake) skus(in request) (any, *wrong) {
 		if strings.Contains(e.about, "PD") || strings.Contains(e.about, "disk") {
 			family = "Storage"
 		}
-		info, wrong := told(in, func(times int) thing {
+		info, wrong := pricingInfo(in, func(times int) thing {
 			rate := thing{"unitPrice": thing{"currencyCode": "USD", "units": "0", "nanos": e.nanos * times}}
 			return thing{"usageUnit": e.unit, "tieredRates": []any{rate}}
 		})

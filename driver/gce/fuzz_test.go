@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzLabels checks that tags are either refused, or become labels that Google accepts and that decode to the same
-// tags; and that any labels can be decoded as tags.
+// FuzzLabels checks that tags are either refused or become labels that Google accepts and that decode to the same tags,
+// and that any labels can be decoded.
 func FuzzLabels(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"drover-fleet", "lab", ""}, {"drover-host-key", "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU", "x--b"}, {"a", "x--", "y"}, {"a--1", "", "x--a"}, {"", "\xff", "x--aa"},

@@ -15,17 +15,17 @@ func TestGrowDisk(t *testing.T) {
 	grow := func(id string, size drover.Bytes) drover.ErrorKind {
 		return drover.KindOf(c.GrowDisk(t.Context(), id, size))
 	}
-	t.Run("the boot disk, in whole GiB", func(t *testing.T) {
+	t.Run("grows the boot disk in whole GiB", func(t *testing.T) {
 		if kind := grow(in.ID, 400*drover.GiB+1); kind != "" || f.instances[in.ID].grown != 401 {
 			t.Errorf("%q, %d GiB", kind, f.instances[in.ID].grown)
 		}
 	})
-	t.Run("what is as large is left alone", func(t *testing.T) {
+	t.Run("leaves a disk that is large enough alone", func(t *testing.T) {
 		if kind := grow(in.ID, 30*drover.GiB); kind != "" || f.calls["compute.disks.resize"] != 1 {
 			t.Errorf("%q, after %v", kind, f.calls)
 		}
 	})
-	t.Run("of what is gone there is no disk", func(t *testing.T) {
+	t.Run("finds no disk of a missing instance", func(t *testing.T) {
 		drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 		delete(f.instances, in.ID)
 		for _, id := range []string{in.ID, "us-central1-a/nobody", "nobody"} {

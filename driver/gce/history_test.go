@@ -28,11 +28,11 @@ func TestPriceHistory(t *testing.T) {
 			since  drover.Time
 			want   []driver.PricePoint
 		}{
-			"tells what held and what came since, newest first": {"n2-standard-2", drover.Spot, at(24 * time.Hour), []driver.PricePoint{{From: at(dearer), Price: spot}, {From: december, Price: before}}},
-			"tells nothing that had ended":                      {"n2-standard-2", drover.Spot, at(time.Hour), []driver.PricePoint{{From: at(dearer), Price: spot}}},
-			"goes back some months at most":                     {"n2-standard-2", drover.Spot, 0, []driver.PricePoint{{From: at(dearer), Price: spot}, {From: september, Price: before}}},
-			"is there on demand as well":                        {"n2-standard-2", drover.OnDemand, at(time.Hour), []driver.PricePoint{{From: at(dearer), Price: 97_118_000}}},
-			"of a type by hand is its price":                    {"m3-ultramem-128", drover.OnDemand, 7, []driver.PricePoint{{From: 7, Price: 20 * drover.Dollar}}},
+			"returns the price in force and later ones, newest first": {"n2-standard-2", drover.Spot, at(24 * time.Hour), []driver.PricePoint{{From: at(halved), Price: spot}, {From: december, Price: before}}},
+			"omits a price no longer in force":                        {"n2-standard-2", drover.Spot, at(time.Hour), []driver.PricePoint{{From: at(halved), Price: spot}}},
+			"goes back a few months at most":                          {"n2-standard-2", drover.Spot, 0, []driver.PricePoint{{From: at(halved), Price: spot}, {From: september, Price: before}}},
+			"has on-demand prices, too":                               {"n2-standard-2", drover.OnDemand, at(time.Hour), []driver.PricePoint{{From: at(halved), Price: 97_118_000}}},
+			"is the configured price for a configured type":           {"m3-ultramem-128", drover.OnDemand, 7, []driver.PricePoint{{From: 7, Price: 20 * drover.Dollar}}},
 		} {
 			got, err := c.PriceHistory(t.Context(), c2.kind, "us-central1-a", c2.market, c2.since)
 			if diff := cmp.Diff(c2.want, got); diff != "" || err != nil {
@@ -40,16 +40,16 @@ func TestPriceHistory(t *testing.T) {
 			}
 		}
 		if _, err := c.PriceHistory(t.Context(), "n2-standard-2", "nowhere", drover.Spot, 0); drover.KindOf(err) != drover.KindNotFound {
-			t.Errorf("of what is not offered it says %v", err)
+			t.Errorf("a zone without the offering: %v", err)
 		}
 		asked := f.calls["cloudbilling.services.skus.list"]
 		if _, err := c.PriceHistory(t.Context(), "e2-standard-4", "us-central1-a", drover.OnDemand, at(24*time.Hour)); err != nil || f.calls["cloudbilling.services.skus.list"] != asked {
-			t.Errorf("what is known is asked for again: %v", err)
+			t.Errorf("cached history was fetched again: %v", err)
 		}
 	})
 }
 
-// The month of any time begins no later and ends after it, by Los Angeles time.
+// TestMonthOf compares monthOf with Los Angeles time.
 func TestMonthOf(t *testing.T) {
 	there, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"drover/driver/kit"
 )
 
-// reference is what a configured image means.
+// reference is a parsed reference to images.
 type reference struct{ project, family, name string }
 
 // imagePath is [projects/]PROJECT/[global/images/][family/]NAME, where everything but the name is optional; * in the

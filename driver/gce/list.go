@@ -16,7 +16,7 @@ import (
 	"drover/driver/kit"
 )
 
-// preemption is the operation with which Google takes a spot instance back.
+// preemption is the operation with which Google interrupts a spot instance.
 const preemption = "compute.instances.preempted"
 
 // List lists the project's instances and keeps the region's.
@@ -88,8 +88,8 @@ var states = map[string]driver.State{
 	"TERMINATED": driver.Stopped, "STOPPED": driver.Stopped, "SUSPENDED": driver.Stopped,
 }
 
-// translated returns the instances as Drover sees them, with whether Google took them back. An instance does not show
-// why it stopped, but Google's operations do; they are listed only if a spot instance has stopped.
+// translated returns the instances as Drover sees them, including whether Google interrupted them. An instance does not
+// show why it stopped, but Google's operations do; they are listed only if a spot instance has stopped.
 func (c *cloud) translated(ctx context.Context, found ...resource) ([]driver.Instance, error) {
 	all, taken := kit.Each(found, c.instanceOf), map[string]map[string]drover.Time{} // when, by zone and name
 	for k, in := range all {
@@ -109,7 +109,7 @@ func (c *cloud) translated(ctx context.Context, found ...resource) ([]driver.Ins
 	return all, nil
 }
 
-// preemptions returns the last ones in a zone, by instance name.
+// preemptions returns the time of each instance's last preemption in a zone, by instance name.
 func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover.Time, error) {
 	found, err := list(ctx, c.api, "zoneOperations.list", zone, items[resource], "filter", fmt.Sprintf("operationType = %q", preemption))
 	times := map[string]drover.Time{}
@@ -120,8 +120,8 @@ func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover
 	return times, err
 }
 
-// SetTags replaces all labels, except the configured ones. If somebody else changes them at the same moment, it fails
-// as transient.
+// SetTags replaces all labels except the configured ones. If somebody else changes them at the same moment, it returns
+// a transient error.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	doing := "tag instance " + id
 	written, err := labelsOf(tags)
@@ -201,7 +201,7 @@ func labelsOf(tags map[string]string) (map[string]string, error) {
 	return all, nil
 }
 
-// filterOf returns a filter for instances with all the tags; empty for none.
+// filterOf returns a filter for instances with all the tags; without tags it is empty.
 func filterOf(tags map[string]string) (string, error) {
 	written, err := labelsOf(tags)
 	all := kit.EachTag(written, func(key, value string) string { return fmt.Sprintf("(labels.%s = %q)", key, value) })

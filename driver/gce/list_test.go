@@ -19,7 +19,7 @@ import (
 func TestList(t *testing.T) {
 	spot := candidate("n2-standard-2", "us-central1-a", drover.Spot)
 
-	t.Run("says what Google says of an instance", func(t *testing.T) {
+	t.Run("shows an instance as Google describes it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.bootTime = time.Minute
@@ -37,7 +37,7 @@ func TestList(t *testing.T) {
 			}
 		})
 	})
-	t.Run("half an answer is none", func(t *testing.T) {
+	t.Run("an incomplete list is an error", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		drivertest.Create(t, c, requestFor("one"))
@@ -51,7 +51,7 @@ func TestList(t *testing.T) {
 		f.unreached, f.warned, f.pageSize = "europe-west1-b", "europe-west1-c", 1
 		drivertest.Create(t, c, requestFor("two"))
 		if all, err := c.List(t.Context(), nil); len(all) != 2 || err != nil {
-			t.Errorf("a zone of no concern: %v, %v", all, err)
+			t.Errorf("with another region's zones unreachable: %v, %v", all, err)
 		}
 		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"aggregated lists": {Burst: 1, PerSecond: 1}}, 1)
 		drivertest.ListFails(t, c, drover.KindRateLimit)
@@ -62,7 +62,7 @@ func TestList(t *testing.T) {
 func TestReclaimed(t *testing.T) {
 	spot := candidate("n2-standard-2", "us-central1-a", drover.Spot)
 
-	t.Run("an instance that is taken back is listed as that until it is destroyed", func(t *testing.T) {
+	t.Run("an interrupted instance is listed as reclaimed until it is destroyed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.bootTime, f.pageSize = time.Minute, 1
@@ -86,7 +86,7 @@ func TestReclaimed(t *testing.T) {
 			}
 		})
 	})
-	t.Run("one that powered itself off is not", func(t *testing.T) {
+	t.Run("an instance that powered itself off is not reclaimed", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		in, _ := drivertest.Create(t, c, requestFor("one", spot))
@@ -95,7 +95,7 @@ func TestReclaimed(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("nor one that was started again since", func(t *testing.T) {
+	t.Run("an instance that was started again is not reclaimed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			c := imitate(t, f, "")
@@ -110,7 +110,7 @@ func TestReclaimed(t *testing.T) {
 			}
 		})
 	})
-	t.Run("nobody is asked why while no spot instance stops", func(t *testing.T) {
+	t.Run("operations are listed only if a spot instance has stopped", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		drivertest.Create(t, c, requestFor("one", spot))
@@ -135,7 +135,7 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestChanges(t *testing.T) {
-	t.Run("labels that the configuration gives every instance stay, and a change at the same moment is not lost", func(t *testing.T) {
+	t.Run("setting tags keeps the configured labels and fails on a concurrent change", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "labels: {team: a}")
 		in, _ := drivertest.Create(t, c, requestFor("one"))
@@ -145,7 +145,7 @@ func TestChanges(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("an instance stops and starts, if there is room for it", func(t *testing.T) {
+	t.Run("an instance stops, and starts if there is capacity", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		in, _ := drivertest.Create(t, c, requestFor("one"))
@@ -177,7 +177,7 @@ func TestVerifyHostKey(t *testing.T) {
 	c := imitate(t, f, "")
 	in, _ := drivertest.Create(t, c, requestFor("one"))
 	if err := c.VerifyHostKey(t.Context(), in, []byte("key"), nil); drover.KindOf(err) != drover.KindTransient {
-		t.Errorf("before it has told: %v", err)
+		t.Errorf("before the instance has published keys: %v", err)
 	}
 	f.guest[in.ID] = thing{"ssh-rsa": "xyz", "ssh-ed25519": base64.StdEncoding.EncodeToString([]byte("key"))}
 	if err := c.VerifyHostKey(t.Context(), in, []byte("key"), nil); err != nil {
@@ -188,10 +188,10 @@ func TestVerifyHostKey(t *testing.T) {
 	}
 	f.guest[in.ID] = thing{}
 	if err := c.VerifyHostKey(t.Context(), in, []byte("key"), nil); drover.KindOf(err) != drover.KindTransient {
-		t.Errorf("none is told: %v", err)
+		t.Errorf("no keys published: %v", err)
 	}
 	if err := imitate(t, f, "init: cloud-init").VerifyHostKey(t.Context(), in, []byte("key"), nil); drover.KindOf(err) != drover.KindUnsupported {
-		t.Errorf("where they are planted: %v", err)
+		t.Errorf("with planted host keys: %v", err)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestSweep(t *testing.T) {
 	}
 	for _, s := range append(swept, driver.Leftover{Kind: leftoverDisk, ID: "us-central1-b/data"}) {
 		if err := c.Remove(t.Context(), s); err != nil {
-			t.Errorf("again, or in use: %v", err)
+			t.Errorf("removing a deleted or attached disk: %v", err)
 		}
 	}
 	if err := c.Remove(t.Context(), driver.Leftover{Kind: "network", ID: "a/b"}); drover.KindOf(err) != drover.KindInvalid {
@@ -256,7 +256,7 @@ func TestFindImages(t *testing.T) {
 // covers C1
 func TestOpen(t *testing.T) {
 	network := newFake()
-	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {
+	t.Run("an invalid configuration is refused", func(t *testing.T) {
 		for _, keys := range []string{
 			"markets: [reserved]", "labels: {drover-fleet: x}", "labels: {Team: x}", "labels: {team: X}", "list_types: false", "zones: [us-east1-b]", "user: Root",
 			"init: luck", "max_run: 1s", "max_run: 9000h", "zone: x",
@@ -266,13 +266,13 @@ func TestOpen(t *testing.T) {
 			}
 		}
 		if _, err := open(t.Context(), options(t, "a b", "", t.TempDir()), network); err == nil {
-			t.Error("a fleet with a space")
+			t.Error("a fleet name with a space was accepted")
 		}
 		if err := (&Config{Region: "us", User: "a", TypeKeys: kit.DefaultTypes()}).Check(); drover.AsError(err, "").Hint == "" {
-			t.Errorf("a region that is none: %v", err)
+			t.Errorf("an invalid region: %v", err)
 		}
 	})
-	t.Run("no credentials are told as that, and nobody is called at first", func(t *testing.T) {
+	t.Run("missing credentials are reported by the first call, not by Open", func(t *testing.T) {
 		o := options(t, "fleet", "", t.TempDir())
 		t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", t.TempDir()+"/none")
 		c, err := open(t.Context(), o, nil)
@@ -282,7 +282,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
-	t.Run("the project is the configuration's, the environment's, or that of the credentials", func(t *testing.T) {
+	t.Run("the project comes from the environment or the credentials if it is not configured", func(t *testing.T) {
 		t.Setenv("GOOGLE_CLOUD_PROJECT", "lab-2")
 		c, err := open(t.Context(), driver.Options{Fleet: "fleet", Folder: t.TempDir(), Decode: func(into any) error { into.(*Config).Region = "us-central1"; return nil }}, network)
 		if err != nil || c.Capabilities().Project != "lab-2" {
@@ -299,7 +299,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-func TestAttributesAreThoseOfTheProject(t *testing.T) {
+func TestProjectAttributes(t *testing.T) {
 	f := newFake()
 	c := imitate(t, f, "")
 	if _, err := c.Attribute(t.Context(), "pools"); drover.KindOf(err) != drover.KindNotFound {
@@ -310,10 +310,10 @@ func TestAttributesAreThoseOfTheProject(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := c.Attribute(t.Context(), "pool"); drover.KindOf(err) != drover.KindNotFound {
-		t.Errorf("an attribute that is not there: %v", err)
+		t.Errorf("a missing attribute: %v", err)
 	}
 	f.broken["compute.projects.get"] = wrong{403, "forbidden", "no", 0}
 	if _, err := c.Attribute(t.Context(), "pools"); drover.KindOf(err) != drover.KindAuthentication {
-		t.Errorf("credentials that may not: %v", err)
+		t.Errorf("credentials without permission: %v", err)
 	}
 }

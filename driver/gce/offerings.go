@@ -19,7 +19,7 @@ const (
 	pricesAge = 24 * time.Hour
 )
 
-// typeInfo is what is cached of an instance type.
+// typeInfo is the cached part of an instance type.
 type typeInfo struct {
 	Resources drover.Resources `json:"resources"`
 	GPU       string           `json:"gpu,omitempty"` // its model
@@ -45,7 +45,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	})
 }
 
-// listed is Google's own types, and the known prices.
+// listed returns Google's own types and the known prices.
 func (c *cloud) listed(ctx context.Context) (all []kit.Own, prices priceList, err error) {
 	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices.Get(ctx)
@@ -108,8 +108,8 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 // not n1's.
 var odd = regexp.MustCompile(`-metal$|^n1-(mega|ultra)mem-`)
 
-// typeOf translates a type. It has no disk: the boot disk is as large as requested. Types with shared vCPUs are left
-// out, since they provide less than they claim, and types with local disks, whose price is unknown.
+// typeOf translates a type. It has no disk: the boot disk is as large as requested. Two kinds are left out: types with
+// shared vCPUs, which provide less than they claim, and types with local disks, whose price is unknown.
 func typeOf(m resource) (t typeInfo, ok bool) {
 	if m.IsSharedCpu || m.old() || odd.MatchString(m.Name) || m.BundledLocalSsds.PartitionCount > 0 {
 		return t, false

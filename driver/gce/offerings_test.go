@@ -17,11 +17,11 @@ import (
 
 // covers C6 C10
 func TestOfferings(t *testing.T) {
-	t.Run("are what has a price for all its parts, in the zones that work", func(t *testing.T) {
+	t.Run("are the types with prices for all parts, in zones that are up", func(t *testing.T) {
 		f := newFake()
 		f.pageSize = 2
 		c := imitate(t, f, "zones: [us-central1-a]")
-		want := []string{ // CPUs and GiB times their prices, and the GPU
+		want := []string{ // the prices of the CPUs, the memory and the GPU added up
 			"c4a-standard-1 us-central1-a on_demand $0.049 CPUS_PER_VM_FAMILY C4A 4Gi arm64 0",
 			"e2-standard-4 us-central1-a on_demand $0.13402284 CPUS 16Gi amd64 0",
 			"g2-standard-4 us-central1-a on_demand $0.706824 CPUS_PER_VM_FAMILY G2 16Gi amd64 1",
@@ -36,7 +36,7 @@ func TestOfferings(t *testing.T) {
 			t.Error(got)
 		}
 	})
-	t.Run("by hand stand beside Google's, or in their place", func(t *testing.T) {
+	t.Run("configured types are added to Google's or replace them", func(t *testing.T) {
 		hand := "zones: [us-central1-a], markets: [on_demand], types: [{name: n2-standard-2, vcpus: 2, memory: 7Gi, price: 0.07}, {name: big, provider_type: m3-ultramem-128, vcpus: 128, memory: 3904Gi, price: 20}]"
 		got := strings.Join(drivertest.Offers(t, imitate(t, newFake(), hand)), "\n")
 		for _, want := range []string{"big us-central1-a on_demand $20 M3_CPUS", "n2-standard-2 us-central1-a on_demand $0.07 N2_CPUS 7Gi", "e2-standard-4"} {
@@ -49,7 +49,7 @@ func TestOfferings(t *testing.T) {
 			t.Errorf("%v after %v", got, f.calls)
 		}
 	})
-	t.Run("say what a GiB of the disk costs that the type takes", func(t *testing.T) {
+	t.Run("have the price per GiB of the type's disk", func(t *testing.T) {
 		hand := ", list_types: false, types: [{name: n2-standard-2, vcpus: 2, memory: 7Gi, price: 0.07}]"
 		for keys, want := range map[string]string{
 			"": "c4a 109589 e2 136986 g2 136986 n2 136986", ", disk_price: 0.0073": "c4a 10000 e2 10000 g2 10000 n2 10000",
@@ -65,7 +65,7 @@ func TestOfferings(t *testing.T) {
 			}
 		}
 	})
-	t.Run("of a region that is none there are none", func(t *testing.T) {
+	t.Run("fail for a region without zones", func(t *testing.T) {
 		f := newFake()
 		f.zones = nil
 		if _, err := imitate(t, f, "").Offerings(t.Context()); drover.KindOf(err) != drover.KindInvalid {
@@ -82,11 +82,11 @@ func TestPartOf(t *testing.T) {
 	} {
 		series, what := partOf(text)
 		if got := series + " " + what; got != want && !(want == " " && series == "") {
-			t.Errorf("%q is of %q, want %q", text, got, want)
+			t.Errorf("%q prices %q, want %q", text, got, want)
 		}
 	}
 	if gpuName("nvidia-h100-mega-80gb") != gpuName("Nvidia H100 80GB Mega") || gpuName("nvidia-a100-80gb") != gpuName("Nvidia Tesla A100 80GB") || gpuName("nvidia-tesla-a100") == gpuName("nvidia-a100-80gb") {
-		t.Error("GPUs are mixed up")
+		t.Error("gpuName confuses GPUs")
 	}
 }
 
@@ -94,40 +94,40 @@ func TestPrices(t *testing.T) {
 	p := priceList{OnDemand: parts{CPU: map[string]drover.Money{"m4": 10, "m4ultramem224": 1000}, Memory: map[string]drover.Money{"m4": 1, "m4ultramem224": 2}}}
 	size := typeInfo{Resources: drover.Resources{CPU: 224_000, Memory: 1024 * drover.GiB}}
 	if price, ok := p.of("m4-ultramem-224", size, drover.OnDemand); !ok || price != 224*1000+1024*2 {
-		t.Errorf("a type with prices of its own costs %d, %v", int64(price), ok)
+		t.Errorf("a type with its own prices costs %d, %v", int64(price), ok)
 	}
 	if _, ok := p.of("m4-ultramem-224", size, drover.Spot); ok {
-		t.Error("there is no spot price")
+		t.Error("it has a spot price")
 	}
 	rate := thing{"unitPrice": thing{"currencyCode": "USD", "units": "2", "nanos": 933_908_000}}
 	entry := as[sku](thing{"pricingInfo": []thing{{"pricingExpression": thing{"usageUnit": "h", "tieredRates": []thing{rate}}}}})
 	if price, unit := priceOf(entry); price != 2_933_908_000 || unit != "h" {
-		t.Errorf("a GPU of $2.933908 costs %s, per %s", price, unit)
+		t.Errorf("a GPU at $2.933908 costs %s per %s", price, unit)
 	}
 }
 
-func TestWhatIsKept(t *testing.T) {
+func TestCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, folder := newFake(), t.TempDir()
 		first := drivertest.Offers(t, imitateIn(t, f, "", folder))
 		files, _ := filepath.Glob(folder + "/*.json")
 		if len(files) != 3 {
-			t.Errorf("kept: %v", files)
+			t.Errorf("cached: %v", files)
 		}
 
-		// A start after hours makes no calls.
+		// A restart a few hours later makes no calls.
 		time.Sleep(5 * time.Hour)
 		clear(f.calls)
 		c := imitateIn(t, f, "", folder)
 		if diff := cmp.Diff(first, drivertest.Offers(t, c)); diff != "" || len(f.calls) > 0 {
-			t.Errorf("a start made the calls %v: %s", f.calls, diff)
+			t.Errorf("a restart made the calls %v: %s", f.calls, diff)
 		}
 
-		// After a day the data is fetched again; what cannot be fetched stays as it was; with nothing cached it is an
-		// error.
+		// After a day the data is fetched again. If that fails, the cached data still counts; with nothing cached it is
+		// an error.
 		time.Sleep(24 * time.Hour)
 		if drivertest.Offers(t, c); len(f.calls) == 0 {
-			t.Error("nothing was asked for after a day")
+			t.Error("nothing was fetched after a day")
 		}
 		time.Sleep(25 * time.Hour)
 		for id := range answers {
@@ -142,13 +142,13 @@ func TestWhatIsKept(t *testing.T) {
 
 		// Neither another region's cache nor a corrupt one is used.
 		if _, err := imitateIn(t, f, "zones: [us-central1-b]", folder).Offerings(t.Context()); err == nil {
-			t.Error("another configuration's were used")
+			t.Error("another configuration's cache was used")
 		}
 		for _, file := range files {
 			os.WriteFile(file, []byte("{"), 0o600)
 		}
 		if _, err := imitateIn(t, f, "", folder).Offerings(t.Context()); err == nil {
-			t.Error("spoilt files were used")
+			t.Error("corrupt files were used")
 		}
 	})
 }
@@ -163,7 +163,7 @@ func TestQuotaGroups(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("a type counts under its family's, one of another series under its own", func(t *testing.T) {
+	t.Run("a type counts against the quota of its family or, for any other series, of the series", func(t *testing.T) {
 		for name, want := range map[string]string{"n1-standard-1": "CPUS", "n2d-highcpu-8": "N2D_CPUS", "c4-standard-8": "CPUS_PER_VM_FAMILY C4", "weird": "CPUS_PER_VM_FAMILY WEIRD"} {
 			if got := quotaGroup(name, drover.OnDemand); got != want {
 				t.Errorf("%s counts under %s, want %s", name, got, want)

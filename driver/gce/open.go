@@ -11,8 +11,8 @@
 // An instance publishes its host key through guest attributes while booting, and the driver reads it from Google. With
 // cloud-init, host keys are planted.
 //
-// A spot instance that is taken back stays, stopped, which distinguishes it from one that powered itself off. Types and
-// prices are cached on disk.
+// An interrupted spot instance is stopped, not deleted; Google's operations distinguish it from one that powered itself
+// off. Types and prices are cached on disk.
 package gce
 
 import (

@@ -13,8 +13,8 @@ import (
 	"drover/driver/kit"
 )
 
-// priceList is the hourly prices of parts in the region: by series, of a vCPU and of a GiB of memory, and by kind, of
-// a GPU and of a GiB of disk.
+// priceList is the hourly prices of parts in the region: of a vCPU and a GiB of memory by series, and of a GPU and a
+// GiB of disk by kind.
 type priceList struct {
 	OnDemand parts                   `json:"on_demand"`
 	Spot     parts                   `json:"spot"`
@@ -27,8 +27,8 @@ type parts struct {
 	GPU    map[string]drover.Money `json:"gpu"`
 }
 
-// of returns the price of a type, if all its parts have one. Some types have their own prices, under their name without
-// dashes.
+// of returns the price of a type, if all its parts have one. Some types have their own prices, listed under their name
+// without dashes.
 func (p priceList) of(name string, t typeInfo, m drover.Market) (drover.Money, bool) {
 	all := p.OnDemand
 	if m == drover.Spot {
@@ -51,7 +51,7 @@ func (c *cloud) fetchPrices(ctx context.Context) (priceList, error) {
 	return priceListOf(skus), err
 }
 
-// sku is what the driver reads of an entry in the price list.
+// sku is what the driver reads from an entry in the price list.
 type sku struct {
 	Description    string
 	ServiceRegions []string
@@ -59,7 +59,7 @@ type sku struct {
 	PricingInfo    []pricing
 }
 
-// pricing is a price from a time on.
+// pricing is a price and the time from which it applies.
 type pricing struct {
 	EffectiveTime     string
 	PricingExpression struct {
@@ -177,7 +177,7 @@ const mostMonths = 3
 // historyTime limits the wait for the history: a starting controller can work without it.
 const historyTime = 20 * time.Second
 
-// dated is the price list from a time on.
+// dated is a price list and the time from which it applies.
 type dated struct {
 	from   drover.Time
 	prices priceList
@@ -276,7 +276,7 @@ func (c *cloud) fetchPast(ctx context.Context, from, to time.Time) (all []dated,
 	return all, nil
 }
 
-// asOf is the entries with only the price in force at a moment; entries without a price then are left out.
+// asOf returns the entries with only the price in force at a moment; entries without a price then are left out.
 func asOf(skus []sku, moment drover.Time) (all []sku) {
 	for _, s := range skus {
 		held := slices.DeleteFunc(slices.Clone(s.PricingInfo), func(p pricing) bool { return p.from > moment })

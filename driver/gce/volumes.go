@@ -11,7 +11,7 @@ import (
 	"drover/driver/kit"
 )
 
-// diskEntries are the kinds of disk, by their names in the price list.
+// diskEntries are the kinds of disk by their names in the price list.
 var diskEntries = map[string]string{
 	"Storage PD Capacity": "pd-standard", "Balanced PD Capacity": "pd-balanced", "SSD backed PD Capacity": "pd-ssd", "Extreme PD Capacity": "pd-extreme",
 	"Hyperdisk Balanced Capacity": "hyperdisk-balanced", "Hyperdisk Extreme Capacity": "hyperdisk-extreme", "Hyperdisk Throughput Capacity": "hyperdisk-throughput",

@@ -26,13 +26,13 @@ import (
 )
 
 // The microversions of Nova that matter here, without "2.". See "REST API Version History" in Nova's documentation. The
-// driver never requests a newer one, so that the meaning of an answer never differs from what was tested.
+// driver never requests a newer one, so that an answer never has an untested meaning.
 const (
 	baseVersion    = 1
 	networksByWord = 37 // networks can be auto and none, and are required
 	tagsAtCreation = 52
-	volumesByType  = 67 // a volume that is created with a server can have a type
-	downCells      = 69 // a list of servers includes those whose part of the cloud does not answer, without details
+	volumesByType  = 67 // a volume created with a server can have a type
+	downCells      = 69 // a list includes, without details, the servers whose part of the cloud does not answer
 	wantedVersion  = downCells
 )
 
@@ -54,7 +54,7 @@ type session struct {
 	version int // of Nova, without "2."
 }
 
-// callTime limits one call; Nova itself waits a minute for a part of the cloud that does not answer.
+// callTime limits one call; Nova itself waits a minute for an unreachable part of the cloud.
 const callTime = 100 * time.Second
 
 // connect makes the client. It makes no call.
@@ -114,7 +114,7 @@ func (a *api) done(ctx context.Context, call func(*session) error) error {
 	return err
 }
 
-// microversion returns the newest that both sides support.
+// microversion returns the newest microversion that both sides support.
 func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int, error) {
 	var answer struct {
 		Version struct {
@@ -152,7 +152,7 @@ func collect[T any](ctx context.Context, pager pagination.Pager, extract func(pa
 	return all, nil
 }
 
-// listServers lists the project's servers with a name; without one it lists all, without a query.
+// listServers lists the project's servers with a name; without a name it lists all, without a query.
 func (a *api) listServers(ctx context.Context, name string) (found []servers.Server, version int, err error) {
 	s, err := a.session(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func (a *api) getServer(ctx context.Context, id string) (*servers.Server, error)
 	return with(ctx, a, func(s *session) (*servers.Server, error) { return servers.Get(ctx, s.compute, id).Extract() })
 }
 
-// createServer makes a server from what build returns for Nova's version, and returns its id.
+// createServer creates a server with the options that build returns for Nova's version, and returns its id.
 func (a *api) createServer(ctx context.Context, build func(version int) (servers.CreateOptsBuilder, error)) (id string, err error) {
 	return with(ctx, a, func(s *session) (string, error) {
 		request, err := build(s.version)
@@ -182,7 +182,7 @@ func (a *api) createServer(ctx context.Context, build func(version int) (servers
 	})
 }
 
-// listImages lists the images with a name, or all.
+// listImages lists the images with a name; without a name it lists all.
 func (a *api) listImages(ctx context.Context, name string) ([]images.Image, error) {
 	return with(ctx, a, func(s *session) ([]images.Image, error) {
 		return collect(ctx, images.List(s.image, images.ListOpts{Name: name, Status: images.ImageStatusActive}), images.ExtractImages)
@@ -193,7 +193,7 @@ func (a *api) getImage(ctx context.Context, id string) (*images.Image, error) {
 	return with(ctx, a, func(s *session) (*images.Image, error) { return images.Get(ctx, s.image, id).Extract() })
 }
 
-// volumes returns the client of Cinder, in the first version that extends volumes in use. It makes no call.
+// volumes returns a client for Cinder, with the first version that extends volumes in use. It makes no call.
 func (a *api) volumes(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	s, err := a.session(ctx)
 	if err != nil {
@@ -207,7 +207,7 @@ func (a *api) volumes(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	return client, nil
 }
 
-// versionPart is the beginning of a path, up to the version of the API.
+// versionPart matches the beginning of a path, up to the API's version.
 var versionPart = regexp.MustCompile(`^.*/v[0-9.]+(/|$)`)
 
 // callName returns a call's name without ids, such as "PUT servers/metadata".
@@ -221,7 +221,7 @@ func callName(r *http.Request) string {
 	return fmt.Sprintf("%s %s", r.Method, strings.Join(parts, "/"))
 }
 
-// credentials are who signs in, and where.
+// credentials are who signs in and where.
 type credentials struct {
 	auth      gophercloud.AuthOptions
 	endpoints gophercloud.EndpointOpts
@@ -234,7 +234,7 @@ func (c credentials) String() string { return "***" }
 // GoString hides all secrets.
 func (c credentials) GoString() string { return "***" }
 
-// variables are environment variables, by the keys that they replace in the part auth of a cloud in clouds.yaml.
+// variables are environment variables, by the keys that they replace in the auth section of a cloud in clouds.yaml.
 var variables = map[string]string{
 	"auth_url": "OS_AUTH_URL", "username": "OS_USERNAME", "user_id": "OS_USER_ID", "password": "OS_PASSWORD", "token": "OS_TOKEN",
 	"project_name": "OS_PROJECT_NAME", "project_id": "OS_PROJECT_ID", "domain_name": "OS_DOMAIN_NAME", "domain_id": "OS_DOMAIN_ID",
@@ -244,8 +244,8 @@ var variables = map[string]string{
 	"application_credential_secret": "OS_APPLICATION_CREDENTIAL_SECRET",
 }
 
-// findCredentials searches where the OpenStack tools do: for the configured cloud, or the one that OS_CLOUD names, in
-// clouds.yaml and secure.yaml, or else in the environment.
+// findCredentials searches where the OpenStack tools do: in clouds.yaml and secure.yaml for the configured cloud or the
+// one that OS_CLOUD names, otherwise in the environment.
 func findCredentials(c Config) (credentials, error) {
 	options := []clouds.ParseOption{}
 	if c.Region != "" {
@@ -272,7 +272,7 @@ func findCredentials(c Config) (credentials, error) {
 	return credentials{auth, endpoints, tls}, nil
 }
 
-// complete checks that everything needed to sign in is there.
+// complete checks that nothing needed to sign in is missing.
 func complete(auth gophercloud.AuthOptions) error {
 	scope, err := auth.ToTokenV3ScopeMap()
 	if err == nil {

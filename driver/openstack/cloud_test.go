@@ -15,7 +15,7 @@ import (
 // debian is an image's id.
 const debian = "22222222-2222-2222-2222-222222222222"
 
-// imitate opens the fake as a cloud, with this configuration.
+// imitate opens the fake as a cloud with this configuration.
 func imitate(t testing.TB, f http.RoundTripper, keys string) *cloud {
 	t.Helper()
 	return imitateIn(t, f, keys, t.TempDir())
@@ -48,7 +48,7 @@ func isolate(t testing.TB, url string) {
 	}
 }
 
-// request returns a request for one instance, of the smallest flavor unless candidates are given.
+// request requests one instance of the smallest flavor, unless candidates are given.
 func request(name string, candidates ...driver.Candidate) driver.CreateRequest {
 	if len(candidates) == 0 {
 		candidates = []driver.Candidate{candidate("m1.small", "nova")}
@@ -60,14 +60,14 @@ func candidate(flavor, zone string) driver.Candidate {
 	return driver.Candidate{ProviderType: flavor, Zone: zone, Market: drover.OnDemand}
 }
 
-// TestConformance runs the suite against the fake, over a real connection, with pages of two, of the newest and the
+// TestConformance runs the suite against the fake, over a real connection, with pages of two, with the newest and the
 // oldest version, and with instances that boot from volumes.
 // covers C1 C2 C11
 func TestConformance(t *testing.T) {
 	for _, tt := range []struct {
 		name, keys string
 		newest     int
-	}{{"of today", "", 96}, {"of today with volumes", "boot_from: volume", 96}, {"from before microversions", "", 0}} {
+	}{{"2.96", "", 96}, {"2.96 with volumes", "boot_from: volume", 96}, {"without microversions", "", 0}} {
 		t.Run("Nova "+tt.name, func(t *testing.T) {
 			f := newFake()
 			f.newest, f.pageSize, f.buildTime, f.endTime = tt.newest, 2, 20*time.Millisecond, 10*time.Millisecond
@@ -85,7 +85,7 @@ func TestConformance(t *testing.T) {
 			})
 			for id, s := range f.servers {
 				if s.ended.IsZero() {
-					t.Errorf("server %s is left over", id)
+					t.Errorf("instance %s is left over", id)
 				}
 			}
 		})

@@ -75,7 +75,7 @@ func (n *networks) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// bootFrom is what the root disk is.
+// bootFrom is the kind of root disk.
 type bootFrom string
 
 const (
@@ -86,7 +86,7 @@ const (
 // UnmarshalText reads one of the words.
 func (f *bootFrom) UnmarshalText(b []byte) error { return kit.OneOf(f, b, fromImage, fromVolume) }
 
-// Default sets the defaults. The rates are invented, so that larger flavors cost more.
+// Default sets the defaults. The rates are invented; they make larger flavors cost more.
 func (c *Config) Default() {
 	*c = Config{
 		Networks: networks{autoNetwork}, BootFrom: fromImage, Grow: true, Arch: "amd64", TypeKeys: kit.DefaultTypes(),
@@ -94,14 +94,14 @@ func (c *Config) Default() {
 	}
 }
 
-// tagRules are those of Nova's metadata.
+// tagRules are Nova's rules for metadata.
 var tagRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[A-Za-z0-9_:. -]{1,255}$`),
 	Value: regexp.MustCompile(`^.{0,255}$`),
 	Hint:  "a key may have up to 255 characters (letters, digits and -_:.), and a value up to 255",
 }
 
-// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
+// FirstBoot returns what an instance accepts for its first boot, and its maximum size in bytes.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds errors that the types of the fields cannot.

@@ -14,7 +14,7 @@ import (
 	"drover/driver/kit"
 )
 
-// longestName is short enough wherever Nova uses the name of a server.
+// longestName is short enough wherever Nova uses a server's name.
 const longestName = 128
 
 // defaultVolume is the size of a volume, in GiB, if neither the request nor the image specifies one.
@@ -23,8 +23,8 @@ const defaultVolume = 20
 // demands are what Nova requires of every create call.
 var demands = kit.Demands{Longest: longestName, Image: "debian-12-*", OnDemand: true, UserData: maxUserData}
 
-// Create makes a server of the first candidate, unless there is one with this name. If no host has room for it, only a
-// list shows that, since Nova accepts the request.
+// Create creates a server for the first candidate, unless one with this name exists. If no host has capacity for it,
+// only a list shows that, since Nova accepts the request.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	return errs.Create(ctx, r, demands, c.create)
 }
@@ -50,7 +50,7 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return driver.Instance{ID: id, Tags: opts.Metadata, ProviderType: first.ProviderType, Zone: first.Zone, Market: first.Market, State: driver.Pending}, nil
 }
 
-// named looks for the instance with this name, the oldest if there are several.
+// named looks for the instance with this name, or the oldest one if there are several.
 func (c *cloud) named(ctx context.Context, r driver.CreateRequest) (in driver.Instance, found bool, err error) {
 	all, _, err := c.api.listServers(ctx, r.Name)
 	if err != nil {
@@ -65,12 +65,12 @@ func (c *cloud) named(ctx context.Context, r driver.CreateRequest) (in driver.In
 	oldest := slices.MinFunc(all, func(a, b servers.Server) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	in, err = c.instance(ctx, oldest)
 	if errs.StatusOf(err) == http.StatusNotFound {
-		return in, false, nil // it has been deleted meanwhile
+		return in, false, nil // it has just been deleted
 	}
 	return in, err == nil, err
 }
 
-// serverRequest is everything from which a server is made that does not depend on Nova's version.
+// serverRequest is the part of a create call that does not depend on Nova's version.
 type serverRequest struct {
 	servers.CreateOpts
 	networks networks
@@ -118,7 +118,7 @@ func (c *cloud) volume(ctx context.Context, r driver.CreateRequest) ([]servers.B
 	}}, nil
 }
 
-// forVersion adds what depends on Nova's version. A server's tag is for people, who can list a fleet by it.
+// forVersion adds the parts that depend on Nova's version. A server's tag is for people: it lets them list a fleet.
 func (r *serverRequest) forVersion(version int) (servers.CreateOptsBuilder, error) {
 	switch word := r.networks[0]; {
 	case word != autoNetwork && word != noNetwork:

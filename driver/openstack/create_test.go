@@ -22,7 +22,7 @@ import (
 
 // covers C4 L17
 func TestCreate(t *testing.T) {
-	t.Run("a name is looked for, and one server made", func(t *testing.T) {
+	t.Run("looks for the name and creates one server", func(t *testing.T) {
 		f := newFake()
 		f.buildTime = time.Hour
 		c := imitate(t, f, "")
@@ -37,7 +37,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("a name asked for with another candidate is the instance there is, and of two the older", func(t *testing.T) {
+	t.Run("a repeated name with another candidate returns the existing instance, and of two the older", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			c := imitate(t, f, "")
@@ -55,7 +55,7 @@ func TestCreate(t *testing.T) {
 			}
 		})
 	})
-	t.Run("the same name in another fleet, or as a part of a longer one, is another instance", func(t *testing.T) {
+	t.Run("the same name in another fleet, or as part of a longer name, is another instance", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		a, _ := drivertest.Create(t, c, request("one"))
@@ -67,7 +67,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%s, %s, %s", a.ID, b.ID, d.ID)
 		}
 	})
-	t.Run("what the project may not have is refused at once", func(t *testing.T) {
+	t.Run("a request over the project's quota is refused at once", func(t *testing.T) {
 		f := newFake()
 		f.instances, f.cores = 2, 4
 		c := imitate(t, f, "")
@@ -78,12 +78,12 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("what Nova does not find is invalid", func(t *testing.T) {
+	t.Run("a resource that Nova does not find makes the request invalid", func(t *testing.T) {
 		f := newFake()
 		f.broken["POST servers"] = func() *answer { return wrong(http.StatusNotFound, "The group could not be found.") }
 		drivertest.RefusedAs(t, imitate(t, f, ""), request("one"), drover.Error{Kind: drover.KindInvalid})
 	})
-	t.Run("what no host has room for is accepted, listed with the reason, counts against the quota, and goes", func(t *testing.T) {
+	t.Run("an instance that fits no host is accepted, listed with the reason, counts against the quota, and can be destroyed", func(t *testing.T) {
 		f := newFake()
 		f.room["nova"], f.instances = 1, 2
 		c := imitate(t, f, "")
@@ -102,7 +102,7 @@ func TestCreate(t *testing.T) {
 		drivertest.Must(t, c.Destroy(t.Context(), in.ID))
 		drivertest.Create(t, c, request("three"))
 	})
-	t.Run("why it could not be made is waited for, for a while", func(t *testing.T) {
+	t.Run("waits a while for the reason of a failure", func(t *testing.T) {
 		for after, kind := range map[time.Duration]drover.ErrorKind{time.Second: drover.KindCapacity, time.Hour: drover.KindTransient} {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake()
@@ -119,7 +119,7 @@ func TestCreate(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a full network is told by an error that is about something else", func(t *testing.T) {
+	t.Run("a failure to allocate the network means that the subnet is full", func(t *testing.T) {
 		f := newFake()
 		f.faults["m1.small"] = "Build of instance 5f2 aborted: Failed to allocate the network(s), not rescheduling."
 		c := imitate(t, f, "")
@@ -128,7 +128,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("an answer that was lost is found by the name, in one call and no second try", func(t *testing.T) {
+	t.Run("an instance whose answer was lost is found by its name and not created again", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, &cut{f, "POST servers"}, "")
 		drivertest.RefusedAs(t, c, request("one"), drover.Error{Kind: drover.KindTransient})
@@ -140,7 +140,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%d servers, %d calls", len(f.servers), f.calls["POST servers"])
 		}
 	})
-	t.Run("calls refused for their rate, for who we are or for no reason say so, and are made once", func(t *testing.T) {
+	t.Run("a refused call is classified by its status and not retried", func(t *testing.T) {
 		for status, want := range map[int]drover.ErrorKind{429: drover.KindRateLimit, 403: drover.KindAuthentication, 500: drover.KindTransient, 503: drover.KindTransient} {
 			f := newFake()
 			f.broken["POST servers"] = func() *answer {
@@ -152,7 +152,7 @@ func TestCreate(t *testing.T) {
 			}
 		}
 	})
-	t.Run("an expired token is renewed, once for many calls", func(t *testing.T) {
+	t.Run("an expired token is renewed once", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		drivertest.Create(t, c, request("one"))
@@ -167,7 +167,7 @@ func TestCreate(t *testing.T) {
 		drivertest.Must(t, err)
 		drivertest.RefusedAs(t, wrong, request("three"), drover.Error{Kind: drover.KindAuthentication})
 	})
-	t.Run("what could never be is refused before anything is made", func(t *testing.T) {
+	t.Run("an impossible request is refused before anything is created", func(t *testing.T) {
 		f := newFake()
 		f.networks = 2
 		c := imitate(t, f, "")
@@ -184,7 +184,7 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// cut is a network that loses the answer of a call, once.
+// cut is a network that loses the answer to a call once.
 type cut struct {
 	*fake
 	call string
@@ -212,7 +212,7 @@ func only(t *testing.T, f *fake) map[string]any {
 }
 
 // covers C3
-func TestWhatIsAskedFor(t *testing.T) {
+func TestRequestedInstance(t *testing.T) {
 	const net1, net2 = "4f2ad3f0-5a3c-4b3e-9f0c-2b1d0a9e8c77", "5f2ad3f0-5a3c-4b3e-9f0c-2b1d0a9e8c77"
 	ask := func(t *testing.T, newest int, keys string, change func(*driver.CreateRequest)) map[string]any {
 		f := newFake()
@@ -232,7 +232,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			}
 		}
 	}
-	t.Run("by default: the image, the project's network, tags in the metadata, and user data that plants the keys", func(t *testing.T) {
+	t.Run("by default, has the image, the project's network, tags in the metadata, and user data that plants the keys", func(t *testing.T) {
 		got := ask(t, 96, "", nil)
 		want(t, got, map[string]any{
 			"name": "one", "imageRef": debian, "flavorRef": "1", "networks": "auto", "availability_zone": "nova", "key_name": nil, "config_drive": nil,
@@ -243,14 +243,14 @@ func TestWhatIsAskedFor(t *testing.T) {
 			t.Errorf("%v: %s", err, text)
 		}
 	})
-	t.Run("before version 2.52 no tag, and before 2.37 no word for networks", func(t *testing.T) {
+	t.Run("has no tag before version 2.52, and no word for networks before 2.37", func(t *testing.T) {
 		want(t, ask(t, 51, "", nil), map[string]any{"tags": nil, "networks": "auto"})
 		want(t, ask(t, 36, "", nil), map[string]any{"tags": nil, "networks": nil})
 		f := newFake()
 		f.newest = 36
 		drivertest.RefusedAs(t, imitate(t, f, "networks: none"), request("one"), drover.Error{Kind: drover.KindUnsupported})
 	})
-	t.Run("networks, groups, a key, a drive and metadata that are configured", func(t *testing.T) {
+	t.Run("has the configured networks, groups, key, drive and metadata", func(t *testing.T) {
 		got := ask(t, 96, "networks: '"+net1+", "+net2+"', security_groups: [ssh], key_pair: ops, config_drive: true, tags: {team: a}", nil)
 		want(t, got, map[string]any{
 			"networks":        []any{map[string]any{"uuid": net1}, map[string]any{"uuid": net2}},
@@ -259,7 +259,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		})
 		want(t, ask(t, 96, "networks: none", nil), map[string]any{"networks": "none"})
 	})
-	t.Run("a volume as large as asked for, or as the image wants, which goes with the instance", func(t *testing.T) {
+	t.Run("has a volume as large as requested or as the image needs, deleted with the instance", func(t *testing.T) {
 		for disk, size := range map[drover.Bytes]float64{30*drover.GiB + 1: 31, 0: 5} {
 			got := ask(t, 96, "boot_from: volume, volume_type: ssd", func(r *driver.CreateRequest) { r.Disk = disk })
 			want(t, got, map[string]any{"imageRef": "", "block_device_mapping_v2": []any{map[string]any{
@@ -270,7 +270,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		f.newest = 66
 		drivertest.RefusedAs(t, imitate(t, f, "boot_from: volume, volume_type: ssd"), request("one"), drover.Error{Kind: drover.KindUnsupported})
 	})
-	t.Run("a template's keys, and hints beside the server", func(t *testing.T) {
+	t.Run("has the template's keys, and hints next to the server", func(t *testing.T) {
 		got := ask(t, 96, "", func(r *driver.CreateRequest) {
 			r.Template = `{"OS-DCF:diskConfig": "MANUAL", "os:scheduler_hints": {"group": "g"}}`
 		})
@@ -297,7 +297,7 @@ func TestFindImages(t *testing.T) {
 			t.Errorf("%s: %v, %v", tt.ref, newest, err)
 		}
 	}
-	t.Run("half an answer is none", func(t *testing.T) {
+	t.Run("an incomplete list is an error", func(t *testing.T) {
 		calls := 0
 		f.broken["GET images"] = func() *answer {
 			if calls++; calls > 1 {
@@ -309,7 +309,7 @@ func TestFindImages(t *testing.T) {
 			t.Errorf("%v, %v", all, err)
 		}
 	})
-	t.Run("the volume of an image that was not looked for is asked after", func(t *testing.T) {
+	t.Run("the size of an unknown image is queried once", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "boot_from: volume")
 		drivertest.Create(t, c, request("one"))
@@ -325,11 +325,11 @@ func TestFindImages(t *testing.T) {
 
 // covers C1
 func TestOpen(t *testing.T) {
-	t.Run("calls nobody", func(t *testing.T) {
+	t.Run("makes no call", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
-		if said := fmt.Sprintf("%v %+v %#v", c.api.who, c.api.who, c.api.who); strings.Contains(said, "secret") {
-			t.Error(said)
+		if text := fmt.Sprintf("%v %+v %#v", c.api.who, c.api.who, c.api.who); strings.Contains(text, "secret") {
+			t.Error(text)
 		}
 		if can := c.Capabilities(); can.Project != "lab" || can.PowerOff != driver.PowerOffStops {
 			t.Errorf("%+v", can)
@@ -338,7 +338,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%v", f.calls)
 		}
 	})
-	t.Run("refuses what cannot be, with the place and what to do", func(t *testing.T) {
+	t.Run("refuses an invalid configuration and names the key", func(t *testing.T) {
 		isolate(t, "http://fake")
 		for keys, want := range map[string]string{
 			"networks: internal": "networks must be auto, none, or ids", "boot_from: disk": "not one of image, volume", "volume_type: ssd": "volume_type", "rates: {disk: 0.1}": "rates: disk", "arch: mips": "is not one of",
@@ -353,7 +353,7 @@ func TestOpen(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("takes the credentials of clouds.yaml, of the environment, or says that there are none", func(t *testing.T) {
+	t.Run("takes the credentials from clouds.yaml or the environment, or reports that there are none", func(t *testing.T) {
 		isolate(t, "http://elsewhere")
 		file := t.TempDir() + "/clouds.yaml"
 		t.Setenv("OS_CLIENT_CONFIG_FILE", file)
@@ -375,7 +375,7 @@ func TestOpen(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("every call is counted, by a name without ids", func(t *testing.T) {
+	t.Run("counts every call by a name without ids", func(t *testing.T) {
 		isolate(t, "http://fake")
 		o := options(t, "fleet", "", t.TempDir())
 		var calls []string
@@ -392,7 +392,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%q", calls)
 		}
 	})
-	t.Run("a region that there is not is told with the first call", func(t *testing.T) {
+	t.Run("reports an unknown region with the first call", func(t *testing.T) {
 		c := imitate(t, newFake(), "region: south")
 		if _, err := c.List(t.Context(), nil); drover.KindOf(err) != drover.KindInvalid {
 			t.Error(err)

@@ -32,7 +32,7 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 }
 
 // bring makes a call that brings an instance to a state. Nova refuses the call if the instance is already in that
-// state, which is no error, and returns not found while the instance has no host yet.
+// state, which is not an error, and returns not found while the instance has no host yet.
 func (c *cloud) bring(ctx context.Context, id string, wanted driver.State, call func(*session) error) error {
 	err := c.api.done(ctx, call)
 	status := errs.StatusOf(err)

@@ -16,7 +16,7 @@ import (
 const limitedFor = 2 * time.Second
 
 // errs is the table of errors. OpenStack has no codes, only statuses and messages, and the state ERROR of a server that
-// was accepted and could not be made. docs/clouds/openstack.md shows it with what each means.
+// was accepted but could not be created. docs/clouds/openstack.md shows the table with what each entry means.
 var errs = kit.Errors{
 	Market: drover.OnDemand, ByName: true, Read: read, Again: kit.In(limitedFor), Others: classifyOther,
 	Table: slices.Concat(
@@ -63,7 +63,7 @@ func read(err error) (a kit.Answer, ok bool) {
 	return kit.Answer{Status: answer.Actual, Message: words(answer.Body), Retry: kit.RetryAfter(answer.ResponseHeader, time.Now())}, true
 }
 
-// classifyOther classifies a service that the catalogue lacks.
+// classifyOther classifies the error for a service that is not in the catalogue.
 func classifyOther(doing string, err error) error {
 	var nowhere *gophercloud.ErrEndpointNotFound
 	if errors.As(err, &nowhere) {

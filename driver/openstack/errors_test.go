@@ -12,7 +12,7 @@ import (
 	"drover/driver/kit"
 )
 
-// answered returns an error of the cloud.
+// answered returns the cloud's error for a call.
 func answered(status int, words string) error {
 	body := fmt.Sprintf(`{"forbidden": {"code": %d, "message": %q}}`, status, words)
 	return gophercloud.ErrUnexpectedResponseCode{Actual: status, Body: []byte(body)}
@@ -27,7 +27,7 @@ func TestErrors(t *testing.T) {
 		}
 		return answered(a.Status, a.Message)
 	})
-	t.Run("what stands before a service may answer with anything", func(t *testing.T) {
+	t.Run("a proxy's answer of any form is a transient error", func(t *testing.T) {
 		for body, want := range map[string]string{
 			"<html><body>Bad gateway</body></html>": "x: HTTP 502: Bad Gateway", "": "x: HTTP 502: Bad Gateway", "[1]": "x: HTTP 502: Bad Gateway", `{"error": {"message": "no"}}`: "x: HTTP 502: no",
 			`{"message": "no"}`: "x: HTTP 502: no",
@@ -38,7 +38,7 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a token that cannot be renewed says why, and a region that is none says so", func(t *testing.T) {
+	t.Run("the error of a token that cannot be renewed has the reason, and a missing service is invalid", func(t *testing.T) {
 		err := errs.Classify("do", &gophercloud.ErrUnableToReauthenticate{ErrOriginal: answered(401, "expired"), ErrReauth: answered(401, "no such user")})
 		if drover.KindOf(err) != drover.KindAuthentication || err.Error() != "do: HTTP 401: no such user" {
 			t.Error(err)

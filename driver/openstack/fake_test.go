@@ -16,22 +16,21 @@ import (
 )
 
 // fake is a cloud in memory: Keystone, Nova, Glance and Cinder as far as the driver uses them. It has quotas, hosts
-// with and without room, tokens that expire, pages, a part that does not answer, and versions of Nova. One suite, which
-// both pass, keeps it true to the real services. It uses the clock, so it also works in a bubble of synctest, without a
-// network.
+// with and without capacity, tokens that expire, pages, a part that does not answer, and versions of Nova. The fake and
+// the real services pass the same suite. It uses the clock, so it also works in a synctest bubble, without a network.
 type fake struct {
 	newest    int // microversion of Nova
 	zones     []string
 	flavors   []fakeFlavor
 	images    []map[string]any
 	networks  int // how many the project has
-	instances int // the quotas
-	cores     int
+	instances int // the quota of instances
+	cores     int // the quota of vCPUs
 	pageSize  int
 	buildTime time.Duration // until a host has the server; a lack of hosts is known at once
-	faultTime time.Duration // until the reason is reported why a server could not be made
-	endTime   time.Duration // until a deleted one is gone
-	tokenTime time.Duration // lifetime of a token; 0: for ever
+	faultTime time.Duration // until Nova reports why it could not create a server
+	endTime   time.Duration // until a deleted server is gone
+	tokenTime time.Duration // lifetime of a token; 0: unlimited
 	latency   time.Duration // of a call without a network
 
 	newestVolume int           // microversion of Cinder, without "3."
@@ -40,9 +39,9 @@ type fake struct {
 	gigabytes    int           // the quota
 
 	mu      sync.Mutex
-	servers map[string]*fakeServer    // by id; guarded by mu, as is all below
+	servers map[string]*fakeServer    // by id; guarded by mu, like all fields below
 	volumes map[string]*fakeVolume    // by id
-	room    map[string]int            // free vCPUs of hosts, by zone; zones that are not in it are unlimited
+	room    map[string]int            // free vCPUs of hosts, by zone; any other zone is unlimited
 	faults  map[string]string         // fault messages of servers with a flavor, by its name
 	down    map[string]bool           // ids of servers in the part that does not answer
 	broken  map[string]func() *answer // calls that fail, by callName
@@ -61,7 +60,7 @@ type fakeServer struct {
 	id                string
 	flavor            fakeFlavor
 	zone, fault       string
-	body              map[string]any // of the call that made it
+	body              map[string]any // of the create call
 	metadata          map[string]string
 	created           time.Time
 	stopped, launched bool
@@ -115,7 +114,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func ok(body any) *answer { return &answer{status: http.StatusOK, body: body} }
 
-// wrong is an error in Nova's form.
+// wrong returns an error in Nova's form.
 func wrong(status int, format string, args ...any) *answer {
 	key := "fault"
 	if status == http.StatusNotFound {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// allowed are the keys of a server in Nova's schema, and since which version.
+// allowed are the keys of a server in Nova's schema, and the versions that added them.
 var allowed = map[string]int{
 	"name": 1, "imageRef": 1, "flavorRef": 1, "availability_zone": 1, "metadata": 1, "user_data": 1, "key_name": 1, "config_drive": 1, "networks": 1,
 	"security_groups": 1, "block_device_mapping_v2": 1, "OS-DCF:diskConfig": 1, "tags": 52,
@@ -70,7 +70,7 @@ func (f *fake) checkRequest(body map[string]any, version int) *answer {
 	return nil
 }
 
-// overQuota is Nova's refusal when a quota is exceeded: servers in the state ERROR count as well.
+// overQuota returns Nova's refusal if a quota is exceeded. Servers in the state ERROR count, too.
 func (f *fake) overQuota(x fakeFlavor) *answer {
 	n, cores := 0, 0
 	for _, s := range f.servers {
@@ -160,8 +160,8 @@ func (f *fake) deleteServer(s *fakeServer) *answer {
 	return &answer{status: http.StatusNoContent}
 }
 
-// settled is Nova's refusal to change a server that is still being made or deleted. A server without a host is not
-// found.
+// settled returns Nova's refusal to change a server that is still being created or deleted. A server without a host is
+// not found.
 func (f *fake) settled(doing string, s *fakeServer) *answer {
 	if time.Since(s.created) < f.buildTime/2 {
 		return wrong(http.StatusNotFound, "Instance %s could not be found.", s.id)

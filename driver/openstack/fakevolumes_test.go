@@ -17,10 +17,10 @@ type fakeVolume struct {
 	bootable   string
 	wrong      bool      // in the state error_extending
 	next       int       // the size while it grows; 0: it does not grow
-	until      time.Time // when it has grown
+	until      time.Time // when it will have grown
 }
 
-// attach makes a volume of a server.
+// attach creates a volume and attaches it to a server.
 func (f *fake) attach(server string, gib int, bootable string) *fakeVolume {
 	f.last++
 	v := &fakeVolume{id: fmt.Sprintf("%08d-0000-4000-9000-000000000000", f.last), server: server, gib: gib, bootable: bootable}

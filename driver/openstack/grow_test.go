@@ -25,7 +25,7 @@ func volumed(t *testing.T, f *fake) (c *cloud, in driver.Instance, root *fakeVol
 
 // covers K14
 func TestGrowDisk(t *testing.T) {
-	t.Run("the volume that it boots from, in whole GiB, once", func(t *testing.T) {
+	t.Run("grows the boot volume once, in whole GiB", func(t *testing.T) {
 		f := newFake()
 		c, in, root := volumed(t, f)
 		f.attach(in.ID, 10, "false")
@@ -36,7 +36,7 @@ func TestGrowDisk(t *testing.T) {
 			t.Errorf("%d GiB, after %v", root.gib, f.calls)
 		}
 	})
-	t.Run("what is being done is not asked for again", func(t *testing.T) {
+	t.Run("does not repeat a request in progress", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.extendTime = time.Minute
@@ -49,7 +49,7 @@ func TestGrowDisk(t *testing.T) {
 			}
 		})
 	})
-	t.Run("one that is not made yet is for later", func(t *testing.T) {
+	t.Run("a volume that does not exist yet is a transient error", func(t *testing.T) {
 		f := newFake()
 		f.buildTime = time.Hour
 		c, in, root := volumed(t, f)
@@ -61,21 +61,21 @@ func TestGrowDisk(t *testing.T) {
 			t.Error(kind)
 		}
 	})
-	t.Run("what stays as it is says so", func(t *testing.T) {
+	t.Run("a volume that cannot grow is refused", func(t *testing.T) {
 		for name, spoil := range map[string]func(*fake, *fakeVolume){
-			"an old Cinder":      func(f *fake, _ *fakeVolume) { f.newestVolume = 27 },
-			"too large":          func(f *fake, _ *fakeVolume) { f.largest = 35 },
-			"once gone wrong":    func(_ *fake, v *fakeVolume) { v.wrong = true },
-			"two to boot from":   func(f *fake, v *fakeVolume) { f.attach(v.server, 10, "true") },
-			"none to boot from":  func(_ *fake, v *fakeVolume) { v.bootable = "false" },
-			"not from a volume":  func(f *fake, _ *fakeVolume) { clear(f.volumes) },
-			"beyond what we may": func(f *fake, _ *fakeVolume) { f.gigabytes = 35 },
+			"an old Cinder":           func(f *fake, _ *fakeVolume) { f.newestVolume = 27 },
+			"too large":               func(f *fake, _ *fakeVolume) { f.largest = 35 },
+			"failed to extend before": func(_ *fake, v *fakeVolume) { v.wrong = true },
+			"two boot volumes":        func(f *fake, v *fakeVolume) { f.attach(v.server, 10, "true") },
+			"no boot volume":          func(_ *fake, v *fakeVolume) { v.bootable = "false" },
+			"boots from no volume":    func(f *fake, _ *fakeVolume) { clear(f.volumes) },
+			"over quota":              func(f *fake, _ *fakeVolume) { f.gigabytes = 35 },
 		} {
 			f := newFake()
 			c, in, root := volumed(t, f)
 			spoil(f, root)
 			want := drover.KindUnsupported
-			if name == "beyond what we may" {
+			if name == "over quota" {
 				want = drover.KindQuota
 			}
 			if kind := drover.KindOf(c.GrowDisk(t.Context(), in.ID, 40*drover.GiB)); kind != want {
@@ -83,7 +83,7 @@ func TestGrowDisk(t *testing.T) {
 			}
 		}
 	})
-	t.Run("of what is gone or going there is no volume", func(t *testing.T) {
+	t.Run("finds no volume of a missing or ending instance", func(t *testing.T) {
 		f := newFake()
 		f.endTime = time.Hour
 		c, in, _ := volumed(t, f)
@@ -94,7 +94,7 @@ func TestGrowDisk(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a cloud whose instances boot from images, or that is told not to, does not", func(t *testing.T) {
+	t.Run("disks grow only if instances boot from volumes and grow_volumes is not false", func(t *testing.T) {
 		isolate(t, "http://fake")
 		for keys, want := range map[string]bool{"": false, "boot_from: volume": true, "boot_from: volume, grow_volumes: false": false} {
 			c, err := open(options(t, "fleet", keys, t.TempDir()), newFake())

@@ -50,12 +50,12 @@ func archOf(i images.Image) drover.Arch {
 	return cmp.Or(architectures[wanted], architectures[said])
 }
 
-// volumeFor returns the size of the smallest volume that holds an image, in GiB; 0 if unknown.
+// volumeFor returns the size in GiB of the smallest volume that holds an image; 0 if unknown.
 func volumeFor(i images.Image) int {
 	return max(i.MinDiskGigabytes, int(drover.Bytes(i.VirtualSize).WholeGiB()))
 }
 
-// imageSize returns volumeFor of an image, by its id. An image with a given id never changes, so it is queried once.
+// imageSize returns volumeFor of the image with an id. An image with a given id never changes, so it is queried once.
 func (c *cloud) imageSize(ctx context.Context, id string) (int, error) {
 	return c.images.Get(ctx, id, func() (int, error) {
 		found, err := c.api.getImage(ctx, id)

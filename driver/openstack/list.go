@@ -30,7 +30,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 		switch in, err := c.instance(ctx, s); {
 		case err == nil:
 			all = append(all, in)
-		case errs.StatusOf(err) != http.StatusNotFound: // otherwise it has been deleted meanwhile
+		case errs.StatusOf(err) != http.StatusNotFound: // otherwise it has just been deleted
 			return nil, errs.Classify("list instances", err)
 		}
 	}
@@ -69,8 +69,7 @@ const (
 // stopped are the states in which a server exists but does not run.
 var stopped = []string{"SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED", "SHELVED_OFFLOADED"}
 
-// instance translates a server. If no host had it, Nova returns the reason why it could not be made only with that
-// single server.
+// instance translates a server. If the server never had a host, Nova returns the reason only with that single server.
 func (c *cloud) instance(ctx context.Context, s servers.Server) (driver.Instance, error) {
 	if unlaunched(s) && s.Fault.Message == "" && s.TaskState != taskDeleting {
 		whole, err := c.api.getServer(ctx, s.ID)
@@ -97,8 +96,8 @@ const faultTime = time.Minute
 // unlaunched reports whether a server failed before it ever ran.
 func unlaunched(s servers.Server) bool { return s.Status == statusError && s.LaunchedAt.IsZero() }
 
-// unmade reports whether a server was accepted and could not be made, and Nova has reported the reason or had the time
-// to.
+// unmade reports whether a server was accepted but could not be created, and Nova has reported the reason or has had
+// enough time to.
 func unmade(s servers.Server) bool {
 	return unlaunched(s) && (s.Fault.Message != "" || time.Since(s.Updated) > faultTime)
 }
@@ -121,7 +120,7 @@ func (c *cloud) flavorOf(ctx context.Context, s servers.Server) (string, error) 
 	return id, nil // of a flavor that no longer exists
 }
 
-// stateOf translates the state. A server in the state ERROR may be running, if it failed after it was made.
+// stateOf translates the state. A server in the state ERROR may be running, if it failed after it was created.
 func stateOf(s servers.Server) driver.State {
 	switch {
 	case s.TaskState == taskDeleting, s.Status == "DELETED", s.Status == "SOFT_DELETED":
@@ -134,7 +133,8 @@ func stateOf(s servers.Server) driver.State {
 	return driver.Running
 }
 
-// addresses returns the first fixed and the first floating address, IPv4 if there is one, by the networks' names.
+// addresses returns the first fixed and the first floating address, in the order of the networks' names; it prefers
+// IPv4.
 func addresses(s servers.Server) (a driver.Addresses) {
 	for _, v := range []float64{4, 6} {
 		for _, network := range slices.Sorted(maps.Keys(s.Addresses)) {

@@ -25,7 +25,7 @@ func writeFile(t *testing.T, file, text string) {
 
 // covers C2
 func TestList(t *testing.T) {
-	t.Run("says what Nova says of an instance, by a flavor's name or its id", func(t *testing.T) {
+	t.Run("shows an instance as Nova describes it, with the flavor's name or id", func(t *testing.T) {
 		for _, newest := range []int{96, 46} {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake()
@@ -42,7 +42,7 @@ func TestList(t *testing.T) {
 				if diff := cmp.Diff(want, drivertest.Listed(t, c)[in.ID]); diff != "" {
 					t.Error(diff)
 				}
-				f.flavors = f.flavors[1:] // the flavor is taken away
+				f.flavors = f.flavors[1:] // somebody deletes the flavor
 				time.Sleep(2 * flavorsAge)
 				if got := drivertest.Listed(t, c)[in.ID].ProviderType; got != map[int]string{96: "m1.small", 46: "1"}[newest] {
 					t.Errorf("the type is %q", got)
@@ -50,7 +50,7 @@ func TestList(t *testing.T) {
 			})
 		}
 	})
-	t.Run("one that is destroyed is listed as long as it ends", func(t *testing.T) {
+	t.Run("a destroyed instance is listed while it is ending", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.endTime = time.Minute
@@ -65,7 +65,7 @@ func TestList(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a part of the cloud that does not answer makes the list an error, where Nova says so", func(t *testing.T) {
+	t.Run("an unreachable part of the cloud makes the list an error", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		in, _ := drivertest.Create(t, c, request("one"))
@@ -73,7 +73,7 @@ func TestList(t *testing.T) {
 		f.down[in.ID] = true
 		drivertest.ListFails(t, c, drover.KindTransient)
 	})
-	t.Run("one that fails and goes while it is listed is not listed", func(t *testing.T) {
+	t.Run("a failed instance that is deleted during the list is left out", func(t *testing.T) {
 		f := newFake()
 		f.room["nova"] = 0
 		c := imitate(t, f, "")
@@ -85,7 +85,7 @@ func TestList(t *testing.T) {
 		f.broken["GET servers"] = func() *answer { return wrong(http.StatusInternalServerError, "Unexpected API Error.") }
 		drivertest.ListFails(t, c, drover.KindTransient)
 	})
-	t.Run("half an answer is none", func(t *testing.T) {
+	t.Run("an incomplete list is an error", func(t *testing.T) {
 		f := newFake()
 		f.pageSize = 1
 		c := imitate(t, f, "")
@@ -100,7 +100,7 @@ func TestList(t *testing.T) {
 		}
 		drivertest.ListFails(t, c, drover.KindTransient)
 	})
-	t.Run("a list that never ends is broken", func(t *testing.T) {
+	t.Run("an endless list is an error", func(t *testing.T) {
 		f := newFake()
 		f.broken["GET servers/detail"] = func() *answer {
 			one := map[string]any{"id": "x", "name": "x", "status": "ACTIVE", "metadata": map[string]string{}}
@@ -111,13 +111,13 @@ func TestList(t *testing.T) {
 			t.Errorf("%v after %d pages", err, f.calls["GET servers/detail"])
 		}
 	})
-	t.Run("tags that the configuration gives every instance stay, and none is set while it boots", func(t *testing.T) {
+	t.Run("setting tags keeps the configured ones and fails while the instance is being created", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.buildTime = time.Second
 			c := imitate(t, f, "tags: {team: a}")
 			in, _ := drivertest.Create(t, c, request("one"))
-			for range 2 { // before it has a host, and after
+			for range 2 { // before and after it has a host
 				for _, err := range []error{c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}), c.Stop(t.Context(), in.ID)} {
 					if drover.KindOf(err) != drover.KindTransient {
 						t.Error(err)
@@ -128,7 +128,7 @@ func TestList(t *testing.T) {
 			drivertest.KeepsTags(t, c, in.ID, map[string]string{"team": "a", driver.TagFleet: "fleet"})
 		})
 	})
-	t.Run("stopping and starting again succeeds, also when it is done already", func(t *testing.T) {
+	t.Run("stopping a stopped and starting a running instance succeed", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		in, _ := drivertest.Create(t, c, request("one"))
@@ -151,7 +151,7 @@ func TestList(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	t.Run("of a server in a part of the cloud that does not answer, nothing is known", func(t *testing.T) {
+	t.Run("a server in an unreachable part of the cloud is a transient error", func(t *testing.T) {
 		for _, newest := range []int{96, 46} {
 			f := newFake()
 			f.newest = newest
@@ -161,7 +161,7 @@ func TestDescribe(t *testing.T) {
 			drivertest.DescribeFails(t, c, drover.KindTransient, in.ID)
 		}
 	})
-	t.Run("that there is none counts in Nova's own words alone", func(t *testing.T) {
+	t.Run("only Nova's own 404 means that an instance does not exist", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		drivertest.DescribeFails(t, c, drover.KindNotFound, debian)
@@ -171,7 +171,7 @@ func TestDescribe(t *testing.T) {
 			drivertest.DescribeFails(t, c, drover.KindTransient, in.ID)
 		}
 	})
-	t.Run("a server that is deleted and still shown is gone", func(t *testing.T) {
+	t.Run("a deleted server that Nova still shows does not exist", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		in, _ := drivertest.Create(t, c, request("one"))
@@ -203,7 +203,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s, %s, %v: %s", tt.status, tt.task, tt.power, got)
 		}
 	}
-	t.Run("one that went wrong after it was made did not fail to be made", func(t *testing.T) {
+	t.Run("an instance that fails after its launch is not a failed creation", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		in, _ := drivertest.Create(t, c, request("one"))
@@ -212,7 +212,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("without IPv4, addresses are of IPv6", func(t *testing.T) {
+	t.Run("without IPv4 addresses, IPv6 addresses count", func(t *testing.T) {
 		port := map[string]any{"addr": "fd00::7", "version": 6.0, "OS-EXT-IPS:type": "fixed"}
 		if got := addresses(servers.Server{Addresses: map[string]any{"net": []any{port}}}); got != (driver.Addresses{Private: "fd00::7"}) {
 			t.Errorf("%+v", got)
@@ -233,7 +233,7 @@ func TestOfferings(t *testing.T) {
 		}
 		return got
 	}
-	t.Run("are flavors with a root disk, at a price made from their size", func(t *testing.T) {
+	t.Run("are flavors with a root disk, priced by their size", func(t *testing.T) {
 		f := newFake()
 		f.zones, f.pageSize = []string{"b", "a"}, 1
 		want := map[string]string{}
@@ -245,20 +245,20 @@ func TestOfferings(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("from a volume, all of them, with what disk is asked for", func(t *testing.T) {
+	t.Run("are all flavors, without disks of their own, if instances boot from volumes", func(t *testing.T) {
 		got := offered(t, newFake(), "boot_from: volume, arch: arm64")
 		if got["v1.large nova"] != "4 8 0 0 arm64 $0.0600" || got["m1.small nova"] != "1 2 0 0 arm64 $0.0150" {
 			t.Error(got)
 		}
 	})
-	t.Run("prices are the configuration's, the extra spec's, or by rates; one that cannot be read is by rates", func(t *testing.T) {
+	t.Run("prices come from the configuration, the extra spec, or, also if that is invalid, the rates", func(t *testing.T) {
 		got := offered(t, newFake(), "price_spec: 'drover:price', flavor_prices: {m1.small: 0.5}, gpu_aliases: [a100], rates: {vcpu: 0.1, memory: 0, gpu: 2}")
 		want := map[string]string{"m1.small nova": "1 2 20 0 amd64 $0.5000", "m1.large nova": "4 8 80 0 amd64 $0.2000", "g1.large nova": "8 32 100 2 amd64 $4.8000"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("volumes cost what is configured, of flavors and of types by hand", func(t *testing.T) {
+	t.Run("volumes cost the configured rate, for flavors and configured types", func(t *testing.T) {
 		keys := "boot_from: volume, types: [{name: hand, vcpus: 3, memory: 1Gi, price: 1}], "
 		for rates, want := range map[string]drover.Money{"rates: {disk: 0.0001}": 100_000, "rates: {vcpu: 1}": 0} {
 			all, err := imitate(t, newFake(), keys+rates).Offerings(t.Context())
@@ -267,7 +267,7 @@ func TestOfferings(t *testing.T) {
 			}
 		}
 	})
-	t.Run("types by hand take the place of flavors, or of all", func(t *testing.T) {
+	t.Run("configured types replace flavors of the same name, or all flavors", func(t *testing.T) {
 		hand := "types: [{name: m1.small, vcpus: 3, memory: 1Gi, price: 1}]"
 		if got := offered(t, newFake(), hand); got["m1.small nova"] != "3 1 0 0 amd64 $1.0000" || len(got) != 3 {
 			t.Error(got)
@@ -277,7 +277,7 @@ func TestOfferings(t *testing.T) {
 			t.Error(got, f.calls)
 		}
 	})
-	t.Run("a start asks for nothing that was kept, and what cannot be asked goes on", func(t *testing.T) {
+	t.Run("a restart uses the cache, unless the configuration has changed", func(t *testing.T) {
 		folder, f := t.TempDir(), newFake()
 		c := imitateIn(t, f, "", folder)
 		before, err := c.Offerings(t.Context())
@@ -288,7 +288,7 @@ func TestOfferings(t *testing.T) {
 			t.Error(diff, err, f.calls)
 		}
 		if _, err := imitateIn(t, f, "gpu_aliases: [nic]", folder).Offerings(t.Context()); err != nil || len(f.calls) == 0 {
-			t.Error("what was read in another way is taken", err)
+			t.Error("another configuration's cache was used", err)
 		}
 	})
 }

@@ -22,7 +22,7 @@ const (
 	zonesAge   = time.Hour
 )
 
-// flavor is what is cached of a flavor.
+// flavor is the cached part of a flavor.
 type flavor struct {
 	ID     string       `json:"id"`
 	VCPUs  int          `json:"vcpus"`
@@ -104,7 +104,7 @@ func (c *cloud) fetchFlavors(ctx context.Context) (map[string]flavor, error) {
 	return all, nil
 }
 
-// gpus returns the number of a flavor's virtual GPUs and of PCI devices with a configured alias, by its extra specs
+// gpus returns the number of a flavor's virtual GPUs and PCI devices with a configured alias, from its extra specs
 // "resources:VGPU" and "pci_passthrough:alias", a list of ALIAS:COUNT.
 func (c *cloud) gpus(f flavors.Flavor) (n int) {
 	n, _ = strconv.Atoi(cmp.Or(f.ExtraSpecs["resources:VGPU"], "0")) // an invalid number counts as 0
@@ -118,7 +118,7 @@ func (c *cloud) gpus(f flavors.Flavor) (n int) {
 	return max(0, n)
 }
 
-// availableZones returns the configured zones, or else all of the cloud's, sorted.
+// availableZones returns the configured zones, otherwise all of the cloud's, sorted.
 func (c *cloud) availableZones(ctx context.Context) ([]string, error) {
 	if len(c.config.Zones) > 0 {
 		return slices.Compact(slices.Sorted(slices.Values(c.config.Zones))), nil

@@ -2,16 +2,16 @@
 //
 // An instance is a server, created by one call with its name, its metadata (the tags) and its user data with the
 // planted host key. Nova has no idempotency token, so the driver looks for the name before it creates a server, one
-// call per name at a time. Nova immediately refuses what exceeds a quota, but it accepts servers that it then cannot
+// call per name at a time. Nova immediately refuses a server over a quota, but it accepts servers that it then cannot
 // create: such a server is listed in the state ERROR with the reason, counts against the quota, and must be destroyed.
 //
-// List asks for everything, without filter or limit, and filters here: only then does Nova show that a part of the
-// cloud does not answer. With a filter it omits that part, and live instances would seem to be gone.
+// List requests all servers, without a filter or a limit, and filters them itself: only then does Nova show that a part
+// of the cloud does not answer. With a filter it omits that part, and live instances would seem to be gone.
 //
 // OpenStack has no prices and no spot market. Prices come from the configuration, from the flavors' extra specs, or
 // from sizes. Instances share nothing, and their volumes are deleted with them, so nothing is left behind.
 //
-// One kind of call is repeated here: one that was refused because the token had expired.
+// The driver repeats only one kind of call: one that was refused because the token had expired.
 package openstack
 
 import (
@@ -48,7 +48,7 @@ type cloud struct {
 // Open opens a project of a cloud, with the credentials that the OpenStack tools would use. It makes no call.
 func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return open(o, nil) }
 
-// open is Open with an HTTP transport, if there is one.
+// open is Open with an HTTP transport, if one is given.
 func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var config Config
 	if err := kit.Begin(&o, longestFleet, &config); err != nil {

@@ -14,8 +14,7 @@ import (
 	"drover/driver/drivertest"
 )
 
-// asked records the policy rule of each request on the way to the fake. Signing in and listing a service's versions
-// need no rule.
+// asked records the access rule for each request to the fake. Signing in and listing a service's versions need no rule.
 type asked struct {
 	*fake
 	rules []string
@@ -49,7 +48,7 @@ func (a *asked) note(service, method, at string) {
 	a.notes = append(a.notes, called)
 }
 
-func TestTheAccessRulesAreThoseOfTheCallsThatAreMade(t *testing.T) {
+func TestAccessRulesMatchCalls(t *testing.T) {
 	a := &asked{fake: newFake()}
 	rule := regexp.MustCompile(`\{"service": "(\w+)", "method": "(\w+)", "path": "([^"]+)"\}`)
 	for _, row := range drivertest.ReadPage(t, "openstack").Words(t, "Permissions", regexp.MustCompile(`(\{"service".*\})`)) {

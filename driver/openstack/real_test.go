@@ -29,21 +29,21 @@ import (
 	"drover/driver/middleware"
 )
 
-// realm is the real services as their administrator sees them, and our project in them with a member who has only that
-// role's rights.
+// realm is the real services as their administrator sees them, with the test's project, whose user has only the role
+// member.
 type realm struct {
 	t                        *testing.T
 	identity, compute, image *gophercloud.ServiceClient
-	project                  string // its name, which is the member's as well
+	project                  string // the project's name, and its member's
 	projectID                string
 }
 
-// enter signs in as the administrator that testdata/services.sh names, and makes a project with its flavors, image and
-// zone.
+// enter signs in as the administrator of the services that testdata/services.sh starts, and creates a project with its
+// flavors, image and zone.
 func enter(t *testing.T) *realm {
 	t.Helper()
 	if os.Getenv("OS_AUTH_URL") == "" {
-		t.Fatal("run make e2e-openstack, or source an administrator's openrc of services that nobody needs")
+		t.Fatal("run make e2e-openstack, or source an administrator's openrc for services that nobody else uses")
 	}
 	who, err := findCredentials(Config{})
 	r := &realm{t: t, project: "lab"}
@@ -69,7 +69,7 @@ func (r *realm) must(err error) {
 	}
 }
 
-// makeProject makes a project and a member of it.
+// makeProject creates a project with one member.
 func (r *realm) makeProject() {
 	ctx := r.t.Context()
 	project, err := projects.Create(ctx, r.identity, projects.CreateOpts{Name: r.project, DomainID: "default"}).Extract()
@@ -131,12 +131,12 @@ func (r *realm) eventually(what string, done func() bool) {
 	r.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !done(); time.Sleep(300 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("after two minutes, still not: %s", what)
+			r.t.Fatalf("not within two minutes: %s", what)
 		}
 	}
 }
 
-// empty waits until nothing is left of earlier instances.
+// empty waits until no earlier instance is left.
 func (r *realm) empty(c driver.Cloud) {
 	r.t.Helper()
 	r.eventually("nothing is left", func() bool {
@@ -146,7 +146,7 @@ func (r *realm) empty(c driver.Cloud) {
 	})
 }
 
-// quota sets how many instances and vCPUs the project may have.
+// quota sets the project's quotas of instances and vCPUs.
 func (r *realm) quota(instances, cores int) {
 	r.t.Helper()
 	_, err := quotasets.Update(r.t.Context(), r.compute, r.projectID, quotasets.UpdateOpts{Instances: &instances, Cores: &cores}).Extract()
@@ -179,7 +179,7 @@ func (r *realm) settled(c driver.Cloud, in driver.Instance) (now driver.Instance
 	return now
 }
 
-// TestRealServices runs against real, unmodified services of OpenStack; only the guests are simulated. See
+// TestRealServices runs against real, unmodified OpenStack services; only the guests are simulated. See
 // testdata/services.sh.
 // covers K14
 func TestRealServices(t *testing.T) {
@@ -223,7 +223,7 @@ func TestRealServices(t *testing.T) {
 		t.Log(err)
 		return drover.AsError(err, drover.KindInternal)
 	}
-	t.Run("flavors with a disk are offered in both zones, with the price of their extra spec where the role may see it", func(t *testing.T) {
+	t.Run("flavors with a disk are offered in both zones, with the extra spec's price if the role may see it", func(t *testing.T) {
 		all, err := c.Offerings(t.Context())
 		if err != nil || len(all) != 4 {
 			t.Fatalf("%v, %+v", err, all)
@@ -232,7 +232,7 @@ func TestRealServices(t *testing.T) {
 			t.Logf("%s in %s: %v, %+v", o.Type.Name, o.Zone, o.Price, o.Type.Resources)
 		}
 	})
-	t.Run("a zone that is full is told in the list, counts against the quota, and has room again when something goes", func(t *testing.T) {
+	t.Run("an instance in a full zone is listed as failed and counts against the quota until it is destroyed", func(t *testing.T) {
 		r.empty(c)
 		r.quota(3, 20)
 		before := time.Now()
@@ -257,7 +257,7 @@ func TestRealServices(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r.eventually("a place is free in the small zone", func() bool {
+		r.eventually("the small zone has capacity again", func() bool {
 			in, _, err := c.Create(t.Context(), ask(fmt.Sprint("a-", time.Now().UnixNano()), "one", "small"))
 			if err != nil {
 				return false
@@ -267,7 +267,7 @@ func TestRealServices(t *testing.T) {
 			return now.State == driver.Running
 		})
 	})
-	t.Run("a quota of vCPUs leaves room for a smaller flavor", func(t *testing.T) {
+	t.Run("a vCPU quota too small for one flavor allows a smaller one", func(t *testing.T) {
 		r.empty(c)
 		r.quota(20, 2)
 		if e := refused(t, "b-1", "three", "nova"); e.Kind != drover.KindQuota || e.Scope != drover.ScopeType {
@@ -276,12 +276,12 @@ func TestRealServices(t *testing.T) {
 		r.settled(c, made(t, "b-2", "one", "nova"))
 		r.quota(20, 20)
 	})
-	t.Run("what never fits anywhere is no capacity either", func(t *testing.T) {
+	t.Run("a flavor that fits no host lacks capacity", func(t *testing.T) {
 		if got := r.settled(c, made(t, "c-1", "three", "small")); got.Failed == nil || got.Failed.Kind != drover.KindCapacity {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("an unknown zone, a flavor without a disk and a network that is not there are refused", func(t *testing.T) {
+	t.Run("an unknown zone, a flavor without a disk and a missing network are refused", func(t *testing.T) {
 		if e := refused(t, "d-1", "one", "moon"); e.Kind != drover.KindUnsupported {
 			t.Errorf("%+v", e)
 		}
@@ -295,7 +295,7 @@ func TestRealServices(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("a volume that an instance boots from grows, once, as far as the project may have it", func(t *testing.T) {
+	t.Run("a boot volume grows once, within the project's quota", func(t *testing.T) {
 		r.empty(c)
 		volumed := r.open("real", "networks: none, boot_from: volume")
 		q := ask("e-1", "no-disk", "nova")
@@ -337,7 +337,7 @@ func TestRealServices(t *testing.T) {
 			t.Error(kind)
 		}
 	})
-	t.Run("a token that was taken away is renewed", func(t *testing.T) {
+	t.Run("an invalid token is renewed", func(t *testing.T) {
 		own, _ := driver.As[*cloud](c)
 		signedIn, err := own.api.session(t.Context())
 		r.must(err)
@@ -346,7 +346,7 @@ func TestRealServices(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("a wrong password is an error of authentication", func(t *testing.T) {
+	t.Run("a wrong password is an authentication error", func(t *testing.T) {
 		r.open("real", "") // as the member
 		t.Setenv("OS_PASSWORD", "wrong")
 		bad, err := Open(t.Context(), options(t, "real", "", t.TempDir()))

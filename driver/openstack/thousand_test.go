@@ -12,10 +12,10 @@ import (
 )
 
 func TestAThousandInstances(t *testing.T) {
-	const room = 1000
+	const most = 1000
 	f := newFake()
 	n := drivertest.Thousand(t, func(t *testing.T) drivertest.Crowded {
-		f.instances, f.cores, f.latency, f.buildTime, f.endTime, f.tokenTime = room, room, 300*time.Millisecond, time.Minute, 5*time.Second, time.Hour
+		f.instances, f.cores, f.latency, f.buildTime, f.endTime, f.tokenTime = most, most, 300*time.Millisecond, time.Minute, 5*time.Second, time.Hour
 		return drivertest.Crowded{
 			Cloud: imitate(t, f, ""), Request: func(name string) driver.CreateRequest { return request(name) },
 			Calls: f.calls, AtOnce: 10, Destroys: 50, Boot: time.Minute,
@@ -26,9 +26,9 @@ func TestAThousandInstances(t *testing.T) {
 	}
 }
 
-// TestACloudThatIsAskedTooOften makes the cloud refuse creates that come too soon, as a proxy in front of a cloud may:
-// the driver reports when the next may come, and does not retry by itself.
-func TestACloudThatIsAskedTooOften(t *testing.T) {
+// TestRateLimit makes the cloud refuse create calls that come too soon, as a proxy in front of a cloud may: the driver
+// reports when the next call may be made, and does not retry.
+func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		var last time.Time
@@ -50,12 +50,12 @@ func TestACloudThatIsAskedTooOften(t *testing.T) {
 			drivertest.Must(t, err)
 		}
 		if len(f.servers) != 5 || f.calls["POST servers"] != 9 {
-			t.Errorf("%d servers, by %d calls", len(f.servers), f.calls["POST servers"])
+			t.Errorf("%d servers after %d calls", len(f.servers), f.calls["POST servers"])
 		}
 	})
 }
 
 // covers L18
-func TestNothingIsTriedAgain(t *testing.T) {
+func TestNoCallIsRetried(t *testing.T) {
 	drivertest.Once(t, newFake(), request("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
 }

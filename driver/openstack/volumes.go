@@ -17,8 +17,8 @@ func (c *Config) grows() bool { return c.BootFrom == fromVolume && c.Grow }
 // volumeExtending is the state of a volume while it grows.
 const volumeExtending = "extending"
 
-// GrowDisk extends the boot volume while it is in use. If the storage fails after Cinder has accepted, the instance
-// never sees the new size.
+// GrowDisk extends the boot volume while it is in use. If the storage fails after Cinder has accepted the call, the
+// instance never sees the new size.
 func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
 	doing := "grow the volume of instance " + id
 	s, err := c.api.getServer(ctx, id)

@@ -1,4 +1,4 @@
-"""Storage for Cinder that keeps nothing: it says yes to whatever is asked."""
+"""Storage for Cinder that stores nothing: every operation succeeds."""
 
 from cinder.volume import driver
 

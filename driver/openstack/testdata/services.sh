@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# services.sh FOLDER COMMAND…: runs a command beside the real services of OpenStack: Keystone, Glance, Placement, Neutron, Cinder whose storage is
-# pretended, and Nova with two hosts whose guests are, "large" with plenty of room and "small" with two vCPUs. The command signs in by OS_AUTH_URL, OS_USERNAME and so on, as
-# the administrator. All is in FOLDER, which is made and must not be there, and listens on 127.0.0.77 alone; all is stopped at the end.
+# services.sh FOLDER COMMAND…: starts real OpenStack services, runs a command, and stops them. The services are Keystone,
+# Glance, Placement, Neutron, Cinder with simulated storage, and Nova with two hosts with simulated guests: "large" with
+# plenty of capacity and "small" with two vCPUs. The command signs in as the administrator, by OS_AUTH_URL, OS_USERNAME
+# and so on. All files are in FOLDER, which the script creates and which must not exist; all services listen only on
+# 127.0.0.77.
 #
-# Root, and Debian 12's packages: keystone nova-api nova-conductor nova-scheduler nova-compute placement-api glance-api neutron-server
-# neutron-plugin-ml2 cinder-api cinder-scheduler cinder-volume rabbitmq-server mariadb-server python3-pymysql uwsgi-core uwsgi-plugin-python3
+# It needs root and these packages of Debian 12: keystone nova-api nova-conductor nova-scheduler nova-compute
+# placement-api glance-api neutron-server neutron-plugin-ml2 cinder-api cinder-scheduler cinder-volume rabbitmq-server
+# mariadb-server python3-pymysql uwsgi-core uwsgi-plugin-python3
 set -euo pipefail
 
 (($# >= 2)) || { echo "usage: services.sh FOLDER COMMAND…" >&2; exit 2; }
@@ -23,7 +26,7 @@ for program in mariadbd rabbitmq-server uwsgi keystone-manage nova-api nova-comp
 	command -v "$program" >/dev/null || [[ -x /usr/sbin/$program ]] || { echo "services.sh: $program is missing: see the packages at the top of this file" >&2; exit 1; }
 done
 
-# What is started is a group of its own, and ends with this script, the last one first.
+# Each started process has its own group. The script stops them at its end, the last one first.
 started=()
 start() { # NAME COMMAND…
 	setsid "${@:2}" >>"$D/log/$1.log" 2>&1 </dev/null &
@@ -39,7 +42,7 @@ stop() {
 		done
 		kill -KILL -- "-$pid" 2>/dev/null || true
 	done
-	epmd -port 4377 -kill >/dev/null 2>&1 || true # which Erlang leaves behind
+	epmd -port 4377 -kill >/dev/null 2>&1 || true # Erlang leaves it running
 }
 trap stop EXIT
 trap 'exit 1' INT TERM
@@ -164,7 +167,7 @@ configure() {
 		$(sign_in nova)
 	END
 	mkdir -p "$D/state/cinder"
-	# Pages are of five, so that a list of a few servers has several.
+	# Pages have five entries, so that a list of a few servers has several pages.
 	cat >"$D/etc/nova.conf" <<-END
 		[DEFAULT]
 		my_ip = $H
@@ -226,7 +229,7 @@ start_messages() {
 	until_it 120 bash -c "exec 3<>/dev/tcp/$H/5677"
 }
 
-# The tables of all services, and the administrator.
+# Creates the tables of all services, and the administrator.
 initialise() {
 	local name nova=(nova-manage --config-file "$D/etc/nova.conf")
 	for name in keystone placement glance neutron cinder nova_api nova nova_cell0; do
@@ -274,7 +277,7 @@ start_services() {
 	for service in large small; do
 		start nova-compute-$service nova-compute --config-file "$D/etc/nova.conf" --config-file "$D/etc/$service.conf"
 	done
-	# A host that is put into a zone before Placement knows it is never found there, and one that is in no cell yet fails what is made on it.
+	# A host put into a zone before Placement knows it is never found there. Servers fail on a host that is not in a cell.
 	until_it 120 count_is 2 placement.resource_providers
 	until_it 120 count_is 2 nova.compute_nodes
 	nova-manage --config-file "$D/etc/nova.conf" cell_v2 discover_hosts >>"$D/log/initialise-nova.log" 2>&1
@@ -285,7 +288,7 @@ count_is() { # N TABLE
 	[[ $(sql --skip-column-names -e "select count(*) from $2") == "$1" ]]
 }
 
-# What there is, for those who sign in.
+# Registers the services in the catalogue.
 catalogue() {
 	python3 - <<-'END'
 		import os, requests
@@ -304,7 +307,7 @@ catalogue() {
 		        for interface in ("public", "internal", "admin"):
 		            endpoint = {"service_id": made.json()["service"]["id"], "interface": interface, "region_id": "RegionOne", "url": host + place}
 		            requests.post(url + "/endpoints", headers=token, json={"endpoint": endpoint}).raise_for_status()
-		requests.get(host + ":9696/v2.0/networks", headers=token).raise_for_status()  # asked for ports first, this Neutron fails for ever
+		requests.get(host + ":9696/v2.0/networks", headers=token).raise_for_status()  # if ports are requested first, this Neutron fails from then on
 	END
 }
 
