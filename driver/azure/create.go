@@ -30,7 +30,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	return errs.Create(ctx, r, demands, c.launch)
 }
 
-// launch makes the instance, or finds the existing one with the name.
+// launch creates the instance, or finds the existing one with the name.
 func (c *cloud) launch(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	first := r.Candidates[0]
 	if first.Zone != c.config.Location && number(c.config.Location, first.Zone) == "" {

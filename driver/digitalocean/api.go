@@ -14,7 +14,7 @@ import (
 )
 
 // rates are slightly below DigitalOcean's limits for a token in a minute, 250 requests including ten for login keys,
-// and well below its 5000 requests in an hour: https://docs.digitalocean.com/reference/api/.
+// and well below its limit of 5000 requests in an hour: https://docs.digitalocean.com/reference/api/.
 var rates = map[string]kit.Rate{anyRequest: {Burst: 180, PerSecond: 1}, listKeys: {Burst: 5, PerMinute: 5}}
 
 const (
@@ -22,8 +22,8 @@ const (
 	listKeys   = "GET /v2/account/keys"
 )
 
-// connect makes a client, which does not retry by default. It returns a redirect as an answer, since following it would
-// send the token elsewhere. An API other than DigitalOcean's own publishes no rates.
+// connect makes a client, which does not retry by default. The client returns a redirect as an answer, since following
+// it would send the token elsewhere. An API other than DigitalOcean's own publishes no rates.
 func connect(c Config, token drover.Secret, network http.RoundTripper, metric func(string, error)) (*godo.Client, kit.Gate, error) {
 	gate := kit.Gate{Metric: metric}
 	if c.Endpoint == official {

@@ -12,7 +12,7 @@ import (
 	"drover/driver/kit"
 )
 
-// maxUserData limits the user data.
+// maxUserData is the API's limit for user data.
 const maxUserData = 64 << 10
 
 // Config is the driver's part of the configuration.
@@ -35,7 +35,7 @@ const official = "https://api.digitalocean.com/"
 // Default sets the defaults.
 func (c *Config) Default() { *c = Config{Endpoint: official, TypeKeys: kit.DefaultTypes()} }
 
-// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
+// FirstBoot returns what an instance accepts for its first boot, and its maximum size in bytes.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds errors in the configuration.

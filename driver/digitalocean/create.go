@@ -14,13 +14,13 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-// longestName is the API's limit: see "name" of a Droplet in its reference.
+// longestName is the API's limit: see a Droplet's "name" in its reference.
 const longestName = 255
 
 // demands are what DigitalOcean requires of every create call.
 var demands = kit.Demands{Longest: longestName, Image: "debian-12-x64", OnDemand: true, UserData: maxUserData}
 
-// Create makes a Droplet. Names need not be unique there, so it first looks for the name, one create per name at a
+// Create creates a Droplet. Names need not be unique there, so it first looks for the name, in one call per name at a
 // time.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, _ driver.Candidate, err error) {
 	release, err := c.names.Hold(ctx, r.Name)
@@ -31,7 +31,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 	return in, in.Candidate(), errs.Classify("creating "+r.Name, err)
 }
 
-// create finds the Droplet or makes it; it adds the login key to the account if necessary.
+// create finds the Droplet or creates it; it adds the login key to the account if necessary.
 func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, err error) {
 	wanted, err := c.request(r)
 	if err == nil {
@@ -52,7 +52,7 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (in driver.I
 	return in, err
 }
 
-// createAs makes a Droplet from a candidate.
+// createAs creates a Droplet from a candidate.
 func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, as driver.Candidate) (driver.Instance, error) {
 	wanted.Size, wanted.Region = as.ProviderType, as.Zone
 	wanted.Image = imageOf(as.Image)
@@ -76,7 +76,7 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 	if err := kit.CheckRequest(r, demands); err != nil {
 		return wanted, err
 	}
-	// The API would accept a region without its number as any of several.
+	// The API would accept a region without its number as any of several regions.
 	if zone := r.Candidates[0].Zone; zone == "" || !strings.ContainsAny(zone[len(zone)-1:], "0123456789") {
 		return wanted, drover.Errorf(drover.KindInvalid, "%q is not a DigitalOcean region", zone)
 	}
@@ -113,7 +113,7 @@ func readTemplate(text string) (wanted godo.DropletCreateRequest, err error) {
 	return godo.DropletCreateRequest{VPCUUID: t.VPC, IPv6: t.IPv6, Monitoring: t.Monitoring, PublicNetworking: t.Public, WithDropletAgent: &t.Agent}, err
 }
 
-// imageOf identifies an image by its number, or else by its name.
+// imageOf identifies an image by its number, otherwise by its name.
 func imageOf(id string) godo.DropletCreateImage {
 	if n, ok := number(id); ok {
 		return godo.DropletCreateImage{ID: n}
@@ -121,7 +121,7 @@ func imageOf(id string) godo.DropletCreateImage {
 	return godo.DropletCreateImage{Slug: id}
 }
 
-// find looks for an existing instance of the fleet with the name.
+// find looks for the fleet's existing instance with the name.
 func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Instance, found bool, err error) {
 	droplets, err := pages(ctx, func(ctx context.Context, o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
 		return c.api.Droplets.ListByName(ctx, r.Name, o)

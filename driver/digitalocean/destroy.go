@@ -66,8 +66,8 @@ const (
 	leftoverKey = "ssh_key"
 )
 
-// Leftovers lists the fleet's tags that no Droplet has, and its login keys. Keys, and tags that instances have in
-// common, are of use to future instances.
+// Leftovers lists the fleet's tags that no Droplet has, and its login keys. Future instances can use the keys, and the
+// tags that instances have in common.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	tags, err := pages(ctx, c.api.Tags.List)
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 	"drover/driver/kit"
 )
 
-// config returns the configuration of a cloud in the fake.
+// config returns the configuration of a cloud that uses the fake.
 func (f *fake) config() string { return "token: '${env:FAKE}', endpoint: '" + f.URL + "/'" }
 
-// options returns the options of a fleet whose cloud has these additional keys.
+// options returns a fleet's options, with these configuration keys.
 func options(t *testing.T, keys, fleet string) driver.Options {
 	t.Helper()
 	return drivertest.Options(t, "do", "digitalocean", fleet, keys, "")
@@ -30,7 +30,7 @@ func options(t *testing.T, keys, fleet string) driver.Options {
 
 func (f *fake) open(t *testing.T) *cloud { return opened(t, f.config()) }
 
-// opened returns a cloud with these additional keys.
+// opened returns a cloud with these configuration keys.
 func opened(t *testing.T, keys string) *cloud {
 	t.Helper()
 	c, err := Open(t.Context(), options(t, keys, "fleet"))
@@ -66,13 +66,13 @@ func TestOpen(t *testing.T) {
 		keys, fleet string
 		kind        drover.ErrorKind
 	}{
-		"there is no token":                 {"", "fleet", drover.KindAuthentication},
-		"the fleet's name is too long":      {token, strings.Repeat("A", 40), drover.KindInvalid},
-		"the endpoint is no address":        {token + ", endpoint: here", "fleet", drover.KindInvalid},
-		"a tag is of no characters of tags": {token + ", tags: [a b]", "fleet", drover.KindInvalid},
-		"a tag is taken for Drover's":       {token + ", tags: ['drover:lab']", "fleet", drover.KindInvalid},
-		"a network is without its id":       {token + ", vpcs: {nyc1: ''}", "fleet", drover.KindInvalid},
-		"the endpoint is of another age":    {token + ", endpoint: gopher://x/", "fleet", drover.KindInvalid},
+		"no token":                        {"", "fleet", drover.KindAuthentication},
+		"a fleet name that is too long":   {token, strings.Repeat("A", 40), drover.KindInvalid},
+		"an endpoint that is not a URL":   {token + ", endpoint: here", "fleet", drover.KindInvalid},
+		"a tag with an invalid character": {token + ", tags: [a b]", "fleet", drover.KindInvalid},
+		"a tag with Drover's prefix":      {token + ", tags: ['drover:lab']", "fleet", drover.KindInvalid},
+		"a network without an id":         {token + ", vpcs: {nyc1: ''}", "fleet", drover.KindInvalid},
+		"an endpoint that is not HTTP":    {token + ", endpoint: gopher://x/", "fleet", drover.KindInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Open(t.Context(), options(t, c.keys, c.fleet)); drover.KindOf(err) != c.kind {
@@ -80,7 +80,7 @@ func TestOpen(t *testing.T) {
 			}
 		})
 	}
-	t.Run("doctl's token will do", func(t *testing.T) {
+	t.Run("the token defaults to doctl's", func(t *testing.T) {
 		f := newFake(t)
 		t.Setenv("DIGITALOCEAN_ACCESS_TOKEN", fakeToken)
 		if _, err := opened(t, "endpoint: '"+f.URL+"/'").Offerings(t.Context()); err != nil {
@@ -94,7 +94,7 @@ func TestOfferings(t *testing.T) {
 	c := opened(t, newFake(t).config()+", regions: [nyc1]")
 	all, err := c.Offerings(t.Context())
 	drivertest.Must(t, err)
-	said := kit.Each(all, func(o drover.Offering) string {
+	got := kit.Each(all, func(o drover.Offering) string {
 		r := o.Type.Resources
 		return fmt.Sprint(o.Zone, " ", o.Type.Name, " ", int64(o.Price), " ", r.CPU, " ", r.Memory, " ", r.Disk, " ", r.GPUs, " ", o.Type.LocalDisk)
 	})
@@ -103,10 +103,10 @@ func TestOfferings(t *testing.T) {
 		"nyc1 s-1vcpu-1gb 8928570 1 1Gi 25Gi 0 0",
 		"nyc1 s-2vcpu-4gb 35710000 2 4Gi 80Gi 0 0",
 	}
-	if !slices.Equal(said, want) {
-		t.Errorf("offered are\n%s", strings.Join(said, "\n"))
+	if !slices.Equal(got, want) {
+		t.Errorf("offerings:\n%s", strings.Join(got, "\n"))
 	}
-	t.Run("types by hand are beside the sizes, or in place of them", func(t *testing.T) {
+	t.Run("configured types are added to the sizes or replace them", func(t *testing.T) {
 		const keys = ", regions: [nyc1], types: [{name: own, provider_type: s-2vcpu-4gb, vcpus: 2, memory: 4Gi, price: 0.03}, {name: s-1vcpu-1gb, vcpus: 1, memory: 1Gi, price: 0.01}]"
 		for more, want := range map[string][]string{
 			"":                    {"gpu-h100x1-80gb $3.3900", "own $0.0300", "s-1vcpu-1gb $0.0100", "s-2vcpu-4gb $0.0357"},
@@ -114,31 +114,31 @@ func TestOfferings(t *testing.T) {
 		} {
 			all, err := opened(t, newFake(t).config()+keys+more).Offerings(t.Context())
 			drivertest.Must(t, err)
-			said := kit.Each(all, func(o drover.Offering) string { return fmt.Sprint(o.Type.Name, " ", o.Price) })
-			if !slices.Equal(said, want) {
-				t.Errorf("offered are %q, not %q", said, want)
+			got := kit.Each(all, func(o drover.Offering) string { return fmt.Sprint(o.Type.Name, " ", o.Price) })
+			if !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
 			}
 		}
 	})
-	t.Run("types by hand need a region", func(t *testing.T) {
+	t.Run("configured types need a region", func(t *testing.T) {
 		f := newFake(t)
 		if _, err := Open(t.Context(), options(t, f.config()+", types: [{name: own}]", "fleet")); err == nil || !strings.Contains(err.Error(), "regions must be set") {
 			t.Error(err)
 		}
 	})
-	t.Run("the noise of a short number is no part of a price", func(t *testing.T) {
+	t.Run("a price has no rounding error", func(t *testing.T) {
 		if p, err := priceOf(godo.Size{PriceHourly: 0.00743999984115362}); err != nil || p != 7_440_000 {
 			t.Error(p, err)
 		}
 	})
-	t.Run("what is free of charge is a mistake", func(t *testing.T) {
+	t.Run("a price of 0 is an error", func(t *testing.T) {
 		if _, err := priceOf(godo.Size{}); drover.KindOf(err) != drover.KindTransient {
 			t.Error(err)
 		}
 	})
 }
 
-func TestWhatIsAskedFor(t *testing.T) {
+func TestRequestedInstance(t *testing.T) {
 	f := newFake(t)
 	c := opened(t, f.config()+", vpcs: {nyc1: a-network}, tags: [vision]")
 	r := request("a")
@@ -163,16 +163,16 @@ func TestWhatIsAskedFor(t *testing.T) {
 // covers C4
 func TestCreate(t *testing.T) {
 	for name, spoil := range map[string]func(*driver.CreateRequest){
-		"without an image":            func(r *driver.CreateRequest) { r.Candidates[0].Image = "" },
-		"in any of several regions":   func(r *driver.CreateRequest) { r.Candidates[0].Zone = "nyc" },
-		"of a size that there is not": func(r *driver.CreateRequest) { r.Candidates[0].ProviderType = "s-none" },
-		"with too much to run": func(r *driver.CreateRequest) {
+		"without an image":          func(r *driver.CreateRequest) { r.Candidates[0].Image = "" },
+		"in any of several regions": func(r *driver.CreateRequest) { r.Candidates[0].Zone = "nyc" },
+		"of an unknown size":        func(r *driver.CreateRequest) { r.Candidates[0].ProviderType = "s-none" },
+		"with too much user data": func(r *driver.CreateRequest) {
 			r.Init = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#\n", maxUserData))
 		},
-		"with a template that says more":    func(r *driver.CreateRequest) { r.Template = `{"size": "s-1vcpu-1gb"}` },
-		"without a key that may log in":     func(r *driver.CreateRequest) { r.PublicKey = "" },
-		"with a tag that is much too long":  func(r *driver.CreateRequest) { r.Tags["k"] = strings.Repeat("x", 300) },
-		"with a key that is not one at all": func(r *driver.CreateRequest) { r.PublicKey = "ssh-rsa !" },
+		"with a template that sets the size": func(r *driver.CreateRequest) { r.Template = `{"size": "s-1vcpu-1gb"}` },
+		"without a login key":                func(r *driver.CreateRequest) { r.PublicKey = "" },
+		"with a tag that is too long":        func(r *driver.CreateRequest) { r.Tags["k"] = strings.Repeat("x", 300) },
+		"with an invalid login key":          func(r *driver.CreateRequest) { r.PublicKey = "ssh-rsa !" },
 	} {
 		t.Run("an instance "+name+" is invalid", func(t *testing.T) {
 			f := newFake(t)
@@ -180,11 +180,11 @@ func TestCreate(t *testing.T) {
 			spoil(&r)
 			drivertest.RefusedAs(t, f.open(t), r, drover.Error{Kind: drover.KindInvalid})
 			if len(f.droplets) != 0 {
-				t.Errorf("there are %d", len(f.droplets))
+				t.Errorf("%d instances exist", len(f.droplets))
 			}
 		})
 	}
-	t.Run("an instance in a market that there is not is unsupported", func(t *testing.T) {
+	t.Run("a spot instance is unsupported", func(t *testing.T) {
 		f := newFake(t)
 		r := request("a")
 		r.Candidates[0].Market = drover.Spot
@@ -192,7 +192,7 @@ func TestCreate(t *testing.T) {
 			t.Error(len(f.droplets), err)
 		}
 	})
-	t.Run("one with GPUs is found again by its name, and listed", func(t *testing.T) {
+	t.Run("an instance with GPUs is found by its name and listed", func(t *testing.T) {
 		f := newFake(t)
 		c, r := f.open(t), request("a")
 		r.Candidates[0].ProviderType = "gpu-h100x1-80gb"
@@ -204,7 +204,7 @@ func TestCreate(t *testing.T) {
 			t.Error(all)
 		}
 	})
-	t.Run("another fleet's instance of the same name is not taken for it", func(t *testing.T) {
+	t.Run("another fleet's instance with the same name is another instance", func(t *testing.T) {
 		f := newFake(t)
 		other := request("a")
 		other.Tags[driver.TagFleet] = "other"
@@ -212,14 +212,14 @@ func TestCreate(t *testing.T) {
 		drivertest.Create(t, c, other)
 		drivertest.Create(t, c, request("a"))
 		if len(f.droplets) != 2 {
-			t.Errorf("there are %d instances", len(f.droplets))
+			t.Errorf("%d instances exist, want 2", len(f.droplets))
 		}
 	})
 }
 
 // covers C2
 func TestList(t *testing.T) {
-	t.Run("what goes while pages are read moves no other out of sight", func(t *testing.T) {
+	t.Run("instances deleted while the pages are read hide no others", func(t *testing.T) {
 		f := newFake(t)
 		c := f.open(t)
 		for i := range 10 {
@@ -242,7 +242,7 @@ func TestList(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a page that fails is no short list", func(t *testing.T) {
+	t.Run("a failed page makes the list an error", func(t *testing.T) {
 		f := newFake(t)
 		c := f.open(t)
 		for i := range 5 {
@@ -256,13 +256,13 @@ func TestList(t *testing.T) {
 		}
 		drivertest.ListFails(t, c, drover.KindTransient)
 	})
-	t.Run("a list whose end cannot be told is refused", func(t *testing.T) {
+	t.Run("an unreadable last page number is an error", func(t *testing.T) {
 		answer := &godo.Response{Links: &godo.Links{Pages: &godo.Pages{Last: "https://x/?page=last"}}}
 		if _, err := lastPage(answer); drover.KindOf(err) != drover.KindTransient {
 			t.Error(err)
 		}
 	})
-	t.Run("one that is off is described, one that is archived or was never there is not found", func(t *testing.T) {
+	t.Run("a stopped instance is described, an archived or unknown one is not found", func(t *testing.T) {
 		f := newFake(t)
 		c := f.open(t)
 		in, _ := drivertest.Create(t, c, request("a"))
@@ -303,21 +303,21 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	drivertest.Reaped(t, c, 2*time.Hour, driver.Active)
-	left("while it is there", 5, 1)
+	left("while the instance exists", 5, 1)
 	n, _ := strconv.Atoi(in.ID)
-	delete(f.droplets, n) // this much was done when the destroy was interrupted
+	delete(f.droplets, n) // as after an interrupted destroy call
 	drivertest.Reaped(t, c, 0, driver.Active)
-	left("just after", 5, 1)
+	left("just after its end", 5, 1)
 	drivertest.Reaped(t, c, 2*time.Hour, driver.Active)
 	left("two hours later", 3, 1)
 	drivertest.Reaped(t, c, 2*time.Hour, driver.Ended)
-	left("when the fleet has gone", 2, 0)
-	t.Run("an instance's own words go with it", func(t *testing.T) {
+	left("after the fleet's end", 2, 0)
+	t.Run("destroying an instance deletes its own words", func(t *testing.T) {
 		again, _ := drivertest.Create(t, c, request("b"))
 		if err := c.Destroy(t.Context(), again.ID); err != nil {
 			t.Error(err)
 		}
-		left("when it has gone", 3, 1)
+		left("after the destroy call", 3, 1)
 	})
 }
 
@@ -326,7 +326,7 @@ func TestFindImages(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t)
 	for ref, want := range map[string]string{"ubuntu-24-04-x64": "11", "12": "12", "jobs-*": "13 14", "jobs-1": "13", "debian*": "12", "none": "", "no/ne?x=1": ""} {
-		t.Run("an image may be meant by "+ref, func(t *testing.T) {
+		t.Run("finds images by "+ref, func(t *testing.T) {
 			found, err := c.FindImages(t.Context(), ref, "amd64")
 			ids := kit.Each(found, func(i driver.Image) string { return i.ID })
 			if err != nil || strings.Join(ids, " ") != want {
@@ -338,9 +338,9 @@ func TestFindImages(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	f := newFake(t)
-	told := map[string]int{}
+	counted := map[string]int{}
 	o := options(t, f.config(), "fleet")
-	o.Metric = func(call string, err error) { told[call]++ }
+	o.Metric = func(call string, err error) { counted[call]++ }
 	c, err := Open(t.Context(), o)
 	drivertest.Must(t, err)
 	in, _ := drivertest.Create(t, c, request("a"))
@@ -348,12 +348,12 @@ func TestMetrics(t *testing.T) {
 	c.Destroy(t.Context(), in.ID)
 	want := map[string]int{"GET /v2/droplets": 1, "POST /v2/droplets": 2, "POST /v2/account/keys": 1,
 		"GET /v2/droplets/ID": 2, "DELETE /v2/tags/ID": 2, "DELETE /v2/droplets/ID": 1}
-	if !maps.Equal(told, want) {
-		t.Error(told)
+	if !maps.Equal(counted, want) {
+		t.Error(counted)
 	}
 }
 
-func TestNoMoreRequestsAreMadeInAMinuteThanTheRatesAllow(t *testing.T) {
+func TestRequestsPerMinute(t *testing.T) {
 	for call, want := range map[string]struct{ least, most int }{"": {230, 250}, listKeys: {9, 10}} {
 		budget, now, asked := kit.NewRateLimiter(rates, 1), time.Now(), 0
 		for s := range 60 {
@@ -362,7 +362,7 @@ func TestNoMoreRequestsAreMadeInAMinuteThanTheRatesAllow(t *testing.T) {
 			}
 		}
 		if asked < want.least || asked > want.most {
-			t.Errorf("%q: %d requests were made, of %d", call, asked, want.most)
+			t.Errorf("%q: %d requests, want %d to %d", call, asked, want.least, want.most)
 		}
 	}
 }

@@ -13,12 +13,11 @@ import (
 	"drover/driver/kit"
 )
 
-// unknownKey is DigitalOcean's message about a login key that the account does not have, or that was added to it a
-// moment ago.
+// unknownKey is DigitalOcean's message about a login key that is not in the account or was added a moment ago.
 const unknownKey = "invalid key identifiers"
 
-// errs is the table of errors. DigitalOcean's codes contain no more than the status, so only the message distinguishes
-// a full region from a misspelled value. docs/clouds/digitalocean.md shows the table.
+// errs is the table of errors. DigitalOcean's codes say no more than the status, so only the message distinguishes a
+// full region from a misspelt value. docs/clouds/digitalocean.md shows the table.
 var errs = kit.Errors{
 	Market: drover.OnDemand, ByName: true, Read: read,
 	Table: slices.Concat(
@@ -49,8 +48,8 @@ func read(err error) (a kit.Answer, ok bool) {
 	return a, true
 }
 
-// retryAfter returns the wait before the next request. DigitalOcean gives seconds only for requests that came too fast;
-// for more than the hourly limit it gives a time.
+// retryAfter returns the wait before the next request. DigitalOcean gives seconds only for requests that come too fast;
+// for requests over the hourly limit it gives a time.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if wait := kit.RetryAfter(h, now); wait > 0 {
 		return wait

@@ -29,20 +29,20 @@ type fake struct {
 	last     int
 	droplets map[int]*godo.Droplet
 	asked    map[int]godo.DropletCreateRequest
-	tags     map[string]string // by their names in lower case
+	tags     map[string]string // tags as first written, by their names in lower case
 	keys     map[string]godo.Key
-	refuse   func(*http.Request) (status int, message string) // 0: it does not
+	refuse   func(*http.Request) (status int, message string) // status 0: it does not refuse the request
 	requests []string
-	pageSize int           // the maximum size of a page, whatever the request
+	pageSize int           // the maximum size of a page
 	latency  time.Duration // of a request without a network
 	calls    map[string]int
 	throttle bool
-	refused  map[string]int // those beyond the rates
+	refused  map[string]int // the number of requests over the rates, by name
 	minute   window
 	hour     window
 }
 
-// window is a period in which only a number of requests may be made.
+// window is a period with a limited number of requests.
 type window struct {
 	began time.Time
 	made  int
@@ -92,7 +92,7 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return drivertest.Answer(f.Config.Handler, r, f.latency)
 }
 
-// guard accepts requests with the token, one after another.
+// guard passes on requests with the token, one at a time.
 func (f *fake) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
@@ -309,7 +309,7 @@ func (f *fake) deleteDroplet(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// act powers a Droplet on or off, and refuses if it already is.
+// act powers a Droplet on or off; it refuses if the Droplet already is.
 func (f *fake) act(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Type string }
 	json.NewDecoder(r.Body).Decode(&asked)
@@ -353,7 +353,7 @@ func (f *fake) createTag(w http.ResponseWriter, r *http.Request) {
 	answer(w, 201, "tag", f.tagNamed(f.canonical(asked.Name)))
 }
 
-// tag reports whether there is a tag with exactly this name; if there is none, it answers with an error.
+// tag reports whether a tag with exactly this name exists; if not, it answers with an error.
 func (f *fake) tag(w http.ResponseWriter, r *http.Request) (name string, there bool) {
 	name = r.PathValue("name")
 	if f.tags[strings.ToLower(name)] == name {
@@ -379,7 +379,7 @@ func (f *fake) deleteTag(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tagged adds a tag to Droplets, or removes it.
+// tagged adds a tag to Droplets or removes it.
 func (f *fake) tagged(bear bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name, there := f.tag(w, r)

@@ -14,8 +14,7 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-// FindImages finds an image by its number, by DigitalOcean's name for it (ubuntu-24-04-x64), or by the user's name for
-// it.
+// FindImages finds an image by its number, by DigitalOcean's name (such as ubuntu-24-04-x64), or by the user's name.
 func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]driver.Image, error) {
 	if !strings.Contains(ref, "*") {
 		one, err := c.image(ctx, ref)

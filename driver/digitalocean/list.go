@@ -13,10 +13,10 @@ import (
 	"drover/driver/kit"
 )
 
-// List returns the instances with the tags, and maybe others. Those with GPUs are in a separate list, which cannot be
-// filtered by tag.
+// List returns the instances with the tags, and possibly others. Instances with GPUs are in a separate list, which
+// cannot be filtered by tag.
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
-	// Reserve calls for the first page, for as many pages as last time, and for the list of those with GPUs.
+	// Reserve calls for the first page, for as many pages as last time, and for the list of instances with GPUs.
 	if ctx, err = c.gate.Prepay(ctx, anyRequest, 2+int(c.lastPage.Load())); err != nil {
 		return nil, errs.Classify("listing Droplets", err)
 	}
@@ -110,7 +110,7 @@ func number(id string) (int, bool) {
 	return n, err == nil && n > 0
 }
 
-// SetTags replaces Drover's tags of a Droplet; others stay. It adds new ones before it removes old ones, so that the
+// SetTags replaces a Droplet's Drover tags; others stay. It adds new tags before it removes old ones, so that the
 // Droplet always has some.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	doing := "tagging " + id
@@ -143,7 +143,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 // prefix is the prefix of all of Drover's words.
 const prefix = "drover"
 
-// words is the encoding of tags: in lower case, since DigitalOcean considers words equal that differ only in case.
+// words is the encoding of tags: in lower case, since DigitalOcean considers words that differ only in case equal.
 var words = kit.Words{
 	Prefix: prefix, Max: 255, Mark: '_', Single: []string{driver.TagName, driver.TagHostKey},
 	Plain: func(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' },
@@ -153,7 +153,7 @@ func onDroplet(id string) []godo.Resource {
 	return []godo.Resource{{ID: id, Type: godo.DropletResourceType}}
 }
 
-// tag adds a word to a Droplet, and creates the word first if it is new.
+// tag adds a word to a Droplet; it first creates the word if it is new.
 func (c *cloud) tag(ctx context.Context, id, word string) error {
 	bearer := &godo.TagResourcesRequest{Resources: onDroplet(id)}
 	_, err := c.api.Tags.TagResources(ctx, word, bearer)
@@ -165,7 +165,7 @@ func (c *cloud) tag(ctx context.Context, id, word string) error {
 	return err
 }
 
-// untag removes a word from a Droplet. It deletes a word that no other Droplet may have.
+// untag removes a word from a Droplet, and deletes a word that no other Droplet can have.
 func (c *cloud) untag(ctx context.Context, id, word string) (err error) {
 	if w, _ := words.Parse(word); w.At != 0 {
 		_, err = c.api.Tags.Delete(ctx, word)

@@ -17,7 +17,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Regions, Within: c.config.Regions, Own: c.listed})
 }
 
-// listed is DigitalOcean's own sizes.
+// listed returns DigitalOcean's own sizes.
 func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 	sizes, err := pages(ctx, c.api.Sizes.List)
 	if err != nil {
@@ -49,7 +49,7 @@ func priceOf(size godo.Size) (drover.Money, error) {
 	return price, nil
 }
 
-// typeOf translates a size. All have processors of one architecture.
+// typeOf translates a size. All sizes have processors of one architecture.
 func typeOf(size godo.Size) kit.Own {
 	t := kit.Own{Name: size.Slug, Zones: size.Regions, Resources: drover.Resources{
 		CPU:    drover.MilliCPU(size.Vcpus) * 1000,
@@ -66,5 +66,5 @@ func typeOf(size godo.Size) kit.Own {
 	return t
 }
 
-// units are the units of disk sizes. An unknown unit counts as nothing.
+// units are the units of disk sizes. An unknown unit counts as 0.
 var units = map[string]drover.Bytes{"gib": drover.GiB, "gb": drover.GiB, "tib": drover.TiB, "tb": drover.TiB}

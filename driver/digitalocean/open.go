@@ -18,7 +18,7 @@ import (
 	"drover/driver/kit"
 )
 
-// longestFleet is the most characters of a tag that a fleet's name may take, escaped.
+// longestFleet is the maximum number of characters that a fleet's escaped name may take in a tag.
 const longestFleet = 60
 
 // listLag is the assumed lag of lists. DigitalOcean documents nothing about it; others reported lists, and a get by id,

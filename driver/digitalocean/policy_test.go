@@ -21,13 +21,13 @@ var scopes = map[string][]string{
 // implied are additional scopes for creating Droplets and for putting one into a network.
 var implied = []string{"actions:read", "vpc:read"}
 
-func TestTheScopesAreThoseOfTheCallsThatAreMade(t *testing.T) {
+func TestScopesMatchCalls(t *testing.T) {
 	f, want := newFake(t), slices.Clone(implied)
 	o := options(t, f.config(), "fleet")
 	o.Metric = func(call string, _ error) {
 		needs, known := scopes[call]
 		if !known {
-			t.Errorf("%s: what does it need?", call)
+			t.Errorf("%s is not in scopes", call)
 		}
 		want = append(want, needs...)
 	}

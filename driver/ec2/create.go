@@ -34,7 +34,7 @@ var demands = kit.Demands{
 	Longest: longestName, Image: "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64", UserData: maxUserData,
 }
 
-// Create makes an instance by an instant fleet from the candidates of the first market and, if none of these is
+// Create creates an instance by an instant fleet from the candidates of the first market and, if none of these is
 // available, from those of the next.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	doing := "create instance " + r.Name

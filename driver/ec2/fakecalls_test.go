@@ -50,7 +50,7 @@ func (m *held) made() string {
 		text("availabilityZone", m.zone) + text("lifecycle", m.market)
 }
 
-// make makes an instance if it is available.
+// make creates an instance if it is available.
 func (f *fake) make(in, override url.Values) (*held, *wrong) {
 	k, ok := f.kind(override.Get("InstanceType"))
 	zone, there := strings.CutPrefix(override.Get("SubnetId"), "subnet-")

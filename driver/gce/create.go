@@ -33,12 +33,12 @@ const longestName = 128
 // demands are what Google requires of every create call.
 var demands = kit.Demands{Longest: longestName, Image: "debian-cloud/family/debian-12"}
 
-// Create makes an instance of the first candidate.
+// Create creates an instance of the first candidate.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	return errs.Create(ctx, r, demands, c.insert)
 }
 
-// insert makes the instance, or finds the existing one with the name.
+// insert creates the instance, or finds the existing one with the name.
 func (c *cloud) insert(ctx context.Context, r driver.CreateRequest) (in driver.Instance, err error) {
 	first := r.Candidates[0]
 	made, err := c.wanted(ctx, r, first)

@@ -35,8 +35,8 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// permissions are those that the reference of each call names; for an insert, also those for what it creates beside the
-// instance and uses for it. The price list needs none: anybody who has enabled the API may read it.
+// permissions are those that the reference of each call names; for an insert, also those to create and use the
+// instance's other resources. The price list needs none: anybody who has enabled the API may read it.
 var permissions = map[string][]string{
 	"compute.instances.insert": {
 		"compute.instances.create", "compute.instances.setLabels", "compute.instances.setMetadata", "compute.instances.setServiceAccount", "compute.instances.setTags",

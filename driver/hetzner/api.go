@@ -9,10 +9,10 @@ import (
 	"drover/driver/kit"
 )
 
-// anyRequest is the one bucket of all requests.
+// anyRequest is the common bucket of all requests.
 const anyRequest = "request"
 
-// rates has the limit for each project, from "Rate Limiting" in the API's reference:
+// rates has the limit per project, from "Rate Limiting" in the API's reference:
 // https://docs.hetzner.cloud/reference/cloud#rate-limiting.
 var rates = map[string]kit.Rate{anyRequest: {Burst: 3600, PerSecond: 1}}
 

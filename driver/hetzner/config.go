@@ -9,7 +9,7 @@ import (
 	"drover/driver/kit"
 )
 
-// maxUserData limits the API's user data.
+// maxUserData is the API's limit for user data.
 const maxUserData = 32 << 10
 
 // Config is the driver's part of the configuration.
@@ -27,19 +27,19 @@ type Config struct {
 	kit.TypeKeys
 }
 
-// Default sets the defaults. The exchange rate is high on purpose: what seems expensive is rented less.
+// Default sets the defaults. The exchange rate is high on purpose: Drover rents less of a cloud that seems expensive.
 func (c *Config) Default() {
 	*c = Config{IPv4: true, IPv6: true, TypeKeys: kit.DefaultTypes(), Rate: 12 * drover.Dollar / 10}
 }
 
-// labelRules are Hetzner's, for keys without a prefix.
+// labelRules are Hetzner's rules for labels whose keys have no prefix.
 var labelRules = kit.TagRules{
 	Key:   regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$`),
 	Value: regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?)?$`),
 	Hint:  "keys and values may have up to 63 letters, digits, dashes, underscores and dots, and must begin and end with a letter or digit",
 }
 
-// FirstBoot returns what an instance accepts for its first boot, and the most bytes of it.
+// FirstBoot returns what an instance accepts for its first boot, and its maximum size in bytes.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds errors that the types of the fields cannot.

@@ -12,18 +12,18 @@ import (
 	"drover/driver/kit"
 )
 
-// longestName is the limit of a host name, since a server's name is its host name.
+// longestName is the limit for a host name, since a server's name is its host name.
 const longestName = 63
 
 // demands are what Hetzner requires of every create call.
 var demands = kit.Demands{Longest: longestName, Image: "debian-12", OnDemand: true, UserData: maxUserData}
 
-// Create makes a server of the first candidate.
+// Create creates a server for the first candidate.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	return errs.Create(ctx, r, demands, c.create)
 }
 
-// create makes the server. A taken name means that it was made before.
+// create creates the server. If the name is taken, an earlier call created it.
 func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	opts, err := c.options(ctx, r)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *cloud) byName(ctx context.Context, r driver.CreateRequest) (*hcloud.Ser
 	return server, nil
 }
 
-// sshKey returns the project's copy of the login key. It looks the key up once, and again after a failed create.
+// sshKey returns the project's copy of the login key. It looks the key up once, and again after a failed create call.
 func (c *cloud) sshKey(ctx context.Context, r driver.CreateRequest) (*hcloud.SSHKey, error) {
 	fingerprint, err := kit.Fingerprint(r.PublicKey)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *cloud) findKey(ctx context.Context, r driver.CreateRequest, fingerprint
 	key, _, err = c.api.SSHKey.Create(ctx, hcloud.SSHKeyCreateOpts{
 		Name: fmt.Sprintf("drover-%s-%.11s", fleet, fingerprint), PublicKey: r.PublicKey, Labels: c.labelsOf(map[string]string{driver.TagFleet: fleet}),
 	})
-	if errs.KindOf(err) == drover.KindConflict { // another controller made it meanwhile
+	if errs.KindOf(err) == drover.KindConflict { // another controller has just created it
 		key, _, err = c.api.SSHKey.GetByFingerprint(ctx, fingerprint)
 		if key == nil && err == nil {
 			err = drover.Errorf(drover.KindTransient, "the login key exists but is not listed")

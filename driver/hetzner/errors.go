@@ -14,7 +14,7 @@ import (
 // again is the wait after a rate limit: a project gains one request a second, and others use it, too.
 const again = 2 * time.Second
 
-// errs is the table of "Errors" in the API's reference and of "POST /servers" there
+// errs is the table of errors, from "Errors" and "POST /servers" in the API's reference
 // (https://docs.hetzner.cloud/reference/cloud#errors). docs/clouds/hetzner.md shows it.
 var errs = kit.Errors{
 	Market: drover.OnDemand, ByName: true, Read: read, Again: kit.In(again),

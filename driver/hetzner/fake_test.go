@@ -25,16 +25,16 @@ type fake struct {
 	pageSize int
 	latency  time.Duration // of a request without a network
 	throttle bool
-	spent    time.Time      // when the bucket of requests is full again
-	calls    map[string]int // the requests, by kind
-	refused  map[string]int // those beyond the rate
+	spent    time.Time      // when the bucket of requests will be full again
+	calls    map[string]int // the number of requests, by kind
+	refused  map[string]int // the number of requests over the rate, by kind
 	met      []string       // the requests, as METHOD PATH
-	refuse   func() code    // the error for creates
-	listed   func()         // after each page of a list
+	refuse   func() code    // returns the error for create calls
+	listed   func()         // called after each page of a list
 	oldest   int64
 }
 
-// code is an error of the API: a code and the status that comes with it.
+// code is an error of the API: a code with its status and message.
 type code struct {
 	status  int
 	code    string
@@ -74,7 +74,7 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return drivertest.Answer(f, r, f.latency)
 }
 
-// allow counts a request, as the API does: an hour's requests at once, and one more a second.
+// allow counts a request. Like the API, it allows an hour's requests at once and one more each second.
 func (f *fake) allow(kind string) bool {
 	f.calls[kind]++
 	now := time.Now()
@@ -114,7 +114,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if c, refused := err.(code); refused {
 		w.WriteHeader(c.status)
-		answer = map[string]any{"error": map[string]any{"code": c.code, "message": cmp.Or(c.message, "so it is")}}
+		answer = map[string]any{"error": map[string]any{"code": c.code, "message": cmp.Or(c.message, "the request failed")}}
 	}
 	json.NewEncoder(w).Encode(answer)
 }
@@ -149,7 +149,7 @@ func (f *fake) answer(call string, id int64, parts []string, in map[string]any, 
 	return map[string]any{"server": s, "action": map[string]any{"id": 1, "status": "running"}}, nil
 }
 
-// list answers with a page, as the API does.
+// list returns a page of servers.
 func (f *fake) list(q url.Values) any {
 	var all []*fakeServer
 	for _, s := range f.servers {
@@ -247,7 +247,7 @@ func (f *fake) ofKeys(call string, id int64, in map[string]any, q url.Values) (a
 	return map[string]any{"ssh_keys": all}, nil
 }
 
-// types are the project's types: of the last, one location is gone and another is out of stock.
+// types are the project's types: the last one is withdrawn from one location and out of stock in another.
 var types = []map[string]any{
 	{"id": 1, "name": "cx23", "cores": 2, "memory": 4, "disk": 40, "architecture": "x86",
 		"prices":    []any{priced("fsn1", "0.0056000000000000"), priced("hel1", "0.0056000000000000")},

@@ -55,7 +55,7 @@ func TestConformance(t *testing.T) {
 
 // covers C1
 func TestOpen(t *testing.T) {
-	t.Run("nobody is called, and a token is wanted", func(t *testing.T) {
+	t.Run("makes no call and needs a token", func(t *testing.T) {
 		for token, want := range map[string]drover.ErrorKind{"": drover.KindAuthentication, "x": ""} {
 			o := options(t, "fleet", "endpoint: 'http://127.0.0.1:1'")
 			t.Setenv("HCLOUD_TOKEN", token)
@@ -67,7 +67,7 @@ func TestOpen(t *testing.T) {
 	for _, keys := range []string{"ipv4: false, ipv6: false", "dollars: 0", "labels: {drover-fleet: x}", "labels: {team: a b}", "list_types: false", "types: [{name: a, vcpus: 1, memory: 1Gi}]"} {
 		t.Run("refused: "+keys, func(t *testing.T) {
 			if _, err := open(options(t, "fleet", keys), newFake()); err == nil {
-				t.Error("it is taken")
+				t.Error("it was accepted")
 			}
 		})
 	}
@@ -75,7 +75,7 @@ func TestOpen(t *testing.T) {
 
 // covers C10
 func TestOfferings(t *testing.T) {
-	told := func(keys string) (all []string) {
+	offers := func(keys string) (all []string) {
 		offered, err := imitate(t, newFake(), keys).Offerings(t.Context())
 		drivertest.Must(t, err)
 		for _, o := range offered {
@@ -83,25 +83,25 @@ func TestOfferings(t *testing.T) {
 		}
 		return all
 	}
-	t.Run("types are in the locations that have them, out of stock or not, in dollars", func(t *testing.T) {
+	t.Run("are the types in all locations that have them, even out of stock, priced in dollars", func(t *testing.T) {
 		want := []string{"cax11 fsn1 arm64 37.2Gi $0.007320", "cx23 fsn1 amd64 37.2Gi $0.006720", "cx23 hel1 amd64 37.2Gi $0.006720"}
-		if diff := cmp.Diff(want, told("")); diff != "" {
+		if diff := cmp.Diff(want, offers("")); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("types by hand are beside the cloud's own, and take the place of those of the same name", func(t *testing.T) {
+	t.Run("configured types are added to the cloud's own and replace those of the same name", func(t *testing.T) {
 		want := []string{"cax11 fsn1 arm64 37.2Gi $0.007320", "cx23 fsn1 amd64 37Gi $0.005000", "small fsn1 amd64 37Gi $0.006500"}
-		if diff := cmp.Diff(want, told("locations: [fsn1], types: [{name: small, provider_type: cx23, vcpus: 2, memory: 4Gi, disk: 37Gi, price: 0.0065}, {name: cx23, vcpus: 2, memory: 4Gi, disk: 37Gi, price: 0.005}]")); diff != "" {
+		if diff := cmp.Diff(want, offers("locations: [fsn1], types: [{name: small, provider_type: cx23, vcpus: 2, memory: 4Gi, disk: 37Gi, price: 0.0065}, {name: cx23, vcpus: 2, memory: 4Gi, disk: 37Gi, price: 0.005}]")); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("types by hand alone take the place of the cloud's own", func(t *testing.T) {
+	t.Run("configured types replace the cloud's own if those are not listed", func(t *testing.T) {
 		want := []string{"small fsn1 amd64 37Gi $0.006500"}
-		if diff := cmp.Diff(want, told("list_types: false, locations: [fsn1], types: [{name: small, provider_type: cx23, vcpus: 2, memory: 4Gi, disk: 37Gi, price: 0.0065}]")); diff != "" {
+		if diff := cmp.Diff(want, offers("list_types: false, locations: [fsn1], types: [{name: small, provider_type: cx23, vcpus: 2, memory: 4Gi, disk: 37Gi, price: 0.0065}]")); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("processors of one's own count under a limit of their own", func(t *testing.T) {
+	t.Run("dedicated processors have a separate limit", func(t *testing.T) {
 		keys := "list_types: false, locations: [fsn1], types: [{name: own, provider_type: ccx13, vcpus: 2, memory: 8Gi, price: 0.02}, {name: shared, provider_type: cx23, vcpus: 2, memory: 4Gi, price: 0.01}]"
 		offered, err := imitate(t, newFake(), keys).Offerings(t.Context())
 		drivertest.Must(t, err)
@@ -111,8 +111,8 @@ func TestOfferings(t *testing.T) {
 			}
 		}
 	})
-	t.Run("locations and the rate of exchange are the operator's", func(t *testing.T) {
-		if diff := cmp.Diff([]string{"cx23 hel1 amd64 37.2Gi $0.005600"}, told("locations: [hel1], dollars: 1")); diff != "" {
+	t.Run("locations and the exchange rate are configurable", func(t *testing.T) {
+		if diff := cmp.Diff([]string{"cx23 hel1 amd64 37.2Gi $0.005600"}, offers("locations: [hel1], dollars: 1")); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -126,12 +126,12 @@ func TestFindImages(t *testing.T) {
 		arch      drover.Arch
 		want      []string
 	}{
-		{"a name is that of one image for each architecture", "debian-12", "", []string{"11", "12"}},
-		{"an architecture leaves the other out", "debian-12", "arm64", []string{"12"}},
-		{"a pattern fits whole names", "debian-*", "amd64", []string{"11"}},
-		{"a snapshot goes by its description", "ours-*", "amd64", []string{"13"}},
-		{"an id is good for either", "13", "", []string{"13"}},
-		{"what there is not is not found", "debian-7", "", nil},
+		{"a name matches one image for each architecture", "debian-12", "", []string{"11", "12"}},
+		{"an architecture excludes the other", "debian-12", "arm64", []string{"12"}},
+		{"a pattern matches whole names", "debian-*", "amd64", []string{"11"}},
+		{"a snapshot is found by its description", "ours-*", "amd64", []string{"13"}},
+		{"an id finds an image or a snapshot", "13", "", []string{"13"}},
+		{"a missing image is not found", "debian-7", "", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			found, err := c.FindImages(t.Context(), tt.ref, tt.arch)
@@ -145,7 +145,7 @@ func TestFindImages(t *testing.T) {
 
 // covers C4
 func TestCreate(t *testing.T) {
-	t.Run("a server has the labels, the key and the user data from the first", func(t *testing.T) {
+	t.Run("sets the labels, the key and the user data in the create call", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "networks: [7], firewalls: [8], ipv6: false")
 		r := request("one")
@@ -156,17 +156,17 @@ func TestCreate(t *testing.T) {
 		}
 		asked := f.servers[2].asked
 		if len(f.keys) != 1 || !strings.Contains(asked["user_data"].(string), "cloud-config") || fmt.Sprint(asked["networks"], asked["ssh_keys"]) != "[7] [1]" {
-			t.Errorf("asked for %v with the keys %v", asked, f.keys)
+			t.Errorf("requested %v with the keys %v", asked, f.keys)
 		}
 	})
-	t.Run("the name of another fleet's server is in the way for good", func(t *testing.T) {
+	t.Run("another fleet's server with the same name makes the request invalid", func(t *testing.T) {
 		c := imitate(t, newFake(), "")
 		r := request("one")
 		drivertest.Create(t, c, r)
 		r.Tags = map[string]string{driver.TagFleet: "another"}
 		drivertest.RefusedAs(t, c, r, drover.Error{Kind: drover.KindInvalid})
 	})
-	t.Run("a key that somebody took away is made again by the create after the one that failed", func(t *testing.T) {
+	t.Run("a key that somebody deleted is created again after one failed create call", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		r := request("one")
@@ -178,7 +178,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("got %v, with the keys %v", err, f.keys)
 		}
 	})
-	t.Run("without an image nothing is asked", func(t *testing.T) {
+	t.Run("without an image, makes no call", func(t *testing.T) {
 		f := newFake()
 		r := request("one")
 		r.Candidates[0].Image = ""
@@ -197,19 +197,19 @@ func TestAThousandInstances(t *testing.T) {
 }
 
 // covers L18
-func TestNothingIsTriedAgain(t *testing.T) {
+func TestNoCallIsRetried(t *testing.T) {
 	drivertest.Once(t, newFake(), request("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
 }
 
 // covers C2
 func TestList(t *testing.T) {
-	t.Run("what goes while the pages are read hides nothing else", func(t *testing.T) {
+	t.Run("servers deleted while the pages are read hide no others", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
 		for i := range 10 {
 			drivertest.Create(t, c, request(fmt.Sprint("i", i)))
 		}
-		f.listed = func() { // the oldest is deleted after each page
+		f.listed = func() { // after each page, somebody deletes the oldest server
 			f.oldest++
 			delete(f.servers, f.oldest)
 		}
@@ -217,11 +217,11 @@ func TestList(t *testing.T) {
 		drivertest.Must(t, err)
 		for id := range f.servers {
 			if !slices.ContainsFunc(all, func(in driver.Instance) bool { return in.ID == fmt.Sprint(id) }) {
-				t.Errorf("server %d was passed over", id)
+				t.Errorf("server %d is not listed", id)
 			}
 		}
 		if len(f.servers) < 3 {
-			t.Errorf("%d servers are left, too few to tell", len(f.servers))
+			t.Errorf("%d servers are left, too few for the test", len(f.servers))
 		}
 	})
 }
@@ -261,7 +261,7 @@ func TestSweep(t *testing.T) {
 	f := newFake()
 	c := imitate(t, f, "labels: {team: vision}")
 	drivertest.Create(t, c, request("one"))
-	t.Run("the key and the server bear the fleet's label and those of the configuration", func(t *testing.T) {
+	t.Run("the key and the server have the fleet's label and the configured ones", func(t *testing.T) {
 		leftovers, err := c.Leftovers(t.Context(), "fleet")
 		if err != nil || len(leftovers) != 1 || leftovers[0].Tags["team"] != "vision" || leftovers[0].Tags[driver.TagFleet] != "fleet" {
 			t.Errorf("leftovers %+v, %v", leftovers, err)
@@ -284,16 +284,16 @@ func TestSweep(t *testing.T) {
 // covers C5 L17
 func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "hetzner", &errs, func(a kit.Answer) error { return hcloud.Error{Code: hcloud.ErrorCode(a.Code), Message: a.Message} })
-	for said, kind := range map[string]drover.ErrorKind{
-		"resource_unavailable": drover.KindCapacity, "uniqueness_error": drover.KindTransient, // it is looked up by its name
-		"not_found": drover.KindInvalid, // a type or location that will never exist
+	for answer, kind := range map[string]drover.ErrorKind{
+		"resource_unavailable": drover.KindCapacity, "uniqueness_error": drover.KindTransient, // the driver looks for the server by its name
+		"not_found": drover.KindInvalid, // the type or location does not exist
 	} {
-		t.Run("a create is answered "+said, func(t *testing.T) {
+		t.Run("the create call fails with "+answer, func(t *testing.T) {
 			f := newFake()
-			f.refuse = func() code { return code{422, said, "said so"} }
+			f.refuse = func() code { return code{422, answer, "the reason"} }
 			e := drivertest.Refused(t, imitate(t, f, ""), request("one"))
 			if n := strings.Count(strings.Join(f.met, "\n"), "POST /servers"); n != 1 {
-				t.Errorf("it was asked for %d times", n)
+				t.Errorf("%d create calls", n)
 			}
 			if e.Kind != kind || !strings.HasPrefix(e.Message, "create instance one: ") {
 				t.Errorf("%+v", e)
@@ -302,7 +302,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// answered is a network that returns an empty answer, and counts requests.
+// answered is a network that returns an empty answer and counts requests.
 type answered struct{ requests int }
 
 func (a *answered) RoundTrip(*http.Request) (*http.Response, error) {
@@ -332,7 +332,7 @@ func TestRate(t *testing.T) {
 	})
 }
 
-func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "Hetzner Cloud", listLag) }
+func TestPageShowsListLag(t *testing.T) { drivertest.ShowsLag(t, "Hetzner Cloud", listLag) }
 
 // covers C2
 func TestNode(t *testing.T) {

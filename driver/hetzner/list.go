@@ -17,7 +17,7 @@ import (
 // pageSize is the maximum number of servers in a page.
 const pageSize = 50
 
-// List lists the servers with the tags' labels, by ascending ids, as CollectNumbered requires.
+// List lists the servers with the tags' labels, in ascending order of ids, as CollectNumbered requires.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	servers, err := kit.CollectNumbered(func(page int) ([]*hcloud.Server, int, error) {
 		some, answer, err := c.api.Server.List(ctx, hcloud.ServerListOpts{
@@ -101,8 +101,8 @@ func serverOf(id string) (*hcloud.Server, error) {
 	return &hcloud.Server{ID: n}, nil
 }
 
-// labels is the encoding of tags. A label's value has at most 63 characters, letters, digits, dashes, underscores and
-// dots, the first and the last of them a letter or digit: see "Labels" in the API's reference.
+// labels is the encoding of tags. A label's value has at most 63 letters, digits, dashes, underscores and dots, and
+// begins and ends with a letter or digit: see "Labels" in the API's reference.
 var labels = kit.Labels{Max: 63, Mark: 'Z', Joint: ".", Plain: func(c byte, edge bool) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || !edge && (c == '-' || c == '_' || c == '.')
 }}

@@ -20,7 +20,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Locations, Within: c.config.Locations, Own: c.listed, Complete: setQuotaGroup})
 }
 
-// listed is Hetzner's own types.
+// listed returns Hetzner's own types.
 func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 	types, err := c.api.ServerType.All(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *cloud) listed(ctx context.Context) (all []kit.Own, err error) {
 	return all, nil
 }
 
-// dedicated is the limit for dedicated processors, in addition to that for servers.
+// dedicated is the limit for dedicated processors, in addition to the limit for servers.
 const dedicated = "dedicated cores"
 
 // setQuotaGroup sets the quota group of offerings that have their own limit.
@@ -81,7 +81,7 @@ func withdrawn(t *hcloud.ServerType, location string, now time.Time) bool {
 	return true
 }
 
-// dollars converts a net price of the list.
+// dollars converts a net price from the list.
 func (c *cloud) dollars(net string) (drover.Money, error) {
 	price, err := kit.ReadPrice(net)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package hetzner is a cloud on Hetzner Cloud, in one project.
 //
-// An instance is a server with the instance's name, which is unique in a project, so a name makes one. Its zone is a
-// location such as fsn1, its disk is part of its type, and there is no spot market. Tags are labels, set in the create
-// call and encoded, since labels accept fewer characters.
+// An instance is a server with the instance's name. Names are unique in a project, so a name makes one instance. Its
+// zone is a location such as fsn1, its disk is part of its type, and there is no spot market. Tags are labels, set in
+// the create call and encoded, since labels accept fewer characters.
 //
 // Servers cost money even while they are off, and so do their public addresses, which are deleted with them. There is
 // also an SSH key for each login key, because a server without one gets a root password that must be changed first. It
