@@ -39,17 +39,17 @@ func TestBehaviour(t *testing.T) {
 		writeCoverage(t, covered)
 	}
 	rows := table(t, "docs/behaviour.md", "Behaviour")
-	t.Run("every id has its row, in order", func(t *testing.T) {
+	t.Run("every id has a row, in order", func(t *testing.T) {
 		wantIDs(t, rows, "D", 26, "C", 11, "K", 14, "P", 11, "S", 13)
 	})
 	t.Run("every row has a requirement, a place and a test", func(t *testing.T) {
 		for _, row := range rows {
 			if len(row) != 4 || slices.Contains(row, "") {
-				t.Errorf("%s: has an empty cell, or not four cells", row[colID])
+				t.Errorf("%s: has an empty cell, or does not have four cells", row[colID])
 			}
 		}
 	})
-	t.Run("a place exists", func(t *testing.T) {
+	t.Run("every place exists", func(t *testing.T) {
 		for _, row := range rows {
 			for _, file := range places(row[colWhere]) {
 				if _, err := os.Stat(file); err != nil {
@@ -59,7 +59,7 @@ func TestBehaviour(t *testing.T) {
 		}
 	})
 	lessons := table(t, "docs/behaviour.md", "Lessons")
-	t.Run("every lesson has a row, with a test or the reason why there is none", func(t *testing.T) {
+	t.Run("every lesson has a row, with a test or a reason for having none", func(t *testing.T) {
 		wantIDs(t, lessons, "F", 10, "L", 31)
 		for _, row := range lessons {
 			if row[2] == "" && row[3] == "" {
@@ -138,7 +138,7 @@ func wantIDs(t *testing.T, rows [][]string, letters ...any) {
 func wantCovered(t *testing.T, id, cell string, covered map[string]int) {
 	t.Helper()
 	if want := counts(covered[id]); cell != want {
-		t.Errorf("%s: %q cover it, the document says %q; go test . -run TestBehaviour -update writes it", id, want, cell)
+		t.Errorf("%s: %q tests cover it, the document says %q; to update it, run go test . -run TestBehaviour -update", id, want, cell)
 	}
 	delete(covered, id)
 }
@@ -158,7 +158,7 @@ func coverage(t *testing.T) map[string]int {
 		}
 		for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 			if !scenario && m[2] == "" {
-				t.Errorf("%s: no test follows covers %s", name, m[1])
+				t.Errorf("%s: no test follows the comment covers %s", name, m[1])
 			}
 			for _, id := range strings.Fields(m[1]) {
 				covered[id]++

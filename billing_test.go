@@ -15,17 +15,17 @@ func TestPaidUntil(t *testing.T) {
 		billing    drover.Billing
 		took, paid time.Duration
 	}{
-		"by the second, what it took":                  {drover.Billing{}, 90 * time.Second, 90 * time.Second},
-		"at least what is billed in any case":          {drover.Billing{Least: time.Minute}, 10 * time.Second, time.Minute},
-		"longer than that, what it took":               {drover.Billing{Least: time.Minute}, 61 * time.Second, 61 * time.Second},
-		"each period that is begun":                    {drover.Billing{Period: time.Hour}, 61 * time.Minute, 2 * time.Hour},
-		"the first, however soon it ends":              {drover.Billing{Period: time.Hour}, 0, time.Hour},
-		"the next, when it ends as the last one does":  {drover.Billing{Period: time.Hour}, time.Hour, 2 * time.Hour},
-		"what is billed in any case, longer than that": {drover.Billing{Least: time.Hour, Period: time.Minute}, 90 * time.Second, time.Hour},
+		"by the second: the time used":                  {drover.Billing{}, 90 * time.Second, 90 * time.Second},
+		"at least the minimum":                          {drover.Billing{Least: time.Minute}, 10 * time.Second, time.Minute},
+		"longer than the minimum: the time used":        {drover.Billing{Least: time.Minute}, 61 * time.Second, 61 * time.Second},
+		"a period that has begun is billed in full":     {drover.Billing{Period: time.Hour}, 61 * time.Minute, 2 * time.Hour},
+		"the first period, even if it ends at once":     {drover.Billing{Period: time.Hour}, 0, time.Hour},
+		"the next period, if it ends as one ends":       {drover.Billing{Period: time.Hour}, time.Hour, 2 * time.Hour},
+		"the minimum, if it is longer than the periods": {drover.Billing{Least: time.Hour, Period: time.Minute}, 90 * time.Second, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if paid := c.billing.PaidUntil(created, created.Add(c.took)); paid != created.Add(c.paid) {
-				t.Errorf("what took %v is paid for %v, not %v", c.took, paid.Sub(created), c.paid)
+				t.Errorf("%v of use is billed as %v, want %v", c.took, paid.Sub(created), c.paid)
 			}
 		})
 	}
@@ -41,10 +41,10 @@ func TestPaidUntilGrows(t *testing.T) {
 		later := ended.Add(span.Draw(rt, "more"))
 		first, second := b.PaidUntil(created, ended), b.PaidUntil(created, later)
 		if first < ended || second < first {
-			rt.Errorf("paid until %v after an end at %v, and until %v after one at %v", first, ended, second, later)
+			rt.Errorf("an end at %v is paid until %v, and one at %v until %v", ended, first, later, second)
 		}
 		if ahead := first.Sub(ended); ahead > drover.MaxBillingPeriod {
-			rt.Errorf("%v are paid ahead", ahead)
+			rt.Errorf("%v is paid in advance", ahead)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"drover/internal/kubetest"
 )
 
-// documents lists all documents that are written for people.
+// documents lists all documents written for people.
 func documents(t *testing.T) []string {
 	t.Helper()
 	docs, err := filepath.Glob("docs/*.md")
@@ -50,8 +50,8 @@ var (
 )
 
 func TestDocuments(t *testing.T) {
-	t.Run("every configuration in them is good", func(t *testing.T) {
-		authority := kubetest.NewAuthority(t) // its folder has the files that node groups name
+	t.Run("every configuration in them is valid", func(t *testing.T) {
+		authority := kubetest.NewAuthority(t) // its folder contains the files that node groups name
 		authority.Issue("server")
 		found := 0
 		for _, doc := range documents(t) {
@@ -71,13 +71,13 @@ func TestDocuments(t *testing.T) {
 			}
 		}
 		if found == 0 {
-			t.Error("none was found")
+			t.Error("found no configurations")
 		}
 	})
-	t.Run("every link to a file leads to it, and to a heading of it", func(t *testing.T) {
+	t.Run("every link leads to an existing file and heading", func(t *testing.T) {
 		clouds, err := filepath.Glob("docs/clouds/*.md")
 		if err != nil || len(clouds) == 0 {
-			t.Fatalf("no pages of clouds: %v", err)
+			t.Fatalf("no pages about clouds: %v", err)
 		}
 		for _, doc := range append(documents(t), clouds...) {
 			for _, m := range links.FindAllStringSubmatch(read(t, doc), -1) {
@@ -96,12 +96,12 @@ func TestDocuments(t *testing.T) {
 			}
 		}
 	})
-	t.Run("every make target that they name is there, and says what it does", func(t *testing.T) {
+	t.Run("every make target they name exists and has a description", func(t *testing.T) {
 		makefile := read(t, "Makefile")
 		for _, doc := range append(documents(t), ".ci/run") {
 			for _, m := range targets.FindAllStringSubmatch(read(t, doc), -1) {
 				if !regexp.MustCompile(`(?m)^` + m[1] + `:.* ## `).MatchString(makefile) {
-					t.Errorf("%s speaks of make %s", doc, m[1])
+					t.Errorf("%s names make %s, but the Makefile has no such target, or none with a description", doc, m[1])
 				}
 			}
 		}

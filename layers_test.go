@@ -69,7 +69,7 @@ var layers = map[string]layer{
 		outside: []string{"cloud.google.com/go/auth"},
 	},
 	"driver/openstack": {
-		does:    "OpenStack: Nova servers, and lists that show what does not answer",
+		does:    "OpenStack: Nova servers, and lists that name unresponsive parts",
 		ours:    []string{".", "driver", "driver/kit", "internal/diskcache", "internal/logkey"},
 		outside: []string{"github.com/gophercloud/gophercloud/v2"},
 	},
@@ -108,13 +108,13 @@ var layers = map[string]layer{
 		outside: []string{"golang.org/x/sys"},
 	},
 	"internal/processes": {
-		does:    "the processes of this host: which there are, whose they are, and how they end",
+		does:    "the processes of this host: lists them, finds their owners, ends them",
 		ours:    []string{"internal/backoff"},
 		outside: []string{"golang.org/x/sys"},
 	},
-	"internal/atomicfile": {does: "replaces files whole or not at all"},
+	"internal/atomicfile": {does: "replaces files atomically"},
 	"internal/deadman": {
-		does: "the dead-man switch: the first-boot script, and the runner's end",
+		does: "the dead-man switch: its first-boot script and the runner's part",
 		ours: []string{"internal/backoff"},
 	},
 	"internal/notice": {
@@ -131,19 +131,19 @@ var layers = map[string]layer{
 		ours: []string{"."},
 	},
 	"internal/engine/verdict": {
-		does: "why something waits, stops or goes, as decisions may read it; pure",
+		does: "why something waits, stops or goes, in a form that decisions can read; pure",
 		ours: []string{"."},
 	},
 	"internal/engine/timers": {
-		does: "when each of many things is due next; pure",
+		does: "timers by key: when each is due next; pure",
 		ours: []string{"."},
 	},
 	"internal/engine/budget": {
-		does: "what is spent and promised in each window of each budget, and what would pass a limit; pure",
+		does: "what is spent and promised in each window of each budget, and what would exceed a limit; pure",
 		ours: []string{".", "internal/engine/timers", "internal/billing"},
 	},
 	"internal/engine/market": {
-		does: "what clouds offer, what is blocked or throttled of it, and limits within a cloud; pure",
+		does: "what clouds offer, which of it is blocked or throttled, and limits within a cloud; pure",
 		ours: []string{".", "internal/engine/verdict"},
 	},
 	"internal/engine/queue": {
@@ -159,7 +159,7 @@ var layers = map[string]layer{
 		ours: []string{".", "internal/runtimes"},
 	},
 	"internal/engine/pool": {
-		does: "how many instances of each pool there are to be in each zone, and which are to go; pure",
+		does: "how many instances each pool should have in each zone, and which should go; pure",
 		ours: []string{"."},
 	},
 	"internal/engine": {
@@ -167,7 +167,7 @@ var layers = map[string]layer{
 		ours: []string{".", "internal/engine/budget", "internal/engine/fleet", "internal/engine/forecast", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/verdict", "internal/billing", "internal/runtimes"},
 	},
 	"internal/loop": {
-		does: "event → decision → commit → release, with store and outside handed in",
+		does: "event → decision → commit → release; store and outside world are passed in",
 		ours: []string{".", "internal/engine"},
 	},
 	"internal/record": {
@@ -175,7 +175,7 @@ var layers = map[string]layer{
 		ours: []string{".", "internal/engine", "internal/logkey"},
 	},
 	"internal/replay": {
-		does: "decides again what was recorded, up to a time or a subject",
+		does: "repeats recorded decisions, up to a time or a subject",
 		ours: []string{".", "internal/engine", "internal/record"},
 	},
 	"internal/remote": {
@@ -219,7 +219,7 @@ var layers = map[string]layer{
 		ours: []string{"."},
 	},
 	"internal/simtest": {
-		does: "a modelled world with bad luck around the real engine and loop",
+		does: "a simulated world with bad luck around the real engine and loop",
 		ours: []string{".", "driver", "internal/eventqueue", "internal/engine", "internal/engine/fleet", "internal/engine/pool", "internal/billing", "internal/loop", "internal/pack", "internal/record"},
 	},
 	"internal/trace": {
@@ -241,7 +241,7 @@ var layers = map[string]layer{
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/google/jsonschema-go", "github.com/robfig/cron/v3"},
 	},
 	"internal/configimport": {
-		does:    "makes a configuration from those of other programs",
+		does:    "converts other programs' configurations",
 		ours:    []string{"."},
 		outside: []string{"github.com/goccy/go-yaml"},
 	},
@@ -251,7 +251,7 @@ var layers = map[string]layer{
 		outside: []string{"github.com/danielgtaylor/huma/v2", "golang.org/x/time"},
 	},
 	"internal/externalgrpc": {
-		does:    "answers a Kubernetes autoscaler: pools are its node groups",
+		does:    "serves a Kubernetes autoscaler, whose node groups are pools",
 		ours:    []string{".", "internal/externalgrpc/protos"},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
 	},
@@ -260,12 +260,12 @@ var layers = map[string]layer{
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
 	},
 	"internal/kubenodes": {
-		does:    "looks after the nodes of node groups in their cluster: tokens, taints, evictions, what is left of those that are gone",
+		does:    "manages node groups' nodes in their cluster: tokens, taints, evictions, remains of deleted nodes",
 		ours:    []string{".", "internal/logkey"},
 		outside: []string{"github.com/goccy/go-yaml"},
 	},
 	"internal/kubetest": {
-		does:    "a Kubernetes cluster in memory and an autoscaler that asks as the real one does; only tests use it",
+		does:    "a Kubernetes cluster in memory, and an autoscaler that makes the real one's requests; only for tests",
 		ours:    []string{".", "internal/externalgrpc/protos"},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
 	},
@@ -307,7 +307,7 @@ var layers = map[string]layer{
 		ours: []string{"driver/azure", "driver/digitalocean", "driver/ec2", "driver/external", "driver/gce", "driver/hetzner", "driver/local", "driver/openstack", "internal/cli", "internal/daemon"},
 	},
 	"cmd/drover-runner": {
-		does: "the small program that goes to instances",
+		does: "the small program that runs on instances",
 		ours: []string{".", "internal/runner"},
 	},
 	"cmd/drover-bench": {
@@ -324,28 +324,28 @@ var layers = map[string]layer{
 // bans are packages of the standard library that a layer must not import, with the reason.
 var bans = map[string]map[string]string{
 	".": {
-		"net/http":     "the words know nothing of how they travel",
-		"database/sql": "the words know nothing of how they are kept",
+		"net/http":     "these types do not depend on how they are sent",
+		"database/sql": "these types do not depend on how they are stored",
 	},
 }
 
 func TestLayers(t *testing.T) {
 	found := packages(t)
-	t.Run("every package has its line in the table", func(t *testing.T) {
+	t.Run("every package has a line in the table", func(t *testing.T) {
 		for dir := range found {
 			if _, ok := layers[dir]; !ok {
-				t.Errorf("package %s is not in the table of layers_test.go. Give it a line: what it does and what it may import; name it in docs/architecture.md too", dir)
+				t.Errorf("package %s has no line in the table in layers_test.go. Add one that says what it does and what it may import, and name it in docs/architecture.md", dir)
 			}
 		}
 	})
-	t.Run("every line of the table has its package", func(t *testing.T) {
+	t.Run("every line of the table has a package", func(t *testing.T) {
 		for dir := range layers {
 			if _, ok := found[dir]; !ok {
-				t.Errorf("the table of layers_test.go has a line for %s, which is not there. Take the line out", dir)
+				t.Errorf("the table in layers_test.go has a line for %s, which does not exist. Remove the line", dir)
 			}
 		}
 	})
-	t.Run("packages import what their line allows", func(t *testing.T) {
+	t.Run("packages import only what their line allows", func(t *testing.T) {
 		for dir, imports := range found {
 			for _, path := range imports {
 				if why := forbidden(dir, path); why != "" {
@@ -364,7 +364,7 @@ func TestLayers(t *testing.T) {
 	})
 }
 
-// packages lists what each package of the module imports, without its tests.
+// packages lists the imports of each package of the module, except for its tests.
 func packages(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -407,7 +407,7 @@ func importsOf(file string) (paths []string, err error) {
 func forbidden(dir, path string) string {
 	l := layers[dir]
 	if why := bans[dir][path]; why != "" {
-		return why + ". Move what needs it to the package whose work it is"
+		return why + ". Move the code that needs it to the package responsible for that"
 	}
 	if path == "drover" || strings.HasPrefix(path, "drover/") {
 		ours := strings.TrimPrefix(strings.TrimPrefix(path, "drover"), "/")
@@ -417,8 +417,8 @@ func forbidden(dir, path string) string {
 		if slices.Contains(l.ours, all) || slices.Contains(l.ours, ours) {
 			return ""
 		}
-		return "its line in layers_test.go allows of ours only " + strings.Join(l.ours, ", ") +
-			". Declare the interface that it needs where it is used and have it handed in; if the architecture itself is to change, change the table and docs/architecture.md in one commit"
+		return "of our own packages, its line in layers_test.go allows only " + strings.Join(l.ours, ", ") +
+			". Declare the interface it needs where it is used and pass an implementation in; to change the architecture itself, change the table and docs/architecture.md in one commit"
 	}
 	if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") {
 		return ""
@@ -428,5 +428,5 @@ func forbidden(dir, path string) string {
 			return ""
 		}
 	}
-	return "no line in layers_test.go allows this module here. Use the standard library or the package that wraps the module; a new dependency needs its reasons in docs/decisions.md"
+	return "no line in layers_test.go allows this module here. Use the standard library or the package that wraps the module; a new dependency needs a reason in docs/decisions.md"
 }

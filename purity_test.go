@@ -19,7 +19,7 @@ import (
 	"testing"
 )
 
-// pure lists the packages whose results depend only on their arguments: they are the same on every machine, at every
+// pure lists the packages whose results depend only on their arguments: they are the same on every computer, at every
 // time, in every replay.
 var pure = []string{"internal/engine", "internal/engine/budget", "internal/engine/fleet", "internal/engine/forecast", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/timers", "internal/engine/verdict", "internal/billing", "internal/pack", "internal/runtimes"}
 
@@ -34,29 +34,29 @@ var clockCalls = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", 
 // rounded by its own conversion, float64(x*y). All other float operations are the same on every processor.
 var rounding = []string{"internal/pack"}
 
-// orderless lists the functions with a loop over a map whose order no result depends on, each with the reason.
+// orderless lists the functions that loop over a map although no result depends on its order, each with the reason.
 var orderless = map[string]string{}
 
 func TestPurity(t *testing.T) {
 	exports := exportData(t, pure)
 	for _, dir := range pure {
-		t.Run(dir+" depends on nothing but its arguments", func(t *testing.T) {
+		t.Run(dir+" depends only on its arguments", func(t *testing.T) {
 			for _, fault := range impurities(t, dir, exports, slices.Contains(rounding, dir)) {
 				t.Error(fault)
 			}
 		})
 	}
-	t.Run("a product of floats that is not rounded is found where floats are allowed", func(t *testing.T) {
+	t.Run("finds an unrounded product of floats where floats are allowed", func(t *testing.T) {
 		code := `package a; func f(x, y, z float64) float64 { const c = 2 * 0.5; x *= y; return x*y + z + c }; func g(x, y float64) float64 { return float64(x*y) + x/y }`
 		file := filepath.Join(t.TempDir(), "a.go")
 		if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if faults := impurities(t, filepath.Dir(file), exports, true); len(faults) != 2 {
-			t.Errorf("found %q, not two faults", faults)
+			t.Errorf("found %q, want two faults", faults)
 		}
 	})
-	t.Run("what is impure is found", func(t *testing.T) {
+	t.Run("finds impure code", func(t *testing.T) {
 		for code, want := range map[string]string{
 			`import "os"`:                                        `imports "os"`,
 			`import "time"; var t = time.Now()`:                  "time.Now",
@@ -74,7 +74,7 @@ func TestPurity(t *testing.T) {
 				t.Fatal(err)
 			}
 			if faults := impurities(t, filepath.Dir(file), exports, false); !strings.Contains(strings.Join(faults, "\n"), want) {
-				t.Errorf("%s: found %q, not %q", code, faults, want)
+				t.Errorf("%s: found %q, want %q", code, faults, want)
 			}
 		}
 	})
@@ -128,7 +128,7 @@ func impurities(t *testing.T, dir string, exports map[string]string, floats bool
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
 	conf := types.Config{
 		Importer: importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }),
-		Error:    func(error) {}, // go build reports these; a snippet of this test may import a package that is not compiled
+		Error:    func(error) {}, // go build reports these; a snippet in this test may import a package that is not compiled
 	}
 	conf.Check(dir, set, files, info)
 	l := &lens{set: set, info: info, floats: floats, rounded: map[ast.Expr]bool{}}
@@ -142,8 +142,8 @@ func impurities(t *testing.T, dir string, exports map[string]string, floats bool
 type lens struct {
 	set     *token.FileSet
 	info    *types.Info
-	floats  bool              // floats are allowed, if products are rounded
-	rounded map[ast.Expr]bool // the products that are rounded
+	floats  bool              // floats are allowed if products are rounded
+	rounded map[ast.Expr]bool // the rounded products
 	faults  []string
 }
 
@@ -154,13 +154,13 @@ func (l *lens) add(n ast.Node, format string, args ...any) {
 func (l *lens) file(f *ast.File) {
 	for _, spec := range f.Imports {
 		if path := strings.Trim(spec.Path.Value, `"`); slices.Contains(impureImports, path) {
-			l.add(spec, "imports %q: have what it needs handed in as an event or a value", path)
+			l.add(spec, "imports %q: pass what it needs in, as an event or a value", path)
 		}
 	}
 	for _, d := range f.Decls {
 		fn, _ := d.(*ast.FuncDecl)
 		if fn != nil && fn.Name.Name == "init" {
-			l.add(fn, "has an init function: begin in New")
+			l.add(fn, "has an init function: initialize in New")
 		}
 		ast.Inspect(d, func(n ast.Node) bool {
 			l.node(n, fn)
@@ -172,18 +172,18 @@ func (l *lens) file(f *ast.File) {
 func (l *lens) node(n ast.Node, in *ast.FuncDecl) {
 	switch n := n.(type) {
 	case *ast.GoStmt:
-		l.add(n, "starts a goroutine: give a shell an effect to carry out")
+		l.add(n, "starts a goroutine: return an effect for the shell to carry out")
 	case *ast.SelectStmt:
-		l.add(n, "has a select: wait for nothing, take events")
+		l.add(n, "has a select: do not wait, accept events")
 	case *ast.ChanType:
-		l.add(n, "has a channel: take events and return decisions")
+		l.add(n, "has a channel: accept events and return decisions")
 	case *ast.RangeStmt:
 		if over := l.info.TypeOf(n.X); over != nil && isMap(over) && (in == nil || orderless[in.Name.Name] == "") {
-			l.add(n, "depends on the order of a map: keep a sorted slice beside it, or list the function in purity_test.go with the reason why its order cannot be seen")
+			l.add(n, "depends on the order of a map: keep a sorted slice beside it, or list the function in purity_test.go with the reason why the order has no effect")
 		}
 	case *ast.SelectorExpr:
 		if o := l.info.Uses[n.Sel]; o != nil && o.Pkg() != nil && o.Pkg().Path() == "time" && slices.Contains(clockCalls, o.Name()) {
-			l.add(n, "reads the clock with time.%s: every event bears its time", o.Name())
+			l.add(n, "reads the clock with time.%s: use the event's time", o.Name())
 		}
 	}
 	if l.floats {
@@ -193,7 +193,7 @@ func (l *lens) node(n ast.Node, in *ast.FuncDecl) {
 	}
 }
 
-// product finds a product of floats that is not rounded at once.
+// product reports a product of floats that is not rounded at once.
 func (l *lens) product(n ast.Node) {
 	const fault = "multiplies floats without rounding the product, which some processors then fuse with a sum: write float64(x*y)"
 	switch n := n.(type) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// reasonCodes lists the codes that reason.go declares, in its order.
+// reasonCodes lists the codes in reason.go, in order.
 func reasonCodes(t *testing.T) (codes []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, parser.SkipObjectResolution)
@@ -38,21 +38,21 @@ func TestReasons(t *testing.T) {
 			for _, row := range table(t, file, heading) {
 				codes = append(codes, strings.Trim(row[0], "`"))
 				if len(row) < 3 || slices.Contains(row, "") {
-					t.Errorf("the row of %s has an empty cell, or too few", row[0])
+					t.Errorf("the row of %s has an empty cell, or too few cells", row[0])
 				}
 			}
 		}
 		return codes
 	}
-	t.Run("docs/reasons.md has every code, in the order of the code, and no other", func(t *testing.T) {
+	t.Run("docs/reasons.md has every code and no other, in the same order", func(t *testing.T) {
 		got := read(t, "Why something waits", "States of the fleet, clouds and offerings", "Why something ended or is going")
 		if want := reasonCodes(t); !slices.Equal(got, want) {
-			t.Errorf("the page has %v, reason.go %v", got, want)
+			t.Errorf("the page has %v, want %v as in reason.go", got, want)
 		}
 	})
-	t.Run("what a cloud answers is there by every kind of error", func(t *testing.T) {
+	t.Run("docs/reasons.md has every kind of error, in the same order", func(t *testing.T) {
 		if got, want := read(t, "Kinds of error"), constants(t, "ErrorKind"); !slices.Equal(got, want) {
-			t.Errorf("the page has %v, errors.go %v", got, want)
+			t.Errorf("the page has %v, want %v as in errors.go", got, want)
 		}
 	})
 }

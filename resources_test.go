@@ -9,7 +9,7 @@ import (
 	"drover"
 )
 
-// lots draws small resources, of which several fit into others.
+// lots draws resources of at most this much each, so several of the smaller ones fit into larger ones.
 func lots(most int64) *rapid.Generator[drover.Resources] {
 	return rapid.Custom(func(t *rapid.T) drover.Resources {
 		return drover.Resources{
@@ -26,12 +26,12 @@ func short(r drover.Resources) bool { return r.CPU < 0 || r.Memory < 0 || r.Disk
 
 // covers K14
 func TestResources(t *testing.T) {
-	t.Run("as many fit as can be taken without anything running short, and no more", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("Times is the most that can be taken without a shortage", rapid.MakeCheck(func(t *rapid.T) {
 		r, need, most := lots(1000).Draw(t, "r"), lots(100).Draw(t, "need"), rapid.IntRange(0, 50).Draw(t, "most")
 		n := r.Times(need, most)
 		switch {
 		case n < 0 || n > most:
-			t.Fatalf("%d of at most %d", n, most)
+			t.Fatalf("%d fit, of at most %d", n, most)
 		case short(r.Minus(need, n)):
 			t.Fatalf("%d do not fit", n)
 		case n > 0 && !r.Fits(need):
@@ -42,7 +42,7 @@ func TestResources(t *testing.T) {
 			t.Fatal("one would fit")
 		}
 	}))
-	t.Run("what does not fit lacks something, by name", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("a misfit names a resource that is lacking", rapid.MakeCheck(func(t *rapid.T) {
 		r, need := lots(10).Draw(t, "r"), lots(10).Draw(t, "need")
 		name := r.Misfit(need).Check
 		if r.Fits(need) != (name == "") {
@@ -56,13 +56,13 @@ func TestResources(t *testing.T) {
 			t.Fatalf("it does not lack %q", name)
 		}
 	}))
-	t.Run("what is taken and given back leaves nothing changed", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("Plus undoes Minus", rapid.MakeCheck(func(t *rapid.T) {
 		r, need, n := lots(1000).Draw(t, "r"), lots(100).Draw(t, "need"), rapid.IntRange(0, 50).Draw(t, "n")
 		if got := r.Minus(need, n).Plus(need, n); got != r {
 			t.Fatalf("%+v became %+v", r, got)
 		}
 	}))
-	t.Run("the reason says both sides in their units", func(t *testing.T) {
+	t.Run("the text has both amounts, with units", func(t *testing.T) {
 		r := drover.Resources{CPU: 2000, Memory: 4 * drover.GiB}
 		if got := r.Misfit(drover.Resources{CPU: 1500, Memory: 8 * drover.GiB}).String(); got != "the job needs 8Gi of memory, but it has 4Gi" {
 			t.Error(got)
@@ -81,15 +81,15 @@ func TestShape(t *testing.T) {
 		what, refusal string
 		shape         drover.Shape
 	}{
-		{"a job that asks for nothing special is accepted", "", drover.Shape{}},
-		{"a type without a disk of its own takes any disk", "", drover.Shape{Need: drover.Resources{Disk: drover.TiB}}},
+		{"a job without requirements accepts it", "", drover.Shape{}},
+		{"a type without its own disk can have any disk", "", drover.Shape{Need: drover.Resources{Disk: drover.TiB}}},
 		{"another cloud is refused", "placement", drover.Shape{Placement: drover.Placement{Cloud: "there"}}},
 		{"another zone is refused", "placement", drover.Shape{Placement: drover.Placement{Zone: "b"}}},
 		{"another type is refused", "placement", drover.Shape{Placement: drover.Placement{Type: "large"}}},
 		{"the right place is accepted", "", drover.Shape{Placement: drover.Placement{Cloud: "here", Zone: "a", Type: "small"}}},
-		{"spot is refused by a job that never wants it", "market", drover.Shape{Spot: drover.SpotNever}},
-		{"spot is accepted by a job that requires it", "", drover.Shape{Spot: drover.SpotRequire}},
-		{"too small a type is refused", "vcpus", drover.Shape{Need: drover.Resources{CPU: 2001}}},
+		{"a job that never wants spot refuses it", "market", drover.Shape{Spot: drover.SpotNever}},
+		{"a job that requires spot accepts it", "", drover.Shape{Spot: drover.SpotRequire}},
+		{"a type that is too small is refused", "vcpus", drover.Shape{Need: drover.Resources{CPU: 2001}}},
 		{"another architecture is refused", "arch", drover.Shape{Need: drover.Resources{Arch: "arm64"}}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -98,11 +98,11 @@ func TestShape(t *testing.T) {
 			}
 		})
 	}
-	t.Run("on demand is refused by a job that requires spot", func(t *testing.T) {
+	t.Run("a job that requires spot refuses on-demand", func(t *testing.T) {
 		onDemand := offer
 		onDemand.Market = drover.OnDemand
 		if (drover.Shape{Spot: drover.SpotRequire}).Accepts(onDemand) || !(drover.Shape{Spot: drover.SpotNever}).Accepts(onDemand) {
-			t.Error("it is not")
+			t.Error("it accepts it, or a job that never wants spot refuses it")
 		}
 	})
 }
@@ -117,10 +117,10 @@ func TestNearestMiss(t *testing.T) {
 		what, want string
 		need       drover.Resources
 	}{
-		{"what fits somewhere misses nothing", "", drover.Resources{CPU: 16000}},
-		{"of types that are too small the largest is named", `it needs 64 vCPUs, but type "b" of cloud "c" has 16`, drover.Resources{CPU: 64000}},
-		{"of what is asked for, what no type has is named", `it needs 1 GPU, but type "b" of cloud "c" has 0`, drover.Resources{CPU: 16000, GPUs: 1}},
-		{"another architecture is not a lack of anything", `it needs arm64, but type "a" of cloud "c" is amd64`, drover.Resources{Arch: "arm64"}},
+		{"a shape that fits somewhere misses nothing", "", drover.Resources{CPU: 16000}},
+		{"of types that are too small, the largest is named", `it needs 64 vCPUs, but type "b" of cloud "c" has 16`, drover.Resources{CPU: 64000}},
+		{"a resource that no type has is named", `it needs 1 GPU, but type "b" of cloud "c" has 0`, drover.Resources{CPU: 16000, GPUs: 1}},
+		{"another architecture is named as such", `it needs arm64, but type "a" of cloud "c" is amd64`, drover.Resources{Arch: "arm64"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if got := (drover.Shape{Need: c.need}).NearestMiss(all); got != c.want {
@@ -128,7 +128,7 @@ func TestNearestMiss(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a type that is left out and would do is nearer than one that is too small", func(t *testing.T) {
+	t.Run("an excluded type that would fit is nearer than one that is too small", func(t *testing.T) {
 		big, huge := offer("big", 64000, drover.GiB, 0), offer("huge", 128000, drover.GiB, 0)
 		big.Price, huge.Price = 2*drover.Dollar, 3*drover.Dollar
 		leftOut := []drover.LeftOut{{Offering: huge, Why: "types.exclude matches it"}, {Offering: big, Why: "it is too dear"}}
@@ -142,7 +142,7 @@ func TestNearestMiss(t *testing.T) {
 			}
 		}
 	})
-	t.Run("of types that cost more than the job may the cheapest is named, before any that is too small", func(t *testing.T) {
+	t.Run("of types above max_price, the cheapest is named, before any that is too small", func(t *testing.T) {
 		big, huge := offer("big", 64000, drover.GiB, 0), offer("huge", 128000, drover.GiB, 0)
 		big.Price, huge.Price = 2*drover.Dollar, 3*drover.Dollar
 		s := drover.Shape{Need: drover.Resources{CPU: 64000}, Placement: drover.Placement{MaxPrice: drover.Dollar}}
@@ -150,12 +150,12 @@ func TestNearestMiss(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("where there are no types that is said", func(t *testing.T) {
+	t.Run("reports that there are no types", func(t *testing.T) {
 		if got := (drover.Shape{}).NearestMiss(nil); got != "no instance types are offered" {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("every refusal has its place among the checks", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("every misfit has a text, and nothing else has", rapid.MakeCheck(func(t *rapid.T) {
 		s := drover.Shape{
 			Need:      lots(10).Draw(t, "need"),
 			Placement: drover.Placement{Zone: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone"), MaxPrice: rapid.SampledFrom([]drover.Money{0, drover.Dollar}).Draw(t, "most")},
@@ -165,24 +165,24 @@ func TestNearestMiss(t *testing.T) {
 			Price: rapid.SampledFrom([]drover.Money{0, drover.Dollar, drover.Dollar + 1}).Draw(t, "price")}
 		why, got := s.Misfit(o), s.NearestMiss([]drover.Offering{o})
 		if (why.Check == "") != (got == "") {
-			t.Fatalf("%+v is told as %q", why, got)
+			t.Fatalf("%+v is explained as %q", why, got)
 		}
 	}))
 }
 
 func TestVCPUPrice(t *testing.T) {
-	t.Run("an offering can be afforded for what each of its vCPUs costs, rounded up, and not for less", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("an offering is affordable at its price per vCPU, rounded up, and not for less", rapid.MakeCheck(func(t *rapid.T) {
 		o := drover.Offering{Price: drover.Money(rapid.Int64Range(2, 1e15).Draw(t, "price"))}
 		o.Type.Resources.CPU = drover.MilliCPU(rapid.Int64Range(1, 1e6).Draw(t, "cpu"))
 		each := o.VCPUPrice()
 		if exact := float64(o.Price) * 1000 / float64(o.Type.Resources.CPU); float64(each) < exact*(1-1e-12) || float64(each) > exact*(1+1e-12)+1 {
-			t.Fatalf("each is %d, where %f is exact", each, exact)
+			t.Fatalf("a vCPU costs %d, %f exactly", each, exact)
 		}
 		if d := (drover.Demand{VCPU: each}); !d.Affords(o) || each > 1 && (drover.Demand{VCPU: each - 1}).Affords(o) || !(drover.Demand{}).Affords(o) {
-			t.Fatalf("not affordable for %d alone", each)
+			t.Fatalf("affordable for less than %d, or not for that or without a limit", each)
 		}
 	}))
-	t.Run("where there are no vCPUs, or they cost too much to count, none can", func(t *testing.T) {
+	t.Run("without vCPUs, or if they cost too much to count, it is the largest amount", func(t *testing.T) {
 		none, dearest := drover.Offering{Price: 1}, drover.Offering{Price: math.MaxInt64}
 		dearest.Type.Resources.CPU = 1
 		if none.VCPUPrice() != math.MaxInt64 || dearest.VCPUPrice() != math.MaxInt64 {

@@ -18,18 +18,18 @@ func TestSecret(t *testing.T) {
 	s := drover.NewSecret(text)
 	leaks := func(t *testing.T, how, printed string) {
 		t.Helper()
-		// 68756e74657232 is the text as %x would show it.
+		// 68756e74657232 is the text as %x shows it.
 		if strings.Contains(printed, text) || strings.Contains(strings.ToLower(printed), "68756e74657232") || strings.Contains(printed, "104 117 110") {
 			t.Errorf("%s shows it: %s", how, printed)
 		}
 	}
 
-	t.Run("revealing it gives the text", func(t *testing.T) {
+	t.Run("Reveal returns the text", func(t *testing.T) {
 		if s.Reveal() != text || (drover.Secret{}).Reveal() != "" {
-			t.Error("it does not")
+			t.Error("it does not, or the zero Secret is not empty")
 		}
 	})
-	t.Run("no verb shows it, by itself, in what holds it, or behind a pointer", func(t *testing.T) {
+	t.Run("no verb shows it, alone, inside another value or behind a pointer", func(t *testing.T) {
 		type holder struct {
 			Shown  drover.Secret
 			hidden drover.Secret // fmt does not call the methods of unexported fields
@@ -51,7 +51,7 @@ func TestSecret(t *testing.T) {
 		}
 		leaks(t, "JSON", string(out))
 	})
-	t.Run("an error that was made of it does not show it", func(t *testing.T) {
+	t.Run("an error made from it does not show it", func(t *testing.T) {
 		leaks(t, "Errorf", errors.Join(fmt.Errorf("login as %v with %s", "me", s), drover.Errorf(drover.KindInvalid, "key %q", s)).Error())
 	})
 	t.Run("structured logs do not show it", func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestSecret(t *testing.T) {
 		}
 		leaks(t, "slog", out.String())
 		if strings.Count(out.String(), "***") < 6 {
-			t.Errorf("it is not even marked: %s", out.String())
+			t.Errorf("its marks are missing: %s", out.String())
 		}
 		if v := slog.AnyValue(s).Resolve(); v.Kind() != slog.KindString || v.String() != "***" {
 			t.Errorf("a handler gets %v", v.Kind())

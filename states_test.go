@@ -20,7 +20,7 @@ func states(t *testing.T, heading string) (order []string, rows map[string][]str
 	return order, rows
 }
 
-// complete checks that the document has the code's states, in its order, and that no cell is empty.
+// complete checks that the document has the code's states in the same order, and that no cell is empty.
 func complete(t *testing.T, typeName string, order []string, rows map[string][]string) {
 	t.Helper()
 	if want := constants(t, typeName); !slices.Equal(order, want) {
@@ -47,21 +47,21 @@ func TestInstanceStates(t *testing.T) {
 			}
 		}
 	})
-	t.Run("every state but the last has a way to gone, and none leads out of it", func(t *testing.T) {
+	t.Run("every state but gone can become gone", func(t *testing.T) {
 		for _, from := range order {
 			if can := drover.InstanceState(from).CanBecome(drover.InstanceGone); can != (from != "gone") {
 				t.Errorf("%s: %v", from, can)
 			}
 		}
 	})
-	t.Run("what is told to go never comes back", func(t *testing.T) {
+	t.Run("a stopping instance can only become gone", func(t *testing.T) {
 		for _, to := range order {
 			if drover.InstanceStopping.CanBecome(drover.InstanceState(to)) && to != "gone" {
 				t.Errorf("it becomes %s", to)
 			}
 		}
 	})
-	t.Run("only what is ready takes work, and all but the gone are billed", func(t *testing.T) {
+	t.Run("only idle and running are ready, and all but gone are billed", func(t *testing.T) {
 		for _, s := range order {
 			state := drover.InstanceState(s)
 			if state.Ready() != (s == "idle" || s == "running") || state.Billed() != (s != "gone") {
@@ -74,7 +74,7 @@ func TestInstanceStates(t *testing.T) {
 func TestJobStates(t *testing.T) {
 	order, rows := states(t, "Jobs")
 	t.Run("docs/states.md has every state", func(t *testing.T) { complete(t, "JobState", order, rows) })
-	t.Run("docs/states.md says which are final", func(t *testing.T) {
+	t.Run("docs/states.md marks the final ones", func(t *testing.T) {
 		for s, cells := range rows {
 			if drover.JobState(s).Final() != (cells[0] == "yes") {
 				t.Errorf("%s: the code says %v", s, drover.JobState(s).Final())
@@ -86,7 +86,7 @@ func TestJobStates(t *testing.T) {
 func TestAttemptStates(t *testing.T) {
 	order, rows := states(t, "Attempts")
 	t.Run("docs/states.md has every state", func(t *testing.T) { complete(t, "AttemptState", order, rows) })
-	t.Run("docs/states.md says which are live", func(t *testing.T) {
+	t.Run("docs/states.md marks the live ones", func(t *testing.T) {
 		for s, cells := range rows {
 			if drover.AttemptState(s).Live() != (cells[0] == "yes") {
 				t.Errorf("%s: the code says %v", s, drover.AttemptState(s).Live())

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// table reads the rows of the first table under a heading of a Markdown file, without its head. Code marks in cells
-// stay.
+// table returns the rows of the first table under a heading of a Markdown file, without the header. Code marks in cells
+// are kept.
 func table(t *testing.T, file, heading string) (rows [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -64,7 +64,7 @@ func constants(t *testing.T, typeName string) (values []string) {
 		parsed = append(parsed, f)
 	}
 	info := types.Info{Defs: map[*ast.Ident]types.Object{}}
-	conf := types.Config{Error: func(error) {}} // imports are not resolved: our own constants do not need them
+	conf := types.Config{Error: func(error) {}} // imports are not resolved; our constants do not need them
 	conf.Check("drover", set, parsed, &info)
 	for _, f := range parsed {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -79,7 +79,7 @@ func constants(t *testing.T, typeName string) (values []string) {
 		})
 	}
 	if len(values) == 0 {
-		t.Fatalf("there are no constants of type %s", typeName)
+		t.Fatalf("found no constants of type %s", typeName)
 	}
 	return values
 }

@@ -13,7 +13,7 @@ func TestTariff(t *testing.T) {
 	const begin = drover.Time(1e18)
 	at := func(minutes int) drover.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
 	moved := drover.Tariff{Price: 60 * drover.Dollar}.Changed(120*drover.Dollar, at(10)).Changed(30*drover.Dollar, at(20))
-	t.Run("each price counts for as long as it held", func(t *testing.T) {
+	t.Run("each price counts for as long as it applied", func(t *testing.T) {
 		for _, c := range []struct {
 			from, to int
 			dollars  drover.Money
@@ -23,12 +23,12 @@ func TestTariff(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a price that stays is no change", func(t *testing.T) {
+	t.Run("an equal price adds no rate", func(t *testing.T) {
 		if same := moved.Changed(30*drover.Dollar, at(50)); len(same.Rates) != 2 {
 			t.Errorf("it has the rates %v", same.Rates)
 		}
 	})
-	t.Run("folded, it costs the same between marks, and has few rates", func(t *testing.T) {
+	t.Run("a folded tariff costs the same between marks, with few rates", func(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			price := func() drover.Money { return drover.Money(rapid.Int64Range(0, 1e11).Draw(rt, "price")) }
 			tariff, now := drover.Tariff{Price: price()}, begin
@@ -40,7 +40,7 @@ func TestTariff(t *testing.T) {
 					if folded := tariff.Folded(begin, marks...); len(folded.Rates) > 3 {
 						rt.Errorf("there are %d rates", len(folded.Rates))
 					} else if a, b := begin, marks[0]; folded.Cost(begin, a, b) != tariff.Cost(begin, a, b) || folded.Cost(begin, b, now+7) != tariff.Cost(begin, b, now+7) {
-						rt.Errorf("%+v costs other than %+v", folded, tariff)
+						rt.Errorf("%+v does not cost the same as %+v", folded, tariff)
 					} else {
 						tariff = folded.Folded(begin, marks...)
 					}

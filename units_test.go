@@ -15,7 +15,7 @@ import (
 )
 
 func TestMoney(t *testing.T) {
-	t.Run("an amount is read to the nano-dollar", func(t *testing.T) {
+	t.Run("amounts are read to the nano-dollar", func(t *testing.T) {
 		for text, want := range map[string]drover.Money{
 			"0": 0, "5": 5 * drover.Dollar, "$12": 12 * drover.Dollar, "0.0425": 42_500_000, "0.000000001": 1, "1.": drover.Dollar,
 			"9223372036.854775807": math.MaxInt64,
@@ -25,14 +25,14 @@ func TestMoney(t *testing.T) {
 			}
 		}
 	})
-	t.Run("what is no amount is refused", func(t *testing.T) {
+	t.Run("malformed amounts are refused", func(t *testing.T) {
 		for _, text := range []string{"", "$", ".5", "-1", "1,5", "1e3", "0.0000000001", "9223372036.854775808", "1.-5", "1.+5", "five", "1 "} {
 			if got, err := drover.ParseMoney(text); err == nil {
-				t.Errorf("%q is %v", text, got)
+				t.Errorf("%q was read as %v", text, got)
 			}
 		}
 	})
-	t.Run("every amount is read as it was written in full", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("every amount survives a round trip with all its decimals", rapid.MakeCheck(func(t *rapid.T) {
 		m := drover.Money(rapid.Int64Min(0).Draw(t, "m"))
 		digits := strconv.FormatInt(int64(m), 10)
 		digits = strings.Repeat("0", max(0, 10-len(digits))) + digits
@@ -41,7 +41,7 @@ func TestMoney(t *testing.T) {
 			t.Fatalf("%q is %d, %v", text, int64(got), err)
 		}
 	}))
-	t.Run("it shows four decimals", func(t *testing.T) {
+	t.Run("the text has four decimals", func(t *testing.T) {
 		if s := (42 * drover.Dollar / 1000).String(); s != "$0.0420" {
 			t.Error(s)
 		}
@@ -49,7 +49,7 @@ func TestMoney(t *testing.T) {
 }
 
 func TestMoneyFor(t *testing.T) {
-	t.Run("renting costs what exact arithmetic says, cut to the nano-dollar", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("is exact, rounded down to the nano-dollar", rapid.MakeCheck(func(t *rapid.T) {
 		m, d := drover.Money(rapid.Int64().Draw(t, "price")), time.Duration(rapid.Int64().Draw(t, "d"))
 		want := new(big.Int)
 		if m > 0 && d > 0 {
@@ -63,7 +63,7 @@ func TestMoneyFor(t *testing.T) {
 			t.Fatalf("%d for %v is %d, want %v", int64(m), d, int64(got), want)
 		}
 	}))
-	t.Run("what no amount can hold is the largest there is, just past the bound as well", func(t *testing.T) {
+	t.Run("an overflow gives the largest amount, even just past the bound", func(t *testing.T) {
 		for _, d := range []time.Duration{2 * time.Hour, 2*time.Hour + 1, math.MaxInt64} {
 			if got := drover.Money(math.MaxInt64).For(d); got != math.MaxInt64 {
 				t.Errorf("%v: %d", d, int64(got))
@@ -81,16 +81,16 @@ func TestMoneyBuys(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m, price := drover.Money(rapid.Int64Range(0, 1e15).Draw(rt, "money")), drover.Money(rapid.Int64Range(1, 1e12).Draw(rt, "price"))
 		if d := m.Buys(price); price.For(d) > m || d < 1e18 && price.For(d+2) < m {
-			rt.Errorf("%d buys %v at %d an hour, which cost %d", m, d, price, price.For(d))
+			rt.Errorf("%d buys %v at %d an hour, which costs %d", m, d, price, price.For(d))
 		}
 	})
 	if d := drover.Dollar.Buys(0); d != math.MaxInt64 {
-		t.Errorf("a dollar buys %v of what costs nothing", d)
+		t.Errorf("a dollar buys %v of something that costs nothing", d)
 	}
 }
 
 func TestMoneyPart(t *testing.T) {
-	t.Run("a part is what exact arithmetic says, cut to the nano-dollar", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("is exact, rounded down to the nano-dollar", rapid.MakeCheck(func(t *rapid.T) {
 		m, of := rapid.Int64Min(0).Draw(t, "m"), rapid.Int64Min(1).Draw(t, "of")
 		n := rapid.Int64Range(1, of).Draw(t, "n")
 		want := new(big.Int).Mul(big.NewInt(m), big.NewInt(n))
@@ -110,30 +110,30 @@ func TestMoneyPart(t *testing.T) {
 }
 
 func TestMilliCPU(t *testing.T) {
-	t.Run("every number of vCPUs is read as it was written", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("every number of vCPUs survives a round trip", rapid.MakeCheck(func(t *rapid.T) {
 		c := drover.MilliCPU(rapid.Int64Min(0).Draw(t, "c"))
 		if got, err := drover.ParseMilliCPU(c.String()); got != c || err != nil {
 			t.Fatalf("%q is %d, %v", c.String(), int64(got), err)
 		}
 	}))
-	t.Run("what is no number of vCPUs is refused", func(t *testing.T) {
+	t.Run("malformed numbers of vCPUs are refused", func(t *testing.T) {
 		for _, text := range []string{"", ".5", "-1", "0.0001", "1e3", "two", "2m"} {
 			if got, err := drover.ParseMilliCPU(text); err == nil {
-				t.Errorf("%q is %v", text, got)
+				t.Errorf("%q was read as %v", text, got)
 			}
 		}
 	})
 }
 
 func TestBytes(t *testing.T) {
-	t.Run("every size is read as it was written", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("every size survives a round trip", rapid.MakeCheck(func(t *rapid.T) {
 		b := drover.Bytes(rapid.Int64Min(0).Draw(t, "b") >> rapid.IntRange(0, 62).Draw(t, "right") << rapid.IntRange(0, 62).Draw(t, "left"))
 		b &= math.MaxInt64
 		if got, err := drover.ParseBytes(b.String()); got != b || err != nil {
 			t.Fatalf("%q is %d, %v", b.String(), int64(got), err)
 		}
 	}))
-	t.Run("a fraction of a unit is exact, cut to the byte", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("a fraction of a unit is exact, rounded down to the byte", rapid.MakeCheck(func(t *rapid.T) {
 		units := map[string]int64{"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 		text := rapid.StringMatching(`[0-9]{1,6}\.[0-9]{0,9}`).Draw(t, "number")
 		unit := rapid.SampledFrom([]string{"", "K", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"}).Draw(t, "unit")
@@ -147,10 +147,10 @@ func TestBytes(t *testing.T) {
 			t.Fatalf("%q is %d, %v, want %v", text+unit, int64(got), err, want)
 		}
 	}))
-	t.Run("what is no size is refused", func(t *testing.T) {
+	t.Run("malformed sizes are refused", func(t *testing.T) {
 		for _, text := range []string{"", "Gi", ".5Gi", "-1", "1e3", "0x10", "1_000", "NaN", "inf", "16GB", "16 Gi", "8388608Ti", "16777216Ti", "9223372036854775808", "1.0000000000000000001"} {
 			if got, err := drover.ParseBytes(text); err == nil {
-				t.Errorf("%q is %v", text, got)
+				t.Errorf("%q was read as %v", text, got)
 			}
 		}
 	})
@@ -169,24 +169,24 @@ func TestBytesForPeople(t *testing.T) {
 		0: "0", 1023: "1023", drover.KiB: "1Ki", 1536: "1.5Ki", 24684092 * drover.KiB: "23.5Gi", 5 * drover.GiB: "5Gi", drover.TiB - 1: "1023.9Gi", math.MaxInt64: "8388607.9Ti",
 	} {
 		if got := b.Rounded(); got != want {
-			t.Errorf("%d is shown as %s, not %s", int64(b), got, want)
+			t.Errorf("%d is shown as %s, want %s", int64(b), got, want)
 		}
 	}
 }
 
 func TestTime(t *testing.T) {
-	t.Run("a time is the same there and back", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("every time survives a round trip", rapid.MakeCheck(func(t *rapid.T) {
 		at := drover.Time(rapid.Int64().Draw(t, "at"))
 		if got := drover.TimeOf(at.Std()); got != at {
 			t.Fatalf("%d came back as %d", int64(at), int64(got))
 		}
 	}))
-	t.Run("never is never on both sides", func(t *testing.T) {
+	t.Run("the zero Time is never in both directions", func(t *testing.T) {
 		if !drover.Time(0).Std().IsZero() || drover.TimeOf(time.Time{}) != 0 || drover.Time(0).String() != "never" {
 			t.Error("it is not")
 		}
 	})
-	t.Run("what is added is the difference", func(t *testing.T) {
+	t.Run("Sub undoes Add", func(t *testing.T) {
 		at := drover.Time(1e18)
 		if at.Add(time.Minute).Sub(at) != time.Minute || at.String() != "2001-09-09T01:46:40Z" {
 			t.Error(at.Add(time.Minute).Sub(at), at)

@@ -13,23 +13,23 @@ func FuzzWords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		if id, err := ParseJobID(s); err == nil {
 			if again, err := ParseJobID(id.String()); err != nil || again != id || id.Number <= 0 {
-				t.Errorf("job %q is %v, and that is %v (%v)", s, id, again, err)
+				t.Errorf("job %q was read as %v, and that as %v (%v)", s, id, again, err)
 			}
 		}
 		if id, err := ParseAttemptID(s); err == nil {
 			if again, err := ParseAttemptID(id.String()); err != nil || again != id || id.Number <= 0 {
-				t.Errorf("attempt %q is %v, and that is %v (%v)", s, id, again, err)
+				t.Errorf("attempt %q was read as %v, and that as %v (%v)", s, id, again, err)
 			}
 		}
 		if m, err := ParseMoney(s); err == nil && m < 0 {
-			t.Errorf("%q is %v", s, m)
+			t.Errorf("%q was read as %v", s, m)
 		}
 		if c, err := ParseMilliCPU(s); err == nil && c < 0 {
-			t.Errorf("%q are %v vCPUs", s, c)
+			t.Errorf("%q was read as %v vCPUs", s, c)
 		}
 		if b, err := ParseBytes(s); err == nil {
 			if again, err := ParseBytes(b.String()); err != nil || again != b || b < 0 {
-				t.Errorf("size %q is %v, and that is %v (%v)", s, b, again, err)
+				t.Errorf("size %q was read as %v, and that as %v (%v)", s, b, again, err)
 			}
 		}
 		var at Time
@@ -37,7 +37,7 @@ func FuzzWords(f *testing.F) {
 			text, err := json.Marshal(at)
 			var again Time
 			if err != nil || json.Unmarshal(text, &again) != nil || again != at {
-				t.Errorf("time %s is %d, and %s is %d (%v)", s, at, text, again, err)
+				t.Errorf("time %s was read as %d, and its text %s as %d (%v)", s, at, text, again, err)
 			}
 		}
 	})
